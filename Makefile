@@ -1,0 +1,69 @@
+# Builds, checks and installs xqos. `make` alone lists the targets.
+
+PREFIX = /usr/local
+DESTDIR =
+
+# The cargo of scripts/setup; any other with `make CARGO=...`.
+CARGO = scripts/cargo
+
+# Where Xorg reads configuration from. Below a prefix that is not the system's, say in a home
+# folder, the file must not reach the servers of everyone: there it is only read when Xorg is
+# told to (-configdir).
+XORG_CONF_DIR = $(strip $(if $(filter /usr,$(PREFIX)),/usr/share/X11/xorg.conf.d,\
+	$(if $(filter /usr/local /opt/%,$(PREFIX)),/etc/X11/xorg.conf.d,\
+	$(PREFIX)/share/X11/xorg.conf.d)))
+
+# Where the server has its own modules.
+XORG_MODULE_DIR = $(or $(shell pkg-config --variable=moduledir xorg-server 2>/dev/null),/usr/lib/xorg/modules)
+
+# The tests and the targets below look for what was built in target/, wherever a cargo
+# configuration of the user's would have put it.
+export CARGO_TARGET_DIR := $(CURDIR)/target
+
+XQOS = target/release/xqos
+
+help:
+	@echo 'make build      builds xqos, its X server module and libxqos'
+	@echo 'make demo       measures X11 clients with and without xqos: out/demo/index.html'
+	@echo 'make bench      runs all benchmarks'
+	@echo 'make test       runs all tests'
+	@echo 'make lint       checks formatting, clippy, shell scripts and man pages'
+	@echo 'make install    installs what was built (PREFIX=$(PREFIX), DESTDIR=$(DESTDIR),'
+	@echo '                XORG_CONF_DIR=$(XORG_CONF_DIR))'
+	@echo 'make uninstall  removes what make install placed, with the same PREFIX and DESTDIR'
+	@echo 'make clean      removes what was built; results in out/ stay'
+
+build:
+	$(CARGO) build --release --locked --workspace
+	$(MAKE) -C libxqos all
+
+demo: build
+	$(XQOS) bench run demo --output out/demo
+
+bench: build
+	$(XQOS) bench run all
+
+# The release module is what the tests load into servers.
+test: build
+	$(CARGO) test --workspace --locked
+	$(MAKE) -C libxqos check
+	scripts/check-no-std
+
+# Needs the build for the man pages only: they are made from the command line's definition.
+lint: build
+	$(XQOS) man target/man
+	scripts/lint target/man man man/*/
+
+# Does not build, so that `sudo make install` needs no compiler and leaves no files of root's.
+install:
+	@XORG_CONF_DIR='$(XORG_CONF_DIR)' XORG_MODULE_DIR='$(XORG_MODULE_DIR)' MAKE='$(MAKE)' \
+		scripts/install '$(PREFIX)' '$(DESTDIR)'
+
+uninstall:
+	@scripts/install --remove '$(PREFIX)' '$(DESTDIR)'
+
+clean:
+	rm -rf target
+	$(MAKE) -C libxqos clean
+
+.PHONY: help build demo bench test lint install uninstall clean

@@ -1,0 +1,28 @@
+//! What crosses a border: the wire structures of the XQOS extension, for the server's side and for a client's.
+//!
+//! `proto/xqosproto.md` is the definition; a test holds the sizes here against `proto/xqos.xml`. Bytes become types
+//! once, here: whoever holds a [`Request`] knows that its length and its enumerations were checked. Nothing here panics
+//! on any input; the fuzz target `request` and the tests below hold that.
+
+#![forbid(unsafe_code)]
+
+mod bytes;
+mod reply;
+mod request;
+
+pub use bytes::{Order, Short};
+pub use reply::{
+    AdmissionReport, ClientEntry, ClientList, Notify, NotifyKind, ReservationReport, ServerInfo, Version, entry_flag,
+};
+pub use request::{Mistake, PolicyChange, Request, event_mask, minor, reservation_flag};
+
+/// The extension's name, as QueryExtension knows it.
+pub const EXTENSION_NAME: &str = "XQOS";
+/// Version of the protocol: (major, minor).
+pub const VERSION: (u32, u32) = (1, 0);
+/// Events that the extension defines.
+pub const EVENTS: u8 = 1;
+/// Errors that the extension defines.
+pub const ERRORS: u8 = 1;
+/// Offset of the error `Admission` from the extension's first error.
+pub const ADMISSION_ERROR: u8 = 0;

@@ -1,0 +1,510 @@
+//! Replies and events: written by the module, read by clients of our own.
+//!
+//! Each structure has `encode` and `decode` beside each other, field after field at the offsets of `xqosproto.md`.
+
+use crate::bytes::{Order, Reader, Short, Writer};
+use xqos_core::PolicyKind;
+
+/// Bytes of one entry of a ListClients reply.
+pub(crate) const ENTRY_BYTES: usize = 176;
+const NAME_BYTES: usize = 32;
+
+/// Flag bits of a [`ClientEntry`].
+pub mod entry_flag {
+    pub const RESERVED: u32 = 1;
+    pub const HARD: u32 = 2;
+    pub const HELD_BACK: u32 = 4;
+    pub const READY: u32 = 8;
+    pub const YOU: u32 = 16;
+    pub const LOCAL: u32 = 32;
+    pub const GRABS_SERVER: u32 = 64;
+}
+
+/// Reply to QueryVersion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Version {
+    pub major: u32,
+    pub minor: u32,
+}
+
+impl Version {
+    pub fn encode(&self, sequence: u16, order: Order) -> Vec<u8> {
+        let mut out = header(0, sequence, order);
+        out.u32(self.major).u32(self.minor);
+        finish(out, order)
+    }
+
+    pub fn decode(bytes: &[u8], order: Order) -> Result<Self, Short> {
+        let read = Reader::new(bytes, order);
+        Ok(Version { major: read.u32(8)?, minor: read.u32(12)? })
+    }
+}
+
+/// Reply to GetServerInfo.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerInfo {
+    /// False: xqos stepped aside, the server schedules as if it were not there.
+    pub armed: bool,
+    pub server_pid: u32,
+    pub policy: PolicyKind,
+    pub clients: u16,
+    pub max_utilization_ppm: u32,
+    pub admitted_utilization_ppm: u32,
+    pub blocking_observed_us: u32,
+    /// 0: the observed one is used.
+    pub blocking_configured_us: u32,
+    pub min_budget_us: u32,
+    pub min_period_us: u32,
+    pub max_period_us: u32,
+    pub slice_us: u32,
+    pub timer_interval_us: u32,
+    pub maximum_slice_us: u32,
+    pub uptime_ns: u64,
+    /// Server time spent for clients.
+    pub busy_ns: u64,
+    pub decisions: u64,
+    /// Slices ended early for a better client.
+    pub early_ends: u64,
+    pub memory_bytes: u32,
+    pub reservations: u32,
+    /// Why xqos stepped aside; empty while armed. At most 255 bytes travel.
+    pub reason: String,
+}
+
+impl ServerInfo {
+    pub fn encode(&self, sequence: u16, order: Order) -> Vec<u8> {
+        let reason = &self.reason.as_bytes()[..self.reason.len().min(255)];
+        let mut out = header(self.armed.into(), sequence, order);
+        out.u32(self.server_pid).u8(self.policy.code()).u8(reason.len() as u8).u16(self.clients);
+        for value in [
+            self.max_utilization_ppm,
+            self.admitted_utilization_ppm,
+            self.blocking_observed_us,
+            self.blocking_configured_us,
+            self.min_budget_us,
+            self.min_period_us,
+            self.max_period_us,
+            self.slice_us,
+            self.timer_interval_us,
+            self.maximum_slice_us,
+        ] {
+            out.u32(value);
+        }
+        out.u64(self.uptime_ns).u64(self.busy_ns).u64(self.decisions).u64(self.early_ends);
+        out.u32(self.memory_bytes).u32(self.reservations).raw(reason);
+        finish(out, order)
+    }
+
+    pub fn decode(bytes: &[u8], order: Order) -> Result<Self, Short> {
+        let read = Reader::new(bytes, order);
+        Ok(ServerInfo {
+            armed: read.u8(1)? != 0,
+            server_pid: read.u32(8)?,
+            // A policy that a later server knows and we do not is shown as the one that decides nothing.
+            policy: PolicyKind::from_code(read.u8(12)?).unwrap_or(PolicyKind::Stock),
+            clients: read.u16(14)?,
+            max_utilization_ppm: read.u32(16)?,
+            admitted_utilization_ppm: read.u32(20)?,
+            blocking_observed_us: read.u32(24)?,
+            blocking_configured_us: read.u32(28)?,
+            min_budget_us: read.u32(32)?,
+            min_period_us: read.u32(36)?,
+            max_period_us: read.u32(40)?,
+            slice_us: read.u32(44)?,
+            timer_interval_us: read.u32(48)?,
+            maximum_slice_us: read.u32(52)?,
+            uptime_ns: read.u64(56)?,
+            busy_ns: read.u64(64)?,
+            decisions: read.u64(72)?,
+            early_ends: read.u64(80)?,
+            memory_bytes: read.u32(88)?,
+            reservations: read.u32(92)?,
+            reason: String::from_utf8_lossy(read.slice(96, read.u8(13)?.into())?).into_owned(),
+        })
+    }
+}
+
+/// Reply to GetReservation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReservationReport {
+    pub reserved: bool,
+    pub budget_us: u32,
+    pub period_us: u32,
+    pub hard: bool,
+    pub held_back: bool,
+    pub depletions: u32,
+    pub budget_left_ns: i64,
+    pub deadline_ns: u64,
+    pub misses: u32,
+}
+
+impl ReservationReport {
+    pub fn encode(&self, sequence: u16, order: Order) -> Vec<u8> {
+        let flags = u32::from(self.hard) | u32::from(self.held_back) << 1;
+        let mut out = header(self.reserved.into(), sequence, order);
+        out.u32(self.budget_us).u32(self.period_us).u32(flags).u32(self.depletions);
+        out.i64(self.budget_left_ns).u64(self.deadline_ns).u32(self.misses).pad_to(48);
+        finish(out, order)
+    }
+
+    pub fn decode(bytes: &[u8], order: Order) -> Result<Self, Short> {
+        let read = Reader::new(bytes, order);
+        let flags = read.u32(16)?;
+        Ok(ReservationReport {
+            reserved: read.u8(1)? != 0,
+            budget_us: read.u32(8)?,
+            period_us: read.u32(12)?,
+            hard: flags & 1 != 0,
+            held_back: flags & 2 != 0,
+            depletions: read.u32(20)?,
+            budget_left_ns: read.i64(24)?,
+            deadline_ns: read.u64(32)?,
+            misses: read.u32(40)?,
+        })
+    }
+}
+
+/// Reply to CheckAdmission: the first term that fails, or the largest one when all hold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AdmissionReport {
+    pub admitted: bool,
+    pub failing_client: u32,
+    pub failing_period_us: u32,
+    pub sum_ppm: u32,
+    pub blocking_ppm: u32,
+    pub limit_ppm: u32,
+    pub blocking_us: u32,
+}
+
+impl AdmissionReport {
+    pub fn encode(&self, sequence: u16, order: Order) -> Vec<u8> {
+        let mut out = header(self.admitted.into(), sequence, order);
+        out.u32(self.failing_client).u32(self.failing_period_us).u32(self.sum_ppm);
+        out.u32(self.blocking_ppm).u32(self.limit_ppm).u32(self.blocking_us);
+        finish(out, order)
+    }
+
+    pub fn decode(bytes: &[u8], order: Order) -> Result<Self, Short> {
+        let read = Reader::new(bytes, order);
+        Ok(AdmissionReport {
+            admitted: read.u8(1)? != 0,
+            failing_client: read.u32(8)?,
+            failing_period_us: read.u32(12)?,
+            sum_ppm: read.u32(16)?,
+            blocking_ppm: read.u32(20)?,
+            limit_ppm: read.u32(24)?,
+            blocking_us: read.u32(28)?,
+        })
+    }
+}
+
+/// One client in a ListClients reply; the fields are explained in `xqosproto.md`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClientEntry {
+    pub client: u32,
+    pub pid: i32,
+    pub uid: u32,
+    pub sync_priority: i32,
+    pub weight: u32,
+    pub fixed_priority: i32,
+    pub flags: u32,
+    pub budget_us: u32,
+    pub period_us: u32,
+    pub depletions: u32,
+    pub misses: u32,
+    pub longest_request: u32,
+    pub budget_left_ns: i64,
+    pub deadline_ns: u64,
+    pub server_time_ns: u64,
+    pub reserved_time_ns: u64,
+    pub requests: u64,
+    pub slices: u64,
+    pub waited_ns: u64,
+    pub longest_wait_ns: u64,
+    pub longest_request_ns: u64,
+    pub connected_ns: u64,
+    pub grabbed_ns: u64,
+    pub name: String,
+}
+
+impl ClientEntry {
+    fn write(&self, out: &mut Writer) {
+        let start = out.len();
+        out.u32(self.client).i32(self.pid).u32(self.uid).i32(self.sync_priority);
+        out.u32(self.weight).i32(self.fixed_priority).u32(self.flags).u32(self.budget_us);
+        out.u32(self.period_us).u32(self.depletions).u32(self.misses).u32(self.longest_request);
+        out.i64(self.budget_left_ns);
+        for value in [
+            self.deadline_ns,
+            self.server_time_ns,
+            self.reserved_time_ns,
+            self.requests,
+            self.slices,
+            self.waited_ns,
+            self.longest_wait_ns,
+            self.longest_request_ns,
+            self.connected_ns,
+            self.grabbed_ns,
+            0,
+        ] {
+            out.u64(value);
+        }
+        // One zero is kept, so that a reader in C finds the end.
+        let name = &self.name.as_bytes()[..self.name.len().min(NAME_BYTES - 1)];
+        out.raw(name).pad_to(start + ENTRY_BYTES);
+    }
+
+    fn read(bytes: &[u8], order: Order) -> Result<Self, Short> {
+        let read = Reader::new(bytes, order);
+        let name = read.slice(144, NAME_BYTES)?;
+        let end = name.iter().position(|&byte| byte == 0).unwrap_or(NAME_BYTES);
+        Ok(ClientEntry {
+            client: read.u32(0)?,
+            pid: read.i32(4)?,
+            uid: read.u32(8)?,
+            sync_priority: read.i32(12)?,
+            weight: read.u32(16)?,
+            fixed_priority: read.i32(20)?,
+            flags: read.u32(24)?,
+            budget_us: read.u32(28)?,
+            period_us: read.u32(32)?,
+            depletions: read.u32(36)?,
+            misses: read.u32(40)?,
+            longest_request: read.u32(44)?,
+            budget_left_ns: read.i64(48)?,
+            deadline_ns: read.u64(56)?,
+            server_time_ns: read.u64(64)?,
+            reserved_time_ns: read.u64(72)?,
+            requests: read.u64(80)?,
+            slices: read.u64(88)?,
+            waited_ns: read.u64(96)?,
+            longest_wait_ns: read.u64(104)?,
+            longest_request_ns: read.u64(112)?,
+            connected_ns: read.u64(120)?,
+            grabbed_ns: read.u64(128)?,
+            name: String::from_utf8_lossy(&name[..end]).into_owned(),
+        })
+    }
+}
+
+/// Reply to ListClients.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClientList {
+    pub now_ns: u64,
+    pub clients: Vec<ClientEntry>,
+}
+
+impl ClientList {
+    pub fn encode(&self, sequence: u16, order: Order) -> Vec<u8> {
+        let mut out = header(0, sequence, order);
+        out.u32(self.clients.len() as u32).u32(ENTRY_BYTES as u32).u64(self.now_ns).pad_to(32);
+        for client in &self.clients {
+            client.write(&mut out);
+        }
+        finish(out, order)
+    }
+
+    /// Entries may be longer than ours when the server is newer; the rest is skipped.
+    pub fn decode(bytes: &[u8], order: Order) -> Result<Self, Short> {
+        let read = Reader::new(bytes, order);
+        let entry_bytes = read.u32(12)? as usize;
+        if entry_bytes < ENTRY_BYTES {
+            return Err(Short);
+        }
+        let clients = (0..read.u32(8)? as usize)
+            .map(|i| {
+                let at = i.checked_mul(entry_bytes).and_then(|offset| offset.checked_add(32)).ok_or(Short)?;
+                ClientEntry::read(read.slice(at, entry_bytes)?, order)
+            })
+            .collect::<Result<_, _>>()?;
+        Ok(ClientList { now_ns: read.u64(16)?, clients })
+    }
+}
+
+/// What an XqosNotify tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotifyKind {
+    ClientConnected,
+    ClientGone,
+    ReservationSet,
+    ReservationCleared,
+    Depleted,
+    Missed,
+}
+
+impl NotifyKind {
+    const ALL: [NotifyKind; 6] = [
+        NotifyKind::ClientConnected,
+        NotifyKind::ClientGone,
+        NotifyKind::ReservationSet,
+        NotifyKind::ReservationCleared,
+        NotifyKind::Depleted,
+        NotifyKind::Missed,
+    ];
+
+    /// The bit of SelectEvents that asks for it.
+    pub fn mask(self) -> u32 {
+        use crate::request::event_mask;
+        match self {
+            NotifyKind::ClientConnected | NotifyKind::ClientGone => event_mask::CLIENTS,
+            NotifyKind::ReservationSet | NotifyKind::ReservationCleared => event_mask::RESERVATIONS,
+            NotifyKind::Depleted => event_mask::DEPLETIONS,
+            NotifyKind::Missed => event_mask::MISSES,
+        }
+    }
+}
+
+/// The event XqosNotify.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Notify {
+    pub kind: NotifyKind,
+    pub client: u32,
+    pub pid: i32,
+    pub budget_us: u32,
+    pub period_us: u32,
+    pub flags: u32,
+    pub count: u32,
+    pub time_ms: u32,
+}
+
+impl Notify {
+    pub fn encode(&self, event_base: u8, sequence: u16, order: Order) -> [u8; 32] {
+        let code = NotifyKind::ALL.iter().position(|&kind| kind == self.kind).unwrap_or(0);
+        let mut out = Writer::new(order);
+        out.u8(event_base).u8(code as u8).u16(sequence).u32(self.client).i32(self.pid);
+        out.u32(self.budget_us).u32(self.period_us).u32(self.flags).u32(self.count).u32(self.time_ms);
+        let mut event = [0; 32];
+        event.copy_from_slice(&out.finish());
+        event
+    }
+
+    pub fn decode(bytes: &[u8], order: Order) -> Result<Self, Short> {
+        let read = Reader::new(bytes, order);
+        Ok(Notify {
+            kind: NotifyKind::ALL.get(usize::from(read.u8(1)?)).copied().ok_or(Short)?,
+            client: read.u32(4)?,
+            pid: read.i32(8)?,
+            budget_us: read.u32(12)?,
+            period_us: read.u32(16)?,
+            flags: read.u32(20)?,
+            count: read.u32(24)?,
+            time_ms: read.u32(28)?,
+        })
+    }
+}
+
+fn header(data: u8, sequence: u16, order: Order) -> Writer {
+    let mut out = Writer::new(order);
+    out.u8(1).u8(data).u16(sequence).u32(0);
+    out
+}
+
+/// Pads to a whole reply and fills in the length field.
+fn finish(mut out: Writer, order: Order) -> Vec<u8> {
+    out.pad_to(32).align();
+    let mut bytes = out.finish();
+    let units = ((bytes.len() - 32) / 4) as u32;
+    let field = if order == Order::Swapped { units.swap_bytes() } else { units };
+    bytes[4..8].copy_from_slice(&field.to_ne_bytes());
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ORDERS: [Order; 2] = [Order::Native, Order::Swapped];
+
+    fn info() -> ServerInfo {
+        ServerInfo {
+            armed: false,
+            server_pid: 42,
+            policy: PolicyKind::Fair,
+            clients: 3,
+            max_utilization_ppm: 900_000,
+            admitted_utilization_ppm: 300_000,
+            blocking_observed_us: 17,
+            blocking_configured_us: 0,
+            min_budget_us: 100,
+            min_period_us: 1000,
+            max_period_us: 10_000_000,
+            slice_us: 5000,
+            timer_interval_us: 5000,
+            maximum_slice_us: 15_000,
+            uptime_ns: 1 << 40,
+            busy_ns: 5,
+            decisions: 6,
+            early_ends: 7,
+            memory_bytes: 8,
+            reservations: 1,
+            reason: "a test asked for it".to_string(),
+        }
+    }
+
+    #[test]
+    fn replies_survive_both_byte_orders_and_give_their_length() {
+        for order in ORDERS {
+            let bytes = info().encode(9, order);
+            assert_eq!(ServerInfo::decode(&bytes, order), Ok(info()));
+            assert_eq!(bytes.len(), 116);
+            assert_eq!(Reader::new(&bytes, order).u32(4), Ok((116 - 32) / 4));
+            let report = ReservationReport {
+                reserved: true,
+                budget_us: 3000,
+                period_us: 10_000,
+                hard: true,
+                held_back: true,
+                depletions: 2,
+                budget_left_ns: -5,
+                deadline_ns: 77,
+                misses: 1,
+            };
+            let bytes = report.encode(1, order);
+            assert_eq!((bytes.len(), ReservationReport::decode(&bytes, order)), (48, Ok(report)));
+            let admission = AdmissionReport { failing_client: 5, sum_ppm: 6, limit_ppm: 7, ..Default::default() };
+            let bytes = admission.encode(1, order);
+            assert_eq!((bytes.len(), AdmissionReport::decode(&bytes, order)), (32, Ok(admission)));
+        }
+    }
+
+    #[test]
+    fn a_list_keeps_every_field_and_cuts_long_names() {
+        let client = ClientEntry {
+            client: 0x200000,
+            pid: 12,
+            budget_left_ns: -3,
+            grabbed_ns: 99,
+            name: "x".repeat(80),
+            ..ClientEntry::default()
+        };
+        let list = ClientList { now_ns: 5, clients: vec![client.clone(), client] };
+        for order in ORDERS {
+            let bytes = list.encode(3, order);
+            assert_eq!(bytes.len(), 32 + 2 * ENTRY_BYTES);
+            let back = ClientList::decode(&bytes, order).unwrap();
+            assert_eq!(back.clients[1].name, "x".repeat(31));
+            assert_eq!((back.clients[1].grabbed_ns, back.clients[0].budget_left_ns), (99, -3));
+        }
+    }
+
+    #[test]
+    fn cut_replies_are_refused_without_a_panic() {
+        let whole = ClientList { now_ns: 5, clients: vec![ClientEntry::default()] }.encode(3, Order::Native);
+        for length in 0..whole.len() {
+            assert_eq!(ClientList::decode(&whole[..length], Order::Native), Err(Short));
+        }
+        let mut lying = whole;
+        lying[8..12].copy_from_slice(&u32::MAX.to_ne_bytes());
+        assert_eq!(ClientList::decode(&lying, Order::Native), Err(Short));
+    }
+
+    #[test]
+    fn events_survive_both_byte_orders() {
+        for kind in NotifyKind::ALL {
+            let event = Notify { kind, client: 1, pid: 2, budget_us: 3, period_us: 4, flags: 5, count: 6, time_ms: 7 };
+            for order in ORDERS {
+                assert_eq!(Notify::decode(&event.encode(90, 4, order), order), Ok(event));
+            }
+        }
+    }
+}

@@ -1,0 +1,325 @@
+//! Requests: from the bytes that a client sent to a [`Request`], and back for clients of our own.
+//!
+//! The server has read a whole request of the length that its header gives, so the only lengths to check are those of
+//! each kind; what is wrong is named the way X names it.
+
+use crate::bytes::{Order, Reader, Short, Writer};
+use xqos_core::PolicyKind;
+
+/// Minor opcodes.
+pub mod minor {
+    pub const QUERY_VERSION: u8 = 0;
+    pub const GET_SERVER_INFO: u8 = 1;
+    pub const SET_RESERVATION: u8 = 2;
+    pub const GET_RESERVATION: u8 = 3;
+    pub const CLEAR_RESERVATION: u8 = 4;
+    pub const CHECK_ADMISSION: u8 = 5;
+    pub const LIST_CLIENTS: u8 = 6;
+    pub const SET_POLICY: u8 = 7;
+    pub const SET_CLIENT_WEIGHT: u8 = 8;
+    pub const SET_CLIENT_PRIORITY: u8 = 9;
+    pub const SELECT_EVENTS: u8 = 10;
+}
+
+/// Flag bits of a reservation.
+pub mod reservation_flag {
+    pub const HARD: u32 = 1;
+    /// In replies only: depleted and out of the queue until the scheduling deadline.
+    pub const HELD_BACK: u32 = 2;
+}
+
+/// Bits of SelectEvents.
+pub mod event_mask {
+    pub const CLIENTS: u32 = 1;
+    pub const RESERVATIONS: u32 = 2;
+    pub const DEPLETIONS: u32 = 4;
+    pub const MISSES: u32 = 8;
+    pub const ALL: u32 = 15;
+}
+
+/// Which values of a SetPolicy count; `None` leaves a value as it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PolicyChange {
+    pub policy: Option<PolicyKind>,
+    pub slice_us: Option<u32>,
+    pub timer_interval_us: Option<u32>,
+    pub maximum_slice_us: Option<u32>,
+    pub max_utilization_ppm: Option<u32>,
+    /// 0: use the blocking time observed.
+    pub blocking_us: Option<u32>,
+}
+
+/// One request of the extension, its length and enumerations checked. `client` 0 is the sender.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Request {
+    QueryVersion { major: u32, minor: u32 },
+    GetServerInfo,
+    SetReservation { client: u32, budget_us: u32, period_us: u32, hard: bool },
+    GetReservation { client: u32 },
+    ClearReservation { client: u32 },
+    CheckAdmission { client: u32, budget_us: u32, period_us: u32, hard: bool },
+    ListClients,
+    SetPolicy(PolicyChange),
+    SetClientWeight { client: u32, weight: u32 },
+    SetClientPriority { client: u32, priority: i32 },
+    SelectEvents { mask: u32 },
+}
+
+/// What is wrong with a request, as X names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mistake {
+    /// BadLength
+    Length,
+    /// BadRequest: no such minor opcode
+    Opcode,
+    /// BadValue, with the value
+    Value(u32),
+}
+
+impl From<Short> for Mistake {
+    fn from(_: Short) -> Self {
+        Mistake::Length
+    }
+}
+
+impl Request {
+    /// Parses a whole request, header included.
+    pub fn parse(bytes: &[u8], order: Order) -> Result<Request, Mistake> {
+        let read = Reader::new(bytes, order);
+        let minor = read.u8(1)?;
+        if bytes.len() != length(minor).ok_or(Mistake::Opcode)? {
+            return Err(Mistake::Length);
+        }
+        Ok(match minor {
+            minor::QUERY_VERSION => Request::QueryVersion { major: read.u32(4)?, minor: read.u32(8)? },
+            minor::GET_SERVER_INFO => Request::GetServerInfo,
+            minor::SET_RESERVATION => {
+                let (client, budget_us, period_us, hard) = reservation(read)?;
+                Request::SetReservation { client, budget_us, period_us, hard }
+            }
+            minor::GET_RESERVATION => Request::GetReservation { client: read.u32(4)? },
+            minor::CLEAR_RESERVATION => Request::ClearReservation { client: read.u32(4)? },
+            minor::CHECK_ADMISSION => {
+                let (client, budget_us, period_us, hard) = reservation(read)?;
+                Request::CheckAdmission { client, budget_us, period_us, hard }
+            }
+            minor::LIST_CLIENTS => Request::ListClients,
+            minor::SET_POLICY => Request::SetPolicy(policy_change(read)?),
+            minor::SET_CLIENT_WEIGHT => Request::SetClientWeight { client: read.u32(4)?, weight: read.u32(8)? },
+            minor::SET_CLIENT_PRIORITY => Request::SetClientPriority { client: read.u32(4)?, priority: read.i32(8)? },
+            minor::SELECT_EVENTS => {
+                let mask = read.u32(4)?;
+                if mask & !event_mask::ALL != 0 {
+                    return Err(Mistake::Value(mask));
+                }
+                Request::SelectEvents { mask }
+            }
+            _ => return Err(Mistake::Opcode),
+        })
+    }
+
+    /// The request's bytes in this machine's order; byte 0 is the major opcode.
+    pub fn encode(&self, major_opcode: u8) -> Vec<u8> {
+        self.encode_as(major_opcode, Order::Native)
+    }
+
+    /// [`encode`](Self::encode) in a byte order of choice, for tests of foreign clients.
+    pub fn encode_as(&self, major_opcode: u8, order: Order) -> Vec<u8> {
+        let minor = self.minor();
+        let mut out = Writer::new(order);
+        let length = length(minor).unwrap_or(4);
+        out.u8(major_opcode).u8(minor).u16((length / 4) as u16);
+        match *self {
+            Request::QueryVersion { major, minor } => {
+                out.u32(major).u32(minor);
+            }
+            Request::GetServerInfo | Request::ListClients => {}
+            Request::SetReservation { client, budget_us, period_us, hard }
+            | Request::CheckAdmission { client, budget_us, period_us, hard } => {
+                let flags = if hard { reservation_flag::HARD } else { 0 };
+                out.u32(client).u32(budget_us).u32(period_us).u32(flags);
+            }
+            Request::GetReservation { client } | Request::ClearReservation { client } => {
+                out.u32(client);
+            }
+            Request::SetPolicy(change) => write_policy_change(&mut out, &change),
+            Request::SetClientWeight { client, weight } => {
+                out.u32(client).u32(weight);
+            }
+            Request::SetClientPriority { client, priority } => {
+                out.u32(client).i32(priority);
+            }
+            Request::SelectEvents { mask } => {
+                out.u32(mask);
+            }
+        }
+        debug_assert_eq!(out.len(), length);
+        out.finish()
+    }
+
+    /// The minor opcode.
+    pub fn minor(&self) -> u8 {
+        match self {
+            Request::QueryVersion { .. } => minor::QUERY_VERSION,
+            Request::GetServerInfo => minor::GET_SERVER_INFO,
+            Request::SetReservation { .. } => minor::SET_RESERVATION,
+            Request::GetReservation { .. } => minor::GET_RESERVATION,
+            Request::ClearReservation { .. } => minor::CLEAR_RESERVATION,
+            Request::CheckAdmission { .. } => minor::CHECK_ADMISSION,
+            Request::ListClients => minor::LIST_CLIENTS,
+            Request::SetPolicy(_) => minor::SET_POLICY,
+            Request::SetClientWeight { .. } => minor::SET_CLIENT_WEIGHT,
+            Request::SetClientPriority { .. } => minor::SET_CLIENT_PRIORITY,
+            Request::SelectEvents { .. } => minor::SELECT_EVENTS,
+        }
+    }
+}
+
+/// Length in bytes of a request, by its minor opcode; `None` for no such opcode.
+pub(crate) fn length(minor: u8) -> Option<usize> {
+    Some(match minor {
+        minor::QUERY_VERSION | minor::SET_CLIENT_WEIGHT | minor::SET_CLIENT_PRIORITY => 12,
+        minor::GET_SERVER_INFO | minor::LIST_CLIENTS => 4,
+        minor::SET_RESERVATION | minor::CHECK_ADMISSION => 20,
+        minor::GET_RESERVATION | minor::CLEAR_RESERVATION | minor::SELECT_EVENTS => 8,
+        minor::SET_POLICY => 32,
+        _ => return None,
+    })
+}
+
+fn reservation(read: Reader<'_>) -> Result<(u32, u32, u32, bool), Mistake> {
+    let flags = read.u32(16)?;
+    if flags & !reservation_flag::HARD != 0 {
+        return Err(Mistake::Value(flags));
+    }
+    Ok((read.u32(4)?, read.u32(8)?, read.u32(12)?, flags != 0))
+}
+
+const HAS_POLICY: u32 = 1;
+const HAS_SLICE: u32 = 2;
+const HAS_TIMER_INTERVAL: u32 = 4;
+const HAS_MAXIMUM_SLICE: u32 = 8;
+const HAS_MAX_UTILIZATION: u32 = 16;
+const HAS_BLOCKING: u32 = 32;
+
+fn policy_change(read: Reader<'_>) -> Result<PolicyChange, Mistake> {
+    let mask = read.u32(8)?;
+    if mask > 63 {
+        return Err(Mistake::Value(mask));
+    }
+    let value = |bit: u32, at: usize| -> Result<Option<u32>, Mistake> {
+        Ok(if mask & bit != 0 { Some(read.u32(at)?) } else { None })
+    };
+    let policy = if mask & HAS_POLICY != 0 {
+        let code = read.u8(4)?;
+        Some(PolicyKind::from_code(code).ok_or(Mistake::Value(code.into()))?)
+    } else {
+        None
+    };
+    Ok(PolicyChange {
+        policy,
+        slice_us: value(HAS_SLICE, 12)?,
+        timer_interval_us: value(HAS_TIMER_INTERVAL, 16)?,
+        maximum_slice_us: value(HAS_MAXIMUM_SLICE, 20)?,
+        max_utilization_ppm: value(HAS_MAX_UTILIZATION, 24)?,
+        blocking_us: value(HAS_BLOCKING, 28)?,
+    })
+}
+
+fn write_policy_change(out: &mut Writer, change: &PolicyChange) {
+    let bit = |present: bool, bit: u32| if present { bit } else { 0 };
+    let mask = bit(change.policy.is_some(), HAS_POLICY)
+        | bit(change.slice_us.is_some(), HAS_SLICE)
+        | bit(change.timer_interval_us.is_some(), HAS_TIMER_INTERVAL)
+        | bit(change.maximum_slice_us.is_some(), HAS_MAXIMUM_SLICE)
+        | bit(change.max_utilization_ppm.is_some(), HAS_MAX_UTILIZATION)
+        | bit(change.blocking_us.is_some(), HAS_BLOCKING);
+    out.u8(change.policy.map_or(0, PolicyKind::code)).pad_to(8).u32(mask);
+    for value in [
+        change.slice_us,
+        change.timer_interval_us,
+        change.maximum_slice_us,
+        change.max_utilization_ppm,
+        change.blocking_us,
+    ] {
+        out.u32(value.unwrap_or(0));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn one_of_each() -> Vec<Request> {
+        vec![
+            Request::QueryVersion { major: 1, minor: 0 },
+            Request::GetServerInfo,
+            Request::SetReservation { client: 0x400001, budget_us: 3000, period_us: 10_000, hard: true },
+            Request::GetReservation { client: 7 },
+            Request::ClearReservation { client: 0 },
+            Request::CheckAdmission { client: 9, budget_us: 1, period_us: u32::MAX, hard: false },
+            Request::ListClients,
+            Request::SetPolicy(PolicyChange {
+                policy: Some(PolicyKind::Smart),
+                maximum_slice_us: Some(15_000),
+                ..PolicyChange::default()
+            }),
+            Request::SetClientWeight { client: 1, weight: 200 },
+            Request::SetClientPriority { client: 1, priority: -4 },
+            Request::SelectEvents { mask: 5 },
+        ]
+    }
+
+    #[test]
+    fn every_request_survives_both_byte_orders() {
+        for request in one_of_each() {
+            for order in [Order::Native, Order::Swapped] {
+                let bytes = request.encode_as(130, order);
+                assert_eq!(bytes.len(), length(request.minor()).unwrap());
+                assert_eq!(Request::parse(&bytes, order), Ok(request));
+            }
+        }
+    }
+
+    #[test]
+    fn a_request_of_any_other_length_is_refused() {
+        for request in one_of_each() {
+            let whole = request.encode(130);
+            for length in (0..whole.len() + 12).filter(|&length| length != whole.len()) {
+                let mut bytes = whole.clone();
+                bytes.resize(length, 0);
+                assert_eq!(Request::parse(&bytes, Order::Native), Err(Mistake::Length), "{request:?} {length}");
+            }
+        }
+    }
+
+    #[test]
+    fn unknown_opcodes_flags_and_masks_are_named() {
+        assert_eq!(Request::parse(&[130, 99, 1, 0], Order::Native), Err(Mistake::Opcode));
+        let mut bytes = Request::SelectEvents { mask: 0 }.encode(130);
+        bytes[4] = 16;
+        assert_eq!(Request::parse(&bytes, Order::Native), Err(Mistake::Value(16)));
+        let mut bytes = Request::ListClients.encode(130);
+        bytes[1] = minor::SET_RESERVATION;
+        assert_eq!(Request::parse(&bytes, Order::Native), Err(Mistake::Length));
+        let change = PolicyChange { policy: Some(PolicyKind::Fair), ..PolicyChange::default() };
+        let mut bytes = Request::SetPolicy(change).encode(130);
+        bytes[4] = 200;
+        assert_eq!(Request::parse(&bytes, Order::Native), Err(Mistake::Value(200)));
+    }
+
+    #[test]
+    fn random_bytes_never_panic() {
+        let mut state = 0x9E37_79B9_7F4A_7C15_u64;
+        for _ in 0..200_000 {
+            let mut bytes = [0u8; 40];
+            for byte in &mut bytes {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                *byte = (state >> 56) as u8;
+            }
+            bytes[1] %= 13;
+            let length = usize::from(bytes[39]) % 40;
+            let _ = Request::parse(&bytes[..length], Order::Swapped);
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! The blocking time B: the longest time for which a request in progress kept a better client waiting.
+//!
+//! A request is never cut, so B is the floor of every response (Manica et al., section 3.3) and a term of the admission
+//! test. The observed value is the maximum over a sliding window of two halves: an hour-old hiccup must not refuse
+//! reservations for ever.
+
+use crate::Time;
+
+/// Half of the window: 30 s, so that what is remembered is between 30 s and a minute old.
+const HALF_WINDOW_NS: u64 = 30_000_000_000;
+
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Blocking {
+    current_ns: u64,
+    previous_ns: u64,
+    half_began: Time,
+}
+
+impl Blocking {
+    pub(crate) fn note(&mut self, ns: u64, now: Time) {
+        self.roll(now);
+        self.current_ns = self.current_ns.max(ns);
+    }
+
+    /// The longest blocking seen within the window.
+    pub(crate) fn observed_ns(&self, now: Time) -> u64 {
+        let mut seen = *self;
+        seen.roll(now);
+        seen.current_ns.max(seen.previous_ns)
+    }
+
+    fn roll(&mut self, now: Time) {
+        let age = now.since(self.half_began);
+        if age < HALF_WINDOW_NS {
+            return;
+        }
+        self.previous_ns = if age < 2 * HALF_WINDOW_NS { self.current_ns } else { 0 };
+        self.current_ns = 0;
+        self.half_began = now;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_blocking_is_forgotten_after_the_window() {
+        let mut blocking = Blocking::default();
+        let s = |seconds: u64| Time(seconds * 1_000_000_000);
+        blocking.note(7_000_000, s(100));
+        blocking.note(1_000_000, s(125));
+        assert_eq!(blocking.observed_ns(s(129)), 7_000_000);
+        blocking.note(2_000_000, s(131));
+        assert_eq!(blocking.observed_ns(s(131)), 7_000_000, "still within the older half");
+        assert_eq!(blocking.observed_ns(s(162)), 2_000_000);
+        assert_eq!(blocking.observed_ns(s(300)), 0);
+    }
+}

@@ -1,0 +1,50 @@
+//! Which X client runs next: policies, reservations, admission and accounting.
+//!
+//! One text that runs inside the server, in a simulator and in replay, so it is pure: no clock, no input or output, no
+//! dependency, no unsafe code. Facts go in (`arrived`, `served`, `input`, ...) with the time at which they happened;
+//! decisions come out (`pick`). The same facts give the same decisions.
+//!
+//! Order of calls for one decision, as the server's main loop gives them:
+//!
+//! 1. [`Scheduler::replenish`] until it has no more to tell: clients whose hold ends.
+//! 2. [`Scheduler::arrived`] for each client that became ready since the last decision.
+//! 3. [`Scheduler::pick`]: whom to serve, and until when at most.
+//! 4. [`Scheduler::next_to_watch`] until `None`: idle clients whose arrival would end this slice early.
+//! 5. [`Scheduler::served`] when the slice ended.
+//!
+//! Decisions allocate nothing and cost O(log n) in the number of clients; memory is taken when a client connects.
+
+#![no_std]
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+extern crate alloc;
+
+mod admission;
+mod blocking;
+mod heap;
+mod policy;
+mod reservation;
+mod scheduler;
+mod time;
+mod usage;
+
+pub use admission::{Admission, Term};
+pub use policy::PolicyKind;
+pub use reservation::{Reservation, ReservationState};
+pub use scheduler::{Choice, Contest, Mode, Parameters, Rank, Scheduler, Service, Slice};
+pub use time::Time;
+pub use usage::Usage;
+
+/// A client of the server: its index in the server's table, below [`ClientId::LIMIT`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ClientId(pub u16);
+
+impl ClientId {
+    /// X servers have at most this many clients (`MAXCLIENTS`).
+    pub const LIMIT: usize = 2048;
+
+    pub(crate) fn slot(self) -> usize {
+        usize::from(self.0)
+    }
+}

@@ -1,0 +1,93 @@
+//! `classic`: the scheduler of 1987 (Packard 2000, section 3.1), for comparison.
+//!
+//! The set of ready clients is frozen for a pass. Within it the client with the smallest descriptor comes first, has a
+//! turn of ten requests, then the next one; rounds go on until every buffer of the pass is empty. Only then does the
+//! server look at its sockets again: whoever became ready meanwhile waits for the next pass.
+//!
+//! A buffer was 4 KB and was filled once in a pass. Today's servers read on as long as there is data, so the end of
+//! the buffer is counted: 4096 bytes of requests, or no data left.
+//!
+//! Passes and rounds are numbered, and a client's place is (pass, round, descriptor): freezing is a comparison, not a
+//! copy of the set.
+
+use super::{Allowance, Facts, Key, Policy, PolicyKind, Served};
+use crate::{ClientId, Time};
+use alloc::vec::Vec;
+
+/// Requests in a turn (section 3.1).
+const REQUESTS_PER_TURN: u32 = 10;
+/// Bytes in a client's buffer ("typically 4KB", section 3.1).
+const BUFFER_BYTES: u64 = 4096;
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Place {
+    pass: u64,
+    round: u32,
+    descriptor: u32,
+    turn_requests: u32,
+    pass_bytes: u64,
+}
+
+#[derive(Debug)]
+pub(crate) struct Classic {
+    places: Vec<Place>,
+    current_pass: u64,
+}
+
+impl Classic {
+    pub(crate) fn new() -> Self {
+        Classic { places: Vec::new(), current_pass: 0 }
+    }
+
+    fn place(&mut self, client: ClientId) -> &mut Place {
+        &mut self.places[client.slot()]
+    }
+}
+
+impl Policy for Classic {
+    fn kind(&self) -> PolicyKind {
+        PolicyKind::Classic
+    }
+
+    fn join(&mut self, client: ClientId, facts: &Facts) {
+        if self.places.len() <= client.slot() {
+            self.places.resize(client.slot() + 1, Place::default());
+        }
+        let pass = self.current_pass + 1;
+        *self.place(client) = Place { pass, descriptor: facts.descriptor, ..Place::default() };
+    }
+
+    fn ready(&mut self, client: ClientId, _idle_ns: u64) {
+        let pass = self.current_pass + 1;
+        let place = self.place(client);
+        *place = Place { pass, descriptor: place.descriptor, ..Place::default() };
+    }
+
+    fn key(&self, client: ClientId) -> Key {
+        let place = &self.places[client.slot()];
+        Key(place.pass, u64::from(place.round) << 32 | u64::from(place.descriptor))
+    }
+
+    fn picked(&mut self, client: ClientId, _alone: bool, _now: Time) -> Allowance {
+        self.current_pass = self.place(client).pass;
+        let place = self.place(client);
+        Allowance {
+            slice_ns: u64::MAX,
+            requests: REQUESTS_PER_TURN - place.turn_requests,
+            bytes: (BUFFER_BYTES - place.pass_bytes) as u32,
+        }
+    }
+
+    fn served(&mut self, client: ClientId, served: &Served) {
+        let place = self.place(client);
+        place.turn_requests += served.requests;
+        place.pass_bytes += served.bytes;
+        if place.turn_requests >= REQUESTS_PER_TURN {
+            place.turn_requests = 0;
+            place.round += 1;
+        }
+        if place.pass_bytes >= BUFFER_BYTES {
+            *place = Place { pass: place.pass + 1, descriptor: place.descriptor, ..Place::default() };
+        }
+    }
+}

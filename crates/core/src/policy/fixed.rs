@@ -1,0 +1,83 @@
+//! `fixed`: fixed priorities, for comparison (Childs and Ingram's Linux-SRT, cited by Manica et al., section 1).
+//!
+//! The ready client of the highest priority runs; equals take turns of one slice; an arrival of higher priority ends the
+//! running slice at the next request boundary. The only policy that starves: a busy client keeps all lower ones out.
+
+use super::{Allowance, Defence, Facts, Key, Policy, PolicyKind, Served};
+use crate::{ClientId, Parameters, Time};
+use alloc::vec::Vec;
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Standing {
+    priority: i32,
+    turn: u64,
+    used_ns: u64,
+}
+
+#[derive(Debug)]
+pub(crate) struct Fixed {
+    standings: Vec<Standing>,
+    turns: u64,
+    slice_ns: u64,
+}
+
+impl Fixed {
+    pub(crate) fn new(parameters: &Parameters) -> Self {
+        Fixed { standings: Vec::new(), turns: 0, slice_ns: parameters.slice_ns }
+    }
+
+    fn to_the_back(&mut self, client: ClientId) {
+        self.turns += 1;
+        let standing = &mut self.standings[client.slot()];
+        standing.turn = self.turns;
+        standing.used_ns = 0;
+    }
+}
+
+impl Policy for Fixed {
+    fn kind(&self) -> PolicyKind {
+        PolicyKind::Fixed
+    }
+
+    fn join(&mut self, client: ClientId, facts: &Facts) {
+        if self.standings.len() <= client.slot() {
+            self.standings.resize(client.slot() + 1, Standing::default());
+        }
+        self.changed(client, facts);
+        self.to_the_back(client);
+    }
+
+    fn changed(&mut self, client: ClientId, facts: &Facts) {
+        self.standings[client.slot()].priority = facts.fixed_priority;
+    }
+
+    fn ready(&mut self, client: ClientId, _idle_ns: u64) {
+        self.to_the_back(client);
+    }
+
+    fn key(&self, client: ClientId) -> Key {
+        let standing = &self.standings[client.slot()];
+        Key((i64::from(i32::MAX) - i64::from(standing.priority)) as u64, standing.turn)
+    }
+
+    fn picked(&mut self, client: ClientId, _alone: bool, _now: Time) -> Allowance {
+        let used_ns = self.standings[client.slot()].used_ns;
+        Allowance { slice_ns: self.slice_ns.saturating_sub(used_ns).max(1), ..Allowance::default() }
+    }
+
+    fn served(&mut self, client: ClientId, served: &Served) {
+        let standing = &mut self.standings[client.slot()];
+        standing.used_ns += served.length_ns;
+        if standing.used_ns >= self.slice_ns {
+            self.to_the_back(client);
+        }
+    }
+
+    fn challenge(&self, client: ClientId) -> Option<i64> {
+        Some(-i64::from(self.standings[client.slot()].priority))
+    }
+
+    fn defence(&self, client: ClientId) -> Defence {
+        Defence { key: -i64::from(self.standings[client.slot()].priority), ..Defence::default() }
+    }
+}

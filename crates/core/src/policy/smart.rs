@@ -1,0 +1,192 @@
+//! `smart`: the scheduler of 2000 as its text describes it (Packard 2000, section 5).
+//!
+//! - Each client has a base priority (0); the ready client of highest priority runs; equals take turns (5.1).
+//! - A turn is one timer interval. A client still running at its end loses one, to a minimum. One that was not *ready*
+//!   for some time gains one, at most to the base (5.2). "Some time" is two intervals here, and each two count.
+//! - Delivered user input gains one, at most to a maximum above the base (5.3).
+//! - A client that was alone for a second gets a longer slice, up to the maximum slice (5.5).
+//! - SYNC priorities come first (5.1); the scheduler does that for every policy.
+//!
+//! The released code differs: it praises a client for "not having run" although it was ready and had to wait, so that
+//! with three busy clients all of them stay at the base and no longer differ from a light one. Like the original,
+//! nobody's arrival ends a running slice.
+
+use super::{Allowance, Facts, Key, Policy, PolicyKind, Served};
+use crate::{ClientId, Parameters, Time};
+use alloc::vec::Vec;
+
+const BASE: i8 = 0;
+/// Range of the released code.
+const MINIMUM: i8 = -20;
+const MAXIMUM: i8 = 20;
+/// "An extended time (one second)", section 5.5.
+const ALONE_NS: u64 = 1_000_000_000;
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Standing {
+    priority: i8,
+    /// Place among equals: the smaller, the longer its last turn is over.
+    turn: u64,
+    used_ns: u64,
+}
+
+#[derive(Debug)]
+pub(crate) struct Smart {
+    standings: Vec<Standing>,
+    turns: u64,
+    timer_interval_ns: u64,
+    maximum_slice_ns: u64,
+    slice_ns: u64,
+    last: Option<ClientId>,
+    alone_since: Time,
+}
+
+impl Smart {
+    pub(crate) fn new(parameters: &Parameters) -> Self {
+        Smart {
+            standings: Vec::new(),
+            turns: 0,
+            timer_interval_ns: parameters.timer_interval_ns,
+            maximum_slice_ns: parameters.maximum_slice_ns,
+            slice_ns: parameters.timer_interval_ns,
+            last: None,
+            alone_since: Time(0),
+        }
+    }
+
+    fn standing(&mut self, client: ClientId) -> &mut Standing {
+        &mut self.standings[client.slot()]
+    }
+
+    fn to_the_back(&mut self, client: ClientId) {
+        self.turns += 1;
+        let turn = self.turns;
+        let standing = self.standing(client);
+        standing.turn = turn;
+        standing.used_ns = 0;
+    }
+}
+
+impl Policy for Smart {
+    fn kind(&self) -> PolicyKind {
+        PolicyKind::Smart
+    }
+
+    fn join(&mut self, client: ClientId, _facts: &Facts) {
+        if self.standings.len() <= client.slot() {
+            self.standings.resize(client.slot() + 1, Standing::default());
+        }
+        *self.standing(client) = Standing { priority: BASE, ..Standing::default() };
+        self.to_the_back(client);
+    }
+
+    fn ready(&mut self, client: ClientId, idle_ns: u64) {
+        let rests = idle_ns / (2 * self.timer_interval_ns).max(1);
+        let standing = self.standing(client);
+        if standing.priority < BASE {
+            let praise = i8::try_from(rests).unwrap_or(i8::MAX);
+            standing.priority = standing.priority.saturating_add(praise).min(BASE);
+        }
+        self.to_the_back(client);
+    }
+
+    fn noticed(&mut self, client: ClientId, is_input: bool) {
+        let standing = self.standing(client);
+        if is_input && standing.priority < MAXIMUM {
+            standing.priority += 1;
+        }
+    }
+
+    fn key(&self, client: ClientId) -> Key {
+        let standing = &self.standings[client.slot()];
+        Key((MAXIMUM - standing.priority) as u64, standing.turn)
+    }
+
+    fn picked(&mut self, client: ClientId, alone: bool, now: Time) -> Allowance {
+        if self.last != Some(client) || !alone {
+            self.last = Some(client);
+            self.alone_since = now;
+            self.slice_ns = self.timer_interval_ns;
+        } else if now.since(self.alone_since) > ALONE_NS && self.slice_ns < self.maximum_slice_ns {
+            self.slice_ns = (self.slice_ns + self.timer_interval_ns).min(self.maximum_slice_ns);
+        }
+        let used_ns = self.standing(client).used_ns;
+        Allowance { slice_ns: self.slice_ns.saturating_sub(used_ns).max(1), ..Allowance::default() }
+    }
+
+    fn served(&mut self, client: ClientId, served: &Served) {
+        let slice_ns = self.slice_ns;
+        let standing = self.standing(client);
+        standing.used_ns += served.length_ns;
+        if standing.used_ns >= slice_ns {
+            standing.priority = (standing.priority - 1).max(MINIMUM);
+            self.to_the_back(client);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const INTERVAL: u64 = 5_000_000;
+    const FACTS: Facts = Facts { descriptor: 4, weight: 100, fixed_priority: 0, sync_priority: 0 };
+
+    fn two_clients() -> (Smart, ClientId, ClientId) {
+        let mut smart = Smart::new(&Parameters::default());
+        let (a, b) = (ClientId(1), ClientId(2));
+        smart.join(a, &FACTS);
+        smart.join(b, &FACTS);
+        (smart, a, b)
+    }
+
+    fn use_a_slice(smart: &mut Smart, client: ClientId) {
+        smart.picked(client, false, Time(0));
+        smart.served(client, &Served { length_ns: INTERVAL, requests: 9, bytes: 9, still_ready: true });
+    }
+
+    #[test]
+    fn a_client_that_uses_whole_slices_falls_to_the_minimum_and_rests_back_to_the_base() {
+        let (mut smart, a, b) = two_clients();
+        for _ in 0..50 {
+            use_a_slice(&mut smart, a);
+        }
+        assert_eq!(smart.standing(a).priority, MINIMUM);
+        assert!(smart.key(b) < smart.key(a));
+        smart.ready(a, 2 * INTERVAL * 7);
+        assert_eq!(smart.standing(a).priority, MINIMUM + 7);
+        smart.ready(a, u64::MAX);
+        assert_eq!(smart.standing(a).priority, BASE, "rest never lifts above the base");
+    }
+
+    #[test]
+    fn a_ready_client_is_not_praised_for_waiting() {
+        let (mut smart, a, b) = two_clients();
+        use_a_slice(&mut smart, a);
+        for _ in 0..9 {
+            use_a_slice(&mut smart, b);
+        }
+        assert_eq!(smart.standing(a).priority, -1, "waiting is not resting");
+    }
+
+    #[test]
+    fn input_lifts_above_the_base_and_equals_take_turns() {
+        let (mut smart, a, b) = two_clients();
+        assert!(smart.key(a) < smart.key(b));
+        smart.noticed(b, true);
+        assert!(smart.key(b) < smart.key(a));
+        smart.noticed(a, true);
+        assert!(smart.key(a) < smart.key(b));
+        smart.noticed(b, false);
+        assert_eq!(smart.standing(b).priority, 1, "an Expose is not user input");
+    }
+
+    #[test]
+    fn a_client_alone_for_a_second_gets_the_maximum_slice() {
+        let (mut smart, a, _) = two_clients();
+        assert_eq!(smart.picked(a, true, Time(0)).slice_ns, INTERVAL);
+        smart.picked(a, true, Time(ALONE_NS + 1));
+        assert_eq!(smart.picked(a, true, Time(ALONE_NS + 2)).slice_ns, 3 * INTERVAL);
+        assert_eq!(smart.picked(a, false, Time(ALONE_NS + 3)).slice_ns, INTERVAL);
+    }
+}

@@ -1,0 +1,32 @@
+//! `stock`: decide nothing; observe only.
+//!
+//! The server's own scheduler chooses among best-effort clients. Accounting, figures and reservations work all the
+//! same, so that this is the baseline of every comparison.
+
+use super::{Allowance, Facts, Key, Policy, PolicyKind, Served};
+use crate::{ClientId, Time};
+
+#[derive(Debug)]
+pub(crate) struct Stock;
+
+impl Policy for Stock {
+    fn kind(&self) -> PolicyKind {
+        PolicyKind::Stock
+    }
+
+    fn decides(&self) -> bool {
+        false
+    }
+
+    fn join(&mut self, _client: ClientId, _facts: &Facts) {}
+
+    fn key(&self, client: ClientId) -> Key {
+        Key(0, u64::from(client.0))
+    }
+
+    fn picked(&mut self, _client: ClientId, _alone: bool, _now: Time) -> Allowance {
+        Allowance { slice_ns: u64::MAX, ..Allowance::default() }
+    }
+
+    fn served(&mut self, _client: ClientId, _served: &Served) {}
+}

@@ -1,0 +1,721 @@
+//! The scheduler: reservations above any policy, one decision at a time.
+//!
+//! Each connected client is in exactly one place:
+//!
+//! | place | who | order |
+//! |---|---|---|
+//! | `reserved` | ready, with budget | scheduling deadline |
+//! | `waiting` | ready, without reservation or with a depleted soft one | SYNC priority, then the policy's key |
+//! | `idle` | not ready, to be watched once somebody runs who could be cut short | how it would stand on arrival |
+//! | none of them | not ready and watched already, or held back (depleted and hard) | - |
+//!
+//! and a depleted one is in `depleted` besides, by the time of its replenishment. [`Scheduler::verify`] checks this.
+
+use crate::admission::{self, Admission};
+use crate::blocking::Blocking;
+use crate::heap::Heap;
+use crate::policy::{Defence, Facts, Key, Policy, PolicyKind, Served};
+use crate::{ClientId, Reservation, ReservationState, Time, Usage};
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+/// A slice longer than this is a hog's: somebody may have had to wait for it.
+const HOG_SLICE_NS: u64 = 1_000_000;
+/// For so long after a hog's slice idle clients are watched; without hogs nobody is, and nothing is paid.
+const HOG_MEMORY_NS: u64 = 100_000_000;
+
+/// What can be set while the scheduler runs. Times in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Parameters {
+    /// Longest slice under `fair` and `fixed`.
+    pub slice_ns: u64,
+    /// Timer interval of `smart`: the length of a turn.
+    pub timer_interval_ns: u64,
+    /// Longest slice of a client alone under `smart`.
+    pub maximum_slice_ns: u64,
+    /// U of the admission test, millionths.
+    pub max_utilization_ppm: u32,
+    /// B of the admission test; 0: the one observed.
+    pub blocking_ns: u64,
+}
+
+impl Default for Parameters {
+    /// The stock server's intervals, and U = 0.9.
+    fn default() -> Self {
+        Parameters {
+            slice_ns: 5_000_000,
+            timer_interval_ns: 5_000_000,
+            maximum_slice_ns: 15_000_000,
+            max_utilization_ppm: 900_000,
+            blocking_ns: 0,
+        }
+    }
+}
+
+/// From which account a slice is paid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// From the client's reservation.
+    Reserved,
+    /// Under the policy.
+    BestEffort,
+}
+
+/// How a client stands in a contest for the running slice; smaller is better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Rank {
+    /// Reservations first, then SYNC priority.
+    pub tier: i64,
+    /// Within the tier: scheduling deadline, or what the policy says.
+    pub key: i64,
+}
+
+impl Rank {
+    const RESERVED: i64 = i64::MIN;
+    /// Contests nothing.
+    pub const LAST: Rank = Rank { tier: i64::MAX, key: i64::MAX };
+
+    /// An idle client with budget: watched even when nobody hogs.
+    fn is_reserved(&self) -> bool {
+        self.tier == Rank::RESERVED
+    }
+}
+
+/// The running slice as arrivals see it. Plain data, so that a watcher can decide without asking the scheduler.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Contest {
+    /// How the running client stood when the slice began.
+    pub rank: Rank,
+    /// When it began.
+    pub start: Time,
+    /// Its key grows by this many hundredths of a nanosecond for each nanosecond served.
+    pub growth: u32,
+    /// An arrival must be better by this much.
+    pub margin: i64,
+}
+
+impl Contest {
+    /// From when on an arrival of this rank ends the slice; [`Time::NEVER`] where it does not.
+    pub fn ends_for(&self, arrival: Rank) -> Time {
+        if arrival.tier != self.rank.tier {
+            return if arrival.tier < self.rank.tier { self.start } else { Time::NEVER };
+        }
+        let lead = arrival.key.saturating_add(self.margin).saturating_sub(self.rank.key);
+        match (u64::try_from(lead), self.growth) {
+            (Err(_), _) => self.start,
+            (Ok(_), 0) => Time::NEVER,
+            (Ok(lead), growth) => self.start.after(lead.saturating_mul(100) / u64::from(growth)),
+        }
+    }
+}
+
+/// Whom to serve.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Choice {
+    /// This client.
+    Client(ClientId, Mode),
+    /// Whomever the server's own scheduler picks: policy `stock`, or a server grab.
+    Server,
+}
+
+/// A decision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slice {
+    /// Whom to serve.
+    pub choice: Choice,
+    /// When to end it at the latest (at a request boundary).
+    pub until: Time,
+    /// End it after so many requests; 0: not limited.
+    pub requests: u32,
+    /// End it after so many bytes of requests; 0: not limited.
+    pub bytes: u32,
+    /// How it stands against arrivals.
+    pub contest: Contest,
+}
+
+/// What happened in a slice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Service {
+    /// Who ran.
+    pub client: ClientId,
+    /// From when.
+    pub start: Time,
+    /// Until when.
+    pub end: Time,
+    /// Requests executed.
+    pub requests: u32,
+    /// Bytes of requests, where the slice was limited by them; else 0.
+    pub bytes: u64,
+    /// The last request: major opcode + 65536 x minor opcode.
+    pub last_request: u32,
+    /// It has more to do.
+    pub still_ready: bool,
+}
+
+#[derive(Debug)]
+struct Client {
+    facts: Facts,
+    ready: bool,
+    /// Since when it waits to be dispatched, while ready.
+    waits_since: Time,
+    idle_since: Time,
+    /// Somebody watches its socket.
+    watched: bool,
+    reservation: Option<ReservationState>,
+    grabbed_at: Option<Time>,
+    usage: Usage,
+}
+
+/// All clients, and who of them runs next.
+#[derive(Debug)]
+pub struct Scheduler {
+    clients: Vec<Option<Client>>,
+    connected: usize,
+    policy: Box<dyn Policy>,
+    parameters: Parameters,
+    reserved: Heap<Time>,
+    waiting: Heap<(i64, Key)>,
+    idle: Heap<Rank>,
+    depleted: Heap<Time>,
+    running: Option<(ClientId, Mode)>,
+    contest: Contest,
+    until: Time,
+    grab: Option<ClientId>,
+    hogged: Option<Time>,
+    blocking: Blocking,
+    reservations: usize,
+    admitted_ppm: u32,
+}
+
+impl Scheduler {
+    /// An empty server.
+    pub fn new(policy: PolicyKind, parameters: Parameters) -> Self {
+        Scheduler {
+            clients: Vec::new(),
+            connected: 0,
+            policy: policy.build(&parameters),
+            parameters,
+            reserved: Heap::new(),
+            waiting: Heap::new(),
+            idle: Heap::new(),
+            depleted: Heap::new(),
+            running: None,
+            contest: Contest { rank: Rank::LAST, start: Time(0), growth: 0, margin: 0 },
+            until: Time::NEVER,
+            grab: None,
+            hogged: None,
+            blocking: Blocking::default(),
+            reservations: 0,
+            admitted_ppm: 0,
+        }
+    }
+
+    // Facts.
+
+    /// A client connected; it is idle. `descriptor` is its socket.
+    pub fn connected(&mut self, client: ClientId, descriptor: u32, now: Time) {
+        self.gone(client, now);
+        let slot = client.slot();
+        if self.clients.len() <= slot {
+            self.clients.resize_with(slot + 1, || None);
+        }
+        self.reserved.reserve(slot);
+        self.waiting.reserve(slot);
+        self.idle.reserve(slot);
+        self.depleted.reserve(slot);
+        let facts = Facts { descriptor, weight: 100, fixed_priority: 0, sync_priority: 0 };
+        self.clients[slot] = Some(Client {
+            facts,
+            ready: false,
+            waits_since: now,
+            idle_since: now,
+            watched: false,
+            reservation: None,
+            grabbed_at: None,
+            usage: Usage { connected: now, ..Usage::default() },
+        });
+        self.connected += 1;
+        self.policy.join(client, &facts);
+        self.file(client, now);
+    }
+
+    /// A client disconnected. Its reservation ends.
+    pub fn gone(&mut self, client: ClientId, now: Time) {
+        if self.client(client).is_none() {
+            return;
+        }
+        self.clear_reservation(client, now);
+        self.reserved.remove(client);
+        self.waiting.remove(client);
+        self.idle.remove(client);
+        if self.grab == Some(client) {
+            self.grab = None;
+        }
+        if self.running.is_some_and(|(running, _)| running == client) {
+            self.running = None;
+        }
+        self.clients[client.slot()] = None;
+        self.connected -= 1;
+    }
+
+    /// A client has work since `at`. Nothing happens where that was known.
+    pub fn arrived(&mut self, client: ClientId, at: Time) {
+        let Some(record) = self.client_mut(client) else { return };
+        if record.ready {
+            return;
+        }
+        record.ready = true;
+        record.waits_since = at;
+        let idle_ns = at.since(record.idle_since);
+        if let Some(state) = record.reservation.as_mut() {
+            state.arrived(at);
+        }
+        self.policy.ready(client, idle_ns);
+        self.file(client, at);
+    }
+
+    /// A client turned out to have no work.
+    pub fn withdrawn(&mut self, client: ClientId, now: Time) {
+        let Some(record) = self.client_mut(client) else { return };
+        if record.ready {
+            record.ready = false;
+            record.watched = false;
+            record.idle_since = now;
+            self.file(client, now);
+        }
+    }
+
+    /// User input or an Expose was delivered to a client.
+    pub fn noticed(&mut self, client: ClientId, is_input: bool, now: Time) {
+        if self.client(client).is_some() {
+            self.policy.noticed(client, is_input);
+            self.file(client, now);
+        }
+    }
+
+    /// A client grabbed the server, or nobody does any more.
+    pub fn grabbed(&mut self, by: Option<ClientId>, now: Time) {
+        if let Some(record) = self.grab.and_then(|client| self.client_mut(client)) {
+            if let Some(since) = record.grabbed_at.take() {
+                record.usage.grabbed_ns += now.since(since);
+            }
+        }
+        self.grab = by;
+        if let Some(record) = by.and_then(|client| self.client_mut(client)) {
+            record.grabbed_at = Some(now);
+        }
+    }
+
+    /// A request in progress kept a better client waiting for so long. Whoever drives the scheduler measures it: time
+    /// in which the kernel ran something else is no blocking by a request.
+    pub fn blocked(&mut self, ns: u64, now: Time) {
+        self.blocking.note(ns, now);
+    }
+
+    /// A slice ended.
+    pub fn served(&mut self, service: &Service) {
+        let picked = self.running.take();
+        let Some(record) = self.client_mut(service.client) else { return };
+        let length_ns = service.end.since(service.start);
+        let mode = match picked {
+            Some((client, mode)) if client == service.client => mode,
+            _ => Mode::BestEffort,
+        };
+        record.usage.waited(service.start.since(record.waits_since));
+        record.usage.served(service, mode);
+        record.waits_since = service.end;
+        if !service.still_ready {
+            record.ready = false;
+            record.watched = false;
+            record.idle_since = service.end;
+        }
+        if mode == Mode::Reserved {
+            if let Some(state) = record.reservation.as_mut() {
+                record.usage.misses += u32::from(state.misses(service.end));
+                if state.charge(length_ns) {
+                    let deadline = state.deadline;
+                    record.usage.depletions += 1;
+                    self.depleted.set(service.client, deadline);
+                }
+            }
+        } else {
+            let served = Served {
+                length_ns,
+                requests: service.requests,
+                bytes: service.bytes,
+                still_ready: service.still_ready,
+            };
+            self.policy.served(service.client, &served);
+        }
+        if length_ns > HOG_SLICE_NS {
+            self.hogged = Some(service.end);
+        }
+        self.file(service.client, service.end);
+    }
+
+    // Decisions.
+
+    /// Gives depleted clients their budget back whose deadline has come; one of them at each call, `None` at the end.
+    /// A hard one among them is no longer held back.
+    pub fn replenish(&mut self, now: Time) -> Option<ClientId> {
+        while let Some((at, client)) = self.depleted.peek().filter(|&(at, _)| at <= now) {
+            let Some(state) = self.client_mut(client).and_then(|record| record.reservation.as_mut()) else {
+                self.depleted.remove(client);
+                continue;
+            };
+            debug_assert_eq!(state.deadline, at);
+            if state.replenish() {
+                self.depleted.remove(client);
+                self.file(client, now);
+                return Some(client);
+            }
+            let next = state.deadline;
+            self.depleted.set(client, next);
+        }
+        None
+    }
+
+    /// Whom to serve now; `None` where nobody is ready.
+    pub fn pick(&mut self, now: Time) -> Option<Slice> {
+        self.running = None;
+        let mut slice = if self.grab.is_some() || (self.reserved.len() == 0 && !self.policy.decides()) {
+            self.leave_to_server(now)?
+        } else if let Some((deadline, client)) = self.reserved.peek() {
+            self.pick_reserved(client, deadline, now)
+        } else {
+            let (_, client) = self.waiting.peek()?;
+            self.pick_best_effort(client, now)
+        };
+        // A depleted client comes back with budget: end the slice then, as for an arrival.
+        if let Some((at, client)) = self.depleted.peek() {
+            if at < slice.until && slice.contest.ends_for(self.rank_on_arrival(client, at)) <= at {
+                slice.until = at.max(now);
+            }
+        }
+        self.until = slice.until;
+        self.contest = slice.contest;
+        Some(slice)
+    }
+
+    /// The next idle client whose arrival would end the slice just picked early: its socket is to be watched, with
+    /// [`rank_on_arrival`](Self::rank_on_arrival), until it arrives. Without a hog only reserved clients are named.
+    pub fn next_to_watch(&mut self, now: Time) -> Option<ClientId> {
+        let (rank, client) = self.idle.peek()?;
+        if !rank.is_reserved() && !self.hogged.is_some_and(|end| now.since(end) < HOG_MEMORY_NS) {
+            return None;
+        }
+        let slice_end = self.until.min(self.contest.start.after(self.parameters.slice_ns));
+        if self.contest.ends_for(rank) >= slice_end {
+            return None;
+        }
+        self.idle.remove(client);
+        self.client_mut(client)?.watched = true;
+        Some(client)
+    }
+
+    /// How this client would contest a slice if it arrived now.
+    pub fn rank_on_arrival(&self, client: ClientId, now: Time) -> Rank {
+        let Some(record) = self.client(client) else { return Rank::LAST };
+        match &record.reservation {
+            Some(state) if !state.depleted || now >= state.deadline => {
+                let key = i64::try_from(state.deadline_at_arrival(now).0).unwrap_or(i64::MAX);
+                Rank { tier: Rank::RESERVED, key }
+            }
+            Some(state) if state.reservation.hard => Rank::LAST,
+            _ => match self.policy.challenge(client) {
+                Some(key) => Rank { tier: -i64::from(record.facts.sync_priority), key },
+                None => Rank::LAST,
+            },
+        }
+    }
+
+    /// When [`replenish`](Self::replenish) has something to do next.
+    pub fn next_replenish(&self) -> Option<Time> {
+        self.depleted.peek().map(|(at, _)| at)
+    }
+
+    /// True for a depleted hard client: not to be served until it is replenished. Who holds the server grab is never
+    /// held back, since everybody waits for it.
+    pub fn is_held_back(&self, client: ClientId) -> bool {
+        self.grab != Some(client)
+            && self
+                .client(client)
+                .and_then(|record| record.reservation.as_ref())
+                .is_some_and(|state| state.depleted && state.reservation.hard)
+    }
+
+    // Control.
+
+    /// Sets another policy; every client begins in it anew.
+    pub fn set_policy(&mut self, kind: PolicyKind, now: Time) {
+        self.policy = kind.build(&self.parameters);
+        self.rejoin(now);
+    }
+
+    /// Sets the parameters; the policy begins anew where they concern it.
+    pub fn set_parameters(&mut self, parameters: Parameters, now: Time) {
+        let policy_part = |p: &Parameters| (p.slice_ns, p.timer_interval_ns, p.maximum_slice_ns);
+        let concerns_policy = policy_part(&parameters) != policy_part(&self.parameters);
+        self.parameters = parameters;
+        if concerns_policy {
+            self.set_policy(self.policy.kind(), now);
+        }
+    }
+
+    /// The SYNC priority that a client has now.
+    pub fn set_sync_priority(&mut self, client: ClientId, priority: i32, now: Time) {
+        self.change_facts(client, now, |facts| facts.sync_priority = priority);
+    }
+
+    /// The weight of a client under `fair`, hundredths; at least 1.
+    pub fn set_weight(&mut self, client: ClientId, weight: u32, now: Time) {
+        self.change_facts(client, now, |facts| facts.weight = weight.max(1));
+    }
+
+    /// The priority of a client under `fixed`; larger is first.
+    pub fn set_fixed_priority(&mut self, client: ClientId, priority: i32, now: Time) {
+        self.change_facts(client, now, |facts| facts.fixed_priority = priority);
+    }
+
+    /// Would this reservation be admitted beside the others? `None` for a client that is not connected.
+    pub fn check_admission(&self, client: ClientId, reservation: Reservation, now: Time) -> Option<Admission> {
+        self.client(client)?;
+        let mut set: Vec<(ClientId, Reservation)> =
+            self.reservations().filter(|&(other, _)| other != client).chain([(client, reservation)]).collect();
+        set.sort_by_key(|&(id, reservation)| (reservation.period_ns, id));
+        admission::test(set.into_iter(), self.blocking_ns(now), self.parameters.max_utilization_ppm)
+    }
+
+    /// Gives a client a reservation if it is admitted, in place of the one it may have.
+    pub fn reserve(&mut self, client: ClientId, reservation: Reservation, now: Time) -> Option<Admission> {
+        let admission = self.check_admission(client, reservation, now)?;
+        if matches!(admission, Admission::Admitted(_)) {
+            self.clear_reservation(client, now);
+            self.client_mut(client)?.reservation = Some(ReservationState::new(reservation, now));
+            self.count_reservations();
+            self.file(client, now);
+        }
+        Some(admission)
+    }
+
+    /// Ends a client's reservation. True where it had one.
+    pub fn clear_reservation(&mut self, client: ClientId, now: Time) -> bool {
+        let Some(record) = self.client_mut(client) else { return false };
+        let had_one = record.reservation.take().is_some();
+        if had_one {
+            self.depleted.remove(client);
+            self.count_reservations();
+            self.file(client, now);
+        }
+        had_one
+    }
+
+    // What there is to see.
+
+    /// The policy.
+    pub fn policy(&self) -> PolicyKind {
+        self.policy.kind()
+    }
+
+    /// The parameters.
+    pub fn parameters(&self) -> Parameters {
+        self.parameters
+    }
+
+    /// Connected clients.
+    pub fn client_count(&self) -> usize {
+        self.connected
+    }
+
+    /// All reservations, by client.
+    pub fn reservations(&self) -> impl Iterator<Item = (ClientId, Reservation)> + '_ {
+        self.clients.iter().enumerate().filter_map(|(slot, record)| {
+            Some((ClientId(slot as u16), record.as_ref()?.reservation.as_ref()?.reservation))
+        })
+    }
+
+    /// How many reservations there are.
+    pub fn reservation_count(&self) -> usize {
+        self.reservations
+    }
+
+    /// Sum of Q/T, millionths.
+    pub fn admitted_utilization_ppm(&self) -> u32 {
+        self.admitted_ppm
+    }
+
+    /// B as the admission test would use it now.
+    pub fn blocking_ns(&self, now: Time) -> u64 {
+        match self.parameters.blocking_ns {
+            0 => self.blocking_observed_ns(now),
+            configured => configured,
+        }
+    }
+
+    /// The longest blocking observed lately.
+    pub fn blocking_observed_ns(&self, now: Time) -> u64 {
+        self.blocking.observed_ns(now)
+    }
+
+    /// A client's reservation as it stands.
+    pub fn reservation(&self, client: ClientId) -> Option<ReservationState> {
+        self.client(client)?.reservation
+    }
+
+    /// A client's accounting.
+    pub fn usage(&self, client: ClientId) -> Option<Usage> {
+        Some(self.client(client)?.usage)
+    }
+
+    /// Weight (hundredths) and fixed priority of a client.
+    pub fn weight_and_priority(&self, client: ClientId) -> Option<(u32, i32)> {
+        self.client(client).map(|record| (record.facts.weight, record.facts.fixed_priority))
+    }
+
+    /// True where the client has work.
+    pub fn is_ready(&self, client: ClientId) -> bool {
+        self.client(client).is_some_and(|record| record.ready)
+    }
+
+    /// True where somebody was told to watch the client's socket and it has not arrived since.
+    pub fn is_watched(&self, client: ClientId) -> bool {
+        self.client(client).is_some_and(|record| record.watched)
+    }
+
+    /// Who holds the server grab.
+    pub fn grab(&self) -> Option<ClientId> {
+        self.grab
+    }
+
+    // Inside.
+
+    fn client(&self, client: ClientId) -> Option<&Client> {
+        self.clients.get(client.slot())?.as_ref()
+    }
+
+    fn client_mut(&mut self, client: ClientId) -> Option<&mut Client> {
+        self.clients.get_mut(client.slot())?.as_mut()
+    }
+
+    /// Puts a client where it belongs by its present state.
+    fn file(&mut self, client: ClientId, now: Time) {
+        let Some(record) = self.client(client) else { return };
+        let (ready, watched, tier) = (record.ready, record.watched, -i64::from(record.facts.sync_priority));
+        let reserved_until = record.reservation.filter(|state| !state.depleted).map(|state| state.deadline);
+        let held_back = record.reservation.is_some_and(|state| state.depleted && state.reservation.hard);
+        match reserved_until.filter(|_| ready) {
+            Some(deadline) => self.reserved.set(client, deadline),
+            None => {
+                self.reserved.remove(client);
+            }
+        }
+        if ready && reserved_until.is_none() && !held_back {
+            self.waiting.set(client, (tier, self.policy.key(client)));
+        } else {
+            self.waiting.remove(client);
+        }
+        if ready || watched {
+            self.idle.remove(client);
+        } else {
+            let rank = self.rank_on_arrival(client, now);
+            self.idle.set(client, rank);
+        }
+    }
+
+    /// For a new policy: its state of each client.
+    fn rejoin(&mut self, now: Time) {
+        for slot in 0..self.clients.len() {
+            let client = ClientId(slot as u16);
+            if let Some(record) = &self.clients[slot] {
+                self.policy.join(client, &record.facts);
+                self.file(client, now);
+            }
+        }
+    }
+
+    fn change_facts(&mut self, client: ClientId, now: Time, change: impl FnOnce(&mut Facts)) {
+        let Some(record) = self.client_mut(client) else { return };
+        change(&mut record.facts);
+        let facts = record.facts;
+        self.policy.changed(client, &facts);
+        self.file(client, now);
+    }
+
+    fn count_reservations(&mut self) {
+        self.reservations = self.reservations().count();
+        let sum = self.reservations().map(|(_, reservation)| admission::utilization_ppm(reservation));
+        self.admitted_ppm = sum.fold(0, u32::saturating_add);
+    }
+
+    fn pick_reserved(&mut self, client: ClientId, deadline: Time, now: Time) -> Slice {
+        self.running = Some((client, Mode::Reserved));
+        let until = match self.client_mut(client) {
+            Some(record) => match record.reservation.as_mut() {
+                Some(state) => {
+                    record.usage.misses += u32::from(state.misses(now));
+                    state.budget_end(now)
+                }
+                None => Time::NEVER,
+            },
+            None => Time::NEVER,
+        };
+        let rank = Rank { tier: Rank::RESERVED, key: i64::try_from(deadline.0).unwrap_or(i64::MAX) };
+        let contest = Contest { rank, start: now, growth: 0, margin: 0 };
+        Slice { choice: Choice::Client(client, Mode::Reserved), until, requests: 0, bytes: 0, contest }
+    }
+
+    fn pick_best_effort(&mut self, client: ClientId, now: Time) -> Slice {
+        let alone = self.waiting.len() == 1;
+        let Defence { key, growth, margin } = self.policy.defence(client);
+        let allowance = self.policy.picked(client, alone, now);
+        // The head start of input is spent with this pick, so that its place in the queue changes.
+        self.file(client, now);
+        self.running = Some((client, Mode::BestEffort));
+        let tier = self.client(client).map_or(0, |record| -i64::from(record.facts.sync_priority));
+        Slice {
+            choice: Choice::Client(client, Mode::BestEffort),
+            until: now.after(allowance.slice_ns),
+            requests: allowance.requests,
+            bytes: allowance.bytes,
+            contest: Contest { rank: Rank { tier, key }, start: now, growth, margin },
+        }
+    }
+
+    fn leave_to_server(&self, now: Time) -> Option<Slice> {
+        if self.waiting.len() + self.reserved.len() == 0 && self.grab.is_none() {
+            return None;
+        }
+        // Under a grab nobody else can be served, so nobody's arrival ends the slice.
+        let tier = if self.grab.is_some() { i64::MIN } else { i64::MAX };
+        let contest = Contest { rank: Rank { tier, key: i64::MIN }, start: now, growth: 0, margin: 0 };
+        Some(Slice { choice: Choice::Server, until: Time::NEVER, requests: 0, bytes: 0, contest })
+    }
+
+    /// Panics unless every client is in its place; for tests.
+    pub fn verify(&self) {
+        self.reserved.check();
+        self.waiting.check();
+        self.idle.check();
+        self.depleted.check();
+        let queued = self.reserved.ids().chain(self.waiting.ids()).chain(self.idle.ids()).chain(self.depleted.ids());
+        for id in queued {
+            assert!(self.client(id).is_some(), "{id:?} is queued and not connected");
+        }
+        assert_eq!(self.clients.iter().flatten().count(), self.connected);
+        for (slot, record) in self.clients.iter().enumerate() {
+            let (Some(record), id) = (record, ClientId(slot as u16)) else { continue };
+            let depleted = record.reservation.is_some_and(|state| state.depleted);
+            let hard = record.reservation.is_some_and(|state| state.reservation.hard);
+            let has_budget = record.reservation.is_some() && !depleted;
+            assert_eq!(self.depleted.contains(id), depleted, "{id:?} depleted");
+            assert_eq!(self.reserved.contains(id), record.ready && has_budget, "{id:?} reserved");
+            assert_eq!(self.waiting.contains(id), record.ready && !has_budget && !(depleted && hard), "{id:?} waiting");
+            assert_eq!(self.idle.contains(id), !record.ready && !record.watched, "{id:?} idle");
+            if let Some(state) = record.reservation {
+                assert_eq!(state.budget_left_ns > 0, !depleted, "{id:?} budget and depletion");
+                assert!(state.budget_left_ns <= state.reservation.budget_ns as i64, "{id:?} has more than Q");
+            }
+        }
+        assert!(self.admitted_ppm <= self.parameters.max_utilization_ppm, "more is admitted than may be");
+    }
+}

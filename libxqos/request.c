@@ -1,0 +1,120 @@
+/* request.c: requests out, answers and errors in.
+ *
+ * The requests are sent by xcb_send_request rather than by generated code: the extension is not part of xcb-proto's
+ * releases, and eleven requests are less than a generator. Every request is sent checked, so that its error comes back
+ * to the caller and never into the event queue or an error handler.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "context.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <sys/uio.h>
+
+#include <xcb/xcbext.h>
+
+#include "wire.h"
+
+/* Error codes of the core protocol; XCB names only some of them. */
+enum {
+    BAD_REQUEST = 1,
+    BAD_VALUE = 2,
+    BAD_ACCESS = 10,
+    BAD_ALLOC = 11,
+    BAD_LENGTH = 16
+};
+
+/* XCB numbers an extension once for the process and finds its opcode on each connection by that number. */
+static xcb_extension_t extension = { .name = "XQOS", .global_id = 0 };
+
+int xqos_attach(struct xqos *xqos, xcb_connection_t *connection)
+{
+    const xcb_query_extension_reply_t *found;
+
+    if (!connection)
+        return XQOS_ERR_ARGUMENT;
+    if (xcb_connection_has_error(connection))
+        return XQOS_ERR_CONNECTION;
+    found = xcb_get_extension_data(connection, &extension);
+    if (!found)
+        return XQOS_ERR_CONNECTION;
+    if (!found->present)
+        return xcb_connection_has_error(connection) ? XQOS_ERR_CONNECTION : XQOS_ERR_NO_EXTENSION;
+    xqos->connection = connection;
+    xqos->first_event = found->first_event;
+    xqos->first_error = found->first_error;
+    return XQOS_OK;
+}
+
+/* The result for an X error, which is freed; *value, where wanted, gets the number that came with it. */
+static int result_of(const xqos_t *xqos, xcb_generic_error_t *error, uint32_t *value)
+{
+    int code = error->error_code;
+
+    if (value)
+        *value = error->resource_id;
+    free(error);
+    if (code == xqos->first_error)
+        return XQOS_ERR_ADMISSION;
+    switch (code) {
+    case BAD_REQUEST: return XQOS_ERR_REQUEST;
+    case BAD_VALUE: return XQOS_ERR_VALUE;
+    case BAD_ACCESS: return XQOS_ERR_ACCESS;
+    case BAD_ALLOC: return XQOS_ERR_MEMORY;
+    case BAD_LENGTH: return XQOS_ERR_LENGTH;
+    default: return XQOS_ERR_PROTOCOL;
+    }
+}
+
+/* Returns the sequence number, 0 where the connection is broken. */
+static unsigned int send_request(xqos_t *xqos, uint8_t opcode, void *request, size_t bytes, int is_void)
+{
+    xcb_protocol_request_t protocol = { .count = 1, .ext = &extension, .opcode = opcode, .isvoid = (uint8_t)is_void };
+    /* XCB may write into the two places before the one it is given. */
+    struct iovec parts[3] = { { 0 }, { 0 }, { .iov_base = request, .iov_len = bytes } };
+
+    return xcb_send_request(xqos->connection, XCB_REQUEST_CHECKED, parts + 2, &protocol);
+}
+
+int xqos_perform(xqos_t *xqos, uint8_t opcode, void *request, size_t bytes, uint32_t *value)
+{
+    xcb_void_cookie_t cookie;
+    xcb_generic_error_t *error;
+
+    if (!xqos)
+        return XQOS_ERR_ARGUMENT;
+    cookie.sequence = send_request(xqos, opcode, request, bytes, 1);
+    if (!cookie.sequence)
+        return XQOS_ERR_CONNECTION;
+    error = xcb_request_check(xqos->connection, cookie);
+    if (error)
+        return result_of(xqos, error, value);
+    /* A broken connection has no error to give either. */
+    return xcb_connection_has_error(xqos->connection) ? XQOS_ERR_CONNECTION : XQOS_OK;
+}
+
+int xqos_receive(xqos_t *xqos, uint8_t opcode, void *request, size_t bytes, size_t least, void *reply)
+{
+    xcb_generic_error_t *error = NULL;
+    struct wire_reply *answer;
+    unsigned int sequence;
+
+    if (!xqos)
+        return XQOS_ERR_ARGUMENT;
+    sequence = send_request(xqos, opcode, request, bytes, 0);
+    if (!sequence)
+        return XQOS_ERR_CONNECTION;
+    answer = xcb_wait_for_reply(xqos->connection, sequence, &error);
+    if (error)
+        return result_of(xqos, error, NULL);
+    if (!answer)
+        return XQOS_ERR_CONNECTION;
+    if (32 + 4 * (uint64_t)answer->length < least) {
+        free(answer);
+        return XQOS_ERR_LENGTH;
+    }
+    memcpy(reply, &answer, sizeof answer);
+    return XQOS_OK;
+}

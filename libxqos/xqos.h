@@ -1,0 +1,318 @@
+/* xqos.h: quality of service from an X server that carries xqos, for clients written on XCB.
+ *
+ * A client asks the server for a guaranteed share of its time (a reservation: a budget in every period), reads who
+ * uses the server and how much, and chooses the scheduling policy. xqos(3) is the manual; xrt.h is the shorter
+ * interface of Manica et al. (RTAS 2008) for Xlib clients.
+ *
+ * Every function is synchronous: it sends one request and waits for the answer. Every function that returns int
+ * returns XQOS_OK (0) or a negative number of enum xqos_error; the exceptions say so. What a function fills is left
+ * as it was where the function fails, unless it says otherwise.
+ *
+ * Times end in their unit: _us microseconds, _ns nanoseconds, _ms milliseconds. Instants (deadline_ns, connected_ns,
+ * now_ns) are those of CLOCK_MONOTONIC on the server's machine. _ppm are millionths: 900000 is 0.9.
+ *
+ * A structure that the library fills or reads starts with its size, which the caller sets, so that later versions can
+ * add fields at the end without breaking a program:
+ *
+ *     struct xqos_reservation mine = { .size = sizeof mine };
+ *
+ * A size below that of version 1.0 is XQOS_ERR_ARGUMENT. Fields that the caller knows and the library does not are
+ * filled with zeros.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef XQOS_H
+#define XQOS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <xcb/xcb.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define XQOS_PUBLIC __attribute__((visibility("default")))
+#define XQOS_CHECK_RESULT __attribute__((warn_unused_result))
+#else
+#define XQOS_PUBLIC
+#define XQOS_CHECK_RESULT
+#endif
+
+/* The version of the protocol that this header describes. */
+#define XQOS_MAJOR_VERSION 1
+#define XQOS_MINOR_VERSION 0
+
+/* The client that asks, wherever a function takes a client. Otherwise a client is any resource id of it (a window, a
+ * pixmap, the base of its ids); an id of no connected client is XQOS_ERR_VALUE. */
+#define XQOS_SELF 0u
+
+/* An uid where the client is not on the server's machine. */
+#define XQOS_NO_UID UINT32_MAX
+
+enum xqos_error {
+    XQOS_OK = 0,
+    XQOS_ERR_NO_EXTENSION = -1, /* the server does not carry xqos, or does not show it to this client */
+    XQOS_ERR_CONNECTION = -2,   /* the connection to the server is broken */
+    XQOS_ERR_VERSION = -3,      /* the server speaks another major version */
+    XQOS_ERR_ACCESS = -4,       /* BadAccess: this client may not do that to that client, or to the server */
+    XQOS_ERR_VALUE = -5,        /* BadValue: out of range, an unknown flag or mask bit, or no such client */
+    XQOS_ERR_ADMISSION = -6,    /* the reservation would break the guarantees already given */
+    XQOS_ERR_LENGTH = -7,       /* BadLength, or an answer too short for what it must hold */
+    XQOS_ERR_REQUEST = -8,      /* BadRequest: the server does not know this request */
+    XQOS_ERR_MEMORY = -9,       /* BadAlloc, or no memory here */
+    XQOS_ERR_PROTOCOL = -10,    /* any other X error */
+    XQOS_ERR_ARGUMENT = -11,    /* a null pointer or a wrong structure size; nothing was sent */
+    XQOS_ERR_EVENT = -12        /* xqos_decode_event: not an event of this extension */
+};
+
+enum xqos_policy {
+    XQOS_POLICY_STOCK = 0,   /* what the server does without xqos */
+    XQOS_POLICY_CLASSIC = 1, /* round robin, a fixed number of requests each */
+    XQOS_POLICY_SMART = 2,   /* the smart scheduler of 2000 */
+    XQOS_POLICY_FAIR = 3,    /* server time in proportion to the weights */
+    XQOS_POLICY_FIXED = 4    /* by fixed priority */
+};
+
+/* Flags of a reservation. Only HARD may be asked for. */
+#define XQOS_RESERVATION_HARD 1u      /* budget gone: wait for the deadline, rather than go on with a later one */
+#define XQOS_RESERVATION_HELD_BACK 2u /* hard, depleted, waiting for its deadline */
+
+/* Flags of struct xqos_client. */
+#define XQOS_CLIENT_RESERVED 1u
+#define XQOS_CLIENT_HARD 2u
+#define XQOS_CLIENT_HELD_BACK 4u
+#define XQOS_CLIENT_READY 8u       /* has requests waiting */
+#define XQOS_CLIENT_YOU 16u        /* the client that asks */
+#define XQOS_CLIENT_LOCAL 32u      /* on the server's machine, by its Unix socket */
+#define XQOS_CLIENT_HOLDS_GRAB 64u /* holds the server grab */
+
+/* Which fields of struct xqos_policy_change count. */
+#define XQOS_SET_POLICY 1u
+#define XQOS_SET_SLICE 2u
+#define XQOS_SET_TIMER_INTERVAL 4u
+#define XQOS_SET_MAXIMUM_SLICE 8u
+#define XQOS_SET_MAX_UTILIZATION 16u
+#define XQOS_SET_BLOCKING 32u
+
+/* Which events arrive: of clients that come and go, of reservations set and cleared, of depletions, of misses. */
+#define XQOS_EVENTS_CLIENTS 1u
+#define XQOS_EVENTS_RESERVATIONS 2u
+#define XQOS_EVENTS_DEPLETIONS 4u
+#define XQOS_EVENTS_MISSES 8u
+
+enum xqos_event_kind {
+    XQOS_EVENT_CLIENT_CONNECTED = 0,
+    XQOS_EVENT_CLIENT_GONE = 1,
+    XQOS_EVENT_RESERVATION_SET = 2,
+    XQOS_EVENT_RESERVATION_CLEARED = 3,
+    XQOS_EVENT_DEPLETED = 4,
+    XQOS_EVENT_DEADLINE_MISSED = 5
+};
+
+/* A connection that has the extension. Nothing in it changes after xqos_open, so several threads may share it as they
+ * may share the connection. */
+typedef struct xqos xqos_t;
+
+/* One answer of xqos_list_clients, with a place in it. One thread at a time. */
+typedef struct xqos_client_list xqos_client_list_t;
+
+struct xqos_server_info {
+    uint32_t size;       /* set by the caller */
+    uint32_t server_pid;
+    uint32_t armed;      /* 1: xqos decides; 0: it has stepped aside, and reason says why */
+    uint32_t policy;     /* enum xqos_policy */
+    uint32_t clients;
+    uint32_t reservations;
+    uint32_t max_utilization_ppm;      /* U of the admission test */
+    uint32_t admitted_utilization_ppm; /* what the reservations take of it */
+    uint32_t blocking_observed_us;
+    uint32_t blocking_configured_us;   /* B of the admission test; 0: the observed one is B */
+    uint32_t min_budget_us;            /* the ranges of xqos_set_reservation */
+    uint32_t min_period_us;
+    uint32_t max_period_us;
+    uint32_t slice_us;
+    uint32_t timer_interval_us;
+    uint32_t maximum_slice_us;
+    uint32_t memory_bytes;             /* held by xqos in the server */
+    uint32_t reason_len;               /* bytes of reason without the 0 */
+    uint64_t uptime_ns;
+    uint64_t busy_ns;                  /* server time spent for clients */
+    uint64_t decisions;
+    uint64_t early_ends;               /* slices ended early for a better client */
+    char reason[256];                  /* ends with 0; empty while armed */
+};
+
+struct xqos_reservation {
+    uint32_t size;          /* set by the caller */
+    uint32_t active;        /* 1: the client has a reservation; 0: it has none, and the rest is 0 */
+    uint32_t client;        /* as asked for */
+    uint32_t budget_us;
+    uint32_t period_us;
+    uint32_t flags;         /* XQOS_RESERVATION_* */
+    uint32_t depletions;    /* how often the budget ran out */
+    uint32_t misses;        /* deadlines at which budget was left and work was waiting */
+    int64_t budget_left_ns; /* negative after a request longer than what was left */
+    uint64_t deadline_ns;   /* the scheduling deadline, an instant */
+};
+
+/* The admission test: for every reservation i in order of period, the sum of budget/period up to i, plus B/period of
+ * i, is at most U. This is the first term that fails or, when all hold, the largest one. */
+struct xqos_admission {
+    uint32_t size;              /* set by the caller */
+    uint32_t admitted;          /* 1: all terms hold */
+    uint32_t failing_client;    /* resource base of the client i */
+    uint32_t failing_period_us; /* the period of i */
+    uint32_t sum_ppm;           /* the sum up to i */
+    uint32_t blocking_ppm;      /* B/period of i */
+    uint32_t limit_ppm;         /* U; 0: the figures are not known */
+    uint32_t blocking_us;       /* B */
+};
+
+struct xqos_client {
+    uint32_t size;                  /* set by the caller */
+    uint32_t client;                /* resource base */
+    int32_t pid;                    /* 0 where not local */
+    uint32_t uid;                   /* XQOS_NO_UID where not local */
+    int32_t sync_priority;          /* as the SYNC extension's GetPriority answers */
+    uint32_t weight;                /* hundredths, for XQOS_POLICY_FAIR */
+    int32_t fixed_priority;         /* for XQOS_POLICY_FIXED */
+    uint32_t flags;                 /* XQOS_CLIENT_* */
+    uint32_t budget_us;             /* of the reservation; 0 without one */
+    uint32_t period_us;
+    uint32_t depletions;
+    uint32_t misses;
+    uint32_t longest_request_major; /* opcode of a slice that was one request, the longest so far */
+    uint32_t longest_request_minor;
+    int64_t budget_left_ns;
+    uint64_t deadline_ns;
+    uint64_t server_time_ns;        /* server time spent for this client */
+    uint64_t reserved_time_ns;      /* the part of it paid from the reservation */
+    uint64_t requests;
+    uint64_t slices;
+    uint64_t waited_ns;             /* sum of the times from arrival to dispatch */
+    uint64_t longest_wait_ns;
+    uint64_t longest_request_ns;
+    uint64_t connected_ns;          /* the instant of connection */
+    uint64_t grabbed_ns;            /* time it held the server grab */
+    char name[40];                  /* the program, at most 32 bytes and 0; empty where not local */
+};
+
+struct xqos_policy_change {
+    uint32_t size;                /* set by the caller */
+    uint32_t mask;                /* XQOS_SET_*: which of the following count */
+    uint32_t policy;              /* enum xqos_policy */
+    uint32_t slice_us;            /* 100 to 1000000 */
+    uint32_t timer_interval_us;   /* 100 to 1000000 */
+    uint32_t maximum_slice_us;    /* 100 to 1000000 */
+    uint32_t max_utilization_ppm; /* at most 950000, at least what is admitted */
+    uint32_t blocking_us;         /* 0: use the observed one */
+};
+
+struct xqos_event {
+    uint32_t size;     /* set by the caller */
+    uint32_t kind;     /* enum xqos_event_kind, or a number of a later version: pass over it */
+    uint32_t client;   /* resource base */
+    int32_t pid;       /* 0 where not local */
+    uint32_t budget_us;
+    uint32_t period_us;
+    uint32_t flags;    /* XQOS_RESERVATION_* */
+    uint32_t count;    /* depletions or misses since the last such event of this client */
+    uint32_t time_ms;  /* the server's time stamp, as in input events */
+    uint32_t sequence; /* low 16 bits of the last request the server had read from this client */
+};
+
+/* Finds the extension on a connection and agrees on the version; *out is then the context for all else. The
+ * connection stays the caller's and must outlive the context.
+ * Errors: NO_EXTENSION, VERSION, CONNECTION, MEMORY, ARGUMENT. *out is null after any of them. */
+XQOS_PUBLIC XQOS_CHECK_RESULT int xqos_open(xcb_connection_t *connection, xqos_t **out);
+
+/* Frees the context. Reservations and selected events stay: they end with the connection. Null is allowed. */
+XQOS_PUBLIC void xqos_close(xqos_t *xqos);
+
+/* The version of the protocol that the server speaks. Either pointer may be null.
+ * Errors: CONNECTION, ARGUMENT. */
+XQOS_PUBLIC int xqos_query_version(xqos_t *xqos, uint32_t *major, uint32_t *minor);
+
+/* The state and the settings of the scheduler. Errors: CONNECTION, LENGTH, ARGUMENT. */
+XQOS_PUBLIC int xqos_get_server_info(xqos_t *xqos, struct xqos_server_info *out);
+
+/* Reserves budget_us of server time in every period_us for a client, in place of the reservation it has; flags is 0
+ * (soft: depleted, it goes on with a later deadline) or XQOS_RESERVATION_HARD. The ranges are in xqos_server_info:
+ * budget min_budget_us to period_us, period min_period_us to max_period_us. After an error nothing has changed.
+ *
+ * refused may be null. After XQOS_ERR_ADMISSION it holds the term of the test that fails. The figures come from a
+ * second request: should the server's state have changed between the two so that the test holds now, failing_client
+ * is still the client named with the refusal, the figures are 0, and the call is worth repeating.
+ *
+ * Errors: ADMISSION; VALUE (out of range, unknown flags, no such client); ACCESS (another's client: allowed to local
+ * clients of its user, of the user that runs the server, and of root); CONNECTION, ARGUMENT. */
+XQOS_PUBLIC XQOS_CHECK_RESULT int xqos_set_reservation(xqos_t *xqos, uint32_t client, uint32_t budget_us,
+                                                       uint32_t period_us, uint32_t flags,
+                                                       struct xqos_admission *refused);
+
+/* A client's reservation and how it goes. A client without one is no error: active is 0.
+ * Errors: VALUE (no such client), CONNECTION, LENGTH, ARGUMENT. */
+XQOS_PUBLIC int xqos_get_reservation(xqos_t *xqos, uint32_t client, struct xqos_reservation *out);
+
+/* Ends a client's reservation. A client without one is no error.
+ * Errors: VALUE (no such client), ACCESS (another's client), CONNECTION, ARGUMENT. */
+XQOS_PUBLIC int xqos_clear_reservation(xqos_t *xqos, uint32_t client);
+
+/* Whether xqos_set_reservation with the same arguments would be admitted; changes nothing. A refusal is no error:
+ * out->admitted is 0. Errors: VALUE, CONNECTION, LENGTH, ARGUMENT. */
+XQOS_PUBLIC int xqos_check_admission(xqos_t *xqos, uint32_t client, uint32_t budget_us, uint32_t period_us,
+                                     uint32_t flags, struct xqos_admission *out);
+
+/* All clients of the server at one instant. *out is to be freed with xqos_client_list_free; it is null after an error.
+ * Errors: CONNECTION, LENGTH, MEMORY, ARGUMENT. */
+XQOS_PUBLIC XQOS_CHECK_RESULT int xqos_list_clients(xqos_t *xqos, xqos_client_list_t **out);
+
+/* How many clients the list holds. */
+XQOS_PUBLIC uint32_t xqos_client_list_count(const xqos_client_list_t *list);
+
+/* The instant at which the list was taken. */
+XQOS_PUBLIC uint64_t xqos_client_list_now_ns(const xqos_client_list_t *list);
+
+/* Fills out with the next client. Returns 1, or 0 at the end, or XQOS_ERR_ARGUMENT, so that a loop is
+ *     while (xqos_client_list_next(list, &client) > 0) */
+XQOS_PUBLIC int xqos_client_list_next(xqos_client_list_t *list, struct xqos_client *out);
+
+/* Back to the first client. */
+XQOS_PUBLIC void xqos_client_list_rewind(xqos_client_list_t *list);
+
+/* Null is allowed. */
+XQOS_PUBLIC void xqos_client_list_free(xqos_client_list_t *list);
+
+/* Sets those of the policy and its settings that change->mask names: all of them or, after an error, none. Allowed to
+ * local clients of the user that runs the server, and of root.
+ * Errors: VALUE (out of range, unknown policy or mask bit), ACCESS, CONNECTION, ARGUMENT. */
+XQOS_PUBLIC XQOS_CHECK_RESULT int xqos_set_policy(xqos_t *xqos, const struct xqos_policy_change *change);
+
+/* A client's weight in hundredths, 1 to 10000; 100 by default. Counts under XQOS_POLICY_FAIR.
+ * Errors: VALUE, ACCESS (another's client), CONNECTION, ARGUMENT. */
+XQOS_PUBLIC int xqos_set_client_weight(xqos_t *xqos, uint32_t client, uint32_t weight_hundredths);
+
+/* A client's priority, -1000 to 1000, larger is first; 0 by default. Counts under XQOS_POLICY_FIXED.
+ * Errors: VALUE, ACCESS (another's client), CONNECTION, ARGUMENT. */
+XQOS_PUBLIC int xqos_set_client_priority(xqos_t *xqos, uint32_t client, int32_t priority);
+
+/* Which events (XQOS_EVENTS_*) arrive on this connection from now on; 0 ends them. Depletions and misses come at most
+ * ten times a second for each client. Errors: VALUE (unknown bit), CONNECTION, ARGUMENT. */
+XQOS_PUBLIC int xqos_select_events(xqos_t *xqos, uint32_t mask);
+
+/* Fills out from an event of the connection, as xcb_wait_for_event gives it; the event stays the caller's. Sends
+ * nothing. An event that another client made with SendEvent is not taken: it would not be the server's word.
+ * Errors: EVENT (not of this extension), ARGUMENT. */
+XQOS_PUBLIC int xqos_decode_event(const xqos_t *xqos, const xcb_generic_event_t *event, struct xqos_event *out);
+
+/* A sentence for a result of this library, never null, never to be freed. */
+XQOS_PUBLIC const char *xqos_strerror(int error);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

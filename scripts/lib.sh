@@ -1,0 +1,56 @@
+# Read by the other scripts with `.`; not a program.
+# shellcheck shell=sh
+
+# The rust-version of Cargo.toml.
+rust_needed=1.85
+
+# rust_version PROGRAM: its version as "1.85", nothing when it does not run.
+rust_version() {
+    "$1" --version 2>/dev/null | sed -n 's/^[a-z]* \([0-9][0-9]*\.[0-9][0-9]*\).*/\1/p'
+}
+
+# new_enough VERSION: whether it is at least $rust_needed.
+new_enough() {
+    [ "${1%%.*}" -gt "${rust_needed%%.*}" ] ||
+        { [ "${1%%.*}" -eq "${rust_needed%%.*}" ] && [ "${1#*.}" -ge "${rust_needed#*.}" ]; }
+}
+
+# find_cargo: sets $cargo to the first cargo that is new enough: the one on PATH, or the one
+# of a rustup that a login shell would have put there. When there is none, fails and describes
+# in $cargo_refused what was found (empty: nothing).
+find_cargo() {
+    cargo=''
+    cargo_refused=''
+    for candidate in "$(command -v cargo)" "${CARGO_HOME:-${HOME-}/.cargo}/bin/cargo"; do
+        [ -x "$candidate" ] || continue
+        beside=${candidate%/*}/rustc
+        [ -x "$beside" ] || beside=$(command -v rustc) || beside=''
+        for program in "$candidate" "$beside"; do
+            version=''
+            [ -z "$program" ] || version=$(rust_version "$program")
+            if [ -z "$version" ]; then
+                refused="${program:-rustc (missing beside $candidate)}, which does not run"
+            elif new_enough "$version"; then
+                continue
+            else
+                refused="$program, version $version"
+            fi
+            cargo_refused=${cargo_refused:-$refused}
+            continue 2
+        done
+        cargo=$candidate
+        return 0
+    done
+    return 1
+}
+
+# use_cargo NAME: find_cargo, and its rustc and tools first on PATH; or says why not, as NAME.
+use_cargo() {
+    if ! find_cargo; then
+        echo "$1: xqos needs cargo and rustc $rust_needed or later; found ${cargo_refused:-none}." >&2
+        echo "$1: Run scripts/setup." >&2
+        return 1
+    fi
+    PATH=${cargo%/*}:$PATH
+    export PATH
+}
