@@ -17,15 +17,6 @@
 
 #include "wire.h"
 
-/* Error codes of the core protocol; XCB names only some of them. */
-enum {
-    BAD_REQUEST = 1,
-    BAD_VALUE = 2,
-    BAD_ACCESS = 10,
-    BAD_ALLOC = 11,
-    BAD_LENGTH = 16
-};
-
 /* XCB numbers an extension once for the process and finds its opcode on each connection by that number. */
 static xcb_extension_t extension = { .name = "XQOS", .global_id = 0 };
 
@@ -59,11 +50,11 @@ static int result_of(const xqos_t *xqos, xcb_generic_error_t *error, uint32_t *v
     if (code == xqos->first_error)
         return XQOS_ERR_ADMISSION;
     switch (code) {
-    case BAD_REQUEST: return XQOS_ERR_REQUEST;
-    case BAD_VALUE: return XQOS_ERR_VALUE;
-    case BAD_ACCESS: return XQOS_ERR_ACCESS;
-    case BAD_ALLOC: return XQOS_ERR_MEMORY;
-    case BAD_LENGTH: return XQOS_ERR_LENGTH;
+    case XCB_REQUEST: return XQOS_ERR_REQUEST;
+    case XCB_VALUE: return XQOS_ERR_VALUE;
+    case XCB_ACCESS: return XQOS_ERR_ACCESS;
+    case XCB_ALLOC: return XQOS_ERR_MEMORY;
+    case XCB_LENGTH: return XQOS_ERR_LENGTH;
     default: return XQOS_ERR_PROTOCOL;
     }
 }

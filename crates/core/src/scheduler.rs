@@ -339,12 +339,7 @@ impl Scheduler {
                 }
             }
         } else {
-            let served = Served {
-                length_ns,
-                requests: service.requests,
-                bytes: service.bytes,
-                still_ready: service.still_ready,
-            };
+            let served = Served { length_ns, requests: service.requests, bytes: service.bytes };
             self.policy.served(service.client, &served);
         }
         if length_ns > HOG_SLICE_NS {
@@ -401,7 +396,7 @@ impl Scheduler {
     /// [`rank_on_arrival`](Self::rank_on_arrival), until it arrives. Without a hog only reserved clients are named.
     pub fn next_to_watch(&mut self, now: Time) -> Option<ClientId> {
         let (rank, client) = self.idle.peek()?;
-        if !rank.is_reserved() && !self.hogged.is_some_and(|end| now.since(end) < HOG_MEMORY_NS) {
+        if !rank.is_reserved() && self.hogged.is_none_or(|end| now.since(end) >= HOG_MEMORY_NS) {
             return None;
         }
         let slice_end = self.until.min(self.contest.start.after(self.parameters.slice_ns));

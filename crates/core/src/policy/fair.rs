@@ -175,7 +175,7 @@ mod tests {
 
     fn serve(fair: &mut Fair, client: ClientId, ns: u64) {
         fair.picked(client, false, Time(0));
-        fair.served(client, &Served { length_ns: ns, requests: 1, bytes: 4, still_ready: true });
+        fair.served(client, &Served { length_ns: ns, requests: 1, bytes: 4 });
     }
 
     #[test]
@@ -210,7 +210,7 @@ mod tests {
         let (a, b) = (ClientId(1), ClientId(2));
         fair.join(a, &facts(100, 0));
         fair.join(b, &facts(100, 0));
-        fair.served(a, &Served { length_ns: 1000, requests: 1, bytes: 4, still_ready: true });
+        fair.served(a, &Served { length_ns: 1000, requests: 1, bytes: 4 });
         assert!(fair.key(b) < fair.key(a));
         fair.noticed(a, true);
         assert!(fair.key(a) < fair.key(b));

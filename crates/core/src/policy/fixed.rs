@@ -26,7 +26,7 @@ impl Fixed {
         Fixed { standings: Vec::new(), turns: 0, slice_ns: parameters.slice_ns }
     }
 
-    fn to_the_back(&mut self, client: ClientId) {
+    fn end_turn(&mut self, client: ClientId) {
         self.turns += 1;
         let standing = &mut self.standings[client.slot()];
         standing.turn = self.turns;
@@ -44,7 +44,7 @@ impl Policy for Fixed {
             self.standings.resize(client.slot() + 1, Standing::default());
         }
         self.changed(client, facts);
-        self.to_the_back(client);
+        self.end_turn(client);
     }
 
     fn changed(&mut self, client: ClientId, facts: &Facts) {
@@ -52,7 +52,7 @@ impl Policy for Fixed {
     }
 
     fn ready(&mut self, client: ClientId, _idle_ns: u64) {
-        self.to_the_back(client);
+        self.end_turn(client);
     }
 
     fn key(&self, client: ClientId) -> Key {
@@ -69,7 +69,7 @@ impl Policy for Fixed {
         let standing = &mut self.standings[client.slot()];
         standing.used_ns += served.length_ns;
         if standing.used_ns >= self.slice_ns {
-            self.to_the_back(client);
+            self.end_turn(client);
         }
     }
 

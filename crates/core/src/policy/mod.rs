@@ -113,7 +113,6 @@ pub(crate) struct Served {
     pub(crate) length_ns: u64,
     pub(crate) requests: u32,
     pub(crate) bytes: u64,
-    pub(crate) still_ready: bool,
 }
 
 pub(crate) trait Policy: Debug + Send {

@@ -58,7 +58,7 @@ impl Smart {
         &mut self.standings[client.slot()]
     }
 
-    fn to_the_back(&mut self, client: ClientId) {
+    fn end_turn(&mut self, client: ClientId) {
         self.turns += 1;
         let turn = self.turns;
         let standing = self.standing(client);
@@ -77,7 +77,7 @@ impl Policy for Smart {
             self.standings.resize(client.slot() + 1, Standing::default());
         }
         *self.standing(client) = Standing { priority: BASE, ..Standing::default() };
-        self.to_the_back(client);
+        self.end_turn(client);
     }
 
     fn ready(&mut self, client: ClientId, idle_ns: u64) {
@@ -87,7 +87,7 @@ impl Policy for Smart {
             let praise = i8::try_from(rests).unwrap_or(i8::MAX);
             standing.priority = standing.priority.saturating_add(praise).min(BASE);
         }
-        self.to_the_back(client);
+        self.end_turn(client);
     }
 
     fn noticed(&mut self, client: ClientId, is_input: bool) {
@@ -120,7 +120,7 @@ impl Policy for Smart {
         standing.used_ns += served.length_ns;
         if standing.used_ns >= slice_ns {
             standing.priority = (standing.priority - 1).max(MINIMUM);
-            self.to_the_back(client);
+            self.end_turn(client);
         }
     }
 }
@@ -142,7 +142,7 @@ mod tests {
 
     fn use_a_slice(smart: &mut Smart, client: ClientId) {
         smart.picked(client, false, Time(0));
-        smart.served(client, &Served { length_ns: INTERVAL, requests: 9, bytes: 9, still_ready: true });
+        smart.served(client, &Served { length_ns: INTERVAL, requests: 9, bytes: 9 });
     }
 
     #[test]

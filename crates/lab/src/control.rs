@@ -1,0 +1,203 @@
+//! A connection to an X server that carries xqos: requests of the extension XQOS, and its answers as types.
+//!
+//! Used by the experiments and by the command line, so that both speak through one door.
+
+use anyhow::{Context, Result, anyhow};
+use std::fmt;
+use std::io::IoSlice;
+use x11rb::connection::{Connection, RequestConnection};
+use x11rb::errors::ReplyError;
+use x11rb::protocol::Event;
+use x11rb::rust_connection::RustConnection;
+use x11rb::x11_utils::X11Error;
+use xqos_abi::{
+    ADMISSION_ERROR, AdmissionReport, ClientList, EXTENSION_NAME, Notify, Order, PolicyChange, Request,
+    ReservationReport, ServerInfo, Short, VERSION, Version,
+};
+
+/// What the server answered to a request that it refused.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// The admission test fails; the resource base of the client whose term fails.
+    Admission { failing_client: u32 },
+    /// Not for this client to do.
+    Access,
+    /// A value out of its range, or no such client.
+    Value(u32),
+    /// Any other error.
+    Other(String),
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Refusal::Admission { failing_client } => {
+                write!(out, "the admission test fails for client {failing_client:#x}")
+            }
+            Refusal::Access => write!(out, "the server does not allow it to this user"),
+            Refusal::Value(value) => write!(out, "the server refuses the value {value} ({value:#x})"),
+            Refusal::Other(what) => write!(out, "{what}"),
+        }
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+/// An open connection with the extension present.
+#[derive(Debug)]
+pub struct Control {
+    connection: RustConnection,
+    screen: usize,
+    major_opcode: u8,
+    first_event: u8,
+    first_error: u8,
+    version: Version,
+}
+
+impl Control {
+    /// Connects to a display (`None`: the one in DISPLAY). `Ok(None)`: the server is there and does not carry xqos.
+    pub fn connect(display: Option<&str>) -> Result<Option<Control>> {
+        let (connection, screen) = connect(display)?;
+        let Some(extension) = connection.extension_information(EXTENSION_NAME)? else { return Ok(None) };
+        let mut control = Control {
+            connection,
+            screen,
+            major_opcode: extension.major_opcode,
+            first_event: extension.first_event,
+            first_error: extension.first_error,
+            version: Version { major: 0, minor: 0 },
+        };
+        let query = Request::QueryVersion { major: VERSION.0, minor: VERSION.1 };
+        control.version = control.ask(query, Version::decode)?;
+        if control.version.major != VERSION.0 {
+            let Version { major, minor } = control.version;
+            return Err(anyhow!(
+                "the server speaks XQOS {major}.{minor}, this program {}.{}: use programs and module of one version",
+                VERSION.0,
+                VERSION.1
+            ));
+        }
+        Ok(Some(control))
+    }
+
+    /// The plain X connection beneath.
+    pub fn connection(&self) -> &RustConnection {
+        &self.connection
+    }
+
+    /// Index of the default screen.
+    pub fn screen(&self) -> usize {
+        self.screen
+    }
+
+    /// The server's version of the extension.
+    pub fn version(&self) -> Version {
+        self.version
+    }
+
+    pub fn server_info(&self) -> Result<ServerInfo> {
+        self.ask(Request::GetServerInfo, ServerInfo::decode)
+    }
+
+    pub fn clients(&self) -> Result<ClientList> {
+        self.ask(Request::ListClients, ClientList::decode)
+    }
+
+    /// `client` 0 is this connection.
+    pub fn reserve(&self, client: u32, budget_us: u32, period_us: u32, hard: bool) -> Result<()> {
+        self.tell(Request::SetReservation { client, budget_us, period_us, hard })
+    }
+
+    pub fn release(&self, client: u32) -> Result<()> {
+        self.tell(Request::ClearReservation { client })
+    }
+
+    pub fn reservation(&self, client: u32) -> Result<ReservationReport> {
+        self.ask(Request::GetReservation { client }, ReservationReport::decode)
+    }
+
+    pub fn check_admission(&self, client: u32, budget_us: u32, period_us: u32, hard: bool) -> Result<AdmissionReport> {
+        self.ask(Request::CheckAdmission { client, budget_us, period_us, hard }, AdmissionReport::decode)
+    }
+
+    pub fn set_policy(&self, change: PolicyChange) -> Result<()> {
+        self.tell(Request::SetPolicy(change))
+    }
+
+    /// `weight` in hundredths.
+    pub fn set_weight(&self, client: u32, weight: u32) -> Result<()> {
+        self.tell(Request::SetClientWeight { client, weight })
+    }
+
+    pub fn set_priority(&self, client: u32, priority: i32) -> Result<()> {
+        self.tell(Request::SetClientPriority { client, priority })
+    }
+
+    /// Bits of [`xqos_abi::event_mask`].
+    pub fn select_events(&self, mask: u32) -> Result<()> {
+        self.tell(Request::SelectEvents { mask })
+    }
+
+    /// Our event in an event of the connection, if it is one.
+    pub fn notify(&self, event: &Event) -> Option<Notify> {
+        match event {
+            Event::Unknown(bytes) if bytes.first().is_some_and(|code| code & 0x7f == self.first_event) => {
+                Notify::decode(bytes, Order::Native).ok()
+            }
+            _ => None,
+        }
+    }
+
+    fn ask<T>(&self, request: Request, decode: impl FnOnce(&[u8], Order) -> Result<T, Short>) -> Result<T> {
+        let bytes = request.encode(self.major_opcode);
+        let cookie = self.connection.send_request_with_reply::<Raw>(&[IoSlice::new(&bytes)], Vec::new())?;
+        let reply = cookie.reply().map_err(|error| self.refusal(error))?;
+        decode(&reply.0, Order::Native).map_err(|Short| anyhow!("the server's reply to {request:?} is too short"))
+    }
+
+    fn tell(&self, request: Request) -> Result<()> {
+        let bytes = request.encode(self.major_opcode);
+        let cookie = self.connection.send_request_without_reply(&[IoSlice::new(&bytes)], Vec::new())?;
+        cookie.check().map_err(|error| self.refusal(error))
+    }
+
+    fn refusal(&self, error: ReplyError) -> anyhow::Error {
+        match error {
+            ReplyError::X11Error(error) => self.x11_refusal(&error).into(),
+            ReplyError::ConnectionError(error) => anyhow!(error).context("the connection to the X server broke"),
+        }
+    }
+
+    fn x11_refusal(&self, error: &X11Error) -> Refusal {
+        const BAD_VALUE: u8 = 2;
+        const BAD_ACCESS: u8 = 10;
+        match error.error_code {
+            BAD_VALUE => Refusal::Value(error.bad_value),
+            BAD_ACCESS => Refusal::Access,
+            code if code == self.first_error + ADMISSION_ERROR => {
+                Refusal::Admission { failing_client: error.bad_value }
+            }
+            _ => Refusal::Other(format!("the server answered {:?}", error.error_kind)),
+        }
+    }
+}
+
+/// Connects to a display without asking for the extension.
+pub fn connect(display: Option<&str>) -> Result<(RustConnection, usize)> {
+    x11rb::connect(display).with_context(|| {
+        match display.map(str::to_owned).or_else(|| std::env::var("DISPLAY").ok()) {
+            Some(name) => format!("cannot reach the X server {name}; is it running, and may this user connect to it?"),
+            None => "no X server is named: set DISPLAY or give --display".to_owned(),
+        }
+    })
+}
+
+/// Keeps a reply's bytes as they came.
+struct Raw(Vec<u8>);
+
+impl x11rb::x11_utils::TryParse for Raw {
+    fn try_parse(bytes: &[u8]) -> Result<(Self, &[u8]), x11rb::errors::ParseError> {
+        Ok((Raw(bytes.to_vec()), &[]))
+    }
+}

@@ -1,0 +1,3 @@
+//! xqos, the command line: presentation only.
+
+fn main() {}
