@@ -153,8 +153,8 @@ static void print_reservation(xqos_t *xqos)
     struct xqos_reservation mine = { .size = sizeof mine };
 
     if (xqos_get_reservation(xqos, XQOS_SELF, &mine) == XQOS_OK && mine.active)
-        printf("%-20s %" PRIu32 " us in %" PRIu32 " us; %" PRIu32 " depletions, %" PRIu32 " misses\n", "the reservation:",
-               mine.budget_us, mine.period_us, mine.depletions, mine.misses);
+        printf("%-20s %" PRIu32 " us in %" PRIu32 " us; %" PRIu32 " depletions, %" PRIu32 " misses\n",
+               "the reservation:", mine.budget_us, mine.period_us, mine.depletions, mine.misses);
 }
 
 int main(int argc, char **argv)
@@ -179,8 +179,9 @@ int main(int argc, char **argv)
         return 1;
     }
     result = reserve(xqos);
-    if (result == XQOS_OK && measure(&canvas, "with reservation:", frames))
-        print_reservation(xqos);
+    if (result == XQOS_OK && !measure(&canvas, "with reservation:", frames))
+        result = XQOS_ERR_CONNECTION;
+    print_reservation(xqos);
     xqos_close(xqos);
     xcb_disconnect(connection);
     return result == XQOS_OK ? 0 : 1;

@@ -105,6 +105,10 @@ impl<K: Ord + Copy> Heap<K> {
         self.places[slot] = place as u16;
     }
 
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.entries.capacity() * size_of::<(K, ClientId)>() + self.places.capacity() * size_of::<u16>()
+    }
+
     /// Panics unless the invariants hold; for tests.
     pub(crate) fn check(&self) {
         for (place, &(key, client)) in self.entries.iter().enumerate() {

@@ -582,6 +582,17 @@ impl Scheduler {
         self.grab
     }
 
+    /// Memory taken for clients, without the policy's few bytes for each.
+    pub fn memory_bytes(&self) -> usize {
+        let queues = [
+            self.reserved.memory_bytes(),
+            self.waiting.memory_bytes(),
+            self.idle.memory_bytes(),
+            self.depleted.memory_bytes(),
+        ];
+        self.clients.capacity() * size_of::<Option<Client>>() + queues.iter().sum::<usize>()
+    }
+
     // Inside.
 
     fn client(&self, client: ClientId) -> Option<&Client> {

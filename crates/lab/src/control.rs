@@ -5,7 +5,7 @@
 use anyhow::{Context, Result, anyhow};
 use std::fmt;
 use std::io::IoSlice;
-use x11rb::connection::{Connection, RequestConnection};
+use x11rb::connection::RequestConnection;
 use x11rb::errors::ReplyError;
 use x11rb::protocol::Event;
 use x11rb::rust_connection::RustConnection;

@@ -1,3 +1,8 @@
-//! The proof: real servers, loads, measuring clients and experiments against them.
-
+//! lib
 pub mod control;
+pub mod light;
+pub mod load;
+pub mod machine;
+pub mod process;
+pub mod server;
+pub mod statistics;

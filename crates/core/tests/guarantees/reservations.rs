@@ -1,0 +1,298 @@
+//! Reservations: Q in every T, no more than Q in every T where hard, and 1 - U for the others.
+//!
+//! R is the longest request of a test's loads. Two facts of non-preemptive requests shape the bounds:
+//!
+//! - A budget is exceeded by up to one request, and the excess is paid back in the next period. So each reservation
+//!   besides the one looked at can take R more than its Q before a deadline, and somebody's request of length R can be
+//!   in progress when a period begins.
+//! - A client that arrives in the middle of a period may keep its deadline or get a new one; so a window of m periods
+//!   can touch the budgets of more than m + 1 periods (see [`hard_bound_ns`]).
+
+use crate::server::{Behaviour, Load, MS, Random, Run, SECOND, Server, US};
+use xqos_core::{ClientId, Mode, Parameters, PolicyKind, Reservation, Time};
+
+#[derive(Clone, Copy, Debug)]
+struct Reserved {
+    client: ClientId,
+    reservation: Reservation,
+}
+
+/// A server with best-effort load and as many of `count` random reservations of backlogged clients as are admitted.
+fn loaded_server(seed: u64, count: usize, longest_ns: u64, blocking_ns: u64) -> (Server, Vec<Reserved>) {
+    let mut random = Random(seed);
+    let parameters = Parameters { blocking_ns, ..Parameters::default() };
+    let mut server = Server::new(random.one_of(&PolicyKind::ALL), parameters, seed);
+    for _ in 0..random.within(1..=3) {
+        server.connect(Load::backlogged(random.within(10 * US..=longest_ns)..=longest_ns));
+    }
+    for _ in 0..random.within(0..=3) {
+        let behaviour = match random.within(0..=1) {
+            0 => Behaviour::RoundTrip { think_ns: random.within(US..=3 * MS) },
+            _ => Behaviour::Periodic { period_ns: random.within(4 * MS..=30 * MS), requests: 3 },
+        };
+        server.connect(Load::new(behaviour, random.within(10 * US..=longest_ns)..=longest_ns));
+    }
+    let mut reserved = Vec::new();
+    for _ in 0..count {
+        let period_ns = random.one_of(&[5, 8, 10, 16, 20, 33, 40, 50, 100]) * MS;
+        let budget_ns = period_ns * random.within(5..=60) / 100;
+        let reservation = Reservation { budget_ns, period_ns, hard: random.next() % 2 == 0 };
+        let client = server.connect(Load::backlogged(random.within(10 * US..=longest_ns)..=longest_ns));
+        if server.try_reserve(client, reservation) {
+            reserved.push(Reserved { client, reservation });
+        }
+    }
+    (server, reserved)
+}
+
+/// By how much the client's reserved service fell short of k Q at the end of its k-th period, at worst, and that k.
+fn worst_shortfall(server: &Server, reserved: Reserved) -> (u64, u64) {
+    let Reservation { budget_ns, period_ns, .. } = reserved.reservation;
+    let runs: Vec<&Run> =
+        server.runs.iter().filter(|run| run.client == reserved.client && run.mode == Mode::Reserved).collect();
+    let (mut worst, mut next, mut whole_ns) = ((0, 0), 0, 0);
+    for k in 1..=server.now_ns / period_ns {
+        while let Some(run) = runs.get(next).filter(|run| run.end_ns <= k * period_ns) {
+            whole_ns += run.end_ns - run.start_ns;
+            next += 1;
+        }
+        let begun_ns = runs.get(next).map_or(0, |run| run.within(0, k * period_ns));
+        worst = worst.max(((k * budget_ns).saturating_sub(whole_ns + begun_ns), k));
+    }
+    worst
+}
+
+fn check_budgets_are_given(server: &Server, reserved: &[Reserved], bound_ns: u64, seed: u64) {
+    for &one in reserved {
+        let (short_ns, k) = worst_shortfall(server, one);
+        assert!(
+            short_ns <= bound_ns,
+            "seed {seed}, policy {}: {one:?} is {short_ns} ns short of its budgets at the end of period {k}; \
+             {bound_ns} ns are allowed. All: {reserved:?}",
+            server.scheduler.policy().name()
+        );
+    }
+}
+
+#[test]
+fn backlogged_reserved_client_has_its_budget_in_every_period_up_to_one_blocking_time() {
+    for seed in 0..150 {
+        let mut random = Random(seed ^ 0xa);
+        let longest_ns = random.one_of(&[100 * US, 300 * US, 500 * US, MS, 2 * MS]);
+        let count = random.within(1..=8) as usize;
+        // Room for an excess of each reservation: then all of them are given in time.
+        let (mut server, reserved) = loaded_server(seed, count, longest_ns, longest_ns * count as u64);
+        server.run_until(1500 * MS);
+        check_budgets_are_given(&server, &reserved, longest_ns, seed);
+    }
+}
+
+#[test]
+fn admission_with_one_blocking_time_gives_each_budget_up_to_a_request_of_each_reservation() {
+    for seed in 0..150 {
+        let mut random = Random(seed ^ 0xb);
+        let longest_ns = random.one_of(&[100 * US, 300 * US, 500 * US, MS, 2 * MS]);
+        let (mut server, reserved) = loaded_server(seed, 8, longest_ns, longest_ns);
+        server.run_until(1500 * MS);
+        check_budgets_are_given(&server, &reserved, longest_ns * reserved.len() as u64, seed);
+    }
+}
+
+#[test]
+fn earliest_deadline_is_served_first_whoever_is_replenished_first() {
+    // `slow` comes back first, with a deadline too late to matter; `quick` comes back 1 ms later, with an early one.
+    let mut server = Server::new(PolicyKind::Fair, Parameters::default(), 1);
+    let reserve = |server: &mut Server, budget_ns, period_ns, hard, start_ns| {
+        let load = Load { start_ns, ..Load::backlogged(10 * US..=10 * US) };
+        let client = server.connect(load);
+        let reservation = Reservation { budget_ns, period_ns, hard };
+        assert!(server.try_reserve(client, reservation), "{reservation:?} is admissible");
+        Reserved { client, reservation }
+    };
+    let quick = reserve(&mut server, MS, 10 * MS, true, 0);
+    let slow = reserve(&mut server, MS, 90 * MS, true, 0);
+    server.run_until(80 * MS);
+    let long = reserve(&mut server, 60 * MS, 100 * MS, true, 80 * MS);
+    server.run_until(200 * MS);
+    check_budgets_are_given(&server, &[quick], 10 * US, 1);
+    let by_deadline = server.service_ns(slow.client, None) > 0 && server.service_ns(long.client, None) >= 60 * MS;
+    assert!(by_deadline, "the others have their budgets too");
+}
+
+/// The most that a hard reservation can get in a window of m periods.
+///
+/// Let a_k be the times from which its budgets count (deadline minus T). A budget is renewed by an arrival only where
+/// what is left covers the bandwidth until the deadline, so between a_k and a_k+1 it uses at most (a_k+1 - a_k) Q/T. In a
+/// window there are at most: a first budget that is used up just before the next one begins, whole ones at that
+/// bandwidth, and a last one that is used at once: m Q + 2 Q (1 - Q/T), and the request that exceeds the last one. A
+/// client that never goes idle has budgets of whole periods only: (m + 1) Q and the request.
+fn hard_bound_ns(reservation: Reservation, periods: u64, longest_ns: u64, goes_idle: bool) -> u64 {
+    let Reservation { budget_ns, period_ns, .. } = reservation;
+    let edges = if goes_idle { 2 * budget_ns * (period_ns - budget_ns) / period_ns } else { budget_ns };
+    periods * budget_ns + edges.max(budget_ns) + longest_ns
+}
+
+/// The most that a client got in any window of that length; the worst one begins with one of its requests.
+fn most_in_a_window(server: &Server, client: ClientId, window_ns: u64) -> u64 {
+    let runs: Vec<&Run> = server.runs.iter().filter(|run| run.client == client).collect();
+    let most_from = |first: usize| {
+        let from_ns = runs[first].start_ns;
+        let inside = runs[first..].iter().take_while(|run| run.start_ns < from_ns + window_ns);
+        inside.map(|run| run.within(from_ns, from_ns + window_ns)).sum()
+    };
+    (0..runs.len()).map(most_from).max().unwrap_or(0)
+}
+
+fn check_hard_bound(server: &Server, reserved: Reserved, longest_ns: u64, goes_idle: bool, setup: &str) {
+    for periods in [1, 2, 3, 7, 20] {
+        let most_ns = most_in_a_window(server, reserved.client, periods * reserved.reservation.period_ns);
+        let bound_ns = hard_bound_ns(reserved.reservation, periods, longest_ns, goes_idle);
+        assert!(
+            most_ns <= bound_ns,
+            "{setup}, policy {}: {reserved:?} got {most_ns} ns within {periods} periods; at most {bound_ns} ns may be",
+            server.scheduler.policy().name()
+        );
+    }
+}
+
+#[test]
+fn hard_reservation_never_gets_more_than_its_budget_and_a_request() {
+    for seed in 0..60 {
+        let longest_ns = Random(seed ^ 0xc).one_of(&[50 * US, 500 * US, 2 * MS]);
+        let (mut server, reserved) = loaded_server(seed, 4, longest_ns, longest_ns * 4);
+        server.run_until(1000 * MS);
+        for &one in reserved.iter().filter(|one| one.reservation.hard) {
+            check_hard_bound(&server, one, longest_ns, false, &format!("seed {seed}"));
+        }
+    }
+}
+
+#[test]
+fn hard_reservation_of_a_client_that_waits_for_each_reply_is_no_loophole() {
+    for seed in 0..120 {
+        let mut random = Random(seed);
+        let longest_ns = random.one_of(&[100 * US, MS, 5 * MS]);
+        let parameters = Parameters { blocking_ns: longest_ns, ..Parameters::default() };
+        let mut server = Server::new(random.one_of(&PolicyKind::ALL), parameters, seed);
+        server.connect(Load::backlogged(longest_ns / 4..=longest_ns));
+        let mut reserved = Vec::new();
+        for _ in 0..3 {
+            let think_ns = random.one_of(&[1, 30 * US, 400 * US, 2 * MS]);
+            let behaviour = match random.within(0..=2) {
+                0 => Behaviour::Periodic { period_ns: 3 * MS + think_ns, requests: random.within(1..=9) as u32 },
+                _ => Behaviour::RoundTrip { think_ns },
+            };
+            let client = server.connect(Load::new(behaviour, longest_ns / 9..=longest_ns));
+            let period_ns = random.one_of(&[20, 25, 40, 60]) * MS;
+            let budget_ns = period_ns * random.within(2..=25) / 100;
+            let reservation = Reservation { budget_ns, period_ns, hard: true };
+            if server.try_reserve(client, reservation) {
+                reserved.push(Reserved { client, reservation });
+            }
+        }
+        server.run_until(1500 * MS);
+        for &one in &reserved {
+            check_hard_bound(&server, one, longest_ns, true, &format!("seed {seed}"));
+            let share = server.service_ns(one.client, None) as f64 / server.now_ns as f64;
+            let Reservation { budget_ns, period_ns, .. } = one.reservation;
+            let most = (budget_ns as f64 + (2 * budget_ns + longest_ns) as f64 / 75.0) / period_ns as f64;
+            assert!(share <= most + 1e-3, "seed {seed}: {one:?} has {share} of the server in the long run, not {most}");
+        }
+    }
+}
+
+#[test]
+fn hard_reservation_does_not_catch_up_on_periods_in_which_nobody_was_served() {
+    let mut server = Server::new(PolicyKind::Fair, Parameters::default(), 1);
+    let others = server.connect(Load::backlogged(100 * US..=100 * US));
+    let client = server.connect(Load::backlogged(100 * US..=100 * US));
+    let reservation = Reservation { budget_ns: 5 * MS, period_ns: 10 * MS, hard: true };
+    assert!(server.try_reserve(client, reservation));
+    server.run_until(100 * MS);
+    server.stall(10 * SECOND);
+    server.run_until(12 * SECOND);
+    check_hard_bound(&server, Reserved { client, reservation }, 100 * US, false, "a stall of 10 s");
+    // The bound of the window in which it is served first, (1 + 1) Q and a request.
+    let waited_ns = server.longest_wait_ns(others) - 10 * SECOND;
+    assert!(waited_ns <= 15 * MS, "best effort waits {waited_ns} ns after the stall, not 1 - U of the time");
+}
+
+#[test]
+fn soft_reservation_does_not_catch_up_on_periods_in_which_nobody_was_served() {
+    let mut server = Server::new(PolicyKind::Fair, Parameters::default(), 1);
+    let others = server.connect(Load::backlogged(100 * US..=100 * US));
+    let client = server.connect(Load::backlogged(100 * US..=100 * US));
+    assert!(server.try_reserve(client, Reservation { budget_ns: 5 * MS, period_ns: 10 * MS, hard: false }));
+    server.run_until(100 * MS);
+    server.stall(10 * SECOND);
+    server.run_until(12 * SECOND);
+    let waited_ns = server.longest_wait_ns(others) - 10 * SECOND;
+    assert!(waited_ns <= 20 * MS, "best effort waits {waited_ns} ns after the stall, not 1 - U of the time");
+}
+
+#[test]
+fn reserving_again_and_again_gives_no_more_than_reserving_once() {
+    for hard in [true, false] {
+        let mut server = Server::new(PolicyKind::Fair, Parameters::default(), 1);
+        let others = server.connect(Load::backlogged(100 * US..=100 * US));
+        let client = server.connect(Load::backlogged(100 * US..=100 * US));
+        let reservation = Reservation { budget_ns: 2 * MS, period_ns: 20 * MS, hard };
+        for ms in 0..1000 {
+            assert!(server.try_reserve(client, reservation));
+            server.run_until(ms * MS);
+        }
+        let reserved_ns = server.service_ns(client, Some(Mode::Reserved));
+        assert!(
+            reserved_ns <= 110 * MS,
+            "a reservation of 10 % that is set again each millisecond got {reserved_ns} ns of a second (hard: {hard}), \
+             the others {}: what was used of the budget must survive a change",
+            server.service_ns(others, None)
+        );
+    }
+}
+
+#[test]
+fn best_effort_keeps_what_reservations_leave_however_greedy_they_are() {
+    for seed in 0..60 {
+        let mut random = Random(seed ^ 0xe);
+        let longest_ns = random.one_of(&[100 * US, 500 * US, MS]);
+        let (mut server, reserved) = loaded_server(seed, 8, longest_ns, longest_ns);
+        server.run_until(1000 * MS);
+        let reserved_ns: u64 = reserved.iter().map(|one| server.service_ns(one.client, Some(Mode::Reserved))).sum();
+        let total_ns: u64 = server.runs.iter().map(|run| run.end_ns - run.start_ns).sum();
+        let admitted = f64::from(server.scheduler.admitted_utilization_ppm()) / 1e6;
+        // The last period of each may have begun with its whole budget, and ended with an excess.
+        let edges_ns: u64 = reserved.iter().map(|one| one.reservation.budget_ns + longest_ns).sum();
+        let most_ns = (admitted * server.now_ns as f64) as u64 + edges_ns;
+        assert!(reserved_ns <= most_ns, "seed {seed}: reservations used {reserved_ns} ns, {most_ns} ns were admitted");
+        assert!(total_ns >= server.now_ns - 3 * longest_ns, "seed {seed}: the server idles although clients are ready");
+    }
+}
+
+#[test]
+fn idle_client_whose_rank_has_improved_is_named_for_watching_again() {
+    let (now, hog, idle) = (|ms: u64| Time(ms * MS), ClientId(1), ClientId(2));
+    let hogged = || {
+        let mut scheduler = xqos_core::Scheduler::new(PolicyKind::Fair, Parameters::default());
+        scheduler.connected(hog, 11, now(0));
+        scheduler.connected(idle, 12, now(0));
+        scheduler.arrived(hog, now(0));
+        for start in [0, 10] {
+            scheduler.pick(now(start));
+            let (start, end) = (now(start), now(start + 10));
+            let service =
+                xqos_core::Service { client: hog, start, end, requests: 9, bytes: 0, last_request: 0, still_ready: true };
+            scheduler.served(&service);
+        }
+        scheduler.pick(now(20));
+        assert_eq!(scheduler.next_to_watch(now(20)), Some(idle));
+        assert_eq!(scheduler.next_to_watch(now(20)), None, "once is enough while nothing changes");
+        scheduler
+    };
+    let mut scheduler = hogged();
+    scheduler.reserve(idle, Reservation { budget_ns: MS, period_ns: 10 * MS, hard: false }, now(20));
+    assert_eq!(scheduler.next_to_watch(now(20)), Some(idle), "reserved since it was armed as best effort");
+    let mut scheduler = hogged();
+    scheduler.set_sync_priority(idle, 5, now(20));
+    assert_eq!(scheduler.next_to_watch(now(20)), Some(idle), "of higher SYNC priority since it was armed");
+}

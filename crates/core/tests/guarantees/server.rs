@@ -1,0 +1,335 @@
+//! A server that is not there: virtual time, one request at a time, clients that behave as they are told.
+//!
+//! It drives a [`Scheduler`] in the order in which the main loop of a real server does, and ends a slice where a real
+//! one ends: at a request boundary, when the slice says so, when the client has nothing left, or when a watched client
+//! has become readable and its rank, as it was when its socket was armed, wins the contest. Decisions cost no time.
+//!
+//! Invariant: time passes only inside a request or while no client has one.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::RangeInclusive;
+use xqos_core::{
+    Admission, Choice, ClientId, Mode, Parameters, PolicyKind, Rank, Reservation, Scheduler, Service, Slice, Time,
+};
+
+pub const US: u64 = 1_000;
+pub const MS: u64 = 1_000_000;
+pub const SECOND: u64 = 1_000_000_000;
+
+/// What the stock scheduler of the real server gives a client in one go.
+const STOCK_SLICE_NS: u64 = 5 * MS;
+
+/// splitmix64: small, seeded, the same everywhere.
+#[derive(Clone, Debug)]
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    pub fn within(&mut self, range: RangeInclusive<u64>) -> u64 {
+        range.start() + self.next() % (range.end() - range.start() + 1)
+    }
+
+    pub fn one_of<T: Copy>(&mut self, choices: &[T]) -> T {
+        choices[self.next() as usize % choices.len()]
+    }
+}
+
+/// When a client sends its requests.
+#[derive(Clone, Copy, Debug)]
+pub enum Behaviour {
+    /// Has always one more.
+    Backlogged,
+    /// Sends the next one so long after the last one was done.
+    RoundTrip { think_ns: u64 },
+    /// Sends so many at once, once in each period, whether or not the last ones are done.
+    Periodic { period_ns: u64, requests: u32 },
+}
+
+/// A client as it is to behave.
+#[derive(Clone, Debug)]
+pub struct Load {
+    pub behaviour: Behaviour,
+    /// Each request costs something in this range.
+    pub cost_ns: RangeInclusive<u64>,
+    pub request_bytes: u64,
+    /// When its first request arrives.
+    pub start_ns: u64,
+    /// Input (or an Expose, each second time) is delivered to it so often; 0: never.
+    pub noticed_every_ns: u64,
+}
+
+impl Load {
+    pub fn new(behaviour: Behaviour, cost_ns: RangeInclusive<u64>) -> Self {
+        Load { behaviour, cost_ns, request_bytes: 16, start_ns: 0, noticed_every_ns: 0 }
+    }
+
+    pub fn backlogged(cost_ns: RangeInclusive<u64>) -> Self {
+        Load::new(Behaviour::Backlogged, cost_ns)
+    }
+}
+
+/// One request as it was executed.
+#[derive(Clone, Copy, Debug)]
+pub struct Run {
+    pub client: ClientId,
+    pub mode: Mode,
+    pub arrived_ns: u64,
+    pub start_ns: u64,
+    pub end_ns: u64,
+    /// The number of the slice in which it ran.
+    pub slice: usize,
+}
+
+impl Run {
+    /// The part of it within a window.
+    pub fn within(&self, from_ns: u64, to_ns: u64) -> u64 {
+        self.end_ns.min(to_ns).saturating_sub(self.start_ns.max(from_ns))
+    }
+}
+
+#[derive(Debug)]
+struct Client {
+    id: ClientId,
+    load: Load,
+    /// Arrival times of the requests that wait in its socket.
+    pending: VecDeque<u64>,
+    next_arrival_ns: u64,
+    next_notice_ns: u64,
+    notices: u64,
+    waits_since_ns: Option<u64>,
+    longest_wait_ns: u64,
+}
+
+impl Client {
+    /// Requests that have reached the socket by now.
+    fn receive(&mut self, now_ns: u64) {
+        while self.next_arrival_ns <= now_ns {
+            let at = self.next_arrival_ns;
+            self.waits_since_ns.get_or_insert(at);
+            match self.load.behaviour {
+                Behaviour::Backlogged | Behaviour::RoundTrip { .. } => {
+                    self.pending.push_back(at);
+                    self.next_arrival_ns = u64::MAX;
+                }
+                Behaviour::Periodic { period_ns, requests } => {
+                    self.pending.extend(std::iter::repeat_n(at, requests as usize));
+                    self.next_arrival_ns = at + period_ns;
+                }
+            }
+        }
+    }
+
+    /// Takes the request that begins now, and plans the one after it.
+    fn begin(&mut self, now_ns: u64, cost_ns: u64) -> u64 {
+        let arrived_ns = self.pending.pop_front().expect("a client without requests was chosen");
+        let waited = now_ns - self.waits_since_ns.expect("a client with requests waits");
+        self.longest_wait_ns = self.longest_wait_ns.max(waited);
+        let done_ns = now_ns + cost_ns;
+        match self.load.behaviour {
+            Behaviour::Backlogged => self.next_arrival_ns = done_ns,
+            Behaviour::RoundTrip { think_ns } => self.next_arrival_ns = done_ns + think_ns.max(1),
+            Behaviour::Periodic { .. } => {}
+        }
+        self.waits_since_ns = (!self.pending.is_empty()).then_some(done_ns);
+        self.receive(done_ns);
+        arrived_ns
+    }
+}
+
+/// The server, its clients and what it did so far.
+#[derive(Debug)]
+pub struct Server {
+    pub scheduler: Scheduler,
+    pub now_ns: u64,
+    pub runs: Vec<Run>,
+    /// The choice and limits of each slice, by its number.
+    pub slices: Vec<Slice>,
+    clients: Vec<Client>,
+    armed: BTreeMap<ClientId, Rank>,
+    random: Random,
+    stock_turn: usize,
+}
+
+impl Server {
+    pub fn new(policy: PolicyKind, parameters: Parameters, seed: u64) -> Self {
+        Server {
+            scheduler: Scheduler::new(policy, parameters),
+            now_ns: 0,
+            runs: Vec::new(),
+            slices: Vec::new(),
+            clients: Vec::new(),
+            armed: BTreeMap::new(),
+            random: Random(seed),
+            stock_turn: 0,
+        }
+    }
+
+    /// Descriptors grow in the order of connection.
+    pub fn connect(&mut self, load: Load) -> ClientId {
+        let id = ClientId(self.clients.len() as u16 + 1);
+        self.scheduler.connected(id, u32::from(id.0) + 10, Time(self.now_ns));
+        self.clients.push(Client {
+            id,
+            pending: VecDeque::new(),
+            next_arrival_ns: load.start_ns.max(self.now_ns),
+            next_notice_ns: if load.noticed_every_ns == 0 { u64::MAX } else { load.start_ns + load.noticed_every_ns },
+            notices: 0,
+            waits_since_ns: None,
+            longest_wait_ns: 0,
+            load,
+        });
+        id
+    }
+
+    pub fn try_reserve(&mut self, client: ClientId, reservation: Reservation) -> bool {
+        let now = Time(self.now_ns);
+        matches!(self.scheduler.reserve(client, reservation, now), Some(Admission::Admitted(_)))
+    }
+
+    /// The client's connection is closed.
+    pub fn disconnect(&mut self, client: ClientId) {
+        let closed = &mut self.clients[usize::from(client.0) - 1];
+        closed.pending.clear();
+        (closed.next_arrival_ns, closed.next_notice_ns, closed.waits_since_ns) = (u64::MAX, u64::MAX, None);
+        self.armed.remove(&client);
+        self.scheduler.gone(client, Time(self.now_ns));
+    }
+
+    /// The process is stopped for a while (a debugger, a page fault, a grab): time passes and nobody is served.
+    pub fn stall(&mut self, ns: u64) {
+        self.now_ns += ns;
+    }
+
+    pub fn run_until(&mut self, end_ns: u64) {
+        while self.now_ns < end_ns {
+            self.decide_and_serve();
+        }
+    }
+
+    /// Server time of a client, of this mode or of both.
+    pub fn service_ns(&self, client: ClientId, mode: Option<Mode>) -> u64 {
+        let of_client = self.runs.iter().filter(|run| run.client == client && mode.is_none_or(|mode| run.mode == mode));
+        of_client.map(|run| run.end_ns - run.start_ns).sum()
+    }
+
+    /// From a request's arrival to its end, for each request of the client.
+    pub fn responses_ns(&self, client: ClientId) -> Vec<u64> {
+        self.runs.iter().filter(|run| run.client == client).map(|run| run.end_ns - run.arrived_ns).collect()
+    }
+
+    /// The longest time for which the client had a request and was not served, up to now.
+    pub fn longest_wait_ns(&self, client: ClientId) -> u64 {
+        let client = &self.clients[usize::from(client.0) - 1];
+        let waits = client.waits_since_ns.map_or(0, |since| self.now_ns.saturating_sub(since));
+        client.longest_wait_ns.max(waits)
+    }
+
+    fn decide_and_serve(&mut self) {
+        let now = Time(self.now_ns);
+        while self.scheduler.replenish(now).is_some() {}
+        for client in &mut self.clients {
+            client.receive(self.now_ns);
+            if !client.pending.is_empty() && !self.scheduler.is_ready(client.id) {
+                self.armed.remove(&client.id);
+                self.scheduler.arrived(client.id, now);
+            }
+        }
+        self.deliver_notices();
+        let Some(slice) = self.scheduler.pick(now) else { return self.sleep() };
+        while let Some(client) = self.scheduler.next_to_watch(now) {
+            self.armed.insert(client, self.scheduler.rank_on_arrival(client, now));
+        }
+        self.serve(slice);
+        self.scheduler.verify();
+    }
+
+    /// Until the next arrival or replenishment.
+    fn sleep(&mut self) {
+        let arrival = self.clients.iter().map(|client| client.next_arrival_ns).min().unwrap_or(u64::MAX);
+        let replenishment = self.scheduler.next_replenish().map_or(u64::MAX, |at| at.0);
+        let until = arrival.min(replenishment);
+        assert!(until > self.now_ns, "nothing is picked at {} although something happened at {until}", self.now_ns);
+        self.now_ns = until;
+    }
+
+    fn serve(&mut self, slice: Slice) {
+        let (id, mode) = match slice.choice {
+            Choice::Client(id, mode) => (id, mode),
+            Choice::Server => (self.stock_choice(), Mode::BestEffort),
+        };
+        let place = usize::from(id.0) - 1;
+        let start_ns = self.now_ns;
+        let until_ns = match slice.choice {
+            Choice::Client(..) => slice.until.0,
+            Choice::Server => slice.until.0.min(start_ns + STOCK_SLICE_NS),
+        };
+        let (mut requests, mut bytes) = (0, 0);
+        loop {
+            let client = &mut self.clients[place];
+            let (begin_ns, cost_ns) = (self.now_ns, self.random.within(client.load.cost_ns.clone()));
+            let arrived_ns = client.begin(begin_ns, cost_ns);
+            self.now_ns += cost_ns;
+            requests += 1;
+            bytes += client.load.request_bytes;
+            let slice_number = self.slices.len();
+            let end_ns = self.now_ns;
+            self.runs.push(Run { client: id, mode, arrived_ns, start_ns: begin_ns, end_ns, slice: slice_number });
+            self.deliver_notices();
+            let limited =
+                slice.requests != 0 && requests >= slice.requests || slice.bytes != 0 && bytes >= u64::from(slice.bytes);
+            let drained = self.clients[place].pending.is_empty();
+            if drained || limited || self.now_ns >= until_ns || self.is_contested(&slice) {
+                break;
+            }
+        }
+        self.slices.push(slice);
+        self.scheduler.served(&Service {
+            client: id,
+            start: Time(start_ns),
+            end: Time(self.now_ns),
+            requests,
+            bytes: if slice.bytes == 0 { 0 } else { bytes },
+            last_request: 0,
+            still_ready: !self.clients[place].pending.is_empty(),
+        });
+    }
+
+    /// A watched socket has become readable, and its client is better than the running one by now.
+    fn is_contested(&self, slice: &Slice) -> bool {
+        self.armed.iter().any(|(id, &rank)| {
+            let arrival_ns = self.clients[usize::from(id.0) - 1].next_arrival_ns;
+            slice.contest.ends_for(rank).0.max(arrival_ns) <= self.now_ns
+        })
+    }
+
+    /// Round robin, for what is left to the server.
+    fn stock_choice(&mut self) -> ClientId {
+        let n = self.clients.len();
+        let selectable = |id: &ClientId| {
+            self.scheduler.is_ready(*id)
+                && !self.scheduler.is_held_back(*id)
+                && self.scheduler.grab().is_none_or(|holder| holder == *id)
+        };
+        let turns = (1..=n).map(|step| (self.stock_turn + step) % n).map(|place| self.clients[place].id);
+        let id = turns.into_iter().find(selectable).expect("the choice was left to the server and nobody is ready");
+        self.stock_turn = usize::from(id.0) - 1;
+        id
+    }
+
+    fn deliver_notices(&mut self) {
+        for client in &mut self.clients {
+            while client.next_notice_ns <= self.now_ns {
+                client.notices += 1;
+                client.next_notice_ns += client.load.noticed_every_ns;
+                self.scheduler.noticed(client.id, client.notices % 2 == 1, Time(self.now_ns));
+            }
+        }
+    }
+}

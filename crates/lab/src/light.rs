@@ -1,0 +1,221 @@
+//! The light client: what a person at the screen feels.
+//!
+//! Every 10 ms it draws 200 lines, each a request of its own, all in one write, and asks for an answer (GetInputFocus) in
+//! the same write. The response time is from just before that write until the answer is here: it holds the way there
+//! and back through the kernel, the wait for the server, and the drawing.
+//!
+//! Turns are at fixed instants and do not drift with the answers. A turn whose instant passes while the answer to an
+//! earlier one is still out is left out and counted as missed: a program that draws frames does the same.
+//!
+//! The kernel has its part in every response: the server, or this client, may be runnable and have to wait for a
+//! processor. The kernel counts that for each task (run delay), and each sample carries it, so that the server's
+//! scheduling and the kernel's can be told apart.
+
+use crate::control::Control;
+use crate::process::SchedStat;
+use crate::server::Server;
+use crate::statistics::Summary;
+use anyhow::Result;
+use serde::{Deserialize, Serialize};
+use std::time::{Duration, Instant};
+use x11rb::connection::Connection;
+use x11rb::protocol::xproto::{ConnectionExt, CreateGCAux, CreateWindowAux, Gcontext, Segment, Window, WindowClass};
+use x11rb::rust_connection::RustConnection;
+
+/// Budget and period that a client asks the server for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reservation {
+    pub budget_us: u32,
+    pub period_us: u32,
+    pub hard: bool,
+}
+
+/// The light client and its habits.
+#[derive(Clone, Copy, Debug)]
+pub struct Light {
+    pub lines: usize,
+    pub period: Duration,
+    /// Turns in this time are done and not recorded.
+    pub warm_up: Duration,
+    /// Asked for on the client's own connection.
+    pub reservation: Option<Reservation>,
+}
+
+impl Default for Light {
+    fn default() -> Self {
+        Light { lines: 200, period: Duration::from_millis(10), warm_up: Duration::from_millis(500), reservation: None }
+    }
+}
+
+impl Light {
+    /// Runs in the calling thread, which has the normal priority.
+    pub fn measure(&self, server: &Server, duration: Duration) -> Result<Measured> {
+        let control = if self.reservation.is_some() { Some(server.control()?) } else { None };
+        let plain = if control.is_none() { Some(server.connect()?) } else { None };
+        if let (Some(control), Some(wanted)) = (&control, self.reservation) {
+            control.reserve(0, wanted.budget_us, wanted.period_us, wanted.hard)?;
+        }
+        let connection = control.as_ref().map(Control::connection).or(plain.as_ref());
+        let painter = Painter::new(connection.expect("one of the two was made"), self.lines)?;
+        painter.measure(self, server, duration)
+    }
+}
+
+/// A series and the instants that bound it.
+#[derive(Debug)]
+pub struct Measured {
+    pub series: Series,
+    pub from: Instant,
+    pub to: Instant,
+}
+
+/// Samples as columns: the i-th of each belong together.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Series {
+    /// Instant of the write, from the start of the measurement.
+    pub at_us: Vec<u64>,
+    pub response_ns: Vec<u64>,
+    /// While the answer was out, the server was runnable and had no processor.
+    pub server_delay_ns: Vec<u64>,
+    /// While the answer was out, this client was runnable and had no processor.
+    pub own_delay_ns: Vec<u64>,
+    pub missed_turns: u64,
+}
+
+impl Series {
+    /// Response times in milliseconds.
+    pub fn response_ms(&self) -> Summary {
+        Summary::of(self.response_ns.iter().map(|&ns| ns as f64 / 1e6))
+    }
+
+    /// The kernel's part of each response, in milliseconds.
+    pub fn kernel_ms(&self) -> Summary {
+        let delays = self.server_delay_ns.iter().zip(&self.own_delay_ns);
+        Summary::of(delays.map(|(&server, &own)| (server + own) as f64 / 1e6))
+    }
+
+    /// What is left of each response without the kernel's part, in milliseconds.
+    pub fn without_kernel_ms(&self) -> Summary {
+        let delays = self.server_delay_ns.iter().zip(&self.own_delay_ns);
+        let rest = self.response_ns.iter().zip(delays).map(|(&all, (&server, &own))| all.saturating_sub(server + own));
+        Summary::of(rest.map(|ns| ns as f64 / 1e6))
+    }
+}
+
+struct Painter<'a> {
+    connection: &'a RustConnection,
+    window: Window,
+    context: Gcontext,
+    lines: Vec<Segment>,
+}
+
+impl<'a> Painter<'a> {
+    /// A window beside those of x11perf, which lie in the left half of the screen.
+    fn new(connection: &'a RustConnection, lines: usize) -> Result<Painter<'a>> {
+        let screen = &connection.setup().roots[0];
+        let window = connection.generate_id()?;
+        let context = connection.generate_id()?;
+        let look = CreateWindowAux::new().background_pixel(screen.white_pixel).override_redirect(1);
+        let class = WindowClass::INPUT_OUTPUT;
+        connection.create_window(0, window, screen.root, 660, 40, 400, 400, 0, class, 0, &look)?;
+        connection.create_gc(context, window, &CreateGCAux::new().foreground(screen.black_pixel))?;
+        connection.map_window(window)?;
+        connection.get_input_focus()?.reply()?;
+        Ok(Painter { connection, window, context, lines: (0..lines).map(line).collect() })
+    }
+
+    fn measure(&self, light: &Light, server: &Server, duration: Duration) -> Result<Measured> {
+        let server_stat = server.schedstat();
+        let own_stat = SchedStat::of_this_thread();
+        let delayed =
+            |stat: &Option<SchedStat>| stat.as_ref().and_then(SchedStat::read).map_or(0, |got| got.delayed_ns);
+        let mut series = Series::default();
+        let from = Instant::now() + light.warm_up;
+        let to = from + duration;
+        let mut turn = Instant::now();
+        loop {
+            std::thread::sleep(turn.saturating_duration_since(Instant::now()));
+            if Instant::now() >= to {
+                break;
+            }
+            let before = (delayed(&server_stat), delayed(&own_stat));
+            let (began, response) = self.draw()?;
+            let after = (delayed(&server_stat), delayed(&own_stat));
+            let missed = next_turn(&mut turn, light.period, Instant::now());
+            if began >= from {
+                series.at_us.push(began.duration_since(from).as_micros() as u64);
+                series.response_ns.push(response.as_nanos() as u64);
+                series.server_delay_ns.push(after.0.saturating_sub(before.0));
+                series.own_delay_ns.push(after.1.saturating_sub(before.1));
+                series.missed_turns += missed;
+            }
+        }
+        Ok(Measured { series, from, to })
+    }
+
+    /// Nothing is written until the question for an answer is there: the lines stay in the connection's buffer.
+    fn draw(&self) -> Result<(Instant, Duration)> {
+        for &line in &self.lines {
+            self.connection.poly_segment(self.window, self.context, &[line])?;
+        }
+        let began = Instant::now();
+        self.connection.get_input_focus()?.reply()?;
+        Ok((began, began.elapsed()))
+    }
+}
+
+/// Moves to the first turn that is not over yet; says how many are left out.
+fn next_turn(turn: &mut Instant, period: Duration, now: Instant) -> u64 {
+    *turn += period;
+    let late = now.saturating_duration_since(*turn);
+    let missed = late.as_nanos().div_ceil(period.as_nanos()) as u64;
+    *turn += period * missed as u32;
+    missed
+}
+
+/// Lines of a hundred pixels or so, spread over the window.
+fn line(index: usize) -> Segment {
+    let (x, y) = ((index * 37 % 300) as i16, (index * 53 % 300) as i16);
+    Segment { x1: x, y1: y, x2: x + 60 + (index % 40) as i16, y2: y + 90 - (index % 50) as i16 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn turns_keep_to_their_instants_and_late_ones_are_counted() {
+        let start = Instant::now();
+        let period = Duration::from_millis(10);
+        let at = |ms| start + Duration::from_millis(ms);
+        let mut turn = start;
+        assert_eq!((next_turn(&mut turn, period, at(3)), turn), (0, at(10)));
+        assert_eq!((next_turn(&mut turn, period, at(20)), turn), (0, at(20)));
+        assert_eq!((next_turn(&mut turn, period, at(31)), turn), (1, at(40)));
+        assert_eq!((next_turn(&mut turn, period, at(75)), turn), (3, at(80)));
+    }
+
+    #[test]
+    fn the_kernels_part_is_taken_from_each_sample() {
+        let series = Series {
+            at_us: vec![0, 10_000],
+            response_ns: vec![3_000_000, 5_000_000],
+            server_delay_ns: vec![1_000_000, 0],
+            own_delay_ns: vec![500_000, 6_000_000],
+            missed_turns: 0,
+        };
+        assert_eq!(series.response_ms().mean, 4.0);
+        assert_eq!(series.kernel_ms().worst, 6.0);
+        let rest = series.without_kernel_ms();
+        assert_eq!((rest.worst, rest.least), (1.5, 0.0));
+    }
+
+    #[test]
+    fn all_lines_lie_in_the_window() {
+        for line in (0..200).map(line) {
+            for value in [line.x1, line.y1, line.x2, line.y2] {
+                assert!((0..400).contains(&value), "{line:?}");
+            }
+        }
+    }
+}

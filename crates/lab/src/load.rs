@@ -1,0 +1,245 @@
+//! Load: real x11perf clients that draw without a pause, and an honest count of what they got done.
+//!
+//! **How x11perf works.** It first times an empty loop (`sync time`, a second or more of round trips), then calibrates:
+//! it runs the test with more and more repetitions until one run takes two seconds. Only then does it draw, `-repeat`
+//! runs of about `-time` seconds, with a round trip (GetImage of one pixel) before and after each. With `-reps N` both
+//! preparations fall away: every run is N repetitions from the first moment on. That is what is used here, with N such
+//! that a run takes a tenth of a second on an idle server ([`Perf::calibrate`]); the two round trips are then well below
+//! one percent of it, and the client draws from its start until it is ended.
+//!
+//! **How work is counted.** The rates that x11perf prints cannot be added up: each copy subtracts its own idea of the
+//! round trip's time and rounds to three digits. But each copy also prints how many operations a run was, when it is
+//! done. These lines are read as they come (`stdbuf -oL`), stamped with our clock, and the operations between two
+//! instants are counted, a run that lies across the border by its part. So the clients that make the load are the same
+//! ones that are counted, x11perf itself does the counting, and a stock server, which can tell nothing, is counted
+//! exactly like one with xqos in it. A client of our own that floods the server would be counted no better, and would
+//! not be x11perf.
+//!
+//! A load counts as busy when every client has completed its first run.
+
+use crate::process::Owned;
+use anyhow::{Context, Result, anyhow, bail};
+use std::io::{BufRead, BufReader, Read};
+use std::process::{ChildStdout, Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// A run on an idle server; see above.
+const RUN: Duration = Duration::from_millis(100);
+/// Long enough that the time of a run is its work and not the round trips around it.
+const ENOUGH: Duration = Duration::from_millis(8);
+/// More than any experiment lasts.
+const REPEAT: u64 = 1_000_000;
+/// x11perf looks at its own end only between requests, and these wait for the server.
+const GRACE: Duration = Duration::from_millis(1500);
+
+/// An x11perf test and the repetitions that make one run of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Perf {
+    /// As on x11perf's command line, without the dash.
+    pub test: String,
+    pub reps: u64,
+}
+
+impl Perf {
+    /// Finds out, on an idle server, how many repetitions make a run.
+    pub fn calibrate(display: &str, test: &str) -> Result<Perf> {
+        const MOST: u64 = i32::MAX as u64;
+        let mut perf = Perf { test: test.to_owned(), reps: 1 };
+        loop {
+            let runs = perf.run(display, 2)?;
+            let took = runs[1].ended.duration_since(runs[0].ended);
+            let scale = if took >= ENOUGH { RUN.as_secs_f64() / took.as_secs_f64() } else { 12.0 };
+            perf.reps = ((perf.reps as f64 * scale) as u64).clamp(1, MOST);
+            if took >= ENOUGH || perf.reps == MOST {
+                return Ok(perf);
+            }
+        }
+    }
+
+    /// Runs it `repeat` times to the end.
+    pub fn run(&self, display: &str, repeat: u64) -> Result<Vec<Run>> {
+        let mut client = Client::start(display, self, repeat)?;
+        let limit = Instant::now() + Duration::from_secs(120);
+        while client.process.is_running() {
+            if Instant::now() > limit {
+                bail!("x11perf -{} does not end", self.test);
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        client.end();
+        let runs = client.runs();
+        if runs.len() as u64 != repeat {
+            return Err(client.failure(&self.test));
+        }
+        Ok(runs)
+    }
+}
+
+/// One completed run of one client.
+#[derive(Clone, Copy, Debug)]
+pub struct Run {
+    pub ended: Instant,
+    pub operations: u64,
+}
+
+/// Several x11perf clients that draw until this is dropped.
+#[derive(Debug)]
+pub struct Load {
+    test: String,
+    clients: Vec<Client>,
+}
+
+impl Load {
+    pub fn start(display: &str, perf: &Perf, count: usize) -> Result<Load> {
+        let clients = (0..count).map(|_| Client::start(display, perf, REPEAT)).collect::<Result<_>>()?;
+        Ok(Load { test: perf.test.clone(), clients })
+    }
+
+    /// Waits until every client has completed a run.
+    pub fn wait_until_busy(&mut self) -> Result<()> {
+        self.wait_until("become busy", |client| !client.runs().is_empty())
+    }
+
+    pub fn pids(&self) -> Vec<u32> {
+        self.clients.iter().map(|client| client.process.pid()).collect()
+    }
+
+    /// Operations of each client between two instants. Waits until all runs that were under way at the end are done.
+    pub fn work(&mut self, from: Instant, to: Instant) -> Result<Vec<f64>> {
+        self.wait_until("end a run", |client| client.runs().last().is_some_and(|run| run.ended >= to))?;
+        Ok(self.clients.iter().map(|client| operations_between(&client.runs(), from, to)).collect())
+    }
+
+    fn wait_until(&mut self, what: &str, done: impl Fn(&Client) -> bool) -> Result<()> {
+        let limit = Instant::now() + Duration::from_secs(60);
+        while let Some(waiting) = self.clients.iter().position(|client| !done(client)) {
+            let client = &mut self.clients[waiting];
+            if !client.process.is_running() {
+                return Err(client.failure(&self.test));
+            }
+            if Instant::now() > limit {
+                bail!("x11perf -{} client {} of {} did not {what}", self.test, waiting + 1, self.clients.len());
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        for client in &mut self.clients {
+            client.process.ask_to_end();
+        }
+        for client in &mut self.clients {
+            client.end();
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Client {
+    process: Owned,
+    runs: Arc<Mutex<Vec<Run>>>,
+    reader: Option<JoinHandle<()>>,
+}
+
+impl Client {
+    fn start(display: &str, perf: &Perf, repeat: u64) -> Result<Client> {
+        let mut command = Command::new("stdbuf");
+        command.args(["-oL", "x11perf", "-display", display, &format!("-{}", perf.test)]);
+        command.args(["-reps", &perf.reps.to_string(), "-repeat", &repeat.to_string()]);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut process = Owned::start(&mut command, GRACE).context("x11perf is in Debian's package x11-apps")?;
+        let output = process.pipes().stdout.take().ok_or_else(|| anyhow!("x11perf has no output"))?;
+        let runs = Arc::new(Mutex::new(Vec::new()));
+        let written = Arc::clone(&runs);
+        let reader = std::thread::spawn(move || stamp_lines(output, &written));
+        Ok(Client { process, runs, reader: Some(reader) })
+    }
+
+    fn runs(&self) -> Vec<Run> {
+        self.runs.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn end(&mut self) {
+        self.process.end();
+        if let Some(reader) = self.reader.take() {
+            // It ends with the pipe; a panic in it would have been printed.
+            let _ = reader.join();
+        }
+    }
+
+    fn failure(&mut self, test: &str) -> anyhow::Error {
+        self.end();
+        let mut said = String::new();
+        if let Some(errors) = &mut self.process.pipes().stderr {
+            let _ = errors.read_to_string(&mut said);
+        }
+        // An unknown test is answered with the whole list of tests.
+        let line = said.lines().next().unwrap_or("it said nothing");
+        anyhow!("x11perf -{test} ended early: {line}")
+    }
+}
+
+fn stamp_lines(output: ChildStdout, runs: &Mutex<Vec<Run>>) {
+    for line in BufReader::new(output).lines().map_while(Result::ok) {
+        let ended = Instant::now();
+        if let Some(operations) = parse_run(&line) {
+            runs.lock().unwrap_or_else(PoisonError::into_inner).push(Run { ended, operations });
+        }
+    }
+}
+
+/// `  90000 reps @   0.0005 msec (2000000.0/sec): 100-pixel ellipse`; the line of totals says `trep`.
+fn parse_run(line: &str) -> Option<u64> {
+    let mut words = line.split_whitespace();
+    let operations = words.next()?.parse().ok()?;
+    (words.next()? == "reps").then_some(operations)
+}
+
+/// Runs follow each other without a gap; one that lies across a border counts by its part.
+fn operations_between(runs: &[Run], from: Instant, to: Instant) -> f64 {
+    runs.windows(2)
+        .map(|pair| {
+            let (began, ended) = (pair[0].ended, pair[1].ended);
+            let inside = ended.min(to).saturating_duration_since(began.max(from));
+            let whole = ended.duration_since(began);
+            if whole.is_zero() { 0.0 } else { pair[1].operations as f64 * inside.as_secs_f64() / whole.as_secs_f64() }
+        })
+        .sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_are_read_and_totals_and_headings_are_not() {
+        let run = "   90000 reps @   0.0005 msec (2000000.0/sec): 100-pixel ellipse";
+        assert_eq!(parse_run(run), Some(90_000));
+        assert_eq!(parse_run("   400 reps @ 0.0 msec (unmeasurably fast): Dot"), Some(400));
+        assert_eq!(parse_run(&run.replace("reps", "trep")), None);
+        for other in ["", "x11perf - X11 performance program, version 1.5", "Sync time adjustment is 0.0 msecs."] {
+            assert_eq!(parse_run(other), None);
+        }
+    }
+
+    #[test]
+    fn a_run_across_the_border_counts_by_its_part() {
+        let start = Instant::now();
+        let at = |ms| start + Duration::from_millis(ms);
+        let runs: Vec<Run> =
+            [(100, 50), (200, 50), (400, 100)].map(|(ms, operations)| Run { ended: at(ms), operations }).to_vec();
+        let close = |from, to, expected: f64| {
+            let counted = operations_between(&runs, at(from), at(to));
+            assert!((counted - expected).abs() < 1e-9, "{from}..{to}: {counted}, not {expected}");
+        };
+        close(100, 400, 150.0);
+        close(150, 300, 75.0);
+        close(250, 260, 5.0);
+        close(0, 100, 0.0);
+    }
+}

@@ -1,0 +1,242 @@
+//! Processes: those that we start, ended by their own id and no other, and what the kernel counts for any of them.
+//!
+//! Everything is read from /proc. A figure that this kernel does not keep is `None` or an error that names the file;
+//! nothing is guessed.
+
+use anyhow::{Context, Result, anyhow};
+use serde::{Deserialize, Serialize};
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command};
+use std::time::{Duration, Instant};
+
+/// A process that we started; it is ended when this is dropped.
+///
+/// It also ends when the thread that started it does (so that nothing is left when we are killed): start processes
+/// from a thread that outlives them.
+#[derive(Debug)]
+pub struct Owned {
+    child: Child,
+    grace: Duration,
+}
+
+impl Owned {
+    /// Starts it; `grace` is the time it has to end by itself after SIGTERM.
+    pub fn start(command: &mut Command, grace: Duration) -> Result<Owned> {
+        // SAFETY: the closure runs between fork and exec and makes one system call, which is async-signal-safe.
+        unsafe {
+            command.pre_exec(|| match libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM) {
+                0 => Ok(()),
+                _ => Err(io::Error::last_os_error()),
+            });
+        }
+        let program = command.get_program().to_string_lossy().into_owned();
+        let child = command.spawn().with_context(|| format!("cannot start {program}; is it installed?"))?;
+        Ok(Owned { child, grace })
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Its pipes, as far as they were asked for.
+    pub fn pipes(&mut self) -> &mut Child {
+        &mut self.child
+    }
+
+    pub fn is_running(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
+    }
+
+    /// Asks it to end, without waiting. Many are asked first and waited for afterwards.
+    pub fn ask_to_end(&mut self) {
+        if self.is_running() {
+            // SAFETY: a signal to a child that we have not waited for yet, so the id is still its own.
+            unsafe { libc::kill(self.child.id() as libc::pid_t, libc::SIGTERM) };
+        }
+    }
+
+    /// Ends it and waits until it is gone.
+    pub fn end(&mut self) {
+        self.ask_to_end();
+        let deadline = Instant::now() + self.grace;
+        while self.is_running() {
+            if Instant::now() >= deadline {
+                // Errors say that it is gone already.
+                let _ = self.child.kill();
+                let _ = self.child.wait();
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+}
+
+impl Drop for Owned {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// What a task got from the kernel's scheduler since it began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Scheduled {
+    /// Ran on a processor.
+    pub ran_ns: u64,
+    /// Was runnable and had to wait for a processor.
+    pub delayed_ns: u64,
+}
+
+/// One task's /proc/.../schedstat, kept open: a reading is one system call.
+#[derive(Debug)]
+pub struct SchedStat(File);
+
+impl SchedStat {
+    /// `None` when this kernel does not keep the figures.
+    pub fn of_main_thread(pid: u32) -> Option<SchedStat> {
+        Self::open(&format!("/proc/{pid}/schedstat"))
+    }
+
+    pub fn of_this_thread() -> Option<SchedStat> {
+        Self::open("/proc/thread-self/schedstat")
+    }
+
+    fn open(path: &str) -> Option<SchedStat> {
+        let stat = SchedStat(File::open(path).ok()?);
+        stat.read().map(|_| stat)
+    }
+
+    /// `None` once the task is gone.
+    pub fn read(&self) -> Option<Scheduled> {
+        let mut text = [0; 96];
+        let length = self.0.read_at(&mut text, 0).ok()?;
+        parse_schedstat(std::str::from_utf8(&text[..length]).ok()?)
+    }
+}
+
+/// Processor time of all threads of a process.
+pub fn cpu_time(pid: u32) -> Result<Duration> {
+    let mut ran_ns = 0;
+    for tid in thread_ids(pid)? {
+        let path = format!("/proc/{pid}/task/{tid}/schedstat");
+        // A thread that ended between the two readings is no error.
+        if let Ok(text) = fs::read_to_string(&path) {
+            ran_ns += parse_schedstat(&text).ok_or_else(|| anyhow!("{path} has no figures"))?.ran_ns;
+        }
+    }
+    Ok(Duration::from_nanos(ran_ns))
+}
+
+/// How often a thread stopped running: each wakeup of a sleeping thread ends in one or more of these.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ThreadSwitches {
+    pub tid: u32,
+    pub name: String,
+    pub voluntary: u64,
+    pub involuntary: u64,
+}
+
+/// Context switches of each thread of a process since it began.
+pub fn switches(pid: u32) -> Result<Vec<ThreadSwitches>> {
+    let mut threads = Vec::new();
+    for tid in thread_ids(pid)? {
+        if let Ok(text) = fs::read_to_string(format!("/proc/{pid}/task/{tid}/status")) {
+            threads.push(ThreadSwitches {
+                tid,
+                name: field(&text, "Name:").unwrap_or("?").to_owned(),
+                voluntary: number(&text, "voluntary_ctxt_switches:")?,
+                involuntary: number(&text, "nonvoluntary_ctxt_switches:")?,
+            });
+        }
+    }
+    Ok(threads)
+}
+
+/// Memory of a process. Private and dirty is what it costs beyond files that others share.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Memory {
+    pub rss_kb: u64,
+    pub pss_kb: u64,
+    pub private_dirty_kb: u64,
+}
+
+pub fn memory(pid: u32) -> Result<Memory> {
+    let path = format!("/proc/{pid}/smaps_rollup");
+    let text = fs::read_to_string(&path).with_context(|| format!("cannot read {path}"))?;
+    Ok(Memory {
+        rss_kb: number(&text, "Rss:")?,
+        pss_kb: number(&text, "Pss:")?,
+        private_dirty_kb: number(&text, "Private_Dirty:")?,
+    })
+}
+
+/// Raises our limit of open files, which children inherit: a server of 2,048 clients needs one for each, and so do we.
+pub fn allow_many_files() {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: both calls get a valid structure of the type they ask for.
+    unsafe {
+        if libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) == 0 && limit.rlim_cur < limit.rlim_max {
+            limit.rlim_cur = limit.rlim_max;
+            libc::setrlimit(libc::RLIMIT_NOFILE, &limit);
+        }
+    }
+}
+
+fn thread_ids(pid: u32) -> Result<Vec<u32>> {
+    let path = format!("/proc/{pid}/task");
+    let entries = fs::read_dir(&path).with_context(|| format!("cannot read {path}"))?;
+    Ok(entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect())
+}
+
+fn parse_schedstat(text: &str) -> Option<Scheduled> {
+    let mut fields = text.split_whitespace();
+    Some(Scheduled { ran_ns: fields.next()?.parse().ok()?, delayed_ns: fields.next()?.parse().ok()? })
+}
+
+fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    text.lines().find_map(|line| line.strip_prefix(name)).map(str::trim)
+}
+
+fn number(text: &str, name: &str) -> Result<u64> {
+    let value = field(text, name).ok_or_else(|| anyhow!("/proc has no field {name}"))?;
+    let digits = value.split_whitespace().next().unwrap_or_default();
+    digits.parse().with_context(|| format!("/proc says {name} {value}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_of_this_very_process_can_be_read() {
+        let pid = std::process::id();
+        assert!(cpu_time(pid).unwrap() > Duration::ZERO);
+        assert!(memory(pid).unwrap().rss_kb > 100);
+        assert!(switches(pid).unwrap().iter().any(|thread| thread.tid == pid));
+        assert!(SchedStat::of_main_thread(pid).is_some());
+    }
+
+    #[test]
+    fn fields_are_found_by_their_whole_name() {
+        let text = "Name:\tXvfb\nvoluntary_ctxt_switches:\t12\nnonvoluntary_ctxt_switches:\t3\n";
+        assert_eq!(field(text, "Name:"), Some("Xvfb"));
+        assert_eq!(number(text, "voluntary_ctxt_switches:").unwrap(), 12);
+        assert_eq!(number(text, "nonvoluntary_ctxt_switches:").unwrap(), 3);
+        assert!(number(text, "VmRSS:").is_err());
+        assert_eq!(parse_schedstat("5 7 1\n"), Some(Scheduled { ran_ns: 5, delayed_ns: 7 }));
+        assert_eq!(parse_schedstat(""), None);
+    }
+
+    #[test]
+    fn a_process_that_ignores_the_request_to_end_is_ended_all_the_same() {
+        let mut command = Command::new("sh");
+        command.args(["-c", "trap '' TERM; while :; do sleep 0.01; done"]);
+        let mut process = Owned::start(&mut command, Duration::from_millis(50)).unwrap();
+        assert!(process.is_running());
+        std::thread::sleep(Duration::from_millis(50));
+        process.end();
+        assert!(!process.is_running());
+    }
+}

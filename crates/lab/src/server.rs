@@ -1,0 +1,375 @@
+//! Real X servers for experiments and tests: Xvfb, Xephyr, Xtigervnc and Xorg, as they come or with xqos in them.
+//!
+//! The server chooses its own free display and says which (`-displayfd`), so any number of them run side by side. Its
+//! log and configuration live in a private folder that goes away with it; the server is ended by its own id.
+
+use crate::control::{self, Control};
+use crate::process::{self, Memory, Owned, SchedStat, ThreadSwitches};
+use anyhow::{Context, Result, anyhow, bail};
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{DirBuilderExt, symlink};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+use x11rb::connection::Connection;
+use x11rb::rust_connection::RustConnection;
+use xqos_core::PolicyKind;
+
+/// Which server program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Xvfb,
+    /// Shown inside an Xvfb of its own.
+    Xephyr,
+    /// Listens on a socket in its private folder only.
+    Xtigervnc,
+    /// With the dummy driver: neither a graphics card nor a console is touched.
+    Xorg,
+}
+
+impl Kind {
+    pub const ALL: [Kind; 4] = [Kind::Xvfb, Kind::Xephyr, Kind::Xtigervnc, Kind::Xorg];
+
+    /// The program's path. Debian's /usr/bin/Xorg may be a wrapper that refuses to run without a console.
+    pub fn program(self) -> &'static str {
+        match self {
+            Kind::Xvfb => "Xvfb",
+            Kind::Xephyr => "Xephyr",
+            Kind::Xtigervnc => "Xtigervnc",
+            Kind::Xorg => "/usr/lib/xorg/Xorg",
+        }
+    }
+}
+
+/// What is to be loaded into a server, and how it is set.
+#[derive(Clone, Debug)]
+pub struct Module {
+    pub path: PathBuf,
+    /// `None` in each: the module's own default.
+    pub policy: Option<PolicyKind>,
+    pub slice_us: Option<u32>,
+    pub max_utilization_ppm: Option<u32>,
+}
+
+impl Module {
+    pub fn new(path: impl Into<PathBuf>) -> Module {
+        Module { path: path.into(), policy: None, slice_us: None, max_utilization_ppm: None }
+    }
+}
+
+/// A server to start.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    pub kind: Kind,
+    /// `None`: the server as its distribution made it.
+    pub module: Option<Module>,
+    /// Whether the server resets itself when its last client leaves.
+    pub resets: bool,
+    /// A power of two from 64 to 2,048.
+    pub max_clients: u32,
+    pub arguments: Vec<OsString>,
+    pub environment: Vec<(OsString, OsString)>,
+}
+
+impl Setup {
+    pub fn stock(kind: Kind) -> Setup {
+        Setup { kind, module: None, resets: false, max_clients: 256, arguments: Vec::new(), environment: Vec::new() }
+    }
+
+    pub fn with_module(kind: Kind, module: Module) -> Setup {
+        Setup { module: Some(module), ..Setup::stock(kind) }
+    }
+
+    /// Starts it and waits until clients can connect.
+    pub fn start(&self) -> Result<Server> {
+        process::allow_many_files();
+        let folder = Folder::create()?;
+        let host = match self.kind {
+            Kind::Xephyr => Some(Box::new(Setup::stock(Kind::Xvfb).start()?)),
+            _ => None,
+        };
+        let mut command = Command::new(self.kind.program());
+        self.add_arguments(&mut command, &folder)?;
+        self.add_environment(&mut command, host.as_deref());
+        let (mut ready, servers_end) = UnixStream::pair()?;
+        hand_over(&mut command, &servers_end);
+        let errors = File::create(folder.path("errors"))?;
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(errors);
+        let process = Owned::start(&mut command, Duration::from_secs(5))?;
+        drop(servers_end);
+        let mut server = Server { process, host, folder, display: String::new(), kind: self.kind };
+        server.display = server.wait_until_ready(&mut ready)?;
+        Ok(server)
+    }
+
+    fn add_arguments(&self, command: &mut Command, folder: &Folder) -> Result<()> {
+        match self.kind {
+            Kind::Xvfb => command.args(["-screen", "0", "1280x1024x24"]),
+            Kind::Xephyr => command.args(["-screen", "1280x1024x24"]),
+            Kind::Xtigervnc => command
+                .args(["-geometry", "1280x1024", "-depth", "24", "-SecurityTypes", "None", "-rfbport", "-1"])
+                .arg("-rfbunixpath")
+                .arg(folder.path("rfb")),
+            Kind::Xorg => {
+                let config = folder.path("xorg.conf");
+                fs::write(&config, self.xorg_config(folder)?)?;
+                command.arg("-config").arg(config).arg("-logfile").arg(folder.path("log"));
+                command.args(["-novtswitch", "-sharevts"])
+            }
+        };
+        command.args(["-nolisten", "tcp", "-maxclients", &self.max_clients.to_string()]);
+        if !self.resets {
+            command.arg("-noreset");
+        }
+        command.args(&self.arguments);
+        Ok(())
+    }
+
+    fn add_environment(&self, command: &mut Command, host: Option<&Server>) {
+        // What the user has set is for the user's servers.
+        command.env_remove("LD_PRELOAD");
+        for name in ["XQOS_POLICY", "XQOS_SLICE_US", "XQOS_MAX_UTILIZATION_PPM", "XQOS_TEST_FAULT"] {
+            command.env_remove(name);
+        }
+        if let Some(host) = host {
+            command.env("DISPLAY", host.display());
+        }
+        if let Some(module) = &self.module {
+            if self.kind != Kind::Xorg {
+                command.env("LD_PRELOAD", &module.path);
+            }
+            if let Some(policy) = module.policy {
+                command.env("XQOS_POLICY", policy.name());
+            }
+            if let Some(slice_us) = module.slice_us {
+                command.env("XQOS_SLICE_US", slice_us.to_string());
+            }
+            if let Some(ppm) = module.max_utilization_ppm {
+                command.env("XQOS_MAX_UTILIZATION_PPM", ppm.to_string());
+            }
+        }
+        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
+    }
+
+    fn xorg_config(&self, folder: &Folder) -> Result<String> {
+        let mut modules = String::new();
+        if let Some(module) = &self.module {
+            let private = folder.path("modules");
+            fs::create_dir(&private)?;
+            symlink(fs::canonicalize(&module.path)?, private.join("xqos.so"))?;
+            let paths = format!("ModulePath \"{}\"\n ModulePath \"/usr/lib/xorg/modules\"", private.display());
+            modules =
+                format!("Section \"Files\"\n {paths}\nEndSection\nSection \"Module\"\n Load \"xqos\"\nEndSection\n");
+        }
+        Ok(modules + DUMMY_CONFIG)
+    }
+}
+
+/// No input devices either: nothing outside the test may move a pointer.
+const DUMMY_CONFIG: &str = r#"Section "ServerFlags"
+ Option "AutoAddDevices" "false"
+ Option "AutoEnableDevices" "false"
+ Option "AutoAddGPU" "false"
+EndSection
+Section "Device"
+ Identifier "dummy"
+ Driver "dummy"
+ VideoRam 65536
+EndSection
+Section "Monitor"
+ Identifier "monitor"
+ HorizSync 5.0-1000.0
+ VertRefresh 5.0-200.0
+EndSection
+Section "Screen"
+ Identifier "screen"
+ Device "dummy"
+ Monitor "monitor"
+ DefaultDepth 24
+ SubSection "Display"
+  Depth 24
+  Modes "1280x1024"
+  Virtual 1280 1024
+ EndSubSection
+EndSection
+Section "ServerLayout"
+ Identifier "layout"
+ Screen "screen"
+EndSection
+"#;
+
+/// A running server; it ends when this is dropped, or when the thread that started it does.
+#[derive(Debug)]
+pub struct Server {
+    // In this order: the server ends before its host, and before its folder goes.
+    process: Owned,
+    host: Option<Box<Server>>,
+    folder: Folder,
+    display: String,
+    kind: Kind,
+}
+
+impl Server {
+    /// As for DISPLAY: `:7`.
+    pub fn display(&self) -> &str {
+        &self.display
+    }
+
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.process.pid()
+    }
+
+    /// The Xvfb that shows an Xephyr.
+    pub fn host(&self) -> Option<&Server> {
+        self.host.as_deref()
+    }
+
+    pub fn is_running(&mut self) -> bool {
+        self.process.is_running()
+    }
+
+    /// Everything that it has said so far.
+    pub fn log(&self) -> String {
+        let read = |name| fs::read(self.folder.path(name)).unwrap_or_default();
+        String::from_utf8_lossy(&[read("log"), read("errors")].concat()).into_owned()
+    }
+
+    /// A plain client's connection.
+    pub fn connect(&self) -> Result<RustConnection> {
+        Ok(control::connect(Some(&self.display))?.0)
+    }
+
+    /// A connection that speaks XQOS; an error, with the log, when the server does not.
+    pub fn control(&self) -> Result<Control> {
+        Control::connect(Some(&self.display))?.ok_or_else(|| anyhow!("no XQOS in {}:\n{}", self.display, self.log()))
+    }
+
+    /// Vendor and version as the server tells its clients.
+    pub fn version(&self) -> Result<String> {
+        let connection = self.connect()?;
+        let setup = connection.setup();
+        let vendor = String::from_utf8_lossy(&setup.vendor);
+        Ok(format!("{:?} {} ({vendor})", self.kind, version_text(setup.release_number)))
+    }
+
+    /// Processor time of all its threads so far.
+    pub fn cpu_time(&self) -> Result<Duration> {
+        process::cpu_time(self.pid())
+    }
+
+    pub fn memory(&self) -> Result<Memory> {
+        process::memory(self.pid())
+    }
+
+    pub fn switches(&self) -> Result<Vec<ThreadSwitches>> {
+        process::switches(self.pid())
+    }
+
+    /// What the kernel's scheduler gave the thread that serves requests; `None` where the kernel does not count it.
+    pub fn schedstat(&self) -> Option<SchedStat> {
+        SchedStat::of_main_thread(self.pid())
+    }
+
+    fn wait_until_ready(&mut self, ready: &mut UnixStream) -> Result<String> {
+        ready.set_read_timeout(Some(Duration::from_secs(20)))?;
+        let mut number = String::new();
+        // The server closes its end once it has written the number; a server that dies closes it too.
+        let outcome = ready.read_to_string(&mut number);
+        if outcome.is_err() || number.trim().parse::<u32>().is_err() {
+            bail!("{} did not start:\n{}", self.kind.program(), self.log());
+        }
+        Ok(format!(":{}", number.trim()))
+    }
+}
+
+/// `path` of the options, else XQOS_MODULE, else beside this program, else in the workspace.
+pub fn find_module(path: Option<&Path>) -> Result<PathBuf> {
+    const NAME: &str = "libxqos_module.so";
+    let named = path.map(Path::to_owned).or_else(|| std::env::var_os("XQOS_MODULE").map(PathBuf::from));
+    if let Some(path) = named {
+        // The dynamic linker would look for a relative name in the server's folder.
+        return fs::canonicalize(&path).with_context(|| format!("no xqos module at {}", path.display()));
+    }
+    let beside = std::env::current_exe().ok().and_then(|program| Some(program.parent()?.join(NAME)));
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/release").join(NAME);
+    let found = beside.into_iter().chain([workspace]).find(|path| path.exists());
+    let found =
+        found.ok_or_else(|| anyhow!("{NAME} is not built: run `make build`, or set XQOS_MODULE to its path"))?;
+    Ok(fs::canonicalize(found)?)
+}
+
+/// Passes the end of a pair to the child under its own number, and `-displayfd` with it.
+fn hand_over(command: &mut Command, end: &UnixStream) {
+    let descriptor = end.as_raw_fd();
+    command.args(["-displayfd", &descriptor.to_string()]);
+    // SAFETY: the closure runs between fork and exec and makes one system call, which is async-signal-safe; the
+    // descriptor is open, as `end` outlives the start.
+    unsafe {
+        command.pre_exec(move || match libc::fcntl(descriptor, libc::F_SETFD, 0) {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        });
+    }
+}
+
+/// `12101007` is 21.1.7; before 21 the leading 1 was part of the version.
+fn version_text(release: u32) -> String {
+    let (major, minor, patch) = (release / 100_000 % 100, release / 1000 % 100, release % 1000);
+    if major >= 21 { format!("{major}.{minor}.{patch}") } else { format!("1.{major}.{minor}") }
+}
+
+/// A folder of our own, removed when dropped.
+#[derive(Debug)]
+struct Folder(PathBuf);
+
+impl Folder {
+    fn create() -> Result<Folder> {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        // Only uniqueness is asked for, so no ordering with anything else.
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("xqos-lab-{}-{count}", std::process::id()));
+        // Left behind by a process of the same id that was killed.
+        let _ = fs::remove_dir_all(&path);
+        // For us alone: an Xtigervnc lets everyone in who reaches its socket.
+        let created = fs::DirBuilder::new().mode(0o700).create(&path);
+        created.with_context(|| format!("cannot create {}", path.display()))?;
+        Ok(Folder(path))
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn release_numbers_read_as_versions() {
+        assert_eq!(version_text(12_101_007), "21.1.7");
+        assert_eq!(version_text(12_013_000), "1.20.13");
+    }
+
+    #[test]
+    fn a_module_that_is_named_must_exist() {
+        let error = find_module(Some(Path::new("/nowhere/module.so"))).unwrap_err();
+        assert!(error.to_string().contains("/nowhere/module.so"));
+    }
+}

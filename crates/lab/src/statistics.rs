@@ -1,0 +1,151 @@
+//! Statistics of samples and of paired measurements.
+//!
+//! Percentiles are by nearest rank: every figure printed is a value that was measured. Measurements on a shared machine
+//! drift, so what is compared is measured in pairs, one right after the other, and the median of the pairs' ratios is
+//! quoted together with its spread.
+
+use serde::{Deserialize, Serialize};
+
+/// A set of samples in a few figures, in the unit of the samples.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    pub count: usize,
+    pub mean: f64,
+    pub least: f64,
+    pub p50: f64,
+    pub p99: f64,
+    pub worst: f64,
+}
+
+impl Summary {
+    /// All zero when there are no samples.
+    pub fn of(samples: impl IntoIterator<Item = f64>) -> Summary {
+        let sorted = sorted(samples);
+        if sorted.is_empty() {
+            return Summary::default();
+        }
+        Summary {
+            count: sorted.len(),
+            mean: mean(&sorted),
+            least: sorted[0],
+            p50: percentile(&sorted, 0.50),
+            p99: percentile(&sorted, 0.99),
+            worst: sorted[sorted.len() - 1],
+        }
+    }
+}
+
+/// The middle of several measurements of one thing, and how far they lie apart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Spread {
+    pub count: usize,
+    pub least: f64,
+    pub lower_quartile: f64,
+    pub median: f64,
+    pub upper_quartile: f64,
+    pub greatest: f64,
+}
+
+impl Spread {
+    /// All zero when there are no values.
+    pub fn of(values: impl IntoIterator<Item = f64>) -> Spread {
+        let sorted = sorted(values);
+        if sorted.is_empty() {
+            return Spread::default();
+        }
+        Spread {
+            count: sorted.len(),
+            least: sorted[0],
+            lower_quartile: percentile(&sorted, 0.25),
+            median: median_of_sorted(&sorted),
+            upper_quartile: percentile(&sorted, 0.75),
+            greatest: sorted[sorted.len() - 1],
+        }
+    }
+}
+
+/// The median; of an even number of values, the mean of the middle two. 0 of none.
+pub fn median(values: impl IntoIterator<Item = f64>) -> f64 {
+    median_of_sorted(&sorted(values))
+}
+
+/// 0 of none.
+pub fn mean(values: &[f64]) -> f64 {
+    if values.is_empty() { 0.0 } else { values.iter().sum::<f64>() / values.len() as f64 }
+}
+
+/// Of positive values: the right mean for ratios. 0 of none, and when a value is not positive.
+pub fn geometric_mean(values: &[f64]) -> f64 {
+    if values.is_empty() || values.iter().any(|&value| value <= 0.0) {
+        return 0.0;
+    }
+    (values.iter().map(|value| value.ln()).sum::<f64>() / values.len() as f64).exp()
+}
+
+/// Jain's index of fairness: 1 when all have the same, 1/n when one has all.
+pub fn jain_index(shares: &[f64]) -> f64 {
+    let sum: f64 = shares.iter().sum();
+    let squares: f64 = shares.iter().map(|share| share * share).sum();
+    if squares == 0.0 { 0.0 } else { sum * sum / (shares.len() as f64 * squares) }
+}
+
+/// By nearest rank: the least value that at least `part` of the values do not exceed.
+fn percentile(sorted: &[f64], part: f64) -> f64 {
+    let rank = (part * sorted.len() as f64).ceil() as usize;
+    sorted[rank.clamp(1, sorted.len()) - 1]
+}
+
+fn median_of_sorted(sorted: &[f64]) -> f64 {
+    match sorted.len() {
+        0 => 0.0,
+        count if count % 2 == 1 => sorted[count / 2],
+        count => (sorted[count / 2 - 1] + sorted[count / 2]) / 2.0,
+    }
+}
+
+fn sorted(values: impl IntoIterator<Item = f64>) -> Vec<f64> {
+    let mut values: Vec<f64> = values.into_iter().collect();
+    values.sort_by(f64::total_cmp);
+    values
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_are_measured_values() {
+        let summary = Summary::of((1..=200).rev().map(f64::from));
+        assert_eq!((summary.count, summary.least, summary.worst), (200, 1.0, 200.0));
+        assert_eq!((summary.p50, summary.p99, summary.mean), (100.0, 198.0, 100.5));
+        let one = Summary::of([7.0]);
+        assert_eq!((one.p50, one.p99, one.worst), (7.0, 7.0, 7.0));
+    }
+
+    #[test]
+    fn nothing_measured_is_all_zero() {
+        assert_eq!(Summary::of([]), Summary::default());
+        assert_eq!(Spread::of([]), Spread::default());
+        assert_eq!((median([]), mean(&[]), geometric_mean(&[]), jain_index(&[])), (0.0, 0.0, 0.0, 0.0));
+    }
+
+    #[test]
+    fn medians_of_even_counts_lie_between_the_middle_two() {
+        assert_eq!(median([4.0, 1.0, 3.0, 2.0]), 2.5);
+        let spread = Spread::of([5.0, 1.0, 4.0, 2.0, 3.0]);
+        assert_eq!((spread.least, spread.lower_quartile, spread.median), (1.0, 2.0, 3.0));
+        assert_eq!((spread.upper_quartile, spread.greatest, spread.count), (4.0, 5.0, 5));
+    }
+
+    #[test]
+    fn a_geometric_mean_treats_half_and_double_alike() {
+        assert!((geometric_mean(&[0.5, 2.0]) - 1.0).abs() < 1e-12);
+        assert_eq!(geometric_mean(&[1.0, 0.0]), 0.0);
+    }
+
+    #[test]
+    fn jain_index_runs_from_one_over_n_to_one() {
+        assert!((jain_index(&[2.0, 2.0, 2.0]) - 1.0).abs() < 1e-12);
+        assert!((jain_index(&[9.0, 0.0, 0.0]) - 1.0 / 3.0).abs() < 1e-12);
+    }
+}

@@ -1,0 +1,211 @@
+//! What an experiment found, in a form that every renderer understands: verdicts, tables, charts and how it was measured.
+//!
+//! An experiment is `run` (raw data, stored as they are), `study` (raw data to this) and `render` (this to text or a
+//! page). Studying never measures, so a stored result can be rendered again, and differently, at any time.
+
+use crate::statistics::Spread;
+use serde::{Deserialize, Serialize};
+
+/// The findings of one experiment.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Study {
+    pub title: String,
+    /// What was asked, in one or two sentences.
+    pub question: String,
+    pub verdicts: Vec<Verdict>,
+    pub tables: Vec<Table>,
+    pub charts: Vec<Chart>,
+    /// How it was measured and how to read it; a paragraph each.
+    pub notes: Vec<String>,
+}
+
+/// A measured value held against a goal.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Verdict {
+    pub what: String,
+    pub value: f64,
+    pub unit: String,
+    pub goal: Goal,
+    /// Of the measurements whose median the value is; empty when it is a single one.
+    pub spread: Option<Spread>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Goal {
+    AtMost(f64),
+    AtLeast(f64),
+    /// Worth knowing, without a goal.
+    Reported,
+}
+
+impl Verdict {
+    /// The median of a spread, which is shown with it.
+    pub fn of_spread(what: impl Into<String>, spread: Spread, unit: &str, goal: Goal) -> Verdict {
+        let value = spread.median;
+        Verdict { what: what.into(), value, unit: unit.to_owned(), goal, spread: Some(spread) }
+    }
+
+    pub fn of_value(what: impl Into<String>, value: f64, unit: &str, goal: Goal) -> Verdict {
+        Verdict { what: what.into(), value, unit: unit.to_owned(), goal, spread: None }
+    }
+
+    /// `None` without a goal.
+    pub fn is_met(&self) -> Option<bool> {
+        match self.goal {
+            Goal::AtMost(limit) => Some(self.value <= limit),
+            Goal::AtLeast(limit) => Some(self.value >= limit),
+            Goal::Reported => None,
+        }
+    }
+
+    /// `met`, `missed by 12 %`, or nothing without a goal.
+    pub fn text(&self) -> String {
+        let (Goal::AtMost(limit) | Goal::AtLeast(limit)) = self.goal else { return String::new() };
+        match self.is_met() {
+            Some(true) => "met".to_owned(),
+            // A part of nothing is no measure.
+            _ if limit == 0.0 => format!("missed by {}", self.quantity(self.value)),
+            _ => format!("missed by {}", percent((self.value - limit).abs() / limit.abs())),
+        }
+    }
+
+    pub fn goal_text(&self) -> String {
+        match self.goal {
+            Goal::AtMost(limit) => format!("<= {}", self.quantity(limit)),
+            Goal::AtLeast(limit) => format!(">= {}", self.quantity(limit)),
+            Goal::Reported => "-".to_owned(),
+        }
+    }
+
+    pub fn value_text(&self) -> String {
+        self.quantity(self.value)
+    }
+
+    /// `0.97 .. 1.02 of 5`.
+    pub fn spread_text(&self) -> String {
+        match &self.spread {
+            Some(spread) if spread.count > 1 => {
+                format!("{} .. {} of {}", figure(spread.least), figure(spread.greatest), spread.count)
+            }
+            _ => String::new(),
+        }
+    }
+
+    fn quantity(&self, value: f64) -> String {
+        if self.unit.is_empty() { figure(value) } else { format!("{} {}", figure(value), self.unit) }
+    }
+}
+
+/// Text in rows; the first column names the row.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Table {
+    pub title: String,
+    pub head: Vec<String>,
+    pub rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    pub fn new(title: impl Into<String>, head: &[&str]) -> Table {
+        let head = head.iter().map(|&name| name.to_owned()).collect();
+        Table { title: title.into(), head, rows: Vec::new() }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Chart {
+    Scatter(Scatter),
+    Ranges(Ranges),
+}
+
+/// Points of several cases side by side, with the same axes.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Scatter {
+    pub title: String,
+    pub x_label: String,
+    pub y_label: String,
+    pub panels: Vec<Panel>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Panel {
+    /// One of idle, stock, fair, reserved: it decides the colour.
+    pub case: String,
+    pub name: String,
+    pub points: Vec<[f64; 2]>,
+}
+
+/// A line from the median to the 99th percentile for each case, with its mean and worst value.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Ranges {
+    pub title: String,
+    pub x_label: String,
+    pub groups: Vec<Group>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Group {
+    pub name: String,
+    pub ranges: Vec<Range>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Range {
+    pub case: String,
+    pub p50: f64,
+    pub mean: f64,
+    pub p99: f64,
+    pub worst: f64,
+}
+
+/// Three significant digits, and no more than the value needs.
+pub fn figure(value: f64) -> String {
+    let size = value.abs();
+    if value == value.trunc() && size < 1e6 {
+        return format!("{value:.0}");
+    }
+    match size {
+        _ if size >= 1e9 => format!("{:.2} G", value / 1e9),
+        _ if size >= 1e6 => format!("{:.2} M", value / 1e6),
+        _ if size >= 1e5 => format!("{:.0} k", value / 1e3),
+        _ if size >= 100.0 => format!("{value:.0}"),
+        _ if size >= 10.0 => format!("{value:.1}"),
+        _ if size >= 1.0 => format!("{value:.2}"),
+        _ => format!("{value:.3}"),
+    }
+}
+
+/// Of a part of one.
+pub fn percent(part: f64) -> String {
+    let size = (part * 100.0).abs();
+    if size < 10.0 { format!("{:.1} %", part * 100.0) } else { format!("{:.0} %", part * 100.0) }
+}
+
+/// `0.21 (0.20 .. 0.25)`.
+pub fn spread_figure(spread: &Spread) -> String {
+    if spread.count < 2 {
+        return figure(spread.median);
+    }
+    format!("{} ({} .. {})", figure(spread.median), figure(spread.least), figure(spread.greatest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_verdict_says_by_how_much_a_goal_is_missed() {
+        let at_most = |value| Verdict::of_value("x", value, "ms", Goal::AtMost(2.0));
+        assert_eq!((at_most(2.0).text(), at_most(2.5).text()), ("met".to_owned(), "missed by 25 %".to_owned()));
+        let at_least = Verdict::of_value("x", 0.97, "", Goal::AtLeast(0.98));
+        assert_eq!((at_least.text(), at_least.goal_text()), ("missed by 1.0 %".to_owned(), ">= 0.980".to_owned()));
+        let none = Verdict::of_value("x", 3.0, "wakeups", Goal::AtMost(0.0));
+        assert_eq!(none.text(), "missed by 3 wakeups");
+        assert_eq!(Verdict::of_value("x", 1.0, "", Goal::Reported).is_met(), None);
+    }
+
+    #[test]
+    fn figures_have_three_digits() {
+        let shown = [0.0, 0.1234, 1.234, 12.34, 123.4, 1234.5, 123_456.7, 1.5e6, 54_600_000.0, 2.0].map(figure);
+        assert_eq!(shown, ["0", "0.123", "1.23", "12.3", "123", "1234", "123 k", "1.50 M", "54.60 M", "2"]);
+    }
+}

@@ -1,0 +1,87 @@
+//! The lab against servers without xqos: what it starts runs, what it measures is there, and nothing is left behind.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+use xqos_lab::light::Light;
+use xqos_lab::load::{Load, Perf};
+use xqos_lab::server::{Kind, Setup};
+
+fn exists(pid: u32) -> bool {
+    Path::new(&format!("/proc/{pid}")).exists()
+}
+
+#[test]
+fn every_kind_of_server_starts_serves_and_is_gone_afterwards() {
+    for kind in Kind::ALL {
+        let mut server = Setup::stock(kind).start().unwrap();
+        let version = server.version().unwrap();
+        assert!(server.is_running() && version.starts_with(&format!("{kind:?} ")), "{version}");
+        assert!(server.memory().unwrap().rss_kb > 1000);
+        let pids: Vec<u32> = std::iter::once(server.pid()).chain(server.host().map(|host| host.pid())).collect();
+        drop(server);
+        assert!(!pids.iter().any(|&pid| exists(pid)), "{kind:?} left {pids:?}");
+    }
+}
+
+#[test]
+fn a_server_that_cannot_start_says_why() {
+    let mut setup = Setup::stock(Kind::Xvfb);
+    setup.arguments.push("-nonsense".into());
+    let error = setup.start().unwrap_err().to_string();
+    assert!(error.contains("nonsense"), "{error}");
+}
+
+#[test]
+fn servers_run_side_by_side_with_two_thousand_clients_allowed() {
+    let mut setup = Setup::stock(Kind::Xvfb);
+    setup.max_clients = 2048;
+    let (one, two) = (setup.start().unwrap(), setup.start().unwrap());
+    assert_ne!(one.display(), two.display());
+    let clients: Vec<_> = (0..600).map(|_| one.connect().unwrap()).collect();
+    assert_eq!(clients.len(), 600);
+}
+
+#[test]
+fn a_server_without_xqos_has_no_control() {
+    let server = Setup::stock(Kind::Xvfb).start().unwrap();
+    let error = server.control().unwrap_err().to_string();
+    assert!(error.contains("no XQOS"), "{error}");
+}
+
+#[test]
+fn the_light_client_keeps_its_pace() {
+    let server = Setup::stock(Kind::Xvfb).start().unwrap();
+    let light = Light { warm_up: Duration::from_millis(50), ..Light::default() };
+    let measured = light.measure(&server, Duration::from_millis(500)).unwrap();
+    let series = &measured.series;
+    let turns = series.response_ns.len() as u64 + series.missed_turns;
+    assert!((45..=51).contains(&turns), "{turns} turns of 10 ms in 500 ms");
+    assert!(series.response_ms().p50 > 0.01, "{:?}", series.response_ms());
+    assert_eq!(series.at_us.len(), series.server_delay_ns.len());
+}
+
+#[test]
+fn x11perf_clients_draw_are_counted_and_are_gone_afterwards() {
+    let server = Setup::stock(Kind::Xvfb).start().unwrap();
+    let perf = Perf::calibrate(server.display(), "rect100").unwrap();
+    assert!(perf.reps > 10, "{perf:?}");
+    let mut load = Load::start(server.display(), &perf, 3).unwrap();
+    load.wait_until_busy().unwrap();
+    let from = Instant::now();
+    std::thread::sleep(Duration::from_millis(500));
+    let to = Instant::now();
+    let busy_before = server.cpu_time().unwrap();
+    let work = load.work(from, to).unwrap();
+    assert!(work.len() == 3 && work.iter().all(|&operations| operations > 1000.0), "{work:?}");
+    assert!(server.cpu_time().unwrap() > busy_before);
+    let pids = load.pids();
+    drop(load);
+    assert!(!pids.iter().any(|&pid| exists(pid)), "left {pids:?}");
+}
+
+#[test]
+fn a_test_that_x11perf_does_not_know_is_an_error() {
+    let server = Setup::stock(Kind::Xvfb).start().unwrap();
+    let error = Perf::calibrate(server.display(), "nonsense").unwrap_err().to_string();
+    assert!(error.contains("nonsense"), "{error}");
+}

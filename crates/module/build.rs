@@ -1,0 +1,19 @@
+//! Compiles the shim against the X server's own headers, so that a changed client record is a compile error.
+
+use std::process::Command;
+
+fn main() {
+    println!("cargo:rerun-if-changed=shim/client.c");
+    println!("cargo:rerun-if-changed=shim/client.h");
+    let flags = Command::new("pkg-config").args(["--cflags", "xorg-server"]).output();
+    let flags = match flags {
+        Ok(output) if output.status.success() => String::from_utf8_lossy(&output.stdout).into_owned(),
+        _ => panic!("the X server's headers are missing: run scripts/setup, or install pkg-config and xserver-xorg-dev"),
+    };
+    let mut build = cc::Build::new();
+    build.file("shim/client.c").std("gnu11").opt_level(2).flag("-fvisibility=hidden").extra_warnings(false);
+    for flag in flags.split_whitespace() {
+        build.flag(flag);
+    }
+    build.compile("xqos_shim");
+}

@@ -1,0 +1,48 @@
+/*
+ * The server's structures as plain C types. Only client.c includes server headers, only Rust includes this world:
+ * nobody sees both. No function here allocates, blocks or keeps a pointer.
+ */
+#ifndef XQOS_SHIM_CLIENT_H
+#define XQOS_SHIM_CLIENT_H
+
+#include <stdint.h>
+
+/* A node of one of the server's rings of ready clients. */
+struct xqos_ring {
+    struct xqos_ring *next, *prev;
+};
+
+int xqos_client_index(const void *client);
+uint32_t xqos_client_base(const void *client);
+uint32_t xqos_client_sequence(const void *client);
+/* Major opcode + 65536 x minor opcode of the last request. */
+uint32_t xqos_client_last_request(const void *client);
+int xqos_client_swapped(const void *client);
+/* Its connection is closed, or about to be. */
+int xqos_client_gone(const void *client);
+/* 0 connecting, 1 running, 2 retained, 3 gone. */
+int xqos_client_state(const void *client);
+int xqos_client_priority(const void *client);
+void xqos_client_set_priority(void *client, int priority);
+/* The request that is being dispatched, and its length in bytes. */
+const void *xqos_client_request(const void *client);
+uint32_t xqos_client_request_bytes(const void *client);
+void xqos_client_set_error_value(void *client, uint32_t value);
+const void *xqos_client_request_vector(const void *client);
+
+struct xqos_ring *xqos_client_ring(void *client);
+void *xqos_ring_client(struct xqos_ring *node);
+
+/* Clients of the callbacks' arguments. */
+void *xqos_state_client(void *info);
+void *xqos_grab_client(void *info);
+/* 1 grabbed, 0 ungrabbed, -1 neither. */
+int xqos_grab_state(void *info);
+void *xqos_event_client(void *info);
+/* 1 user input, 2 Expose, 0 anything else among the events delivered. */
+int xqos_event_kind(void *info, int xinput_opcode);
+
+/* Vendor and release out of the connection setup that the server sends. */
+const char *xqos_setup_vendor(const void *setup, uint32_t *length, uint32_t *release);
+
+#endif

@@ -1,0 +1,89 @@
+//! Who a client is, and what it may ask for.
+//!
+//! | request | who |
+//! |---|---|
+//! | to read; for oneself | every client that sees the extension (SECURITY hides it from untrusted ones) |
+//! | for another client | local, and of the same user as the other, or the server's, or root |
+//! | the server's policy | local, and the server's user or root |
+
+use std::os::fd::RawFd;
+
+/// A client's process, as the kernel knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// 0 where it is not local, or in another process namespace.
+    pub pid: i32,
+    /// [`Identity::NOBODY`] where it is not local.
+    pub uid: u32,
+}
+
+impl Identity {
+    /// No user of this machine.
+    pub const NOBODY: u32 = u32::MAX;
+    pub const REMOTE: Identity = Identity { pid: 0, uid: Identity::NOBODY };
+
+    /// Who is at the other end of a connection.
+    pub fn of_peer(fd: RawFd) -> Identity {
+        let mut peer = libc::ucred { pid: 0, uid: Identity::NOBODY, gid: Identity::NOBODY };
+        let mut length = size_of::<libc::ucred>() as libc::socklen_t;
+        // SAFETY: room for the credentials, and its size.
+        let result = unsafe {
+            libc::getsockopt(
+                fd,
+                libc::SOL_SOCKET,
+                libc::SO_PEERCRED,
+                std::ptr::from_mut(&mut peer).cast(),
+                &mut length,
+            )
+        };
+        if result < 0 || peer.uid == Identity::NOBODY {
+            return Identity::REMOTE;
+        }
+        Identity { pid: peer.pid.max(0), uid: peer.uid }
+    }
+
+    pub fn is_local(&self) -> bool {
+        self.uid != Identity::NOBODY
+    }
+
+    /// The program's name: the last part of its first argument.
+    pub fn program(&self) -> String {
+        if self.pid <= 0 {
+            return String::new();
+        }
+        let arguments = std::fs::read(format!("/proc/{}/cmdline", self.pid)).unwrap_or_default();
+        let first = arguments.split(|&byte| byte == 0).next().unwrap_or_default();
+        program_name(&String::from_utf8_lossy(first))
+    }
+
+    /// May set another client's reservation, weight or priority.
+    pub fn may_change(&self, other: &Identity, server_uid: u32) -> bool {
+        self.may_steer(server_uid) || self.is_local() && self.uid == other.uid
+    }
+
+    /// May set the server's policy.
+    pub fn may_steer(&self, server_uid: u32) -> bool {
+        self.is_local() && (self.uid == 0 || self.uid == server_uid)
+    }
+}
+
+/// The last part of a path.
+pub fn program_name(command: &str) -> String {
+    command.rsplit('/').next().unwrap_or(command).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_owner_of_both_ends_the_servers_user_and_root_may_change_others() {
+        let user = |uid| Identity { pid: 1, uid };
+        assert!(user(1000).may_change(&user(1000), 0));
+        assert!(!user(1001).may_change(&user(1000), 0));
+        assert!(user(0).may_change(&user(1000), 900) && user(900).may_change(&user(1000), 900));
+        assert!(!Identity::REMOTE.may_change(&Identity::REMOTE, 0), "two remote clients are not one user");
+        assert!(!Identity::REMOTE.may_change(&user(1000), Identity::NOBODY));
+        assert!(!user(1000).may_steer(0) && user(0).may_steer(900));
+    }
+}

@@ -1,0 +1,725 @@
+//! From the server's calls to the scheduler and back.
+//!
+//! One decision: the wakeup handler looks at the ring of ready clients, asks the scheduler, raises the chosen client's
+//! priority; the server picks it and runs it; the block handler reads the clock and tells the scheduler what was
+//! served. The server calls them in turns, always both before each of its choices.
+//!
+//! Invariants: a client is `linked` here when it is in the ring of ready clients as last seen; `ignored` exactly while
+//! we hold an IgnoreClient on it; between slices every priority field is what `sync_priority` says it must be.
+
+use crate::access::{Identity, program_name};
+use crate::classic;
+use crate::client::{Client, State, vendor_and_release};
+use crate::fault::Counted;
+use crate::host::{ExtensionEntry, Host, NotifyFd, RequestProc};
+use crate::ready::{Broken, ReadyRing};
+use crate::settings::{FaultPlace, Settings};
+use crate::sync_priority::Wrapped;
+use crate::watcher::{self, Watcher, now};
+use std::os::fd::{AsRawFd, OwnedFd};
+use xqos_abi::{Notify, NotifyKind, Order};
+use xqos_core::{Choice, ClientId, Mode, Parameters, PolicyKind, Scheduler, Service, Slice, Time, Usage};
+
+/// A server's own slice is at most this long: a later end needs no timer of ours.
+const SERVER_MAXIMUM_SLICE_NS: u64 = 20_000_000;
+/// The server's timer interval: with two ready clients its slice ends by itself.
+const SERVER_INTERVAL_NS: u64 = 5_000_000;
+/// What a slice without a whole request is charged at most: input may have been processed in that time instead.
+const READING_NS: u64 = 50_000;
+/// Sockets armed in one decision; the rest follows in the next.
+const ARMED_AT_ONCE: usize = 64;
+/// A client's depletions and misses are told at most ten times a second.
+const TELL_INTERVAL_NS: u64 = 100_000_000;
+
+/// A connected client as the mechanism sees it.
+#[derive(Debug)]
+pub struct Slot {
+    pub client: Client,
+    pub identity: Identity,
+    pub program: Box<str>,
+    /// What SYNC GetPriority answers.
+    pub sync_priority: i32,
+    /// Events it selected.
+    pub event_mask: u32,
+    linked: bool,
+    ignored: bool,
+    armed_before: bool,
+    /// The last walk that saw it in the ring.
+    seen: u32,
+    /// Its sequence number when the slice began, where the server chose.
+    sequence: u32,
+    told: Told,
+}
+
+/// What was told of a client's depletions and misses, and when.
+#[derive(Clone, Copy, Debug, Default)]
+struct Told {
+    depletions: u32,
+    misses: u32,
+    at: Time,
+}
+
+/// The running slice.
+#[derive(Clone, Copy, Debug)]
+struct Running {
+    choice: Choice,
+    start: Time,
+    sequence: u32,
+}
+
+/// Figures of the whole server.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Totals {
+    pub started: Time,
+    pub busy_ns: u64,
+    pub decisions: u64,
+    pub early_ends: u64,
+}
+
+#[derive(Debug)]
+pub struct Engine {
+    pub host: &'static Host,
+    pub scheduler: Scheduler,
+    pub totals: Totals,
+    slots: Vec<Option<Slot>>,
+    ring: ReadyRing,
+    ready: Vec<ClientId>,
+    linked: usize,
+    walk: u32,
+    running: Option<Running>,
+    watcher: Watcher,
+    release_timer: OwnedFd,
+    release_at: Time,
+    /// Clients with a SYNC priority other than 0.
+    prioritized: Vec<ClientId>,
+    priorities_shown: bool,
+    sync: Option<Wrapped>,
+    server_checked: bool,
+    record_checked: bool,
+    listeners: Vec<ClientId>,
+    first_event: u8,
+    pub first_error: u8,
+    xinput_opcode: i32,
+    faults: Counted,
+}
+
+type Outcome = Result<(), String>;
+
+const UNKNOWN_RECORD: &str = "the client record is not laid out as this build expects";
+
+impl Engine {
+    pub fn new(host: &'static Host, settings: &Settings, extension: &ExtensionEntry) -> Result<Engine, String> {
+        let faults = Counted::new(settings.fault);
+        let watcher = Watcher::start(host.is_it_time_to_yield, faults.in_watcher())
+            .map_err(|error| format!("the watcher could not be started: {error}"))?;
+        let release_timer = watcher::new_timer().map_err(|error| format!("no timer could be made: {error}"))?;
+        Ok(Engine {
+            host,
+            scheduler: Scheduler::new(settings.policy, settings.parameters),
+            totals: Totals { started: now(), ..Totals::default() },
+            slots: Vec::new(),
+            ring: ReadyRing::new(),
+            ready: Vec::new(),
+            linked: 0,
+            walk: 0,
+            running: None,
+            watcher,
+            release_timer,
+            release_at: Time::NEVER,
+            prioritized: Vec::new(),
+            priorities_shown: true,
+            sync: None,
+            server_checked: false,
+            record_checked: false,
+            listeners: Vec::new(),
+            first_event: extension.event_base as u8,
+            first_error: extension.error_base as u8,
+            xinput_opcode: 0,
+            faults,
+        })
+    }
+
+    /// Stands before SYNC, and has the server poll our timer.
+    pub fn hook(&mut self, sync_request: RequestProc, release_timer: NotifyFd) -> Outcome {
+        self.sync = Wrapped::install(self.host, sync_request);
+        // SAFETY: our own descriptor, taken back in `let_go` before it is closed.
+        let set = unsafe {
+            (self.host.set_notify_fd)(self.release_timer.as_raw_fd(), release_timer, 1, std::ptr::null_mut())
+        };
+        if set == 0 { Err("the server does not poll our timer".to_owned()) } else { Ok(()) }
+    }
+
+    /// Undoes everything that the server would notice. Works from any state.
+    pub fn let_go(&mut self) {
+        classic::remove(self.host);
+        if let Some(sync) = self.sync.take() {
+            sync.remove(self.host);
+        }
+        self.show_priorities();
+        for id in self.ids() {
+            if let Some(slot) = self.slot_mut(id).filter(|slot| slot.ignored) {
+                slot.ignored = false;
+                let client = slot.client;
+                self.attend(client);
+            }
+        }
+        unsafe extern "C" fn nobody(_: i32, _: i32, _: *mut std::ffi::c_void) {}
+        // SAFETY: a mask of 0 takes the descriptor out of the server's poll.
+        unsafe { (self.host.set_notify_fd)(self.release_timer.as_raw_fd(), nobody, 0, std::ptr::null_mut()) };
+    }
+
+    // Decisions.
+
+    /// Before the server polls: the slice is over.
+    pub fn block(&mut self) -> Outcome {
+        self.faults.pass(FaultPlace::Block)?;
+        if self.running.is_some() {
+            self.end_slice(now());
+        }
+        self.program_release();
+        Ok(())
+    }
+
+    /// After the server polled: decide.
+    pub fn wakeup(&mut self) -> Outcome {
+        self.faults.pass(FaultPlace::Wakeup)?;
+        self.faults.pass(FaultPlace::Check)?;
+        if !self.watcher.is_alive() {
+            return Err("the watcher's thread ended by a fault".to_owned());
+        }
+        if !self.server_checked {
+            self.check_server()?;
+        }
+        let now = now();
+        while let Some(client) = self.scheduler.replenish(now) {
+            self.sync_hold(client);
+        }
+        self.look(now)?;
+        if let Some(slice) = self.scheduler.pick(now) {
+            self.begin_slice(&slice, now);
+        }
+        Ok(())
+    }
+
+    fn begin_slice(&mut self, slice: &Slice, now: Time) {
+        self.totals.decisions += 1;
+        let mut sequence = 0;
+        match slice.choice {
+            Choice::Client(id, _) => {
+                self.hide_priorities();
+                if let Some(slot) = self.slot(id) {
+                    slot.client.set_priority(1);
+                    sequence = slot.client.sequence();
+                }
+            }
+            Choice::Server => {
+                self.show_priorities();
+                for at in 0..self.ready.len() {
+                    if let Some(slot) = self.slot_mut(self.ready[at]) {
+                        slot.sequence = slot.client.sequence();
+                    }
+                }
+            }
+        }
+        if self.scheduler.policy() == PolicyKind::Classic {
+            classic::slice_begins(slice.requests, slice.bytes);
+        }
+        self.running = Some(Running { choice: slice.choice, start: now, sequence });
+        self.watcher.slice_begins(&slice.contest, timed_end(slice, now));
+        for _ in 0..ARMED_AT_ONCE {
+            let Some(id) = self.scheduler.next_to_watch(now) else { break };
+            self.arm(id, now);
+        }
+    }
+
+    fn end_slice(&mut self, now: Time) {
+        let Some(running) = self.running.take() else { return };
+        if let Some(blocked_ns) = self.watcher.slice_ends() {
+            self.totals.early_ends += 1;
+            self.scheduler.blocked(blocked_ns, now);
+        }
+        let (id, before) = match running.choice {
+            Choice::Client(id, _) => {
+                if let Some(slot) = self.slot(id).filter(|_| !self.priorities_shown) {
+                    slot.client.set_priority(0);
+                }
+                (id, running.sequence)
+            }
+            Choice::Server => match self.who_ran() {
+                Some(ran) => ran,
+                None => return,
+            },
+        };
+        let Some(slot) = self.slot(id) else { return };
+        let client = slot.client;
+        let requests = client.sequence().wrapping_sub(before);
+        // The server takes a request back that has to wait, and counts it again when it is its turn.
+        let requests = if requests > u32::MAX / 2 { 0 } else { requests };
+        let still_ready = client.is_linked();
+        let end = if requests == 0 && still_ready { now.min(running.start.after(READING_NS)) } else { now };
+        self.totals.busy_ns += end.since(running.start);
+        let bytes = if self.scheduler.policy() == PolicyKind::Classic { classic::bytes() } else { 0 };
+        let last_request = client.last_request();
+        self.scheduler.served(&Service {
+            client: id,
+            start: running.start,
+            end,
+            requests,
+            bytes,
+            last_request,
+            still_ready,
+        });
+        if !still_ready {
+            self.set_linked(id, false);
+        }
+        if self.scheduler.reservation_count() > 0 {
+            self.sync_hold(id);
+            self.tell_depletion(id, now);
+        }
+    }
+
+    /// Where the server chose: who executed a request, and the sequence number before.
+    fn who_ran(&self) -> Option<(ClientId, u32)> {
+        self.ready.iter().find_map(|&id| {
+            let slot = self.slot(id)?;
+            (slot.client.sequence() != slot.sequence).then_some((id, slot.sequence))
+        })
+    }
+
+    /// Looks who is ready, and tells the scheduler what changed.
+    fn look(&mut self, now: Time) -> Outcome {
+        if !self.ring.is_known() && !self.find_ring()? {
+            return Ok(());
+        }
+        self.walk = self.walk.wrapping_add(1);
+        self.ready.clear();
+        let (slots, ready, walk) = (&mut self.slots, &mut self.ready, self.walk);
+        let mut arrivals = 0;
+        let walked = self.ring.walk(|client| {
+            let index = client.index();
+            let slot = slots.get_mut(index).and_then(Option::as_mut).filter(|slot| slot.client == client);
+            let slot = slot.ok_or(Broken)?;
+            slot.seen = walk;
+            arrivals += usize::from(!slot.linked);
+            ready.push(ClientId(index as u16));
+            Ok(())
+        });
+        walked.map_err(|Broken| "the list of ready clients is not what it was".to_owned())?;
+        if self.linked + arrivals != self.ready.len() {
+            self.withdraw_unseen(now);
+        }
+        if arrivals > 0 {
+            for at in 0..self.ready.len() {
+                let id = self.ready[at];
+                if self.slot(id).is_some_and(|slot| !slot.linked) {
+                    self.set_linked(id, true);
+                    let seen_at = if self.scheduler.is_watched(id) { self.watcher.arrival(id) } else { None };
+                    self.scheduler.arrived(id, seen_at.unwrap_or(now));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Clients that left the ring without running: a server grab, or the server ignores them.
+    fn withdraw_unseen(&mut self, now: Time) {
+        for id in self.ids() {
+            let walk = self.walk;
+            if self.slot(id).is_some_and(|slot| slot.linked && slot.seen != walk) {
+                self.set_linked(id, false);
+                self.scheduler.withdrawn(id, now);
+            }
+        }
+    }
+
+    fn find_ring(&mut self) -> Result<bool, String> {
+        if self.scheduler.grab().is_some() {
+            return Ok(false);
+        }
+        let Some(ready) = self.slots.iter().flatten().map(|slot| slot.client).find(|client| client.is_linked()) else {
+            return Ok(false);
+        };
+        let slots = &self.slots;
+        self.ring
+            .find(ready, |candidate| slots.iter().flatten().any(|slot| slot.client == candidate))
+            .map_err(|Broken| "the server's list of ready clients was not found".to_owned())?;
+        Ok(true)
+    }
+
+    fn arm(&mut self, id: ClientId, now: Time) {
+        let rank = self.scheduler.rank_on_arrival(id, now);
+        let Some(slot) = self.slots.get_mut(usize::from(id.0)).and_then(Option::as_mut) else { return };
+        if slot.client.is_gone() {
+            return;
+        }
+        // SAFETY: a client whose connection is open.
+        let fd = unsafe { (self.host.get_client_fd)(slot.client.raw()) };
+        // A socket that cannot be watched is noticed at the end of the slice, as in a server without us.
+        if fd >= 0 && self.watcher.arm(id, fd, slot.armed_before, rank).is_ok() {
+            slot.armed_before = true;
+        }
+    }
+
+    // Holding back.
+
+    /// Ignores or attends a client as the scheduler wants it.
+    pub fn sync_hold(&mut self, id: ClientId) {
+        let held = self.scheduler.is_held_back(id);
+        let Some(slot) = self.slot_mut(id).filter(|slot| slot.ignored != held && !slot.client.is_gone()) else { return };
+        slot.ignored = held;
+        let client = slot.client;
+        if held {
+            // SAFETY: a client whose connection is open; undone by `attend`.
+            unsafe { (self.host.ignore_client)(client.raw()) };
+            self.set_linked(id, false);
+        } else {
+            self.attend(client);
+        }
+    }
+
+    fn attend(&self, client: Client) {
+        if !client.is_gone() {
+            // SAFETY: a client that we ignored before.
+            unsafe { (self.host.attend_client)(client.raw()) };
+        }
+    }
+
+    /// Has the server wake up when a held client is replenished; without one it sleeps as long as it likes.
+    fn program_release(&mut self) {
+        let at = self.scheduler.next_replenish().filter(|_| self.slots.iter().flatten().any(|slot| slot.ignored));
+        let at = at.unwrap_or(Time::NEVER);
+        if at != self.release_at {
+            self.release_at = at;
+            watcher::set_timer(&self.release_timer, at);
+        }
+    }
+
+    // Facts.
+
+    pub fn client_state(&mut self, client: Client) -> Outcome {
+        let index = client.index();
+        if index == 0 || index >= ClientId::LIMIT {
+            return Err(format!("a client has the index {index}"));
+        }
+        let id = ClientId(index as u16);
+        match client.state() {
+            State::Connecting => {
+                if !self.record_checked {
+                    self.check_new_record(client)?;
+                }
+                self.connecting(id, client);
+            }
+            State::Running => return self.running(id, client),
+            State::Retained | State::Gone => self.gone(id),
+        }
+        Ok(())
+    }
+
+    fn connecting(&mut self, id: ClientId, client: Client) {
+        let index = usize::from(id.0);
+        if self.slots.len() <= index {
+            self.slots.resize_with(index + 1, || None);
+        }
+        self.gone(id);
+        // SAFETY: the client just got its connection.
+        let fd = unsafe { (self.host.get_client_fd)(client.raw()) };
+        let identity = if fd >= 0 { Identity::of_peer(fd) } else { Identity::REMOTE };
+        self.slots[index] = Some(Slot {
+            client,
+            identity,
+            program: Box::default(),
+            sync_priority: 0,
+            event_mask: 0,
+            linked: false,
+            ignored: false,
+            armed_before: false,
+            seen: 0,
+            sequence: 0,
+            told: Told::default(),
+        });
+        self.ready.reserve(self.slots.len() - self.ready.len());
+        self.watcher.connected(id);
+        self.scheduler.connected(id, u32::try_from(fd).unwrap_or(0), now());
+    }
+
+    fn running(&mut self, id: ClientId, client: Client) -> Outcome {
+        if !self.record_checked {
+            self.check_record(client)?;
+        }
+        let host = self.host;
+        if let Some(slot) = self.slot_mut(id) {
+            let command = host.command_of(client.raw()).map(|command| program_name(&command));
+            slot.program = command.unwrap_or_else(|| slot.identity.program()).into();
+        }
+        self.tell(NotifyKind::ClientConnected, id, 0);
+        Ok(())
+    }
+
+    fn gone(&mut self, id: ClientId) {
+        if self.slot(id).is_none() {
+            return;
+        }
+        self.tell(NotifyKind::ClientGone, id, 0);
+        self.set_linked(id, false);
+        self.scheduler.gone(id, now());
+        self.prioritized.retain(|&other| other != id);
+        self.listeners.retain(|&other| other != id);
+        self.slots[usize::from(id.0)] = None;
+    }
+
+    pub fn noticed(&mut self, client: Client, is_input: bool) {
+        if let Some(id) = self.id_of(client) {
+            self.scheduler.noticed(id, is_input, now());
+        }
+    }
+
+    pub fn grabbed(&mut self, client: Client, grabs: bool) -> Outcome {
+        let Some(id) = self.id_of(client) else { return Ok(()) };
+        self.scheduler.grabbed(grabs.then_some(id), now());
+        // Who holds the grab is not held back, and may be again afterwards.
+        self.sync_hold(id);
+        Ok(())
+    }
+
+    // Self-checks.
+
+    /// A server that we know: X.Org's, of the releases whose records we were built for.
+    fn check_server(&mut self) -> Outcome {
+        let setup = self.host.connection_setup();
+        if setup.is_null() {
+            return Ok(());
+        }
+        // SAFETY: not null, and made by the server before it dispatches.
+        let (vendor, release) = unsafe { vendor_and_release(setup) };
+        let known = vendor.contains("X.Org") && (12_000_000..12_200_000).contains(&release);
+        if !known {
+            return Err(format!("the server is \"{vendor}\" {release}, whose client record is not known to this build"));
+        }
+        self.server_checked = true;
+        self.xinput_opcode = self.host.extension(c"XInputExtension").map_or(0, |extension| extension.base);
+        if self.scheduler.policy() == PolicyKind::Classic {
+            classic::install(self.host);
+        }
+        let (policy, version) = (self.scheduler.policy().name(), env!("CARGO_PKG_VERSION"));
+        self.host.log(&format!("version {version} serves this server ({vendor}, release {release}); policy {policy}"));
+        Ok(())
+    }
+
+    /// The client record is laid out as we were compiled: before anything is written to one.
+    fn check_new_record(&self, client: Client) -> Outcome {
+        let index = client.index();
+        let sound = self.host.client_at(index) == client.raw()
+            && client.priority() == 0
+            && client.base() != 0
+            && client.base() as usize % index == 0;
+        if sound { Ok(()) } else { Err(UNKNOWN_RECORD.to_owned()) }
+    }
+
+    /// The same, for what is only known of a client that runs.
+    fn check_record(&mut self, client: Client) -> Outcome {
+        let tables = [self.host.proc_vector, self.host.swapped_proc_vector];
+        let expected = tables[usize::from(client.is_swapped())].cast::<std::ffi::c_void>();
+        if client.request_vector() != expected.cast_const() {
+            return Err(UNKNOWN_RECORD.to_owned());
+        }
+        self.record_checked = true;
+        Ok(())
+    }
+
+    // SYNC priorities.
+
+    /// The fields hold what clients set.
+    pub fn show_priorities(&mut self) {
+        if self.priorities_shown {
+            return;
+        }
+        self.priorities_shown = true;
+        if let Some(Running { choice: Choice::Client(id, _), .. }) = self.running {
+            if let Some(slot) = self.slot(id) {
+                slot.client.set_priority(slot.sync_priority);
+            }
+        }
+        for &id in &self.prioritized {
+            if let Some(slot) = self.slot(id) {
+                slot.client.set_priority(slot.sync_priority);
+            }
+        }
+    }
+
+    /// The fields are ours.
+    fn hide_priorities(&mut self) {
+        if !self.priorities_shown {
+            return;
+        }
+        self.priorities_shown = false;
+        for &id in &self.prioritized {
+            if let Some(slot) = self.slot(id) {
+                slot.client.set_priority(0);
+            }
+        }
+    }
+
+    /// A client may have set priorities: any client's.
+    pub fn take_priorities(&mut self) {
+        let at = now();
+        for id in self.ids() {
+            let Some(slot) = self.slot_mut(id) else { continue };
+            let priority = slot.client.priority();
+            if priority != slot.sync_priority {
+                slot.sync_priority = priority;
+                self.prioritized.retain(|&other| other != id);
+                if priority != 0 {
+                    self.prioritized.push(id);
+                }
+                self.scheduler.set_sync_priority(id, priority, at);
+            }
+        }
+    }
+
+    pub fn original_of_sync(&self, client: Client) -> Option<RequestProc> {
+        self.sync.map(|sync| sync.original(client))
+    }
+
+    // Control, for the extension.
+
+    pub fn set_policy(&mut self, policy: Option<PolicyKind>, parameters: Parameters) {
+        let at = now();
+        self.scheduler.set_parameters(parameters, at);
+        if let Some(policy) = policy {
+            self.scheduler.set_policy(policy, at);
+            match policy {
+                PolicyKind::Classic => classic::install(self.host),
+                _ => classic::remove(self.host),
+            }
+        }
+    }
+
+    /// A reservation, weight or priority of a client changed.
+    pub fn changed(&mut self, id: ClientId) {
+        self.sync_hold(id);
+        if self.scheduler.is_watched(id) {
+            self.watcher.set_rank(id, self.scheduler.rank_on_arrival(id, now()));
+        }
+    }
+
+    pub fn select_events(&mut self, id: ClientId, mask: u32) {
+        self.listeners.retain(|&other| other != id);
+        if mask != 0 {
+            self.listeners.push(id);
+        }
+        if let Some(slot) = self.slot_mut(id) {
+            slot.event_mask = mask;
+        }
+    }
+
+    /// Sends an XqosNotify to whoever selected it.
+    pub fn tell(&self, kind: NotifyKind, about: ClientId, count: u32) {
+        if self.listeners.is_empty() {
+            return;
+        }
+        let Some(subject) = self.slot(about) else { return };
+        let state = self.scheduler.reservation(about);
+        let microseconds = |ns: u64| (ns / 1000) as u32;
+        let event = Notify {
+            kind,
+            client: subject.client.base(),
+            pid: subject.identity.pid,
+            budget_us: state.map_or(0, |state| microseconds(state.reservation.budget_ns)),
+            period_us: state.map_or(0, |state| microseconds(state.reservation.period_ns)),
+            flags: state.map_or(0, |state| u32::from(state.reservation.hard)),
+            count,
+            time_ms: (now().0 / 1_000_000) as u32,
+        };
+        for listener in self.listeners.iter().filter_map(|&id| self.slot(id)) {
+            if listener.event_mask & kind.mask() != 0 {
+                let order = order_of(listener.client);
+                self.send(listener.client, &event.encode(self.first_event, listener.client.sequence() as u16, order));
+            }
+        }
+    }
+
+    /// Writes a reply or an event, in the client's byte order already.
+    pub fn send(&self, client: Client, bytes: &[u8]) {
+        if !client.is_gone() {
+            // SAFETY: an open client, and that many bytes, which the server copies.
+            unsafe { (self.host.write_to_client)(client.raw(), bytes.len() as i32, bytes.as_ptr().cast()) };
+        }
+    }
+
+    fn tell_depletion(&mut self, id: ClientId, now: Time) {
+        if self.listeners.is_empty() {
+            return;
+        }
+        let (Some(Usage { depletions, misses, .. }), Some(slot)) = (self.scheduler.usage(id), self.slot_mut(id)) else {
+            return;
+        };
+        let told = slot.told;
+        let new = (depletions.wrapping_sub(told.depletions), misses.wrapping_sub(told.misses));
+        if new == (0, 0) || now.since(told.at) < TELL_INTERVAL_NS {
+            return;
+        }
+        slot.told = Told { depletions, misses, at: now };
+        if new.0 > 0 {
+            self.tell(NotifyKind::Depleted, id, new.0);
+        }
+        if new.1 > 0 {
+            self.tell(NotifyKind::Missed, id, new.1);
+        }
+    }
+
+    // What there is to see.
+
+    pub fn slot(&self, id: ClientId) -> Option<&Slot> {
+        self.slots.get(usize::from(id.0))?.as_ref()
+    }
+
+    fn slot_mut(&mut self, id: ClientId) -> Option<&mut Slot> {
+        self.slots.get_mut(usize::from(id.0))?.as_mut()
+    }
+
+    pub fn id_of(&self, client: Client) -> Option<ClientId> {
+        let id = ClientId(u16::try_from(client.index()).ok()?);
+        self.slot(id).filter(|slot| slot.client == client).map(|_| id)
+    }
+
+    /// Indices that may hold a client; does not borrow, so that the engine can be changed on the way.
+    pub fn ids(&self) -> impl Iterator<Item = ClientId> + use<> {
+        (0..self.slots.len() as u16).map(ClientId)
+    }
+
+    pub fn xinput_opcode(&self) -> i32 {
+        self.xinput_opcode
+    }
+
+    /// Memory that we take for clients, about.
+    pub fn memory_bytes(&self) -> usize {
+        let slots = self.slots.capacity() * size_of::<Option<Slot>>() + self.ready.capacity() * size_of::<ClientId>();
+        size_of::<Self>() + slots + Watcher::memory_bytes() + self.scheduler.memory_bytes()
+    }
+
+    pub fn fail_on_purpose(&mut self) -> Outcome {
+        self.faults.pass(FaultPlace::Request)
+    }
+
+    fn set_linked(&mut self, id: ClientId, linked: bool) {
+        let Some(slot) = self.slot_mut(id) else { return };
+        if slot.linked != linked {
+            slot.linked = linked;
+            if linked { self.linked += 1 } else { self.linked -= 1 }
+        }
+    }
+}
+
+/// A client's byte order.
+pub fn order_of(client: Client) -> Order {
+    if client.is_swapped() { Order::Swapped } else { Order::Native }
+}
+
+/// When our timer must end a slice: not where the server does so by itself.
+fn timed_end(slice: &Slice, now: Time) -> Time {
+    let length_ns = slice.until.since(now);
+    let is_best_effort = matches!(slice.choice, Choice::Client(_, Mode::BestEffort));
+    // The policy's own end; an end for somebody's replenishment is not on it.
+    let is_a_whole_slice = is_best_effort && length_ns == SERVER_INTERVAL_NS;
+    if length_ns >= SERVER_MAXIMUM_SLICE_NS || is_a_whole_slice { Time::NEVER } else { slice.until }
+}

@@ -1,0 +1,225 @@
+//! The server's functions and variables that we use, found by name when it loads us.
+//!
+//! A lookup costs nothing later and needs no undefined symbols: the same binary works in every server, and one that
+//! does not export something is left untouched with a line that names it.
+
+use std::ffi::{CStr, c_char, c_int, c_short, c_uint, c_ushort, c_void};
+use std::sync::OnceLock;
+
+/// The server's `ClientRec`; only the shim looks inside.
+#[repr(C)]
+#[derive(Debug)]
+pub struct RawClient {
+    _opaque: [u8; 0],
+}
+
+pub type ClientPtr = *mut RawClient;
+pub type RequestProc = unsafe extern "C" fn(ClientPtr) -> c_int;
+pub type Callback = unsafe extern "C" fn(*mut *mut c_void, *mut c_void, *mut c_void);
+pub type BlockHandler = unsafe extern "C" fn(*mut c_void, *mut c_void);
+pub type WakeupHandler = unsafe extern "C" fn(*mut c_void, c_int);
+pub type NotifyFd = unsafe extern "C" fn(c_int, c_int, *mut c_void);
+type MinorOpcode = unsafe extern "C" fn(ClientPtr) -> c_ushort;
+type CloseDown = unsafe extern "C" fn(*mut ExtensionEntry);
+
+/// `ExtensionEntry` of extnsionst.h, as far as we read it.
+#[repr(C)]
+#[derive(Debug)]
+pub struct ExtensionEntry {
+    index: c_int,
+    close_down: Option<CloseDown>,
+    name: *const c_char,
+    pub base: c_int,
+    pub event_base: c_int,
+    event_last: c_int,
+    pub error_base: c_int,
+}
+
+/// `ExtensionModule` of extension.h.
+#[repr(C)]
+#[derive(Debug)]
+pub struct ExtensionModule {
+    pub init: unsafe extern "C" fn(),
+    pub name: *const c_char,
+    pub disable: *mut c_int,
+}
+
+// SAFETY: the server reads it on its one thread, and it never changes.
+unsafe impl Sync for ExtensionModule {}
+
+/// What the server exports. Functions are called on its main thread only.
+#[derive(Debug)]
+pub struct Host {
+    pub load_extension_list: unsafe extern "C" fn(*const ExtensionModule, c_int, c_int),
+    pub add_extension: unsafe extern "C" fn(
+        *const c_char,
+        c_int,
+        c_int,
+        RequestProc,
+        RequestProc,
+        CloseDown,
+        MinorOpcode,
+    ) -> *mut ExtensionEntry,
+    pub check_extension: unsafe extern "C" fn(*const c_char) -> *mut ExtensionEntry,
+    pub standard_minor_opcode: MinorOpcode,
+    pub register_handlers: unsafe extern "C" fn(BlockHandler, WakeupHandler, *mut c_void) -> c_int,
+    pub remove_handlers: unsafe extern "C" fn(BlockHandler, WakeupHandler, *mut c_void),
+    pub add_callback: unsafe extern "C" fn(*mut c_void, Callback, *mut c_void) -> c_int,
+    pub delete_callback: unsafe extern "C" fn(*mut c_void, Callback, *mut c_void) -> c_int,
+    pub get_client_fd: unsafe extern "C" fn(ClientPtr) -> c_int,
+    pub ignore_client: unsafe extern "C" fn(ClientPtr),
+    pub attend_client: unsafe extern "C" fn(ClientPtr),
+    pub set_notify_fd: unsafe extern "C" fn(c_int, NotifyFd, c_int, *mut c_void) -> c_int,
+    pub write_to_client: unsafe extern "C" fn(ClientPtr, c_int, *const c_void) -> c_int,
+    error_f: unsafe extern "C" fn(*const c_char, ...),
+    /// Absent where the server does not track names of clients.
+    client_command: Option<unsafe extern "C" fn(ClientPtr) -> *const c_char>,
+    check_string_option: Option<unsafe extern "C" fn(*mut c_void, *const c_char, *const c_char) -> *mut c_char>,
+    /// Callback lists, by address.
+    pub client_state_callback: *mut c_void,
+    pub event_callback: *mut c_void,
+    pub server_grab_callback: *mut c_void,
+    pub is_it_time_to_yield: *mut c_char,
+    clients: *mut ClientPtr,
+    current_max_clients: *mut c_int,
+    pub proc_vector: *mut RequestProc,
+    pub swapped_proc_vector: *mut RequestProc,
+    connection_info: *mut *const c_void,
+}
+
+// SAFETY: addresses of the server's own functions and variables, which live as long as the process. The variables are
+// touched on the server's thread only, except `is_it_time_to_yield`, which the watcher sets with an atomic store.
+unsafe impl Send for Host {}
+// SAFETY: as above.
+unsafe impl Sync for Host {}
+
+static HOST: OnceLock<Result<Host, &'static str>> = OnceLock::new();
+
+/// The server around us, or the name of the first symbol that is not there.
+pub fn host() -> Result<&'static Host, &'static str> {
+    HOST.get_or_init(look_up).as_ref().map_err(|name| *name)
+}
+
+/// The address of a symbol of the process, or its name where there is none.
+fn symbol(name: &'static CStr) -> Result<*mut c_void, &'static str> {
+    // SAFETY: a C string and a handle that dlsym documents.
+    let address = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
+    if address.is_null() { Err(name.to_str().unwrap_or("?")) } else { Ok(address) }
+}
+
+/// A function of the process by name.
+///
+/// # Safety
+/// `F` is a function pointer type of the C declaration of `name`.
+unsafe fn function<F: Copy>(name: &'static CStr) -> Result<F, &'static str> {
+    const { assert!(size_of::<F>() == size_of::<*mut c_void>()) };
+    let address = symbol(name)?;
+    // SAFETY: the caller says that F is the type of this function; both are one pointer wide.
+    Ok(unsafe { std::mem::transmute_copy(&address) })
+}
+
+fn look_up() -> Result<Host, &'static str> {
+    // SAFETY: the types are those of the server's headers extension.h, extnsionst.h, dix.h, os.h and xf86Opt.h.
+    unsafe {
+        Ok(Host {
+            load_extension_list: function(c"LoadExtensionList")?,
+            add_extension: function(c"AddExtension")?,
+            check_extension: function(c"CheckExtension")?,
+            standard_minor_opcode: function(c"StandardMinorOpcode")?,
+            register_handlers: function(c"RegisterBlockAndWakeupHandlers")?,
+            remove_handlers: function(c"RemoveBlockAndWakeupHandlers")?,
+            add_callback: function(c"AddCallback")?,
+            delete_callback: function(c"DeleteCallback")?,
+            get_client_fd: function(c"GetClientFd")?,
+            ignore_client: function(c"IgnoreClient")?,
+            attend_client: function(c"AttendClient")?,
+            set_notify_fd: function(c"SetNotifyFd")?,
+            write_to_client: function(c"WriteToClient")?,
+            error_f: function(c"ErrorF")?,
+            client_command: function(c"GetClientCmdName").ok(),
+            check_string_option: function(c"xf86CheckStrOption").ok(),
+            client_state_callback: symbol(c"ClientStateCallback")?,
+            event_callback: symbol(c"EventCallback")?,
+            server_grab_callback: symbol(c"ServerGrabCallback")?,
+            is_it_time_to_yield: symbol(c"isItTimeToYield")?.cast(),
+            clients: symbol(c"clients")?.cast(),
+            current_max_clients: symbol(c"currentMaxClients")?.cast(),
+            proc_vector: symbol(c"ProcVector")?.cast(),
+            swapped_proc_vector: symbol(c"SwappedProcVector")?.cast(),
+            connection_info: symbol(c"ConnectionInfo")?.cast(),
+        })
+    }
+}
+
+impl Host {
+    /// One line in the server's log.
+    pub fn log(&self, line: &str) {
+        let text: Vec<u8> = format!("xqos: {line}\n").bytes().filter(|&byte| byte != 0).chain([0]).collect();
+        // SAFETY: a format that takes one string, and that string with its end.
+        unsafe { (self.error_f)(c"%s".as_ptr(), text.as_ptr().cast::<c_char>()) }
+    }
+
+    /// The server's entry for a client index; null where there is none.
+    pub fn client_at(&self, index: usize) -> ClientPtr {
+        if index >= self.max_clients() {
+            return std::ptr::null_mut();
+        }
+        // SAFETY: the server's table holds at least currentMaxClients entries.
+        unsafe { *self.clients.add(index) }
+    }
+
+    /// One more than the largest client index in use.
+    pub fn max_clients(&self) -> usize {
+        // SAFETY: an int of the server, read on its thread.
+        usize::try_from(unsafe { *self.current_max_clients }).unwrap_or(0)
+    }
+
+    /// The extension of that name.
+    pub fn extension(&self, name: &CStr) -> Option<&ExtensionEntry> {
+        // SAFETY: the server returns null or an entry that lives until the extensions are closed down.
+        unsafe { (self.check_extension)(name.as_ptr()).as_ref() }
+    }
+
+    /// The connection setup that clients get; null before the server has made it.
+    pub fn connection_setup(&self) -> *const c_void {
+        // SAFETY: a pointer variable of the server, read on its thread.
+        unsafe { *self.connection_info }
+    }
+
+    /// The program behind a client, where the server knows it.
+    pub fn command_of(&self, client: ClientPtr) -> Option<String> {
+        // SAFETY: the server returns null or a string that lives as long as the client.
+        let name = unsafe { (self.client_command?)(client).as_ref() }?;
+        // SAFETY: as above.
+        Some(unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned())
+    }
+
+    /// An option of our `SubSection` in xorg.conf.
+    pub fn option(&self, options: *mut c_void, name: &CStr) -> Option<String> {
+        if options.is_null() {
+            return None;
+        }
+        // SAFETY: `options` is the list that Xorg gave to the module's setup; the default is null.
+        let value = unsafe { (self.check_string_option?)(options, name.as_ptr(), std::ptr::null()).as_mut() }?;
+        // SAFETY: Xorg hands out a copy in malloc's memory.
+        unsafe {
+            let text = CStr::from_ptr(value).to_string_lossy().into_owned();
+            libc::free(std::ptr::from_mut(value).cast());
+            Some(text)
+        }
+    }
+}
+
+/// Codes of core errors that our requests answer with (X.h).
+pub mod x_error {
+    use super::c_int;
+    pub const SUCCESS: c_int = 0;
+    pub const REQUEST: c_int = 1;
+    pub const VALUE: c_int = 2;
+    pub const ACCESS: c_int = 10;
+    pub const LENGTH: c_int = 16;
+    pub const IMPLEMENTATION: c_int = 17;
+}
+
+// Types that only appear in signatures of headers; named so that a change of width is noticed on odd platforms.
+const _: () = assert!(size_of::<c_uint>() == 4 && size_of::<c_short>() == 2);

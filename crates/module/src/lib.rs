@@ -1,0 +1,35 @@
+//! Inside the X server: the Xorg module and the preload, one shared object.
+//!
+//! Mechanism without opinion: facts go from the server's callbacks to `xqos_core::Scheduler`, its decisions come back as
+//! a raised `ClientRec.priority`, an early end of the slice, or IgnoreClient. Nothing here runs per request.
+//!
+//! | file | what |
+//! |---|---|
+//! | `entry` | how the server finds us: Xorg's module data, the preload's constructor |
+//! | `host` | the server's functions and variables, found by name at run time |
+//! | `client` | the server's client record, through the C shim |
+//! | `hooks` | what the server calls; each a panic boundary |
+//! | `engine` | from those calls to the scheduler and back |
+//! | `ready` | the server's ring of ready clients |
+//! | `watcher` | the thread that ends a slice early |
+//! | `sync_priority` | what SYNC clients see of the priority field that we use |
+//! | `classic` | counting requests, only while the policy `classic` is set |
+//! | `extension`, `access` | requests of XQOS, and who may make them |
+//! | `fault` | stepping aside: unhook, log why, stock behaviour |
+//!
+//! Every symbol of the server is looked up by name, never linked: the object is inert in any other process, and a server
+//! without a symbol is told so in a line of its log.
+
+mod access;
+mod classic;
+mod client;
+mod engine;
+mod entry;
+mod extension;
+mod fault;
+mod hooks;
+mod host;
+mod ready;
+mod settings;
+mod sync_priority;
+mod watcher;

@@ -1,0 +1,526 @@
+//! The thread that ends a slice early: it sleeps on the sockets of idle clients and on a timer, and sets
+//! `isItTimeToYield`, which the server tests before each request.
+//!
+//! This answers section 9.3 of Packard's paper (know of new data without a select call). What it costs: a socket is
+//! armed one-shot, only while its client is idle, and only while somebody runs who could be cut short; the timer is
+//! programmed lazily, at most once in a slice. On an idle server the thread sleeps.
+//!
+//! The server's thread and the watcher share [`Shared`] and no lock: a lock holder that the kernel puts aside would hold
+//! up the whole server. The watcher's view may be a moment old; at worst a slice ends for nothing, or at its usual end.
+//!
+//! | written by | fields |
+//! |---|---|
+//! | the server's thread | `slice`, `until`, the contest, ranks and generations of slots |
+//! | the watcher | `arrived` of slots, `yielded`, `yield_cpu_ns`, `fault` |
+//! | both | `timer_at` |
+//!
+//! Store and load of `timer_at` and `until` are SeqCst on both sides: either the server's thread sees that the timer is
+//! not programmed, or the watcher sees the new end. The contest is a sequence lock over relaxed fields.
+
+use crate::fault;
+use std::ffi::c_char;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering, fence};
+use std::thread::JoinHandle;
+use xqos_core::{ClientId, Contest, Rank, Time};
+
+/// A yield this early in a slice may be undone by the server, which clears the flag when the slice begins; it is
+/// repeated after the same time.
+const SETTLING_NS: u64 = 50_000;
+/// Address space, not memory: the thread uses a few pages; the rest leaves room for the server's thread-local data.
+const STACK_BYTES: usize = 256 * 1024;
+const TIMER_TOKEN: u64 = u64::MAX;
+const STOP_TOKEN: u64 = u64::MAX - 1;
+
+/// One client as the watcher knows it.
+#[derive(Debug, Default)]
+struct Slot {
+    tier: AtomicI64,
+    key: AtomicI64,
+    /// When the watcher saw its socket readable; 0: not since it was armed.
+    arrived: AtomicU64,
+    /// Distinguishes clients that had the same index one after the other.
+    generation: AtomicU32,
+}
+
+/// What the two threads share.
+#[derive(Debug)]
+pub struct Shared {
+    slots: Box<[Slot]>,
+    /// Number of the running slice; 0 between slices.
+    slice: AtomicU64,
+    until: AtomicU64,
+    timer_at: AtomicU64,
+    contest_version: AtomicU64,
+    contest: [AtomicI64; 5],
+    /// The last slice that was told to yield.
+    yielded: AtomicU64,
+    /// CPU time of the server's thread at that moment.
+    yield_cpu_ns: AtomicU64,
+    /// The thread had a fault and ended.
+    failed: AtomicBool,
+    stop: AtomicBool,
+    /// Passages left to a deliberate fault; 0: none.
+    fault_in: AtomicU64,
+}
+
+/// The watcher as the server's thread holds it. Dropping it ends the thread.
+#[derive(Debug)]
+pub struct Watcher {
+    shared: Arc<Shared>,
+    epoll: Arc<OwnedFd>,
+    timer: Arc<OwnedFd>,
+    stop: OwnedFd,
+    thread: Option<JoinHandle<()>>,
+    slices: u64,
+    server_cpu_clock: libc::clockid_t,
+}
+
+/// CLOCK_MONOTONIC.
+pub fn now() -> Time {
+    Time(read_clock(libc::CLOCK_MONOTONIC))
+}
+
+fn read_clock(clock: libc::clockid_t) -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: a valid clock and a place for its value.
+    unsafe { libc::clock_gettime(clock, &mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+fn owned(fd: RawFd) -> io::Result<OwnedFd> {
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: a descriptor that was just made, and belongs to nobody else.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// A timer of CLOCK_MONOTONIC.
+pub fn new_timer() -> io::Result<OwnedFd> {
+    // SAFETY: no pointers.
+    owned(unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, libc::TFD_CLOEXEC | libc::TFD_NONBLOCK) })
+}
+
+/// Programs a timer for an instant; [`Time::NEVER`] stops it.
+pub fn set_timer(timer: &OwnedFd, at: Time) {
+    // An instant of 0 would stop it.
+    let at_ns = if at == Time::NEVER { 0 } else { at.0.max(1) };
+    let value = libc::timespec { tv_sec: (at_ns / 1_000_000_000) as i64, tv_nsec: (at_ns % 1_000_000_000) as i64 };
+    let program = libc::itimerspec { it_interval: libc::timespec { tv_sec: 0, tv_nsec: 0 }, it_value: value };
+    // SAFETY: an open timer and a program that lives through the call.
+    unsafe { libc::timerfd_settime(timer.as_raw_fd(), libc::TFD_TIMER_ABSTIME, &program, std::ptr::null_mut()) };
+}
+
+/// Empties a timer or an eventfd after it fired.
+pub fn drain(fd: RawFd) {
+    let mut count = 0u64;
+    // SAFETY: eight bytes into a place of eight bytes; the descriptor does not block.
+    unsafe { libc::read(fd, std::ptr::from_mut(&mut count).cast(), 8) };
+}
+
+impl Shared {
+    fn new(fault_in: u64) -> Self {
+        Shared {
+            slots: (0..ClientId::LIMIT).map(|_| Slot::default()).collect(),
+            slice: AtomicU64::new(0),
+            until: AtomicU64::new(u64::MAX),
+            timer_at: AtomicU64::new(u64::MAX),
+            contest_version: AtomicU64::new(0),
+            contest: Default::default(),
+            yielded: AtomicU64::new(0),
+            yield_cpu_ns: AtomicU64::new(0),
+            failed: AtomicBool::new(false),
+            stop: AtomicBool::new(false),
+            fault_in: AtomicU64::new(fault_in),
+        }
+    }
+
+    fn publish_contest(&self, contest: &Contest) {
+        let version = self.contest_version.load(Ordering::Relaxed);
+        self.contest_version.store(version + 1, Ordering::Relaxed);
+        // Pairs with the acquire fence of `contest`: who reads a new field sees the odd version.
+        fence(Ordering::Release);
+        let fields = [
+            contest.rank.tier,
+            contest.rank.key,
+            contest.start.0 as i64,
+            i64::from(contest.growth),
+            contest.margin,
+        ];
+        for (place, field) in self.contest.iter().zip(fields) {
+            place.store(field, Ordering::Relaxed);
+        }
+        self.contest_version.store(version + 2, Ordering::Release);
+    }
+
+    /// The contest, unless it is being changed: then the slice has just begun or ended, and its end looks again.
+    fn contest(&self) -> Option<Contest> {
+        let version = self.contest_version.load(Ordering::Acquire);
+        let [tier, key, start, growth, margin] = [0, 1, 2, 3, 4].map(|i: usize| self.contest[i].load(Ordering::Relaxed));
+        fence(Ordering::Acquire);
+        if version % 2 == 1 || self.contest_version.load(Ordering::Relaxed) != version {
+            return None;
+        }
+        let rank = Rank { tier, key };
+        Some(Contest { rank, start: Time(start as u64), growth: growth as u32, margin })
+    }
+}
+
+impl Watcher {
+    /// Starts the thread, for the server whose thread calls. `fault_in`: a deliberate fault at that event, 0 for none.
+    pub fn start(is_it_time_to_yield: *mut c_char, fault_in: u64) -> io::Result<Watcher> {
+        // SAFETY: no pointers.
+        let epoll = Arc::new(owned(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?);
+        let timer = Arc::new(new_timer()?);
+        // SAFETY: no pointers.
+        let stop = owned(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) })?;
+        control(&epoll, libc::EPOLL_CTL_ADD, timer.as_raw_fd(), libc::EPOLLIN as u32, TIMER_TOKEN)?;
+        control(&epoll, libc::EPOLL_CTL_ADD, stop.as_raw_fd(), libc::EPOLLIN as u32, STOP_TOKEN)?;
+        let mut server_cpu_clock = libc::CLOCK_THREAD_CPUTIME_ID;
+        // SAFETY: the calling thread, which lives as long as the server.
+        unsafe { libc::pthread_getcpuclockid(libc::pthread_self(), &mut server_cpu_clock) };
+        let shared = Arc::new(Shared::new(fault_in));
+        let mut run = Run {
+            shared: Arc::clone(&shared),
+            epoll: Arc::clone(&epoll),
+            timer: Arc::clone(&timer),
+            flag: Flag(is_it_time_to_yield.cast()),
+            server_cpu_clock,
+            cut: None,
+        };
+        let thread = with_signals_blocked(|| {
+            let builder = std::thread::Builder::new().name("xqos-watcher".to_owned()).stack_size(STACK_BYTES);
+            builder.spawn(move || {
+                if fault::guarded(|| run.run()).is_err() {
+                    run.shared.failed.store(true, Ordering::Release);
+                }
+            })
+        })?;
+        Ok(Watcher { shared, epoll, timer, stop, thread: Some(thread), slices: 0, server_cpu_clock })
+    }
+
+    /// Memory that a watcher takes, about.
+    pub fn memory_bytes() -> usize {
+        size_of::<Shared>() + ClientId::LIMIT * size_of::<Slot>()
+    }
+
+    /// False after the thread had a fault.
+    pub fn is_alive(&self) -> bool {
+        !self.shared.failed.load(Ordering::Acquire)
+    }
+
+    /// A client with this index connected.
+    pub fn connected(&self, client: ClientId) {
+        let slot = &self.shared.slots[usize::from(client.0)];
+        slot.generation.fetch_add(1, Ordering::Relaxed);
+        slot.arrived.store(0, Ordering::Relaxed);
+    }
+
+    /// Watches the socket of an idle client; `known`: it was armed before since the client connected.
+    pub fn arm(&self, client: ClientId, fd: RawFd, known: bool, rank: Rank) -> io::Result<()> {
+        let slot = &self.shared.slots[usize::from(client.0)];
+        self.set_rank(client, rank);
+        slot.arrived.store(0, Ordering::Relaxed);
+        let token = u64::from(slot.generation.load(Ordering::Relaxed)) << 16 | u64::from(client.0);
+        let events = (libc::EPOLLIN | libc::EPOLLONESHOT) as u32;
+        let (first, second) = if known {
+            (libc::EPOLL_CTL_MOD, libc::EPOLL_CTL_ADD)
+        } else {
+            (libc::EPOLL_CTL_ADD, libc::EPOLL_CTL_MOD)
+        };
+        control(&self.epoll, first, fd, events, token).or_else(|_| control(&self.epoll, second, fd, events, token))
+    }
+
+    /// How an armed client would stand on arrival.
+    pub fn set_rank(&self, client: ClientId, rank: Rank) {
+        let slot = &self.shared.slots[usize::from(client.0)];
+        slot.tier.store(rank.tier, Ordering::Relaxed);
+        slot.key.store(rank.key, Ordering::Relaxed);
+    }
+
+    /// When the watcher saw an armed client arrive, if it did.
+    pub fn arrival(&self, client: ClientId) -> Option<Time> {
+        let at = self.shared.slots[usize::from(client.0)].arrived.load(Ordering::Relaxed);
+        (at != 0).then_some(Time(at))
+    }
+
+    /// A slice begins. `until`: end it then at the latest.
+    pub fn slice_begins(&mut self, contest: &Contest, until: Time) {
+        self.slices += 1;
+        self.shared.publish_contest(contest);
+        self.shared.until.store(until.0, Ordering::SeqCst);
+        self.shared.slice.store(self.slices, Ordering::Release);
+        if until.0 < self.shared.timer_at.load(Ordering::SeqCst) {
+            self.shared.timer_at.store(until.0, Ordering::SeqCst);
+            set_timer(&self.timer, until);
+        }
+    }
+
+    /// The slice ended. If it was told to yield: the CPU time in nanoseconds that the request in progress took since.
+    pub fn slice_ends(&mut self) -> Option<u64> {
+        self.shared.slice.store(0, Ordering::Release);
+        self.shared.until.store(u64::MAX, Ordering::SeqCst);
+        if self.shared.yielded.load(Ordering::Acquire) != self.slices {
+            return None;
+        }
+        let since = self.shared.yield_cpu_ns.load(Ordering::Relaxed);
+        Some(read_clock(self.server_cpu_clock).saturating_sub(since))
+    }
+}
+
+impl Drop for Watcher {
+    fn drop(&mut self) {
+        self.shared.stop.store(true, Ordering::SeqCst);
+        let one = 1u64;
+        // SAFETY: eight bytes from a place of eight bytes.
+        unsafe { libc::write(self.stop.as_raw_fd(), std::ptr::from_ref(&one).cast(), 8) };
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The server's `isItTimeToYield`.
+#[derive(Debug)]
+struct Flag(*mut u8);
+
+// SAFETY: a volatile char of the server that lives as long as the process; any thread may set it.
+unsafe impl Send for Flag {}
+
+impl Flag {
+    fn set(&self) {
+        // SAFETY: as above; the server only tests and clears it.
+        unsafe { AtomicU8::from_ptr(self.0) }.store(1, Ordering::Relaxed);
+    }
+}
+
+/// The thread's own state.
+struct Run {
+    shared: Arc<Shared>,
+    epoll: Arc<OwnedFd>,
+    timer: Arc<OwnedFd>,
+    flag: Flag,
+    server_cpu_clock: libc::clockid_t,
+    /// End this slice at that instant: an arrival has not waited long enough yet, or a yield is to be repeated.
+    cut: Option<(u64, Time)>,
+}
+
+impl Run {
+    fn run(&mut self) {
+        let mut events = [libc::epoll_event { events: 0, u64: 0 }; 32];
+        while !self.shared.stop.load(Ordering::SeqCst) {
+            // SAFETY: an open epoll and room for that many events.
+            let count = unsafe {
+                libc::epoll_wait(self.epoll.as_raw_fd(), events.as_mut_ptr(), events.len() as i32, -1)
+            };
+            let now = now();
+            for event in events.iter().take(usize::try_from(count).unwrap_or(0)) {
+                self.fail_on_purpose();
+                match event.u64 {
+                    STOP_TOKEN => return,
+                    TIMER_TOKEN => self.timer_fired(now),
+                    token => self.arrived(token, now),
+                }
+            }
+        }
+    }
+
+    fn arrived(&mut self, token: u64, now: Time) {
+        let Some(slot) = self.shared.slots.get((token & 0xffff) as usize) else { return };
+        if u64::from(slot.generation.load(Ordering::Relaxed)) != token >> 16 {
+            return;
+        }
+        slot.arrived.store(now.0, Ordering::Relaxed);
+        let slice = self.shared.slice.load(Ordering::Acquire);
+        let Some(contest) = self.shared.contest().filter(|_| slice != 0) else { return };
+        let rank = Rank { tier: slot.tier.load(Ordering::Relaxed), key: slot.key.load(Ordering::Relaxed) };
+        match contest.ends_for(rank) {
+            Time::NEVER => {}
+            at if at <= now => {
+                self.end(slice, now);
+                if now.since(contest.start) < SETTLING_NS {
+                    self.cut_at(slice, now.after(SETTLING_NS));
+                }
+            }
+            at => self.cut_at(slice, at),
+        }
+    }
+
+    fn timer_fired(&mut self, now: Time) {
+        drain(self.timer.as_raw_fd());
+        self.shared.timer_at.store(u64::MAX, Ordering::SeqCst);
+        let slice = self.shared.slice.load(Ordering::Acquire);
+        if slice == 0 {
+            return;
+        }
+        let cut = self.cut.filter(|&(cut_slice, _)| cut_slice == slice).map_or(Time::NEVER, |(_, at)| at);
+        let end = Time(self.shared.until.load(Ordering::SeqCst)).min(cut);
+        if end <= now {
+            self.end(slice, now);
+        } else if end != Time::NEVER {
+            self.program(end);
+        }
+    }
+
+    /// Ends the slice at the next request boundary.
+    fn end(&self, slice: u64, _now: Time) {
+        if self.shared.yielded.load(Ordering::Relaxed) != slice {
+            self.shared.yield_cpu_ns.store(read_clock(self.server_cpu_clock), Ordering::Relaxed);
+            self.shared.yielded.store(slice, Ordering::Release);
+        }
+        if self.shared.slice.load(Ordering::Acquire) == slice {
+            self.flag.set();
+        }
+    }
+
+    fn cut_at(&mut self, slice: u64, at: Time) {
+        let earlier = self.cut.filter(|&(cut_slice, cut)| cut_slice == slice && cut <= at);
+        if earlier.is_none() {
+            self.cut = Some((slice, at));
+            if at.0 < self.shared.timer_at.load(Ordering::SeqCst) {
+                self.program(at);
+            }
+        }
+    }
+
+    fn program(&self, at: Time) {
+        self.shared.timer_at.store(at.0, Ordering::SeqCst);
+        set_timer(&self.timer, at);
+    }
+
+    fn fail_on_purpose(&self) {
+        let left = self.shared.fault_in.load(Ordering::Relaxed);
+        if left > 0 {
+            self.shared.fault_in.store(left - 1, Ordering::Relaxed);
+            assert!(left > 1, "a test asked for a fault in the watcher");
+        }
+    }
+}
+
+fn control(epoll: &OwnedFd, operation: i32, fd: RawFd, events: u32, token: u64) -> io::Result<()> {
+    let mut event = libc::epoll_event { events, u64: token };
+    // SAFETY: an open epoll and an event that lives through the call.
+    let result = unsafe { libc::epoll_ctl(epoll.as_raw_fd(), operation, fd, &mut event) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// A thread started by `start` gets no signals: they are the server's, and its handlers expect its thread.
+fn with_signals_blocked<T>(start: impl FnOnce() -> T) -> T {
+    // SAFETY: signal sets that the calls fill in, and the calling thread's mask, put back below.
+    unsafe {
+        let mut all = std::mem::zeroed();
+        let mut before = std::mem::zeroed();
+        libc::sigfillset(&mut all);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
+        let result = start();
+        libc::pthread_sigmask(libc::SIG_SETMASK, &before, std::ptr::null_mut());
+        result
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::{Duration, Instant};
+
+    struct Server {
+        flag: Box<u8>,
+        watcher: Watcher,
+    }
+
+    impl Server {
+        fn new() -> Self {
+            let mut flag = Box::new(0u8);
+            let watcher = Watcher::start(std::ptr::from_mut(flag.as_mut()).cast(), 0).unwrap();
+            Server { flag, watcher }
+        }
+
+        fn is_told_to_yield(&mut self, within: Duration) -> bool {
+            let end = Instant::now() + within;
+            while Instant::now() < end {
+                // SAFETY: the box outlives the watcher's thread.
+                if unsafe { AtomicU8::from_ptr(self.flag.as_mut()) }.load(Ordering::Relaxed) != 0 {
+                    return true;
+                }
+                std::thread::sleep(Duration::from_micros(200));
+            }
+            false
+        }
+    }
+
+    fn contest(key: i64, growth: u32) -> Contest {
+        Contest { rank: Rank { tier: 0, key }, start: now(), growth, margin: 0 }
+    }
+
+    fn socket() -> (RawFd, RawFd) {
+        let mut ends = [0; 2];
+        // SAFETY: room for two descriptors.
+        assert_eq!(unsafe { libc::socketpair(libc::AF_UNIX, libc::SOCK_STREAM, 0, ends.as_mut_ptr()) }, 0);
+        (ends[0], ends[1])
+    }
+
+    fn send(fd: RawFd) {
+        // SAFETY: one byte from a place of one byte.
+        assert_eq!(unsafe { libc::write(fd, b"x".as_ptr().cast(), 1) }, 1);
+    }
+
+    #[test]
+    fn a_better_arrival_ends_the_slice_and_a_worse_one_does_not() {
+        let mut server = Server::new();
+        let (ours, theirs) = socket();
+        server.watcher.connected(ClientId(1));
+        server.watcher.slice_begins(&contest(10, 0), Time::NEVER);
+        server.watcher.arm(ClientId(1), ours, false, Rank { tier: 0, key: 50 }).unwrap();
+        send(theirs);
+        assert!(!server.is_told_to_yield(Duration::from_millis(30)));
+        assert!(server.watcher.arrival(ClientId(1)).is_some(), "its time is noted all the same");
+        server.watcher.slice_ends();
+        server.watcher.slice_begins(&contest(10, 0), Time::NEVER);
+        server.watcher.arm(ClientId(1), ours, true, Rank { tier: 0, key: 5 }).unwrap();
+        assert!(server.is_told_to_yield(Duration::from_secs(5)), "data that was there before counts");
+        assert!(server.watcher.slice_ends().is_some());
+    }
+
+    #[test]
+    fn an_arrival_ends_the_slice_when_the_running_client_has_paid_more() {
+        let mut server = Server::new();
+        let (ours, theirs) = socket();
+        server.watcher.connected(ClientId(1));
+        server.watcher.slice_begins(&contest(0, 100), Time::NEVER);
+        server.watcher.arm(ClientId(1), ours, false, Rank { tier: 0, key: 60_000_000 }).unwrap();
+        send(theirs);
+        assert!(!server.is_told_to_yield(Duration::from_millis(20)));
+        assert!(server.is_told_to_yield(Duration::from_secs(5)));
+    }
+
+    #[test]
+    fn a_slice_ends_at_its_time_and_the_next_one_is_not_touched() {
+        let mut server = Server::new();
+        let until = now().after(20_000_000);
+        server.watcher.slice_begins(&contest(0, 0), until);
+        assert!(server.is_told_to_yield(Duration::from_secs(5)));
+        assert!(now() >= until);
+        assert!(server.watcher.slice_ends().is_some());
+        *server.flag = 0;
+        server.watcher.slice_begins(&contest(0, 0), now().after(20_000_000));
+        assert!(server.watcher.slice_ends().is_none());
+        server.watcher.slice_begins(&contest(0, 0), Time::NEVER);
+        assert!(!server.is_told_to_yield(Duration::from_millis(60)), "the end of an earlier slice is stale");
+    }
+
+    #[test]
+    fn a_client_that_took_over_an_index_is_not_the_old_one() {
+        let mut server = Server::new();
+        let (ours, theirs) = socket();
+        server.watcher.connected(ClientId(1));
+        server.watcher.slice_begins(&contest(10, 0), Time::NEVER);
+        server.watcher.arm(ClientId(1), ours, false, Rank { tier: 0, key: 5 }).unwrap();
+        server.watcher.connected(ClientId(1));
+        send(theirs);
+        assert!(!server.is_told_to_yield(Duration::from_millis(30)));
+        assert_eq!(server.watcher.arrival(ClientId(1)), None);
+    }
+}

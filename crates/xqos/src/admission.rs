@@ -1,0 +1,89 @@
+//! The admission test in words: which term fails, with its numbers.
+//!
+//! The server tests sum(Qj/Tj, j <= i) + B/Ti <= U for every reservation i in order of its period T: what is promised
+//! to i and to all with shorter periods, and the longest request that may be in progress when i's turn comes.
+
+use crate::quantity::Micros;
+use crate::session::described;
+use xqos_abi::{AdmissionReport, ClientEntry};
+
+/// Why a reservation for `wanted_by` is not admitted; `clients` are there to name others.
+pub fn explain(report: &AdmissionReport, wanted_by: u32, clients: &[ClientEntry]) -> String {
+    if report.admitted {
+        return "a moment ago there was not enough left, now there is: ask again".to_owned();
+    }
+    let whose = match clients.iter().find(|entry| entry.client == report.failing_client) {
+        Some(entry) if entry.client != wanted_by => format!(", which breaks the promise to {}", described(entry)),
+        _ => String::new(),
+    };
+    format!(
+        "{}{whose}; ask for less, release another one (`xqos list`) or raise the limit (`xqos policy \
+         --max-utilization`)",
+        sum(report)
+    )
+}
+
+/// "0.60 reserved + blocking 3.5 ms / 10 ms = 0.95 > 0.90"
+pub fn sum(report: &AdmissionReport) -> String {
+    let total = report.sum_ppm.saturating_add(report.blocking_ppm);
+    // As many places as it takes for the sum to be seen above the limit.
+    let places = (2..6).find(|&places| ratio(total, places) != ratio(report.limit_ppm, places)).unwrap_or(6);
+    let relation = if total > report.limit_ppm { ">" } else { "<=" };
+    format!(
+        "{} reserved + blocking {} / {} = {} {relation} {}",
+        ratio(report.sum_ppm, places),
+        Micros(report.blocking_us),
+        Micros(report.failing_period_us),
+        ratio(total, places),
+        ratio(report.limit_ppm, places)
+    )
+}
+
+/// Millionths as a decimal number.
+pub fn ratio(ppm: u32, places: usize) -> String {
+    format!("{:.places$}", f64::from(ppm) / 1e6)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused() -> AdmissionReport {
+        AdmissionReport {
+            admitted: false,
+            failing_client: 0x40_0000,
+            failing_period_us: 10_000,
+            sum_ppm: 600_000,
+            blocking_ppm: 350_000,
+            limit_ppm: 900_000,
+            blocking_us: 3500,
+        }
+    }
+
+    #[test]
+    fn a_refusal_shows_the_failing_term() {
+        assert_eq!(sum(&refused()), "0.60 reserved + blocking 3.5 ms / 10 ms = 0.95 > 0.90");
+        let text = explain(&refused(), 0x40_0000, &[]);
+        assert!(text.starts_with("0.60 reserved") && text.contains("xqos policy"), "{text}");
+        assert!(!text.contains("breaks the promise"), "{text}");
+    }
+
+    #[test]
+    fn a_sum_just_above_the_limit_is_seen_to_be_above() {
+        let report = AdmissionReport { sum_ppm: 900_040, blocking_ppm: 0, blocking_us: 0, ..refused() };
+        assert_eq!(sum(&report), "0.90004 reserved + blocking 0 ms / 10 ms = 0.90004 > 0.90000");
+    }
+
+    #[test]
+    fn another_clients_broken_promise_is_named() {
+        let mpv = ClientEntry { client: 0x40_0000, pid: 7, name: "mpv".into(), ..Default::default() };
+        let text = explain(&refused(), 0x60_0000, &[mpv]);
+        assert!(text.contains("breaks the promise to mpv (pid 7, client 0x400000)"), "{text}");
+    }
+
+    #[test]
+    fn what_has_passed_meanwhile_is_said() {
+        let report = AdmissionReport { admitted: true, ..refused() };
+        assert!(explain(&report, 1, &[]).contains("ask again"));
+    }
+}

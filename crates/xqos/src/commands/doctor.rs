@@ -1,0 +1,304 @@
+//! `xqos doctor`: is this server served, can it be, and what to do otherwise.
+//!
+//! Everything is gathered into one [`Report`]; the words and the JSON are both made from it.
+
+use crate::host::Host;
+use crate::quantity::Micros;
+use crate::session::display_name;
+use crate::{admission, exports, output};
+use anyhow::Result;
+use clap::Args;
+use serde::Serialize;
+use std::env;
+use std::path::Path;
+use std::process::ExitCode;
+use xqos_abi::ServerInfo;
+use xqos_lab::control::{self, Control};
+
+/// Tells whether an X server is served by xqos, whether it can be, and what to do
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    /// Write JSON instead of words
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  xqos doctor
+  xqos --display :77 doctor --json
+  xqos doctor >/dev/null || echo 'not served'
+
+Exit status: 0 the server is served and xqos is armed, 1 otherwise.
+
+JSON: one object. display, reachable, error, vendor, release, program, pid and
+command of the server; xwayland; can_be_served (null: cannot be told from here)
+and missing_symbols; served, armed, reason (why xqos stepped aside), version,
+policy, reservations, admitted_utilization, max_utilization,
+blocking_observed_ms, blocking_configured_ms (null: the observed one is used),
+uptime_ms, busy_ms, decisions, early_ends, memory_bytes; advice (null: none is
+needed). What is not known is null.";
+
+#[derive(Debug, Default, Serialize)]
+struct Report {
+    display: String,
+    reachable: bool,
+    error: Option<String>,
+    vendor: Option<String>,
+    release: Option<String>,
+    program: Option<String>,
+    pid: Option<i32>,
+    command: Vec<String>,
+    xwayland: bool,
+    can_be_served: Option<bool>,
+    missing_symbols: Vec<&'static str>,
+    served: bool,
+    #[serde(flatten)]
+    service: Option<Service>,
+    advice: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct Service {
+    armed: bool,
+    reason: Option<String>,
+    version: String,
+    policy: &'static str,
+    reservations: u32,
+    admitted_utilization: f64,
+    max_utilization: f64,
+    blocking_observed_ms: f64,
+    blocking_configured_ms: Option<f64>,
+    uptime_ms: f64,
+    busy_ms: f64,
+    decisions: u64,
+    early_ends: u64,
+    memory_bytes: u32,
+}
+
+impl Arguments {
+    pub fn perform(&self, display: Option<&str>) -> Result<ExitCode> {
+        let report = match examine(display) {
+            Ok(report) => report,
+            Err(error) if self.json => unreachable_server(display, &error),
+            Err(error) => return Err(error.context(wayland_without_x().unwrap_or("no diagnosis"))),
+        };
+        if self.json {
+            output::json(&report)?;
+        } else {
+            output::print(&words(&report))?;
+        }
+        let armed = report.service.as_ref().is_some_and(|service| service.armed);
+        Ok(if armed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    }
+}
+
+fn examine(display: Option<&str>) -> Result<Report> {
+    let name = display_name(display)?;
+    let control = Control::connect(Some(&name))?;
+    let (host, service) = match &control {
+        Some(control) => {
+            let info = control.server_info()?;
+            (Host::look(control.connection()), Some(service(&info, control)))
+        }
+        None => (Host::look(&control::connect(Some(&name))?.0), None),
+    };
+    let mut report = Report {
+        display: name,
+        reachable: true,
+        vendor: Some(host.vendor.clone()),
+        release: Some(host.release.clone()),
+        xwayland: host.xwayland,
+        served: service.is_some(),
+        can_be_served: can_be_served(&host, service.is_some()),
+        ..Report::default()
+    };
+    report.advice = advice(&host, service.as_ref(), &report);
+    if let Some(process) = host.process {
+        report.program = process.program.map(|path| path.display().to_string());
+        report.pid = Some(process.pid);
+        report.command = process.command;
+        report.missing_symbols = process.missing.unwrap_or_default();
+    }
+    report.service = service;
+    Ok(report)
+}
+
+fn unreachable_server(display: Option<&str>, error: &anyhow::Error) -> Report {
+    Report {
+        display: display_name(display).unwrap_or_default(),
+        error: Some(format!("{error:#}")),
+        advice: wayland_without_x().map(str::to_owned),
+        ..Report::default()
+    }
+}
+
+/// For a session in which there is no X server to ask about.
+fn wayland_without_x() -> Option<&'static str> {
+    let wayland = env::var_os("WAYLAND_DISPLAY").is_some_and(|name| !name.is_empty());
+    wayland.then_some(
+        "this is a Wayland session, whose programs are served by the compositor and not by an X server: log into an \
+         Xorg session, or run X programs in `xqos server -- Xephyr :77`",
+    )
+}
+
+fn service(info: &ServerInfo, control: &Control) -> Service {
+    let ms = |ns: u64| ns as f64 / 1e6;
+    let version = control.version();
+    Service {
+        armed: info.armed,
+        reason: (!info.reason.is_empty()).then(|| info.reason.clone()),
+        version: format!("{}.{}", version.major, version.minor),
+        policy: info.policy.name(),
+        reservations: info.reservations,
+        admitted_utilization: f64::from(info.admitted_utilization_ppm) / 1e6,
+        max_utilization: f64::from(info.max_utilization_ppm) / 1e6,
+        blocking_observed_ms: f64::from(info.blocking_observed_us) / 1e3,
+        blocking_configured_ms: (info.blocking_configured_us != 0)
+            .then(|| f64::from(info.blocking_configured_us) / 1e3),
+        uptime_ms: ms(info.uptime_ns),
+        busy_ms: ms(info.busy_ns),
+        decisions: info.decisions,
+        early_ends: info.early_ends,
+        memory_bytes: info.memory_bytes,
+    }
+}
+
+fn can_be_served(host: &Host, served: bool) -> Option<bool> {
+    if served {
+        return Some(true);
+    }
+    if host.xwayland {
+        return Some(false);
+    }
+    let missing = host.process.as_ref()?.missing.as_ref()?;
+    Some(missing.is_empty())
+}
+
+fn advice(host: &Host, service: Option<&Service>, report: &Report) -> Option<String> {
+    match service {
+        Some(service) if service.armed => return None,
+        Some(_) => return Some("start the server again; its log tells more about what happened".to_owned()),
+        None => {}
+    }
+    if host.xwayland {
+        return Some(
+            "Xwayland is started by the compositor and lets nothing be loaded, and native Wayland programs never \
+             reach it: log into an Xorg session, or run X programs in `xqos server -- Xephyr :77`"
+                .to_owned(),
+        );
+    }
+    let Some(process) = &host.process else {
+        return Some("it runs on another machine or in a container: run `xqos doctor` there".to_owned());
+    };
+    if process.module_loaded {
+        return Some("the module is loaded but does not serve: the server's log has a line of xqos that says why".into());
+    }
+    Some(match report.can_be_served {
+        None => format!("process {} is not ours to look at: ask again as root", process.pid),
+        Some(false) => "use a server that exports them: Debian's Xorg, Xvfb, Xephyr and Xtigervnc do".to_owned(),
+        Some(true) if host.name() == "Xorg" => xorg_advice(),
+        Some(true) => format!("end this server and start it as: xqos server -- {}", shell_words(&process.command)),
+    })
+}
+
+fn xorg_advice() -> String {
+    let folders = ["/etc/X11/xorg.conf.d", "/usr/share/X11/xorg.conf.d"];
+    match folders.into_iter().find(|folder| Path::new(folder).join("20-xqos.conf").exists()) {
+        Some(folder) => format!("{folder}/20-xqos.conf is there to load xqos: log out and in, so that Xorg starts again"),
+        None => "have Xorg load the module: install xqos, which puts 20-xqos.conf into /etc/X11/xorg.conf.d, and log \
+                 out and in"
+            .to_owned(),
+    }
+}
+
+/// A command line that a shell reads as the same words again.
+fn shell_words(words: &[String]) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./:=+,@%".contains(&byte);
+    let quoted = words.iter().map(|word| match word.bytes().all(plain) {
+        true => word.clone(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    });
+    quoted.collect::<Vec<_>>().join(" ")
+}
+
+fn words(report: &Report) -> String {
+    let mut lines = vec![("X server", server_words(report))];
+    match &report.service {
+        None => lines.extend([("served", "no: it runs without xqos".to_owned()), ("can be", can_be_words(report))]),
+        Some(service) if !service.armed => {
+            let reason = service.reason.as_deref().unwrap_or("it gives no reason");
+            lines.push(("served", format!("no: xqos {} has stepped aside: {reason}", service.version)));
+        }
+        Some(service) => lines.extend(service_words(service)),
+    }
+    lines.extend(report.advice.iter().map(|advice| ("do", advice.clone())));
+    lines.into_iter().map(|(title, text)| format!("{title:<14}{text}\n")).collect()
+}
+
+fn server_words(report: &Report) -> String {
+    let known = |text: &Option<String>| text.clone().unwrap_or_default();
+    let program = report.program.as_ref().map(|program| format!(", {program}")).unwrap_or_default();
+    let pid = report.pid.map(|pid| format!(", pid {pid}")).unwrap_or_default();
+    format!("{}, {} {}{program}{pid}", report.display, known(&report.vendor), known(&report.release))
+}
+
+fn can_be_words(report: &Report) -> String {
+    match report.can_be_served {
+        None => "unknown: its program cannot be looked at from here".to_owned(),
+        Some(true) => format!("yes: it exports {} that xqos needs", exports::listed(&[])),
+        Some(false) if report.missing_symbols.is_empty() => "no: this is Xwayland, into which nothing loads".to_owned(),
+        Some(false) => format!("no: it exports {} that xqos needs", exports::listed(&report.missing_symbols)),
+    }
+}
+
+fn service_words(service: &Service) -> Vec<(&'static str, String)> {
+    let ms = |ms: f64| Micros((ms * 1e3).round() as u32).to_string();
+    let blocking = match service.blocking_configured_ms {
+        Some(configured) => format!(
+            "{} assumed (`xqos policy --blocking`), {} observed lately",
+            ms(configured),
+            ms(service.blocking_observed_ms)
+        ),
+        None => format!("{} observed lately", ms(service.blocking_observed_ms)),
+    };
+    let busy = 100.0 * service.busy_ms / service.uptime_ms.max(1e-6);
+    let places = |share: f64| admission::ratio((share * 1e6).round() as u32, 2);
+    vec![
+        ("served", format!("yes: xqos {}, policy {}", service.version, service.policy)),
+        (
+            "reserved",
+            format!(
+                "{} of {} at most, in {} reservation{}",
+                places(service.admitted_utilization),
+                places(service.max_utilization),
+                service.reservations,
+                if service.reservations == 1 { "" } else { "s" }
+            ),
+        ),
+        ("blocking time", blocking),
+        ("server time", format!("{:.1} s for clients, {busy:.1} % of its time", service.busy_ms / 1e3)),
+        ("decisions", format!("{}, {} slices ended early for a better client", service.decisions, service.early_ends)),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_line_can_be_pasted_into_a_shell() {
+        let words = ["Xvfb", ":77", "-screen", "0", "it's", "a b", "$x"].map(str::to_owned);
+        assert_eq!(shell_words(&words), r"Xvfb :77 -screen 0 'it'\''s' 'a b' '$x'");
+    }
+
+    #[test]
+    fn a_server_that_exports_nothing_is_told_apart_from_one_that_cannot_be_seen() {
+        let mut report = Report { can_be_served: Some(false), missing_symbols: vec!["clients"], ..Report::default() };
+        assert!(can_be_words(&report).contains("not clients that xqos needs"));
+        report = Report { xwayland: true, can_be_served: Some(false), ..Report::default() };
+        assert!(can_be_words(&report).contains("Xwayland"));
+        assert!(can_be_words(&Report::default()).starts_with("unknown"));
+    }
+}

@@ -1,0 +1,10 @@
+//! The commands, one file each: what clap reads, and what is done.
+
+pub mod bench;
+pub mod doctor;
+pub mod list;
+pub mod policy;
+pub mod reserve;
+pub mod run;
+pub mod server;
+pub mod weight;

@@ -1,0 +1,80 @@
+//! Whether a server's program exports what xqos needs, read from its dynamic symbol table without running it.
+//!
+//! Debian's Xorg, Xvfb, Xephyr and Xtigervnc do; servers linked without their export flag (Xvfb and Xephyr of some other
+//! distributions) and every Xwayland do not, and then nothing can be loaded into them.
+
+use anyhow::{Context, Result};
+use object::{Object, ObjectSymbol};
+use std::collections::HashSet;
+use std::fs;
+use std::path::Path;
+
+/// What the module takes from the server.
+pub const NEEDED: [&str; 15] = [
+    "LoadExtensionList",
+    "AddExtension",
+    "RegisterBlockAndWakeupHandlers",
+    "AddCallback",
+    "ClientStateCallback",
+    "isItTimeToYield",
+    "clients",
+    "currentMaxClients",
+    "GetClientFd",
+    "IgnoreClient",
+    "AttendClient",
+    "SetNotifyFd",
+    "WriteToClient",
+    "ProcVector",
+    "SwappedProcVector",
+];
+
+/// The needed symbols that a program does not export; `None` where it is no ELF program, such as a script.
+pub fn missing(program: &Path) -> Result<Option<Vec<&'static str>>> {
+    let bytes = fs::read(program).with_context(|| format!("cannot read {}", program.display()))?;
+    if !bytes.starts_with(b"\x7fELF") {
+        return Ok(None);
+    }
+    let file = object::File::parse(&*bytes).with_context(|| format!("{} is damaged", program.display()))?;
+    let exported: HashSet<&str> = file
+        .dynamic_symbols()
+        .filter(|symbol| symbol.is_definition() && symbol.is_global())
+        .filter_map(|symbol| symbol.name().ok())
+        .collect();
+    Ok(Some(NEEDED.into_iter().filter(|name| !exported.contains(name)).collect()))
+}
+
+/// A sentence's worth of missing symbols.
+pub fn listed(missing: &[&str]) -> String {
+    match missing {
+        all if all.len() == NEEDED.len() => format!("none of the {} symbols", NEEDED.len()),
+        [one] => format!("not {one}"),
+        [first, rest @ ..] => format!("not {first} and {} more of the {} symbols", rest.len(), NEEDED.len()),
+        [] => format!("all {} symbols", NEEDED.len()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_that_is_no_server_exports_none_of_them() {
+        let me = std::env::current_exe().unwrap();
+        let missing = missing(&me).unwrap().expect("tests are ELF programs");
+        assert_eq!(missing.len(), NEEDED.len());
+        assert_eq!(listed(&missing), "none of the 15 symbols");
+    }
+
+    #[test]
+    fn a_script_is_no_elf_program_and_a_missing_file_an_error() {
+        let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
+        assert_eq!(missing(&manifest).unwrap(), None);
+        assert!(missing(Path::new("/nowhere/Xvfb")).is_err());
+    }
+
+    #[test]
+    fn what_is_missing_is_counted() {
+        assert_eq!(listed(&["clients"]), "not clients");
+        assert_eq!(listed(&["clients", "ProcVector"]), "not clients and 1 more of the 15 symbols");
+    }
+}

@@ -1,0 +1,327 @@
+//! Which X connections are those of *the program* that `xqos run` started, and which only those of its children.
+//!
+//! | a process that connects | verdict |
+//! |---|---|
+//! | our child, or reached from it through processes that never had an X connection (sh, env, nice, launchers) | program |
+//! | has an ancestor, below us, with an X connection now or earlier | inherited: the program's own child |
+//! | orphaned and adopted by us, seen before the program's first connection | program (a launcher that went away) |
+//! | adopted by us, seen for the first time after it | stray: whose child it was, nobody can tell any more |
+//! | not below us | foreign |
+//!
+//! Rules that children inherit by mistake are what users of such tools complain about, so where it cannot be told,
+//! nothing is reserved, and that is said. A parent that ends takes the knowledge of its children with it; therefore the
+//! tree is noted each time when one of ours connects, and a noted parent is believed after its end.
+
+use crate::process::{Process, Processes};
+use std::collections::{HashMap, HashSet};
+
+/// A pid and the instant of its process's start: unique as long as the machine runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Identity {
+    pid: i32,
+    started: u64,
+}
+
+/// What a connection is to us.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    Program,
+    /// The pid of the nearest ancestor with a connection of its own.
+    Inherited(i32),
+    Stray,
+    Foreign,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Origin {
+    /// Started by that process.
+    Child(Identity),
+    /// The main child, or adopted before anything of ours had a connection.
+    First,
+    /// Adopted later.
+    Stray,
+}
+
+/// The descendants of one process, ours.
+#[derive(Debug)]
+pub struct Family {
+    root: i32,
+    main: i32,
+    origins: HashMap<Identity, Origin>,
+    /// Have, or had, an X connection.
+    connected: HashSet<Identity>,
+}
+
+impl Family {
+    /// `root` is our own pid, a child subreaper; `main` that of the program.
+    pub fn new(root: i32, main: i32) -> Family {
+        Family { root, main, origins: HashMap::new(), connected: HashSet::new() }
+    }
+
+    /// A process connected to the X server.
+    pub fn connected(&mut self, pid: i32, processes: &impl Processes) -> Verdict {
+        let all = processes.all();
+        self.note(&all);
+        let Some(process) = all.get(&pid) else { return Verdict::Foreign };
+        let identity = Identity { pid, started: process.started };
+        let verdict = self.judge(identity);
+        if verdict != Verdict::Foreign {
+            self.connected.insert(identity);
+        }
+        verdict
+    }
+
+    /// Whether any of ours had an X connection.
+    pub fn any_connected(&self) -> bool {
+        !self.connected.is_empty()
+    }
+
+    /// Whether a process lives that has no connection yet and would be the program's if it made one.
+    pub fn more_may_connect(&mut self, processes: &impl Processes) -> bool {
+        let all = processes.all();
+        self.note(&all);
+        all.iter().filter(|(_, process)| !process.zombie).any(|(&pid, process)| {
+            let identity = Identity { pid, started: process.started };
+            !self.connected.contains(&identity) && self.judge(identity) == Verdict::Program
+        })
+    }
+
+    fn judge(&self, identity: Identity) -> Verdict {
+        let Some(mut origin) = self.origins.get(&identity) else { return Verdict::Foreign };
+        // Parents are older than their children, so this ends.
+        loop {
+            match origin {
+                Origin::First => return Verdict::Program,
+                Origin::Stray => return Verdict::Stray,
+                Origin::Child(parent) if self.connected.contains(parent) => return Verdict::Inherited(parent.pid),
+                Origin::Child(parent) => match self.origins.get(parent) {
+                    Some(parents) => origin = parents,
+                    None => return Verdict::Stray,
+                },
+            }
+        }
+    }
+
+    /// Notes the origin of every process below us that was not noted yet; forgets those that nobody needs any more.
+    fn note(&mut self, all: &HashMap<i32, Process>) {
+        let mut living = HashSet::new();
+        for &pid in all.keys() {
+            let Some(line) = self.line(pid, all) else { continue };
+            for (identity, parent) in line {
+                let origin = self.origin(identity, parent);
+                self.origins.entry(identity).or_insert(origin);
+                living.insert(identity);
+            }
+        }
+        self.forget(living);
+    }
+
+    /// `pid` and its ancestors below us, each with its parent (`None`: us); `None` for a process that is not below us.
+    fn line(&self, pid: i32, all: &HashMap<i32, Process>) -> Option<Vec<(Identity, Option<Identity>)>> {
+        let mut line: Vec<(Identity, Option<Identity>)> = Vec::new();
+        let mut pid = pid;
+        // A tree read while it changes may contain a loop of reused pids; no line is longer than there are processes.
+        while pid != self.root && line.len() <= all.len() {
+            let process = all.get(&pid)?;
+            let identity = Identity { pid, started: process.started };
+            if let Some((_, parent)) = line.last_mut() {
+                *parent = Some(identity);
+            }
+            line.push((identity, None));
+            pid = process.parent;
+        }
+        (pid == self.root && !line.is_empty()).then_some(line)
+    }
+
+    fn origin(&self, identity: Identity, parent: Option<Identity>) -> Origin {
+        match parent {
+            Some(parent) => Origin::Child(parent),
+            None if identity.pid == self.main || self.connected.is_empty() => Origin::First,
+            None => Origin::Stray,
+        }
+    }
+
+    fn forget(&mut self, living: HashSet<Identity>) {
+        let mut needed = living;
+        for mut identity in needed.clone() {
+            while let Some(Origin::Child(parent)) = self.origins.get(&identity) {
+                if !needed.insert(*parent) {
+                    break;
+                }
+                identity = *parent;
+            }
+        }
+        self.origins.retain(|identity, _| needed.contains(identity));
+        // One entry stays, so that it is remembered that there was a connection at all.
+        if self.connected.iter().any(|identity| needed.contains(identity)) {
+            self.connected.retain(|identity| needed.contains(identity));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::RefCell;
+
+    const XQOS: i32 = 100;
+    const MAIN: i32 = 200;
+
+    /// A process tree with a subreaper at [`XQOS`]. Each process starts one tick after the last.
+    struct Model {
+        processes: RefCell<HashMap<i32, Process>>,
+        tick: RefCell<u64>,
+    }
+
+    impl Model {
+        fn new() -> Model {
+            let model = Model { processes: RefCell::default(), tick: RefCell::new(0) };
+            model.start(1, 0);
+            model.start(50, 1);
+            model.start(XQOS, 50);
+            model.start(MAIN, XQOS);
+            model
+        }
+
+        fn start(&self, pid: i32, parent: i32) {
+            *self.tick.borrow_mut() += 1;
+            let process = Process { parent, started: *self.tick.borrow(), zombie: false };
+            self.processes.borrow_mut().insert(pid, process);
+        }
+
+        fn end(&self, pid: i32) {
+            let mut processes = self.processes.borrow_mut();
+            processes.remove(&pid);
+            for process in processes.values_mut().filter(|process| process.parent == pid) {
+                process.parent = XQOS;
+            }
+        }
+    }
+
+    impl Processes for Model {
+        fn look(&self, pid: i32) -> Option<Process> {
+            self.processes.borrow().get(&pid).copied()
+        }
+
+        fn all(&self) -> HashMap<i32, Process> {
+            self.processes.borrow().clone()
+        }
+    }
+
+    fn family() -> (Family, Model) {
+        (Family::new(XQOS, MAIN), Model::new())
+    }
+
+    #[test]
+    fn the_child_itself_is_the_program_with_all_its_connections() {
+        let (mut family, tree) = family();
+        assert!(!family.any_connected());
+        assert_eq!(family.connected(MAIN, &tree), Verdict::Program);
+        assert_eq!(family.connected(MAIN, &tree), Verdict::Program, "a second connection of its own");
+        assert!(family.any_connected());
+    }
+
+    #[test]
+    fn wrappers_without_a_connection_are_looked_through() {
+        let (mut family, tree) = family();
+        tree.start(201, MAIN);
+        tree.start(202, 201);
+        assert_eq!(family.connected(202, &tree), Verdict::Program);
+    }
+
+    #[test]
+    fn children_of_the_program_do_not_inherit() {
+        let (mut family, tree) = family();
+        tree.start(201, MAIN);
+        assert_eq!(family.connected(201, &tree), Verdict::Program);
+        tree.start(202, 201);
+        tree.start(203, 202);
+        assert_eq!(family.connected(203, &tree), Verdict::Inherited(201), "through a shell, too");
+        tree.start(204, 203);
+        assert_eq!(family.connected(204, &tree), Verdict::Inherited(203), "nor do its children's children");
+        tree.start(205, MAIN);
+        assert_eq!(family.connected(205, &tree), Verdict::Program, "a second program of the same wrapper does");
+    }
+
+    #[test]
+    fn a_connection_that_ended_still_counts() {
+        let (mut family, tree) = family();
+        assert_eq!(family.connected(MAIN, &tree), Verdict::Program);
+        for pid in 300..400 {
+            tree.start(pid, MAIN);
+            assert!(matches!(family.connected(pid, &tree), Verdict::Inherited(MAIN)));
+            tree.end(pid);
+        }
+        assert!(family.connected.len() < 5 && family.origins.len() < 5, "what nobody needs is forgotten: {family:?}");
+    }
+
+    #[test]
+    fn processes_of_others_are_foreign() {
+        let (mut family, tree) = family();
+        tree.start(300, 50);
+        assert_eq!(family.connected(300, &tree), Verdict::Foreign);
+        assert_eq!(family.connected(XQOS, &tree), Verdict::Foreign, "our own connection is not the program's");
+        assert_eq!(family.connected(9999, &tree), Verdict::Foreign, "gone before we looked");
+        assert!(!family.any_connected());
+    }
+
+    #[test]
+    fn a_launcher_that_forks_and_exits_is_looked_through() {
+        let (mut family, tree) = family();
+        tree.start(201, MAIN);
+        tree.end(MAIN);
+        assert!(family.more_may_connect(&tree));
+        assert_eq!(family.connected(201, &tree), Verdict::Program);
+        assert!(!family.more_may_connect(&tree));
+    }
+
+    #[test]
+    fn an_orphan_of_the_program_does_not_inherit() {
+        let (mut family, tree) = family();
+        assert_eq!(family.connected(MAIN, &tree), Verdict::Program);
+        // A panel starts a program by forking twice; nobody saw the one in between.
+        tree.start(201, MAIN);
+        tree.start(202, 201);
+        tree.end(201);
+        assert_eq!(tree.look(202).unwrap().parent, XQOS);
+        assert!(!family.more_may_connect(&tree), "we do not wait for it either");
+        assert_eq!(family.connected(202, &tree), Verdict::Stray);
+    }
+
+    #[test]
+    fn a_noted_parent_is_believed_after_its_end() {
+        let (mut family, tree) = family();
+        tree.start(201, MAIN);
+        tree.start(202, MAIN);
+        tree.start(203, 202);
+        assert_eq!(family.connected(201, &tree), Verdict::Program);
+        tree.end(202);
+        assert_eq!(family.connected(203, &tree), Verdict::Program, "started by a wrapper, whatever became of that");
+        tree.start(204, 201);
+        assert_eq!(family.connected(204, &tree), Verdict::Inherited(201));
+        tree.start(205, 204);
+        assert!(!family.more_may_connect(&tree));
+        tree.end(201);
+        tree.end(204);
+        assert_eq!(family.connected(205, &tree), Verdict::Inherited(204));
+    }
+
+    #[test]
+    fn a_pid_used_again_is_another_process() {
+        let (mut family, tree) = family();
+        tree.start(201, MAIN);
+        assert_eq!(family.connected(201, &tree), Verdict::Program);
+        tree.end(201);
+        tree.start(201, MAIN);
+        tree.start(202, 201);
+        assert_eq!(family.connected(202, &tree), Verdict::Program, "this 201 never connected");
+    }
+
+    #[test]
+    fn a_loop_in_a_tree_read_while_it_changed_ends() {
+        let (mut family, tree) = family();
+        tree.start(201, 202);
+        tree.start(202, 201);
+        assert_eq!(family.connected(201, &tree), Verdict::Foreign);
+    }
+}

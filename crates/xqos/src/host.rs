@@ -1,0 +1,115 @@
+//! What can be learned about an X server from outside: what it calls itself, and which process it is.
+
+use crate::{exports, sys};
+use std::fs;
+use std::path::{Path, PathBuf};
+use x11rb::connection::RequestConnection;
+use x11rb::protocol::xproto::{ConnectionExt, Setup};
+use x11rb::rust_connection::RustConnection;
+
+/// File names of the module, as they appear among a server's mappings.
+const MODULE_NAMES: [&str; 2] = ["/xqos.so", "/libxqos_module.so"];
+
+/// A server as seen from outside.
+#[derive(Debug)]
+pub struct Host {
+    pub vendor: String,
+    pub release: String,
+    pub xwayland: bool,
+    /// `None`: not on this machine, or in a container of its own.
+    pub process: Option<HostProcess>,
+}
+
+/// The server's process.
+#[derive(Debug)]
+pub struct HostProcess {
+    pub pid: i32,
+    /// `None`: not ours to look at.
+    pub program: Option<PathBuf>,
+    pub command: Vec<String>,
+    /// Symbols that xqos needs and the program does not export; `None`: it could not be read.
+    pub missing: Option<Vec<&'static str>>,
+    pub module_loaded: bool,
+}
+
+impl Host {
+    pub fn look(connection: &RustConnection) -> Host {
+        use x11rb::connection::Connection;
+        let setup = connection.setup();
+        let vendor = String::from_utf8_lossy(&setup.vendor).into_owned();
+        let process = sys::peer_pid(connection.stream()).filter(|&pid| in_proc(pid)).map(HostProcess::look);
+        let program = process.as_ref().and_then(|process| process.program.as_deref());
+        let xwayland = is_xwayland(connection, &vendor, program);
+        Host { release: release(setup), xwayland, process, vendor }
+    }
+
+    /// The program's name, or the vendor where that is all that is known.
+    pub fn name(&self) -> &str {
+        let program = self.process.as_ref().and_then(|process| process.program.as_deref());
+        program.and_then(Path::file_name).and_then(|name| name.to_str()).unwrap_or(&self.vendor)
+    }
+}
+
+impl HostProcess {
+    fn look(pid: i32) -> HostProcess {
+        let exe = PathBuf::from(format!("/proc/{pid}/exe"));
+        let program = fs::read_link(&exe).ok().map(|path| match path.to_str() {
+            // A server that was upgraded since it was started.
+            Some(path) => PathBuf::from(path.trim_end_matches(" (deleted)")),
+            None => path,
+        });
+        let command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let command = command.split(|&byte| byte == 0).map(|word| String::from_utf8_lossy(word).into_owned());
+        let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
+        HostProcess {
+            pid,
+            program,
+            command: command.filter(|word| !word.is_empty()).collect(),
+            // Through /proc, which leads to the program that runs even when its file was replaced.
+            missing: exports::missing(&exe).ok().flatten(),
+            module_loaded: maps.lines().any(|line| MODULE_NAMES.iter().any(|name| line.ends_with(name))),
+        }
+    }
+}
+
+/// A pid of another pid namespace may be 0, or mean nothing here.
+fn in_proc(pid: i32) -> bool {
+    Path::new(&format!("/proc/{pid}")).exists()
+}
+
+fn is_xwayland(connection: &RustConnection, vendor: &str, program: Option<&Path>) -> bool {
+    // Xwayland 23.1 and newer have an extension that does nothing but tell.
+    let extension = connection.query_extension(b"XWAYLAND").ok().and_then(|cookie| cookie.reply().ok());
+    extension.is_some_and(|reply| reply.present)
+        || vendor.to_ascii_lowercase().contains("xwayland")
+        || program.and_then(Path::file_name).is_some_and(|name| name == "Xwayland")
+}
+
+/// The release number as the server's version is written: 12101007 is 21.1.7, 12013000 is 1.20.13.
+fn release(setup: &Setup) -> String {
+    version(setup.release_number)
+}
+
+fn version(number: u32) -> String {
+    let (major, minor, patch, snapshot) =
+        (number / 10_000_000, number / 100_000 % 100, number / 1000 % 100, number % 1000);
+    match (major, snapshot) {
+        // From 21 on the leading 1 is kept in the number and left out in writing.
+        (1, _) if minor >= 21 => format!("{minor}.{patch}.{snapshot}"),
+        (_, 0) => format!("{major}.{minor}.{patch}"),
+        _ => format!("{major}.{minor}.{patch}.{snapshot}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn release_numbers_read_as_versions() {
+        assert_eq!(version(12_101_007), "21.1.7");
+        assert_eq!(version(12_101_016), "21.1.16");
+        assert_eq!(version(12_013_000), "1.20.13");
+        assert_eq!(version(11_999_902), "1.19.99.902");
+    }
+}

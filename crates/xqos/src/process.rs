@@ -1,0 +1,76 @@
+//! Processes as /proc shows them: who started whom.
+//!
+//! A process is named by its pid and the instant of its start, since pids are used again.
+
+use std::collections::HashMap;
+use std::fs;
+
+/// A process that lives, or has ended and was not waited for yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Process {
+    pub parent: i32,
+    /// Clock ticks since boot.
+    pub started: u64,
+    /// Has ended; only its entry is left.
+    pub zombie: bool,
+}
+
+/// Where processes are looked up: /proc, or a model of it in tests.
+pub trait Processes {
+    fn look(&self, pid: i32) -> Option<Process>;
+    fn all(&self) -> HashMap<i32, Process>;
+}
+
+/// The processes of this machine.
+#[derive(Clone, Copy, Debug)]
+pub struct Procfs;
+
+impl Processes for Procfs {
+    fn look(&self, pid: i32) -> Option<Process> {
+        parse_stat(&fs::read(format!("/proc/{pid}/stat")).ok()?)
+    }
+
+    fn all(&self) -> HashMap<i32, Process> {
+        let Ok(entries) = fs::read_dir("/proc") else { return HashMap::new() };
+        entries
+            .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+            .filter_map(|pid| Some((pid, self.look(pid)?)))
+            .collect()
+    }
+}
+
+/// Field 2 is the program's name in parentheses and may hold anything, spaces and parentheses too.
+fn parse_stat(stat: &[u8]) -> Option<Process> {
+    let after_name = stat.iter().rposition(|&byte| byte == b')')? + 1;
+    let rest = std::str::from_utf8(&stat[after_name..]).ok()?;
+    let mut fields = rest.split_ascii_whitespace();
+    // Fields 3 (state), 4 (parent) and 22 (start).
+    let state = fields.next()?;
+    let parent = fields.next()?.parse().ok()?;
+    let started = fields.nth(17)?.parse().ok()?;
+    Some(Process { parent, started, zombie: matches!(state, "Z" | "X") })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_with_spaces_and_parentheses_do_not_shift_the_fields() {
+        let stat = b"42 (a ) S 7 (b) S 17 42 42 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 98765 1000 10 0";
+        assert_eq!(parse_stat(stat), Some(Process { parent: 17, started: 98765, zombie: false }));
+        let stat = b"42 (x) Z 17 42 42 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 98765 1000 10 0";
+        assert!(parse_stat(stat).unwrap().zombie);
+        assert_eq!(parse_stat(b"42 (x"), None);
+        assert_eq!(parse_stat(b"42 (x) S 1"), None);
+    }
+
+    #[test]
+    fn we_are_among_the_processes() {
+        let me = std::process::id() as i32;
+        let process = Procfs.look(me).expect("/proc is mounted");
+        assert_eq!(process.parent, std::os::unix::process::parent_id() as i32);
+        assert_eq!(Procfs.all().get(&me), Some(&process));
+        assert_eq!(Procfs.look(-1), None);
+    }
+}

@@ -1,0 +1,298 @@
+//! Quantities of the command line: times, reservations, weights, shares and X identifiers.
+//!
+//! Each is parsed once, here, into the whole numbers that the extension counts in; an error says what to write instead
+//! and ends the program with exit status 2. Nothing is rounded silently: what cannot be expressed is refused.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// A time in whole microseconds, above 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Micros(pub u32);
+
+impl Micros {
+    /// As one would type it: `3ms`.
+    pub fn typed(self) -> String {
+        format!("{}ms", self.ms())
+    }
+
+    /// The bare number of milliseconds: `0.5`.
+    pub fn ms(self) -> String {
+        decimal(u64::from(self.0), 3)
+    }
+}
+
+impl fmt::Display for Micros {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{} ms", self.ms())
+    }
+}
+
+impl FromStr for Micros {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let text = text.trim();
+        let number = text.trim_end_matches(|letter: char| letter.is_alphabetic()).trim_end();
+        let unit_us: u128 = match text[number.len()..].trim_start() {
+            "us" | "µs" | "μs" => 1,
+            "ms" => 1_000,
+            "s" => 1_000_000,
+            "" if !number.is_empty() => return Err(format!("'{text}' has no unit: write {text}ms, {text}us or {text}s")),
+            unit if !number.is_empty() => return Err(format!("'{unit}' is no unit of time: use us, ms or s")),
+            _ => return Err(format!("'{text}' is no time: write a number and a unit, such as 3ms, 0.5ms, 500us or 1s")),
+        };
+        let (mantissa, tenth) = scaled(number)
+            .ok_or_else(|| format!("'{number}' is no number: write a time such as 3ms, 0.5ms, 500us or 1s"))?;
+        let us = mantissa.checked_mul(unit_us).ok_or_else(|| too_long(text))?;
+        if us % tenth != 0 {
+            return Err(format!("{text} is finer than a microsecond, the unit that xqos counts in"));
+        }
+        match u32::try_from(us / tenth) {
+            Ok(0) => Err(format!("{text} is no time at all: it has to be above 0")),
+            Ok(us) => Ok(Micros(us)),
+            Err(_) => Err(too_long(text)),
+        }
+    }
+}
+
+fn too_long(text: &str) -> String {
+    format!("{text} is too long: at most 4294s can be expressed")
+}
+
+/// What is reserved: a budget of server time in each period.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reservation {
+    pub budget: Micros,
+    pub period: Micros,
+}
+
+impl Reservation {
+    /// As one would type it: `3ms/10ms`.
+    pub fn typed(self) -> String {
+        format!("{}/{}", self.budget.typed(), self.period.typed())
+    }
+}
+
+impl fmt::Display for Reservation {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{} / {}", self.budget, self.period)
+    }
+}
+
+impl FromStr for Reservation {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (budget, period) = text
+            .split_once('/')
+            .ok_or_else(|| format!("'{text}' is no reservation: write budget/period, such as 3ms/10ms"))?;
+        let budget: Micros = budget.parse().map_err(|error| format!("the budget: {error}"))?;
+        let period: Micros = period.parse().map_err(|error| format!("the period: {error}"))?;
+        if budget > period {
+            return Err(format!(
+                "the budget of {budget} is longer than the period of {period}: write budget/period, such as 3ms/10ms"
+            ));
+        }
+        Ok(Reservation { budget, period })
+    }
+}
+
+/// A weight in hundredths, 1 to 10000.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Weight(pub u32);
+
+impl fmt::Display for Weight {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&decimal(u64::from(self.0), 2))
+    }
+}
+
+impl FromStr for Weight {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wanted = || format!("'{text}' is no weight: write a number from 0.01 to 100, such as 2 or 0.5");
+        let (mantissa, tenth) = scaled(text.trim()).ok_or_else(wanted)?;
+        let hundredths = mantissa.checked_mul(100).ok_or_else(wanted)?;
+        if hundredths % tenth != 0 {
+            return Err(format!("{text} is finer than 0.01, the step of weights"));
+        }
+        match u32::try_from(hundredths / tenth) {
+            Ok(weight @ 1..=10_000) => Ok(Weight(weight)),
+            _ => Err(wanted()),
+        }
+    }
+}
+
+/// A share of the server's time, in millionths; above 0 and at most 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Share(pub u32);
+
+impl fmt::Display for Share {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&decimal(u64::from(self.0), 6))
+    }
+}
+
+impl FromStr for Share {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wanted = || format!("'{text}' is no share: write a number above 0 and at most 1, such as 0.9");
+        let (mantissa, tenth) = scaled(text.trim()).ok_or_else(wanted)?;
+        let millionths = mantissa.checked_mul(1_000_000).ok_or_else(wanted)?;
+        if millionths % tenth != 0 {
+            return Err(format!("{text} is finer than a millionth"));
+        }
+        match u32::try_from(millionths / tenth) {
+            Ok(share @ 1..=1_000_000) => Ok(Share(share)),
+            _ => Err(wanted()),
+        }
+    }
+}
+
+/// A window, or any other resource of a client: `0x1c00007`, or decimal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct XId(pub u32);
+
+impl FromStr for XId {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
+        let id = match digits {
+            Some(digits) => u32::from_str_radix(digits, 16),
+            None => text.parse(),
+        };
+        match id {
+            Ok(id) if id != 0 => Ok(XId(id)),
+            _ => Err(format!("'{text}' is no X identifier: write it as xwininfo shows it, such as 0x1c00007")),
+        }
+    }
+}
+
+/// A decimal number as (digits, power of ten that divides them): "0.5" is (5, 10).
+fn scaled(number: &str) -> Option<(u128, u128)> {
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    let digits = format!("{whole}{fraction}");
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    // More digits than any quantity here has, few enough that nothing overflows on the way.
+    let fraction = fraction.trim_end_matches('0');
+    if whole.len() > 15 || fraction.len() > 12 {
+        return None;
+    }
+    let mantissa: u128 = format!("0{whole}{fraction}").parse().ok()?;
+    Some((mantissa, 10u128.pow(fraction.len() as u32)))
+}
+
+/// `value` / 10^`places`, without zeros at the end.
+fn decimal(value: u64, places: u32) -> String {
+    let unit = 10u64.pow(places);
+    let fraction = format!("{:0width$}", value % unit, width = places as usize);
+    match fraction.trim_end_matches('0') {
+        "" => (value / unit).to_string(),
+        fraction => format!("{}.{fraction}", value / unit),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn time(text: &str) -> Result<u32, String> {
+        text.parse::<Micros>().map(|micros| micros.0)
+    }
+
+    #[test]
+    fn times_are_read_in_every_unit_without_rounding() {
+        for (text, us) in [
+            ("3ms", 3000),
+            ("0.5ms", 500),
+            ("500us", 500),
+            ("500µs", 500),
+            ("1s", 1_000_000),
+            ("1.000001s", 1_000_001),
+            (".25ms", 250),
+            ("3 ms", 3000),
+            ("4294s", 4_294_000_000),
+            ("007ms", 7000),
+            ("1.50000000000000000ms", 1500),
+        ] {
+            assert_eq!(time(text), Ok(us), "{text}");
+        }
+    }
+
+    #[test]
+    fn nonsense_is_refused_with_what_to_write_instead() {
+        for (text, words) in [
+            ("3", "write 3ms"),
+            ("3min", "use us, ms or s"),
+            ("", "such as 3ms"),
+            ("ms", "such as 3ms"),
+            ("-3ms", "is no number"),
+            ("1e3ms", "is no number"),
+            ("1.2.3ms", "is no number"),
+            (".ms", "is no number"),
+            ("0ms", "above 0"),
+            ("0.0001ms", "finer than a microsecond"),
+            ("0.5us", "finer than a microsecond"),
+            ("5000s", "too long"),
+            ("99999999999999999999999999999999999999999s", "is no number"),
+            ("infs", "such as 3ms"),
+            ("∞ms", "is no number"),
+        ] {
+            let error = time(text).expect_err(text);
+            assert!(error.contains(words), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_reservation_is_budget_over_period() {
+        let reservation: Reservation = "3ms/10ms".parse().unwrap();
+        assert_eq!(reservation, Reservation { budget: Micros(3000), period: Micros(10_000) });
+        assert_eq!(reservation.to_string(), "3 ms / 10 ms");
+        assert_eq!(reservation.typed(), "3ms/10ms");
+        assert_eq!("500us / 0.01s".parse::<Reservation>().unwrap().typed(), "0.5ms/10ms");
+        assert_eq!("10ms/10ms".parse::<Reservation>().unwrap().typed(), "10ms/10ms", "all of it can be asked for");
+        for (text, words) in [
+            ("10ms/3ms", "longer than the period"),
+            ("3ms", "budget/period"),
+            ("0ms/10ms", "the budget: 0ms is no time at all"),
+            ("3ms/0ms", "the period: 0ms"),
+            ("3/10ms", "the budget: '3' has no unit"),
+            ("3ms/10ms/5ms", "the period"),
+            ("/", "the budget"),
+        ] {
+            let error = text.parse::<Reservation>().expect_err(text);
+            assert!(error.contains(words), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn weights_and_shares_keep_their_steps() {
+        assert_eq!("2".parse(), Ok(Weight(200)));
+        assert_eq!("0.5".parse(), Ok(Weight(50)));
+        assert_eq!("100".parse(), Ok(Weight(10_000)));
+        assert_eq!((Weight(50).to_string(), Weight(300).to_string()), ("0.5".to_owned(), "3".to_owned()));
+        for text in ["0", "101", "-1", "x", "0.001", "1e2", ""] {
+            assert!(text.parse::<Weight>().is_err(), "{text}");
+        }
+        assert_eq!("0.9".parse(), Ok(Share(900_000)));
+        assert_eq!(Share(900_000).to_string(), "0.9");
+        for text in ["0", "1.1", "90%", "", "nan"] {
+            assert!(text.parse::<Share>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn identifiers_are_hexadecimal_or_decimal() {
+        assert_eq!("0x1c00007".parse(), Ok(XId(0x1c0_0007)));
+        assert_eq!("4194304".parse(), Ok(XId(0x40_0000)));
+        for text in ["0", "0x", "1c00007", "-1", "0x100000000"] {
+            assert!(text.parse::<XId>().is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! Names of requests: "GetImage" and "RANDR GetScreenResources" instead of 73 and 140.8.
+//!
+//! The core protocol's opcodes are fixed and so are each extension's minor ones; which major opcode an extension has,
+//! only the server knows. A request that no table names is shown as "GLX minor 99".
+
+use anyhow::Result;
+use x11rb::connection::RequestConnection;
+use x11rb::protocol::xproto::ConnectionExt;
+use x11rb_protocol::protocol::get_request_name;
+use x11rb_protocol::x11_utils::{ExtInfoProvider, ExtensionInformation};
+
+/// Extensions' major opcodes are from here on.
+const FIRST_EXTENSION: u8 = 128;
+
+/// The extensions of one server.
+#[derive(Debug, Default)]
+pub struct Names {
+    extensions: Vec<(String, ExtensionInformation)>,
+}
+
+impl Names {
+    /// Asks a server for its extensions.
+    pub fn query(connection: &impl RequestConnection) -> Result<Names> {
+        let names = connection.list_extensions()?.reply()?.names;
+        let cookies = names
+            .iter()
+            .map(|name| connection.query_extension(&name.name))
+            .collect::<std::result::Result<Vec<_>, _>>()?;
+        let mut extensions = Vec::new();
+        for (name, cookie) in names.iter().zip(cookies) {
+            let reply = cookie.reply()?;
+            if reply.present {
+                let information = ExtensionInformation {
+                    major_opcode: reply.major_opcode,
+                    first_event: reply.first_event,
+                    first_error: reply.first_error,
+                };
+                extensions.push((String::from_utf8_lossy(&name.name).into_owned(), information));
+            }
+        }
+        Ok(Names { extensions })
+    }
+
+    /// The name of a request.
+    pub fn name(&self, major: u8, minor: u16) -> String {
+        // The tables know of no minor opcode above 255; nor does any extension have one.
+        let minor_byte = u8::try_from(minor).unwrap_or(u8::MAX);
+        let known = get_request_name(self, major, minor_byte);
+        if major < FIRST_EXTENSION {
+            return if known.starts_with("xproto::") { format!("opcode {major}") } else { known.into_owned() };
+        }
+        let Some((extension, _)) = self.get_from_major_opcode(major) else {
+            return format!("opcode {major} minor {minor}");
+        };
+        match known.split_once("::") {
+            Some((_, request)) if !request.starts_with("opcode ") => format!("{extension} {request}"),
+            _ => format!("{extension} minor {minor}"),
+        }
+    }
+}
+
+impl ExtInfoProvider for Names {
+    fn get_from_major_opcode(&self, major_opcode: u8) -> Option<(&str, ExtensionInformation)> {
+        let (name, information) = self.extensions.iter().find(|(_, known)| known.major_opcode == major_opcode)?;
+        Some((name, *information))
+    }
+
+    // Names of requests are all that is asked for here.
+    fn get_from_event_code(&self, _event_code: u8) -> Option<(&str, ExtensionInformation)> {
+        None
+    }
+
+    fn get_from_error_code(&self, _error_code: u8) -> Option<(&str, ExtensionInformation)> {
+        None
+    }
+}
+
+/// The opcodes of a ListClients entry's `longest_request`: (major, minor).
+pub fn opcodes(longest_request: u32) -> (u8, u16) {
+    (longest_request as u8, (longest_request >> 16) as u16)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(extensions: &[(&str, u8)]) -> Names {
+        let information = |major_opcode| ExtensionInformation { major_opcode, first_event: 0, first_error: 0 };
+        Names { extensions: extensions.iter().map(|&(name, major)| (name.to_owned(), information(major))).collect() }
+    }
+
+    #[test]
+    fn core_requests_have_their_names_without_asking() {
+        let names = Names::default();
+        for (major, name) in
+            [(1, "CreateWindow"), (66, "PolySegment"), (73, "GetImage"), (119, "GetModifierMapping"), (127, "NoOperation")]
+        {
+            assert_eq!(names.name(major, 0), name);
+        }
+        assert_eq!(names.name(125, 0), "opcode 125");
+    }
+
+    #[test]
+    fn extension_requests_carry_the_servers_name_for_it() {
+        let names = names(&[("RANDR", 140), ("GLX", 150), ("XQOS", 151)]);
+        assert_eq!(names.name(140, 8), "RANDR GetScreenResources");
+        assert_eq!(names.name(150, 250), "GLX minor 250");
+        assert_eq!(names.name(151, 6), "XQOS minor 6");
+        assert_eq!(names.name(199, 3), "opcode 199 minor 3");
+        assert_eq!(names.name(140, 300), "RANDR minor 300");
+    }
+
+    #[test]
+    fn both_opcodes_are_in_one_field() {
+        assert_eq!(opcodes(73), (73, 0));
+        assert_eq!(opcodes(140 + 65536 * 8), (140, 8));
+    }
+}

@@ -1,0 +1,92 @@
+//! Which clients a command is about: by process, window, class, client, or by pointing at one.
+
+use crate::quantity::XId;
+use crate::session::Session;
+use crate::{pick, windows};
+use anyhow::{Result, bail};
+use clap::Args;
+use xqos_abi::ClientEntry;
+
+/// Exactly one of them.
+#[derive(Args, Debug)]
+#[group(id = "selector", required = true, multiple = false)]
+pub struct Selector {
+    /// The connections of this process
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(1..))]
+    pid: Option<i32>,
+    /// The client that this window belongs to, as xwininfo shows it: 0x1c00007
+    #[arg(long, value_name = "ID")]
+    window: Option<XId>,
+    /// All clients with a window of this WM_CLASS, instance or class, in upper or lower case
+    #[arg(long, value_name = "NAME")]
+    class: Option<String>,
+    /// This client, as `xqos list --json` and the confirmations show it: 0x1c00000
+    #[arg(long, value_name = "ID")]
+    client: Option<XId>,
+    /// Click on a window; Escape or the right button cancels
+    #[arg(long)]
+    pick: bool,
+}
+
+impl Selector {
+    /// The clients selected: one at least.
+    pub fn resolve(&self, session: &Session) -> Result<Vec<ClientEntry>> {
+        if let Some(pid) = self.pid {
+            return of_process(session, pid);
+        }
+        if let Some(id) = self.window {
+            windows::exists(session.control.connection(), id.0)?;
+            return of_resource(session, id, "window");
+        }
+        if let Some(id) = self.client {
+            return of_resource(session, id, "client");
+        }
+        if let Some(class) = &self.class {
+            return of_class(session, class);
+        }
+        let window = pick::window(session.control.connection())?;
+        of_resource(session, XId(window), "window")
+    }
+}
+
+fn of_process(session: &Session, pid: i32) -> Result<Vec<ClientEntry>> {
+    let mut clients = session.others()?;
+    clients.retain(|entry| entry.pid == pid);
+    if clients.is_empty() {
+        bail!(
+            "process {pid} has no connection to the X server {}: `xqos list` shows who has (a wrapper or launcher is \
+             not the program itself)",
+            session.display
+        );
+    }
+    Ok(clients)
+}
+
+fn of_resource(session: &Session, id: XId, kind: &str) -> Result<Vec<ClientEntry>> {
+    let base = session.base_of(id);
+    if base == 0 {
+        bail!("{kind} {:#x} is the X server's own, as the background is: choose a program's", id.0);
+    }
+    match session.others()?.into_iter().find(|entry| entry.client == base) {
+        Some(entry) => Ok(vec![entry]),
+        None => bail!("no client of the X server {} owns {:#x}: `xqos list` shows them", session.display, id.0),
+    }
+}
+
+fn of_class(session: &Session, class: &str) -> Result<Vec<ClientEntry>> {
+    let connection = session.control.connection();
+    let windows = windows::of_class(connection, class)?;
+    if windows.is_empty() {
+        bail!(
+            "no window on the X server {} has the class {class}: `xprop WM_CLASS` and a click show a window's",
+            session.display
+        );
+    }
+    let bases: Vec<u32> = windows.into_iter().map(|window| session.base_of(XId(window))).collect();
+    let mut clients = session.others()?;
+    clients.retain(|entry| bases.contains(&entry.client));
+    if clients.is_empty() {
+        bail!("the windows of class {class} have gone meanwhile: try again");
+    }
+    Ok(clients)
+}

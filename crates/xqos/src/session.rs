@@ -1,0 +1,162 @@
+//! A server that carries xqos, and what is said to the user when it does not, or refuses.
+
+use crate::admission;
+use crate::quantity::{Reservation, Weight, XId};
+use anyhow::{Context, Result, anyhow, bail};
+use x11rb::connection::Connection;
+use xqos_abi::{ClientEntry, ServerInfo, entry_flag};
+use xqos_lab::control::{Control, Refusal};
+
+/// An open connection, with the server's name for messages.
+#[derive(Debug)]
+pub struct Session {
+    pub control: Control,
+    pub display: String,
+}
+
+impl Session {
+    /// Connects to the display of `--display`, else of DISPLAY.
+    pub fn open(display: Option<&str>) -> Result<Session> {
+        let name = display_name(display)?;
+        match Control::connect(Some(&name))? {
+            Some(control) => Ok(Session { control, display: name }),
+            None => bail!(
+                "the X server {name} runs without xqos: start one with it, as in `xqos server -- Xvfb :77`, or ask \
+                 `xqos doctor` what this one needs"
+            ),
+        }
+    }
+
+    /// As [`open`](Session::open), and fails when xqos has stepped aside: nothing that is set would have an effect.
+    pub fn open_armed(display: Option<&str>) -> Result<(Session, ServerInfo)> {
+        let session = Session::open(display)?;
+        let info = session.control.server_info()?;
+        if !info.armed {
+            bail!(
+                "xqos has stepped aside on the X server {} ({}): it has no effect until that server is started again",
+                session.display,
+                if info.reason.is_empty() { "it gives no reason" } else { &info.reason }
+            );
+        }
+        Ok((session, info))
+    }
+
+    /// All clients but ourselves.
+    pub fn others(&self) -> Result<Vec<ClientEntry>> {
+        let mut clients = self.control.clients()?.clients;
+        clients.retain(|entry| entry.flags & entry_flag::YOU == 0);
+        Ok(clients)
+    }
+
+    /// The resource base of the client that a window, or any other resource, belongs to.
+    pub fn base_of(&self, id: XId) -> u32 {
+        id.0 & !self.control.connection().setup().resource_id_mask
+    }
+
+    /// Sets a reservation; the error says why not and what to do.
+    pub fn reserve(&self, entry: &ClientEntry, wanted: Reservation, hard: bool) -> Result<()> {
+        let (budget_us, period_us) = (wanted.budget.0, wanted.period.0);
+        let Err(error) = self.control.reserve(entry.client, budget_us, period_us, hard) else { return Ok(()) };
+        let who = described(entry);
+        Err(match error.downcast_ref::<Refusal>() {
+            Some(Refusal::Admission { .. }) => {
+                let report = self.control.check_admission(entry.client, budget_us, period_us, hard)?;
+                anyhow!("{wanted} is refused to {who}: {}", admission::explain(&report, entry.client, &self.others()?))
+            }
+            Some(Refusal::Value(_)) => self.limits_explained(entry, wanted),
+            _ => self.explained(error, entry).context(format!("{wanted} is refused to {who}")),
+        })
+    }
+
+    /// Any other request about a client.
+    pub fn explained(&self, error: anyhow::Error, entry: &ClientEntry) -> anyhow::Error {
+        let who = described(entry);
+        match error.downcast_ref::<Refusal>() {
+            Some(Refusal::Access) => anyhow!(
+                "{who} belongs to another user: do it as that user, as the user who runs the X server, or as root, on \
+                 the server's machine"
+            ),
+            Some(Refusal::Value(value)) if *value == entry.client => {
+                anyhow!("{who} has ended meanwhile: `xqos list` shows who is connected")
+            }
+            _ => error,
+        }
+    }
+
+    fn limits_explained(&self, entry: &ClientEntry, wanted: Reservation) -> anyhow::Error {
+        let info = match self.control.server_info() {
+            Ok(info) => info,
+            Err(error) => return error,
+        };
+        match out_of_limits(wanted, &info) {
+            Some(why) => anyhow!("{wanted} is refused: {why}"),
+            None => anyhow!("{} has ended meanwhile: `xqos list` shows who is connected", described(entry)),
+        }
+    }
+}
+
+/// The name in `--display`, else in DISPLAY.
+pub fn display_name(display: Option<&str>) -> Result<String> {
+    display
+        .map(str::to_owned)
+        .or_else(|| std::env::var("DISPLAY").ok())
+        .filter(|name| !name.is_empty())
+        .context("DISPLAY is not set, so no X server is named: give --display, as in `xqos --display :0 list`")
+}
+
+/// Which limit of the server a reservation breaks.
+pub fn out_of_limits(wanted: Reservation, info: &ServerInfo) -> Option<String> {
+    let ms = |us: u32| crate::quantity::Micros(us);
+    if wanted.budget.0 < info.min_budget_us {
+        return Some(format!("this server's shortest budget is {}", ms(info.min_budget_us)));
+    }
+    if wanted.period.0 < info.min_period_us || wanted.period.0 > info.max_period_us {
+        let (shortest, longest) = (ms(info.min_period_us), ms(info.max_period_us));
+        return Some(format!("this server takes periods from {shortest} to {longest}"));
+    }
+    None
+}
+
+/// A client in a sentence: "mpv (pid 123, client 0x1c00000)".
+pub fn described(entry: &ClientEntry) -> String {
+    let client = format!("client {:#x}", entry.client);
+    match (entry.name.as_str(), entry.pid) {
+        ("", 0) => client,
+        ("", pid) => format!("pid {pid} ({client})"),
+        (name, 0) => format!("{} ({client})", printable(name)),
+        (name, pid) => format!("{} (pid {pid}, {client})", printable(name)),
+    }
+}
+
+/// A program may call itself anything; a terminal is to see none of its control characters.
+pub fn printable(name: &str) -> String {
+    name.chars().map(|letter| if letter.is_control() { '?' } else { letter }).collect()
+}
+
+/// The reservation of a client, if it has one, and whether it is hard.
+pub fn reservation_of(entry: &ClientEntry) -> Option<(Reservation, bool)> {
+    use crate::quantity::Micros;
+    (entry.flags & entry_flag::RESERVED != 0).then(|| {
+        let reservation = Reservation { budget: Micros(entry.budget_us), period: Micros(entry.period_us) };
+        (reservation, entry.flags & entry_flag::HARD != 0)
+    })
+}
+
+/// The weight of a client.
+pub fn weight_of(entry: &ClientEntry) -> Weight {
+    Weight(entry.weight)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clients_are_named_by_what_is_known() {
+        let entry = |name: &str, pid| ClientEntry { client: 0x40_0000, name: name.into(), pid, ..Default::default() };
+        assert_eq!(described(&entry("mpv", 12)), "mpv (pid 12, client 0x400000)");
+        assert_eq!(described(&entry("", 0)), "client 0x400000");
+        assert_eq!(described(&entry("", 9)), "pid 9 (client 0x400000)");
+        assert_eq!(described(&entry("\x1b[2Jx", 9)), "?[2Jx (pid 9, client 0x400000)");
+    }
+}

@@ -1,0 +1,165 @@
+//! The system calls that std has no words for: the only unsafe code of this program.
+
+use std::io;
+use std::mem;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::ptr;
+use std::time::Duration;
+
+/// The signals that `xqos run` looks after.
+const WATCHED: [i32; 4] = [libc::SIGCHLD, libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
+
+/// A signal that arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Signal {
+    pub number: i32,
+    /// Sent by the kernel, as a terminal's ^C is: the whole foreground group has it already.
+    pub from_kernel: bool,
+}
+
+/// Signals as a file to poll.
+#[derive(Debug)]
+pub struct Signals(OwnedFd);
+
+impl Signals {
+    /// From now on the watched signals arrive here only.
+    pub fn watch() -> io::Result<Signals> {
+        let set = watched_set();
+        // SAFETY: `set` is initialised and lives through the calls; SIG_DFL is a valid disposition. An inherited
+        // SIG_IGN for SIGCHLD would make children vanish without a status.
+        unsafe {
+            libc::signal(libc::SIGCHLD, libc::SIG_DFL);
+            if libc::sigprocmask(libc::SIG_BLOCK, &set, ptr::null_mut()) != 0 {
+                return Err(io::Error::last_os_error());
+            }
+            let fd = libc::signalfd(-1, &set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK);
+            if fd < 0 {
+                return Err(io::Error::last_os_error());
+            }
+            // SAFETY (continued): `fd` is new and nobody else's.
+            Ok(Signals(OwnedFd::from_raw_fd(fd)))
+        }
+    }
+
+    /// The next signal, if one has arrived.
+    pub fn next(&self) -> Option<Signal> {
+        // SAFETY: a signalfd_siginfo is plain numbers, valid as zeros; read writes at most its size into it.
+        unsafe {
+            let mut info: libc::signalfd_siginfo = mem::zeroed();
+            let size = mem::size_of_val(&info);
+            let got = libc::read(self.0.as_raw_fd(), ptr::from_mut(&mut info).cast(), size);
+            let whole = usize::try_from(got).is_ok_and(|got| got == size);
+            whole.then(|| Signal { number: info.ssi_signo as i32, from_kernel: info.ssi_code == libc::SI_KERNEL })
+        }
+    }
+
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        std::os::fd::AsFd::as_fd(&self.0)
+    }
+}
+
+fn watched_set() -> libc::sigset_t {
+    // SAFETY: sigemptyset initialises the set; sigaddset of valid signal numbers cannot fail.
+    unsafe {
+        let mut set = mem::zeroed();
+        libc::sigemptyset(&mut set);
+        for signal in WATCHED {
+            libc::sigaddset(&mut set, signal);
+        }
+        set
+    }
+}
+
+/// The program is to get the signals that we watch, as it would without us.
+pub fn unblock_signals_in(command: &mut Command) {
+    let set = watched_set();
+    // SAFETY: between fork and exec only sigprocmask is called, which is async-signal-safe.
+    unsafe {
+        command.pre_exec(move || match libc::sigprocmask(libc::SIG_UNBLOCK, &set, ptr::null_mut()) {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        });
+    }
+}
+
+/// Orphans below us become our children instead of init's.
+pub fn adopt_orphans() -> io::Result<()> {
+    let on: libc::c_ulong = 1;
+    // SAFETY: PR_SET_CHILD_SUBREAPER takes a number and touches no memory.
+    match unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, on, 0, 0, 0) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// A child that has ended: its pid, and its exit status as a shell shows it (128 + n for signal n).
+pub fn reap() -> Option<(i32, u8)> {
+    let mut status = 0;
+    // SAFETY: `status` is a valid place for the result.
+    let pid = unsafe { libc::waitpid(-1, &mut status, libc::WNOHANG) };
+    let code = if libc::WIFSIGNALED(status) { 128 + libc::WTERMSIG(status) } else { libc::WEXITSTATUS(status) };
+    (pid > 0).then_some((pid, code as u8))
+}
+
+/// Sends a signal; a process that is gone is no error.
+pub fn send(pid: i32, signal: i32) {
+    if pid > 0 {
+        // SAFETY: kill takes numbers only; a positive pid is one process.
+        unsafe { libc::kill(pid, signal) };
+    }
+}
+
+/// Waits until one of the files is readable or its peer has gone, or until `timeout`; `None` is for ever.
+pub fn poll(files: &[BorrowedFd<'_>], timeout: Option<Duration>) -> io::Result<()> {
+    let mut polled: Vec<libc::pollfd> =
+        files.iter().map(|fd| libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 }).collect();
+    // Rounded up: waking before the time would only mean to wait again.
+    let ms = timeout.map_or(-1, |left| i32::try_from(left.as_millis() + 1).unwrap_or(i32::MAX));
+    // SAFETY: `polled` is an array of that many entries and lives through the call.
+    match unsafe { libc::poll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, ms) } {
+        -1 => Err(io::Error::last_os_error()).or_else(|error| match error.kind() {
+            io::ErrorKind::Interrupted => Ok(()),
+            _ => Err(error),
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// The pid of the process at the other end of a Unix socket: the one that listened. `None` for other sockets.
+pub fn peer_pid(socket: &impl AsRawFd) -> Option<i32> {
+    // SAFETY: an all-zero ucred is valid; getsockopt writes at most `length` bytes into it.
+    unsafe {
+        let mut peer: libc::ucred = mem::zeroed();
+        let mut length = mem::size_of_val(&peer) as libc::socklen_t;
+        let fd = socket.as_raw_fd();
+        let result =
+            libc::getsockopt(fd, libc::SOL_SOCKET, libc::SO_PEERCRED, ptr::from_mut(&mut peer).cast(), &mut length);
+        (result == 0 && peer.pid > 0).then_some(peer.pid)
+    }
+}
+
+/// Columns of the terminal at standard output, if there is one.
+pub fn terminal_columns() -> Option<usize> {
+    // SAFETY: an all-zero winsize is valid, and TIOCGWINSZ fills in one of them.
+    unsafe {
+        let mut size: libc::winsize = mem::zeroed();
+        let result = libc::ioctl(libc::STDOUT_FILENO, libc::TIOCGWINSZ, ptr::from_mut(&mut size));
+        (result == 0 && size.ws_col > 0).then_some(size.ws_col.into())
+    }
+}
+
+/// The user whose rights this process has.
+pub fn effective_user() -> u32 {
+    // SAFETY: geteuid cannot fail and touches no memory.
+    unsafe { libc::geteuid() }
+}
+
+/// Whether the file carries capabilities, by which the loader treats it like a setuid program.
+pub fn has_capabilities(path: &std::path::Path) -> bool {
+    use std::os::unix::ffi::OsStrExt;
+    let Ok(path) = std::ffi::CString::new(path.as_os_str().as_bytes()) else { return false };
+    // SAFETY: both strings end with a zero; a size of 0 asks for the length only and writes nothing.
+    unsafe { libc::getxattr(path.as_ptr(), c"security.capability".as_ptr(), ptr::null_mut(), 0) > 0 }
+}

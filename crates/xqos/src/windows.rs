@@ -1,0 +1,109 @@
+//! The window tree: windows by WM_CLASS, and the client's window below a window manager's frame.
+//!
+//! Windows come and go while we look; one that has gone is passed over. Requests for a whole level of the tree are sent
+//! before the first reply is read, so a desktop of thousands of windows costs a few round trips.
+
+use anyhow::{Result, bail};
+use x11rb::connection::Connection;
+use x11rb::errors::ReplyError;
+use x11rb::protocol::xproto::{Atom, AtomEnum, ConnectionExt, GetPropertyReply, Window};
+
+/// Longer than any WM_CLASS in use, in units of four bytes.
+const CLASS_UNITS: u32 = 256;
+
+/// All windows whose WM_CLASS has `class` as its instance or its class.
+pub fn of_class(connection: &impl Connection, class: &str) -> Result<Vec<Window>> {
+    let mut level: Vec<Window> = connection.setup().roots.iter().map(|screen| screen.root).collect();
+    let mut found = Vec::new();
+    while !level.is_empty() {
+        level = children(connection, &level)?;
+        for (&window, property) in level.iter().zip(properties(connection, &level, AtomEnum::WM_CLASS.into())?) {
+            if property.is_some_and(|property| class_matches(&property.value, class)) {
+                found.push(window);
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// The window with WM_STATE at or below `top`: the client's own, where a window manager has put a frame around it.
+/// `top` itself where there is none, as without a window manager.
+pub fn client_window(connection: &impl Connection, top: Window) -> Result<Window> {
+    let wm_state = connection.intern_atom(false, b"WM_STATE")?.reply()?.atom;
+    let mut level = vec![top];
+    while !level.is_empty() {
+        let states = properties(connection, &level, wm_state)?;
+        let managed = |property: &Option<GetPropertyReply>| property.as_ref().is_some_and(|found| found.type_ != 0);
+        if let Some(at) = states.iter().position(managed) {
+            return Ok(level[at]);
+        }
+        level = children(connection, &level)?;
+    }
+    Ok(top)
+}
+
+/// An error that says so when there is no such window.
+pub fn exists(connection: &impl Connection, window: Window) -> Result<()> {
+    match connection.get_geometry(window)?.reply() {
+        Ok(_) => Ok(()),
+        Err(ReplyError::X11Error(_)) => {
+            bail!("there is no window {window:#x}: `xwininfo` and a click show a window's identifier")
+        }
+        Err(ReplyError::ConnectionError(error)) => Err(error.into()),
+    }
+}
+
+fn children(connection: &impl Connection, windows: &[Window]) -> Result<Vec<Window>> {
+    let cookies =
+        windows.iter().map(|&window| connection.query_tree(window)).collect::<std::result::Result<Vec<_>, _>>()?;
+    let mut children = Vec::new();
+    for cookie in cookies {
+        children.extend(present(cookie.reply())?.into_iter().flat_map(|tree| tree.children));
+    }
+    Ok(children)
+}
+
+fn properties(
+    connection: &impl Connection,
+    windows: &[Window],
+    property: Atom,
+) -> Result<Vec<Option<GetPropertyReply>>> {
+    let cookies = windows
+        .iter()
+        .map(|&window| connection.get_property(false, window, property, AtomEnum::ANY, 0, CLASS_UNITS))
+        .collect::<std::result::Result<Vec<_>, _>>()?;
+    cookies.into_iter().map(|cookie| present(cookie.reply())).collect()
+}
+
+/// `None` for what has gone meanwhile.
+fn present<T>(reply: Result<T, ReplyError>) -> Result<Option<T>> {
+    match reply {
+        Ok(reply) => Ok(Some(reply)),
+        Err(ReplyError::X11Error(_)) => Ok(None),
+        Err(ReplyError::ConnectionError(error)) => Err(error.into()),
+    }
+}
+
+/// WM_CLASS is two strings, each ended by a zero.
+fn class_matches(property: &[u8], class: &str) -> bool {
+    let mut parts = property.split(|&byte| byte == 0);
+    parts.by_ref().take(2).any(|part| !part.is_empty() && part.eq_ignore_ascii_case(class.as_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn instance_or_class_matches_in_any_case() {
+        let property = b"gl\0mpv\0";
+        for class in ["mpv", "MPV", "gl"] {
+            assert!(class_matches(property, class), "{class}");
+        }
+        for class in ["", "mp", "gl\0mpv", "mpv2"] {
+            assert!(!class_matches(property, class), "{class}");
+        }
+        assert!(class_matches(b"xterm", "xterm"), "without its zeros");
+        assert!(!class_matches(b"", ""));
+    }
+}

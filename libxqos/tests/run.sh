@@ -1,0 +1,88 @@
+#!/bin/sh
+# run.sh: the library's test against real servers, each an Xvfb of its own, ended by its process id.
+#
+# usage: run.sh path/of/server_test
+#
+# XQOS_MODULE   the server module; target/release/libxqos_module.so of this tree by default
+# XVFB          the server; Xvfb by default
+#
+# exit: 0 all passed, 1 a test or a server failed, 77 what is here passed but the server or the module is not here
+
+set -u
+
+here=$(cd "$(dirname "$0")" && pwd) || exit 1
+test_program=${1:-$here/../build/server_test}
+module=${XQOS_MODULE:-$here/../../target/release/libxqos_module.so}
+xvfb=${XVFB:-Xvfb}
+failed=
+skipped=
+
+if ! command -v "$xvfb" >/dev/null; then
+    echo "run.sh: skipped, there is no $xvfb here (Debian: xvfb)"
+    exit 77
+fi
+
+scratch=$(mktemp -d) || exit 1
+server=
+end_server() {
+    if [ -n "$server" ]; then
+        kill "$server" 2>/dev/null
+        wait "$server" 2>/dev/null
+        server=
+    fi
+}
+trap 'end_server; rm -rf "$scratch"' EXIT
+trap 'exit 1' HUP INT TERM
+
+# start_server NAME [PRELOAD]: sets server and DISPLAY. The server chooses its number and tells it when it is ready.
+start_server() {
+    : >"$scratch/display"
+    LD_PRELOAD=${2:-} "$xvfb" -displayfd 3 -noreset -nolisten tcp -screen 0 640x480x24 \
+        3>"$scratch/display" >"$scratch/$1.log" 2>&1 &
+    server=$!
+    tries=0
+    while ! [ -s "$scratch/display" ]; do
+        tries=$((tries + 1))
+        if [ $tries -gt 100 ] || ! kill -0 "$server" 2>/dev/null; then
+            echo "run.sh: the $1 server did not start; it said:"
+            cat "$scratch/$1.log"
+            return 1
+        fi
+        sleep 0.1
+    done
+    DISPLAY=:$(cat "$scratch/display")
+    export DISPLAY
+}
+
+# run NAME PRELOAD [ARGUMENT]: the test against one server, which must live to its end.
+run() {
+    echo "== $1 server"
+    if ! start_server "$1" "$2"; then
+        failed="$failed $1"
+        return
+    fi
+    if ! "$test_program" ${3:+"$3"}; then
+        failed="$failed $1"
+    fi
+    if ! kill -0 "$server" 2>/dev/null; then
+        echo "run.sh: the $1 server died during the test; it said:"
+        cat "$scratch/$1.log"
+        failed="$failed $1-died"
+    fi
+    end_server
+}
+
+run stock "" stock
+if [ -f "$module" ]; then
+    run xqos "$module"
+else
+    echo "== xqos server: skipped, no module at $module (build it, or set XQOS_MODULE)"
+    skipped=1
+fi
+
+if [ -n "$failed" ]; then
+    echo "run.sh: FAILED:$failed"
+    exit 1
+fi
+echo "run.sh: passed${skipped:+, without the tests that need the module}"
+[ -z "$skipped" ] || exit 77
