@@ -1,8 +1,9 @@
-//! The blocking time B: the longest time for which a request in progress kept a better client waiting.
+//! The blocking time B: the longest time for which a request in progress kept a reserved client waiting.
 //!
 //! A request is never cut, so B is the floor of every response (Manica et al., section 3.3) and a term of the admission
 //! test. The observed value is the maximum over a sliding window of two halves: an hour-old hiccup must not refuse
-//! reservations for ever.
+//! reservations for ever. It is observed at reserved clients only, and forgotten with the last of them: a server on
+//! which nobody suffers yet admits its first reservation by utilization alone, just when somebody needs it most.
 
 use crate::Time;
 

@@ -183,6 +183,8 @@ pub struct Scheduler {
     grab: Option<ClientId>,
     hogged: Option<Time>,
     blocking: Blocking,
+    /// By how much the last slice overran; 0 where nothing was to end it.
+    overran_ns: u64,
     reservations: usize,
     admitted_ppm: u32,
 }
@@ -205,6 +207,7 @@ impl Scheduler {
             grab: None,
             hogged: None,
             blocking: Blocking::default(),
+            overran_ns: 0,
             reservations: 0,
             admitted_ppm: 0,
         }
@@ -306,10 +309,11 @@ impl Scheduler {
         }
     }
 
-    /// A request in progress kept a better client waiting for so long. Whoever drives the scheduler measures it: time
-    /// in which the kernel ran something else is no blocking by a request.
-    pub fn blocked(&mut self, ns: u64, now: Time) {
-        self.blocking.note(ns, now);
+    /// The slice that just ended was to end `ns` nanoseconds earlier: so long a request in progress took. If a reserved
+    /// client is picked now, this is what blocked it. Whoever drives the scheduler measures it: time in which the
+    /// kernel ran something else is no blocking by a request.
+    pub fn overran(&mut self, ns: u64) {
+        self.overran_ns = ns;
     }
 
     /// A slice ended.
@@ -373,6 +377,7 @@ impl Scheduler {
     /// Whom to serve now; `None` where nobody is ready.
     pub fn pick(&mut self, now: Time) -> Option<Slice> {
         self.running = None;
+        let overran_ns = core::mem::take(&mut self.overran_ns);
         let mut slice = if self.grab.is_some() || (self.reserved.len() == 0 && !self.policy.decides()) {
             self.leave_to_server(now)?
         } else if let Some((deadline, client)) = self.reserved.peek() {
@@ -381,6 +386,9 @@ impl Scheduler {
             let (_, client) = self.waiting.peek()?;
             self.pick_best_effort(client, now)
         };
+        if matches!(slice.choice, Choice::Client(_, Mode::Reserved)) && overran_ns > 0 {
+            self.blocking.note(overran_ns, now);
+        }
         // A depleted client comes back with budget: end the slice then, as for an arrival.
         if let Some((at, client)) = self.depleted.peek() {
             if at < slice.until && slice.contest.ends_for(self.rank_on_arrival(client, at)) <= at {
@@ -651,6 +659,9 @@ impl Scheduler {
         self.reservations = self.reservations().count();
         let sum = self.reservations().map(|(_, reservation)| admission::utilization_ppm(reservation));
         self.admitted_ppm = sum.fold(0, u32::saturating_add);
+        if self.reservations == 0 {
+            self.blocking = Blocking::default();
+        }
     }
 
     fn pick_reserved(&mut self, client: ClientId, deadline: Time, now: Time) -> Slice {

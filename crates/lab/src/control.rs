@@ -2,7 +2,7 @@
 //!
 //! Used by the experiments and by the command line, so that both speak through one door.
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Result, anyhow};
 use std::fmt;
 use std::io::IoSlice;
 use x11rb::connection::RequestConnection;
@@ -185,11 +185,11 @@ impl Control {
 
 /// Connects to a display without asking for the extension.
 pub fn connect(display: Option<&str>) -> Result<(RustConnection, usize)> {
-    x11rb::connect(display).with_context(|| {
-        match display.map(str::to_owned).or_else(|| std::env::var("DISPLAY").ok()) {
-            Some(name) => format!("cannot reach the X server {name}; is it running, and may this user connect to it?"),
-            None => "no X server is named: set DISPLAY or give --display".to_owned(),
+    x11rb::connect(display).map_err(|error| match display.map(str::to_owned).or_else(|| std::env::var("DISPLAY").ok()) {
+        Some(name) => {
+            anyhow!("cannot reach the X server {name} ({error}): check that it runs and that this user may connect to it")
         }
+        None => anyhow!("no X server is named: set DISPLAY or give --display"),
     })
 }
 

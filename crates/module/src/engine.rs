@@ -234,9 +234,9 @@ impl Engine {
 
     fn end_slice(&mut self, now: Time) {
         let Some(running) = self.running.take() else { return };
-        if let Some(blocked_ns) = self.watcher.slice_ends() {
+        if let Some(overran_ns) = self.watcher.slice_ends() {
             self.totals.early_ends += 1;
-            self.scheduler.blocked(blocked_ns, now);
+            self.scheduler.overran(overran_ns);
         }
         let (id, before) = match running.choice {
             Choice::Client(id, _) => {

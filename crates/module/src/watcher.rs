@@ -26,9 +26,9 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU32, AtomicU64, O
 use std::thread::JoinHandle;
 use xqos_core::{ClientId, Contest, Rank, Time};
 
-/// A yield this early in a slice may be undone by the server, which clears the flag when the slice begins; it is
-/// repeated after the same time.
-const SETTLING_NS: u64 = 50_000;
+/// The server clears the flag when a slice begins, and the kernel may put it aside just before: a yield is repeated
+/// until the slice has ended, first after this time, then after twice as long each time.
+const REPEAT_NS: u64 = 50_000;
 /// Address space, not memory: the thread uses a few pages; the rest leaves room for the server's thread-local data.
 const STACK_BYTES: usize = 256 * 1024;
 const TIMER_TOKEN: u64 = u64::MAX;
@@ -190,6 +190,7 @@ impl Watcher {
             flag: Flag(is_it_time_to_yield.cast()),
             server_cpu_clock,
             cut: None,
+            repeat_ns: REPEAT_NS,
         };
         let thread = with_signals_blocked(|| {
             let builder = std::thread::Builder::new().name("xqos-watcher".to_owned()).stack_size(STACK_BYTES);
@@ -306,10 +307,13 @@ struct Run {
     server_cpu_clock: libc::clockid_t,
     /// End this slice at that instant: an arrival has not waited long enough yet, or a yield is to be repeated.
     cut: Option<(u64, Time)>,
+    /// After how long the next repetition comes.
+    repeat_ns: u64,
 }
 
 impl Run {
     fn run(&mut self) {
+        ask_for_short_slices();
         let mut events = [libc::epoll_event { events: 0, u64: 0 }; 32];
         while !self.shared.stop.load(Ordering::SeqCst) {
             // SAFETY: an open epoll and room for that many events.
@@ -339,12 +343,7 @@ impl Run {
         let rank = Rank { tier: slot.tier.load(Ordering::Relaxed), key: slot.key.load(Ordering::Relaxed) };
         match contest.ends_for(rank) {
             Time::NEVER => {}
-            at if at <= now => {
-                self.end(slice, now);
-                if now.since(contest.start) < SETTLING_NS {
-                    self.cut_at(slice, now.after(SETTLING_NS));
-                }
-            }
+            at if at <= now => self.end(slice, now),
             at => self.cut_at(slice, at),
         }
     }
@@ -357,7 +356,9 @@ impl Run {
             return;
         }
         let cut = self.cut.filter(|&(cut_slice, _)| cut_slice == slice).map_or(Time::NEVER, |(_, at)| at);
-        let end = Time(self.shared.until.load(Ordering::SeqCst)).min(cut);
+        let has_yielded = self.shared.yielded.load(Ordering::Relaxed) == slice;
+        let until = if has_yielded { Time::NEVER } else { Time(self.shared.until.load(Ordering::SeqCst)) };
+        let end = until.min(cut);
         if end <= now {
             self.end(slice, now);
         } else if end != Time::NEVER {
@@ -366,13 +367,17 @@ impl Run {
     }
 
     /// Ends the slice at the next request boundary.
-    fn end(&self, slice: u64, _now: Time) {
+    fn end(&mut self, slice: u64, now: Time) {
         if self.shared.yielded.load(Ordering::Relaxed) != slice {
             self.shared.yield_cpu_ns.store(read_clock(self.server_cpu_clock), Ordering::Relaxed);
             self.shared.yielded.store(slice, Ordering::Release);
+            self.repeat_ns = REPEAT_NS;
         }
         if self.shared.slice.load(Ordering::Acquire) == slice {
             self.flag.set();
+            self.cut = Some((slice, now.after(self.repeat_ns)));
+            self.program(now.after(self.repeat_ns));
+            self.repeat_ns *= 2;
         }
     }
 
@@ -405,6 +410,37 @@ fn control(epoll: &OwnedFd, operation: i32, fd: RawFd, events: u32, token: u64) 
     // SAFETY: an open epoll and an event that lives through the call.
     let result = unsafe { libc::epoll_ctl(epoll.as_raw_fd(), operation, fd, &mut event) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Asks the kernel for the shortest slices, so that a wakeup of this thread comes through on a machine whose processors
+/// are all busy. Needs no right; takes nothing from anybody, since the thread hardly runs; kernels before 6.12 ignore it.
+fn ask_for_short_slices() {
+    const SHORTEST_NS: u64 = 100_000;
+    #[repr(C)]
+    struct Attributes {
+        size: u32,
+        policy: u32,
+        flags: u64,
+        nice: i32,
+        priority: u32,
+        runtime_ns: u64,
+        deadline_ns: u64,
+        period_ns: u64,
+    }
+    let size = size_of::<Attributes>() as u32;
+    let attributes = Attributes {
+        size,
+        policy: libc::SCHED_OTHER as u32,
+        flags: 0,
+        // SAFETY: asks for the calling thread's own, which stays what it is.
+        nice: unsafe { libc::getpriority(libc::PRIO_PROCESS, 0) },
+        priority: 0,
+        runtime_ns: SHORTEST_NS,
+        deadline_ns: 0,
+        period_ns: 0,
+    };
+    // SAFETY: the calling thread, and attributes of the size that they say.
+    unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) };
 }
 
 /// A thread started by `start` gets no signals: they are the server's, and its handlers expect its thread.

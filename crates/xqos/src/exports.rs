@@ -43,13 +43,16 @@ pub fn missing(program: &Path) -> Result<Option<Vec<&'static str>>> {
     Ok(Some(NEEDED.into_iter().filter(|name| !exported.contains(name)).collect()))
 }
 
-/// A sentence's worth of missing symbols.
-pub fn listed(missing: &[&str]) -> String {
+/// What a program does about them, as the verb of a sentence.
+pub fn verdict(missing: &[&str]) -> String {
+    let count = NEEDED.len();
     match missing {
-        all if all.len() == NEEDED.len() => format!("none of the {} symbols", NEEDED.len()),
-        [one] => format!("not {one}"),
-        [first, rest @ ..] => format!("not {first} and {} more of the {} symbols", rest.len(), NEEDED.len()),
-        [] => format!("all {} symbols", NEEDED.len()),
+        [] => format!("exports all {count} symbols that xqos needs"),
+        [one] => format!("does not export {one}, which xqos needs"),
+        all if all.len() == count => format!("exports none of the {count} symbols that xqos needs"),
+        [first, rest @ ..] => {
+            format!("does not export {first} and {} more of the {count} symbols that xqos needs", rest.len())
+        }
     }
 }
 
@@ -62,7 +65,7 @@ mod tests {
         let me = std::env::current_exe().unwrap();
         let missing = missing(&me).unwrap().expect("tests are ELF programs");
         assert_eq!(missing.len(), NEEDED.len());
-        assert_eq!(listed(&missing), "none of the 15 symbols");
+        assert_eq!(verdict(&missing), "exports none of the 15 symbols that xqos needs");
     }
 
     #[test]
@@ -74,7 +77,7 @@ mod tests {
 
     #[test]
     fn what_is_missing_is_counted() {
-        assert_eq!(listed(&["clients"]), "not clients");
-        assert_eq!(listed(&["clients", "ProcVector"]), "not clients and 1 more of the 15 symbols");
+        assert_eq!(verdict(&["clients"]), "does not export clients, which xqos needs");
+        assert!(verdict(&["clients", "ProcVector"]).contains("clients and 1 more of the 15 symbols"));
     }
 }

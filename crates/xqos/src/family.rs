@@ -300,7 +300,7 @@ mod tests {
         tree.start(204, 201);
         assert_eq!(family.connected(204, &tree), Verdict::Inherited(201));
         tree.start(205, 204);
-        assert!(!family.more_may_connect(&tree));
+        assert!(family.more_may_connect(&tree), "the wrapper itself may; and the tree is noted");
         tree.end(201);
         tree.end(204);
         assert_eq!(family.connected(205, &tree), Verdict::Inherited(204));

@@ -3,7 +3,7 @@
 use crate::{exports, sys};
 use std::fs;
 use std::path::{Path, PathBuf};
-use x11rb::connection::RequestConnection;
+use x11rb::connection::Connection;
 use x11rb::protocol::xproto::{ConnectionExt, Setup};
 use x11rb::rust_connection::RustConnection;
 
@@ -34,7 +34,6 @@ pub struct HostProcess {
 
 impl Host {
     pub fn look(connection: &RustConnection) -> Host {
-        use x11rb::connection::Connection;
         let setup = connection.setup();
         let vendor = String::from_utf8_lossy(&setup.vendor).into_owned();
         let process = sys::peer_pid(connection.stream()).filter(|&pid| in_proc(pid)).map(HostProcess::look);

@@ -4,6 +4,7 @@
 //! it was called wrongly. `xqos run` passes on the exit status of its program.
 
 mod admission;
+mod bench_stub;
 mod commands;
 mod exports;
 mod family;
@@ -83,7 +84,9 @@ enum Command {
     },
     /// Writes a shell's completions to standard output
     #[command(hide = true)]
-    Completions { shell: clap_complete::Shell },
+    Completions {
+        shell: clap_complete::Shell,
+    },
 }
 
 fn main() -> ExitCode {

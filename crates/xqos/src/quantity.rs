@@ -38,9 +38,13 @@ impl FromStr for Micros {
             "us" | "µs" | "μs" => 1,
             "ms" => 1_000,
             "s" => 1_000_000,
-            "" if !number.is_empty() => return Err(format!("'{text}' has no unit: write {text}ms, {text}us or {text}s")),
+            "" if !number.is_empty() => {
+                return Err(format!("'{text}' has no unit: write {text}ms, {text}us or {text}s"));
+            }
             unit if !number.is_empty() => return Err(format!("'{unit}' is no unit of time: use us, ms or s")),
-            _ => return Err(format!("'{text}' is no time: write a number and a unit, such as 3ms, 0.5ms, 500us or 1s")),
+            _ => {
+                return Err(format!("'{text}' is no time: write a number and a unit, such as 3ms, 0.5ms, 500us or 1s"));
+            }
         };
         let (mantissa, tenth) = scaled(number)
             .ok_or_else(|| format!("'{number}' is no number: write a time such as 3ms, 0.5ms, 500us or 1s"))?;

@@ -92,9 +92,13 @@ mod tests {
     #[test]
     fn core_requests_have_their_names_without_asking() {
         let names = Names::default();
-        for (major, name) in
-            [(1, "CreateWindow"), (66, "PolySegment"), (73, "GetImage"), (119, "GetModifierMapping"), (127, "NoOperation")]
-        {
+        for (major, name) in [
+            (1, "CreateWindow"),
+            (66, "PolySegment"),
+            (73, "GetImage"),
+            (119, "GetModifierMapping"),
+            (127, "NoOperation"),
+        ] {
             assert_eq!(names.name(major, 0), name);
         }
         assert_eq!(names.name(125, 0), "opcode 125");

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::mem;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::ptr;
@@ -51,12 +51,14 @@ impl Signals {
             let size = mem::size_of_val(&info);
             let got = libc::read(self.0.as_raw_fd(), ptr::from_mut(&mut info).cast(), size);
             let whole = usize::try_from(got).is_ok_and(|got| got == size);
-            whole.then(|| Signal { number: info.ssi_signo as i32, from_kernel: info.ssi_code == libc::SI_KERNEL })
+            whole.then_some(Signal { number: info.ssi_signo as i32, from_kernel: info.ssi_code == libc::SI_KERNEL })
         }
     }
+}
 
-    pub fn fd(&self) -> BorrowedFd<'_> {
-        std::os::fd::AsFd::as_fd(&self.0)
+impl AsRawFd for Signals {
+    fn as_raw_fd(&self) -> RawFd {
+        self.0.as_raw_fd()
     }
 }
 
@@ -112,12 +114,13 @@ pub fn send(pid: i32, signal: i32) {
 }
 
 /// Waits until one of the files is readable or its peer has gone, or until `timeout`; `None` is for ever.
-pub fn poll(files: &[BorrowedFd<'_>], timeout: Option<Duration>) -> io::Result<()> {
+pub fn poll(files: &[RawFd], timeout: Option<Duration>) -> io::Result<()> {
     let mut polled: Vec<libc::pollfd> =
-        files.iter().map(|fd| libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 }).collect();
+        files.iter().map(|&fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 }).collect();
     // Rounded up: waking before the time would only mean to wait again.
     let ms = timeout.map_or(-1, |left| i32::try_from(left.as_millis() + 1).unwrap_or(i32::MAX));
-    // SAFETY: `polled` is an array of that many entries and lives through the call.
+    // SAFETY: `polled` is an array of that many entries and lives through the call; a descriptor that is not open
+    // only makes the call return.
     match unsafe { libc::poll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, ms) } {
         -1 => Err(io::Error::last_os_error()).or_else(|error| match error.kind() {
             io::ErrorKind::Interrupted => Ok(()),
@@ -150,10 +153,10 @@ pub fn terminal_columns() -> Option<usize> {
     }
 }
 
-/// The user whose rights this process has.
-pub fn effective_user() -> u32 {
-    // SAFETY: geteuid cannot fail and touches no memory.
-    unsafe { libc::geteuid() }
+/// The user and the group whose rights this process has.
+pub fn effective_ids() -> (u32, u32) {
+    // SAFETY: neither call can fail or touches memory.
+    unsafe { (libc::geteuid(), libc::getegid()) }
 }
 
 /// Whether the file carries capabilities, by which the loader treats it like a setuid program.

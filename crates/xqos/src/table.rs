@@ -120,8 +120,9 @@ mod tests {
     use super::*;
 
     fn table() -> Table {
-        let column = |title, rank, elastic| Column { title, right: !elastic, rank, elastic };
-        let mut table = Table::new(vec![column("PID", 0, false), column("PROGRAM", 0, true), column("WEIGHT", 2, false)]);
+        let column = |title, rank, elastic: bool| Column { title, right: !elastic, rank, elastic };
+        let mut table =
+            Table::new(vec![column("PID", 0, false), column("PROGRAM", 0, true), column("WEIGHT", 2, false)]);
         table.row(vec!["1".into(), "xclock".into(), "1".into()]);
         table.row(vec!["20000".into(), "a-program-of-long-name".into(), "0.5".into()]);
         table

@@ -1,1 +1,178 @@
-//! x
+//! Best effort: nobody starves, SYNC priorities are strict, and a light client does not notice the busy ones.
+
+use crate::server::{Behaviour, Load, MS, Random, SECOND, Server, US};
+use xqos_core::{Choice, ClientId, Mode, Parameters, PolicyKind, Reservation, Time};
+
+/// `fixed` starves by intent, and under `stock` the choice is the server's.
+const STARVE_NOBODY: [PolicyKind; 3] = [PolicyKind::Classic, PolicyKind::Smart, PolicyKind::Fair];
+
+fn random_behaviour(random: &mut Random) -> Behaviour {
+    match random.within(0..=2) {
+        0 => Behaviour::Backlogged,
+        // Up to what a round trip over a wireless network takes, so that several of them keep the server busy.
+        1 => Behaviour::RoundTrip { think_ns: random.within(10 * US..=4 * MS) },
+        _ => Behaviour::Periodic { period_ns: random.within(20 * MS..=100 * MS), requests: random.within(1..=9) as u32 },
+    }
+}
+
+/// Checks that nobody has waited longer than `rounds` turns of everybody, stretched by what reservations took.
+fn check_waits(server: &Server, clients: &[ClientId], longest_ns: u64, rounds: u64, setup: &str) {
+    let turn_ns = server.scheduler.parameters().maximum_slice_ns.max(server.scheduler.parameters().slice_ns) + longest_ns;
+    let left_ppm = 1_000_000 - u64::from(server.scheduler.admitted_utilization_ppm());
+    let bound_ns = rounds * clients.len() as u64 * turn_ns * 1_000_000 / left_ppm;
+    for &client in clients {
+        let waited_ns = server.longest_wait_ns(client);
+        assert!(
+            waited_ns <= bound_ns,
+            "{setup}, policy {}: {client:?} waited {waited_ns} ns among {} clients, at most {bound_ns} ns may be",
+            server.scheduler.policy().name(),
+            clients.len()
+        );
+    }
+}
+
+#[test]
+fn ready_client_is_served_within_a_few_rounds() {
+    for seed in 0..90 {
+        for policy in STARVE_NOBODY {
+            let mut random = Random(seed);
+            let mut server = Server::new(policy, Parameters::default(), seed);
+            let longest_ns = random.one_of(&[300 * US, 2 * MS, 8 * MS]);
+            let mut clients = vec![server.connect(Load::backlogged(20 * US..=longest_ns))];
+            for _ in 0..random.within(1..=7) {
+                let behaviour = random_behaviour(&mut random);
+                clients.push(server.connect(Load::new(behaviour, 20 * US..=longest_ns)));
+            }
+            server.run_until(1500 * MS);
+            // `classic` has a pass of 4 KB of requests for each client: many turns of ten requests.
+            let rounds = if policy == PolicyKind::Classic { 60 } else { 3 };
+            check_waits(&server, &clients, longest_ns, rounds, &format!("seed {seed}"));
+        }
+    }
+}
+
+#[test]
+fn clients_that_wait_for_each_reply_do_not_starve_a_busy_one() {
+    // Three clients of 2 ms requests keep the server busy, and none of them ever uses a whole slice at once.
+    for policy in STARVE_NOBODY {
+        let mut server = Server::new(policy, Parameters::default(), 1);
+        let mut clients = vec![server.connect(Load::backlogged(100 * US..=100 * US))];
+        for _ in 0..3 {
+            clients.push(server.connect(Load::new(Behaviour::RoundTrip { think_ns: 100 * US }, 2 * MS..=2 * MS)));
+        }
+        server.run_until(5 * SECOND);
+        check_waits(&server, &clients, 2 * MS, 3, "three clients of round trips");
+    }
+}
+
+#[test]
+fn greedy_soft_reservations_starve_nobody() {
+    for seed in 0..60 {
+        for policy in STARVE_NOBODY {
+            let mut random = Random(seed);
+            let longest_ns = random.one_of(&[100 * US, 900 * US]);
+            let parameters = Parameters { blocking_ns: longest_ns, ..Parameters::default() };
+            let mut server = Server::new(policy, parameters, seed);
+            let clients: Vec<ClientId> =
+                (0..random.within(2..=5)).map(|_| server.connect(Load::backlogged(20 * US..=longest_ns))).collect();
+            let mut everybody = clients.clone();
+            for _ in 0..4 {
+                let client = server.connect(Load::backlogged(20 * US..=longest_ns));
+                let period_ns = random.one_of(&[10, 20, 40]) * MS;
+                let budget_ns = period_ns * random.within(10..=80) / 100;
+                server.try_reserve(client, Reservation { budget_ns, period_ns, hard: false });
+                everybody.push(client);
+            }
+            server.run_until(1500 * MS);
+            let rounds = if policy == PolicyKind::Classic { 60 } else { 4 };
+            check_waits(&server, &everybody, longest_ns, rounds, &format!("seed {seed}, soft reservations"));
+            let reserved_ns: u64 = everybody.iter().map(|&id| server.service_ns(id, Some(Mode::Reserved))).sum();
+            let admitted_ns = u64::from(server.scheduler.admitted_utilization_ppm()) * server.now_ns / 1_000_000;
+            assert!(reserved_ns <= admitted_ns + 4 * 40 * MS, "seed {seed}: best effort has less than 1 - U");
+        }
+    }
+}
+
+#[test]
+fn stock_leaves_the_choice_to_the_server_but_for_reserved_clients() {
+    let mut server = Server::new(PolicyKind::Stock, Parameters::default(), 1);
+    let busy = server.connect(Load::backlogged(100 * US..=200 * US));
+    let reserved = server.connect(Load::new(Behaviour::RoundTrip { think_ns: 2 * MS }, 100 * US..=100 * US));
+    server.run_until(100 * MS);
+    assert!(server.slices.iter().all(|slice| slice.choice == Choice::Server));
+    assert!(server.try_reserve(reserved, Reservation { budget_ns: MS, period_ns: 10 * MS, hard: false }));
+    server.slices.clear();
+    server.run_until(200 * MS);
+    for slice in &server.slices {
+        let expected = matches!(slice.choice, Choice::Server | Choice::Client(_, Mode::Reserved));
+        assert!(expected, "{:?} is the policy's choice, and stock makes none", slice.choice);
+    }
+    let longest_ns = server.responses_ns(reserved)[30..].iter().copied().max().unwrap_or(0);
+    assert!(longest_ns <= 300 * US, "the reserved client's response is a request in progress and its own: {longest_ns}");
+    assert!(server.service_ns(busy, None) > 150 * MS);
+}
+
+#[test]
+fn no_client_is_picked_while_one_of_higher_sync_priority_is_ready() {
+    for seed in 0..60 {
+        for policy in [PolicyKind::Classic, PolicyKind::Smart, PolicyKind::Fair, PolicyKind::Fixed] {
+            let mut random = Random(seed);
+            let mut server = Server::new(policy, Parameters::default(), seed);
+            let mut priorities = std::collections::BTreeMap::new();
+            for _ in 0..6 {
+                let behaviour = random_behaviour(&mut random);
+                let client = server.connect(Load::new(behaviour, 20 * US..=random.one_of(&[100 * US, 2 * MS])));
+                let priority = random.one_of(&[-7, 0, 0, 10, i32::MAX]);
+                server.scheduler.set_sync_priority(client, priority, Time(0));
+                priorities.insert(client, priority);
+            }
+            while server.now_ns < 300 * MS {
+                let before = server.runs.len();
+                server.run_until(server.now_ns + 1);
+                let Some(run) = server.runs.get(before) else { continue };
+                // Whose request had arrived before the slice began, and was served later.
+                let passed_over = priorities.iter().find(|&(&other, &priority)| {
+                    priority > priorities[&run.client] && server.had_work_at(other, run.start_ns)
+                });
+                assert_eq!(passed_over, None, "seed {seed}, policy {}: {run:?} came first", policy.name());
+            }
+        }
+    }
+}
+
+/// Twelve busy clients of cheap requests and a light one, as in the first table of the design.
+fn twelve_hogs(seed: u64, light: Load, hog_cost_ns: u64) -> (Server, ClientId) {
+    let mut server = Server::new(PolicyKind::Fair, Parameters::default(), seed);
+    for _ in 0..12 {
+        server.connect(Load::backlogged(hog_cost_ns / 4..=hog_cost_ns));
+    }
+    let light = server.connect(light);
+    (server, light)
+}
+
+#[test]
+fn light_client_among_twelve_hogs_waits_for_the_request_in_progress_only() {
+    for seed in 0..30 {
+        let behaviour = Behaviour::Periodic { period_ns: 10 * MS, requests: 1 };
+        // After the first round of the hogs, in which nobody has paid less than another.
+        let light = Load { start_ns: 100 * MS, ..Load::new(behaviour, 200 * US..=300 * US) };
+        let (mut server, light) = twelve_hogs(seed, light, 60 * US);
+        server.run_until(5 * SECOND);
+        let responses_ns = server.responses_ns(light);
+        assert!(responses_ns.len() >= 490, "seed {seed}: only {} requests of the light client", responses_ns.len());
+        let longest_ns = responses_ns.into_iter().max().unwrap_or(0);
+        assert!(longest_ns <= (300 + 60) * US, "seed {seed}: a response took {longest_ns} ns among cheap requests");
+    }
+}
+
+#[test]
+fn light_client_that_draws_in_bursts_is_served_in_one_go() {
+    for seed in 0..30 {
+        let behaviour = Behaviour::Periodic { period_ns: 16 * MS, requests: 20 };
+        let light = Load { start_ns: 100 * MS, noticed_every_ns: 16 * MS, ..Load::new(behaviour, 20 * US..=40 * US) };
+        let (mut server, light) = twelve_hogs(seed, light, 100 * US);
+        server.run_until(3 * SECOND);
+        let longest_ns = server.responses_ns(light).into_iter().max().unwrap_or(0);
+        assert!(longest_ns <= (20 * 40 + 100) * US, "seed {seed}: a burst of 20 requests took {longest_ns} ns");
+    }
+}

@@ -1,1 +1,148 @@
-//! x
+//! `fair`: what busy clients pay stays together, whatever their requests cost and whatever is delivered to them.
+//!
+//! Normalised service is server time * 100 / weight. A client is picked where it has paid least, and then pays for a
+//! slice and at most one request more; so of two clients that were busy from the start neither is ever further ahead
+//! than that, and within any part of that time the difference changes by no more than both together.
+
+use crate::server::{Behaviour, Load, MS, Random, SECOND, Server, US};
+use xqos_core::{ClientId, Parameters, PolicyKind, Time};
+
+#[derive(Clone, Copy, Debug)]
+struct Busy {
+    client: ClientId,
+    weight: u32,
+    longest_ns: u64,
+}
+
+impl Busy {
+    /// A slice and a request, as this client pays them.
+    fn step(&self, slice_ns: u64) -> i64 {
+        ((slice_ns + self.longest_ns) * 100 / u64::from(self.weight)) as i64
+    }
+}
+
+/// Busy clients of random costs and weights, beside some that come and go.
+fn busy_server(seed: u64, noticed: bool) -> (Server, Vec<Busy>) {
+    let mut random = Random(seed);
+    let slice_ns = random.one_of(&[MS, 5 * MS, 20 * MS]);
+    let mut server = Server::new(PolicyKind::Fair, Parameters { slice_ns, ..Parameters::default() }, seed);
+    let mut busy = Vec::new();
+    for _ in 0..random.within(2..=6) {
+        let longest_ns = random.one_of(&[20 * US, 200 * US, MS, 9 * MS]);
+        let noticed_every_ns = if noticed { random.one_of(&[0, 700 * US, 4 * MS, 16 * MS]) } else { 0 };
+        let load = Load { noticed_every_ns, ..Load::backlogged(longest_ns / 5..=longest_ns) };
+        let (client, weight) = (server.connect(load), random.one_of(&[10, 50, 100, 100, 200, 1000]));
+        server.scheduler.set_weight(client, weight, Time(0));
+        busy.push(Busy { client, weight, longest_ns });
+    }
+    for _ in 0..random.within(0..=3) {
+        let behaviour = match random.within(0..=1) {
+            0 => Behaviour::RoundTrip { think_ns: random.within(50 * US..=5 * MS) },
+            _ => Behaviour::Periodic { period_ns: random.within(4 * MS..=30 * MS), requests: 3 },
+        };
+        server.connect(Load::new(behaviour, 50 * US..=400 * US));
+    }
+    (server, busy)
+}
+
+/// The least and the greatest value, at the end of any slice, of the normalised service of `a` minus that of `b`.
+fn extremes_of_drift(server: &Server, a: Busy, b: Busy) -> (i64, i64) {
+    let (mut paid, mut extremes) = ([0i64; 2], (0, 0));
+    for (place, run) in server.runs.iter().enumerate() {
+        let Some(which) = [a, b].iter().position(|busy| busy.client == run.client) else { continue };
+        paid[which] += ((run.end_ns - run.start_ns) * 100 / u64::from([a, b][which].weight)) as i64;
+        if server.runs.get(place + 1).is_none_or(|next| next.slice != run.slice) {
+            let drift = paid[0] - paid[1];
+            extremes = (drift.min(extremes.0), drift.max(extremes.1));
+        }
+    }
+    extremes
+}
+
+fn check_drift(seed: u64, noticed: bool) {
+    let (mut server, busy) = busy_server(seed, noticed);
+    server.run_until(800 * MS);
+    let slice_ns = server.scheduler.parameters().slice_ns;
+    for (place, &a) in busy.iter().enumerate() {
+        for &b in &busy[place + 1..] {
+            let (least, greatest) = extremes_of_drift(&server, a, b);
+            // Roundings of a nanosecond each.
+            let rounding = server.runs.len() as i64;
+            let (ahead_a, ahead_b) = (a.step(slice_ns) + rounding, b.step(slice_ns) + rounding);
+            assert!(
+                greatest <= ahead_a && -least <= ahead_b,
+                "seed {seed}, slice {slice_ns}: {a:?} paid up to {greatest} more than {b:?} (at most {ahead_a}), \
+                 and up to {} less (at most {ahead_b})",
+                -least
+            );
+            assert!(greatest - least <= ahead_a + ahead_b, "seed {seed}: {a:?} and {b:?} over a part of the time");
+        }
+    }
+}
+
+#[test]
+fn busy_clients_never_drift_apart_by_more_than_a_slice_and_a_request() {
+    for seed in 0..120 {
+        check_drift(seed, false);
+    }
+}
+
+#[test]
+fn input_and_exposes_do_not_let_busy_clients_drift_apart() {
+    for seed in 0..120 {
+        check_drift(seed, true);
+    }
+}
+
+#[test]
+fn cheap_middling_and_costly_requests_get_equal_shares() {
+    for seed in 0..10 {
+        let mut server = Server::new(PolicyKind::Fair, Parameters::default(), seed);
+        for cost_ns in [20 * US, 400 * US, 8 * MS] {
+            server.connect(Load::backlogged(cost_ns / 2..=cost_ns));
+        }
+        server.run_until(10 * SECOND);
+        let shares: Vec<f64> = (1..=3).map(|id| server.service_ns(ClientId(id), None) as f64).collect();
+        let sum: f64 = shares.iter().sum();
+        let jain = sum * sum / (3.0 * shares.iter().map(|share| share * share).sum::<f64>());
+        assert!(jain >= 0.99, "seed {seed}: Jain's index of {shares:?} is {jain}");
+    }
+}
+
+#[test]
+fn weights_divide_the_server() {
+    let mut server = Server::new(PolicyKind::Fair, Parameters::default(), 1);
+    for weight in [100, 200, 300] {
+        let client = server.connect(Load::backlogged(50 * US..=900 * US));
+        server.scheduler.set_weight(client, weight, Time(0));
+    }
+    server.run_until(12 * SECOND);
+    for (id, sixths) in [(1, 1), (2, 2), (3, 3)] {
+        let (got_ns, due_ns) = (server.service_ns(ClientId(id), None), sixths * 2 * SECOND);
+        assert!(got_ns.abs_diff(due_ns) <= 20 * MS, "client {id} of weight {sixths}00 got {got_ns}, not {due_ns} ns");
+    }
+}
+
+#[test]
+fn client_whose_reservation_ends_has_saved_up_nothing() {
+    // Held back or served from its budget, it is never in the policy's queue; a second later it enters it.
+    for policy in [PolicyKind::Fair, PolicyKind::Classic, PolicyKind::Smart] {
+        let mut server = Server::new(policy, Parameters::default(), 1);
+        let others = [(); 2].map(|()| server.connect(Load::backlogged(100 * US..=300 * US)));
+        let client = server.connect(Load::backlogged(100 * US..=300 * US));
+        let reservation = xqos_core::Reservation { budget_ns: MS, period_ns: 10 * MS, hard: true };
+        assert!(server.try_reserve(client, reservation));
+        server.run_until(2 * SECOND);
+        let before_ns: Vec<u64> = others.iter().map(|&other| server.service_ns(other, None)).collect();
+        server.scheduler.clear_reservation(client, Time(server.now_ns));
+        server.run_until(2200 * MS);
+        for (other, before_ns) in others.into_iter().zip(before_ns) {
+            let got_ns = server.service_ns(other, None) - before_ns;
+            assert!(
+                got_ns >= 40 * MS,
+                "policy {}: {other:?} got {got_ns} ns of the 200 ms after the reservation of another ended, not a third",
+                policy.name()
+            );
+        }
+    }
+}

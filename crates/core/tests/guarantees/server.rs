@@ -231,6 +231,14 @@ impl Server {
         client.longest_wait_ns.max(waits)
     }
 
+    /// True where a request of the client had arrived by then that was not begun before.
+    pub fn had_work_at(&self, client: ClientId, at_ns: u64) -> bool {
+        let client = &self.clients[usize::from(client.0) - 1];
+        let served_since = self.runs.iter().rev().take_while(|run| run.start_ns >= at_ns);
+        let first = served_since.filter(|run| run.client == client.id).last().map(|run| run.arrived_ns);
+        first.or(client.pending.front().copied()).is_some_and(|arrived_ns| arrived_ns <= at_ns)
+    }
+
     fn decide_and_serve(&mut self) {
         let now = Time(self.now_ns);
         while self.scheduler.replenish(now).is_some() {}

@@ -6,7 +6,7 @@ use crate::host::Host;
 use crate::quantity::Micros;
 use crate::session::display_name;
 use crate::{admission, exports, output};
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 use clap::Args;
 use serde::Serialize;
 use std::env;
@@ -34,11 +34,11 @@ Exit status: 0 the server is served and xqos is armed, 1 otherwise.
 
 JSON: one object. display, reachable, error, vendor, release, program, pid and
 command of the server; xwayland; can_be_served (null: cannot be told from here)
-and missing_symbols; served, armed, reason (why xqos stepped aside), version,
-policy, reservations, admitted_utilization, max_utilization,
-blocking_observed_ms, blocking_configured_ms (null: the observed one is used),
-uptime_ms, busy_ms, decisions, early_ends, memory_bytes; advice (null: none is
-needed). What is not known is null.";
+and missing_symbols; served; service (null when not served): armed, reason (why
+xqos stepped aside), version, policy, reservations, admitted_utilization,
+max_utilization, blocking_observed_ms, blocking_configured_ms (null: the
+observed one is used), uptime_ms, busy_ms, decisions, early_ends, memory_bytes;
+advice (null: none is needed). What is not known is null.";
 
 #[derive(Debug, Default, Serialize)]
 struct Report {
@@ -54,7 +54,6 @@ struct Report {
     can_be_served: Option<bool>,
     missing_symbols: Vec<&'static str>,
     served: bool,
-    #[serde(flatten)]
     service: Option<Service>,
     advice: Option<String>,
 }
@@ -82,7 +81,7 @@ impl Arguments {
         let report = match examine(display) {
             Ok(report) => report,
             Err(error) if self.json => unreachable_server(display, &error),
-            Err(error) => return Err(error.context(wayland_without_x().unwrap_or("no diagnosis"))),
+            Err(error) => return Err(wayland_without_x().map_or(error, |why| anyhow!(why))),
         };
         if self.json {
             output::json(&report)?;
@@ -193,7 +192,9 @@ fn advice(host: &Host, service: Option<&Service>, report: &Report) -> Option<Str
         return Some("it runs on another machine or in a container: run `xqos doctor` there".to_owned());
     };
     if process.module_loaded {
-        return Some("the module is loaded but does not serve: the server's log has a line of xqos that says why".into());
+        return Some(
+            "the module is loaded but does not serve: the server's log has a line of xqos that says why".into(),
+        );
     }
     Some(match report.can_be_served {
         None => format!("process {} is not ours to look at: ask again as root", process.pid),
@@ -206,7 +207,9 @@ fn advice(host: &Host, service: Option<&Service>, report: &Report) -> Option<Str
 fn xorg_advice() -> String {
     let folders = ["/etc/X11/xorg.conf.d", "/usr/share/X11/xorg.conf.d"];
     match folders.into_iter().find(|folder| Path::new(folder).join("20-xqos.conf").exists()) {
-        Some(folder) => format!("{folder}/20-xqos.conf is there to load xqos: log out and in, so that Xorg starts again"),
+        Some(folder) => {
+            format!("{folder}/20-xqos.conf is there to load xqos: log out and in, so that Xorg starts again")
+        }
         None => "have Xorg load the module: install xqos, which puts 20-xqos.conf into /etc/X11/xorg.conf.d, and log \
                  out and in"
             .to_owned(),
@@ -247,9 +250,9 @@ fn server_words(report: &Report) -> String {
 fn can_be_words(report: &Report) -> String {
     match report.can_be_served {
         None => "unknown: its program cannot be looked at from here".to_owned(),
-        Some(true) => format!("yes: it exports {} that xqos needs", exports::listed(&[])),
+        Some(true) => format!("yes: it {}", exports::verdict(&[])),
         Some(false) if report.missing_symbols.is_empty() => "no: this is Xwayland, into which nothing loads".to_owned(),
-        Some(false) => format!("no: it exports {} that xqos needs", exports::listed(&report.missing_symbols)),
+        Some(false) => format!("no: it {}", exports::verdict(&report.missing_symbols)),
     }
 }
 
@@ -296,7 +299,7 @@ mod tests {
     #[test]
     fn a_server_that_exports_nothing_is_told_apart_from_one_that_cannot_be_seen() {
         let mut report = Report { can_be_served: Some(false), missing_symbols: vec!["clients"], ..Report::default() };
-        assert!(can_be_words(&report).contains("not clients that xqos needs"));
+        assert!(can_be_words(&report).contains("does not export clients"));
         report = Report { xwayland: true, can_be_served: Some(false), ..Report::default() };
         assert!(can_be_words(&report).contains("Xwayland"));
         assert!(can_be_words(&Report::default()).starts_with("unknown"));

@@ -1,0 +1,172 @@
+//! The demonstration: what one interactive program feels beside twelve busy ones, with and without xqos.
+//!
+//! One trial of each case, one after the other, on Xvfb with twelve `x11perf -ellipse100`. A minute in all; the figures
+//! that are held against goals in earnest, in pairs, are those of `response` and `throughput`.
+
+use super::trial::{Case, RESERVATION, Servers, Trial, of_case, range};
+use super::Measure;
+use crate::bench::Bench;
+use crate::load::Perf;
+use crate::study::{Chart, Goal, Group, Panel, Ranges, Scatter, Study, Table, Verdict, figure, percent};
+use anyhow::Result;
+use serde::{Deserialize, Serialize};
+
+const TEST: &str = "ellipse100";
+const CLIENTS: usize = 12;
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Demo {
+    test: String,
+    reps: u64,
+    clients: usize,
+    trials: Vec<Trial>,
+}
+
+impl Measure for Demo {
+    const NAME: &'static str = "demo";
+    const ABOUT: &'static str = "one interactive client beside twelve busy ones: idle, stock, fair, reserved (1 minute)";
+
+    fn run(bench: &Bench) -> Result<Self> {
+        let servers = Servers::start(bench, 256)?;
+        let perf = Perf::calibrate(servers.stock.display(), TEST)?;
+        let mut trials = Vec::new();
+        for case in Case::ALL {
+            let busy = case != Case::Idle;
+            let time = if busy { bench.time(12_000, 2000) } else { bench.time(8000, 2000) };
+            bench.say(format!("{}: {} for {} s", case.name(), describe(case), time.as_secs()));
+            let load = busy.then_some((&perf, CLIENTS));
+            trials.push(Trial::run(&servers, case, 0, load, time)?);
+        }
+        Ok(Demo { test: perf.test, reps: perf.reps, clients: CLIENTS, trials })
+    }
+
+    fn study(&self) -> Study {
+        Study {
+            title: format!("One interactive client beside {} busy ones", self.clients),
+            question: format!(
+                "{} copies of x11perf -{} keep the server busy. Beside them a program draws 200 lines every 10 ms and \
+                 waits for the answer. How long does it wait?",
+                self.clients, self.test
+            ),
+            verdicts: self.verdicts(),
+            tables: vec![self.table()],
+            charts: vec![Chart::Scatter(self.scatter()), Chart::Ranges(self.ranges())],
+            notes: self.notes(),
+        }
+    }
+}
+
+impl Demo {
+    fn trial(&self, case: Case) -> Option<&Trial> {
+        self.trials.iter().find(|trial| trial.case == case)
+    }
+
+    fn mean(&self, case: Case) -> f64 {
+        self.trial(case).map_or(0.0, |trial| trial.series.response_ms().mean)
+    }
+
+    fn work(&self, case: Case) -> f64 {
+        let of = |case| self.trial(case).map_or(0.0, Trial::operations_per_second);
+        of(case) / of(Case::Stock)
+    }
+
+    fn verdicts(&self) -> Vec<Verdict> {
+        let (idle, stock, fair) = (self.mean(Case::Idle), self.mean(Case::Stock), self.mean(Case::Fair));
+        vec![
+            Verdict::of_value("fair: mean response over idle", fair / idle, "x", Goal::AtMost(1.2)),
+            Verdict::of_value("fair: mean response better than stock", stock / fair, "x", Goal::AtLeast(10.0)),
+            Verdict::of_value("reserved: mean over idle", self.mean(Case::Reserved) / idle, "x", Goal::AtMost(1.2)),
+            Verdict::of_value("fair: work of the twelve over stock", self.work(Case::Fair), "x", Goal::AtLeast(0.98)),
+        ]
+    }
+
+    fn table(&self) -> Table {
+        let head = ["case", "mean ms", "p50 ms", "p99 ms", "worst ms", "kernel's part ms", "missed turns", "work of the twelve"];
+        let mut table = Table::new("Response time of the interactive client", &head);
+        for trial in &self.trials {
+            let response = trial.series.response_ms();
+            let turns = response.count as f64 + trial.series.missed_turns as f64;
+            let work = if trial.operations.is_empty() { "-".to_owned() } else { percent(self.work(trial.case)) };
+            table.rows.push(vec![
+                trial.case.name().to_owned(),
+                figure(response.mean),
+                figure(response.p50),
+                figure(response.p99),
+                figure(response.worst),
+                figure(trial.series.kernel_ms().mean),
+                percent(trial.series.missed_turns as f64 / turns.max(1.0)),
+                work,
+            ]);
+        }
+        table
+    }
+
+    fn scatter(&self) -> Scatter {
+        let points = |trial: &Trial| {
+            let both = trial.series.at_us.iter().zip(&trial.series.response_ns);
+            // Microseconds are enough for the eye, and short in the page.
+            both.map(|(&at_us, &ns)| [(at_us / 100) as f64 / 1e4, (ns / 1000) as f64 / 1e3]).collect()
+        };
+        let panel = |trial: &Trial| Panel {
+            case: trial.case.name().to_owned(),
+            name: format!("{}: {}", trial.case.name(), describe(trial.case)),
+            points: points(trial),
+        };
+        Scatter {
+            title: "Every response of the interactive client".to_owned(),
+            x_label: "time, s".to_owned(),
+            y_label: "response time, ms".to_owned(),
+            panels: self.trials.iter().map(panel).collect(),
+        }
+    }
+
+    fn ranges(&self) -> Ranges {
+        let ranges = Case::ALL.iter().map(|&case| range(&of_case(&self.trials, case))).collect();
+        Ranges {
+            title: "From the median to the 99th percentile".to_owned(),
+            x_label: "response time, ms".to_owned(),
+            groups: vec![Group { name: format!("{} x {}", self.clients, self.test), ranges }],
+        }
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let mut notes = vec![
+            format!(
+                "How it was measured. Two Xvfb of this machine's distribution, one as it comes (idle, stock), one with \
+                 xqos in it as it comes (fair), and with {} ms in {} ms reserved by the interactive client (reserved). \
+                 {} x11perf clients (-{} -reps {}) drew without a pause from before to after each measurement.",
+                RESERVATION.budget_us / 1000,
+                RESERVATION.period_us / 1000,
+                self.clients,
+                self.test,
+                self.reps
+            ),
+            "The response time is from just before the interactive client writes its 200 requests until the answer is \
+             there. Its turns are at fixed instants; a turn that passes while an answer is still out is missed. The \
+             kernel's part is the time in which the server or the client was runnable and had no processor, as the \
+             kernel counts it (schedstat): no X server can change that."
+                .to_owned(),
+            "The work of the twelve is the number of operations that the x11perf clients completed in the measured \
+             time, by their own count, relative to the stock server."
+                .to_owned(),
+        ];
+        if let Some(us) = self.trials.iter().find_map(|trial| trial.refused_at_blocking_us) {
+            notes.push(format!(
+                "Admission had observed a blocking time of {} ms and would have refused the reservation; it was told to \
+                 reckon with {} ms.",
+                figure(f64::from(us) / 1000.0),
+                figure(f64::from(super::trial::BLOCKING_US) / 1000.0)
+            ));
+        }
+        notes
+    }
+}
+
+fn describe(case: Case) -> &'static str {
+    match case {
+        Case::Idle => "nobody else",
+        Case::Stock => "the server as it comes",
+        Case::Fair => "with xqos, nothing set up",
+        Case::Reserved => "with xqos, 3 ms in 10 ms reserved",
+    }
+}

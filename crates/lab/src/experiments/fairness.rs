@@ -1,0 +1,141 @@
+//! Fairness between clients whose requests differ in cost a hundred thousand times.
+//!
+//! Three x11perf that never pause: NoOp (tens of nanoseconds), ellipses (300 in a request, a tenth of a millisecond), and
+//! wide ellipses of 500 pixels (a millisecond and more). Requests of equal number would give the last one nearly all of the
+//! server; fair means equal server time. The same server is measured with the policies `stock`, which only observes,
+//! and `fair`.
+
+use super::Measure;
+use crate::bench::Bench;
+use crate::control::Control;
+use crate::load::{Load, Perf};
+use crate::server::Server;
+use crate::statistics::{Spread, jain_index, median};
+use crate::study::{Goal, Study, Table, Verdict, figure, percent};
+use anyhow::{Result, anyhow};
+use serde::{Deserialize, Serialize};
+use xqos_abi::PolicyChange;
+use xqos_core::PolicyKind;
+
+const TESTS: [&str; 3] = ["noop", "ellipse100", "wellipse500"];
+const POLICIES: [PolicyKind; 2] = [PolicyKind::Stock, PolicyKind::Fair];
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Fairness {
+    trials: Vec<Shares>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Shares {
+    policy: String,
+    elapsed_ns: u64,
+    /// In the order of the tests.
+    clients: Vec<Share>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Share {
+    test: String,
+    server_time_ns: u64,
+    requests: u64,
+}
+
+impl Measure for Fairness {
+    const NAME: &'static str = "fairness";
+    const ABOUT: &'static str = "server time of cheap, middling and costly clients that never pause (1 minute)";
+
+    fn run(bench: &Bench) -> Result<Self> {
+        let server = bench.xqos(bench.module(), 256)?;
+        let perfs = TESTS.map(|test| Perf::calibrate(server.display(), test));
+        let perfs: Vec<Perf> = perfs.into_iter().collect::<Result<_>>()?;
+        let control = server.control()?;
+        let mut trials = Vec::new();
+        for pair in 0..bench.pairs {
+            bench.say(format!("pair {} of {}", pair + 1, bench.pairs));
+            for policy in POLICIES {
+                control.set_policy(PolicyChange { policy: Some(policy), ..PolicyChange::default() })?;
+                trials.push(Shares::measure(bench, &server, &control, &perfs, policy)?);
+            }
+        }
+        Ok(Fairness { trials })
+    }
+
+    fn study(&self) -> Study {
+        let head = ["policy", "client", "share of server time", "request us", "requests /s"];
+        let mut table = Table::new("Medians", &head);
+        let mut verdicts = Vec::new();
+        for policy in POLICIES.map(PolicyKind::name) {
+            let trials: Vec<&Shares> = self.trials.iter().filter(|trial| trial.policy == policy).collect();
+            for (index, test) in TESTS.iter().enumerate() {
+                let over = |figure: &dyn Fn(&Shares, &Share) -> f64| {
+                    median(trials.iter().filter_map(|trial| Some(figure(trial, trial.clients.get(index)?))))
+                };
+                table.rows.push(vec![
+                    policy.to_owned(),
+                    (*test).to_owned(),
+                    percent(over(&|trial, share| share.server_time_ns as f64 / trial.total_ns())),
+                    figure(over(&|_, share| share.server_time_ns as f64 / share.requests.max(1) as f64 / 1e3)),
+                    figure(over(&|trial, share| share.requests as f64 / trial.elapsed_ns as f64 * 1e9)),
+                ]);
+            }
+            let jain = Spread::of(trials.iter().map(|trial| trial.jain()));
+            let goal = if policy == "fair" { Goal::AtLeast(0.99) } else { Goal::Reported };
+            verdicts.push(Verdict::of_spread(format!("{policy}: Jain index of server time"), jain, "", goal));
+        }
+        Study {
+            title: "Fairness".to_owned(),
+            question: "Three clients that never pause, with cheap, middling and costly requests: how is the server's \
+                       time divided?"
+                .to_owned(),
+            verdicts,
+            tables: vec![table],
+            charts: Vec::new(),
+            notes: vec![
+                "How it was measured. One Xvfb with xqos, three x11perf, server time of each client as xqos counts it \
+                 (ListClients before and after). Jain's index is 1 when all get the same and 1/3 when one gets all. \
+                 A client of short requests can fall behind because it must run itself to fill its connection: twelve \
+                 million NoOps need a processor too."
+                    .to_owned(),
+            ],
+        }
+    }
+}
+
+impl Shares {
+    fn measure(
+        bench: &Bench,
+        server: &Server,
+        control: &Control,
+        perfs: &[Perf],
+        policy: PolicyKind,
+    ) -> Result<Shares> {
+        let start = |perf| Load::start(server.display(), perf, 1);
+        let mut loads: Vec<Load> = perfs.iter().map(start).collect::<Result<_>>()?;
+        for load in &mut loads {
+            load.wait_until_busy()?;
+        }
+        let before = control.clients()?;
+        std::thread::sleep(bench.time(4000, 1000));
+        let after = control.clients()?;
+        let share = |(load, perf): (&Load, &Perf)| {
+            let find = |list: &xqos_abi::ClientList| {
+                let found = list.clients.iter().find(|client| load.pids().contains(&(client.pid as u32)));
+                found.map(|client| (client.server_time_ns, client.requests))
+            };
+            let missing = || anyhow!("the server does not list the client of {}", perf.test);
+            let (before, after) = find(&before).zip(find(&after)).ok_or_else(missing)?;
+            let (server_time_ns, requests) = (after.0 - before.0, after.1 - before.1);
+            Ok(Share { test: perf.test.clone(), server_time_ns, requests })
+        };
+        let clients = loads.iter().zip(perfs).map(share).collect::<Result<_>>()?;
+        Ok(Shares { policy: policy.name().to_owned(), elapsed_ns: after.now_ns - before.now_ns, clients })
+    }
+
+    fn total_ns(&self) -> f64 {
+        self.clients.iter().map(|share| share.server_time_ns as f64).sum::<f64>().max(1.0)
+    }
+
+    fn jain(&self) -> f64 {
+        jain_index(&self.clients.iter().map(|share| share.server_time_ns as f64).collect::<Vec<_>>())
+    }
+}

@@ -1,0 +1,214 @@
+//! Hard reservations: a client gets its Q in every T, and no more.
+//!
+//! After Manica et al., section 5 (Table 2): one x11perf with a hard reservation, alone on the server, for several Q/T
+//! and T. Its share is the server time that it was given, as xqos counts it, over the time of the server's clock. The
+//! measured time is a whole number of periods, so that it does not matter where in a period it begins.
+//!
+//! x11perf -getimagexy100 waits for the answer to each request, and reads it before it asks again: alone and without a
+//! limit it does not use the whole server either. That share is measured too; a Q/T beyond it cannot be reached by any
+//! scheduler.
+
+use super::Measure;
+use crate::bench::Bench;
+use crate::control::Control;
+use crate::load::{Load, Perf};
+use crate::server::{Module, Server};
+use crate::statistics::{Spread, median};
+use crate::study::{Goal, Study, Table, Verdict, figure, spread_figure};
+use anyhow::{Result, anyhow};
+use serde::{Deserialize, Serialize};
+use std::time::{Duration, Instant};
+use xqos_abi::{ClientEntry, PolicyChange};
+
+const TEST: &str = "getimagexy100";
+const PARTS: [(u32, u32); 5] = [(1, 6), (1, 3), (1, 2), (2, 3), (5, 6)];
+const PERIODS_MS: [u32; 3] = [30, 90, 210];
+/// 5/6 and B/T of the shortest period must fit below it: the highest that the server takes.
+const MAX_UTILIZATION_PPM: u32 = 950_000;
+/// Blocking time for admission: above any request of the test, and not what a busy machine made of one.
+const BLOCKING_US: u32 = 1000;
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Hard {
+    test: String,
+    reps: u64,
+    /// Shares of the client without a reservation.
+    unlimited: Vec<f64>,
+    cells: Vec<Cell>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Cell {
+    /// Q/T as a fraction.
+    part: (u32, u32),
+    period_ms: u32,
+    measured: Vec<Given>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Given {
+    elapsed_ns: u64,
+    server_time_ns: u64,
+    reserved_time_ns: u64,
+    depletions: u32,
+}
+
+impl Measure for Hard {
+    const NAME: &'static str = "hard";
+    const ABOUT: &'static str = "share of server time of a hard reservation against Q/T (4 minutes)";
+
+    fn run(bench: &Bench) -> Result<Self> {
+        let module = Module { max_utilization_ppm: Some(MAX_UTILIZATION_PPM), ..bench.module() };
+        let server = bench.xqos(module, 256)?;
+        let perf = Perf::calibrate(server.display(), TEST)?;
+        let control = server.control()?;
+        control.set_policy(PolicyChange { blocking_us: Some(BLOCKING_US), ..PolicyChange::default() })?;
+        let mut cells: Vec<Cell> = PERIODS_MS
+            .iter()
+            .flat_map(|&period_ms| PARTS.iter().map(move |&part| Cell { part, period_ms, measured: Vec::new() }))
+            .collect();
+        let mut unlimited = Vec::new();
+        for turn in 0..bench.pairs {
+            bench.say(format!("turn {} of {}", turn + 1, bench.pairs));
+            let given = measure(&server, &control, &perf, None, bench.time(2000, 300))?;
+            unlimited.push(given.server_time_ns as f64 / given.elapsed_ns as f64);
+            for cell in &mut cells {
+                let reservation = Some((cell.budget_us(), cell.period_ms * 1000));
+                cell.measured.push(measure(&server, &control, &perf, reservation, cell.time(bench))?);
+            }
+        }
+        Ok(Hard { test: perf.test, reps: perf.reps, unlimited, cells })
+    }
+
+    fn study(&self) -> Study {
+        let unlimited = median(self.unlimited.iter().copied());
+        let mut notes = vec![format!(
+            "How it was measured. Xvfb with xqos, one x11perf -{}, a new one for each row, hard reservation. Share: \
+             reserved server time over elapsed time, both as the server counts them, over whole periods. Without a \
+             reservation the client uses {} of the server. Admission: utilization at most {}, blocking time {} ms.",
+            self.test,
+            points(unlimited),
+            f64::from(MAX_UTILIZATION_PPM) / 1e6,
+            figure(f64::from(BLOCKING_US) / 1000.0)
+        )];
+        let worst = |cells: &mut dyn Iterator<Item = &Cell>| cells.map(|cell| cell.distance().abs()).fold(0.0, f64::max);
+        let reachable = |cell: &&Cell| cell.asked() <= unlimited;
+        let goal = Goal::AtMost(1.0);
+        let mut verdicts = vec![];
+        let all = worst(&mut self.cells.iter());
+        if self.cells.iter().all(|cell| reachable(&cell)) {
+            verdicts.push(Verdict::of_value("share minus Q/T, largest of all", all, "points", goal));
+        } else {
+            let within = worst(&mut self.cells.iter().filter(reachable));
+            verdicts.push(Verdict::of_value("share minus Q/T, where the client can use Q/T", within, "points", goal));
+            verdicts.push(Verdict::of_value("share minus Q/T, largest of all", all, "points", Goal::Reported));
+            notes.push(format!(
+                "Where Q/T is more than {} the client itself does not ask for as much: it waits for each answer before \
+                 it asks again. No scheduler can give it more, and these rows are not held against the goal.",
+                points(unlimited)
+            ));
+        }
+        Study {
+            title: "Hard reservations".to_owned(),
+            question: "A client with a hard reservation of Q in T gets the share Q/T of the server's time. How exactly?"
+                .to_owned(),
+            verdicts,
+            tables: vec![self.table(unlimited)],
+            charts: Vec::new(),
+            notes,
+        }
+    }
+}
+
+impl Hard {
+    fn table(&self, unlimited: f64) -> Table {
+        let title = "Share of server time, medians; the distance is in points of a hundred";
+        let head = ["Q/T", "T ms", "Q ms", "asked %", "share % (least .. greatest)", "distance", "depletions /s", ""];
+        let mut table = Table::new(title, &head);
+        for cell in &self.cells {
+            let depletions = cell.spread(|given| f64::from(given.depletions) / given.elapsed_ns as f64 * 1e9);
+            table.rows.push(vec![
+                format!("{}/{}", cell.part.0, cell.part.1),
+                cell.period_ms.to_string(),
+                figure(f64::from(cell.budget_us()) / 1000.0),
+                figure(cell.asked() * 100.0),
+                spread_figure(&cell.spread(|given| given.share() * 100.0)),
+                format!("{:+.2}", cell.distance()),
+                figure(depletions.median),
+                if cell.asked() > unlimited { "beyond the client's own use".to_owned() } else { String::new() },
+            ]);
+        }
+        table
+    }
+}
+
+impl Cell {
+    fn budget_us(&self) -> u32 {
+        self.period_ms * 1000 * self.part.0 / self.part.1
+    }
+
+    fn asked(&self) -> f64 {
+        f64::from(self.budget_us()) / f64::from(self.period_ms * 1000)
+    }
+
+    /// Whole periods.
+    fn time(&self, bench: &Bench) -> Duration {
+        let periods = bench.time(2000, 400).as_millis().div_ceil(u128::from(self.period_ms)) as u32;
+        Duration::from_millis(u64::from(periods * self.period_ms))
+    }
+
+    fn spread(&self, figure: impl Fn(&Given) -> f64) -> Spread {
+        Spread::of(self.measured.iter().map(figure))
+    }
+
+    /// In points.
+    fn distance(&self) -> f64 {
+        (self.spread(Given::share).median - self.asked()) * 100.0
+    }
+}
+
+impl Given {
+    fn share(&self) -> f64 {
+        self.reserved_time_ns as f64 / self.elapsed_ns as f64
+    }
+}
+
+fn measure(
+    server: &Server,
+    control: &Control,
+    perf: &Perf,
+    reservation: Option<(u32, u32)>,
+    time: Duration,
+) -> Result<Given> {
+    let mut load = Load::start(server.display(), perf, 1)?;
+    load.wait_until_busy()?;
+    let pid = load.pids()[0];
+    let (_, client) = entry(control, pid)?;
+    if let Some((budget_us, period_us)) = reservation {
+        control.reserve(client.client, budget_us, period_us, true)?;
+        // The first period begins with what the client was doing before.
+        std::thread::sleep(Duration::from_micros(u64::from(period_us)));
+    }
+    let (began_ns, before) = entry(control, pid)?;
+    // The server's clock and ours are one.
+    let end = Instant::now() + time;
+    std::thread::sleep(end.saturating_duration_since(Instant::now()));
+    let (ended_ns, after) = entry(control, pid)?;
+    Ok(Given {
+        elapsed_ns: ended_ns - began_ns,
+        server_time_ns: after.server_time_ns - before.server_time_ns,
+        reserved_time_ns: after.reserved_time_ns - before.reserved_time_ns,
+        depletions: after.depletions - before.depletions,
+    })
+}
+
+/// The server's clock, and the client of a process.
+fn entry(control: &Control, pid: u32) -> Result<(u64, ClientEntry)> {
+    let list = control.clients()?;
+    let found = list.clients.into_iter().find(|client| client.pid as u32 == pid);
+    Ok((list.now_ns, found.ok_or_else(|| anyhow!("the server does not list the client of process {pid}"))?))
+}
+
+fn points(part: f64) -> String {
+    format!("{:.1} %", part * 100.0)
+}

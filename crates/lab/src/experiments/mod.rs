@@ -1,0 +1,61 @@
+//! The experiments, one file each: what is measured (`run`), and what follows from it (`study`).
+//!
+//! `run` gives raw data that can be stored; `study` never measures, so that stored data can be looked at again.
+
+mod demo;
+mod fairness;
+mod hard;
+mod idle;
+mod memory;
+mod response;
+mod scale;
+mod throughput;
+mod trial;
+
+use crate::bench::Bench;
+use crate::study::Study;
+use anyhow::Result;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+/// An experiment as the benchmark sees it: raw data are JSON.
+#[derive(Debug)]
+pub(crate) struct Experiment {
+    pub name: &'static str,
+    pub about: &'static str,
+    pub run: fn(&Bench) -> Result<Value>,
+    pub study: fn(Value) -> Result<Study>,
+}
+
+/// In the order of the report.
+pub(crate) const ALL: [Experiment; 8] = [
+    of::<demo::Demo>(),
+    of::<response::Response>(),
+    of::<throughput::Throughput>(),
+    of::<hard::Hard>(),
+    of::<fairness::Fairness>(),
+    of::<idle::Idle>(),
+    of::<memory::Memory>(),
+    of::<scale::Scale>(),
+];
+
+/// What each file of this folder provides.
+trait Measure: Serialize + DeserializeOwned {
+    const NAME: &'static str;
+    const ABOUT: &'static str;
+
+    /// Measures: the value is the raw data.
+    fn run(bench: &Bench) -> Result<Self>;
+
+    fn study(&self) -> Study;
+}
+
+const fn of<M: Measure>() -> Experiment {
+    Experiment {
+        name: M::NAME,
+        about: M::ABOUT,
+        run: |bench| Ok(serde_json::to_value(M::run(bench)?)?),
+        study: |raw| Ok(serde_json::from_value::<M>(raw)?.study()),
+    }
+}

@@ -1,0 +1,131 @@
+//! Many clients: does the light client feel five hundred that are connected and silent?
+//!
+//! Most clients of a real desktop are silent at any moment. Twelve busy ones and the light client are measured with and
+//! without 500 silent ones beside them, on the server with xqos and, for comparison, on a stock server.
+
+use super::trial::{Case, Served, Servers, Trial};
+use super::Measure;
+use crate::bench::Bench;
+use crate::load::Perf;
+use crate::statistics::Spread;
+use crate::study::{Chart, Goal, Group, Range, Ranges, Study, Table, Verdict, figure, spread_figure};
+use anyhow::Result;
+use serde::{Deserialize, Serialize};
+
+const TEST: &str = "ellipse100";
+const BUSY: usize = 12;
+const SILENT: usize = 500;
+const CASES: [Case; 2] = [Case::Stock, Case::Fair];
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Scale {
+    test: String,
+    reps: u64,
+    busy: usize,
+    trials: Vec<WithSilent>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct WithSilent {
+    silent: usize,
+    trial: Trial,
+}
+
+impl Measure for Scale {
+    const NAME: &'static str = "scale";
+    const ABOUT: &'static str = "response beside twelve busy and 500 silent clients (3 minutes)";
+
+    fn run(bench: &Bench) -> Result<Self> {
+        let servers = Servers::start(bench, 1024)?;
+        let perf = Perf::calibrate(servers.stock.display(), TEST)?;
+        let mut trials = Vec::new();
+        for pair in 0..bench.pairs {
+            bench.say(format!("pair {} of {}", pair + 1, bench.pairs));
+            for case in CASES {
+                let mut counts = [0, SILENT];
+                if pair % 2 == 1 {
+                    counts.reverse();
+                }
+                for silent in counts {
+                    let server = servers.of(case);
+                    let connections = (0..silent).map(|_| server.connect()).collect::<Result<Vec<_>>>()?;
+                    let trial = Trial::run(&servers, case, pair, Some((&perf, BUSY)), bench.time(4000, 1000))?;
+                    drop(connections);
+                    trials.push(WithSilent { silent, trial });
+                }
+            }
+        }
+        Ok(Scale { test: perf.test, reps: perf.reps, busy: BUSY, trials })
+    }
+
+    fn study(&self) -> Study {
+        let head = ["server", "silent clients", "mean ms", "p50 ms", "p99 ms", "worst ms", "p99 over 0 silent", "requests /s"];
+        let mut table = Table::new(format!("Beside {} x {}, medians of the pairs", self.busy, self.test), &head);
+        let mut groups = Vec::new();
+        for case in CASES {
+            for silent in [0, SILENT] {
+                let range = self.range(case, silent);
+                table.rows.push(vec![
+                    case.name().to_owned(),
+                    silent.to_string(),
+                    figure(range.mean),
+                    figure(range.p50),
+                    figure(range.p99),
+                    figure(range.worst),
+                    if silent == 0 { "1".to_owned() } else { spread_figure(&self.p99_ratio(case)) },
+                    self.requests_per_second(case, silent).map_or("-".to_owned(), figure),
+                ]);
+                groups.push(Group { name: format!("{}, {silent} silent", case.name()), ranges: vec![range] });
+            }
+        }
+        let title = "From the median to the 99th percentile".to_owned();
+        Study {
+            title: "Many clients".to_owned(),
+            question: format!(
+                "Does the light client, beside {} busy clients, feel {SILENT} more that are connected and silent?",
+                self.busy
+            ),
+            verdicts: vec![
+                Verdict::of_spread(
+                    format!("fair: p99 with {SILENT} silent clients over without"),
+                    self.p99_ratio(Case::Fair),
+                    "x",
+                    Goal::AtMost(2.0),
+                ),
+                Verdict::of_spread("stock: the same", self.p99_ratio(Case::Stock), "x", Goal::Reported),
+            ],
+            tables: vec![table],
+            charts: vec![Chart::Ranges(Ranges { title, x_label: "response time, ms".to_owned(), groups })],
+            notes: vec![
+                "How it was measured. As in `response`, on servers of 1,024 clients; within a pair with and without the \
+                 silent clients, in turn."
+                    .to_owned(),
+            ],
+        }
+    }
+}
+
+impl Scale {
+    fn of(&self, case: Case, silent: usize) -> Vec<&Trial> {
+        let chosen = self.trials.iter().filter(|one| one.trial.case == case && one.silent == silent);
+        chosen.map(|one| &one.trial).collect()
+    }
+
+    fn range(&self, case: Case, silent: usize) -> Range {
+        super::trial::range(&self.of(case, silent))
+    }
+
+    fn p99_ratio(&self, case: Case) -> Spread {
+        let p99 = |trial: &Trial| trial.series.response_ms().p99;
+        let without = self.of(case, 0);
+        let with = self.of(case, SILENT);
+        let partner = |trial: &Trial| without.iter().find(|other| other.pair == trial.pair).map(|other| p99(other));
+        Spread::of(with.iter().filter_map(|trial| Some(p99(trial) / partner(trial)?)))
+    }
+
+    fn requests_per_second(&self, case: Case, silent: usize) -> Option<f64> {
+        let rate = |trial: &&Trial| trial.served.map(|Served { requests, .. }| requests as f64 / trial.elapsed_s);
+        let rates: Vec<f64> = self.of(case, silent).iter().filter_map(rate).collect();
+        (!rates.is_empty()).then(|| Spread::of(rates).median)
+    }
+}

@@ -1,0 +1,147 @@
+//! What xqos costs: x11perf alone, and twelve together, on a server with xqos over a stock server.
+//!
+//! One client alone needs no scheduling, so all that xqos does for it is a loss: this measures the loss. Work is counted
+//! by x11perf's own operations (see [`crate::load`]). A rate is the median of the runs of one start of x11perf, the first
+//! left out, and the two servers take turns.
+
+use super::trial::{Case, Servers};
+use super::Measure;
+use crate::bench::Bench;
+use crate::load::{Load, Perf, Run};
+use crate::server::Server;
+use crate::statistics::{Spread, geometric_mean, median};
+use crate::study::{Goal, Study, Table, Verdict, figure, spread_figure};
+use anyhow::Result;
+use serde::{Deserialize, Serialize};
+use std::time::Instant;
+
+/// Drawing short and long, images both ways, compositing, state, windows, and round trips.
+const DOZEN: [&str; 12] = [
+    "dot", "rect100", "seg100", "ellipse100", "fellipse100", "copywinwin100", "scroll100", "putimage100", "getimage100",
+    "compwinwin100", "gc", "pointer",
+];
+const TOGETHER: [&str; 6] = ["ellipse100", "noop", "rect100", "getimagexy100", "putimage500", "getimagexy500"];
+const CLIENTS: usize = 12;
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Throughput {
+    alone: Vec<Rates>,
+    together: Vec<Rates>,
+}
+
+/// Operations per second; the i-th of each are a pair.
+#[derive(Debug, Serialize, Deserialize)]
+struct Rates {
+    test: String,
+    reps: u64,
+    stock: Vec<f64>,
+    xqos: Vec<f64>,
+}
+
+impl Measure for Throughput {
+    const NAME: &'static str = "throughput";
+    const ABOUT: &'static str = "work done with xqos over stock: x11perf alone, and twelve together (8 minutes)";
+
+    fn run(bench: &Bench) -> Result<Self> {
+        let servers = Servers::start(bench, 256)?;
+        let mut alone = Vec::new();
+        for test in std::iter::once("noop").chain(DOZEN) {
+            bench.say(format!("{test} alone, {} pairs", bench.pairs));
+            alone.push(Rates::measure(bench, &servers, test, |perf, server| rate_alone(bench, perf, server))?);
+        }
+        let mut together = Vec::new();
+        for test in TOGETHER {
+            bench.say(format!("{CLIENTS} x {test}, {} pairs", bench.pairs));
+            together.push(Rates::measure(bench, &servers, test, |perf, server| rate_together(bench, perf, server))?);
+        }
+        Ok(Throughput { alone, together })
+    }
+
+    fn study(&self) -> Study {
+        let mut verdicts = Vec::new();
+        for rates in self.alone.iter().filter(|rates| rates.test == "noop") {
+            verdicts.push(Verdict::of_spread("noop alone over stock", rates.ratios(), "x", Goal::AtLeast(0.98)));
+        }
+        let dozen: Vec<f64> =
+            self.alone.iter().filter(|rates| rates.test != "noop").map(|rates| rates.ratios().median).collect();
+        let what = format!("geometric mean of {} tests over stock", dozen.len());
+        verdicts.push(Verdict::of_value(what, geometric_mean(&dozen), "x", Goal::AtLeast(0.99)));
+        for rates in &self.together {
+            let what = format!("{CLIENTS} x {} together over stock", rates.test);
+            verdicts.push(Verdict::of_spread(what, rates.ratios(), "x", Goal::AtLeast(0.98)));
+        }
+        Study {
+            title: "Work done with xqos".to_owned(),
+            question: "What do clients lose because xqos is there: one alone, and twelve together?".to_owned(),
+            verdicts,
+            tables: vec![
+                table("One x11perf alone", &self.alone),
+                table(&format!("{CLIENTS} x11perf together"), &self.together),
+            ],
+            charts: Vec::new(),
+            notes: vec![
+                "How it was measured. Two Xvfb, one of them with xqos (policy fair, nothing set up), both up all the \
+                 time; x11perf runs on one and then on the other, in turn first on this and on that. Work is the \
+                 number of operations that x11perf completed, by its own count, between two instants of our clock. \
+                 Ratios are taken within a pair; given are their median, the least and the greatest."
+                    .to_owned(),
+            ],
+        }
+    }
+}
+
+impl Rates {
+    fn measure(
+        bench: &Bench,
+        servers: &Servers,
+        test: &str,
+        rate: impl Fn(&Perf, &Server) -> Result<f64>,
+    ) -> Result<Rates> {
+        let perf = Perf::calibrate(servers.stock.display(), test)?;
+        let (mut stock, mut xqos) = (Vec::new(), Vec::new());
+        for pair in 0..bench.pairs {
+            let mut cases = [Case::Stock, Case::Fair];
+            if pair % 2 == 1 {
+                cases.reverse();
+            }
+            for case in cases {
+                let side = if case == Case::Stock { &mut stock } else { &mut xqos };
+                side.push(rate(&perf, servers.of(case))?);
+            }
+        }
+        Ok(Rates { test: perf.test, reps: perf.reps, stock, xqos })
+    }
+
+    fn ratios(&self) -> Spread {
+        Spread::of(self.xqos.iter().zip(&self.stock).map(|(xqos, stock)| xqos / stock))
+    }
+}
+
+fn rate_alone(bench: &Bench, perf: &Perf, server: &Server) -> Result<f64> {
+    let runs = perf.run(server.display(), if bench.quick { 4 } else { 10 })?;
+    let rate = |pair: &[Run]| pair[1].operations as f64 / pair[1].ended.duration_since(pair[0].ended).as_secs_f64();
+    Ok(median(runs.windows(2).map(rate)))
+}
+
+fn rate_together(bench: &Bench, perf: &Perf, server: &Server) -> Result<f64> {
+    let mut load = Load::start(server.display(), perf, CLIENTS)?;
+    load.wait_until_busy()?;
+    let from = Instant::now();
+    std::thread::sleep(bench.time(3000, 700));
+    let to = Instant::now();
+    let operations: f64 = load.work(from, to)?.iter().sum();
+    Ok(operations / to.duration_since(from).as_secs_f64())
+}
+
+fn table(title: &str, all: &[Rates]) -> Table {
+    let mut table = Table::new(title, &["x11perf", "stock /s", "xqos /s", "ratio (least .. greatest)"]);
+    for rates in all {
+        table.rows.push(vec![
+            rates.test.clone(),
+            figure(median(rates.stock.iter().copied())),
+            figure(median(rates.xqos.iter().copied())),
+            spread_figure(&rates.ratios()),
+        ]);
+    }
+    table
+}

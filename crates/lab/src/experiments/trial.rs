@@ -1,0 +1,203 @@
+//! A trial: the light client beside a load on one server, once. Several experiments are made of these.
+
+use crate::bench::Bench;
+use crate::control::Control;
+use crate::light::{Light, Reservation, Series};
+use crate::load::{Load, Perf};
+use crate::server::Server;
+use crate::statistics::Spread;
+use crate::study::Range;
+use anyhow::Result;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+use xqos_abi::PolicyChange;
+
+/// The four circumstances that are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Case {
+    /// A stock server without any load.
+    Idle,
+    /// A stock server.
+    Stock,
+    /// xqos as it comes: policy fair, nothing set up.
+    Fair,
+    /// The same, with a reservation for the light client.
+    Reserved,
+}
+
+impl Case {
+    pub const ALL: [Case; 4] = [Case::Idle, Case::Stock, Case::Fair, Case::Reserved];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Case::Idle => "idle",
+            Case::Stock => "stock",
+            Case::Fair => "fair",
+            Case::Reserved => "reserved",
+        }
+    }
+}
+
+/// What the light client reserves: 3 ms in 10 ms, soft.
+pub(crate) const RESERVATION: Reservation = Reservation { budget_us: 3000, period_us: 10_000, hard: false };
+
+/// Blocking time that admission is told to reckon with where the observed one would refuse [`RESERVATION`].
+pub(crate) const BLOCKING_US: u32 = 1000;
+
+/// A stock server and one with xqos, both up all the time: an idle server costs nothing.
+#[derive(Debug)]
+pub(crate) struct Servers {
+    pub stock: Server,
+    pub xqos: Server,
+}
+
+impl Servers {
+    pub fn start(bench: &Bench, max_clients: u32) -> Result<Servers> {
+        Ok(Servers { stock: bench.stock(max_clients)?, xqos: bench.xqos(bench.module(), max_clients)? })
+    }
+
+    pub fn of(&self, case: Case) -> &Server {
+        match case {
+            Case::Idle | Case::Stock => &self.stock,
+            Case::Fair | Case::Reserved => &self.xqos,
+        }
+    }
+}
+
+/// Raw data of one trial.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Trial {
+    pub case: Case,
+    pub pair: u32,
+    pub elapsed_s: f64,
+    pub series: Series,
+    /// Operations of each client of the load, by its own count.
+    pub operations: Vec<f64>,
+    /// Processor time of the server.
+    pub server_cpu_s: f64,
+    /// As xqos counts it; only where there is xqos.
+    pub served: Option<Served>,
+    /// Admission refused the reservation with this blocking time observed, so [`BLOCKING_US`] was set.
+    pub refused_at_blocking_us: Option<u32>,
+}
+
+/// The load's clients in a ListClients reply, taken together.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Served {
+    pub requests: u64,
+    pub server_time_ns: u64,
+    pub longest_request_ns: u64,
+    /// Opcode of a core request, as the protocol numbers them.
+    pub longest_request: u32,
+}
+
+impl Trial {
+    pub fn run(servers: &Servers, case: Case, pair: u32, load: Option<(&Perf, usize)>, time: Duration) -> Result<Trial> {
+        let server = servers.of(case);
+        let control = if matches!(case, Case::Fair | Case::Reserved) { Some(server.control()?) } else { None };
+        let mut load = load.map(|(perf, count)| Load::start(server.display(), perf, count)).transpose()?;
+        if let Some(load) = &mut load {
+            load.wait_until_busy()?;
+        }
+        let mut light = Light::default();
+        let mut refused_at_blocking_us = None;
+        if let (Case::Reserved, Some(control)) = (case, &control) {
+            refused_at_blocking_us = make_room(control)?;
+            light.reservation = Some(RESERVATION);
+        }
+        let pids = load.as_ref().map(Load::pids).unwrap_or_default();
+        let before = control.as_ref().map(|control| Served::read(control, &pids)).transpose()?;
+        let cpu_before = server.cpu_time()?;
+        let measured = light.measure(server, time)?;
+        let server_cpu_s = (server.cpu_time()? - cpu_before).as_secs_f64();
+        let after = control.as_ref().map(|control| Served::read(control, &pids)).transpose()?;
+        let operations = match &mut load {
+            Some(load) => load.work(measured.from, measured.to)?,
+            None => Vec::new(),
+        };
+        Ok(Trial {
+            case,
+            pair,
+            elapsed_s: time.as_secs_f64(),
+            series: measured.series,
+            operations,
+            server_cpu_s,
+            served: before.zip(after).map(|(before, after)| after.since(&before)),
+            refused_at_blocking_us,
+        })
+    }
+
+    pub fn operations_per_second(&self) -> f64 {
+        self.operations.iter().sum::<f64>() / self.elapsed_s
+    }
+}
+
+impl Served {
+    pub fn read(control: &Control, pids: &[u32]) -> Result<Served> {
+        let mut served = Served::default();
+        for client in control.clients()?.clients.iter().filter(|client| pids.contains(&(client.pid as u32))) {
+            served.requests += client.requests;
+            served.server_time_ns += client.server_time_ns;
+            if client.longest_request_ns > served.longest_request_ns {
+                served.longest_request_ns = client.longest_request_ns;
+                served.longest_request = client.longest_request & 0xffff;
+            }
+        }
+        Ok(served)
+    }
+
+    fn since(self, before: &Served) -> Served {
+        Served {
+            requests: self.requests - before.requests,
+            server_time_ns: self.server_time_ns - before.server_time_ns,
+            ..self
+        }
+    }
+}
+
+/// Lets admission reckon with a set blocking time if it would refuse by the observed one; the latter is the answer.
+fn make_room(control: &Control) -> Result<Option<u32>> {
+    let Reservation { budget_us, period_us, hard } = RESERVATION;
+    if control.check_admission(0, budget_us, period_us, hard)?.admitted {
+        return Ok(None);
+    }
+    let observed = control.server_info()?.blocking_observed_us;
+    control.set_policy(PolicyChange { blocking_us: Some(BLOCKING_US), ..PolicyChange::default() })?;
+    Ok(Some(observed))
+}
+
+/// Medians over the pairs of one case.
+pub(crate) fn range(trials: &[&Trial]) -> Range {
+    let over = |figure: fn(&crate::statistics::Summary) -> f64| {
+        Spread::of(trials.iter().map(|trial| figure(&trial.series.response_ms()))).median
+    };
+    Range {
+        case: trials.first().map_or("", |trial| trial.case.name()).to_owned(),
+        p50: over(|response| response.p50),
+        mean: over(|response| response.mean),
+        p99: over(|response| response.p99),
+        worst: over(|response| response.worst),
+    }
+}
+
+pub(crate) fn of_case(trials: &[Trial], case: Case) -> Vec<&Trial> {
+    trials.iter().filter(|trial| trial.case == case).collect()
+}
+
+/// One ratio for each pair: both sides were measured in turn, so what drifts cancels out.
+pub(crate) fn ratios(trials: &[Trial], above: Case, below: Case, figure: impl Fn(&Trial) -> f64) -> Spread {
+    let above = of_case(trials, above);
+    let below = of_case(trials, below);
+    let partner = |trial: &Trial| below.iter().find(|other| other.pair == trial.pair).map(|other| figure(other));
+    Spread::of(above.iter().filter_map(|trial| Some(figure(trial) / partner(trial)?)))
+}
+
+/// In turn forwards and backwards, so that no case is always the first.
+pub(crate) fn order(pair: u32) -> Vec<Case> {
+    let mut cases = Case::ALL.to_vec();
+    if pair % 2 == 1 {
+        cases.reverse();
+    }
+    cases
+}

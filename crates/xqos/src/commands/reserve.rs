@@ -1,0 +1,157 @@
+//! `xqos reserve` and `xqos release`: reservations of clients that run already.
+
+use crate::output;
+use crate::quantity::Reservation;
+use crate::selector::Selector;
+use crate::session::{Session, described, reservation_of};
+use anyhow::{Result, bail};
+use clap::Args;
+use xqos_abi::ClientEntry;
+
+/// Reserves server time for a program that runs already
+///
+/// A reservation of 3ms/10ms promises 3 ms of server time in every 10 ms, whatever other clients do. It ends with
+/// `xqos release` or with the client.
+///
+/// When a client has used up its budget it goes on among the clients without a reservation until the period ends; with
+/// --hard it is held back until then, so that it never gets more.
+///
+/// The server admits a reservation only if it can keep it together with those that it has promised. It counts all
+/// budgets over their periods and adds the blocking time, since a request in progress is never cut.
+#[derive(Args, Debug)]
+#[command(after_help = RESERVE_EXAMPLES)]
+pub struct Reserve {
+    #[command(flatten)]
+    selector: Selector,
+    /// Server time, and how often: 3ms/10ms, 500us/0.01s
+    #[arg(value_name = "BUDGET/PERIOD")]
+    reservation: Reservation,
+    /// Hold the client back when its budget is used up
+    #[arg(long)]
+    hard: bool,
+}
+
+const RESERVE_EXAMPLES: &str = "\
+Examples:
+  xqos reserve --pid 4711 3ms/10ms
+  xqos reserve --class mpv 5ms/16ms
+  xqos reserve --pick 3ms/10ms            click on a window
+  xqos reserve --window 0x1c00007 3ms/10ms --hard
+
+Times are written with a unit: us, ms or s. `xqos list` shows what is reserved
+and what is left of it; `xqos list` also shows how much server time a program
+uses, as a start for its budget.";
+
+/// Ends reservations
+#[derive(Args, Debug)]
+#[command(after_help = RELEASE_EXAMPLES)]
+pub struct Release {
+    #[command(flatten)]
+    selector: Option<Selector>,
+    /// Every client that has a reservation
+    #[arg(long, group = "selector")]
+    all: bool,
+}
+
+const RELEASE_EXAMPLES: &str = "\
+Examples:
+  xqos release --pid 4711
+  xqos release --class mpv
+  xqos release --all";
+
+impl Reserve {
+    pub fn perform(&self, display: Option<&str>) -> Result<()> {
+        let (session, _) = Session::open_armed(display)?;
+        for entry in self.selector.resolve(&session)? {
+            session.reserve(&entry, self.reservation, self.hard)?;
+            output::line(&reserved(&entry, self.reservation, self.hard))?;
+        }
+        Ok(())
+    }
+}
+
+impl Release {
+    pub fn perform(&self, display: Option<&str>) -> Result<()> {
+        let session = Session::open(display)?;
+        let clients = match &self.selector {
+            Some(selector) if !self.all => selector.resolve(&session)?,
+            _ => {
+                let mut clients = session.others()?;
+                clients.retain(|entry| reservation_of(entry).is_some());
+                clients
+            }
+        };
+        if self.all && clients.is_empty() {
+            return output::line("no client has a reservation");
+        }
+        if !self.all && clients.iter().all(|entry| reservation_of(entry).is_none()) {
+            let names: Vec<_> = clients.iter().map(described).collect();
+            bail!("nothing to release, {} has no reservation: `xqos list` shows who has", names.join(" and "));
+        }
+        for entry in clients {
+            let Some(previous) = reservation_of(&entry) else { continue };
+            session.control.release(entry.client).map_err(|error| session.explained(error, &entry))?;
+            output::line(&released(&entry, previous))?;
+        }
+        Ok(())
+    }
+}
+
+/// What was done, and how to undo it: back to what was before, not to nothing.
+fn reserved(entry: &ClientEntry, reservation: Reservation, hard: bool) -> String {
+    let (was, undo) = match reservation_of(entry) {
+        Some((before, was_hard)) => (format!(", was {before}{}", kind(was_hard)), set_again(entry, before, was_hard)),
+        None => (String::new(), format!("xqos release --client {:#x}", entry.client)),
+    };
+    format!("reserved {reservation}{} for {}{was}; undo: {undo}", kind(hard), described(entry))
+}
+
+fn released(entry: &ClientEntry, (before, hard): (Reservation, bool)) -> String {
+    format!("released {before}{} of {}; undo: {}", kind(hard), described(entry), set_again(entry, before, hard))
+}
+
+fn set_again(entry: &ClientEntry, reservation: Reservation, hard: bool) -> String {
+    let hard = if hard { " --hard" } else { "" };
+    format!("xqos reserve --client {:#x} {}{hard}", entry.client, reservation.typed())
+}
+
+pub(super) fn kind(hard: bool) -> &'static str {
+    if hard { " hard" } else { "" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use xqos_abi::entry_flag;
+
+    fn mpv(flags: u32) -> ClientEntry {
+        ClientEntry {
+            client: 0x40_0000,
+            pid: 7,
+            name: "mpv".into(),
+            flags,
+            budget_us: 2000,
+            period_us: 8000,
+            ..Default::default()
+        }
+    }
+
+    #[test]
+    fn undoing_leads_back_to_what_was_before() {
+        let wanted = "3ms/10ms".parse().unwrap();
+        assert_eq!(
+            reserved(&mpv(0), wanted, false),
+            "reserved 3 ms / 10 ms for mpv (pid 7, client 0x400000); undo: xqos release --client 0x400000"
+        );
+        assert_eq!(
+            reserved(&mpv(entry_flag::RESERVED | entry_flag::HARD), wanted, false),
+            "reserved 3 ms / 10 ms for mpv (pid 7, client 0x400000), was 2 ms / 8 ms hard; \
+             undo: xqos reserve --client 0x400000 2ms/8ms --hard"
+        );
+        let before = reservation_of(&mpv(entry_flag::RESERVED)).unwrap();
+        assert_eq!(
+            released(&mpv(entry_flag::RESERVED), before),
+            "released 2 ms / 8 ms of mpv (pid 7, client 0x400000); undo: xqos reserve --client 0x400000 2ms/8ms"
+        );
+    }
+}

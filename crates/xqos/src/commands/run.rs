@@ -1,0 +1,320 @@
+//! `xqos run`: starts a program and reserves for its own X connections.
+//!
+//! The X server tells of each client that connects or ends, the kernel of each child that ends: both wake us, nothing
+//! else does. Which connections are the program's is decided by [`Family`].
+//!
+//! | state of the program | what we wait for |
+//! |---|---|
+//! | runs | its end, connections |
+//! | ended, connections with a reservation are left | their end (a program that forked and went to the background) |
+//! | ended, none left, but processes that may still connect | a connection, for [`GRACE`] at most (launchers) |
+//! | ended, nothing left | nothing: exit with its status |
+
+use crate::family::{Family, Verdict};
+use crate::output::note;
+use crate::process::Procfs;
+use crate::quantity::{Reservation, Weight};
+use crate::session::{Session, described, out_of_limits};
+use crate::sys::{self, Signal, Signals};
+use crate::{admission, commands::reserve::kind};
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use std::collections::{BTreeMap, HashSet};
+use std::env;
+use std::ffi::OsString;
+use std::os::fd::AsRawFd;
+use std::process::{Command, ExitCode};
+use std::time::{Duration, Instant};
+use x11rb::connection::Connection;
+use xqos_abi::{ClientEntry, NotifyKind, event_mask};
+
+/// How long a launcher's children may take to connect after it has ended: a large program from a cold disk needs
+/// seconds, and a daemon that was only left behind must not keep us for ever.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// Starts a program with a reservation, a weight, or both
+///
+/// Each X connection that the program makes gets them as soon as it is made, also when the program is started through a
+/// shell, env, nice or a launcher that forks and exits. Programs that it starts itself get nothing: what is reserved
+/// for a panel or a terminal is not for everything that is opened from it. All of it ends with the connections.
+///
+/// A connection that is refused, because too much is promised already, is served like any other; the program runs on
+/// unless --strict is given.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+#[group(id = "wish", required = true, multiple = true, args = ["reserve", "weight"])]
+pub struct Arguments {
+    /// Server time, and how often: 3ms/10ms
+    #[arg(long, value_name = "BUDGET/PERIOD")]
+    reserve: Option<Reservation>,
+    /// Hold the program back when its budget is used up
+    #[arg(long, requires = "reserve")]
+    hard: bool,
+    /// How much server time beside others, 0.01 to 100; 1 is the default (policy fair)
+    #[arg(long, value_name = "W")]
+    weight: Option<Weight>,
+    /// Do not run the program unreserved: end it when its reservation is refused
+    #[arg(long, requires = "reserve")]
+    strict: bool,
+    /// Say nothing when all goes well
+    #[arg(long, short)]
+    quiet: bool,
+    /// The program and its arguments
+    #[arg(last = true, required = true, value_name = "PROGRAM")]
+    program: Vec<OsString>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  xqos run --reserve 3ms/10ms -- mpv film.mkv
+  xqos run --reserve 2ms/8ms --hard -- sh -c 'cd game && ./start'
+  xqos run --weight 0.5 --quiet -- firefox
+
+Times are written with a unit: us, ms or s. To undo it while the program runs:
+xqos release --pid N, or xqos weight --pid N 1.
+
+Exit status: that of the program, or 128 + n when signal n ended it; 1 when it
+could not be started or, with --strict, was refused. INT, TERM and HUP are
+passed on to it.";
+
+impl Arguments {
+    pub fn perform(&self, display: Option<&str>) -> Result<ExitCode> {
+        let (session, info) = Session::open_armed(display)?;
+        if let Some(why) = self.reserve.and_then(|wanted| out_of_limits(wanted, &info)) {
+            bail!("{} is refused: {why}", self.reserve.expect("asked for above"));
+        }
+        if self.strict {
+            self.check_first(&session)?;
+        }
+        // Before the program starts, so that no connection of it is missed.
+        session.control.select_events(event_mask::CLIENTS)?;
+        sys::adopt_orphans().context("cannot look after the program's processes")?;
+        let signals = Signals::watch().context("cannot watch for the program's end")?;
+        let main = self.start(display)?;
+        let mut run = Run::new(self, session, main);
+        run.look_around()?;
+        let status = run.watch(&signals)?;
+        run.farewell();
+        match run.refused {
+            Some(why) if self.strict => bail!("{} was ended: {why}", self.shown()),
+            _ => Ok(ExitCode::from(status)),
+        }
+    }
+
+    /// A refusal that can be known before the program is started.
+    fn check_first(&self, session: &Session) -> Result<()> {
+        let Some(wanted) = self.reserve else { return Ok(()) };
+        let report = session.control.check_admission(0, wanted.budget.0, wanted.period.0, self.hard)?;
+        if !report.admitted {
+            let why = admission::explain(&report, report.failing_client, &[]);
+            bail!("{} was not started, {wanted} is refused: {why}", self.shown());
+        }
+        Ok(())
+    }
+
+    fn start(&self, display: Option<&str>) -> Result<i32> {
+        let (program, arguments) = self.program.split_first().context("no program is named")?;
+        let mut command = Command::new(program);
+        command.args(arguments);
+        if let Some(display) = display {
+            command.env("DISPLAY", display);
+        }
+        sys::unblock_signals_in(&mut command);
+        let child = command.spawn();
+        let child = child.with_context(|| format!("cannot start {}: check its name after --", self.shown()))?;
+        Ok(child.id() as i32)
+    }
+
+    fn shown(&self) -> String {
+        self.program.first().map(|program| program.to_string_lossy().into_owned()).unwrap_or_default()
+    }
+}
+
+/// A program that runs.
+struct Run<'a> {
+    wish: &'a Arguments,
+    session: Session,
+    family: Family,
+    main: i32,
+    status: Option<u8>,
+    ended: Option<Instant>,
+    seen: HashSet<u32>,
+    /// Connections of the program that live, with their pids.
+    ours: BTreeMap<u32, i32>,
+    refused: Option<String>,
+    server_gone: bool,
+}
+
+impl<'a> Run<'a> {
+    fn new(wish: &'a Arguments, session: Session, main: i32) -> Run<'a> {
+        let family = Family::new(std::process::id() as i32, main);
+        Run {
+            wish,
+            session,
+            family,
+            main,
+            status: None,
+            ended: None,
+            seen: HashSet::new(),
+            ours: BTreeMap::new(),
+            refused: None,
+            server_gone: false,
+        }
+    }
+
+    /// Connections made before our first look at the events.
+    fn look_around(&mut self) -> Result<()> {
+        for entry in self.session.others()? {
+            self.connected(entry.client, entry.pid);
+        }
+        Ok(())
+    }
+
+    /// Until the program and its connections have ended; gives its exit status.
+    fn watch(&mut self, signals: &Signals) -> Result<u8> {
+        loop {
+            self.hear_server();
+            self.hear_signals(signals);
+            let left = match self.time_left() {
+                Some(Duration::ZERO) => return Ok(self.status.unwrap_or(0)),
+                left => left,
+            };
+            let files = [signals.as_raw_fd(), self.session.control.connection().stream().as_raw_fd()];
+            let files = if self.server_gone { &files[..1] } else { &files[..] };
+            sys::poll(files, left).context("cannot wait for the program")?;
+        }
+    }
+
+    /// `None`: as long as it takes; zero: nothing is left to wait for.
+    fn time_left(&mut self) -> Option<Duration> {
+        let ended = self.ended?;
+        if !self.ours.is_empty() {
+            return None;
+        }
+        let left = GRACE.saturating_sub(ended.elapsed());
+        let wait = !self.server_gone && !left.is_zero() && self.family.more_may_connect(&Procfs);
+        Some(if wait { left } else { Duration::ZERO })
+    }
+
+    fn hear_server(&mut self) {
+        while !self.server_gone {
+            match self.session.control.connection().poll_for_event() {
+                Ok(Some(event)) => match self.session.control.notify(&event) {
+                    Some(notify) if notify.kind == NotifyKind::ClientConnected => {
+                        self.connected(notify.client, notify.pid);
+                    }
+                    Some(notify) if notify.kind == NotifyKind::ClientGone => {
+                        self.seen.remove(&notify.client);
+                        self.ours.remove(&notify.client);
+                    }
+                    _ => {}
+                },
+                Ok(None) => return,
+                Err(_) => {
+                    self.server_gone = true;
+                    self.ours.clear();
+                    note("the X server has gone; waiting for the program to end");
+                }
+            }
+        }
+    }
+
+    fn hear_signals(&mut self, signals: &Signals) {
+        while let Some(Signal { number, from_kernel }) = signals.next() {
+            if number == libc::SIGCHLD {
+                self.reap();
+            } else if !from_kernel {
+                // A terminal's ^C has reached the program already.
+                self.pass_on(number);
+            }
+        }
+    }
+
+    fn reap(&mut self) {
+        while let Some((pid, status)) = sys::reap() {
+            if pid == self.main && self.status.is_none() {
+                self.status = Some(status);
+                self.ended = Some(Instant::now());
+            }
+        }
+    }
+
+    fn pass_on(&self, signal: i32) {
+        match self.status {
+            None => sys::send(self.main, signal),
+            Some(_) => self.ours.values().for_each(|&pid| sys::send(pid, signal)),
+        }
+    }
+
+    fn connected(&mut self, client: u32, pid: i32) {
+        if pid == 0 || !self.seen.insert(client) {
+            return;
+        }
+        match self.family.connected(pid, &Procfs) {
+            Verdict::Program => self.serve(client, pid),
+            Verdict::Inherited(parent) => self.say(&format!(
+                "nothing for pid {pid}: it was started by pid {parent}, which has a connection of its own"
+            )),
+            Verdict::Stray => self.say(&format!(
+                "nothing for pid {pid}: the process that started it is gone, and may have been the program itself"
+            )),
+            Verdict::Foreign => {}
+        }
+    }
+
+    /// The wish is granted to one connection.
+    fn serve(&mut self, client: u32, pid: i32) {
+        self.ours.insert(client, pid);
+        let entry = self.entry(client, pid);
+        let who = described(&entry);
+        if let Some(wanted) = self.wish.reserve {
+            match self.session.reserve(&entry, wanted, self.wish.hard) {
+                Ok(()) => self.say(&format!("reserved {wanted}{} for {who}", kind(self.wish.hard))),
+                Err(error) => self.refuse(&format!("{error:#}")),
+            }
+        }
+        if let Some(weight) = self.wish.weight {
+            match self.session.control.set_weight(client, weight.0) {
+                Ok(()) => self.say(&format!("weight {weight} for {who}")),
+                Err(error) => note(&format!("no weight for {who}: {:#}", self.session.explained(error, &entry))),
+            }
+        }
+    }
+
+    fn refuse(&mut self, why: &str) {
+        self.refused = Some(why.to_owned());
+        if self.wish.strict {
+            self.pass_on(libc::SIGTERM);
+        } else {
+            note(&format!("{why}; it runs without a reservation"));
+        }
+    }
+
+    /// The server's entry, for the program's name; it may have ended already.
+    fn entry(&self, client: u32, pid: i32) -> ClientEntry {
+        let known = self.session.others().unwrap_or_default().into_iter().find(|entry| entry.client == client);
+        known.unwrap_or(ClientEntry { client, pid, ..ClientEntry::default() })
+    }
+
+    fn say(&self, text: &str) {
+        if !self.wish.quiet {
+            note(text);
+        }
+    }
+
+    fn farewell(&self) {
+        if self.family.any_connected() || self.server_gone {
+            return;
+        }
+        let wayland = env::var_os("WAYLAND_DISPLAY").is_some_and(|name| !name.is_empty());
+        let why = match wayland {
+            true => "it may draw through Wayland, or have handed its window",
+            false => "it may have handed its window",
+        };
+        note(&format!(
+            "{} made no X connection of its own, so nothing was reserved; {why} over D-Bus to a process that ran \
+             already: reserve for that one with `xqos reserve --pick`",
+            self.wish.shown()
+        ));
+    }
+}

@@ -1,0 +1,187 @@
+//! `xqos server`: a stock X server with xqos in it, by LD_PRELOAD.
+//!
+//! This process becomes the server, so that its pid, its signals and its exit status are the server's. What would only
+//! fail silently later is checked before.
+
+use crate::commands::policy::policies;
+use crate::output::note;
+use crate::quantity::{Micros, Share};
+use crate::{exports, module_file, sys};
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use xqos_core::PolicyKind;
+
+/// Starts an X server with xqos in it
+///
+/// The server is the stock one: xqos is loaded into it with LD_PRELOAD. This works for Xvfb, Xephyr and Xtigervnc. Xorg
+/// loads the same file as a module, by a section in xorg.conf.d, which `make install` puts there.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    /// The scheduling policy to start with [default: fair]
+    #[arg(long, value_name = "NAME", value_parser = policies(), hide_possible_values = true)]
+    policy: Option<PolicyKind>,
+    /// How long a client is served before another one may be [default: 5ms]
+    #[arg(long, value_name = "TIME")]
+    slice: Option<Micros>,
+    /// How much may be reserved in all, at most 0.95 [default: 0.9]
+    #[arg(long, value_name = "SHARE")]
+    max_utilization: Option<Share>,
+    /// The module to load [default: XQOS_MODULE, else the one built or installed with this program]
+    #[arg(long, value_name = "FILE")]
+    module: Option<PathBuf>,
+    /// The server and its arguments
+    #[arg(last = true, required = true, value_name = "SERVER")]
+    server: Vec<OsString>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  xqos server -- Xvfb :77 -screen 0 1280x1024x24
+  xqos server --policy smart --slice 2ms -- Xephyr :78 -screen 1280x800
+  xqos --display :77 doctor               is it served?
+
+`xqos policy --help` explains the policies.
+Environment: XQOS_MODULE names the module. The server gets its settings in
+XQOS_POLICY, XQOS_SLICE_US and XQOS_MAX_UTILIZATION_PPM, which may also be set
+by hand, and removes them with LD_PRELOAD from what its children see.";
+
+impl Arguments {
+    /// Returns only when the server could not be started.
+    pub fn perform(&self) -> Result<()> {
+        let module = module_file::find(self.module.as_deref())?;
+        let (server, arguments) = self.server.split_first().context("no server is named")?;
+        let program = in_path(server)?;
+        check(&program)?;
+        let mut command = Command::new(&program);
+        // The server's own name, as it was typed: it appears in its log and in ps.
+        command.arg0(server).args(arguments).env("LD_PRELOAD", preload(env::var_os("LD_PRELOAD"), &module));
+        if let Some(policy) = self.policy {
+            command.env("XQOS_POLICY", policy.name());
+        }
+        if let Some(slice) = self.slice {
+            command.env("XQOS_SLICE_US", slice.0.to_string());
+        }
+        if let Some(share) = self.max_utilization {
+            command.env("XQOS_MAX_UTILIZATION_PPM", share.0.to_string());
+        }
+        let error = command.exec();
+        Err(error).with_context(|| format!("cannot start {}: is it a program?", program.display()))
+    }
+}
+
+/// The program that the name means, as a shell would find it.
+fn in_path(name: &OsStr) -> Result<PathBuf> {
+    let runnable = |path: &Path| path.metadata().is_ok_and(|facts| facts.is_file() && facts.mode() & 0o111 != 0);
+    let shown = name.to_string_lossy();
+    if shown.contains('/') {
+        let path = PathBuf::from(name);
+        return if runnable(&path) { Ok(path) } else { bail!("{shown} is no program: check the path after --") };
+    }
+    let folders = env::var_os("PATH").unwrap_or_default();
+    env::split_paths(&folders).map(|folder| folder.join(name)).find(|path| runnable(path)).with_context(|| {
+        format!(
+            "the X server {shown} is not in PATH: install it, or give its path, as in `xqos server -- /opt/x/{shown}`"
+        )
+    })
+}
+
+/// Fails for a server that cannot be served; warns where the loader would ignore LD_PRELOAD.
+fn check(program: &Path) -> Result<()> {
+    let real = program.canonicalize().unwrap_or_else(|_| program.to_owned());
+    // Debian's Xorg is a script that hands over to a setuid program where there is one.
+    let wrapper = Path::new("/usr/lib/xorg/Xorg.wrap");
+    let xorg_script = real.file_name().is_some_and(|name| name == "Xorg") && is_script(&real) && wrapper.exists();
+    let started = if xorg_script { wrapper } else { &real };
+    if ignores_preload(started) {
+        note(&format!(
+            "{} runs with more rights than yours, so the loader ignores LD_PRELOAD and xqos will not be in it; let Xorg \
+             load the module from /etc/X11/xorg.conf.d/20-xqos.conf instead",
+            started.display()
+        ));
+        return Ok(());
+    }
+    // Others, such as env or nice, only start a server.
+    let is_server = real.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"X"));
+    let missing = if is_server { exports::missing(&real)?.unwrap_or_default() } else { Vec::new() };
+    if !missing.is_empty() {
+        bail!(
+            "{} {}, so nothing can be loaded into it: use Debian's Xvfb, Xephyr or Xtigervnc, which export them",
+            real.display(),
+            exports::verdict(&missing)
+        );
+    }
+    Ok(())
+}
+
+fn is_script(program: &Path) -> bool {
+    fs::read(program).is_ok_and(|bytes| bytes.starts_with(b"#!"))
+}
+
+/// setuid, setgid or with capabilities, and not already run by that user.
+fn ignores_preload(program: &Path) -> bool {
+    let Ok(facts) = program.metadata() else { return false };
+    let mode = facts.permissions().mode();
+    let (user, group) = sys::effective_ids();
+    let other_user = mode & 0o4000 != 0 && facts.uid() != user;
+    let other_group = mode & 0o2000 != 0 && facts.gid() != group;
+    // Root has the capabilities already.
+    other_user || other_group || (user != 0 && sys::has_capabilities(program))
+}
+
+/// Whatever is preloaded already stays first.
+fn preload(present: Option<OsString>, module: &Path) -> OsString {
+    match present.filter(|present| !present.is_empty()) {
+        Some(mut present) => {
+            present.push(":");
+            present.push(module);
+            present
+        }
+        None => module.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_preloaded_already_stays() {
+        let module = Path::new("/usr/lib/xqos/xqos.so");
+        assert_eq!(preload(None, module), "/usr/lib/xqos/xqos.so");
+        assert_eq!(preload(Some("".into()), module), "/usr/lib/xqos/xqos.so");
+        assert_eq!(preload(Some("/a.so /b.so".into()), module), "/a.so /b.so:/usr/lib/xqos/xqos.so");
+    }
+
+    #[test]
+    fn programs_are_found_as_a_shell_finds_them() {
+        assert!(in_path(OsStr::new("sh")).unwrap().is_absolute());
+        assert!(in_path(OsStr::new("Xnowhere")).unwrap_err().to_string().contains("not in PATH"));
+        assert!(in_path(OsStr::new("/etc/passwd")).unwrap_err().to_string().contains("no program"));
+    }
+
+    #[test]
+    fn only_servers_are_checked_for_their_exports() {
+        check(&in_path(OsStr::new("env")).unwrap()).expect("env may start a server");
+    }
+
+    #[test]
+    fn setuid_programs_of_others_ignore_preloading() {
+        let file = env::temp_dir().join(format!("xqos-setuid-{}", std::process::id()));
+        fs::write(&file, "").unwrap();
+        let with_mode = |mode| {
+            fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
+            ignores_preload(&file)
+        };
+        assert!(!with_mode(0o755));
+        assert!(!with_mode(0o4755), "our own setuid program gives no more rights than we have");
+        fs::remove_file(&file).unwrap();
+    }
+}

@@ -1,0 +1,89 @@
+//! `xqos weight` and `xqos priority`: a client's standing under the policies fair and fixed.
+
+use crate::output::{self, note};
+use crate::quantity::Weight;
+use crate::selector::Selector;
+use crate::session::{Session, described, weight_of};
+use anyhow::Result;
+use clap::Args;
+use xqos_core::PolicyKind;
+
+/// Sets how much server time a client gets beside others (policy fair)
+///
+/// While several clients are busy, one of weight 2 gets twice the server time of one of weight 1, the default. A weight
+/// is no promise: with more clients everybody gets less. For a promise, see `xqos reserve --help`.
+#[derive(Args, Debug)]
+#[command(name = "weight", after_help = WEIGHT_EXAMPLES)]
+pub struct Weigh {
+    #[command(flatten)]
+    selector: Selector,
+    /// 0.01 to 100; 1 is the default
+    #[arg(value_name = "W")]
+    weight: Weight,
+}
+
+const WEIGHT_EXAMPLES: &str = "\
+Examples:
+  xqos weight --class firefox 0.5
+  xqos weight --pid 4711 2";
+
+/// Sets a client's fixed priority (policy fixed)
+///
+/// Under `xqos policy fixed` the ready client of the highest priority is served, and all others wait. A busy client can
+/// keep lower ones out for as long as it likes; the policy is there for comparison.
+#[derive(Args, Debug)]
+#[command(name = "priority", after_help = PRIORITY_EXAMPLES)]
+pub struct Prioritise {
+    #[command(flatten)]
+    selector: Selector,
+    /// -1000 to 1000, the larger the earlier; 0 is the default
+    #[arg(value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(i32).range(-1000..=1000))]
+    priority: i32,
+}
+
+const PRIORITY_EXAMPLES: &str = "\
+Examples:
+  xqos priority --class mpv 10
+  xqos priority --pid 4711 -5";
+
+impl Weigh {
+    pub fn perform(&self, display: Option<&str>) -> Result<()> {
+        let (session, info) = Session::open_armed(display)?;
+        for entry in self.selector.resolve(&session)? {
+            let set = session.control.set_weight(entry.client, self.weight.0);
+            set.map_err(|error| session.explained(error, &entry))?;
+            let (who, before, id) = (described(&entry), weight_of(&entry), entry.client);
+            let weight = self.weight;
+            output::line(&format!(
+                "weight {weight} for {who}, was {before}; undo: xqos weight --client {id:#x} {before}"
+            ))?;
+        }
+        only_under(PolicyKind::Fair, info.policy, "weights");
+        Ok(())
+    }
+}
+
+impl Prioritise {
+    pub fn perform(&self, display: Option<&str>) -> Result<()> {
+        let (session, info) = Session::open_armed(display)?;
+        for entry in self.selector.resolve(&session)? {
+            let set = session.control.set_priority(entry.client, self.priority);
+            set.map_err(|error| session.explained(error, &entry))?;
+            let (who, before, id) = (described(&entry), entry.fixed_priority, entry.client);
+            let priority = self.priority;
+            output::line(&format!(
+                "priority {priority} for {who}, was {before}; undo: xqos priority --client {id:#x} {before}"
+            ))?;
+        }
+        only_under(PolicyKind::Fixed, info.policy, "fixed priorities");
+        Ok(())
+    }
+}
+
+/// Was my rule applied? Not yet, under another policy.
+fn only_under(needed: PolicyKind, policy: PolicyKind, what: &str) {
+    if policy != needed {
+        let (policy, needed) = (policy.name(), needed.name());
+        note(&format!("{what} count under policy {needed} only, and this is {policy}: `xqos policy {needed}`"));
+    }
+}
