@@ -181,6 +181,8 @@ pub struct Scheduler {
     contest: Contest,
     until: Time,
     grab: Option<ClientId>,
+    /// Clients that are watched.
+    watched: usize,
     hogged: Option<Time>,
     blocking: Blocking,
     /// By how much the last slice overran; 0 where nothing was to end it.
@@ -205,6 +207,7 @@ impl Scheduler {
             contest: Contest { rank: Rank::LAST, start: Time(0), growth: 0, margin: 0 },
             until: Time::NEVER,
             grab: None,
+            watched: 0,
             hogged: None,
             blocking: Blocking::default(),
             overran_ns: 0,
@@ -257,6 +260,7 @@ impl Scheduler {
         if self.running.is_some_and(|(running, _)| running == client) {
             self.running = None;
         }
+        self.watched -= usize::from(self.is_watched(client));
         self.clients[client.slot()] = None;
         self.connected -= 1;
     }
@@ -268,11 +272,13 @@ impl Scheduler {
             return;
         }
         record.ready = true;
+        let was_watched = core::mem::take(&mut record.watched);
         record.waits_since = at;
         let idle_ns = at.since(record.idle_since);
         if let Some(state) = record.reservation.as_mut() {
             state.arrived(at);
         }
+        self.watched -= usize::from(was_watched);
         self.policy.ready(client, idle_ns);
         self.file(client, at);
     }
@@ -282,7 +288,6 @@ impl Scheduler {
         let Some(record) = self.client_mut(client) else { return };
         if record.ready {
             record.ready = false;
-            record.watched = false;
             record.idle_since = now;
             self.file(client, now);
         }
@@ -330,7 +335,6 @@ impl Scheduler {
         record.waits_since = service.end;
         if !service.still_ready {
             record.ready = false;
-            record.watched = false;
             record.idle_since = service.end;
         }
         if mode == Mode::Reserved {
@@ -413,6 +417,7 @@ impl Scheduler {
         }
         self.idle.remove(client);
         self.client_mut(client)?.watched = true;
+        self.watched += 1;
         Some(client)
     }
 
@@ -585,6 +590,11 @@ impl Scheduler {
         self.client(client).is_some_and(|record| record.watched)
     }
 
+    /// How many clients are watched.
+    pub fn watched_count(&self) -> usize {
+        self.watched
+    }
+
     /// Who holds the server grab.
     pub fn grab(&self) -> Option<ClientId> {
         self.grab
@@ -719,6 +729,7 @@ impl Scheduler {
             assert!(self.client(id).is_some(), "{id:?} is queued and not connected");
         }
         assert_eq!(self.clients.iter().flatten().count(), self.connected);
+        assert_eq!(self.clients.iter().flatten().filter(|record| record.watched).count(), self.watched);
         for (slot, record) in self.clients.iter().enumerate() {
             let (Some(record), id) = (record, ClientId(slot as u16)) else { continue };
             let depleted = record.reservation.is_some_and(|state| state.depleted);

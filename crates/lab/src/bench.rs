@@ -7,6 +7,7 @@ use crate::experiments::{self, Experiment};
 use crate::machine::Machine;
 use crate::server::{self, Kind, Module, Server, Setup};
 use crate::study::Study;
+use crate::tiles::SCREEN;
 use crate::{page, render};
 use anyhow::{Context, Result, anyhow, bail};
 use serde::{Deserialize, Serialize};
@@ -43,9 +44,11 @@ pub fn run(options: &Options) -> Result<()> {
     fs::create_dir_all(&options.output).with_context(|| format!("cannot create {}", options.output.display()))?;
     let version = Setup::stock(Kind::Xvfb).start()?.version()?;
     let pairs = if options.quick { 1 } else { options.pairs.max(1) };
+    let count = chosen.len();
     let mut failed = Vec::new();
     for experiment in chosen {
-        let bench = Bench { name: experiment.name, quick: options.quick, pairs, module: module.clone(), began: Instant::now() };
+        let bench =
+            Bench { name: experiment.name, quick: options.quick, pairs, module: module.clone(), began: Instant::now() };
         let machine = Machine::facts(version.clone());
         bench.say("begins");
         match (experiment.run)(&bench) {
@@ -63,7 +66,7 @@ pub fn run(options: &Options) -> Result<()> {
     }
     let found = read_all(&options.output)?;
     write_findings(&options.output, &found)?;
-    if found.len() > 1 {
+    if count > 1 {
         println!("{}", summary(&found));
     }
     println!("{}", options.output.join("index.html").display());
@@ -108,12 +111,13 @@ impl Bench {
 
     /// Xvfb as it comes.
     pub fn stock(&self, max_clients: u32) -> Result<Server> {
-        Setup { max_clients, ..Setup::stock(Kind::Xvfb) }.start()
+        Setup { max_clients, screen: SCREEN, ..Setup::stock(Kind::Xvfb) }.start()
     }
 
     /// Xvfb with xqos in it; an error when it stepped aside, for then nothing of it would be measured.
     pub fn xqos(&self, module: Module, max_clients: u32) -> Result<Server> {
-        let server = Setup { max_clients, ..Setup::with_module(Kind::Xvfb, module) }.start()?;
+        let setup = Setup::with_module(Kind::Xvfb, module);
+        let server = Setup { max_clients, screen: SCREEN, ..setup }.start()?;
         let info = server.control()?.server_info()?;
         if !info.armed {
             bail!("xqos stepped aside: {}\n{}", info.reason, server.log());
@@ -198,7 +202,8 @@ fn summary(found: &[Finding]) -> String {
     });
     let verdicts: Vec<_> = verdicts.filter(|verdict| verdict.is_met().is_some()).collect();
     let met = verdicts.iter().filter(|verdict| verdict.is_met() == Some(true)).count();
-    let quick = if found.iter().any(|finding| finding.quick) { " (some of it measured in a hurry: --quick)" } else { "" };
+    let quick =
+        if found.iter().any(|finding| finding.quick) { " (some of it measured in a hurry: --quick)" } else { "" };
     format!("All goals{quick}\n\n{}\n{met} of {} goals are met\n", render::verdicts(&verdicts), verdicts.len())
 }
 

@@ -1,8 +1,42 @@
-//! lib
+//! The proof: real servers, loads, measuring clients and experiments against them.
+//!
+//! A claim about response times is worth what its measurement is worth, so this crate is built from parts that can each
+//! be looked at alone:
+//!
+//! | module | what |
+//! |---|---|
+//! | [`server`] | the fixture: Xvfb, Xephyr, Xtigervnc and Xorg, stock or with xqos, on a display of their own |
+//! | [`load`] | real x11perf clients that draw without a pause, and an honest count of their work |
+//! | [`tiles`] | the windows of the load side by side, so that every client draws |
+//! | [`light`] | the client that measures: 200 lines every 10 ms, and how long the answer takes |
+//! | [`control`] | the extension's requests, for experiments and for the command line |
+//! | [`process`] | processes of our own, ended by their id, and what the kernel counts for any |
+//! | [`statistics`], [`machine`] | figures, and the circumstances in which they were measured |
+//! | [`bench`] | runs experiments, keeps raw data, renders them |
+//! | `experiments` | one file each: `run` measures, `study` draws conclusions, nothing else |
+//! | [`study`], [`render`], `page` | findings as types, as text, and as a page of its own |
+//!
+//! The rules that they keep:
+//!
+//! - **Only ratios are claimed**, of things measured in one run, one right after the other, in turn; the median of the
+//!   pairs is quoted with its spread. Absolute figures are shown with the facts of the machine.
+//! - **Work is counted, not computed**: x11perf's own operations between two instants, the same way on a stock server.
+//! - **What is the kernel's is told apart** from what is the X server's: each response carries the time in which a
+//!   runnable server or client had no processor.
+//! - **Raw data are kept** beside what was made of them, and everything can be made again from them.
+//! - **A missed goal is a finding** and is printed as one.
+//! - Nothing outlives its owner: servers and clients are ended by their own id when they are dropped.
+
+pub mod bench;
 pub mod control;
+mod experiments;
 pub mod light;
 pub mod load;
 pub mod machine;
+mod page;
 pub mod process;
+pub mod render;
 pub mod server;
 pub mod statistics;
+pub mod study;
+pub mod tiles;

@@ -15,9 +15,16 @@
 //! exactly like one with xqos in it. A client of our own that floods the server would be counted no better, and would
 //! not be x11perf.
 //!
-//! A load counts as busy when every client has completed its first run.
+//! **What is not done.** Twelve copies with `-repeat 1000 -time 5` as one would type them are no steady load: for half a
+//! minute and longer some of them are still timing their empty loop or calibrating, which wait for the server after
+//! each request, while others draw already. Measured in that time, a stock server looks several times better than it is
+//! once all twelve draw.
+//!
+//! A load counts as busy when the windows are side by side (see [`crate::tiles`]) and every client has completed a run
+//! since.
 
 use crate::process::Owned;
+use crate::{control, tiles};
 use anyhow::{Context, Result, anyhow, bail};
 use std::io::{BufRead, BufReader, Read};
 use std::process::{ChildStdout, Command, Stdio};
@@ -92,14 +99,15 @@ pub struct Load {
 }
 
 impl Load {
+    /// Starts the clients and returns when all of them are busy.
     pub fn start(display: &str, perf: &Perf, count: usize) -> Result<Load> {
         let clients = (0..count).map(|_| Client::start(display, perf, REPEAT)).collect::<Result<_>>()?;
-        Ok(Load { test: perf.test.clone(), clients })
-    }
-
-    /// Waits until every client has completed a run.
-    pub fn wait_until_busy(&mut self) -> Result<()> {
-        self.wait_until("become busy", |client| !client.runs().is_empty())
+        let mut load = Load { test: perf.test.clone(), clients };
+        let (connection, _) = control::connect(Some(display))?;
+        tiles::arrange(&connection, count, Duration::from_secs(30))?;
+        let arranged = Instant::now();
+        load.wait_until("become busy", |client| client.runs().last().is_some_and(|run| run.ended > arranged))?;
+        Ok(load)
     }
 
     pub fn pids(&self) -> Vec<u32> {

@@ -21,7 +21,7 @@ pub fn study(study: &Study) -> String {
 
 /// Verdicts as a table.
 pub fn verdicts(verdicts: &[Verdict]) -> String {
-    let mut result = Table::new("", &["goal of", "measured", "goal", "verdict", "pairs from .. to"]);
+    let mut result = Table::new("", &["", "measured", "goal", "verdict", "pairs from .. to"]);
     for verdict in verdicts {
         let cells = [verdict.value_text(), verdict.goal_text(), verdict.text(), verdict.spread_text()];
         result.rows.push(std::iter::once(verdict.what.clone()).chain(cells).collect());

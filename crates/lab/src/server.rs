@@ -73,13 +73,23 @@ pub struct Setup {
     pub resets: bool,
     /// A power of two from 64 to 2,048.
     pub max_clients: u32,
+    /// In pixels; Xorg always has 1280 x 1024.
+    pub screen: (u32, u32),
     pub arguments: Vec<OsString>,
     pub environment: Vec<(OsString, OsString)>,
 }
 
 impl Setup {
     pub fn stock(kind: Kind) -> Setup {
-        Setup { kind, module: None, resets: false, max_clients: 256, arguments: Vec::new(), environment: Vec::new() }
+        Setup {
+            kind,
+            module: None,
+            resets: false,
+            max_clients: 256,
+            screen: (1280, 1024),
+            arguments: Vec::new(),
+            environment: Vec::new(),
+        }
     }
 
     pub fn with_module(kind: Kind, module: Module) -> Setup {
@@ -91,7 +101,7 @@ impl Setup {
         process::allow_many_files();
         let folder = Folder::create()?;
         let host = match self.kind {
-            Kind::Xephyr => Some(Box::new(Setup::stock(Kind::Xvfb).start()?)),
+            Kind::Xephyr => Some(Box::new(Setup { screen: self.screen, ..Setup::stock(Kind::Xvfb) }.start()?)),
             _ => None,
         };
         let mut command = Command::new(self.kind.program());
@@ -109,11 +119,12 @@ impl Setup {
     }
 
     fn add_arguments(&self, command: &mut Command, folder: &Folder) -> Result<()> {
+        let size = format!("{}x{}", self.screen.0, self.screen.1);
         match self.kind {
-            Kind::Xvfb => command.args(["-screen", "0", "1280x1024x24"]),
-            Kind::Xephyr => command.args(["-screen", "1280x1024x24"]),
+            Kind::Xvfb => command.args(["-screen", "0", &format!("{size}x24")]),
+            Kind::Xephyr => command.args(["-screen", &format!("{size}x24")]),
             Kind::Xtigervnc => command
-                .args(["-geometry", "1280x1024", "-depth", "24", "-SecurityTypes", "None", "-rfbport", "-1"])
+                .args(["-geometry", &size, "-depth", "24", "-SecurityTypes", "None", "-rfbport", "-1"])
                 .arg("-rfbunixpath")
                 .arg(folder.path("rfb")),
             Kind::Xorg => {

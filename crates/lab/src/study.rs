@@ -174,6 +174,15 @@ pub fn figure(value: f64) -> String {
     }
 }
 
+/// Milliseconds in the unit that suits them.
+pub fn duration(ms: f64) -> String {
+    match ms {
+        _ if ms >= 0.1 => format!("{} ms", figure(ms)),
+        _ if ms >= 1e-3 => format!("{} us", figure(ms * 1e3)),
+        _ => format!("{} ns", figure((ms * 1e6).round())),
+    }
+}
+
 /// Of a part of one.
 pub fn percent(part: f64) -> String {
     let size = (part * 100.0).abs();
@@ -207,5 +216,6 @@ mod tests {
     fn figures_have_three_digits() {
         let shown = [0.0, 0.1234, 1.234, 12.34, 123.4, 1234.5, 123_456.7, 1.5e6, 54_600_000.0, 2.0].map(figure);
         assert_eq!(shown, ["0", "0.123", "1.23", "12.3", "123", "1234", "123 k", "1.50 M", "54.60 M", "2"]);
+        assert_eq!([9.7, 0.0721, 1.8e-5].map(duration), ["9.70 ms", "72.1 us", "18 ns"]);
     }
 }

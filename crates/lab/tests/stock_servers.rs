@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use xqos_lab::light::Light;
 use xqos_lab::load::{Load, Perf};
 use xqos_lab::server::{Kind, Setup};
+use xqos_lab::tiles;
 
 fn exists(pid: u32) -> bool {
     Path::new(&format!("/proc/{pid}")).exists()
@@ -66,7 +67,6 @@ fn x11perf_clients_draw_are_counted_and_are_gone_afterwards() {
     let perf = Perf::calibrate(server.display(), "rect100").unwrap();
     assert!(perf.reps > 10, "{perf:?}");
     let mut load = Load::start(server.display(), &perf, 3).unwrap();
-    load.wait_until_busy().unwrap();
     let from = Instant::now();
     std::thread::sleep(Duration::from_millis(500));
     let to = Instant::now();
@@ -77,6 +77,19 @@ fn x11perf_clients_draw_are_counted_and_are_gone_afterwards() {
     let pids = load.pids();
     drop(load);
     assert!(!pids.iter().any(|&pid| exists(pid)), "left {pids:?}");
+}
+
+#[test]
+fn every_client_of_a_load_is_seen_and_has_the_same_work() {
+    let server = Setup { screen: tiles::SCREEN, ..Setup::stock(Kind::Xvfb) }.start().unwrap();
+    let perf = Perf::calibrate(server.display(), "rect500").unwrap();
+    let mut load = Load::start(server.display(), &perf, 4).unwrap();
+    let from = Instant::now();
+    std::thread::sleep(Duration::from_millis(800));
+    let work = load.work(from, Instant::now()).unwrap();
+    // Hidden ones would do a hundred times as much.
+    let (least, most) = (work.iter().copied().fold(f64::MAX, f64::min), work.iter().copied().fold(0.0, f64::max));
+    assert!(least > 0.0 && most / least < 3.0, "{work:?}");
 }
 
 #[test]

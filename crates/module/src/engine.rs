@@ -225,9 +225,18 @@ impl Engine {
             classic::slice_begins(slice.requests, slice.bytes);
         }
         self.running = Some(Running { choice: slice.choice, start: now, sequence });
-        self.watcher.slice_begins(&slice.contest, timed_end(slice, now));
+        let (until, to_watch) = (timed_end(slice, now), self.scheduler.next_to_watch(now));
+        if until != Time::NEVER || self.scheduler.watched_count() > 0 {
+            self.watcher.slice_begins(&slice.contest, until);
+        }
+        let mut next = to_watch;
         for _ in 0..ARMED_AT_ONCE {
-            let Some(id) = self.scheduler.next_to_watch(now) else { break };
+            let Some(id) = next else { break };
+            self.arm(id, now);
+            next = self.scheduler.next_to_watch(now);
+        }
+        // Who was named counts as watched.
+        if let Some(id) = next {
             self.arm(id, now);
         }
     }

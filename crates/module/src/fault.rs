@@ -7,45 +7,12 @@
 use crate::host::Host;
 use crate::settings::{Fault, FaultPlace};
 use std::any::Any;
-use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-thread_local! {
-    /// Where and why the last panic of this thread happened.
-    static LAST_PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
-}
-
-/// Keeps Rust's own report of a panic in our code out of the server's log; the log gets one line from us.
-/// Panics of other Rust code in the process are reported as before.
-pub fn install_panic_record() {
-    static ONCE: std::sync::Once = std::sync::Once::new();
-    ONCE.call_once(|| {
-        let previous = std::panic::take_hook();
-        std::panic::set_hook(Box::new(move |panic| {
-            let place = panic.location().map(|at| format!("{}:{}", at.file(), at.line())).unwrap_or_default();
-            let why = format!("{} at {place}", message(panic.payload()));
-            let inside = INSIDE.with(|inside| inside.get());
-            if inside {
-                LAST_PANIC.with(|last| *last.borrow_mut() = Some(why));
-            } else {
-                previous(panic);
-            }
-        }));
-    });
-}
-
-thread_local! {
-    static INSIDE: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
-}
-
-/// Runs our code on a thread of the server's: a panic becomes its reason.
+/// Runs our code on a thread of the server's: a panic becomes its reason. (Rust's own report of it, with the place, goes
+/// to standard error, which is the server's log or beside it.)
 pub fn guarded<T>(work: impl FnOnce() -> T) -> Result<T, String> {
-    let was_inside = INSIDE.with(|inside| inside.replace(true));
-    let result = catch_unwind(AssertUnwindSafe(work));
-    INSIDE.with(|inside| inside.set(was_inside));
-    result.map_err(|payload| {
-        LAST_PANIC.with(|last| last.borrow_mut().take()).unwrap_or_else(|| message(payload.as_ref()))
-    })
+    catch_unwind(AssertUnwindSafe(work)).map_err(|payload| message(payload.as_ref()))
 }
 
 /// The line for the server's log.

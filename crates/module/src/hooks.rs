@@ -61,7 +61,6 @@ pub fn aside() -> Option<String> {
 
 /// The server sets up its extensions: at start, and after each reset.
 pub unsafe extern "C" fn init_extension() {
-    fault::install_panic_record();
     let Ok(host) = host() else { return };
     if let Err(reason) = fault::guarded(|| start(host)).and_then(|result| result) {
         host.log(&format!("not started: {reason}; this server is left untouched"));

@@ -75,6 +75,8 @@ pub struct Watcher {
     stop: OwnedFd,
     thread: Option<JoinHandle<()>>,
     slices: u64,
+    /// The slice was published.
+    in_slice: bool,
     server_cpu_clock: libc::clockid_t,
 }
 
@@ -200,7 +202,7 @@ impl Watcher {
                 }
             })
         })?;
-        Ok(Watcher { shared, epoll, timer, stop, thread: Some(thread), slices: 0, server_cpu_clock })
+        Ok(Watcher { shared, epoll, timer, stop, thread: Some(thread), slices: 0, in_slice: false, server_cpu_clock })
     }
 
     /// Memory that a watcher takes, about.
@@ -248,9 +250,10 @@ impl Watcher {
         (at != 0).then_some(Time(at))
     }
 
-    /// A slice begins. `until`: end it then at the latest.
+    /// A slice begins. `until`: end it then at the latest. Not called for one that nobody can cut short.
     pub fn slice_begins(&mut self, contest: &Contest, until: Time) {
         self.slices += 1;
+        self.in_slice = true;
         self.shared.publish_contest(contest);
         self.shared.until.store(until.0, Ordering::SeqCst);
         self.shared.slice.store(self.slices, Ordering::Release);
@@ -262,6 +265,9 @@ impl Watcher {
 
     /// The slice ended. If it was told to yield: the CPU time in nanoseconds that the request in progress took since.
     pub fn slice_ends(&mut self) -> Option<u64> {
+        if !std::mem::take(&mut self.in_slice) {
+            return None;
+        }
         self.shared.slice.store(0, Ordering::Release);
         self.shared.until.store(u64::MAX, Ordering::SeqCst);
         if self.shared.yielded.load(Ordering::Acquire) != self.slices {

@@ -7,6 +7,7 @@
 //! | orphaned and adopted by us, seen before the program's first connection | program (a launcher that went away) |
 //! | adopted by us, seen for the first time after it | stray: whose child it was, nobody can tell any more |
 //! | not below us | foreign |
+//! | gone before we looked, as xset is | vanished: nobody can tell, and nothing is left to reserve for |
 //!
 //! Rules that children inherit by mistake are what users of such tools complain about, so where it cannot be told,
 //! nothing is reserved, and that is said. A parent that ends takes the knowledge of its children with it; therefore the
@@ -30,6 +31,7 @@ pub enum Verdict {
     Inherited(i32),
     Stray,
     Foreign,
+    Vanished,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +64,7 @@ impl Family {
     pub fn connected(&mut self, pid: i32, processes: &impl Processes) -> Verdict {
         let all = processes.all();
         self.note(&all);
-        let Some(process) = all.get(&pid) else { return Verdict::Foreign };
+        let Some(process) = all.get(&pid) else { return Verdict::Vanished };
         let identity = Identity { pid, started: process.started };
         let verdict = self.judge(identity);
         if verdict != Verdict::Foreign {
@@ -261,7 +263,7 @@ mod tests {
         tree.start(300, 50);
         assert_eq!(family.connected(300, &tree), Verdict::Foreign);
         assert_eq!(family.connected(XQOS, &tree), Verdict::Foreign, "our own connection is not the program's");
-        assert_eq!(family.connected(9999, &tree), Verdict::Foreign, "gone before we looked");
+        assert_eq!(family.connected(9999, &tree), Verdict::Vanished);
         assert!(!family.any_connected());
     }
 

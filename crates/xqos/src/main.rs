@@ -4,7 +4,6 @@
 //! it was called wrongly. `xqos run` passes on the exit status of its program.
 
 mod admission;
-mod bench_stub;
 mod commands;
 mod exports;
 mod family;

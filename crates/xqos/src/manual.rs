@@ -8,42 +8,79 @@ use anyhow::{Context, Result};
 use clap::Command;
 use clap_mangen::Man;
 use std::fs;
-use std::io::Write;
 use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Writes xqos.1, xqos-run.1, ... into `folder`, which is made where it is not there.
 pub fn write(mut command: Command, folder: &Path) -> Result<()> {
     fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
     command.build();
-    pages(&command, folder)
+    pages(&command, folder, &today())
 }
 
-fn pages(command: &Command, folder: &Path) -> Result<()> {
+fn pages(command: &Command, folder: &Path, date: &str) -> Result<()> {
     let subcommands = command.get_subcommands().filter(|subcommand| !subcommand.is_hide_set());
     for subcommand in subcommands.filter(|subcommand| subcommand.get_name() != "help") {
-        pages(subcommand, folder)?;
+        pages(subcommand, folder, date)?;
     }
-    let man = Man::new(command.clone()).manual("User Commands");
+    let man = Man::new(command.clone());
     let path = folder.join(man.get_filename());
-    let text = page(&man, command).context("cannot make a man page")?;
+    let text = page(&man, command, date).context("cannot make a man page")?;
     fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
     output::line(&path.display().to_string())
 }
 
-fn page(man: &Man, command: &Command) -> std::io::Result<Vec<u8>> {
-    let mut page = Vec::new();
-    man.render_title(&mut page)?;
-    man.render_name_section(&mut page)?;
-    man.render_synopsis_section(&mut page)?;
-    man.render_description_section(&mut page)?;
-    man.render_options_section(&mut page)?;
+fn page(man: &Man, command: &Command, date: &str) -> Result<String> {
+    let mut rendered = Vec::new();
+    man.render_description_section(&mut rendered)?;
+    man.render_options_section(&mut rendered)?;
     if command.get_subcommands().any(|subcommand| !subcommand.is_hide_set()) {
-        man.render_subcommands_section(&mut page)?;
+        man.render_subcommands_section(&mut rendered)?;
     }
+    // Two line breaks in a row are what mandoc warns about.
+    let rendered = String::from_utf8(rendered)?.replace("\n.br\n\n.br\n", "\n.sp\n");
+    let name = command.get_display_name().unwrap_or(command.get_name());
+    let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+    let usage = command.clone().render_usage().to_string();
+    let version = env!("CARGO_PKG_VERSION");
+    let mut page = format!(
+        ".TH {} 1 {date} \"xqos {version}\" \"User Commands\"\n.SH NAME\n{} \\- {}\n.SH SYNOPSIS\n{}\n{rendered}",
+        name.to_uppercase(),
+        escaped(name),
+        escaped(&about),
+        escaped(&usage.trim_start_matches("Usage:").trim().replace('|', " | ")),
+    );
     if let Some(after) = command.get_after_long_help().or(command.get_after_help()) {
-        page.write_all(after_help(&after.to_string()).as_bytes())?;
+        page.push_str(&after_help(&after.to_string()));
     }
-    Ok(page)
+    Ok(bold_commands(&page))
+}
+
+/// The day of SOURCE_DATE_EPOCH, by which packages are built reproducibly, or else this one.
+fn today() -> String {
+    let given = std::env::var("SOURCE_DATE_EPOCH").ok().and_then(|seconds| seconds.parse().ok());
+    let now = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    date(given.unwrap_or_else(now))
+}
+
+/// Years are counted from March here, so that a leap day is the last of its year.
+fn date(unix_seconds: u64) -> String {
+    let days = unix_seconds / 86_400 + 719_468;
+    let (era, day_of_era) = (days / 146_097, days % 146_097);
+    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * from_march + 2) / 5 + 1;
+    let month = if from_march < 10 { from_march + 3 } else { from_march - 9 };
+    let year = era * 400 + year_of_era + u64::from(month <= 2);
+    format!("{year}-{month:02}-{day:02}")
+}
+
+/// `xqos list` becomes bold.
+fn bold_commands(page: &str) -> String {
+    let parts = page.split('`').enumerate();
+    let bold = |(at, part): (usize, &str)| if at % 2 == 1 { format!("\\fB{part}\\fR") } else { part.to_owned() };
+    parts.map(bold).collect()
 }
 
 /// A title ending in a colon is a section; indented lines stand as they are; the rest is running text.
@@ -102,6 +139,14 @@ fn escaped(line: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn dates_are_those_of_the_calendar() {
+        assert_eq!(date(0), "1970-01-01");
+        assert_eq!(date(951_782_400), "2000-02-29");
+        assert_eq!(date(1_767_225_599), "2025-12-31");
+        assert_eq!(date(1_767_225_600), "2026-01-01");
+    }
 
     #[test]
     fn examples_keep_their_lines_and_notes_become_sections() {

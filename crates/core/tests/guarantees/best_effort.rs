@@ -11,13 +11,16 @@ fn random_behaviour(random: &mut Random) -> Behaviour {
         0 => Behaviour::Backlogged,
         // Up to what a round trip over a wireless network takes, so that several of them keep the server busy.
         1 => Behaviour::RoundTrip { think_ns: random.within(10 * US..=4 * MS) },
-        _ => Behaviour::Periodic { period_ns: random.within(20 * MS..=100 * MS), requests: random.within(1..=9) as u32 },
+        _ => {
+            Behaviour::Periodic { period_ns: random.within(20 * MS..=100 * MS), requests: random.within(1..=9) as u32 }
+        }
     }
 }
 
 /// Checks that nobody has waited longer than `rounds` turns of everybody, stretched by what reservations took.
 fn check_waits(server: &Server, clients: &[ClientId], longest_ns: u64, rounds: u64, setup: &str) {
-    let turn_ns = server.scheduler.parameters().maximum_slice_ns.max(server.scheduler.parameters().slice_ns) + longest_ns;
+    let turn_ns =
+        server.scheduler.parameters().maximum_slice_ns.max(server.scheduler.parameters().slice_ns) + longest_ns;
     let left_ppm = 1_000_000 - u64::from(server.scheduler.admitted_utilization_ppm());
     let bound_ns = rounds * clients.len() as u64 * turn_ns * 1_000_000 / left_ppm;
     for &client in clients {
@@ -108,7 +111,10 @@ fn stock_leaves_the_choice_to_the_server_but_for_reserved_clients() {
         assert!(expected, "{:?} is the policy's choice, and stock makes none", slice.choice);
     }
     let longest_ns = server.responses_ns(reserved)[30..].iter().copied().max().unwrap_or(0);
-    assert!(longest_ns <= 300 * US, "the reserved client's response is a request in progress and its own: {longest_ns}");
+    assert!(
+        longest_ns <= 300 * US,
+        "the reserved client's response is a request in progress and its own: {longest_ns}"
+    );
     assert!(server.service_ns(busy, None) > 150 * MS);
 }
 

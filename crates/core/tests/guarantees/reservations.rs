@@ -285,8 +285,15 @@ fn idle_client_whose_rank_has_improved_is_named_for_watching_again() {
         for start in [0, 10] {
             scheduler.pick(now(start));
             let (start, end) = (now(start), now(start + 10));
-            let service =
-                xqos_core::Service { client: hog, start, end, requests: 9, bytes: 0, last_request: 0, still_ready: true };
+            let service = xqos_core::Service {
+                client: hog,
+                start,
+                end,
+                requests: 9,
+                bytes: 0,
+                last_request: 0,
+                still_ready: true,
+            };
             scheduler.served(&service);
         }
         scheduler.pick(now(20));

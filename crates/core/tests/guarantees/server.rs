@@ -173,8 +173,12 @@ impl Server {
 
     /// Descriptors grow in the order of connection.
     pub fn connect(&mut self, load: Load) -> ClientId {
+        self.connect_as(load, self.clients.len() as u32 + 11)
+    }
+
+    pub fn connect_as(&mut self, load: Load, descriptor: u32) -> ClientId {
         let id = ClientId(self.clients.len() as u16 + 1);
-        self.scheduler.connected(id, u32::from(id.0) + 10, Time(self.now_ns));
+        self.scheduler.connected(id, descriptor, Time(self.now_ns));
         self.clients.push(Client {
             id,
             pending: VecDeque::new(),
@@ -290,8 +294,8 @@ impl Server {
             let end_ns = self.now_ns;
             self.runs.push(Run { client: id, mode, arrived_ns, start_ns: begin_ns, end_ns, slice: slice_number });
             self.deliver_notices();
-            let limited =
-                slice.requests != 0 && requests >= slice.requests || slice.bytes != 0 && bytes >= u64::from(slice.bytes);
+            let limited = slice.requests != 0 && requests >= slice.requests
+                || slice.bytes != 0 && bytes >= u64::from(slice.bytes);
             let drained = self.clients[place].pending.is_empty();
             if drained || limited || self.now_ns >= until_ns || self.is_contested(&slice) {
                 break;

@@ -3,8 +3,8 @@
 //! One trial of each case, one after the other, on Xvfb with twelve `x11perf -ellipse100`. A minute in all; the figures
 //! that are held against goals in earnest, in pairs, are those of `response` and `throughput`.
 
-use super::trial::{Case, RESERVATION, Servers, Trial, of_case, range};
 use super::Measure;
+use super::trial::{Case, RESERVATION, Servers, Trial, of_case, range};
 use crate::bench::Bench;
 use crate::load::Perf;
 use crate::study::{Chart, Goal, Group, Panel, Ranges, Scatter, Study, Table, Verdict, figure, percent};
@@ -24,7 +24,8 @@ pub(super) struct Demo {
 
 impl Measure for Demo {
     const NAME: &'static str = "demo";
-    const ABOUT: &'static str = "one interactive client beside twelve busy ones: idle, stock, fair, reserved (1 minute)";
+    const ABOUT: &'static str =
+        "one interactive client beside twelve busy ones: idle, stock, fair, reserved (1 minute)";
 
     fn run(bench: &Bench) -> Result<Self> {
         let servers = Servers::start(bench, 256)?;
@@ -81,7 +82,16 @@ impl Demo {
     }
 
     fn table(&self) -> Table {
-        let head = ["case", "mean ms", "p50 ms", "p99 ms", "worst ms", "kernel's part ms", "missed turns", "work of the twelve"];
+        let head = [
+            "case",
+            "mean ms",
+            "p50 ms",
+            "p99 ms",
+            "worst ms",
+            "kernel's part ms",
+            "missed turns",
+            "work of the twelve",
+        ];
         let mut table = Table::new("Response time of the interactive client", &head);
         for trial in &self.trials {
             let response = trial.series.response_ms();

@@ -110,10 +110,7 @@ impl Shares {
         policy: PolicyKind,
     ) -> Result<Shares> {
         let start = |perf| Load::start(server.display(), perf, 1);
-        let mut loads: Vec<Load> = perfs.iter().map(start).collect::<Result<_>>()?;
-        for load in &mut loads {
-            load.wait_until_busy()?;
-        }
+        let loads: Vec<Load> = perfs.iter().map(start).collect::<Result<_>>()?;
         let before = control.clients()?;
         std::thread::sleep(bench.time(4000, 1000));
         let after = control.clients()?;

@@ -91,7 +91,8 @@ impl Measure for Hard {
             f64::from(MAX_UTILIZATION_PPM) / 1e6,
             figure(f64::from(BLOCKING_US) / 1000.0)
         )];
-        let worst = |cells: &mut dyn Iterator<Item = &Cell>| cells.map(|cell| cell.distance().abs()).fold(0.0, f64::max);
+        let worst =
+            |cells: &mut dyn Iterator<Item = &Cell>| cells.map(|cell| cell.distance().abs()).fold(0.0, f64::max);
         let reachable = |cell: &&Cell| cell.asked() <= unlimited;
         let goal = Goal::AtMost(1.0);
         let mut verdicts = vec![];
@@ -110,8 +111,9 @@ impl Measure for Hard {
         }
         Study {
             title: "Hard reservations".to_owned(),
-            question: "A client with a hard reservation of Q in T gets the share Q/T of the server's time. How exactly?"
-                .to_owned(),
+            question:
+                "A client with a hard reservation of Q in T gets the share Q/T of the server's time. How exactly?"
+                    .to_owned(),
             verdicts,
             tables: vec![self.table(unlimited)],
             charts: Vec::new(),
@@ -180,8 +182,7 @@ fn measure(
     reservation: Option<(u32, u32)>,
     time: Duration,
 ) -> Result<Given> {
-    let mut load = Load::start(server.display(), perf, 1)?;
-    load.wait_until_busy()?;
+    let load = Load::start(server.display(), perf, 1)?;
     let pid = load.pids()[0];
     let (_, client) = entry(control, pid)?;
     if let Some((budget_us, period_us)) = reservation {

@@ -90,9 +90,8 @@ impl Measure for Idle {
 
 impl Idle {
     fn verdict(&self, clients: usize) -> Option<Verdict> {
-        let find = |name: &str| {
-            self.watched.iter().find(|watched| watched.clients == clients && watched.server == name)
-        };
+        let find =
+            |name: &str| self.watched.iter().find(|watched| watched.clients == clients && watched.server == name);
         let (stock, xqos) = (find("stock")?, find("xqos")?);
         let added = xqos.total() as f64 - stock.total() as f64;
         let what = format!("wakeups by xqos in {} s, {clients} clients", xqos.seconds.round());

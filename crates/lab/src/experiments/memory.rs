@@ -13,6 +13,7 @@ use crate::statistics::Spread;
 use crate::study::{Goal, Study, Table, Verdict, figure, spread_figure};
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
+use x11rb::rust_connection::RustConnection;
 
 const CLIENTS: usize = 500;
 
@@ -45,10 +46,11 @@ impl Measure for Memory {
         for turn in 0..bench.pairs {
             bench.say(format!("turn {} of {}", turn + 1, bench.pairs));
             let (stock, xqos) = (bench.stock(1024)?, bench.xqos(bench.module(), 1024)?);
-            let growth = (Growth::measure(&stock)?, Growth::measure(&xqos)?);
-            // All that growing needed is there still: the heap does not shrink.
+            let (stock, _) = Growth::measure(&stock)?;
+            let (growth, connections) = Growth::measure(&xqos)?;
             let reported_bytes = xqos.control()?.server_info()?.memory_bytes;
-            turns.push(Turn { stock: growth.0, xqos: growth.1, reported_bytes });
+            drop(connections);
+            turns.push(Turn { stock, xqos: growth, reported_bytes });
         }
         Ok(Memory { clients: CLIENTS, turns })
     }
@@ -106,13 +108,13 @@ impl Memory {
 }
 
 impl Growth {
-    fn measure(server: &Server) -> Result<Growth> {
+    /// With the connections, which are open still.
+    fn measure(server: &Server) -> Result<(Growth, Vec<RustConnection>)> {
         // The first client makes a server touch what it needs once.
         server.version()?;
         let empty = server.memory()?;
         let connections = (0..CLIENTS).map(|_| server.connect()).collect::<Result<Vec<_>>>()?;
         let full = server.memory()?;
-        drop(connections);
-        Ok(Growth { empty, full })
+        Ok((Growth { empty, full }, connections))
     }
 }

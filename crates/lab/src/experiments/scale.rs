@@ -3,8 +3,8 @@
 //! Most clients of a real desktop are silent at any moment. Twelve busy ones and the light client are measured with and
 //! without 500 silent ones beside them, on the server with xqos and, for comparison, on a stock server.
 
-use super::trial::{Case, Served, Servers, Trial};
 use super::Measure;
+use super::trial::{Case, Served, Servers, Trial};
 use crate::bench::Bench;
 use crate::load::Perf;
 use crate::statistics::Spread;
@@ -59,7 +59,8 @@ impl Measure for Scale {
     }
 
     fn study(&self) -> Study {
-        let head = ["server", "silent clients", "mean ms", "p50 ms", "p99 ms", "worst ms", "p99 over 0 silent", "requests /s"];
+        let head =
+            ["server", "silent clients", "mean ms", "p50 ms", "p99 ms", "worst ms", "p99 over 0 silent", "requests /s"];
         let mut table = Table::new(format!("Beside {} x {}, medians of the pairs", self.busy, self.test), &head);
         let mut groups = Vec::new();
         for case in CASES {

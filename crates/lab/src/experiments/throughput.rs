@@ -4,8 +4,8 @@
 //! by x11perf's own operations (see [`crate::load`]). A rate is the median of the runs of one start of x11perf, the first
 //! left out, and the two servers take turns.
 
-use super::trial::{Case, Servers};
 use super::Measure;
+use super::trial::{Case, Servers};
 use crate::bench::Bench;
 use crate::load::{Load, Perf, Run};
 use crate::server::Server;
@@ -17,8 +17,18 @@ use std::time::Instant;
 
 /// Drawing short and long, images both ways, compositing, state, windows, and round trips.
 const DOZEN: [&str; 12] = [
-    "dot", "rect100", "seg100", "ellipse100", "fellipse100", "copywinwin100", "scroll100", "putimage100", "getimage100",
-    "compwinwin100", "gc", "pointer",
+    "dot",
+    "rect100",
+    "seg100",
+    "ellipse100",
+    "fellipse100",
+    "copywinwin100",
+    "scroll100",
+    "putimage100",
+    "getimage100",
+    "compwinwin100",
+    "gc",
+    "pointer",
 ];
 const TOGETHER: [&str; 6] = ["ellipse100", "noop", "rect100", "getimagexy100", "putimage500", "getimagexy500"];
 const CLIENTS: usize = 12;
@@ -125,7 +135,6 @@ fn rate_alone(bench: &Bench, perf: &Perf, server: &Server) -> Result<f64> {
 
 fn rate_together(bench: &Bench, perf: &Perf, server: &Server) -> Result<f64> {
     let mut load = Load::start(server.display(), perf, CLIENTS)?;
-    load.wait_until_busy()?;
     let from = Instant::now();
     std::thread::sleep(bench.time(3000, 700));
     let to = Instant::now();

@@ -93,13 +93,16 @@ pub(crate) struct Served {
 }
 
 impl Trial {
-    pub fn run(servers: &Servers, case: Case, pair: u32, load: Option<(&Perf, usize)>, time: Duration) -> Result<Trial> {
+    pub fn run(
+        servers: &Servers,
+        case: Case,
+        pair: u32,
+        load: Option<(&Perf, usize)>,
+        time: Duration,
+    ) -> Result<Trial> {
         let server = servers.of(case);
         let control = if matches!(case, Case::Fair | Case::Reserved) { Some(server.control()?) } else { None };
         let mut load = load.map(|(perf, count)| Load::start(server.display(), perf, count)).transpose()?;
-        if let Some(load) = &mut load {
-            load.wait_until_busy()?;
-        }
         let mut light = Light::default();
         let mut refused_at_blocking_us = None;
         if let (Case::Reserved, Some(control)) = (case, &control) {
@@ -145,6 +148,10 @@ impl Served {
             }
         }
         Ok(served)
+    }
+
+    pub fn mean_request_ms(&self) -> f64 {
+        self.server_time_ns as f64 / self.requests.max(1) as f64 / 1e6
     }
 
     fn since(self, before: &Served) -> Served {

@@ -1,10 +1,10 @@
 //! `xqos bench`: the experiments of `xqos_lab::bench`.
 
-use crate::bench_stub as bench;
 use crate::{module_file, output};
-use anyhow::{Result, bail};
+use anyhow::Result;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
+use xqos_lab::bench;
 
 /// Runs the experiments that compare servers with and without xqos
 ///
@@ -55,7 +55,7 @@ impl Arguments {
         match &self.action {
             Action::List => output::print(&listing()),
             Action::Run { names, output, quick, pairs } => bench::run(&bench::Options {
-                names: chosen(names)?,
+                names: names.clone(),
                 output: output.clone(),
                 quick: *quick,
                 pairs: *pairs,
@@ -70,15 +70,4 @@ fn listing() -> String {
     let experiments = bench::list();
     let width = experiments.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     experiments.iter().map(|(name, about)| format!("{name:<width$}  {about}\n")).collect()
-}
-
-fn chosen(names: &[String]) -> Result<Vec<String>> {
-    let known: Vec<&str> = bench::list().iter().map(|&(name, _)| name).collect();
-    if names.iter().any(|name| name == "all") {
-        return Ok(known.into_iter().map(str::to_owned).collect());
-    }
-    match names.iter().find(|name| !known.contains(&name.as_str())) {
-        Some(name) => bail!("there is no experiment called {name}: `xqos bench list` shows them"),
-        None => Ok(names.to_vec()),
-    }
 }

@@ -232,7 +232,7 @@ fn words(report: &Report) -> String {
         None => lines.extend([("served", "no: it runs without xqos".to_owned()), ("can be", can_be_words(report))]),
         Some(service) if !service.armed => {
             let reason = service.reason.as_deref().unwrap_or("it gives no reason");
-            lines.push(("served", format!("no: xqos {} has stepped aside: {reason}", service.version)));
+            lines.push(("served", format!("no: xqos has stepped aside: {reason}")));
         }
         Some(service) => lines.extend(service_words(service)),
     }
@@ -269,7 +269,7 @@ fn service_words(service: &Service) -> Vec<(&'static str, String)> {
     let busy = 100.0 * service.busy_ms / service.uptime_ms.max(1e-6);
     let places = |share: f64| admission::ratio((share * 1e6).round() as u32, 2);
     vec![
-        ("served", format!("yes: xqos {}, policy {}", service.version, service.policy)),
+        ("served", format!("yes: XQOS {}, policy {}", service.version, service.policy)),
         (
             "reserved",
             format!(

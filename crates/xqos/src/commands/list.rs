@@ -34,19 +34,19 @@ Examples:
   xqos list --json | jq '.clients[] | select(.share > 0.1) | .program'
 
 Columns:
-  SERVER TIME  time for which the server worked for the client
-  SHARE        that time over the time since the client connected
-  REQUESTS     requests served
-  RESERVED     budget / period; 'hard' is held back when the budget is used up,
-               'held' is held back now
-  LEFT         budget left in this period; below 0 after a long request
-  DEPLETED     times that the budget was used up
-  MISSED       deadlines with budget left and work waiting
-  LONGEST WAIT from a request's arrival to its turn
+  SERVER TIME      for which the server worked for the client
+  SHARE            that time over the time since the client connected
+  REQUESTS         served since then
+  RESERVED         budget / period; a 'hard' one is held back when its budget
+                   is used up, and 'held' while it is
+  LEFT             budget left in this period; below 0 after a long request
+  DEPLETED         how often the budget was used up
+  MISSED           deadlines with budget left and work waiting
+  LONGEST WAIT     from a request's arrival to its turn
   LONGEST REQUEST  the longest one seen, and its name
-  WEIGHT       share under contention, policy fair (`xqos weight`)
-  PRIORITY     policy fixed (`xqos priority`)
-  SYNC         priority set by the SYNC extension
+  WEIGHT           for policy fair (`xqos weight`)
+  PRIORITY         for policy fixed (`xqos priority`)
+  SYNC             priority set through the SYNC extension
 
 JSON: an object with clients, an array. Each has client, pid, uid, program,
 local, you, ready, holds_server_grab, connected_ms (time since), server_time_ms,

@@ -45,6 +45,7 @@ uses, as a start for its budget.";
 /// Ends reservations
 #[derive(Args, Debug)]
 #[command(after_help = RELEASE_EXAMPLES)]
+#[command(mut_group("selector", |group| group.required(true)))]
 pub struct Release {
     #[command(flatten)]
     selector: Option<Selector>,

@@ -18,7 +18,7 @@ use crate::session::{Session, described, out_of_limits};
 use crate::sys::{self, Signal, Signals};
 use crate::{admission, commands::reserve::kind};
 use anyhow::{Context, Result, bail};
-use clap::Args;
+use clap::{ArgGroup, Args};
 use std::collections::{BTreeMap, HashSet};
 use std::env;
 use std::ffi::OsString;
@@ -42,7 +42,7 @@ const GRACE: Duration = Duration::from_secs(10);
 /// unless --strict is given.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
-#[group(id = "wish", required = true, multiple = true, args = ["reserve", "weight"])]
+#[command(group = ArgGroup::new("wish").args(["reserve", "weight"]).required(true).multiple(true))]
 pub struct Arguments {
     /// Server time, and how often: 3ms/10ms
     #[arg(long, value_name = "BUDGET/PERIOD")]
@@ -142,6 +142,8 @@ struct Run<'a> {
     /// Connections of the program that live, with their pids.
     ours: BTreeMap<u32, i32>,
     refused: Option<String>,
+    /// A connection was so short that nobody can tell whose it was.
+    vanished: bool,
     server_gone: bool,
 }
 
@@ -158,6 +160,7 @@ impl<'a> Run<'a> {
             seen: HashSet::new(),
             ours: BTreeMap::new(),
             refused: None,
+            vanished: false,
             server_gone: false,
         }
     }
@@ -258,24 +261,27 @@ impl<'a> Run<'a> {
             Verdict::Stray => self.say(&format!(
                 "nothing for pid {pid}: the process that started it is gone, and may have been the program itself"
             )),
+            Verdict::Vanished => self.vanished = true,
             Verdict::Foreign => {}
         }
     }
 
-    /// The wish is granted to one connection.
+    /// The wish is granted to one connection, unless that has ended already: then there is nothing to say.
     fn serve(&mut self, client: u32, pid: i32) {
         self.ours.insert(client, pid);
-        let entry = self.entry(client, pid);
+        let Some(entry) = self.entry(client) else { return };
         let who = described(&entry);
         if let Some(wanted) = self.wish.reserve {
             match self.session.reserve(&entry, wanted, self.wish.hard) {
                 Ok(()) => self.say(&format!("reserved {wanted}{} for {who}", kind(self.wish.hard))),
+                Err(_) if self.entry(client).is_none() => return,
                 Err(error) => self.refuse(&format!("{error:#}")),
             }
         }
         if let Some(weight) = self.wish.weight {
             match self.session.control.set_weight(client, weight.0) {
                 Ok(()) => self.say(&format!("weight {weight} for {who}")),
+                Err(_) if self.entry(client).is_none() => {}
                 Err(error) => note(&format!("no weight for {who}: {:#}", self.session.explained(error, &entry))),
             }
         }
@@ -290,10 +296,9 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The server's entry, for the program's name; it may have ended already.
-    fn entry(&self, client: u32, pid: i32) -> ClientEntry {
-        let known = self.session.others().unwrap_or_default().into_iter().find(|entry| entry.client == client);
-        known.unwrap_or(ClientEntry { client, pid, ..ClientEntry::default() })
+    /// `None`: the client has ended, or the server.
+    fn entry(&self, client: u32) -> Option<ClientEntry> {
+        self.session.others().ok()?.into_iter().find(|entry| entry.client == client)
     }
 
     fn say(&self, text: &str) {
@@ -303,7 +308,7 @@ impl<'a> Run<'a> {
     }
 
     fn farewell(&self) {
-        if self.family.any_connected() || self.server_gone {
+        if self.family.any_connected() || self.vanished || self.server_gone {
             return;
         }
         let wayland = env::var_os("WAYLAND_DISPLAY").is_some_and(|name| !name.is_empty());

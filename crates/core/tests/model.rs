@@ -1,0 +1,244 @@
+//! The scheduler against a reference that is as naive as can be: the same facts, the same decisions.
+//!
+//! What the scheduler keeps in heaps and keys, [`reference`] searches for anew each time. They must agree on who runs,
+//! on what account, how long, whose arrival ends the slice and when, who is watched, and on each budget and deadline.
+
+mod operations;
+mod reference;
+
+use operations::{CLIENTS, Op, config, sequence};
+use proptest::prelude::*;
+use reference::{Decision, Reference};
+use xqos_core::{
+    Admission, Choice, ClientId, Mode, Parameters, PolicyKind, Reservation, Scheduler, Service, Slice, Time,
+};
+
+#[derive(Debug)]
+struct Both {
+    scheduler: Scheduler,
+    reference: Reference,
+    now: u64,
+}
+
+impl Both {
+    fn new(policy: PolicyKind) -> Self {
+        let parameters = Parameters::default();
+        let scheduler = Scheduler::new(policy, parameters);
+        Both { scheduler, reference: Reference::new(policy, parameters), now: 1_000_000_000 }
+    }
+
+    fn apply(&mut self, op: Op) {
+        let (scheduler, reference, now) = (&mut self.scheduler, &mut self.reference, self.now);
+        match op {
+            Op::Connect { client, descriptor } => {
+                scheduler.connected(client, descriptor, Time(now));
+                reference.connected(client, descriptor, now);
+            }
+            Op::Gone { client } => {
+                scheduler.gone(client, Time(now));
+                reference.gone(client);
+            }
+            Op::Arrived { client } => {
+                // Who is replenished by now has been before it arrives: the order of calls.
+                self.replenish();
+                self.scheduler.arrived(client, Time(now));
+                self.reference.arrived(client, now);
+            }
+            Op::Withdrawn { client } => {
+                scheduler.withdrawn(client, Time(now));
+                reference.withdrawn(client, now);
+            }
+            Op::Noticed { client, is_input } => {
+                scheduler.noticed(client, is_input, Time(now));
+                reference.noticed(client, is_input);
+            }
+            Op::Grabbed { by } => {
+                scheduler.grabbed(by, Time(now));
+                reference.grabbed(by);
+            }
+            Op::Overran { ns } => scheduler.overran(ns),
+            Op::PickAndServe { length_ns, requests, still_ready, whom } => {
+                if let Some(client) = self.pick().and_then(|slice| self.chosen(slice.choice, whom)) {
+                    self.serve(client, length_ns, requests, still_ready);
+                }
+            }
+            Op::Pick => {
+                self.pick();
+            }
+            Op::ServeUnpicked { client, length_ns } => self.serve(client, length_ns, 1, false),
+            Op::Replenish => self.replenish(),
+            Op::TimePasses { ns } => self.now += ns,
+            Op::Reserve { client, reservation } => {
+                self.replenish();
+                self.reserve(client, reservation);
+            }
+            Op::ClearReservation { client } => {
+                self.replenish();
+                let had_one = self.reference.cleared(client);
+                assert_eq!(self.scheduler.clear_reservation(client, Time(now)), had_one);
+            }
+            Op::SetPolicy { kind } => {
+                scheduler.set_policy(kind, Time(now));
+                reference.set_policy(kind);
+            }
+            Op::SetParameters { parameters } => {
+                scheduler.set_parameters(parameters, Time(now));
+                reference.set_parameters(parameters);
+            }
+            Op::SetSyncPriority { client, priority } => {
+                scheduler.set_sync_priority(client, priority, Time(now));
+                reference.set_sync_priority(client, priority);
+            }
+            Op::SetWeight { client, weight } => {
+                scheduler.set_weight(client, weight, Time(now));
+                reference.set_weight(client, weight);
+            }
+            Op::SetFixedPriority { client, priority } => {
+                scheduler.set_fixed_priority(client, priority, Time(now));
+                reference.set_fixed_priority(client, priority);
+            }
+        }
+    }
+
+    fn replenish(&mut self) {
+        let mut told = Vec::new();
+        while let Some(client) = self.scheduler.replenish(Time(self.now)) {
+            told.push(client);
+        }
+        told.sort();
+        assert_eq!(told, self.reference.replenish(self.now), "who has budget again");
+    }
+
+    fn pick(&mut self) -> Option<Slice> {
+        self.replenish();
+        let now = self.now;
+        let (slice, decision) = (self.scheduler.pick(Time(now)), self.reference.pick(now));
+        let (Some(slice), Some(decision)) = (slice, decision) else {
+            assert_eq!(slice.map(|slice| slice.choice), decision.map(choice), "one picks somebody, the other nobody");
+            return None;
+        };
+        assert_eq!(slice.choice, choice(decision), "who runs");
+        assert_eq!((slice.requests, slice.bytes), (decision.requests, decision.bytes), "limits of {decision:?}");
+        self.check_end(&slice, &decision);
+        self.check_contest(&slice);
+        Some(slice)
+    }
+
+    /// At the end of budget or slice; or earlier, when a depleted client comes back. One that wins then must end it.
+    fn check_end(&self, slice: &Slice, decision: &Decision) {
+        let until = slice.until.0;
+        let first_comeback = self.reference.comebacks(self.now, decision.end).min();
+        assert!(
+            until <= first_comeback.unwrap_or(decision.end),
+            "{slice:?} outlasts the comeback at {first_comeback:?}"
+        );
+        let next_replenish = self.scheduler.next_replenish().map(|at| at.0.max(self.now));
+        assert!(
+            until == decision.end || Some(until) == next_replenish,
+            "{slice:?} ends early, not at {}",
+            decision.end
+        );
+    }
+
+    fn check_contest(&mut self, slice: &Slice) {
+        let now = Time(self.now);
+        while self.scheduler.next_to_watch(now).is_some() {}
+        for (&client, state) in &self.reference.clients {
+            if state.ready {
+                continue;
+            }
+            let ends = slice.contest.ends_for(self.scheduler.rank_on_arrival(client, now));
+            let expected = self.reference.ends_at(client, now.0).map_or(Time::NEVER, Time);
+            assert_eq!(ends, expected, "when an arrival of {client:?} ends {slice:?}");
+            let watched = self.scheduler.is_watched(client);
+            let to_be_watched = self.reference.is_to_be_watched(client, now.0, slice.until.0);
+            assert!(watched || !to_be_watched, "{client:?} would end {slice:?} and is not watched");
+        }
+    }
+
+    fn chosen(&self, choice: Choice, whom: usize) -> Option<ClientId> {
+        let selectable = |&id: &ClientId| {
+            let held_back = self.scheduler.is_held_back(id);
+            self.scheduler.is_ready(id) && !held_back && self.reference.grab.is_none_or(|holder| holder == id)
+        };
+        match choice {
+            Choice::Client(client, _) => Some(client),
+            Choice::Server => {
+                let ready: Vec<ClientId> = (0..CLIENTS).map(ClientId).filter(selectable).collect();
+                ready.get(whom % ready.len().max(1)).copied()
+            }
+        }
+    }
+
+    fn serve(&mut self, client: ClientId, length_ns: u64, requests: u32, still_ready: bool) {
+        let (start, end, bytes) = (self.now, self.now + length_ns, u64::from(requests) * 16);
+        let (from, to) = (Time(start), Time(end));
+        let service = Service { client, start: from, end: to, requests, bytes, last_request: 0, still_ready };
+        self.scheduler.served(&service);
+        self.reference.served(client, start, end, (requests, bytes), still_ready);
+        self.now = end;
+    }
+
+    /// Admission is exact to a millionth for each reservation and for B.
+    fn reserve(&mut self, client: ClientId, reservation: Reservation) {
+        let share = |part_ns: u64, whole_ns: u64| part_ns as f64 / whole_ns as f64;
+        let mut set: Vec<Reservation> =
+            self.scheduler.reservations().filter(|&(id, _)| id != client).map(|(_, reservation)| reservation).collect();
+        set.push(reservation);
+        let blocking_ns = self.scheduler.blocking_ns(Time(self.now));
+        let term = |period_ns| {
+            let sooner = set.iter().filter(|other| other.period_ns <= period_ns);
+            let sum: f64 = sooner.map(|other| share(other.budget_ns, other.period_ns)).sum();
+            sum + share(blocking_ns, period_ns)
+        };
+        let largest = set.iter().map(|one| term(one.period_ns)).fold(0.0, f64::max);
+        let limit = f64::from(self.scheduler.parameters().max_utilization_ppm) / 1e6;
+        let rounding = (set.len() + 2) as f64 / 1e6;
+        match self.scheduler.reserve(client, reservation, Time(self.now)) {
+            None => assert!(!self.reference.clients.contains_key(&client)),
+            Some(Admission::Admitted(_)) => {
+                assert!(largest <= limit, "{set:?} is admitted with {largest}, the limit is {limit}");
+                self.reference.reserved(client, reservation, self.now);
+            }
+            Some(Admission::Refused(_)) => {
+                assert!(largest > limit - rounding, "{set:?} is refused with {largest}, the limit is {limit}");
+            }
+        }
+    }
+
+    fn check_states(&self) {
+        for client in (0..CLIENTS).map(ClientId) {
+            let expected = self.reference.clients.get(&client);
+            assert_eq!(self.scheduler.usage(client).is_some(), expected.is_some(), "{client:?} is connected");
+            assert_eq!(
+                self.scheduler.is_ready(client),
+                expected.is_some_and(|state| state.ready),
+                "{client:?} is ready"
+            );
+            let budget = self.scheduler.reservation(client);
+            let budget =
+                budget.map(|state| (state.reservation, state.budget_left_ns, state.deadline.0, state.depleted));
+            let expected = expected.and_then(|state| state.budget);
+            let expected = expected.map(|budget| (budget.of, budget.left_ns as i64, budget.deadline, budget.depleted));
+            assert_eq!(budget, expected, "reservation, budget left, deadline, depleted of {client:?}");
+        }
+        assert_eq!(self.scheduler.grab(), self.reference.grab, "who holds the grab");
+    }
+}
+
+fn choice(decision: Decision) -> Choice {
+    decision.client.map_or(Choice::Server, |(client, mode): (ClientId, Mode)| Choice::Client(client, mode))
+}
+
+proptest! {
+    #![proptest_config(config(400))]
+
+    #[test]
+    fn scheduler_decides_as_the_naive_reference_does((policy, ops) in sequence(200)) {
+        let mut both = Both::new(policy);
+        for op in ops {
+            both.apply(op);
+            both.check_states();
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! Every public operation of a [`Scheduler`] as a variant of [`Op`], and random sequences of them.
+//!
+//! Few clients and round numbers, so that the interesting coincidences (equal deadlines, a grab by a depleted client, a
+//! reservation that ends in the middle of a slice) come up often.
+
+use proptest::prelude::*;
+use xqos_core::{ClientId, Parameters, PolicyKind, Reservation};
+
+pub const US: u64 = 1_000;
+pub const MS: u64 = 1_000_000;
+
+/// Ids from 0 to here; at first none of them is connected.
+pub const CLIENTS: u16 = 6;
+
+/// One call, or one turn of the server's main loop.
+#[derive(Clone, Copy, Debug)]
+pub enum Op {
+    Connect {
+        client: ClientId,
+        descriptor: u32,
+    },
+    Gone {
+        client: ClientId,
+    },
+    Arrived {
+        client: ClientId,
+    },
+    Withdrawn {
+        client: ClientId,
+    },
+    Noticed {
+        client: ClientId,
+        is_input: bool,
+    },
+    Grabbed {
+        by: Option<ClientId>,
+    },
+    Overran {
+        ns: u64,
+    },
+    /// One decision and its slice. Where the choice is the server's, `whom` says which of the ready clients it makes.
+    PickAndServe {
+        length_ns: u64,
+        requests: u32,
+        still_ready: bool,
+        whom: usize,
+    },
+    /// A decision that comes to nothing.
+    Pick,
+    /// A slice of a client that was not picked.
+    ServeUnpicked {
+        client: ClientId,
+        length_ns: u64,
+    },
+    Replenish,
+    TimePasses {
+        ns: u64,
+    },
+    Reserve {
+        client: ClientId,
+        reservation: Reservation,
+    },
+    ClearReservation {
+        client: ClientId,
+    },
+    SetPolicy {
+        kind: PolicyKind,
+    },
+    SetParameters {
+        parameters: Parameters,
+    },
+    SetSyncPriority {
+        client: ClientId,
+        priority: i32,
+    },
+    SetWeight {
+        client: ClientId,
+        weight: u32,
+    },
+    SetFixedPriority {
+        client: ClientId,
+        priority: i32,
+    },
+}
+
+impl Op {
+    /// The client that it is about, if it is about one.
+    pub fn client(&self) -> Option<ClientId> {
+        match *self {
+            Op::Connect { .. } | Op::Overran { .. } | Op::PickAndServe { .. } | Op::Pick | Op::Replenish => None,
+            Op::TimePasses { .. } | Op::SetPolicy { .. } | Op::SetParameters { .. } => None,
+            Op::Grabbed { by } => by,
+            Op::Gone { client }
+            | Op::Arrived { client }
+            | Op::Withdrawn { client }
+            | Op::Noticed { client, .. }
+            | Op::ServeUnpicked { client, .. }
+            | Op::Reserve { client, .. }
+            | Op::ClearReservation { client }
+            | Op::SetSyncPriority { client, .. }
+            | Op::SetWeight { client, .. }
+            | Op::SetFixedPriority { client, .. } => Some(client),
+        }
+    }
+}
+
+pub fn client() -> impl Strategy<Value = ClientId> {
+    (0..CLIENTS).prop_map(ClientId)
+}
+
+pub fn policy() -> impl Strategy<Value = PolicyKind> {
+    prop::sample::select(PolicyKind::ALL.as_slice())
+}
+
+/// Q <= T, both above 0, as whoever calls the scheduler has to see to.
+pub fn reservation() -> impl Strategy<Value = Reservation> {
+    let period = prop::sample::select(vec![2 * MS, 5 * MS, 10 * MS, 10 * MS + 1, 40 * MS]);
+    (period, 1..=60u64, any::<bool>()).prop_map(|(period_ns, percent, hard)| {
+        let budget_ns = period_ns * percent / 100;
+        Reservation { budget_ns, period_ns, hard }
+    })
+}
+
+fn parameters() -> impl Strategy<Value = Parameters> {
+    let slice = prop::sample::select(vec![0, MS, 5 * MS, 20 * MS]);
+    let interval = prop::sample::select(vec![1, 2 * MS, 5 * MS]);
+    let blocking = prop::sample::select(vec![0, 100 * US, 2 * MS]);
+    (slice, interval, 500_000..=1_000_000u32, blocking).prop_map(|(slice_ns, interval_ns, limit, blocking_ns)| {
+        Parameters {
+            slice_ns,
+            timer_interval_ns: interval_ns,
+            maximum_slice_ns: 3 * interval_ns,
+            max_utilization_ppm: limit,
+            blocking_ns,
+        }
+    })
+}
+
+fn length() -> impl Strategy<Value = u64> {
+    prop_oneof![Just(0), 1..100 * US, 100 * US..7 * MS, Just(5 * MS), 20 * MS..200 * MS]
+}
+
+fn pick_and_serve() -> impl Strategy<Value = Op> {
+    let requests = prop_oneof![Just(1u32), 1..=20u32, Just(3000u32)];
+    (length(), requests, any::<bool>(), any::<prop::sample::Index>()).prop_map(
+        |(length_ns, requests, still_ready, whom)| Op::PickAndServe {
+            length_ns,
+            requests,
+            still_ready,
+            whom: whom.index(usize::from(CLIENTS)),
+        },
+    )
+}
+
+/// The weights make busy servers: arrivals and slices are most of what happens.
+pub fn op() -> impl Strategy<Value = Op> {
+    let time = prop_oneof![Just(1), 1..3 * MS, Just(5 * MS), 10 * MS..100 * MS, Just(3_000 * MS)];
+    let sync_priority = prop::sample::select(vec![i32::MIN, -1, 0, 0, 0, 10, i32::MAX]);
+    let weight = prop::sample::select(vec![0, 1, 50, 100, 200, 1000]);
+    prop_oneof![
+        6 => (client(), 3..20u32).prop_map(|(client, descriptor)| Op::Connect { client, descriptor }),
+        2 => client().prop_map(|client| Op::Gone { client }),
+        30 => client().prop_map(|client| Op::Arrived { client }),
+        3 => client().prop_map(|client| Op::Withdrawn { client }),
+        4 => (client(), any::<bool>()).prop_map(|(client, is_input)| Op::Noticed { client, is_input }),
+        2 => prop::option::of(client()).prop_map(|by| Op::Grabbed { by }),
+        1 => (0..10 * MS).prop_map(|ns| Op::Overran { ns }),
+        40 => pick_and_serve(),
+        2 => Just(Op::Pick),
+        1 => (client(), length()).prop_map(|(client, length_ns)| Op::ServeUnpicked { client, length_ns }),
+        4 => Just(Op::Replenish),
+        12 => time.prop_map(|ns| Op::TimePasses { ns }),
+        6 => (client(), reservation()).prop_map(|(client, reservation)| Op::Reserve { client, reservation }),
+        2 => client().prop_map(|client| Op::ClearReservation { client }),
+        1 => policy().prop_map(|kind| Op::SetPolicy { kind }),
+        1 => parameters().prop_map(|parameters| Op::SetParameters { parameters }),
+        3 => (client(), sync_priority).prop_map(|(client, priority)| Op::SetSyncPriority { client, priority }),
+        2 => (client(), weight).prop_map(|(client, weight)| Op::SetWeight { client, weight }),
+        2 => (client(), -3..=3).prop_map(|(client, priority)| Op::SetFixedPriority { client, priority }),
+    ]
+}
+
+/// A policy, and up to so many operations under it.
+pub fn sequence(most: usize) -> impl Strategy<Value = (PolicyKind, Vec<Op>)> {
+    (policy(), prop::collection::vec(op(), 1..=most))
+}
+
+/// The same sequences in each run; a failing one is shrunk and printed, and nothing is written to disk.
+pub fn config(cases: u32) -> ProptestConfig {
+    ProptestConfig {
+        rng_seed: proptest::test_runner::RngSeed::Fixed(0x7870_6f73),
+        failure_persistence: None,
+        max_shrink_iters: 20_000,
+        ..ProptestConfig::with_cases(cases)
+    }
+}

@@ -1,0 +1,250 @@
+//! Random sequences of all operations, with everything checked after each: the scheduler's own invariants
+//! (`verify`), and what may be said of any decision whatever came before it.
+
+mod operations;
+
+use operations::{CLIENTS, Op, config, sequence};
+use proptest::prelude::*;
+use xqos_core::{
+    Admission, Choice, ClientId, Mode, Parameters, PolicyKind, Rank, ReservationState, Scheduler, Service, Slice, Time,
+};
+
+/// A scheduler, its clock, and the facts that it cannot be asked for.
+#[derive(Debug)]
+struct Server {
+    scheduler: Scheduler,
+    now: Time,
+    sync_priorities: [i32; CLIENTS as usize],
+}
+
+fn all() -> impl Iterator<Item = ClientId> {
+    (0..CLIENTS).map(ClientId)
+}
+
+impl Server {
+    fn new(policy: PolicyKind) -> Self {
+        let scheduler = Scheduler::new(policy, Parameters::default());
+        Server { scheduler, now: Time(1_000_000_000), sync_priorities: [0; CLIENTS as usize] }
+    }
+
+    fn is_connected(&self, client: ClientId) -> bool {
+        self.scheduler.usage(client).is_some()
+    }
+
+    fn has_budget(&self, client: ClientId) -> Option<ReservationState> {
+        self.scheduler.reservation(client).filter(|state| !state.depleted)
+    }
+
+    fn sync_priority(&self, client: ClientId) -> i32 {
+        self.sync_priorities[usize::from(client.0)]
+    }
+
+    fn apply(&mut self, op: Op) {
+        let (scheduler, now) = (&mut self.scheduler, self.now);
+        match op {
+            Op::Connect { client, descriptor } => {
+                scheduler.connected(client, descriptor, now);
+                self.sync_priorities[usize::from(client.0)] = 0;
+                assert!(!self.scheduler.is_ready(client) && self.scheduler.reservation(client).is_none());
+            }
+            Op::Gone { client } => {
+                scheduler.gone(client, now);
+                assert_eq!(scheduler.rank_on_arrival(client, now), Rank::LAST);
+            }
+            Op::Arrived { client } => scheduler.arrived(client, now),
+            Op::Withdrawn { client } => scheduler.withdrawn(client, now),
+            Op::Noticed { client, is_input } => scheduler.noticed(client, is_input, now),
+            Op::Grabbed { by } => scheduler.grabbed(by, now),
+            Op::Overran { ns } => scheduler.overran(ns),
+            Op::PickAndServe { length_ns, requests, still_ready, whom } => {
+                self.pick_and_serve(length_ns, requests, still_ready, whom);
+            }
+            Op::Pick => {
+                self.pick();
+            }
+            Op::ServeUnpicked { client, length_ns } => self.serve(client, length_ns, 1, false),
+            Op::Replenish => self.replenish(),
+            Op::TimePasses { ns } => self.now = now.after(ns),
+            Op::Reserve { client, reservation } => {
+                let expected = scheduler.check_admission(client, reservation, now);
+                assert_eq!(scheduler.reserve(client, reservation, now), expected, "the check says what is then done");
+                if matches!(expected, Some(Admission::Admitted(_))) {
+                    let state = scheduler.reservation(client).expect("it was admitted");
+                    assert_eq!(state.reservation, reservation);
+                }
+            }
+            Op::ClearReservation { client } => {
+                let had_one = scheduler.reservation(client).is_some();
+                assert_eq!(scheduler.clear_reservation(client, now), had_one);
+                assert!(!self.scheduler.is_held_back(client));
+            }
+            Op::SetPolicy { kind } => scheduler.set_policy(kind, now),
+            Op::SetParameters { mut parameters } => {
+                // A limit below what is admitted already is another test's subject.
+                let admitted_ppm = scheduler.admitted_utilization_ppm();
+                parameters.max_utilization_ppm = parameters.max_utilization_ppm.max(admitted_ppm);
+                scheduler.set_parameters(parameters, now);
+                assert_eq!(scheduler.parameters(), parameters);
+            }
+            Op::SetSyncPriority { client, priority } => {
+                scheduler.set_sync_priority(client, priority, now);
+                if self.is_connected(client) {
+                    self.sync_priorities[usize::from(client.0)] = priority;
+                }
+            }
+            Op::SetWeight { client, weight } => scheduler.set_weight(client, weight, now),
+            Op::SetFixedPriority { client, priority } => scheduler.set_fixed_priority(client, priority, now),
+        }
+    }
+
+    /// As often as there is something to tell; each client once at most, since all time that has passed is paid.
+    fn replenish(&mut self) {
+        let mut told = Vec::new();
+        while let Some(client) = self.scheduler.replenish(self.now) {
+            assert!(!told.contains(&client), "{client:?} is replenished twice at {:?}", self.now);
+            let state = self.scheduler.reservation(client).expect("only reservations are replenished");
+            assert!(!state.depleted && state.budget_left_ns > 0, "{state:?} has been replenished");
+            assert!(!self.scheduler.is_held_back(client));
+            told.push(client);
+        }
+        assert!(self.scheduler.next_replenish().is_none_or(|at| at > self.now), "a replenishment is overdue");
+    }
+
+    fn pick(&mut self) -> Option<Slice> {
+        let slice = self.scheduler.pick(self.now);
+        match &slice {
+            Some(slice) => self.check_choice(slice),
+            None => {
+                let served = all().find(|&id| self.scheduler.is_ready(id) && !self.scheduler.is_held_back(id));
+                assert_eq!(served, None, "nobody is picked although this client is ready");
+            }
+        }
+        slice
+    }
+
+    fn check_choice(&self, slice: &Slice) {
+        let scheduler = &self.scheduler;
+        let ready = || all().filter(|&id| scheduler.is_ready(id) && !scheduler.is_held_back(id));
+        let with_budget = || ready().filter_map(|id| Some((self.has_budget(id)?.deadline, id)));
+        assert!(slice.until >= self.now && slice.contest.start == self.now, "{slice:?} at {:?}", self.now);
+        match slice.choice {
+            Choice::Server => {
+                let stock = scheduler.policy() == PolicyKind::Stock && with_budget().next().is_none();
+                assert!(scheduler.grab().is_some() || stock, "the choice was left to the server without a reason");
+            }
+            Choice::Client(client, _) => {
+                assert_eq!(scheduler.grab(), None, "under a grab the choice is the server's");
+                assert!(ready().any(|id| id == client), "{client:?} is picked, and is idle or held back");
+            }
+        }
+        match slice.choice {
+            Choice::Server => {}
+            Choice::Client(client, Mode::Reserved) => {
+                let earliest = with_budget().map(|(deadline, _)| deadline).min();
+                let state = self.has_budget(client).expect("who is picked as reserved has budget");
+                assert_eq!(Some(state.deadline), earliest, "{client:?} has not the earliest deadline");
+                let budget_end = self.now.after(state.budget_left_ns as u64);
+                assert!(slice.until <= budget_end, "the slice is longer than the budget: {slice:?}, {state:?}");
+            }
+            Choice::Client(client, Mode::BestEffort) => {
+                assert_eq!(with_budget().next(), None, "best effort is picked while a reserved client has work");
+                assert_ne!(scheduler.policy(), PolicyKind::Stock, "stock picks nobody");
+                let higher = ready().find(|&id| self.sync_priority(id) > self.sync_priority(client));
+                assert_eq!(higher, None, "{client:?} is picked before this client of higher SYNC priority");
+            }
+        }
+    }
+
+    fn pick_and_serve(&mut self, length_ns: u64, requests: u32, still_ready: bool, whom: usize) {
+        self.replenish();
+        let Some(slice) = self.pick() else { return };
+        self.watch(&slice);
+        let client = match slice.choice {
+            Choice::Client(client, _) => client,
+            Choice::Server => match self.servers_choice(whom) {
+                Some(client) => client,
+                None => return,
+            },
+        };
+        self.serve(client, length_ns, requests, still_ready);
+    }
+
+    fn watch(&mut self, slice: &Slice) {
+        while let Some(client) = self.scheduler.next_to_watch(self.now) {
+            assert!(self.is_connected(client) && !self.scheduler.is_ready(client), "{client:?} cannot arrive");
+            assert!(self.scheduler.is_watched(client));
+            assert_eq!(self.scheduler.grab(), None, "under a grab no arrival ends a slice: {slice:?}");
+        }
+        for client in all().filter(|&id| self.is_connected(id) && !self.scheduler.is_ready(id)) {
+            let ends = slice.contest.ends_for(self.scheduler.rank_on_arrival(client, self.now));
+            let is_reserved = self.has_budget(client).is_some();
+            let matters = is_reserved && ends < slice.until.min(self.now.after(self.scheduler.parameters().slice_ns));
+            assert!(!matters || self.scheduler.is_watched(client), "{client:?} is reserved, better, and not watched");
+        }
+    }
+
+    fn servers_choice(&self, whom: usize) -> Option<ClientId> {
+        if let Some(holder) = self.scheduler.grab() {
+            return Some(holder).filter(|&id| self.scheduler.is_ready(id));
+        }
+        let ready: Vec<ClientId> =
+            all().filter(|&id| self.scheduler.is_ready(id) && !self.scheduler.is_held_back(id)).collect();
+        ready.get(whom % ready.len().max(1)).copied()
+    }
+
+    fn serve(&mut self, client: ClientId, length_ns: u64, requests: u32, still_ready: bool) {
+        let before = self.scheduler.usage(client);
+        let (start, end) = (self.now, self.now.after(length_ns));
+        let bytes = u64::from(requests) * 16;
+        self.scheduler.served(&Service { client, start, end, requests, bytes, last_request: 1, still_ready });
+        self.now = end;
+        if let (Some(before), Some(after)) = (before, self.scheduler.usage(client)) {
+            assert_eq!(after.server_time_ns, before.server_time_ns + length_ns);
+            assert_eq!(after.requests, before.requests + u64::from(requests));
+            assert!(after.reserved_time_ns <= after.server_time_ns);
+        }
+    }
+
+    fn check(&self) {
+        self.scheduler.verify();
+        let limit_ppm = self.scheduler.parameters().max_utilization_ppm;
+        let admitted_ppm = self.scheduler.admitted_utilization_ppm();
+        assert!(admitted_ppm <= limit_ppm, "{admitted_ppm} are admitted where {limit_ppm} may be");
+        assert_eq!(self.scheduler.client_count(), all().filter(|&id| self.is_connected(id)).count());
+        assert_eq!(self.scheduler.reservation_count(), self.scheduler.reservations().count());
+        for client in all() {
+            if let Some(state) = self.scheduler.reservation(client) {
+                let most_ns = state.reservation.budget_ns as i64;
+                assert!(state.budget_left_ns <= most_ns, "{client:?} has more than Q: {state:?}");
+                assert_eq!(state.depleted, state.budget_left_ns <= 0, "{client:?}: {state:?}");
+            }
+            let watched = self.scheduler.is_watched(client);
+            assert!(!watched || !self.scheduler.is_ready(client), "{client:?} has arrived and counts as watched");
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(config(400))]
+
+    #[test]
+    fn any_sequence_of_operations_keeps_the_invariants((policy, ops) in sequence(200)) {
+        let mut server = Server::new(policy);
+        for op in ops {
+            let unknown = op.client().filter(|&client| !server.is_connected(client));
+            let before = unknown.map(|_| format!("{:?}", server.scheduler));
+            server.apply(op);
+            server.check();
+            if let (Some(client), Some(before)) = (unknown, before) {
+                // A service of nobody ends the running slice, and an "unknown holds the grab" ends the grab of another.
+                let may_end_something = matches!(op, Op::ServeUnpicked { .. } | Op::Grabbed { .. });
+                let after = format!("{:?}", server.scheduler);
+                prop_assert!(
+                    may_end_something || before == after,
+                    "{op:?} of {client:?}, who is not connected, changed\n{before}\nto\n{after}"
+                );
+                prop_assert!(!server.scheduler.is_ready(client) && server.scheduler.grab() != Some(client));
+            }
+        }
+    }
+}

@@ -1,0 +1,321 @@
+//! The rules of the scheduler, written as plainly as they can be: lists that are searched from end to end, no queues,
+//! nothing computed ahead. Slow, and easy to compare with the essays at the top of the sources.
+//!
+//! Where two clients stand equal, the lower id is first.
+
+mod policy;
+
+use policy::{Rules, Standing};
+use std::collections::BTreeMap;
+use xqos_core::{ClientId, Mode, Parameters, PolicyKind, Reservation};
+
+/// A slice longer than this is a hog's, and idle clients are watched for so long after it.
+const HOG_SLICE_NS: u64 = 1_000_000;
+const HOG_MEMORY_NS: u64 = 100_000_000;
+
+/// A reservation as it stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Budget {
+    pub of: Reservation,
+    pub left_ns: i128,
+    pub deadline: u64,
+    pub depleted: bool,
+}
+
+impl Budget {
+    fn fresh(of: Reservation, now: u64) -> Self {
+        Budget { of, left_ns: i128::from(of.budget_ns), deadline: now + of.period_ns, depleted: false }
+    }
+
+    /// What an arrival makes of it: q >= (d - t) Q/T, or d <= t, gives a fresh one.
+    fn at_arrival(self, now: u64) -> Self {
+        let left_to_deadline = i128::from(self.deadline) - i128::from(now);
+        let covers = self.left_ns * i128::from(self.of.period_ns) >= left_to_deadline * i128::from(self.of.budget_ns);
+        let is_renewed = !self.depleted && (left_to_deadline <= 0 || covers);
+        if is_renewed { Budget::fresh(self.of, now) } else { self }
+    }
+
+    /// The deadlines that have come: each gives Q, until there is budget again.
+    fn replenished(mut self, now: u64) -> Self {
+        while self.depleted && self.deadline <= now {
+            self.left_ns += i128::from(self.of.budget_ns);
+            self.deadline += self.of.period_ns;
+            self.depleted = self.left_ns <= 0;
+            // Periods in which nothing was served are not caught up on.
+            if !self.depleted && self.deadline <= now {
+                self.deadline = now + self.of.period_ns;
+            }
+        }
+        self
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Client {
+    pub ready: bool,
+    pub budget: Option<Budget>,
+    /// The reservation that it had last: what was used of it stays used.
+    released: Option<Budget>,
+    idle_since: u64,
+}
+
+impl Client {
+    pub fn has_budget(&self) -> bool {
+        self.budget.is_some_and(|budget| !budget.depleted)
+    }
+
+    fn is_depleted(&self) -> bool {
+        self.budget.is_some_and(|budget| budget.depleted)
+    }
+
+    fn is_hard(&self) -> bool {
+        self.budget.is_some_and(|budget| budget.of.hard)
+    }
+}
+
+/// What runs, as it stood when it was chosen.
+#[derive(Clone, Copy, Debug)]
+enum Running {
+    /// Whom the server chooses; under a grab nobody can come between.
+    Server {
+        grabbed: bool,
+    },
+    Reserved {
+        client: ClientId,
+        deadline: u64,
+    },
+    BestEffort {
+        client: ClientId,
+        standing: Standing,
+    },
+}
+
+/// Whom the rules choose, and the end of the budget or of the policy's slice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Decision {
+    /// `None`: the server's choice.
+    pub client: Option<(ClientId, Mode)>,
+    pub end: u64,
+    pub requests: u32,
+    pub bytes: u32,
+}
+
+#[derive(Debug)]
+pub struct Reference {
+    pub clients: BTreeMap<ClientId, Client>,
+    pub grab: Option<ClientId>,
+    rules: Rules,
+    parameters: Parameters,
+    running: Option<(u64, Running)>,
+    hogged: Option<u64>,
+}
+
+impl Reference {
+    pub fn new(policy: PolicyKind, parameters: Parameters) -> Self {
+        let rules = Rules::new(policy, parameters);
+        Reference { clients: BTreeMap::new(), grab: None, rules, parameters, running: None, hogged: None }
+    }
+
+    // Facts.
+
+    pub fn connected(&mut self, id: ClientId, descriptor: u32, now: u64) {
+        self.gone(id);
+        self.clients.insert(id, Client { ready: false, budget: None, released: None, idle_since: now });
+        self.rules.join(id, descriptor);
+    }
+
+    pub fn gone(&mut self, id: ClientId) {
+        self.clients.remove(&id);
+        self.rules.leave(id);
+        self.grab = self.grab.filter(|&holder| holder != id);
+    }
+
+    pub fn arrived(&mut self, id: ClientId, now: u64) {
+        let Some(client) = self.clients.get_mut(&id).filter(|client| !client.ready) else { return };
+        client.ready = true;
+        client.budget = client.budget.map(|budget| budget.at_arrival(now));
+        self.rules.enter(id, now - client.idle_since);
+    }
+
+    pub fn withdrawn(&mut self, id: ClientId, now: u64) {
+        if let Some(client) = self.clients.get_mut(&id).filter(|client| client.ready) {
+            (client.ready, client.idle_since) = (false, now);
+        }
+    }
+
+    pub fn noticed(&mut self, id: ClientId, is_input: bool) {
+        if self.clients.contains_key(&id) {
+            self.rules.noticed(id, is_input);
+        }
+    }
+
+    pub fn grabbed(&mut self, by: Option<ClientId>) {
+        self.grab = by.filter(|id| self.clients.contains_key(id));
+    }
+
+    pub fn served(&mut self, id: ClientId, start: u64, end: u64, (requests, bytes): (u32, u64), still_ready: bool) {
+        let running = self.running.take();
+        let Some(client) = self.clients.get_mut(&id) else { return };
+        if !still_ready {
+            (client.ready, client.idle_since) = (false, end);
+        }
+        match running {
+            Some((_, Running::Reserved { client: picked, .. })) if picked == id => {
+                if let Some(budget) = client.budget.as_mut() {
+                    budget.left_ns -= i128::from(end - start);
+                    budget.depleted = budget.left_ns <= 0;
+                }
+            }
+            _ => self.rules.pay(id, end - start, requests, bytes),
+        }
+        if end - start > HOG_SLICE_NS {
+            self.hogged = Some(end);
+        }
+    }
+
+    // Control.
+
+    pub fn set_policy(&mut self, policy: PolicyKind) {
+        self.rules = self.rules.replaced_by(policy, self.parameters);
+    }
+
+    pub fn set_parameters(&mut self, parameters: Parameters) {
+        let for_policy = |p: Parameters| (p.slice_ns, p.timer_interval_ns, p.maximum_slice_ns);
+        let begins_anew = for_policy(parameters) != for_policy(self.parameters);
+        self.parameters = parameters;
+        if begins_anew {
+            self.set_policy(self.rules.kind);
+        }
+    }
+
+    pub fn set_sync_priority(&mut self, id: ClientId, priority: i32) {
+        if self.clients.contains_key(&id) {
+            self.rules.set_sync_priority(id, priority);
+        }
+    }
+
+    pub fn set_weight(&mut self, id: ClientId, weight: u32) {
+        if let Some(standing) = self.rules.standings.get_mut(&id) {
+            standing.weight = weight.max(1);
+        }
+    }
+
+    pub fn set_fixed_priority(&mut self, id: ClientId, priority: i32) {
+        if let Some(standing) = self.rules.standings.get_mut(&id) {
+            standing.fixed_priority = priority;
+        }
+    }
+
+    /// A reservation that was admitted, in place of the one before.
+    pub fn reserved(&mut self, id: ClientId, of: Reservation, now: u64) {
+        self.cleared(id);
+        let client = self.clients.get_mut(&id).expect("only connected clients are admitted");
+        let before = client.released.take().filter(|before| before.depleted || before.deadline > now);
+        client.budget = match before {
+            None => Some(Budget::fresh(of, now)),
+            Some(before) => {
+                let left_ns = before.left_ns.min(i128::from(of.budget_ns));
+                Some(Budget { of, left_ns, ..before }.at_arrival(now))
+            }
+        };
+    }
+
+    /// Ends a reservation. True where there was one.
+    pub fn cleared(&mut self, id: ClientId) -> bool {
+        let Some(client) = self.clients.get_mut(&id).filter(|client| client.budget.is_some()) else { return false };
+        client.released = client.budget.take();
+        if client.ready {
+            self.rules.enter(id, 0);
+        }
+        true
+    }
+
+    // Decisions.
+
+    /// Who has budget again.
+    pub fn replenish(&mut self, now: u64) -> Vec<ClientId> {
+        let mut told = Vec::new();
+        for (&id, client) in &mut self.clients {
+            let Some(before) = client.budget else { continue };
+            client.budget = Some(before.replenished(now));
+            if before.depleted && client.has_budget() {
+                told.push(id);
+            }
+        }
+        told
+    }
+
+    pub fn pick(&mut self, now: u64) -> Option<Decision> {
+        self.running = None;
+        let ready = self.clients.iter().filter(|(_, client)| client.ready);
+        let with_budget = ready.clone().filter(|(_, client)| client.has_budget());
+        let earliest = with_budget.min_by_key(|(_, client)| client.budget.map(|budget| budget.deadline));
+        let best_effort: Vec<ClientId> = ready
+            .filter(|(_, client)| !client.has_budget() && !(client.is_depleted() && client.is_hard()))
+            .map(|(&id, _)| id)
+            .collect();
+        let servers_choice = Decision { client: None, end: u64::MAX, requests: 0, bytes: 0 };
+        let (decision, running) = if self.grab.is_some() {
+            (servers_choice, Running::Server { grabbed: true })
+        } else if let Some((&client, Client { budget: Some(budget), .. })) = earliest {
+            let end = now + u64::try_from(budget.left_ns).expect("who is not depleted has budget");
+            let decision = Decision { client: Some((client, Mode::Reserved)), end, requests: 0, bytes: 0 };
+            (decision, Running::Reserved { client, deadline: budget.deadline })
+        } else if best_effort.is_empty() {
+            return None;
+        } else if self.rules.kind == PolicyKind::Stock {
+            (servers_choice, Running::Server { grabbed: false })
+        } else {
+            let priority = |id: &ClientId| self.rules.standings[id].sync_priority;
+            let highest = best_effort.iter().map(priority).max();
+            let contenders: Vec<ClientId> =
+                best_effort.iter().copied().filter(|id| Some(priority(id)) == highest).collect();
+            let client = self.rules.first(&contenders);
+            let standing = self.rules.standings[&client];
+            let turn = self.rules.run(client, best_effort.len() == 1, now);
+            let (end, requests, bytes) = (now.saturating_add(turn.length_ns), turn.requests, turn.bytes);
+            let decision = Decision { client: Some((client, Mode::BestEffort)), end, requests, bytes };
+            (decision, Running::BestEffort { client, standing })
+        };
+        self.running = Some((now, running));
+        Some(decision)
+    }
+
+    /// When an arrival of this idle client at `arrival` would end the slice that was chosen last; `None`: not at all.
+    pub fn ends_at(&self, id: ClientId, arrival: u64) -> Option<u64> {
+        let client = self.clients[&id];
+        let (start, running) = self.running?;
+        // Who is replenished until then has budget then.
+        let budget = client.budget.map(|budget| budget.replenished(arrival).at_arrival(arrival));
+        let deadline = budget.filter(|budget| !budget.depleted).map(|budget| budget.deadline);
+        let is_held_back = deadline.is_none() && client.is_hard();
+        match (running, deadline) {
+            (Running::Server { grabbed: true }, _) => None,
+            (Running::Reserved { deadline: before, .. }, Some(deadline)) => (deadline < before).then_some(start),
+            (_, Some(_)) => Some(start),
+            (Running::BestEffort { standing, .. }, None) if !is_held_back => {
+                Some(start + self.rules.ends_after(standing, id)?)
+            }
+            (_, None) => None,
+        }
+    }
+
+    /// True where this idle client has to be watched during the slice that was chosen last, which ends at `until`.
+    pub fn is_to_be_watched(&self, id: ClientId, now: u64, until: u64) -> bool {
+        let somebody_hogs = self.hogged.is_some_and(|end| now.saturating_sub(end) < HOG_MEMORY_NS);
+        let slice_end = until.min(now + self.parameters.slice_ns);
+        let wins = self.ends_at(id, now).is_some_and(|at| at < slice_end);
+        wins && (somebody_hogs || self.clients[&id].has_budget())
+    }
+
+    /// The times before `end` at which a depleted client comes back and is better than the one chosen last.
+    pub fn comebacks(&self, now: u64, end: u64) -> impl Iterator<Item = u64> + '_ {
+        let depleted = self.clients.iter().filter(|(_, client)| client.is_depleted());
+        depleted.filter_map(move |(&id, client)| {
+            let at = client.budget.map(|budget| budget.deadline).filter(|&at| at < end)?;
+            let wins =
+                client.budget?.replenished(at).left_ns > 0 && self.ends_at(id, at).is_some_and(|ends| ends <= at);
+            wins.then_some(at.max(now))
+        })
+    }
+}

@@ -1,0 +1,211 @@
+//! Findings as one self-contained page: no network, nothing but this file, light and dark, readable without scripts.
+//!
+//! Text, verdicts and tables are written here; charts are drawn in the browser from the data that the page carries.
+
+use crate::bench::Finding;
+use crate::render::is_numeric;
+use crate::study::{Chart, Study, Table, Verdict};
+use anyhow::Result;
+use std::fmt::Write;
+
+const FRAME: &str = include_str!("page.html");
+const STYLE: &str = include_str!("page.css");
+const SCRIPT: &str = include_str!("page.js");
+
+/// More than these are a table.
+const MOST_CARDS: usize = 4;
+
+pub(crate) fn html(findings: &[Finding]) -> Result<String> {
+    let mut body = String::new();
+    let mut charts: Vec<&Chart> = Vec::new();
+    for finding in findings {
+        write_study(&mut body, finding, findings.len() == 1, &mut charts);
+    }
+    let title = match findings {
+        [one] => one.study.title.clone(),
+        _ => "xqos: what it does and what it costs".to_owned(),
+    };
+    let contents = if findings.len() > 1 { contents(findings) } else { String::new() };
+    // A script element ends at the first `</`, wherever it stands.
+    let data = serde_json::to_string(&charts)?.replace("</", "<\\/");
+    // The body comes last: what was measured is never searched for places.
+    Ok(FRAME
+        .replace("{title}", &escape(&title))
+        .replace("{style}", STYLE)
+        .replace("{script}", SCRIPT)
+        .replace("{data}", &data)
+        .replace("{contents}", &contents)
+        .replace("{body}", &body))
+}
+
+fn contents(findings: &[Finding]) -> String {
+    let links = findings.iter().map(|finding| {
+        let (met, goals) = count(&finding.study);
+        let state = if met == goals { "met" } else { "missed" };
+        let score = if goals > 0 { format!("<span class=\"{state}\">{met}/{goals}</span>") } else { String::new() };
+        format!("<li><a href=\"#{}\">{}</a> {score}</li>", finding.experiment, escape(&finding.study.title))
+    });
+    format!("<nav><ul>{}</ul></nav>", links.collect::<String>())
+}
+
+fn count(study: &Study) -> (usize, usize) {
+    let goals = study.verdicts.iter().filter_map(Verdict::is_met);
+    (goals.clone().filter(|&met| met).count(), goals.count())
+}
+
+fn write_study<'a>(out: &mut String, finding: &'a Finding, alone: bool, charts: &mut Vec<&'a Chart>) {
+    let study = &finding.study;
+    let _ = write!(out, "<section id=\"{}\">", finding.experiment);
+    if !alone {
+        let _ = write!(out, "<h2>{}</h2>", escape(&study.title));
+    }
+    let _ = write!(out, "<p class=\"question\">{}</p>", escape(&study.question));
+    if finding.quick {
+        out.push_str("<p class=\"quick\">Measured in a hurry (--quick): shows that it works, not how well.</p>");
+    }
+    let as_cards = study.verdicts.len() <= MOST_CARDS;
+    if as_cards {
+        write_cards(out, &study.verdicts);
+    }
+    for chart in study.charts.iter().filter(|chart| matches!(chart, Chart::Scatter(_))) {
+        write_chart(out, chart, charts);
+    }
+    for table in &study.tables {
+        write_table(out, table);
+    }
+    for chart in study.charts.iter().filter(|chart| !matches!(chart, Chart::Scatter(_))) {
+        write_chart(out, chart, charts);
+    }
+    if !as_cards {
+        write_verdicts(out, &study.verdicts);
+    }
+    for note in &study.notes {
+        let _ = write!(out, "<p class=\"note\">{}</p>", escape(note));
+    }
+    write_machine(out, finding);
+    out.push_str("</section>");
+}
+
+fn write_chart<'a>(out: &mut String, chart: &'a Chart, charts: &mut Vec<&'a Chart>) {
+    let title = match chart {
+        Chart::Scatter(scatter) => &scatter.title,
+        Chart::Ranges(ranges) => &ranges.title,
+    };
+    let index = charts.len();
+    let _ = write!(out, "<figure data-chart=\"{index}\"><figcaption>{}</figcaption></figure>", escape(title));
+    charts.push(chart);
+}
+
+fn write_cards(out: &mut String, verdicts: &[Verdict]) {
+    if verdicts.is_empty() {
+        return;
+    }
+    out.push_str("<div class=\"cards\">");
+    for verdict in verdicts {
+        let state = state(verdict);
+        let outcome = match verdict.is_met() {
+            None => String::new(),
+            Some(_) => format!("goal {}: {}", verdict.goal_text(), verdict.text()),
+        };
+        let _ = write!(
+            out,
+            "<div class=\"card\"><div class=\"what\">{}</div><div class=\"value\">{}</div>\
+             <div class=\"{state}\">{}</div></div>",
+            escape(&verdict.what),
+            escape(&verdict.value_text()),
+            escape(&outcome)
+        );
+    }
+    out.push_str("</div>");
+}
+
+fn write_verdicts(out: &mut String, verdicts: &[Verdict]) {
+    out.push_str("<div class=\"wide\"><table><caption>Goals</caption><thead><tr><th></th>");
+    for name in ["measured", "goal", "verdict", "pairs from .. to"] {
+        let _ = write!(out, "<th class=\"number\">{name}</th>");
+    }
+    out.push_str("</tr></thead><tbody>");
+    for verdict in verdicts {
+        let _ = write!(out, "<tr><th scope=\"row\">{}</th>", escape(&verdict.what));
+        for cell in [verdict.value_text(), verdict.goal_text()] {
+            let _ = write!(out, "<td class=\"number\">{}</td>", escape(&cell));
+        }
+        let _ = write!(out, "<td class=\"number {}\">{}</td>", state(verdict), escape(&verdict.text()));
+        let _ = write!(out, "<td class=\"number\">{}</td></tr>", escape(&verdict.spread_text()));
+    }
+    out.push_str("</tbody></table></div>");
+}
+
+fn write_table(out: &mut String, table: &Table) {
+    let class = |column| if is_numeric(table, column) { " class=\"number\"" } else { "" };
+    let _ = write!(out, "<div class=\"wide\"><table><caption>{}</caption><thead><tr>", escape(&table.title));
+    for (column, name) in table.head.iter().enumerate() {
+        let _ = write!(out, "<th{}>{}</th>", class(column), escape(name));
+    }
+    out.push_str("</tr></thead><tbody>");
+    for row in &table.rows {
+        out.push_str("<tr>");
+        for (column, cell) in row.iter().enumerate() {
+            let cell = escape(cell);
+            let _ = match column {
+                0 => write!(out, "<th scope=\"row\"><i class=\"dot {cell}\"></i>{cell}</th>"),
+                _ => write!(out, "<td{}>{cell}</td>", class(column)),
+            };
+        }
+        out.push_str("</tr>");
+    }
+    out.push_str("</tbody></table></div>");
+}
+
+fn write_machine(out: &mut String, finding: &Finding) {
+    out.push_str("<dl class=\"machine\">");
+    for (name, value) in finding.machine.lines() {
+        let _ = write!(out, "<div><dt>{name}</dt><dd>{}</dd></div>", escape(&value));
+    }
+    let _ = write!(out, "<div><dt>pairs</dt><dd>{}</dd></div></dl>", finding.pairs);
+}
+
+fn state(verdict: &Verdict) -> &'static str {
+    match verdict.is_met() {
+        Some(true) => "met",
+        Some(false) => "missed",
+        None => "reported",
+    }
+}
+
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::Machine;
+    use crate::study::{Goal, Panel, Scatter};
+
+    #[test]
+    fn what_was_measured_cannot_break_the_page() {
+        let evil = "</script><b>{body}".to_owned();
+        let panel = Panel { case: "stock".to_owned(), name: evil.clone(), points: vec![[0.0, 1.0]] };
+        let scatter = Scatter { title: evil.clone(), panels: vec![panel], ..Scatter::default() };
+        let study = Study {
+            title: evil.clone(),
+            question: evil.clone(),
+            verdicts: vec![Verdict::of_value(evil.as_str(), 1.0, "", Goal::AtMost(2.0))],
+            charts: vec![Chart::Scatter(scatter)],
+            ..Study::default()
+        };
+        let finding = Finding { experiment: "demo".into(), quick: false, pairs: 1, machine: Machine::default(), study };
+        let page = html(&[finding]).unwrap();
+        assert_eq!(page.matches("</script>").count(), 2, "the data's and the script's own ends");
+        assert!(!page.contains("<b>{body}"));
+    }
+
+    #[test]
+    fn the_page_needs_nothing_from_elsewhere() {
+        for part in [FRAME, STYLE, SCRIPT] {
+            assert!(!part.contains("http://www.w3.org/1999") || part == SCRIPT);
+            assert!(!part.contains("https:") && !part.contains("src=") && !part.contains("@import"));
+        }
+    }
+}

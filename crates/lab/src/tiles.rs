@@ -1,0 +1,122 @@
+//! Side by side: x11perf puts its window always in the same place, so that of twelve copies only one would be seen.
+//!
+//! What lies hidden is clipped away, which makes the requests of eleven clients up to a hundred times cheaper than those
+//! of the twelfth (rectangles), and the sum of their operations would then tell whom the server served and not how much
+//! it did. So the windows are moved apart, as a window manager would do it: each client really draws, and a request
+//! costs the same whoever sends it.
+
+use anyhow::{Result, bail};
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+use x11rb::connection::Connection;
+use x11rb::protocol::xproto::{ConfigureWindowAux, ConnectionExt, GetGeometryReply, Window};
+use x11rb::rust_connection::RustConnection;
+
+/// x11perf's own place and size, and those of its line of text below.
+const PLACE: (i16, i16) = (2, 2);
+const SIZE: (u16, u16) = (600, 600);
+const TEXT_HEIGHT: u16 = 20;
+const TEXT_BELOW: i32 = 603;
+
+/// Room for one copy, border included; the first lies elsewhere than where x11perf puts it.
+const CELL: (i32, i32) = (606, 634);
+const FIRST: (i32, i32) = (8, 6);
+
+/// A screen for twelve copies and, in the last column, the light client.
+pub const SCREEN: (u32, u32) = (3072, 1920);
+
+/// Waits until `count` copies have made their windows, and moves each to a free cell of the screen. Where the screen is
+/// too small for all, the rest stay where they are.
+pub fn arrange(connection: &RustConnection, count: usize, timeout: Duration) -> Result<()> {
+    let limit = Instant::now() + timeout;
+    loop {
+        let clients = windows_by_client(connection)?;
+        let waiting: Vec<&Copy> = clients.values().filter(|copy| copy.at == Some(PLACE) && copy.is_whole()).collect();
+        if waiting.len() >= count {
+            return place(connection, &waiting, &clients);
+        }
+        if Instant::now() > limit {
+            bail!("{} of {count} x11perf clients have made their windows", waiting.len());
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// The windows of one copy.
+#[derive(Debug, Default)]
+struct Copy {
+    drawing: Option<Window>,
+    text: Option<Window>,
+    /// Of the one for drawing.
+    at: Option<(i16, i16)>,
+}
+
+impl Copy {
+    fn is_whole(&self) -> bool {
+        self.drawing.is_some() && self.text.is_some()
+    }
+}
+
+fn windows_by_client(connection: &RustConnection) -> Result<BTreeMap<Window, Copy>> {
+    let setup = connection.setup();
+    let windows = connection.query_tree(setup.roots[0].root)?.reply()?.children;
+    let mut clients: BTreeMap<Window, Copy> = BTreeMap::new();
+    for window in windows {
+        // A window that went meanwhile belongs to a copy that ended.
+        let Ok(geometry) = connection.get_geometry(window)?.reply() else { continue };
+        let copy = clients.entry(window & !setup.resource_id_mask).or_default();
+        copy.add(window, &geometry);
+    }
+    Ok(clients)
+}
+
+impl Copy {
+    fn add(&mut self, window: Window, geometry: &GetGeometryReply) {
+        if (geometry.width, geometry.height) == SIZE {
+            self.drawing = Some(window);
+            self.at = Some((geometry.x, geometry.y));
+        } else if (geometry.width, geometry.height) == (SIZE.0, TEXT_HEIGHT) {
+            self.text = Some(window);
+        }
+    }
+}
+
+fn place(connection: &RustConnection, waiting: &[&Copy], clients: &BTreeMap<Window, Copy>) -> Result<()> {
+    let screen = &connection.setup().roots[0];
+    let taken: Vec<(i32, i32)> =
+        clients.values().filter_map(|copy| copy.at.map(|(x, y)| (i32::from(x), i32::from(y)))).collect();
+    let free = cells(i32::from(screen.width_in_pixels), i32::from(screen.height_in_pixels));
+    let free = free.into_iter().filter(|cell| !taken.contains(cell));
+    for (copy, (x, y)) in waiting.iter().zip(free) {
+        let parts = [(copy.drawing, y), (copy.text, y + TEXT_BELOW)];
+        for (window, y) in parts.into_iter().filter_map(|(window, y)| Some((window?, y))) {
+            connection.configure_window(window, &ConfigureWindowAux::new().x(x).y(y))?;
+        }
+    }
+    connection.get_input_focus()?.reply()?;
+    Ok(())
+}
+
+/// Column by column, so that the last one stays free as long as possible.
+fn cells(width: i32, height: i32) -> Vec<(i32, i32)> {
+    let count = |room: i32, first: i32, cell: i32| (room - first) / cell;
+    let rows = count(height, FIRST.1, CELL.1);
+    let columns = count(width, FIRST.0, CELL.0);
+    let cell = |column, row| (FIRST.0 + column * CELL.0, FIRST.1 + row * CELL.1);
+    (0..columns).flat_map(|column| (0..rows).map(move |row| cell(column, row))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn twelve_fit_beside_the_light_client() {
+        let cells = cells(SCREEN.0 as i32, SCREEN.1 as i32);
+        assert!(cells.len() >= 12);
+        let rightmost = cells[..12].iter().map(|(x, _)| x + CELL.0).max().unwrap();
+        assert!(rightmost <= SCREEN.0 as i32 - 440, "{rightmost}");
+        assert!(!cells.contains(&(i32::from(PLACE.0), i32::from(PLACE.1))));
+        assert!(cells.iter().all(|(x, y)| x + CELL.0 <= 3072 && y + CELL.1 <= 1920));
+    }
+}

@@ -1,0 +1,338 @@
+//! The commands against a real server with xqos in it.
+//!
+//! Every test has an Xvfb of its own, started through `xqos server`. The module is that of XQOS_MODULE, else the one in
+//! the workspace's target/release.
+
+mod fixture;
+
+use fixture::{Ended, Running, Server, ended, eventually, kill};
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+use std::thread::sleep;
+use std::time::Duration;
+use x11rb::connection::Connection;
+use x11rb::protocol::xproto::{BUTTON_PRESS_EVENT, BUTTON_RELEASE_EVENT, KEY_PRESS_EVENT, KEY_RELEASE_EVENT};
+use x11rb::protocol::xtest::ConnectionExt;
+
+const XCLOCK: &[&str] = &["xclock", "-update", "1"];
+
+fn reservation(entry: &serde_json::Value) -> Option<(f64, f64, bool)> {
+    let reservation = entry["reservation"].as_object()?;
+    let ms = |field: &str| reservation[field].as_f64().unwrap();
+    Some((ms("budget_ms"), ms("period_ms"), reservation["hard"].as_bool().unwrap()))
+}
+
+/// `xqos run` with its standard error kept.
+fn run(server: &Server, arguments: &[&str]) -> Running {
+    Running::start(server.xqos(&["run"]).args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()))
+}
+
+/// Does what a confirmation says undoes it.
+#[track_caller]
+fn undo(server: &Server, confirmation: &str) -> Ended {
+    let (_, undo) = confirmation.trim_end().split_once("undo: xqos ").expect("it says how to undo it");
+    server.ask(&undo.split(' ').collect::<Vec<_>>()).with(0)
+}
+
+#[test]
+fn the_server_is_the_process_that_was_started_and_is_served() {
+    let server = Server::served(&["--policy", "smart", "--slice", "2ms", "--max-utilization", "0.8"]);
+    let told = server.json(&["doctor", "--json"]);
+    assert_eq!(told["pid"], server.process.pid(), "{told:#}");
+    assert_eq!((&told["served"], &told["service"]["armed"]), (&true.into(), &true.into()), "{told:#}");
+    let told = server.ask(&["doctor"]).with(0);
+    assert!(told.out.contains("yes: XQOS 1.0, policy smart"), "{}", told.out);
+    let policy = server.json(&["policy", "--json"]);
+    assert_eq!((&policy["policy"], &policy["slice_ms"]), (&"smart".into(), &2.0.into()), "{policy:#}");
+    assert_eq!(policy["max_utilization"], 0.8, "{policy:#}");
+}
+
+#[test]
+fn the_list_shows_who_uses_the_server() {
+    let server = Server::served(&[]);
+    let clock = server.client(XCLOCK);
+    let perf = server.client(&["x11perf", "-time", "60", "-getimage500"]);
+    let entry = eventually("x11perf has used server time", || {
+        server.entry(perf.pid()).filter(|entry| entry["server_time_ms"].as_f64().unwrap() > 100.0)
+    });
+    assert_eq!((&entry["program"], &entry["weight"]), (&"x11perf".into(), &1.0.into()), "{entry:#}");
+    assert!(entry["share"].as_f64().unwrap() > 0.05 && entry["requests"].as_u64().unwrap() > 10, "{entry:#}");
+    assert!(entry["reservation"].is_null() && entry["local"] == true, "{entry:#}");
+    assert_eq!(entry["longest_request"]["name"], "GetImage", "{entry:#}");
+    assert_eq!(server.clients().len(), 2, "not the connection that asks");
+    assert_eq!(server.json(&["list", "--json", "--all"])["clients"].as_array().unwrap().len(), 3);
+    let table = ended(server.xqos(&["list"]).env("COLUMNS", "80")).with(0).out;
+    let lines: Vec<_> = table.lines().collect();
+    assert!(lines[..3].iter().all(|line| line.chars().count() <= 80), "{table}");
+    assert!(lines[1].contains("x11perf"), "who used most comes first:\n{table}");
+    assert!(lines[2].trim_start().starts_with(&clock.pid().to_string()), "{table}");
+}
+
+#[test]
+fn a_reservation_is_made_by_process_class_window_or_client_and_undone() {
+    let server = Server::served(&[]);
+    let clock = server.client(XCLOCK);
+    let pid = clock.pid().to_string();
+    let entry = || server.entry(clock.pid()).expect("it is connected");
+    let client = entry()["client"].as_str().unwrap().to_owned();
+
+    let told = server.ask(&["reserve", "--pid", &pid, "3ms/10ms"]).with(0);
+    assert!(told.out.starts_with("reserved 3 ms / 10 ms for xclock"), "{}", told.out);
+    assert_eq!(reservation(&entry()), Some((3.0, 10.0, false)));
+    undo(&server, &told.out);
+    assert_eq!(reservation(&entry()), None);
+
+    eventually("the window has its class", || {
+        (server.ask(&["reserve", "--class", "XCLOCK", "2ms/8ms", "--hard"]).status == 0).then_some(())
+    });
+    assert_eq!(reservation(&entry()), Some((2.0, 8.0, true)), "in upper or lower case");
+
+    let told = server.ask(&["reserve", "--client", &client, "500us/20ms"]).with(0);
+    assert_eq!(reservation(&entry()), Some((0.5, 20.0, false)));
+    undo(&server, &told.out);
+    assert_eq!(reservation(&entry()), Some((2.0, 8.0, true)), "back to what was before");
+
+    let told = server.ask(&["release", "--pid", &pid]).with(0);
+    assert_eq!(reservation(&entry()), None);
+    undo(&server, &told.out);
+    assert_eq!(reservation(&entry()), Some((2.0, 8.0, true)));
+
+    let window = format!("{:#x}", u32::from_str_radix(&client[2..], 16).unwrap() + 10);
+    let told = server.ask(&["reserve", "--window", &window, "4ms/10ms"]);
+    assert!(told.status == 0 || told.err.contains("there is no window"), "{told:#?}");
+    server.ask(&["release", "--all"]).with(0);
+    assert_eq!(reservation(&entry()), None);
+    assert_eq!(server.ask(&["release", "--all"]).with(0).out, "no client has a reservation\n");
+}
+
+#[test]
+fn what_cannot_be_found_is_said_with_where_to_look() {
+    let server = Server::served(&[]);
+    let _clock = server.client(XCLOCK);
+    for (selector, id, words) in [
+        ("--pid", "1", "process 1 has no connection"),
+        ("--class", "no-such-class", "no window"),
+        ("--window", "0x7fffffff", "there is no window"),
+        ("--client", "0x7fffffff", "no client"),
+        ("--client", "0x1", "the X server's own"),
+    ] {
+        server.ask(&["reserve", selector, id, "3ms/10ms"]).failed_saying(&[words]);
+        server.ask(&["release", selector, id]).failed_saying(&[words]);
+        server.ask(&["weight", selector, id, "2"]).failed_saying(&[words]);
+    }
+    let pid = _clock.pid().to_string();
+    server.ask(&["release", "--pid", &pid]).failed_saying(&["nothing to release", "xclock"]);
+    server.ask(&["reserve", "--pid", &pid, "1us/10ms"]).failed_saying(&["shortest budget"]);
+    server.ask(&["reserve", "--pid", &pid, "3ms/4000s"]).failed_saying(&["takes periods from"]);
+}
+
+#[test]
+fn a_window_is_picked_with_the_pointer_or_not_at_all() {
+    let server = Server::served(&[]);
+    let clock = server.client(&["xclock", "-update", "1", "-geometry", "200x200+0+0"]);
+    let (connection, screen) = x11rb::connect(Some(&server.display)).unwrap();
+    let root = connection.setup().roots[screen].root;
+    let fake = |event: u8, detail: u8, (x, y): (i16, i16)| {
+        connection.xtest_fake_input(event, detail, 0, root, x, y, 0).unwrap();
+        connection.flush().unwrap();
+    };
+    let pick = || {
+        let mut picking = server.xqos(&["reserve", "--pick", "3ms/10ms"]);
+        let mut child = picking.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
+        assert!(line.contains("click on a window"), "{line}");
+        sleep(Duration::from_millis(50));
+        child
+    };
+    let click = |button: u8, at: (i16, i16)| {
+        fake(6, 0, at);
+        fake(BUTTON_PRESS_EVENT, button, (0, 0));
+        fake(BUTTON_RELEASE_EVENT, button, (0, 0));
+    };
+    eventually("the window is shown", || {
+        let told = server.ask(&["reserve", "--class", "xclock", "1ms/10ms"]);
+        (told.status == 0).then_some(())
+    });
+    sleep(Duration::from_millis(200));
+    server.ask(&["release", "--all"]).with(0);
+
+    let picking = pick();
+    click(1, (100, 100));
+    let told = Ended::from(picking.wait_with_output().unwrap()).with(0);
+    assert!(told.out.contains(&format!("pid {}", clock.pid())), "{told:#?}");
+    assert_eq!(reservation(&server.entry(clock.pid()).unwrap()), Some((3.0, 10.0, false)));
+    server.ask(&["release", "--all"]).with(0);
+
+    let cancelled = pick();
+    click(3, (100, 100));
+    assert_eq!(Ended::from(cancelled.wait_with_output().unwrap()).with(1).out, "");
+    let cancelled = pick();
+    // Keycode 9 is Escape in evdev's numbering, which Xvfb's keyboard has.
+    fake(KEY_PRESS_EVENT, 9, (0, 0));
+    fake(KEY_RELEASE_EVENT, 9, (0, 0));
+    assert_eq!(Ended::from(cancelled.wait_with_output().unwrap()).with(1).out, "");
+    let background = pick();
+    click(1, (600, 400));
+    assert_eq!(Ended::from(background.wait_with_output().unwrap()).with(1).out, "");
+    assert_eq!(reservation(&server.entry(clock.pid()).unwrap()), None);
+}
+
+#[test]
+fn a_refused_reservation_is_explained_with_numbers() {
+    let server = Server::served(&[]);
+    server.ask(&["policy", "--blocking", "2ms"]).with(0);
+    let (one, two) = (server.client(XCLOCK), server.client(XCLOCK));
+    server.ask(&["reserve", "--pid", &one.pid().to_string(), "5ms/10ms"]).with(0);
+    let pid = two.pid().to_string();
+    server.ask(&["reserve", "--pid", &pid, "3ms/10ms"]).failed_saying(&[
+        "0.80 reserved + blocking 2 ms / 10 ms = 1.00 > 0.90",
+        "3 ms / 10 ms is refused to xclock",
+        "xqos policy --max-utilization",
+    ]);
+    assert_eq!(reservation(&server.entry(two.pid()).unwrap()), None, "nothing has changed");
+    server.ask(&["reserve", "--pid", &pid, "1ms/10ms"]).with(0);
+
+    // A program whose reservation is refused runs without, or with --strict not at all.
+    let program = "xclock -update 1 & sleep 0.5; kill $!; exit 4";
+    let told = server.ask(&["run", "--reserve", "5ms/10ms", "--", "sh", "-c", program]).with(4);
+    assert!(
+        told.err.contains("reserved + blocking 2 ms / 10 ms") && told.err.contains("runs without a reservation"),
+        "{told:#?}"
+    );
+    let told = server.ask(&["run", "--strict", "--reserve", "5ms/10ms", "--", "sh", "-c", "echo it runs"]);
+    told.failed_saying(&["was not started", "reserved + blocking 2 ms / 10 ms"]);
+}
+
+#[test]
+fn weights_and_priorities_are_set_and_undone() {
+    let server = Server::served(&[]);
+    let clock = server.client(XCLOCK);
+    let pid = clock.pid().to_string();
+    let told = server.ask(&["weight", "--pid", &pid, "2.5"]).with(0);
+    assert_eq!(server.entry(clock.pid()).unwrap()["weight"], 2.5);
+    assert_eq!(told.err, "");
+    undo(&server, &told.out);
+    assert_eq!(server.entry(clock.pid()).unwrap()["weight"], 1.0);
+    let told = server.ask(&["priority", "--pid", &pid, "-7"]).with(0);
+    assert!(told.err.contains("policy fixed only"), "was my rule applied? {}", told.err);
+    assert_eq!(server.entry(clock.pid()).unwrap()["fixed_priority"], -7);
+    undo(&server, &told.out);
+    assert_eq!(server.entry(clock.pid()).unwrap()["fixed_priority"], 0);
+}
+
+#[test]
+fn the_policy_is_set_and_undone() {
+    let server = Server::served(&[]);
+    let before = server.json(&["policy", "--json"]);
+    assert_eq!(before["policy"], "fair");
+    let told = server.ask(&["policy", "smart", "--slice", "2ms", "--blocking", "1ms", "--max-utilization", "0.7"]);
+    let after = server.json(&["policy", "--json"]);
+    assert_eq!((&after["policy"], &after["slice_ms"]), (&"smart".into(), &2.0.into()));
+    assert_eq!((&after["blocking_configured_ms"], &after["max_utilization"]), (&1.0.into(), &0.7.into()));
+    undo(&server, &told.with(0).out);
+    let mut back = server.json(&["policy", "--json"]);
+    back["blocking_observed_ms"] = before["blocking_observed_ms"].clone();
+    assert_eq!(back, before);
+    let clock = server.client(XCLOCK);
+    server.ask(&["reserve", "--pid", &clock.pid().to_string(), "3ms/10ms"]).with(0);
+    server.ask(&["policy", "--max-utilization", "0.2"]).failed_saying(&["0.3 is already reserved"]);
+    server.ask(&["policy", "--max-utilization", "0.99"]).failed_saying(&["at most 0.95"]);
+    server.ask(&["policy", "--slice", "2s"]).failed_saying(&["from 0.1ms to 1s"]);
+}
+
+#[test]
+fn run_reserves_through_wrappers_and_passes_the_exit_status_on() {
+    let server = Server::served(&[]);
+    let script = "env nice -n 0 sh -c 'xclock -update 1; true'";
+    let wish = ["--reserve", "3ms/10ms", "--hard", "--weight", "2", "--", "sh", "-c", script];
+    let running = run(&server, &wish);
+    let entry = eventually("the clock is reserved for", || {
+        server.entry_called("xclock").filter(|entry| reservation(entry).is_some())
+    });
+    assert_eq!(reservation(&entry), Some((3.0, 10.0, true)));
+    eventually("the clock has its weight", || server.entry_called("xclock").filter(|entry| entry["weight"] == 2.0));
+    kill(entry["pid"].as_i64().unwrap() as i32, "TERM");
+    let told = running.ended().with(0);
+    assert!(told.err.contains("xqos: reserved 3 ms / 10 ms hard for xclock (pid "), "{told:#?}");
+
+    let told = server.ask(&["run", "--quiet", "--reserve", "3ms/10ms", "--", "sh", "-c", "xset q >/dev/null; exit 7"]);
+    assert_eq!(told.with(7).err, "", "--quiet says nothing when all goes well");
+    server.ask(&["run", "--weight", "2", "--", "sh", "-c", "kill -KILL $$"]).with(137);
+    server.ask(&["run", "--weight", "2", "--", "/no/such/program"]).failed_saying(&["cannot start /no/such/program"]);
+}
+
+#[test]
+fn a_child_of_the_program_does_not_inherit() {
+    let server = Server::served(&[]);
+    let running = run(&server, &["--reserve", "3ms/10ms", "--", "xterm", "-e", "sh -c 'xclock -update 1; true'"]);
+    let clock = eventually("the clock is connected", || server.entry_called("xclock"));
+    let terminal = eventually("the terminal is reserved for", || {
+        server.entry_called("xterm").filter(|entry| reservation(entry).is_some())
+    });
+    sleep(Duration::from_millis(300));
+    assert_eq!(reservation(&server.entry_called("xclock").unwrap()), None);
+    kill(clock["pid"].as_i64().unwrap() as i32, "TERM");
+    let told = running.ended().with(0);
+    let words = format!("nothing for pid {}: it was started by pid {}", clock["pid"], terminal["pid"]);
+    assert!(told.err.contains(&words), "'{words}' is missing: {told:#?}");
+}
+
+#[test]
+fn a_program_that_forks_and_exits_stays_found() {
+    let server = Server::served(&[]);
+    let mut running = run(&server, &["--reserve", "3ms/10ms", "--", "sh", "-c", "(sleep 0.3; exec xclock) & exit 3"]);
+    let clock = eventually("the clock is reserved for", || {
+        server.entry_called("xclock").filter(|entry| reservation(entry).is_some())
+    });
+    assert!(running.is_running(), "while what it started has its reservation");
+    kill(clock["pid"].as_i64().unwrap() as i32, "TERM");
+    running.ended().with(3);
+}
+
+#[test]
+fn signals_are_passed_on_to_the_program() {
+    let server = Server::served(&[]);
+    for (signal, status) in [("TERM", 143), ("INT", 130), ("HUP", 129)] {
+        let running = run(&server, &["--reserve", "3ms/10ms", "--", "xclock"]);
+        let clock = eventually("the clock is connected", || server.entry_called("xclock"));
+        running.signal(signal);
+        running.ended().with(status);
+        eventually("the clock has ended", || {
+            server.entry(clock["pid"].as_i64().unwrap() as i32).is_none().then_some(())
+        });
+    }
+}
+
+#[test]
+fn a_program_without_a_connection_is_told_apart() {
+    let server = Server::served(&[]);
+    let told = server.ask(&["run", "--reserve", "3ms/10ms", "--", "true"]).with(0);
+    assert!(told.err.contains("made no X connection of its own") && told.err.contains("--pick"), "{}", told.err);
+}
+
+#[test]
+fn waiting_for_a_program_asks_nothing_of_the_server() {
+    let server = Server::served(&[]);
+    let running = run(&server, &["--reserve", "3ms/10ms", "--", "xclock"]);
+    eventually("the clock is reserved for", || {
+        server.entry_called("xclock").filter(|entry| reservation(entry).is_some())
+    });
+    sleep(Duration::from_millis(200));
+    let requests = || server.entry(running.pid()).expect("xqos run is connected")["requests"].clone();
+    let before = requests();
+    sleep(Duration::from_millis(500));
+    assert_eq!(requests(), before);
+}
+
+#[test]
+fn the_program_outlives_its_server_no_longer_than_it_wants() {
+    let server = Server::served(&[]);
+    let running = run(&server, &["--reserve", "3ms/10ms", "--", "sh", "-c", "xclock & sleep 2; exit 6"]);
+    eventually("the clock is reserved for", || {
+        server.entry_called("xclock").filter(|entry| reservation(entry).is_some())
+    });
+    server.process.signal("TERM");
+    let told = running.ended().with(6);
+    assert!(told.err.contains("the X server has gone"), "{told:#?}");
+}
