@@ -5,6 +5,7 @@
 //! | arrival at t of an idle client | if q >= (d - t) Q/T, or d <= t: q = Q, d = t + T; otherwise both are kept |
 //! | service of length c from the reservation | q -= c; a request is never cut, so q may end below 0 |
 //! | q <= 0 | depleted until d, when q += Q, d += T; again, if that does not make q positive |
+//! | d is past even then | d = now + T: nobody catches up on periods in which the server served nobody |
 //!
 //! A depleted **hard** client is held back until then. A depleted **soft** client stays in the game as best effort, and
 //! what it gets there is not charged. This differs from the paper, where a depleted soft client goes on above all
@@ -51,6 +52,18 @@ impl ReservationState {
         }
     }
 
+    /// Another reservation in place of this one: what was used of the budget stays used until the deadline, or a client
+    /// could have a fresh budget as often as it asks for one.
+    pub(crate) fn replaced_by(&self, reservation: Reservation, now: Time) -> Self {
+        let fresh = ReservationState::new(reservation, now);
+        if self.deadline <= now {
+            return fresh;
+        }
+        let used = signed(self.reservation.budget_ns).saturating_sub(self.budget_left_ns);
+        let budget_left_ns = fresh.budget_left_ns.saturating_sub(used).max(0);
+        ReservationState { budget_left_ns, deadline: self.deadline, depleted: budget_left_ns == 0, ..fresh }
+    }
+
     /// The client was idle and has a request.
     pub(crate) fn arrived(&mut self, now: Time) {
         if !self.depleted && self.would_renew(now) {
@@ -72,9 +85,12 @@ impl ReservationState {
     }
 
     /// The deadline of a depleted client has come. True when it has budget again.
-    pub(crate) fn replenish(&mut self) -> bool {
+    pub(crate) fn replenish(&mut self, now: Time) -> bool {
         self.budget_left_ns = self.budget_left_ns.saturating_add(signed(self.reservation.budget_ns));
         self.deadline = self.deadline.after(self.reservation.period_ns);
+        if self.deadline <= now {
+            self.deadline = now.after(self.reservation.period_ns);
+        }
         self.depleted = self.budget_left_ns <= 0;
         !self.depleted
     }
@@ -130,9 +146,9 @@ mod tests {
         assert!(server.charge(10 * MS));
         server.arrived(Time(12 * MS));
         assert_eq!(server.budget_left_ns, -7 * MS as i64, "an arrival forgives no debt");
-        assert!(!server.replenish());
-        assert!(!server.replenish());
-        assert!(server.replenish());
+        assert!(!server.replenish(Time(0)));
+        assert!(!server.replenish(Time(0)));
+        assert!(server.replenish(Time(0)));
         assert_eq!((server.budget_left_ns, server.deadline), (2 * MS as i64, Time(40 * MS)));
     }
 

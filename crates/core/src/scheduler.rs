@@ -162,6 +162,8 @@ struct Client {
     /// Somebody watches its socket.
     watched: bool,
     reservation: Option<ReservationState>,
+    /// The one before: what was used of it counts against the next.
+    past_reservation: Option<ReservationState>,
     grabbed_at: Option<Time>,
     usage: Usage,
 }
@@ -237,6 +239,7 @@ impl Scheduler {
             idle_since: now,
             watched: false,
             reservation: None,
+            past_reservation: None,
             grabbed_at: None,
             usage: Usage { connected: now, ..Usage::default() },
         });
@@ -260,7 +263,7 @@ impl Scheduler {
         if self.running.is_some_and(|(running, _)| running == client) {
             self.running = None;
         }
-        self.watched -= usize::from(self.is_watched(client));
+        self.unwatch(client);
         self.clients[client.slot()] = None;
         self.connected -= 1;
     }
@@ -272,14 +275,13 @@ impl Scheduler {
             return;
         }
         record.ready = true;
-        let was_watched = core::mem::take(&mut record.watched);
         record.waits_since = at;
         let idle_ns = at.since(record.idle_since);
         if let Some(state) = record.reservation.as_mut() {
             state.arrived(at);
         }
-        self.watched -= usize::from(was_watched);
         self.policy.ready(client, idle_ns);
+        self.unwatch(client);
         self.file(client, at);
     }
 
@@ -297,6 +299,7 @@ impl Scheduler {
     pub fn noticed(&mut self, client: ClientId, is_input: bool, now: Time) {
         if self.client(client).is_some() {
             self.policy.noticed(client, is_input);
+            self.unwatch(client);
             self.file(client, now);
         }
     }
@@ -344,6 +347,7 @@ impl Scheduler {
                     let deadline = state.deadline;
                     record.usage.depletions += 1;
                     self.depleted.set(service.client, deadline);
+                    self.policy.ready(service.client, 0);
                 }
             }
         } else {
@@ -367,7 +371,7 @@ impl Scheduler {
                 continue;
             };
             debug_assert_eq!(state.deadline, at);
-            if state.replenish() {
+            if state.replenish(now) {
                 self.depleted.remove(client);
                 self.file(client, now);
                 return Some(client);
@@ -393,11 +397,9 @@ impl Scheduler {
         if matches!(slice.choice, Choice::Client(_, Mode::Reserved)) && overran_ns > 0 {
             self.blocking.note(overran_ns, now);
         }
-        // A depleted client comes back with budget: end the slice then, as for an arrival.
-        if let Some((at, client)) = self.depleted.peek() {
-            if at < slice.until && slice.contest.ends_for(self.rank_on_arrival(client, at)) <= at {
-                slice.until = at.max(now);
-            }
+        // A depleted client comes back with budget: decide anew then.
+        if let Some((at, _)) = self.depleted.peek() {
+            slice.until = slice.until.min(at.max(now));
         }
         self.until = slice.until;
         self.contest = slice.contest;
@@ -499,7 +501,16 @@ impl Scheduler {
         let admission = self.check_admission(client, reservation, now)?;
         if matches!(admission, Admission::Admitted(_)) {
             self.clear_reservation(client, now);
-            self.client_mut(client)?.reservation = Some(ReservationState::new(reservation, now));
+            let record = self.client_mut(client)?;
+            let state = match record.past_reservation {
+                Some(past) => past.replaced_by(reservation, now),
+                None => ReservationState::new(reservation, now),
+            };
+            record.reservation = Some(state);
+            if state.depleted {
+                self.depleted.set(client, state.deadline);
+            }
+            self.unwatch(client);
             self.count_reservations();
             self.file(client, now);
         }
@@ -509,10 +520,15 @@ impl Scheduler {
     /// Ends a client's reservation. True where it had one.
     pub fn clear_reservation(&mut self, client: ClientId, now: Time) -> bool {
         let Some(record) = self.client_mut(client) else { return false };
-        let had_one = record.reservation.take().is_some();
+        let ended = record.reservation.take();
+        let had_one = ended.is_some();
         if had_one {
+            record.past_reservation = ended;
             self.depleted.remove(client);
             self.count_reservations();
+            // It comes to the policy as from idleness: time paid from a reservation saves nothing up.
+            self.policy.ready(client, 0);
+            self.unwatch(client);
             self.file(client, now);
         }
         had_one
@@ -646,12 +662,21 @@ impl Scheduler {
         }
     }
 
+    /// How it stands on arrival has changed: it is to be named for watching again.
+    fn unwatch(&mut self, client: ClientId) {
+        if let Some(record) = self.client_mut(client) {
+            let was_watched = core::mem::take(&mut record.watched);
+            self.watched -= usize::from(was_watched);
+        }
+    }
+
     /// For a new policy: its state of each client.
     fn rejoin(&mut self, now: Time) {
         for slot in 0..self.clients.len() {
             let client = ClientId(slot as u16);
             if let Some(record) = &self.clients[slot] {
                 self.policy.join(client, &record.facts);
+                self.unwatch(client);
                 self.file(client, now);
             }
         }
@@ -662,6 +687,7 @@ impl Scheduler {
         change(&mut record.facts);
         let facts = record.facts;
         self.policy.changed(client, &facts);
+        self.unwatch(client);
         self.file(client, now);
     }
 

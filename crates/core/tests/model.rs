@@ -197,7 +197,7 @@ impl Both {
         match self.scheduler.reserve(client, reservation, Time(self.now)) {
             None => assert!(!self.reference.clients.contains_key(&client)),
             Some(Admission::Admitted(_)) => {
-                assert!(largest <= limit, "{set:?} is admitted with {largest}, the limit is {limit}");
+                assert!(largest <= limit + 1e-9, "{set:?} is admitted with {largest}, the limit is {limit}");
                 self.reference.reserved(client, reservation, self.now);
             }
             Some(Admission::Refused(_)) => {

@@ -603,14 +603,6 @@ impl Engine {
         }
     }
 
-    /// A reservation, weight or priority of a client changed.
-    pub fn changed(&mut self, id: ClientId) {
-        self.sync_hold(id);
-        if self.scheduler.is_watched(id) {
-            self.watcher.set_rank(id, self.scheduler.rank_on_arrival(id, now()));
-        }
-    }
-
     pub fn select_events(&mut self, id: ClientId, mask: u32) {
         self.listeners.retain(|&other| other != id);
         if mask != 0 {

@@ -103,7 +103,7 @@ fn change(engine: &mut Engine, asker: ClientId, request: Request) -> Result<(), 
                 }
                 None => return Err(Refused(x_error::VALUE, client)),
             }
-            engine.changed(id);
+            engine.sync_hold(id);
             engine.tell(NotifyKind::ReservationSet, id, 0);
         }
         Request::ClearReservation { client } => {
@@ -111,7 +111,7 @@ fn change(engine: &mut Engine, asker: ClientId, request: Request) -> Result<(), 
             if engine.scheduler.reservation(id).is_some() {
                 engine.tell(NotifyKind::ReservationCleared, id, 0);
                 engine.scheduler.clear_reservation(id, now());
-                engine.changed(id);
+                engine.sync_hold(id);
             }
         }
         Request::SetClientWeight { client, weight } => {
@@ -120,7 +120,6 @@ fn change(engine: &mut Engine, asker: ClientId, request: Request) -> Result<(), 
                 return Err(Refused(x_error::VALUE, weight));
             }
             engine.scheduler.set_weight(id, weight, now());
-            engine.changed(id);
         }
         Request::SetClientPriority { client, priority } => {
             let id = subject_to_change(engine, asker, client)?;
@@ -128,7 +127,6 @@ fn change(engine: &mut Engine, asker: ClientId, request: Request) -> Result<(), 
                 return Err(Refused(x_error::VALUE, priority as u32));
             }
             engine.scheduler.set_fixed_priority(id, priority, now());
-            engine.changed(id);
         }
         Request::SetPolicy(change) => {
             if !slot(engine, asker).is_some_and(|slot| slot.identity.may_steer(server_uid())) {

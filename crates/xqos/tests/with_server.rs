@@ -11,8 +11,12 @@ use std::process::Stdio;
 use std::thread::sleep;
 use std::time::Duration;
 use x11rb::connection::Connection;
-use x11rb::protocol::xproto::{BUTTON_PRESS_EVENT, BUTTON_RELEASE_EVENT, KEY_PRESS_EVENT, KEY_RELEASE_EVENT};
-use x11rb::protocol::xtest::ConnectionExt;
+use x11rb::protocol::xproto::{
+    BUTTON_PRESS_EVENT, BUTTON_RELEASE_EVENT, ConnectionExt as _, CreateWindowAux, KEY_PRESS_EVENT, KEY_RELEASE_EVENT,
+    PropMode, Window, WindowClass,
+};
+use x11rb::protocol::xtest::ConnectionExt as _;
+use x11rb::wrapper::ConnectionExt as _;
 
 const XCLOCK: &[&str] = &["xclock", "-update", "1"];
 
@@ -25,6 +29,14 @@ fn reservation(entry: &serde_json::Value) -> Option<(f64, f64, bool)> {
 /// `xqos run` with its standard error kept.
 fn run(server: &Server, arguments: &[&str]) -> Running {
     Running::start(server.xqos(&["run"]).args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()))
+}
+
+/// A client's window on the screen.
+fn window_of(connection: &impl Connection, root: Window, client: &str) -> Window {
+    let base = u32::from_str_radix(client.trim_start_matches("0x"), 16).unwrap();
+    let mask = connection.setup().resource_id_mask;
+    let windows = connection.query_tree(root).unwrap().reply().unwrap().children;
+    windows.into_iter().find(|window| window & !mask == base).expect("it has a window")
 }
 
 /// Does what a confirmation says undoes it.
@@ -97,9 +109,10 @@ fn a_reservation_is_made_by_process_class_window_or_client_and_undone() {
     undo(&server, &told.out);
     assert_eq!(reservation(&entry()), Some((2.0, 8.0, true)));
 
-    let window = format!("{:#x}", u32::from_str_radix(&client[2..], 16).unwrap() + 10);
-    let told = server.ask(&["reserve", "--window", &window, "4ms/10ms"]);
-    assert!(told.status == 0 || told.err.contains("there is no window"), "{told:#?}");
+    let (connection, screen) = x11rb::connect(Some(&server.display)).unwrap();
+    let window = window_of(&connection, connection.setup().roots[screen].root, &client);
+    server.ask(&["reserve", "--window", &format!("{window:#x}"), "4ms/10ms"]).with(0);
+    assert_eq!(reservation(&entry()), Some((4.0, 10.0, false)));
     server.ask(&["release", "--all"]).with(0);
     assert_eq!(reservation(&entry()), None);
     assert_eq!(server.ask(&["release", "--all"]).with(0).out, "no client has a reservation\n");
@@ -130,6 +143,7 @@ fn what_cannot_be_found_is_said_with_where_to_look() {
 fn a_window_is_picked_with_the_pointer_or_not_at_all() {
     let server = Server::served(&[]);
     let clock = server.client(&["xclock", "-update", "1", "-geometry", "200x200+0+0"]);
+    let client = server.entry(clock.pid()).unwrap()["client"].as_str().unwrap().to_owned();
     let (connection, screen) = x11rb::connect(Some(&server.display)).unwrap();
     let root = connection.setup().roots[screen].root;
     let fake = |event: u8, detail: u8, (x, y): (i16, i16)| {
@@ -162,6 +176,21 @@ fn a_window_is_picked_with_the_pointer_or_not_at_all() {
     let told = Ended::from(picking.wait_with_output().unwrap()).with(0);
     assert!(told.out.contains(&format!("pid {}", clock.pid())), "{told:#?}");
     assert_eq!(reservation(&server.entry(clock.pid()).unwrap()), Some((3.0, 10.0, false)));
+    server.ask(&["release", "--all"]).with(0);
+
+    // As a window manager does it: a frame of another client's around the window.
+    let (frame, window) = (connection.generate_id().unwrap(), window_of(&connection, root, &client));
+    let (depth, class) = (x11rb::COPY_FROM_PARENT as u8, WindowClass::INPUT_OUTPUT);
+    let plain = CreateWindowAux::new();
+    connection.create_window(depth, frame, root, 0, 0, 300, 300, 0, class, x11rb::COPY_FROM_PARENT, &plain).unwrap();
+    let state = connection.intern_atom(false, b"WM_STATE").unwrap().reply().unwrap().atom;
+    connection.change_property32(PropMode::REPLACE, window, state, state, &[1, 0]).unwrap();
+    connection.reparent_window(window, frame, 0, 20).unwrap();
+    connection.map_window(frame).unwrap().check().unwrap();
+    let picking = pick();
+    click(1, (290, 5));
+    let told = Ended::from(picking.wait_with_output().unwrap()).with(0);
+    assert!(told.out.contains("reserved 3 ms / 10 ms for xclock"), "not for the frame's client: {told:#?}");
     server.ask(&["release", "--all"]).with(0);
 
     let cancelled = pick();

@@ -69,7 +69,10 @@ impl Policy for Classic {
     }
 
     fn picked(&mut self, client: ClientId, _alone: bool, _now: Time) -> Allowance {
-        self.current_pass = self.place(client).pass;
+        // A client that SYNC priorities kept out is in an earlier pass: it joins the present one.
+        let pass = self.current_pass.max(self.place(client).pass);
+        self.current_pass = pass;
+        self.place(client).pass = pass;
         let place = self.place(client);
         Allowance {
             slice_ns: u64::MAX,

@@ -84,8 +84,14 @@ impl Fair {
         }
     }
 
-    fn head_start(&self, account: &Account) -> i64 {
-        if account.noticed { self.slice_ns as i64 / 2 } else { 0 }
+    /// Half a slice for who was noticed, in server time.
+    fn head_start_ns(&self, account: &Account) -> u64 {
+        if account.noticed { self.slice_ns / 2 } else { 0 }
+    }
+
+    /// How an account stands against others: what it paid, less its head start.
+    fn standing(&self, account: &Account) -> i64 {
+        account.paid.saturating_sub(price(self.head_start_ns(account), account.weight))
     }
 }
 
@@ -132,14 +138,13 @@ impl Policy for Fair {
 
     fn key(&self, client: ClientId) -> Key {
         let account = self.account(client);
-        let place = account.paid - self.head_start(&account);
         // Signed order in an unsigned key.
-        Key(place as u64 ^ 1 << 63, u64::from(client.0))
+        Key(self.standing(&account) as u64 ^ 1 << 63, u64::from(client.0))
     }
 
     fn picked(&mut self, client: ClientId, _alone: bool, _now: Time) -> Allowance {
         let mut account = self.account(client);
-        let slice_ns = self.slice_ns - self.head_start(&account) as u64;
+        let slice_ns = self.slice_ns - self.head_start_ns(&account);
         account.noticed = false;
         self.advance(account.sync_priority, account.paid);
         self.set_account(client, account);
@@ -148,21 +153,25 @@ impl Policy for Fair {
 
     fn served(&mut self, client: ClientId, served: &Served) {
         let mut account = self.account(client);
-        let price = u128::from(served.length_ns) * 100 / u128::from(account.weight.max(1));
-        account.paid = account.paid.saturating_add(i64::try_from(price).unwrap_or(i64::MAX));
+        account.paid = account.paid.saturating_add(price(served.length_ns, account.weight));
         self.set_account(client, account);
     }
 
     fn challenge(&self, client: ClientId) -> Option<i64> {
-        let account = self.account(client);
-        let paid = account.paid.max(self.clock(account.sync_priority) - CREDIT_NS);
-        Some(paid - self.head_start(&account))
+        let mut account = self.account(client);
+        account.paid = account.paid.max(self.clock(account.sync_priority) - CREDIT_NS);
+        Some(self.standing(&account))
     }
 
     fn defence(&self, client: ClientId) -> Defence {
         let account = self.account(client);
         Defence { key: account.paid, growth: 10_000 / account.weight.max(1), margin: MARGIN_NS }
     }
+}
+
+/// What server time costs a client of this weight.
+fn price(ns: u64, weight: u32) -> i64 {
+    i64::try_from(u128::from(ns) * 100 / u128::from(weight.max(1))).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]

@@ -1,8 +1,9 @@
 //! `smart`: the scheduler of 2000 as its text describes it (Packard 2000, section 5).
 //!
 //! - Each client has a base priority (0); the ready client of highest priority runs; equals take turns (5.1).
-//! - A turn is one timer interval. A client still running at its end loses one, to a minimum. One that was not *ready*
-//!   for some time gains one, at most to the base (5.2). "Some time" is two intervals here, and each two count.
+//! - A turn is one timer interval of server time. A client that has used it up loses one, to a minimum. One that was not
+//!   *ready* for some time gains one, at most to the base (5.2). "Some time" is two intervals here, and each two count;
+//!   a shorter pause does not end the turn, or clients that wait for each reply would never lose and keep a busy one out.
 //! - Delivered user input gains one, at most to a maximum above the base (5.3).
 //! - A client that was alone for a second gets a longer slice, up to the maximum slice (5.5).
 //! - SYNC priorities come first (5.1); the scheduler does that for every policy.
@@ -77,11 +78,17 @@ impl Policy for Smart {
             self.standings.resize(client.slot() + 1, Standing::default());
         }
         *self.standing(client) = Standing { priority: BASE, ..Standing::default() };
+        if self.last == Some(client) {
+            self.last = None;
+        }
         self.end_turn(client);
     }
 
     fn ready(&mut self, client: ClientId, idle_ns: u64) {
         let rests = idle_ns / (2 * self.timer_interval_ns).max(1);
+        if rests == 0 {
+            return;
+        }
         let standing = self.standing(client);
         if standing.priority < BASE {
             let praise = i8::try_from(rests).unwrap_or(i8::MAX);

@@ -6,10 +6,10 @@
 use proptest::prelude::*;
 use xqos_core::{ClientId, Parameters, PolicyKind, Reservation};
 
-pub const US: u64 = 1_000;
-pub const MS: u64 = 1_000_000;
+const US: u64 = 1_000;
+const MS: u64 = 1_000_000;
 
-/// Ids from 0 to here; at first none of them is connected.
+/// Ids below this one.
 pub const CLIENTS: u16 = 6;
 
 /// One call, or one turn of the server's main loop.
@@ -83,37 +83,16 @@ pub enum Op {
     },
 }
 
-impl Op {
-    /// The client that it is about, if it is about one.
-    pub fn client(&self) -> Option<ClientId> {
-        match *self {
-            Op::Connect { .. } | Op::Overran { .. } | Op::PickAndServe { .. } | Op::Pick | Op::Replenish => None,
-            Op::TimePasses { .. } | Op::SetPolicy { .. } | Op::SetParameters { .. } => None,
-            Op::Grabbed { by } => by,
-            Op::Gone { client }
-            | Op::Arrived { client }
-            | Op::Withdrawn { client }
-            | Op::Noticed { client, .. }
-            | Op::ServeUnpicked { client, .. }
-            | Op::Reserve { client, .. }
-            | Op::ClearReservation { client }
-            | Op::SetSyncPriority { client, .. }
-            | Op::SetWeight { client, .. }
-            | Op::SetFixedPriority { client, .. } => Some(client),
-        }
-    }
-}
-
-pub fn client() -> impl Strategy<Value = ClientId> {
+fn client() -> impl Strategy<Value = ClientId> {
     (0..CLIENTS).prop_map(ClientId)
 }
 
-pub fn policy() -> impl Strategy<Value = PolicyKind> {
+fn policy() -> impl Strategy<Value = PolicyKind> {
     prop::sample::select(PolicyKind::ALL.as_slice())
 }
 
 /// Q <= T, both above 0, as whoever calls the scheduler has to see to.
-pub fn reservation() -> impl Strategy<Value = Reservation> {
+fn reservation() -> impl Strategy<Value = Reservation> {
     let period = prop::sample::select(vec![2 * MS, 5 * MS, 10 * MS, 10 * MS + 1, 40 * MS]);
     (period, 1..=60u64, any::<bool>()).prop_map(|(period_ns, percent, hard)| {
         let budget_ns = period_ns * percent / 100;
@@ -153,12 +132,12 @@ fn pick_and_serve() -> impl Strategy<Value = Op> {
 }
 
 /// The weights make busy servers: arrivals and slices are most of what happens.
-pub fn op() -> impl Strategy<Value = Op> {
+fn op() -> impl Strategy<Value = Op> {
     let time = prop_oneof![Just(1), 1..3 * MS, Just(5 * MS), 10 * MS..100 * MS, Just(3_000 * MS)];
     let sync_priority = prop::sample::select(vec![i32::MIN, -1, 0, 0, 0, 10, i32::MAX]);
     let weight = prop::sample::select(vec![0, 1, 50, 100, 200, 1000]);
     prop_oneof![
-        6 => (client(), 3..20u32).prop_map(|(client, descriptor)| Op::Connect { client, descriptor }),
+        3 => (client(), 3..20u32).prop_map(|(client, descriptor)| Op::Connect { client, descriptor }),
         2 => client().prop_map(|client| Op::Gone { client }),
         30 => client().prop_map(|client| Op::Arrived { client }),
         3 => client().prop_map(|client| Op::Withdrawn { client }),
@@ -180,9 +159,13 @@ pub fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// A policy, and up to so many operations under it.
+/// A policy, and up to so many operations under it. Most clients are connected at the beginning.
 pub fn sequence(most: usize) -> impl Strategy<Value = (PolicyKind, Vec<Op>)> {
-    (policy(), prop::collection::vec(op(), 1..=most))
+    let connected = (0..CLIENTS - 2).map(|id| Op::Connect { client: ClientId(id), descriptor: 20 - u32::from(id) });
+    let connected: Vec<Op> = connected.collect();
+    let all =
+        prop::collection::vec(op(), 1..=most - connected.len()).prop_map(move |ops| [&connected[..], &ops].concat());
+    (policy(), all)
 }
 
 /// The same sequences in each run; a failing one is shrunk and printed, and nothing is written to disk.

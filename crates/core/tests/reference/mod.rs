@@ -85,7 +85,6 @@ enum Running {
         deadline: u64,
     },
     BestEffort {
-        client: ClientId,
         standing: Standing,
     },
 }
@@ -275,7 +274,7 @@ impl Reference {
             let turn = self.rules.run(client, best_effort.len() == 1, now);
             let (end, requests, bytes) = (now.saturating_add(turn.length_ns), turn.requests, turn.bytes);
             let decision = Decision { client: Some((client, Mode::BestEffort)), end, requests, bytes };
-            (decision, Running::BestEffort { client, standing })
+            (decision, Running::BestEffort { standing })
         };
         self.running = Some((now, running));
         Some(decision)
