@@ -13,9 +13,6 @@ XORG_CONF_DIR = $(strip $(if $(filter /usr,$(PREFIX)),/usr/share/X11/xorg.conf.d
 	$(if $(filter /usr/local /opt/%,$(PREFIX)),/etc/X11/xorg.conf.d,\
 	$(PREFIX)/share/X11/xorg.conf.d)))
 
-# Where the server has its own modules.
-XORG_MODULE_DIR = $(or $(shell pkg-config --variable=moduledir xorg-server 2>/dev/null),/usr/lib/xorg/modules)
-
 # The tests and the targets below look for what was built in target/, wherever a cargo
 # configuration of the user's would have put it.
 export CARGO_TARGET_DIR := $(CURDIR)/target
@@ -56,8 +53,7 @@ lint: build
 
 # Does not build, so that `sudo make install` needs no compiler and leaves no files of root's.
 install:
-	@XORG_CONF_DIR='$(XORG_CONF_DIR)' XORG_MODULE_DIR='$(XORG_MODULE_DIR)' MAKE='$(MAKE)' \
-		scripts/install '$(PREFIX)' '$(DESTDIR)'
+	@XORG_CONF_DIR='$(XORG_CONF_DIR)' MAKE='$(MAKE)' scripts/install '$(PREFIX)' '$(DESTDIR)'
 
 uninstall:
 	@scripts/install --remove '$(PREFIX)' '$(DESTDIR)'

@@ -311,6 +311,7 @@ impl Scheduler {
                 record.usage.grabbed_ns += now.since(since);
             }
         }
+        let by = by.filter(|&client| self.client(client).is_some());
         self.grab = by;
         if let Some(record) = by.and_then(|client| self.client_mut(client)) {
             record.grabbed_at = Some(now);

@@ -43,10 +43,10 @@ pub fn run(options: &Options) -> Result<()> {
     let module = server::find_module(options.module.as_deref())?;
     fs::create_dir_all(&options.output).with_context(|| format!("cannot create {}", options.output.display()))?;
     let version = Setup::stock(Kind::Xvfb).start()?.version()?;
-    let pairs = if options.quick { 1 } else { options.pairs.max(1) };
     let count = chosen.len();
     let mut failed = Vec::new();
     for experiment in chosen {
+        let pairs = if options.quick || !experiment.paired { 1 } else { options.pairs.max(1) };
         let bench =
             Bench { name: experiment.name, quick: options.quick, pairs, module: module.clone(), began: Instant::now() };
         let machine = Machine::facts(version.clone());

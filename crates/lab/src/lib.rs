@@ -30,6 +30,7 @@
 pub mod bench;
 pub mod control;
 mod experiments;
+mod folder;
 pub mod light;
 pub mod load;
 pub mod machine;

@@ -7,6 +7,9 @@ use std::fmt::Write;
 /// A whole study.
 pub fn study(study: &Study) -> String {
     let mut out = format!("{}\n{}\n\n{}\n", study.title, "=".repeat(study.title.len()), wrap(&study.question));
+    if !study.answer.is_empty() {
+        let _ = write!(out, "\n{}\n", wrap(&study.answer));
+    }
     for one in &study.tables {
         let _ = write!(out, "\n{}", table(one));
     }

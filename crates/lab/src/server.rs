@@ -4,18 +4,18 @@
 //! log and configuration live in a private folder that goes away with it; the server is ended by its own id.
 
 use crate::control::{self, Control};
+use crate::folder::Folder;
 use crate::process::{self, Memory, Owned, SchedStat, ThreadSwitches};
 use anyhow::{Context, Result, anyhow, bail};
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{DirBuilderExt, symlink};
+use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use x11rb::connection::Connection;
 use x11rb::rust_connection::RustConnection;
@@ -337,35 +337,6 @@ fn hand_over(command: &mut Command, end: &UnixStream) {
 fn version_text(release: u32) -> String {
     let (major, minor, patch) = (release / 100_000 % 100, release / 1000 % 100, release % 1000);
     if major >= 21 { format!("{major}.{minor}.{patch}") } else { format!("1.{major}.{minor}") }
-}
-
-/// A folder of our own, removed when dropped.
-#[derive(Debug)]
-struct Folder(PathBuf);
-
-impl Folder {
-    fn create() -> Result<Folder> {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        // Only uniqueness is asked for, so no ordering with anything else.
-        let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let path = std::env::temp_dir().join(format!("xqos-lab-{}-{count}", std::process::id()));
-        // Left behind by a process of the same id that was killed.
-        let _ = fs::remove_dir_all(&path);
-        // For us alone: an Xtigervnc lets everyone in who reaches its socket.
-        let created = fs::DirBuilder::new().mode(0o700).create(&path);
-        created.with_context(|| format!("cannot create {}", path.display()))?;
-        Ok(Folder(path))
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.join(name)
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
 }
 
 #[cfg(test)]

@@ -12,6 +12,8 @@ pub struct Study {
     pub title: String,
     /// What was asked, in one or two sentences.
     pub question: String,
+    /// The answer, where it can be said in one sentence; else empty.
+    pub answer: String,
     pub verdicts: Vec<Verdict>,
     pub tables: Vec<Table>,
     pub charts: Vec<Chart>,

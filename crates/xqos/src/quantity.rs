@@ -64,6 +64,18 @@ fn too_long(text: &str) -> String {
     format!("{text} is too long: at most 4294s can be expressed")
 }
 
+/// What the extension takes as a slice or a timer interval, in microseconds.
+const SLICES: std::ops::RangeInclusive<u32> = 100..=1_000_000;
+
+/// A slice or a timer interval.
+pub fn slice(text: &str) -> Result<Micros, String> {
+    let time: Micros = text.parse()?;
+    match SLICES.contains(&time.0) {
+        true => Ok(time),
+        false => Err(format!("{text} is out of range: choose from 0.1ms to 1s")),
+    }
+}
+
 /// What is reserved: a budget of server time in each period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reservation {
@@ -129,7 +141,8 @@ impl FromStr for Weight {
     }
 }
 
-/// A share of the server's time, in millionths; above 0 and at most 1.
+/// The share of the server's time that may be reserved at most, in millionths; the extension takes no more than 950000,
+/// so that other clients keep something in any case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share(pub u32);
 
@@ -143,14 +156,14 @@ impl FromStr for Share {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wanted = || format!("'{text}' is no share: write a number above 0 and at most 1, such as 0.9");
+        let wanted = || format!("'{text}' is no share: write a number above 0 and at most 0.95, such as 0.9");
         let (mantissa, tenth) = scaled(text.trim()).ok_or_else(wanted)?;
         let millionths = mantissa.checked_mul(1_000_000).ok_or_else(wanted)?;
         if millionths % tenth != 0 {
             return Err(format!("{text} is finer than a millionth"));
         }
         match u32::try_from(millionths / tenth) {
-            Ok(share @ 1..=1_000_000) => Ok(Share(share)),
+            Ok(share @ 1..=950_000) => Ok(Share(share)),
             _ => Err(wanted()),
         }
     }
@@ -254,6 +267,15 @@ mod tests {
     }
 
     #[test]
+    fn slices_are_within_what_servers_take() {
+        assert_eq!(slice("2ms"), Ok(Micros(2000)));
+        assert_eq!((slice("0.1ms").is_ok(), slice("1s").is_ok()), (true, true));
+        for text in ["99us", "1001ms", "2s"] {
+            assert!(slice(text).unwrap_err().contains("from 0.1ms to 1s"), "{text}");
+        }
+    }
+
+    #[test]
     fn a_reservation_is_budget_over_period() {
         let reservation: Reservation = "3ms/10ms".parse().unwrap();
         assert_eq!(reservation, Reservation { budget: Micros(3000), period: Micros(10_000) });
@@ -286,7 +308,7 @@ mod tests {
         }
         assert_eq!("0.9".parse(), Ok(Share(900_000)));
         assert_eq!(Share(900_000).to_string(), "0.9");
-        for text in ["0", "1.1", "90%", "", "nan"] {
+        for text in ["0", "1", "0.951", "90%", "", "nan"] {
             assert!(text.parse::<Share>().is_err(), "{text}");
         }
     }

@@ -8,9 +8,25 @@ use x11rb::connection::RequestConnection;
 use x11rb::protocol::xproto::ConnectionExt;
 use x11rb_protocol::protocol::get_request_name;
 use x11rb_protocol::x11_utils::{ExtInfoProvider, ExtensionInformation};
+use xqos_abi::EXTENSION_NAME;
 
 /// Extensions' major opcodes are from here on.
 const FIRST_EXTENSION: u8 = 128;
+
+/// The requests of XQOS, by their minor opcodes.
+const OURS: [&str; 11] = [
+    "QueryVersion",
+    "GetServerInfo",
+    "SetReservation",
+    "GetReservation",
+    "ClearReservation",
+    "CheckAdmission",
+    "ListClients",
+    "SetPolicy",
+    "SetClientWeight",
+    "SetClientPriority",
+    "SelectEvents",
+];
 
 /// The extensions of one server.
 #[derive(Debug, Default)]
@@ -43,6 +59,10 @@ impl Names {
 
     /// The name of a request.
     pub fn name(&self, major: u8, minor: u16) -> String {
+        if self.get_from_major_opcode(major).is_some_and(|(extension, _)| extension == EXTENSION_NAME) {
+            let request = OURS.get(usize::from(minor)).copied();
+            return request.map_or_else(|| format!("{EXTENSION_NAME} minor {minor}"), |name| format!("XQOS {name}"));
+        }
         // The tables know of no minor opcode above 255; nor does any extension have one.
         let minor_byte = u8::try_from(minor).unwrap_or(u8::MAX);
         let known = get_request_name(self, major, minor_byte);
@@ -109,7 +129,9 @@ mod tests {
         let names = names(&[("RANDR", 140), ("GLX", 150), ("XQOS", 151)]);
         assert_eq!(names.name(140, 8), "RANDR GetScreenResources");
         assert_eq!(names.name(150, 250), "GLX minor 250");
-        assert_eq!(names.name(151, 6), "XQOS minor 6");
+        assert_eq!(names.name(151, xqos_abi::minor::LIST_CLIENTS.into()), "XQOS ListClients");
+        assert_eq!(names.name(151, xqos_abi::minor::SELECT_EVENTS.into()), "XQOS SelectEvents");
+        assert_eq!(names.name(151, 99), "XQOS minor 99");
         assert_eq!(names.name(199, 3), "opcode 199 minor 3");
         assert_eq!(names.name(140, 300), "RANDR minor 300");
     }

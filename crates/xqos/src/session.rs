@@ -64,7 +64,7 @@ impl Session {
                 anyhow!("{wanted} is refused to {who}: {}", admission::explain(&report, entry.client, &self.others()?))
             }
             Some(Refusal::Value(_)) => self.limits_explained(entry, wanted),
-            _ => self.explained(error, entry).context(format!("{wanted} is refused to {who}")),
+            _ => self.explained(error, entry),
         })
     }
 

@@ -87,6 +87,7 @@ impl Measure for Fairness {
             question: "Three clients that never pause, with cheap, middling and costly requests: how is the server's \
                        time divided?"
                 .to_owned(),
+            answer: String::new(),
             verdicts,
             tables: vec![table],
             charts: Vec::new(),

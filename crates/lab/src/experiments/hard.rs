@@ -12,9 +12,10 @@ use super::Measure;
 use crate::bench::Bench;
 use crate::control::Control;
 use crate::load::{Load, Perf};
+use crate::process::SchedStat;
 use crate::server::{Module, Server};
 use crate::statistics::{Spread, median};
-use crate::study::{Goal, Study, Table, Verdict, figure, spread_figure};
+use crate::study::{Goal, Study, Table, Verdict, figure, percent, spread_figure};
 use anyhow::{Result, anyhow};
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
@@ -51,6 +52,8 @@ struct Given {
     server_time_ns: u64,
     reserved_time_ns: u64,
     depletions: u32,
+    /// The server and the client were runnable and had no processor; the client cannot ask in that time.
+    kernel_ns: u64,
 }
 
 impl Measure for Hard {
@@ -85,7 +88,8 @@ impl Measure for Hard {
         let mut notes = vec![format!(
             "How it was measured. Xvfb with xqos, one x11perf -{}, a new one for each row, hard reservation. Share: \
              reserved server time over elapsed time, both as the server counts them, over whole periods. Without a \
-             reservation the client uses {} of the server. Admission: utilization at most {}, blocking time {} ms.",
+             reservation the client uses {} of the server. The kernel's part is the time in which the server or the \
+             client was runnable and had no processor. Admission: utilization at most {}, blocking time {} ms.",
             self.test,
             points(unlimited),
             f64::from(MAX_UTILIZATION_PPM) / 1e6,
@@ -114,6 +118,7 @@ impl Measure for Hard {
             question:
                 "A client with a hard reservation of Q in T gets the share Q/T of the server's time. How exactly?"
                     .to_owned(),
+            answer: String::new(),
             verdicts,
             tables: vec![self.table(unlimited)],
             charts: Vec::new(),
@@ -125,7 +130,17 @@ impl Measure for Hard {
 impl Hard {
     fn table(&self, unlimited: f64) -> Table {
         let title = "Share of server time, medians; the distance is in points of a hundred";
-        let head = ["Q/T", "T ms", "Q ms", "asked %", "share % (least .. greatest)", "distance", "depletions /s", ""];
+        let head = [
+            "Q/T",
+            "T ms",
+            "Q ms",
+            "asked %",
+            "share % (least .. greatest)",
+            "distance",
+            "depletions /s",
+            "kernel's part",
+            "",
+        ];
         let mut table = Table::new(title, &head);
         for cell in &self.cells {
             let depletions = cell.spread(|given| f64::from(given.depletions) / given.elapsed_ns as f64 * 1e9);
@@ -137,6 +152,7 @@ impl Hard {
                 spread_figure(&cell.spread(|given| given.share() * 100.0)),
                 format!("{:+.2}", cell.distance()),
                 figure(depletions.median),
+                percent(cell.spread(|given| given.kernel_ns as f64 / given.elapsed_ns as f64).median),
                 if cell.asked() > unlimited { "beyond the client's own use".to_owned() } else { String::new() },
             ]);
         }
@@ -190,6 +206,9 @@ fn measure(
         // The first period begins with what the client was doing before.
         std::thread::sleep(Duration::from_micros(u64::from(period_us)));
     }
+    let stats = [server.schedstat(), SchedStat::of_main_thread(pid)];
+    let delayed = || stats.iter().flatten().filter_map(SchedStat::read).map(|got| got.delayed_ns).sum::<u64>();
+    let delayed_before = delayed();
     let (began_ns, before) = entry(control, pid)?;
     // The server's clock and ours are one.
     let end = Instant::now() + time;
@@ -200,6 +219,7 @@ fn measure(
         server_time_ns: after.server_time_ns - before.server_time_ns,
         reserved_time_ns: after.reserved_time_ns - before.reserved_time_ns,
         depletions: after.depletions - before.depletions,
+        kernel_ns: delayed().saturating_sub(delayed_before),
     })
 }
 
@@ -212,4 +232,36 @@ fn entry(control: &Control, pid: u32) -> Result<(u64, ClientEntry)> {
 
 fn points(part: f64) -> String {
     format!("{:.1} %", part * 100.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn given(share: f64) -> Given {
+        let reserved_time_ns = (share * 1e9) as u64;
+        let server_time_ns = reserved_time_ns;
+        Given { elapsed_ns: 1_000_000_000, server_time_ns, reserved_time_ns, depletions: 5, kernel_ns: 0 }
+    }
+
+    fn hard(unlimited: f64, shares: [f64; 2]) -> Hard {
+        let cell = |part, share| Cell { part, period_ms: 90, measured: vec![given(share)] };
+        let cells = vec![cell((1, 3), shares[0]), cell((5, 6), shares[1])];
+        Hard { test: TEST.to_owned(), reps: 1, unlimited: vec![unlimited], cells }
+    }
+
+    #[test]
+    fn the_distance_is_in_points() {
+        let study = hard(0.95, [0.34, 0.83]).study();
+        assert!((study.verdicts[0].value - 2.0 / 3.0).abs() < 1e-6, "{:?}", study.verdicts);
+        assert_eq!((study.verdicts.len(), study.verdicts[0].is_met()), (1, Some(true)));
+    }
+
+    #[test]
+    fn what_the_client_cannot_use_is_reported_and_not_held_against_the_goal() {
+        let study = hard(0.7, [0.333, 0.7]).study();
+        let met: Vec<_> = study.verdicts.iter().map(Verdict::is_met).collect();
+        assert_eq!(met, [Some(true), None]);
+        assert!(study.tables[0].rows[1].last().unwrap().contains("beyond"));
+    }
 }

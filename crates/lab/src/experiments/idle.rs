@@ -39,6 +39,8 @@ impl Measure for Idle {
     const NAME: &'static str = "idle";
     const ABOUT: &'static str = "wakeups of an idle server, with and without xqos, in 10 s (half a minute)";
 
+    const PAIRED: bool = false;
+
     fn run(bench: &Bench) -> Result<Self> {
         let time = bench.time(10_000, 2000);
         let servers = [("stock", bench.stock(256)?), ("xqos", bench.xqos(bench.module(), 256)?)];
@@ -74,6 +76,7 @@ impl Measure for Idle {
         Study {
             title: "An idle server".to_owned(),
             question: "How often does xqos wake a server that has nothing to do?".to_owned(),
+            answer: String::new(),
             verdicts,
             tables: vec![table],
             charts: Vec::new(),
@@ -140,4 +143,29 @@ fn draw_once(server: &Server) -> Result<RustConnection> {
     }
     connection.get_input_focus()?.reply()?;
     Ok(connection)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn switches(tid: u32, voluntary: u64) -> ThreadSwitches {
+        ThreadSwitches { tid, name: "Xvfb".to_owned(), voluntary, involuntary: 1 }
+    }
+
+    #[test]
+    fn only_what_xqos_adds_counts_against_it() {
+        let watched = |server: &str, after| Watched {
+            clients: 0,
+            server: server.to_owned(),
+            seconds: 10.0,
+            before: vec![switches(1, 100)],
+            after,
+        };
+        let stock = watched("stock", vec![switches(1, 103)]);
+        let xqos = watched("xqos", vec![switches(1, 103), switches(2, 4)]);
+        let study = Idle { watched: vec![stock, xqos] }.study();
+        // A thread that came meanwhile has made all its switches in that time.
+        assert_eq!((study.verdicts.len(), study.verdicts[0].value), (1, 5.0));
+    }
 }

@@ -79,6 +79,7 @@ impl Measure for Memory {
         Study {
             title: "Memory in the server".to_owned(),
             question: "How much memory does xqos take in the server, once and for each client?".to_owned(),
+            answer: String::new(),
             verdicts: vec![
                 Verdict::of_spread("memory added (RSS)", self.added(rss), "KB", Goal::AtMost(1024.0)),
                 Verdict::of_spread("per client (RSS)", self.added_per_client(rss), "KB", Goal::AtMost(1.0)),

@@ -24,6 +24,7 @@ use serde_json::Value;
 pub(crate) struct Experiment {
     pub name: &'static str,
     pub about: &'static str,
+    pub paired: bool,
     pub run: fn(&Bench) -> Result<Value>,
     pub study: fn(Value) -> Result<Study>,
 }
@@ -44,6 +45,8 @@ pub(crate) const ALL: [Experiment; 8] = [
 trait Measure: Serialize + DeserializeOwned {
     const NAME: &'static str;
     const ABOUT: &'static str;
+    /// Whether it measures in pairs; else everything once.
+    const PAIRED: bool = true;
 
     /// Measures: the value is the raw data.
     fn run(bench: &Bench) -> Result<Self>;
@@ -55,6 +58,7 @@ const fn of<M: Measure>() -> Experiment {
     Experiment {
         name: M::NAME,
         about: M::ABOUT,
+        paired: M::PAIRED,
         run: |bench| Ok(serde_json::to_value(M::run(bench)?)?),
         study: |raw| Ok(serde_json::from_value::<M>(raw)?.study()),
     }

@@ -86,6 +86,7 @@ impl Measure for Scale {
                 "Does the light client, beside {} busy clients, feel {SILENT} more that are connected and silent?",
                 self.busy
             ),
+            answer: String::new(),
             verdicts: vec![
                 Verdict::of_spread(
                     format!("fair: p99 with {SILENT} silent clients over without"),

@@ -83,6 +83,7 @@ impl Measure for Throughput {
         Study {
             title: "Work done with xqos".to_owned(),
             question: "What do clients lose because xqos is there: one alone, and twelve together?".to_owned(),
+            answer: String::new(),
             verdicts,
             tables: vec![
                 table("One x11perf alone", &self.alone),

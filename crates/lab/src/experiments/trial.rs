@@ -208,3 +208,38 @@ pub(crate) fn order(pair: u32) -> Vec<Case> {
     }
     cases
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn trial(case: Case, pair: u32, response_ns: u64) -> Trial {
+        let series = Series { response_ns: vec![response_ns; 3], ..Series::default() };
+        let operations = vec![100.0; 12];
+        Trial {
+            case,
+            pair,
+            elapsed_s: 1.0,
+            series,
+            operations,
+            server_cpu_s: 1.0,
+            served: None,
+            refused_at_blocking_us: None,
+        }
+    }
+
+    #[test]
+    fn ratios_are_taken_within_a_pair_whatever_the_order() {
+        let trials = [
+            trial(Case::Idle, 0, 100),
+            trial(Case::Fair, 0, 150),
+            trial(Case::Fair, 1, 600),
+            trial(Case::Idle, 1, 200),
+            trial(Case::Fair, 2, 1),
+        ];
+        let spread = ratios(&trials, Case::Fair, Case::Idle, |trial| trial.series.response_ms().mean);
+        assert_eq!(spread.count, 2);
+        assert!((spread.least - 1.5).abs() < 1e-9 && (spread.greatest - 3.0).abs() < 1e-9, "{spread:?}");
+        assert_eq!(order(0).iter().rev().copied().collect::<Vec<_>>(), order(1));
+    }
+}

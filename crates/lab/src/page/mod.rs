@@ -60,6 +60,9 @@ fn write_study<'a>(out: &mut String, finding: &'a Finding, alone: bool, charts: 
         let _ = write!(out, "<h2>{}</h2>", escape(&study.title));
     }
     let _ = write!(out, "<p class=\"question\">{}</p>", escape(&study.question));
+    if !study.answer.is_empty() {
+        let _ = write!(out, "<p class=\"answer\">{}</p>", escape(&study.answer.replace(" ms", "\u{a0}ms")));
+    }
     if finding.quick {
         out.push_str("<p class=\"quick\">Measured in a hurry (--quick): shows that it works, not how well.</p>");
     }
@@ -105,14 +108,14 @@ fn write_cards(out: &mut String, verdicts: &[Verdict]) {
         let state = state(verdict);
         let outcome = match verdict.is_met() {
             None => String::new(),
-            Some(_) => format!("goal {}: {}", verdict.goal_text(), verdict.text()),
+            Some(_) => format!("goal {}: {}", typeset(&verdict.goal_text()), verdict.text()),
         };
         let _ = write!(
             out,
             "<div class=\"card\"><div class=\"what\">{}</div><div class=\"value\">{}</div>\
              <div class=\"{state}\">{}</div></div>",
             escape(&verdict.what),
-            escape(&verdict.value_text()),
+            escape(&typeset(&verdict.value_text())),
             escape(&outcome)
         );
     }
@@ -128,7 +131,7 @@ fn write_verdicts(out: &mut String, verdicts: &[Verdict]) {
     for verdict in verdicts {
         let _ = write!(out, "<tr><th scope=\"row\">{}</th>", escape(&verdict.what));
         for cell in [verdict.value_text(), verdict.goal_text()] {
-            let _ = write!(out, "<td class=\"number\">{}</td>", escape(&cell));
+            let _ = write!(out, "<td class=\"number\">{}</td>", escape(&typeset(&cell)));
         }
         let _ = write!(out, "<td class=\"number {}\">{}</td>", state(verdict), escape(&verdict.text()));
         let _ = write!(out, "<td class=\"number\">{}</td></tr>", escape(&verdict.spread_text()));
@@ -162,7 +165,10 @@ fn write_machine(out: &mut String, finding: &Finding) {
     for (name, value) in finding.machine.lines() {
         let _ = write!(out, "<div><dt>{name}</dt><dd>{}</dd></div>", escape(&value));
     }
-    let _ = write!(out, "<div><dt>pairs</dt><dd>{}</dd></div></dl>", finding.pairs);
+    if finding.pairs > 1 {
+        let _ = write!(out, "<div><dt>pairs</dt><dd>{}</dd></div>", finding.pairs);
+    }
+    out.push_str("</dl>");
 }
 
 fn state(verdict: &Verdict) -> &'static str {
@@ -171,6 +177,12 @@ fn state(verdict: &Verdict) -> &'static str {
         Some(false) => "missed",
         None => "reported",
     }
+}
+
+/// What plain text writes with the signs of a keyboard.
+fn typeset(quantity: &str) -> String {
+    let quantity = quantity.replace("<=", "\u{2264}").replace(">=", "\u{2265}");
+    quantity.strip_suffix(" x").map(|value| format!("{value}\u{d7}")).unwrap_or(quantity)
 }
 
 fn escape(text: &str) -> String {

@@ -20,7 +20,7 @@ function axis(least, greatest, from, to, isLog) {
   const low = Math.log10(least), high = Math.log10(greatest);
   const ticks = [];
   for (let power = Math.floor(low); power <= Math.ceil(high); power++)
-    for (const part of high - low > 2.6 ? [1] : [1, 2, 5]) {
+    for (const part of Math.abs(to - from) / (high - low) > 110 ? [1, 2, 5] : [1]) {
       const value = part * 10 ** power;
       if (value >= least * 0.999 && value <= greatest * 1.001) ticks.push(value);
     }

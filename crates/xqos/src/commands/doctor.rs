@@ -289,11 +289,45 @@ fn service_words(service: &Service) -> Vec<(&'static str, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::host::HostProcess;
 
     #[test]
     fn a_command_line_can_be_pasted_into_a_shell() {
         let words = ["Xvfb", ":77", "-screen", "0", "it's", "a b", "$x"].map(str::to_owned);
         assert_eq!(shell_words(&words), r"Xvfb :77 -screen 0 'it'\''s' 'a b' '$x'");
+    }
+
+    fn host(program: &str, missing: Option<Vec<&'static str>>, module_loaded: bool) -> Host {
+        let process = HostProcess {
+            pid: 7,
+            program: Some(program.into()),
+            command: vec![program.to_owned(), ":0".to_owned()],
+            missing,
+            module_loaded,
+        };
+        Host {
+            vendor: "X".to_owned(),
+            release: "21.1.7".to_owned(),
+            xwayland: program.ends_with("Xwayland"),
+            process: Some(process),
+        }
+    }
+
+    fn advised(host: &Host) -> String {
+        let report = Report { can_be_served: can_be_served(host, false), ..Report::default() };
+        advice(host, None, &report).expect("a server without xqos needs advice")
+    }
+
+    #[test]
+    fn every_kind_of_server_gets_advice_of_its_own() {
+        assert!(advised(&host("/usr/bin/Xvfb", Some(vec![]), false)).ends_with("xqos server -- /usr/bin/Xvfb :0"));
+        assert!(advised(&host("/usr/lib/xorg/Xorg", Some(vec![]), false)).contains("xorg.conf.d"));
+        assert!(advised(&host("/usr/bin/Xwayland", Some(vec![]), false)).contains("Xwayland is started by"));
+        assert!(advised(&host("/usr/bin/Xvfb", Some(vec!["clients"]), false)).contains("use a server that exports"));
+        assert!(advised(&host("/usr/bin/Xvfb", None, false)).contains("as root"));
+        assert!(advised(&host("/usr/bin/Xvfb", Some(vec![]), true)).contains("server's log"));
+        let elsewhere = Host { process: None, ..host("Xvfb", None, false) };
+        assert!(advised(&elsewhere).contains("another machine"));
     }
 
     #[test]

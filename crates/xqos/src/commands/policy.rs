@@ -1,7 +1,7 @@
 //! `xqos policy`: which policy serves clients without a (remaining) reservation, and the server's other settings.
 
 use crate::output;
-use crate::quantity::{Micros, Share};
+use crate::quantity::{Micros, Share, slice};
 use crate::session::Session;
 use anyhow::{Result, anyhow};
 use clap::Args;
@@ -23,13 +23,13 @@ pub struct Arguments {
     #[arg(value_name = "NAME", value_parser = policies())]
     policy: Option<PolicyKind>,
     /// How long a client is served before another one may be, 0.1ms to 1s [fair, fixed]
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = slice)]
     slice: Option<Micros>,
     /// A turn, after which a busy client's priority falls, 0.1ms to 1s [smart]
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = slice)]
     timer_interval: Option<Micros>,
     /// The longest turn of a client that is alone, 0.1ms to 1s [smart]
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = slice)]
     maximum_slice: Option<Micros>,
     /// How much may be reserved in all, at most 0.95: the rest stays with other clients
     #[arg(long, value_name = "SHARE")]
@@ -45,7 +45,7 @@ pub struct Arguments {
 const EXAMPLES: &str = "\
 Examples:
   xqos policy                      what is set
-  xqos policy smart                the server's own rules as published in 2000
+  xqos policy smart                the rules published in 2000
   xqos policy fair --slice 2ms
   xqos policy --max-utilization 0.8 --blocking observed
 
@@ -67,10 +67,10 @@ pub fn policies() -> impl TypedValueParser<Value = PolicyKind> {
 fn explained(kind: PolicyKind) -> &'static str {
     match kind {
         PolicyKind::Stock => "decide nothing: the server's own scheduler chooses, xqos observes",
-        PolicyKind::Classic => "1987: all ready clients in turn, ten requests each, newcomers wait for the next pass",
-        PolicyKind::Smart => "2000: dynamic priorities that fall for busy clients and rise for waiting ones and input",
+        PolicyKind::Classic => "1987: ready clients in turn, ten requests each; newcomers wait for the next pass",
+        PolicyKind::Smart => "2000: priorities that fall for busy clients, and rise for idle ones and for input",
         PolicyKind::Fair => "the ready client that used the least server time, divided by its weight",
-        PolicyKind::Fixed => "the ready client of the highest priority; all others wait, for ever if need be",
+        PolicyKind::Fixed => "the ready client of the highest priority; all others wait, even for ever",
         _ => "a policy that this help does not know yet",
     }
 }
@@ -182,13 +182,12 @@ fn explain(error: anyhow::Error, change: &PolicyChange, before: &ServerInfo) -> 
             )
         }
         Some(Refusal::Value(value)) => match change.max_utilization_ppm {
-            Some(ppm) if ppm == *value && ppm < before.admitted_utilization_ppm => anyhow!(
+            Some(ppm) if ppm == *value => anyhow!(
                 "{} is already reserved, which is more than {}: release something first (`xqos list`)",
                 Share(before.admitted_utilization_ppm),
                 Share(ppm)
             ),
-            Some(ppm) if ppm == *value => anyhow!("at most 0.95 may be reserved, not {}: choose less", Share(ppm)),
-            _ => anyhow!("the X server refuses {}: slices and intervals are from 0.1ms to 1s", Micros(*value).typed()),
+            _ => error,
         },
         _ => error,
     }
@@ -293,12 +292,10 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_value_is_told_with_the_limit_that_it_breaks() {
-        let change = |ppm| PolicyChange { max_utilization_ppm: Some(ppm), ..PolicyChange::default() };
-        let why = |value, change| explain(Refusal::Value(value).into(), &change, &info()).to_string();
-        assert!(why(200_000, change(200_000)).starts_with("0.3 is already reserved"));
-        assert!(why(990_000, change(990_000)).starts_with("at most 0.95"));
-        assert!(why(50, PolicyChange::default()).contains("refuses 0.05ms: slices"));
+    fn a_limit_below_what_is_reserved_is_told_with_both() {
+        let change = PolicyChange { max_utilization_ppm: Some(200_000), ..PolicyChange::default() };
+        let told = explain(Refusal::Value(200_000).into(), &change, &info()).to_string();
+        assert!(told.starts_with("0.3 is already reserved, which is more than 0.2"), "{told}");
     }
 
     #[test]

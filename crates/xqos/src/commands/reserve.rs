@@ -39,8 +39,8 @@ Examples:
   xqos reserve --window 0x1c00007 3ms/10ms --hard
 
 Times are written with a unit: us, ms or s. `xqos list` shows what is reserved
-and what is left of it; `xqos list` also shows how much server time a program
-uses, as a start for its budget.";
+and what is left of it, and how much server time a program uses: a start for
+choosing its budget.";
 
 /// Ends reservations
 #[derive(Args, Debug)]

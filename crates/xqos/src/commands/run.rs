@@ -6,7 +6,7 @@
 //! | state of the program | what we wait for |
 //! |---|---|
 //! | runs | its end, connections |
-//! | ended, connections with a reservation are left | their end (a program that forked and went to the background) |
+//! | ended, connections that we serve are left | their end (a program that forked and went to the background) |
 //! | ended, none left, but processes that may still connect | a connection, for [`GRACE`] at most (launchers) |
 //! | ended, nothing left | nothing: exit with its status |
 
@@ -80,8 +80,8 @@ passed on to it.";
 impl Arguments {
     pub fn perform(&self, display: Option<&str>) -> Result<ExitCode> {
         let (session, info) = Session::open_armed(display)?;
-        if let Some(why) = self.reserve.and_then(|wanted| out_of_limits(wanted, &info)) {
-            bail!("{} is refused: {why}", self.reserve.expect("asked for above"));
+        if let Some((wanted, why)) = self.reserve.and_then(|wanted| Some((wanted, out_of_limits(wanted, &info)?))) {
+            bail!("{wanted} is refused: {why}");
         }
         if self.strict {
             self.check_first(&session)?;
@@ -139,7 +139,7 @@ struct Run<'a> {
     status: Option<u8>,
     ended: Option<Instant>,
     seen: HashSet<u32>,
-    /// Connections of the program that live, with their pids.
+    /// Connections that live and got what was wished for, with their pids.
     ours: BTreeMap<u32, i32>,
     refused: Option<String>,
     /// A connection was so short that nobody can tell whose it was.
@@ -275,23 +275,28 @@ impl<'a> Run<'a> {
             match self.session.reserve(&entry, wanted, self.wish.hard) {
                 Ok(()) => self.say(&format!("reserved {wanted}{} for {who}", kind(self.wish.hard))),
                 Err(_) if self.entry(client).is_none() => return,
-                Err(error) => self.refuse(&format!("{error:#}")),
+                Err(error) => self.refuse(client, &format!("{error:#}")),
             }
         }
         if let Some(weight) = self.wish.weight {
             match self.session.control.set_weight(client, weight.0) {
-                Ok(()) => self.say(&format!("weight {weight} for {who}")),
+                Ok(()) => {
+                    self.ours.insert(client, pid);
+                    self.say(&format!("weight {weight} for {who}"));
+                }
                 Err(_) if self.entry(client).is_none() => {}
                 Err(error) => note(&format!("no weight for {who}: {:#}", self.session.explained(error, &entry))),
             }
         }
     }
 
-    fn refuse(&mut self, why: &str) {
+    fn refuse(&mut self, client: u32, why: &str) {
         self.refused = Some(why.to_owned());
         if self.wish.strict {
-            self.pass_on(libc::SIGTERM);
+            // All of it: a wrapper that ends leaves what it started behind.
+            self.ours.values().chain([&self.main]).for_each(|&pid| sys::send(pid, libc::SIGTERM));
         } else {
+            self.ours.remove(&client);
             note(&format!("{why}; it runs without a reservation"));
         }
     }

@@ -5,7 +5,7 @@
 
 use crate::commands::policy::policies;
 use crate::output::note;
-use crate::quantity::{Micros, Share};
+use crate::quantity::{Micros, Share, slice};
 use crate::{exports, module_file, sys};
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -29,7 +29,7 @@ pub struct Arguments {
     #[arg(long, value_name = "NAME", value_parser = policies(), hide_possible_values = true)]
     policy: Option<PolicyKind>,
     /// How long a client is served before another one may be [default: 5ms]
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = slice)]
     slice: Option<Micros>,
     /// How much may be reserved in all, at most 0.95 [default: 0.9]
     #[arg(long, value_name = "SHARE")]

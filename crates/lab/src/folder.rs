@@ -1,0 +1,36 @@
+//! A private folder for what a server reads and writes: configuration, log, sockets.
+
+use anyhow::{Context, Result};
+use std::fs;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// A folder of our own, removed when dropped.
+#[derive(Debug)]
+pub(crate) struct Folder(PathBuf);
+
+impl Folder {
+    pub fn create() -> Result<Folder> {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        // Only uniqueness is asked for, so no ordering with anything else.
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("xqos-lab-{}-{count}", std::process::id()));
+        // Left behind by a process of the same id that was killed.
+        let _ = fs::remove_dir_all(&path);
+        // For us alone: an Xtigervnc lets everyone in who reaches its socket.
+        let created = fs::DirBuilder::new().mode(0o700).create(&path);
+        created.with_context(|| format!("cannot create {}", path.display()))?;
+        Ok(Folder(path))
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}

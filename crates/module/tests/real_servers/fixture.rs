@@ -1,0 +1,158 @@
+//! Servers with xqos in them, and what the kernel knows of them.
+//!
+//! A test that fails prints what xqos said in its server's log. Tests share the machine with each other; one that
+//! measures time or shares takes it for itself ([`alone`]).
+
+use std::ops::{Deref, DerefMut};
+use std::path::Path;
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::{Duration, Instant};
+use xqos_abi::{ClientEntry, Order, ServerInfo};
+use xqos_core::PolicyKind;
+use xqos_lab::control::Control;
+use xqos_lab::process;
+use xqos_lab::server::{Kind, Module, Server, Setup, find_module};
+
+use crate::wire::Wire;
+
+static MACHINE: RwLock<()> = RwLock::new(());
+
+/// This test may run beside others.
+pub fn beside_others() -> RwLockReadGuard<'static, ()> {
+    MACHINE.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// This test measures: no other one runs meanwhile.
+pub fn alone() -> RwLockWriteGuard<'static, ()> {
+    MACHINE.write().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The object under test.
+pub fn module() -> Module {
+    Module::new(find_module(None).unwrap())
+}
+
+/// A server of this kind with xqos in it, to be changed before it starts.
+pub fn setup(kind: Kind) -> Setup {
+    Setup::with_module(kind, module())
+}
+
+pub fn xvfb() -> Fixture {
+    Fixture::start(&setup(Kind::Xvfb))
+}
+
+pub fn xvfb_with(policy: PolicyKind) -> Fixture {
+    Fixture::start(&Setup::with_module(Kind::Xvfb, Module { policy: Some(policy), ..module() }))
+}
+
+/// Says why a test is left out, where its program is not here.
+pub fn is_missing(kind: Kind) -> bool {
+    let program = kind.program();
+    let path = std::env::var("PATH").unwrap_or_default();
+    let missing = !path.split(':').any(|folder| Path::new(folder).join(program).exists());
+    if missing {
+        println!("left out: {program} is not installed");
+    }
+    missing
+}
+
+/// Says why a test is left out, where it is not run by root.
+pub fn is_not_root() -> bool {
+    // SAFETY: no arguments, cannot fail.
+    let not_root = unsafe { libc::geteuid() } != 0;
+    if not_root {
+        println!("left out: only root can become another user");
+    }
+    not_root
+}
+
+/// A running server.
+#[derive(Debug)]
+pub struct Fixture(Server);
+
+impl Fixture {
+    pub fn start(setup: &Setup) -> Fixture {
+        Fixture(setup.start().unwrap())
+    }
+
+    pub fn wire(&self, order: Order) -> Wire {
+        Wire::connect(self.display(), order)
+    }
+
+    /// A raw connection in this machine's byte order.
+    pub fn native(&self) -> Wire {
+        self.wire(Order::Native)
+    }
+
+    pub fn info(&self) -> ServerInfo {
+        self.control().unwrap().server_info().unwrap()
+    }
+
+    /// Armed, and has been since the server started.
+    pub fn assert_armed(&mut self) {
+        assert!(self.is_running(), "the server ended");
+        let info = self.info();
+        assert!(info.armed, "stepped aside: {}", info.reason);
+    }
+
+    /// What xqos has said in the server's log.
+    pub fn xqos_log(&self) -> String {
+        self.log().lines().filter(|line| line.contains("xqos")).collect::<Vec<_>>().join("\n")
+    }
+
+    pub fn threads(&self) -> usize {
+        self.switches().unwrap().len()
+    }
+
+    pub fn open_files(&self) -> usize {
+        std::fs::read_dir(format!("/proc/{}/fd", self.pid())).unwrap().count()
+    }
+
+    /// Memory of its own in kilobytes.
+    pub fn private_kb(&self) -> u64 {
+        process::memory(self.pid()).unwrap().private_dirty_kb
+    }
+}
+
+impl Deref for Fixture {
+    type Target = Server;
+
+    fn deref(&self) -> &Server {
+        &self.0
+    }
+}
+
+impl DerefMut for Fixture {
+    fn deref_mut(&mut self) -> &mut Server {
+        &mut self.0
+    }
+}
+
+impl Drop for Fixture {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let log = self.log();
+            let last: Vec<&str> = log.lines().rev().take(30).collect();
+            eprintln!("-- xqos in the log of {}:\n{}", self.display(), self.xqos_log());
+            eprintln!("-- its last lines:\n{}", last.into_iter().rev().collect::<Vec<_>>().join("\n"));
+        }
+    }
+}
+
+/// Waits for something that must come about.
+pub fn wait_for(what: &str, limit: Duration, mut came: impl FnMut() -> bool) {
+    let end = Instant::now() + limit;
+    while !came() {
+        assert!(Instant::now() < end, "{what}: not within {limit:?}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// The list's entry of the client with this resource base.
+pub fn entry(control: &Control, base: u32) -> ClientEntry {
+    try_entry(control, base).unwrap_or_else(|| panic!("client {base:#x} is not in the list"))
+}
+
+pub fn try_entry(control: &Control, base: u32) -> Option<ClientEntry> {
+    control.clients().unwrap().clients.into_iter().find(|entry| entry.client == base)
+}

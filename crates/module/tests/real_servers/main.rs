@@ -1,0 +1,6 @@
+//! xqos in real servers.
+
+mod fixture;
+mod servers;
+mod survival;
+mod wire;

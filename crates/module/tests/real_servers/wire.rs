@@ -1,0 +1,420 @@
+//! A raw connection to an X server in either byte order: every byte of a request is the test's, every byte of the
+//! answer can be looked at.
+
+use std::collections::VecDeque;
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+use xqos_abi::{EXTENSION_NAME, Order, Request};
+
+/// No answer takes so long, not even on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+/// Core opcodes.
+pub mod opcode {
+    pub const GRAB_SERVER: u8 = 36;
+    pub const UNGRAB_SERVER: u8 = 37;
+    pub const GET_INPUT_FOCUS: u8 = 43;
+    pub const CREATE_PIXMAP: u8 = 53;
+    pub const CREATE_GC: u8 = 55;
+    pub const POLY_FILL_RECTANGLE: u8 = 70;
+    pub const QUERY_EXTENSION: u8 = 98;
+    pub const SET_CLOSE_DOWN_MODE: u8 = 112;
+    pub const KILL_CLIENT: u8 = 113;
+    pub const NO_OPERATION: u8 = 127;
+}
+
+/// Error codes.
+pub mod code {
+    pub const BAD_REQUEST: u8 = 1;
+    pub const BAD_VALUE: u8 = 2;
+    pub const BAD_ACCESS: u8 = 10;
+    pub const BAD_LENGTH: u8 = 16;
+    pub const BAD_IMPLEMENTATION: u8 = 17;
+}
+
+/// An X error as it came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct XError {
+    pub code: u8,
+    pub value: u32,
+    pub minor: u16,
+    pub major: u8,
+}
+
+/// Where an extension is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extension {
+    pub major: u8,
+    pub first_event: u8,
+    pub first_error: u8,
+}
+
+/// A request that is being written.
+#[derive(Clone, Debug)]
+pub struct Message {
+    bytes: Vec<u8>,
+    order: Order,
+}
+
+impl Message {
+    pub fn new(order: Order, opcode: u8, data: u8) -> Message {
+        Message { bytes: vec![opcode, data, 0, 0], order }
+    }
+
+    pub fn u16(self, value: u16) -> Message {
+        let field = self.ordered(value.to_ne_bytes());
+        self.raw(&field)
+    }
+
+    pub fn u32(self, value: u32) -> Message {
+        let field = self.ordered(value.to_ne_bytes());
+        self.raw(&field)
+    }
+
+    pub fn i32(self, value: i32) -> Message {
+        self.u32(value as u32)
+    }
+
+    pub fn raw(mut self, bytes: &[u8]) -> Message {
+        self.bytes.extend_from_slice(bytes);
+        self
+    }
+
+    /// Pads it and fills in its length.
+    pub fn finish(mut self) -> Vec<u8> {
+        self.bytes.resize(self.bytes.len().next_multiple_of(4), 0);
+        let units = (self.bytes.len() / 4) as u16;
+        let field = self.ordered(units.to_ne_bytes());
+        self.bytes[2..4].copy_from_slice(&field);
+        self.bytes
+    }
+
+    fn ordered<const N: usize>(&self, mut field: [u8; N]) -> [u8; N] {
+        if self.order == Order::Swapped {
+            field.reverse();
+        }
+        field
+    }
+}
+
+/// How a client proves that it may connect.
+#[derive(Clone, Debug, Default)]
+pub struct Authorization {
+    pub name: Vec<u8>,
+    pub data: Vec<u8>,
+}
+
+/// An open connection.
+#[derive(Debug)]
+pub struct Wire {
+    stream: UnixStream,
+    pub order: Order,
+    /// Requests sent.
+    sequence: u16,
+    /// Base of our resource ids.
+    pub base: u32,
+    pub root: u32,
+    resources: u32,
+    /// Events that came in between.
+    pub events: VecDeque<Vec<u8>>,
+    xqos: Option<Extension>,
+}
+
+impl Wire {
+    /// By the local socket, without authorization.
+    pub fn connect(display: &str, order: Order) -> Wire {
+        Wire::try_connect(local_socket(display), order, &Authorization::default()).unwrap()
+    }
+
+    /// By TCP on this machine: no local client for the server.
+    pub fn connect_by_tcp(display: &str, order: Order) -> Wire {
+        let port = 6000 + display_number(display);
+        let stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        stream.set_nodelay(true).unwrap();
+        // Reading, writing, timeouts and shutdown are the same calls for both kinds of socket.
+        let stream = UnixStream::from(OwnedFd::from(stream));
+        Wire::try_connect(stream, order, &Authorization::default()).unwrap()
+    }
+
+    /// The setup over a connected socket; the server's reason where it refuses.
+    pub fn try_connect(stream: UnixStream, order: Order, authorization: &Authorization) -> Result<Wire, String> {
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_write_timeout(Some(PATIENCE)).unwrap();
+        let is_big = (order == Order::Native) == cfg!(target_endian = "big");
+        let (name, data) = (&authorization.name, &authorization.data);
+        let setup = Message { bytes: vec![if is_big { b'B' } else { b'l' }, 0], order };
+        let setup = setup.u16(11).u16(0).u16(name.len() as u16).u16(data.len() as u16).u16(0);
+        let mut bytes = setup.raw(name).bytes;
+        bytes.resize(bytes.len().next_multiple_of(4), 0);
+        bytes.extend_from_slice(data);
+        bytes.resize(bytes.len().next_multiple_of(4), 0);
+        let mut wire = Wire {
+            stream,
+            order,
+            sequence: 0,
+            base: 0,
+            root: 0,
+            resources: 0,
+            events: VecDeque::new(),
+            xqos: None,
+        };
+        wire.send_raw(&bytes);
+        wire.read_setup()?;
+        Ok(wire)
+    }
+
+    fn read_setup(&mut self) -> Result<(), String> {
+        let head = self.read(8);
+        let rest = self.read(4 * usize::from(self.u16_in(&head, 6)));
+        if head[0] != 1 {
+            return Err(String::from_utf8_lossy(&rest[..usize::from(head[1]).min(rest.len())]).into_owned());
+        }
+        self.base = self.u32_in(&rest, 4);
+        let vendor_bytes = usize::from(self.u16_in(&rest, 16));
+        let screens = 32 + vendor_bytes.next_multiple_of(4) + 8 * usize::from(rest[21]);
+        self.root = self.u32_in(&rest, screens);
+        Ok(())
+    }
+
+    // Sending.
+
+    pub fn send_raw(&mut self, bytes: &[u8]) {
+        self.stream.write_all(bytes).unwrap_or_else(|error| panic!("the server does not take what is sent: {error}"));
+    }
+
+    /// Sends one request, and does not wait for anything.
+    pub fn send(&mut self, request: &[u8]) {
+        self.sequence = self.sequence.wrapping_add(1);
+        self.send_raw(request);
+    }
+
+    pub fn message(&self, opcode: u8, data: u8) -> Message {
+        Message::new(self.order, opcode, data)
+    }
+
+    /// Sends a request that has a reply.
+    pub fn ask(&mut self, request: &[u8]) -> Result<Vec<u8>, XError> {
+        self.send(request);
+        self.answer().unwrap_or_else(|| panic!("no answer to {request:02x?} within {PATIENCE:?}"))
+    }
+
+    /// Sends a request that has none, and waits until it was carried out.
+    pub fn tell(&mut self, request: &[u8]) -> Result<(), XError> {
+        self.send(request);
+        let sequence = self.sequence;
+        self.send_sync();
+        let mut outcome = Ok(());
+        loop {
+            let bytes = self.read_message().expect("an answer");
+            match bytes[0] {
+                0 if self.u16_in(&bytes, 2) == sequence => outcome = Err(self.error_in(&bytes)),
+                0 => panic!("an error for another request: {:?}", self.error_in(&bytes)),
+                1 => return outcome,
+                _ => self.events.push_back(bytes),
+            }
+        }
+    }
+
+    fn send_sync(&mut self) {
+        let request = self.message(opcode::GET_INPUT_FOCUS, 0).finish();
+        self.send(&request);
+    }
+
+    /// Waits until all that was sent is carried out.
+    pub fn sync(&mut self) {
+        self.send_sync();
+        self.answer().expect("an answer").expect("no error");
+    }
+
+    // Receiving.
+
+    /// The next reply or error; `None` where none comes in the time set.
+    pub fn answer(&mut self) -> Option<Result<Vec<u8>, XError>> {
+        loop {
+            let bytes = self.read_message()?;
+            match bytes[0] {
+                0 => return Some(Err(self.error_in(&bytes))),
+                1 => {
+                    assert_eq!(self.u16_in(&bytes, 2), self.sequence, "a reply to another request");
+                    return Some(Ok(bytes));
+                }
+                _ => self.events.push_back(bytes),
+            }
+        }
+    }
+
+    /// The next event; `None` where none comes within that time.
+    pub fn event(&mut self, within: Duration) -> Option<Vec<u8>> {
+        if let Some(event) = self.events.pop_front() {
+            return Some(event);
+        }
+        self.set_patience(within);
+        let bytes = self.read_message();
+        self.set_patience(PATIENCE);
+        let bytes = bytes?;
+        assert!(bytes[0] > 1, "an answer that nobody asked for: {bytes:02x?}");
+        Some(bytes)
+    }
+
+    /// True where the server answers to what was sent (a request with a reply) within that time.
+    pub fn is_answered(&mut self, within: Duration) -> bool {
+        self.set_patience(within);
+        let answer = self.answer();
+        self.set_patience(PATIENCE);
+        answer.is_some()
+    }
+
+    pub fn set_patience(&self, patience: Duration) {
+        self.stream.set_read_timeout(Some(patience)).unwrap();
+    }
+
+    /// One message of the server's; `None` where none begins in the time set.
+    fn read_message(&mut self) -> Option<Vec<u8>> {
+        let mut bytes = vec![0; 32];
+        match self.stream.read(&mut bytes[..1]) {
+            Ok(1) => {}
+            Ok(_) => panic!("the server closed the connection"),
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => return None,
+            Err(error) => panic!("the connection broke: {error}"),
+        }
+        self.stream.read_exact(&mut bytes[1..]).unwrap();
+        if bytes[0] == 1 || bytes[0] & 0x7f == 35 {
+            let rest = self.read(4 * self.u32_in(&bytes, 4) as usize);
+            bytes.extend_from_slice(&rest);
+        }
+        Some(bytes)
+    }
+
+    fn read(&mut self, length: usize) -> Vec<u8> {
+        let mut bytes = vec![0; length];
+        self.stream.read_exact(&mut bytes).unwrap_or_else(|error| panic!("the server does not answer: {error}"));
+        bytes
+    }
+
+    fn error_in(&self, bytes: &[u8]) -> XError {
+        XError { code: bytes[1], value: self.u32_in(bytes, 4), minor: self.u16_in(bytes, 8), major: bytes[10] }
+    }
+
+    pub fn u16_in(&self, bytes: &[u8], at: usize) -> u16 {
+        u16::from_ne_bytes(self.ordered(bytes, at))
+    }
+
+    pub fn u32_in(&self, bytes: &[u8], at: usize) -> u32 {
+        u32::from_ne_bytes(self.ordered(bytes, at))
+    }
+
+    pub fn i32_in(&self, bytes: &[u8], at: usize) -> i32 {
+        self.u32_in(bytes, at) as i32
+    }
+
+    fn ordered<const N: usize>(&self, bytes: &[u8], at: usize) -> [u8; N] {
+        let mut field: [u8; N] = bytes[at..at + N].try_into().unwrap();
+        if self.order == Order::Swapped {
+            field.reverse();
+        }
+        field
+    }
+
+    // Extensions.
+
+    pub fn extension(&mut self, name: &str) -> Option<Extension> {
+        let request = self.message(opcode::QUERY_EXTENSION, 0).u16(name.len() as u16).u16(0);
+        let reply = self.ask(&request.raw(name.as_bytes()).finish()).unwrap();
+        (reply[8] == 1).then(|| Extension { major: reply[9], first_event: reply[10], first_error: reply[11] })
+    }
+
+    /// Where XQOS is; it must be there.
+    pub fn xqos(&mut self) -> Extension {
+        if self.xqos.is_none() {
+            self.xqos = self.extension(EXTENSION_NAME);
+        }
+        self.xqos.expect("the server has XQOS")
+    }
+
+    /// A request of XQOS in our byte order.
+    pub fn xqos_bytes(&mut self, request: Request) -> Vec<u8> {
+        let major = self.xqos().major;
+        request.encode_as(major, self.order)
+    }
+
+    pub fn ask_xqos(&mut self, request: Request) -> Result<Vec<u8>, XError> {
+        let bytes = self.xqos_bytes(request);
+        self.ask(&bytes)
+    }
+
+    pub fn tell_xqos(&mut self, request: Request) -> Result<(), XError> {
+        let bytes = self.xqos_bytes(request);
+        self.tell(&bytes)
+    }
+
+    // SYNC.
+
+    pub fn set_sync_priority(&mut self, id: u32, priority: i32) -> Result<(), XError> {
+        let major = self.extension("SYNC").expect("the server has SYNC").major;
+        let request = self.message(major, 12).u32(id).i32(priority).finish();
+        self.tell(&request)
+    }
+
+    pub fn sync_priority(&mut self, id: u32) -> i32 {
+        let major = self.extension("SYNC").expect("the server has SYNC").major;
+        let request = self.message(major, 13).u32(id).finish();
+        let reply = self.ask(&request).unwrap();
+        self.i32_in(&reply, 8)
+    }
+
+    // Work.
+
+    pub fn new_id(&mut self) -> u32 {
+        self.resources += 1;
+        self.base + self.resources
+    }
+
+    /// A pixmap of that size and a context to draw in it.
+    pub fn canvas(&mut self, width: u16, height: u16) -> Canvas {
+        let (pixmap, context) = (self.new_id(), self.new_id());
+        let request = self.message(opcode::CREATE_PIXMAP, 24).u32(pixmap).u32(self.root).u16(width).u16(height);
+        self.tell(&request.finish()).unwrap();
+        let request = self.message(opcode::CREATE_GC, 0).u32(context).u32(pixmap).u32(0).finish();
+        self.tell(&request).unwrap();
+        Canvas { pixmap, context, width, height, order: self.order }
+    }
+
+    pub fn set_grab(&mut self, grabs: bool) {
+        let request = self.message(if grabs { opcode::GRAB_SERVER } else { opcode::UNGRAB_SERVER }, 0).finish();
+        self.tell(&request).unwrap();
+    }
+
+    /// For work of another kind; whoever takes it counts for itself.
+    pub fn into_stream(self) -> UnixStream {
+        self.stream
+    }
+}
+
+/// Something to draw in: a request that fills it costs the server as much as it is large.
+#[derive(Clone, Copy, Debug)]
+pub struct Canvas {
+    pixmap: u32,
+    context: u32,
+    width: u16,
+    height: u16,
+    order: Order,
+}
+
+impl Canvas {
+    /// One request that fills all of it so many times over.
+    pub fn fill(&self, times: usize) -> Vec<u8> {
+        let request = Message::new(self.order, opcode::POLY_FILL_RECTANGLE, 0).u32(self.pixmap).u32(self.context);
+        (0..times).fold(request, |request, _| request.u16(0).u16(0).u16(self.width).u16(self.height)).finish()
+    }
+}
+
+pub fn local_socket(display: &str) -> UnixStream {
+    UnixStream::connect(format!("/tmp/.X11-unix/X{}", display_number(display))).unwrap()
+}
+
+fn display_number(display: &str) -> u16 {
+    display.trim_start_matches(':').parse().unwrap()
+}
