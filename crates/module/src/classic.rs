@@ -55,7 +55,7 @@ pub fn install(host: &Host) {
             counting.original[entry] = *host.proc_vector.add(entry);
             counting.swapped_original[entry] = *host.swapped_proc_vector.add(entry);
             *host.proc_vector.add(entry) = counted;
-            *host.swapped_proc_vector.add(entry) = counted;
+            *host.swapped_proc_vector.add(entry) = counted_swapped;
         }
         counting.installed = true;
     }
@@ -70,12 +70,12 @@ pub fn remove(host: &Host) {
             return;
         }
         for entry in 0..ENTRIES {
-            let pairs = [
-                (host.proc_vector, counting.original[entry]),
-                (host.swapped_proc_vector, counting.swapped_original[entry]),
+            let entries = [
+                (host.proc_vector, counted as RequestProc, counting.original[entry]),
+                (host.swapped_proc_vector, counted_swapped as RequestProc, counting.swapped_original[entry]),
             ];
-            for (table, original) in pairs {
-                if std::ptr::fn_addr_eq(*table.add(entry), counted as RequestProc) {
+            for (table, ours, original) in entries {
+                if std::ptr::fn_addr_eq(*table.add(entry), ours) {
                     *table.add(entry) = original;
                 }
             }
@@ -99,23 +99,47 @@ pub fn bytes() -> u64 {
     unsafe { (*counting()).bytes }
 }
 
+/// In the table for clients of this machine's byte order. The core's swapped procedures end here too, after
+/// `counted_swapped` has counted their request.
 unsafe extern "C" fn counted(client: ClientPtr) -> i32 {
-    // SAFETY: the client that the server dispatches; no reference into `Counting` is held over the call below.
+    // SAFETY: the client that the server dispatches.
     unsafe {
         let Some(record) = Client::new(client) else { return crate::host::x_error::IMPLEMENTATION };
-        let (_, length) = record.request_head();
-        let counting = counting();
-        (*counting).bytes += u64::from(length);
-        (*counting).requests_left = (*counting).requests_left.saturating_sub(1);
-        (*counting).bytes_left = (*counting).bytes_left.saturating_sub(length);
-        if (*counting).requests_left == 0 || (*counting).bytes_left == 0 {
-            if let Ok(host) = host() {
-                AtomicU8::from_ptr(host.is_it_time_to_yield.cast()).store(1, Ordering::Relaxed);
-            }
+        if !record.is_swapped() {
+            count(record);
         }
-        let entry = (record.last_request() & 0xff) as usize;
-        let table = if record.is_swapped() { &raw const (*counting).swapped_original } else { &raw const (*counting).original };
-        let procedure = (*table)[entry];
+        let procedure = (*counting()).original[entry_of(record)];
         procedure(client)
+    }
+}
+
+unsafe extern "C" fn counted_swapped(client: ClientPtr) -> i32 {
+    // SAFETY: the client that the server dispatches.
+    unsafe {
+        let Some(record) = Client::new(client) else { return crate::host::x_error::IMPLEMENTATION };
+        count(record);
+        let procedure = (*counting()).swapped_original[entry_of(record)];
+        procedure(client)
+    }
+}
+
+fn entry_of(client: Client) -> usize {
+    (client.last_request() & 0xff) as usize
+}
+
+fn count(client: Client) {
+    let (_, length) = client.request_head();
+    // SAFETY: on the server's thread; the reference does not outlive this function, which calls nobody of the server.
+    let counting = unsafe { &mut *counting() };
+    counting.bytes += u64::from(length);
+    counting.requests_left = counting.requests_left.saturating_sub(1);
+    counting.bytes_left = counting.bytes_left.saturating_sub(length);
+    // RECORD keeps copies of the table: one made in our time leads here still when another policy is set.
+    let is_over = counting.requests_left == 0 || counting.bytes_left == 0;
+    if is_over && counting.installed {
+        if let Ok(host) = host() {
+            // SAFETY: a char of the server that lives as long as the process.
+            unsafe { AtomicU8::from_ptr(host.is_it_time_to_yield.cast()) }.store(1, Ordering::Relaxed);
+        }
     }
 }

@@ -41,6 +41,7 @@ pub struct Slot {
     pub sync_priority: i32,
     /// Events it selected.
     pub event_mask: u32,
+    established: bool,
     linked: bool,
     ignored: bool,
     armed_before: bool,
@@ -65,6 +66,8 @@ struct Running {
     choice: Choice,
     start: Time,
     sequence: u32,
+    /// Its connection was set up before: setting it up is no request of its.
+    established: bool,
 }
 
 /// Figures of the whole server.
@@ -203,13 +206,13 @@ impl Engine {
 
     fn begin_slice(&mut self, slice: &Slice, now: Time) {
         self.totals.decisions += 1;
-        let mut sequence = 0;
+        let (mut sequence, mut established) = (0, true);
         match slice.choice {
             Choice::Client(id, _) => {
                 self.hide_priorities();
                 if let Some(slot) = self.slot(id) {
                     slot.client.set_priority(1);
-                    sequence = slot.client.sequence();
+                    (sequence, established) = (slot.client.sequence(), slot.established);
                 }
             }
             Choice::Server => {
@@ -224,7 +227,7 @@ impl Engine {
         if self.scheduler.policy() == PolicyKind::Classic {
             classic::slice_begins(slice.requests, slice.bytes);
         }
-        self.running = Some(Running { choice: slice.choice, start: now, sequence });
+        self.running = Some(Running { choice: slice.choice, start: now, sequence, established });
         let (until, to_watch) = (timed_end(slice, now), self.scheduler.next_to_watch(now));
         if until != Time::NEVER || self.scheduler.watched_count() > 0 {
             self.watcher.slice_begins(&slice.contest, until);
@@ -263,7 +266,7 @@ impl Engine {
         let client = slot.client;
         let requests = client.sequence().wrapping_sub(before);
         // The server takes a request back that has to wait, and counts it again when it is its turn.
-        let requests = if requests > u32::MAX / 2 { 0 } else { requests };
+        let requests = if requests > u32::MAX / 2 || !running.established { 0 } else { requests };
         let still_ready = client.is_linked();
         let end = if requests == 0 && still_ready { now.min(running.start.after(READING_NS)) } else { now };
         self.totals.busy_ns += end.since(running.start);
@@ -439,6 +442,7 @@ impl Engine {
             program: Box::default(),
             sync_priority: 0,
             event_mask: 0,
+            established: false,
             linked: false,
             ignored: false,
             armed_before: false,
@@ -457,6 +461,7 @@ impl Engine {
         }
         let host = self.host;
         if let Some(slot) = self.slot_mut(id) {
+            slot.established = true;
             let command = host.command_of(client.raw()).map(|command| program_name(&command));
             slot.program = command.unwrap_or_else(|| slot.identity.program()).into();
         }
