@@ -9,14 +9,17 @@ mod reference;
 use operations::{CLIENTS, Op, config, sequence};
 use proptest::prelude::*;
 use reference::{Decision, Reference};
+use std::collections::BTreeMap;
 use xqos_core::{
-    Admission, Choice, ClientId, Mode, Parameters, PolicyKind, Reservation, Scheduler, Service, Slice, Time,
+    Admission, Choice, ClientId, Mode, Parameters, PolicyKind, Rank, Reservation, Scheduler, Service, Slice, Time,
 };
 
 #[derive(Debug)]
 struct Both {
     scheduler: Scheduler,
     reference: Reference,
+    /// Who is watched, at which rank: all that a watcher knows.
+    watched: BTreeMap<ClientId, Rank>,
     now: u64,
 }
 
@@ -24,7 +27,7 @@ impl Both {
     fn new(policy: PolicyKind) -> Self {
         let parameters = Parameters::default();
         let scheduler = Scheduler::new(policy, parameters);
-        Both { scheduler, reference: Reference::new(policy, parameters), now: 1_000_000_000 }
+        Both { scheduler, reference: Reference::new(policy, parameters), watched: BTreeMap::new(), now: 1_000_000_000 }
     }
 
     fn apply(&mut self, op: Op) {
@@ -142,7 +145,11 @@ impl Both {
 
     fn check_contest(&mut self, slice: &Slice) {
         let now = Time(self.now);
-        while self.scheduler.next_to_watch(now).is_some() {}
+        while let Some(client) = self.scheduler.next_to_watch(now) {
+            assert!(!self.scheduler.is_ready(client), "{client:?} has arrived");
+            self.watched.insert(client, self.scheduler.rank_on_arrival(client, now));
+        }
+        self.watched.retain(|&client, _| self.scheduler.is_watched(client));
         for (&client, state) in &self.reference.clients {
             if state.ready {
                 continue;
@@ -150,9 +157,14 @@ impl Both {
             let ends = slice.contest.ends_for(self.scheduler.rank_on_arrival(client, now));
             let expected = self.reference.ends_at(client, now.0).map_or(Time::NEVER, Time);
             assert_eq!(ends, expected, "when an arrival of {client:?} ends {slice:?}");
-            let watched = self.scheduler.is_watched(client);
-            let to_be_watched = self.reference.is_to_be_watched(client, now.0, slice.until.0);
-            assert!(watched || !to_be_watched, "{client:?} would end {slice:?} and is not watched");
+            if self.reference.is_to_be_watched(client, now.0, slice.until.0) {
+                let watched_as = self.watched.get(&client).copied().unwrap_or(Rank::LAST);
+                let seen_to_end = slice.contest.ends_for(watched_as);
+                assert!(
+                    seen_to_end <= expected,
+                    "an arrival of {client:?} ends {slice:?} at {expected:?}; watched as {watched_as:?} at {seen_to_end:?}"
+                );
+            }
         }
     }
 

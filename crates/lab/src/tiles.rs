@@ -1,9 +1,4 @@
-//! Side by side: x11perf puts its window always in the same place, so that of twelve copies only one would be seen.
-//!
-//! What lies hidden is clipped away, which makes the requests of eleven clients up to a hundred times cheaper than those
-//! of the twelfth (rectangles), and the sum of their operations would then tell whom the server served and not how much
-//! it did. So the windows are moved apart, as a window manager would do it: each client really draws, and a request
-//! costs the same whoever sends it.
+//! Side by side: moves the windows of x11perf apart, as a window manager would do it. [`crate::load`] says what for.
 
 use anyhow::{Result, bail};
 use std::collections::BTreeMap;

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 use xqos_lab::light::Light;
-use xqos_lab::load::{Load, Perf};
+use xqos_lab::load::{Load, Perf, Placement};
 use xqos_lab::server::{Kind, Setup};
 use xqos_lab::tiles;
 
@@ -66,7 +66,7 @@ fn x11perf_clients_draw_are_counted_and_are_gone_afterwards() {
     let server = Setup::stock(Kind::Xvfb).start().unwrap();
     let perf = Perf::calibrate(server.display(), "rect100").unwrap();
     assert!(perf.reps > 10, "{perf:?}");
-    let mut load = Load::start(server.display(), &perf, 3).unwrap();
+    let mut load = Load::start(server.display(), &perf, 3, Placement::Stacked).unwrap();
     let from = Instant::now();
     std::thread::sleep(Duration::from_millis(500));
     let to = Instant::now();
@@ -83,7 +83,7 @@ fn x11perf_clients_draw_are_counted_and_are_gone_afterwards() {
 fn every_client_of_a_load_is_seen_and_has_the_same_work() {
     let server = Setup { screen: tiles::SCREEN, ..Setup::stock(Kind::Xvfb) }.start().unwrap();
     let perf = Perf::calibrate(server.display(), "rect500").unwrap();
-    let mut load = Load::start(server.display(), &perf, 4).unwrap();
+    let mut load = Load::start(server.display(), &perf, 4, Placement::SideBySide).unwrap();
     let from = Instant::now();
     std::thread::sleep(Duration::from_millis(800));
     let work = load.work(from, Instant::now()).unwrap();

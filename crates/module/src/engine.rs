@@ -422,7 +422,14 @@ impl Engine {
                 self.connecting(id, client);
             }
             State::Running => return self.running(id, client),
-            State::Retained | State::Gone => self.gone(id),
+            State::Retained => {
+                // Its record lives on with its resources, and other clients may ask for its priority.
+                if let Some(slot) = self.slot(id) {
+                    slot.client.set_priority(slot.sync_priority);
+                }
+                self.gone(id);
+            }
+            State::Gone => self.gone(id),
         }
         Ok(())
     }

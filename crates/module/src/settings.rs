@@ -48,7 +48,7 @@ impl Settings {
             ("XQOS_TEST_FAULT", c"test_fault"),
         ];
         for (variable, option) in NAMES {
-            let from_environment = std::env::var(variable).ok();
+            let from_environment = std::env::var_os(variable).map(|value| value.to_string_lossy().into_owned());
             // SAFETY: the server has no other thread yet that reads the environment: this runs while it loads us.
             unsafe { std::env::remove_var(variable) };
             let Some(value) = host.option(xorg_options, option).or(from_environment) else { continue };

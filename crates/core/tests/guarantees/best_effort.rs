@@ -97,6 +97,24 @@ fn greedy_soft_reservations_starve_nobody() {
 }
 
 #[test]
+fn soft_reservation_takes_nothing_away_from_its_client() {
+    // A small budget, depleted in each period: what comes on top must be the share of any other client.
+    for policy in [PolicyKind::Classic, PolicyKind::Smart, PolicyKind::Fair, PolicyKind::Fixed] {
+        let mut server = Server::new(policy, Parameters::default(), 1);
+        let clients = [(); 5].map(|()| server.connect(Load::backlogged(200 * US..=400 * US)));
+        let reservation = Reservation { budget_ns: 500 * US, period_ns: 10 * MS, hard: false };
+        assert!(server.try_reserve(clients[4], reservation));
+        server.run_until(5 * SECOND);
+        let share = server.service_ns(clients[4], None) as f64 / server.now_ns as f64;
+        assert!(
+            share >= 0.19,
+            "policy {}: a client with a soft reservation of 5 % has {share} of the server, its four peers a fifth and more",
+            policy.name()
+        );
+    }
+}
+
+#[test]
 fn stock_leaves_the_choice_to_the_server_but_for_reserved_clients() {
     let mut server = Server::new(PolicyKind::Stock, Parameters::default(), 1);
     let busy = server.connect(Load::backlogged(100 * US..=200 * US));

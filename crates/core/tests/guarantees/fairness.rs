@@ -123,27 +123,3 @@ fn weights_divide_the_server() {
         assert!(got_ns.abs_diff(due_ns) <= 20 * MS, "client {id} of weight {sixths}00 got {got_ns}, not {due_ns} ns");
     }
 }
-
-#[test]
-fn client_whose_reservation_ends_has_saved_up_nothing() {
-    // Held back or served from its budget, it is never in the policy's queue; a second later it enters it.
-    for policy in [PolicyKind::Fair, PolicyKind::Classic] {
-        let mut server = Server::new(policy, Parameters::default(), 1);
-        let others = [(); 2].map(|()| server.connect(Load::backlogged(100 * US..=300 * US)));
-        let client = server.connect(Load::backlogged(100 * US..=300 * US));
-        let reservation = xqos_core::Reservation { budget_ns: MS, period_ns: 10 * MS, hard: true };
-        assert!(server.try_reserve(client, reservation));
-        server.run_until(2 * SECOND);
-        let before_ns: Vec<u64> = others.iter().map(|&other| server.service_ns(other, None)).collect();
-        server.scheduler.clear_reservation(client, Time(server.now_ns));
-        server.run_until(2200 * MS);
-        for (other, before_ns) in others.into_iter().zip(before_ns) {
-            let got_ns = server.service_ns(other, None) - before_ns;
-            assert!(
-                got_ns >= 40 * MS,
-                "policy {}: {other:?} got {got_ns} ns of the 200 ms after the reservation of another ended, not a third",
-                policy.name()
-            );
-        }
-    }
-}

@@ -4,6 +4,7 @@
 //! seed, the setup and by how much the bound was passed. All times are virtual: the same result on every machine.
 
 mod best_effort;
+mod changes;
 mod fairness;
 mod order;
 mod reservations;

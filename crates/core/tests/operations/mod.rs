@@ -94,7 +94,7 @@ fn policy() -> impl Strategy<Value = PolicyKind> {
 /// Q <= T, both above 0, as whoever calls the scheduler has to see to.
 fn reservation() -> impl Strategy<Value = Reservation> {
     let period = prop::sample::select(vec![2 * MS, 5 * MS, 10 * MS, 10 * MS + 1, 40 * MS]);
-    (period, 1..=60u64, any::<bool>()).prop_map(|(period_ns, percent, hard)| {
+    (period, prop_oneof![Just(50), 1..=60u64], any::<bool>()).prop_map(|(period_ns, percent, hard)| {
         let budget_ns = period_ns * percent / 100;
         Reservation { budget_ns, period_ns, hard }
     })
@@ -116,7 +116,7 @@ fn parameters() -> impl Strategy<Value = Parameters> {
 }
 
 fn length() -> impl Strategy<Value = u64> {
-    prop_oneof![Just(0), 1..100 * US, 100 * US..7 * MS, Just(5 * MS), 20 * MS..200 * MS]
+    prop_oneof![Just(0), Just(MS), 1..100 * US, 100 * US..7 * MS, Just(5 * MS), 20 * MS..200 * MS]
 }
 
 fn pick_and_serve() -> impl Strategy<Value = Op> {
@@ -133,7 +133,7 @@ fn pick_and_serve() -> impl Strategy<Value = Op> {
 
 /// The weights make busy servers: arrivals and slices are most of what happens.
 fn op() -> impl Strategy<Value = Op> {
-    let time = prop_oneof![Just(1), 1..3 * MS, Just(5 * MS), 10 * MS..100 * MS, Just(3_000 * MS)];
+    let time = prop_oneof![Just(1), Just(MS), 1..3 * MS, Just(5 * MS), 10 * MS..100 * MS, Just(3_000 * MS)];
     let sync_priority = prop::sample::select(vec![i32::MIN, -1, 0, 0, 0, 10, i32::MAX]);
     let weight = prop::sample::select(vec![0, 1, 50, 100, 200, 1000]);
     prop_oneof![

@@ -35,6 +35,13 @@ impl Budget {
         if is_renewed { Budget::fresh(self.of, now) } else { self }
     }
 
+    /// By how much its client is ahead of its bandwidth.
+    fn ahead_ns(self, now: u64) -> i128 {
+        let left_to_deadline = i128::from(self.deadline) - i128::from(now);
+        let due_ns = left_to_deadline * i128::from(self.of.budget_ns) / i128::from(self.of.period_ns);
+        (due_ns - self.left_ns).max(0)
+    }
+
     /// The deadlines that have come: each gives Q, until there is budget again.
     fn replenished(mut self, now: u64) -> Self {
         while self.depleted && self.deadline <= now {
@@ -54,7 +61,7 @@ impl Budget {
 pub struct Client {
     pub ready: bool,
     pub budget: Option<Budget>,
-    /// The reservation that it had last: what was used of it stays used.
+    /// The reservation that it had last.
     released: Option<Budget>,
     idle_since: u64,
 }
@@ -209,14 +216,11 @@ impl Reference {
     pub fn reserved(&mut self, id: ClientId, of: Reservation, now: u64) {
         self.cleared(id);
         let client = self.clients.get_mut(&id).expect("only connected clients are admitted");
-        let before = client.released.take().filter(|before| before.depleted || before.deadline > now);
-        client.budget = match before {
-            None => Some(Budget::fresh(of, now)),
-            Some(before) => {
-                let left_ns = before.left_ns.min(i128::from(of.budget_ns));
-                Some(Budget { of, left_ns, ..before }.at_arrival(now))
-            }
-        };
+        let mut budget = Budget::fresh(of, now);
+        // What it was ahead under the one before, it has had of this one.
+        budget.left_ns -= client.released.map_or(0, |before| before.ahead_ns(now));
+        budget.depleted = budget.left_ns <= 0;
+        client.budget = Some(budget);
     }
 
     /// Ends a reservation. True where there was one.

@@ -157,21 +157,19 @@ impl Rules {
     pub fn enter(&mut self, id: ClientId, idle_ns: u64) {
         let rests = idle_ns / (2 * self.parameters.timer_interval_ns);
         let (least_paid, pass) = (self.clock_of(id) - CREDIT_NS, self.pass + 1);
-        let used_ns = self.standings[&id].used_ns;
-        self.end_turn(id);
         self.enter_pass(id, pass);
-        let kind = self.kind;
+        // Waiting for a reply does not end a turn of `smart`.
+        if rests > 0 || self.kind == PolicyKind::Fixed {
+            self.end_turn(id);
+        }
         let standing = self.standing(id);
         standing.paid = standing.paid.max(least_paid);
         standing.priority = standing.priority.max(0.min(standing.priority.saturating_add(rests.min(99) as i32)));
-        if kind == PolicyKind::Smart && rests == 0 {
-            standing.used_ns = used_ns;
-        }
     }
 
     pub fn pay(&mut self, id: ClientId, length_ns: u64, requests: u32, bytes: u64) {
         let turn_ns = if self.kind == PolicyKind::Smart { self.slice_ns } else { self.parameters.slice_ns };
-        let next_pass = self.pass + 1;
+        let next_pass = self.standings[&id].pass + 1;
         let standing = self.standing(id);
         standing.paid += i128::from(length_ns) * 100 / i128::from(standing.weight);
         standing.turn_requests += requests;
@@ -218,6 +216,7 @@ impl Rules {
         match self.kind {
             PolicyKind::Classic => {
                 self.pass = self.pass.max(pass);
+                self.standing(id).pass = self.pass;
                 let bytes = (BUFFER_BYTES - pass_bytes) as u32;
                 Turn { length_ns: u64::MAX, requests: TURN_REQUESTS - turn_requests, bytes }
             }

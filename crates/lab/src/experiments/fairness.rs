@@ -8,7 +8,7 @@
 use super::Measure;
 use crate::bench::Bench;
 use crate::control::Control;
-use crate::load::{Load, Perf};
+use crate::load::{Load, Perf, Placement};
 use crate::server::Server;
 use crate::statistics::{Spread, jain_index, median};
 use crate::study::{Goal, Study, Table, Verdict, figure, percent};
@@ -110,7 +110,7 @@ impl Shares {
         perfs: &[Perf],
         policy: PolicyKind,
     ) -> Result<Shares> {
-        let start = |perf| Load::start(server.display(), perf, 1);
+        let start = |perf| Load::start(server.display(), perf, 1, Placement::SideBySide);
         let loads: Vec<Load> = perfs.iter().map(start).collect::<Result<_>>()?;
         let before = control.clients()?;
         std::thread::sleep(bench.time(4000, 1000));

@@ -11,7 +11,7 @@
 use super::Measure;
 use crate::bench::Bench;
 use crate::control::Control;
-use crate::load::{Load, Perf};
+use crate::load::{Load, Perf, Placement};
 use crate::process::SchedStat;
 use crate::server::{Module, Server};
 use crate::statistics::{Spread, median};
@@ -198,7 +198,7 @@ fn measure(
     reservation: Option<(u32, u32)>,
     time: Duration,
 ) -> Result<Given> {
-    let load = Load::start(server.display(), perf, 1)?;
+    let load = Load::start(server.display(), perf, 1, Placement::Stacked)?;
     let pid = load.pids()[0];
     let (_, client) = entry(control, pid)?;
     if let Some((budget_us, period_us)) = reservation {

@@ -9,7 +9,7 @@
 use super::Measure;
 use super::trial::{BLOCKING_US, Case, Served, Servers, Trial, of_case, order, range, ratios};
 use crate::bench::Bench;
-use crate::load::{Load, Perf};
+use crate::load::{Load, Perf, Placement};
 use crate::statistics::{Spread, median};
 use crate::study::{Chart, Goal, Group, Ranges, Study, Table, Verdict, duration, figure, percent, spread_figure};
 use anyhow::Result;
@@ -17,62 +17,59 @@ use serde::{Deserialize, Serialize};
 
 const CLIENTS: usize = 12;
 
-/// What is asked of each load.
+/// A load, and what is asked of the responses beside it.
 struct Goals {
     test: &'static str,
+    placement: Placement,
     /// Mean under fair over idle.
     fair_over_idle: Option<f64>,
     /// Mean under stock over fair.
     stock_over_fair: Option<f64>,
     /// Mean with the reservation over idle.
     reserved_over_idle: Option<f64>,
-    /// 99th percentile above the longest request, with this policy.
+    /// 99th percentile above the longest request, in milliseconds.
     fair_p99_above: Option<f64>,
     reserved_p99_above: Option<f64>,
 }
 
-const LOADS: [Goals; 5] = [
+/// As x11perf places them, then those of longer requests side by side: there every client really draws.
+const LOADS: [Goals; 8] = [
     Goals {
-        test: "ellipse100",
         fair_over_idle: Some(1.2),
         stock_over_fair: Some(10.0),
         reserved_over_idle: Some(1.2),
         fair_p99_above: Some(2.0),
-        reserved_p99_above: None,
+        ..stacked("ellipse100")
     },
+    Goals { stock_over_fair: Some(2.0), reserved_over_idle: Some(1.5), ..stacked("noop") },
     Goals {
-        test: "noop",
-        fair_over_idle: None,
-        stock_over_fair: Some(2.0),
-        reserved_over_idle: Some(1.5),
-        fair_p99_above: None,
-        reserved_p99_above: None,
-    },
-    Goals {
-        test: "getimagexy100",
-        fair_over_idle: None,
         stock_over_fair: Some(2.0),
         reserved_over_idle: Some(1.2),
         fair_p99_above: Some(2.0),
-        reserved_p99_above: None,
+        ..stacked("getimagexy100")
     },
+    Goals { stock_over_fair: Some(1.0), reserved_over_idle: Some(1.5), ..stacked("putimage500") },
+    Goals { fair_p99_above: Some(2.0), reserved_p99_above: Some(2.0), ..stacked("getimagexy500") },
+    Goals { stock_over_fair: Some(10.0), fair_p99_above: Some(2.0), ..side_by_side("ellipse100") },
+    Goals { stock_over_fair: Some(2.0), fair_p99_above: Some(2.0), ..side_by_side("getimagexy100") },
+    Goals { fair_p99_above: Some(2.0), reserved_p99_above: Some(2.0), ..side_by_side("getimagexy500") },
+];
+
+const fn stacked(test: &'static str) -> Goals {
     Goals {
-        test: "putimage500",
-        fair_over_idle: None,
-        stock_over_fair: Some(1.0),
-        reserved_over_idle: Some(1.5),
-        fair_p99_above: None,
-        reserved_p99_above: None,
-    },
-    Goals {
-        test: "getimagexy500",
+        test,
+        placement: Placement::Stacked,
         fair_over_idle: None,
         stock_over_fair: None,
         reserved_over_idle: None,
-        fair_p99_above: Some(2.0),
-        reserved_p99_above: Some(2.0),
-    },
-];
+        fair_p99_above: None,
+        reserved_p99_above: None,
+    }
+}
+
+const fn side_by_side(test: &'static str) -> Goals {
+    Goals { placement: Placement::SideBySide, ..stacked(test) }
+}
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Response {
@@ -83,6 +80,7 @@ pub(super) struct Response {
 #[derive(Debug, Serialize, Deserialize)]
 struct LoadTrials {
     test: String,
+    placement: Placement,
     reps: u64,
     /// One client alone on the server with xqos, once for each pair.
     alone: Vec<Served>,
@@ -91,10 +89,10 @@ struct LoadTrials {
 
 impl Measure for Response {
     const NAME: &'static str = "response";
-    const ABOUT: &'static str = "response times beside five loads of short and long requests, in pairs (10 minutes)";
+    const ABOUT: &'static str = "response times beside loads of short and long requests, in pairs (20 minutes)";
 
     fn run(bench: &Bench) -> Result<Self> {
-        let loads = LOADS.iter().map(|goals| LoadTrials::run(bench, goals.test)).collect::<Result<_>>()?;
+        let loads = LOADS.iter().map(|goals| LoadTrials::run(bench, goals)).collect::<Result<_>>()?;
         Ok(Response { clients: CLIENTS, loads })
     }
 
@@ -112,7 +110,7 @@ impl Measure for Response {
             study.tables.push(load.table());
             study.verdicts.extend(load.verdicts());
             let ranges = Case::ALL.iter().map(|&case| range(&of_case(&load.trials, case))).collect();
-            groups.push(Group { name: load.test.clone(), ranges });
+            groups.push(Group { name: load.name(), ranges });
         }
         let title = "From the median to the 99th percentile".to_owned();
         study.charts.push(Chart::Ranges(Ranges { title, x_label: "response time, ms".to_owned(), groups }));
@@ -121,20 +119,28 @@ impl Measure for Response {
 }
 
 impl LoadTrials {
-    fn run(bench: &Bench, test: &str) -> Result<LoadTrials> {
+    fn run(bench: &Bench, goals: &Goals) -> Result<LoadTrials> {
+        let Goals { test, placement, .. } = *goals;
         // New servers for each load: the blocking time observed under one says nothing about the next.
         let servers = Servers::start(bench, 256)?;
         let perf = Perf::calibrate(servers.stock.display(), test)?;
         let (mut alone, mut trials) = (Vec::new(), Vec::new());
         for pair in 0..bench.pairs {
-            bench.say(format!("{CLIENTS} x {test}: pair {} of {}", pair + 1, bench.pairs));
+            bench.say(format!("{CLIENTS} x {test}, {placement:?}: pair {} of {}", pair + 1, bench.pairs));
             alone.push(serve_one(bench, &servers, &perf)?);
             for case in order(pair) {
-                let load = (case != Case::Idle).then_some((&perf, CLIENTS));
+                let load = (case != Case::Idle).then_some((&perf, CLIENTS, placement));
                 trials.push(Trial::run(&servers, case, pair, load, bench.time(4000, 1000))?);
             }
         }
-        Ok(LoadTrials { test: perf.test, reps: perf.reps, alone, trials })
+        Ok(LoadTrials { test: perf.test, placement, reps: perf.reps, alone, trials })
+    }
+
+    fn name(&self) -> String {
+        match self.placement {
+            Placement::Stacked => self.test.clone(),
+            Placement::SideBySide => format!("{} side by side", self.test),
+        }
     }
 
     fn longest_ms(&self) -> f64 {
@@ -145,7 +151,7 @@ impl LoadTrials {
     fn table(&self) -> Table {
         let mean = duration(median(self.alone.iter().map(Served::mean_request_ms)));
         let longest = duration(self.longest_ms());
-        let title = format!("{CLIENTS} x {}; alone, its requests take {mean}, at most {longest}", self.test);
+        let title = format!("{CLIENTS} x {}; alone, its requests take {mean}, at most {longest}", self.name());
         let head = [
             "case",
             "mean ms",
@@ -182,11 +188,14 @@ impl LoadTrials {
     }
 
     fn verdicts(&self) -> Vec<Verdict> {
-        let Some(goals) = LOADS.iter().find(|goals| goals.test == self.test) else { return Vec::new() };
+        let Some(goals) = LOADS.iter().find(|goals| goals.test == self.test && goals.placement == self.placement)
+        else {
+            return Vec::new();
+        };
         let mut verdicts = Vec::new();
         let mut add = |what: &str, spread: Spread, unit: &str, goal: Option<Goal>| {
             if let Some(goal) = goal {
-                verdicts.push(Verdict::of_spread(format!("{}, {what}", self.test), spread, unit, goal));
+                verdicts.push(Verdict::of_spread(format!("{}, {what}", self.name()), spread, unit, goal));
             }
         };
         let over_idle = |case| ratios(&self.trials, case, Case::Idle, mean_ms);
@@ -214,7 +223,7 @@ fn mean_ms(trial: &Trial) -> f64 {
 /// One client without anyone beside it.
 fn serve_one(bench: &Bench, servers: &Servers, perf: &Perf) -> Result<Served> {
     let control = servers.xqos.control()?;
-    let load = Load::start(servers.xqos.display(), perf, 1)?;
+    let load = Load::start(servers.xqos.display(), perf, 1, Placement::Stacked)?;
     std::thread::sleep(bench.time(1500, 500));
     Served::read(&control, &load.pids())
 }
@@ -223,7 +232,8 @@ fn notes() -> Vec<String> {
     vec![
         "How it was measured. Xvfb, stock and with xqos, both up all the time; for each pair the four cases follow each \
          other, in turn forwards and backwards, each with twelve new x11perf clients that draw from before to after the \
-         measurement. Figures are medians of the pairs, worst is the worst of all pairs, ratios are taken within a pair \
+         measurement. Their windows lie where x11perf puts them, one upon the other, so that most of what they draw is \
+         clipped away; side by side every client really draws. Figures are medians of the pairs, worst is the worst of all pairs, ratios are taken within a pair \
          and their median is given, with the least and the greatest."
             .to_owned(),
         "The kernel's part is the time in which the server or the light client was runnable and had no processor, as \

@@ -6,7 +6,7 @@
 use super::Measure;
 use super::trial::{Case, Served, Servers, Trial};
 use crate::bench::Bench;
-use crate::load::Perf;
+use crate::load::{Perf, Placement};
 use crate::statistics::Spread;
 use crate::study::{Chart, Goal, Group, Range, Ranges, Study, Table, Verdict, figure, spread_figure};
 use anyhow::Result;
@@ -49,7 +49,13 @@ impl Measure for Scale {
                 for silent in counts {
                     let server = servers.of(case);
                     let connections = (0..silent).map(|_| server.connect()).collect::<Result<Vec<_>>>()?;
-                    let trial = Trial::run(&servers, case, pair, Some((&perf, BUSY)), bench.time(4000, 1000))?;
+                    let trial = Trial::run(
+                        &servers,
+                        case,
+                        pair,
+                        Some((&perf, BUSY, Placement::Stacked)),
+                        bench.time(4000, 1000),
+                    )?;
                     drop(connections);
                     trials.push(WithSilent { silent, trial });
                 }

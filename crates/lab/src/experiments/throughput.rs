@@ -7,7 +7,7 @@
 use super::Measure;
 use super::trial::{Case, Servers};
 use crate::bench::Bench;
-use crate::load::{Load, Perf, Run};
+use crate::load::{Load, Perf, Placement, Run};
 use crate::server::Server;
 use crate::statistics::{Spread, geometric_mean, median};
 use crate::study::{Goal, Study, Table, Verdict, figure, spread_figure};
@@ -94,6 +94,7 @@ impl Measure for Throughput {
                 "How it was measured. Two Xvfb, one of them with xqos (policy fair, nothing set up), both up all the \
                  time; x11perf runs on one and then on the other, in turn first on this and on that. Work is the \
                  number of operations that x11perf completed, by its own count, between two instants of our clock. \
+                 The windows of the twelve lie side by side, so that an operation costs the same whoever asks for it. \
                  Ratios are taken within a pair; given are their median, the least and the greatest."
                     .to_owned(),
             ],
@@ -135,7 +136,7 @@ fn rate_alone(bench: &Bench, perf: &Perf, server: &Server) -> Result<f64> {
 }
 
 fn rate_together(bench: &Bench, perf: &Perf, server: &Server) -> Result<f64> {
-    let mut load = Load::start(server.display(), perf, CLIENTS)?;
+    let mut load = Load::start(server.display(), perf, CLIENTS, Placement::SideBySide)?;
     let from = Instant::now();
     std::thread::sleep(bench.time(3000, 700));
     let to = Instant::now();

@@ -3,7 +3,7 @@
 use crate::bench::Bench;
 use crate::control::Control;
 use crate::light::{Light, Reservation, Series};
-use crate::load::{Load, Perf};
+use crate::load::{Load, Perf, Placement};
 use crate::server::Server;
 use crate::statistics::Spread;
 use crate::study::Range;
@@ -97,12 +97,13 @@ impl Trial {
         servers: &Servers,
         case: Case,
         pair: u32,
-        load: Option<(&Perf, usize)>,
+        load: Option<(&Perf, usize, Placement)>,
         time: Duration,
     ) -> Result<Trial> {
         let server = servers.of(case);
         let control = if matches!(case, Case::Fair | Case::Reserved) { Some(server.control()?) } else { None };
-        let mut load = load.map(|(perf, count)| Load::start(server.display(), perf, count)).transpose()?;
+        let start = |(perf, count, placement)| Load::start(server.display(), perf, count, placement);
+        let mut load = load.map(start).transpose()?;
         let mut light = Light::default();
         let mut refused_at_blocking_us = None;
         if let (Case::Reserved, Some(control)) = (case, &control) {
@@ -129,6 +130,21 @@ impl Trial {
             served: before.zip(after).map(|(before, after)| after.since(&before)),
             refused_at_blocking_us,
         })
+    }
+
+    /// As if the next had been measured right after this one.
+    pub fn followed_by(mut self, next: Trial) -> Trial {
+        let offset_us = (self.elapsed_s * 1e6) as u64;
+        self.series.at_us.extend(next.series.at_us.iter().map(|at_us| at_us + offset_us));
+        self.series.response_ns.extend(next.series.response_ns);
+        self.series.server_delay_ns.extend(next.series.server_delay_ns);
+        self.series.own_delay_ns.extend(next.series.own_delay_ns);
+        self.series.missed_turns += next.series.missed_turns;
+        self.operations.iter_mut().zip(next.operations).for_each(|(all, more)| *all += more);
+        self.elapsed_s += next.elapsed_s;
+        self.server_cpu_s += next.server_cpu_s;
+        self.refused_at_blocking_us = self.refused_at_blocking_us.or(next.refused_at_blocking_us);
+        self
     }
 
     pub fn operations_per_second(&self) -> f64 {
@@ -240,6 +256,9 @@ mod tests {
         let spread = ratios(&trials, Case::Fair, Case::Idle, |trial| trial.series.response_ms().mean);
         assert_eq!(spread.count, 2);
         assert!((spread.least - 1.5).abs() < 1e-9 && (spread.greatest - 3.0).abs() < 1e-9, "{spread:?}");
+        let joined = trial(Case::Fair, 0, 5).followed_by(trial(Case::Fair, 1, 7));
+        assert_eq!((joined.elapsed_s, joined.operations_per_second()), (2.0, 1200.0));
+        assert_eq!(joined.series.response_ns, [5, 5, 5, 7, 7, 7]);
         assert_eq!(order(0).iter().rev().copied().collect::<Vec<_>>(), order(1));
     }
 }

@@ -1,5 +1,6 @@
 //! xqos in real servers.
 
+mod busy;
 mod fixture;
 mod servers;
 mod survival;

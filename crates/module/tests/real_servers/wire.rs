@@ -2,7 +2,7 @@
 //! answer can be looked at.
 
 use std::collections::VecDeque;
-use std::io::{ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -161,22 +161,28 @@ impl Wire {
             events: VecDeque::new(),
             xqos: None,
         };
-        wire.send_raw(&bytes);
-        wire.read_setup()?;
-        Ok(wire)
+        let outcome = wire.stream.write_all(&bytes).and_then(|()| wire.read_setup());
+        match outcome {
+            Ok(None) => Ok(wire),
+            Ok(Some(reason)) => Err(reason),
+            Err(error) => Err(format!("the connection broke: {error}")),
+        }
     }
 
-    fn read_setup(&mut self) -> Result<(), String> {
-        let head = self.read(8);
-        let rest = self.read(4 * usize::from(self.u16_in(&head, 6)));
+    /// The server's reason where it refuses.
+    fn read_setup(&mut self) -> io::Result<Option<String>> {
+        let mut head = [0; 8];
+        self.stream.read_exact(&mut head)?;
+        let mut rest = vec![0; 4 * usize::from(self.u16_in(&head, 6))];
+        self.stream.read_exact(&mut rest)?;
         if head[0] != 1 {
-            return Err(String::from_utf8_lossy(&rest[..usize::from(head[1]).min(rest.len())]).into_owned());
+            return Ok(Some(String::from_utf8_lossy(&rest[..usize::from(head[1]).min(rest.len())]).into_owned()));
         }
         self.base = self.u32_in(&rest, 4);
         let vendor_bytes = usize::from(self.u16_in(&rest, 16));
         let screens = 32 + vendor_bytes.next_multiple_of(4) + 8 * usize::from(rest[21]);
         self.root = self.u32_in(&rest, screens);
-        Ok(())
+        Ok(None)
     }
 
     // Sending.
@@ -404,6 +410,11 @@ pub struct Canvas {
 }
 
 impl Canvas {
+    /// The same, drawn with another's context.
+    pub fn with_context_of(self, other: &Canvas) -> Canvas {
+        Canvas { context: other.context, ..self }
+    }
+
     /// One request that fills all of it so many times over.
     pub fn fill(&self, times: usize) -> Vec<u8> {
         let request = Message::new(self.order, opcode::POLY_FILL_RECTANGLE, 0).u32(self.pixmap).u32(self.context);
@@ -417,4 +428,15 @@ pub fn local_socket(display: &str) -> UnixStream {
 
 fn display_number(display: &str) -> u16 {
     display.trim_start_matches(':').parse().unwrap()
+}
+
+/// An entry of an authority file that holds for every address and display.
+pub fn authority_entry(name: &[u8], data: &[u8]) -> Vec<u8> {
+    const FAMILY_WILD: u16 = 65535;
+    let mut bytes = FAMILY_WILD.to_be_bytes().to_vec();
+    for field in [b"", b"", name, data] {
+        bytes.extend_from_slice(&(field.len() as u16).to_be_bytes());
+        bytes.extend_from_slice(field);
+    }
+    bytes
 }
