@@ -161,7 +161,7 @@ fn watched_client_is_named_again_when_its_sync_priority_or_the_policy_changes() 
 #[test]
 fn watched_client_is_named_again_when_its_budget_is_replenished() {
     let mut scheduler = hogged_scheduler(|scheduler| {
-        scheduler.reserve(IDLE, ms(1, 30, false), at(0));
+        scheduler.reserve(IDLE, ms(2, 30, false), at(0));
         scheduler.arrived(IDLE, at(0));
         scheduler.pick(at(0));
         serve(scheduler, IDLE, at(0), at(2), false);

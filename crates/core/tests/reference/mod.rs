@@ -227,9 +227,8 @@ impl Reference {
     pub fn cleared(&mut self, id: ClientId) -> bool {
         let Some(client) = self.clients.get_mut(&id).filter(|client| client.budget.is_some()) else { return false };
         client.released = client.budget.take();
-        if client.ready {
-            self.rules.enter(id, 0);
-        }
+        // To the policy it comes as from idleness: time paid from a reservation saves nothing up.
+        self.rules.enter(id, 0);
         true
     }
 

@@ -4,4 +4,5 @@ mod busy;
 mod fixture;
 mod servers;
 mod survival;
+mod tmpdbg;
 mod wire;

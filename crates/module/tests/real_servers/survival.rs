@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use xqos_abi::{Order, PolicyChange, Request, ReservationReport, entry_flag};
 use xqos_core::PolicyKind;
 use xqos_lab::control::Control;
-use xqos_lab::load::{Load, Perf};
+use xqos_lab::load::{Load, Perf, Placement};
 use xqos_lab::server::{Kind, Module, Setup};
 
 const SOON: Duration = Duration::from_secs(5);
@@ -148,7 +148,7 @@ fn a_throttled_client_grabs_once_it_is_served_and_nobody_waits_before() {
     let mut other = fixture.native();
     let mut holder = fixture.native();
     let canvas = holder.canvas(500, 500);
-    holder.tell_xqos(reserve(1000, 300_000, true)).unwrap();
+    holder.tell_xqos(reserve(1000, 50_000, true)).unwrap();
     // Depleted by the first request, then the grab, then work under it, all in one write.
     let mut bytes = canvas.fill(200);
     bytes.extend(holder.message(opcode::GRAB_SERVER, 0).finish());
@@ -527,7 +527,7 @@ impl Faulty {
 }
 
 fn x11perf_load(fixture: &Fixture) -> Load {
-    Load::start(fixture.display(), &Perf { test: "ellipse100".to_owned(), reps: 300 }, 3).unwrap()
+    Load::start(fixture.display(), &Perf { test: "ellipse100".to_owned(), reps: 1000 }, 3, Placement::Stacked).unwrap()
 }
 
 /// With three busy clients, a light one, SYNC priorities and a client that is held back at that moment.

@@ -1,0 +1,121 @@
+//! Decisions allocate nothing: memory is taken when a client connects, so that an overloaded server does not slow down
+//! further, and cannot fail for want of memory, at the moment when it has to decide.
+//!
+//! Counted by an allocator of this test's own, for its own thread only.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use xqos_core::{Admission, Choice, ClientId, Parameters, PolicyKind, Reservation, Scheduler, Service, Time};
+
+const CLIENTS: u16 = 200;
+const MS: u64 = 1_000_000;
+
+thread_local! {
+    static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
+}
+
+struct Counting;
+
+fn count() {
+    // A thread that is ending has no counter any more; nothing is measured there.
+    let _ = ALLOCATIONS.try_with(|allocations| allocations.set(allocations.get() + 1));
+}
+
+// SAFETY: every call is passed on to the system's allocator with the same arguments; counting allocates nothing, since
+// the counter is a constant-initialized thread-local without a destructor.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count();
+        // SAFETY: the caller keeps the contract of `alloc`, which is the same.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
+        // SAFETY: `place` came from `alloc` or `realloc` above, so from the system's allocator with this layout.
+        unsafe { System.dealloc(place, layout) }
+    }
+
+    unsafe fn realloc(&self, place: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        count();
+        // SAFETY: as for `dealloc`; the caller keeps the contract for `size`.
+        unsafe { System.realloc(place, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Clients of all kinds: best effort, hard and soft, of different weights and priorities.
+fn full_server(policy: PolicyKind) -> Scheduler {
+    let mut scheduler = Scheduler::new(policy, Parameters::default());
+    for id in 0..CLIENTS {
+        let (client, now) = (ClientId(id), Time(0));
+        scheduler.connected(client, u32::from(id) + 10, now);
+        scheduler.set_weight(client, 50 + u32::from(id), now);
+        scheduler.set_fixed_priority(client, i32::from(id % 5), now);
+        scheduler.set_sync_priority(client, i32::from(id % 3), now);
+        if id % 8 == 0 {
+            let reservation = Reservation { budget_ns: MS / 5, period_ns: 10 * MS, hard: id % 16 == 0 };
+            let admission = scheduler.reserve(client, reservation, now);
+            assert!(matches!(admission, Some(Admission::Admitted(_))), "{reservation:?} is admissible");
+        }
+    }
+    scheduler
+}
+
+fn serve(scheduler: &mut Scheduler, client: ClientId, start: Time, length_ns: u64, still_ready: bool) -> Time {
+    let (end, requests) = (start.after(length_ns), 7);
+    scheduler.served(&Service { client, start, end, requests, bytes: 512, last_request: 1, still_ready });
+    end
+}
+
+/// Thousands of turns of the server's main loop, with all that happens between connecting and disconnecting.
+fn run(scheduler: &mut Scheduler) {
+    let mut now = Time(MS);
+    for turn in 0..20_000u32 {
+        while scheduler.replenish(now).is_some() {}
+        for step in 0..3 {
+            scheduler.arrived(ClientId(((turn * 7 + step * 61) % u32::from(CLIENTS)) as u16), now);
+        }
+        let other = ClientId((turn % u32::from(CLIENTS)) as u16);
+        scheduler.noticed(other, turn % 2 == 0, now);
+        match turn % 100 {
+            40 => scheduler.grabbed(Some(other), now),
+            43 => scheduler.grabbed(None, now),
+            60 => scheduler.withdrawn(other, now),
+            80 => scheduler.overran(3_000),
+            _ => {}
+        }
+        let Some(slice) = scheduler.pick(now) else {
+            now = now.after(MS);
+            continue;
+        };
+        while let Some(client) = scheduler.next_to_watch(now) {
+            let ends = slice.contest.ends_for(scheduler.rank_on_arrival(client, now));
+            assert!(ends >= now);
+        }
+        let length_ns = if turn % 9 == 0 { 6 * MS } else { MS / 10 };
+        now = match slice.choice {
+            Choice::Client(client, _) => serve(scheduler, client, now, length_ns, turn % 4 != 0),
+            Choice::Server => serve(scheduler, other, now, length_ns, false),
+        };
+    }
+}
+
+#[test]
+fn decisions_allocate_nothing_under_any_policy() {
+    for policy in PolicyKind::ALL {
+        let mut scheduler = full_server(policy);
+        let before = ALLOCATIONS.get();
+        run(&mut scheduler);
+        let allocations = ALLOCATIONS.get() - before;
+        assert_eq!(allocations, 0, "policy {}: 20,000 decisions allocated {allocations} times", policy.name());
+    }
+}
+
+#[test]
+fn allocations_are_counted() {
+    let before = ALLOCATIONS.get();
+    drop(std::hint::black_box(Vec::<u64>::with_capacity(100)));
+    assert_eq!(ALLOCATIONS.get() - before, 1, "or else the other test proves nothing");
+}
