@@ -8,7 +8,9 @@ fn main() {
     let flags = Command::new("pkg-config").args(["--cflags", "xorg-server"]).output();
     let flags = match flags {
         Ok(output) if output.status.success() => String::from_utf8_lossy(&output.stdout).into_owned(),
-        _ => panic!("the X server's headers are missing: run scripts/setup, or install pkg-config and xserver-xorg-dev"),
+        _ => {
+            panic!("the X server's headers are missing: run scripts/setup, or install pkg-config and xserver-xorg-dev")
+        }
     };
     let mut build = cc::Build::new();
     build.file("shim/client.c").std("gnu11").opt_level(2).flag("-fvisibility=hidden").extra_warnings(false);

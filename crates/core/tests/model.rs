@@ -6,7 +6,7 @@
 mod operations;
 mod reference;
 
-use operations::{CLIENTS, Op, config, sequence};
+use operations::{CLIENTS, Op, config, report, sequence};
 use proptest::prelude::*;
 use reference::{Decision, Reference};
 use std::collections::BTreeMap;
@@ -247,10 +247,12 @@ proptest! {
 
     #[test]
     fn scheduler_decides_as_the_naive_reference_does((policy, ops) in sequence(200)) {
-        let mut both = Both::new(policy);
-        for op in ops {
-            both.apply(op);
-            both.check_states();
-        }
+        report(|| {
+            let mut both = Both::new(policy);
+            for op in ops {
+                both.apply(op);
+                both.check_states();
+            }
+        })?;
     }
 }

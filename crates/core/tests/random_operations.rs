@@ -3,7 +3,7 @@
 
 mod operations;
 
-use operations::{CLIENTS, Op, config, sequence};
+use operations::{CLIENTS, Op, config, report, sequence};
 use proptest::prelude::*;
 use xqos_core::{
     Admission, Choice, ClientId, Mode, Parameters, PolicyKind, Rank, ReservationState, Scheduler, Service, Slice, Time,
@@ -243,27 +243,33 @@ fn client_of(op: Op) -> Option<ClientId> {
     }
 }
 
+fn apply_and_check(server: &mut Server, op: Op) {
+    let unknown = client_of(op).filter(|&client| !server.is_connected(client));
+    let before = unknown.map(|_| format!("{:?}", server.scheduler));
+    server.apply(op);
+    server.check();
+    if let (Some(client), Some(before)) = (unknown, before) {
+        // A service of nobody ends the running slice, and an "unknown holds the grab" ends the grab of another.
+        let may_end_something = matches!(op, Op::ServeUnpicked { .. } | Op::Grabbed { .. });
+        let after = format!("{:?}", server.scheduler);
+        assert!(
+            may_end_something || before == after,
+            "{op:?} of {client:?}, who is not connected, changed\n{before}\nto\n{after}"
+        );
+        assert!(!server.scheduler.is_ready(client) && server.scheduler.grab() != Some(client));
+    }
+}
+
 proptest! {
     #![proptest_config(config(400))]
 
     #[test]
     fn any_sequence_of_operations_keeps_the_invariants((policy, ops) in sequence(200)) {
-        let mut server = Server::new(policy);
-        for op in ops {
-            let unknown = client_of(op).filter(|&client| !server.is_connected(client));
-            let before = unknown.map(|_| format!("{:?}", server.scheduler));
-            server.apply(op);
-            server.check();
-            if let (Some(client), Some(before)) = (unknown, before) {
-                // A service of nobody ends the running slice, and an "unknown holds the grab" ends the grab of another.
-                let may_end_something = matches!(op, Op::ServeUnpicked { .. } | Op::Grabbed { .. });
-                let after = format!("{:?}", server.scheduler);
-                prop_assert!(
-                    may_end_something || before == after,
-                    "{op:?} of {client:?}, who is not connected, changed\n{before}\nto\n{after}"
-                );
-                prop_assert!(!server.scheduler.is_ready(client) && server.scheduler.grab() != Some(client));
+        report(|| {
+            let mut server = Server::new(policy);
+            for op in ops {
+                apply_and_check(&mut server, op);
             }
-        }
+        })?;
     }
 }

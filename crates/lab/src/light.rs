@@ -83,6 +83,11 @@ pub struct Series {
 }
 
 impl Series {
+    /// Of all turns, those that were left out.
+    pub fn missed_part(&self) -> f64 {
+        self.missed_turns as f64 / (self.missed_turns + self.response_ns.len() as u64).max(1) as f64
+    }
+
     /// Response times in milliseconds.
     pub fn response_ms(&self) -> Summary {
         Summary::of(self.response_ns.iter().map(|&ns| ns as f64 / 1e6))

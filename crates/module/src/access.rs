@@ -28,13 +28,7 @@ impl Identity {
         let mut length = size_of::<libc::ucred>() as libc::socklen_t;
         // SAFETY: room for the credentials, and its size.
         let result = unsafe {
-            libc::getsockopt(
-                fd,
-                libc::SOL_SOCKET,
-                libc::SO_PEERCRED,
-                std::ptr::from_mut(&mut peer).cast(),
-                &mut length,
-            )
+            libc::getsockopt(fd, libc::SOL_SOCKET, libc::SO_PEERCRED, std::ptr::from_mut(&mut peer).cast(), &mut length)
         };
         if result < 0 || peer.uid == Identity::NOBODY {
             return Identity::REMOTE;

@@ -7,7 +7,6 @@
 use crate::client::Client;
 use crate::host::{ClientPtr, Host, RequestProc, host};
 use std::cell::UnsafeCell;
-use std::sync::atomic::{AtomicU8, Ordering};
 
 const ENTRIES: usize = 256;
 
@@ -138,8 +137,7 @@ fn count(client: Client) {
     let is_over = counting.requests_left == 0 || counting.bytes_left == 0;
     if is_over && counting.installed {
         if let Ok(host) = host() {
-            // SAFETY: a char of the server that lives as long as the process.
-            unsafe { AtomicU8::from_ptr(host.is_it_time_to_yield.cast()) }.store(1, Ordering::Relaxed);
+            host.end_slice();
         }
     }
 }

@@ -113,7 +113,7 @@ const UNKNOWN_RECORD: &str = "the client record is not laid out as this build ex
 impl Engine {
     pub fn new(host: &'static Host, settings: &Settings, extension: &ExtensionEntry) -> Result<Engine, String> {
         let faults = Counted::new(settings.fault);
-        let watcher = Watcher::start(host.is_it_time_to_yield, faults.in_watcher())
+        let watcher = Watcher::start(|| host.end_slice(), faults.in_watcher())
             .map_err(|error| format!("the watcher could not be started: {error}"))?;
         let release_timer = watcher::new_timer().map_err(|error| format!("no timer could be made: {error}"))?;
         Ok(Engine {
@@ -377,7 +377,9 @@ impl Engine {
     /// Ignores or attends a client as the scheduler wants it.
     pub fn sync_hold(&mut self, id: ClientId) {
         let held = self.scheduler.is_held_back(id);
-        let Some(slot) = self.slot_mut(id).filter(|slot| slot.ignored != held && !slot.client.is_gone()) else { return };
+        let Some(slot) = self.slot_mut(id).filter(|slot| slot.ignored != held && !slot.client.is_gone()) else {
+            return;
+        };
         slot.ignored = held;
         let client = slot.client;
         if held {
@@ -467,6 +469,12 @@ impl Engine {
             self.check_record(client)?;
         }
         let host = self.host;
+        if let Some(running) =
+            self.running.as_mut().filter(|running| matches!(running.choice, Choice::Client(chosen, _) if chosen == id))
+        {
+            // The server counts requests from here on.
+            (running.sequence, running.established) = (0, true);
+        }
         if let Some(slot) = self.slot_mut(id) {
             slot.established = true;
             let command = host.command_of(client.raw()).map(|command| program_name(&command));
@@ -514,7 +522,9 @@ impl Engine {
         let (vendor, release) = unsafe { vendor_and_release(setup) };
         let known = vendor.contains("X.Org") && (12_000_000..12_200_000).contains(&release);
         if !known {
-            return Err(format!("the server is \"{vendor}\" {release}, whose client record is not known to this build"));
+            return Err(format!(
+                "the server is \"{vendor}\" {release}, whose client record is not known to this build"
+            ));
         }
         self.server_checked = true;
         self.xinput_opcode = self.host.extension(c"XInputExtension").map_or(0, |extension| extension.base);
@@ -613,6 +623,12 @@ impl Engine {
                 _ => classic::remove(self.host),
             }
         }
+    }
+
+    /// A client's reservation changed: hold it back or attend it, and decide anew, since it may be the one that runs.
+    pub fn reservation_changed(&mut self, id: ClientId) {
+        self.sync_hold(id);
+        self.host.end_slice();
     }
 
     pub fn select_events(&mut self, id: ClientId, mask: u32) {

@@ -153,7 +153,11 @@ fn leave_the_environment() {
     let rest: Vec<String> = preload_entries().into_iter().filter(|entry| file_name(entry) != own).collect();
     // SAFETY: run by the loader, before the process has a second thread.
     unsafe {
-        if rest.is_empty() { std::env::remove_var("LD_PRELOAD") } else { std::env::set_var("LD_PRELOAD", rest.join(":")) }
+        if rest.is_empty() {
+            std::env::remove_var("LD_PRELOAD")
+        } else {
+            std::env::set_var("LD_PRELOAD", rest.join(":"))
+        }
     }
 }
 

@@ -103,7 +103,7 @@ fn change(engine: &mut Engine, asker: ClientId, request: Request) -> Result<(), 
                 }
                 None => return Err(Refused(x_error::VALUE, client)),
             }
-            engine.sync_hold(id);
+            engine.reservation_changed(id);
             engine.tell(NotifyKind::ReservationSet, id, 0);
         }
         Request::ClearReservation { client } => {
@@ -111,7 +111,7 @@ fn change(engine: &mut Engine, asker: ClientId, request: Request) -> Result<(), 
             if engine.scheduler.reservation(id).is_some() {
                 engine.tell(NotifyKind::ReservationCleared, id, 0);
                 engine.scheduler.clear_reservation(id, now());
-                engine.sync_hold(id);
+                engine.reservation_changed(id);
             }
         }
         Request::SetClientWeight { client, weight } => {

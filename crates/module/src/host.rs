@@ -5,6 +5,7 @@
 
 use std::ffi::{CStr, c_char, c_int, c_short, c_uint, c_ushort, c_void};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU8, Ordering};
 
 /// The server's `ClientRec`; only the shim looks inside.
 #[repr(C)]
@@ -79,7 +80,7 @@ pub struct Host {
     pub client_state_callback: *mut c_void,
     pub event_callback: *mut c_void,
     pub server_grab_callback: *mut c_void,
-    pub is_it_time_to_yield: *mut c_char,
+    is_it_time_to_yield: *mut c_char,
     clients: *mut ClientPtr,
     current_max_clients: *mut c_int,
     pub proc_vector: *mut RequestProc,
@@ -157,6 +158,12 @@ impl Host {
         let text: Vec<u8> = format!("xqos: {line}\n").bytes().filter(|&byte| byte != 0).chain([0]).collect();
         // SAFETY: a format that takes one string, and that string with its end.
         unsafe { (self.error_f)(c"%s".as_ptr(), text.as_ptr().cast::<c_char>()) }
+    }
+
+    /// Ends the running slice after the request in progress.
+    pub fn end_slice(&self) {
+        // SAFETY: a volatile char of the server that lives as long as the process; any thread may set it.
+        unsafe { AtomicU8::from_ptr(self.is_it_time_to_yield.cast()) }.store(1, Ordering::Relaxed);
     }
 
     /// The server's entry for a client index; null where there is none.

@@ -14,15 +14,14 @@
 //! | the watcher | `arrived` of slots, `yielded`, `yield_cpu_ns`, `fault` |
 //! | both | `timer_at` |
 //!
-//! Store and load of `timer_at` and `until` are SeqCst on both sides: either the server's thread sees that the timer is
+//! Store and load of `timer_at`, `until` and the beginning of `slice` are SeqCst on both sides: either the server's thread sees that the timer is
 //! not programmed, or the watcher sees the new end. The contest is a sequence lock over relaxed fields.
 
 use crate::fault;
-use std::ffi::c_char;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering, fence};
 use std::thread::JoinHandle;
 use xqos_core::{ClientId, Contest, Rank, Time};
 
@@ -145,13 +144,8 @@ impl Shared {
         self.contest_version.store(version + 1, Ordering::Relaxed);
         // Pairs with the acquire fence of `contest`: who reads a new field sees the odd version.
         fence(Ordering::Release);
-        let fields = [
-            contest.rank.tier,
-            contest.rank.key,
-            contest.start.0 as i64,
-            i64::from(contest.growth),
-            contest.margin,
-        ];
+        let fields =
+            [contest.rank.tier, contest.rank.key, contest.start.0 as i64, i64::from(contest.growth), contest.margin];
         for (place, field) in self.contest.iter().zip(fields) {
             place.store(field, Ordering::Relaxed);
         }
@@ -161,7 +155,8 @@ impl Shared {
     /// The contest, unless it is being changed: then the slice has just begun or ended, and its end looks again.
     fn contest(&self) -> Option<Contest> {
         let version = self.contest_version.load(Ordering::Acquire);
-        let [tier, key, start, growth, margin] = [0, 1, 2, 3, 4].map(|i: usize| self.contest[i].load(Ordering::Relaxed));
+        let [tier, key, start, growth, margin] =
+            [0, 1, 2, 3, 4].map(|i: usize| self.contest[i].load(Ordering::Relaxed));
         fence(Ordering::Acquire);
         if version % 2 == 1 || self.contest_version.load(Ordering::Relaxed) != version {
             return None;
@@ -172,8 +167,8 @@ impl Shared {
 }
 
 impl Watcher {
-    /// Starts the thread, for the server whose thread calls. `fault_in`: a deliberate fault at that event, 0 for none.
-    pub fn start(is_it_time_to_yield: *mut c_char, fault_in: u64) -> io::Result<Watcher> {
+    /// Starts the thread, for the server whose thread calls; `end_slice` has the server end a slice. `fault_in`: a deliberate fault at that event, 0 for none.
+    pub fn start(end_slice: impl Fn() + Send + 'static, fault_in: u64) -> io::Result<Watcher> {
         // SAFETY: no pointers.
         let epoll = Arc::new(owned(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?);
         let timer = Arc::new(new_timer()?);
@@ -189,7 +184,7 @@ impl Watcher {
             shared: Arc::clone(&shared),
             epoll: Arc::clone(&epoll),
             timer: Arc::clone(&timer),
-            flag: Flag(is_it_time_to_yield.cast()),
+            end_slice,
             server_cpu_clock,
             cut: None,
             repeat_ns: REPEAT_NS,
@@ -229,11 +224,8 @@ impl Watcher {
         slot.arrived.store(0, Ordering::Relaxed);
         let token = u64::from(slot.generation.load(Ordering::Relaxed)) << 16 | u64::from(client.0);
         let events = (libc::EPOLLIN | libc::EPOLLONESHOT) as u32;
-        let (first, second) = if known {
-            (libc::EPOLL_CTL_MOD, libc::EPOLL_CTL_ADD)
-        } else {
-            (libc::EPOLL_CTL_ADD, libc::EPOLL_CTL_MOD)
-        };
+        let (first, second) =
+            if known { (libc::EPOLL_CTL_MOD, libc::EPOLL_CTL_ADD) } else { (libc::EPOLL_CTL_ADD, libc::EPOLL_CTL_MOD) };
         control(&self.epoll, first, fd, events, token).or_else(|_| control(&self.epoll, second, fd, events, token))
     }
 
@@ -256,7 +248,7 @@ impl Watcher {
         self.in_slice = true;
         self.shared.publish_contest(contest);
         self.shared.until.store(until.0, Ordering::SeqCst);
-        self.shared.slice.store(self.slices, Ordering::Release);
+        self.shared.slice.store(self.slices, Ordering::SeqCst);
         if until.0 < self.shared.timer_at.load(Ordering::SeqCst) {
             self.shared.timer_at.store(until.0, Ordering::SeqCst);
             set_timer(&self.timer, until);
@@ -290,26 +282,12 @@ impl Drop for Watcher {
     }
 }
 
-/// The server's `isItTimeToYield`.
-#[derive(Debug)]
-struct Flag(*mut u8);
-
-// SAFETY: a volatile char of the server that lives as long as the process; any thread may set it.
-unsafe impl Send for Flag {}
-
-impl Flag {
-    fn set(&self) {
-        // SAFETY: as above; the server only tests and clears it.
-        unsafe { AtomicU8::from_ptr(self.0) }.store(1, Ordering::Relaxed);
-    }
-}
-
 /// The thread's own state.
-struct Run {
+struct Run<F> {
     shared: Arc<Shared>,
     epoll: Arc<OwnedFd>,
     timer: Arc<OwnedFd>,
-    flag: Flag,
+    end_slice: F,
     server_cpu_clock: libc::clockid_t,
     /// End this slice at that instant: an arrival has not waited long enough yet, or a yield is to be repeated.
     cut: Option<(u64, Time)>,
@@ -317,15 +295,14 @@ struct Run {
     repeat_ns: u64,
 }
 
-impl Run {
+impl<F: Fn()> Run<F> {
     fn run(&mut self) {
         ask_for_short_slices();
         let mut events = [libc::epoll_event { events: 0, u64: 0 }; 32];
         while !self.shared.stop.load(Ordering::SeqCst) {
             // SAFETY: an open epoll and room for that many events.
-            let count = unsafe {
-                libc::epoll_wait(self.epoll.as_raw_fd(), events.as_mut_ptr(), events.len() as i32, -1)
-            };
+            let count =
+                unsafe { libc::epoll_wait(self.epoll.as_raw_fd(), events.as_mut_ptr(), events.len() as i32, -1) };
             let now = now();
             for event in events.iter().take(usize::try_from(count).unwrap_or(0)) {
                 self.fail_on_purpose();
@@ -357,7 +334,7 @@ impl Run {
     fn timer_fired(&mut self, now: Time) {
         drain(self.timer.as_raw_fd());
         self.shared.timer_at.store(u64::MAX, Ordering::SeqCst);
-        let slice = self.shared.slice.load(Ordering::Acquire);
+        let slice = self.shared.slice.load(Ordering::SeqCst);
         if slice == 0 {
             return;
         }
@@ -380,7 +357,7 @@ impl Run {
             self.repeat_ns = REPEAT_NS;
         }
         if self.shared.slice.load(Ordering::Acquire) == slice {
-            self.flag.set();
+            (self.end_slice)();
             self.cut = Some((slice, now.after(self.repeat_ns)));
             self.program(now.after(self.repeat_ns));
             self.repeat_ns *= 2;
@@ -400,6 +377,12 @@ impl Run {
     fn program(&self, at: Time) {
         self.shared.timer_at.store(at.0, Ordering::SeqCst);
         set_timer(&self.timer, at);
+        // The server's thread may have begun a slice with an earlier end meanwhile, and our later one stand in its place.
+        let until = self.shared.until.load(Ordering::SeqCst);
+        if until < at.0 && self.shared.yielded.load(Ordering::Relaxed) != self.shared.slice.load(Ordering::SeqCst) {
+            self.shared.timer_at.store(until, Ordering::SeqCst);
+            set_timer(&self.timer, Time(until));
+        }
     }
 
     fn fail_on_purpose(&self) {
@@ -469,22 +452,22 @@ mod tests {
     use std::time::{Duration, Instant};
 
     struct Server {
-        flag: Box<u8>,
+        flag: Arc<AtomicBool>,
         watcher: Watcher,
     }
 
     impl Server {
         fn new() -> Self {
-            let mut flag = Box::new(0u8);
-            let watcher = Watcher::start(std::ptr::from_mut(flag.as_mut()).cast(), 0).unwrap();
+            let flag = Arc::new(AtomicBool::new(false));
+            let told = Arc::clone(&flag);
+            let watcher = Watcher::start(move || told.store(true, Ordering::Relaxed), 0).unwrap();
             Server { flag, watcher }
         }
 
-        fn is_told_to_yield(&mut self, within: Duration) -> bool {
+        fn is_told_to_yield(&self, within: Duration) -> bool {
             let end = Instant::now() + within;
             while Instant::now() < end {
-                // SAFETY: the box outlives the watcher's thread.
-                if unsafe { AtomicU8::from_ptr(self.flag.as_mut()) }.load(Ordering::Relaxed) != 0 {
+                if self.flag.load(Ordering::Relaxed) {
                     return true;
                 }
                 std::thread::sleep(Duration::from_micros(200));
@@ -546,7 +529,7 @@ mod tests {
         assert!(server.is_told_to_yield(Duration::from_secs(5)));
         assert!(now() >= until);
         assert!(server.watcher.slice_ends().is_some());
-        *server.flag = 0;
+        server.flag.store(false, Ordering::Relaxed);
         server.watcher.slice_begins(&contest(0, 0), now().after(20_000_000));
         assert!(server.watcher.slice_ends().is_none());
         server.watcher.slice_begins(&contest(0, 0), Time::NEVER);

@@ -4,12 +4,15 @@ use crate::server::{Behaviour, Load, MS, Random, SECOND, Server, US};
 use xqos_core::{Choice, ClientId, Mode, Parameters, PolicyKind, Reservation, Time};
 
 /// `fixed` starves by intent, and under `stock` the choice is the server's.
+///
+/// `smart` does not starve these loads. It praises rests of two intervals and more, as its text does; so enough clients
+/// that rest so long, and never use a whole slice in between, can together keep a busy one out. None of these does.
 const STARVE_NOBODY: [PolicyKind; 3] = [PolicyKind::Classic, PolicyKind::Smart, PolicyKind::Fair];
 
 fn random_behaviour(random: &mut Random) -> Behaviour {
     match random.within(0..=2) {
         0 => Behaviour::Backlogged,
-        // Up to what a round trip over a wireless network takes, so that several of them keep the server busy.
+        // Round trips on a machine or in a house, so that several clients keep the server busy.
         1 => Behaviour::RoundTrip { think_ns: random.within(10 * US..=4 * MS) },
         _ => {
             Behaviour::Periodic { period_ns: random.within(20 * MS..=100 * MS), requests: random.within(1..=9) as u32 }
@@ -36,7 +39,7 @@ fn check_waits(server: &Server, clients: &[ClientId], longest_ns: u64, rounds: u
 
 #[test]
 fn ready_client_is_served_within_a_few_rounds() {
-    for seed in 0..90 {
+    for seed in 0..60 {
         for policy in STARVE_NOBODY {
             let mut random = Random(seed);
             let mut server = Server::new(policy, Parameters::default(), seed);
@@ -70,7 +73,7 @@ fn clients_that_wait_for_each_reply_do_not_starve_a_busy_one() {
 
 #[test]
 fn greedy_soft_reservations_starve_nobody() {
-    for seed in 0..60 {
+    for seed in 0..40 {
         for policy in STARVE_NOBODY {
             let mut random = Random(seed);
             let longest_ns = random.one_of(&[100 * US, 900 * US]);

@@ -1,8 +1,8 @@
-//! Changes on the way: a reservation is set again, replaced or ended; a watched client's rank changes.
+//! Changes on the way: a reservation is checked, set again, replaced or ended.
 
 use crate::reservations::{Reserved, check_budgets_are_given};
 use crate::server::{Load, MS, SECOND, Server, US};
-use xqos_core::{ClientId, Mode, Parameters, PolicyKind, Reservation, Scheduler, Service, Time};
+use xqos_core::{Admission, ClientId, Mode, Parameters, PolicyKind, Reservation, Scheduler, Time};
 
 fn ms(budget: u64, period: u64, hard: bool) -> Reservation {
     Reservation { budget_ns: budget * MS, period_ns: period * MS, hard }
@@ -114,71 +114,19 @@ fn client_whose_reservation_ends_has_saved_up_nothing() {
     }
 }
 
-const HOG: ClientId = ClientId(1);
-const IDLE: ClientId = ClientId(2);
-
-fn at(ms: u64) -> Time {
-    Time(ms * MS)
-}
-
-fn serve(scheduler: &mut Scheduler, client: ClientId, start: Time, end: Time, still_ready: bool) {
-    scheduler.served(&Service { client, start, end, requests: 1, bytes: 0, last_request: 0, still_ready });
-}
-
-/// A hog has run for a while, the other client is idle. It is 20 ms, and the hog runs on.
-fn hogged_scheduler(prepare: impl FnOnce(&mut Scheduler)) -> Scheduler {
+#[test]
+fn admission_is_exact_to_a_millionth() {
+    let (first, second, now) = (ClientId(1), ClientId(2), Time(0));
     let mut scheduler = Scheduler::new(PolicyKind::Fair, Parameters::default());
-    scheduler.connected(HOG, 11, at(0));
-    scheduler.connected(IDLE, 12, at(0));
-    prepare(&mut scheduler);
-    scheduler.arrived(HOG, at(10));
-    scheduler.pick(at(10));
-    serve(&mut scheduler, HOG, at(10), at(20), true);
-    scheduler.pick(at(20));
-    assert_eq!(scheduler.next_to_watch(at(20)), Some(IDLE), "the idle client is to be watched");
-    assert_eq!(scheduler.next_to_watch(at(20)), None, "once is enough while nothing changes");
-    scheduler
-}
-
-#[test]
-fn watched_client_is_named_again_when_it_is_reserved() {
-    let mut scheduler = hogged_scheduler(|_| {});
-    scheduler.reserve(IDLE, ms(1, 10, false), at(20));
-    assert_eq!(scheduler.next_to_watch(at(20)), Some(IDLE));
-    scheduler.clear_reservation(IDLE, at(20));
-    assert_eq!(scheduler.next_to_watch(at(20)), Some(IDLE), "or else it ends slices as if it were reserved");
-}
-
-#[test]
-fn watched_client_is_named_again_when_its_sync_priority_or_the_policy_changes() {
-    let mut scheduler = hogged_scheduler(|_| {});
-    scheduler.set_sync_priority(IDLE, 5, at(20));
-    assert_eq!(scheduler.next_to_watch(at(20)), Some(IDLE));
-    scheduler.set_policy(PolicyKind::Fixed, at(20));
-    assert_eq!(scheduler.next_to_watch(at(20)), Some(IDLE));
-}
-
-#[test]
-fn watched_client_is_named_again_when_its_budget_is_replenished() {
-    let mut scheduler = hogged_scheduler(|scheduler| {
-        scheduler.reserve(IDLE, ms(2, 30, false), at(0));
-        scheduler.arrived(IDLE, at(0));
-        scheduler.pick(at(0));
-        serve(scheduler, IDLE, at(0), at(2), false);
-        assert!(scheduler.reservation(IDLE).is_some_and(|state| state.depleted));
-    });
-    assert_eq!(scheduler.replenish(at(30)), Some(IDLE));
-    scheduler.pick(at(30));
-    assert_eq!(scheduler.next_to_watch(at(30)), Some(IDLE), "it was armed as best effort and has budget now");
-}
-
-#[test]
-fn notice_does_not_make_a_watched_client_look_unwatched() {
-    let mut scheduler = hogged_scheduler(|_| {});
-    scheduler.noticed(IDLE, true, at(21));
-    assert!(scheduler.is_watched(IDLE), "its socket is armed still, and knows when it becomes readable");
-    assert_eq!(scheduler.next_to_watch(at(21)), Some(IDLE), "with its new rank");
-    assert_eq!(scheduler.watched_count(), 1);
-    scheduler.arrived(IDLE, at(22));
-    assert!(!scheduler.is_watched(IDLE) && scheduler.watched_count() == 0);
+    scheduler.connected(first, 11, now);
+    scheduler.connected(second, 12, now);
+    let of = |ppm: u64| Reservation { budget_ns: ppm * 1_000, period_ns: SECOND, hard: false };
+    let is_admitted = |admission| matches!(admission, Some(Admission::Admitted(_)));
+    assert!(is_admitted(scheduler.reserve(first, of(400_000), now)));
+    assert!(is_admitted(scheduler.check_admission(second, of(500_000), now)), "0.9 is the limit");
+    assert!(!is_admitted(scheduler.check_admission(second, of(500_001), now)), "0.900001 is above it");
+    let just_above = Reservation { budget_ns: SECOND / 2 + 1, ..of(0) };
+    assert!(!is_admitted(scheduler.check_admission(second, just_above, now)), "rounded to the safe side");
+    assert!(is_admitted(scheduler.reserve(first, of(900_000), now)), "its own reservation does not stand in its way");
+    assert_eq!(scheduler.admitted_utilization_ppm(), 900_000);
 }

@@ -9,3 +9,4 @@ mod fairness;
 mod order;
 mod reservations;
 mod server;
+mod watching;

@@ -4,6 +4,8 @@
 //! reservation that ends in the middle of a slice) come up often.
 
 use proptest::prelude::*;
+use std::cell::RefCell;
+use std::panic::{self, AssertUnwindSafe};
 use xqos_core::{ClientId, Parameters, PolicyKind, Reservation};
 
 const US: u64 = 1_000;
@@ -176,4 +178,18 @@ pub fn config(cases: u32) -> ProptestConfig {
         max_shrink_iters: 20_000,
         ..ProptestConfig::with_cases(cases)
     }
+}
+
+thread_local! {
+    static PANIC: RefCell<String> = const { RefCell::new(String::new()) };
+}
+
+/// Runs a sequence; a failed assertion in it becomes an error. Shrinking fails thousands of times before the shortest
+/// sequence is found, and only the last of the messages is worth reading.
+pub fn report(run: impl FnOnce()) -> Result<(), TestCaseError> {
+    let hook = panic::take_hook();
+    panic::set_hook(Box::new(|panic| PANIC.set(panic.to_string())));
+    let outcome = panic::catch_unwind(AssertUnwindSafe(run));
+    panic::set_hook(hook);
+    outcome.map_err(|_| TestCaseError::fail(PANIC.take()))
 }

@@ -75,6 +75,10 @@ impl Client {
         self.budget.is_some_and(|budget| budget.depleted)
     }
 
+    fn is_held_back(&self) -> bool {
+        self.is_depleted() && self.is_hard()
+    }
+
     fn is_hard(&self) -> bool {
         self.budget.is_some_and(|budget| budget.of.hard)
     }
@@ -252,10 +256,8 @@ impl Reference {
         let ready = self.clients.iter().filter(|(_, client)| client.ready);
         let with_budget = ready.clone().filter(|(_, client)| client.has_budget());
         let earliest = with_budget.min_by_key(|(_, client)| client.budget.map(|budget| budget.deadline));
-        let best_effort: Vec<ClientId> = ready
-            .filter(|(_, client)| !client.has_budget() && !(client.is_depleted() && client.is_hard()))
-            .map(|(&id, _)| id)
-            .collect();
+        let best_effort: Vec<ClientId> =
+            ready.filter(|(_, client)| !client.has_budget() && !client.is_held_back()).map(|(&id, _)| id).collect();
         let servers_choice = Decision { client: None, end: u64::MAX, requests: 0, bytes: 0 };
         let (decision, running) = if self.grab.is_some() {
             (servers_choice, Running::Server { grabbed: true })

@@ -123,7 +123,6 @@ impl Demo {
         let mut table = Table::new("Response time of the interactive client", &head);
         for trial in &self.trials {
             let response = trial.series.response_ms();
-            let turns = response.count as f64 + trial.series.missed_turns as f64;
             let work = if trial.operations.is_empty() { "-".to_owned() } else { percent(self.work(trial.case)) };
             table.rows.push(vec![
                 trial.case.name().to_owned(),
@@ -132,7 +131,7 @@ impl Demo {
                 figure(response.p99),
                 figure(response.worst),
                 figure(trial.series.kernel_ms().mean),
-                percent(trial.series.missed_turns as f64 / turns.max(1.0)),
+                percent(trial.series.missed_part()),
                 work,
             ]);
         }

@@ -168,7 +168,7 @@ impl LoadTrials {
         for case in Case::ALL {
             let trials = of_case(&self.trials, case);
             let over = |figure: fn(&Trial) -> f64| Spread::of(trials.iter().map(|trial| figure(trial)));
-            let missed = over(|trial| trial.series.missed_turns as f64 / (trial.elapsed_s * 100.0));
+            let missed = over(|trial| trial.series.missed_part());
             let longest = over(|trial| trial.served.map_or(0.0, |served| served.longest_request_ns as f64 / 1e6));
             let over_idle = ratios(&self.trials, case, Case::Idle, mean_ms);
             table.rows.push(vec![

@@ -66,6 +66,20 @@ pub fn is_not_root() -> bool {
     not_root
 }
 
+/// Connects as the user nobody: the kernel tells the server whose thread it was that connected.
+pub fn as_nobody<T: Send>(connect: impl FnOnce() -> T + Send) -> T {
+    const NOBODY: libc::uid_t = 65534;
+    std::thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            // SAFETY: no pointers. The system call itself changes this thread only, which ends below.
+            let result = unsafe { libc::syscall(libc::SYS_setresuid, NOBODY, NOBODY, NOBODY) };
+            assert_eq!(result, 0, "cannot become another user");
+            connect()
+        });
+        thread.join().unwrap()
+    })
+}
+
 /// A running server.
 #[derive(Debug)]
 pub struct Fixture(Server);

@@ -1,8 +1,10 @@
 //! xqos in real servers.
 
 mod busy;
+mod extension;
 mod fixture;
+mod priorities;
+mod reservations;
 mod servers;
 mod survival;
-mod tmpdbg;
 mod wire;

@@ -149,6 +149,7 @@ fn a_throttled_client_grabs_once_it_is_served_and_nobody_waits_before() {
     let mut holder = fixture.native();
     let canvas = holder.canvas(500, 500);
     holder.tell_xqos(reserve(1000, 50_000, true)).unwrap();
+    other.sync();
     // Depleted by the first request, then the grab, then work under it, all in one write.
     let mut bytes = canvas.fill(200);
     bytes.extend(holder.message(opcode::GRAB_SERVER, 0).finish());
@@ -567,7 +568,8 @@ fn after_a_fault_under_load_everybody_is_served_as_by_a_stock_server() {
 #[test]
 fn after_an_early_fault_everybody_is_served_as_by_a_stock_server() {
     let _turn = beside_others();
-    for fault in ["wakeup:1", "wakeup:2", "wakeup:9", "block:1", "block:7", "check:1", "check:6", "request:1", "request:2"]
+    for fault in
+        ["wakeup:1", "wakeup:2", "wakeup:9", "block:1", "block:7", "check:1", "check:6", "request:1", "request:2"]
     {
         let mut faulty = Faulty::start(fault);
         let mut light = faulty.fixture.native();

@@ -151,16 +151,8 @@ impl Wire {
         bytes.resize(bytes.len().next_multiple_of(4), 0);
         bytes.extend_from_slice(data);
         bytes.resize(bytes.len().next_multiple_of(4), 0);
-        let mut wire = Wire {
-            stream,
-            order,
-            sequence: 0,
-            base: 0,
-            root: 0,
-            resources: 0,
-            events: VecDeque::new(),
-            xqos: None,
-        };
+        let mut wire =
+            Wire { stream, order, sequence: 0, base: 0, root: 0, resources: 0, events: VecDeque::new(), xqos: None };
         let outcome = wire.stream.write_all(&bytes).and_then(|()| wire.read_setup());
         match outcome {
             Ok(None) => Ok(wire),
@@ -209,16 +201,22 @@ impl Wire {
 
     /// Sends a request that has none, and waits until it was carried out.
     pub fn tell(&mut self, request: &[u8]) -> Result<(), XError> {
+        self.tell_or_ask(request)
+    }
+
+    /// Sends a request that may have a reply or not, and waits until it was carried out.
+    pub fn tell_or_ask(&mut self, request: &[u8]) -> Result<(), XError> {
         self.send(request);
         let sequence = self.sequence;
         self.send_sync();
         let mut outcome = Ok(());
         loop {
             let bytes = self.read_message().expect("an answer");
-            match bytes[0] {
-                0 if self.u16_in(&bytes, 2) == sequence => outcome = Err(self.error_in(&bytes)),
-                0 => panic!("an error for another request: {:?}", self.error_in(&bytes)),
-                1 => return outcome,
+            match (bytes[0], self.u16_in(&bytes, 2)) {
+                (0, of) if of == sequence => outcome = Err(self.error_in(&bytes)),
+                (0, _) => panic!("an error for another request: {:?}", self.error_in(&bytes)),
+                (1, of) if of == sequence => {}
+                (1, _) => return outcome,
                 _ => self.events.push_back(bytes),
             }
         }
@@ -247,6 +245,18 @@ impl Wire {
                     assert_eq!(self.u16_in(&bytes, 2), self.sequence, "a reply to another request");
                     return Some(Ok(bytes));
                 }
+                _ => self.events.push_back(bytes),
+            }
+        }
+    }
+
+    /// The next reply, whichever request it belongs to.
+    pub fn reply(&mut self) -> Vec<u8> {
+        loop {
+            let bytes = self.read_message().expect("a reply");
+            match bytes[0] {
+                0 => panic!("an error instead of a reply: {:?}", self.error_in(&bytes)),
+                1 => return bytes,
                 _ => self.events.push_back(bytes),
             }
         }
