@@ -5,7 +5,7 @@
 //! | arrival at t of an idle client | if q >= (d - t) Q/T, or d <= t: q = Q, d = t + T; otherwise both are kept |
 //! | service of length c from the reservation | q -= c; a request is never cut, so q may end below 0 |
 //! | q <= 0 | depleted until d, when q += Q, d += T; again, if that does not make q positive |
-//! | d is past even then | d = now + T: nobody catches up on periods in which the server served nobody |
+//! | d is past when q is positive again | d = now + T: nobody catches up on periods in which the server served nobody |
 //!
 //! A depleted **hard** client is held back until then. A depleted **soft** client stays in the game as best effort, and
 //! what it gets there is not charged. This differs from the paper, where a depleted soft client goes on above all
@@ -52,16 +52,16 @@ impl ReservationState {
         }
     }
 
-    /// Another reservation in place of this one: what was used of the budget stays used until the deadline, or a client
-    /// could have a fresh budget as often as it asks for one.
+    /// Another reservation in place of this one. By how much the client is ahead of its bandwidth, (d - t) Q/T - q, it
+    /// has had of the new one: or it could have a fresh budget, and its debts forgiven, as often as it asks.
     pub(crate) fn replaced_by(&self, reservation: Reservation, now: Time) -> Self {
+        let Reservation { budget_ns, period_ns, .. } = self.reservation;
+        let left = i128::from(self.deadline.0) - i128::from(now.0);
+        let due = left * i128::from(budget_ns) / i128::from(period_ns.max(1));
+        let ahead = (due - i128::from(self.budget_left_ns)).max(0);
         let fresh = ReservationState::new(reservation, now);
-        if self.deadline <= now {
-            return fresh;
-        }
-        let used = signed(self.reservation.budget_ns).saturating_sub(self.budget_left_ns);
-        let budget_left_ns = fresh.budget_left_ns.saturating_sub(used).max(0);
-        ReservationState { budget_left_ns, deadline: self.deadline, depleted: budget_left_ns == 0, ..fresh }
+        let budget_left_ns = i64::try_from(i128::from(fresh.budget_left_ns) - ahead).unwrap_or(i64::MIN);
+        ReservationState { budget_left_ns, depleted: budget_left_ns <= 0, ..fresh }
     }
 
     /// The client was idle and has a request.
@@ -88,10 +88,11 @@ impl ReservationState {
     pub(crate) fn replenish(&mut self, now: Time) -> bool {
         self.budget_left_ns = self.budget_left_ns.saturating_add(signed(self.reservation.budget_ns));
         self.deadline = self.deadline.after(self.reservation.period_ns);
-        if self.deadline <= now {
+        self.depleted = self.budget_left_ns <= 0;
+        // Only once the debt is paid: also the periods that its own long request took pay for it.
+        if !self.depleted && self.deadline <= now {
             self.deadline = now.after(self.reservation.period_ns);
         }
-        self.depleted = self.budget_left_ns <= 0;
         !self.depleted
     }
 

@@ -7,7 +7,7 @@
 //! | `reserved` | ready, with budget | scheduling deadline |
 //! | `waiting` | ready, without reservation or with a depleted soft one | SYNC priority, then the policy's key |
 //! | `idle` | not ready, to be watched once somebody runs who could be cut short | how it would stand on arrival |
-//! | none of them | not ready and watched already, or held back (depleted and hard) | - |
+//! | none of them | not ready and watched at its present rank, or held back (depleted and hard) | - |
 //!
 //! and a depleted one is in `depleted` besides, by the time of its replenishment. [`Scheduler::verify`] checks this.
 
@@ -299,7 +299,6 @@ impl Scheduler {
     pub fn noticed(&mut self, client: ClientId, is_input: bool, now: Time) {
         if self.client(client).is_some() {
             self.policy.noticed(client, is_input);
-            self.unwatch(client);
             self.file(client, now);
         }
     }
@@ -348,7 +347,6 @@ impl Scheduler {
                     let deadline = state.deadline;
                     record.usage.depletions += 1;
                     self.depleted.set(service.client, deadline);
-                    self.policy.ready(service.client, 0);
                 }
             }
         } else {
@@ -408,7 +406,8 @@ impl Scheduler {
     }
 
     /// The next idle client whose arrival would end the slice just picked early: its socket is to be watched, with
-    /// [`rank_on_arrival`](Self::rank_on_arrival), until it arrives. Without a hog only reserved clients are named.
+    /// [`rank_on_arrival`](Self::rank_on_arrival), until it arrives; it is named again when that may have changed. Without
+    /// a hog only reserved clients are named.
     pub fn next_to_watch(&mut self, now: Time) -> Option<ClientId> {
         let (rank, client) = self.idle.peek()?;
         if !rank.is_reserved() && self.hogged.is_none_or(|end| now.since(end) >= HOG_MEMORY_NS) {
@@ -419,8 +418,8 @@ impl Scheduler {
             return None;
         }
         self.idle.remove(client);
-        self.client_mut(client)?.watched = true;
-        self.watched += 1;
+        let was_watched = core::mem::replace(&mut self.client_mut(client)?.watched, true);
+        self.watched += usize::from(!was_watched);
         Some(client)
     }
 
@@ -501,7 +500,7 @@ impl Scheduler {
     pub fn reserve(&mut self, client: ClientId, reservation: Reservation, now: Time) -> Option<Admission> {
         let admission = self.check_admission(client, reservation, now)?;
         if matches!(admission, Admission::Admitted(_)) {
-            self.clear_reservation(client, now);
+            self.end_reservation(client);
             let record = self.client_mut(client)?;
             let state = match record.past_reservation {
                 Some(past) => past.replaced_by(reservation, now),
@@ -511,7 +510,6 @@ impl Scheduler {
             if state.depleted {
                 self.depleted.set(client, state.deadline);
             }
-            self.unwatch(client);
             self.count_reservations();
             self.file(client, now);
         }
@@ -520,16 +518,12 @@ impl Scheduler {
 
     /// Ends a client's reservation. True where it had one.
     pub fn clear_reservation(&mut self, client: ClientId, now: Time) -> bool {
-        let Some(record) = self.client_mut(client) else { return false };
-        let ended = record.reservation.take();
-        let had_one = ended.is_some();
+        let had_one = self.end_reservation(client);
         if had_one {
-            record.past_reservation = ended;
-            self.depleted.remove(client);
             self.count_reservations();
-            // It comes to the policy as from idleness: time paid from a reservation saves nothing up.
-            self.policy.ready(client, 0);
-            self.unwatch(client);
+            if self.reservations == 0 {
+                self.blocking = Blocking::default();
+            }
             self.file(client, now);
         }
         had_one
@@ -641,7 +635,7 @@ impl Scheduler {
     /// Puts a client where it belongs by its present state.
     fn file(&mut self, client: ClientId, now: Time) {
         let Some(record) = self.client(client) else { return };
-        let (ready, watched, tier) = (record.ready, record.watched, -i64::from(record.facts.sync_priority));
+        let (ready, tier) = (record.ready, -i64::from(record.facts.sync_priority));
         let reserved_until = record.reservation.filter(|state| !state.depleted).map(|state| state.deadline);
         let held_back = record.reservation.is_some_and(|state| state.depleted && state.reservation.hard);
         match reserved_until.filter(|_| ready) {
@@ -655,15 +649,16 @@ impl Scheduler {
         } else {
             self.waiting.remove(client);
         }
-        if ready || watched {
+        if ready {
             self.idle.remove(client);
         } else {
+            // Also where it is watched already: its rank may have changed, and its watcher is to be told.
             let rank = self.rank_on_arrival(client, now);
             self.idle.set(client, rank);
         }
     }
 
-    /// How it stands on arrival has changed: it is to be named for watching again.
+    /// It has arrived, or is gone.
     fn unwatch(&mut self, client: ClientId) {
         if let Some(record) = self.client_mut(client) {
             let was_watched = core::mem::take(&mut record.watched);
@@ -677,7 +672,6 @@ impl Scheduler {
             let client = ClientId(slot as u16);
             if let Some(record) = &self.clients[slot] {
                 self.policy.join(client, &record.facts);
-                self.unwatch(client);
                 self.file(client, now);
             }
         }
@@ -688,7 +682,6 @@ impl Scheduler {
         change(&mut record.facts);
         let facts = record.facts;
         self.policy.changed(client, &facts);
-        self.unwatch(client);
         self.file(client, now);
     }
 
@@ -696,9 +689,17 @@ impl Scheduler {
         self.reservations = self.reservations().count();
         let sum = self.reservations().map(|(_, reservation)| admission::utilization_ppm(reservation));
         self.admitted_ppm = sum.fold(0, u32::saturating_add);
-        if self.reservations == 0 {
-            self.blocking = Blocking::default();
-        }
+    }
+
+    /// True where there was one.
+    fn end_reservation(&mut self, client: ClientId) -> bool {
+        let Some(record) = self.client_mut(client) else { return false };
+        let Some(ended) = record.reservation.take() else { return false };
+        record.past_reservation = Some(ended);
+        self.depleted.remove(client);
+        // It comes to the policy as from idleness: time paid from a reservation saves nothing up.
+        self.policy.ready(client, 0);
+        true
     }
 
     fn pick_reserved(&mut self, client: ClientId, deadline: Time, now: Time) -> Slice {
@@ -765,7 +766,9 @@ impl Scheduler {
             assert_eq!(self.depleted.contains(id), depleted, "{id:?} depleted");
             assert_eq!(self.reserved.contains(id), record.ready && has_budget, "{id:?} reserved");
             assert_eq!(self.waiting.contains(id), record.ready && !has_budget && !(depleted && hard), "{id:?} waiting");
-            assert_eq!(self.idle.contains(id), !record.ready && !record.watched, "{id:?} idle");
+            assert!(!(record.ready && record.watched), "{id:?} has arrived and is watched");
+            assert!(!(record.ready && self.idle.contains(id)), "{id:?} idle");
+            assert!(record.ready || record.watched || self.idle.contains(id), "{id:?} idle");
             if let Some(state) = record.reservation {
                 assert_eq!(state.budget_left_ns > 0, !depleted, "{id:?} budget and depletion");
                 assert!(state.budget_left_ns <= state.reservation.budget_ns as i64, "{id:?} has more than Q");

@@ -1,7 +1,7 @@
 //! `fixed`: fixed priorities, for comparison (Childs and Ingram's Linux-SRT, cited by Manica et al., section 1).
 //!
 //! The ready client of the highest priority runs; equals take turns of one slice; an arrival of higher priority ends the
-//! running slice at the next request boundary. The only policy that starves: a busy client keeps all lower ones out.
+//! running slice at the next request boundary. It starves by design: a busy client keeps all lower ones out.
 
 use super::{Allowance, Defence, Facts, Key, Policy, PolicyKind, Served};
 use crate::{ClientId, Parameters, Time};

@@ -10,7 +10,8 @@
 //!
 //! The released code differs: it praises a client for "not having run" although it was ready and had to wait, so that
 //! with three busy clients all of them stay at the base and no longer differ from a light one. Like the original,
-//! nobody's arrival ends a running slice.
+//! nobody's arrival ends a running slice. Unlike the code, the text can starve: several clients that rest just long
+//! enough between long turns stay at the base and keep a busy one, at the minimum, out for seconds.
 
 use super::{Allowance, Facts, Key, Policy, PolicyKind, Served};
 use crate::{ClientId, Parameters, Time};
