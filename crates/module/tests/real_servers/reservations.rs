@@ -119,7 +119,9 @@ fn best_effort_keeps_what_is_not_reserved() {
     let fixture = xvfb();
     let control = fixture.control().unwrap();
     let greedy = Busy::start(&fixture);
-    control.reserve(greedy.base, 9000, 10_000, false).unwrap();
+    // So that the one that looks is not part of what it looks at.
+    control.reserve(0, 500, 10_000, false).unwrap();
+    control.reserve(greedy.base, 8500, 10_000, false).unwrap();
     let others: Vec<Busy> = (0..4).map(|_| Busy::start(&fixture)).collect();
     let bases: Vec<u32> = std::iter::once(&greedy).chain(&others).map(|busy| busy.base).collect();
     for policy in PolicyKind::ALL {
@@ -127,10 +129,9 @@ fn best_effort_keeps_what_is_not_reserved() {
         std::thread::sleep(Duration::from_millis(50));
         let got = shares(&control, &bases, Duration::from_millis(500));
         let best_effort: f64 = got[1..].iter().sum();
-        eprintln!("{policy:?} {got:.3?} {:?}", control.clients().unwrap().clients);
-        assert!(got[0] > 0.9 - LOOSE, "{policy:?}: {got:.3?}");
-        // What the greedy one gets beside its reservation it gets as one of five, and a decision has its cost.
-        assert!(best_effort > 0.1 * 0.6, "{policy:?}: best effort has {best_effort:.3} of {got:.3?}");
+        assert!(got[0] > 0.85 - 2.0 * LOOSE, "{policy:?}: {got:.3?}");
+        // The greedy one is one of five for the rest, too.
+        assert!(best_effort > 0.15 * 0.6, "{policy:?}: best effort has {best_effort:.3} of {got:.3?}");
     }
 }
 
@@ -222,9 +223,9 @@ fn fixed_priorities_are_strict_and_reservations_stand_above_them() {
     let fixture = xvfb_with(PolicyKind::Fixed);
     let control = fixture.control().unwrap();
     let (high, low) = (Busy::start(&fixture), Busy::start(&fixture));
-    control.set_priority(high.base, 5).unwrap();
-    // Or it would not be answered.
+    // First, or it would not be answered any more.
     control.set_priority(0, 1000).unwrap();
+    control.set_priority(high.base, 5).unwrap();
     std::thread::sleep(Duration::from_millis(50));
     let got = shares(&control, &[high.base, low.base], Duration::from_millis(300));
     assert!(got[0] > 0.8 && got[1] < 0.1, "{got:.3?}");

@@ -1,0 +1,45 @@
+//! The benchmark from end to end, with xqos in a server: what it keeps, and what it makes of it.
+//!
+//! Needs the module: `make build`, or XQOS_MODULE.
+
+use std::fs;
+use std::path::PathBuf;
+use xqos_lab::bench::{self, Options};
+
+fn folder(name: &str) -> PathBuf {
+    let folder = std::env::temp_dir().join(format!("xqos-bench-test-{}-{name}", std::process::id()));
+    let _ = fs::remove_dir_all(&folder);
+    folder
+}
+
+#[test]
+fn results_are_kept_and_can_be_rendered_again() {
+    let output = folder("kept");
+    let names = ["memory", "fairness"].map(str::to_owned).to_vec();
+    let options = Options { names, output: output.clone(), quick: true, pairs: 5, module: None };
+    bench::run(&options).unwrap();
+    let read = |name: &str| fs::read_to_string(output.join(name)).unwrap();
+    let findings: serde_json::Value = serde_json::from_str(&read("results.json")).unwrap();
+    let findings = findings.as_array().unwrap();
+    assert_eq!(findings.len(), 2);
+    for finding in findings {
+        assert_eq!(finding["quick"], true);
+        assert!(finding["machine"]["server"].as_str().unwrap().starts_with("Xvfb "), "{finding}");
+        assert!(!finding["verdicts"].as_array().unwrap().is_empty(), "{finding}");
+    }
+    let page = read("index.html");
+    assert!(page.contains("Memory in the server") && page.contains("Jain index"));
+    fs::remove_file(output.join("index.html")).unwrap();
+    bench::report(&output).unwrap();
+    assert_eq!(read("index.html"), page);
+    fs::remove_dir_all(output).unwrap();
+}
+
+#[test]
+fn a_module_that_is_not_there_is_said_before_anything_is_measured() {
+    let output = folder("missing");
+    let module = Some(PathBuf::from("/nowhere/module.so"));
+    let options = Options { names: vec!["memory".into()], output: output.clone(), quick: true, pairs: 1, module };
+    let error = bench::run(&options).unwrap_err().to_string();
+    assert!(error.contains("/nowhere/module.so") && !output.exists(), "{error}");
+}
