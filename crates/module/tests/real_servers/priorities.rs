@@ -1,7 +1,7 @@
 //! SYNC priorities: what clients set and read is as on a stock server, though xqos decides by the same field.
 
 use crate::busy::{Busy, shares};
-use crate::fixture::{Fixture, alone, beside_others, entry, xvfb_with};
+use crate::fixture::{Fixture, alone, beside_others, entry, measured, xvfb_with};
 use crate::wire::Wire;
 use std::time::Duration;
 use xqos_abi::{Order, PolicyChange};
@@ -114,8 +114,11 @@ fn a_busy_client_of_high_priority_keeps_the_server_as_on_a_stock_one() {
         for (high, low, priority) in [(&one, &two, 10), (&two, &one, i32::MAX - 1)] {
             wire.set_sync_priority(high.base + 1, priority).unwrap();
             std::thread::sleep(Duration::from_millis(50));
-            let got = shares(&control, &[high.base, low.base], Duration::from_millis(250));
-            assert!(got[0] > 0.8 && got[1] < 0.05, "{policy:?}, priority {priority}: {got:?}");
+            measured(
+                &format!("{policy:?}, priority {priority}"),
+                || shares(&control, &[high.base, low.base], Duration::from_millis(250)),
+                |got| got[0] > 0.8 && got[1] < 0.05,
+            );
         }
         drop((one, two));
         fixture.assert_armed();

@@ -1,0 +1,185 @@
+//! Bad input, a bounded flood of it: random bytes, random requests, random requests of XQOS.
+//!
+//! The seeds are fixed, so that a failure comes again.
+
+use crate::fixture::{Fixture, alone, as_nobody, is_not_root, setup, wait_for};
+use crate::wire::{Wire, opcode};
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use xqos_abi::Order;
+use xqos_lab::server::Kind;
+
+const DURATION: Duration = Duration::from_millis(2400);
+const SOON: Duration = Duration::from_secs(10);
+
+/// A generator of random numbers (splitmix64).
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ mixed >> 31
+    }
+
+    fn below(&mut self, end: usize) -> usize {
+        (self.next() % end as u64) as usize
+    }
+
+    fn bytes(&mut self, length: usize) -> Vec<u8> {
+        (0..length).map(|_| self.next() as u8).collect()
+    }
+}
+
+/// What a connection sends until its time is over.
+#[derive(Clone, Copy, Debug)]
+enum Flood {
+    /// No structure at all.
+    Bytes,
+    /// Requests of likely lengths with random content; none that shuts others out by right.
+    Requests,
+    /// Requests of XQOS with random content.
+    Xqos,
+}
+
+impl Flood {
+    fn chunk(self, random: &mut Random, xqos_major: u8, order: Order, ids: &[u32]) -> Vec<u8> {
+        match self {
+            Flood::Bytes => {
+                let length = 1 + random.below(3000);
+                random.bytes(length)
+            }
+            Flood::Requests => {
+                // A server grab would hold up everybody, on any server.
+                const LEFT_OUT: [u8; 3] = [opcode::GRAB_SERVER, opcode::KILL_CLIENT, opcode::SET_CLOSE_DOWN_MODE];
+                let major = random.next() as u8;
+                let major = if LEFT_OUT.contains(&major) { opcode::NO_OPERATION } else { major };
+                request(random, major, order, ids)
+            }
+            Flood::Xqos => request(random, xqos_major, order, ids),
+        }
+    }
+}
+
+/// A header that is right, mostly, and words that mean something, sometimes.
+fn request(random: &mut Random, major: u8, order: Order, ids: &[u32]) -> Vec<u8> {
+    const LENGTHS: [usize; 11] = [3, 1, 5, 2, 2, 5, 1, 8, 3, 3, 2];
+    let minor = random.below(13);
+    let right = LENGTHS.get(minor).copied().unwrap_or(2);
+    let units = if random.below(8) == 0 { 1 + random.below(12) } else { right };
+    let mut message = crate::wire::Message::new(order, major, minor as u8);
+    for _ in 1..units {
+        message = message.u32(match random.below(6) {
+            0 => 0,
+            1 => ids[random.below(ids.len())],
+            2 => random.next() as u32,
+            3 => random.below(64) as u32,
+            4 => 100 + random.below(1000) as u32,
+            _ => 1000 + random.below(30_000) as u32,
+        });
+    }
+    message.finish()
+}
+
+/// Floods from one connection after the other until it is told to stop.
+fn flood(fixture: &Fixture, kind: Flood, seed: u64, ids: &[u32], stop: &AtomicBool) -> u64 {
+    let mut random = Random(seed);
+    let mut sent = 0;
+    while !stop.load(Ordering::Relaxed) {
+        let order = if random.below(2) == 0 { Order::Native } else { Order::Swapped };
+        let mut wire = Wire::connect(fixture.display(), order);
+        let major = wire.xqos().major;
+        let mut stream = wire.into_stream();
+        stream.set_write_timeout(Some(Duration::from_millis(50))).unwrap();
+        let end = Instant::now() + Duration::from_millis(60);
+        while Instant::now() < end {
+            let chunk = kind.chunk(&mut random, major, order, ids);
+            if stream.write_all(&chunk).is_err() {
+                // Waits for the rest of a long request, or was closed: both are its right.
+                break;
+            }
+            sent += chunk.len() as u64;
+            throw_away_answers(&mut stream);
+        }
+    }
+    sent
+}
+
+fn throw_away_answers(stream: &mut UnixStream) {
+    stream.set_nonblocking(true).unwrap();
+    while matches!(stream.read(&mut [0; 16_384]), Ok(1..)) {}
+    stream.set_nonblocking(false).unwrap();
+}
+
+/// Floods of all kinds at once, and how another client is served meanwhile.
+fn endure(fixture: &Fixture, light: &mut Wire, ids: &[u32], as_stranger: bool) -> Vec<Duration> {
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let kinds = [Flood::Bytes, Flood::Requests, Flood::Xqos, Flood::Xqos];
+        let stop = &stop;
+        let start = |(seed, kind)| {
+            scope.spawn(move || {
+                let run = || flood(fixture, kind, seed, ids, stop);
+                if as_stranger { as_nobody(run) } else { run() }
+            })
+        };
+        let threads: Vec<_> = (0xF00D..).zip(kinds).map(start).collect();
+        let end = Instant::now() + DURATION;
+        let mut responses = Vec::new();
+        while Instant::now() < end && threads.iter().all(|thread| !thread.is_finished()) {
+            let asked = Instant::now();
+            light.sync();
+            responses.push(asked.elapsed());
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        stop.store(true, Ordering::Relaxed);
+        let sent: Vec<u64> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
+        println!("flooded with {sent:?} bytes");
+        assert!(sent.iter().all(|&sent| sent > 10_000), "a flood ran dry: {sent:?}");
+        responses
+    })
+}
+
+/// Of another user: it may not touch others, so that their service must go on unchanged.
+#[test]
+fn a_strangers_flood_harms_neither_the_server_nor_other_clients() {
+    let _turn = alone();
+    if is_not_root() {
+        return;
+    }
+    let mut wanted = setup(Kind::Xvfb);
+    wanted.arguments.push("-ac".into());
+    let mut fixture = Fixture::start(&wanted);
+    let mut light = fixture.native();
+    let ids = [light.base, light.base + 1, light.root, u32::MAX];
+    let mut responses = endure(&fixture, &mut light, &ids, true);
+    responses.sort_unstable();
+    let (median, most) = (responses[responses.len() / 2], responses[responses.len() - 1]);
+    println!("{} answers, median {median:?}, the last {most:?}", responses.len());
+    assert!(median < Duration::from_millis(5) && most < Duration::from_millis(500), "median {median:?}, {most:?}");
+    let control = fixture.control().unwrap();
+    assert_eq!(control.server_info().unwrap().policy, xqos_core::PolicyKind::Fair);
+    let entry = crate::fixture::entry(&control, light.base);
+    assert_eq!((entry.weight, entry.budget_us, entry.fixed_priority), (100, 0, 0));
+    wait_for("the flood is gone", SOON, || control.clients().unwrap().clients.len() == 2);
+    fixture.assert_armed();
+}
+
+/// Of the server's own user: it may change everything, and must break nothing.
+#[test]
+fn a_flood_of_the_servers_own_user_does_not_harm_the_server() {
+    let _turn = alone();
+    let mut fixture = Fixture::start(&setup(Kind::Xvfb));
+    let mut light = fixture.native();
+    let ids = [light.base, light.base + 0x20_0000, light.base + 0x40_0000, u32::MAX];
+    endure(&fixture, &mut light, &ids, false);
+    light.tell_xqos(xqos_abi::Request::ClearReservation { client: 0 }).unwrap();
+    light.sync();
+    let control = fixture.control().unwrap();
+    wait_for("the flood is gone", SOON, || control.clients().unwrap().clients.len() == 2);
+    assert_eq!(control.server_info().unwrap().reservations, 0);
+    fixture.assert_armed();
+}

@@ -1,0 +1,153 @@
+//! What grows must not: memory, files and threads over many connections and resets, and up to the last client.
+
+use crate::busy::Busy;
+use crate::fixture::{Fixture, alone, setup, wait_for, xvfb};
+use crate::survival::connect_after_reset;
+use crate::wire::Wire;
+use std::time::{Duration, Instant};
+use xqos_abi::{Order, Request, event_mask};
+use xqos_lab::process;
+use xqos_lab::server::{Kind, Setup};
+
+const SOON: Duration = Duration::from_secs(10);
+/// Less than 64 bytes for each of ten thousand connections, above what a stock server's heap moves by.
+const NOISE_KB: u64 = 500;
+
+fn reserve(hard: bool) -> Request {
+    Request::SetReservation { client: 0, budget_us: 1000, period_us: 10_000, hard }
+}
+
+#[derive(Debug, PartialEq)]
+struct Kept {
+    threads: usize,
+    open_files: usize,
+}
+
+fn kept(fixture: &Fixture) -> Kept {
+    Kept { threads: fixture.threads(), open_files: fixture.open_files() }
+}
+
+/// Connections of every sort: some only come and go, some do all that can be left behind.
+fn come_and_go(fixture: &Fixture, count: usize) {
+    for turn in 0..count {
+        let order = if turn % 5 == 1 { Order::Swapped } else { Order::Native };
+        let mut wire = fixture.wire(order);
+        match turn % 10 {
+            0 => wire.tell_xqos(reserve(true)).unwrap(),
+            3 => wire.tell_xqos(Request::SelectEvents { mask: event_mask::ALL }).unwrap(),
+            5 => wire.set_sync_priority(0, 5 + turn as i32 % 3).unwrap(),
+            7 => wire.set_grab(true),
+            8 => wire.send_raw(&[127]),
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn ten_thousand_connections_leave_nothing_behind() {
+    let _turn = alone();
+    let mut fixture = xvfb();
+    let control = fixture.control().unwrap();
+    let busy = Busy::start(&fixture);
+    let all_gone = || wait_for("they are gone", SOON, || control.clients().unwrap().clients.len() == 2);
+    come_and_go(&fixture, 500);
+    all_gone();
+    let (before, memory) = (kept(&fixture), fixture.private_kb());
+    come_and_go(&fixture, 1000);
+    all_gone();
+    assert_eq!(kept(&fixture), before);
+    drop(busy);
+    // Faster, with nobody to wait for.
+    come_and_go(&fixture, 9000);
+    let busy = Busy::start(&fixture);
+    all_gone();
+    assert_eq!(kept(&fixture), before);
+    let grown = fixture.private_kb().saturating_sub(memory);
+    println!("{grown} KB more after 10,000 connections");
+    assert!(grown < NOISE_KB, "{grown} KB more after 10,000 connections");
+    drop(busy);
+    let info = control.server_info().unwrap();
+    assert_eq!((info.clients, info.reservations, info.admitted_utilization_ppm), (1, 0, 0));
+    fixture.assert_armed();
+}
+
+#[test]
+fn a_hundred_resets_leave_nothing_behind() {
+    const RESETS: usize = 100;
+    let _turn = alone();
+    let ours = Fixture::start(&Setup { resets: true, ..setup(Kind::Xvfb) });
+    let stock = Fixture::start(&Setup { resets: true, ..Setup::stock(Kind::Xvfb) });
+    // Measured while a client holds the generation: none begins or ends then.
+    let measured = |fixture: &Fixture| {
+        let mut wire = connect_after_reset(fixture);
+        wire.sync();
+        (kept(fixture), fixture.private_kb())
+    };
+    let grown = |fixture: &Fixture, turn: &dyn Fn()| {
+        (0..10).for_each(|_| turn());
+        let (before, memory) = measured(fixture);
+        (0..RESETS).for_each(|_| turn());
+        let (after, memory_after) = measured(fixture);
+        assert_eq!(after, before);
+        memory_after.saturating_sub(memory)
+    };
+    let (of_stock, of_ours) = std::thread::scope(|scope| {
+        let of_stock = scope.spawn(|| grown(&stock, &|| connect_after_reset(&stock).sync()));
+        let of_ours = grown(&ours, &|| {
+            let mut wire = connect_after_reset(&ours);
+            wire.tell_xqos(reserve(true)).unwrap();
+            wire.set_sync_priority(0, 5).unwrap();
+        });
+        (of_stock.join().unwrap(), of_ours)
+    });
+    println!("{of_ours} KB more after {RESETS} resets, {of_stock} KB in a stock server");
+    assert!(of_ours < of_stock + NOISE_KB, "{of_ours} KB more after {RESETS} resets, {of_stock} KB in a stock server");
+    let generations = ours.xqos_log().matches("serves this server").count();
+    assert!(generations >= RESETS, "only {generations} generations");
+    let _held = connect_after_reset(&ours);
+    let watchers = ours.switches().unwrap().iter().filter(|thread| thread.name.contains("xqos")).count();
+    assert_eq!(watchers, 1);
+}
+
+#[test]
+fn two_thousand_clients_are_served_and_listed() {
+    /// The limit is 2,048, the server itself counts as one; a few are kept for others.
+    const CLIENTS: usize = 2040;
+    let _turn = alone();
+    process::allow_many_files();
+    let mut fixture = Fixture::start(&Setup { max_clients: 2048, ..setup(Kind::Xvfb) });
+    let control = fixture.control().unwrap();
+    let memory = fixture.private_kb();
+    let mut light = fixture.native();
+    let mut all: Vec<Wire> = (0..CLIENTS).map(|_| fixture.native()).collect();
+    let grown_kb = fixture.private_kb() - memory;
+    println!("{grown_kb} KB for {CLIENTS} clients");
+    let list = control.clients().unwrap().clients;
+    assert_eq!(list.len(), CLIENTS + 2);
+    assert!(all.iter().all(|wire| list.iter().any(|entry| entry.client == wire.base)));
+    assert_eq!(usize::from(control.server_info().unwrap().clients), CLIENTS + 2);
+    assert!(control.server_info().unwrap().memory_bytes < (1 << 20) + 1024 * CLIENTS as u32);
+    // The last of them can do what the first can.
+    let last = all.last_mut().unwrap();
+    last.tell_xqos(reserve(false)).unwrap();
+    last.set_sync_priority(0, 3).unwrap();
+    assert_eq!(control.reservation(last.base).unwrap().budget_us, 1000);
+
+    let busy: Vec<Busy> = all.drain(..4).map(Busy::start_on).collect();
+    all.iter_mut().for_each(Wire::sync);
+    let mut responses: Vec<Duration> = (0..40)
+        .map(|_| {
+            std::thread::sleep(Duration::from_millis(5));
+            let asked = Instant::now();
+            light.sync();
+            asked.elapsed()
+        })
+        .collect();
+    responses.sort_unstable();
+    assert!(responses[20] < Duration::from_millis(4), "answers after {responses:?}");
+    drop(busy);
+    drop(all);
+    wait_for("all of them are gone", SOON, || control.clients().unwrap().clients.len() == 2);
+    drop(fixture.native());
+    fixture.assert_armed();
+}
