@@ -198,7 +198,7 @@ fn big_requests_are_measured_like_others() {
         let enable = wire.message(big, 0).finish();
         wire.ask(&enable).unwrap();
         // The same request with its length in four bytes of their own.
-        let mut widen = |request: Vec<u8>| {
+        let widen = |request: Vec<u8>| {
             let units = request.len() as u32 / 4 + 1;
             let long = wire.message(0, 0).u32(units).finish()[4..8].to_vec();
             [&request[..2], &[0, 0], &long[..], &request[4..]].concat()
