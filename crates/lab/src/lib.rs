@@ -12,7 +12,7 @@
 //! | [`control`] | the extension's requests, for experiments and for the command line |
 //! | [`process`] | processes of our own, ended by their id, and what the kernel counts for any |
 //! | [`statistics`], [`machine`] | figures, and the circumstances in which they were measured |
-//! | [`bench`] | runs experiments, keeps raw data, renders them |
+//! | [`mod@bench`] | runs experiments, keeps raw data, renders them |
 //! | `experiments` | one file each: `run` measures, `study` draws conclusions, nothing else |
 //! | [`study`], [`render`], `page` | findings as types, as text, and as a page of its own |
 //!

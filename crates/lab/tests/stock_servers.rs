@@ -56,7 +56,8 @@ fn the_light_client_keeps_its_pace() {
     let measured = light.measure(&server, Duration::from_millis(500)).unwrap();
     let series = &measured.series;
     let turns = series.response_ns.len() as u64 + series.missed_turns;
-    assert!((45..=51).contains(&turns), "{turns} turns of 10 ms in 500 ms");
+    // The last ones that are missed may lie beyond the end.
+    assert!((45..=51 + series.missed_turns).contains(&turns), "{turns} turns of 10 ms in 500 ms");
     assert!(series.response_ms().p50 > 0.01, "{:?}", series.response_ms());
     assert_eq!(series.at_us.len(), series.server_delay_ns.len());
 }

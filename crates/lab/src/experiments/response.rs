@@ -1,8 +1,8 @@
 //! Response of a light client beside twelve busy ones, under loads of short and long requests.
 //!
 //! For each load and pair the four cases follow each other; what is compared is compared within a pair. The longest
-//! request of a load is measured with one client alone on the server, where nobody competes for the processors, and the
-//! median of the pairs is taken, so that a request that the kernel interrupted does not make its own bound wider. xqos
+//! request of a load is measured with one client alone on the server, once for each pair, and the least of these is taken:
+//! a request that is long comes in every pair, one that the kernel interrupted shall not make its own bound wider. xqos
 //! can only time a request that was a slice of its own; where all that it saw are shorter than the mean request, the
 //! mean stands for the longest.
 
@@ -145,7 +145,7 @@ impl LoadTrials {
 
     fn longest_ms(&self) -> f64 {
         let longest = |alone: &Served| (alone.longest_request_ns as f64 / 1e6).max(alone.mean_request_ms());
-        median(self.alone.iter().map(longest))
+        Spread::of(self.alone.iter().map(longest)).least
     }
 
     fn table(&self) -> Table {

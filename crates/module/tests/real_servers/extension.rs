@@ -631,7 +631,7 @@ fn missed_deadlines_are_counted_and_told() {
     reserved.tell_xqos(reserve(0, 500, 1000, false)).unwrap();
     // Requests of many milliseconds come in between, each longer than its period.
     let mut blocking = fixture.native();
-    let long = blocking.canvas(1000, 1000).fill(300);
+    let long = blocking.canvas(1000, 1000).fill(50);
     for _ in 0..20 {
         blocking.send(&long);
         std::thread::sleep(MILLISECOND);
@@ -683,6 +683,25 @@ fn a_reservation_ends_with_its_client_and_is_not_inherited() {
     assert_eq!((found.weight, found.sync_priority, found.depletions, found.reserved_time_ns), (100, 0, 0, 0));
 }
 
+/// The server counts anew when a connection is set up, mostly within the client's first slice.
+#[test]
+fn a_clients_first_requests_are_counted_under_every_policy() {
+    let _turn = beside_others();
+    let fixture = xvfb();
+    let control = fixture.control().unwrap();
+    for policy in PolicyKind::ALL {
+        control.set_policy(PolicyChange { policy: Some(policy), ..PolicyChange::default() }).unwrap();
+        for _ in 0..20 {
+            let mut wire = fixture.native();
+            let request = wire.message(opcode::NO_OPERATION, 0).finish();
+            (0..100).for_each(|_| wire.send(&request));
+            wire.sync();
+            control.server_info().unwrap();
+            assert_eq!(entry(&control, wire.base).requests, 101, "{policy:?}");
+        }
+    }
+}
+
 #[test]
 fn a_client_sees_its_own_work_counted() {
     let _turn = beside_others();
@@ -698,7 +717,7 @@ fn a_client_sees_its_own_work_counted() {
     control.server_info().unwrap();
     assert_eq!(entry(&control, wire.base).requests - before.requests, 1001);
     // Alone in its slice, so that it can be named.
-    let long = wire.canvas(1000, 1000).fill(200);
+    let long = wire.canvas(1000, 1000).fill(30);
     wire.send(&long);
     std::thread::sleep(Duration::from_millis(200));
     wire.sync();

@@ -20,24 +20,37 @@ fn a_hard_reservation_gets_its_share_and_no_more_and_all_when_it_is_released() {
     let _turn = alone();
     let fixture = xvfb();
     let control = fixture.control().unwrap();
-    let perf = X11perf::start(&fixture, "getimagexy100");
-    let client = perf.entry_when_busy(&control).client;
+    let busy = Busy::start(&fixture);
     // Whole periods are measured, so that no part of one counts twice or not at all.
     for (budget_ms, period_ms, periods) in [(5, 30, 40), (45, 90, 14), (20, 30, 40)] {
-        control.reserve(client, budget_ms * 1000, period_ms * 1000, true).unwrap();
+        control.reserve(busy.base, budget_ms * 1000, period_ms * 1000, true).unwrap();
         std::thread::sleep(Duration::from_millis(u64::from(period_ms)));
         let wanted = f64::from(budget_ms) / f64::from(period_ms);
         measured(
             &format!("{budget_ms}/{period_ms} ms, not {wanted:.3}"),
-            || share(&control, client, Duration::from_millis(u64::from(period_ms * periods))),
+            || share(&control, busy.base, Duration::from_millis(u64::from(period_ms * periods))),
             |got| (got - wanted).abs() < LOOSE,
         );
-        assert!(control.reservation(client).unwrap().depletions > 0);
+        assert!(control.reservation(busy.base).unwrap().depletions > 0);
     }
-    control.release(client).unwrap();
+    control.release(busy.base).unwrap();
     // Well above the last reservation.
-    measured("released", || share(&control, client, Duration::from_millis(300)), |&got| got > 0.75);
-    assert_eq!(entry(&control, client).flags & entry_flag::HELD_BACK, 0);
+    measured("released", || share(&control, busy.base, Duration::from_millis(300)), |&got| got > 0.8);
+    assert_eq!(entry(&control, busy.base).flags & entry_flag::HELD_BACK, 0);
+}
+
+/// It waits for each answer, so that it may get less where the kernel lets it wait for a processor.
+#[test]
+fn a_hard_reservation_bounds_a_client_that_waits_for_answers() {
+    let _turn = alone();
+    let fixture = xvfb();
+    let control = fixture.control().unwrap();
+    let perf = X11perf::start(&fixture, "getimagexy100");
+    let client = perf.entry_when_busy(&control).client;
+    control.reserve(client, 10_000, 30_000, true).unwrap();
+    std::thread::sleep(Duration::from_millis(30));
+    let measure = || share(&control, client, Duration::from_millis(900));
+    measured("10/30 ms", measure, |&got| got < 1.0 / 3.0 + LOOSE && got > 0.2);
 }
 
 #[test]
@@ -71,9 +84,10 @@ fn a_hold_ends_at_its_time_on_a_server_with_nothing_else_to_do() {
     let mut wire = fixture.native();
     let small = wire.canvas(500, 500).fill(20);
     wire.tell_xqos(Request::SetReservation { client: 0, budget_us: 300, period_us: 20_300, hard: true }).unwrap();
-    control.server_info().unwrap();
     let mut late_us = Vec::new();
     for _ in 0..15 {
+        // After two periods of rest it has its whole budget, which is less than its next request takes.
+        std::thread::sleep(Duration::from_millis(45));
         wire.send(&small);
         wait_for("it is held back", SOON, || entry(&control, wire.base).flags & entry_flag::HELD_BACK != 0);
         let report = control.reservation(wire.base).unwrap();
@@ -84,7 +98,8 @@ fn a_hold_ends_at_its_time_on_a_server_with_nothing_else_to_do() {
     }
     late_us.sort_unstable();
     assert!(late_us[0] >= 0, "answered before its time: {late_us:?} us");
-    assert!(late_us[late_us.len() / 2] < 1000, "answered late: {late_us:?} us");
+    // The rest may have waited for a processor.
+    assert!(late_us[late_us.len() / 3] < 500, "answered late: {late_us:?} us");
 }
 
 fn now_ns() -> u64 {

@@ -1,6 +1,7 @@
 //! Loading: xqos is in every server that it can serve, and in nothing else.
 
-use crate::fixture::{Fixture, beside_others, is_missing, module, setup};
+use crate::busy::Busy;
+use crate::fixture::{Fixture, beside_others, entry, is_missing, module, setup, wait_for};
 use crate::wire::{Wire, local_socket};
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -10,10 +11,12 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
-use xqos_abi::Order;
+use xqos_abi::{Order, PolicyChange, entry_flag};
 use xqos_core::PolicyKind;
 use xqos_lab::process::Owned;
 use xqos_lab::server::{Kind, Module};
+
+const SOON: Duration = Duration::from_secs(10);
 
 #[test]
 fn every_kind_of_server_is_armed_with_fair_and_has_a_keyboard() {
@@ -34,6 +37,51 @@ fn every_kind_of_server_is_armed_with_fair_and_has_a_keyboard() {
             assert!(!log.contains(trouble), "{kind:?}: {log}");
         }
     }
+}
+
+#[test]
+fn every_kind_of_server_holds_back_releases_and_survives_a_fault() {
+    let _turn = beside_others();
+    for kind in Kind::ALL {
+        if is_missing(kind) {
+            continue;
+        }
+        let mut wanted = setup(kind);
+        wanted.environment.push(("XQOS_TEST_FAULT".into(), "request:200".into()));
+        let fixture = Fixture::start(&wanted);
+        let control = fixture.control().unwrap();
+        let (busy, mut swapped) = (Busy::start(&fixture), fixture.wire(Order::Swapped));
+        control.reserve(busy.base, 1000, 10_000_000, true).unwrap();
+        let is_held_back = || entry(&control, busy.base).flags & entry_flag::HELD_BACK != 0;
+        wait_for("it is held back", SOON, is_held_back);
+        let before = entry(&control, busy.base).requests;
+        control.set_policy(PolicyChange { policy: Some(PolicyKind::Classic), ..PolicyChange::default() }).unwrap();
+        (0..10).for_each(|_| swapped.sync());
+        assert!(is_held_back() && entry(&control, busy.base).requests == before, "{kind:?}");
+        control.release(busy.base).unwrap();
+        wait_for("it is served", SOON, || entry(&control, busy.base).requests > before + 100);
+        control.reserve(busy.base, 1000, 10_000_000, true).unwrap();
+        wait_for("it is held back again", SOON, is_held_back);
+        wait_for("the fault comes", SOON, || control.server_info().map_or(true, |info| !info.armed));
+        let sent = busy.sent();
+        wait_for("it is served", SOON, || busy.sent() > sent + 300);
+        swapped.sync();
+        assert!(fixture.xqos_log().contains("stepped aside"), "{kind:?}: {}", fixture.xqos_log());
+    }
+}
+
+#[test]
+fn an_xorg_that_gets_the_object_both_ways_has_it_once() {
+    let _turn = beside_others();
+    if is_missing(Kind::Xorg) {
+        return;
+    }
+    let mut wanted = setup(Kind::Xorg);
+    wanted.environment.push(("LD_PRELOAD".into(), module().path.into_os_string()));
+    let fixture = Fixture::start(&wanted);
+    assert!(fixture.info().armed);
+    let watchers = fixture.switches().unwrap().iter().filter(|thread| thread.name.contains("xqos")).count();
+    assert_eq!(watchers, 1);
 }
 
 fn has_keyboard(fixture: &Fixture) -> bool {

@@ -1,0 +1,49 @@
+//! Bytes that a client sent, as requests, in both byte orders; and the same bytes as replies and events, as a client of
+//! a hostile server would get them.
+//!
+//! Nothing may panic, and a request that is understood must survive being written and read again.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use xqos_abi::{AdmissionReport, ClientList, Notify, Order, Request, ReservationReport, ServerInfo, Version};
+
+fuzz_target!(|bytes: &[u8]| {
+    for order in [Order::Native, Order::Swapped] {
+        read_request(bytes, order);
+        read_answers(bytes, order);
+    }
+});
+
+fn read_request(bytes: &[u8], order: Order) {
+    let Ok(request) = Request::parse(bytes, order) else { return };
+    assert_eq!(bytes.get(1), Some(&request.minor()));
+    for written_in in [Order::Native, Order::Swapped] {
+        let written = request.encode_as(bytes[0], written_in);
+        assert_eq!(written.len(), bytes.len());
+        assert_eq!(Request::parse(&written, written_in), Ok(request));
+    }
+}
+
+fn read_answers(bytes: &[u8], order: Order) {
+    if let Ok(version) = Version::decode(bytes, order) {
+        assert_eq!(Version::decode(&version.encode(1, order), order), Ok(version));
+    }
+    if let Ok(info) = ServerInfo::decode(bytes, order) {
+        // A reason that was no UTF-8 may have become longer than what travels.
+        assert!(ServerInfo::decode(&info.encode(1, order), order).is_ok());
+    }
+    if let Ok(report) = ReservationReport::decode(bytes, order) {
+        assert_eq!(ReservationReport::decode(&report.encode(1, order), order), Ok(report));
+    }
+    if let Ok(report) = AdmissionReport::decode(bytes, order) {
+        assert_eq!(AdmissionReport::decode(&report.encode(1, order), order), Ok(report));
+    }
+    if let Ok(list) = ClientList::decode(bytes, order) {
+        let again = ClientList::decode(&list.encode(1, order), order);
+        assert_eq!(again.map(|again| again.clients.len()), Ok(list.clients.len()));
+    }
+    if let Ok(event) = Notify::decode(bytes, order) {
+        assert_eq!(Notify::decode(&event.encode(64, 1, order), order), Ok(event));
+    }
+}
