@@ -266,7 +266,8 @@ impl Engine {
         let client = slot.client;
         let requests = client.sequence().wrapping_sub(before);
         // The server takes a request back that has to wait, and counts it again when it is its turn.
-        let requests = if requests > u32::MAX / 2 || !running.established { 0 } else { requests };
+        let established = running.established && slot.established;
+        let requests = if requests > u32::MAX / 2 || !established { 0 } else { requests };
         let still_ready = client.is_linked();
         let end = if requests == 0 && still_ready { now.min(running.start.after(READING_NS)) } else { now };
         self.totals.busy_ns += end.since(running.start);
@@ -477,6 +478,7 @@ impl Engine {
         }
         if let Some(slot) = self.slot_mut(id) {
             slot.established = true;
+            slot.sequence = 0;
             let command = host.command_of(client.raw()).map(|command| program_name(&command));
             slot.program = command.unwrap_or_else(|| slot.identity.program()).into();
         }

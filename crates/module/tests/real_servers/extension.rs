@@ -718,6 +718,8 @@ fn a_client_sees_its_own_work_counted() {
     assert_eq!(entry(&control, wire.base).requests - before.requests, 1001);
     // Alone in its slice, so that it can be named.
     let long = wire.canvas(1000, 1000).fill(30);
+    wire.sync();
+    std::thread::sleep(Duration::from_millis(50));
     wire.send(&long);
     std::thread::sleep(Duration::from_millis(200));
     wire.sync();
