@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
-use xqos_abi::ClientEntry;
+use xqos_abi::{ClientEntry, Request};
 use xqos_lab::control::Control;
 use xqos_lab::process::Owned;
 
@@ -33,8 +33,17 @@ impl Busy {
     }
 
     /// On a connection that was set up for it.
-    pub fn start_on(mut wire: Wire) -> Busy {
+    pub fn start_on(wire: Wire) -> Busy {
+        Busy::start_with(wire, &[])
+    }
+
+    /// With requests of XQOS before the first of its own. They are not waited for: with them it may be held back.
+    pub fn start_with(mut wire: Wire, first: &[Request]) -> Busy {
         let (base, canvas) = (wire.base, wire.canvas(500, 500));
+        for &request in first {
+            let request = wire.xqos_bytes(request);
+            wire.send(&request);
+        }
         let stream = wire.into_stream();
         let mut writer = stream.try_clone().unwrap();
         writer.set_write_timeout(None).unwrap();

@@ -599,9 +599,7 @@ fn depletions_are_told_ten_times_a_second_and_none_is_lost() {
     for order in ORDERS {
         let mut wire = fixture.wire(order);
         wire.tell_xqos(Request::SelectEvents { mask: event_mask::DEPLETIONS }).unwrap();
-        let mut throttled = fixture.native();
-        throttled.tell_xqos(reserve(0, 500, 5000, true)).unwrap();
-        let busy = Busy::start_on(throttled);
+        let busy = Busy::start_with(fixture.native(), &[reserve(0, 500, 5000, true)]);
         let end = Instant::now() + Duration::from_millis(1500);
         let (mut events, mut told, mut last_ms) = (0, 0, None);
         while let Some(depleted) = event(&mut wire, end.saturating_duration_since(Instant::now()).max(MILLISECOND)) {

@@ -136,10 +136,9 @@ fn best_effort_keeps_what_is_not_reserved() {
     let control = fixture.control().unwrap();
     // So that the one that looks is not part of what it looks at.
     control.reserve(0, 500, 10_000, false).unwrap();
-    let mut wire = fixture.native();
     // Before it is busy, as its blocking the other one then counts.
-    wire.tell_xqos(Request::SetReservation { client: 0, budget_us: 8500, period_us: 10_000, hard: false }).unwrap();
-    let greedy = Busy::start_on(wire);
+    let reservation = Request::SetReservation { client: 0, budget_us: 8500, period_us: 10_000, hard: false };
+    let greedy = Busy::start_with(fixture.native(), &[reservation]);
     let others: Vec<Busy> = (0..4).map(|_| Busy::start(&fixture)).collect();
     let bases: Vec<u32> = std::iter::once(&greedy).chain(&others).map(|busy| busy.base).collect();
     for policy in PolicyKind::ALL {

@@ -25,9 +25,7 @@ fn policy(kind: PolicyKind) -> PolicyChange {
 
 /// A busy client that gets a millisecond in ten seconds, after it has had that.
 fn held_back(fixture: &Fixture, control: &Control) -> Busy {
-    let mut wire = fixture.native();
-    wire.tell_xqos(reserve(1000, 10_000_000, true)).unwrap();
-    let busy = Busy::start_on(wire);
+    let busy = Busy::start_with(fixture.native(), &[reserve(1000, 10_000_000, true)]);
     wait_for("it is held back", SOON, || entry(control, busy.base).flags & entry_flag::HELD_BACK != 0);
     busy
 }
@@ -52,9 +50,7 @@ fn a_reset_server_is_armed_again() {
         drop(wire);
     }
     // Held back, in the midst of a slice, and with the grab: the last client leaves with all of it.
-    let mut wire = connect_after_reset(&fixture);
-    wire.tell_xqos(reserve(1000, 10_000_000, true)).unwrap();
-    let busy = Busy::start_on(wire);
+    let busy = Busy::start_with(connect_after_reset(&fixture), &[reserve(1000, 10_000_000, true)]);
     std::thread::sleep(A_WHILE);
     drop(busy);
     let mut wire = connect_after_reset(&fixture);
@@ -201,9 +197,7 @@ fn a_hold_that_ends_under_a_grab_ends_with_it() {
     let _turn = beside_others();
     let mut fixture = xvfb();
     let control = fixture.control().unwrap();
-    let mut wire = fixture.native();
-    wire.tell_xqos(reserve(1000, 100_000, true)).unwrap();
-    let throttled = Busy::start_on(wire);
+    let throttled = Busy::start_with(fixture.native(), &[reserve(1000, 100_000, true)]);
     wait_for("it is held back", SOON, || is_held_back(&control, throttled.base));
     let mut holder = fixture.native();
     holder.set_grab(true);
@@ -543,9 +537,7 @@ fn after_a_fault_under_load_everybody_is_served_as_by_a_stock_server() {
             client.canvas(1, 1);
             client.set_sync_priority(0, priority).unwrap();
         }
-        let mut wire = faulty.fixture.native();
-        wire.tell_xqos(reserve(1000, 10_000_000, true)).unwrap();
-        let throttled = Busy::start_on(wire);
+        let throttled = Busy::start_with(faulty.fixture.native(), &[reserve(1000, 10_000_000, true)]);
         let mut load = x11perf_load(&faulty.fixture);
         wait_for("nothing is read of it", SOON, || {
             let sent = throttled.sent();
@@ -587,9 +579,8 @@ fn after_a_fault_under_a_grab_who_was_held_back_is_served_with_the_others() {
     for fault in ["wakeup:3000", "block:3000", "check:3000"] {
         let faulty = Faulty::start(fault);
         let mut light = faulty.fixture.native();
-        let mut wire = faulty.fixture.native();
-        wire.tell_xqos(reserve(1000, 10_000_000, true)).unwrap();
-        let (throttled, busy) = (Busy::start_on(wire), Busy::start(&faulty.fixture));
+        let throttled = Busy::start_with(faulty.fixture.native(), &[reserve(1000, 10_000_000, true)]);
+        let busy = Busy::start(&faulty.fixture);
         light.set_grab(true);
         std::thread::sleep(Duration::from_millis(20));
         faulty.wait_until_aside(&mut light);
@@ -647,9 +638,7 @@ fn policies_can_be_changed_under_load() {
     let mut fixture = xvfb();
     let control = fixture.control().unwrap();
     let load = X11perf::start_many(&fixture, "ellipse100", 3);
-    let mut wire = fixture.native();
-    wire.tell_xqos(reserve(2000, 10_000, false)).unwrap();
-    let busy = Busy::start_on(wire);
+    let busy = Busy::start_with(fixture.native(), &[reserve(2000, 10_000, false)]);
     let mut light = fixture.native();
     for round in 0..40 {
         let kind = PolicyKind::ALL[round * 7 % 5];
