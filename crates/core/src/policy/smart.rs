@@ -10,8 +10,9 @@
 //!
 //! The released code differs: it praises a client for "not having run" although it was ready and had to wait, so that
 //! with three busy clients all of them stay at the base and no longer differ from a light one. Like the original,
-//! nobody's arrival ends a running slice. Unlike the code, the text can starve: several clients that rest just long
-//! enough between long turns stay at the base and keep a busy one, at the minimum, out for seconds.
+//! nobody's arrival ends a running slice. Unlike the code, the text can starve: clients that rest just long enough
+//! between long turns stay at the base and keep a busy one, at the minimum, out for ever. So a level is worth
+//! [`LEVEL_NS`] here, and no more: who has waited that much longer than another, for each level between them, is first.
 
 use super::{Allowance, Facts, Key, Policy, PolicyKind, Served};
 use crate::{ClientId, Parameters, Time};
@@ -21,6 +22,8 @@ const BASE: i8 = 0;
 /// Range of the released code.
 const MINIMUM: i8 = -20;
 const MAXIMUM: i8 = 20;
+/// Ten intervals: 20 levels below the base wait for at most a second of the others' server time.
+const LEVEL_NS: u64 = 50_000_000;
 /// "An extended time (one second)", section 5.5.
 const ALONE_NS: u64 = 1_000_000_000;
 
@@ -29,6 +32,8 @@ struct Standing {
     priority: i8,
     /// Place among equals: the smaller, the longer its last turn is over.
     turn: u64,
+    /// The service clock when its last turn was over.
+    turn_over_ns: u64,
     used_ns: u64,
 }
 
@@ -36,6 +41,8 @@ struct Standing {
 pub(crate) struct Smart {
     standings: Vec<Standing>,
     turns: u64,
+    /// Server time that clients used under this policy.
+    service_clock_ns: u64,
     timer_interval_ns: u64,
     maximum_slice_ns: u64,
     slice_ns: u64,
@@ -48,6 +55,7 @@ impl Smart {
         Smart {
             standings: Vec::new(),
             turns: 0,
+            service_clock_ns: 0,
             timer_interval_ns: parameters.timer_interval_ns,
             maximum_slice_ns: parameters.maximum_slice_ns,
             slice_ns: parameters.timer_interval_ns,
@@ -62,10 +70,9 @@ impl Smart {
 
     fn end_turn(&mut self, client: ClientId) {
         self.turns += 1;
-        let turn = self.turns;
+        let (turn, turn_over_ns) = (self.turns, self.service_clock_ns);
         let standing = self.standing(client);
-        standing.turn = turn;
-        standing.used_ns = 0;
+        (standing.turn, standing.turn_over_ns, standing.used_ns) = (turn, turn_over_ns, 0);
     }
 }
 
@@ -107,7 +114,8 @@ impl Policy for Smart {
 
     fn key(&self, client: ClientId) -> Key {
         let standing = &self.standings[client.slot()];
-        Key((MAXIMUM - standing.priority) as u64, standing.turn)
+        let levels_down = (MAXIMUM - standing.priority) as u64;
+        Key(standing.turn_over_ns + levels_down * LEVEL_NS, standing.turn)
     }
 
     fn picked(&mut self, client: ClientId, alone: bool, now: Time) -> Allowance {
@@ -124,6 +132,7 @@ impl Policy for Smart {
 
     fn served(&mut self, client: ClientId, served: &Served) {
         let slice_ns = self.slice_ns;
+        self.service_clock_ns += served.length_ns;
         let standing = self.standing(client);
         standing.used_ns += served.length_ns;
         if standing.used_ns >= slice_ns {
@@ -175,6 +184,22 @@ mod tests {
             use_a_slice(&mut smart, b);
         }
         assert_eq!(smart.standing(a).priority, -1, "waiting is not resting");
+    }
+
+    #[test]
+    fn a_level_is_worth_no_more_than_its_wait() {
+        let (mut smart, a, b) = two_clients();
+        for _ in 0..4 {
+            use_a_slice(&mut smart, a);
+        }
+        let mut turns = 0;
+        while smart.key(b) < smart.key(a) {
+            use_a_slice(&mut smart, b);
+            smart.ready(b, 2 * INTERVAL);
+            turns += 1;
+        }
+        assert_eq!(smart.standing(b).priority, BASE);
+        assert_eq!(turns, 4 * LEVEL_NS / INTERVAL, "the one at -4 waits for four levels");
     }
 
     #[test]

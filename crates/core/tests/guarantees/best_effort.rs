@@ -4,9 +4,6 @@ use crate::server::{Behaviour, Load, MS, Random, SECOND, Server, US};
 use xqos_core::{Choice, ClientId, Mode, Parameters, PolicyKind, Reservation, Time};
 
 /// `fixed` starves by intent, and under `stock` the choice is the server's.
-///
-/// `smart` does not starve these loads. It praises rests of two intervals and more, as its text does; so enough clients
-/// that rest so long, and never use a whole slice in between, can together keep a busy one out. None of these does.
 const STARVE_NOBODY: [PolicyKind; 3] = [PolicyKind::Classic, PolicyKind::Smart, PolicyKind::Fair];
 
 fn random_behaviour(random: &mut Random) -> Behaviour {
@@ -68,6 +65,23 @@ fn clients_that_wait_for_each_reply_do_not_starve_a_busy_one() {
         }
         server.run_until(5 * SECOND);
         check_waits(&server, &clients, 2 * MS, 3, "three clients of round trips");
+    }
+}
+
+#[test]
+fn clients_that_rest_between_turns_do_not_starve_a_busy_one() {
+    // Each comes back at the base of `smart`, and together they want more than the whole server.
+    for policy in STARVE_NOBODY {
+        let mut server = Server::new(policy, Parameters::default(), 1);
+        let busy = server.connect(Load::backlogged(100 * US..=100 * US));
+        for _ in 0..6 {
+            server.connect(Load::new(Behaviour::RoundTrip { think_ns: 11 * MS }, 4 * MS..=4 * MS));
+        }
+        server.run_until(20 * SECOND);
+        let waited_ns = server.longest_wait_ns(busy);
+        // Under `smart` twenty levels, each worth 50 ms, and the slices in between.
+        let bound_ns = if policy == PolicyKind::Smart { 1100 * MS } else { 60 * MS };
+        assert!(waited_ns <= bound_ns, "policy {}: the busy client waited {waited_ns} ns", policy.name());
     }
 }
 

@@ -7,6 +7,8 @@ use xqos_core::{ClientId, Parameters, PolicyKind};
 const CREDIT_NS: i128 = 3_000_000;
 /// `fair`: by how much an arrival must have paid less.
 const MARGIN_NS: i128 = 1_000_000;
+/// `smart`
+const LEVEL_NS: i128 = 50_000_000;
 /// `classic`
 const TURN_REQUESTS: u32 = 10;
 const BUFFER_BYTES: u64 = 4096;
@@ -22,6 +24,8 @@ pub struct Standing {
     noticed: bool,
     /// `smart`
     priority: i32,
+    /// `smart`: what all had used when its last turn was over.
+    turn_over_at: u64,
     /// `smart` and `fixed`: of the present turn.
     used_ns: u64,
     /// `classic`
@@ -48,6 +52,8 @@ pub struct Rules {
     clocks: BTreeMap<i32, i128>,
     /// `smart` and `fixed`: whose last turn is over longest comes first.
     rotation: Vec<ClientId>,
+    /// `smart`: server time that all clients used.
+    used_by_all: u64,
     /// `classic`
     pass: u64,
     /// `smart`: who runs, since when nobody else did, and the slice.
@@ -64,6 +70,7 @@ impl Rules {
             standings: BTreeMap::new(),
             clocks: BTreeMap::new(),
             rotation: Vec::new(),
+            used_by_all: 0,
             pass: 0,
             last: None,
             alone_since: 0,
@@ -90,6 +97,7 @@ impl Rules {
             paid: 0,
             noticed: false,
             priority: 0,
+            turn_over_at: 0,
             used_ns: 0,
             pass: 0,
             round: 0,
@@ -125,7 +133,9 @@ impl Rules {
     fn end_turn(&mut self, id: ClientId) {
         self.rotation.retain(|&other| other != id);
         self.rotation.push(id);
-        self.standing(id).used_ns = 0;
+        let used_by_all = self.used_by_all;
+        let standing = self.standing(id);
+        (standing.turn_over_at, standing.used_ns) = (used_by_all, 0);
     }
 
     fn enter_pass(&mut self, id: ClientId, pass: u64) {
@@ -170,6 +180,7 @@ impl Rules {
     pub fn pay(&mut self, id: ClientId, length_ns: u64, requests: u32, bytes: u64) {
         let turn_ns = if self.kind == PolicyKind::Smart { self.slice_ns } else { self.parameters.slice_ns };
         let next_pass = self.standings[&id].pass + 1;
+        self.used_by_all += length_ns;
         let standing = self.standing(id);
         standing.paid += i128::from(length_ns) * 100 / i128::from(standing.weight);
         standing.turn_requests += requests;
@@ -200,7 +211,14 @@ impl Rules {
                 let place = |id| (standing(id).pass, standing(id).round, standing(id).descriptor, id);
                 place(a).cmp(&place(b))
             }
-            PolicyKind::Smart => standing(b).priority.cmp(&standing(a).priority).then(turn(a).cmp(&turn(b))),
+            PolicyKind::Smart => {
+                // A level weighs as much as a wait of LEVEL_NS.
+                let place = |id| {
+                    let Standing { turn_over_at, priority, .. } = standing(id);
+                    turn_over_at as i128 - i128::from(priority) * LEVEL_NS
+                };
+                place(a).cmp(&place(b)).then(turn(a).cmp(&turn(b)))
+            }
             PolicyKind::Fixed => {
                 standing(b).fixed_priority.cmp(&standing(a).fixed_priority).then(turn(a).cmp(&turn(b)))
             }
