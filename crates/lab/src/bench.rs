@@ -13,6 +13,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -55,11 +56,11 @@ pub fn run(options: &Options) -> Result<()> {
             Ok(raw) => {
                 let stored = Stored { experiment: experiment.name.into(), quick: options.quick, pairs, machine, raw };
                 stored.write(&options.output)?;
-                println!("{}", render::study(&(experiment.study)(stored.raw)?));
+                print(&format!("{}\n", render::study(&(experiment.study)(stored.raw)?)))?;
                 bench.say("done");
             }
             Err(error) => {
-                eprintln!("{}: {error:#}", experiment.name);
+                let _ = writeln!(std::io::stderr(), "{}: {error:#}", experiment.name);
                 failed.push(experiment.name);
             }
         }
@@ -67,9 +68,9 @@ pub fn run(options: &Options) -> Result<()> {
     let found = read_all(&options.output)?;
     write_findings(&options.output, &found)?;
     if count > 1 {
-        println!("{}", summary(&found));
+        print(&format!("{}\n", summary(&found)))?;
     }
-    println!("{}", options.output.join("index.html").display());
+    print(&format!("{}\n", options.output.join("index.html").display()))?;
     if failed.is_empty() { Ok(()) } else { Err(anyhow!("could not be run: {}", failed.join(", "))) }
 }
 
@@ -80,9 +81,17 @@ pub fn report(folder: &Path) -> Result<()> {
         bail!("{} holds no results: make some with `xqos bench run all --output {0}`", folder.display());
     }
     write_findings(folder, &found)?;
-    print!("{}", report_text(&found));
-    println!("\n{}", folder.join("index.html").display());
+    print(&format!("{}\n{}\n", report_text(&found), folder.join("index.html").display()))?;
     Ok(())
+}
+
+/// A reader that goes away is no error: the results are in the folder.
+fn print(text: &str) -> Result<()> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error).context("cannot write the results"),
+        _ => Ok(()),
+    }
 }
 
 /// What an experiment may use.
@@ -98,7 +107,8 @@ pub(crate) struct Bench {
 impl Bench {
     /// A line of progress.
     pub fn say(&self, what: impl AsRef<str>) {
-        eprintln!("{:6.1} s  {}: {}", self.began.elapsed().as_secs_f64(), self.name, what.as_ref());
+        let seconds = self.began.elapsed().as_secs_f64();
+        let _ = writeln!(std::io::stderr(), "{seconds:6.1} s  {}: {}", self.name, what.as_ref());
     }
 
     pub fn time(&self, full_ms: u64, quick_ms: u64) -> Duration {
