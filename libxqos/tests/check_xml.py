@@ -74,6 +74,9 @@ def xml_fields(item):
     fields, offset = [], 0
     for field in item.fields:
         kind = field.type
+        # A descriptor travels beside the bytes.
+        if getattr(field, "isfd", False):
+            continue
         if kind.is_pad:
             offset += kind.nmemb if kind.align <= 1 else 0
             continue

@@ -1,18 +1,22 @@
-//! What crosses a border: the wire structures of the XQOS extension, for the server's side and for a client's.
+//! What crosses a border: the wire structures of the XQOS extension, and the trace in shared memory, for the server's
+//! side and for a client's. The only unsafe code is the mapping, in `ring`.
 //!
 //! `proto/xqosproto.md` is the definition; a test holds the sizes here against `proto/xqos.xml`. Bytes become types
 //! once, here: whoever holds a [`Request`] knows that its length and its enumerations were checked. Nothing here panics
 //! on any input; the fuzz target `request` and the tests below hold that.
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod bytes;
 mod reply;
 mod request;
+pub mod ring;
+pub mod trace;
 
 pub use bytes::{Order, Short};
 pub use reply::{
-    AdmissionReport, ClientEntry, ClientList, Notify, NotifyKind, ReservationReport, ServerInfo, Version, entry_flag,
+    AdmissionReport, ClientEntry, ClientList, LongRequest, LongestRequests, Notify, NotifyKind, ReservationReport,
+    ServerInfo, TraceStarted, Version, entry_flag,
 };
 pub use request::{Mistake, PolicyChange, Request, event_mask, minor, reservation_flag};
 

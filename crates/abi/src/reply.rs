@@ -3,10 +3,13 @@
 //! Each structure has `encode` and `decode` beside each other, field after field at the offsets of `xqosproto.md`.
 
 use crate::bytes::{Order, Reader, Short, Writer};
+use crate::trace::RECORD_BYTES;
 use xqos_core::PolicyKind;
 
 /// Bytes of one entry of a ListClients reply.
 pub(crate) const ENTRY_BYTES: usize = 176;
+/// Bytes of one entry of a ListLongestRequests reply.
+pub(crate) const LONG_REQUEST_BYTES: usize = 64;
 const NAME_BYTES: usize = 32;
 
 /// Flag bits of a [`ClientEntry`].
@@ -224,6 +227,7 @@ pub struct ClientEntry {
     pub longest_request_ns: u64,
     pub connected_ns: u64,
     pub grabbed_ns: u64,
+    pub grabs: u32,
     pub name: String,
 }
 
@@ -245,19 +249,15 @@ impl ClientEntry {
             self.longest_request_ns,
             self.connected_ns,
             self.grabbed_ns,
-            0,
         ] {
             out.u64(value);
         }
-        // One zero is kept, so that a reader in C finds the end.
-        let name = &self.name.as_bytes()[..self.name.len().min(NAME_BYTES - 1)];
-        out.raw(name).pad_to(start + ENTRY_BYTES);
+        out.u32(self.grabs).u32(0);
+        write_name(out, &self.name, start + ENTRY_BYTES);
     }
 
     fn read(bytes: &[u8], order: Order) -> Result<Self, Short> {
         let read = Reader::new(bytes, order);
-        let name = read.slice(144, NAME_BYTES)?;
-        let end = name.iter().position(|&byte| byte == 0).unwrap_or(NAME_BYTES);
         Ok(ClientEntry {
             client: read.u32(0)?,
             pid: read.i32(4)?,
@@ -282,7 +282,8 @@ impl ClientEntry {
             longest_request_ns: read.u64(112)?,
             connected_ns: read.u64(120)?,
             grabbed_ns: read.u64(128)?,
-            name: String::from_utf8_lossy(&name[..end]).into_owned(),
+            grabs: read.u32(136)?,
+            name: read_name(read.slice(144, NAME_BYTES)?),
         })
     }
 }
@@ -291,13 +292,16 @@ impl ClientEntry {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClientList {
     pub now_ns: u64,
+    /// Processor time of the server's thread.
+    pub server_cpu_ns: u64,
     pub clients: Vec<ClientEntry>,
 }
 
 impl ClientList {
     pub fn encode(&self, sequence: u16, order: Order) -> Vec<u8> {
         let mut out = header(0, sequence, order);
-        out.u32(self.clients.len() as u32).u32(ENTRY_BYTES as u32).u64(self.now_ns).pad_to(32);
+        out.u32(self.clients.len() as u32).u32(ENTRY_BYTES as u32).u64(self.now_ns);
+        out.u64(self.server_cpu_ns);
         for client in &self.clients {
             client.write(&mut out);
         }
@@ -307,18 +311,111 @@ impl ClientList {
     /// Entries may be longer than ours when the server is newer; the rest is skipped.
     pub fn decode(bytes: &[u8], order: Order) -> Result<Self, Short> {
         let read = Reader::new(bytes, order);
-        let entry_bytes = read.u32(12)? as usize;
-        if entry_bytes < ENTRY_BYTES {
+        let clients = entries(bytes, order, ENTRY_BYTES)?
+            .map(|entry| ClientEntry::read(entry?, order))
+            .collect::<Result<_, Short>>()?;
+        Ok(ClientList { now_ns: read.u64(16)?, server_cpu_ns: read.u64(24)?, clients })
+    }
+}
+
+/// Reply to StartTrace; the ring's descriptor comes with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TraceStarted {
+    /// Records that fit into the ring.
+    pub capacity: u32,
+    /// Number of the record to read first: this reader's `Begin`.
+    pub first: u64,
+}
+
+impl TraceStarted {
+    pub fn encode(&self, sequence: u16, order: Order) -> Vec<u8> {
+        // The data byte says how many descriptors come with the reply.
+        let mut out = header(1, sequence, order);
+        out.u32(self.capacity).u32(RECORD_BYTES as u32).u64(self.first);
+        finish(out, order)
+    }
+
+    pub fn decode(bytes: &[u8], order: Order) -> Result<Self, Short> {
+        let read = Reader::new(bytes, order);
+        if read.u32(12)? != RECORD_BYTES as u32 {
             return Err(Short);
         }
-        let clients = (0..read.u32(8)? as usize)
-            .map(|i| {
-                let at = i.checked_mul(entry_bytes).and_then(|offset| offset.checked_add(32)).ok_or(Short)?;
-                ClientEntry::read(read.slice(at, entry_bytes)?, order)
-            })
-            .collect::<Result<_, _>>()?;
-        Ok(ClientList { now_ns: read.u64(16)?, clients })
+        Ok(TraceStarted { capacity: read.u32(8)?, first: read.u64(16)? })
     }
+}
+
+/// One of the longest requests since the start.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LongRequest {
+    pub ns: u64,
+    /// When it ended.
+    pub at_ns: u64,
+    pub client: u32,
+    pub pid: i32,
+    /// Major opcode + 65536 x minor opcode.
+    pub request: u32,
+    pub name: String,
+}
+
+/// Reply to ListLongestRequests.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LongestRequests {
+    pub requests: Vec<LongRequest>,
+}
+
+impl LongestRequests {
+    pub fn encode(&self, sequence: u16, order: Order) -> Vec<u8> {
+        let mut out = header(0, sequence, order);
+        out.u32(self.requests.len() as u32).u32(LONG_REQUEST_BYTES as u32).pad_to(32);
+        for request in &self.requests {
+            let start = out.len();
+            out.u64(request.ns).u64(request.at_ns).u32(request.client).i32(request.pid);
+            out.u32(request.request).u32(0);
+            write_name(&mut out, &request.name, start + LONG_REQUEST_BYTES);
+        }
+        finish(out, order)
+    }
+
+    /// Entries may be longer than ours when the server is newer; the rest is skipped.
+    pub fn decode(bytes: &[u8], order: Order) -> Result<Self, Short> {
+        let requests = entries(bytes, order, LONG_REQUEST_BYTES)?
+            .map(|entry| {
+                let entry = Reader::new(entry?, order);
+                Ok(LongRequest {
+                    ns: entry.u64(0)?,
+                    at_ns: entry.u64(8)?,
+                    client: entry.u32(16)?,
+                    pid: entry.i32(20)?,
+                    request: entry.u32(24)?,
+                    name: read_name(entry.slice(32, NAME_BYTES)?),
+                })
+            })
+            .collect::<Result<_, Short>>()?;
+        Ok(LongestRequests { requests })
+    }
+}
+
+/// The entries of a list: their count at 8, their size at 12, the first at 32.
+fn entries(bytes: &[u8], order: Order, least: usize) -> Result<impl Iterator<Item = Result<&[u8], Short>>, Short> {
+    let read = Reader::new(bytes, order);
+    let (count, size) = (read.u32(8)? as usize, read.u32(12)? as usize);
+    if size < least {
+        return Err(Short);
+    }
+    Ok((0..count).map(move |i| {
+        let at = i.checked_mul(size).and_then(|offset| offset.checked_add(32)).ok_or(Short)?;
+        Reader::new(bytes, order).slice(at, size)
+    }))
+}
+
+/// A name that ends at `end`; one zero is kept, so that a reader in C finds its end.
+fn write_name(out: &mut Writer, name: &str, end: usize) {
+    out.raw(&name.as_bytes()[..name.len().min(NAME_BYTES - 1)]).pad_to(end);
+}
+
+fn read_name(bytes: &[u8]) -> String {
+    let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
+    String::from_utf8_lossy(&bytes[..end]).into_owned()
 }
 
 /// What an XqosNotify tells.
@@ -477,7 +574,7 @@ mod tests {
             name: "x".repeat(80),
             ..ClientEntry::default()
         };
-        let list = ClientList { now_ns: 5, clients: vec![client.clone(), client] };
+        let list = ClientList { now_ns: 5, server_cpu_ns: 6, clients: vec![client.clone(), client] };
         for order in ORDERS {
             let bytes = list.encode(3, order);
             assert_eq!(bytes.len(), 32 + 2 * ENTRY_BYTES);
@@ -488,8 +585,32 @@ mod tests {
     }
 
     #[test]
+    fn traces_and_long_requests_survive_both_byte_orders() {
+        let request = LongRequest {
+            ns: 13_000_000,
+            at_ns: 1 << 50,
+            client: 0x400000,
+            pid: -1,
+            request: 73,
+            name: "x".repeat(60),
+        };
+        let list = LongestRequests { requests: vec![request.clone(), request] };
+        let started = TraceStarted { capacity: 1 << 17, first: 1 << 40 };
+        for order in ORDERS {
+            let bytes = list.encode(3, order);
+            let back = LongestRequests::decode(&bytes, order).unwrap();
+            assert_eq!((bytes.len(), back.requests[1].name.len()), (32 + 2 * LONG_REQUEST_BYTES, 31));
+            assert_eq!((back.requests[1].ns, back.requests[1].request), (13_000_000, 73));
+            assert_eq!(LongestRequests::decode(&bytes[..bytes.len() - 1], order), Err(Short));
+            let bytes = started.encode(3, order);
+            assert_eq!((bytes.len(), TraceStarted::decode(&bytes, order)), (32, Ok(started)));
+        }
+    }
+
+    #[test]
     fn cut_replies_are_refused_without_a_panic() {
-        let whole = ClientList { now_ns: 5, clients: vec![ClientEntry::default()] }.encode(3, Order::Native);
+        let whole =
+            ClientList { now_ns: 5, server_cpu_ns: 6, clients: vec![ClientEntry::default()] }.encode(3, Order::Native);
         for length in 0..whole.len() {
             assert_eq!(ClientList::decode(&whole[..length], Order::Native), Err(Short));
         }

@@ -4,6 +4,7 @@
 //! each kind; what is wrong is named the way X names it.
 
 use crate::bytes::{Order, Reader, Short, Writer};
+use crate::trace::Level;
 use xqos_core::PolicyKind;
 
 /// Minor opcodes.
@@ -19,6 +20,9 @@ pub mod minor {
     pub const SET_CLIENT_WEIGHT: u8 = 8;
     pub const SET_CLIENT_PRIORITY: u8 = 9;
     pub const SELECT_EVENTS: u8 = 10;
+    pub const START_TRACE: u8 = 11;
+    pub const STOP_TRACE: u8 = 12;
+    pub const LIST_LONGEST_REQUESTS: u8 = 13;
 }
 
 /// Flag bits of a reservation.
@@ -52,17 +56,49 @@ pub struct PolicyChange {
 /// One request of the extension, its length and enumerations checked. `client` 0 is the sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Request {
-    QueryVersion { major: u32, minor: u32 },
+    QueryVersion {
+        major: u32,
+        minor: u32,
+    },
     GetServerInfo,
-    SetReservation { client: u32, budget_us: u32, period_us: u32, hard: bool },
-    GetReservation { client: u32 },
-    ClearReservation { client: u32 },
-    CheckAdmission { client: u32, budget_us: u32, period_us: u32, hard: bool },
+    SetReservation {
+        client: u32,
+        budget_us: u32,
+        period_us: u32,
+        hard: bool,
+    },
+    GetReservation {
+        client: u32,
+    },
+    ClearReservation {
+        client: u32,
+    },
+    CheckAdmission {
+        client: u32,
+        budget_us: u32,
+        period_us: u32,
+        hard: bool,
+    },
     ListClients,
     SetPolicy(PolicyChange),
-    SetClientWeight { client: u32, weight: u32 },
-    SetClientPriority { client: u32, priority: i32 },
-    SelectEvents { mask: u32 },
+    SetClientWeight {
+        client: u32,
+        weight: u32,
+    },
+    SetClientPriority {
+        client: u32,
+        priority: i32,
+    },
+    SelectEvents {
+        mask: u32,
+    },
+    /// `capacity`: records in the ring, if this is its first reader; 0: the server's choice.
+    StartTrace {
+        level: Level,
+        capacity: u32,
+    },
+    StopTrace,
+    ListLongestRequests,
 }
 
 /// What is wrong with a request, as X names it.
@@ -114,6 +150,13 @@ impl Request {
                 }
                 Request::SelectEvents { mask }
             }
+            minor::START_TRACE => {
+                let code = read.u8(4)?;
+                let level = Level::from_code(code).ok_or(Mistake::Value(code.into()))?;
+                Request::StartTrace { level, capacity: read.u32(8)? }
+            }
+            minor::STOP_TRACE => Request::StopTrace,
+            minor::LIST_LONGEST_REQUESTS => Request::ListLongestRequests,
             _ => return Err(Mistake::Opcode),
         })
     }
@@ -133,7 +176,7 @@ impl Request {
             Request::QueryVersion { major, minor } => {
                 out.u32(major).u32(minor);
             }
-            Request::GetServerInfo | Request::ListClients => {}
+            Request::GetServerInfo | Request::ListClients | Request::StopTrace | Request::ListLongestRequests => {}
             Request::SetReservation { client, budget_us, period_us, hard }
             | Request::CheckAdmission { client, budget_us, period_us, hard } => {
                 let flags = if hard { reservation_flag::HARD } else { 0 };
@@ -151,6 +194,9 @@ impl Request {
             }
             Request::SelectEvents { mask } => {
                 out.u32(mask);
+            }
+            Request::StartTrace { level, capacity } => {
+                out.u8(level.code()).pad_to(8).u32(capacity);
             }
         }
         debug_assert_eq!(out.len(), length);
@@ -171,6 +217,9 @@ impl Request {
             Request::SetClientWeight { .. } => minor::SET_CLIENT_WEIGHT,
             Request::SetClientPriority { .. } => minor::SET_CLIENT_PRIORITY,
             Request::SelectEvents { .. } => minor::SELECT_EVENTS,
+            Request::StartTrace { .. } => minor::START_TRACE,
+            Request::StopTrace => minor::STOP_TRACE,
+            Request::ListLongestRequests => minor::LIST_LONGEST_REQUESTS,
         }
     }
 }
@@ -178,8 +227,8 @@ impl Request {
 /// Length in bytes of a request, by its minor opcode; `None` for no such opcode.
 pub(crate) fn length(minor: u8) -> Option<usize> {
     Some(match minor {
-        minor::QUERY_VERSION | minor::SET_CLIENT_WEIGHT | minor::SET_CLIENT_PRIORITY => 12,
-        minor::GET_SERVER_INFO | minor::LIST_CLIENTS => 4,
+        minor::QUERY_VERSION | minor::SET_CLIENT_WEIGHT | minor::SET_CLIENT_PRIORITY | minor::START_TRACE => 12,
+        minor::GET_SERVER_INFO | minor::LIST_CLIENTS | minor::STOP_TRACE | minor::LIST_LONGEST_REQUESTS => 4,
         minor::SET_RESERVATION | minor::CHECK_ADMISSION => 20,
         minor::GET_RESERVATION | minor::CLEAR_RESERVATION | minor::SELECT_EVENTS => 8,
         minor::SET_POLICY => 32,
@@ -267,6 +316,9 @@ mod tests {
             Request::SetClientWeight { client: 1, weight: 200 },
             Request::SetClientPriority { client: 1, priority: -4 },
             Request::SelectEvents { mask: 5 },
+            Request::StartTrace { level: Level::Requests, capacity: 4096 },
+            Request::StopTrace,
+            Request::ListLongestRequests,
         ]
     }
 

@@ -6,6 +6,8 @@
 //! which nobody suffers yet admits its first reservation by utilization alone, just when somebody needs it most.
 
 use crate::Time;
+use crate::scheduler::Words;
+use alloc::vec::Vec;
 
 /// Half of the window: 30 s, so that what is remembered is between 30 s and a minute old.
 const HALF_WINDOW_NS: u64 = 30_000_000_000;
@@ -28,6 +30,15 @@ impl Blocking {
         let mut seen = *self;
         seen.roll(now);
         seen.current_ns.max(seen.previous_ns)
+    }
+
+    pub(crate) fn save(&self, out: &mut Vec<u64>) {
+        out.extend([self.current_ns, self.previous_ns, self.half_began.0]);
+    }
+
+    pub(crate) fn load(&mut self, words: &mut Words) -> Option<()> {
+        *self = Blocking { current_ns: words.ns()?, previous_ns: words.ns()?, half_began: Time(words.ns()?) };
+        Some(())
     }
 
     fn roll(&mut self, now: Time) {

@@ -64,6 +64,16 @@ impl ReservationState {
         ReservationState { budget_left_ns, depleted: budget_left_ns <= 0, ..fresh }
     }
 
+    /// A state that was written down.
+    pub(crate) fn as_it_was(reservation: Reservation, budget_left_ns: i64, deadline: Time, missed: Time) -> Self {
+        ReservationState { reservation, budget_left_ns, deadline, depleted: budget_left_ns <= 0, missed }
+    }
+
+    /// The last deadline that was counted as missed.
+    pub(crate) fn last_missed(&self) -> Time {
+        self.missed
+    }
+
     /// The client was idle and has a request.
     pub(crate) fn arrived(&mut self, now: Time) {
         if !self.depleted && self.would_renew(now) {

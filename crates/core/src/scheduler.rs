@@ -11,6 +11,10 @@
 //!
 //! and a depleted one is in `depleted` besides, by the time of its replenishment. [`Scheduler::verify`] checks this.
 
+mod snapshot;
+
+pub(crate) use snapshot::Words;
+
 use crate::admission::{self, Admission};
 use crate::blocking::Blocking;
 use crate::heap::Heap;
@@ -314,6 +318,7 @@ impl Scheduler {
         self.grab = by;
         if let Some(record) = by.and_then(|client| self.client_mut(client)) {
             record.grabbed_at = Some(now);
+            record.usage.grabs += 1;
         }
     }
 
@@ -604,6 +609,16 @@ impl Scheduler {
     /// How many clients are watched.
     pub fn watched_count(&self) -> usize {
         self.watched
+    }
+
+    /// How many clients are ready and not held back.
+    pub fn ready_count(&self) -> usize {
+        self.reserved.len() + self.waiting.len()
+    }
+
+    /// Since when somebody holds the server grab.
+    pub fn grab_began(&self) -> Option<Time> {
+        self.client(self.grab?)?.grabbed_at
     }
 
     /// Who holds the server grab.

@@ -25,6 +25,8 @@ pub struct Usage {
     pub longest_request: u32,
     /// Time for which it held the server grab.
     pub grabbed_ns: u64,
+    /// How often it grabbed the server.
+    pub grabs: u32,
     /// Times its budget ran out.
     pub depletions: u32,
     /// Deadlines that passed with budget left and work waiting.

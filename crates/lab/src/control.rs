@@ -2,17 +2,20 @@
 //!
 //! Used by the experiments and by the command line, so that both speak through one door.
 
-use anyhow::{Result, anyhow};
+use anyhow::{Context, Result, anyhow};
 use std::fmt;
 use std::io::IoSlice;
+use std::os::fd::OwnedFd;
 use x11rb::connection::RequestConnection;
 use x11rb::errors::ReplyError;
 use x11rb::protocol::Event;
 use x11rb::rust_connection::RustConnection;
+use x11rb::utils::RawFdContainer;
 use x11rb::x11_utils::X11Error;
+use xqos_abi::trace::Level;
 use xqos_abi::{
-    ADMISSION_ERROR, AdmissionReport, ClientList, EXTENSION_NAME, Notify, Order, PolicyChange, Request,
-    ReservationReport, ServerInfo, Short, VERSION, Version,
+    ADMISSION_ERROR, AdmissionReport, ClientList, EXTENSION_NAME, LongestRequests, Notify, Order, PolicyChange,
+    Request, ReservationReport, ServerInfo, Short, TraceStarted, VERSION, Version, ring,
 };
 
 /// What the server answered to a request that it refused.
@@ -139,6 +142,28 @@ impl Control {
         self.tell(Request::SelectEvents { mask })
     }
 
+    /// The longest requests since the start.
+    pub fn longest_requests(&self) -> Result<LongestRequests> {
+        self.ask(Request::ListLongestRequests, LongestRequests::decode)
+    }
+
+    /// The trace, from a new beginning on. `capacity`: records in the ring, if nobody reads it yet; 0 for the usual.
+    pub fn start_trace(&self, level: Level, capacity: u32) -> Result<ring::Reader> {
+        let bytes = Request::StartTrace { level, capacity }.encode(self.major_opcode);
+        let cookie =
+            self.connection.send_request_with_reply_with_fds::<WithFds>(&[IoSlice::new(&bytes)], Vec::new())?;
+        let WithFds(reply, mut fds) = cookie.reply().map_err(|error| self.refusal(error))?;
+        let started = TraceStarted::decode(&reply, Order::Native).map_err(|Short| {
+            anyhow!("the server's trace is of another version: use programs and module of one version")
+        })?;
+        let fd = fds.pop().ok_or_else(|| anyhow!("the server sent no descriptor: a trace needs a local connection"))?;
+        ring::Reader::open(fd, started.first).context("the server's trace cannot be read")
+    }
+
+    pub fn stop_trace(&self) -> Result<()> {
+        self.tell(Request::StopTrace)
+    }
+
     /// Our event in an event of the connection, if it is one.
     pub fn notify(&self, event: &Event) -> Option<Notify> {
         match event {
@@ -199,5 +224,21 @@ struct Raw(Vec<u8>);
 impl x11rb::x11_utils::TryParse for Raw {
     fn try_parse(bytes: &[u8]) -> Result<(Self, &[u8]), x11rb::errors::ParseError> {
         Ok((Raw(bytes.to_vec()), &[]))
+    }
+}
+
+/// The same, with the descriptors that came; the reply's second byte says how many.
+struct WithFds(Vec<u8>, Vec<OwnedFd>);
+
+impl x11rb::x11_utils::TryParseFd for WithFds {
+    fn try_parse_fd<'a>(
+        bytes: &'a [u8],
+        fds: &mut Vec<RawFdContainer>,
+    ) -> Result<(Self, &'a [u8]), x11rb::errors::ParseError> {
+        let count = usize::from(*bytes.get(1).ok_or(x11rb::errors::ParseError::InsufficientData)?);
+        if fds.len() < count {
+            return Err(x11rb::errors::ParseError::MissingFileDescriptors);
+        }
+        Ok((WithFds(bytes.to_vec(), fds.drain(..count).collect()), &[]))
     }
 }

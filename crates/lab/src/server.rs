@@ -145,7 +145,9 @@ impl Setup {
     fn add_environment(&self, command: &mut Command, host: Option<&Server>) {
         // What the user has set is for the user's servers.
         command.env_remove("LD_PRELOAD");
-        for name in ["XQOS_POLICY", "XQOS_SLICE_US", "XQOS_MAX_UTILIZATION_PPM", "XQOS_TEST_FAULT"] {
+        for name in
+            ["XQOS_POLICY", "XQOS_SLICE_US", "XQOS_MAX_UTILIZATION_PPM", "XQOS_GRAB_LIMIT_MS", "XQOS_TEST_FAULT"]
+        {
             command.env_remove(name);
         }
         if let Some(host) = host {

@@ -8,16 +8,20 @@
 //! we hold an IgnoreClient on it; between slices every priority field is what `sync_priority` says it must be.
 
 use crate::access::{Identity, program_name};
-use crate::classic;
 use crate::client::{Client, State, vendor_and_release};
+use crate::cpu;
 use crate::fault::Counted;
 use crate::host::{ExtensionEntry, Host, NotifyFd, RequestProc};
+use crate::per_request;
 use crate::ready::{Broken, ReadyRing};
+use crate::recorded::Recorded;
 use crate::settings::{FaultPlace, Settings};
 use crate::sync_priority::Wrapped;
+use crate::tracer;
 use crate::watcher::{self, Watcher, now};
 use std::os::fd::{AsRawFd, OwnedFd};
-use xqos_abi::{Notify, NotifyKind, Order};
+use xqos_abi::trace::{Level, What};
+use xqos_abi::{LongRequest, Notify, NotifyKind, Order};
 use xqos_core::{Choice, ClientId, Mode, Parameters, PolicyKind, Scheduler, Service, Slice, Time, Usage};
 
 /// A server's own slice is at most this long: a later end needs no timer of ours.
@@ -28,6 +32,9 @@ const SERVER_INTERVAL_NS: u64 = 5_000_000;
 const READING_NS: u64 = 50_000;
 /// Sockets armed in one decision; the rest follows in the next.
 const ARMED_AT_ONCE: usize = 64;
+/// Where clients compete with the server for the processors, it gets its turn after this time and not after one of theirs
+/// (3 ms): the better half of a reserved client's wait beside twelve of NoOp. Shorter ones gained nothing more.
+const KERNEL_SLICE_NS: u64 = 300_000;
 /// A client's depletions and misses are told at most ten times a second.
 const TELL_INTERVAL_NS: u64 = 100_000_000;
 
@@ -82,7 +89,7 @@ pub struct Totals {
 #[derive(Debug)]
 pub struct Engine {
     pub host: &'static Host,
-    pub scheduler: Scheduler,
+    pub scheduler: Recorded,
     pub totals: Totals,
     slots: Vec<Option<Slot>>,
     ring: ReadyRing,
@@ -100,6 +107,12 @@ pub struct Engine {
     server_checked: bool,
     record_checked: bool,
     listeners: Vec<ClientId>,
+    /// The requests are counted for `classic`, or timed for a trace.
+    sees_requests: bool,
+    pub longest: Longest,
+    /// After how long the log names who holds the server grab; 0: never.
+    grab_limit_ns: u64,
+    grab_reported: bool,
     first_event: u8,
     pub first_error: u8,
     xinput_opcode: i32,
@@ -118,7 +131,7 @@ impl Engine {
         let release_timer = watcher::new_timer().map_err(|error| format!("no timer could be made: {error}"))?;
         Ok(Engine {
             host,
-            scheduler: Scheduler::new(settings.policy, settings.parameters),
+            scheduler: Recorded::new(Scheduler::new(settings.policy, settings.parameters)),
             totals: Totals { started: now(), ..Totals::default() },
             slots: Vec::new(),
             ring: ReadyRing::new(),
@@ -135,6 +148,10 @@ impl Engine {
             server_checked: false,
             record_checked: false,
             listeners: Vec::new(),
+            sees_requests: false,
+            longest: Longest::default(),
+            grab_limit_ns: settings.grab_limit_ns,
+            grab_reported: false,
             first_event: extension.event_base as u8,
             first_error: extension.error_base as u8,
             xinput_opcode: 0,
@@ -145,6 +162,7 @@ impl Engine {
     /// Stands before SYNC, and has the server poll our timer.
     pub fn hook(&mut self, sync_request: RequestProc, release_timer: NotifyFd) -> Outcome {
         self.sync = Wrapped::install(self.host, sync_request);
+        cpu::ask_for_slices(KERNEL_SLICE_NS);
         // SAFETY: our own descriptor, taken back in `let_go` before it is closed.
         let set = unsafe {
             (self.host.set_notify_fd)(self.release_timer.as_raw_fd(), release_timer, 1, std::ptr::null_mut())
@@ -154,7 +172,9 @@ impl Engine {
 
     /// Undoes everything that the server would notice. Works from any state.
     pub fn let_go(&mut self) {
-        classic::remove(self.host);
+        tracer::close(now());
+        per_request::want(self.host, false, false);
+        cpu::ask_for_slices(0);
         if let Some(sync) = self.sync.take() {
             sync.remove(self.host);
         }
@@ -197,6 +217,7 @@ impl Engine {
         while let Some(client) = self.scheduler.replenish(now) {
             self.sync_hold(client);
         }
+        self.watch_grab(now);
         self.look(now)?;
         if let Some(slice) = self.scheduler.pick(now) {
             self.begin_slice(&slice, now);
@@ -224,8 +245,8 @@ impl Engine {
                 }
             }
         }
-        if self.scheduler.policy() == PolicyKind::Classic {
-            classic::slice_begins(slice.requests, slice.bytes);
+        if self.sees_requests {
+            per_request::slice_begins(slice.requests, slice.bytes, now);
         }
         self.running = Some(Running { choice: slice.choice, start: now, sequence, established });
         let (until, to_watch) = (timed_end(slice, now), self.scheduler.next_to_watch(now));
@@ -246,9 +267,10 @@ impl Engine {
 
     fn end_slice(&mut self, now: Time) {
         let Some(running) = self.running.take() else { return };
-        if let Some(overran_ns) = self.watcher.slice_ends() {
+        let overran_ns = self.watcher.slice_ends();
+        if let Some(overran_ns) = overran_ns {
             self.totals.early_ends += 1;
-            self.scheduler.overran(overran_ns);
+            self.scheduler.overran(overran_ns, now);
         }
         let (id, before) = match running.choice {
             Choice::Client(id, _) => {
@@ -271,17 +293,14 @@ impl Engine {
         let still_ready = client.is_linked();
         let end = if requests == 0 && still_ready { now.min(running.start.after(READING_NS)) } else { now };
         self.totals.busy_ns += end.since(running.start);
-        let bytes = if self.scheduler.policy() == PolicyKind::Classic { classic::bytes() } else { 0 };
+        let bytes = if self.sees_requests { per_request::bytes() } else { 0 };
         let last_request = client.last_request();
-        self.scheduler.served(&Service {
-            client: id,
-            start: running.start,
-            end,
-            requests,
-            bytes,
-            last_request,
-            still_ready,
-        });
+        let start = running.start;
+        let service = Service { client: id, start, end, requests, bytes, last_request, still_ready };
+        self.scheduler.served(&service, overran_ns.is_some());
+        if requests == 1 && end.since(start) > self.longest.floor_ns() {
+            self.note_longest(id, &service);
+        }
         if !still_ready {
             self.set_linked(id, false);
         }
@@ -402,7 +421,7 @@ impl Engine {
     /// Has the server wake up when a held client is replenished; without one it sleeps as long as it likes.
     fn program_release(&mut self) {
         let at = self.scheduler.next_replenish().filter(|_| self.slots.iter().flatten().any(|slot| slot.ignored));
-        let at = at.unwrap_or(Time::NEVER);
+        let at = at.unwrap_or(Time::NEVER).min(self.grab_report_at());
         if at != self.release_at {
             self.release_at = at;
             watcher::set_timer(&self.release_timer, at);
@@ -482,6 +501,7 @@ impl Engine {
             let command = host.command_of(client.raw()).map(|command| program_name(&command));
             slot.program = command.unwrap_or_else(|| slot.identity.program()).into();
         }
+        self.note_identity(id);
         self.tell(NotifyKind::ClientConnected, id, 0);
         Ok(())
     }
@@ -492,7 +512,11 @@ impl Engine {
         }
         self.tell(NotifyKind::ClientGone, id, 0);
         self.set_linked(id, false);
-        self.scheduler.gone(id, now());
+        let at = now();
+        self.scheduler.gone(id, at);
+        if tracer::end(id, at) {
+            self.see_requests();
+        }
         self.prioritized.retain(|&other| other != id);
         self.listeners.retain(|&other| other != id);
         self.slots[usize::from(id.0)] = None;
@@ -506,7 +530,9 @@ impl Engine {
 
     pub fn grabbed(&mut self, client: Client, grabs: bool) -> Outcome {
         let Some(id) = self.id_of(client) else { return Ok(()) };
-        self.scheduler.grabbed(grabs.then_some(id), now());
+        let at = now();
+        self.scheduler.grabbed(grabs.then_some(id), at);
+        self.grab_reported = false;
         // Who holds the grab is not held back, and may be again afterwards.
         self.sync_hold(id);
         Ok(())
@@ -530,9 +556,7 @@ impl Engine {
         }
         self.server_checked = true;
         self.xinput_opcode = self.host.extension(c"XInputExtension").map_or(0, |extension| extension.base);
-        if self.scheduler.policy() == PolicyKind::Classic {
-            classic::install(self.host);
-        }
+        self.see_requests();
         let (policy, version) = (self.scheduler.policy().name(), env!("CARGO_PKG_VERSION"));
         self.host.log(&format!("version {version} serves this server ({vendor}, release {release}); policy {policy}"));
         Ok(())
@@ -620,10 +644,7 @@ impl Engine {
         self.scheduler.set_parameters(parameters, at);
         if let Some(policy) = policy {
             self.scheduler.set_policy(policy, at);
-            match policy {
-                PolicyKind::Classic => classic::install(self.host),
-                _ => classic::remove(self.host),
-            }
+            self.see_requests();
         }
     }
 
@@ -698,6 +719,77 @@ impl Engine {
         }
     }
 
+    // Traces, long requests and grabs.
+
+    /// The policy `classic` counts requests, a trace of level `requests` times them; else nothing is done for them.
+    pub fn see_requests(&mut self) {
+        let counts = self.scheduler.policy() == PolicyKind::Classic && self.server_checked;
+        let times = tracer::level() == Some(Level::Requests);
+        self.sees_requests = counts || times;
+        per_request::want(self.host, counts, times);
+    }
+
+    /// Gives a client the trace, and tells its readers who everybody is.
+    pub fn start_trace(&mut self, reader: ClientId, level: Level, capacity: u32) -> std::io::Result<tracer::Handed> {
+        let handed = tracer::begin(reader, level, capacity, &self.scheduler.snapshot(), now())?;
+        for id in self.ids() {
+            self.note_identity(id);
+        }
+        self.see_requests();
+        Ok(handed)
+    }
+
+    pub fn stop_trace(&mut self, reader: ClientId) {
+        tracer::end(reader, now());
+        self.see_requests();
+    }
+
+    fn note_identity(&self, id: ClientId) {
+        let Some(slot) = self.slot(id).filter(|_| tracer::is_on()) else { return };
+        let (at, pid) = (now(), u32::try_from(slot.identity.pid).unwrap_or(0));
+        tracer::note(at, What::Identity { client: id, pid, base: slot.client.base(), uid: slot.identity.uid });
+        for (part, chunk) in slot.program.as_bytes().chunks(16).take(4).enumerate() {
+            let mut bytes = [0; 16];
+            bytes[..chunk.len()].copy_from_slice(chunk);
+            tracer::note(at, What::Name { client: id, part: part as u8, bytes });
+        }
+    }
+
+    fn note_longest(&mut self, id: ClientId, service: &Service) {
+        let Some(slot) = self.slots.get(usize::from(id.0)).and_then(Option::as_ref) else { return };
+        let (ns, base, request) = (service.end.since(service.start), slot.client.base(), service.last_request);
+        self.longest.add(ns, base, request, || LongRequest {
+            ns,
+            at_ns: service.end.0,
+            client: base,
+            pid: slot.identity.pid,
+            request,
+            name: slot.program.to_string(),
+        });
+    }
+
+    fn grab_report_at(&self) -> Time {
+        match self.scheduler.grab_began() {
+            Some(began) if self.grab_limit_ns > 0 && !self.grab_reported => began.after(self.grab_limit_ns),
+            _ => Time::NEVER,
+        }
+    }
+
+    /// Names who holds the server grab for too long, once for each grab.
+    fn watch_grab(&mut self, now: Time) {
+        if self.grab_report_at() > now {
+            return;
+        }
+        self.grab_reported = true;
+        if let Some(slot) = self.scheduler.grab().and_then(|id| self.slot(id)) {
+            let (program, pid, ms) = (&slot.program, slot.identity.pid, self.grab_limit_ns / 1_000_000);
+            let base = slot.client.base();
+            self.host.log(&format!(
+                "{program} (pid {pid}, client {base:#x}) has held the server grab for more than {ms} ms: no other client is served"
+            ));
+        }
+    }
+
     // What there is to see.
 
     pub fn slot(&self, id: ClientId) -> Option<&Slot> {
@@ -738,6 +830,39 @@ impl Engine {
             slot.linked = linked;
             if linked { self.linked += 1 } else { self.linked -= 1 }
         }
+    }
+}
+
+/// The longest requests since the start, of slices that were one request; the longest first.
+#[derive(Debug, Default)]
+pub struct Longest {
+    requests: Vec<LongRequest>,
+}
+
+impl Longest {
+    const KEPT: usize = 16;
+    /// Shorter ones delay nobody.
+    const LEAST_NS: u64 = 100_000;
+
+    fn floor_ns(&self) -> u64 {
+        let last = self.requests.get(Self::KEPT - 1).map_or(0, |request| request.ns);
+        last.max(Self::LEAST_NS)
+    }
+
+    /// One for each client and kind of request: or one client would fill the list.
+    fn add(&mut self, ns: u64, client: u32, request: u32, make: impl FnOnce() -> LongRequest) {
+        let same = |other: &LongRequest| (other.client, other.request) == (client, request);
+        match self.requests.iter().position(same) {
+            Some(at) if self.requests[at].ns >= ns => return,
+            Some(at) => self.requests[at] = make(),
+            None => self.requests.push(make()),
+        }
+        self.requests.sort_by_key(|request| std::cmp::Reverse(request.ns));
+        self.requests.truncate(Self::KEPT);
+    }
+
+    pub fn list(&self) -> Vec<LongRequest> {
+        self.requests.clone()
     }
 }
 

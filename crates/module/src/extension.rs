@@ -8,9 +8,11 @@ use crate::host::x_error;
 use crate::settings::{MAX_UTILIZATION_LIMIT_PPM, SLICE_RANGE_US};
 use crate::watcher::now;
 use std::ffi::c_int;
+use std::os::fd::IntoRawFd;
+use xqos_abi::trace::Level;
 use xqos_abi::{
-    ADMISSION_ERROR, AdmissionReport, ClientEntry, ClientList, Mistake, NotifyKind, PolicyChange, Request,
-    ReservationReport, ServerInfo, VERSION, Version, entry_flag, event_mask,
+    ADMISSION_ERROR, AdmissionReport, ClientEntry, ClientList, LongestRequests, Mistake, NotifyKind, PolicyChange,
+    Request, ReservationReport, ServerInfo, TraceStarted, VERSION, Version, entry_flag, event_mask,
 };
 use xqos_core::{Admission, ClientId, Parameters, PolicyKind, Reservation, Term};
 
@@ -54,7 +56,9 @@ pub fn answer_aside(client: Client, reason: &str) -> c_int {
     let reply = match Request::parse(&client.request(), order) {
         Ok(Request::QueryVersion { .. }) => version().encode(sequence, order),
         Ok(Request::GetServerInfo) => server_info_aside(reason).encode(sequence, order),
-        Ok(Request::ListClients) => ClientList { now_ns: now().0, clients: Vec::new() }.encode(sequence, order),
+        Ok(Request::ListClients) => {
+            ClientList { now_ns: now().0, server_cpu_ns: server_cpu_ns(), clients: Vec::new() }.encode(sequence, order)
+        }
         Ok(_) => return x_error::IMPLEMENTATION,
         Err(mistake) => return refuse(client, mistake_of(mistake)),
     };
@@ -82,8 +86,10 @@ fn carry_out(engine: &mut Engine, client: Client, asker: ClientId, request: Requ
         }
         Request::ListClients => {
             let clients = engine.ids().filter_map(|id| entry(engine, id, asker)).collect();
-            ClientList { now_ns: now().0, clients }.encode(sequence, order)
+            ClientList { now_ns: now().0, server_cpu_ns: server_cpu_ns(), clients }.encode(sequence, order)
         }
+        Request::ListLongestRequests => LongestRequests { requests: engine.longest.list() }.encode(sequence, order),
+        Request::StartTrace { level, capacity } => start_trace(engine, client, asker, level, capacity)?,
         _ => return change(engine, asker, request).map(|()| None),
     };
     Ok(Some(reply))
@@ -135,10 +141,36 @@ fn change(engine: &mut Engine, asker: ClientId, request: Request) -> Result<(), 
             let parameters = changed_parameters(engine, change)?;
             engine.set_policy(change.policy, parameters);
         }
+        Request::StopTrace => engine.stop_trace(asker),
         Request::SelectEvents { mask } => engine.select_events(asker, mask & event_mask::ALL),
         _ => return Err(Refused(x_error::REQUEST, 0)),
     }
     Ok(())
+}
+
+/// Hands the ring over: only a local client can take a descriptor. The reply follows it.
+fn start_trace(
+    engine: &mut Engine,
+    client: Client,
+    asker: ClientId,
+    level: Level,
+    capacity: u32,
+) -> Result<Vec<u8>, Refused> {
+    let is_local = slot(engine, asker).is_some_and(|slot| slot.identity.is_local());
+    let Some(write_fd) = engine.host.write_fd_to_client.filter(|_| is_local) else {
+        return Err(Refused(x_error::ACCESS, 0));
+    };
+    let handed = engine.start_trace(asker, level, capacity).map_err(|error| {
+        engine.host.log(&format!("no trace could be started: {error}"));
+        Refused(x_error::ALLOC, 0)
+    })?;
+    // SAFETY: an open client and a descriptor that the server closes once it is sent.
+    if unsafe { write_fd(client.raw(), handed.fd.into_raw_fd(), 1) } < 0 {
+        engine.stop_trace(asker);
+        return Err(Refused(x_error::IMPLEMENTATION, 0));
+    }
+    let started = TraceStarted { capacity: handed.capacity, first: handed.first };
+    Ok(started.encode(client.sequence() as u16, order_of(client)))
 }
 
 // Who is meant, and whether the asker may.
@@ -232,6 +264,11 @@ fn refuse(client: Client, Refused(code, value): Refused) -> c_int {
 
 fn version() -> Version {
     Version { major: VERSION.0, minor: VERSION.1 }
+}
+
+/// Processor time of the server's thread, which is the one that asks.
+fn server_cpu_ns() -> u64 {
+    crate::watcher::read_clock(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
 fn us(ns: u64) -> u32 {
@@ -334,6 +371,7 @@ fn entry(engine: &Engine, id: ClientId, asker: ClientId) -> Option<ClientEntry> 
     let (weight, fixed_priority) = scheduler.weight_and_priority(id)?;
     let state = scheduler.reservation(id);
     let hard = state.is_some_and(|state| state.reservation.hard);
+    let holds_grab = scheduler.grab() == Some(id);
     let flags = [
         (state.is_some(), entry_flag::RESERVED),
         (hard, entry_flag::HARD),
@@ -341,7 +379,7 @@ fn entry(engine: &Engine, id: ClientId, asker: ClientId) -> Option<ClientEntry> 
         (scheduler.is_ready(id), entry_flag::READY),
         (id == asker, entry_flag::YOU),
         (slot.identity.is_local(), entry_flag::LOCAL),
-        (scheduler.grab() == Some(id), entry_flag::GRABS_SERVER),
+        (holds_grab, entry_flag::GRABS_SERVER),
     ];
     Some(ClientEntry {
         client: slot.client.base(),
@@ -366,7 +404,9 @@ fn entry(engine: &Engine, id: ClientId, asker: ClientId) -> Option<ClientEntry> 
         longest_wait_ns: usage.longest_wait_ns,
         longest_request_ns: usage.longest_request_ns,
         connected_ns: usage.connected.0,
-        grabbed_ns: usage.grabbed_ns,
+        grabbed_ns: usage.grabbed_ns
+            + scheduler.grab_began().filter(|_| holds_grab).map_or(0, |since| now().since(since)),
+        grabs: usage.grabs,
         name: slot.program.to_string(),
     })
 }

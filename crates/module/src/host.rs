@@ -72,6 +72,8 @@ pub struct Host {
     pub attend_client: unsafe extern "C" fn(ClientPtr),
     pub set_notify_fd: unsafe extern "C" fn(c_int, NotifyFd, c_int, *mut c_void) -> c_int,
     pub write_to_client: unsafe extern "C" fn(ClientPtr, c_int, *const c_void) -> c_int,
+    /// Absent where the server was built without passing descriptors.
+    pub write_fd_to_client: Option<unsafe extern "C" fn(ClientPtr, c_int, c_int) -> c_int>,
     error_f: unsafe extern "C" fn(*const c_char, ...),
     /// Absent where the server does not track names of clients.
     client_command: Option<unsafe extern "C" fn(ClientPtr) -> *const c_char>,
@@ -136,6 +138,7 @@ fn look_up() -> Result<Host, &'static str> {
             attend_client: function(c"AttendClient")?,
             set_notify_fd: function(c"SetNotifyFd")?,
             write_to_client: function(c"WriteToClient")?,
+            write_fd_to_client: function(c"WriteFdToClient").ok(),
             error_f: function(c"ErrorF")?,
             client_command: function(c"GetClientCmdName").ok(),
             check_string_option: function(c"xf86CheckStrOption").ok(),
@@ -224,6 +227,7 @@ pub mod x_error {
     pub const REQUEST: c_int = 1;
     pub const VALUE: c_int = 2;
     pub const ACCESS: c_int = 10;
+    pub const ALLOC: c_int = 11;
     pub const LENGTH: c_int = 16;
     pub const IMPLEMENTATION: c_int = 17;
 }

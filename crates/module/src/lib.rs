@@ -12,8 +12,10 @@
 //! | `engine` | from those calls to the scheduler and back |
 //! | `ready` | the server's ring of ready clients |
 //! | `watcher` | the thread that ends a slice early |
+//! | `cpu` | what we ask of the kernel's scheduler |
 //! | `sync_priority` | what SYNC clients see of the priority field that we use |
-//! | `classic` | counting requests, only while the policy `classic` is set |
+//! | `recorded`, `tracer` | the scheduler with its trace, and the ring that carries it out |
+//! | `per_request` | counting and timing requests, only while the policy `classic` or a trace asks for it |
 //! | `extension`, `access` | requests of XQOS, and who may make them |
 //! | `fault` | stepping aside: unhook, log why, stock behaviour |
 //!
@@ -21,15 +23,18 @@
 //! without a symbol is told so in a line of its log.
 
 mod access;
-mod classic;
 mod client;
+mod cpu;
 mod engine;
 mod entry;
 mod extension;
 mod fault;
 mod hooks;
 mod host;
+mod per_request;
 mod ready;
+mod recorded;
 mod settings;
 mod sync_priority;
+mod tracer;
 mod watcher;

@@ -1,141 +1,172 @@
-//! Counting requests, only while the policy `classic` is set: its turns are ten requests long and its buffers end.
+//! What happens at each request, while somebody asked for it: counting for the policy `classic`, whose turns are ten
+//! requests long and whose buffers end, and timing for a trace of level `requests`.
 //!
-//! The only place where xqos runs per request, and only because a comparison was asked for. All entries of the request
-//! tables are wrapped (not a client's own vector, which RECORD swaps), and put back when another policy is set, at a
-//! server reset and when xqos steps aside.
+//! The only place where xqos runs per request. All entries of the request tables are wrapped (not a client's own vector,
+//! which RECORD swaps), and put back when nobody needs it any more, at a server reset and when xqos steps aside.
 
 use crate::client::Client;
-use crate::host::{ClientPtr, Host, RequestProc, host};
+use crate::host::{ClientPtr, Host, RequestProc, host, x_error};
+use crate::{tracer, watcher};
 use std::cell::UnsafeCell;
+use xqos_abi::trace::What;
+use xqos_core::{ClientId, Time};
 
 const ENTRIES: usize = 256;
 
-struct Counting {
+struct Wrapped {
     original: [RequestProc; ENTRIES],
     swapped_original: [RequestProc; ENTRIES],
     installed: bool,
+    counts: bool,
+    times: bool,
     requests_left: u32,
     bytes_left: u32,
     bytes: u64,
+    /// Where the next request's time begins: the end of the one before, or the beginning of the slice.
+    since: Time,
 }
 
 /// Touched on the server's thread only.
-struct OnServerThread(UnsafeCell<Counting>);
+struct OnServerThread(UnsafeCell<Wrapped>);
 
 // SAFETY: the server dispatches, and calls our hooks, on one thread.
 unsafe impl Sync for OnServerThread {}
 
-static COUNTING: OnServerThread = OnServerThread(UnsafeCell::new(Counting {
+static WRAPPED: OnServerThread = OnServerThread(UnsafeCell::new(Wrapped {
     original: [never; ENTRIES],
     swapped_original: [never; ENTRIES],
     installed: false,
+    counts: false,
+    times: false,
     requests_left: 0,
     bytes_left: 0,
     bytes: 0,
+    since: Time(0),
 }));
 
 unsafe extern "C" fn never(_: ClientPtr) -> i32 {
-    crate::host::x_error::IMPLEMENTATION
+    x_error::IMPLEMENTATION
 }
 
-fn counting() -> *mut Counting {
-    COUNTING.0.get()
+/// The reference must not be held over a call into the server.
+fn wrapped() -> &'static mut Wrapped {
+    // SAFETY: on the server's thread; held by one function at a time, as the comment above asks.
+    unsafe { &mut *WRAPPED.0.get() }
 }
 
-/// Wraps the tables, once.
-pub fn install(host: &Host) {
-    // SAFETY: the server's tables have 256 entries; on its thread.
-    unsafe {
-        let counting = &mut *counting();
-        if counting.installed {
-            return;
-        }
-        for entry in 0..ENTRIES {
-            counting.original[entry] = *host.proc_vector.add(entry);
-            counting.swapped_original[entry] = *host.swapped_proc_vector.add(entry);
-            *host.proc_vector.add(entry) = counted;
-            *host.swapped_proc_vector.add(entry) = counted_swapped;
-        }
-        counting.installed = true;
+/// Wraps the tables or puts them back, as it is needed.
+pub fn want(host: &Host, counts: bool, times: bool) {
+    let wrapped = wrapped();
+    if times && !wrapped.times {
+        wrapped.since = watcher::now();
+    }
+    (wrapped.counts, wrapped.times) = (counts, times);
+    match (wrapped.installed, counts || times) {
+        (false, true) => install(wrapped, host),
+        (true, false) => remove(wrapped, host),
+        _ => {}
     }
 }
 
-/// Puts the tables back.
-pub fn remove(host: &Host) {
-    // SAFETY: as in `install`; entries that somebody else changed meanwhile are left alone.
-    unsafe {
-        let counting = &mut *counting();
-        if !counting.installed {
-            return;
+fn install(wrapped: &mut Wrapped, host: &Host) {
+    for entry in 0..ENTRIES {
+        // SAFETY: the server's tables have 256 entries; on its thread.
+        unsafe {
+            wrapped.original[entry] = *host.proc_vector.add(entry);
+            wrapped.swapped_original[entry] = *host.swapped_proc_vector.add(entry);
+            *host.proc_vector.add(entry) = native;
+            *host.swapped_proc_vector.add(entry) = swapped;
         }
-        for entry in 0..ENTRIES {
-            let entries = [
-                (host.proc_vector, counted as RequestProc, counting.original[entry]),
-                (host.swapped_proc_vector, counted_swapped as RequestProc, counting.swapped_original[entry]),
-            ];
-            for (table, ours, original) in entries {
+    }
+    wrapped.installed = true;
+}
+
+/// Entries that somebody else changed meanwhile are left alone.
+fn remove(wrapped: &mut Wrapped, host: &Host) {
+    for entry in 0..ENTRIES {
+        let entries = [
+            (host.proc_vector, native as RequestProc, wrapped.original[entry]),
+            (host.swapped_proc_vector, swapped as RequestProc, wrapped.swapped_original[entry]),
+        ];
+        for (table, ours, original) in entries {
+            // SAFETY: as in `install`.
+            unsafe {
                 if std::ptr::fn_addr_eq(*table.add(entry), ours) {
                     *table.add(entry) = original;
                 }
             }
         }
-        counting.installed = false;
     }
+    wrapped.installed = false;
 }
 
 /// A slice begins: it ends after so many requests or bytes; 0: not limited.
-pub fn slice_begins(requests: u32, bytes: u32) {
-    // SAFETY: on the server's thread, between requests.
-    let counting = unsafe { &mut *counting() };
-    counting.requests_left = if requests == 0 { u32::MAX } else { requests };
-    counting.bytes_left = if bytes == 0 { u32::MAX } else { bytes };
-    counting.bytes = 0;
+pub fn slice_begins(requests: u32, bytes: u32, now: Time) {
+    let wrapped = wrapped();
+    wrapped.requests_left = if requests == 0 { u32::MAX } else { requests };
+    wrapped.bytes_left = if bytes == 0 { u32::MAX } else { bytes };
+    wrapped.bytes = 0;
+    wrapped.since = now;
 }
 
 /// Bytes of requests since the slice began.
 pub fn bytes() -> u64 {
-    // SAFETY: on the server's thread, between requests.
-    unsafe { (*counting()).bytes }
+    wrapped().bytes
 }
 
-/// In the table for clients of this machine's byte order. The core's swapped procedures end here too, after
-/// `counted_swapped` has counted their request.
-unsafe extern "C" fn counted(client: ClientPtr) -> i32 {
+/// In the table for clients of this machine's byte order. The core's swapped procedures end here too, after `swapped`
+/// has seen their request.
+unsafe extern "C" fn native(raw: ClientPtr) -> i32 {
     // SAFETY: the client that the server dispatches.
-    unsafe {
-        let Some(record) = Client::new(client) else { return crate::host::x_error::IMPLEMENTATION };
-        if !record.is_swapped() {
-            count(record);
-        }
-        let procedure = (*counting()).original[entry_of(record)];
-        procedure(client)
-    }
+    let Some(client) = (unsafe { Client::new(raw) }) else { return x_error::IMPLEMENTATION };
+    let procedure = wrapped().original[entry_of(client)];
+    if client.is_swapped() { call(procedure, raw) } else { seen(client, procedure) }
 }
 
-unsafe extern "C" fn counted_swapped(client: ClientPtr) -> i32 {
+unsafe extern "C" fn swapped(raw: ClientPtr) -> i32 {
     // SAFETY: the client that the server dispatches.
-    unsafe {
-        let Some(record) = Client::new(client) else { return crate::host::x_error::IMPLEMENTATION };
-        count(record);
-        let procedure = (*counting()).swapped_original[entry_of(record)];
-        procedure(client)
-    }
+    let Some(client) = (unsafe { Client::new(raw) }) else { return x_error::IMPLEMENTATION };
+    seen(client, wrapped().swapped_original[entry_of(client)])
+}
+
+fn call(procedure: RequestProc, client: ClientPtr) -> i32 {
+    // SAFETY: the entry that the server's table had, with the client that it dispatches.
+    unsafe { procedure(client) }
 }
 
 fn entry_of(client: Client) -> usize {
     (client.last_request() & 0xff) as usize
 }
 
-fn count(client: Client) {
-    let (_, length) = client.request_head();
-    // SAFETY: on the server's thread; the reference does not outlive this function, which calls nobody of the server.
-    let counting = unsafe { &mut *counting() };
-    counting.bytes += u64::from(length);
-    counting.requests_left = counting.requests_left.saturating_sub(1);
-    counting.bytes_left = counting.bytes_left.saturating_sub(length);
-    // RECORD keeps copies of the table: one made in our time leads here still when another policy is set.
-    let is_over = counting.requests_left == 0 || counting.bytes_left == 0;
-    if is_over && counting.installed {
+fn seen(client: Client, procedure: RequestProc) -> i32 {
+    let (_, bytes) = client.request_head();
+    if wrapped().counts {
+        count(bytes);
+    }
+    // RECORD keeps copies of the table: one made in our time leads here still when nobody asks any more.
+    if !wrapped().times {
+        return call(procedure, client.raw());
+    }
+    let (index, sequence, request) = (client.index(), client.sequence(), client.last_request());
+    let result = call(procedure, client.raw());
+    let now = watcher::now();
+    let since = std::mem::replace(&mut wrapped().since, now);
+    // A request may end its client. One that has to wait is taken back, and comes again.
+    let is_there = host().is_ok_and(|host| host.client_at(index) == client.raw());
+    if !is_there || client.sequence() == sequence {
+        let client = ClientId(index as u16);
+        tracer::note(now, What::Request { client, request, bytes, ns: now.since(since) });
+    }
+    result
+}
+
+fn count(length: u32) {
+    let wrapped = wrapped();
+    wrapped.bytes += u64::from(length);
+    wrapped.requests_left = wrapped.requests_left.saturating_sub(1);
+    wrapped.bytes_left = wrapped.bytes_left.saturating_sub(length);
+    let is_over = wrapped.requests_left == 0 || wrapped.bytes_left == 0;
+    if is_over && wrapped.installed {
         if let Ok(host) = host() {
             host.end_slice();
         }

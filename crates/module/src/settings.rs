@@ -33,6 +33,8 @@ pub struct Fault {
 pub struct Settings {
     pub policy: PolicyKind,
     pub parameters: Parameters,
+    /// After how long the log names who holds the server grab; 0: never.
+    pub grab_limit_ns: u64,
     pub fault: Option<Fault>,
 }
 
@@ -40,11 +42,13 @@ impl Settings {
     /// Reads and clears `XQOS_*`; on Xorg the module's options come after and win. What cannot be understood is logged
     /// and left at its default: a typing error must not cost anybody their X server.
     pub fn read(host: &Host, xorg_options: *mut c_void) -> Settings {
-        let mut settings = Settings { policy: PolicyKind::Fair, parameters: Parameters::default(), fault: None };
-        const NAMES: [(&str, &CStr); 4] = [
+        let mut settings =
+            Settings { policy: PolicyKind::Fair, parameters: Parameters::default(), grab_limit_ns: 0, fault: None };
+        const NAMES: [(&str, &CStr); 5] = [
             ("XQOS_POLICY", c"policy"),
             ("XQOS_SLICE_US", c"slice_us"),
             ("XQOS_MAX_UTILIZATION_PPM", c"max_utilization_ppm"),
+            ("XQOS_GRAB_LIMIT_MS", c"grab_limit_ms"),
             ("XQOS_TEST_FAULT", c"test_fault"),
         ];
         for (variable, option) in NAMES {
@@ -69,6 +73,10 @@ impl Settings {
             "XQOS_MAX_UTILIZATION_PPM" => {
                 let ppm = value.parse().ok().filter(|&ppm: &u32| ppm <= MAX_UTILIZATION_LIMIT_PPM)?;
                 self.parameters.max_utilization_ppm = ppm;
+            }
+            "XQOS_GRAB_LIMIT_MS" => {
+                let ms = value.parse().ok().filter(|&ms: &u32| ms <= 3_600_000)?;
+                self.grab_limit_ns = u64::from(ms) * 1_000_000;
             }
             _ => self.fault = Some(parse_fault(value)?),
         }

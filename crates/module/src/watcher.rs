@@ -17,7 +17,7 @@
 //! Store and load of `timer_at`, `until` and the beginning of `slice` are SeqCst on both sides: either the server's thread sees that the timer is
 //! not programmed, or the watcher sees the new end. The contest is a sequence lock over relaxed fields.
 
-use crate::fault;
+use crate::{cpu, fault};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
@@ -28,6 +28,8 @@ use xqos_core::{ClientId, Contest, Rank, Time};
 /// The server clears the flag when a slice begins, and the kernel may put it aside just before: a yield is repeated
 /// until the slice has ended, first after this time, then after twice as long each time.
 const REPEAT_NS: u64 = 50_000;
+/// The shortest that the kernel grants.
+const SHORTEST_KERNEL_SLICE_NS: u64 = 100_000;
 /// Address space, not memory: the thread uses a few pages; the rest leaves room for the server's thread-local data.
 const STACK_BYTES: usize = 256 * 1024;
 const TIMER_TOKEN: u64 = u64::MAX;
@@ -84,7 +86,8 @@ pub fn now() -> Time {
     Time(read_clock(libc::CLOCK_MONOTONIC))
 }
 
-fn read_clock(clock: libc::clockid_t) -> u64 {
+/// A clock of the kernel, nanoseconds.
+pub fn read_clock(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: a valid clock and a place for its value.
     unsafe { libc::clock_gettime(clock, &mut time) };
@@ -297,7 +300,8 @@ struct Run<F> {
 
 impl<F: Fn()> Run<F> {
     fn run(&mut self) {
-        ask_for_short_slices();
+        // So that a wakeup comes through where all processors are busy; the thread hardly runs.
+        cpu::ask_for_slices(SHORTEST_KERNEL_SLICE_NS);
         let mut events = [libc::epoll_event { events: 0, u64: 0 }; 32];
         while !self.shared.stop.load(Ordering::SeqCst) {
             // SAFETY: an open epoll and room for that many events.
@@ -399,37 +403,6 @@ fn control(epoll: &OwnedFd, operation: i32, fd: RawFd, events: u32, token: u64) 
     // SAFETY: an open epoll and an event that lives through the call.
     let result = unsafe { libc::epoll_ctl(epoll.as_raw_fd(), operation, fd, &mut event) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
-}
-
-/// Asks the kernel for the shortest slices, so that a wakeup of this thread comes through on a machine whose processors
-/// are all busy. Needs no right; takes nothing from anybody, since the thread hardly runs; kernels before 6.12 ignore it.
-fn ask_for_short_slices() {
-    const SHORTEST_NS: u64 = 100_000;
-    #[repr(C)]
-    struct Attributes {
-        size: u32,
-        policy: u32,
-        flags: u64,
-        nice: i32,
-        priority: u32,
-        runtime_ns: u64,
-        deadline_ns: u64,
-        period_ns: u64,
-    }
-    let size = size_of::<Attributes>() as u32;
-    let attributes = Attributes {
-        size,
-        policy: libc::SCHED_OTHER as u32,
-        flags: 0,
-        // SAFETY: asks for the calling thread's own, which stays what it is.
-        nice: unsafe { libc::getpriority(libc::PRIO_PROCESS, 0) },
-        priority: 0,
-        runtime_ns: SHORTEST_NS,
-        deadline_ns: 0,
-        period_ns: 0,
-    };
-    // SAFETY: the calling thread, and attributes of the size that they say.
-    unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) };
 }
 
 /// A thread started by `start` gets no signals: they are the server's, and its handlers expect its thread.

@@ -3,9 +3,6 @@
 //! The core protocol's opcodes are fixed and so are each extension's minor ones; which major opcode an extension has,
 //! only the server knows. A request that no table names is shown as "GLX minor 99".
 
-use anyhow::Result;
-use x11rb::connection::RequestConnection;
-use x11rb::protocol::xproto::ConnectionExt;
 use x11rb_protocol::protocol::get_request_name;
 use x11rb_protocol::x11_utils::{ExtInfoProvider, ExtensionInformation};
 use xqos_abi::EXTENSION_NAME;
@@ -14,7 +11,7 @@ use xqos_abi::EXTENSION_NAME;
 const FIRST_EXTENSION: u8 = 128;
 
 /// The requests of XQOS, by their minor opcodes.
-const OURS: [&str; 11] = [
+const OURS: [&str; 14] = [
     "QueryVersion",
     "GetServerInfo",
     "SetReservation",
@@ -26,6 +23,9 @@ const OURS: [&str; 11] = [
     "SetClientWeight",
     "SetClientPriority",
     "SelectEvents",
+    "StartTrace",
+    "StopTrace",
+    "ListLongestRequests",
 ];
 
 /// The extensions of one server.
@@ -35,26 +35,21 @@ pub struct Names {
 }
 
 impl Names {
-    /// Asks a server for its extensions.
-    pub fn query(connection: &impl RequestConnection) -> Result<Names> {
-        let names = connection.list_extensions()?.reply()?.names;
-        let cookies = names
-            .iter()
-            .map(|name| connection.query_extension(&name.name))
-            .collect::<std::result::Result<Vec<_>, _>>()?;
-        let mut extensions = Vec::new();
-        for (name, cookie) in names.iter().zip(cookies) {
-            let reply = cookie.reply()?;
-            if reply.present {
-                let information = ExtensionInformation {
-                    major_opcode: reply.major_opcode,
-                    first_event: reply.first_event,
-                    first_error: reply.first_error,
-                };
-                extensions.push((String::from_utf8_lossy(&name.name).into_owned(), information));
-            }
-        }
-        Ok(Names { extensions })
+    /// Of a server with these extensions and their major opcodes.
+    pub fn new(extensions: impl IntoIterator<Item = (String, u8)>) -> Names {
+        let information = |major_opcode| ExtensionInformation { major_opcode, first_event: 0, first_error: 0 };
+        Names { extensions: extensions.into_iter().map(|(name, major)| (name, information(major))).collect() }
+    }
+
+    /// The extensions and their major opcodes.
+    pub fn extensions(&self) -> impl Iterator<Item = (String, u8)> + '_ {
+        self.extensions.iter().map(|(name, information)| (name.clone(), information.major_opcode))
+    }
+
+    /// The name of a request in one field: major opcode + 65536 x minor opcode.
+    pub fn of(&self, request: u32) -> String {
+        let (major, minor) = opcodes(request);
+        self.name(major, minor)
     }
 
     /// The name of a request.
@@ -105,8 +100,7 @@ mod tests {
     use super::*;
 
     fn names(extensions: &[(&str, u8)]) -> Names {
-        let information = |major_opcode| ExtensionInformation { major_opcode, first_event: 0, first_error: 0 };
-        Names { extensions: extensions.iter().map(|&(name, major)| (name.to_owned(), information(major))).collect() }
+        Names::new(extensions.iter().map(|&(name, major)| (name.to_owned(), major)))
     }
 
     #[test]

@@ -23,7 +23,7 @@ mod windows;
 
 use anyhow::Result;
 use clap::{CommandFactory, Parser, Subcommand};
-use commands::{bench, doctor, list, policy, reserve, run, server, weight};
+use commands::{bench, doctor, list, policy, replay, reserve, run, server, top, trace, weight};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -73,6 +73,9 @@ enum Command {
     Priority(weight::Prioritise),
     List(list::Arguments),
     Policy(policy::Arguments),
+    Top(top::Arguments),
+    Trace(trace::Arguments),
+    Replay(replay::Arguments),
     Doctor(doctor::Arguments),
     Bench(bench::Arguments),
     /// Writes the man pages into a folder
@@ -110,6 +113,9 @@ fn perform(command: &Command, display: Option<&str>) -> Result<ExitCode> {
         Command::Priority(arguments) => arguments.perform(display)?,
         Command::List(arguments) => arguments.perform(display)?,
         Command::Policy(arguments) => arguments.perform(display)?,
+        Command::Top(arguments) => arguments.perform(display)?,
+        Command::Trace(arguments) => arguments.perform(display)?,
+        Command::Replay(arguments) => arguments.perform()?,
         Command::Bench(arguments) => arguments.perform()?,
         Command::Man { folder } => manual::write(CommandLine::command(), folder)?,
         Command::Completions { shell } => output::print(&completions(*shell))?,

@@ -74,6 +74,17 @@ fn watched_set() -> libc::sigset_t {
     }
 }
 
+/// CLOCK_REALTIME minus CLOCK_MONOTONIC, ns.
+pub fn realtime_offset_ns() -> i64 {
+    let read = |clock| {
+        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: a valid clock and a place for its value.
+        unsafe { libc::clock_gettime(clock, &mut time) };
+        time.tv_sec * 1_000_000_000 + time.tv_nsec
+    };
+    read(libc::CLOCK_REALTIME) - read(libc::CLOCK_MONOTONIC)
+}
+
 /// The program is to get the signals that we watch, as it would without us.
 pub fn unblock_signals_in(command: &mut Command) {
     let set = watched_set();

@@ -42,6 +42,29 @@ pub fn client_window(connection: &impl Connection, top: Window) -> Result<Window
     Ok(top)
 }
 
+/// Titles of the windows that a window manager lists, or else of those below the roots.
+pub fn titles(connection: &impl Connection) -> Result<Vec<(Window, String)>> {
+    let atom = |name: &str| -> Result<Atom> { Ok(connection.intern_atom(false, name.as_bytes())?.reply()?.atom) };
+    let (client_list, net_wm_name) = (atom("_NET_CLIENT_LIST")?, atom("_NET_WM_NAME")?);
+    let roots: Vec<Window> = connection.setup().roots.iter().map(|screen| screen.root).collect();
+    let mut listed: Vec<Window> = Vec::new();
+    for &root in &roots {
+        let list = connection.get_property(false, root, client_list, AtomEnum::WINDOW, 0, u32::MAX / 4)?.reply()?;
+        listed.extend(list.value32().into_iter().flatten());
+    }
+    if listed.is_empty() {
+        listed = children(connection, &roots)?;
+    }
+    let modern = properties(connection, &listed, net_wm_name)?;
+    let old = properties(connection, &listed, AtomEnum::WM_NAME.into())?;
+    let text = |property: Option<GetPropertyReply>| {
+        let text = property.map(|property| String::from_utf8_lossy(&property.value).into_owned());
+        text.filter(|text| !text.is_empty())
+    };
+    let titles = modern.into_iter().zip(old).map(|(modern, old)| text(modern).or_else(|| text(old)));
+    Ok(listed.into_iter().zip(titles).filter_map(|(window, title)| Some((window, title?))).collect())
+}
+
 /// An error that says so when there is no such window.
 pub fn exists(connection: &impl Connection, window: Window) -> Result<()> {
     match connection.get_geometry(window)?.reply() {

@@ -11,6 +11,7 @@
 //! copy of the set.
 
 use super::{Allowance, Facts, Key, Policy, PolicyKind, Served};
+use crate::scheduler::Words;
 use crate::{ClientId, Time};
 use alloc::vec::Vec;
 
@@ -83,8 +84,8 @@ impl Policy for Classic {
 
     fn served(&mut self, client: ClientId, served: &Served) {
         let place = self.place(client);
-        place.turn_requests += served.requests;
-        place.pass_bytes += served.bytes;
+        place.turn_requests = place.turn_requests.saturating_add(served.requests);
+        place.pass_bytes = place.pass_bytes.saturating_add(served.bytes);
         if place.turn_requests >= REQUESTS_PER_TURN {
             place.turn_requests = 0;
             place.round += 1;
@@ -92,5 +93,25 @@ impl Policy for Classic {
         if place.pass_bytes >= BUFFER_BYTES {
             *place = Place { pass: place.pass + 1, descriptor: place.descriptor, ..Place::default() };
         }
+    }
+
+    fn save(&self, clients: &[ClientId], out: &mut Vec<u64>) {
+        out.push(self.current_pass);
+        for Place { pass, round, turn_requests, pass_bytes, .. } in
+            clients.iter().map(|client| self.places[client.slot()])
+        {
+            out.extend([pass, u64::from(round), u64::from(turn_requests), pass_bytes]);
+        }
+    }
+
+    fn load(&mut self, clients: &[ClientId], words: &mut Words) -> Option<()> {
+        self.current_pass = words.ns()?;
+        for &client in clients {
+            let place = self.place(client);
+            (place.pass, place.round) = (words.ns()?, words.u32()?);
+            place.turn_requests = words.below(REQUESTS_PER_TURN.into())? as u32;
+            place.pass_bytes = words.below(BUFFER_BYTES)?;
+        }
+        Some(())
     }
 }

@@ -14,6 +14,7 @@
 //!   for the time that the high ones used.
 
 use super::{Allowance, Defence, Facts, Key, Policy, PolicyKind, Served};
+use crate::scheduler::Words;
 use crate::{ClientId, Parameters, Time};
 use alloc::vec::Vec;
 
@@ -166,6 +167,29 @@ impl Policy for Fair {
     fn defence(&self, client: ClientId) -> Defence {
         let account = self.account(client);
         Defence { key: account.paid, growth: 10_000 / account.weight.max(1), margin: MARGIN_NS }
+    }
+
+    fn save(&self, clients: &[ClientId], out: &mut Vec<u64>) {
+        out.push(self.clocks.len() as u64);
+        for clock in &self.clocks {
+            out.extend([i64::from(clock.sync_priority) as u64, clock.now as u64]);
+        }
+        for account in clients.iter().map(|&client| self.account(client)) {
+            out.extend([account.paid as u64, u64::from(account.noticed)]);
+        }
+    }
+
+    fn load(&mut self, clients: &[ClientId], words: &mut Words) -> Option<()> {
+        self.clocks.clear();
+        for _ in 0..words.below(ClientId::LIMIT as u64 + 1)? {
+            self.clocks.push(Clock { sync_priority: words.i32()?, now: words.signed()? });
+        }
+        self.clocks.sort_by_key(|clock| clock.sync_priority);
+        for &client in clients {
+            let (paid, noticed) = (words.signed()?, words.flag()?);
+            self.set_account(client, Account { paid, noticed, ..self.account(client) });
+        }
+        Some(())
     }
 }
 

@@ -4,6 +4,7 @@
 //! running slice at the next request boundary. It starves by design: a busy client keeps all lower ones out.
 
 use super::{Allowance, Defence, Facts, Key, Policy, PolicyKind, Served};
+use crate::scheduler::Words;
 use crate::{ClientId, Parameters, Time};
 use alloc::vec::Vec;
 
@@ -79,5 +80,21 @@ impl Policy for Fixed {
 
     fn defence(&self, client: ClientId) -> Defence {
         Defence { key: -i64::from(self.standings[client.slot()].priority), ..Defence::default() }
+    }
+
+    fn save(&self, clients: &[ClientId], out: &mut Vec<u64>) {
+        out.push(self.turns);
+        for Standing { turn, used_ns, .. } in clients.iter().map(|client| self.standings[client.slot()]) {
+            out.extend([turn, used_ns]);
+        }
+    }
+
+    fn load(&mut self, clients: &[ClientId], words: &mut Words) -> Option<()> {
+        self.turns = words.ns()?;
+        for &client in clients {
+            let standing = &mut self.standings[client.slot()];
+            (standing.turn, standing.used_ns) = (words.ns()?, words.ns()?);
+        }
+        Some(())
     }
 }

@@ -10,8 +10,10 @@ mod fixed;
 mod smart;
 mod stock;
 
+use crate::scheduler::Words;
 use crate::{ClientId, Parameters, Time};
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 use core::fmt::Debug;
 
 /// The policies by name; the numbers are those of the XQOS extension.
@@ -150,5 +152,13 @@ pub(crate) trait Policy: Debug + Send {
     /// The key of the running client in such a contest.
     fn defence(&self, _client: ClientId) -> Defence {
         Defence::default()
+    }
+
+    /// Writes down what the policy knows of itself and of these clients, all that are connected.
+    fn save(&self, _clients: &[ClientId], _out: &mut Vec<u64>) {}
+
+    /// Reads it back, after all of them have joined; `None` where the words cannot be that.
+    fn load(&mut self, _clients: &[ClientId], _words: &mut Words) -> Option<()> {
+        Some(())
     }
 }

@@ -15,6 +15,7 @@
 //! [`LEVEL_NS`] here, and no more: who has waited that much longer than another, for each level between them, is first.
 
 use super::{Allowance, Facts, Key, Policy, PolicyKind, Served};
+use crate::scheduler::Words;
 use crate::{ClientId, Parameters, Time};
 use alloc::vec::Vec;
 
@@ -139,6 +140,27 @@ impl Policy for Smart {
             standing.priority = (standing.priority - 1).max(MINIMUM);
             self.end_turn(client);
         }
+    }
+
+    fn save(&self, clients: &[ClientId], out: &mut Vec<u64>) {
+        out.extend([self.turns, self.service_clock_ns, self.slice_ns, self.alone_since.0]);
+        out.push(self.last.map_or(0, |client| u64::from(client.0) + 1));
+        for standing in clients.iter().map(|client| self.standings[client.slot()]) {
+            out.extend([i64::from(standing.priority) as u64, standing.turn, standing.turn_over_ns, standing.used_ns]);
+        }
+    }
+
+    fn load(&mut self, clients: &[ClientId], words: &mut Words) -> Option<()> {
+        (self.turns, self.service_clock_ns) = (words.ns()?, words.ns()?);
+        (self.slice_ns, self.alone_since) = (words.ns()?, Time(words.ns()?));
+        let last = words.below(ClientId::LIMIT as u64 + 1)?.checked_sub(1);
+        self.last = last.map(|slot| ClientId(slot as u16)).filter(|client| clients.contains(client));
+        for &client in clients {
+            let priority = i8::try_from(words.signed()?).ok().filter(|at| (MINIMUM..=MAXIMUM).contains(at))?;
+            let (turn, turn_over_ns, used_ns) = (words.ns()?, words.ns()?, words.ns()?);
+            *self.standing(client) = Standing { priority, turn, turn_over_ns, used_ns };
+        }
+        Some(())
     }
 }
 

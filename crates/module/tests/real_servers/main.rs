@@ -8,6 +8,7 @@
 //! | `priorities` | SYNC priorities |
 //! | `extension` | the protocol of XQOS: requests, errors, rights, events |
 //! | `reservations` | shares, holds, and an idle server's wakeups |
+//! | `tracing` | traces: what they say, and readers that die |
 //! | `leaks` | many connections, many resets, many clients |
 //! | `flood` | random input |
 //! | `fixture`, `wire`, `busy` | servers, raw connections, clients that make load |
@@ -23,4 +24,5 @@ mod priorities;
 mod reservations;
 mod servers;
 mod survival;
+mod tracing;
 mod wire;

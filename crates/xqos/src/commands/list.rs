@@ -5,7 +5,7 @@
 
 use crate::output;
 use crate::quantity::{Micros, Reservation};
-use crate::requests::{Names, opcodes};
+use crate::requests::{Names, names_of, opcodes};
 use crate::session::{Session, printable};
 use crate::sys;
 use crate::table::{Column, Table};
@@ -130,7 +130,7 @@ impl Arguments {
 /// Asks for the server's extensions only where a name is needed.
 fn names_for(session: &Session, clients: &[ClientEntry]) -> Result<Names> {
     match clients.iter().any(|entry| opcodes(entry.longest_request).0 >= 128) {
-        true => Names::query(session.control.connection()),
+        true => names_of(session.control.connection()),
         false => Ok(Names::default()),
     }
 }

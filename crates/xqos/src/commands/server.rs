@@ -34,6 +34,9 @@ pub struct Arguments {
     /// How much may be reserved in all, at most 0.95 [default: 0.9]
     #[arg(long, value_name = "SHARE")]
     max_utilization: Option<Share>,
+    /// Name in the server's log who holds the server grab for longer than this [default: nobody is named]
+    #[arg(long, value_name = "TIME", value_parser = grab_limit)]
+    grab_limit: Option<Micros>,
     /// The module to load [default: XQOS_MODULE, else the one built or installed with this program]
     #[arg(long, value_name = "FILE")]
     module: Option<PathBuf>,
@@ -50,8 +53,16 @@ Examples:
 
 `xqos policy --help` explains the policies.
 Environment: XQOS_MODULE names the module. The server gets its settings in
-XQOS_POLICY, XQOS_SLICE_US and XQOS_MAX_UTILIZATION_PPM, which may also be set
-by hand, and removes them with LD_PRELOAD from what its children see.";
+XQOS_POLICY, XQOS_SLICE_US, XQOS_MAX_UTILIZATION_PPM and XQOS_GRAB_LIMIT_MS,
+which may also be set by hand, and removes them with LD_PRELOAD from what its
+children see.";
+
+/// In whole milliseconds, as the server's timer is set by it.
+fn grab_limit(text: &str) -> Result<Micros, String> {
+    let time: Micros = text.parse()?;
+    let is_fit = time.0 % 1000 == 0 && (1_000..=3_600_000_000).contains(&time.0);
+    if is_fit { Ok(time) } else { Err(format!("{text} is out of range: choose whole milliseconds, from 1ms to 3600s")) }
+}
 
 impl Arguments {
     /// Returns only when the server could not be started.
@@ -71,6 +82,9 @@ impl Arguments {
         }
         if let Some(share) = self.max_utilization {
             command.env("XQOS_MAX_UTILIZATION_PPM", share.0.to_string());
+        }
+        if let Some(limit) = self.grab_limit {
+            command.env("XQOS_GRAB_LIMIT_MS", (limit.0 / 1000).to_string());
         }
         let error = command.exec();
         Err(error).with_context(|| format!("cannot start {}: is it a program?", program.display()))

@@ -1,0 +1,309 @@
+//! The ring: trace records in memory that the server shares with readers, by a file descriptor.
+//!
+//! ```text
+//! byte 0     magic, record bytes, capacity          written once
+//! byte 64    head: records written since the start  the server
+//! byte 128   ended: 1 after the last record         the server
+//! byte 4096  record 0 | record 1 | ... | record capacity - 1
+//!            record n stands in place n % capacity
+//! ```
+//!
+//! One writer, any number of readers, none of which the writer knows: a slow reader costs it nothing and finds out that
+//! records were overwritten. Readers map the memory read-only, and the seals keep it from shrinking under them.
+//!
+//! Orderings. The writer: release fence, words (relaxed), head (release). A reader: head (acquire), words (relaxed),
+//! acquire fence, head again. The second reading pairs with the fence: a reader that saw a word of record n also sees a
+//! head of n at least, and so knows that the place of record n - capacity was being overwritten. So of `capacity` places
+//! one less can be read. What a hostile writer puts in is the matter of [`crate::trace::Event::decode`].
+
+#![allow(unsafe_code)]
+
+use crate::trace::{RECORD_BYTES, Words};
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+
+const MAGIC: u64 = u64::from_le_bytes(*b"xqosring");
+const HEADER_BYTES: usize = 4096;
+const HEAD_AT: usize = 64;
+const ENDED_AT: usize = 128;
+/// Records in a ring: powers of two within.
+pub const CAPACITIES: std::ops::RangeInclusive<u32> = 1 << 8..=1 << 22;
+/// What a reader gets who asks for nothing else: 4 MB, half a second at 250,000 slices a second.
+pub const DEFAULT_CAPACITY: u32 = 1 << 17;
+
+/// A mapping of the whole ring.
+#[derive(Debug)]
+struct Mapping {
+    start: NonNull<AtomicU64>,
+    bytes: usize,
+    capacity: u64,
+}
+
+// SAFETY: only atomics are reached through it, and it belongs to whoever holds it.
+unsafe impl Send for Mapping {}
+
+impl Mapping {
+    fn new(fd: BorrowedFd<'_>, capacity: u64, writable: bool) -> io::Result<Mapping> {
+        let bytes = HEADER_BYTES + capacity as usize * RECORD_BYTES;
+        let protection = if writable { libc::PROT_READ | libc::PROT_WRITE } else { libc::PROT_READ };
+        // SAFETY: a new mapping of a descriptor that is at least `bytes` long, which both callers made sure of.
+        let start = unsafe { libc::mmap(std::ptr::null_mut(), bytes, protection, libc::MAP_SHARED, fd.as_raw_fd(), 0) };
+        if start == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let start = NonNull::new(start.cast::<AtomicU64>()).ok_or(io::ErrorKind::Other)?;
+        Ok(Mapping { start, bytes, capacity })
+    }
+
+    /// The word at a byte of the header or of the records.
+    fn word(&self, byte: usize) -> &AtomicU64 {
+        debug_assert!(byte % 8 == 0 && byte < self.bytes);
+        // SAFETY: within the mapping, aligned, and never reached but as an atomic.
+        unsafe { self.start.add(byte / 8).as_ref() }
+    }
+
+    fn record(&self, number: u64) -> usize {
+        HEADER_BYTES + (number % self.capacity) as usize * RECORD_BYTES
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: our own mapping, which nobody can reach any more.
+        unsafe { libc::munmap(self.start.as_ptr().cast(), self.bytes) };
+    }
+}
+
+/// The server's end.
+#[derive(Debug)]
+pub struct Writer {
+    fd: OwnedFd,
+    mapping: Mapping,
+    head: u64,
+}
+
+impl Writer {
+    /// A new ring with room for so many records, rounded up to a power of two within [`CAPACITIES`].
+    pub fn create(capacity: u32) -> io::Result<Writer> {
+        let capacity = capacity.clamp(*CAPACITIES.start(), *CAPACITIES.end()).next_power_of_two();
+        let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
+        // SAFETY: a name that lives through the call.
+        let fd = unsafe { libc::memfd_create(c"xqos-trace".as_ptr(), flags) };
+        if fd < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: a descriptor that was just made, and belongs to nobody else.
+        let file = unsafe { File::from_raw_fd(fd) };
+        file.set_len(HEADER_BYTES as u64 + u64::from(capacity) * RECORD_BYTES as u64)?;
+        let fd = OwnedFd::from(file);
+        let mapping = Mapping::new(fd.as_fd(), capacity.into(), true)?;
+        mapping.word(0).store(MAGIC, Ordering::Relaxed);
+        mapping.word(8).store(RECORD_BYTES as u64, Ordering::Relaxed);
+        mapping.word(16).store(capacity.into(), Ordering::Release);
+        // Linux 5.1; our own mapping stays writable, and nobody gets another one that is.
+        let seals = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_FUTURE_WRITE | libc::F_SEAL_SEAL;
+        // SAFETY: an open descriptor and no pointers.
+        if unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_ADD_SEALS, seals) } < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(Writer { fd, mapping, head: 0 })
+    }
+
+    /// What readers are given.
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+
+    /// Records that fit.
+    pub fn capacity(&self) -> u32 {
+        self.mapping.capacity as u32
+    }
+
+    /// Records written so far: the number of the next one.
+    pub fn head(&self) -> u64 {
+        self.head
+    }
+
+    /// Writes a record over the oldest.
+    #[inline]
+    pub fn push(&mut self, words: Words) {
+        let at = self.mapping.record(self.head);
+        fence(Ordering::Release);
+        for (i, word) in words.into_iter().enumerate() {
+            self.mapping.word(at + 8 * i).store(word, Ordering::Relaxed);
+        }
+        self.head += 1;
+        self.mapping.word(HEAD_AT).store(self.head, Ordering::Release);
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.mapping.word(ENDED_AT).store(1, Ordering::Release);
+    }
+}
+
+/// What a reader finds next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    Record(Words),
+    /// So many were overwritten before they were read.
+    Lost(u64),
+    /// Nothing new yet.
+    Nothing,
+    /// And nothing will come.
+    Ended,
+}
+
+/// A reader's end.
+#[derive(Debug)]
+pub struct Reader {
+    mapping: Mapping,
+    next: u64,
+}
+
+impl Reader {
+    /// Maps a ring that a server handed over, to be read from record `next` on. Refuses what is none: a descriptor that
+    /// could shrink under us, and sizes that do not fit.
+    pub fn open(fd: OwnedFd, next: u64) -> io::Result<Reader> {
+        let unfit = |what: &str| io::Error::new(io::ErrorKind::InvalidData, format!("not a trace ring: {what}"));
+        // SAFETY: an open descriptor and no pointers.
+        let seals = unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_GET_SEALS) };
+        if seals < 0 || seals & libc::F_SEAL_SHRINK == 0 {
+            return Err(unfit("it is not sealed"));
+        }
+        let file = File::from(fd);
+        let bytes = file.metadata()?.len();
+        let capacity = bytes.saturating_sub(HEADER_BYTES as u64) / RECORD_BYTES as u64;
+        if !u32::try_from(capacity).is_ok_and(|capacity| CAPACITIES.contains(&capacity)) {
+            return Err(unfit("its size"));
+        }
+        let mapping = Mapping::new(file.as_fd(), capacity, false)?;
+        let header = [0, 8, 16].map(|byte| mapping.word(byte).load(Ordering::Acquire));
+        if header != [MAGIC, RECORD_BYTES as u64, capacity] {
+            return Err(unfit("its header"));
+        }
+        Ok(Reader { mapping, next })
+    }
+
+    /// The next record, or why there is none.
+    pub fn read(&mut self) -> Next {
+        let ended = self.mapping.word(ENDED_AT).load(Ordering::Acquire) != 0;
+        let head = self.mapping.word(HEAD_AT).load(Ordering::Acquire);
+        if self.next >= head {
+            return if ended { Next::Ended } else { Next::Nothing };
+        }
+        if let Some(lost) = self.skip_overwritten(head) {
+            return lost;
+        }
+        let at = self.mapping.record(self.next);
+        let words = [0, 8, 16, 24].map(|offset| self.mapping.word(at + offset).load(Ordering::Relaxed));
+        fence(Ordering::Acquire);
+        let head = self.mapping.word(HEAD_AT).load(Ordering::Relaxed);
+        if let Some(lost) = self.skip_overwritten(head) {
+            return lost;
+        }
+        self.next += 1;
+        Next::Record(words)
+    }
+
+    /// Goes on where there is still something to read, with some room before the writer's heels.
+    fn skip_overwritten(&mut self, head: u64) -> Option<Next> {
+        let behind = head.saturating_sub(self.next);
+        if behind < self.mapping.capacity {
+            return None;
+        }
+        let lost = behind - self.mapping.capacity / 2;
+        self.next += lost;
+        Some(Next::Lost(lost))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pair(capacity: u32) -> (Writer, Reader) {
+        let writer = Writer::create(capacity).unwrap();
+        let reader = Reader::open(writer.fd().try_clone_to_owned().unwrap(), 0).unwrap();
+        (writer, reader)
+    }
+
+    #[test]
+    fn records_come_in_order_and_the_end_comes_last() {
+        let (mut writer, mut reader) = pair(256);
+        assert_eq!(reader.read(), Next::Nothing);
+        writer.push([1, 2, 3, 4]);
+        writer.push([5, 6, 7, 8]);
+        drop(writer);
+        assert_eq!(reader.read(), Next::Record([1, 2, 3, 4]));
+        assert_eq!(reader.read(), Next::Record([5, 6, 7, 8]));
+        assert_eq!(reader.read(), Next::Ended);
+    }
+
+    #[test]
+    fn a_slow_reader_is_told_how_much_it_lost() {
+        let (mut writer, mut reader) = pair(256);
+        for number in 0..1000 {
+            writer.push([number; 4]);
+        }
+        let mut seen = 0;
+        loop {
+            match reader.read() {
+                Next::Lost(records) => seen += records,
+                Next::Record(words) => {
+                    assert_eq!(words, [seen; 4]);
+                    seen += 1;
+                }
+                Next::Nothing => break,
+                Next::Ended => panic!("the writer lives"),
+            }
+        }
+        assert_eq!(seen, 1000);
+    }
+
+    #[test]
+    fn a_reader_never_sees_half_a_record() {
+        let (mut writer, mut reader) = pair(256);
+        let done = std::thread::spawn(move || {
+            for number in 0..2_000_000u64 {
+                writer.push([number; 4]);
+            }
+        });
+        let (mut next, mut read) = (0, 0);
+        loop {
+            match reader.read() {
+                Next::Record(words) => {
+                    assert_eq!(words, [next; 4], "record {next}");
+                    (next, read) = (next + 1, read + 1);
+                }
+                Next::Lost(records) => next += records,
+                Next::Nothing => {}
+                Next::Ended => break,
+            }
+        }
+        done.join().unwrap();
+        assert_eq!(next, 2_000_000);
+        assert!(read > 0);
+    }
+
+    #[test]
+    fn what_is_no_ring_is_refused() {
+        let (writer, _reader) = pair(256);
+        writer.mapping.word(16).store(1 << 20, Ordering::Relaxed);
+        let error = Reader::open(writer.fd().try_clone_to_owned().unwrap(), 0).unwrap_err();
+        assert!(error.to_string().contains("header"), "{error}");
+        let plain = File::open("/proc/self/exe").unwrap();
+        let error = Reader::open(plain.into(), 0).unwrap_err();
+        assert!(error.to_string().contains("sealed"), "{error}");
+    }
+
+    #[test]
+    fn readers_cannot_write() {
+        let (writer, _reader) = pair(256);
+        assert!(Mapping::new(writer.fd(), 256, true).is_err());
+    }
+}

@@ -1,0 +1,195 @@
+//! The whole state of a scheduler as words, and back: a trace begins with it, so that replay begins where the server was.
+//!
+//! Not in it: each client's accounting, which decides nothing, and who is watched, which is what a driver was told and
+//! tells again. Words that no snapshot could be are refused; whatever is accepted can be driven on without a panic.
+
+use super::{Client, Mode, Parameters, Scheduler};
+use crate::policy::{Facts, PolicyKind};
+use crate::{ClientId, Reservation, ReservationState, Time};
+use alloc::vec::Vec;
+
+/// Instants and lengths beyond this (a century) are damage.
+const LATEST_NS: u64 = 1 << 62;
+
+/// Words that are read one after the other.
+#[derive(Debug)]
+pub(crate) struct Words<'a> {
+    left: &'a [u64],
+}
+
+impl Words<'_> {
+    pub(crate) fn next(&mut self) -> Option<u64> {
+        let (&first, rest) = self.left.split_first()?;
+        self.left = rest;
+        Some(first)
+    }
+
+    pub(crate) fn signed(&mut self) -> Option<i64> {
+        self.next().map(|word| word as i64).filter(|&value| value.unsigned_abs() < LATEST_NS)
+    }
+
+    pub(crate) fn flag(&mut self) -> Option<bool> {
+        self.next().filter(|&word| word <= 1).map(|word| word == 1)
+    }
+
+    pub(crate) fn below(&mut self, limit: u64) -> Option<u64> {
+        self.next().filter(|&word| word < limit)
+    }
+
+    pub(crate) fn u32(&mut self) -> Option<u32> {
+        u32::try_from(self.next()?).ok()
+    }
+
+    pub(crate) fn i32(&mut self) -> Option<i32> {
+        i32::try_from(self.next()? as i64).ok()
+    }
+
+    pub(crate) fn ns(&mut self) -> Option<u64> {
+        self.below(LATEST_NS)
+    }
+
+    fn time(&mut self) -> Option<Time> {
+        self.ns().map(Time)
+    }
+
+    /// One less than written; 0 stands for nothing.
+    fn client(&mut self) -> Option<Option<ClientId>> {
+        let word = self.below(ClientId::LIMIT as u64 + 1)?;
+        Some(word.checked_sub(1).map(|slot| ClientId(slot as u16)))
+    }
+}
+
+impl Scheduler {
+    /// The state as words; [`restore`](Self::restore) makes the same scheduler of them.
+    pub fn snapshot(&self) -> Vec<u64> {
+        let parameters = &self.parameters;
+        let mut out = Vec::from([
+            u64::from(self.policy.kind().code()),
+            parameters.slice_ns,
+            parameters.timer_interval_ns,
+            parameters.maximum_slice_ns,
+            u64::from(parameters.max_utilization_ppm),
+            parameters.blocking_ns,
+            self.hogged.map_or(0, |at| at.0),
+            self.overran_ns,
+            client_word(self.grab),
+            client_word(self.running.map(|(client, _)| client)),
+            u64::from(matches!(self.running, Some((_, Mode::Reserved)))),
+        ]);
+        self.blocking.save(&mut out);
+        out.push(self.connected as u64);
+        for (slot, record) in self.clients.iter().enumerate() {
+            if let Some(record) = record {
+                out.push(slot as u64);
+                record.save(&mut out);
+            }
+        }
+        let clients = (0..self.clients.len() as u16).map(ClientId).filter(|&id| self.client(id).is_some());
+        self.policy.save(&clients.collect::<Vec<_>>(), &mut out);
+        out
+    }
+
+    /// The scheduler of a snapshot; `None` where the words are none.
+    pub fn restore(words: &[u64]) -> Option<Scheduler> {
+        let mut words = Words { left: words };
+        let kind = PolicyKind::from_code(u8::try_from(words.next()?).ok()?)?;
+        let parameters = Parameters {
+            slice_ns: words.ns()?,
+            timer_interval_ns: words.ns()?,
+            maximum_slice_ns: words.ns()?,
+            max_utilization_ppm: words.u32()?,
+            blocking_ns: words.ns()?,
+        };
+        let mut scheduler = Scheduler::new(kind, parameters);
+        scheduler.hogged = Some(words.time()?).filter(|at| at.0 != 0);
+        scheduler.overran_ns = words.ns()?;
+        let (grab, running, is_reserved) = (words.client()?, words.client()?, words.flag()?);
+        scheduler.blocking.load(&mut words)?;
+        let mut clients = Vec::new();
+        for _ in 0..words.below(ClientId::LIMIT as u64 + 1)? {
+            let id = ClientId(words.below(ClientId::LIMIT as u64)? as u16);
+            let client = Client::load(&mut words)?;
+            scheduler.connected(id, client.facts.descriptor, Time(0));
+            scheduler.policy.join(id, &client.facts);
+            scheduler.clients[id.slot()] = Some(client);
+            clients.push(id);
+        }
+        scheduler.policy.load(&clients, &mut words)?;
+        scheduler.grab = grab.filter(|&id| scheduler.client(id).is_some());
+        let mode = if is_reserved { Mode::Reserved } else { Mode::BestEffort };
+        scheduler.running = running.filter(|&id| scheduler.client(id).is_some()).map(|id| (id, mode));
+        for &id in &clients {
+            let &Client { reservation, ready, waits_since, idle_since, .. } = scheduler.client(id)?;
+            if let Some(state) = reservation.filter(|state| state.depleted) {
+                scheduler.depleted.set(id, state.deadline);
+            }
+            let since = if ready { waits_since } else { idle_since };
+            scheduler.file(id, since);
+        }
+        scheduler.count_reservations();
+        (words.left.is_empty() && scheduler.connected == clients.len()).then_some(scheduler)
+    }
+}
+
+impl Client {
+    fn save(&self, out: &mut Vec<u64>) {
+        let Facts { descriptor, weight, fixed_priority, sync_priority } = self.facts;
+        out.extend([u64::from(descriptor), u64::from(weight)]);
+        out.extend([i64::from(fixed_priority) as u64, i64::from(sync_priority) as u64]);
+        out.extend([u64::from(self.ready), self.waits_since.0, self.idle_since.0]);
+        out.push(self.grabbed_at.map_or(0, |at| at.0));
+        for reservation in [self.reservation, self.past_reservation] {
+            out.push(u64::from(reservation.is_some()));
+            if let Some(state) = reservation {
+                state.save(out);
+            }
+        }
+    }
+
+    fn load(words: &mut Words) -> Option<Client> {
+        let facts = Facts {
+            descriptor: words.u32()?,
+            weight: words.u32()?.max(1),
+            fixed_priority: words.i32()?,
+            sync_priority: words.i32()?,
+        };
+        let (ready, waits_since, idle_since) = (words.flag()?, words.time()?, words.time()?);
+        let grabbed_at = Some(words.time()?).filter(|at| at.0 != 0);
+        let reservation = if words.flag()? { Some(ReservationState::load(words)?) } else { None };
+        let past_reservation = if words.flag()? { Some(ReservationState::load(words)?) } else { None };
+        Some(Client {
+            facts,
+            ready,
+            waits_since,
+            idle_since,
+            watched: false,
+            reservation,
+            past_reservation,
+            grabbed_at,
+            usage: crate::Usage::default(),
+        })
+    }
+}
+
+impl ReservationState {
+    fn save(&self, out: &mut Vec<u64>) {
+        let Reservation { budget_ns, period_ns, hard } = self.reservation;
+        out.extend([budget_ns, period_ns, u64::from(hard), self.budget_left_ns as u64, self.deadline.0]);
+        out.push(self.last_missed().0);
+    }
+
+    fn load(words: &mut Words) -> Option<ReservationState> {
+        let reservation =
+            Reservation { budget_ns: words.ns()?.max(1), period_ns: words.ns()?.max(1), hard: words.flag()? };
+        let (budget_left_ns, deadline, missed) = (words.signed()?, words.time()?, words.time()?);
+        if reservation.budget_ns > reservation.period_ns || budget_left_ns > reservation.budget_ns as i64 {
+            return None;
+        }
+        Some(ReservationState::as_it_was(reservation, budget_left_ns, deadline, missed))
+    }
+}
+
+/// One more than the slot; 0 stands for nobody.
+fn client_word(client: Option<ClientId>) -> u64 {
+    client.map_or(0, |id| u64::from(id.0) + 1)
+}

@@ -1,0 +1,177 @@
+//! The scheduler with its trace: each call that changes it is written down, so that replay can give it again.
+//!
+//! Reading goes straight through ([`std::ops::Deref`]); changing is only possible by the methods here, which is what
+//! makes a trace complete.
+
+use crate::tracer::{self, note};
+use std::ops::Deref;
+use xqos_abi::trace::{Reason, What};
+use xqos_core::{
+    Admission, Choice, ClientId, Mode, Parameters, PolicyKind, Reservation, Scheduler, Service, Slice, Time,
+};
+
+#[derive(Debug)]
+pub struct Recorded {
+    scheduler: Scheduler,
+    /// An overrun was written down, and no decision since.
+    overran: bool,
+}
+
+impl Deref for Recorded {
+    type Target = Scheduler;
+
+    fn deref(&self) -> &Scheduler {
+        &self.scheduler
+    }
+}
+
+impl Recorded {
+    pub fn new(scheduler: Scheduler) -> Recorded {
+        Recorded { scheduler, overran: false }
+    }
+
+    // Facts.
+
+    pub fn connected(&mut self, client: ClientId, descriptor: u32, now: Time) {
+        note(now, What::Creation { client, descriptor });
+        self.scheduler.connected(client, descriptor, now);
+    }
+
+    pub fn gone(&mut self, client: ClientId, now: Time) {
+        note(now, What::Destruction { client });
+        self.scheduler.gone(client, now);
+    }
+
+    pub fn arrived(&mut self, client: ClientId, at: Time) {
+        let is_news = !self.scheduler.is_ready(client);
+        self.scheduler.arrived(client, at);
+        if is_news {
+            note(at, What::Activation { client });
+            self.note_budget(client, at);
+        }
+    }
+
+    pub fn withdrawn(&mut self, client: ClientId, now: Time) {
+        if self.scheduler.is_ready(client) {
+            note(now, What::Withdrawal { client });
+        }
+        self.scheduler.withdrawn(client, now);
+    }
+
+    pub fn noticed(&mut self, client: ClientId, is_input: bool, now: Time) {
+        note(now, What::Noticed { client, is_input });
+        self.scheduler.noticed(client, is_input, now);
+    }
+
+    pub fn grabbed(&mut self, client: Option<ClientId>, now: Time) {
+        note(now, What::Grab { client });
+        self.scheduler.grabbed(client, now);
+    }
+
+    pub fn overran(&mut self, ns: u64, now: Time) {
+        note(now, What::Overran { ns });
+        self.overran = true;
+        self.scheduler.overran(ns);
+    }
+
+    pub fn served(&mut self, service: &Service, ended_early: bool) {
+        let Service { client, start, end, requests, bytes, last_request, still_ready } = *service;
+        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+        note(end, What::Served { client, still_ready, ended_early, requests, last_request, bytes, start });
+        self.scheduler.served(service);
+        self.note_budget(client, end);
+    }
+
+    // Decisions.
+
+    pub fn replenish(&mut self, now: Time) -> Option<ClientId> {
+        if self.scheduler.next_replenish().is_some_and(|at| at <= now) {
+            note(now, What::Replenish);
+        }
+        let client = self.scheduler.replenish(now)?;
+        self.note_budget(client, now);
+        Some(client)
+    }
+
+    pub fn pick(&mut self, now: Time) -> Option<Slice> {
+        let slice = self.scheduler.pick(now);
+        match &slice {
+            Some(slice) if tracer::is_on() => note(now, What::dispatch(slice, self.reason(slice))),
+            // Also a decision for nobody uses an overrun up.
+            None if self.overran => note(now, What::Overran { ns: 0 }),
+            _ => {}
+        }
+        self.overran = false;
+        slice
+    }
+
+    pub fn next_to_watch(&mut self, now: Time) -> Option<ClientId> {
+        self.scheduler.next_to_watch(now)
+    }
+
+    // Control.
+
+    pub fn set_policy(&mut self, kind: PolicyKind, now: Time) {
+        note(now, What::Policy { kind });
+        self.scheduler.set_policy(kind, now);
+    }
+
+    pub fn set_parameters(&mut self, parameters: Parameters, now: Time) {
+        let us = |ns: u64| u32::try_from(ns / 1000).unwrap_or(u32::MAX);
+        let Parameters { slice_ns, timer_interval_ns, maximum_slice_ns, max_utilization_ppm, blocking_ns } = parameters;
+        let (slice_us, timer_interval_us) = (us(slice_ns), us(timer_interval_ns));
+        note(now, What::Intervals { slice_us, timer_interval_us, maximum_slice_us: us(maximum_slice_ns) });
+        note(now, What::Limits { max_utilization_ppm, blocking_us: us(blocking_ns) });
+        self.scheduler.set_parameters(parameters, now);
+    }
+
+    pub fn set_sync_priority(&mut self, client: ClientId, priority: i32, now: Time) {
+        note(now, What::SyncPriority { client, priority });
+        self.scheduler.set_sync_priority(client, priority, now);
+    }
+
+    pub fn set_weight(&mut self, client: ClientId, weight: u32, now: Time) {
+        note(now, What::Weight { client, weight });
+        self.scheduler.set_weight(client, weight, now);
+    }
+
+    pub fn set_fixed_priority(&mut self, client: ClientId, priority: i32, now: Time) {
+        note(now, What::FixedPriority { client, priority });
+        self.scheduler.set_fixed_priority(client, priority, now);
+    }
+
+    pub fn reserve(&mut self, client: ClientId, reservation: Reservation, now: Time) -> Option<Admission> {
+        let admission = self.scheduler.reserve(client, reservation, now)?;
+        let admitted = matches!(admission, Admission::Admitted(_));
+        note(now, What::Reserve { client, reservation, admitted });
+        self.note_budget(client, now);
+        Some(admission)
+    }
+
+    pub fn clear_reservation(&mut self, client: ClientId, now: Time) -> bool {
+        note(now, What::Clear { client });
+        self.scheduler.clear_reservation(client, now)
+    }
+
+    /// For readers that do not compute it.
+    fn note_budget(&self, client: ClientId, now: Time) {
+        if !tracer::is_on() {
+            return;
+        }
+        if let Some(state) = self.scheduler.reservation(client) {
+            let (hard, left_ns) = (state.reservation.hard, state.budget_left_ns);
+            let (depleted, deadline) = (state.depleted, state.deadline);
+            note(now, What::Budget { client, hard, depleted, left_ns, deadline });
+        }
+    }
+
+    fn reason(&self, slice: &Slice) -> Reason {
+        match slice.choice {
+            Choice::Server if self.scheduler.grab().is_some() => Reason::Grab,
+            Choice::Server => Reason::Stock,
+            Choice::Client(_, Mode::Reserved) => Reason::Deadline,
+            Choice::Client(..) if self.scheduler.ready_count() == 1 => Reason::Alone,
+            Choice::Client(..) => Reason::Policy,
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//! The trace: what it says, who gets it, and that readers that die, read slowly or never read cost nobody anything.
+
+use crate::busy::{Busy, X11perf};
+use crate::fixture::{Fixture, alone, as_nobody, beside_others, entry, setup, wait_for, xvfb, xvfb_with};
+use crate::wire::Wire;
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+use xqos_abi::ring::{Next, Reader};
+use xqos_abi::trace::{Event, Level, What};
+use xqos_abi::{Order, PolicyChange, Request};
+use xqos_core::{ClientId, PolicyKind};
+use xqos_lab::server::Kind;
+use xqos_sim::check::Check;
+
+const SOON: Duration = Duration::from_secs(5);
+
+/// What there is to read now.
+fn read(reader: &mut Reader) -> Vec<Event> {
+    let mut events = Vec::new();
+    loop {
+        match reader.read() {
+            Next::Record(words) => events.push(Event::decode(words).unwrap_or_else(|| panic!("{words:x?}"))),
+            Next::Lost(records) => events.push(Event { at: xqos_core::Time(0), what: What::Lost { records } }),
+            Next::Nothing | Next::Ended => return events,
+        }
+    }
+}
+
+fn read_for(reader: &mut Reader, time: Duration) -> Vec<Event> {
+    let (end, mut events) = (Instant::now() + time, Vec::new());
+    while Instant::now() < end {
+        events.extend(read(reader));
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    events.extend(read(reader));
+    events
+}
+
+fn has(events: &[Event], wanted: impl Fn(&What) -> bool) -> bool {
+    events.iter().any(|event| wanted(&event.what))
+}
+
+/// The index of the client with this resource base.
+fn id_of(events: &[Event], wanted: u32) -> ClientId {
+    let found = events.iter().find_map(|event| match event.what {
+        What::Identity { client, base, .. } if base == wanted => Some(client),
+        _ => None,
+    });
+    found.unwrap_or_else(|| panic!("{wanted:#x} is not in the trace"))
+}
+
+#[test]
+fn a_trace_tells_the_seven_events_of_the_paper_and_who_they_are_about() {
+    let _others = beside_others();
+    let fixture = xvfb();
+    let control = fixture.control().unwrap();
+    let mut reader = control.start_trace(Level::Slices, 0).unwrap();
+    let mut wire = fixture.native();
+    wire.sync();
+    let base = wire.base;
+    // A client that goes within its slice is not deactivated before.
+    std::thread::sleep(Duration::from_millis(50));
+    drop(wire);
+    wait_for("it is gone", SOON, || control.clients().unwrap().clients.iter().all(|entry| entry.client != base));
+    control.stop_trace().unwrap();
+    let events = read(&mut reader);
+    let client = id_of(&events, base);
+    let kinds: Vec<&str> = events
+        .iter()
+        .filter_map(|event| match event.what {
+            What::Creation { client: one, .. } if one == client => Some("creation"),
+            What::Activation { client: one } if one == client => Some("activation"),
+            What::Dispatch { client: Some(one), .. } if one == client => Some("dispatch"),
+            What::Served { client: one, still_ready: false, .. } if one == client => Some("deactivation"),
+            What::Destruction { client: one } if one == client => Some("destruction"),
+            _ => None,
+        })
+        .collect();
+    assert_eq!((kinds[0], *kinds.last().unwrap()), ("creation", "destruction"), "{kinds:?}");
+    for kind in ["activation", "dispatch", "deactivation"] {
+        assert!(kinds.contains(&kind), "{kinds:?}");
+    }
+    assert!(matches!(events[0].what, What::Begin { server_pid, .. } if server_pid == fixture.pid()));
+    assert_eq!(events.last().unwrap().what, What::End);
+    assert_eq!(reader.read(), Next::Ended);
+}
+
+#[test]
+fn replay_agrees_with_every_decision_of_every_policy() {
+    let _turn = alone();
+    for policy in PolicyKind::ALL {
+        let mut fixture = xvfb_with(policy);
+        let control = fixture.control().unwrap();
+        let _load = X11perf::start_many(&fixture, "getimagexy100", 3);
+        let hard = Busy::start(&fixture);
+        control.reserve(hard.base, 2000, 10_000, true).unwrap();
+        let mut reader = control.start_trace(Level::Slices, 0).unwrap();
+        let mut light = fixture.native();
+        let soft = Request::SetReservation { client: 0, budget_us: 1000, period_us: 20_000, hard: false };
+        light.tell_xqos(soft).unwrap();
+        light.set_sync_priority(0, 3).unwrap();
+        for _ in 0..50 {
+            light.sync();
+            std::thread::sleep(Duration::from_millis(3));
+        }
+        light.set_grab(true);
+        light.set_grab(false);
+        control.set_policy(PolicyChange { slice_us: Some(2000), ..PolicyChange::default() }).unwrap();
+        control.set_weight(light.base, 300).unwrap();
+        let _more = control.start_trace(Level::Slices, 0).unwrap();
+        let events = read_for(&mut reader, Duration::from_millis(300));
+        let mut check = Check::default();
+        events.iter().for_each(|event| check.take(event));
+        let name = policy.name();
+        assert_eq!((check.differed, check.unchecked), (0, 0), "{name}: {:#?}", check.differences);
+        assert!(check.agreed > 100, "{name}: only {} decisions", check.agreed);
+        fixture.assert_armed();
+    }
+}
+
+#[test]
+fn level_requests_tells_each_request_once_in_both_byte_orders() {
+    let _others = beside_others();
+    let fixture = xvfb();
+    let control = fixture.control().unwrap();
+    for order in [Order::Native, Order::Swapped] {
+        let mut wire = fixture.wire(order);
+        wire.sync();
+        let mut reader = control.start_trace(Level::Requests, 0).unwrap();
+        for _ in 0..7 {
+            wire.sync();
+        }
+        let events = read_for(&mut reader, Duration::from_millis(50));
+        let client = id_of(&events, wire.base);
+        let mut kinds: BTreeMap<u32, u32> = BTreeMap::new();
+        let (mut requests, mut served) = (0, 0);
+        for event in &events {
+            match event.what {
+                What::Request { client: one, request, bytes, ns } if one == client => {
+                    assert!(bytes >= 4 && ns > 0 && ns < 1_000_000_000, "{event:?}");
+                    *kinds.entry(request & 0xff).or_default() += 1;
+                    requests += 1;
+                }
+                What::Served { client: one, requests, .. } if one == client => served += requests,
+                _ => {}
+            }
+        }
+        assert_eq!((requests, kinds.len()), (7, 1), "{order:?}: {kinds:?}");
+        assert_eq!(served, 7, "{order:?}");
+        control.stop_trace().unwrap();
+        wire.sync();
+        assert_eq!(read(&mut reader).last().map(|event| event.what), Some(What::End));
+        assert_eq!(reader.read(), Next::Ended);
+    }
+}
+
+#[test]
+fn readers_come_and_go_and_die_without_the_others_noticing() {
+    let _others = beside_others();
+    let mut fixture = xvfb();
+    let busy = Busy::start(&fixture);
+    let (threads, files) = (fixture.threads(), fixture.open_files());
+    let first = fixture.control().unwrap();
+    let mut reading = first.start_trace(Level::Slices, 0).unwrap();
+    let second = fixture.control().unwrap();
+    let mut beside = second.start_trace(Level::Requests, 0).unwrap();
+    assert!(has(&read_for(&mut beside, Duration::from_millis(30)), |what| matches!(what, What::Request { .. })));
+    drop(second);
+    wait_for("requests are not timed any more", SOON, || {
+        !has(&read_for(&mut reading, Duration::from_millis(20)), |what| matches!(what, What::Request { .. }))
+    });
+    // One that maps the ring and never reads, and one whose connection just breaks.
+    let third = fixture.control().unwrap();
+    let _never_read = third.start_trace(Level::Slices, 256).unwrap();
+    drop(third);
+    assert!(has(&read_for(&mut reading, Duration::from_millis(30)), |what| matches!(what, What::Served { .. })));
+    drop(first);
+    wait_for("the trace ends with its last reader", SOON, || matches!(reading.read(), Next::Ended));
+    let before = busy.sent();
+    wait_for("everybody is served", SOON, || busy.sent() > before);
+    fixture.assert_armed();
+    wait_for("nothing is left open", SOON, || fixture.open_files() <= files + 1 && fixture.threads() == threads);
+}
+
+#[test]
+fn what_is_overwritten_is_counted() {
+    let _others = beside_others();
+    let fixture = xvfb();
+    let control = fixture.control().unwrap();
+    let mut reader = control.start_trace(Level::Requests, 256).unwrap();
+    let mut wire = fixture.native();
+    for _ in 0..2000 {
+        wire.sync();
+    }
+    let events = read(&mut reader);
+    assert!(has(&events, |what| matches!(what, What::Lost { records } if *records > 1000)), "{}", events.len());
+}
+
+#[test]
+fn a_reset_ends_the_trace_and_the_next_generation_gives_another() {
+    let _others = beside_others();
+    let fixture = Fixture::start(&xqos_lab::server::Setup { resets: true, ..setup(Kind::Xvfb) });
+    let control = fixture.control().unwrap();
+    let mut reader = control.start_trace(Level::Requests, 0).unwrap();
+    drop(control);
+    wait_for("the trace ended", SOON, || matches!(reader.read(), Next::Ended));
+    let control = fixture.control().unwrap();
+    let mut reader = control.start_trace(Level::Slices, 0).unwrap();
+    control.clients().unwrap();
+    // An answer may be there before the slice that gave it has ended.
+    assert!(has(&read_for(&mut reader, Duration::from_millis(50)), |what| matches!(what, What::Served { .. })));
+}
+
+#[test]
+fn another_local_user_may_look_and_a_client_of_another_machine_may_not() {
+    let _others = beside_others();
+    if crate::fixture::is_not_root() {
+        return;
+    }
+    let fixture = Fixture::start(&xqos_lab::server::Setup {
+        arguments: ["-ac", "-listen", "tcp"].map(Into::into).to_vec(),
+        ..setup(Kind::Xvfb)
+    });
+    let start = Request::StartTrace { level: Level::Slices, capacity: 0 };
+    let display = fixture.display().to_owned();
+    let mut remote = Wire::connect_by_tcp(&display, Order::Native);
+    let error = remote.ask_xqos(start).unwrap_err();
+    assert_eq!(error.code, 10, "BadAccess");
+    as_nobody(|| {
+        let mut wire = Wire::connect(&display, Order::Native);
+        assert_eq!(wire.ask_xqos(start).unwrap().len(), 32);
+    });
+}
+
+#[test]
+fn the_longest_requests_and_a_grab_that_lasts_are_named() {
+    let _others = beside_others();
+    let limit = [("XQOS_GRAB_LIMIT_MS".into(), "100".into())].to_vec();
+    let fixture = Fixture::start(&xqos_lab::server::Setup { environment: limit, ..setup(Kind::Xvfb) });
+    let control = fixture.control().unwrap();
+    let perf = X11perf::start(&fixture, "getimagexy500");
+    perf.entry_when_busy(&control);
+    wait_for("a long GetImage is in the list", SOON, || {
+        let longest = control.longest_requests().unwrap().requests;
+        longest.windows(2).all(|pair| pair[0].ns >= pair[1].ns)
+            && longest.first().is_some_and(|request| request.request & 0xff == 73 && request.name == "x11perf")
+    });
+    drop(perf);
+    let mut grabber = fixture.native();
+    grabber.set_grab(true);
+    grabber.sync();
+    std::thread::sleep(Duration::from_millis(30));
+    assert!(!fixture.xqos_log().contains("server grab"), "not before the limit");
+    wait_for("the log names it", SOON, || fixture.xqos_log().contains("has held the server grab for more than 100 ms"));
+    grabber.set_grab(false);
+    grabber.sync();
+    let of_grabber = entry(&control, grabber.base);
+    assert!(of_grabber.grabs == 1 && of_grabber.grabbed_ns >= 100_000_000, "{of_grabber:?}");
+    std::thread::sleep(Duration::from_millis(250));
+    assert_eq!(fixture.xqos_log().matches("server grab").count(), 1, "once for each grab");
+}

@@ -1,0 +1,193 @@
+//! What clients ask for: bursts of requests, and the time between them.
+//!
+//! A burst begins some time after the client's last one was done, as it did in the trace: clients wait for replies, so a
+//! burst that is served later is followed by a later one. The first begins when it began. A burst's service is what it
+//! took in the trace, cut into requests where the trace knows them (level `requests`), else into as many equal ones as
+//! each slice had.
+
+use std::collections::BTreeMap;
+use xqos_abi::trace::{Event, What};
+use xqos_core::{ClientId, Scheduler, Time};
+
+/// Requests of equal length, one after the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Run {
+    pub requests: u32,
+    /// Of each.
+    pub request_ns: u64,
+    /// Major opcode + 65536 x minor opcode.
+    pub request: u32,
+    /// Of each.
+    pub bytes: u32,
+}
+
+/// What a client asks for at once.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Burst {
+    /// After the end of the one before, or after the start of the workload.
+    pub after_ns: u64,
+    /// Input delivered before it.
+    pub inputs: u32,
+    pub runs: Vec<Run>,
+}
+
+/// All that a client asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    pub id: ClientId,
+    pub identity: Vec<What>,
+    pub sync_priority: i32,
+    pub bursts: Vec<Burst>,
+}
+
+/// All clients of a trace.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Workload {
+    pub began: Time,
+    pub ended: Time,
+    pub plans: Vec<Plan>,
+}
+
+#[derive(Debug, Default)]
+struct Reading {
+    plan: Option<Plan>,
+    /// When its last burst was done.
+    done: Option<Time>,
+    current: Option<Burst>,
+    of_slice: Vec<Run>,
+    inputs: u32,
+}
+
+impl Workload {
+    /// Reads a trace.
+    pub fn of_events(events: impl IntoIterator<Item = Event>) -> Workload {
+        let mut workload = Workload::default();
+        let mut reading: BTreeMap<ClientId, Reading> = BTreeMap::new();
+        let (mut state, mut state_words) = (Vec::new(), 0);
+        for event in events {
+            let at = event.at;
+            if workload.began == Time(0) {
+                workload.began = at;
+            }
+            workload.ended = workload.ended.max(at);
+            match event.what {
+                What::Begin { words, .. } => {
+                    state.clear();
+                    state_words = words as usize;
+                }
+                What::State { words, .. } => {
+                    state.extend(words);
+                    if state.len() >= state_words {
+                        state.truncate(state_words);
+                        workload.begin(&mut reading, &std::mem::take(&mut state), at);
+                    }
+                }
+                What::Creation { client, .. } | What::Destruction { client } => {
+                    workload.finish(reading.remove(&client));
+                    if matches!(event.what, What::Creation { .. }) {
+                        reading.insert(client, Reading::new(client));
+                    }
+                }
+                What::Identity { client, .. } | What::Name { client, .. } => {
+                    let plan = reading.entry(client).or_insert_with(|| Reading::new(client)).plan.as_mut();
+                    if let Some(plan) = plan {
+                        plan.identity.push(event.what);
+                    }
+                }
+                What::SyncPriority { client, priority } => {
+                    if let Some(plan) = reading.get_mut(&client).and_then(|one| one.plan.as_mut()) {
+                        plan.sync_priority = priority;
+                    }
+                }
+                What::Noticed { client, is_input: true } => {
+                    if let Some(one) = reading.get_mut(&client) {
+                        one.inputs += 1;
+                    }
+                }
+                What::Activation { client } => {
+                    let began = workload.began;
+                    reading.entry(client).or_insert_with(|| Reading::new(client)).arrive(began, at);
+                }
+                What::Request { client, request, bytes, ns } => {
+                    if let Some(one) = reading.get_mut(&client) {
+                        one.add(Run { requests: 1, request_ns: ns, request, bytes });
+                    }
+                }
+                What::Served { client, still_ready, requests, last_request, bytes, start, .. } => {
+                    let began = workload.began;
+                    let one = reading.entry(client).or_insert_with(|| Reading::new(client));
+                    one.arrive(began, start);
+                    one.serve(at.since(start), requests, last_request, bytes);
+                    if !still_ready {
+                        one.done(at);
+                    }
+                }
+                _ => {}
+            }
+        }
+        for one in reading.into_values() {
+            workload.finish(Some(one));
+        }
+        workload
+    }
+
+    /// The state at the beginning: who was there, and had work.
+    fn begin(&mut self, reading: &mut BTreeMap<ClientId, Reading>, state: &[u64], at: Time) {
+        let Some(scheduler) = Scheduler::restore(state) else { return };
+        for id in (0..ClientId::LIMIT as u16).map(ClientId).filter(|&id| scheduler.usage(id).is_some()) {
+            let one = reading.entry(id).or_insert_with(|| Reading::new(id));
+            if scheduler.is_ready(id) {
+                one.arrive(self.began, at);
+            }
+        }
+    }
+
+    fn finish(&mut self, one: Option<Reading>) {
+        let Some(mut one) = one else { return };
+        one.done(self.ended);
+        if let Some(plan) = one.plan.filter(|plan| !plan.bursts.is_empty()) {
+            self.plans.push(plan);
+        }
+    }
+}
+
+impl Reading {
+    fn new(id: ClientId) -> Reading {
+        let plan = Plan { id, identity: Vec::new(), sync_priority: 0, bursts: Vec::new() };
+        Reading { plan: Some(plan), ..Reading::default() }
+    }
+
+    fn arrive(&mut self, began: Time, at: Time) {
+        if self.current.is_none() {
+            let after_ns = at.since(self.done.unwrap_or(began));
+            self.current = Some(Burst { after_ns, inputs: std::mem::take(&mut self.inputs), runs: Vec::new() });
+        }
+    }
+
+    fn add(&mut self, run: Run) {
+        match self.of_slice.last_mut() {
+            Some(last) if last.request == run.request && last.request_ns == run.request_ns => last.requests += 1,
+            _ => self.of_slice.push(run),
+        }
+    }
+
+    fn serve(&mut self, ns: u64, requests: u32, request: u32, bytes: u32) {
+        let mut runs = std::mem::take(&mut self.of_slice);
+        if runs.is_empty() {
+            let count = requests.max(1);
+            let request_ns = ns / u64::from(count);
+            runs.push(Run { requests: count, request_ns, request, bytes: bytes / count });
+        }
+        if let Some(burst) = &mut self.current {
+            burst.runs.extend(runs);
+        }
+    }
+
+    fn done(&mut self, at: Time) {
+        let Some(burst) = self.current.take() else { return };
+        self.done = Some(at);
+        if let Some(plan) = self.plan.as_mut().filter(|_| !burst.runs.is_empty()) {
+            plan.bursts.push(burst);
+        }
+    }
+}

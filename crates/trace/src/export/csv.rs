@@ -1,0 +1,87 @@
+//! One line for each record: `seconds,kind,pid,client,program,request,ns,requests,bytes,value`.
+//!
+//! `seconds` since the beginning; `ns` is how long a slice or a request took, or the budget left; the columns that a
+//! kind does not have are empty.
+
+use crate::model::Model;
+use crate::names::Names;
+use crate::show::{client_of, kind};
+use std::io::{self, Write};
+use xqos_abi::trace::{Event, What};
+
+/// The first line.
+pub const HEADER: &str = "seconds,kind,pid,client,program,request,ns,requests,bytes,value";
+
+/// Writes all records but the scheduler's state.
+pub fn write(events: impl Iterator<Item = Event>, names: &Names, out: &mut impl Write) -> io::Result<()> {
+    let mut model = Model::new();
+    writeln!(out, "{HEADER}")?;
+    for event in events {
+        model.take(&event);
+        if !matches!(event.what, What::State { .. } | What::Name { .. }) {
+            writeln!(out, "{}", line(&event, &model, names))?;
+        }
+    }
+    Ok(())
+}
+
+fn line(event: &Event, model: &Model, names: &Names) -> String {
+    let began = model.began.unwrap_or(event.at);
+    let seconds = (i128::from(event.at.0) - i128::from(began.0)) as f64 / 1e9;
+    let client = client_of(&event.what).and_then(|id| model.key(id)).map(|key| &model.clients()[key].identity);
+    let who = client.map_or_else(
+        || ",,".to_owned(),
+        |identity| format!("{},{:#x},{}", identity.pid, identity.base, quoted(&identity.program)),
+    );
+    let rest = match event.what {
+        What::Served { start, requests, last_request, bytes, .. } => {
+            format!("{},{},{requests},{bytes},", quoted(&names.of(last_request)), event.at.since(start))
+        }
+        What::Request { request, bytes, ns, .. } => format!("{},{ns},1,{bytes},", quoted(&names.of(request))),
+        What::Budget { left_ns, .. } => format!(",{left_ns},,,"),
+        What::Overran { ns } => format!(",{ns},,,"),
+        What::Reserve { reservation, .. } => format!(",{},,,{}", reservation.budget_ns, reservation.period_ns),
+        What::Policy { kind } => format!(",,,,{}", kind.name()),
+        What::Lost { records } => format!(",,,,{records}"),
+        What::Switch { from, to, .. } => format!(",,,,{from}>{to}"),
+        What::Wakeup { thread, .. } => format!(",,,,{thread}"),
+        What::SyncPriority { priority, .. } | What::FixedPriority { priority, .. } => format!(",,,,{priority}"),
+        What::Weight { weight, .. } => format!(",,,,{weight}"),
+        _ => ",,,,".to_owned(),
+    };
+    format!("{seconds:.9},{},{who},{rest}", kind(&event.what))
+}
+
+/// RFC 4180: quotes where a comma, a quote or a line break would confuse.
+fn quoted(text: &str) -> String {
+    if text.contains([',', '"', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use xqos_core::{ClientId, Time};
+
+    #[test]
+    fn each_line_has_all_columns_whatever_a_program_is_called() {
+        let client = ClientId(1);
+        let events = [
+            What::Creation { client, descriptor: 4 },
+            What::Identity { client, pid: 5, base: 0x200000, uid: 0 },
+            What::Name { client, part: 0, bytes: *b"a \"b\",c\0\0\0\0\0\0\0\0\0" },
+            What::Activation { client },
+            What::Request { client, request: 73, bytes: 20, ns: 5 },
+            What::Lost { records: 4 },
+            What::End,
+        ];
+        let events = events.into_iter().enumerate().map(|(at, what)| Event { at: Time(at as u64 * 1000), what });
+        let mut out = Vec::new();
+        write(events, &Names::default(), &mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert!(text.contains(",request,5,0x200000,\"a \"\"b\"\",c\",GetImage,5,1,20,\n"), "{text}");
+        for line in text.lines() {
+            let columns = line.matches(',').count() - line.matches("\"\",c").count();
+            assert_eq!(columns, HEADER.matches(',').count(), "{line}");
+        }
+    }
+}

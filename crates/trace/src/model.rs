@@ -1,0 +1,704 @@
+//! From records to clients: who used the server, how long each had to wait, and behind whom.
+//!
+//! A client's *burst* begins with its activation and ends when it has been served and has nothing left; the time between
+//! is its response time (Manica et al., section 2: activation to deactivation). What of that was not its own service it
+//! waited, and every nanosecond of that is put down to a [`Cause`]: another client's slice, a server that the kernel did
+//! not run, or the server's own work (input, updates of viewers, timers) where nobody was being served.
+//!
+//! Records are taken one by one, live or from a file; a trace may begin anywhere and have gaps. Nothing panics.
+
+use crate::histogram::Histogram;
+use std::collections::{BTreeMap, VecDeque};
+use xqos_abi::trace::{Event, What};
+use xqos_core::{ClientId, Mode, PolicyKind, Scheduler, Time};
+
+/// Bursts that waited longest, kept with their causes.
+const WORST_KEPT: usize = 32;
+/// A request that long is named as what somebody waited for.
+const LONG_REQUEST_NS: u64 = 1_000_000;
+/// Slices and absences of the server that may still overlap somebody's wait.
+const ABSENCES_KEPT: usize = 1024;
+
+/// Who a client is. Stays when it is gone.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Identity {
+    /// The resource base: tells apart clients that had the same index one after the other.
+    pub base: u32,
+    pub pid: u32,
+    pub uid: u32,
+    pub program: String,
+}
+
+/// What a wait was spent on.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Cause {
+    /// Behind this client's slices, that ended with this kind of request; `long`: each of a single long request.
+    Client { key: usize, request: u32, long: bool },
+    /// The server was runnable and the kernel ran something else.
+    Kernel,
+    /// Nobody was being served.
+    Server,
+    /// Its own budget was used up, and its reservation is hard.
+    HeldBack,
+}
+
+/// What a client did and suffered, in a trace or since the last look.
+#[derive(Clone, Debug, Default)]
+pub struct Figures {
+    pub server_time_ns: u64,
+    pub reserved_time_ns: u64,
+    pub requests: u64,
+    pub slices: u64,
+    /// Response times of its bursts.
+    pub responses: Histogram,
+    pub waited_ns: u64,
+    pub longest_wait_ns: u64,
+    /// Length and request.
+    pub longest_request: Option<(u64, u32)>,
+    pub grabs: u64,
+    pub grabbed_ns: u64,
+    pub longest_grab_ns: u64,
+    pub depletions: u64,
+    /// Deadlines that passed while it had budget and work.
+    pub misses: u64,
+    pub inputs: u64,
+    pub exposes: u64,
+    /// The client was runnable and had no processor, from the kernel.
+    pub without_processor_ns: u64,
+    /// Kinds of requests, where each was traced.
+    pub kinds: BTreeMap<u32, Kind>,
+}
+
+/// Requests of one kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Kind {
+    pub count: u64,
+    pub ns: u64,
+    pub longest_ns: u64,
+    pub bytes: u64,
+}
+
+/// A reservation as it stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Budget {
+    pub left_ns: i64,
+    pub deadline: Time,
+    pub hard: bool,
+    pub depleted: bool,
+    missed: bool,
+}
+
+/// A burst that waited.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Burst {
+    pub key: usize,
+    pub activation: Time,
+    pub end: Time,
+    pub own_ns: u64,
+    pub waited_ns: u64,
+    /// The greatest first.
+    pub causes: Vec<(Cause, u64)>,
+}
+
+/// A client of the trace; `key` is its place in [`Model::clients`] for good.
+#[derive(Clone, Debug)]
+pub struct Client {
+    pub id: ClientId,
+    pub identity: Identity,
+    pub connected: Time,
+    pub gone: Option<Time>,
+    pub budget: Option<Budget>,
+    pub total: Figures,
+    /// Since [`Model::take_recent`].
+    pub recent: Figures,
+    pub sync_priority: i32,
+    ready_since: Option<Time>,
+    waits_since: Time,
+    own_ns: u64,
+    behind: BTreeMap<Cause, u64>,
+    grabbed_at: Option<Time>,
+}
+
+impl Client {
+    fn figures(&mut self, change: impl Fn(&mut Figures)) {
+        change(&mut self.total);
+        change(&mut self.recent);
+    }
+
+    /// It has work and is not served.
+    pub fn waits_since(&self) -> Option<Time> {
+        self.ready_since.map(|_| self.waits_since)
+    }
+}
+
+#[derive(Debug, Default)]
+pub struct Model {
+    clients: Vec<Client>,
+    /// Key of who has this index now.
+    present: BTreeMap<ClientId, usize>,
+    ready: Vec<usize>,
+    running: Option<(Option<usize>, Mode)>,
+    /// Until when somebody was served.
+    served_until: Time,
+    pub policy: Option<PolicyKind>,
+    pub began: Option<Time>,
+    pub now: Time,
+    pub decisions: u64,
+    pub early_ends: u64,
+    /// Records that are missing.
+    pub lost: u64,
+    pub kernel: bool,
+    server_pid: u32,
+    worst: Vec<Burst>,
+    /// Who was kept waiting by what, in sum.
+    delays: BTreeMap<(usize, Cause), u64>,
+    state: Vec<u64>,
+    state_words: usize,
+    requests_of_slice: BTreeMap<u32, u64>,
+    /// Times at which the server was runnable and did not run, from the kernel.
+    absences: VecDeque<(Time, Time)>,
+    runnable_since: Option<Time>,
+    /// The same of clients, by thread.
+    runnable: BTreeMap<u32, Time>,
+}
+
+impl Model {
+    pub fn new() -> Model {
+        Model::default()
+    }
+
+    /// Every client of the trace, in the order in which they came.
+    pub fn clients(&self) -> &[Client] {
+        &self.clients
+    }
+
+    /// Clients that are connected.
+    pub fn present(&self) -> impl Iterator<Item = &Client> {
+        self.present.values().map(|&key| &self.clients[key])
+    }
+
+    /// From the first record to the last.
+    pub fn span_ns(&self) -> u64 {
+        self.began.map_or(0, |began| self.now.since(began))
+    }
+
+    /// The bursts that waited longest, the longest first.
+    pub fn worst(&self) -> &[Burst] {
+        &self.worst
+    }
+
+    /// Who kept whom waiting: (who waited, why, ns), the greatest first.
+    pub fn delays(&self) -> Vec<(usize, Cause, u64)> {
+        let mut delays: Vec<_> = self.delays.iter().map(|((key, cause), &ns)| (*key, cause.clone(), ns)).collect();
+        delays.sort_by_key(|&(_, _, ns)| std::cmp::Reverse(ns));
+        delays
+    }
+
+    /// The figures since the last call begin anew.
+    pub fn take_recent(&mut self) -> Vec<(usize, Figures)> {
+        let present: Vec<usize> = self.present.values().copied().collect();
+        present.into_iter().map(|key| (key, std::mem::take(&mut self.clients[key].recent))).collect()
+    }
+
+    /// Drops what is remembered of clients that are gone, but for who they were: for a view that runs for weeks.
+    pub fn forget_gone(&mut self) {
+        let is_gone = |clients: &[Client], key: usize| clients.get(key).is_none_or(|client| client.gone.is_some());
+        for client in self.clients.iter_mut().filter(|client| client.gone.is_some()) {
+            (client.total, client.recent, client.behind) = Default::default();
+        }
+        let clients = &self.clients;
+        self.worst.retain(|burst| !is_gone(clients, burst.key));
+        self.delays.retain(|(key, _), _| !is_gone(clients, *key));
+    }
+
+    /// How a client is called: "x11perf (1234)".
+    pub fn name(&self, key: usize) -> String {
+        let Some(client) = self.clients.get(key) else { return "?".to_owned() };
+        let Identity { pid, base, program, .. } = &client.identity;
+        match (program.is_empty(), pid) {
+            (true, 0) => format!("client {base:#x}"),
+            (true, pid) => format!("pid {pid}"),
+            (false, 0) => program.clone(),
+            (false, pid) => format!("{program} ({pid})"),
+        }
+    }
+
+    /// Key of the client that has this index now.
+    pub fn key(&self, id: ClientId) -> Option<usize> {
+        self.present.get(&id).copied()
+    }
+
+    /// Takes a record in. A burst that ended is returned where it waited at all.
+    pub fn take(&mut self, event: &Event) -> Option<Burst> {
+        let at = event.at;
+        if !matches!(event.what, What::Activation { .. } | What::Switch { .. } | What::Wakeup { .. }) {
+            self.began.get_or_insert(at);
+            self.now = self.now.max(at);
+        }
+        match event.what {
+            What::Begin { server_pid, words, .. } => {
+                self.server_pid = server_pid;
+                self.state.clear();
+                self.state_words = words as usize;
+            }
+            What::State { words, .. } => self.state(words, at),
+            What::Creation { client, .. } => {
+                self.create(client, at);
+            }
+            What::Identity { client, pid, base, uid } => self.identify(client, (pid, base, uid), at),
+            What::Name { client, part, bytes } => self.rename(client, part, &bytes),
+            What::Destruction { client } => self.destroy(client, at),
+            What::Activation { client } => self.activate(client, at),
+            What::Withdrawal { client } => {
+                let key = self.key(client)?;
+                self.ready.retain(|&other| other != key);
+                self.clients[key].ready_since = None;
+            }
+            What::Noticed { client, is_input } => {
+                let key = self.key(client)?;
+                self.clients[key].figures(|figures| match is_input {
+                    true => figures.inputs += 1,
+                    false => figures.exposes += 1,
+                });
+            }
+            What::Grab { client } => self.grab(client, at),
+            What::Dispatch { client, mode, .. } => {
+                self.decisions += 1;
+                self.requests_of_slice.clear();
+                self.running = Some((client.map(|client| self.create_unless(client, at)), mode));
+            }
+            What::Served { client, still_ready, ended_early, requests, last_request, start, .. } => {
+                self.early_ends += u64::from(ended_early);
+                return self.served(client, (start.min(at), at), requests, last_request, still_ready);
+            }
+            What::Budget { client, hard, depleted, left_ns, deadline } => {
+                let key = self.key(client)?;
+                self.budget(key, Budget { left_ns, deadline, hard, depleted, missed: false });
+            }
+            What::Clear { client } => {
+                let key = self.key(client)?;
+                self.clients[key].budget = None;
+            }
+            What::Policy { kind } => self.policy = Some(kind),
+            What::SyncPriority { client, priority } => {
+                let key = self.key(client)?;
+                self.clients[key].sync_priority = priority;
+            }
+            What::Request { client, request, bytes, ns } => self.request(client, request, bytes, ns),
+            What::Lost { records } => self.lost = self.lost.saturating_add(records),
+            What::Switch { from, to, still_runnable, .. } => self.switch(from, to, still_runnable, at),
+            What::Wakeup { thread, .. } if thread == self.server_pid => {
+                self.runnable_since.get_or_insert(at);
+            }
+            What::Wakeup { thread, .. } => {
+                self.runnable.entry(thread).or_insert(at);
+            }
+            _ => {}
+        }
+        None
+    }
+
+    /// Words of the scheduler's state at the beginning: who has work, and the policy.
+    fn state(&mut self, words: [u64; 2], at: Time) {
+        self.state.extend(words);
+        if self.state.len() < self.state_words {
+            return;
+        }
+        self.state.truncate(self.state_words);
+        let Some(scheduler) = Scheduler::restore(&std::mem::take(&mut self.state)) else { return };
+        self.policy = Some(scheduler.policy());
+        for id in (0..ClientId::LIMIT as u16).map(ClientId) {
+            if scheduler.usage(id).is_none() {
+                self.destroy(id, at);
+                continue;
+            }
+            let key = self.create_unless(id, at);
+            let is_ready = self.clients[key].ready_since.is_some();
+            if scheduler.is_ready(id) && !is_ready {
+                self.activate(id, at);
+            } else if !scheduler.is_ready(id) && is_ready {
+                self.clients[key].ready_since = None;
+                self.ready.retain(|&other| other != key);
+            }
+            match scheduler.reservation(id) {
+                Some(state) => {
+                    let (hard, depleted) = (state.reservation.hard, state.depleted);
+                    let (left_ns, deadline) = (state.budget_left_ns, state.deadline);
+                    self.clients[key].budget = Some(Budget { left_ns, deadline, hard, depleted, missed: false });
+                }
+                None => self.clients[key].budget = None,
+            }
+        }
+    }
+
+    fn create(&mut self, id: ClientId, at: Time) -> usize {
+        self.destroy(id, at);
+        let key = self.clients.len();
+        self.clients.push(Client {
+            id,
+            identity: Identity::default(),
+            connected: at,
+            gone: None,
+            budget: None,
+            total: Figures::default(),
+            recent: Figures::default(),
+            sync_priority: 0,
+            ready_since: None,
+            waits_since: at,
+            own_ns: 0,
+            behind: BTreeMap::new(),
+            grabbed_at: None,
+        });
+        self.present.insert(id, key);
+        key
+    }
+
+    fn create_unless(&mut self, id: ClientId, at: Time) -> usize {
+        match self.key(id) {
+            Some(key) => key,
+            None => self.create(id, at),
+        }
+    }
+
+    fn identify(&mut self, id: ClientId, (pid, base, uid): (u32, u32, u32), at: Time) {
+        let mut key = self.create_unless(id, at);
+        let known = self.clients[key].identity.base;
+        // After a gap the index may belong to somebody else.
+        if known != 0 && (known, self.clients[key].identity.pid) != (base, pid) {
+            key = self.create(id, at);
+        }
+        let identity = &mut self.clients[key].identity;
+        (identity.pid, identity.base, identity.uid) = (pid, base, uid);
+    }
+
+    fn rename(&mut self, id: ClientId, part: u8, bytes: &[u8]) {
+        let Some(key) = self.key(id) else { return };
+        let program = &mut self.clients[key].identity.program;
+        if part == 0 {
+            program.clear();
+        }
+        if program.len() < 256 {
+            let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
+            let text = String::from_utf8_lossy(&bytes[..end]);
+            program.extend(text.chars().map(|letter| if letter.is_control() { '?' } else { letter }));
+        }
+    }
+
+    fn destroy(&mut self, id: ClientId, at: Time) {
+        let Some(key) = self.present.remove(&id) else { return };
+        self.ready.retain(|&other| other != key);
+        self.end_grab(key, at);
+        let client = &mut self.clients[key];
+        (client.gone, client.ready_since, client.budget) = (Some(at), None, None);
+    }
+
+    fn activate(&mut self, id: ClientId, at: Time) {
+        let key = self.create_unless(id, at);
+        let client = &mut self.clients[key];
+        if client.ready_since.is_none() {
+            (client.ready_since, client.waits_since, client.own_ns) = (Some(at), at, 0);
+            client.behind.clear();
+            self.ready.push(key);
+        }
+    }
+
+    fn request(&mut self, id: ClientId, request: u32, bytes: u32, ns: u64) {
+        let Some(key) = self.key(id) else { return };
+        let of_kind = self.requests_of_slice.entry(request).or_default();
+        *of_kind = of_kind.saturating_add(ns);
+        self.clients[key].figures(|figures| {
+            let kind = figures.kinds.entry(request).or_default();
+            kind.count += 1;
+            kind.ns = kind.ns.saturating_add(ns);
+            kind.bytes = kind.bytes.saturating_add(bytes.into());
+            kind.longest_ns = kind.longest_ns.max(ns);
+            if figures.longest_request.is_none_or(|(longest, _)| ns > longest) {
+                figures.longest_request = Some((ns, request));
+            }
+        });
+    }
+
+    fn served(
+        &mut self,
+        id: ClientId,
+        (start, end): (Time, Time),
+        requests: u32,
+        last_request: u32,
+        still_ready: bool,
+    ) -> Option<Burst> {
+        let mode = self.running.take().map_or(Mode::BestEffort, |(_, mode)| mode);
+        // After a gap the activation may be missing.
+        if self.key(id).is_none_or(|key| self.clients[key].ready_since.is_none()) {
+            self.activate(id, start);
+        }
+        let key = self.key(id)?;
+        let length_ns = end.since(start);
+        let costliest = self.requests_of_slice.iter().max_by_key(|&(_, ns)| *ns).map(|(&request, _)| request);
+        let request = costliest.unwrap_or(last_request);
+        let long = requests == 1 && length_ns >= LONG_REQUEST_NS;
+        self.blame(key, (request, long), (start, end));
+        self.served_until = end;
+        let client = &mut self.clients[key];
+        let waited_ns = start.since(client.waits_since);
+        client.figures(|figures| {
+            figures.server_time_ns = figures.server_time_ns.saturating_add(length_ns);
+            if mode == Mode::Reserved {
+                figures.reserved_time_ns = figures.reserved_time_ns.saturating_add(length_ns);
+            }
+            figures.requests += u64::from(requests);
+            figures.slices += 1;
+            figures.waited_ns = figures.waited_ns.saturating_add(waited_ns);
+            figures.longest_wait_ns = figures.longest_wait_ns.max(waited_ns);
+            if requests == 1 && figures.longest_request.is_none_or(|(longest, _)| length_ns > longest) {
+                figures.longest_request = Some((length_ns, last_request));
+            }
+        });
+        client.own_ns = client.own_ns.saturating_add(length_ns);
+        client.waits_since = end;
+        if still_ready { None } else { self.finish(key, end) }
+    }
+
+    /// Puts the time since the last slice, and this one, down to whoever waited for it.
+    fn blame(&mut self, runs: usize, (request, long): (u32, bool), (start, end): (Time, Time)) {
+        let before = self.served_until.min(start);
+        for at in 0..self.ready.len() {
+            let key = self.ready[at];
+            let since = self.clients[key].waits_since;
+            let absent_ns = self.absent_ns(before.max(since), start);
+            let idle_ns = start.since(before.max(since)).saturating_sub(absent_ns);
+            let (absent_ns, behind_ns) = if key == runs {
+                (absent_ns, 0)
+            } else {
+                let begin = start.max(since);
+                let withheld_ns = self.absent_ns(begin, end);
+                (absent_ns.saturating_add(withheld_ns), end.since(begin).saturating_sub(withheld_ns))
+            };
+            let client = &mut self.clients[key];
+            let is_held_back = client.budget.is_some_and(|budget| budget.hard && budget.depleted);
+            let mut add = |cause, ns: u64| {
+                if ns > 0 {
+                    let sum = client.behind.entry(cause).or_default();
+                    *sum = sum.saturating_add(ns);
+                }
+            };
+            if is_held_back {
+                add(Cause::HeldBack, idle_ns.saturating_add(absent_ns).saturating_add(behind_ns));
+                continue;
+            }
+            add(Cause::Kernel, absent_ns);
+            add(Cause::Server, idle_ns);
+            add(Cause::Client { key: runs, request, long }, behind_ns);
+        }
+    }
+
+    /// For how long the server was runnable and did not run.
+    fn absent_ns(&self, from: Time, to: Time) -> u64 {
+        let recent = self.absences.iter().rev().take_while(|absence| absence.1 > from);
+        recent.map(|absence| absence.1.min(to).since(absence.0.max(from))).fold(0, u64::saturating_add)
+    }
+
+    /// A burst is over.
+    fn finish(&mut self, key: usize, end: Time) -> Option<Burst> {
+        self.ready.retain(|&other| other != key);
+        let client = &mut self.clients[key];
+        let activation = client.ready_since.take()?;
+        let response_ns = end.since(activation);
+        client.figures(|figures| figures.responses.add(response_ns));
+        let mut causes: Vec<(Cause, u64)> = std::mem::take(&mut client.behind).into_iter().collect();
+        let waited_ns = response_ns.saturating_sub(client.own_ns);
+        let own_ns = client.own_ns;
+        for (cause, ns) in &causes {
+            let sum = self.delays.entry((key, cause.clone())).or_default();
+            *sum = sum.saturating_add(*ns);
+        }
+        causes.sort_by_key(|&(_, ns)| std::cmp::Reverse(ns));
+        let burst = Burst { key, activation, end, own_ns, waited_ns, causes };
+        let least = if self.worst.len() < WORST_KEPT { 0 } else { self.worst.last().map_or(0, |last| last.waited_ns) };
+        if waited_ns > least {
+            self.worst.push(burst.clone());
+            self.worst.sort_by_key(|burst| std::cmp::Reverse(burst.waited_ns));
+            self.worst.truncate(WORST_KEPT);
+        }
+        Some(burst)
+    }
+
+    fn budget(&mut self, key: usize, mut budget: Budget) {
+        let now = self.now;
+        let client = &mut self.clients[key];
+        let before = client.budget;
+        let is_same_period = before.is_some_and(|before| before.deadline == budget.deadline);
+        let depleted = budget.depleted && !before.is_some_and(|before| before.depleted && is_same_period);
+        let was_missed = is_same_period && before.is_some_and(|before| before.missed);
+        let is_late = !budget.depleted && client.ready_since.is_some() && now > budget.deadline;
+        budget.missed = was_missed || is_late;
+        let missed = is_late && !was_missed;
+        client.budget = Some(budget);
+        client.figures(|figures| {
+            figures.depletions += u64::from(depleted);
+            figures.misses += u64::from(missed);
+        });
+    }
+
+    fn grab(&mut self, id: Option<ClientId>, at: Time) {
+        for key in self.present.values().copied().collect::<Vec<_>>() {
+            self.end_grab(key, at);
+        }
+        if let Some(key) = id.map(|id| self.create_unless(id, at)) {
+            self.clients[key].grabbed_at = Some(at);
+            self.clients[key].figures(|figures| figures.grabs += 1);
+        }
+    }
+
+    fn end_grab(&mut self, key: usize, at: Time) {
+        if let Some(since) = self.clients[key].grabbed_at.take() {
+            let held_ns = at.since(since);
+            self.clients[key].figures(|figures| {
+                figures.grabbed_ns = figures.grabbed_ns.saturating_add(held_ns);
+                figures.longest_grab_ns = figures.longest_grab_ns.max(held_ns);
+            });
+        }
+    }
+
+    /// The kernel put another thread on a processor.
+    fn switch(&mut self, from: u32, to: u32, still_runnable: bool, at: Time) {
+        self.kernel = true;
+        if from == self.server_pid {
+            self.runnable_since = still_runnable.then_some(at);
+        } else if still_runnable && from != 0 {
+            self.runnable.insert(from, at);
+        }
+        if let Some(since) = self.runnable.remove(&to) {
+            let absent_ns = at.since(since);
+            for client in self.clients.iter_mut().filter(|client| client.identity.pid == to && client.gone.is_none()) {
+                client.figures(|figures| {
+                    figures.without_processor_ns = figures.without_processor_ns.saturating_add(absent_ns);
+                });
+            }
+        }
+        if to == self.server_pid {
+            if let Some(since) = self.runnable_since.take() {
+                self.absences.push_back((since, at));
+                if self.absences.len() > ABSENCES_KEPT {
+                    self.absences.pop_front();
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use xqos_abi::trace::Reason;
+
+    const MS: u64 = 1_000_000;
+
+    struct Script(Model);
+
+    impl Script {
+        fn at(&mut self, ms: u64, what: What) -> Option<Burst> {
+            self.0.take(&Event { at: Time(ms * MS), what })
+        }
+
+        fn slice(&mut self, id: u16, from: u64, to: u64, requests: u32, still_ready: bool) -> Option<Burst> {
+            let client = ClientId(id);
+            let until = Time::NEVER;
+            let (mode, reason) = (Mode::BestEffort, Reason::Policy);
+            self.at(from, What::Dispatch { client: Some(client), mode, reason, until, requests: 0, bytes: 0 });
+            let start = Time(from * MS);
+            let (last_request, bytes, ended_early) = (73, 0, false);
+            self.at(to, What::Served { client, still_ready, ended_early, requests, last_request, bytes, start })
+        }
+    }
+
+    fn two_clients() -> Script {
+        let mut script = Script(Model::new());
+        for (id, name) in [(1, b"x11perf\0\0\0\0\0\0\0\0\0"), (2, b"mpv\0\0\0\0\0\0\0\0\0\0\0\0\0")] {
+            let client = ClientId(id);
+            script.at(0, What::Creation { client, descriptor: 4 });
+            script.at(0, What::Identity { client, pid: u32::from(id) * 100, base: u32::from(id) << 20, uid: 0 });
+            script.at(0, What::Name { client, part: 0, bytes: *name });
+        }
+        script
+    }
+
+    #[test]
+    fn a_wait_is_put_down_to_who_ran() {
+        let mut script = two_clients();
+        script.at(0, What::Activation { client: ClientId(1) });
+        script.slice(1, 0, 5, 1, true);
+        script.at(7, What::Activation { client: ClientId(2) });
+        script.slice(1, 5, 45, 1, true);
+        let burst = script.slice(2, 48, 50, 3, false).expect("its burst is over");
+        assert_eq!((burst.own_ns, burst.waited_ns), (2 * MS, 41 * MS));
+        assert_eq!(
+            burst.causes,
+            [(Cause::Client { key: 0, request: 73, long: true }, 38 * MS), (Cause::Server, 3 * MS)]
+        );
+        let Script(model) = script;
+        assert_eq!(model.worst()[0], burst);
+        assert_eq!(model.name(0), "x11perf (100)");
+        assert_eq!(model.clients()[1].total.responses.worst_ns(), 43 * MS);
+        assert_eq!(model.clients()[0].total.longest_request, Some((40 * MS, 73)));
+    }
+
+    #[test]
+    fn what_the_kernel_withheld_is_told_apart() {
+        let mut script = two_clients();
+        script.at(0, What::Begin { level: xqos_abi::trace::Level::Slices, server_pid: 9, words: 0 });
+        script.at(10, What::Activation { client: ClientId(2) });
+        script.at(11, What::Wakeup { cpu: 0, thread: 9 });
+        script.at(15, What::Switch { cpu: 0, from: 4, to: 9, still_runnable: false });
+        let burst = script.slice(2, 16, 17, 1, false).unwrap();
+        assert_eq!(burst.causes, [(Cause::Kernel, 4 * MS), (Cause::Server, 2 * MS)]);
+    }
+
+    #[test]
+    fn recent_figures_begin_anew_and_the_total_stays() {
+        let mut script = two_clients();
+        script.at(0, What::Activation { client: ClientId(1) });
+        script.slice(1, 0, 5, 1, true);
+        let recent = script.0.take_recent();
+        assert_eq!(recent[0].1.server_time_ns, 5 * MS);
+        script.slice(1, 5, 6, 1, true);
+        assert_eq!(script.0.take_recent()[0].1.server_time_ns, MS);
+        assert_eq!(script.0.clients()[0].total.server_time_ns, 6 * MS);
+    }
+
+    #[test]
+    fn grabs_are_counted_with_their_time_also_when_the_client_goes() {
+        let mut script = two_clients();
+        script.at(1, What::Grab { client: Some(ClientId(1)) });
+        script.at(4, What::Grab { client: None });
+        script.at(5, What::Grab { client: Some(ClientId(1)) });
+        script.at(15, What::Destruction { client: ClientId(1) });
+        let total = &script.0.clients()[0].total;
+        assert_eq!((total.grabs, total.grabbed_ns, total.longest_grab_ns), (2, 13 * MS, 10 * MS));
+    }
+
+    #[test]
+    fn an_index_used_again_is_another_client() {
+        let mut script = two_clients();
+        script.at(1, What::Destruction { client: ClientId(1) });
+        script.at(2, What::Creation { client: ClientId(1), descriptor: 4 });
+        assert_eq!(script.0.clients().len(), 3);
+        assert_eq!(script.0.name(2), "client 0x0");
+    }
+
+    #[test]
+    fn any_records_are_taken_without_a_panic() {
+        let mut seed = 1u64;
+        let mut model = Model::new();
+        for _ in 0..200_000 {
+            let mut word = || {
+                seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                seed >> (seed >> 59)
+            };
+            let head = (word() % 29) | ((word() & 0xff) << 8) | ((word() % 8) << 16) | (word() << 32);
+            if let Some(event) = Event::decode([word(), head, word(), word()]) {
+                model.take(&event);
+            }
+        }
+        assert!(!model.clients().is_empty());
+    }
+}

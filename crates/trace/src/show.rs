@@ -1,0 +1,452 @@
+//! Records and statistics as text.
+
+use crate::model::{Burst, Cause, Client, Figures, Model};
+use crate::names::Names;
+use serde::Serialize;
+use xqos_abi::trace::{Event, Reason, What};
+use xqos_core::{ClientId, Mode, Time};
+
+/// Which records are shown.
+#[derive(Clone, Debug, Default)]
+pub struct Filter {
+    /// Part of a program's name, or a pid.
+    pub client: Option<String>,
+    /// Kinds, as [`kind`] names them; none: all but the scheduler's state.
+    pub kinds: Vec<String>,
+    /// Since the beginning, ns.
+    pub from_ns: u64,
+    pub to_ns: Option<u64>,
+}
+
+impl Filter {
+    pub fn matches(&self, event: &Event, model: &Model) -> bool {
+        let since = model.began.map_or(0, |began| event.at.since(began));
+        if since < self.from_ns || self.to_ns.is_some_and(|to| since > to) {
+            return false;
+        }
+        let kind = kind(&event.what);
+        let is_wanted = if self.kinds.is_empty() { kind != "state" } else { self.kinds.iter().any(|one| one == kind) };
+        let is_of_client = match &self.client {
+            None => true,
+            Some(wanted) => client_of(&event.what).and_then(|id| model.key(id)).is_some_and(|key| {
+                let identity = &model.clients()[key].identity;
+                identity.program.contains(wanted.as_str()) || wanted.parse() == Ok(identity.pid)
+            }),
+        };
+        is_wanted && is_of_client
+    }
+}
+
+/// All kinds, for help and for checking what was asked for.
+pub const KINDS: [&str; 29] = [
+    "begin",
+    "end",
+    "creation",
+    "destruction",
+    "activation",
+    "deactivation",
+    "dispatch",
+    "slice",
+    "state",
+    "identity",
+    "name",
+    "withdrawal",
+    "input",
+    "expose",
+    "grab",
+    "ungrab",
+    "overrun",
+    "replenish",
+    "budget",
+    "reserve",
+    "release",
+    "policy",
+    "parameters",
+    "sync",
+    "weight",
+    "priority",
+    "request",
+    "lost",
+    "kernel",
+];
+
+/// The kind of a record in a word; a slice after which the client has nothing left is its deactivation.
+pub fn kind(what: &What) -> &'static str {
+    match what {
+        What::Begin { .. } => "begin",
+        What::State { .. } => "state",
+        What::End => "end",
+        What::Creation { .. } => "creation",
+        What::Identity { .. } => "identity",
+        What::Name { .. } => "name",
+        What::Destruction { .. } => "destruction",
+        What::Activation { .. } => "activation",
+        What::Withdrawal { .. } => "withdrawal",
+        What::Noticed { is_input: true, .. } => "input",
+        What::Noticed { .. } => "expose",
+        What::Grab { client: Some(_) } => "grab",
+        What::Grab { client: None } => "ungrab",
+        What::Overran { .. } => "overrun",
+        What::Dispatch { .. } => "dispatch",
+        What::Served { still_ready: true, .. } => "slice",
+        What::Served { .. } => "deactivation",
+        What::Replenish => "replenish",
+        What::Budget { .. } => "budget",
+        What::Reserve { .. } => "reserve",
+        What::Clear { .. } => "release",
+        What::Policy { .. } => "policy",
+        What::Intervals { .. } | What::Limits { .. } => "parameters",
+        What::SyncPriority { .. } => "sync",
+        What::Weight { .. } => "weight",
+        What::FixedPriority { .. } => "priority",
+        What::Request { .. } => "request",
+        What::Lost { .. } => "lost",
+        What::Switch { .. } | What::Wakeup { .. } => "kernel",
+    }
+}
+
+/// Whom a record is about.
+pub fn client_of(what: &What) -> Option<ClientId> {
+    match *what {
+        What::Creation { client, .. }
+        | What::Identity { client, .. }
+        | What::Name { client, .. }
+        | What::Destruction { client }
+        | What::Activation { client }
+        | What::Withdrawal { client }
+        | What::Noticed { client, .. }
+        | What::Served { client, .. }
+        | What::Budget { client, .. }
+        | What::Reserve { client, .. }
+        | What::Clear { client }
+        | What::SyncPriority { client, .. }
+        | What::Weight { client, .. }
+        | What::FixedPriority { client, .. }
+        | What::Request { client, .. } => Some(client),
+        What::Dispatch { client, .. } | What::Grab { client } => client,
+        _ => None,
+    }
+}
+
+/// A duration in the unit that reads best.
+pub fn duration(ns: u64) -> String {
+    match ns {
+        0..=9_999 => format!("{ns} ns"),
+        10_000..=999_999 => format!("{:.1} us", ns as f64 / 1e3),
+        1_000_000..=9_999_999_999 => format!("{:.2} ms", ns as f64 / 1e6),
+        _ => format!("{:.2} s", ns as f64 / 1e9),
+    }
+}
+
+/// A record as a line: seconds since the beginning, the kind, the client, and what else there is to say.
+pub fn line(event: &Event, model: &Model, names: &Names) -> String {
+    let began = model.began.unwrap_or(event.at);
+    let seconds = (i128::from(event.at.0) - i128::from(began.0)) as f64 / 1e9;
+    let client = client_of(&event.what).map(|id| match model.key(id) {
+        Some(key) => model.name(key),
+        None => format!("client {}", id.0),
+    });
+    let details = details(event, names);
+    format!("{seconds:14.6}  {:<12}  {:<24}  {details}", kind(&event.what), client.unwrap_or_default())
+        .trim_end()
+        .to_owned()
+}
+
+fn in_(at: Time, from: Time) -> String {
+    if at == Time::NEVER { "never".to_owned() } else { format!("in {}", duration(at.since(from))) }
+}
+
+fn details(event: &Event, names: &Names) -> String {
+    let at = event.at;
+    match event.what {
+        What::Begin { level, server_pid, .. } => format!("level {}, server pid {server_pid}", level.name()),
+        What::Identity { pid, base, uid, .. } => format!("pid {pid}, base {base:#x}, uid {uid}"),
+        What::Dispatch { client, mode, reason, until, requests, .. } => {
+            let reason = match reason {
+                Reason::Stock => "the server's choice",
+                Reason::Grab => "server grab",
+                Reason::Deadline => "earliest deadline",
+                Reason::Policy => "first by the policy",
+                Reason::Alone => "alone",
+            };
+            let paid = if mode == Mode::Reserved { ", from its reservation" } else { "" };
+            let most = if requests > 0 { format!(", at most {requests} requests") } else { String::new() };
+            let end = if until == Time::NEVER { String::new() } else { format!(", ends {}", in_(until, at)) };
+            let _ = client;
+            format!("{reason}{paid}{end}{most}")
+        }
+        What::Served { requests, last_request, start, ended_early, .. } => {
+            let early = if ended_early { ", ended early" } else { "" };
+            let plural = if requests == 1 { "" } else { "s" };
+            let last = if requests > 0 { format!(", last {}", names.of(last_request)) } else { String::new() };
+            format!("{}, {requests} request{plural}{last}{early}", duration(at.since(start)))
+        }
+        What::Overran { ns } => format!("by {} of processor time", duration(ns)),
+        What::Budget { hard, depleted, left_ns, deadline, .. } => {
+            let sign = if left_ns < 0 { "-" } else { "" };
+            let state = if depleted { ", depleted" } else { "" };
+            let kind = if hard { "hard" } else { "soft" };
+            format!("{kind}, {sign}{} left, deadline {}{state}", duration(left_ns.unsigned_abs()), in_(deadline, at))
+        }
+        What::Reserve { reservation, admitted, .. } => {
+            let (budget, period) = (duration(reservation.budget_ns), duration(reservation.period_ns));
+            let kind = if reservation.hard { "hard" } else { "soft" };
+            format!("{kind}, {budget} in {period}, {}", if admitted { "admitted" } else { "refused" })
+        }
+        What::Policy { kind } => kind.name().to_owned(),
+        What::Intervals { slice_us, timer_interval_us, maximum_slice_us } => {
+            format!("slice {slice_us} us, timer interval {timer_interval_us} us, maximum slice {maximum_slice_us} us")
+        }
+        What::Limits { max_utilization_ppm, blocking_us } => {
+            format!("utilization {}, blocking {blocking_us} us", f64::from(max_utilization_ppm) / 1e6)
+        }
+        What::SyncPriority { priority, .. } | What::FixedPriority { priority, .. } => priority.to_string(),
+        What::Weight { weight, .. } => format!("{}", f64::from(weight) / 100.0),
+        What::Request { request, bytes, ns, .. } => format!("{}, {bytes} bytes, {}", names.of(request), duration(ns)),
+        What::Lost { records } => format!("{records} records are missing"),
+        What::Switch { cpu, from, to, still_runnable } => {
+            format!("cpu {cpu}: {from}{} -> {to}", if still_runnable { " (runnable)" } else { "" })
+        }
+        What::Wakeup { cpu, thread } => format!("cpu {cpu}: {thread} woken"),
+        _ => String::new(),
+    }
+}
+
+/// What a cause is called.
+pub fn cause(cause: &Cause, model: &Model, names: &Names) -> String {
+    match cause {
+        Cause::Client { key, request: 0, .. } => format!("behind {}", model.name(*key)),
+        Cause::Client { key, request, long: true } => {
+            format!("behind one long {} of {}", names.of(*request), model.name(*key))
+        }
+        Cause::Client { key, request, .. } => format!("behind {} {}", model.name(*key), names.of(*request)),
+        Cause::Kernel => "the server had no processor".to_owned(),
+        Cause::Server => "the server's own work".to_owned(),
+        Cause::HeldBack => "held back, its budget was used up".to_owned(),
+    }
+}
+
+/// "mpv (12) waited 41.00 ms: 38.00 ms behind x11perf (9) GetImage, 3.00 ms the server's own work".
+pub fn burst(burst: &Burst, model: &Model, names: &Names) -> String {
+    let causes: Vec<String> = burst
+        .causes
+        .iter()
+        .take(3)
+        .map(|(why, ns)| format!("{} {}", duration(*ns), cause(why, model, names)))
+        .collect();
+    let since = model.began.map_or(0, |began| burst.activation.since(began));
+    let text = format!("{} waited {}", model.name(burst.key), duration(burst.waited_ns));
+    let causes = if causes.is_empty() { String::new() } else { format!(": {}", causes.join(", ")) };
+    format!("at {:.3} s  {text}{causes}", since as f64 / 1e9)
+}
+
+/// Statistics as scripts read them.
+#[derive(Debug, Serialize)]
+pub struct Statistics {
+    pub seconds: f64,
+    pub policy: Option<String>,
+    pub decisions: u64,
+    pub early_ends: u64,
+    pub lost_records: u64,
+    pub clients: Vec<ClientStatistics>,
+    pub delays: Vec<Delay>,
+    pub worst: Vec<Worst>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct ClientStatistics {
+    pub pid: u32,
+    pub name: String,
+    pub client: String,
+    /// Of the trace's time.
+    pub share: f64,
+    pub server_time_ms: f64,
+    pub reserved_time_ms: f64,
+    pub requests: u64,
+    pub slices: u64,
+    pub responses: Responses,
+    pub waited_ms: f64,
+    pub longest_wait_ms: f64,
+    pub longest_request: Option<LongestRequest>,
+    pub depletions: u64,
+    pub misses: u64,
+    pub grabs: u64,
+    pub grabbed_ms: f64,
+    pub longest_grab_ms: f64,
+    pub inputs: u64,
+    pub exposes: u64,
+    /// The client was runnable and had no processor; from the kernel, else 0.
+    pub without_processor_ms: f64,
+    /// By request, where they were traced.
+    pub kinds: Vec<KindStatistics>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct Responses {
+    pub count: u64,
+    pub mean_ms: f64,
+    pub p50_ms: f64,
+    pub p99_ms: f64,
+    pub worst_ms: f64,
+}
+
+#[derive(Debug, Serialize)]
+pub struct LongestRequest {
+    pub name: String,
+    pub ms: f64,
+}
+
+#[derive(Debug, Serialize)]
+pub struct KindStatistics {
+    pub name: String,
+    pub count: u64,
+    pub ms: f64,
+    pub longest_ms: f64,
+    pub bytes: u64,
+}
+
+#[derive(Debug, Serialize)]
+pub struct Delay {
+    pub who: String,
+    pub why: String,
+    pub ms: f64,
+}
+
+#[derive(Debug, Serialize)]
+pub struct Worst {
+    pub at_s: f64,
+    pub who: String,
+    pub waited_ms: f64,
+    pub text: String,
+}
+
+fn ms(ns: u64) -> f64 {
+    ns as f64 / 1e6
+}
+
+impl Statistics {
+    /// Of everything that a model has seen.
+    pub fn of(model: &Model, names: &Names) -> Statistics {
+        let span_ns = model.span_ns().max(1);
+        let mut clients: Vec<&Client> = model.clients().iter().collect();
+        clients.sort_by_key(|client| std::cmp::Reverse(client.total.server_time_ns));
+        let key_of = |client: &Client| model.clients().iter().position(|other| std::ptr::eq(other, client));
+        Statistics {
+            seconds: span_ns as f64 / 1e9,
+            policy: model.policy.map(|policy| policy.name().to_owned()),
+            decisions: model.decisions,
+            early_ends: model.early_ends,
+            lost_records: model.lost,
+            clients: clients
+                .into_iter()
+                .map(|client| {
+                    let name = key_of(client).map_or_else(String::new, |key| model.name(key));
+                    ClientStatistics::of(client, &client.total, name, span_ns, names)
+                })
+                .collect(),
+            delays: model
+                .delays()
+                .into_iter()
+                .take(20)
+                .map(|(key, why, ns)| Delay { who: model.name(key), why: cause(&why, model, names), ms: ms(ns) })
+                .collect(),
+            worst: model
+                .worst()
+                .iter()
+                .map(|worst| Worst {
+                    at_s: model.began.map_or(0, |began| worst.activation.since(began)) as f64 / 1e9,
+                    who: model.name(worst.key),
+                    waited_ms: ms(worst.waited_ns),
+                    text: burst(worst, model, names),
+                })
+                .collect(),
+        }
+    }
+}
+
+impl ClientStatistics {
+    fn of(client: &Client, figures: &Figures, name: String, span_ns: u64, names: &Names) -> ClientStatistics {
+        let responses = &figures.responses;
+        let mut kinds: Vec<KindStatistics> = figures
+            .kinds
+            .iter()
+            .map(|(&request, kind)| KindStatistics {
+                name: names.of(request),
+                count: kind.count,
+                ms: ms(kind.ns),
+                longest_ms: ms(kind.longest_ns),
+                bytes: kind.bytes,
+            })
+            .collect();
+        kinds.sort_by(|a, b| b.ms.total_cmp(&a.ms));
+        ClientStatistics {
+            pid: client.identity.pid,
+            name,
+            client: format!("{:#x}", client.identity.base),
+            share: figures.server_time_ns as f64 / span_ns as f64,
+            server_time_ms: ms(figures.server_time_ns),
+            reserved_time_ms: ms(figures.reserved_time_ns),
+            requests: figures.requests,
+            slices: figures.slices,
+            responses: Responses {
+                count: responses.count(),
+                mean_ms: ms(responses.mean_ns()),
+                p50_ms: ms(responses.quantile_ns(0.5)),
+                p99_ms: ms(responses.quantile_ns(0.99)),
+                worst_ms: ms(responses.worst_ns()),
+            },
+            waited_ms: ms(figures.waited_ns),
+            longest_wait_ms: ms(figures.longest_wait_ns),
+            longest_request: figures
+                .longest_request
+                .map(|(ns, request)| LongestRequest { name: names.of(request), ms: ms(ns) }),
+            depletions: figures.depletions,
+            misses: figures.misses,
+            grabs: figures.grabs,
+            grabbed_ms: ms(figures.grabbed_ns),
+            longest_grab_ms: ms(figures.longest_grab_ns),
+            inputs: figures.inputs,
+            exposes: figures.exposes,
+            without_processor_ms: ms(figures.without_processor_ns),
+            kinds,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use xqos_abi::trace::Level;
+
+    #[test]
+    fn a_line_says_when_who_and_what() {
+        let mut model = Model::new();
+        let begin = What::Begin { level: Level::Slices, server_pid: 9, words: 0 };
+        model.take(&Event { at: Time(1_000_000), what: begin });
+        let client = ClientId(3);
+        let start = Time(2_000_000);
+        let served = What::Served {
+            client,
+            still_ready: false,
+            ended_early: true,
+            requests: 1,
+            last_request: 73,
+            bytes: 0,
+            start,
+        };
+        let text = line(&Event { at: Time(12_000_000), what: served }, &model, &Names::default());
+        let words: Vec<&str> = text.split_whitespace().collect();
+        assert_eq!(words.join(" "), "0.011000 deactivation client 3 10.00 ms, 1 request, last GetImage, ended early");
+    }
+
+    #[test]
+    fn every_kind_has_its_place_in_the_list() {
+        for kind in [kind(&What::End), kind(&What::Replenish), kind(&What::Lost { records: 1 })] {
+            assert!(KINDS.contains(&kind));
+        }
+        let filter = Filter { kinds: vec!["end".to_owned()], ..Filter::default() };
+        let model = Model::new();
+        assert!(filter.matches(&Event { at: Time(1), what: What::End }, &model));
+        assert!(!filter.matches(&Event { at: Time(1), what: What::Replenish }, &model));
+    }
+}

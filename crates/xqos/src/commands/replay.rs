@@ -1,0 +1,223 @@
+//! `xqos replay`: a recorded trace through the scheduler again, as it was or under other rules.
+
+use crate::commands::trace;
+use crate::output;
+use crate::quantity::{Micros, Reservation, slice};
+use crate::table::{Column, Table};
+use anyhow::{Result, bail};
+use clap::Args;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use xqos_core::{Parameters, PolicyKind};
+use xqos_sim::check::Check;
+use xqos_sim::server::{Refused, Rules, serve};
+use xqos_sim::workload::Workload;
+use xqos_trace::histogram::Histogram;
+use xqos_trace::model::Model;
+use xqos_trace::show::{duration, line};
+
+/// Feeds a recorded trace through the scheduler again, under another policy or other reservations
+///
+/// Tells the response times that would have been. The clients ask for what they asked for in the trace, each burst so
+/// long after the end of the one before as it was then; a request takes as long as it took. What a decision costs, and
+/// when the kernel ran whom, is not simulated.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Give the scheduler the very calls that it had, and compare each decision
+    #[arg(long, conflicts_with_all = ["policy", "reserve", "slice"])]
+    check: bool,
+    /// The policy: stock, classic, smart, fair or fixed [default: the recorded one]
+    #[arg(long, value_name = "POLICY", value_parser = policy)]
+    policy: Option<PolicyKind>,
+    /// Reserve for programs with this in their name, or for a pid; may be repeated
+    #[arg(long, value_name = "NAME|PID=BUDGET/PERIOD", value_parser = reserve)]
+    reserve: Vec<(String, Reservation)>,
+    /// The reservations are hard: held back when used up
+    #[arg(long, requires = "reserve")]
+    hard: bool,
+    /// The longest slice under fair and fixed
+    #[arg(long, value_name = "TIME", value_parser = slice)]
+    slice: Option<Micros>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  xqos replay --check desk.trace
+  xqos replay --policy stock desk.trace
+  xqos replay --policy fair --reserve mpv=5ms/40ms desk.trace
+
+--check exits with 1 where a decision differs from the recorded one.";
+
+fn policy(text: &str) -> Result<PolicyKind, String> {
+    let names = PolicyKind::ALL.map(PolicyKind::name).join(", ");
+    PolicyKind::from_name(text).ok_or_else(|| format!("there is no policy '{text}': choose one of {names}"))
+}
+
+fn reserve(text: &str) -> Result<(String, Reservation), String> {
+    let (who, reservation) =
+        text.split_once('=').ok_or_else(|| format!("'{text}': write program=budget/period, such as mpv=5ms/40ms"))?;
+    Ok((who.to_owned(), reservation.parse()?))
+}
+
+impl Arguments {
+    pub fn perform(&self) -> Result<()> {
+        if self.check { self.perform_check() } else { self.perform_replay() }
+    }
+
+    fn perform_check(&self) -> Result<()> {
+        let (file, names) = trace::open(&self.file)?;
+        let mut check = Check::default();
+        let mut model = Model::new();
+        for event in file.events() {
+            check.take(&event);
+            model.take(&event);
+        }
+        for difference in &check.differences {
+            let event = |what| xqos_abi::trace::Event { at: difference.at, what };
+            let recorded = line(&event(difference.recorded), &model, &names);
+            let decided = match difference.decided {
+                Some(what) => line(&event(what), &model, &names),
+                None => "nobody is served".to_owned(),
+            };
+            output::line(&format!("recorded {recorded}\nhere     {decided}"))?;
+        }
+        let Check { agreed, differed, unchecked, .. } = check;
+        let skipped = if unchecked > 0 {
+            format!("; {unchecked} could not be checked, since records before them are missing")
+        } else {
+            String::new()
+        };
+        output::line(&format!("{agreed} decisions agree, {differed} differ{skipped}"))?;
+        if differed > 0 {
+            bail!("the scheduler of this version decides otherwise than the one that was recorded");
+        }
+        if agreed == 0 {
+            bail!("the trace has no decision that could be checked");
+        }
+        Ok(())
+    }
+
+    fn perform_replay(&self) -> Result<()> {
+        let (file, _) = trace::open(&self.file)?;
+        let mut recorded = Model::new();
+        for event in file.events() {
+            recorded.take(&event);
+        }
+        let workload = Workload::of_events(file.events());
+        if workload.plans.is_empty() {
+            bail!("no client was served in this trace: there is nothing to replay");
+        }
+        let policy = self.policy.or(recorded.policy).unwrap_or(PolicyKind::Fair);
+        let mut parameters = Parameters { blocking_ns: 1, ..Parameters::default() };
+        if let Some(slice) = self.slice {
+            parameters.slice_ns = u64::from(slice.0) * 1000;
+        }
+        let names = names_of(&workload);
+        let reservations = self.reservations(&names)?;
+        let rules = Rules { policy, parameters, reservations, watches: policy != PolicyKind::Stock };
+        let mut replayed = Model::new();
+        serve(&workload, &rules, |event| {
+            replayed.take(&event);
+        })
+        .map_err(|refused| match refused {
+            Refused::Admission(place) => anyhow::anyhow!(
+                "the reservation for {} is not admitted beside the others: reserve less",
+                names[place].0
+            ),
+            _ => anyhow::anyhow!("the trace has more clients than a server can have"),
+        })?;
+        output::print(&report(&recorded, &replayed, policy))
+    }
+
+    fn reservations(&self, names: &[(String, u32)]) -> Result<BTreeMap<usize, xqos_core::Reservation>> {
+        let mut reservations = BTreeMap::new();
+        for (who, wanted) in &self.reserve {
+            let is_meant = |(name, pid): &(String, u32)| name.contains(who.as_str()) || who.parse() == Ok(*pid);
+            let places: Vec<usize> = (0..names.len()).filter(|&place| is_meant(&names[place])).collect();
+            if places.is_empty() {
+                bail!("no client of the trace is called '{who}': `xqos trace stats` names them");
+            }
+            for place in places {
+                reservations.insert(
+                    place,
+                    xqos_core::Reservation {
+                        budget_ns: u64::from(wanted.budget.0) * 1000,
+                        period_ns: u64::from(wanted.period.0) * 1000,
+                        hard: self.hard,
+                    },
+                );
+            }
+        }
+        Ok(reservations)
+    }
+}
+
+/// Name and pid of each plan.
+fn names_of(workload: &Workload) -> Vec<(String, u32)> {
+    use xqos_abi::trace::What;
+    workload
+        .plans
+        .iter()
+        .map(|plan| {
+            let (mut name, mut pid) = (String::new(), 0);
+            for what in &plan.identity {
+                match what {
+                    What::Identity { pid: known, .. } => pid = *known,
+                    What::Name { part, bytes, .. } => {
+                        if *part == 0 {
+                            name.clear();
+                        }
+                        name += String::from_utf8_lossy(bytes).trim_end_matches('\0');
+                    }
+                    _ => {}
+                }
+            }
+            (name, pid)
+        })
+        .collect()
+}
+
+fn report(recorded: &Model, replayed: &Model, policy: PolicyKind) -> String {
+    let number = |title| Column { title, right: true, rank: 0, elastic: false };
+    let mut table = Table::new(vec![
+        Column { title: "CLIENT", right: false, rank: 0, elastic: true },
+        number("BURSTS"),
+        number("MEAN"),
+        number("P50"),
+        number("P99"),
+        number("WORST"),
+        number("REPLAYED"),
+        number("MEAN"),
+        number("P50"),
+        number("P99"),
+        number("WORST"),
+        number("SERVED"),
+        number("REPLAYED"),
+    ]);
+    let base = |model: &Model, key: usize| model.clients().get(key).map(|client| client.identity.base);
+    for (key, client) in recorded.clients().iter().enumerate() {
+        let other = (0..replayed.clients().len()).find(|&other| base(replayed, other) == Some(client.identity.base));
+        let Some(other) = other.map(|other| &replayed.clients()[other].total) else { continue };
+        let figures = |responses: &Histogram| {
+            let quantiles = [0.5, 0.99].map(|part| duration(responses.quantile_ns(part)));
+            let [p50, p99] = quantiles;
+            [responses.count().to_string(), duration(responses.mean_ns()), p50, p99, duration(responses.worst_ns())]
+        };
+        let mut row = vec![recorded.name(key)];
+        row.extend(figures(&client.total.responses));
+        row.extend(figures(&other.responses));
+        row.extend([duration(client.total.server_time_ns), duration(other.server_time_ns)]);
+        table.row(row);
+    }
+    let was = recorded.policy.map_or("unknown", PolicyKind::name);
+    format!(
+        "Recorded under {was}, {:.3} s; replayed under {}, {:.3} s. Response times of bursts.\n\n{}",
+        recorded.span_ns() as f64 / 1e9,
+        policy.name(),
+        replayed.span_ns() as f64 / 1e9,
+        table.render(None)
+    )
+}

@@ -1,0 +1,151 @@
+//! `xqos top`: which client uses the server, live.
+//!
+//! [`sample`] makes one sample from the server's own figures and from a trace of level `slices`; the screen, the JSON and
+//! the metrics show the same one.
+
+mod metrics;
+mod sample;
+mod screen;
+
+use crate::output;
+use crate::quantity::Micros;
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use sample::Sampler;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::time::Duration;
+
+/// Shows live which client uses the server: its share, response times, waits, grabs and reservation
+///
+/// Works with every policy, also with stock. What it shows costs the server nothing for a request.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    /// Show the figures since each client connected, once
+    #[arg(long)]
+    once: bool,
+    /// Write JSON: an object in a line for each sample
+    #[arg(long)]
+    json: bool,
+    /// Write the figures for Prometheus
+    #[arg(long, conflicts_with = "json")]
+    openmetrics: bool,
+    /// Serve them at http://ADDRESS/metrics, on this machine only
+    #[arg(long, value_name = "ADDRESS", requires = "openmetrics")]
+    listen: Option<SocketAddr>,
+    /// Time between samples
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = interval)]
+    interval: Micros,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  xqos top
+  xqos top --once
+  xqos top --json | jq -c '.clients[0]'
+  xqos top --openmetrics --listen 127.0.0.1:9090
+
+Keys: s sort, / filter, p pause, Enter one client, r reserve, x release, u undo,
+R time each request (some ten nanoseconds each, until R again), ? help, q quit.
+
+JSON: now_ms, interval_ms (null with --once), server (policy, clients, share (of
+time in which clients were served), outside_share (the server's processor time
+for anything else: input, updates of viewers), utilization_admitted,
+utilization_limit, utilization_used, blocking_ms, reservations, longest_requests
+(name, ms, pid, client)), clients. Each client has pid, name, client, title,
+share, server_time_ms, requests, requests_per_s, response (null, or count,
+p50_ms, p99_ms, worst_ms of the interval), waiting_ms (null where it has
+nothing to wait for), longest_wait_ms, longest_request (null, or name, ms),
+grabs, grabbed_ms, holds_grab, depletions, misses, sync_priority, and
+reservation (null, or budget_ms, period_ms, hard, left_ms, used, held_back).
+Share is of the time since the last sample, or since connecting with --once.";
+
+fn interval(text: &str) -> Result<Micros, String> {
+    let time: Micros = text.parse()?;
+    if (100_000..=3_600_000_000).contains(&time.0) {
+        Ok(time)
+    } else {
+        Err(format!("{text} is out of range: choose from 100ms to 3600s"))
+    }
+}
+
+impl Arguments {
+    pub fn perform(&self, display: Option<&str>) -> Result<()> {
+        if let Some(address) = self.listen {
+            return serve(display, address);
+        }
+        let every = Duration::from_micros(self.interval.0.into());
+        if self.openmetrics {
+            return output::print(&metrics::text(&Sampler::once(display)?));
+        }
+        if self.once {
+            let sample = Sampler::once(display)?;
+            return if self.json { print_json(&sample) } else { output::print(&screen::text(&sample)) };
+        }
+        if self.json {
+            return stream(display, every);
+        }
+        screen::run(display, every)
+    }
+}
+
+fn print_json(sample: &sample::Sample) -> Result<()> {
+    output::line(&serde_json::to_string(sample)?)
+}
+
+/// A line for each sample, until the reader goes away.
+fn stream(display: Option<&str>, every: Duration) -> Result<()> {
+    let mut sampler = Sampler::open(display)?;
+    loop {
+        sampler.wait(every, || false)?;
+        let line = serde_json::to_string(&sampler.sample()?)?;
+        let mut out = std::io::stdout().lock();
+        match writeln!(out, "{line}").and_then(|()| out.flush()) {
+            Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => return Ok(()),
+            written => written.context("cannot write to standard output")?,
+        }
+    }
+}
+
+/// Answers scrapes, one at a time; each is a sample of its own.
+fn serve(display: Option<&str>, address: SocketAddr) -> Result<()> {
+    if !address.ip().is_loopback() {
+        bail!(
+            "{address} can be reached from elsewhere, and the figures name programs: listen on a loopback address, such \
+             as 127.0.0.1:9090"
+        );
+    }
+    // Whether the server is there is said at once, not to the first who asks.
+    drop(Sampler::once(display)?);
+    let listener = TcpListener::bind(address).with_context(|| format!("cannot listen on {address}"))?;
+    output::note(&format!("metrics at http://{}/metrics; ^C ends it", listener.local_addr()?));
+    for connection in listener.incoming().flatten() {
+        // One that breaks off is no reason to end.
+        let _ = answer(connection, display);
+    }
+    Ok(())
+}
+
+fn answer(mut connection: TcpStream, display: Option<&str>) -> Result<()> {
+    connection.set_read_timeout(Some(Duration::from_secs(2)))?;
+    connection.set_write_timeout(Some(Duration::from_secs(2)))?;
+    let mut request = [0; 2048];
+    let length = connection.read(&mut request)?;
+    let request = String::from_utf8_lossy(&request[..length]);
+    let (status, body) = match request.split_whitespace().take(2).collect::<Vec<_>>()[..] {
+        ["GET", "/metrics" | "/"] => match Sampler::once(display) {
+            Ok(sample) => ("200 OK", metrics::text(&sample)),
+            Err(error) => ("503 Service Unavailable", format!("{error:#}\n")),
+        },
+        ["GET", _] => ("404 Not Found", "the figures are at /metrics\n".to_owned()),
+        _ => ("405 Method Not Allowed", "only GET is answered\n".to_owned()),
+    };
+    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    let length = body.len();
+    let head =
+        format!("HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n");
+    connection.write_all(head.as_bytes())?;
+    connection.write_all(body.as_bytes())?;
+    Ok(())
+}

@@ -1,0 +1,302 @@
+//! `xqos trace`: what happens inside the server, recorded, shown, summed up and exported.
+
+mod record;
+
+use crate::output;
+use crate::quantity::Micros;
+use crate::table::{Column, Table};
+use anyhow::{Context, Result, bail};
+use clap::{Args, Subcommand, ValueEnum};
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use xqos_trace::export::{csv, page, perfetto};
+use xqos_trace::file::Trace;
+use xqos_trace::model::Model;
+use xqos_trace::names::Names;
+use xqos_trace::show::{self, Filter, KINDS, Statistics};
+
+/// Records what happens inside the server, and shows it
+///
+/// A trace has every decision of the scheduler with its reason: who had work since when, who was served for how long,
+/// what was delivered, who held the server grab, how budgets went. The server writes it into shared memory, and only while
+/// somebody records; nothing is done for a request unless --level requests asks for it.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  xqos trace record desk.trace              until ^C
+  xqos trace record --until-wait 20ms hiccup.trace
+                                            until somebody waits that long, with
+                                            the seconds before it
+  xqos trace stats desk.trace               who waited, and behind whom
+  xqos trace export desk.trace desk.html    a timeline to look at
+  xqos trace show --client mpv desk.trace   record by record";
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Record(record::Arguments),
+    Show(Show),
+    Stats(Stats),
+    Export(Export),
+}
+
+impl Arguments {
+    pub fn perform(&self, display: Option<&str>) -> Result<()> {
+        match &self.command {
+            Command::Record(arguments) => arguments.perform(display),
+            Command::Show(arguments) => arguments.perform(),
+            Command::Stats(arguments) => arguments.perform(),
+            Command::Export(arguments) => arguments.perform(),
+        }
+    }
+}
+
+/// Shows a trace as text, a line for each record
+#[derive(Args, Debug)]
+#[command(after_help = SHOW_EXAMPLES)]
+struct Show {
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Only clients whose program has this in its name, or with this pid
+    #[arg(long, value_name = "NAME|PID")]
+    client: Option<String>,
+    /// Only records of these kinds
+    #[arg(long, value_name = "KIND", value_delimiter = ',', value_parser = KINDS)]
+    kind: Vec<String>,
+    /// From this time since the beginning on
+    #[arg(long, value_name = "TIME")]
+    from: Option<Micros>,
+    /// Up to this time since the beginning
+    #[arg(long, value_name = "TIME")]
+    to: Option<Micros>,
+}
+
+const SHOW_EXAMPLES: &str = "\
+Examples:
+  xqos trace show desk.trace | less
+  xqos trace show --kind dispatch,slice --from 2s --to 2.1s desk.trace";
+
+impl Show {
+    fn perform(&self) -> Result<()> {
+        let (trace, names) = open(&self.file)?;
+        let filter = Filter {
+            client: self.client.clone(),
+            kinds: self.kind.clone(),
+            from_ns: self.from.map_or(0, |from| u64::from(from.0) * 1000),
+            to_ns: self.to.map(|to| u64::from(to.0) * 1000),
+        };
+        let mut model = Model::new();
+        let mut out = BufWriter::new(std::io::stdout().lock());
+        for event in trace.events() {
+            model.take(&event);
+            if filter.matches(&event, &model) {
+                if let Err(error) = writeln!(out, "{}", show::line(&event, &model, &names)) {
+                    return gone_or(error);
+                }
+            }
+        }
+        out.flush().or_else(gone_or)
+    }
+}
+
+/// A reader that goes away is no error.
+fn gone_or(error: std::io::Error) -> Result<()> {
+    if error.kind() == std::io::ErrorKind::BrokenPipe { Ok(()) } else { Err(error).context("cannot write") }
+}
+
+/// Sums a trace up: shares, response times, misses, the longest requests, and who delayed whom
+#[derive(Args, Debug)]
+#[command(after_help = STATS_EXAMPLES)]
+struct Stats {
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Write JSON instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+const STATS_EXAMPLES: &str = "\
+Examples:
+  xqos trace stats desk.trace
+  xqos trace stats --json desk.trace | jq '.delays[0]'
+
+A burst begins when a client has work, and ends when all of it is done: its
+response time. What of that the client was not served itself it waited, for
+slices of other clients, for the server's own work, or for a processor (told
+apart where the trace was recorded with --kernel).
+
+JSON: seconds, policy, decisions, early_ends, lost_records; clients, an array of
+pid, name, client, share (of the trace's time), server_time_ms,
+reserved_time_ms, requests, slices, responses (count, mean_ms, p50_ms, p99_ms,
+worst_ms), waited_ms, longest_wait_ms, longest_request (null, or name, ms),
+depletions, misses, grabs, grabbed_ms, longest_grab_ms, inputs, exposes,
+without_processor_ms (from the kernel), kinds (name, count, ms, longest_ms, bytes; level requests); delays, an array of who,
+why, ms; worst, an array of at_s, who, waited_ms, text.";
+
+impl Stats {
+    fn perform(&self) -> Result<()> {
+        let (trace, names) = open(&self.file)?;
+        let mut model = Model::new();
+        for event in trace.events() {
+            model.take(&event);
+        }
+        let statistics = Statistics::of(&model, &names);
+        if self.json { output::json(&statistics) } else { output::print(&text(&statistics)) }
+    }
+}
+
+/// Statistics for people.
+pub fn text(statistics: &Statistics) -> String {
+    let number = |title| Column { title, right: true, rank: 0, elastic: false };
+    let words = |title| Column { title, right: false, rank: 0, elastic: true };
+    let mut table = Table::new(vec![
+        words("CLIENT"),
+        number("SHARE"),
+        number("SERVER TIME"),
+        number("REQUESTS"),
+        number("BURSTS"),
+        number("MEAN"),
+        number("P50"),
+        number("P99"),
+        number("WORST"),
+        number("WAITED"),
+        number("MISSED"),
+        words("LONGEST REQUEST"),
+    ]);
+    let ms = |value: f64| if value < 10.0 { format!("{value:.2} ms") } else { format!("{value:.0} ms") };
+    for client in statistics.clients.iter().filter(|client| client.slices > 0) {
+        let responses = &client.responses;
+        let longest = client.longest_request.as_ref().map(|request| format!("{} {}", ms(request.ms), request.name));
+        table.row(vec![
+            client.name.clone(),
+            format!("{:.1} %", client.share * 100.0),
+            ms(client.server_time_ms),
+            client.requests.to_string(),
+            responses.count.to_string(),
+            ms(responses.mean_ms),
+            ms(responses.p50_ms),
+            ms(responses.p99_ms),
+            ms(responses.worst_ms),
+            ms(client.waited_ms),
+            client.misses.to_string(),
+            longest.unwrap_or_default(),
+        ]);
+    }
+    let mut text = format!(
+        "{:.3} s, policy {}, {} decisions, {} slices ended early",
+        statistics.seconds,
+        statistics.policy.as_deref().unwrap_or("unknown"),
+        statistics.decisions,
+        statistics.early_ends
+    );
+    if statistics.lost_records > 0 {
+        text += &format!("; {} records are missing", statistics.lost_records);
+    }
+    text += &format!("\n\n{}", table.render(None));
+    if !statistics.delays.is_empty() {
+        text += "\nWho delayed whom, in sum\n";
+        for delay in statistics.delays.iter().take(10) {
+            text += &format!("{:>10}  {}: {}\n", ms(delay.ms), delay.who, delay.why);
+        }
+    }
+    if !statistics.worst.is_empty() {
+        text += "\nThe longest waits\n";
+        for worst in statistics.worst.iter().take(10) {
+            text += &format!("  {}\n", worst.text);
+        }
+    }
+    let mut kinds: Vec<_> =
+        statistics.clients.iter().flat_map(|client| client.kinds.iter().map(move |kind| (client, kind))).collect();
+    kinds.sort_by(|a, b| b.1.ms.total_cmp(&a.1.ms));
+    if !kinds.is_empty() {
+        text += "\nThe most expensive kinds of requests\n";
+        for (client, kind) in kinds.into_iter().take(10) {
+            let mean_us = kind.ms * 1000.0 / kind.count.max(1) as f64;
+            text += &format!(
+                "{:>10}  {} {}: {} requests, {mean_us:.2} us each, {} the longest\n",
+                ms(kind.ms),
+                client.name,
+                kind.name,
+                kind.count,
+                ms(kind.longest_ms)
+            );
+        }
+    }
+    text
+}
+
+/// Writes a trace for other programs: a page to look at, Perfetto's format, or CSV
+#[derive(Args, Debug)]
+#[command(after_help = EXPORT_EXAMPLES)]
+struct Export {
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Where to; its ending chooses the format
+    #[arg(value_name = "OUTPUT")]
+    output: PathBuf,
+    /// The format, whatever the ending says
+    #[arg(long, value_enum)]
+    format: Option<Format>,
+}
+
+const EXPORT_EXAMPLES: &str = "\
+Examples:
+  xqos trace export desk.trace desk.html       a page that needs nothing else
+  xqos trace export desk.trace desk.pftrace    for Perfetto's viewer
+  xqos trace export desk.trace desk.csv        a line for each record
+
+The page shows a lane for each client: when it had work, when it was served,
+its budget and deadlines, the input it got. Drag and wheel move and zoom; a
+click sets marker A and shift-click B, and the table is about what is between.";
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Format {
+    Html,
+    Perfetto,
+    Csv,
+}
+
+impl Format {
+    fn of(path: &Path) -> Option<Format> {
+        match path.extension()?.to_str()? {
+            "html" | "htm" => Some(Format::Html),
+            "pftrace" | "perfetto-trace" | "perfetto" => Some(Format::Perfetto),
+            "csv" => Some(Format::Csv),
+            _ => None,
+        }
+    }
+}
+
+impl Export {
+    fn perform(&self) -> Result<()> {
+        let Some(format) = self.format.or_else(|| Format::of(&self.output)) else {
+            bail!(
+                "{} has no ending that names a format: end it in .html, .pftrace or .csv, or give --format",
+                self.output.display()
+            );
+        };
+        let (trace, names) = open(&self.file)?;
+        let failed = || format!("cannot write {}", self.output.display());
+        let mut out = BufWriter::new(File::create(&self.output).with_context(failed)?);
+        match format {
+            Format::Html => out.write_all(page::render(&trace.header, trace.events(), &names)?.as_bytes()),
+            Format::Perfetto => perfetto::write(trace.events(), &names, &mut out),
+            Format::Csv => csv::write(trace.events(), &names, &mut out),
+        }
+        .and_then(|()| out.flush())
+        .with_context(failed)
+    }
+}
+
+/// A trace file and the names of its server's requests.
+pub fn open(path: &Path) -> Result<(Trace, Names)> {
+    let trace = Trace::open(path)?;
+    let names = Names::new(trace.header.extensions.clone());
+    Ok((trace, names))
+}

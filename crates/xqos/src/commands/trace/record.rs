@@ -1,0 +1,324 @@
+//! `xqos trace record`: from the ring into a file.
+//!
+//! Records are read every 20 ms, and written every second as a chunk that stands for itself. With a trigger nothing is
+//! written until it fires: segments are kept in memory, each from a fresh beginning on, so that what is dropped at the
+//! front leaves something that replay can start from.
+
+use crate::output;
+use crate::quantity::Micros;
+use crate::requests::names_of;
+use crate::session::Session;
+use crate::sys::Signals;
+use anyhow::{Result, bail};
+use clap::{Args, ValueEnum};
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use xqos_abi::ring::{Next, Reader};
+use xqos_abi::trace::{Event, Level, What, Words};
+use xqos_core::Time;
+use xqos_trace::file::{Header, Writer};
+use xqos_trace::kernel::Kernel;
+use xqos_trace::model::{Burst, Model};
+use xqos_trace::show;
+
+/// How often the ring is read: a tenth of the time in which a busy server fills it.
+const READ_EVERY: Duration = Duration::from_millis(20);
+const WRITE_EVERY: Duration = Duration::from_secs(1);
+/// What follows a trigger is recorded for so long.
+const AFTER_TRIGGER: Duration = Duration::from_secs(1);
+
+/// Records a trace into a file, until ^C, a time, a size or a long wait
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    /// The file, which must not exist
+    #[arg(value_name = "FILE", default_value = "xqos.trace")]
+    file: PathBuf,
+    /// What is recorded
+    #[arg(long, value_enum, default_value = "slices")]
+    level: LevelName,
+    /// Stop after this time
+    #[arg(long, value_name = "TIME")]
+    time: Option<Micros>,
+    /// Stop when the file has so many megabytes
+    #[arg(long, value_name = "MB")]
+    size: Option<u64>,
+    /// Stop a second after some client has waited for longer, and keep only the time before
+    #[arg(long, value_name = "TIME")]
+    until_wait: Option<Micros>,
+    /// With --until-wait: only waits of programs with this in their name count
+    #[arg(long, value_name = "NAME", requires = "until_wait")]
+    client: Option<String>,
+    /// With --until-wait: how much before it is kept
+    #[arg(long, value_name = "TIME", default_value = "10s")]
+    keep: Micros,
+    /// Record besides when the kernel ran the server and its local clients (needs root)
+    #[arg(long)]
+    kernel: bool,
+    /// Records that fit into the shared memory, if nobody else traces
+    #[arg(long, value_name = "RECORDS", default_value_t = 0, hide_default_value = true)]
+    ring: u32,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  xqos trace record --time 10s desk.trace
+  xqos trace record --until-wait 20ms --keep 5s hiccup.trace
+  xqos trace record --until-wait 20ms --client mpv hiccup.trace
+  xqos trace record --level requests --time 2s all.trace
+  sudo xqos trace record --kernel --time 10s desk.trace
+
+Level slices costs the server nothing for a request; level requests times each
+one, some ten nanoseconds. The server never waits for the recorder: what comes
+too fast is lost, counted and told.";
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum LevelName {
+    /// Decisions and slices
+    Slices,
+    /// Each request besides
+    Requests,
+}
+
+impl From<LevelName> for Level {
+    fn from(name: LevelName) -> Level {
+        match name {
+            LevelName::Slices => Level::Slices,
+            LevelName::Requests => Level::Requests,
+        }
+    }
+}
+
+impl Arguments {
+    pub fn perform(&self, display: Option<&str>) -> Result<()> {
+        let (session, info) = Session::open_armed(display)?;
+        let level = Level::from(self.level);
+        let kernel = self.kernel.then(|| Kernel::start(&[info.server_pid])).and_then(|started| match started {
+            Ok(kernel) => Some(kernel),
+            Err(error) => {
+                output::note(&format!("recording without the kernel: {error:#}"));
+                None
+            }
+        });
+        let header = Header {
+            xqos: env!("CARGO_PKG_VERSION").to_owned(),
+            display: session.display.clone(),
+            server_pid: info.server_pid,
+            realtime_offset_ns: crate::sys::realtime_offset_ns(),
+            level: level.name().to_owned(),
+            extensions: names_of(session.control.connection())?.extensions().collect(),
+            kernel: kernel.is_some(),
+        };
+        let signals = Signals::watch()?;
+        let reader = session.control.start_trace(level, self.ring)?;
+        let mut recorder = Recorder {
+            arguments: self,
+            session: &session,
+            header,
+            reader,
+            kernel,
+            model: Model::new(),
+            kept: self.until_wait.map(|_| Kept::default()),
+            writer: None,
+            triggered: None,
+            ended: false,
+        };
+        output::note(&match self.until_wait {
+            Some(wait) => format!("waiting until somebody waits longer than {wait}; ^C ends without a file"),
+            None => format!("recording {} into {}; ^C ends it", session.display, self.file.display()),
+        });
+        recorder.run(&signals)?;
+        recorder.conclude(&self.file)
+    }
+}
+
+/// What is kept in memory until the trigger: segments that each begin with a `Begin`.
+#[derive(Debug, Default)]
+struct Kept {
+    segments: VecDeque<(Instant, Vec<Words>)>,
+}
+
+struct Recorder<'a> {
+    arguments: &'a Arguments,
+    session: &'a Session,
+    header: Header,
+    reader: Reader,
+    kernel: Option<Kernel>,
+    model: Model,
+    kept: Option<Kept>,
+    writer: Option<Writer>,
+    /// When, and what fired it.
+    triggered: Option<(Instant, Burst)>,
+    ended: bool,
+}
+
+impl Recorder<'_> {
+    fn run(&mut self, signals: &Signals) -> Result<()> {
+        if self.kept.is_none() {
+            self.writer = Some(Writer::create(&self.arguments.file, &self.header)?);
+        }
+        let began = Instant::now();
+        let (mut written, mut renewed) = (began, began);
+        loop {
+            self.read()?;
+            let now = Instant::now();
+            if now - written >= WRITE_EVERY {
+                written = now;
+                if let Some(writer) = &mut self.writer {
+                    writer.flush()?;
+                }
+            }
+            let is_over = self.arguments.time.is_some_and(|time| now - began >= duration(time))
+                || self.is_large()
+                || self.triggered.as_ref().is_some_and(|(at, _)| now - *at >= AFTER_TRIGGER)
+                || self.ended;
+            if is_over || signals.next().is_some() {
+                return Ok(());
+            }
+            if self.kept.is_some() && now - renewed >= duration(self.arguments.keep) / 2 {
+                renewed = now;
+                self.begin_anew()?;
+            }
+            std::thread::sleep(READ_EVERY);
+        }
+    }
+
+    fn is_large(&self) -> bool {
+        let bytes = self.writer.as_ref().map_or(0, Writer::bytes);
+        self.arguments.size.is_some_and(|size| bytes >= size.saturating_mul(1_000_000))
+    }
+
+    /// A fresh beginning: a new segment, or a new start after records were lost.
+    fn begin_anew(&mut self) -> Result<()> {
+        // The reader that we have goes on; its next records are the beginning.
+        self.session.control.start_trace(self.arguments.level.into(), self.arguments.ring).map(drop)
+    }
+
+    fn read(&mut self) -> Result<()> {
+        let mut lost = false;
+        let mut records = Vec::new();
+        loop {
+            match self.reader.read() {
+                Next::Record(words) => records.push(words),
+                Next::Lost(count) => {
+                    let at = records.last().map_or(self.model.now, |words| Time(words[0]));
+                    records.push(Event { at, what: What::Lost { records: count } }.encode());
+                    lost = true;
+                }
+                Next::Nothing => break,
+                Next::Ended => {
+                    self.ended = true;
+                    break;
+                }
+            }
+        }
+        self.watch_new_clients(&records);
+        let mut of_kernel = self.kernel.as_mut().map(Kernel::read).unwrap_or_default().into_iter().peekable();
+        for words in records {
+            // Records keep their order, which is that of the scheduler's calls; the kernel's stand where they belong.
+            while let Some(event) = of_kernel.next_if(|event| event.at.0 <= words[0]) {
+                self.take(event.encode())?;
+            }
+            self.take(words)?;
+        }
+        for event in of_kernel {
+            self.take(event.encode())?;
+        }
+        if lost && !self.ended { self.begin_anew() } else { Ok(()) }
+    }
+
+    fn watch_new_clients(&self, records: &[Words]) {
+        let Some(kernel) = &self.kernel else { return };
+        for words in records {
+            if let Some(Event { what: What::Identity { pid, .. }, .. }) = Event::decode(*words) {
+                if pid != 0 {
+                    kernel.add(pid);
+                }
+            }
+        }
+    }
+
+    fn take(&mut self, words: Words) -> Result<()> {
+        let event = Event::decode(words);
+        let burst = event.as_ref().and_then(|event| self.model.take(event));
+        if let Some(writer) = &mut self.writer {
+            return writer.add(words);
+        }
+        if let Some(kept) = &mut self.kept {
+            let is_begin = matches!(event, Some(Event { what: What::Begin { .. }, .. }));
+            kept.add(words, is_begin, duration(self.arguments.keep));
+        }
+        if let Some(burst) = burst.filter(|burst| self.fires(burst)) {
+            self.fire(burst)?;
+        }
+        Ok(())
+    }
+
+    fn fires(&self, burst: &Burst) -> bool {
+        let is_long = self.arguments.until_wait.is_some_and(|wait| burst.waited_ns > u64::from(wait.0) * 1000);
+        let is_wanted = self.arguments.client.as_ref().is_none_or(|name| {
+            self.model.clients().get(burst.key).is_some_and(|client| client.identity.program.contains(name.as_str()))
+        });
+        is_long && is_wanted && self.triggered.is_none()
+    }
+
+    /// From now on into the file, what was kept first.
+    fn fire(&mut self, burst: Burst) -> Result<()> {
+        let mut writer = Writer::create(&self.arguments.file, &self.header)?;
+        for (_, segment) in self.kept.take().unwrap_or_default().segments {
+            for words in segment {
+                writer.add(words)?;
+            }
+        }
+        self.writer = Some(writer);
+        self.triggered = Some((Instant::now(), burst));
+        Ok(())
+    }
+
+    fn conclude(&mut self, file: &Path) -> Result<()> {
+        if let Some(writer) = &mut self.writer {
+            writer.add(Event { at: self.model.now.max(Time(1)), what: What::End }.encode())?;
+            writer.flush()?;
+        }
+        let Some(writer) = &self.writer else { bail!("nobody waited that long: nothing was written") };
+        let (records, megabytes) = (writer.records(), writer.bytes() as f64 / 1e6);
+        let names = xqos_trace::names::Names::new(self.header.extensions.clone());
+        if let Some((_, burst)) = &self.triggered {
+            output::note(&show::burst(burst, &self.model, &names));
+        }
+        if self.model.lost > 0 {
+            output::note(&format!(
+                "{} records came too fast and are missing: ask for a larger --ring than {}",
+                self.model.lost,
+                if self.arguments.ring == 0 { xqos_abi::ring::DEFAULT_CAPACITY } else { self.arguments.ring }
+            ));
+        }
+        if self.ended {
+            output::note("the server ended the trace: it was reset or stopped, or xqos stepped aside");
+        }
+        let file = file.display();
+        output::note(&format!("{records} records, {megabytes:.2} MB in {file}: see `xqos trace stats {file}`"));
+        Ok(())
+    }
+}
+
+impl Kept {
+    fn add(&mut self, words: Words, is_begin: bool, keep: Duration) {
+        let now = Instant::now();
+        if is_begin || self.segments.is_empty() {
+            self.segments.push_back((now, Vec::new()));
+            // The first segment may go when the second one is old enough.
+            while self.segments.get(1).is_some_and(|(began, _)| now - *began >= keep) {
+                self.segments.pop_front();
+            }
+        }
+        if let Some((_, segment)) = self.segments.back_mut() {
+            segment.push(words);
+        }
+    }
+}
+
+fn duration(time: Micros) -> Duration {
+    Duration::from_micros(time.0.into())
+}

@@ -1,0 +1,22 @@
+//! Asks a server for its extensions, so that their requests can be named.
+
+use anyhow::Result;
+use x11rb::connection::RequestConnection;
+use x11rb::protocol::xproto::ConnectionExt;
+
+pub use xqos_trace::names::{Names, opcodes};
+
+/// The names of this server's requests.
+pub fn names_of(connection: &impl RequestConnection) -> Result<Names> {
+    let names = connection.list_extensions()?.reply()?.names;
+    let cookies =
+        names.iter().map(|name| connection.query_extension(&name.name)).collect::<std::result::Result<Vec<_>, _>>()?;
+    let mut extensions = Vec::new();
+    for (name, cookie) in names.iter().zip(cookies) {
+        let reply = cookie.reply()?;
+        if reply.present {
+            extensions.push((String::from_utf8_lossy(&name.name).into_owned(), reply.major_opcode));
+        }
+    }
+    Ok(Names::new(extensions))
+}
