@@ -10,6 +10,7 @@ mod memory;
 mod response;
 mod scale;
 mod throughput;
+mod tracing;
 mod trial;
 
 use crate::bench::Bench;
@@ -30,7 +31,7 @@ pub(crate) struct Experiment {
 }
 
 /// In the order of the report.
-pub(crate) const ALL: [Experiment; 8] = [
+pub(crate) const ALL: [Experiment; 9] = [
     of::<demo::Demo>(),
     of::<response::Response>(),
     of::<throughput::Throughput>(),
@@ -39,6 +40,7 @@ pub(crate) const ALL: [Experiment; 8] = [
     of::<idle::Idle>(),
     of::<memory::Memory>(),
     of::<scale::Scale>(),
+    of::<tracing::Tracing>(),
 ];
 
 /// What each file of this folder provides.

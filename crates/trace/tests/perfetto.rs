@@ -1,0 +1,103 @@
+//! What is exported for Perfetto, read by Perfetto's own schema.
+
+use prost::Message;
+use std::collections::{BTreeMap, BTreeSet};
+use tracing_perfetto_sdk_schema::trace_packet::Data;
+use tracing_perfetto_sdk_schema::track_event::{CounterValueField, NameField, Type};
+use tracing_perfetto_sdk_schema::{Trace, track_descriptor};
+use xqos_abi::trace::{Event, Reason, What};
+use xqos_core::{ClientId, Mode, Time};
+use xqos_trace::export::perfetto;
+use xqos_trace::names::Names;
+
+const MS: u64 = 1_000_000;
+const CLOCK_MONOTONIC: u32 = 3;
+
+/// Two clients that take turns; the second one has a reservation.
+fn events() -> Vec<Event> {
+    let mut events = Vec::new();
+    let mut add = |at: u64, what| events.push(Event { at: Time(at * MS), what });
+    for (id, name) in [(1, *b"x11perf\0\0\0\0\0\0\0\0\0"), (2, *b"mpv\0\0\0\0\0\0\0\0\0\0\0\0\0")] {
+        let client = ClientId(id);
+        add(1, What::Creation { client, descriptor: 4 });
+        add(1, What::Identity { client, pid: 100 + u32::from(id), base: u32::from(id) << 20, uid: 0 });
+        add(1, What::Name { client, part: 0, bytes: name });
+    }
+    for turn in 0..50 {
+        let (client, at) = (ClientId(1 + (turn % 2) as u16), 10 + 10 * turn);
+        let (until, requests, bytes) = (Time::NEVER, 3, 0);
+        add(at, What::Activation { client });
+        add(
+            at + 1,
+            What::Dispatch {
+                client: Some(client),
+                mode: Mode::Reserved,
+                reason: Reason::Alone,
+                until,
+                requests,
+                bytes,
+            },
+        );
+        let (still_ready, ended_early, last_request, start) = (false, false, 73, Time((at + 1) * MS));
+        add(at + 3, What::Served { client, still_ready, ended_early, requests, last_request, bytes, start });
+        if client == ClientId(2) {
+            let (hard, depleted, left_ns, deadline) = (true, true, -5000, Time((at + 9) * MS));
+            add(at + 3, What::Budget { client, hard, depleted, left_ns, deadline });
+            add(at + 3, What::Noticed { client, is_input: true });
+        }
+    }
+    events
+}
+
+#[test]
+fn perfettos_own_schema_reads_it_and_finds_tracks_slices_and_counters() {
+    let mut bytes = Vec::new();
+    perfetto::write(events().into_iter(), &Names::default(), &mut bytes).unwrap();
+    let trace = Trace::decode(bytes.as_slice()).expect("the schema reads it");
+    let (mut tracks, mut open): (BTreeMap<u64, String>, BTreeMap<u64, u64>) = Default::default();
+    let (mut slices, mut counters, mut instants) = (Vec::new(), BTreeSet::new(), 0);
+    for packet in &trace.packet {
+        match packet.data.as_ref().expect("a packet has data") {
+            Data::TrackDescriptor(descriptor) => {
+                if let Some(parent) = descriptor.parent_uuid {
+                    assert!(tracks.contains_key(&parent), "a parent is described first");
+                }
+                let Some(track_descriptor::StaticOrDynamicName::Name(name)) = &descriptor.static_or_dynamic_name else {
+                    panic!("a track without a name: {descriptor:?}");
+                };
+                tracks.insert(descriptor.uuid.unwrap(), name.clone());
+            }
+            Data::TrackEvent(event) => {
+                assert_eq!(packet.timestamp_clock_id, Some(CLOCK_MONOTONIC));
+                let (at, track) = (packet.timestamp.unwrap(), event.track_uuid.unwrap());
+                assert!(tracks.contains_key(&track), "an event on a track that was not described");
+                match event.r#type() {
+                    Type::SliceBegin => {
+                        let Some(NameField::Name(name)) = &event.name_field else { panic!("a slice without a name") };
+                        assert_eq!(open.insert(track, at), None, "slices of a track do not overlap");
+                        slices.push((tracks[&track].clone(), name.clone()));
+                    }
+                    Type::SliceEnd => assert!(open.remove(&track).expect("it began") <= at),
+                    Type::Counter => {
+                        let Some(CounterValueField::CounterValue(value)) = event.counter_value_field else {
+                            panic!("a counter without a value");
+                        };
+                        counters.insert((tracks[&track].clone(), value));
+                    }
+                    Type::Instant => instants += 1,
+                    other => panic!("{other:?}"),
+                }
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    assert!(open.is_empty(), "each slice ends");
+    let count = |track: &str, name: &str| slices.iter().filter(|slice| slice.0 == track && slice.1 == name).count();
+    assert_eq!((count("slices", "GetImage"), count("bursts", "waited 1.00 ms"), instants), (50, 50, 25));
+    assert_eq!(counters, BTreeSet::from([("budget left, us".to_owned(), -5)]));
+    for name in ["x11perf (101)", "mpv (102)"] {
+        assert!(tracks.values().any(|track| track == name), "{tracks:?}");
+    }
+    let first = &trace.packet[0];
+    assert!(first.sequence_flags.unwrap_or(0) & 1 == 1, "the first packet clears the incremental state");
+}

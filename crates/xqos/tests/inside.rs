@@ -1,0 +1,207 @@
+//! `top`, `trace` and `replay` with real servers and real clients.
+
+mod fixture;
+
+use fixture::{Server, ended, eventually, xqos};
+use serde_json::Value;
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::PathBuf;
+use std::process::Stdio;
+
+/// A folder that goes with the test.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let path = std::env::temp_dir().join(format!("xqos-inside-{name}-{}", std::process::id()));
+        fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
+
+    fn file(&self, name: &str) -> String {
+        self.0.join(name).to_string_lossy().into_owned()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+const BUSY: [&str; 5] = ["x11perf", "-getimagexy100", "-reps", "300", "-repeat"];
+
+fn busy(server: &Server, count: usize) -> Vec<fixture::Running> {
+    let command: Vec<&str> = BUSY.into_iter().chain(["100000"]).collect();
+    let clients: Vec<_> = (0..count).map(|_| server.client(&command)).collect();
+    eventually("they draw", || {
+        let busy = server.clients().iter().filter(|client| client["requests"].as_u64() > Some(500)).count();
+        (busy >= count).then_some(())
+    });
+    clients
+}
+
+fn record(server: &Server, file: &str, options: &[&str]) {
+    let arguments: Vec<&str> = ["trace", "record"].iter().chain(options).copied().chain([file]).collect();
+    server.ask(&arguments).with(0);
+}
+
+#[test]
+fn a_recorded_trace_is_summed_up_shown_exported_and_replayed() {
+    let (folder, server) = (Folder::new("trace"), Server::served(&[]));
+    let clients = busy(&server, 2);
+    let file = folder.file("a.trace");
+    record(&server, &file, &["--time", "1s"]);
+    let stats: Value =
+        serde_json::from_str(&ended(xqos().args(["trace", "stats", "--json", &file])).with(0).out).unwrap();
+    for client in &clients {
+        let found = stats["clients"].as_array().unwrap().iter().find(|one| one["pid"] == client.pid());
+        let found = found.unwrap_or_else(|| panic!("{} is missing: {stats:#}", client.pid()));
+        assert_eq!(found["name"], format!("x11perf ({})", client.pid()));
+        assert!(found["share"].as_f64() > Some(0.1) && found["responses"]["count"].as_u64() > Some(10), "{found:#}");
+        assert!(found["longest_request"]["name"] == "GetImage", "{found:#}");
+    }
+    let why = stats["delays"][0]["why"].as_str().unwrap();
+    assert!(why.contains("x11perf") && why.contains("GetImage"), "{why}");
+
+    let shown = ended(xqos().args(["trace", "show", "--kind", "dispatch,deactivation", &file])).with(0).out;
+    assert!(shown.lines().count() > 100 && shown.contains("first by the policy"), "{}", shown.lines().count());
+    let checked = ended(xqos().args(["replay", "--check", &file])).with(0).out;
+    assert!(checked.contains(" decisions agree, 0 differ\n"), "{checked}");
+    let replayed = ended(xqos().args(["replay", "--policy", "stock", "--reserve", "x11perf=2ms/20ms", &file])).with(0);
+    assert!(replayed.out.contains("replayed under stock"), "{replayed:#?}");
+
+    for (name, begins) in [("a.html", &b"<!doctype html>"[..]), ("a.csv", b"seconds,kind,"), ("a.pftrace", b"\x0a")] {
+        let output = folder.file(name);
+        ended(xqos().args(["trace", "export", &file, &output])).with(0);
+        let bytes = fs::read(&output).unwrap();
+        assert!(bytes.starts_with(begins) && bytes.len() > 10_000, "{name}: {} bytes", bytes.len());
+    }
+
+    // Cut anywhere, it gives what is whole.
+    let whole = fs::read(&file).unwrap();
+    let cut = folder.file("cut.trace");
+    for part in 1..20 {
+        fs::write(&cut, &whole[..whole.len() * part / 20]).unwrap();
+        let ended = ended(xqos().args(["trace", "stats", &cut]));
+        assert!([0, 1].contains(&ended.status) && !ended.err.contains("panicked"), "{ended:#?}");
+    }
+}
+
+#[test]
+fn a_long_wait_ends_the_recording_and_the_time_before_it_is_kept() {
+    let (folder, server) = (Folder::new("trigger"), Server::served(&["--policy", "stock"]));
+    let _clients = busy(&server, 4);
+    let file = folder.file("wait.trace");
+    let said =
+        server.ask(&["trace", "record", "--until-wait", "8ms", "--keep", "2s", "--time", "20s", &file]).with(0).err;
+    assert!(said.contains(" waited ") && said.contains("x11perf"), "{said}");
+    let stats: Value =
+        serde_json::from_str(&ended(xqos().args(["trace", "stats", "--json", &file])).with(0).out).unwrap();
+    assert!(stats["worst"][0]["waited_ms"].as_f64() > Some(8.0), "{stats:#}");
+    ended(xqos().args(["replay", "--check", &file])).with(0);
+}
+
+#[test]
+fn level_requests_names_the_expensive_kinds() {
+    let (folder, server) = (Folder::new("requests"), Server::served(&[]));
+    let _clients = busy(&server, 1);
+    let file = folder.file("r.trace");
+    record(&server, &file, &["--level", "requests", "--time", "500ms"]);
+    let stats: Value =
+        serde_json::from_str(&ended(xqos().args(["trace", "stats", "--json", &file])).with(0).out).unwrap();
+    assert_eq!(stats["clients"][0]["kinds"][0]["name"], "GetImage", "{stats:#}");
+}
+
+#[test]
+fn what_cannot_be_done_is_said_in_one_line() {
+    let (folder, server) = (Folder::new("bad"), Server::served(&[]));
+    let file = folder.file("there.trace");
+    fs::write(&file, "precious").unwrap();
+    server.ask(&["trace", "record", "--time", "1s", &file]).with(1);
+    assert_eq!(fs::read_to_string(&file).unwrap(), "precious", "a file that is there stays");
+    for command in [&["trace", "stats", &file][..], &["replay", &file], &["replay", "--check", &file]] {
+        ended(xqos().args(command)).failed_saying(&["not a trace of xqos"]);
+    }
+    ended(xqos().args(["trace", "show", "/nowhere.trace"])).failed_saying(&["/nowhere.trace"]);
+    ended(xqos().args(["trace", "export", &file, "x.doc"])).failed_saying(&[".html"]);
+    for (arguments, words) in [
+        (&["trace", "show", "--kind", "nonsense", "x"][..], "dispatch"),
+        (&["replay", "--policy", "best", "x"], "fair"),
+        (&["replay", "--check", "--policy", "fair", "x"], "cannot be used with"),
+        (&["top", "--interval", "1ms"], "100ms"),
+        (&["top", "--listen", "127.0.0.1:0"], "--openmetrics"),
+        (&["server", "--grab-limit", "10us", "--", "Xvfb"], "whole milliseconds"),
+    ] {
+        let ended = ended(xqos().args(arguments)).with(2);
+        assert!(ended.err.contains(words), "{arguments:?}: {ended:#?}");
+    }
+    server.ask(&["top", "--openmetrics", "--listen", "0.0.0.0:0"]).failed_saying(&["loopback"]);
+    server.ask(&["top"]).failed_saying(&["terminal"]);
+    let stock = Server::stock();
+    for command in [&["top", "--once"][..], &["trace", "record", "--time", "1s", &folder.file("no.trace")]] {
+        stock.ask(command).failed_saying(&["runs without xqos"]);
+    }
+}
+
+#[test]
+fn top_tells_shares_that_are_those_of_the_server() {
+    let server = Server::served(&[]);
+    let clients = busy(&server, 2);
+    server.ask(&["reserve", "--pid", &clients[0].pid().to_string(), "2ms/20ms"]).with(0);
+    let once = server.json(&["top", "--once", "--json"]);
+    assert_eq!(once["clients"].as_array().unwrap().len(), 2, "{once:#}");
+    for key in ["pid", "name", "share", "server_time_ms", "requests"] {
+        assert!(!once["clients"][0][key].is_null(), "{key}: {once:#}");
+    }
+    let mut command = server.xqos(&["top", "--json", "--interval", "500ms"]);
+    let mut running = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut out = std::io::BufReader::new(running.stdout.take().unwrap());
+    let mut lines = [String::new(), String::new()];
+    for line in &mut lines {
+        std::io::BufRead::read_line(&mut out, line).unwrap();
+    }
+    let _ = running.kill();
+    let _ = running.wait();
+    let sample: Value = serde_json::from_str(&lines[1]).unwrap();
+    let shares: f64 = sample["clients"].as_array().unwrap().iter().filter_map(|client| client["share"].as_f64()).sum();
+    let of_server = sample["server"]["share"].as_f64().unwrap();
+    assert!((shares - of_server).abs() < 0.02 && of_server > 0.3, "{shares} of clients, {of_server} of the server");
+    let reserved =
+        sample["clients"].as_array().unwrap().iter().find(|client| client["pid"] == clients[0].pid()).unwrap();
+    assert_eq!(reserved["reservation"]["budget_ms"], 2.0, "{reserved:#}");
+    assert!(reserved["response"]["p99_ms"].as_f64() > Some(0.0), "{reserved:#}");
+}
+
+#[test]
+fn prometheus_is_answered_on_this_machine() {
+    let server = Server::served(&[]);
+    let client = server.client(&["xeyes"]);
+    let said = server.ask(&["top", "--openmetrics"]).with(0).out;
+    assert!(said.ends_with("# EOF\n"), "{said}");
+    let labels = format!("pid=\"{}\",program=\"xeyes\"", client.pid());
+    assert!(said.contains("xqos_client_requests_total{client=") && said.contains(&labels), "{said}");
+    let mut command = server.xqos(&["top", "--openmetrics", "--listen", "127.0.0.1:0"]);
+    let mut running = command.stderr(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(running.stderr.take().unwrap()), &mut line).unwrap();
+    let address =
+        line.split("http://").nth(1).and_then(|rest| rest.split('/').next()).unwrap_or_else(|| panic!("{line}"));
+    for (request, status) in [
+        ("GET /metrics HTTP/1.1\r\n\r\n", "HTTP/1.1 200"),
+        ("GET /else HTTP/1.1\r\n\r\n", "HTTP/1.1 404"),
+        ("POST / HTTP/1.1\r\n\r\n", "HTTP/1.1 405"),
+        ("\u{0}\u{1}\r\n\r\n", "HTTP/1.1 405"),
+        ("GET /metrics HTTP/1.1\r\n\r\n", "HTTP/1.1 200"),
+    ] {
+        let mut connection = TcpStream::connect(address).unwrap();
+        connection.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        connection.read_to_string(&mut answer).unwrap();
+        assert!(answer.starts_with(status), "{request:?}: {answer}");
+    }
+    let _ = running.kill();
+    let _ = running.wait();
+}
