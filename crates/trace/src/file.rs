@@ -110,7 +110,7 @@ impl Writer {
         if let Err(error) = self.file.write_all(&chunk) {
             // A half chunk would be skipped by readers; without it there is nothing to skip.
             let _ = self.file.set_len(self.bytes);
-            return Err(error).context("the trace file cannot be written on");
+            return Err(error).context("the trace file cannot be written on; what is in it can be read");
         }
         self.bytes += chunk.len() as u64;
         self.records += self.waiting.len() as u64;

@@ -22,7 +22,8 @@ const O_NONBLOCK: i32 = 0o4000;
 #[derive(Debug)]
 pub struct Kernel {
     folder: PathBuf,
-    pipe: File,
+    /// Taken before the instance is removed: the kernel keeps one that is being read.
+    pipe: Option<File>,
     rest: Vec<u8>,
 }
 
@@ -38,7 +39,7 @@ impl Kernel {
         fs::create_dir(&folder)
             .context("the kernel's tracer cannot be used: run this as root, or leave --kernel away")?;
         match Kernel::begin(&folder, threads) {
-            Ok(pipe) => Ok(Kernel { folder, pipe, rest: Vec::new() }),
+            Ok(pipe) => Ok(Kernel { folder, pipe: Some(pipe), rest: Vec::new() }),
             Err(error) => {
                 let _ = fs::remove_dir(&folder);
                 Err(error.context("the kernel's tracer cannot be set up"))
@@ -67,9 +68,10 @@ impl Kernel {
     /// What happened since the last call.
     pub fn read(&mut self) -> Vec<Event> {
         let mut events = Vec::new();
+        let Some(pipe) = &mut self.pipe else { return events };
         let mut buffer = vec![0; 1 << 16];
         loop {
-            match self.pipe.read(&mut buffer) {
+            match pipe.read(&mut buffer) {
                 Ok(0) => break,
                 Ok(length) => self.rest.extend(&buffer[..length]),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -89,6 +91,7 @@ impl Drop for Kernel {
         for event in EVENTS {
             let _ = fs::write(self.folder.join("events/sched").join(event).join("enable"), "0");
         }
+        self.pipe = None;
         let _ = fs::remove_dir(&self.folder);
     }
 }

@@ -50,8 +50,9 @@ Keys: s sort, / filter, p pause, Enter one client, r reserve, x release, u undo,
 R time each request (some ten nanoseconds each, until R again), ? help, q quit.
 
 JSON: now_ms, interval_ms (null with --once), server (policy, clients, share (of
-time in which clients were served), outside_share (the server's processor time
-for anything else: input, updates of viewers), utilization_admitted,
+the time, for clients), outside_share (the server's processor time for anything
+else: input, updates of viewers), running (of the time of slices, the part in
+which the server had a processor; shares count that part), utilization_admitted,
 utilization_limit, utilization_used, blocking_ms, reservations, longest_requests
 (name, ms, pid, client)), clients. Each client has pid, name, client, title,
 share, server_time_ms, requests, requests_per_s, response (null, or count,

@@ -31,6 +31,8 @@ pub struct Server {
     pub clients: usize,
     pub share: f64,
     pub outside_share: f64,
+    /// Of the time of slices, the part in which the server had a processor.
+    pub running: f64,
     pub utilization_admitted: f64,
     pub utilization_limit: f64,
     /// Server time paid from reservations.
@@ -240,11 +242,13 @@ impl Sampler {
         self.model.forget_gone();
         let before = self.before.replace((list.clone(), info.clone()));
         let server = self.server(&list, &info, before.as_ref())?;
+        let running = server.running;
         let mut clients: Vec<Client> = list
             .clients
             .iter()
             .filter(|entry| entry.flags & entry_flag::YOU == 0)
             .map(|entry| self.client(entry, &list, before.as_ref().map(|(list, _)| list), recent.get(&entry.client)))
+            .map(|client| Client { share: client.share * running, ..client })
             .collect();
         clients.sort_by(|a, b| b.share.total_cmp(&a.share).then(b.server_time_ms.total_cmp(&a.server_time_ms)));
         let interval_ms = before.map(|(before, _)| ms(list.now_ns.saturating_sub(before.now_ns)));
@@ -269,11 +273,14 @@ impl Sampler {
             None => (info.uptime_ns, info.busy_ns, list.server_cpu_ns, sum_reserved(list)),
         };
         let part = |ns: u64| ns as f64 / elapsed_ns.max(1) as f64;
+        // Slices last longer than the server works in them where the kernel gives the processor to others.
+        let running = (cpu_ns as f64 / busy_ns.max(1) as f64).min(1.0);
         let longest = self.session.control.longest_requests()?.requests;
         Ok(Server {
             policy: info.policy.name(),
             clients: list.clients.iter().filter(|entry| entry.flags & entry_flag::YOU == 0).count(),
-            share: part(busy_ns),
+            share: part(busy_ns) * running,
+            running,
             outside_share: part(cpu_ns.saturating_sub(busy_ns)),
             utilization_admitted: f64::from(info.admitted_utilization_ppm) / 1e6,
             utilization_limit: f64::from(info.max_utilization_ppm) / 1e6,

@@ -347,6 +347,9 @@ impl View {
             bold(format!("xqos top {}", sampler.session.display)),
             Span::raw(format!("  policy {}, {} clients", server.policy, server.clients)),
         ];
+        if !self.filter.is_empty() {
+            first.push(bold(format!("  only: {}", self.filter)));
+        }
         if self.paused {
             first.push(bold("  PAUSED".to_owned()));
         }
@@ -354,9 +357,14 @@ impl View {
             first.push(bold(format!("  xqos stepped aside: {reason}")));
         }
         let second = format!(
-            "server: {:.1} % for clients, {:.1} % other work; longest blocking {}",
+            "server: {:.1} % for clients, {:.1} % other work{}; longest blocking {}",
             server.share * 100.0,
             server.outside_share * 100.0,
+            if server.running < 0.95 {
+                format!(", {:.0} % of slices without a processor", (1.0 - server.running) * 100.0)
+            } else {
+                String::new()
+            },
             time(server.blocking_ms)
         );
         let lost = if server.lost > 0 { format!("; {} trace records lost", server.lost) } else { String::new() };
@@ -373,11 +381,8 @@ impl View {
             Some((Prompt::Reserve, text)) => format!(" reserve budget/period [hard]: {text}_   Enter, Esc"),
             None if !self.said.is_empty() => format!(" {}", self.said),
             None => {
-                let filter = if self.filter.is_empty() { String::new() } else { format!("  filter: {}", self.filter) };
-                format!(
-                    " q quit  s sort: {}  / filter  p pause  Enter more  r reserve  x release  u undo  ? help{filter}",
-                    self.order.name()
-                )
+                let order = self.order.name();
+                format!(" q quit  s by {order}  / filter  p pause  Enter more  r x reserve  u undo  ? help")
             }
         }
     }
@@ -458,7 +463,7 @@ fn details(client: &Client) -> Vec<Line<'static>> {
             let kind = if reserved.hard { " hard" } else { "" };
             let held = if reserved.held_back { ", held back" } else { "" };
             format!(
-                "{} / {}{kind}, {:.0} % of it used, {} left{held}; {} depletions, {} misses",
+                "{} / {}{kind}, {:.0} % used, {} left{held}; {} depletions, {} misses",
                 time(reserved.budget_ms),
                 time(reserved.period_ms),
                 reserved.used * 100.0,

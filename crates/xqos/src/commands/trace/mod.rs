@@ -199,6 +199,9 @@ pub fn text(statistics: &Statistics) -> String {
         text += &format!("; {} records are missing", statistics.lost_records);
     }
     text += &format!("\n\n{}", table.render(None));
+    for client in statistics.clients.iter().filter(|client| client.without_processor_ms > 0.0) {
+        text += &format!("{} was runnable without a processor for {}\n", client.name, ms(client.without_processor_ms));
+    }
     if !statistics.delays.is_empty() {
         text += "\nWho delayed whom, in sum\n";
         for delay in statistics.delays.iter().take(10) {
