@@ -158,12 +158,18 @@ pub enum Next {
     Ended,
 }
 
-/// A reader's end.
+/// A reader's end. It reads many records between two looks at the head, whose place the writer needs for each record.
 #[derive(Debug)]
 pub struct Reader {
     mapping: Mapping,
+    /// Number of the record after those in `read`.
     next: u64,
+    read: Vec<Words>,
+    given: usize,
 }
+
+/// Records that are read at once.
+const BATCH: u64 = 256;
 
 impl Reader {
     /// Maps a ring that a server handed over, to be read from record `next` on. Refuses what is none: a descriptor that
@@ -186,28 +192,46 @@ impl Reader {
         if header != [MAGIC, RECORD_BYTES as u64, capacity] {
             return Err(unfit("its header"));
         }
-        Ok(Reader { mapping, next })
+        Ok(Reader { mapping, next, read: Vec::with_capacity(BATCH as usize), given: 0 })
     }
 
     /// The next record, or why there is none.
     pub fn read(&mut self) -> Next {
+        if let Some(&words) = self.read.get(self.given) {
+            self.given += 1;
+            return Next::Record(words);
+        }
+        match self.read_more() {
+            Some(other) => other,
+            None => self.read(),
+        }
+    }
+
+    /// Reads the next records; `None` where there are some.
+    fn read_more(&mut self) -> Option<Next> {
+        self.given = 0;
+        self.read.clear();
         let ended = self.mapping.word(ENDED_AT).load(Ordering::Acquire) != 0;
         let head = self.mapping.word(HEAD_AT).load(Ordering::Acquire);
         if self.next >= head {
-            return if ended { Next::Ended } else { Next::Nothing };
+            return Some(if ended { Next::Ended } else { Next::Nothing });
         }
         if let Some(lost) = self.skip_overwritten(head) {
-            return lost;
+            return Some(lost);
         }
-        let at = self.mapping.record(self.next);
-        let words = [0, 8, 16, 24].map(|offset| self.mapping.word(at + offset).load(Ordering::Relaxed));
+        for number in self.next..head.min(self.next + BATCH) {
+            let at = self.mapping.record(number);
+            self.read.push([0, 8, 16, 24].map(|offset| self.mapping.word(at + offset).load(Ordering::Relaxed)));
+        }
         fence(Ordering::Acquire);
         let head = self.mapping.word(HEAD_AT).load(Ordering::Relaxed);
+        // The first of them is the oldest: if that one was not being overwritten, none was.
         if let Some(lost) = self.skip_overwritten(head) {
-            return lost;
+            self.read.clear();
+            return Some(lost);
         }
-        self.next += 1;
-        Next::Record(words)
+        self.next += self.read.len() as u64;
+        None
     }
 
     /// Goes on where there is still something to read, with some room before the writer's heels.

@@ -268,6 +268,7 @@ struct Head {
 }
 
 impl Head {
+    #[inline]
     fn word(&self) -> u64 {
         u64::from(self.kind) | u64::from(self.flags) << 8 | u64::from(self.client) << 16 | u64::from(self.value) << 32
     }
@@ -287,6 +288,7 @@ impl Head {
 
 impl Event {
     /// The record.
+    #[inline]
     pub fn encode(&self) -> Words {
         let head = |kind, flags, client: Option<ClientId>, value| {
             Head { kind, flags, client: client.map_or(NOBODY, |id| id.0), value }.word()

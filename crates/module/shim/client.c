@@ -81,6 +81,17 @@ uint32_t xqos_client_request_bytes(const void *client)
     return ((const ClientRec *) client)->req_len << 2;
 }
 
+void xqos_client_head(const void *client, struct xqos_head *head)
+{
+    const ClientRec *record = client;
+
+    head->index = (uint32_t) record->index;
+    head->sequence = (uint32_t) record->sequence;
+    head->request = record->majorOp | (uint32_t) record->minorOp << 16;
+    head->bytes = record->req_len << 2;
+    head->swapped = record->swapped;
+}
+
 void xqos_client_set_error_value(void *client, uint32_t value)
 {
     ((ClientRec *) client)->errorValue = value;

@@ -27,6 +27,11 @@ void xqos_client_set_priority(void *client, int priority);
 /* The request that is being dispatched, and its length in bytes. */
 const void *xqos_client_request(const void *client);
 uint32_t xqos_client_request_bytes(const void *client);
+/* All that is asked at each request while requests are timed, in one call. */
+struct xqos_head {
+    uint32_t index, sequence, request, bytes, swapped;
+};
+void xqos_client_head(const void *client, struct xqos_head *head);
 void xqos_client_set_error_value(void *client, uint32_t value);
 const void *xqos_client_request_vector(const void *client);
 

@@ -24,6 +24,7 @@ unsafe extern "C" {
     fn xqos_client_set_priority(client: ClientPtr, priority: c_int);
     fn xqos_client_request(client: ClientPtr) -> *const u8;
     fn xqos_client_request_bytes(client: ClientPtr) -> u32;
+    fn xqos_client_head(client: ClientPtr, head: *mut Head);
     fn xqos_client_set_error_value(client: ClientPtr, value: u32);
     fn xqos_client_request_vector(client: ClientPtr) -> *const c_void;
     fn xqos_client_ring(client: ClientPtr) -> *mut Ring;
@@ -34,6 +35,18 @@ unsafe extern "C" {
     fn xqos_event_client(info: *mut c_void) -> ClientPtr;
     fn xqos_event_kind(info: *mut c_void, xinput_opcode: c_int) -> c_int;
     fn xqos_setup_vendor(setup: *const c_void, length: *mut u32, release: *mut u32) -> *const c_char;
+}
+
+/// The request that is being dispatched, in short.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Head {
+    pub index: u32,
+    pub sequence: u32,
+    /// Major opcode + 65536 x minor opcode.
+    pub request: u32,
+    pub bytes: u32,
+    pub swapped: u32,
 }
 
 /// Where a client is in its life.
@@ -125,6 +138,14 @@ impl Client {
             let (start, length) = (xqos_client_request(self.raw()), xqos_client_request_bytes(self.raw()));
             std::slice::from_raw_parts(start, length as usize).to_vec()
         }
+    }
+
+    /// What is asked at each request while requests are seen, in one call. Only within a request procedure.
+    pub fn head(self) -> Head {
+        let mut head = Head::default();
+        // SAFETY: a live client, by the invariant, and a place for what is known of it.
+        unsafe { xqos_client_head(self.raw(), &mut head) };
+        head
     }
 
     /// Minor opcode and length of the request that is being dispatched.

@@ -15,6 +15,7 @@
 //! | `cpu` | what we ask of the kernel's scheduler |
 //! | `sync_priority` | what SYNC clients see of the priority field that we use |
 //! | `recorded`, `tracer` | the scheduler with its trace, and the ring that carries it out |
+//! | `ticks` | the processor's counter as a clock within a slice |
 //! | `per_request` | counting and timing requests, only while the policy `classic` or a trace asks for it |
 //! | `extension`, `access` | requests of XQOS, and who may make them |
 //! | `fault` | stepping aside: unhook, log why, stock behaviour |
@@ -36,5 +37,6 @@ mod ready;
 mod recorded;
 mod settings;
 mod sync_priority;
+mod ticks;
 mod tracer;
 mod watcher;

@@ -4,8 +4,9 @@
 //! The only place where xqos runs per request. All entries of the request tables are wrapped (not a client's own vector,
 //! which RECORD swaps), and put back when nobody needs it any more, at a server reset and when xqos steps aside.
 
-use crate::client::Client;
+use crate::client::{Client, Head};
 use crate::host::{ClientPtr, Host, RequestProc, host, x_error};
+use crate::ticks::Ticks;
 use crate::{tracer, watcher};
 use std::cell::UnsafeCell;
 use xqos_abi::trace::What;
@@ -22,6 +23,7 @@ struct Wrapped {
     requests_left: u32,
     bytes_left: u32,
     bytes: u64,
+    ticks: Ticks,
     /// Where the next request's time begins: the end of the one before, or the beginning of the slice.
     since: Time,
 }
@@ -41,6 +43,7 @@ static WRAPPED: OnServerThread = OnServerThread(UnsafeCell::new(Wrapped {
     requests_left: 0,
     bytes_left: 0,
     bytes: 0,
+    ticks: Ticks::UNKNOWN,
     since: Time(0),
 }));
 
@@ -59,6 +62,7 @@ pub fn want(host: &Host, counts: bool, times: bool) {
     let wrapped = wrapped();
     if times && !wrapped.times {
         wrapped.since = watcher::now();
+        wrapped.ticks = Ticks::begin(wrapped.since);
     }
     (wrapped.counts, wrapped.times) = (counts, times);
     match (wrapped.installed, counts || times) {
@@ -107,6 +111,9 @@ pub fn slice_begins(requests: u32, bytes: u32, now: Time) {
     wrapped.bytes_left = if bytes == 0 { u32::MAX } else { bytes };
     wrapped.bytes = 0;
     wrapped.since = now;
+    if wrapped.times {
+        wrapped.ticks.synchronise(now);
+    }
 }
 
 /// Bytes of requests since the slice began.
@@ -119,14 +126,16 @@ pub fn bytes() -> u64 {
 unsafe extern "C" fn native(raw: ClientPtr) -> i32 {
     // SAFETY: the client that the server dispatches.
     let Some(client) = (unsafe { Client::new(raw) }) else { return x_error::IMPLEMENTATION };
-    let procedure = wrapped().original[entry_of(client)];
-    if client.is_swapped() { call(procedure, raw) } else { seen(client, procedure) }
+    let head = client.head();
+    let procedure = wrapped().original[entry_of(&head)];
+    if head.swapped != 0 { call(procedure, raw) } else { seen(client, &head, procedure) }
 }
 
 unsafe extern "C" fn swapped(raw: ClientPtr) -> i32 {
     // SAFETY: the client that the server dispatches.
     let Some(client) = (unsafe { Client::new(raw) }) else { return x_error::IMPLEMENTATION };
-    seen(client, wrapped().swapped_original[entry_of(client)])
+    let head = client.head();
+    seen(client, &head, wrapped().swapped_original[entry_of(&head)])
 }
 
 fn call(procedure: RequestProc, client: ClientPtr) -> i32 {
@@ -134,12 +143,12 @@ fn call(procedure: RequestProc, client: ClientPtr) -> i32 {
     unsafe { procedure(client) }
 }
 
-fn entry_of(client: Client) -> usize {
-    (client.last_request() & 0xff) as usize
+fn entry_of(head: &Head) -> usize {
+    (head.request & 0xff) as usize
 }
 
-fn seen(client: Client, procedure: RequestProc) -> i32 {
-    let (_, bytes) = client.request_head();
+fn seen(client: Client, head: &Head, procedure: RequestProc) -> i32 {
+    let &Head { index, sequence, request, bytes, .. } = head;
     if wrapped().counts {
         count(bytes);
     }
@@ -147,12 +156,11 @@ fn seen(client: Client, procedure: RequestProc) -> i32 {
     if !wrapped().times {
         return call(procedure, client.raw());
     }
-    let (index, sequence, request) = (client.index(), client.sequence(), client.last_request());
     let result = call(procedure, client.raw());
-    let now = watcher::now();
+    let now = wrapped().ticks.now();
     let since = std::mem::replace(&mut wrapped().since, now);
     // A request may end its client. One that has to wait is taken back, and comes again.
-    let is_there = host().is_ok_and(|host| host.client_at(index) == client.raw());
+    let is_there = host().is_ok_and(|host| host.client_at(index as usize) == client.raw());
     if !is_there || client.sequence() == sequence {
         let client = ClientId(index as u16);
         tracer::note(now, What::Request { client, request, bytes, ns: now.since(since) });
