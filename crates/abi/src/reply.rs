@@ -143,7 +143,7 @@ pub struct ReservationReport {
 
 impl ReservationReport {
     pub fn encode(&self, sequence: u16, order: Order) -> Vec<u8> {
-        let flags = u32::from(self.hard) | u32::from(self.held_back) << 1;
+        let flags = u32::from(self.hard) | (u32::from(self.held_back) << 1);
         let mut out = header(self.reserved.into(), sequence, order);
         out.u32(self.budget_us).u32(self.period_us).u32(flags).u32(self.depletions);
         out.i64(self.budget_left_ns).u64(self.deadline_ns).u32(self.misses).pad_to(48);

@@ -270,7 +270,10 @@ struct Head {
 impl Head {
     #[inline]
     fn word(&self) -> u64 {
-        u64::from(self.kind) | u64::from(self.flags) << 8 | u64::from(self.client) << 16 | u64::from(self.value) << 32
+        u64::from(self.kind)
+            | (u64::from(self.flags) << 8)
+            | (u64::from(self.client) << 16)
+            | (u64::from(self.value) << 32)
     }
 
     fn of(word: u64) -> Head {
@@ -282,7 +285,7 @@ impl Head {
     }
 
     fn flag(&self, bit: u8) -> bool {
-        self.flags >> bit & 1 == 1
+        (self.flags >> bit) & 1 == 1
     }
 }
 
@@ -294,7 +297,7 @@ impl Event {
             Head { kind, flags, client: client.map_or(NOBODY, |id| id.0), value }.word()
         };
         let bit = |set: bool, bit: u8| u8::from(set) << bit;
-        let pair = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
+        let pair = |low: u32, high: u32| u64::from(low) | (u64::from(high) << 32);
         let [one, two, three] = match self.what {
             What::Begin { level, server_pid, words } => [head(1, level.code(), None, server_pid), words.into(), 0],
             What::End => [head(2, 0, None, 0), 0, 0],
@@ -307,14 +310,14 @@ impl Event {
             }
             What::Dispatch { client, mode, reason, until, requests, bytes } => {
                 let reason = Reason::ALL.iter().position(|&other| other == reason).unwrap_or(0) as u8;
-                let flags = bit(mode == Mode::Reserved, 0) | reason << 1;
+                let flags = bit(mode == Mode::Reserved, 0) | (reason << 1);
                 [head(7, flags, client, requests), until.0, bytes.into()]
             }
             What::State { index, words } => [head(8, 0, None, index), words[0], words[1]],
             What::Identity { client, pid, base, uid } => [head(9, 0, Some(client), pid), pair(base, uid), 0],
             What::Name { client, part, bytes } => {
                 let half = |at: usize| {
-                    (0..8).fold(0, |word, i| word | u64::from(bytes.get(at + i).copied().unwrap_or(0)) << (8 * i))
+                    (0..8).fold(0, |word, i| word | (u64::from(bytes.get(at + i).copied().unwrap_or(0)) << (8 * i)))
                 };
                 [head(10, part, Some(client), 0), half(0), half(8)]
             }
@@ -460,7 +463,7 @@ mod tests {
                 still_ready: false,
                 ended_early: true,
                 requests: 3,
-                last_request: 53 | 4 << 16,
+                last_request: 53 | (4 << 16),
                 bytes: 1,
                 start: Time(4),
             },
@@ -492,7 +495,7 @@ mod tests {
     #[test]
     fn kinds_and_clients_that_are_none_are_refused() {
         let served = Event { at: Time(1), what: What::Activation { client: ClientId(1) } }.encode();
-        for word in [served[1] | 0xff, served[1] | 0xffff << 16, 0] {
+        for word in [served[1] | 0xff, served[1] | (0xffff << 16), 0] {
             assert_eq!(Event::decode([1, word, 0, 0]), None, "{word:#x}");
         }
     }

@@ -225,7 +225,7 @@ impl Watcher {
         let slot = &self.shared.slots[usize::from(client.0)];
         self.set_rank(client, rank);
         slot.arrived.store(0, Ordering::Relaxed);
-        let token = u64::from(slot.generation.load(Ordering::Relaxed)) << 16 | u64::from(client.0);
+        let token = (u64::from(slot.generation.load(Ordering::Relaxed)) << 16) | u64::from(client.0);
         let events = (libc::EPOLLIN | libc::EPOLLONESHOT) as u32;
         let (first, second) =
             if known { (libc::EPOLL_CTL_MOD, libc::EPOLL_CTL_ADD) } else { (libc::EPOLL_CTL_ADD, libc::EPOLL_CTL_MOD) };

@@ -227,7 +227,7 @@ fn unpack(bytes: &[u8], at: usize) -> Option<(Vec<Words>, usize)> {
 fn write_record(out: &mut Vec<u8>, words: Words, before: u64) {
     let [at, one, two, three] = words;
     let value = one >> 32;
-    let mut bits = u8::from(value == 0) | u8::from(two == 0) << 1 | u8::from(three == 0) << 2;
+    let mut bits = u8::from(value == 0) | (u8::from(two == 0) << 1) | (u8::from(three == 0) << 2);
     let place = out.len();
     out.push(0);
     write_varint(out, zigzag(at.wrapping_sub(before) as i64));
@@ -263,12 +263,12 @@ fn read_record(left: &mut &[u8], before: u64) -> Option<Words> {
         Some(if bits & relative != 0 { at.wrapping_add(unzigzag(written) as u64) } else { written })
     };
     let (two, three) = (word(2, 8)?, word(4, 16)?);
-    let one = u64::from(kind) | u64::from(flags) << 8 | u64::from(client) << 16 | value << 32;
+    let one = u64::from(kind) | (u64::from(flags) << 8) | (u64::from(client) << 16) | (value << 32);
     Some([at, one, two, three])
 }
 
 fn zigzag(value: i64) -> u64 {
-    (value << 1 ^ value >> 63) as u64
+    ((value << 1) ^ (value >> 63)) as u64
 }
 
 fn unzigzag(value: u64) -> i64 {

@@ -352,7 +352,7 @@ fn a_program_that_forks_and_exits_stays_found() {
 fn is_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap().trim();
-    u64::from_str_radix(ignored, 16).unwrap() >> (signal - 1) & 1 == 1
+    (u64::from_str_radix(ignored, 16).unwrap() >> (signal - 1)) & 1 == 1
 }
 
 #[test]

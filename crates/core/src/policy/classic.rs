@@ -66,7 +66,7 @@ impl Policy for Classic {
 
     fn key(&self, client: ClientId) -> Key {
         let place = &self.places[client.slot()];
-        Key(place.pass, u64::from(place.round) << 32 | u64::from(place.descriptor))
+        Key(place.pass, (u64::from(place.round) << 32) | u64::from(place.descriptor))
     }
 
     fn picked(&mut self, client: ClientId, _alone: bool, _now: Time) -> Allowance {

@@ -140,7 +140,7 @@ impl Policy for Fair {
     fn key(&self, client: ClientId) -> Key {
         let account = self.account(client);
         // Signed order in an unsigned key.
-        Key(self.standing(&account) as u64 ^ 1 << 63, u64::from(client.0))
+        Key(self.standing(&account) as u64 ^ (1 << 63), u64::from(client.0))
     }
 
     fn picked(&mut self, client: ClientId, _alone: bool, _now: Time) -> Allowance {
