@@ -69,5 +69,5 @@ impl Arguments {
 fn listing() -> String {
     let experiments = bench::list();
     let width = experiments.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
-    experiments.iter().map(|(name, about)| format!("{name:<width$}  {about}\n")).collect()
+    experiments.iter().fold(String::new(), |text, (name, about)| text + &format!("{name:<width$}  {about}\n"))
 }

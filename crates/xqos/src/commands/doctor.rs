@@ -237,7 +237,7 @@ fn words(report: &Report) -> String {
         Some(service) => lines.extend(service_words(service)),
     }
     lines.extend(report.advice.iter().map(|advice| ("do", advice.clone())));
-    lines.into_iter().map(|(title, text)| format!("{title:<14}{text}\n")).collect()
+    lines.into_iter().fold(String::new(), |all, (title, text)| all + &format!("{title:<14}{text}\n"))
 }
 
 fn server_words(report: &Report) -> String {

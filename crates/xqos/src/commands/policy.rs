@@ -222,7 +222,7 @@ fn words(info: &ServerInfo) -> String {
         ("max utilization", format!("{utilization}, {admitted} of it reserved")),
         ("blocking time", blocking),
     ];
-    lines.into_iter().map(|(title, text)| format!("{title:<17}{text}\n")).collect()
+    lines.into_iter().fold(String::new(), |all, (title, text)| all + &format!("{title:<17}{text}\n"))
 }
 
 #[cfg(test)]
