@@ -73,12 +73,12 @@ fn ns_per_cycle(policy: PolicyKind, reserved: bool, clients: u16) -> f64 {
 
 fn print_row(name: &str, policy: PolicyKind, reserved: bool) {
     let costs = READY.map(|clients| ns_per_cycle(policy, reserved, clients));
-    let columns: String = costs.iter().map(|ns| format!("{ns:>9.0}")).collect();
+    let columns = costs.map(|ns| format!("{ns:>9.0}")).concat();
     println!("{name:<18}{columns}{:>12.1}", costs[3] / costs[0]);
 }
 
 fn main() {
-    let header: String = READY.iter().map(|clients| format!("{:>9}", format!("n={clients}"))).collect();
+    let header = READY.map(|clients| format!("{:>9}", format!("n={clients}"))).concat();
     println!("ns per decision   {header}{:>12}", "2000 / 10");
     for policy in PolicyKind::ALL {
         print_row(policy.name(), policy, false);
