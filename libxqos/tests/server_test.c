@@ -540,7 +540,7 @@ static void wrong_lengths_and_opcodes_are_refused(void)
         uint8_t opcode;
         size_t bytes;
     } requests[] = { { 0, 12 }, { 1, 4 }, { 2, 20 }, { 3, 8 }, { 4, 8 }, { 5, 20 }, { 6, 4 }, { 7, 32 }, { 8, 12 },
-                     { 9, 12 }, { 10, 8 } };
+                     { 9, 12 }, { 10, 8 }, { 11, 12 }, { 12, 4 }, { 13, 4 } };
     struct client c = connect_client();
 
     for (size_t i = 0; i < sizeof requests / sizeof *requests; i++) {
@@ -549,7 +549,7 @@ static void wrong_lengths_and_opcodes_are_refused(void)
         if (requests[i].bytes > 4)
             EXPECT_INT(send_raw(&c, requests[i].opcode, requests[i].bytes - 4), XCB_LENGTH);
     }
-    EXPECT_INT(send_raw(&c, 11, 4), XCB_REQUEST);
+    EXPECT_INT(send_raw(&c, 14, 4), XCB_REQUEST);
     EXPECT_INT(send_raw(&c, 255, 4), XCB_REQUEST);
     disconnect_client(&c);
 }
