@@ -14,7 +14,9 @@
 //!
 //! Any four words decode to an event or to `None`; nothing here panics on any input.
 
-use xqos_core::{Choice, ClientId, Mode, Parameters, PolicyKind, Reservation, Slice, Time};
+use xqos_core::{
+    Choice, ClientId, Mode, Parameters, PolicyKind, Reservation, ReservationState, Scheduler, Slice, Time,
+};
 
 /// A record as it stands in the ring.
 pub type Words = [u64; 4];
@@ -73,6 +75,17 @@ pub enum Reason {
 }
 
 impl Reason {
+    /// Why a scheduler that has just picked this slice chose it.
+    pub fn of(slice: &Slice, scheduler: &Scheduler) -> Reason {
+        match slice.choice {
+            Choice::Server if scheduler.grab().is_some() => Reason::Grab,
+            Choice::Server => Reason::Stock,
+            Choice::Client(_, Mode::Reserved) => Reason::Deadline,
+            Choice::Client(..) if scheduler.ready_count() == 1 => Reason::Alone,
+            Choice::Client(..) => Reason::Policy,
+        }
+    }
+
     const ALL: [Reason; 5] = [Reason::Stock, Reason::Grab, Reason::Deadline, Reason::Policy, Reason::Alone];
 }
 
@@ -253,6 +266,12 @@ impl What {
             Choice::Server => (None, Mode::BestEffort),
         };
         What::Dispatch { client, mode, reason, until: slice.until, requests: slice.requests, bytes: slice.bytes }
+    }
+
+    /// A reservation as it stands.
+    pub fn budget(client: ClientId, state: &ReservationState) -> What {
+        let (hard, depleted) = (state.reservation.hard, state.depleted);
+        What::Budget { client, hard, depleted, left_ns: state.budget_left_ns, deadline: state.deadline }
     }
 }
 

@@ -6,9 +6,7 @@
 use crate::tracer::{self, note};
 use std::ops::Deref;
 use xqos_abi::trace::{Reason, What};
-use xqos_core::{
-    Admission, Choice, ClientId, Mode, Parameters, PolicyKind, Reservation, Scheduler, Service, Slice, Time,
-};
+use xqos_core::{Admission, ClientId, Parameters, PolicyKind, Reservation, Scheduler, Service, Slice, Time};
 
 #[derive(Debug)]
 pub struct Recorded {
@@ -96,7 +94,7 @@ impl Recorded {
     pub fn pick(&mut self, now: Time) -> Option<Slice> {
         let slice = self.scheduler.pick(now);
         match &slice {
-            Some(slice) if tracer::is_on() => note(now, What::dispatch(slice, self.reason(slice))),
+            Some(slice) if tracer::is_on() => note(now, What::dispatch(slice, Reason::of(slice, &self.scheduler))),
             // Also a decision for nobody uses an overrun up.
             None if self.overran => note(now, What::Overran { ns: 0 }),
             _ => {}
@@ -159,19 +157,7 @@ impl Recorded {
             return;
         }
         if let Some(state) = self.scheduler.reservation(client) {
-            let (hard, left_ns) = (state.reservation.hard, state.budget_left_ns);
-            let (depleted, deadline) = (state.depleted, state.deadline);
-            note(now, What::Budget { client, hard, depleted, left_ns, deadline });
-        }
-    }
-
-    fn reason(&self, slice: &Slice) -> Reason {
-        match slice.choice {
-            Choice::Server if self.scheduler.grab().is_some() => Reason::Grab,
-            Choice::Server => Reason::Stock,
-            Choice::Client(_, Mode::Reserved) => Reason::Deadline,
-            Choice::Client(..) if self.scheduler.ready_count() == 1 => Reason::Alone,
-            Choice::Client(..) => Reason::Policy,
+            note(now, What::budget(client, &state));
         }
     }
 }

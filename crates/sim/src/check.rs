@@ -3,7 +3,7 @@
 //! It begins with the snapshot at a `Begin`. Where records are missing it stops, and begins again with the next one;
 //! decisions in between are counted as not checked.
 
-use xqos_abi::trace::{Event, Reason, What, parameters};
+use xqos_abi::trace::{Event, What, parameters};
 use xqos_core::{Admission, Scheduler, Service, Time};
 
 /// Differences that are kept to be shown.
@@ -122,17 +122,5 @@ impl Check {
         if self.differences.len() < KEPT {
             self.differences.push(Difference { at, recorded, decided });
         }
-    }
-}
-
-/// Why a decision was made, for records of a scheduler that says no more than whom it chose.
-pub fn reason(scheduler: &Scheduler, slice: &xqos_core::Slice) -> Reason {
-    use xqos_core::{Choice, Mode};
-    match slice.choice {
-        Choice::Server if scheduler.grab().is_some() => Reason::Grab,
-        Choice::Server => Reason::Stock,
-        Choice::Client(_, Mode::Reserved) => Reason::Deadline,
-        Choice::Client(..) if scheduler.ready_count() == 1 => Reason::Alone,
-        Choice::Client(..) => Reason::Policy,
     }
 }

@@ -4,10 +4,9 @@
 //! left, or when a better one has arrived ([`xqos_core::Contest`]). Decisions and everything else that a server does cost
 //! nothing here, and a wakeup comes at once; a real server is slower by that.
 
-use crate::check::reason;
 use crate::workload::{Plan, Run, Workload};
 use std::collections::{BTreeMap, VecDeque};
-use xqos_abi::trace::{Event, Level, What};
+use xqos_abi::trace::{Event, Level, Reason, What};
 use xqos_core::{
     Admission, Choice, ClientId, Contest, Parameters, PolicyKind, Reservation, Scheduler, Service, Slice, Time,
 };
@@ -146,7 +145,7 @@ impl Server {
 
     fn slice(&mut self, slice: &Slice, until: Time, write: &mut impl FnMut(Event)) {
         let start = self.now;
-        write(Event { at: start, what: What::dispatch(slice, reason(&self.scheduler, slice)) });
+        write(Event { at: start, what: What::dispatch(slice, Reason::of(slice, &self.scheduler)) });
         let (place, end) = match slice.choice {
             Choice::Client(id, _) => (usize::from(id.0) - 1, slice.until),
             Choice::Server => (self.next_turn(), slice.until.min(start.after(STOCK_SLICE_NS))),
@@ -221,9 +220,7 @@ impl Server {
         let what = What::Served { client, still_ready, ended_early, requests, last_request, bytes, start };
         write(Event { at: end, what });
         if let Some(state) = self.scheduler.reservation(client) {
-            let (hard, left_ns) = (state.reservation.hard, state.budget_left_ns);
-            let (depleted, deadline) = (state.depleted, state.deadline);
-            write(Event { at: end, what: What::Budget { client, hard, depleted, left_ns, deadline } });
+            write(Event { at: end, what: What::budget(client, &state) });
         }
     }
 

@@ -161,7 +161,7 @@ fn details(event: &Event, names: &Names) -> String {
     match event.what {
         What::Begin { level, server_pid, .. } => format!("level {}, server pid {server_pid}", level.name()),
         What::Identity { pid, base, uid, .. } => format!("pid {pid}, base {base:#x}, uid {uid}"),
-        What::Dispatch { client, mode, reason, until, requests, .. } => {
+        What::Dispatch { mode, reason, until, requests, .. } => {
             let reason = match reason {
                 Reason::Stock => "the server's choice",
                 Reason::Grab => "server grab",
@@ -172,7 +172,6 @@ fn details(event: &Event, names: &Names) -> String {
             let paid = if mode == Mode::Reserved { ", from its reservation" } else { "" };
             let most = if requests > 0 { format!(", at most {requests} requests") } else { String::new() };
             let end = if until == Time::NEVER { String::new() } else { format!(", ends {}", in_(until, at)) };
-            let _ = client;
             format!("{reason}{paid}{end}{most}")
         }
         What::Served { requests, last_request, start, ended_early, .. } => {

@@ -125,8 +125,7 @@ impl<W: Write> Writer<'_, W> {
                     self.packet(event.at, event_of(SLICE_END, uuid(key, Track::Slices)))?;
                 }
             }
-            What::Budget { client, hard, depleted, left_ns, deadline } => {
-                let _: (bool, bool, Time) = (hard, depleted, deadline);
+            What::Budget { client, left_ns, .. } => {
                 if let Some(key) = self.model.key(client) {
                     self.describe(key)?;
                     let counter = event_of(COUNTER, uuid(key, Track::Budget));

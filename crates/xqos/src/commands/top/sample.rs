@@ -132,19 +132,9 @@ fn ms(ns: u64) -> f64 {
 }
 
 impl Sampler {
+    /// Response times from now on, and figures since this moment.
     pub fn open(display: Option<&str>) -> Result<Sampler> {
-        let session = Session::open(display)?;
-        let names = names_of(session.control.connection())?;
-        let mut sampler = Sampler {
-            session,
-            names,
-            reader: None,
-            model: Model::new(),
-            before: None,
-            titles: HashMap::new(),
-            titles_at: None,
-            level: Level::Slices,
-        };
+        let mut sampler = Sampler::connect(display)?;
         sampler.trace(Level::Slices);
         sampler.before = Some(sampler.look()?);
         Ok(sampler)
@@ -152,9 +142,13 @@ impl Sampler {
 
     /// The figures since each client connected.
     pub fn once(display: Option<&str>) -> Result<Sample> {
+        Sampler::connect(display)?.sample()
+    }
+
+    fn connect(display: Option<&str>) -> Result<Sampler> {
         let session = Session::open(display)?;
         let names = names_of(session.control.connection())?;
-        let mut sampler = Sampler {
+        Ok(Sampler {
             session,
             names,
             reader: None,
@@ -163,8 +157,7 @@ impl Sampler {
             titles: HashMap::new(),
             titles_at: None,
             level: Level::Slices,
-        };
-        sampler.sample()
+        })
     }
 
     /// Asks for a trace; without one (a server of another machine) there are no response times.
