@@ -9,6 +9,7 @@
 //! | [`load`] | real x11perf clients that draw without a pause, and an honest count of their work |
 //! | [`tiles`] | the windows of the load side by side, so that every client draws |
 //! | [`light`] | the client that measures: 200 lines every 10 ms, and how long the answer takes |
+//! | [`scheduler`] | the schedulers of the papers, beside each other on one server |
 //! | [`control`] | the extension's requests, for experiments and for the command line |
 //! | [`process`] | processes of our own, ended by their id, and what the kernel counts for any |
 //! | [`statistics`], [`machine`] | figures, and the circumstances in which they were measured |
@@ -37,6 +38,7 @@ pub mod machine;
 mod page;
 pub mod process;
 pub mod render;
+pub mod scheduler;
 pub mod server;
 pub mod statistics;
 pub mod study;

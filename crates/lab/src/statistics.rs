@@ -74,6 +74,15 @@ pub fn mean(values: &[f64]) -> f64 {
     if values.is_empty() { 0.0 } else { values.iter().sum::<f64>() / values.len() as f64 }
 }
 
+/// The standard deviation of the values themselves, as the papers quote it; 0 of fewer than two.
+pub fn deviation(values: &[f64]) -> f64 {
+    if values.len() < 2 {
+        return 0.0;
+    }
+    let middle = mean(values);
+    (values.iter().map(|value| (value - middle).powi(2)).sum::<f64>() / values.len() as f64).sqrt()
+}
+
 /// Of positive values: the right mean for ratios. 0 of none, and when a value is not positive.
 pub fn geometric_mean(values: &[f64]) -> f64 {
     if values.is_empty() || values.iter().any(|&value| value <= 0.0) {
@@ -135,6 +144,12 @@ mod tests {
         let spread = Spread::of([5.0, 1.0, 4.0, 2.0, 3.0]);
         assert_eq!((spread.least, spread.lower_quartile, spread.median), (1.0, 2.0, 3.0));
         assert_eq!((spread.upper_quartile, spread.greatest, spread.count), (4.0, 5.0, 5));
+    }
+
+    #[test]
+    fn a_deviation_is_the_root_of_the_mean_square_distance() {
+        assert_eq!(deviation(&[2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0]), 2.0);
+        assert_eq!((deviation(&[3.0]), deviation(&[])), (0.0, 0.0));
     }
 
     #[test]

@@ -117,6 +117,7 @@ impl Table {
 pub enum Chart {
     Scatter(Scatter),
     Ranges(Ranges),
+    Lines(Lines),
 }
 
 /// Points of several cases side by side, with the same axes.
@@ -130,7 +131,7 @@ pub struct Scatter {
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Panel {
-    /// One of idle, stock, fair, reserved: it decides the colour.
+    /// idle, reserved, or a scheduler's name: it decides the colour.
     pub case: String,
     pub name: String,
     pub points: Vec<[f64; 2]>,
@@ -157,6 +158,27 @@ pub struct Range {
     pub mean: f64,
     pub p99: f64,
     pub worst: f64,
+}
+
+/// Lines over common axes: the figures of the papers.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Lines {
+    pub title: String,
+    pub x_label: String,
+    pub y_label: String,
+    /// Logarithmic axis of y; values of 0 and less are not drawn.
+    pub log_y: bool,
+    pub lines: Vec<Line>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Line {
+    /// idle, paper, or a scheduler's name: it decides colour, dashes and marks.
+    pub case: String,
+    pub name: String,
+    pub points: Vec<[f64; 2]>,
+    /// Standard deviations, as bars; empty, or one for each point.
+    pub deviations: Vec<f64>,
 }
 
 /// Three significant digits, and no more than the value needs.

@@ -93,6 +93,7 @@ fn write_chart<'a>(out: &mut String, chart: &'a Chart, charts: &mut Vec<&'a Char
     let title = match chart {
         Chart::Scatter(scatter) => &scatter.title,
         Chart::Ranges(ranges) => &ranges.title,
+        Chart::Lines(lines) => &lines.title,
     };
     let index = charts.len();
     let _ = write!(out, "<figure data-chart=\"{index}\"><figcaption>{}</figcaption></figure>", escape(title));
