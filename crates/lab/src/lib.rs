@@ -38,6 +38,7 @@ pub mod machine;
 mod page;
 pub mod process;
 pub mod render;
+pub mod rfb;
 pub mod scheduler;
 pub mod server;
 pub mod statistics;

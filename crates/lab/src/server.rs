@@ -21,6 +21,9 @@ use x11rb::connection::Connection;
 use x11rb::rust_connection::RustConnection;
 use xqos_core::PolicyKind;
 
+/// In the server's folder.
+const RFB_SOCKET: &str = "rfb";
+
 /// Which server program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -126,7 +129,7 @@ impl Setup {
             Kind::Xtigervnc => command
                 .args(["-geometry", &size, "-depth", "24", "-SecurityTypes", "None", "-rfbport", "-1"])
                 .arg("-rfbunixpath")
-                .arg(folder.path("rfb")),
+                .arg(folder.path(RFB_SOCKET)),
             Kind::Xorg => {
                 let config = folder.path("xorg.conf");
                 fs::write(&config, self.xorg_config(folder)?)?;
@@ -245,6 +248,11 @@ impl Server {
     /// The Xvfb that shows an Xephyr.
     pub fn host(&self) -> Option<&Server> {
         self.host.as_deref()
+    }
+
+    /// Where viewers connect; only an Xtigervnc has it.
+    pub fn viewer_socket(&self) -> Option<PathBuf> {
+        (self.kind == Kind::Xtigervnc).then(|| self.folder.path(RFB_SOCKET))
     }
 
     pub fn is_running(&mut self) -> bool {
