@@ -415,7 +415,7 @@ impl Scheduler {
     /// a hog only reserved clients are named.
     pub fn next_to_watch(&mut self, now: Time) -> Option<ClientId> {
         let (rank, client) = self.idle.peek()?;
-        if !rank.is_reserved() && self.hogged.is_none_or(|end| now.since(end) >= HOG_MEMORY_NS) {
+        if !rank.is_reserved() && !self.is_hogged(now) {
             return None;
         }
         let slice_end = self.until.min(self.contest.start.after(self.parameters.slice_ns));
@@ -426,6 +426,11 @@ impl Scheduler {
         let was_watched = core::mem::replace(&mut self.client_mut(client)?.watched, true);
         self.watched += usize::from(!was_watched);
         Some(client)
+    }
+
+    /// Somebody had a long slice lately, so that others may have to wait.
+    pub fn is_hogged(&self, now: Time) -> bool {
+        self.hogged.is_some_and(|end| now.since(end) < HOG_MEMORY_NS)
     }
 
     /// How this client would contest a slice if it arrived now.

@@ -13,6 +13,7 @@ use crate::cpu;
 use crate::fault::Counted;
 use crate::host::{ExtensionEntry, Host, NotifyFd, RequestProc};
 use crate::per_request;
+use crate::polled;
 use crate::ready::{Broken, ReadyRing};
 use crate::recorded::Recorded;
 use crate::settings::{FaultPlace, Settings};
@@ -35,6 +36,8 @@ const ARMED_AT_ONCE: usize = 64;
 /// Where clients compete with the server for the processors, it gets its turn after this time and not after one of theirs
 /// (3 ms): the better half of a reserved client's wait beside twelve of NoOp. Shorter ones gained nothing more.
 const KERNEL_SLICE_NS: u64 = 300_000;
+/// While somebody hogs, it is looked so often which descriptors the server polls for itself: a viewer may have come.
+const LOOK_AT_SERVER_NS: u64 = 1_000_000_000;
 /// A client's depletions and misses are told at most ten times a second.
 const TELL_INTERVAL_NS: u64 = 100_000_000;
 
@@ -100,6 +103,8 @@ pub struct Engine {
     watcher: Watcher,
     release_timer: OwnedFd,
     release_at: Time,
+    /// When it was last looked which descriptors the server polls for itself.
+    looked_at_server: Option<Time>,
     /// Clients with a SYNC priority other than 0.
     prioritized: Vec<ClientId>,
     priorities_shown: bool,
@@ -142,6 +147,7 @@ impl Engine {
             watcher,
             release_timer,
             release_at: Time::NEVER,
+            looked_at_server: None,
             prioritized: Vec::new(),
             priorities_shown: true,
             sync: None,
@@ -250,8 +256,12 @@ impl Engine {
         }
         self.running = Some(Running { choice: slice.choice, start: now, sequence, established });
         let (until, to_watch) = (timed_end(slice, now), self.scheduler.next_to_watch(now));
-        if until != Time::NEVER || self.scheduler.watched_count() > 0 {
+        let minds_server = self.minds_server(slice, now);
+        if until != Time::NEVER || self.scheduler.watched_count() > 0 || minds_server {
             self.watcher.slice_begins(&slice.contest, until);
+        }
+        if minds_server {
+            self.watcher.arm_server();
         }
         let mut next = to_watch;
         for _ in 0..ARMED_AT_ONCE {
@@ -263,6 +273,27 @@ impl Engine {
         if let Some(id) = next {
             self.arm(id, now);
         }
+    }
+
+    /// Whether input and whatever else the server polls for itself ends this slice. Where the server chooses, it does not:
+    /// that is how stock servers are; nor under `classic`, whose turns are short.
+    fn minds_server(&mut self, slice: &Slice, now: Time) -> bool {
+        let ours = matches!(slice.choice, Choice::Client(..)) && slice.requests == 0;
+        if !ours || !self.scheduler.is_hogged(now) {
+            return false;
+        }
+        if self.looked_at_server.is_none_or(|at| now.since(at) >= LOOK_AT_SERVER_NS) {
+            self.looked_at_server = Some(now);
+            let timer = self.release_timer.as_raw_fd();
+            let mut descriptors = polled::beside(timer);
+            // SAFETY: clients whose connections are open.
+            let of_client = |slot: &Slot| unsafe { (self.host.get_client_fd)(slot.client.raw()) };
+            let clients: Vec<i32> =
+                self.slots.iter().flatten().filter(|slot| !slot.client.is_gone()).map(of_client).collect();
+            descriptors.retain(|fd| *fd != timer && !clients.contains(fd));
+            self.watcher.watch_server(descriptors);
+        }
+        self.watcher.watches_server()
     }
 
     fn end_slice(&mut self, now: Time) {
@@ -480,7 +511,7 @@ impl Engine {
             told: Told::default(),
         });
         self.ready.reserve(self.slots.len() - self.ready.len());
-        self.watcher.connected(id);
+        self.watcher.connected(id, fd);
         self.scheduler.connected(id, u32::try_from(fd).unwrap_or(0), now());
     }
 

@@ -33,6 +33,7 @@ mod fault;
 mod hooks;
 mod host;
 mod per_request;
+mod polled;
 mod ready;
 mod recorded;
 mod settings;

@@ -1,6 +1,8 @@
 //! The thread that ends a slice early: it sleeps on the sockets of idle clients and on a timer, and sets
 //! `isItTimeToYield`, which the server tests before each request.
 //!
+//! The server's own descriptors ([`crate::polled`]) are watched with them, for input is looked at between slices.
+//!
 //! This answers section 9.3 of Packard's paper (know of new data without a select call). What it costs: a socket is
 //! armed one-shot, only while its client is idle, and only while somebody runs who could be cut short; the timer is
 //! programmed lazily, at most once in a slice. On an idle server the thread sleeps.
@@ -12,7 +14,7 @@
 //! |---|---|
 //! | the server's thread | `slice`, `until`, the contest, ranks and generations of slots |
 //! | the watcher | `arrived` of slots, `yielded`, `yield_cpu_ns`, `fault` |
-//! | both | `timer_at` |
+//! | both | `timer_at`, `server_fired` |
 //!
 //! Store and load of `timer_at`, `until` and the beginning of `slice` are SeqCst on both sides: either the server's thread sees that the timer is
 //! not programmed, or the watcher sees the new end. The contest is a sequence lock over relaxed fields.
@@ -34,6 +36,12 @@ const SHORTEST_KERNEL_SLICE_NS: u64 = 100_000;
 const STACK_BYTES: usize = 256 * 1024;
 const TIMER_TOKEN: u64 = u64::MAX;
 const STOP_TOKEN: u64 = u64::MAX - 1;
+/// With the index of one of the server's own descriptors; above any token of a client.
+const SERVER_TOKEN: u64 = 1 << 62;
+/// The server's own descriptors end slices at most so often: a source that never dries up shall cost little.
+const SERVER_PAUSE_NS: u64 = 1_000_000;
+/// Of the server's own descriptors; more of them are not watched.
+const MOST_OF_SERVER: usize = 64;
 
 /// One client as the watcher knows it.
 #[derive(Debug, Default)]
@@ -56,6 +64,8 @@ pub struct Shared {
     timer_at: AtomicU64,
     contest_version: AtomicU64,
     contest: [AtomicI64; 5],
+    /// Which of the server's own descriptors had something, by index: they are to be armed again.
+    server_fired: AtomicU64,
     /// The last slice that was told to yield.
     yielded: AtomicU64,
     /// CPU time of the server's thread at that moment.
@@ -79,6 +89,8 @@ pub struct Watcher {
     /// The slice was published.
     in_slice: bool,
     server_cpu_clock: libc::clockid_t,
+    /// The server's own descriptors; -1 where one has become a client's.
+    of_server: Vec<RawFd>,
 }
 
 /// CLOCK_MONOTONIC.
@@ -134,6 +146,7 @@ impl Shared {
             timer_at: AtomicU64::new(u64::MAX),
             contest_version: AtomicU64::new(0),
             contest: Default::default(),
+            server_fired: AtomicU64::new(0),
             yielded: AtomicU64::new(0),
             yield_cpu_ns: AtomicU64::new(0),
             failed: AtomicBool::new(false),
@@ -191,6 +204,7 @@ impl Watcher {
             server_cpu_clock,
             cut: None,
             repeat_ns: REPEAT_NS,
+            server_since: Time(0),
         };
         let thread = with_signals_blocked(|| {
             let builder = std::thread::Builder::new().name("xqos-watcher".to_owned()).stack_size(STACK_BYTES);
@@ -200,7 +214,17 @@ impl Watcher {
                 }
             })
         })?;
-        Ok(Watcher { shared, epoll, timer, stop, thread: Some(thread), slices: 0, in_slice: false, server_cpu_clock })
+        Ok(Watcher {
+            shared,
+            epoll,
+            timer,
+            stop,
+            thread: Some(thread),
+            slices: 0,
+            in_slice: false,
+            server_cpu_clock,
+            of_server: Vec::new(),
+        })
     }
 
     /// Memory that a watcher takes, about.
@@ -213,8 +237,11 @@ impl Watcher {
         !self.shared.failed.load(Ordering::Acquire)
     }
 
-    /// A client with this index connected.
-    pub fn connected(&self, client: ClientId) {
+    /// A client with this index connected, over this descriptor.
+    pub fn connected(&mut self, client: ClientId, fd: RawFd) {
+        for known in self.of_server.iter_mut().filter(|known| **known == fd) {
+            *known = -1;
+        }
         let slot = &self.shared.slots[usize::from(client.0)];
         slot.generation.fetch_add(1, Ordering::Relaxed);
         slot.arrived.store(0, Ordering::Relaxed);
@@ -230,6 +257,37 @@ impl Watcher {
         let (first, second) =
             if known { (libc::EPOLL_CTL_MOD, libc::EPOLL_CTL_ADD) } else { (libc::EPOLL_CTL_ADD, libc::EPOLL_CTL_MOD) };
         control(&self.epoll, first, fd, events, token).or_else(|_| control(&self.epoll, second, fd, events, token))
+    }
+
+    /// Watches these descriptors, which the server polls for itself, in place of those before.
+    pub fn watch_server(&mut self, mut descriptors: Vec<RawFd>) {
+        descriptors.truncate(MOST_OF_SERVER);
+        for &fd in self.of_server.iter().filter(|fd| !descriptors.contains(fd)) {
+            // One that was closed is gone already.
+            let _ = control(&self.epoll, libc::EPOLL_CTL_DEL, fd, 0, 0);
+        }
+        self.of_server = descriptors;
+        self.shared.server_fired.store(u64::MAX, Ordering::Relaxed);
+        self.arm_server();
+    }
+
+    /// Those of the server's own descriptors that had something since are watched again.
+    pub fn arm_server(&self) {
+        let fired = self.shared.server_fired.swap(0, Ordering::Relaxed);
+        if fired == 0 {
+            return;
+        }
+        for (index, &fd) in self.of_server.iter().enumerate().filter(|&(index, _)| fired >> index & 1 == 1) {
+            let (events, token) = ((libc::EPOLLIN | libc::EPOLLONESHOT) as u32, SERVER_TOKEN | index as u64);
+            // One that was closed meanwhile is not looked for until the descriptors are read again.
+            let _ = control(&self.epoll, libc::EPOLL_CTL_MOD, fd, events, token)
+                .or_else(|_| control(&self.epoll, libc::EPOLL_CTL_ADD, fd, events, token));
+        }
+    }
+
+    /// True where any of the server's own descriptors is watched.
+    pub fn watches_server(&self) -> bool {
+        !self.of_server.is_empty()
     }
 
     /// How an armed client would stand on arrival.
@@ -296,6 +354,8 @@ struct Run<F> {
     cut: Option<(u64, Time)>,
     /// After how long the next repetition comes.
     repeat_ns: u64,
+    /// When one of the server's own descriptors last ended a slice.
+    server_since: Time,
 }
 
 impl<F: Fn()> Run<F> {
@@ -310,10 +370,12 @@ impl<F: Fn()> Run<F> {
             let now = now();
             for event in events.iter().take(usize::try_from(count).unwrap_or(0)) {
                 self.fail_on_purpose();
-                match event.u64 {
+                let token = event.u64;
+                match token {
                     STOP_TOKEN => return,
                     TIMER_TOKEN => self.timer_fired(now),
-                    token => self.arrived(token, now),
+                    _ if token & SERVER_TOKEN != 0 => self.server_has_work(token & !SERVER_TOKEN, now),
+                    _ => self.arrived(token, now),
                 }
             }
         }
@@ -332,6 +394,22 @@ impl<F: Fn()> Run<F> {
             Time::NEVER => {}
             at if at <= now => self.end(slice, now),
             at => self.cut_at(slice, at),
+        }
+    }
+
+    /// Input, or something else that the server itself waits for: it is looked at between two slices.
+    fn server_has_work(&mut self, index: u64, now: Time) {
+        self.shared.server_fired.fetch_or(1 << (index % 64), Ordering::Relaxed);
+        let slice = self.shared.slice.load(Ordering::Acquire);
+        if slice == 0 {
+            return;
+        }
+        let at = self.server_since.after(SERVER_PAUSE_NS);
+        if at <= now {
+            self.server_since = now;
+            self.end(slice, now);
+        } else {
+            self.cut_at(slice, at);
         }
     }
 
@@ -465,11 +543,17 @@ mod tests {
         assert_eq!(unsafe { libc::write(fd, b"x".as_ptr().cast(), 1) }, 1);
     }
 
+    fn drain_socket(fd: RawFd) {
+        let mut byte = 0u8;
+        // SAFETY: one byte into a place of one byte.
+        assert_eq!(unsafe { libc::read(fd, std::ptr::from_mut(&mut byte).cast(), 1) }, 1);
+    }
+
     #[test]
     fn a_better_arrival_ends_the_slice_and_a_worse_one_does_not() {
         let mut server = Server::new();
         let (ours, theirs) = socket();
-        server.watcher.connected(ClientId(1));
+        server.watcher.connected(ClientId(1), ours);
         server.watcher.slice_begins(&contest(10, 0), Time::NEVER);
         server.watcher.arm(ClientId(1), ours, false, Rank { tier: 0, key: 50 }).unwrap();
         send(theirs);
@@ -486,7 +570,7 @@ mod tests {
     fn an_arrival_ends_the_slice_when_the_running_client_has_paid_more() {
         let mut server = Server::new();
         let (ours, theirs) = socket();
-        server.watcher.connected(ClientId(1));
+        server.watcher.connected(ClientId(1), ours);
         server.watcher.slice_begins(&contest(0, 100), Time::NEVER);
         server.watcher.arm(ClientId(1), ours, false, Rank { tier: 0, key: 60_000_000 }).unwrap();
         send(theirs);
@@ -510,13 +594,43 @@ mod tests {
     }
 
     #[test]
+    fn the_servers_own_input_ends_a_slice_each_time_it_was_armed() {
+        let mut server = Server::new();
+        let (ours, theirs) = socket();
+        server.watcher.watch_server(vec![ours]);
+        for turn in 0..3 {
+            server.watcher.slice_begins(&contest(10, 0), Time::NEVER);
+            server.watcher.arm_server();
+            assert!(!server.is_told_to_yield(Duration::from_millis(5)), "turn {turn}: nothing has come");
+            send(theirs);
+            assert!(server.is_told_to_yield(Duration::from_secs(5)), "turn {turn}");
+            server.watcher.slice_ends();
+            server.flag.store(false, Ordering::Relaxed);
+            drain_socket(ours);
+        }
+    }
+
+    #[test]
+    fn a_descriptor_that_became_a_clients_is_no_longer_the_servers() {
+        let mut server = Server::new();
+        let (ours, theirs) = socket();
+        server.watcher.watch_server(vec![ours]);
+        server.watcher.connected(ClientId(1), ours);
+        send(theirs);
+        std::thread::sleep(Duration::from_millis(5));
+        server.watcher.slice_begins(&contest(10, 0), Time::NEVER);
+        server.watcher.arm_server();
+        assert!(!server.is_told_to_yield(Duration::from_millis(30)));
+    }
+
+    #[test]
     fn a_client_that_took_over_an_index_is_not_the_old_one() {
         let mut server = Server::new();
         let (ours, theirs) = socket();
-        server.watcher.connected(ClientId(1));
+        server.watcher.connected(ClientId(1), ours);
         server.watcher.slice_begins(&contest(10, 0), Time::NEVER);
         server.watcher.arm(ClientId(1), ours, false, Rank { tier: 0, key: 5 }).unwrap();
-        server.watcher.connected(ClientId(1));
+        server.watcher.connected(ClientId(1), ours);
         send(theirs);
         assert!(!server.is_told_to_yield(Duration::from_millis(30)));
         assert_eq!(server.watcher.arrival(ClientId(1)), None);

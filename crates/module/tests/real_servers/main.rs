@@ -9,6 +9,7 @@
 //! | `extension` | the protocol of XQOS: requests, errors, rights, events |
 //! | `reservations` | shares, holds, and an idle server's wakeups |
 //! | `tracing` | traces: what they say, and readers that die |
+//! | `input` | what comes to the server itself |
 //! | `leaks` | many connections, many resets, many clients |
 //! | `flood` | random input |
 //! | `fixture`, `wire`, `busy` | servers, raw connections, clients that make load |
@@ -19,6 +20,7 @@ mod busy;
 mod extension;
 mod fixture;
 mod flood;
+mod input;
 mod leaks;
 mod priorities;
 mod reservations;

@@ -1,0 +1,44 @@
+//! What a server polls for itself is looked at before a slice is over: a viewer's pointer does not wait for busy clients.
+
+use crate::busy::Busy;
+use crate::fixture::{Fixture, beside_others, is_missing, module, setup};
+use std::time::Duration;
+use xqos_core::PolicyKind;
+use xqos_lab::rfb::Viewer;
+use xqos_lab::server::{Kind, Module, Setup};
+
+const MOTIONS: u16 = 100;
+
+/// Slices that ended early while the pointer of a viewer moved, or nothing did, beside two busy clients.
+fn early_ends(setup: &Setup, moves: bool) -> u64 {
+    let server = Fixture::start(setup);
+    let control = server.control().unwrap();
+    let viewer = moves.then(|| Viewer::connect(&server.viewer_socket().unwrap()).unwrap());
+    let _busy = [Busy::start(&server), Busy::start(&server)];
+    // By then one has had a long slice, and the server's descriptors were looked at.
+    std::thread::sleep(Duration::from_millis(200));
+    let before = control.server_info().unwrap().early_ends;
+    for turn in 0..MOTIONS {
+        if let Some(viewer) = &viewer {
+            viewer.point(100 + turn, 100).unwrap();
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    control.server_info().unwrap().early_ends - before
+}
+
+#[test]
+fn a_viewers_pointer_ends_slices_where_xqos_decides() {
+    if is_missing(Kind::Xtigervnc) {
+        return;
+    }
+    let _others = beside_others();
+    let moved = early_ends(&setup(Kind::Xtigervnc), true);
+    assert!(moved > u64::from(MOTIONS) / 4, "{moved} slices ended early for {MOTIONS} motions");
+    // The question about the server itself comes from a client that has paid nothing.
+    let still = early_ends(&setup(Kind::Xtigervnc), false);
+    assert!(still <= 5, "{still} slices ended early, and nothing moved");
+    let stock = Module { policy: Some(PolicyKind::Stock), ..module() };
+    let left_alone = early_ends(&Setup::with_module(Kind::Xtigervnc, stock), true);
+    assert_eq!(left_alone, 0, "a stock scheduler is left as it is");
+}
