@@ -10,6 +10,8 @@
 //! | [`tiles`] | the windows of the load side by side, so that every client draws |
 //! | [`light`] | the client that measures: 200 lines every 10 ms, and how long the answer takes |
 //! | [`scheduler`] | the schedulers of the papers, beside each other on one server |
+//! | [`plaid`] | clients that draw without end and wait for nothing |
+//! | [`line`], [`frames`] | the clients of Packard's paper: a line that follows the [`pointer`], an animation |
 //! | [`control`] | the extension's requests, for experiments and for the command line |
 //! | [`process`] | processes of our own, ended by their id, and what the kernel counts for any |
 //! | [`statistics`], [`machine`] | figures, and the circumstances in which they were measured |
@@ -32,10 +34,14 @@ pub mod bench;
 pub mod control;
 mod experiments;
 mod folder;
+pub mod frames;
 pub mod light;
+pub mod line;
 pub mod load;
 pub mod machine;
 mod page;
+pub mod plaid;
+pub mod pointer;
 pub mod process;
 pub mod render;
 pub mod rfb;

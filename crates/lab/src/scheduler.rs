@@ -5,11 +5,17 @@
 //! chooses.
 
 use crate::control::Control;
+use crate::light::Reservation;
 use crate::server::{Server, Setup};
 use anyhow::{Result, bail};
 use serde::{Deserialize, Serialize};
 use xqos_abi::PolicyChange;
 use xqos_core::{Parameters, PolicyKind};
+
+/// What a measured client reserves under [`Scheduler::Cbs`], as in the paper of 2008: 3 ms in 10 ms; soft.
+const RESERVATION: Reservation = Reservation { budget_us: 3000, period_us: 10_000, hard: false };
+/// Blocking time that admission is told to reckon with then.
+const BLOCKING_US: u32 = 1000;
 
 /// Who decides whom the server serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -51,6 +57,11 @@ impl Scheduler {
             Scheduler::Fair => "fair (xqos)",
             Scheduler::Cbs => "cbs (xqos, reserved)",
         }
+    }
+
+    /// What the measured client asks for.
+    pub fn reservation(self) -> Option<Reservation> {
+        (self == Scheduler::Cbs).then_some(RESERVATION)
     }
 
     fn policy(self) -> PolicyKind {
@@ -108,6 +119,8 @@ impl Stage {
             slice_us: us(usual.slice_ns),
             timer_interval_us: us(usual.timer_interval_ns),
             maximum_slice_us: us(usual.maximum_slice_ns),
+            // The longest request that the other clients have made may refuse the reservation, which is none of it.
+            blocking_us: Some(if scheduler == Scheduler::Cbs { BLOCKING_US } else { 0 }),
             ..PolicyChange::default()
         })
     }

@@ -2,16 +2,19 @@
 //!
 //! `run` gives raw data that can be stored; `study` never measures, so that stored data can be looked at again.
 
+mod animation;
 mod demo;
 mod fairness;
 mod hard;
 mod idle;
+mod interactive;
 mod memory;
 mod response;
 mod scale;
 mod throughput;
 mod tracing;
 mod trial;
+mod turns;
 
 use crate::bench::Bench;
 use crate::study::Study;
@@ -31,7 +34,7 @@ pub(crate) struct Experiment {
 }
 
 /// In the order of the report.
-pub(crate) const ALL: [Experiment; 9] = [
+pub(crate) const ALL: [Experiment; 11] = [
     of::<demo::Demo>(),
     of::<response::Response>(),
     of::<throughput::Throughput>(),
@@ -41,6 +44,8 @@ pub(crate) const ALL: [Experiment; 9] = [
     of::<memory::Memory>(),
     of::<scale::Scale>(),
     of::<tracing::Tracing>(),
+    of::<interactive::Interactive>(),
+    of::<animation::Animation>(),
 ];
 
 /// What each file of this folder provides.

@@ -1,0 +1,220 @@
+//! The line client: a rubber-band line follows the pointer (Packard 7.1).
+//!
+//! For each motion it takes back the old line, draws the new one, and changes a property of its window: the server's
+//! answer to that, a PropertyNotify, tells when the line had been drawn. **Receipt** is from the motion to its arrival
+//! here, **Echo** from the motion to the notification. Both are measured with our clock, from the instant at which the
+//! motion was handed over; and Echo besides as in the paper, by the server's timestamps of the two events, which count
+//! milliseconds.
+//!
+//! Motions are told apart by where they lead: no two of a measurement go to the same place.
+
+use crate::control::Control;
+use crate::light::Reservation;
+use crate::pointer::Pointer;
+use crate::server::Server;
+use anyhow::Result;
+use serde::{Deserialize, Serialize};
+use std::collections::{HashMap, VecDeque};
+use std::time::{Duration, Instant};
+use x11rb::connection::Connection;
+use x11rb::protocol::Event;
+use x11rb::protocol::xproto::{
+    AtomEnum, ClientMessageEvent, ConnectionExt as _, CreateGCAux, CreateWindowAux, EventMask, GX, Gcontext,
+    MotionNotifyEvent, PropMode, Segment, Window, WindowClass,
+};
+use x11rb::rust_connection::RustConnection;
+use x11rb::wrapper::ConnectionExt as _;
+
+/// Of the window at the lower right of the screen, in pixels.
+const SIDE: u16 = 400;
+/// A mouse reports about a hundred times a second; the motions shall not fall into step with anything.
+const STEPS_MS: [u64; 5] = [8, 11, 9, 13, 10];
+/// How long the last echoes may take.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// What was measured of each motion: the i-th of each belong together.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Echoes {
+    pub receipt_ns: Vec<u64>,
+    pub echo_ns: Vec<u64>,
+    /// By the server's timestamps.
+    pub echo_server_ms: Vec<u32>,
+    /// Motions that were handed over.
+    pub moved: u64,
+}
+
+impl Echoes {
+    pub fn receipt_ms(&self) -> Vec<f64> {
+        self.receipt_ns.iter().map(|&ns| ns as f64 / 1e6).collect()
+    }
+
+    pub fn echo_ms(&self) -> Vec<f64> {
+        self.echo_ns.iter().map(|&ns| ns as f64 / 1e6).collect()
+    }
+
+    pub fn echo_server_ms(&self) -> Vec<f64> {
+        self.echo_server_ms.iter().map(|&ms| f64::from(ms)).collect()
+    }
+}
+
+/// Moves the pointer `moves` times over the window of a line client, which has the reservation if one is given.
+pub fn measure(server: &Server, reservation: Option<Reservation>, moves: u32) -> Result<Echoes> {
+    let control = server.control()?;
+    if let Some(wanted) = reservation {
+        control.reserve(0, wanted.budget_us, wanted.period_us, wanted.hard)?;
+    }
+    let client = LineClient::new(&control)?;
+    let (pointer, plan) = (Pointer::of(server)?, client.plan(moves));
+    let (end, window) = (server.connect()?, client.window);
+    std::thread::scope(|scope| {
+        let mover = scope.spawn(move || {
+            let moved = move_along(&pointer, &plan);
+            // The client may still be behind; then this ends its wait.
+            std::thread::sleep(PATIENCE);
+            let message = ClientMessageEvent::new(32, window, AtomEnum::STRING, [0; 5]);
+            end.send_event(false, window, EventMask::NO_EVENT, message)?;
+            end.flush()?;
+            moved
+        });
+        let seen = client.follow(moves as usize)?;
+        let moved = mover.join().map_err(|_| anyhow::anyhow!("the thread that moves the pointer failed"))??;
+        Ok(seen.against(&moved))
+    })
+}
+
+/// Where the pointer was moved, and when.
+type Moved = HashMap<(i16, i16), Instant>;
+
+fn move_along(pointer: &Pointer, plan: &[(i16, i16)]) -> Result<Moved> {
+    let mut moved = Moved::new();
+    let mut next = Instant::now();
+    for (turn, &(x, y)) in plan.iter().enumerate() {
+        std::thread::sleep(next.saturating_duration_since(Instant::now()));
+        moved.insert((x, y), pointer.move_to(x, y)?);
+        next += Duration::from_millis(STEPS_MS[turn % STEPS_MS.len()]);
+    }
+    Ok(moved)
+}
+
+struct LineClient<'a> {
+    connection: &'a RustConnection,
+    window: Window,
+    context: Gcontext,
+    /// Of the window, on the screen.
+    corner: (i16, i16),
+}
+
+/// One motion as the client saw it.
+#[derive(Clone, Copy, Debug)]
+struct Sight {
+    place: (i16, i16),
+    received: Instant,
+    moved_ms: u32,
+    echoed: Option<(Instant, u32)>,
+}
+
+#[derive(Debug, Default)]
+struct Sights(Vec<Sight>);
+
+impl<'a> LineClient<'a> {
+    fn new(control: &'a Control) -> Result<LineClient<'a>> {
+        let connection = control.connection();
+        let screen = &connection.setup().roots[control.screen()];
+        let corner = ((screen.width_in_pixels - SIDE) as i16, (screen.height_in_pixels - SIDE) as i16);
+        let (window, context) = (connection.generate_id()?, connection.generate_id()?);
+        let look = CreateWindowAux::new()
+            .background_pixel(screen.black_pixel)
+            .override_redirect(1)
+            .event_mask(EventMask::POINTER_MOTION | EventMask::PROPERTY_CHANGE);
+        let class = WindowClass::INPUT_OUTPUT;
+        connection.create_window(0, window, screen.root, corner.0, corner.1, SIDE, SIDE, 0, class, 0, &look)?;
+        let ink = CreateGCAux::new().function(GX::XOR).foreground(screen.white_pixel);
+        connection.create_gc(context, window, &ink)?;
+        connection.map_window(window)?;
+        connection.get_input_focus()?.reply()?;
+        Ok(LineClient { connection, window, context, corner })
+    }
+
+    /// A way over the window that comes to no place twice.
+    fn plan(&self, moves: u32) -> Vec<(i16, i16)> {
+        let side = u32::from(SIDE) - 20;
+        (0..moves)
+            .map(|turn| {
+                let (x, y) = (turn * 7 % side, (turn * 7 / side * 11 + turn * 3) % side);
+                (self.corner.0 + 10 + x as i16, self.corner.1 + 10 + y as i16)
+            })
+            .collect()
+    }
+
+    /// Draws until every motion has had its echo, or a message says that it is enough.
+    fn follow(&self, moves: usize) -> Result<Sights> {
+        let (mut sights, mut waiting, mut old) = (Vec::<Sight>::new(), VecDeque::new(), None);
+        let mut echoed = 0;
+        while echoed < moves {
+            match self.connection.wait_for_event()? {
+                Event::MotionNotify(motion) => {
+                    let received = Instant::now();
+                    old = Some(self.draw(old, &motion)?);
+                    waiting.push_back(sights.len());
+                    let place = (motion.root_x, motion.root_y);
+                    sights.push(Sight { place, received, moved_ms: motion.time, echoed: None });
+                }
+                Event::PropertyNotify(notification) => {
+                    if let Some(index) = waiting.pop_front() {
+                        sights[index].echoed = Some((Instant::now(), notification.time));
+                        echoed += 1;
+                    }
+                }
+                Event::ClientMessage(_) => break,
+                _ => {}
+            }
+        }
+        Ok(Sights(sights))
+    }
+
+    fn draw(&self, old: Option<Segment>, motion: &MotionNotifyEvent) -> Result<Segment> {
+        let line = Segment { x1: 0, y1: 0, x2: motion.event_x, y2: motion.event_y };
+        let lines: Vec<Segment> = old.into_iter().chain([line]).collect();
+        self.connection.poly_segment(self.window, self.context, &lines)?;
+        self.connection.change_property8(PropMode::APPEND, self.window, AtomEnum::WM_NAME, AtomEnum::STRING, b"")?;
+        self.connection.flush()?;
+        Ok(line)
+    }
+}
+
+impl Sights {
+    fn against(&self, moved: &Moved) -> Echoes {
+        let mut echoes = Echoes { moved: moved.len() as u64, ..Echoes::default() };
+        for sight in &self.0 {
+            let (Some(&at), Some((echoed, echoed_ms))) = (moved.get(&sight.place), sight.echoed) else { continue };
+            echoes.receipt_ns.push(sight.received.saturating_duration_since(at).as_nanos() as u64);
+            echoes.echo_ns.push(echoed.saturating_duration_since(at).as_nanos() as u64);
+            echoes.echo_server_ms.push(echoed_ms.wrapping_sub(sight.moved_ms));
+        }
+        echoes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_echo_belongs_to_the_motion_that_led_there() {
+        let start = Instant::now();
+        let after = |ms| start + Duration::from_millis(ms);
+        let moved = Moved::from([((1, 1), after(0)), ((2, 2), after(10)), ((3, 3), after(20))]);
+        let sight = |at, received, moved_ms, echoed| Sight {
+            place: (at, at),
+            received: after(received),
+            moved_ms,
+            echoed: Some((after(echoed), u32::MAX.wrapping_add(3))),
+        };
+        let lost = Sight { echoed: None, ..sight(3, 21, 9, 22) };
+        let stray = sight(7, 1, 1, 1);
+        let echoes = Sights(vec![sight(2, 12, u32::MAX, 15), stray, sight(1, 1, 0, 4), lost]).against(&moved);
+        assert_eq!((echoes.moved, echoes.receipt_ns.len()), (3, 2));
+        assert_eq!((echoes.receipt_ms(), echoes.echo_ms()), (vec![2.0, 1.0], vec![5.0, 4.0]));
+        assert_eq!(echoes.echo_server_ms(), [3.0, 2.0], "the server's clock wraps");
+    }
+}

@@ -1,0 +1,49 @@
+//! The pointer, moved from outside: no client of the measured server takes part.
+//!
+//! A client that injects motion (XTEST) would be scheduled like the others, and what is measured would hold its own
+//! wait. So an Xephyr gets the motion from the server that shows it, where it is injected, and Xtigervnc from a viewer.
+
+use crate::control;
+use crate::rfb::Viewer;
+use crate::server::Server;
+use anyhow::{Result, anyhow};
+use std::time::Instant;
+use x11rb::connection::Connection;
+use x11rb::protocol::xproto::{MOTION_NOTIFY_EVENT, Window};
+use x11rb::protocol::xtest::ConnectionExt;
+use x11rb::rust_connection::RustConnection;
+
+/// Who moves it.
+#[derive(Debug)]
+pub enum Pointer {
+    /// The server that shows an Xephyr.
+    Nested { host: Box<RustConnection>, root: Window },
+    /// A viewer of an Xtigervnc.
+    Viewer(Viewer),
+}
+
+impl Pointer {
+    /// The pointer of a server whose input comes from outside.
+    pub fn of(server: &Server) -> Result<Pointer> {
+        if let Some(socket) = server.viewer_socket() {
+            return Ok(Pointer::Viewer(Viewer::connect(&socket)?));
+        }
+        let host = server.host().ok_or_else(|| anyhow!("{:?} has its pointer to itself", server.kind()))?;
+        let (host, screen) = control::connect(Some(host.display()))?;
+        let root = host.setup().roots[screen].root;
+        Ok(Pointer::Nested { host: Box::new(host), root })
+    }
+
+    /// Moves it, and says when: just before the motion was handed over.
+    pub fn move_to(&self, x: i16, y: i16) -> Result<Instant> {
+        match self {
+            Pointer::Nested { host, root } => {
+                host.xtest_fake_input(MOTION_NOTIFY_EVENT, 0, x11rb::CURRENT_TIME, *root, x, y, 0)?;
+                let at = Instant::now();
+                host.flush()?;
+                Ok(at)
+            }
+            Pointer::Viewer(viewer) => viewer.point(x as u16, y as u16),
+        }
+    }
+}
