@@ -11,6 +11,7 @@ mod interactive;
 mod memory;
 mod response;
 mod scale;
+mod soft;
 mod throughput;
 mod tracing;
 mod trial;
@@ -34,11 +35,12 @@ pub(crate) struct Experiment {
 }
 
 /// In the order of the report.
-pub(crate) const ALL: [Experiment; 11] = [
+pub(crate) const ALL: [Experiment; 12] = [
     of::<demo::Demo>(),
     of::<response::Response>(),
     of::<throughput::Throughput>(),
     of::<hard::Hard>(),
+    of::<soft::Soft>(),
     of::<fairness::Fairness>(),
     of::<idle::Idle>(),
     of::<memory::Memory>(),
