@@ -9,6 +9,7 @@
 //! | [`load`] | real x11perf clients that draw without a pause, and an honest count of their work |
 //! | [`tiles`] | the windows of the load side by side, so that every client draws |
 //! | [`light`] | the client that measures: 200 lines every 10 ms, and how long the answer takes |
+//! | `mpv` | a film, and when each of its frames was drawn |
 //! | [`scheduler`] | the schedulers of the papers, beside each other on one server |
 //! | [`plaid`] | clients that draw without end and wait for nothing |
 //! | [`line`], [`frames`] | the clients of Packard's paper: a line that follows the [`pointer`], an animation |
@@ -39,6 +40,7 @@ pub mod light;
 pub mod line;
 pub mod load;
 pub mod machine;
+mod mpv;
 mod page;
 pub mod plaid;
 pub mod pointer;

@@ -9,6 +9,7 @@ mod hard;
 mod idle;
 mod interactive;
 mod memory;
+mod player;
 mod response;
 mod scale;
 mod soft;
@@ -35,12 +36,13 @@ pub(crate) struct Experiment {
 }
 
 /// In the order of the report.
-pub(crate) const ALL: [Experiment; 12] = [
+pub(crate) const ALL: [Experiment; 13] = [
     of::<demo::Demo>(),
     of::<response::Response>(),
     of::<throughput::Throughput>(),
     of::<hard::Hard>(),
     of::<soft::Soft>(),
+    of::<player::Player>(),
     of::<fairness::Fairness>(),
     of::<idle::Idle>(),
     of::<memory::Memory>(),

@@ -1,0 +1,224 @@
+//! A film: mpv plays a test picture, and the server's trace tells when each frame was drawn.
+//!
+//! mpv makes the picture itself while it plays (testsrc2 of libavfilter), so no file is needed, and draws with requests of
+//! X11 (`--vo=x11`), not past the server: one ShmPutImage for each frame, or one PutImage where the two share no memory.
+//! It sends the next one only when at most one is under way. A frame is drawn when the server has executed its request,
+//! and was asked for when the server knew of work of mpv; between the two it waits behind others, or for a processor. All
+//! is taken from a trace of level `requests`, by the server's clock, so that the measurement costs mpv nothing.
+//!
+//! It plays without sound, by its own clock; when it is late it hurries to catch up, if it is less than 0.2 s late, and
+//! else goes on from where it is.
+
+use crate::control::Control;
+use crate::folder::Folder;
+use crate::process::Owned;
+use anyhow::{Context, Result, anyhow, bail};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+use x11rb::connection::RequestConnection;
+use xqos_abi::ring::{Next, Reader};
+use xqos_abi::trace::{Event, Level, What};
+use xqos_core::ClientId;
+
+pub const FRAMES_PER_SECOND: u32 = 25;
+/// Within the screen of [`crate::tiles`], beside the windows of the load.
+const PLACE: (i32, i32) = (2432, 40);
+const SIZE: (u32, u32) = (640, 360);
+/// Half a minute of records while nobody reads.
+const CAPACITY: u32 = 1 << 19;
+/// It is ended before; a server under a load of twelve lets it go on slowly.
+const FILM_S: u32 = 300;
+/// For anything that mpv is waited for.
+const LIMIT: Duration = Duration::from_secs(60);
+/// Opcodes: a core request's, and a minor one of MIT-SHM.
+const PUT_IMAGE: u32 = 72;
+const SHM_PUT_IMAGE: u32 = 3;
+
+/// A film that plays; it ends when this is dropped.
+#[derive(Debug)]
+pub struct Playing {
+    process: Owned,
+    // After the process, whose socket is in it.
+    folder: Folder,
+    images: [u32; 2],
+    trace: Reader,
+    clients: BTreeSet<ClientId>,
+    activated_ns: u64,
+    /// Slices of others since the last frame.
+    others: Vec<(u64, u64)>,
+    drawn: Vec<Drawn>,
+    lost: u64,
+}
+
+/// A frame, by the server's clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Drawn {
+    /// The server knew that mpv has work, and the frame before was drawn.
+    pub asked_ns: u64,
+    /// Since then others were served for so long.
+    pub behind_ns: u64,
+    /// It had executed the request.
+    pub drawn_ns: u64,
+}
+
+impl Playing {
+    /// Starts the film on the control's server, whose trace it takes. `drops`: mpv may leave out frames that are late, as
+    /// it does unless told otherwise.
+    pub fn start(control: &Control, display: &str, drops: bool) -> Result<Playing> {
+        let shared = control.connection().extension_information("MIT-SHM")?;
+        let shared = shared.map_or(PUT_IMAGE, |shm| u32::from(shm.major_opcode) | (SHM_PUT_IMAGE << 16));
+        // Before mpv connects: the trace then says which client it is.
+        let trace = control.start_trace(Level::Requests, CAPACITY)?;
+        let folder = Folder::create()?;
+        let mut command = Command::new("mpv");
+        arguments(&mut command, drops).env("DISPLAY", display);
+        command.arg(format!("--input-ipc-server={}", folder.path("ipc").display()));
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let process =
+            Owned::start(&mut command, Duration::from_secs(2)).context("mpv is in Debian's package of that name")?;
+        let images = [PUT_IMAGE, shared];
+        Ok(Playing {
+            process,
+            folder,
+            images,
+            trace,
+            clients: BTreeSet::new(),
+            activated_ns: 0,
+            others: Vec::new(),
+            drawn: Vec::new(),
+            lost: 0,
+        })
+    }
+
+    /// Reserves for mpv, as soon as it is connected.
+    pub fn reserve(&mut self, control: &Control, budget_us: u32, period_us: u32) -> Result<()> {
+        let limit = Instant::now() + LIMIT;
+        loop {
+            let list = control.clients()?.clients;
+            let pid = self.process.pid();
+            let mut own = list.iter().filter(|client| client.pid as u32 == pid).peekable();
+            if own.peek().is_some() {
+                return own.try_for_each(|client| control.reserve(client.client, budget_us, period_us, false));
+            }
+            self.go_on(limit, "connect")?;
+        }
+    }
+
+    /// Waits until so many frames are drawn.
+    pub fn reach(&mut self, frame: usize) -> Result<()> {
+        let limit = Instant::now() + LIMIT;
+        while self.drawn.len() < frame {
+            self.go_on(limit, "draw its frames")?;
+            self.read();
+        }
+        Ok(())
+    }
+
+    /// Plays on for this time.
+    pub fn play(&mut self, time: Duration) -> Result<()> {
+        let end = Instant::now() + time;
+        while Instant::now() < end {
+            self.go_on(Instant::now() + LIMIT, "end its film")?;
+            self.read();
+        }
+        Ok(())
+    }
+
+    /// Ends it: the frames, how many of them mpv left out, and records that the trace lost.
+    pub fn end(mut self) -> Result<(Vec<Drawn>, u64, u64)> {
+        let dropped = self.dropped().ok_or_else(|| anyhow!("mpv does not say how many frames it left out"))?;
+        self.read();
+        Ok((self.drawn, dropped, self.lost))
+    }
+
+    fn go_on(&mut self, limit: Instant, what: &str) -> Result<()> {
+        if !self.process.is_running() {
+            let mut said = String::new();
+            if let Some(output) = &mut self.process.pipes().stdout {
+                let _ = output.read_to_string(&mut said);
+            }
+            return Err(anyhow!("mpv ended before it could {what}: {}", said.trim()));
+        }
+        if Instant::now() > limit {
+            bail!("mpv did not {what}");
+        }
+        std::thread::sleep(Duration::from_millis(5));
+        Ok(())
+    }
+
+    /// Frames that mpv left out so far; `None` when it does not answer.
+    fn dropped(&self) -> Option<u64> {
+        let mut socket = UnixStream::connect(self.folder.path("ipc")).ok()?;
+        socket.set_read_timeout(Some(Duration::from_secs(1))).ok()?;
+        socket.write_all(b"{\"command\":[\"get_property\",\"frame-drop-count\"]}\n").ok()?;
+        // Events may come before the answer.
+        BufReader::new(socket)
+            .lines()
+            .map_while(Result::ok)
+            .find_map(|line| serde_json::from_str::<Value>(&line).ok()?.get("data")?.as_u64())
+    }
+
+    fn read(&mut self) {
+        loop {
+            match self.trace.read() {
+                Next::Record(words) => Event::decode(words).into_iter().for_each(|event| self.take(event)),
+                Next::Lost(records) => self.lost += records,
+                Next::Nothing | Next::Ended => return,
+            }
+        }
+    }
+
+    fn take(&mut self, event: Event) {
+        let at_ns = event.at.0;
+        match event.what {
+            What::Identity { client, pid, .. } if pid == self.process.pid() => {
+                self.clients.insert(client);
+            }
+            What::Destruction { client } => {
+                self.clients.remove(&client);
+            }
+            What::Activation { client } if self.clients.contains(&client) => self.activated_ns = at_ns,
+            What::Served { client, start, .. } if !self.clients.contains(&client) => self.others.push((start.0, at_ns)),
+            What::Request { client, request, ns, .. }
+                if self.clients.contains(&client) && self.images.contains(&request) =>
+            {
+                let before_ns = self.drawn.last().map_or(0, |drawn| drawn.drawn_ns);
+                let asked_ns = self.activated_ns.max(before_ns).min(at_ns.saturating_sub(ns));
+                let behind = |(start, end): (u64, u64)| end.saturating_sub(start.max(asked_ns));
+                let behind_ns = self.others.drain(..).map(behind).sum();
+                self.drawn.push(Drawn { asked_ns, behind_ns, drawn_ns: at_ns });
+            }
+            _ => {}
+        }
+    }
+}
+
+fn arguments(command: &mut Command, drops: bool) -> &mut Command {
+    let ((width, height), (x, y)) = (SIZE, PLACE);
+    command.args(["--no-config", "--vo=x11", "--ao=null", "--no-audio", "--no-osc", "--no-input-terminal"]);
+    command.args(["--msg-level=all=error", if drops { "--framedrop=vo" } else { "--framedrop=no" }]);
+    command.arg(format!("--geometry={width}x{height}+{x}+{y}"));
+    command.arg(format!("av://lavfi:testsrc2=size={width}x{height}:rate={FRAMES_PER_SECOND}:duration={FILM_S}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tiles::SCREEN;
+
+    #[test]
+    fn the_film_lies_within_the_screen() {
+        assert!(PLACE.0 as u32 + SIZE.0 <= SCREEN.0 && PLACE.1 as u32 + SIZE.1 <= SCREEN.1);
+    }
+
+    #[test]
+    fn frames_are_left_out_only_where_that_is_allowed() {
+        let shown = |drops| format!("{:?}", arguments(&mut Command::new("mpv"), drops));
+        assert!(shown(true).contains("framedrop=vo") && shown(false).contains("framedrop=no"));
+    }
+}
