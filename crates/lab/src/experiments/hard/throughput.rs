@@ -91,10 +91,11 @@ impl Hard {
         format!(
             "Reading results. Manica et al. measured operations: 62 to 67 per second at 1/6, 305 to 318 at 5/6, 360 \
              without a limit. Those of another machine are not comparable; their part of the unlimited ones is, and the \
-             last column compares it. It is more than Q/T: an x11perf without a limit waits for its answers part of the \
-             time, in which it uses nothing ({} of the server used here; what it would be there, the paper does not say). In \
-             the paper a row falls by some percent from the shortest T to the longest. The distance of the share says how \
-             exact xqos is; operations have the machine's own noise in them too, which the kernel's part shows.",
+             last column compares it. More than Q/T is to be expected: an x11perf without a limit waits for its answers \
+             part of the time, in which it uses nothing ({} of the server used here; what it was there, the paper does \
+             not say). In the paper a row falls by some percent from the shortest T to the longest. The distance of the \
+             share says how exact xqos is; operations have the machine's own noise in them too, and where the kernel's \
+             part is large it is most of what they show.",
             points(self.unlimited_share())
         )
     }
