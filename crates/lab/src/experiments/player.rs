@@ -131,11 +131,11 @@ impl Player {
         let lines = COMPARED.iter().filter_map(|&scheduler| {
             let film = films.iter().find(|film| film.scheduler == scheduler)?;
             let points = film.intervals().map(|interval| [interval.frame as f64, interval.ms]).collect();
-            let (name, deviations) = (scheduler.title().to_owned(), Vec::new());
+            let end = film.beside().last().map_or(self.load_at_frame, |interval| interval.frame);
+            let (name, deviations) = (format!("{}; load until frame {end}", scheduler.title()), Vec::new());
             Some(Line { case: scheduler.name().to_owned(), name, points, deviations })
         });
-        let (at, seconds) = (self.load_at_frame, figure(self.load_s));
-        let title = format!("Inter-frame times; {} x {} from frame {at} on, for {seconds} s", case.clients, case.test);
+        let title = format!("Inter-frame times; {} x {} from frame {} on", case.clients, case.test, self.load_at_frame);
         let (x_label, y_label) = ("frame".to_owned(), "time since the frame before, ms".to_owned());
         Chart::Lines(Lines { title, x_label, y_label, log_y: false, lines: lines.collect() })
     }
