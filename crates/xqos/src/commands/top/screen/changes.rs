@@ -1,0 +1,73 @@
+//! Reservations made and released from the screen; each can be taken back.
+
+use super::View;
+use crate::commands::top::sample::{Client, Sample, Sampler};
+use crate::quantity::Reservation;
+
+/// A change that can be taken back: the client, and the reservation that it had before.
+pub struct Change {
+    client: u32,
+    connected_ns: u64,
+    before: Option<(u32, u32, bool)>,
+    what: String,
+}
+
+impl View {
+    pub fn reserve(&mut self, text: &str, sample: &Sample, sampler: &mut Sampler) {
+        let Some(client) = self.chosen(sample) else { return };
+        let (amount, hard) = match text.trim().strip_suffix("hard") {
+            Some(amount) => (amount.trim(), true),
+            None => (text.trim(), false),
+        };
+        let result = amount
+            .parse::<Reservation>()
+            .map_err(anyhow::Error::msg)
+            .and_then(|wanted| sampler.session.reserve(&client.entry, wanted, hard).map(|()| wanted));
+        match result {
+            Ok(wanted) => self.changed(client, format!("{wanted} reserved for {}", client.name)),
+            Err(error) => self.said = format!("{error:#}"),
+        }
+    }
+
+    pub fn release(&mut self, sample: &Sample, sampler: &mut Sampler) {
+        let Some(client) = self.chosen(sample) else { return };
+        if client.reservation.is_none() {
+            self.said = format!("{} has no reservation", client.name);
+            return;
+        }
+        match sampler.session.control.release(client.entry.client) {
+            Ok(()) => self.changed(client, format!("{}'s reservation released", client.name)),
+            Err(error) => self.said = format!("{:#}", sampler.session.explained(error, &client.entry)),
+        }
+    }
+
+    fn changed(&mut self, client: &Client, what: String) {
+        let entry = &client.entry;
+        let before = client.reservation.as_ref().map(|reserved| (entry.budget_us, entry.period_us, reserved.hard));
+        let (base, connected_ns) = (entry.client, entry.connected_ns);
+        self.said = format!("{what}; u takes it back");
+        self.changes.push(Change { client: base, connected_ns, before, what });
+    }
+
+    pub fn undo(&mut self, sample: &Sample, sampler: &mut Sampler) {
+        let Some(change) = self.changes.pop() else {
+            self.said = "nothing to take back".to_owned();
+            return;
+        };
+        let same =
+            |client: &&Client| (client.entry.client, client.entry.connected_ns) == (change.client, change.connected_ns);
+        let Some(client) = sample.clients.iter().find(same) else {
+            self.said = format!("the client has ended: {}", change.what);
+            return;
+        };
+        let control = &sampler.session.control;
+        let result = match change.before {
+            Some((budget_us, period_us, hard)) => control.reserve(change.client, budget_us, period_us, hard),
+            None => control.release(change.client),
+        };
+        self.said = match result {
+            Ok(()) => format!("taken back: {}", change.what),
+            Err(error) => format!("{:#}", sampler.session.explained(error, &client.entry)),
+        };
+    }
+}

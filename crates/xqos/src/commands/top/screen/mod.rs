@@ -1,0 +1,200 @@
+//! The live view in a terminal, and the table of `--once`.
+//!
+//! The screen draws a [`Sample`]; keys change what is shown ([`View`]) or ask the server for a change, each of which can
+//! be undone.
+
+mod changes;
+mod detail;
+mod format;
+mod help;
+mod keys;
+mod order;
+mod table;
+
+use super::sample::{Client, Sample, Sampler};
+use anyhow::{Context, Result, bail};
+use changes::Change;
+use format::time;
+use order::Order;
+use ratatui::Frame;
+use ratatui::crossterm::event::{self, Event, KeyEventKind};
+use ratatui::layout::{Constraint, Layout};
+use ratatui::style::{Modifier, Style};
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Paragraph, TableState};
+use std::collections::{HashMap, VecDeque};
+use std::io::IsTerminal;
+use std::time::{Duration, Instant};
+pub use table::text;
+
+/// Samples of a client's history.
+const HISTORY: usize = 240;
+/// A key is answered within this time.
+const KEY_EVERY: Duration = Duration::from_millis(100);
+
+/// What is typed into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Prompt {
+    Filter,
+    Reserve,
+}
+
+struct View {
+    order: Order,
+    filter: String,
+    paused: bool,
+    help: bool,
+    /// The client of the detail view, by its resource base.
+    detail: Option<u32>,
+    selected: Option<u32>,
+    prompt: Option<(Prompt, String)>,
+    said: String,
+    changes: Vec<Change>,
+    history: HashMap<u32, VecDeque<(f64, f64)>>,
+    table: TableState,
+}
+
+/// Shows it until the user has had enough.
+pub fn run(display: Option<&str>, every: Duration) -> Result<()> {
+    if !std::io::stdout().is_terminal() {
+        bail!("top needs a terminal: use --once, --json or --openmetrics where the output goes elsewhere");
+    }
+    let mut sampler = Sampler::open(display)?;
+    let mut terminal = ratatui::try_init().context("the terminal cannot be used")?;
+    let result = show(&mut sampler, &mut terminal, every);
+    ratatui::restore();
+    result
+}
+
+fn show(sampler: &mut Sampler, terminal: &mut ratatui::DefaultTerminal, every: Duration) -> Result<()> {
+    let mut view = View {
+        order: Order::Share,
+        filter: String::new(),
+        paused: false,
+        help: false,
+        detail: None,
+        selected: None,
+        prompt: None,
+        said: String::new(),
+        changes: Vec::new(),
+        history: HashMap::new(),
+        table: TableState::default(),
+    };
+    // Something at once, then what happened in each interval.
+    sampler.wait(Duration::from_millis(200).min(every), || false)?;
+    let mut sample = sampler.sample()?;
+    view.remember(&sample);
+    let mut taken = Instant::now();
+    loop {
+        view.order.sort(&mut sample.clients);
+        terminal.draw(|frame| view.draw(frame, &sample, sampler))?;
+        let mut is_new = false;
+        while !is_new {
+            sampler.read();
+            if event::poll(KEY_EVERY)? {
+                let is_over = match event::read()? {
+                    Event::Key(key) if key.kind == KeyEventKind::Press => view.key(key, &sample, sampler),
+                    _ => false,
+                };
+                if is_over {
+                    return Ok(());
+                }
+                break;
+            }
+            is_new = taken.elapsed() >= every && !view.paused;
+        }
+        if is_new {
+            sample = sampler.sample()?;
+            taken = Instant::now();
+            view.remember(&sample);
+        }
+    }
+}
+
+impl View {
+    fn remember(&mut self, sample: &Sample) {
+        for client in &sample.clients {
+            let history = self.history.entry(client.entry.client).or_default();
+            history.push_back((client.share, client.response.as_ref().map_or(0.0, |response| response.p99_ms)));
+            if history.len() > HISTORY {
+                history.pop_front();
+            }
+        }
+        self.history.retain(|base, _| sample.clients.iter().any(|client| client.entry.client == *base));
+    }
+
+    fn shown<'a>(&self, sample: &'a Sample) -> Vec<&'a Client> {
+        let wanted = self.filter.to_lowercase();
+        let has = |text: &str| text.to_lowercase().contains(&wanted);
+        let is_shown = |client: &&Client| {
+            wanted.is_empty()
+                || has(&client.name)
+                || client.title.as_deref().is_some_and(has)
+                || client.pid.is_some_and(|pid| pid.to_string() == wanted)
+        };
+        sample.clients.iter().filter(is_shown).collect()
+    }
+
+    // Keys.
+
+    fn draw(&mut self, frame: &mut Frame, sample: &Sample, sampler: &Sampler) {
+        let [head, body, foot] =
+            Layout::vertical([Constraint::Length(3), Constraint::Min(3), Constraint::Length(1)]).areas(frame.area());
+        frame.render_widget(Paragraph::new(self.head(sample, sampler)), head);
+        match self.detail.and_then(|base| sample.clients.iter().find(|client| client.entry.client == base)) {
+            Some(client) => self.draw_detail(frame, body, client, sampler),
+            None => self.draw_table(frame, body, sample),
+        }
+        frame.render_widget(Paragraph::new(self.foot()).style(Style::new().add_modifier(Modifier::REVERSED)), foot);
+        if self.help {
+            help::draw(frame);
+        }
+    }
+
+    fn head(&self, sample: &Sample, sampler: &Sampler) -> Vec<Line<'static>> {
+        let server = &sample.server;
+        let bold = |text: String| Span::styled(text, Style::new().add_modifier(Modifier::BOLD));
+        let mut first = vec![
+            bold(format!("xqos top {}", sampler.session.display)),
+            Span::raw(format!("  policy {}, {} clients", server.policy, server.clients)),
+        ];
+        if !self.filter.is_empty() {
+            first.push(bold(format!("  only: {}", self.filter)));
+        }
+        if self.paused {
+            first.push(bold("  PAUSED".to_owned()));
+        }
+        if let Some(reason) = &server.aside {
+            first.push(bold(format!("  xqos stepped aside: {reason}")));
+        }
+        let second = format!(
+            "server: {:.1} % for clients, {:.1} % other work{}; longest blocking {}",
+            server.share * 100.0,
+            server.outside_share * 100.0,
+            if server.running < 0.95 {
+                format!(", {:.0} % of slices without a processor", (1.0 - server.running) * 100.0)
+            } else {
+                String::new()
+            },
+            time(server.blocking_ms)
+        );
+        let lost = if server.lost > 0 { format!("; {} trace records lost", server.lost) } else { String::new() };
+        let third = format!(
+            "reserved: {:.2} of {:.2} admitted, {:.2} used{lost}",
+            server.utilization_admitted, server.utilization_limit, server.utilization_used
+        );
+        vec![Line::from(first), Line::from(second), Line::from(third)]
+    }
+
+    fn foot(&self) -> String {
+        match &self.prompt {
+            Some((Prompt::Filter, text)) => format!(" show only: {text}_"),
+            Some((Prompt::Reserve, text)) => format!(" reserve budget/period [hard]: {text}_   Enter, Esc"),
+            None if !self.said.is_empty() => format!(" {}", self.said),
+            None => {
+                let order = self.order.name();
+                format!(" q quit  s by {order}  / filter  p pause  Enter more  r x reserve  u undo  ? help")
+            }
+        }
+    }
+}

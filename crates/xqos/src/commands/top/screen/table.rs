@@ -1,0 +1,234 @@
+//! The table of clients: its columns, on the screen and in the text of `--once`.
+
+use super::View;
+use super::format::{count, time};
+use crate::commands::top::sample::{Client, Sample};
+use crate::table::{Column, Table};
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Rect};
+use ratatui::style::{Modifier, Style};
+use ratatui::text::Line;
+use ratatui::widgets::{Row, Table as Grid};
+
+impl View {
+    pub fn draw_table(&mut self, frame: &mut Frame, area: Rect, sample: &Sample) {
+        let shown = self.shown(sample);
+        let columns = columns_for(area.width);
+        let widths: Vec<Constraint> = columns.iter().map(|column| column.width).collect();
+        let head = Row::new(columns.iter().map(|column| column.aligned(column.title.to_owned())))
+            .style(Style::new().add_modifier(Modifier::BOLD));
+        let rows = shown.iter().map(|client| {
+            let style = if client.holds_grab { Style::new().add_modifier(Modifier::UNDERLINED) } else { Style::new() };
+            Row::new(columns.iter().map(|column| column.aligned((column.text)(client)))).style(style)
+        });
+        let at = shown.iter().position(|client| Some(client.entry.client) == self.selected);
+        self.table.select(at.or(Some(0)).filter(|_| !shown.is_empty()));
+        let grid = Grid::new(rows, widths)
+            .header(head)
+            .column_spacing(1)
+            .row_highlight_style(Style::new().add_modifier(Modifier::REVERSED));
+        frame.render_stateful_widget(grid, area, &mut self.table);
+    }
+}
+
+/// The table of `--once`.
+pub fn text(sample: &Sample) -> String {
+    let mut table = Table::new(
+        COLUMNS
+            .iter()
+            .filter(|(_, column)| !["P50", "P99"].contains(&column.title))
+            .enumerate()
+            .map(|(rank, (_, column))| Column {
+                title: column.title,
+                right: column.right,
+                rank: if rank < 5 { 0 } else { rank as u8 },
+                elastic: column.title == "TITLE",
+            })
+            .collect(),
+    );
+    for client in &sample.clients {
+        let columns = COLUMNS.iter().filter(|(_, column)| !["P50", "P99"].contains(&column.title));
+        table.row(columns.map(|(_, column)| (column.text)(client)).collect());
+    }
+    let server = &sample.server;
+    let mut text = format!(
+        "policy {}, {} clients, {:.1} % of the time for them since the server began\n\n{}",
+        server.policy,
+        server.clients,
+        server.share * 100.0,
+        table.render(crate::sys::terminal_columns())
+    );
+    if !server.longest_requests.is_empty() {
+        text += "\nThe longest requests since the server began\n";
+        for request in server.longest_requests.iter().take(8) {
+            text += &format!("{:>9}  {} ({}) {}\n", time(request.ms), request.program, request.pid, request.name);
+        }
+    }
+    text
+}
+
+struct ScreenColumn {
+    title: &'static str,
+    width: Constraint,
+    right: bool,
+    text: fn(&Client) -> String,
+}
+
+impl ScreenColumn {
+    fn aligned(&self, text: String) -> ratatui::text::Text<'static> {
+        let line = Line::from(text);
+        ratatui::text::Text::from(if self.right { line.right_aligned() } else { line })
+    }
+}
+
+/// In the order of their importance; what does not fit is left out.
+const COLUMNS: [(u16, ScreenColumn); 13] = [
+    (
+        7,
+        ScreenColumn {
+            title: "PID",
+            width: Constraint::Length(7),
+            right: true,
+            text: |client| client.pid.map_or_else(|| "remote".to_owned(), |pid| pid.to_string()),
+        },
+    ),
+    (
+        14,
+        ScreenColumn { title: "PROGRAM", width: Constraint::Min(14), right: false, text: |client| client.name.clone() },
+    ),
+    (
+        6,
+        ScreenColumn {
+            title: "SHARE",
+            width: Constraint::Length(6),
+            right: true,
+            text: |client| format!("{:.1}%", client.share * 100.0),
+        },
+    ),
+    (
+        8,
+        ScreenColumn {
+            title: "TIME",
+            width: Constraint::Length(8),
+            right: true,
+            text: |client| time(client.server_time_ms),
+        },
+    ),
+    (
+        7,
+        ScreenColumn {
+            title: "REQ/S",
+            width: Constraint::Length(7),
+            right: true,
+            text: |client| count(client.requests_per_s),
+        },
+    ),
+    (
+        8,
+        ScreenColumn {
+            title: "P99",
+            width: Constraint::Length(8),
+            right: true,
+            text: |client| client.response.as_ref().map_or_else(|| "-".to_owned(), |response| time(response.p99_ms)),
+        },
+    ),
+    (
+        8,
+        ScreenColumn {
+            title: "WAIT",
+            width: Constraint::Length(8),
+            right: true,
+            text: |client| time(client.longest_wait_ms),
+        },
+    ),
+    (
+        14,
+        ScreenColumn {
+            title: "RESERVED",
+            width: Constraint::Length(14),
+            right: false,
+            text: |client| {
+                client.reservation.as_ref().map_or_else(String::new, |reserved| {
+                    format!("{}/{} {:.0}%", reserved.budget_ms, reserved.period_ms, reserved.used * 100.0)
+                })
+            },
+        },
+    ),
+    (
+        22,
+        ScreenColumn {
+            title: "LONGEST",
+            width: Constraint::Length(22),
+            right: false,
+            text: |client| {
+                client
+                    .longest_request
+                    .as_ref()
+                    .map_or_else(String::new, |request| format!("{} {}", time(request.ms), request.name))
+            },
+        },
+    ),
+    (
+        8,
+        ScreenColumn {
+            title: "P50",
+            width: Constraint::Length(8),
+            right: true,
+            text: |client| client.response.as_ref().map_or_else(|| "-".to_owned(), |response| time(response.p50_ms)),
+        },
+    ),
+    (
+        8,
+        ScreenColumn {
+            title: "GRAB",
+            width: Constraint::Length(8),
+            right: true,
+            text: |client| {
+                if client.grabs == 0 { String::new() } else { time(client.grabbed_ms) }
+            },
+        },
+    ),
+    (
+        6,
+        ScreenColumn {
+            title: "SYNC",
+            width: Constraint::Length(6),
+            right: true,
+            text: |client| client.sync_priority.to_string(),
+        },
+    ),
+    (
+        20,
+        ScreenColumn {
+            title: "TITLE",
+            width: Constraint::Fill(1),
+            right: false,
+            text: |client| client.title.clone().unwrap_or_default(),
+        },
+    ),
+];
+
+fn columns_for(width: u16) -> Vec<&'static ScreenColumn> {
+    let mut left = width;
+    let mut columns = Vec::new();
+    for (least, column) in &COLUMNS {
+        if *least > left {
+            break;
+        }
+        left = left.saturating_sub(least + 1);
+        columns.push(column);
+    }
+    columns
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn eighty_columns_show_who_and_how_much_and_how_long() {
+        let titles: Vec<&str> = columns_for(80).iter().map(|column| column.title).collect();
+        assert_eq!(titles, ["PID", "PROGRAM", "SHARE", "TIME", "REQ/S", "P99", "WAIT", "RESERVED"]);
+        assert_eq!(columns_for(250).len(), COLUMNS.len());
+    }
+}
