@@ -57,13 +57,15 @@ pub struct Server {
 pub struct Longest {
     pub name: String,
     pub ms: f64,
+    /// Since its end.
+    pub ago_ms: f64,
     pub pid: i32,
     pub client: String,
     #[serde(skip)]
     pub program: String,
 }
 
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Client {
     pub pid: Option<i32>,
     pub name: String,
@@ -285,6 +287,7 @@ impl Sampler {
                 .map(|request| Longest {
                     name: self.names.of(request.request),
                     ms: ms(request.ns),
+                    ago_ms: ms(list.now_ns.saturating_sub(request.at_ns)),
                     pid: request.pid,
                     client: format!("{:#x}", request.client),
                     program: printable(&request.name),

@@ -1,104 +1,174 @@
-//! All about one client.
+//! All about one client, also what the table has no room for.
 
 use super::View;
 use super::format::time;
-use crate::commands::top::sample::{Client, Sampler};
+use crate::commands::top::sample::{Client, Reserved};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Paragraph, Sparkline};
+use xqos_trace::model::Kind;
 
 impl View {
-    pub fn draw_detail(&self, frame: &mut Frame, area: Rect, client: &Client, sampler: &Sampler) {
-        let [facts, share, response, kinds] =
-            Layout::vertical([Constraint::Length(6), Constraint::Length(5), Constraint::Length(5), Constraint::Min(2)])
-                .areas(area);
-        frame.render_widget(Paragraph::new(details(client)), facts);
+    /// `kinds` are its most expensive kinds of requests, none where they are not timed.
+    pub fn draw_detail(&self, frame: &mut Frame, area: Rect, client: &Client, kinds: &[(String, Kind)]) {
+        let lines = facts(client);
+        let heights = [lines.len() as u16, 4, 4].map(Constraint::Length);
+        let [facts, share, response, rest] =
+            Layout::vertical(heights.into_iter().chain([Constraint::Min(2)])).areas(area);
+        frame.render_widget(Paragraph::new(lines), facts);
+        let shares = self.recent(client, area.width, |point| point.0 * 1000.0);
+        let most = shares.iter().max().map_or(0, |most| *most) as f64 / 10.0;
+        draw_history(frame, share, &shares, format!("share of the server, up to {most:.1} %"));
+        let p99 = self.recent(client, area.width, |point| point.1 * 1000.0);
+        let most = time(p99.iter().max().map_or(0, |most| *most) as f64 / 1e3);
+        draw_history(frame, response, &p99, format!("p99 of its response times, up to {most}"));
+        frame.render_widget(Paragraph::new(expensive(kinds, rest.height)), rest);
+    }
+
+    /// As many samples of the client's history as there are columns.
+    fn recent(&self, client: &Client, width: u16, pick: fn(&(f64, f64)) -> f64) -> Vec<u64> {
         let history = self.history.get(&client.entry.client);
-        let width = usize::from(area.width);
-        let recent = |pick: fn(&(f64, f64)) -> f64, scale: f64| -> Vec<u64> {
-            let all: Vec<u64> =
-                history.into_iter().flatten().map(|point| (pick(point) * scale).round() as u64).collect();
-            all[all.len().saturating_sub(width)..].to_vec()
-        };
-        let shares = recent(|point| point.0, 1000.0);
-        let title =
-            format!("share of the server, up to {:.1} %", shares.iter().max().map_or(0, |most| *most) as f64 / 10.0);
-        frame.render_widget(Sparkline::default().data(&shares).block(Block::bordered().title(title)), share);
-        let p99 = recent(|point| point.1, 1000.0);
-        let title =
-            format!("p99 of its response times, up to {}", time(p99.iter().max().map_or(0, |most| *most) as f64 / 1e3));
-        frame.render_widget(Sparkline::default().data(&p99).block(Block::bordered().title(title)), response);
-        let mut lines = vec![Line::from(Span::styled(
-            "Most expensive kinds of requests",
-            Style::new().add_modifier(Modifier::BOLD),
-        ))];
-        let list = sampler.kinds(client.entry.client);
-        if list.is_empty() {
-            lines.push(Line::from("not timed: R times each request, which costs the server some ten nanoseconds each"));
-        }
-        for (name, kind) in list.iter().take(usize::from(kinds.height.saturating_sub(1))) {
-            let mean = time(kind.ns as f64 / kind.count.max(1) as f64 / 1e6);
-            let (total, longest) = (time(kind.ns as f64 / 1e6), time(kind.longest_ns as f64 / 1e6));
-            lines.push(Line::from(format!("{total:>9}  {name}: {} times, {mean} each, at most {longest}", kind.count)));
-        }
-        frame.render_widget(Paragraph::new(lines), kinds);
+        let all: Vec<u64> = history.into_iter().flatten().map(|point| pick(point).round() as u64).collect();
+        all[all.len().saturating_sub(width.into())..].to_vec()
     }
 }
 
-fn details(client: &Client) -> Vec<Line<'static>> {
+fn draw_history(frame: &mut Frame, area: Rect, values: &[u64], title: String) {
+    frame.render_widget(Sparkline::default().data(values).block(Block::bordered().title(title)), area);
+}
+
+fn bold(text: String) -> Line<'static> {
+    Line::from(Span::styled(text, Style::new().add_modifier(Modifier::BOLD)))
+}
+
+/// A line each, of which none needs more than 80 columns.
+fn facts(client: &Client) -> Vec<Line<'static>> {
     let pid = client.pid.map_or_else(|| "another machine".to_owned(), |pid| format!("pid {pid}"));
-    let title = client.title.clone().map_or_else(String::new, |title| format!("  \"{title}\""));
-    let response = client.response.as_ref().map_or_else(
-        || "nothing in this interval".to_owned(),
-        |response| {
-            let [p50, p99, worst] = [response.p50_ms, response.p99_ms, response.worst_ms].map(time);
-            format!("{} bursts, p50 {p50}, p99 {p99}, worst {worst}", response.count)
-        },
-    );
-    let longest = client
-        .longest_request
-        .as_ref()
-        .map_or_else(|| "-".to_owned(), |request| format!("{} {}", time(request.ms), request.name));
-    let reserved = client.reservation.as_ref().map_or_else(
-        || "none".to_owned(),
-        |reserved| {
-            let kind = if reserved.hard { " hard" } else { "" };
-            let held = if reserved.held_back { ", held back" } else { "" };
-            format!(
-                "{} / {}{kind}, {:.0} % used, {} left{held}; {} depletions, {} misses",
-                time(reserved.budget_ms),
-                time(reserved.period_ms),
-                reserved.used * 100.0,
-                time(reserved.left_ms),
-                client.depletions,
-                client.misses
-            )
-        },
-    );
-    let waiting = client.waiting_ms.map_or_else(String::new, |ms| format!(", waiting for {}", time(ms)));
-    vec![
-        Line::from(Span::styled(
-            format!("{} ({pid}, client {}){title}", client.name, client.client),
-            Style::new().add_modifier(Modifier::BOLD),
-        )),
+    let held = if client.holds_grab { ", held now" } else { "" };
+    let mut lines = vec![
+        bold(format!("{} ({pid}, client {})", client.name, client.client)),
+        Line::from(format!("window title: {}", client.title.as_deref().unwrap_or("-"))),
         Line::from(format!(
-            "share {:.1} %, {} in all; {} requests, {:.0} /s{waiting}",
+            "share {:.1} %, {} in all; {} requests, {:.0} /s",
             client.share * 100.0,
             time(client.server_time_ms),
             client.requests,
             client.requests_per_s
         )),
-        Line::from(format!("response: {response}; longest wait {}", time(client.longest_wait_ms))),
-        Line::from(format!("longest request: {longest}")),
+        Line::from(format!("response: {}", response(client))),
+        Line::from(format!("longest wait: {}{}", time(client.longest_wait_ms), waiting(client))),
+        Line::from(format!("longest single request: {}", longest(client))),
         Line::from(format!(
-            "server grabs: {}, {}{}; SYNC priority {}",
+            "server grabs: {}, for {} in all{held}; SYNC priority: {}",
             client.grabs,
             time(client.grabbed_ms),
-            if client.holds_grab { ", held now" } else { "" },
             client.sync_priority
         )),
-        Line::from(format!("reservation: {reserved}")),
+    ];
+    match &client.reservation {
+        Some(reserved) => lines.extend(reservation(client, reserved).map(Line::from)),
+        None => lines.push(Line::from("reservation: none")),
+    }
+    lines
+}
+
+fn response(client: &Client) -> String {
+    let Some(response) = &client.response else { return "nothing in this interval".to_owned() };
+    let [p50, p99, worst] = [response.p50_ms, response.p99_ms, response.worst_ms].map(time);
+    format!("{} bursts, p50 {p50}, p99 {p99}, worst {worst}", response.count)
+}
+
+fn waiting(client: &Client) -> String {
+    client.waiting_ms.map_or_else(String::new, |ms| format!("; waiting now, for {}", time(ms)))
+}
+
+fn longest(client: &Client) -> String {
+    let Some(request) = &client.longest_request else { return "-".to_owned() };
+    format!("{}, {}", time(request.ms), request.name)
+}
+
+fn reservation(client: &Client, reserved: &Reserved) -> [String; 2] {
+    let kind = if reserved.hard { " hard" } else { "" };
+    let held = if reserved.held_back { ", held back" } else { "" };
+    let (budget, period, left) = (time(reserved.budget_ms), time(reserved.period_ms), time(reserved.left_ms));
+    [
+        format!("reservation: {budget} / {period}{kind}, {:.0} % used, {left} left{held}", reserved.used * 100.0),
+        format!("             depleted {} times, {} deadlines missed", client.depletions, client.misses),
     ]
+}
+
+/// The kinds of requests that take most, in so many lines.
+fn expensive(kinds: &[(String, Kind)], height: u16) -> Vec<Line<'static>> {
+    let mut lines = vec![bold("Most expensive kinds of requests".to_owned())];
+    if kinds.is_empty() {
+        lines.push(Line::from("not timed: R times each request, at some ten nanoseconds each"));
+    }
+    for (name, kind) in kinds.iter().take(usize::from(height.saturating_sub(1))) {
+        let mean = time(kind.ns as f64 / kind.count.max(1) as f64 / 1e6);
+        let (total, longest) = (time(kind.ns as f64 / 1e6), time(kind.longest_ns as f64 / 1e6));
+        lines.push(Line::from(format!("{total:>9}  {name}: {} times, {mean} each, at most {longest}", kind.count)));
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commands::top::sample::{LongestRequest, Response};
+    use ratatui::Terminal;
+    use ratatui::backend::TestBackend;
+
+    fn client() -> Client {
+        Client {
+            pid: Some(4_123_456),
+            name: "soffice.bin".to_owned(),
+            client: "0x1a00000".to_owned(),
+            title: Some("Untitled 1 - LibreOffice Writer".to_owned()),
+            share: 0.987,
+            server_time_ms: 99_999.0,
+            requests: 123_456_789,
+            requests_per_s: 250_000.0,
+            response: Some(Response { count: 100_000, p50_ms: 0.55, p99_ms: 9.99, worst_ms: 999.0 }),
+            waiting_ms: Some(12.0),
+            longest_wait_ms: 1234.0,
+            longest_request: Some(LongestRequest { name: "RENDER CompositeGlyphs32".to_owned(), ms: 14.0 }),
+            grabs: 17,
+            grabbed_ms: 2300.0,
+            holds_grab: true,
+            depletions: 54_321,
+            misses: 12,
+            sync_priority: -1000,
+            reservation: Some(Reserved {
+                budget_ms: 3.0,
+                period_ms: 10.0,
+                hard: true,
+                left_ms: -0.12,
+                used: 1.0,
+                held_back: true,
+            }),
+            ..Client::default()
+        }
+    }
+
+    #[test]
+    fn eighty_columns_tell_what_the_table_has_no_room_for() {
+        let mut terminal = Terminal::new(TestBackend::new(80, 20)).unwrap();
+        let kinds = [("PutImage".to_owned(), Kind { count: 3, ns: 5_000_000, longest_ns: 3_000_000, bytes: 9 })];
+        terminal.draw(|frame| View::default().draw_detail(frame, frame.area(), &client(), &kinds)).unwrap();
+        let screen = terminal.backend().to_string();
+        for words in [
+            "SYNC priority: -1000",
+            "server grabs: 17, for 2.30s in all, held now",
+            "window title: Untitled 1 - LibreOffice Writer",
+            "longest single request: 14ms, RENDER CompositeGlyphs32",
+            "worst 999ms",
+            "held back",
+            "54321 times, 12 deadlines missed",
+            "PutImage: 3 times, 1.67ms each, at most 3.00ms",
+        ] {
+            assert!(screen.contains(words), "'{words}' is missing in\n{screen}");
+        }
+    }
 }

@@ -22,9 +22,25 @@ pub fn count(number: f64) -> String {
     }
 }
 
+/// How long ago, in seven characters at most.
+pub fn ago(ms: f64) -> String {
+    match (ms / 1e3) as u64 {
+        seconds @ ..120 => format!("{seconds} s"),
+        seconds @ ..7_200 => format!("{} min", seconds / 60),
+        seconds @ ..172_800 => format!("{} h", seconds / 3_600),
+        seconds => format!("{} d", seconds / 86_400),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_long_ago_is_told_in_larger_units() {
+        let told = [0.0, 119_999.0, 120_000.0, 7.2e6, 1.8e8, 1e12].map(ago);
+        assert_eq!(told, ["0 s", "119 s", "2 min", "2 h", "2 d", "11574 d"]);
+    }
 
     #[test]
     fn times_and_counts_fit_their_columns() {

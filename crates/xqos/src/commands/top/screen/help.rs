@@ -8,10 +8,11 @@ pub fn draw(frame: &mut Frame) {
     const HELP: &str = "\
 Up, Down    choose a client          Enter   all about it; Esc goes back
 s           sort by the next column  /       show only some; Esc shows all
-p, Space    pause                    q       quit
+l           the longest requests     p       pause; Space too
 r           reserve: budget/period, such as 3ms/10ms, or 3ms/10ms hard
 x           release the reservation  u       take the last change back
 R           time each request, to see which kinds are expensive
+q           quit
 
 SHARE       of the server's time in the last interval
 TIME        server time since it connected

@@ -1,6 +1,6 @@
 //! What the keys do to the view.
 
-use super::{Prompt, View};
+use super::{Page, Prompt, View};
 use crate::commands::top::sample::{Client, Sample, Sampler};
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use xqos_abi::trace::Level;
@@ -18,7 +18,8 @@ impl View {
         self.said.clear();
         match key.code {
             KeyCode::Char('q') => return true,
-            KeyCode::Esc if self.help || self.detail.is_some() => (self.help, self.detail) = (false, None),
+            KeyCode::Esc if self.help => self.help = false,
+            KeyCode::Esc if self.page != Page::Clients => self.page = Page::Clients,
             KeyCode::Esc => self.filter.clear(),
             KeyCode::Char('?' | 'h') => self.help = !self.help,
             KeyCode::Char('s') => self.order = self.order.next(),
@@ -30,7 +31,9 @@ impl View {
             KeyCode::Char('x') => self.release(sample, sampler),
             KeyCode::Char('u') => self.undo(sample, sampler),
             KeyCode::Char('R') => self.toggle_requests(sampler),
-            KeyCode::Enter => self.detail = self.chosen(sample).map(|client| client.entry.client),
+            KeyCode::Char('l') if self.page == Page::Longest => self.page = Page::Clients,
+            KeyCode::Char('l') => self.page = Page::Longest,
+            KeyCode::Enter if self.page == Page::Clients => self.open(sample),
             KeyCode::Down | KeyCode::Char('j') => self.step(sample, 1),
             KeyCode::Up | KeyCode::Char('k') => self.step(sample, -1),
             _ => {}
@@ -58,9 +61,20 @@ impl View {
         }
     }
 
+    fn open(&mut self, sample: &Sample) {
+        if let Some(client) = self.chosen(sample) {
+            self.page = Page::Client(client.entry.client);
+        }
+    }
+
+    /// The client that keys are for: none where none is pointed at.
     pub fn chosen<'a>(&self, sample: &'a Sample) -> Option<&'a Client> {
+        let base = match self.page {
+            Page::Clients => self.selected,
+            Page::Client(base) => Some(base),
+            Page::Longest => return None,
+        };
         let shown = self.shown(sample);
-        let base = self.detail.or(self.selected);
         shown.iter().copied().find(|client| Some(client.entry.client) == base).or_else(|| shown.first().copied())
     }
 
@@ -72,8 +86,8 @@ impl View {
         let at = shown.iter().position(|client| Some(client.entry.client) == self.selected).unwrap_or(0);
         let to = (at as i32 + by).clamp(0, shown.len() as i32 - 1) as usize;
         self.selected = Some(shown[to].entry.client);
-        if self.detail.is_some() {
-            self.detail = self.selected;
+        if matches!(self.page, Page::Client(_)) {
+            self.page = Page::Client(shown[to].entry.client);
         }
     }
 

@@ -8,6 +8,7 @@ mod detail;
 mod format;
 mod help;
 mod keys;
+mod longest;
 mod order;
 mod table;
 
@@ -39,13 +40,24 @@ enum Prompt {
     Reserve,
 }
 
+/// What is shown below the head.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Page {
+    #[default]
+    Clients,
+    /// All about one, by its resource base.
+    Client(u32),
+    /// The longest requests since the server began.
+    Longest,
+}
+
+#[derive(Default)]
 struct View {
+    page: Page,
     order: Order,
     filter: String,
     paused: bool,
     help: bool,
-    /// The client of the detail view, by its resource base.
-    detail: Option<u32>,
     selected: Option<u32>,
     prompt: Option<(Prompt, String)>,
     said: String,
@@ -67,19 +79,7 @@ pub fn run(display: Option<&str>, every: Duration) -> Result<()> {
 }
 
 fn show(sampler: &mut Sampler, terminal: &mut ratatui::DefaultTerminal, every: Duration) -> Result<()> {
-    let mut view = View {
-        order: Order::Share,
-        filter: String::new(),
-        paused: false,
-        help: false,
-        detail: None,
-        selected: None,
-        prompt: None,
-        said: String::new(),
-        changes: Vec::new(),
-        history: HashMap::new(),
-        table: TableState::default(),
-    };
+    let mut view = View::default();
     // Something at once, then what happened in each interval.
     sampler.wait(Duration::from_millis(200).min(every), || false)?;
     let mut sample = sampler.sample()?;
@@ -120,19 +120,23 @@ impl View {
                 history.pop_front();
             }
         }
-        self.history.retain(|base, _| sample.clients.iter().any(|client| client.entry.client == *base));
+        let is_there = |base: u32| sample.clients.iter().any(|client| client.entry.client == base);
+        self.history.retain(|&base, _| is_there(base));
+        if matches!(self.page, Page::Client(base) if !is_there(base)) {
+            (self.page, self.said) = (Page::Clients, "the client has ended".to_owned());
+        }
     }
 
     fn shown<'a>(&self, sample: &'a Sample) -> Vec<&'a Client> {
+        let is_shown = |client: &&Client| self.lets_through(&client.name, client.title.as_deref(), client.pid);
+        sample.clients.iter().filter(is_shown).collect()
+    }
+
+    /// Whether the filter does: a program, a title or a request that contains it, or the very pid.
+    fn lets_through(&self, program: &str, title: Option<&str>, pid: Option<i32>) -> bool {
         let wanted = self.filter.to_lowercase();
         let has = |text: &str| text.to_lowercase().contains(&wanted);
-        let is_shown = |client: &&Client| {
-            wanted.is_empty()
-                || has(&client.name)
-                || client.title.as_deref().is_some_and(has)
-                || client.pid.is_some_and(|pid| pid.to_string() == wanted)
-        };
-        sample.clients.iter().filter(is_shown).collect()
+        wanted.is_empty() || has(program) || title.is_some_and(has) || pid.is_some_and(|pid| pid.to_string() == wanted)
     }
 
     // Keys.
@@ -141,8 +145,10 @@ impl View {
         let [head, body, foot] =
             Layout::vertical([Constraint::Length(3), Constraint::Min(3), Constraint::Length(1)]).areas(frame.area());
         frame.render_widget(Paragraph::new(self.head(sample, sampler)), head);
-        match self.detail.and_then(|base| sample.clients.iter().find(|client| client.entry.client == base)) {
-            Some(client) => self.draw_detail(frame, body, client, sampler),
+        let of_page = |client: &&Client| self.page == Page::Client(client.entry.client);
+        match sample.clients.iter().find(of_page) {
+            Some(client) => self.draw_detail(frame, body, client, &sampler.kinds(client.entry.client)),
+            None if self.page == Page::Longest => self.draw_longest(frame, body, &sample.server.longest_requests),
             None => self.draw_table(frame, body, sample),
         }
         frame.render_widget(Paragraph::new(self.foot()).style(Style::new().add_modifier(Modifier::REVERSED)), foot);
@@ -191,9 +197,10 @@ impl View {
             Some((Prompt::Filter, text)) => format!(" show only: {text}_"),
             Some((Prompt::Reserve, text)) => format!(" reserve budget/period [hard]: {text}_   Enter, Esc"),
             None if !self.said.is_empty() => format!(" {}", self.said),
+            None if self.page == Page::Longest => " ? help  q quit  l back  / filter  p pause".to_owned(),
             None => {
                 let order = self.order.name();
-                format!(" q quit  s by {order}  / filter  p pause  Enter more  r x reserve  u undo  ? help")
+                format!(" ? help  q quit  s by {order}  Enter more  l longest  r reserve  u undo  / filter  p pause")
             }
         }
     }

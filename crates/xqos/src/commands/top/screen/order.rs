@@ -2,8 +2,9 @@
 
 use crate::commands::top::sample::Client;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Order {
+    #[default]
     Share,
     Total,
     Requests,

@@ -1,7 +1,7 @@
 //! The table of clients: its columns, on the screen and in the text of `--once`.
 
 use super::View;
-use super::format::{count, time};
+use super::format::{ago, count, time};
 use crate::commands::top::sample::{Client, Sample};
 use crate::table::{Column, Table};
 use ratatui::Frame;
@@ -61,7 +61,8 @@ pub fn text(sample: &Sample) -> String {
     if !server.longest_requests.is_empty() {
         text += "\nThe longest requests since the server began\n";
         for request in server.longest_requests.iter().take(8) {
-            text += &format!("{:>9}  {} ({}) {}\n", time(request.ms), request.program, request.pid, request.name);
+            let (length, ago) = (time(request.ms), ago(request.ago_ms));
+            text += &format!("{length:>9}  {} ({}) {}, {ago} ago\n", request.program, request.pid, request.name);
         }
     }
     text
