@@ -11,6 +11,7 @@ mod bytes;
 mod reply;
 mod request;
 pub mod ring;
+pub mod snapshot;
 pub mod trace;
 
 pub use bytes::{Order, Short};

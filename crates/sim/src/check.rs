@@ -3,6 +3,7 @@
 //! It begins with the snapshot at a `Begin`. Where records are missing it stops, and begins again with the next one;
 //! decisions in between are counted as not checked.
 
+use xqos_abi::snapshot::Collector;
 use xqos_abi::trace::{Event, What, parameters};
 use xqos_core::{Admission, Scheduler, Service, Time};
 
@@ -28,33 +29,17 @@ pub struct Check {
     /// The first ones.
     pub differences: Vec<Difference>,
     scheduler: Option<Scheduler>,
-    state: Vec<u64>,
-    state_words: usize,
+    snapshot: Collector,
     intervals: (u32, u32, u32),
 }
 
 impl Check {
     pub fn take(&mut self, event: &Event) {
-        match event.what {
-            What::Begin { words, .. } => {
-                self.state.clear();
-                self.state_words = words as usize;
-                return;
-            }
-            What::State { words, .. } => {
-                self.state.extend(words);
-                if self.state.len() >= self.state_words {
-                    self.state.truncate(self.state_words);
-                    self.scheduler = Scheduler::restore(&std::mem::take(&mut self.state));
-                }
-                return;
-            }
-            What::Lost { .. } => {
-                self.scheduler = None;
-                self.state.clear();
-                return;
-            }
-            _ => {}
+        if let Some(words) = self.snapshot.take(&event.what) {
+            self.scheduler = Scheduler::restore(&words);
+        }
+        if matches!(event.what, What::Lost { .. }) {
+            self.scheduler = None;
         }
         let Some(mut scheduler) = self.scheduler.take() else {
             self.unchecked += u64::from(matches!(event.what, What::Dispatch { .. }));

@@ -6,6 +6,7 @@
 //! each slice had.
 
 use std::collections::BTreeMap;
+use xqos_abi::snapshot::Collector;
 use xqos_abi::trace::{Event, What};
 use xqos_core::{ClientId, Scheduler, Time};
 
@@ -63,25 +64,17 @@ impl Workload {
     pub fn of_events(events: impl IntoIterator<Item = Event>) -> Workload {
         let mut workload = Workload::default();
         let mut reading: BTreeMap<ClientId, Reading> = BTreeMap::new();
-        let (mut state, mut state_words) = (Vec::new(), 0);
+        let mut snapshot = Collector::default();
         for event in events {
             let at = event.at;
             if workload.began == Time(0) {
                 workload.began = at;
             }
             workload.ended = workload.ended.max(at);
+            if let Some(words) = snapshot.take(&event.what) {
+                workload.begin(&mut reading, &words, at);
+            }
             match event.what {
-                What::Begin { words, .. } => {
-                    state.clear();
-                    state_words = words as usize;
-                }
-                What::State { words, .. } => {
-                    state.extend(words);
-                    if state.len() >= state_words {
-                        state.truncate(state_words);
-                        workload.begin(&mut reading, &std::mem::take(&mut state), at);
-                    }
-                }
                 What::Creation { client, .. } | What::Destruction { client } => {
                     workload.finish(reading.remove(&client));
                     if matches!(event.what, What::Creation { .. }) {

@@ -9,6 +9,7 @@
 
 use crate::histogram::Histogram;
 use std::collections::{BTreeMap, VecDeque};
+use xqos_abi::snapshot::Collector;
 use xqos_abi::trace::{Event, What};
 use xqos_core::{ClientId, Mode, PolicyKind, Scheduler, Time};
 
@@ -152,8 +153,7 @@ pub struct Model {
     worst: Vec<Burst>,
     /// Who was kept waiting by what, in sum.
     delays: BTreeMap<(usize, Cause), u64>,
-    state: Vec<u64>,
-    state_words: usize,
+    snapshot: Collector,
     requests_of_slice: BTreeMap<u32, u64>,
     /// Times at which the server was runnable and did not run, from the kernel.
     absences: VecDeque<(Time, Time)>,
@@ -235,13 +235,11 @@ impl Model {
             self.began.get_or_insert(at);
             self.now = self.now.max(at);
         }
+        if let Some(words) = self.snapshot.take(&event.what) {
+            self.restore(&words, at);
+        }
         match event.what {
-            What::Begin { server_pid, words, .. } => {
-                self.server_pid = server_pid;
-                self.state.clear();
-                self.state_words = words as usize;
-            }
-            What::State { words, .. } => self.state(words, at),
+            What::Begin { server_pid, .. } => self.server_pid = server_pid,
             What::Creation { client, .. } => {
                 self.create(client, at);
             }
@@ -298,14 +296,9 @@ impl Model {
         None
     }
 
-    /// Words of the scheduler's state at the beginning: who has work, and the policy.
-    fn state(&mut self, words: [u64; 2], at: Time) {
-        self.state.extend(words);
-        if self.state.len() < self.state_words {
-            return;
-        }
-        self.state.truncate(self.state_words);
-        let Some(scheduler) = Scheduler::restore(&std::mem::take(&mut self.state)) else { return };
+    /// From the scheduler's snapshot at a beginning: who has work, and the policy.
+    fn restore(&mut self, words: &[u64], at: Time) {
+        let Some(scheduler) = Scheduler::restore(words) else { return };
         self.policy = Some(scheduler.policy());
         for id in (0..ClientId::LIMIT as u16).map(ClientId) {
             if scheduler.usage(id).is_none() {

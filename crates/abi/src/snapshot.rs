@@ -1,0 +1,90 @@
+//! The scheduler's snapshot in a trace: a [`What::Begin`] tells its length, [`What::State`] records bring two words each.
+//!
+//! Whoever reads a trace needs the scheduler as it stood at a beginning. A snapshot of which records are missing is none.
+
+use crate::trace::What;
+
+/// Collects a snapshot from the records of a trace.
+#[derive(Clone, Debug, Default)]
+pub struct Collector {
+    words: Vec<u64>,
+    /// Words of the snapshot that has begun; `None` outside of one.
+    length: Option<usize>,
+}
+
+impl Collector {
+    /// Takes any record in. With the last one of a snapshot it gives the words, for
+    /// [`xqos_core::Scheduler::restore`].
+    pub fn take(&mut self, what: &What) -> Option<Vec<u64>> {
+        match *what {
+            What::Begin { words, .. } => self.begin_anew(Some(words as usize)),
+            What::Lost { .. } => self.begin_anew(None),
+            What::State { words, .. } => return self.add(words),
+            _ => {}
+        }
+        None
+    }
+
+    fn begin_anew(&mut self, length: Option<usize>) {
+        self.words.clear();
+        self.length = length;
+    }
+
+    fn add(&mut self, words: [u64; 2]) -> Option<Vec<u64>> {
+        let length = self.length?;
+        self.words.extend(words);
+        if self.words.len() < length {
+            return None;
+        }
+        // An odd length leaves a word that is filled up.
+        self.words.truncate(length);
+        self.length = None;
+        Some(std::mem::take(&mut self.words))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trace::Level;
+
+    fn begin(words: u32) -> What {
+        What::Begin { level: Level::Slices, server_pid: 1, words }
+    }
+
+    fn state(index: u32) -> What {
+        let first = 2 * u64::from(index);
+        What::State { index, words: [first, first + 1] }
+    }
+
+    /// What comes of each record.
+    fn collected<const N: usize>(records: [What; N]) -> [Option<Vec<u64>>; N] {
+        let mut collector = Collector::default();
+        records.map(|what| collector.take(&what))
+    }
+
+    #[test]
+    fn a_snapshot_is_complete_with_its_last_word() {
+        let [.., last] = collected([begin(4), state(0), state(1)]);
+        assert_eq!(last, Some(vec![0, 1, 2, 3]));
+        let collected = collected([begin(3), state(0), What::Replenish, state(1), state(2)]);
+        assert_eq!(
+            collected,
+            [None, None, None, Some(vec![0, 1, 2]), None],
+            "the filling is left off, what follows too"
+        );
+    }
+
+    #[test]
+    fn a_new_beginning_leaves_the_unfinished_one_behind() {
+        let [.., last] = collected([begin(4), state(7), begin(2), state(0)]);
+        assert_eq!(last, Some(vec![0, 1]));
+    }
+
+    #[test]
+    fn a_snapshot_with_a_gap_is_none() {
+        let gap = What::Lost { records: 1 };
+        assert_eq!(collected([begin(4), state(0), gap, state(1), state(2)]), [const { None }; 5]);
+        assert_eq!(collected([state(0)]), [None], "nor is one whose beginning is missing");
+    }
+}
