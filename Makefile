@@ -45,6 +45,7 @@ test: build
 	$(CARGO) test --workspace --locked
 	$(MAKE) -C libxqos check
 	scripts/check-no-std
+	scripts/check-loom
 
 # Needs the build for the man pages only: they are made from the command line's definition.
 lint: build

@@ -11,14 +11,15 @@
 //! One writer, any number of readers, none of which the writer knows: a slow reader costs it nothing and finds out that
 //! records were overwritten. Readers map the memory read-only, and the seals keep it from shrinking under them.
 //!
-//! Orderings. The writer: release fence, words (relaxed), head (release). A reader: head (acquire), words (relaxed),
-//! acquire fence, head again. The second reading pairs with the fence: a reader that saw a word of record n also sees a
-//! head of n at least, and so knows that the place of record n - capacity was being overwritten. So of `capacity` places
-//! one less can be read. What a hostile writer puts in is the matter of [`crate::trace::Event::decode`].
+//! `protocol` says in which order the two touch the words, and why no reader sees half a record. What a hostile writer
+//! puts in is the matter of [`crate::trace::Event::decode`].
 
 #![allow(unsafe_code)]
 
+mod protocol;
+
 use crate::trace::{RECORD_BYTES, Words};
+use protocol::{BATCH, Cursor, Found, Memory, Place};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -59,14 +60,42 @@ impl Mapping {
     }
 
     /// The word at a byte of the header or of the records.
+    #[inline]
     fn word(&self, byte: usize) -> &AtomicU64 {
         debug_assert!(byte % 8 == 0 && byte < self.bytes);
         // SAFETY: within the mapping, aligned, and never reached but as an atomic.
         unsafe { self.start.add(byte / 8).as_ref() }
     }
 
-    fn record(&self, number: u64) -> usize {
-        HEADER_BYTES + (number % self.capacity) as usize * RECORD_BYTES
+    #[inline]
+    fn place(&self, place: Place) -> &AtomicU64 {
+        self.word(match place {
+            Place::Head => HEAD_AT,
+            Place::Ended => ENDED_AT,
+            Place::Record(number, i) => HEADER_BYTES + (number % self.capacity) as usize * RECORD_BYTES + 8 * i,
+        })
+    }
+}
+
+impl Memory for Mapping {
+    #[inline]
+    fn capacity(&self) -> u64 {
+        self.capacity
+    }
+
+    #[inline]
+    fn load(&self, place: Place, ordering: Ordering) -> u64 {
+        self.place(place).load(ordering)
+    }
+
+    #[inline]
+    fn store(&self, place: Place, word: u64, ordering: Ordering) {
+        self.place(place).store(word, ordering);
+    }
+
+    #[inline]
+    fn fence(&self, ordering: Ordering) {
+        fence(ordering);
     }
 }
 
@@ -130,19 +159,14 @@ impl Writer {
     /// Writes a record over the oldest.
     #[inline]
     pub fn push(&mut self, words: Words) {
-        let at = self.mapping.record(self.head);
-        fence(Ordering::Release);
-        for (i, word) in words.into_iter().enumerate() {
-            self.mapping.word(at + 8 * i).store(word, Ordering::Relaxed);
-        }
+        protocol::write(&self.mapping, self.head, words);
         self.head += 1;
-        self.mapping.word(HEAD_AT).store(self.head, Ordering::Release);
     }
 }
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        self.mapping.word(ENDED_AT).store(1, Ordering::Release);
+        protocol::end(&self.mapping);
     }
 }
 
@@ -158,18 +182,15 @@ pub enum Next {
     Ended,
 }
 
-/// A reader's end. It reads many records between two looks at the head, whose place the writer needs for each record.
+/// A reader's end.
 #[derive(Debug)]
 pub struct Reader {
     mapping: Mapping,
-    /// Number of the record after those in `read`.
-    next: u64,
+    cursor: Cursor,
+    /// What was read at once, and how many of it were given.
     read: Vec<Words>,
     given: usize,
 }
-
-/// Records that are read at once.
-const BATCH: u64 = 256;
 
 impl Reader {
     /// Maps a ring that a server handed over, to be read from record `next` on. Refuses what is none: a descriptor that
@@ -192,7 +213,7 @@ impl Reader {
         if header != [MAGIC, RECORD_BYTES as u64, capacity] {
             return Err(unfit("its header"));
         }
-        Ok(Reader { mapping, next, read: Vec::with_capacity(BATCH as usize), given: 0 })
+        Ok(Reader { mapping, cursor: Cursor::new(next), read: Vec::with_capacity(BATCH as usize), given: 0 })
     }
 
     /// The next record, or why there is none.
@@ -201,48 +222,13 @@ impl Reader {
             self.given += 1;
             return Next::Record(words);
         }
-        match self.read_more() {
-            Some(other) => other,
-            None => self.read(),
-        }
-    }
-
-    /// Reads the next records; `None` where there are some.
-    fn read_more(&mut self) -> Option<Next> {
         self.given = 0;
-        self.read.clear();
-        let ended = self.mapping.word(ENDED_AT).load(Ordering::Acquire) != 0;
-        let head = self.mapping.word(HEAD_AT).load(Ordering::Acquire);
-        if self.next >= head {
-            return Some(if ended { Next::Ended } else { Next::Nothing });
+        match self.cursor.read(&self.mapping, &mut self.read) {
+            Found::Some => self.read(),
+            Found::Lost(records) => Next::Lost(records),
+            Found::Nothing => Next::Nothing,
+            Found::Ended => Next::Ended,
         }
-        if let Some(lost) = self.skip_overwritten(head) {
-            return Some(lost);
-        }
-        for number in self.next..head.min(self.next + BATCH) {
-            let at = self.mapping.record(number);
-            self.read.push([0, 8, 16, 24].map(|offset| self.mapping.word(at + offset).load(Ordering::Relaxed)));
-        }
-        fence(Ordering::Acquire);
-        let head = self.mapping.word(HEAD_AT).load(Ordering::Relaxed);
-        // The first of them is the oldest: if that one was not being overwritten, none was.
-        if let Some(lost) = self.skip_overwritten(head) {
-            self.read.clear();
-            return Some(lost);
-        }
-        self.next += self.read.len() as u64;
-        None
-    }
-
-    /// Goes on where there is still something to read, with some room before the writer's heels.
-    fn skip_overwritten(&mut self, head: u64) -> Option<Next> {
-        let behind = head.saturating_sub(self.next);
-        if behind < self.mapping.capacity {
-            return None;
-        }
-        let lost = behind - self.mapping.capacity / 2;
-        self.next += lost;
-        Some(Next::Lost(lost))
     }
 }
 
