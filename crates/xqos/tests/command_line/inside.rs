@@ -1,39 +1,15 @@
 //! `top`, `trace` and `replay` with real servers and real clients.
 
-mod fixture;
-
-use fixture::{Server, ended, eventually, xqos};
+use crate::fixture::{Folder, Running, Server, ended, eventually, xqos};
 use serde_json::Value;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::path::PathBuf;
 use std::process::Stdio;
-
-/// A folder that goes with the test.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Folder {
-        let path = std::env::temp_dir().join(format!("xqos-inside-{name}-{}", std::process::id()));
-        fs::create_dir_all(&path).unwrap();
-        Folder(path)
-    }
-
-    fn file(&self, name: &str) -> String {
-        self.0.join(name).to_string_lossy().into_owned()
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
 
 const BUSY: [&str; 5] = ["x11perf", "-getimagexy100", "-reps", "300", "-repeat"];
 
-fn busy(server: &Server, count: usize) -> Vec<fixture::Running> {
+fn busy(server: &Server, count: usize) -> Vec<Running> {
     let command: Vec<&str> = BUSY.into_iter().chain(["100000"]).collect();
     let clients: Vec<_> = (0..count).map(|_| server.client(&command)).collect();
     eventually("they draw", || {

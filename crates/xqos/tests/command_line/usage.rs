@@ -1,30 +1,11 @@
 //! The command line without xqos in any server: usage, exit statuses, and what a stock server is told about.
 
-mod fixture;
-
-use fixture::{Server, ended, xqos};
+use crate::fixture::{Folder, Server, ended, xqos};
 use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-
-/// A folder that goes with the test.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Folder {
-        let path = std::env::temp_dir().join(format!("xqos-{name}-{}", std::process::id()));
-        fs::create_dir_all(&path).unwrap();
-        Folder(path)
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
 
 /// Something that may be preloaded into any program without effect: the C library that is there anyway.
 fn harmless_module() -> PathBuf {
@@ -153,7 +134,7 @@ fn a_server_that_cannot_be_started_with_xqos_is_refused_before() {
     start("Xnowhere").failed_saying(&["Xnowhere", "not in PATH"]);
     start("/etc/passwd").failed_saying(&["/etc/passwd is no program"]);
     let folder = Folder::new("server");
-    let unexporting = folder.0.join("Xtrue");
+    let unexporting = folder.path.join("Xtrue");
     fs::copy("/bin/true", &unexporting).unwrap();
     start(unexporting.to_str().unwrap()).failed_saying(&["exports none of the 15 symbols", "Xvfb"]);
     let no_module = ended(xqos().args(["server", "--module", "/nowhere/xqos.so", "--", "Xvfb"]));
@@ -166,7 +147,7 @@ fn a_server_that_cannot_be_started_with_xqos_is_refused_before() {
 fn a_setuid_server_is_warned_about() {
     // Owned by us a setuid program gives no more rights; owned by another user it would. Only root can make one.
     let folder = Folder::new("setuid");
-    let program = folder.0.join("server");
+    let program = folder.path.join("server");
     fs::copy("/bin/true", &program).unwrap();
     if std::os::unix::fs::chown(&program, Some(65534), None).is_err() {
         eprintln!("not root: left out");
@@ -180,17 +161,17 @@ fn a_setuid_server_is_warned_about() {
 #[test]
 fn every_command_has_a_man_page_that_lints() {
     let folder = Folder::new("man");
-    let told = ended(xqos().arg("man").arg(&folder.0)).with(0);
+    let told = ended(xqos().arg("man").arg(&folder.path)).with(0);
     let pages = ["xqos", "xqos-server", "xqos-run", "xqos-reserve", "xqos-list", "xqos-doctor", "xqos-bench-run"];
-    for page in pages.map(|page| folder.0.join(format!("{page}.1"))) {
+    for page in pages.map(|page| folder.path.join(format!("{page}.1"))) {
         assert!(page.is_file() && told.out.contains(page.to_str().unwrap()), "{} is missing", page.display());
     }
-    let pages: Vec<_> = fs::read_dir(&folder.0).unwrap().map(|page| page.unwrap().path()).collect();
+    let pages: Vec<_> = fs::read_dir(&folder.path).unwrap().map(|page| page.unwrap().path()).collect();
     match Command::new("mandoc").args(["-Tlint", "-Wwarning"]).args(&pages).output() {
         Ok(lint) => assert!(lint.status.success(), "{}", String::from_utf8_lossy(&lint.stdout)),
         Err(_) => eprintln!("mandoc is not installed: the pages are not linted"),
     }
-    let list = fs::read_to_string(folder.0.join("xqos-list.1")).unwrap();
+    let list = fs::read_to_string(folder.path.join("xqos-list.1")).unwrap();
     assert!(list.contains(".SH JSON") && list.contains(".SH COLUMNS"), "{list}");
     ended(xqos().args(["man", "/proc/nowhere"])).failed_saying(&["/proc/nowhere"]);
 }

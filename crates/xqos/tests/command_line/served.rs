@@ -3,9 +3,7 @@
 //! Every test has an Xvfb of its own, started through `xqos server`. The module is that of XQOS_MODULE, else the one in
 //! the workspace's target/release.
 
-mod fixture;
-
-use fixture::{Ended, Running, Server, ended, eventually, kill};
+use crate::fixture::{Ended, Running, Server, ended, eventually, kill};
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 use std::thread::sleep;

@@ -1,0 +1,15 @@
+//! The command line as users call it, with servers and clients as they come from the distribution.
+//!
+//! | file | what |
+//! |---|---|
+//! | `usage` | without xqos in any server: usage, exit statuses, what a stock server is told about |
+//! | `served` | the commands on a server with xqos in it |
+//! | `inside` | `top`, `trace` and `replay` |
+//! | `fixture` | servers, programs and folders that go with the test |
+//!
+//! The module is found through XQOS_MODULE, or in target/release.
+
+mod fixture;
+mod inside;
+mod served;
+mod usage;
