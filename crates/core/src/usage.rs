@@ -1,4 +1,6 @@
 //! What a client has used and suffered so far; observed in slices, never per request.
+//!
+//! Times are added up without overflow: a replayed trace may claim any.
 
 use crate::{Mode, Service, Time};
 
@@ -35,15 +37,15 @@ pub struct Usage {
 
 impl Usage {
     pub(crate) fn waited(&mut self, ns: u64) {
-        self.waited_ns += ns;
+        self.waited_ns = self.waited_ns.saturating_add(ns);
         self.longest_wait_ns = self.longest_wait_ns.max(ns);
     }
 
     pub(crate) fn served(&mut self, service: &Service, mode: Mode) {
         let length = service.end.since(service.start);
-        self.server_time_ns += length;
+        self.server_time_ns = self.server_time_ns.saturating_add(length);
         if mode == Mode::Reserved {
-            self.reserved_time_ns += length;
+            self.reserved_time_ns = self.reserved_time_ns.saturating_add(length);
         }
         self.requests += u64::from(service.requests);
         self.slices += 1;

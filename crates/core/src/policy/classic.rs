@@ -88,7 +88,7 @@ impl Policy for Classic {
         place.pass_bytes = place.pass_bytes.saturating_add(served.bytes);
         if place.turn_requests >= REQUESTS_PER_TURN {
             place.turn_requests = 0;
-            place.round += 1;
+            place.round = place.round.saturating_add(1);
         }
         if place.pass_bytes >= BUFFER_BYTES {
             *place = Place { pass: place.pass + 1, descriptor: place.descriptor, ..Place::default() };

@@ -116,11 +116,11 @@ impl Policy for Fair {
         let mut account = self.account(client);
         account.weight = facts.weight;
         if account.sync_priority != facts.sync_priority {
-            let behind = account.paid - self.clock(account.sync_priority);
+            let behind = account.paid.saturating_sub(self.clock(account.sync_priority));
             account.sync_priority = facts.sync_priority;
             self.set_account(client, account);
             self.use_clock(facts.sync_priority);
-            account.paid = self.clock(facts.sync_priority) + behind.max(-CREDIT_NS);
+            account.paid = self.clock(facts.sync_priority).saturating_add(behind.max(-CREDIT_NS));
         }
         self.set_account(client, account);
     }

@@ -68,7 +68,7 @@ impl Policy for Fixed {
 
     fn served(&mut self, client: ClientId, served: &Served) {
         let standing = &mut self.standings[client.slot()];
-        standing.used_ns += served.length_ns;
+        standing.used_ns = standing.used_ns.saturating_add(served.length_ns);
         if standing.used_ns >= self.slice_ns {
             self.end_turn(client);
         }

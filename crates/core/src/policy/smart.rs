@@ -116,7 +116,7 @@ impl Policy for Smart {
     fn key(&self, client: ClientId) -> Key {
         let standing = &self.standings[client.slot()];
         let levels_down = (MAXIMUM - standing.priority) as u64;
-        Key(standing.turn_over_ns + levels_down * LEVEL_NS, standing.turn)
+        Key(standing.turn_over_ns.saturating_add(levels_down * LEVEL_NS), standing.turn)
     }
 
     fn picked(&mut self, client: ClientId, alone: bool, now: Time) -> Allowance {
@@ -133,9 +133,9 @@ impl Policy for Smart {
 
     fn served(&mut self, client: ClientId, served: &Served) {
         let slice_ns = self.slice_ns;
-        self.service_clock_ns += served.length_ns;
+        self.service_clock_ns = self.service_clock_ns.saturating_add(served.length_ns);
         let standing = self.standing(client);
-        standing.used_ns += served.length_ns;
+        standing.used_ns = standing.used_ns.saturating_add(served.length_ns);
         if standing.used_ns >= slice_ns {
             standing.priority = (standing.priority - 1).max(MINIMUM);
             self.end_turn(client);
