@@ -326,7 +326,8 @@ impl Sampler {
         let reserved_ns = entry.reserved_time_ns.saturating_sub(earlier.map_or(0, |earlier| earlier.reserved_time_ns));
         let (major, minor) = opcodes(entry.longest_request);
         let of_model = self.model.present().find(|client| client.identity.base == entry.client);
-        let longest = recent.and_then(|figures| figures.longest_request);
+        // Of the whole trace: what was the longest does not become shorter in the next interval.
+        let longest = of_model.and_then(|client| client.total.longest_request);
         let longest = longest.filter(|&(ns, _)| ns > entry.longest_request_ns);
         Client {
             pid: (entry.pid != 0).then_some(entry.pid),
