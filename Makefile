@@ -35,10 +35,10 @@ build:
 	$(MAKE) -C libxqos all
 
 demo: build
-	$(XQOS) bench run demo --output out/demo
+	$(XQOS) bench run demo --out out/demo
 
 bench: build
-	$(XQOS) bench run all
+	$(XQOS) bench run all --out out/bench
 
 # The release module is what the tests load into servers.
 test: build

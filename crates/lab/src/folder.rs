@@ -6,16 +6,18 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+/// How many were made.
+static COUNT: AtomicU32 = AtomicU32::new(0);
+
 /// A folder of our own, removed when dropped.
 #[derive(Debug)]
 pub(crate) struct Folder(PathBuf);
 
 impl Folder {
     pub fn create() -> Result<Folder> {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
         // Only uniqueness is asked for, so no ordering with anything else.
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let path = std::env::temp_dir().join(format!("xqos-lab-{}-{count}", std::process::id()));
+        let path = place(count);
         // Left behind by a process of the same id that was killed.
         let _ = fs::remove_dir_all(&path);
         // For us alone: an Xtigervnc lets everyone in who reaches its socket.
@@ -27,6 +29,17 @@ impl Folder {
     pub fn path(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }
+}
+
+/// For an end without drops: those of this process, once no server uses them.
+pub(crate) fn remove_all() {
+    for count in 0..COUNT.load(Ordering::Relaxed) {
+        let _ = fs::remove_dir_all(place(count));
+    }
+}
+
+fn place(count: u32) -> PathBuf {
+    std::env::temp_dir().join(format!("xqos-lab-{}-{count}", std::process::id()))
 }
 
 impl Drop for Folder {

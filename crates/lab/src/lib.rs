@@ -14,8 +14,9 @@
 //! | [`plaid`] | clients that draw without end and wait for nothing |
 //! | [`line`], [`frames`] | the clients of Packard's paper: a line that follows the [`pointer`], an animation |
 //! | [`control`] | the extension's requests, for experiments and for the command line |
-//! | [`process`] | processes of our own, ended by their id, and what the kernel counts for any |
-//! | [`statistics`], [`machine`] | figures, and the circumstances in which they were measured |
+//! | [`process`], [`tree`] | processes of our own, ended by their id, and what the kernel counts for any |
+//! | [`program`] | what experiments need to be installed, and Debian's packages |
+//! | [`statistics`], [`machine`], [`disturbance`] | figures, and the circumstances in which they were measured |
 //! | [`mod@bench`] | runs experiments, keeps raw data, renders them |
 //! | `experiments` | one file each: `run` measures, `study` draws conclusions, nothing else |
 //! | [`study`], [`render`], `page` | findings as types, as text, and as a page of its own |
@@ -33,6 +34,7 @@
 
 pub mod bench;
 pub mod control;
+pub mod disturbance;
 mod experiments;
 mod folder;
 pub mod frames;
@@ -45,6 +47,7 @@ mod page;
 pub mod plaid;
 pub mod pointer;
 pub mod process;
+pub mod program;
 pub mod render;
 pub mod rfb;
 pub mod scheduler;
@@ -52,3 +55,4 @@ pub mod server;
 pub mod statistics;
 pub mod study;
 pub mod tiles;
+pub mod tree;

@@ -30,8 +30,9 @@
 //! A load counts as busy when the windows are in their places and every client has completed a run since.
 
 use crate::process::Owned;
+use crate::program;
 use crate::{control, tiles};
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Result, anyhow, bail};
 use serde::{Deserialize, Serialize};
 use std::io::{BufRead, BufReader, Read};
 use std::process::{ChildStdout, Command, Stdio};
@@ -176,11 +177,12 @@ struct Client {
 
 impl Client {
     fn start(display: &str, perf: &Perf, repeat: u64) -> Result<Client> {
+        program::require("x11perf")?;
         let mut command = Command::new("stdbuf");
         command.args(["-oL", "x11perf", "-display", display, &format!("-{}", perf.test)]);
         command.args(["-reps", &perf.reps.to_string(), "-repeat", &repeat.to_string()]);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut process = Owned::start(&mut command, GRACE).context("x11perf is in Debian's package x11-apps")?;
+        let mut process = Owned::start(&mut command, GRACE)?;
         let output = process.pipes().stdout.take().ok_or_else(|| anyhow!("x11perf has no output"))?;
         let runs = Arc::new(Mutex::new(Vec::new()));
         let written = Arc::clone(&runs);

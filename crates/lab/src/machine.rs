@@ -1,7 +1,10 @@
 //! Facts of the machine, stored beside every number: a figure without them means nothing.
 
+use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 use std::fs;
+use std::hash::{DefaultHasher, Hasher};
+use std::path::Path;
 use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -15,16 +18,26 @@ pub struct Machine {
     pub distribution: String,
     /// Of the last minute, before anything was measured.
     pub load_average: f64,
+    /// How the kernel sets the processors' speed; empty where it does not tell.
+    #[serde(default)]
+    pub governor: String,
+    /// What shows that this is a virtual machine; empty when nothing does.
+    #[serde(default)]
+    pub virtualisation: String,
     /// Vendor and version, as the server tells its clients.
     pub server: String,
+    /// Version and a mark of the file: the same mark is the same module.
+    #[serde(default)]
+    pub module: String,
     pub x11perf: String,
     /// Seconds since 1970, UTC.
     pub measured_at: u64,
 }
 
 impl Machine {
-    /// The facts as they are now. `server` comes from [`Server::version`](crate::server::Server::version).
-    pub fn facts(server: String) -> Machine {
+    /// The facts as they are now. `server` comes from [`Server::version`](crate::server::Server::version), `module` from
+    /// [`module_version`].
+    pub fn facts(server: String, module: String) -> Machine {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
         Machine {
             processor: processor(&read("/proc/cpuinfo")),
@@ -33,7 +46,10 @@ impl Machine {
             kernel: read("/proc/sys/kernel/osrelease").trim().to_owned(),
             distribution: distribution(&read("/etc/os-release")),
             load_average: read("/proc/loadavg").split(' ').next().and_then(|load| load.parse().ok()).unwrap_or(0.0),
+            governor: read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor").trim().to_owned(),
+            virtualisation: virtualisation(&read("/proc/cpuinfo"), read("/sys/class/dmi/id/product_name").trim()),
             server,
+            module,
             x11perf: package_version("x11-apps"),
             measured_at: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
         }
@@ -45,12 +61,24 @@ impl Machine {
             ("processor", format!("{}, {} cores", self.processor, self.cores)),
             ("memory", format!("{:.1} GB", self.memory_mb as f64 / 1024.0)),
             ("system", format!("{}, Linux {}", self.distribution, self.kernel)),
+            ("governor", or_untold(&self.governor)),
+            ("virtual", or_untold(&self.virtualisation)),
             ("server", self.server.clone()),
+            ("module", or_untold(&self.module)),
             ("x11perf", self.x11perf.clone()),
             ("load before", format!("{:.2}", self.load_average)),
             ("measured", date(self.measured_at)),
         ]
     }
+}
+
+/// The module's version, which is ours, and a mark of what the file holds.
+pub fn module_version(path: &Path) -> Result<String> {
+    let file = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+    // Another compiler's library may give another mark: then results are only measured anew.
+    let mut hasher = DefaultHasher::new();
+    hasher.write(&file);
+    Ok(format!("{} ({:016x})", env!("CARGO_PKG_VERSION"), hasher.finish()))
 }
 
 /// Seconds since 1970 as `2024-02-29 13:05 UTC`.
@@ -73,6 +101,20 @@ fn processor(cpuinfo: &str) -> String {
     // Not every architecture names a model.
     let name = cpuinfo.lines().find(|line| line.starts_with("model name")).and_then(|line| line.split_once(':'));
     name.map_or_else(|| std::env::consts::ARCH.to_owned(), |(_, model)| model.trim().to_owned())
+}
+
+fn or_untold(value: &str) -> String {
+    if value.is_empty() { "not told".to_owned() } else { value.to_owned() }
+}
+
+fn virtualisation(cpuinfo: &str, product: &str) -> String {
+    let flags = cpuinfo.lines().find(|line| line.starts_with("flags"));
+    let is_guest = flags.is_some_and(|line| line.split_whitespace().any(|flag| flag == "hypervisor"));
+    match (is_guest, product) {
+        (false, _) => String::new(),
+        (true, "") => "yes (processor flag hypervisor)".to_owned(),
+        (true, product) => format!("yes ({product})"),
+    }
 }
 
 fn memory_mb(meminfo: &str) -> u64 {
@@ -104,6 +146,9 @@ mod tests {
         assert_eq!(memory_mb("MemTotal:       24622492 kB\n"), 24045);
         assert_eq!(distribution("NAME=x\nPRETTY_NAME=\"Debian GNU/Linux 12\"\n"), "Debian GNU/Linux 12");
         assert_eq!(distribution(""), "unknown");
+        let cpuinfo = "processor\t: 0\nflags\t\t: fpu hypervisor sse\n";
+        assert_eq!(virtualisation(cpuinfo, "KVM"), "yes (KVM)");
+        assert_eq!(virtualisation("flags\t: fpu\n", "KVM"), "");
     }
 
     #[test]

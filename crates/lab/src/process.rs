@@ -3,7 +3,9 @@
 //! Everything is read from /proc. A figure that this kernel does not keep is `None` or an error that names the file;
 //! nothing is guessed.
 
-use anyhow::{Context, Result, anyhow};
+use crate::program::Missing;
+use crate::tree;
+use anyhow::{Context, Error, Result, anyhow};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
 use std::io;
@@ -23,7 +25,7 @@ pub struct Owned {
 }
 
 impl Owned {
-    /// Starts it; `grace` is the time it has to end by itself after SIGTERM.
+    /// Starts it; `grace` is the time it has to end by itself after SIGTERM. [`Missing`] when it is not installed.
     pub fn start(command: &mut Command, grace: Duration) -> Result<Owned> {
         // SAFETY: the closure runs between fork and exec and makes one system call, which is async-signal-safe.
         unsafe {
@@ -33,7 +35,11 @@ impl Owned {
             });
         }
         let program = command.get_program().to_string_lossy().into_owned();
-        let child = command.spawn().with_context(|| format!("cannot start {program}; is it installed?"))?;
+        let _leave = tree::leave_to_start()?;
+        let child = command.spawn().map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => Missing::new(&program).into(),
+            _ => Error::new(error).context(format!("cannot start {program}")),
+        })?;
         Ok(Owned { child, grace })
     }
 

@@ -60,6 +60,17 @@ impl Verdict {
         }
     }
 
+    /// As a part of the goal, which may be 0; `None` unless it is missed.
+    pub fn missed_by(&self) -> Option<f64> {
+        let (Goal::AtMost(limit) | Goal::AtLeast(limit)) = self.goal else { return None };
+        (self.is_met() == Some(false)).then(|| (self.value - limit).abs() / limit.abs())
+    }
+
+    /// `mean over idle is 1.50 x, goal <= 1.20 x, missed by 25 %`.
+    pub fn sentence(&self) -> String {
+        format!("{} is {}, goal {}, {}", self.what, self.value_text(), self.goal_text(), self.text())
+    }
+
     /// `met`, `missed by 12 %`, or nothing without a goal.
     pub fn text(&self) -> String {
         let (Goal::AtMost(limit) | Goal::AtLeast(limit)) = self.goal else { return String::new() };

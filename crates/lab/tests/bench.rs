@@ -16,7 +16,7 @@ fn folder(name: &str) -> PathBuf {
 fn results_are_kept_and_can_be_rendered_again() {
     let output = folder("kept");
     let names = ["memory", "fairness"].map(str::to_owned).to_vec();
-    let options = Options { names, output: output.clone(), quick: true, pairs: 5, module: None };
+    let options = Options { names, out: output.clone(), quick: true, trials: 5, again: false, module: None };
     bench::run(&options).unwrap();
     let read = |name: &str| fs::read_to_string(output.join(name)).unwrap();
     let findings: serde_json::Value = serde_json::from_str(&read("results.json")).unwrap();
@@ -30,7 +30,7 @@ fn results_are_kept_and_can_be_rendered_again() {
     let page = read("index.html");
     assert!(page.contains("Memory in the server") && page.contains("Jain index"));
     fs::remove_file(output.join("index.html")).unwrap();
-    bench::report(&output).unwrap();
+    bench::report(&output, None).unwrap();
     assert_eq!(read("index.html"), page);
     fs::remove_dir_all(output).unwrap();
 }
@@ -39,7 +39,8 @@ fn results_are_kept_and_can_be_rendered_again() {
 fn a_module_that_is_not_there_is_said_before_anything_is_measured() {
     let output = folder("missing");
     let module = Some(PathBuf::from("/nowhere/module.so"));
-    let options = Options { names: vec!["memory".into()], output: output.clone(), quick: true, pairs: 1, module };
+    let names = vec!["memory".into()];
+    let options = Options { names, out: output.clone(), quick: true, trials: 1, again: false, module };
     let error = bench::run(&options).unwrap_err().to_string();
     assert!(error.contains("/nowhere/module.so") && !output.exists(), "{error}");
 }

@@ -4,8 +4,8 @@
 //! twelve `x11perf -ellipse100` as x11perf places them. A minute in all; the figures
 //! that are held against goals in earnest, in pairs, are those of `response` and `throughput`.
 
-use super::Measure;
 use super::trial::{Case, RESERVATION, Servers, Trial, of_case, order, range};
+use super::{Measure, Takes};
 use crate::bench::Bench;
 use crate::load::{Perf, Placement};
 use crate::study::{Chart, Goal, Group, Panel, Ranges, Scatter, Study, Table, Verdict, duration, figure, percent};
@@ -26,8 +26,8 @@ pub(super) struct Demo {
 
 impl Measure for Demo {
     const NAME: &'static str = "demo";
-    const ABOUT: &'static str =
-        "one interactive client beside twelve busy ones: idle, stock, fair, reserved (1 minute)";
+    const ABOUT: &'static str = "one interactive client beside twelve busy ones: idle, stock, fair, reserved";
+    const TAKES: Takes = Takes { quick_s: 30, full_s: 75 };
 
     const PAIRED: bool = false;
 

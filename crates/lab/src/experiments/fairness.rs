@@ -7,7 +7,7 @@
 //! it alone on the server. Changes of a graphics context (a tenth of a microsecond and more) have no such limit. The same
 //! server is measured with the policies `stock`, which only observes, and `fair`.
 
-use super::Measure;
+use super::{Measure, Takes};
 use crate::bench::Bench;
 use crate::control::Control;
 use crate::load::{Load, Perf, Placement};
@@ -48,7 +48,8 @@ struct Share {
 
 impl Measure for Fairness {
     const NAME: &'static str = "fairness";
-    const ABOUT: &'static str = "server time of cheap, middling and costly clients that never pause (4 minutes)";
+    const ABOUT: &'static str = "server time of cheap, middling and costly clients that never pause";
+    const TAKES: Takes = Takes { quick_s: 20, full_s: 240 };
 
     fn run(bench: &Bench) -> Result<Self> {
         let server = bench.xqos(bench.module(), 256)?;

@@ -11,7 +11,7 @@
 
 mod throughput;
 
-use super::Measure;
+use super::{Measure, Takes};
 use crate::bench::Bench;
 use crate::control::Control;
 use crate::load::{Load, Perf, Placement};
@@ -70,8 +70,9 @@ struct Given {
 
 impl Measure for Hard {
     const NAME: &'static str = "hard";
-    const ABOUT: &'static str = "share and throughput of a hard reservation against Q/T and T (9 minutes)";
+    const ABOUT: &'static str = "share and throughput of a hard reservation against Q/T and T";
     const PAIRED: bool = false;
+    const TAKES: Takes = Takes { quick_s: 18, full_s: 540 };
 
     fn run(bench: &Bench) -> Result<Self> {
         let module = Module { max_utilization_ppm: Some(MAX_UTILIZATION_PPM), ..bench.module() };

@@ -6,7 +6,7 @@
 //! same seconds: without clients, and with clients that have drawn something and then fell silent. Reading /proc wakes
 //! nobody.
 
-use super::Measure;
+use super::{Measure, Takes};
 use crate::bench::Bench;
 use crate::process::ThreadSwitches;
 use crate::server::Server;
@@ -37,7 +37,8 @@ struct Watched {
 
 impl Measure for Idle {
     const NAME: &'static str = "idle";
-    const ABOUT: &'static str = "wakeups of an idle server, with and without xqos, in 10 s (half a minute)";
+    const ABOUT: &'static str = "wakeups of an idle server, with and without xqos, in 10 s";
+    const TAKES: Takes = Takes { quick_s: 7, full_s: 25 };
 
     const PAIRED: bool = false;
 

@@ -5,7 +5,7 @@
 //! and can be dropped; private dirty memory is what cannot. The goal is held against the larger figure, RSS. The
 //! difference of two processes has noise of some pages: hence several turns and medians.
 
-use super::Measure;
+use super::{Measure, Takes};
 use crate::bench::Bench;
 use crate::process::Memory as Used;
 use crate::server::Server;
@@ -39,7 +39,8 @@ struct Growth {
 
 impl Measure for Memory {
     const NAME: &'static str = "memory";
-    const ABOUT: &'static str = "memory that xqos takes in the server, and for each of 500 clients (10 seconds)";
+    const ABOUT: &'static str = "memory that xqos takes in the server, and for each of 500 clients";
+    const TAKES: Takes = Takes { quick_s: 4, full_s: 10 };
 
     fn run(bench: &Bench) -> Result<Self> {
         let mut turns = Vec::new();

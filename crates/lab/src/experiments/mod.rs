@@ -30,9 +30,18 @@ use serde_json::Value;
 pub(crate) struct Experiment {
     pub name: &'static str,
     pub about: &'static str,
+    pub takes: Takes,
     pub paired: bool,
     pub run: fn(&Bench) -> Result<Value>,
     pub study: fn(Value) -> Result<Study>,
+}
+
+/// About how long an experiment takes, on two cores.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Takes {
+    pub quick_s: u32,
+    /// With the usual number of trials.
+    pub full_s: u32,
 }
 
 /// In the order of the report.
@@ -56,6 +65,8 @@ pub(crate) const ALL: [Experiment; 13] = [
 trait Measure: Serialize + DeserializeOwned {
     const NAME: &'static str;
     const ABOUT: &'static str;
+    /// For the time left; state it for each experiment.
+    const TAKES: Takes = Takes { quick_s: 40, full_s: 240 };
     /// Whether it measures in pairs; else everything once.
     const PAIRED: bool = true;
 
@@ -69,6 +80,7 @@ const fn of<M: Measure>() -> Experiment {
     Experiment {
         name: M::NAME,
         about: M::ABOUT,
+        takes: M::TAKES,
         paired: M::PAIRED,
         run: |bench| Ok(serde_json::to_value(M::run(bench)?)?),
         study: |raw| Ok(serde_json::from_value::<M>(raw)?.study()),

@@ -6,8 +6,8 @@
 //! can only time a request that was a slice of its own; where all that it saw are shorter than the mean request, the
 //! mean stands for the longest.
 
-use super::Measure;
 use super::trial::{BLOCKING_US, Case, Served, Servers, Trial, of_case, order, range, ratios};
+use super::{Measure, Takes};
 use crate::bench::Bench;
 use crate::load::{Load, Perf, Placement};
 use crate::statistics::{Spread, median};
@@ -89,7 +89,8 @@ struct LoadTrials {
 
 impl Measure for Response {
     const NAME: &'static str = "response";
-    const ABOUT: &'static str = "response times beside loads of short and long requests, in pairs (20 minutes)";
+    const ABOUT: &'static str = "response times beside loads of short and long requests, in pairs";
+    const TAKES: Takes = Takes { quick_s: 90, full_s: 1200 };
 
     fn run(bench: &Bench) -> Result<Self> {
         let loads = LOADS.iter().map(|goals| LoadTrials::run(bench, goals)).collect::<Result<_>>()?;

@@ -3,8 +3,8 @@
 //! Most clients of a real desktop are silent at any moment. Twelve busy ones and the light client are measured with and
 //! without 500 silent ones beside them, on the server with xqos and, for comparison, on a stock server.
 
-use super::Measure;
 use super::trial::{Case, Served, Servers, Trial};
+use super::{Measure, Takes};
 use crate::bench::Bench;
 use crate::load::{Perf, Placement};
 use crate::statistics::Spread;
@@ -33,7 +33,8 @@ struct WithSilent {
 
 impl Measure for Scale {
     const NAME: &'static str = "scale";
-    const ABOUT: &'static str = "response beside twelve busy and 500 silent clients (3 minutes)";
+    const ABOUT: &'static str = "response beside twelve busy and 500 silent clients";
+    const TAKES: Takes = Takes { quick_s: 15, full_s: 180 };
 
     fn run(bench: &Bench) -> Result<Self> {
         let servers = Servers::start(bench, 1024)?;

@@ -5,8 +5,8 @@
 //! left out, and the two servers take turns. Beside it stands the work for each second of the server's processor time,
 //! which tells apart what the server itself does more or less of and what the kernel gave to others.
 
-use super::Measure;
 use super::trial::{Case, Servers};
+use super::{Measure, Takes};
 use crate::bench::Bench;
 use crate::load::{Load, Perf, Placement, Run};
 use crate::server::Server;
@@ -62,7 +62,8 @@ struct Rate {
 
 impl Measure for Throughput {
     const NAME: &'static str = "throughput";
-    const ABOUT: &'static str = "work done with xqos over stock: x11perf alone, and twelve together (9 minutes)";
+    const ABOUT: &'static str = "work done with xqos over stock: x11perf alone, and twelve together";
+    const TAKES: Takes = Takes { quick_s: 60, full_s: 540 };
 
     fn run(bench: &Bench) -> Result<Self> {
         let servers = Servers::start(bench, 256)?;

@@ -4,7 +4,7 @@
 //! trace, with one of level `slices` and with one of level `requests`, in turn, beside a reader that reads as the recorder
 //! does. What a request costs more is taken from the server's processor time: its rate also has the client's pauses in it.
 
-use super::Measure;
+use super::{Measure, Takes};
 use crate::bench::Bench;
 use crate::load::{Perf, Run};
 use crate::server::Server;
@@ -43,7 +43,8 @@ struct Rate {
 
 impl Measure for Tracing {
     const NAME: &'static str = "tracing";
-    const ABOUT: &'static str = "what a trace of slices, and of each request, costs the server (2 minutes)";
+    const ABOUT: &'static str = "what a trace of slices, and of each request, costs the server";
+    const TAKES: Takes = Takes { quick_s: 20, full_s: 120 };
 
     fn run(bench: &Bench) -> Result<Self> {
         let server = bench.xqos(bench.module(), 256)?;

@@ -2,7 +2,8 @@
 //!
 //! Text, verdicts and tables are written here; charts are drawn in the browser from the data that the page carries.
 
-use crate::bench::Finding;
+use crate::bench::{Finding, conclusions};
+use crate::disturbance::Disturbance;
 use crate::render::is_numeric;
 use crate::study::{Chart, Study, Table, Verdict};
 use anyhow::Result;
@@ -21,6 +22,7 @@ pub(crate) fn html(findings: &[Finding]) -> Result<String> {
     for finding in findings {
         write_study(&mut body, finding, findings.len() == 1, &mut charts);
     }
+    let conclusions = list(&conclusions(findings));
     let title = match findings {
         [one] => one.study.title.clone(),
         _ => "xqos: what it does and what it costs".to_owned(),
@@ -34,8 +36,13 @@ pub(crate) fn html(findings: &[Finding]) -> Result<String> {
         .replace("{style}", STYLE)
         .replace("{script}", SCRIPT)
         .replace("{data}", &data)
-        .replace("{contents}", &contents)
+        .replace("{contents}", &format!("{conclusions}{contents}"))
         .replace("{body}", &body))
+}
+
+fn list(conclusions: &[String]) -> String {
+    let items: String = conclusions.iter().map(|line| format!("<li>{}</li>", escape(&typeset(line)))).collect();
+    format!("<ul class=\"conclusions\">{items}</ul>")
 }
 
 fn contents(findings: &[Finding]) -> String {
@@ -65,6 +72,9 @@ fn write_study<'a>(out: &mut String, finding: &'a Finding, alone: bool, charts: 
     }
     if finding.quick {
         out.push_str("<p class=\"quick\">Measured in a hurry (--quick): shows that it works, not how well.</p>");
+    }
+    if let Some(noise) = finding.noise() {
+        let _ = write!(out, "<p class=\"quick\">{}</p>", escape(&noise));
     }
     let as_cards = study.verdicts.len() <= MOST_CARDS;
     if as_cards {
@@ -163,7 +173,8 @@ fn write_table(out: &mut String, table: &Table) {
 
 fn write_machine(out: &mut String, finding: &Finding) {
     out.push_str("<dl class=\"machine\">");
-    for (name, value) in finding.machine.lines() {
+    let during = finding.disturbance.iter().flat_map(Disturbance::lines);
+    for (name, value) in finding.machine.lines().into_iter().chain(during) {
         let _ = write!(out, "<div><dt>{name}</dt><dd>{}</dd></div>", escape(&value));
     }
     if finding.pairs > 1 {
@@ -208,7 +219,8 @@ mod tests {
             charts: vec![Chart::Scatter(scatter)],
             ..Study::default()
         };
-        let finding = Finding { experiment: "demo".into(), quick: false, pairs: 1, machine: Machine::default(), study };
+        let machine = Machine { processor: evil.clone(), ..Machine::default() };
+        let finding = Finding { experiment: "demo".into(), quick: false, pairs: 1, machine, disturbance: None, study };
         let page = html(&[finding]).unwrap();
         assert_eq!(page.matches("</script>").count(), 2, "the data's and the script's own ends");
         assert!(!page.contains("<b>{body}"));

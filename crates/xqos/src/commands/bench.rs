@@ -9,7 +9,8 @@ use xqos_lab::bench;
 /// Runs the experiments that compare servers with and without xqos
 ///
 /// Each experiment starts X servers of its own, and loads and measuring clients beside them; nothing of your session is
-/// touched. Keep the machine otherwise idle: every number is a median of pairs, one with and one without xqos.
+/// touched. Keep the machine otherwise idle: every number is a median of trials, with and without xqos in turn. What
+/// else the machine did meanwhile is kept with the results, and a run that was disturbed is called noisy.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
@@ -20,33 +21,60 @@ pub struct Arguments {
 const EXAMPLES: &str = "\
 Examples:
   xqos bench list
-  xqos bench run all --quick
-  xqos bench run all --output out/bench
-  xqos bench report out/bench";
+  xqos bench run all --quick --out out/quick
+  xqos bench run all --out out/bench
+  xqos bench report out/bench -o report.html
+  xqos bench compare out/before out/bench";
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Lists the experiments
+    /// Lists the experiments, and about how long each takes
     List,
     /// Runs experiments and writes their report
+    ///
+    /// Each result is kept as soon as it is there. A run that was interrupted (^C ends all servers and clients that it
+    /// has started; exit status 130) goes on when it is started again with the same command: what is there already, of
+    /// the same X server, module, --quick and --trials, is not measured again. An experiment that needs a program which
+    /// is not installed is skipped; the others are run, and the exit status is 1.
     Run {
         /// Experiments of `xqos bench list`, or all
         #[arg(required = true, value_name = "NAME|all")]
         names: Vec<String>,
         /// The folder for results and report
-        #[arg(long, value_name = "DIR", default_value = "out/bench")]
-        output: PathBuf,
+        #[arg(long, alias = "output", value_name = "DIR", default_value = "out/bench")]
+        out: PathBuf,
         /// Shorter runs: enough to see that everything works, not for numbers to publish
         #[arg(long)]
         quick: bool,
-        /// Runs with and without xqos, for each number
-        #[arg(long, value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u32).range(1..))]
-        pairs: u32,
+        /// How often each number is measured; the median is taken
+        #[arg(long, alias = "pairs", value_name = "N", default_value_t = bench::USUAL_TRIALS,
+            value_parser = clap::value_parser!(u32).range(1..))]
+        trials: u32,
+        /// Measures everything anew
+        #[arg(long)]
+        again: bool,
     },
     /// Writes the report of earlier results again
     Report {
         #[arg(value_name = "DIR")]
         folder: PathBuf,
+        /// One page that needs nothing beside it [default: index.html and report.txt in DIR]
+        #[arg(short = 'o', long = "output", value_name = "FILE")]
+        page: Option<PathBuf>,
+    },
+    /// Compares two folders of results
+    ///
+    /// For each verdict that both have: the value in A and in B, their ratio, and what follows. B is better or worse
+    /// only where the measurements of the two do not overlap; otherwise no difference is seen. The exit status does not
+    /// depend on it.
+    Compare {
+        #[arg(value_name = "A")]
+        a: PathBuf,
+        #[arg(value_name = "B")]
+        b: PathBuf,
+        /// Writes JSON
+        #[arg(long)]
+        json: bool,
     },
 }
 
@@ -54,20 +82,34 @@ impl Arguments {
     pub fn perform(&self) -> Result<()> {
         match &self.action {
             Action::List => output::print(&listing()),
-            Action::Run { names, output, quick, pairs } => bench::run(&bench::Options {
+            Action::Run { names, out, quick, trials, again } => bench::run(&bench::Options {
                 names: names.clone(),
-                output: output.clone(),
+                out: out.clone(),
                 quick: *quick,
-                pairs: *pairs,
+                trials: *trials,
+                again: *again,
                 module: Some(module_file::find(None)?),
             }),
-            Action::Report { folder } => bench::report(folder),
+            Action::Report { folder, page } => bench::report(folder, page.as_deref()),
+            Action::Compare { a, b, json } => {
+                let comparison = bench::compare(a, b)?;
+                if *json { output::json(&comparison) } else { output::print(&comparison.text()) }
+            }
         }
     }
 }
 
 fn listing() -> String {
     let experiments = bench::list();
-    let width = experiments.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
-    experiments.iter().fold(String::new(), |text, (name, about)| text + &format!("{name:<width$}  {about}\n"))
+    let width = experiments.iter().map(|listed| listed.name.len()).max().unwrap_or(0);
+    let line = |listed: &bench::Listed| {
+        let (quick, full) = (time(listed.quick_s), time(listed.full_s));
+        format!("{:<width$}  {quick:>7}  {full:>7}  {}\n", listed.name, listed.about)
+    };
+    let head = format!("{:<width$}  {:>7}  {:>7}\n", "", "--quick", "full");
+    experiments.iter().fold(head, |text, listed| text + &line(listed))
+}
+
+fn time(seconds: u32) -> String {
+    if seconds < 90 { format!("{seconds} s") } else { format!("{} min", seconds.div_ceil(60)) }
 }

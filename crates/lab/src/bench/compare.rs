@@ -1,0 +1,229 @@
+//! Two folders of results beside each other: is what was changed in between better, worse, or not to be told apart?
+//!
+//! The measurements behind a value spread. Where the two spreads, from the least to the greatest, overlap, no difference is
+//! seen: that is no proof that there is none. A value that was measured once has no known spread, and nothing is claimed
+//! of it.
+
+use super::Finding;
+use super::results::read_all;
+use crate::render;
+use crate::statistics::Spread;
+use crate::study::{Goal, Table, Verdict, figure};
+use anyhow::{Result, bail};
+use serde::Serialize;
+use std::path::Path;
+
+/// What both folders hold.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Comparison {
+    pub verdicts: Vec<Pair>,
+    /// What makes the comparison doubtful, and what only one of them holds; a sentence each.
+    pub notes: Vec<String>,
+}
+
+/// One verdict of both.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Pair {
+    pub experiment: String,
+    pub what: String,
+    pub unit: String,
+    pub a: Value,
+    pub b: Value,
+    /// B over A; `None` when A is 0.
+    pub ratio: Option<f64>,
+    /// `None` when one of them was measured once.
+    pub spreads_overlap: Option<bool>,
+    pub conclusion: &'static str,
+}
+
+/// A value with the least and the greatest of what it is the median of.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Value {
+    pub value: f64,
+    pub least: Option<f64>,
+    pub greatest: Option<f64>,
+}
+
+/// Reads both folders; an error when one holds no results or they have nothing in common.
+pub fn compare(a: &Path, b: &Path) -> Result<Comparison> {
+    let (found_a, found_b) = (read(a)?, read(b)?);
+    let comparison = Comparison::of(&found_a, &found_b);
+    if comparison.verdicts.is_empty() {
+        bail!("{} and {} hold no verdict in common: run the same experiments for both", a.display(), b.display());
+    }
+    Ok(comparison)
+}
+
+fn read(folder: &Path) -> Result<Vec<Finding>> {
+    let found = read_all(folder)?;
+    if found.is_empty() {
+        bail!("{} holds no results: make some with `xqos bench run all --out {0}`", folder.display());
+    }
+    Ok(found)
+}
+
+impl Comparison {
+    fn of(a: &[Finding], b: &[Finding]) -> Comparison {
+        let mut verdicts = Vec::new();
+        let mut notes = Vec::new();
+        for one in a {
+            let Some(other) = b.iter().find(|other| other.experiment == one.experiment) else { continue };
+            let find = |what: &str| other.study.verdicts.iter().find(|verdict| verdict.what == what);
+            let pairs = one.study.verdicts.iter().filter_map(|verdict| Some((verdict, find(&verdict.what)?)));
+            verdicts.extend(pairs.map(|(of_a, of_b)| Pair::of(&one.experiment, of_a, of_b)));
+        }
+        for (name, found, others) in [("A", a, b), ("B", b, a)] {
+            notes.extend(found.iter().flat_map(|finding| doubts(name, finding)));
+            let only = |finding: &&Finding| !others.iter().any(|other| other.experiment == finding.experiment);
+            let only: Vec<&str> = found.iter().filter(only).map(|finding| finding.experiment.as_str()).collect();
+            notes.extend((!only.is_empty()).then(|| format!("Only {name} has {}.", only.join(", "))));
+        }
+        let machine = |found: &[Finding]| found.first().map(|one| (one.machine.processor.clone(), one.machine.cores));
+        if machine(a) != machine(b) {
+            notes.push("A and B were measured on different machines.".to_owned());
+        }
+        Comparison { verdicts, notes }
+    }
+
+    /// As a table, for people.
+    pub fn text(&self) -> String {
+        let mut table = Table::new("", &["", "A", "A from .. to", "B", "B from .. to", "B over A", "B is"]);
+        for pair in &self.verdicts {
+            table.rows.push(vec![
+                format!("{}: {}", pair.experiment, pair.what),
+                format!("{} {}", figure(pair.a.value), pair.unit).trim_end().to_owned(),
+                pair.a.range(),
+                format!("{} {}", figure(pair.b.value), pair.unit).trim_end().to_owned(),
+                pair.b.range(),
+                pair.ratio.map_or("-".to_owned(), figure),
+                pair.conclusion.to_owned(),
+            ]);
+        }
+        self.notes.iter().fold(render::table(&table), |text, note| text + "\n" + note + "\n")
+    }
+}
+
+impl Pair {
+    fn of(experiment: &str, a: &Verdict, b: &Verdict) -> Pair {
+        let spread = |verdict: &Verdict| verdict.spread.filter(|spread| spread.count > 1);
+        let overlap = spread(a).zip(spread(b)).map(|(a, b)| a.least <= b.greatest && b.least <= a.greatest);
+        Pair {
+            experiment: experiment.to_owned(),
+            what: a.what.clone(),
+            unit: a.unit.clone(),
+            a: Value::of(a.value, spread(a)),
+            b: Value::of(b.value, spread(b)),
+            ratio: (a.value != 0.0).then(|| b.value / a.value),
+            spreads_overlap: overlap,
+            conclusion: conclusion(a, b, overlap),
+        }
+    }
+}
+
+impl Value {
+    fn of(value: f64, spread: Option<Spread>) -> Value {
+        let (least, greatest) = (spread.map(|spread| spread.least), spread.map(|spread| spread.greatest));
+        Value { value, least, greatest }
+    }
+
+    fn range(&self) -> String {
+        self.least
+            .zip(self.greatest)
+            .map_or(String::new(), |(least, greatest)| format!("{} .. {}", figure(least), figure(greatest)))
+    }
+}
+
+/// Better is what the goal asks for; without a goal only the direction is told.
+fn conclusion(a: &Verdict, b: &Verdict, overlap: Option<bool>) -> &'static str {
+    let is_more = b.value > a.value;
+    match (overlap, a.goal) {
+        _ if a.value == b.value => "no difference seen",
+        (None, _) => "measured once: not to be told",
+        (Some(true), _) => "no difference seen",
+        (Some(false), Goal::AtMost(_)) => {
+            if is_more {
+                "worse"
+            } else {
+                "better"
+            }
+        }
+        (Some(false), Goal::AtLeast(_)) => {
+            if is_more {
+                "better"
+            } else {
+                "worse"
+            }
+        }
+        (Some(false), Goal::Reported) => {
+            if is_more {
+                "more"
+            } else {
+                "less"
+            }
+        }
+    }
+}
+
+fn doubts(name: &str, finding: &Finding) -> Vec<String> {
+    let noise = finding.disturbance.and_then(|disturbance| disturbance.noise());
+    let noise = noise.map(|causes| format!("{name}'s {} is noisy: {causes}.", finding.experiment));
+    let hurry = finding.quick.then(|| format!("{name}'s {} was measured in a hurry (--quick).", finding.experiment));
+    noise.into_iter().chain(hurry).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::Machine;
+    use crate::study::Study;
+
+    fn finding(name: &str, verdicts: Vec<Verdict>) -> Finding {
+        let study = Study { verdicts, ..Study::default() };
+        Finding {
+            experiment: name.into(),
+            quick: false,
+            pairs: 3,
+            machine: Machine::default(),
+            disturbance: None,
+            study,
+        }
+    }
+
+    fn verdict(what: &str, values: &[f64], goal: Goal) -> Verdict {
+        Verdict::of_spread(what, Spread::of(values.iter().copied()), "ms", goal)
+    }
+
+    #[test]
+    fn only_spreads_that_lie_apart_are_a_difference() {
+        let of = |a: &[f64], b: &[f64], goal| {
+            let pair = Pair::of("demo", &verdict("x", a, goal), &verdict("x", b, goal));
+            (pair.spreads_overlap, pair.conclusion)
+        };
+        let (low, high, between) = ([1.0, 1.1, 1.2], [2.0, 2.1, 2.2], [1.1, 1.5, 2.0]);
+        let (at_most, at_least) = (Goal::AtMost(1.0), Goal::AtLeast(1.0));
+        assert_eq!(of(&low, &between, at_most), (Some(true), "no difference seen"));
+        assert_eq!(of(&low, &high, at_most), (Some(false), "worse"));
+        assert_eq!(of(&high, &low, at_most), (Some(false), "better"));
+        assert_eq!(of(&low, &high, at_least), (Some(false), "better"));
+        assert_eq!(of(&low, &high, Goal::Reported), (Some(false), "more"));
+        assert_eq!(of(&[1.0], &high, at_most), (None, "measured once: not to be told"));
+    }
+
+    #[test]
+    fn what_both_have_is_compared_and_the_rest_is_named() {
+        let at_most = Goal::AtMost(1.0);
+        let a = [
+            finding("demo", vec![verdict("x", &[1.0, 2.0], at_most), verdict("gone", &[1.0], at_most)]),
+            finding("idle", vec![verdict("x", &[0.0], at_most)]),
+            finding("hard", vec![]),
+        ];
+        let b =
+            [finding("demo", vec![verdict("x", &[4.5, 4.5], at_most)]), finding("idle", a[1].study.verdicts.clone())];
+        let comparison = Comparison::of(&a, &b);
+        let ratios: Vec<_> = comparison.verdicts.iter().map(|pair| (pair.experiment.as_str(), pair.ratio)).collect();
+        assert_eq!(ratios, [("demo", Some(3.0)), ("idle", None)]);
+        assert_eq!(comparison.notes, ["Only A has hard."]);
+        let text = comparison.text();
+        assert!(text.contains("demo: x") && text.contains("worse") && text.contains("4.50 ms"), "{text}");
+    }
+}

@@ -1,0 +1,127 @@
+//! The benchmark: runs experiments, keeps their raw data with the facts of the machine, and renders what is kept.
+//!
+//! A folder of results holds `NAME.json` for each experiment (raw data), and, made from these at any time, `results.json`
+//! (verdicts and tables), `report.txt` and `index.html`. Findings go to standard output, progress to standard error. An
+//! experiment's raw data are written when it is done and at once, so that a run which was interrupted can go on.
+
+mod compare;
+mod interrupt;
+mod progress;
+mod results;
+mod run;
+mod summary;
+
+pub use compare::{Comparison, compare};
+pub use results::report;
+pub use run::{Options, run};
+
+pub(crate) use results::Finding;
+pub(crate) use summary::conclusions;
+
+use crate::experiments::{self, Experiment};
+use crate::server::{Kind, Module, Server, Setup};
+use crate::tiles::SCREEN;
+use anyhow::{Context, Result, anyhow, bail};
+use progress::Progress;
+use std::io::Write;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Trials of a full run whose time [`Listed::full_s`] tells.
+pub const USUAL_TRIALS: u32 = 6;
+
+/// An experiment, for people.
+#[derive(Clone, Copy, Debug)]
+pub struct Listed {
+    pub name: &'static str,
+    pub about: &'static str,
+    /// About how long it takes with `--quick`.
+    pub quick_s: u32,
+    /// The same with [`USUAL_TRIALS`].
+    pub full_s: u32,
+}
+
+/// In the order of the report.
+pub fn list() -> Vec<Listed> {
+    let listed = |experiment: &Experiment| Listed {
+        name: experiment.name,
+        about: experiment.about,
+        quick_s: experiment.takes.quick_s,
+        full_s: experiment.takes.full_s,
+    };
+    experiments::ALL.iter().map(listed).collect()
+}
+
+/// What an experiment may use.
+#[derive(Debug)]
+pub(crate) struct Bench {
+    pub quick: bool,
+    pub pairs: u32,
+    module: PathBuf,
+    progress: Progress,
+}
+
+impl Bench {
+    /// A line of progress.
+    pub fn say(&self, what: impl AsRef<str>) {
+        self.progress.say(what.as_ref());
+    }
+
+    pub fn time(&self, full_ms: u64, quick_ms: u64) -> Duration {
+        Duration::from_millis(if self.quick { quick_ms } else { full_ms })
+    }
+
+    pub fn module(&self) -> Module {
+        Module::new(&self.module)
+    }
+
+    /// Xvfb as it comes.
+    pub fn stock(&self, max_clients: u32) -> Result<Server> {
+        Setup { max_clients, screen: SCREEN, ..Setup::stock(Kind::Xvfb) }.start()
+    }
+
+    /// Xvfb with xqos in it; an error when it stepped aside, for then nothing of it would be measured.
+    pub fn xqos(&self, module: Module, max_clients: u32) -> Result<Server> {
+        let setup = Setup::with_module(Kind::Xvfb, module);
+        let server = Setup { max_clients, screen: SCREEN, ..setup }.start()?;
+        let info = server.control()?.server_info()?;
+        if !info.armed {
+            bail!("xqos stepped aside: {}\n{}", info.reason, server.log());
+        }
+        Ok(server)
+    }
+}
+
+fn choose(names: &[String]) -> Result<Vec<&'static Experiment>> {
+    if names.is_empty() || names.iter().any(|name| name == "all") {
+        return Ok(experiments::ALL.iter().collect());
+    }
+    let find = |name: &String| experiments::ALL.iter().find(|experiment| experiment.name == name);
+    let known = || list().iter().map(|listed| listed.name).collect::<Vec<_>>().join(", ");
+    names.iter().map(|name| find(name).ok_or_else(|| anyhow!("no experiment {name}; there are: {}", known()))).collect()
+}
+
+/// A reader that goes away is no error: the results are in the folder.
+fn print(text: &str) -> Result<()> {
+    progress::clear_line();
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error).context("cannot write the results"),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_chosen_in_the_order_given_and_unknown_ones_listed() {
+        let names = |names: &[&str]| choose(&names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>());
+        let chosen: Vec<&str> = names(&["idle", "demo"]).unwrap().iter().map(|experiment| experiment.name).collect();
+        assert_eq!(chosen, ["idle", "demo"]);
+        assert_eq!(names(&["all"]).unwrap().len(), list().len());
+        let error = names(&["demo", "nonsense"]).unwrap_err().to_string();
+        assert!(error.contains("nonsense") && error.contains("fairness"), "{error}");
+    }
+}

@@ -1,0 +1,137 @@
+//! Progress on standard error, with the time that is left: on a terminal one line that is rewritten, else a line each.
+//!
+//! The time left is what the experiments say they take, stretched by how the ones before went. It is told when there is
+//! something to say and not each second: whoever measures should not be woken by a clock.
+
+use std::io::{IsTerminal, Write, stderr};
+use std::time::{Duration, Instant};
+
+/// A rewritten line that reaches the terminal's edge would leave its rest behind.
+const WIDTH: usize = 79;
+/// Erases the line that the cursor is in.
+const ERASE: &str = "\r\x1b[K";
+
+/// How the experiments so far went against what they say they take.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Pace {
+    estimated_s: f64,
+    took_s: f64,
+}
+
+impl Pace {
+    pub fn add(&mut self, estimated_s: f64, took_s: f64) {
+        self.estimated_s += estimated_s;
+        self.took_s += took_s;
+    }
+
+    /// 1 as long as nothing is known.
+    pub fn factor(&self) -> f64 {
+        if self.estimated_s > 0.0 { (self.took_s / self.estimated_s).clamp(0.1, 10.0) } else { 1.0 }
+    }
+}
+
+/// Where an experiment stands in its run.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Plan {
+    /// From 1, and of how many.
+    pub place: (usize, usize),
+    pub of_this_s: f64,
+    /// Those that are still to come.
+    pub of_others_s: f64,
+    pub pace: f64,
+}
+
+impl Plan {
+    fn left(&self, passed: Duration) -> Duration {
+        let of_this_s = (self.of_this_s * self.pace - passed.as_secs_f64()).max(0.0);
+        Duration::from_secs_f64(of_this_s + self.of_others_s * self.pace)
+    }
+}
+
+/// One experiment's voice.
+#[derive(Debug)]
+pub(super) struct Progress {
+    name: &'static str,
+    plan: Plan,
+    began: Instant,
+}
+
+impl Progress {
+    pub fn new(name: &'static str, plan: Plan) -> Progress {
+        Progress { name, plan, began: Instant::now() }
+    }
+
+    pub fn say(&self, what: &str) {
+        let text = self.text(what, self.began.elapsed());
+        // Nobody is left to be told when even this fails.
+        let _ = if stderr().is_terminal() {
+            write!(stderr(), "{ERASE}{}", text.chars().take(WIDTH).collect::<String>())
+        } else {
+            writeln!(stderr(), "{text}")
+        };
+    }
+
+    /// A line that stays, also on a terminal.
+    pub fn note(&self, what: &str) {
+        let (at, of) = self.plan.place;
+        line(&format!("[{at}/{of}] {}: {what}", self.name));
+    }
+
+    fn text(&self, what: &str, passed: Duration) -> String {
+        let (at, of) = self.plan.place;
+        let left = rough(self.plan.left(passed));
+        format!("[{at}/{of}] {:.0} s {}: {what}; {left}", passed.as_secs_f64(), self.name)
+    }
+}
+
+/// A line of its own, in place of the one that is being rewritten.
+pub(super) fn line(text: &str) {
+    clear_line();
+    let _ = writeln!(stderr(), "{text}");
+}
+
+/// Before anything else is written to the same terminal.
+pub(super) fn clear_line() {
+    if stderr().is_terminal() {
+        let _ = write!(stderr(), "{ERASE}");
+    }
+}
+
+/// No more exact than it is known.
+fn rough(left: Duration) -> String {
+    match left.as_secs() {
+        0 => "nearly done".to_owned(),
+        seconds @ 1..90 => format!("about {} s left", seconds.div_ceil(5) * 5),
+        seconds => format!("about {} min left", seconds.div_ceil(60)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLAN: Plan = Plan { place: (2, 3), of_this_s: 60.0, of_others_s: 120.0, pace: 1.0 };
+
+    #[test]
+    fn the_time_left_shrinks_and_follows_the_pace() {
+        let left = |plan: Plan, passed| plan.left(Duration::from_secs(passed)).as_secs();
+        assert_eq!((left(PLAN, 0), left(PLAN, 20), left(PLAN, 60)), (180, 160, 120));
+        assert_eq!(left(PLAN, 500), 120, "one that takes longer than it said does not make the others shorter");
+        assert_eq!(left(Plan { pace: 2.0, ..PLAN }, 20), 340);
+        let mut pace = Pace::default();
+        assert_eq!(pace.factor(), 1.0);
+        pace.add(60.0, 90.0);
+        pace.add(40.0, 60.0);
+        assert_eq!(pace.factor(), 1.5);
+    }
+
+    #[test]
+    fn a_line_tells_place_name_and_time_left() {
+        let text = Progress::new("idle", PLAN).text("20 silent clients", Duration::from_secs(12));
+        assert_eq!(text, "[2/3] 12 s idle: 20 silent clients; about 3 min left");
+        assert_eq!(
+            [0, 3, 61, 91].map(|s| rough(Duration::from_secs(s))),
+            ["nearly done", "about 5 s left", "about 65 s left", "about 2 min left"]
+        );
+    }
+}

@@ -1,0 +1,189 @@
+//! Results as they are kept in a folder, and what is made of them: text, a page, and verdicts as JSON.
+//!
+//! A file is whole or not there: it is written under another name and then renamed.
+
+use super::{print, summary};
+use crate::disturbance::Disturbance;
+use crate::experiments::{self, Experiment};
+use crate::machine::Machine;
+use crate::study::Study;
+use crate::{page, render};
+use anyhow::{Context, Result, bail};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::fs::{self, File};
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+/// Renders again what a folder holds: into its own report, or as one page in `page`.
+pub fn report(folder: &Path, page: Option<&Path>) -> Result<()> {
+    let found = read_all(folder)?;
+    if found.is_empty() {
+        bail!("{} holds no results: make some with `xqos bench run all --out {0}`", folder.display());
+    }
+    let written = match page {
+        Some(path) => {
+            write(path, &page::html(&found)?)?;
+            path.to_owned()
+        }
+        None => {
+            write_findings(folder, &found)?;
+            folder.join("index.html")
+        }
+    };
+    print(&format!("{}\n{}\n", text(&found), written.display()))
+}
+
+/// What was measured: results of another one are not of this run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Subject {
+    pub server: String,
+    pub module: String,
+}
+
+/// Raw data of one experiment, as kept.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Stored {
+    pub experiment: String,
+    pub quick: bool,
+    pub pairs: u32,
+    pub machine: Machine,
+    #[serde(default)]
+    pub disturbance: Option<Disturbance>,
+    pub raw: Value,
+}
+
+impl Stored {
+    /// `None` when there is no such file.
+    pub fn read(folder: &Path, experiment: &str) -> Option<Result<Stored>> {
+        let path = folder.join(format!("{experiment}.json"));
+        let text = match fs::read_to_string(&path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return None,
+            text => text.with_context(|| format!("cannot read {}", path.display())),
+        };
+        Some(text.and_then(|text| {
+            serde_json::from_str(&text).with_context(|| format!("{} is not a result of this version", path.display()))
+        }))
+    }
+
+    pub fn write(&self, folder: &Path) -> Result<()> {
+        write(&folder.join(format!("{}.json", self.experiment)), &serde_json::to_string(self)?)
+    }
+
+    pub fn is_of(&self, subject: &Subject, quick: bool, pairs: u32) -> bool {
+        let machine = &self.machine;
+        (&machine.server, &machine.module) == (&subject.server, &subject.module)
+            && (self.quick, self.pairs) == (quick, pairs)
+    }
+
+    pub fn finding(self, of: &Experiment) -> Result<Finding> {
+        let not_ours = || format!("the result of {} is not of this version", of.name);
+        let study = (of.study)(self.raw).with_context(not_ours)?;
+        let Stored { experiment, quick, pairs, machine, disturbance, .. } = self;
+        Ok(Finding { experiment, quick, pairs, machine, disturbance, study })
+    }
+}
+
+/// What was found, and under which circumstances.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Finding {
+    pub experiment: String,
+    pub quick: bool,
+    pub pairs: u32,
+    pub machine: Machine,
+    pub disturbance: Option<Disturbance>,
+    #[serde(flatten)]
+    pub study: Study,
+}
+
+impl Finding {
+    /// Why it is not to be trusted as it stands.
+    pub fn noise(&self) -> Option<String> {
+        self.disturbance?.noise().map(|causes| format!("Noisy: while this was measured {causes}."))
+    }
+
+    pub fn text(&self) -> String {
+        let noise = self.noise().map_or(String::new(), |noise| format!("\n{noise}\n"));
+        render::study(&self.study) + &noise
+    }
+}
+
+/// In the order of the report; files of other names are not ours.
+pub(super) fn read_all(folder: &Path) -> Result<Vec<Finding>> {
+    let mut found = Vec::new();
+    for experiment in &experiments::ALL {
+        if let Some(stored) = Stored::read(folder, experiment.name) {
+            let finding = stored.and_then(|stored| stored.finding(experiment));
+            found.push(finding.with_context(|| format!("cannot use what {} holds", folder.display()))?);
+        }
+    }
+    Ok(found)
+}
+
+pub(super) fn write_findings(folder: &Path, found: &[Finding]) -> Result<()> {
+    // Charts repeat the raw data, which lie beside.
+    let mut brief = found.to_vec();
+    brief.iter_mut().for_each(|finding| finding.study.charts.clear());
+    write(&folder.join("results.json"), &serde_json::to_string_pretty(&brief)?)?;
+    write(&folder.join("report.txt"), &text(found))?;
+    write(&folder.join("index.html"), &page::html(found)?)
+}
+
+fn text(found: &[Finding]) -> String {
+    let conclusions = summary::conclusions(found).join("\n");
+    let studies: Vec<String> = found.iter().map(Finding::text).collect();
+    let machine = found.first().map(|finding| render::machine(&finding.machine)).unwrap_or_default();
+    format!("{conclusions}\n\n{}\n{}\n{machine}", studies.join("\n\n"), summary::text(found))
+}
+
+/// Who reads the file, now or after an interruption, finds the old text or the new one.
+fn write(path: &Path, text: &str) -> Result<()> {
+    let mut partial = path.as_os_str().to_owned();
+    partial.push(".partial");
+    let partial = PathBuf::from(partial);
+    let written = File::create(&partial).and_then(|mut file| {
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        fs::rename(&partial, path)
+    });
+    written.with_context(|| format!("cannot write {}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_without_results_is_an_error_with_a_next_step() {
+        let error = report(Path::new("/nowhere"), None).unwrap_err().to_string();
+        assert!(error.contains("bench run"), "{error}");
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_written_whole_stays_as_it_was() {
+        let folder = crate::folder::Folder::create().unwrap();
+        let path = folder.path("idle.json");
+        write(&path, "old").unwrap();
+        // Nothing can be written under the name that comes first.
+        fs::create_dir(folder.path("idle.json.partial")).unwrap();
+        assert!(write(&path, "new").is_err());
+        assert_eq!(fs::read_to_string(&path).unwrap(), "old");
+        fs::remove_dir(folder.path("idle.json.partial")).unwrap();
+        write(&path, "new").unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "new");
+        assert!(!folder.path("idle.json.partial").exists());
+    }
+
+    #[test]
+    fn only_what_is_as_thorough_and_of_the_same_servers_is_kept() {
+        let machine = Machine { server: "Xvfb 1".into(), module: "0.1 (a)".into(), ..Machine::default() };
+        let raw = Value::Null;
+        let stored = Stored { experiment: "idle".into(), quick: true, pairs: 1, machine, disturbance: None, raw };
+        let subject = |server: &str, module: &str| Subject { server: server.into(), module: module.into() };
+        assert!(stored.is_of(&subject("Xvfb 1", "0.1 (a)"), true, 1));
+        assert!(!stored.is_of(&subject("Xvfb 2", "0.1 (a)"), true, 1));
+        assert!(!stored.is_of(&subject("Xvfb 1", "0.1 (b)"), true, 1));
+        assert!(!stored.is_of(&subject("Xvfb 1", "0.1 (a)"), false, 1));
+        assert!(!stored.is_of(&subject("Xvfb 1", "0.1 (a)"), true, 2));
+    }
+}

@@ -1,0 +1,231 @@
+//! Runs experiments one after the other.
+//!
+//! What is there already, of the same servers and as thorough, is kept: a run that was interrupted goes on where it was.
+//! A missed goal is a finding, not an error; an experiment that could not be run is one, after the others have been run.
+
+use super::progress::{Pace, Plan, Progress};
+use super::results::{Stored, Subject, read_all, write_findings};
+use super::{Bench, choose, interrupt, print, summary};
+use crate::disturbance::Watch;
+use crate::experiments::Experiment;
+use crate::machine::{self, Machine};
+use crate::program::Missing;
+use crate::render;
+use crate::server::{self, Kind, Setup};
+use crate::study::Table;
+use crate::tree;
+use anyhow::{Context, Error, Result, anyhow};
+use std::fs;
+use std::path::PathBuf;
+use std::time::Instant;
+
+/// What to run and where to keep it.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Names of [`list`](super::list); `all`, or none, is every experiment.
+    pub names: Vec<String>,
+    /// Folder of the results; created when missing.
+    pub out: PathBuf,
+    /// One short trial of each measurement: shows that everything works, and gives no numbers to quote.
+    pub quick: bool,
+    /// Pairs, or turns, whose median is taken.
+    pub trials: u32,
+    /// Measure also what is there already.
+    pub again: bool,
+    /// See [`server::find_module`].
+    pub module: Option<PathBuf>,
+}
+
+impl Options {
+    /// The trials that an experiment really makes.
+    fn trials_of(&self, experiment: &Experiment) -> u32 {
+        if self.quick || !experiment.paired { 1 } else { self.trials.max(1) }
+    }
+
+    fn estimate_s(&self, experiment: &Experiment) -> f64 {
+        let (quick_s, full_s) = (f64::from(experiment.takes.quick_s), f64::from(experiment.takes.full_s));
+        match (self.quick, experiment.paired) {
+            (true, _) => quick_s,
+            (false, true) => full_s * f64::from(self.trials) / f64::from(super::USUAL_TRIALS),
+            (false, false) => full_s,
+        }
+    }
+}
+
+/// Measures, writes and prints. Interrupted by SIGINT, SIGTERM or SIGHUP, it ends this process with status 130 after all
+/// that it had started.
+pub fn run(options: &Options) -> Result<()> {
+    let chosen = choose(&options.names)?;
+    let module = server::find_module(options.module.as_deref())?;
+    fs::create_dir_all(&options.out).with_context(|| format!("cannot create {}", options.out.display()))?;
+    interrupt::watch(&options.out)?;
+    let outcome = run_chosen(options, &chosen, module);
+    if outcome.is_err() {
+        interrupt::wait_if_ending();
+    }
+    outcome
+}
+
+fn run_chosen(options: &Options, chosen: &[&'static Experiment], module: PathBuf) -> Result<()> {
+    tree::adopt_orphans().context("cannot look after the processes to be started")?;
+    let server = Setup::stock(Kind::Xvfb).start()?.version()?;
+    let subject = Subject { server, module: machine::module_version(&module)? };
+    let outcomes = Run { options, module, subject }.all(chosen)?;
+    let found = read_all(&options.out)?;
+    write_findings(&options.out, &found)?;
+    if chosen.len() > 1 {
+        print(&format!("{}\n{}\n", summary::text(&found), render::table(&table(&outcomes))))?;
+    }
+    print(&format!("{}\n", options.out.join("index.html").display()))?;
+    verdict(&outcomes)
+}
+
+struct Run<'a> {
+    options: &'a Options,
+    module: PathBuf,
+    subject: Subject,
+}
+
+/// How it went with one experiment.
+#[derive(Debug)]
+struct Outcome {
+    name: &'static str,
+    state: State,
+}
+
+#[derive(Debug)]
+enum State {
+    Measured,
+    Kept,
+    /// A program is missing.
+    Skipped(String),
+    Failed(String),
+}
+
+impl Run<'_> {
+    fn all(&self, chosen: &[&'static Experiment]) -> Result<Vec<Outcome>> {
+        let to_do = |experiment: &&&Experiment| self.kept(experiment).is_none();
+        let estimates = |from: usize| chosen[from..].iter().filter(to_do).map(|one| self.options.estimate_s(one)).sum();
+        let mut pace = Pace::default();
+        let mut outcomes = Vec::new();
+        for (index, experiment) in chosen.iter().enumerate() {
+            let plan = Plan {
+                place: (index + 1, chosen.len()),
+                of_this_s: self.options.estimate_s(experiment),
+                of_others_s: estimates(index + 1),
+                pace: pace.factor(),
+            };
+            let progress = Progress::new(experiment.name, plan);
+            let began = Instant::now();
+            let state = self.one(experiment, progress)?;
+            if matches!(state, State::Measured) {
+                pace.add(self.options.estimate_s(experiment), began.elapsed().as_secs_f64());
+            }
+            outcomes.push(Outcome { name: experiment.name, state });
+        }
+        Ok(outcomes)
+    }
+
+    fn one(&self, experiment: &'static Experiment, progress: Progress) -> Result<State> {
+        if let Some(stored) = self.kept(experiment) {
+            let measured = machine::date(stored.machine.measured_at);
+            progress.note(&format!("kept, as measured on {measured}; --again measures it anew"));
+            print(&format!("{}\n", stored.finding(experiment)?.text()))?;
+            return Ok(State::Kept);
+        }
+        match self.measured(experiment, progress) {
+            Ok(stored) => {
+                stored.write(&self.options.out)?;
+                print(&format!("{}\n", stored.finding(experiment)?.text()))?;
+                Ok(State::Measured)
+            }
+            Err(error) => {
+                interrupt::wait_if_ending();
+                let state = state_of(&error);
+                super::progress::line(&format!("{}: {}", experiment.name, state.text()));
+                Ok(state)
+            }
+        }
+    }
+
+    /// What the folder holds already and need not be measured again.
+    fn kept(&self, experiment: &Experiment) -> Option<Stored> {
+        let trials = self.options.trials_of(experiment);
+        let is_alike = |stored: &Stored| stored.is_of(&self.subject, self.options.quick, trials);
+        let stored = Stored::read(&self.options.out, experiment.name)?.ok().filter(is_alike);
+        // What this version cannot study is of another one.
+        stored.filter(|stored| !self.options.again && stored.clone().finding(experiment).is_ok())
+    }
+
+    fn measured(&self, experiment: &Experiment, progress: Progress) -> Result<Stored> {
+        let (quick, pairs) = (self.options.quick, self.options.trials_of(experiment));
+        let bench = Bench { quick, pairs, module: self.module.clone(), progress };
+        let Subject { server, module } = self.subject.clone();
+        let machine = Machine::facts(server, module);
+        let watch = Watch::begin();
+        bench.say("begins");
+        let raw = (experiment.run)(&bench)?;
+        bench.say("done");
+        let disturbance = watch.and_then(Watch::end);
+        Ok(Stored { experiment: experiment.name.into(), quick, pairs, machine, disturbance, raw })
+    }
+}
+
+impl State {
+    fn text(&self) -> String {
+        match self {
+            State::Measured => "measured".to_owned(),
+            State::Kept => "kept from before".to_owned(),
+            State::Skipped(why) => format!("skipped: {why}"),
+            State::Failed(why) => format!("failed: {why}"),
+        }
+    }
+}
+
+fn state_of(error: &Error) -> State {
+    match error.downcast_ref::<Missing>() {
+        Some(missing) => State::Skipped(missing.to_string()),
+        None => State::Failed(format!("{error:#}")),
+    }
+}
+
+fn table(outcomes: &[Outcome]) -> Table {
+    let mut table = Table::new("", &["experiment", "status"]);
+    for outcome in outcomes {
+        // A server's log may be part of the reason.
+        let text = outcome.state.text();
+        table.rows.push(vec![outcome.name.to_owned(), text.lines().next().unwrap_or_default().to_owned()]);
+    }
+    table
+}
+
+/// An error when something could not be run.
+fn verdict(outcomes: &[Outcome]) -> Result<()> {
+    let mut reasons = Vec::new();
+    for Outcome { name, state } in outcomes {
+        match state {
+            State::Skipped(why) => reasons.push(format!("{name} ({why})")),
+            State::Failed(_) => reasons.push((*name).to_owned()),
+            State::Measured | State::Kept => {}
+        }
+    }
+    if reasons.is_empty() { Ok(()) } else { Err(anyhow!("could not be run: {}", reasons.join(", "))) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_program_skips_and_any_other_error_fails() {
+        let skipped = state_of(&Error::new(Missing::new("mpv")).context("the film"));
+        assert_eq!(skipped.text(), "skipped: mpv is missing: install Debian's package mpv");
+        let failed = state_of(&anyhow!("no answer").context("the film"));
+        assert_eq!(failed.text(), "failed: the film: no answer");
+        let outcomes = [("soft", skipped), ("hard", failed), ("idle", State::Measured)];
+        let outcomes = outcomes.map(|(name, state)| Outcome { name, state });
+        let error = verdict(&outcomes).unwrap_err().to_string();
+        assert_eq!(error, "could not be run: soft (mpv is missing: install Debian's package mpv), hard");
+        assert!(verdict(&outcomes[2..]).is_ok());
+    }
+}

@@ -1,0 +1,105 @@
+//! What to conclude from all experiments together: five lines, and a table of all goals.
+
+use super::Finding;
+use crate::machine::date;
+use crate::render;
+use crate::study::Verdict;
+
+/// More of what was missed than this is counted.
+const NAMED: usize = 3;
+
+/// At most five lines: goals met, what was missed by most, what else, whether to believe it, and where it was measured.
+pub(crate) fn conclusions(found: &[Finding]) -> Vec<String> {
+    let goals: Vec<(&Finding, &Verdict)> =
+        found.iter().flat_map(|finding| finding.study.verdicts.iter().map(move |verdict| (finding, verdict))).collect();
+    let mut missed: Vec<_> = goals.iter().filter_map(|(of, goal)| Some((goal.missed_by()?, *of, *goal))).collect();
+    missed.sort_by(|one, other| other.0.total_cmp(&one.0));
+    let with_goal = goals.iter().filter(|(_, verdict)| verdict.is_met().is_some()).count();
+    let met = with_goal - missed.len();
+    let mut lines = vec![format!("{met} of {with_goal} goals are met, in {} of the experiments.", found.len())];
+    let sentence = |(_, of, goal): &(f64, &Finding, &Verdict)| format!("{}: {}", of.experiment, goal.sentence());
+    match missed.split_first() {
+        None => lines.push("Nothing was missed.".to_owned()),
+        Some((worst, others)) => {
+            lines.push(format!("Missed by most: {}.", sentence(worst)));
+            let named: Vec<String> = others.iter().take(NAMED).map(sentence).collect();
+            let more = others.len() - named.len();
+            let more = if more > 0 { format!("; and {more} more") } else { String::new() };
+            lines.extend((!named.is_empty()).then(|| format!("Also missed: {}{more}.", named.join("; "))));
+        }
+    }
+    lines.push(credibility(found));
+    lines.extend(found.first().map(machine));
+    lines
+}
+
+/// All goals in one table.
+pub(super) fn text(found: &[Finding]) -> String {
+    let verdicts = found.iter().flat_map(|finding| {
+        finding.study.verdicts.iter().map(|verdict| {
+            let mut verdict = verdict.clone();
+            verdict.what = format!("{}: {}", finding.experiment, verdict.what);
+            verdict
+        })
+    });
+    let verdicts: Vec<_> = verdicts.filter(|verdict| verdict.is_met().is_some()).collect();
+    let met = verdicts.iter().filter(|verdict| verdict.is_met() == Some(true)).count();
+    let total = verdicts.len();
+    let table = render::verdicts(&verdicts);
+    format!("All goals\n\n{table}\n{met} of {total} goals are met\n{}\n", credibility(found))
+}
+
+fn credibility(found: &[Finding]) -> String {
+    let noisy: Vec<String> = found
+        .iter()
+        .filter_map(|finding| Some(format!("{} ({})", finding.experiment, finding.disturbance?.noise()?)))
+        .collect();
+    let noise = match noisy.as_slice() {
+        [] => "No run was noisy".to_owned(),
+        some => format!("Noisy: {}", some.join(", ")),
+    };
+    let hurried = found.iter().filter(|finding| finding.quick).count();
+    if hurried > 0 { format!("{noise}; {hurried} measured in a hurry (--quick).") } else { format!("{noise}.") }
+}
+
+fn machine(finding: &Finding) -> String {
+    let machine = &finding.machine;
+    let virtual_machine = if machine.virtualisation.is_empty() { "" } else { ", a virtual machine" };
+    format!(
+        "Measured on {}: {}, {} cores{virtual_machine}, Linux {}, {}.",
+        date(machine.measured_at),
+        machine.processor,
+        machine.cores,
+        machine.kernel,
+        machine.server
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disturbance::Disturbance;
+    use crate::machine::Machine;
+    use crate::study::{Goal, Study};
+
+    fn finding(name: &str, verdicts: Vec<Verdict>, others: f64) -> Finding {
+        let disturbance = Some(Disturbance { others, ..Disturbance::default() });
+        let study = Study { verdicts, ..Study::default() };
+        Finding { experiment: name.into(), quick: false, pairs: 1, machine: Machine::default(), disturbance, study }
+    }
+
+    #[test]
+    fn the_worst_comes_first_and_all_fits_five_lines() {
+        let at_most = |value| Verdict::of_value(format!("v{value}"), value, "x", Goal::AtMost(1.0));
+        let values = [1.5, 0.5, 3.0, 1.2, 1.3, 1.4];
+        let found = [finding("demo", values.map(at_most).to_vec(), 0.0), finding("idle", vec![], 0.5)];
+        let lines = conclusions(&found);
+        assert_eq!(lines.len(), 5, "{lines:#?}");
+        assert!(lines[0].starts_with("1 of 6 goals are met"), "{lines:#?}");
+        assert!(lines[1].contains("demo: v3 is 3 x, goal <= 1 x, missed by 200 %"), "{lines:#?}");
+        assert!(lines[2].contains("v1.5") && lines[2].ends_with("and 1 more."), "{lines:#?}");
+        assert!(lines[3].contains("idle (other processes used 50 %"), "{lines:#?}");
+        let met = conclusions(&[finding("demo", vec![at_most(0.5)], 0.0)]);
+        assert_eq!(met[1..3], ["Nothing was missed.", "No run was noisy."]);
+    }
+}

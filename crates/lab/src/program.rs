@@ -1,0 +1,78 @@
+//! Programs that experiments need, and where Debian has them: what is missing is named with its package.
+
+use std::path::Path;
+use std::{env, error, fmt};
+
+/// Who looks for a program by its name need not know the package's.
+const PACKAGES: [(&str, &str); 9] = [
+    ("Xephyr", "xserver-xephyr"),
+    ("Xorg", "xserver-xorg-core"),
+    ("Xtigervnc", "tigervnc-standalone-server"),
+    ("Xvfb", "xvfb"),
+    ("ffmpeg", "ffmpeg"),
+    ("mpv", "mpv"),
+    ("stdbuf", "coreutils"),
+    ("x11perf", "x11-apps"),
+    ("xterm", "xterm"),
+];
+
+/// A program that is not installed. An experiment that ends with this error is skipped, and the others are run.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Missing {
+    program: String,
+}
+
+impl Missing {
+    pub fn new(program: impl Into<String>) -> Missing {
+        Missing { program: program.into() }
+    }
+}
+
+impl fmt::Display for Missing {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = Path::new(&self.program).file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        write!(out, "{} is missing", self.program)?;
+        match PACKAGES.iter().find(|(program, _)| *program == name) {
+            Some((_, package)) => write!(out, ": install Debian's package {package}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl error::Error for Missing {}
+
+/// For a program that another one starts for us; for all others [`Owned::start`](crate::process::Owned::start) looks.
+pub fn require(program: &str) -> Result<(), Missing> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    match env::split_paths(&path).any(|folder| folder.join(program).is_file()) {
+        true => Ok(()),
+        false => Err(Missing::new(program)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::process::Owned;
+    use std::process::Command;
+    use std::time::Duration;
+
+    #[test]
+    fn what_is_missing_is_named_with_its_package() {
+        let text = |program: &str| Missing::new(program).to_string();
+        assert_eq!(text("x11perf"), "x11perf is missing: install Debian's package x11-apps");
+        assert_eq!(
+            text("/usr/lib/xorg/Xorg"),
+            "/usr/lib/xorg/Xorg is missing: install Debian's package xserver-xorg-core"
+        );
+        assert_eq!(text("nonsense"), "nonsense is missing");
+        assert_eq!((require("sh"), require("no-such-program").is_err()), (Ok(()), true));
+    }
+
+    #[test]
+    fn a_program_that_cannot_be_started_since_it_is_not_there_is_told_apart() {
+        let start = |program: &str| Owned::start(&mut Command::new(program), Duration::ZERO).unwrap_err();
+        assert_eq!(start("no-such-program").downcast_ref::<Missing>(), Some(&Missing::new("no-such-program")));
+        assert!(start("/etc/passwd").downcast_ref::<Missing>().is_none());
+    }
+}
