@@ -37,6 +37,15 @@ impl Disturbance {
         (!causes.is_empty()).then(|| causes.join(", "))
     }
 
+    /// The worst of both in each.
+    pub fn worse(self, other: Disturbance) -> Disturbance {
+        Disturbance {
+            others: self.others.max(other.others),
+            steal: self.steal.max(other.steal),
+            pressure: self.pressure.into_iter().chain(other.pressure).reduce(f64::max),
+        }
+    }
+
     /// Name and value, for people.
     pub fn lines(&self) -> Vec<(&'static str, String)> {
         let mut lines = vec![("others' work", percent(self.others)), ("steal", percent(self.steal))];

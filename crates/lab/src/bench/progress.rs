@@ -77,6 +77,11 @@ impl Progress {
         line(&format!("[{at}/{of}] {}: {what}", self.name));
     }
 
+    /// How long it took in the end.
+    pub fn done(&self) {
+        self.note(&format!("done in {:.0} s", self.began.elapsed().as_secs_f64()));
+    }
+
     fn text(&self, what: &str, passed: Duration) -> String {
         let (at, of) = self.plan.place;
         let left = rough(self.plan.left(passed));

@@ -165,7 +165,7 @@ impl Run<'_> {
         let watch = Watch::begin();
         bench.say("begins");
         let raw = (experiment.run)(&bench)?;
-        bench.say("done");
+        bench.progress.done();
         let disturbance = watch.and_then(Watch::end);
         Ok(Stored { experiment: experiment.name.into(), quick, pairs, machine, disturbance, raw })
     }

@@ -1,12 +1,13 @@
 //! What to conclude from all experiments together: five lines, and a table of all goals.
 
 use super::Finding;
+use crate::disturbance::Disturbance;
 use crate::machine::date;
 use crate::render;
 use crate::study::Verdict;
 
 /// More of what was missed than this is counted.
-const NAMED: usize = 3;
+const NAMED: usize = 2;
 
 /// At most five lines: goals met, what was missed by most, what else, whether to believe it, and where it was measured.
 pub(crate) fn conclusions(found: &[Finding]) -> Vec<String> {
@@ -16,13 +17,15 @@ pub(crate) fn conclusions(found: &[Finding]) -> Vec<String> {
     missed.sort_by(|one, other| other.0.total_cmp(&one.0));
     let with_goal = goals.iter().filter(|(_, verdict)| verdict.is_met().is_some()).count();
     let met = with_goal - missed.len();
-    let mut lines = vec![format!("{met} of {with_goal} goals are met, in {} of the experiments.", found.len())];
+    let mut lines = vec![format!("{met} of {with_goal} goals are met, in {} experiments.", found.len())];
     let sentence = |(_, of, goal): &(f64, &Finding, &Verdict)| format!("{}: {}", of.experiment, goal.sentence());
+    let brief =
+        |(_, of, goal): &(f64, &Finding, &Verdict)| format!("{}: {} ({})", of.experiment, goal.what, goal.text());
     match missed.split_first() {
         None => lines.push("Nothing was missed.".to_owned()),
         Some((worst, others)) => {
             lines.push(format!("Missed by most: {}.", sentence(worst)));
-            let named: Vec<String> = others.iter().take(NAMED).map(sentence).collect();
+            let named: Vec<String> = others.iter().take(NAMED).map(brief).collect();
             let more = others.len() - named.len();
             let more = if more > 0 { format!("; and {more} more") } else { String::new() };
             lines.extend((!named.is_empty()).then(|| format!("Also missed: {}{more}.", named.join("; "))));
@@ -50,13 +53,19 @@ pub(super) fn text(found: &[Finding]) -> String {
 }
 
 fn credibility(found: &[Finding]) -> String {
-    let noisy: Vec<String> = found
+    let noisy: Vec<(&str, Disturbance)> = found
         .iter()
-        .filter_map(|finding| Some(format!("{} ({})", finding.experiment, finding.disturbance?.noise()?)))
+        .filter_map(|finding| Some((finding.experiment.as_str(), finding.disturbance?)))
+        .filter(|(_, disturbance)| disturbance.noise().is_some())
         .collect();
-    let noise = match noisy.as_slice() {
-        [] => "No run was noisy".to_owned(),
-        some => format!("Noisy: {}", some.join(", ")),
+    // The worst of each: what was in which run is told there.
+    let worst = noisy.iter().map(|(_, disturbance)| *disturbance).reduce(Disturbance::worse);
+    let names: Vec<&str> = noisy.iter().map(|(name, _)| *name).collect();
+    let noise = match worst.and_then(|worst| worst.noise()) {
+        None => "No run was noisy".to_owned(),
+        Some(causes) => {
+            format!("Noisy: {} ({}{causes})", names.join(", "), if names.len() > 1 { "at worst " } else { "" })
+        }
     };
     let hurried = found.iter().filter(|finding| finding.quick).count();
     if hurried > 0 { format!("{noise}; {hurried} measured in a hurry (--quick).") } else { format!("{noise}.") }
@@ -78,7 +87,6 @@ fn machine(finding: &Finding) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::disturbance::Disturbance;
     use crate::machine::Machine;
     use crate::study::{Goal, Study};
 
@@ -97,8 +105,8 @@ mod tests {
         assert_eq!(lines.len(), 5, "{lines:#?}");
         assert!(lines[0].starts_with("1 of 6 goals are met"), "{lines:#?}");
         assert!(lines[1].contains("demo: v3 is 3 x, goal <= 1 x, missed by 200 %"), "{lines:#?}");
-        assert!(lines[2].contains("v1.5") && lines[2].ends_with("and 1 more."), "{lines:#?}");
-        assert!(lines[3].contains("idle (other processes used 50 %"), "{lines:#?}");
+        assert!(lines[2].contains("v1.5") && lines[2].ends_with("and 2 more."), "{lines:#?}");
+        assert!(lines[3].contains("Noisy: idle (other processes used 50 % of the processors)"), "{lines:#?}");
         let met = conclusions(&[finding("demo", vec![at_most(0.5)], 0.0)]);
         assert_eq!(met[1..3], ["Nothing was missed.", "No run was noisy."]);
     }

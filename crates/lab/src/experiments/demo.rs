@@ -27,7 +27,7 @@ pub(super) struct Demo {
 impl Measure for Demo {
     const NAME: &'static str = "demo";
     const ABOUT: &'static str = "one interactive client beside twelve busy ones: idle, stock, fair, reserved";
-    const TAKES: Takes = Takes { quick_s: 30, full_s: 75 };
+    const TAKES: Takes = Takes { quick_s: 25, full_s: 75 };
 
     const PAIRED: bool = false;
 

@@ -40,7 +40,7 @@ struct Growth {
 impl Measure for Memory {
     const NAME: &'static str = "memory";
     const ABOUT: &'static str = "memory that xqos takes in the server, and for each of 500 clients";
-    const TAKES: Takes = Takes { quick_s: 4, full_s: 10 };
+    const TAKES: Takes = Takes { quick_s: 2, full_s: 10 };
 
     fn run(bench: &Bench) -> Result<Self> {
         let mut turns = Vec::new();

@@ -90,7 +90,7 @@ struct LoadTrials {
 impl Measure for Response {
     const NAME: &'static str = "response";
     const ABOUT: &'static str = "response times beside loads of short and long requests, in pairs";
-    const TAKES: Takes = Takes { quick_s: 90, full_s: 1200 };
+    const TAKES: Takes = Takes { quick_s: 110, full_s: 1200 };
 
     fn run(bench: &Bench) -> Result<Self> {
         let loads = LOADS.iter().map(|goals| LoadTrials::run(bench, goals)).collect::<Result<_>>()?;

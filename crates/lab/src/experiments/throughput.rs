@@ -63,7 +63,7 @@ struct Rate {
 impl Measure for Throughput {
     const NAME: &'static str = "throughput";
     const ABOUT: &'static str = "work done with xqos over stock: x11perf alone, and twelve together";
-    const TAKES: Takes = Takes { quick_s: 60, full_s: 540 };
+    const TAKES: Takes = Takes { quick_s: 80, full_s: 540 };
 
     fn run(bench: &Bench) -> Result<Self> {
         let servers = Servers::start(bench, 256)?;

@@ -44,7 +44,7 @@ struct Rate {
 impl Measure for Tracing {
     const NAME: &'static str = "tracing";
     const ABOUT: &'static str = "what a trace of slices, and of each request, costs the server";
-    const TAKES: Takes = Takes { quick_s: 20, full_s: 120 };
+    const TAKES: Takes = Takes { quick_s: 8, full_s: 120 };
 
     fn run(bench: &Bench) -> Result<Self> {
         let server = bench.xqos(bench.module(), 256)?;
