@@ -7,6 +7,7 @@
 //! |---|---|
 //! | [`server`] | the fixture: Xvfb, Xephyr, Xtigervnc and Xorg, stock or with xqos, on a display of their own |
 //! | [`load`] | real x11perf clients that draw without a pause, and an honest count of their work |
+//! | [`flood`] | clients of our own with requests of a set length, by the hundred |
 //! | [`tiles`] | the windows of the load side by side, so that every client draws |
 //! | [`light`] | the client that measures: 200 lines every 10 ms, and how long the answer takes |
 //! | `mpv` | a film, and when each of its frames was drawn |
@@ -36,6 +37,7 @@ pub mod bench;
 pub mod control;
 pub mod disturbance;
 mod experiments;
+pub mod flood;
 mod folder;
 pub mod frames;
 pub mod light;

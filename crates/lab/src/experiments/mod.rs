@@ -3,6 +3,7 @@
 //! `run` gives raw data that can be stored; `study` never measures, so that stored data can be looked at again.
 
 mod animation;
+mod blocking;
 mod demo;
 mod fairness;
 mod hard;
@@ -45,7 +46,7 @@ pub(crate) struct Takes {
 }
 
 /// In the order of the report.
-pub(crate) const ALL: [Experiment; 13] = [
+pub(crate) const ALL: [Experiment; 14] = [
     of::<demo::Demo>(),
     of::<response::Response>(),
     of::<throughput::Throughput>(),
@@ -56,6 +57,7 @@ pub(crate) const ALL: [Experiment; 13] = [
     of::<idle::Idle>(),
     of::<memory::Memory>(),
     of::<scale::Scale>(),
+    of::<blocking::Blocking>(),
     of::<tracing::Tracing>(),
     of::<interactive::Interactive>(),
     of::<animation::Animation>(),

@@ -1,0 +1,224 @@
+//! The floor of every response: how long it takes beside a client whose requests are long.
+//!
+//! A request in progress is never cut, so a light client waits at most for the longest one, whoever decides; that is B of
+//! Manica et al., section 3.3. One client of our own sends requests of a set length and never pauses; beside it the light
+//! client is measured under the server's own scheduler, `fair`, and with a reservation, in turn on one server.
+
+use super::trial::{BLOCKING_US, RESERVATION};
+use super::{Measure, Takes};
+use crate::bench::Bench;
+use crate::flood::{Flood, Work};
+use crate::light::Light;
+use crate::scheduler::{Scheduler, Stage};
+use crate::server::{Kind, Setup};
+use crate::statistics::{Spread, Summary};
+use crate::study::{Chart, Goal, Line, Lines, Study, Table, Verdict, figure, spread_figure};
+use crate::tiles::SCREEN;
+use anyhow::Result;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+use xqos_abi::PolicyChange;
+
+const LENGTHS_US: [u64; 6] = [100, 300, 1000, 3000, 10_000, 30_000];
+const SCHEDULERS: [Scheduler; 3] = [Scheduler::Stock, Scheduler::Fair, Scheduler::Cbs];
+/// As in `response`.
+const ABOVE_MS: f64 = 2.0;
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Blocking {
+    /// The light client alone.
+    idle: Vec<Summary>,
+    measured: Vec<Measured>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Measured {
+    length_us: u64,
+    scheduler: Scheduler,
+    response_ms: Summary,
+    kernel_ms: Summary,
+    without_kernel_ms: Summary,
+}
+
+impl Measure for Blocking {
+    const NAME: &'static str = "blocking";
+    const ABOUT: &'static str = "response beside one client with requests of 0.1 to 30 ms: stock, fair, reserved";
+    const TAKES: Takes = Takes { quick_s: 25, full_s: 300 };
+
+    fn run(bench: &Bench) -> Result<Self> {
+        let setup = Setup::with_module(Kind::Xvfb, bench.module());
+        let stage = Stage::of(Setup { screen: SCREEN, ..setup })?;
+        // Admission would refuse any reservation beside requests of 30 ms; what it would then be worth is the question.
+        stage.control().set_policy(PolicyChange { blocking_us: Some(BLOCKING_US), ..PolicyChange::default() })?;
+        let works = LENGTHS_US.map(|length_us| Work::of_length(stage.server(), Duration::from_micros(length_us)));
+        let mut found = Blocking { idle: Vec::new(), measured: Vec::new() };
+        for turn in 0..bench.pairs {
+            bench.say(format!("turn {} of {}", turn + 1, bench.pairs));
+            found.idle.push(light(None).measure(stage.server(), time(bench))?.series.response_ms());
+            for (length_us, work) in LENGTHS_US.into_iter().zip(&works) {
+                let work = work.as_ref().map_err(|error| anyhow::anyhow!("{error:#}"))?;
+                for scheduler in Scheduler::in_turn(turn).into_iter().filter(|one| SCHEDULERS.contains(one)) {
+                    stage.follow(scheduler)?;
+                    let flood = Flood::start(stage.server(), *work, 1)?;
+                    let series = light(Some(scheduler)).measure(stage.server(), time(bench))?.series;
+                    drop(flood);
+                    found.measured.push(Measured {
+                        length_us,
+                        scheduler,
+                        response_ms: series.response_ms(),
+                        kernel_ms: series.kernel_ms(),
+                        without_kernel_ms: series.without_kernel_ms(),
+                    });
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    fn study(&self) -> Study {
+        let above = |scheduler: Scheduler| {
+            let goal = if scheduler == Scheduler::Stock { Goal::Reported } else { Goal::AtMost(ABOVE_MS) };
+            let what = format!("{}: p99 above the request's length, largest of all", scheduler.name());
+            Verdict::of_spread(what, self.most_above(scheduler, |one| one.response_ms.p99), "ms", goal)
+        };
+        let without = |scheduler: Scheduler| {
+            let what = format!("{}: the same without the kernel's part", scheduler.name());
+            let most = self.most_above(scheduler, |one| one.without_kernel_ms.p99);
+            Verdict::of_spread(what, most, "ms", Goal::Reported)
+        };
+        Study {
+            title: "Blocking by long requests".to_owned(),
+            question: "A request in progress is never cut. How close does the light client's response come to that \
+                       floor, the length of the longest request?"
+                .to_owned(),
+            answer: String::new(),
+            verdicts: SCHEDULERS.iter().flat_map(|&scheduler| [above(scheduler), without(scheduler)]).collect(),
+            tables: vec![self.table()],
+            charts: vec![Chart::Lines(self.lines(3000)), Chart::Lines(self.lines(30_000))],
+            notes: self.notes(),
+        }
+    }
+}
+
+impl Blocking {
+    fn of(&self, scheduler: Scheduler, length_us: u64) -> Vec<&Measured> {
+        self.measured.iter().filter(|one| (one.scheduler, one.length_us) == (scheduler, length_us)).collect()
+    }
+
+    fn spread(&self, scheduler: Scheduler, length_us: u64, of: impl Fn(&Measured) -> f64) -> Spread {
+        Spread::of(self.of(scheduler, length_us).into_iter().map(of))
+    }
+
+    /// At the length where its median is largest.
+    fn most_above(&self, scheduler: Scheduler, p99: fn(&Measured) -> f64) -> Spread {
+        let above = |one: &Measured| p99(one) - one.length_us as f64 / 1000.0;
+        let all = LENGTHS_US.map(|length_us| self.spread(scheduler, length_us, above));
+        all.into_iter().max_by(|a, b| a.median.total_cmp(&b.median)).unwrap_or_default()
+    }
+
+    fn table(&self) -> Table {
+        let head = [
+            "scheduler",
+            "request ms",
+            "mean ms",
+            "p99 ms",
+            "worst ms",
+            "p99 over request",
+            "kernel's part ms",
+            "p99 without it",
+        ];
+        let mut table = Table::new("Response of the light client, medians of the turns", &head);
+        for scheduler in SCHEDULERS {
+            for length_us in LENGTHS_US {
+                let length_ms = length_us as f64 / 1000.0;
+                let median = |of: fn(&Measured) -> f64| self.spread(scheduler, length_us, of).median;
+                let p99 = self.spread(scheduler, length_us, |one| one.response_ms.p99);
+                table.rows.push(vec![
+                    scheduler.name().to_owned(),
+                    figure(length_ms),
+                    figure(median(|one| one.response_ms.mean)),
+                    spread_figure(&p99),
+                    figure(median(|one| one.response_ms.worst)),
+                    figure(p99.median / length_ms),
+                    figure(median(|one| one.kernel_ms.mean)),
+                    figure(median(|one| one.without_kernel_ms.p99)),
+                ]);
+            }
+        }
+        table
+    }
+
+    /// Up to a length; on straight axes, so that the floor is a straight line.
+    fn lines(&self, most_us: u64) -> Lines {
+        let lengths = || LENGTHS_US.into_iter().filter(|&us| us <= most_us);
+        let points = |y: &dyn Fn(u64) -> f64| lengths().map(|us| [us as f64 / 1000.0, y(us)]).collect();
+        let floor = Line {
+            case: "idle".to_owned(),
+            name: "y = x, the floor".to_owned(),
+            points: points(&|us| us as f64 / 1000.0),
+            deviations: Vec::new(),
+        };
+        let measured = SCHEDULERS.map(|scheduler| Line {
+            case: scheduler.name().to_owned(),
+            name: scheduler.title().to_owned(),
+            points: points(&|us| self.spread(scheduler, us, |one| one.response_ms.p99).median),
+            deviations: Vec::new(),
+        });
+        Lines {
+            title: format!("99th percentile of the response, requests of up to {} ms", most_us / 1000),
+            x_label: "length of a request, ms".to_owned(),
+            y_label: "response p99, ms".to_owned(),
+            log_y: false,
+            lines: std::iter::once(floor).chain(measured).collect(),
+        }
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let idle = Spread::of(self.idle.iter().map(|summary| summary.p99));
+        vec![
+            format!(
+                "How it was measured. One Xvfb with xqos, one client of our own that sends PolyFillRectangle of so many \
+                 rectangles that an otherwise idle server takes the given time for each, and never pauses. The light \
+                 client as everywhere (200 lines every 10 ms); alone its p99 is {} ms. Admission was told to reckon with \
+                 {} ms, or it would refuse the reservation.",
+                spread_figure(&idle),
+                figure(f64::from(BLOCKING_US) / 1000.0)
+            ),
+            "Reading results. Under fair and cbs a response is at most the request in progress and the client's own \
+             work, so the lines should run just above y = x, and a reservation cannot do better: that is the blocking \
+             time B of the admission test (Manica et al. 3.3), which the paper bounds and does not measure. A p99 below \
+             the line is no contradiction: who arrives in the middle of a request waits for its rest only. Under stock \
+             the length of the slice is added. Requests take longer than set while the kernel lets others run."
+                .to_owned(),
+        ]
+    }
+}
+
+fn time(bench: &Bench) -> Duration {
+    bench.time(2000, 600)
+}
+
+fn light(scheduler: Option<Scheduler>) -> Light {
+    let reservation = (scheduler == Some(Scheduler::Cbs)).then_some(RESERVATION);
+    Light { warm_up: Duration::from_millis(300), reservation, ..Light::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_distance_to_the_floor_is_told_where_it_is_largest() {
+        let measured = |length_us, p99| Measured {
+            length_us,
+            scheduler: Scheduler::Fair,
+            response_ms: Summary { p99, ..Summary::default() },
+            kernel_ms: Summary::default(),
+            without_kernel_ms: Summary::default(),
+        };
+        let measured = vec![measured(100, 0.6), measured(1000, 4.0), measured(1000, 4.2), measured(30_000, 31.0)];
+        let study = Blocking { idle: Vec::new(), measured }.study();
+        let fair = study.verdicts.iter().find(|verdict| verdict.what.starts_with("fair")).unwrap();
+        assert!((fair.value - 3.1).abs() < 1e-9 && fair.is_met() == Some(false), "{fair:?}");
+    }
+}
