@@ -11,6 +11,8 @@
 //! | [`tiles`] | the windows of the load side by side, so that every client draws |
 //! | [`light`] | the client that measures: 200 lines every 10 ms, and how long the answer takes |
 //! | `mpv` | a film, and when each of its frames was drawn |
+//! | [`rfb`] | a viewer of a remote desktop: input through the server's own door, and when its picture changed |
+//! | [`desktop`] | xterm, mpv and a program that draws, timed through that viewer |
 //! | [`scheduler`] | the schedulers of the papers, beside each other on one server |
 //! | [`plaid`] | clients that draw without end and wait for nothing |
 //! | [`line`], [`frames`] | the clients of Packard's paper: a line that follows the [`pointer`], an animation |
@@ -36,6 +38,7 @@
 pub mod bench;
 pub mod control;
 pub mod disturbance;
+pub mod desktop;
 mod experiments;
 pub mod flood;
 mod folder;

@@ -11,6 +11,7 @@ mod idle;
 mod interactive;
 mod memory;
 mod player;
+mod remote;
 mod response;
 mod scale;
 mod soft;
@@ -46,7 +47,7 @@ pub(crate) struct Takes {
 }
 
 /// In the order of the report.
-pub(crate) const ALL: [Experiment; 14] = [
+pub(crate) const ALL: [Experiment; 15] = [
     of::<demo::Demo>(),
     of::<response::Response>(),
     of::<throughput::Throughput>(),
@@ -61,6 +62,7 @@ pub(crate) const ALL: [Experiment; 14] = [
     of::<tracing::Tracing>(),
     of::<interactive::Interactive>(),
     of::<animation::Animation>(),
+    of::<remote::Remote>(),
 ];
 
 /// What each file of this folder provides.
