@@ -37,8 +37,8 @@
 
 pub mod bench;
 pub mod control;
-pub mod disturbance;
 pub mod desktop;
+pub mod disturbance;
 mod experiments;
 pub mod flood;
 mod folder;

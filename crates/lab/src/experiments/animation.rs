@@ -1,7 +1,7 @@
 //! A picture every 15 ms beside twelve plaids: Packard's 7.2 and Figure 2, with the schedulers since.
 
-use super::Measure;
 use super::turns::{PLAIDS, Turns, beside_published, name, rows, title, with_deviation};
+use super::{Measure, Takes};
 use crate::bench::Bench;
 use crate::frames::{self, Shown};
 use crate::scheduler::{Scheduler, Stage};
@@ -26,7 +26,8 @@ pub(super) struct Animation {
 
 impl Measure for Animation {
     const NAME: &'static str = "animation";
-    const ABOUT: &'static str = "an animation of 15 ms a frame beside twelve plaids (Packard 7.2; 4 minutes)";
+    const ABOUT: &'static str = "an animation of 15 ms a frame beside twelve plaids (Packard 7.2)";
+    const TAKES: Takes = Takes { quick_s: 15, full_s: 300 };
 
     fn run(bench: &Bench) -> Result<Self> {
         let stage = Stage::of(Setup { screen: SCREEN, ..Setup::with_module(Kind::Xvfb, bench.module()) })?;

@@ -3,8 +3,8 @@
 //! The motion comes from outside the measured servers ([`crate::pointer`]), so that no client of the load's kind is in its
 //! way. Idle is measured under the server's own scheduler; there is nothing to schedule.
 
-use super::Measure;
 use super::turns::{PLAIDS, Turns, beside_published, name, rows, with_deviation};
+use super::{Measure, Takes};
 use crate::bench::Bench;
 use crate::line::{self, Echoes};
 use crate::scheduler::{Scheduler, Stage};
@@ -30,7 +30,8 @@ struct OneServer {
 
 impl Measure for Interactive {
     const NAME: &'static str = "interactive";
-    const ABOUT: &'static str = "echo of a line that follows the pointer beside twelve plaids (Packard 7.1; 3 minutes)";
+    const ABOUT: &'static str = "echo of a line that follows the pointer beside twelve plaids (Packard 7.1)";
+    const TAKES: Takes = Takes { quick_s: 75, full_s: 700 };
 
     fn run(bench: &Bench) -> Result<Self> {
         let moves = if bench.quick { 120 } else { 400 };

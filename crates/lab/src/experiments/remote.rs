@@ -6,8 +6,8 @@
 //! tells: it draws a rectangle and waits until the viewer has it. The VNC server reads keys and encodes pictures in the
 //! thread that serves X clients; neither is a client that a scheduler could choose.
 
-use super::Measure;
 use super::trial::{BLOCKING_US, RESERVATION};
+use super::{Measure, Takes};
 use crate::bench::Bench;
 use crate::desktop::{Film, Painter, Terminal};
 use crate::light::Reservation;
@@ -87,7 +87,8 @@ struct Trial {
 
 impl Measure for Remote {
     const NAME: &'static str = "remote";
-    const ABOUT: &'static str = "from a key to its echo on a remote desktop beside a video (13 minutes)";
+    const ABOUT: &'static str = "from a key to its echo on a remote desktop beside a video";
+    const TAKES: Takes = Takes { quick_s: 40, full_s: 780 };
 
     fn run(bench: &Bench) -> Result<Self> {
         let setup = Setup { screen: SCREEN, ..Setup::with_module(Kind::Xtigervnc, bench.module()) };
@@ -340,7 +341,7 @@ fn notes() -> Vec<String> {
          soon xterm is served once it has the key, and how long a slice before that lasts."
             .to_owned(),
         "The kernel's part is the time within an echo in which the server or xterm was runnable and had no processor \
-         (schedstat, run delay). The viewer, the player and the line discipline compete for processors too and are not in \
+         (schedstat, run delay), both added, so it can be longer than the echo itself. The viewer, the player and the line discipline compete for processors too and are not in \
          it. On a machine with other work, single echoes of 100 ms and more come from there, under any scheduler and on \
          the idle server too: with few keys a mean is then made of two or three of them, and the median tells more."
             .to_owned(),

@@ -5,7 +5,7 @@
 //! else on it is the whole server. One x11perf draws all the time, and the scheduler changes beneath it, in turn: a new
 //! process for each figure would differ by more than what is looked for.
 
-use super::Measure;
+use super::{Measure, Takes};
 use crate::bench::Bench;
 use crate::load::{Load, Perf, Placement};
 use crate::scheduler::{Scheduler, Stage};
@@ -47,7 +47,8 @@ struct Rate {
 
 impl Measure for Soft {
     const NAME: &'static str = "soft";
-    const ABOUT: &'static str = "operations of a busy client under a soft reservation and without (2 minutes)";
+    const ABOUT: &'static str = "operations of a busy client under a soft reservation and without";
+    const TAKES: Takes = Takes { quick_s: 20, full_s: 120 };
 
     fn run(bench: &Bench) -> Result<Self> {
         let stage = Stage::of(Setup::with_module(Kind::Xvfb, bench.module()))?;

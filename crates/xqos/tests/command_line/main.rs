@@ -5,10 +5,12 @@
 //! | `usage` | without xqos in any server: usage, exit statuses, what a stock server is told about |
 //! | `served` | the commands on a server with xqos in it |
 //! | `inside` | `top`, `trace` and `replay` |
+//! | `bench` | benchmarks that are interrupted, go on, and miss a program |
 //! | `fixture` | servers, programs and folders that go with the test |
 //!
 //! The module is found through XQOS_MODULE, or in target/release.
 
+mod bench;
 mod fixture;
 mod inside;
 mod served;

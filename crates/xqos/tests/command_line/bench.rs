@@ -1,38 +1,13 @@
 //! `xqos bench` as a program: how it goes on, how it ends, and what it says of what is missing.
 //!
-//! Needs the module: `make build`, or XQOS_MODULE.
 
-mod fixture;
-
-use fixture::{Ended, Running, ended, eventually, module, xqos};
+use crate::fixture::{Ended, Folder, Running, ended, eventually, module, xqos};
 use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
-
-/// A folder that goes with the test.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Folder {
-        let path = std::env::temp_dir().join(format!("xqos-bench-{name}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&path);
-        fs::create_dir_all(&path).unwrap();
-        Folder(path)
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.join(name)
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
 
 fn bench(arguments: &[&str]) -> Command {
     let mut command = xqos();
@@ -74,11 +49,11 @@ fn the_list_tells_how_long_each_takes() {
 #[test]
 fn what_was_measured_is_kept_unless_it_was_measured_otherwise() {
     let folder = Folder::new("kept");
-    let result = || fs::read_to_string(folder.path("idle.json")).unwrap();
-    let first = ended(&mut idle(&folder.0, &[])).with(0);
+    let result = || fs::read_to_string(folder.path.join("idle.json")).unwrap();
+    let first = ended(&mut idle(&folder.path, &[])).with(0);
     assert!(said(&first, "left") && !first.err.contains('\r'), "a line each where there is no terminal: {first:#?}");
     let measured = result();
-    let again = ended(&mut idle(&folder.0, &[])).with(0);
+    let again = ended(&mut idle(&folder.path, &[])).with(0);
     assert!(said(&again, "kept") && said(&again, "--again") && again.out.contains("An idle server"), "{again:#?}");
     assert_eq!(result(), measured);
     // Another server's result is none of this run.
@@ -87,18 +62,18 @@ fn what_was_measured_is_kept_unless_it_was_measured_otherwise() {
     assert!(machine["module"].as_str().unwrap().contains('('), "{machine:#}");
     assert!(stored["disturbance"]["others"].is_number() && stored["disturbance"]["steal"].is_number(), "{stored:#}");
     stored["machine"]["server"] = "Xvfb of yesterday".into();
-    fs::write(folder.path("idle.json"), stored.to_string()).unwrap();
-    let other = ended(&mut idle(&folder.0, &[])).with(0);
+    fs::write(folder.path.join("idle.json"), stored.to_string()).unwrap();
+    let other = ended(&mut idle(&folder.path, &[])).with(0);
     assert!(!said(&other, "kept") && !result().contains("of yesterday"), "{other:#?}");
     let kept = result();
-    let again = ended(&mut idle(&folder.0, &["--again"])).with(0);
+    let again = ended(&mut idle(&folder.path, &["--again"])).with(0);
     assert!(!said(&again, "kept") && result() != kept, "{again:#?}");
 }
 
 /// `bench run`, the leader of a group of its own, whose servers keep their files in `folder`.
 fn run_in_group(names: &[&str], folder: &Folder) -> Running {
     let mut command = bench(&["run", "--quick", "--out"]);
-    command.arg(folder.path("out")).args(names).process_group(0).env("TMPDIR", &folder.0);
+    command.arg(folder.path.join("out")).args(names).process_group(0).env("TMPDIR", &folder.path);
     Running::start(command.stdout(Stdio::null()).stderr(Stdio::piped()))
 }
 
@@ -110,7 +85,7 @@ fn ended_by(signal: &str, running: Running, folder: &Folder) {
     assert!(said(&told, "interrupted") && said(&told, "same command"), "{told:#?}");
     assert!(!said(&told, "failed"), "what follows from the end is no finding: {told:#?}");
     assert_eq!(group(leader), Vec::<String>::new(), "left after SIG{signal}");
-    let left: Vec<_> = fs::read_dir(&folder.0).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    let left: Vec<_> = fs::read_dir(&folder.path).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(left, ["out"], "no server's folder is left");
 }
 
@@ -118,12 +93,12 @@ fn ended_by(signal: &str, running: Running, folder: &Folder) {
 fn an_interrupted_run_goes_on_later_with_what_was_not_done() {
     let folder = Folder::new("interrupted");
     let running = run_in_group(&["idle", "demo"], &folder);
-    let is_drawing = || folder.path("out/idle.json").exists() && group(running.pid()).len() > 10;
+    let is_drawing = || folder.path.join("out/idle.json").exists() && group(running.pid()).len() > 10;
     eventually("the load of the second experiment draws", || is_drawing().then_some(()));
     ended_by("INT", running, &folder);
-    let left: Vec<_> = fs::read_dir(folder.path("out")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    let left: Vec<_> = fs::read_dir(folder.path.join("out")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(left, ["idle.json"], "whole results and no others");
-    assert!(said(&ended(&mut idle(&folder.path("out"), &[])).with(0), "kept"));
+    assert!(said(&ended(&mut idle(&folder.path.join("out"), &[])).with(0), "kept"));
 }
 
 #[test]
@@ -139,14 +114,14 @@ fn signals_end_all_that_was_started_also_while_it_starts() {
 #[test]
 fn a_missing_program_is_named_and_the_rest_is_run() {
     let folder = Folder::new("missing");
-    let programs = folder.path("bin");
+    let programs = folder.path.join("bin");
     fs::create_dir(&programs).unwrap();
     let path = std::env::var_os("PATH").unwrap();
     for program in ["Xvfb", "sh", "xkbcomp", "stdbuf"] {
         let mut places = std::env::split_paths(&path).map(|folder| folder.join(program));
         symlink(places.find(|place| place.is_file()).unwrap(), programs.join(program)).unwrap();
     }
-    let out = folder.path("out");
+    let out = folder.path.join("out");
     let mut command = bench(&["run", "demo", "idle", "--quick", "--out"]);
     let told = ended(command.arg(&out).env("PATH", &programs)).with(1);
     assert!(told.out.contains("skipped: x11perf is missing: install Debian's package x11-apps"), "{told:#?}");
@@ -172,10 +147,10 @@ fn store_idle(folder: &Path, wakeups: u64, others: f64) {
 #[test]
 fn a_report_is_one_page_that_begins_with_what_to_conclude() {
     let folder = Folder::new("report");
-    store_idle(&folder.0, 3, 0.34);
-    let page = folder.path("report.html");
-    let told = ended(bench(&["report"]).arg(&folder.0).arg("-o").arg(&page)).with(0);
-    assert!(told.out.trim_end().ends_with("report.html") && !folder.path("index.html").exists(), "{told:#?}");
+    store_idle(&folder.path, 3, 0.34);
+    let page = folder.path.join("report.html");
+    let told = ended(bench(&["report"]).arg(&folder.path).arg("-o").arg(&page)).with(0);
+    assert!(told.out.trim_end().ends_with("report.html") && !folder.path.join("index.html").exists(), "{told:#?}");
     let html = fs::read_to_string(&page).unwrap();
     let (summary, rest) = html.split_once("<section").unwrap();
     let lines = summary.matches("<li>").count();
@@ -188,17 +163,17 @@ fn a_report_is_one_page_that_begins_with_what_to_conclude() {
     assert!(rest.contains("Noisy: while this was measured other processes used 34 % of the processors"), "{rest}");
     assert!(told.out.contains("other processes used 34 % of the processors"), "{told:#?}");
     assert!(!html.contains("https:") && !html.contains("src="), "it needs nothing from elsewhere");
-    ended(bench(&["report"]).arg(&folder.0)).with(0);
-    assert!(folder.path("index.html").is_file() && folder.path("report.txt").is_file());
+    ended(bench(&["report"]).arg(&folder.path)).with(0);
+    assert!(folder.path.join("index.html").is_file() && folder.path.join("report.txt").is_file());
 }
 
 #[test]
 fn two_folders_are_compared_as_a_table_and_as_json() {
     let (a, b) = (Folder::new("a"), Folder::new("b"));
-    let compare = |more: &[&str]| ended(bench(&["compare"]).arg(&a.0).arg(&b.0).args(more));
-    store_idle(&a.0, 2, 0.0);
+    let compare = |more: &[&str]| ended(bench(&["compare"]).arg(&a.path).arg(&b.path).args(more));
+    store_idle(&a.path, 2, 0.0);
     compare(&[]).failed_saying(&["holds no results", "bench run"]);
-    store_idle(&b.0, 3, 0.5);
+    store_idle(&b.path, 3, 0.5);
     let told = compare(&[]).with(0);
     for words in ["idle: wakeups by xqos in 10 s, 0 clients", "1.50", "measured once", "B's idle is noisy"] {
         assert!(told.out.contains(words), "'{words}' is missing in {}", told.out);
@@ -207,14 +182,14 @@ fn two_folders_are_compared_as_a_table_and_as_json() {
     let pair = &told["verdicts"][0];
     assert_eq!((&pair["a"]["value"], &pair["b"]["value"], &pair["ratio"]), (&json!(2.0), &json!(3.0), &json!(1.5)));
     assert!(pair["spreads_overlap"].is_null() && pair["conclusion"].is_string(), "{told:#}");
-    store_idle(&b.0, 2, 0.0);
+    store_idle(&b.path, 2, 0.0);
     assert!(compare(&[]).with(0).out.contains("no difference seen"));
 }
 
 #[test]
 fn the_old_names_of_options_still_work_and_are_not_shown() {
     let folder = Folder::new("names");
-    let told = ended(bench(&["run", "nonsense", "--pairs", "2", "--output"]).arg(&folder.0));
+    let told = ended(bench(&["run", "nonsense", "--pairs", "2", "--output"]).arg(&folder.path));
     told.failed_saying(&["no experiment nonsense", "idle"]);
     let help = ended(&mut bench(&["run", "--help"])).with(0).out;
     assert!(help.contains("--out <DIR>") && help.contains("--trials <N>") && help.contains("--again"), "{help}");
