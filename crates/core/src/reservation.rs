@@ -96,8 +96,14 @@ impl ReservationState {
 
     /// The deadline of a depleted client has come. True when it has budget again.
     pub(crate) fn replenish(&mut self, now: Time) -> bool {
-        self.budget_left_ns = self.budget_left_ns.saturating_add(signed(self.reservation.budget_ns));
-        self.deadline = self.deadline.after(self.reservation.period_ns);
+        let (budget_ns, period_ns) = (signed(self.reservation.budget_ns).max(1), self.reservation.period_ns.max(1));
+        // As many periods at once as have come and pay for the debt: one by one, a trace's absurd debt would take for ever.
+        let come = if now == Time::NEVER { u64::MAX } else { (now.since(self.deadline) / period_ns).saturating_add(1) };
+        let debt_ns = self.budget_left_ns.min(0).unsigned_abs();
+        let periods = (debt_ns / budget_ns.unsigned_abs()).saturating_add(1).min(come);
+        let left_ns = i128::from(self.budget_left_ns) + i128::from(periods) * i128::from(budget_ns);
+        self.budget_left_ns = i64::try_from(left_ns).unwrap_or(i64::MAX);
+        self.deadline = self.deadline.after(periods.saturating_mul(period_ns));
         self.depleted = self.budget_left_ns <= 0;
         // Only once the debt is paid: also the periods that its own long request took pay for it.
         if !self.depleted && self.deadline <= now {

@@ -20,6 +20,22 @@ fn serve_for_ever(scheduler: &mut Scheduler) {
 }
 
 #[test]
+fn a_debt_of_centuries_is_paid_at_once() {
+    let reservation = Reservation { budget_ns: 1, period_ns: 2, hard: true };
+    let mut scheduler = Scheduler::new(PolicyKind::Fair, Parameters::default());
+    scheduler.connected(FIRST, 4, Time(0));
+    scheduler.reserve(FIRST, reservation, Time(0));
+    scheduler.arrived(FIRST, Time(0));
+    scheduler.pick(Time(0));
+    let (start, end) = (Time(0), Time(1 << 61));
+    let (requests, bytes, last_request) = (1, 0, 1);
+    scheduler.served(&Service { client: FIRST, start, end, requests, bytes, last_request, still_ready: true });
+    assert_eq!(scheduler.replenish(end), None, "half of it is paid by then");
+    assert_eq!(scheduler.replenish(Time(1 << 62)), Some(FIRST));
+    assert_eq!(scheduler.replenish(Time::NEVER), None);
+}
+
+#[test]
 fn lengths_whose_sum_is_too_large_are_taken() {
     let reservation = Reservation { budget_ns: 3_000_000, period_ns: 10_000_000, hard: false };
     for kind in PolicyKind::ALL {
