@@ -337,8 +337,8 @@ fn notes() -> Vec<String> {
          service of one small client before it: TigerVNC collects changes and sends at most 60 updates a second, so \
          that even on an idle server a change waits for half an update. No scheduler of X clients can take that away, \
          and it is in every figure here. The key itself reaches the server on the viewer's connection, which is not an X \
-         client: it is read between two slices, whoever is to be served next. What a scheduler decides is how \
-         soon xterm is served once it has the key, and how long a slice before that lasts."
+         client: it is read between two slices. Where xqos decides, the key ends the slice; under `stock` and \
+         `classic` it waits for the slice's end."
             .to_owned(),
         "The kernel's part is the time within an echo in which the server or xterm was runnable and had no processor \
          (schedstat, run delay), both added, so it can be longer than the echo itself. The viewer, the player and the line discipline compete for processors too and are not in \

@@ -39,8 +39,10 @@ fn a_recorded_trace_is_summed_up_shown_exported_and_replayed() {
         assert!(found["share"].as_f64() > Some(0.1) && found["responses"]["count"].as_u64() > Some(10), "{found:#}");
         assert!(found["longest_request"]["name"] == "GetImage", "{found:#}");
     }
-    let why = stats["delays"][0]["why"].as_str().unwrap();
-    assert!(why.contains("x11perf") && why.contains("GetImage"), "{why}");
+    // Not always the first: on a busy machine the server may wait longer for a processor.
+    let culprit = |why: &str| why.contains("x11perf") && why.contains("GetImage");
+    let delays = stats["delays"].as_array().unwrap();
+    assert!(delays.iter().any(|delay| culprit(delay["why"].as_str().unwrap())), "{delays:#?}");
 
     let shown = ended(xqos().args(["trace", "show", "--kind", "dispatch,deactivation", &file])).with(0).out;
     assert!(shown.lines().count() > 100 && shown.contains("first by the policy"), "{}", shown.lines().count());
