@@ -29,6 +29,8 @@ use x11rb::wrapper::ConnectionExt as _;
 const SIDE: u16 = 400;
 /// A mouse reports about a hundred times a second; the motions shall not fall into step with anything.
 const STEPS_MS: [u64; 5] = [8, 11, 9, 13, 10];
+/// Motions begin so long after a viewer came: xqos looks once a second what the server polls for itself.
+const SETTLE: Duration = Duration::from_millis(1200);
 /// How long the last echoes may take.
 const PATIENCE: Duration = Duration::from_secs(3);
 
@@ -68,6 +70,7 @@ pub fn measure(server: &Server, reservation: Option<Reservation>, moves: u32) ->
     let (end, window) = (server.connect()?, client.window);
     std::thread::scope(|scope| {
         let mover = scope.spawn(move || {
+            std::thread::sleep(SETTLE);
             let moved = move_along(&pointer, &plan);
             // The client may still be behind; then this ends its wait.
             std::thread::sleep(PATIENCE);

@@ -16,10 +16,11 @@ use x11rb::protocol::xproto::{
 };
 use x11rb::rust_connection::RustConnection;
 
-/// Of a window, in pixels.
-const SIDE: u16 = 300;
+/// Of a window, in pixels. What they draw has to be shown, too, by the server around an Xephyr or to a viewer, which is
+/// work that no scheduler of clients can put off: so the windows are small, and much is drawn in them.
+const SIDE: u16 = 150;
 /// Rectangles in a request.
-const BATCH: i16 = 10;
+const BATCH: i16 = 20;
 
 /// Some plaids, until this is dropped.
 #[derive(Debug)]
@@ -110,7 +111,7 @@ fn batch(turn: usize) -> Vec<Rectangle> {
     let side = SIDE as i16;
     (0..BATCH)
         .map(|index| {
-            let at = (turn as i64 * 7 + i64::from(index) * 31).rem_euclid(i64::from(side - 20)) as i16;
+            let at = (turn as i64 * 7 + i64::from(index) * 13).rem_euclid(i64::from(side - 20)) as i16;
             let (long, thick) = (SIDE, 12);
             match turn % 2 {
                 0 => Rectangle { x: 0, y: at, width: long, height: thick },

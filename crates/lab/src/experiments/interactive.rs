@@ -138,7 +138,7 @@ fn notes() -> Vec<String> {
     vec![
         "How it was measured. Xephyr inside an Xvfb, its pointer moved in the outer server, and Xtigervnc, its pointer moved \
          by a viewer; both with xqos, about a hundred motions a second. So no client of the measured server brings the \
-         motion. The plaids are connections of the measuring program, which send batches of ten XOR rectangles as fast \
+         motion. The plaids are connections of the measuring program, which send batches of twenty XOR rectangles as fast \
          as they are taken. Receipt and Echo are from the instant at which the motion was handed over to the arrival of \
          the event and of the PropertyNotify that follows the line; the deviation is that of single motions. By the \
          server's clock: the difference of the two events' timestamps, as in the paper, in whole milliseconds."
