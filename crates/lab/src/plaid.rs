@@ -2,7 +2,7 @@
 //!
 //! The program that made the scheduler of 1987 unusable sends one batch of rectangles after the other, as fast as its
 //! connection takes them. These are threads of ours, each with a connection of its own: only what the server sees of
-//! them matters. A batch costs the server some tens of microseconds, and many of them fit in a buffer of 4 KB.
+//! them matters. A batch costs the server some tenths of a millisecond, and many of them fit in a buffer of 4 KB.
 
 use crate::control;
 use anyhow::Result;
@@ -19,8 +19,10 @@ use x11rb::rust_connection::RustConnection;
 /// Of a window, in pixels. What they draw has to be shown, too, by the server around an Xephyr or to a viewer, which is
 /// work that no scheduler of clients can put off: so the windows are small, and much is drawn in them.
 const SIDE: u16 = 150;
-/// Rectangles in a request.
+/// Rectangles in a request, and how thick they are: a request takes some tenths of a millisecond and a buffer of 4 KB holds
+/// two dozen, so that a pass over all buffers takes tens of milliseconds, as the paper's figures show of its plaids.
 const BATCH: i16 = 20;
+const THICK: u16 = 110;
 
 /// Some plaids, until this is dropped.
 #[derive(Debug)]
@@ -108,11 +110,10 @@ impl Plaid {
 
 /// Stripes that wander over the window, across and down in turn.
 fn batch(turn: usize) -> Vec<Rectangle> {
-    let side = SIDE as i16;
     (0..BATCH)
         .map(|index| {
-            let at = (turn as i64 * 7 + i64::from(index) * 13).rem_euclid(i64::from(side - 20)) as i16;
-            let (long, thick) = (SIDE, 12);
+            let at = (turn as i64 * 7 + i64::from(index) * 13).rem_euclid(i64::from(SIDE - THICK)) as i16;
+            let (long, thick) = (SIDE, THICK);
             match turn % 2 {
                 0 => Rectangle { x: 0, y: at, width: long, height: thick },
                 _ => Rectangle { x: at, y: 0, width: thick, height: long },

@@ -75,6 +75,7 @@ pub struct Host {
     /// Absent where the server was built without passing descriptors.
     pub write_fd_to_client: Option<unsafe extern "C" fn(ClientPtr, c_int, c_int) -> c_int>,
     error_f: unsafe extern "C" fn(*const c_char, ...),
+    process_work_queue: Option<unsafe extern "C" fn()>,
     /// Absent where the server does not track names of clients.
     client_command: Option<unsafe extern "C" fn(ClientPtr) -> *const c_char>,
     check_string_option: Option<unsafe extern "C" fn(*mut c_void, *const c_char, *const c_char) -> *mut c_char>,
@@ -140,6 +141,7 @@ fn look_up() -> Result<Host, &'static str> {
             write_to_client: function(c"WriteToClient")?,
             write_fd_to_client: function(c"WriteFdToClient").ok(),
             error_f: function(c"ErrorF")?,
+            process_work_queue: function(c"ProcessWorkQueue").ok(),
             client_command: function(c"GetClientCmdName").ok(),
             check_string_option: function(c"xf86CheckStrOption").ok(),
             client_state_callback: symbol(c"ClientStateCallback")?,
@@ -161,6 +163,15 @@ impl Host {
         let text: Vec<u8> = format!("xqos: {line}\n").bytes().filter(|&byte| byte != 0).chain([0]).collect();
         // SAFETY: a format that takes one string, and that string with its end.
         unsafe { (self.error_f)(c"%s".as_ptr(), text.as_ptr().cast::<c_char>()) }
+    }
+
+    /// Does what the server has put off until it polls again. Only between two slices, and with nothing of ours in use: the
+    /// work may end clients.
+    pub fn do_queued_work(&self) {
+        if let Some(process) = self.process_work_queue {
+            // SAFETY: on the server's thread, where it calls this itself.
+            unsafe { process() }
+        }
     }
 
     /// Ends the running slice after the request in progress.
