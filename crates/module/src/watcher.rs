@@ -440,9 +440,15 @@ impl<F: Fn()> Run<F> {
         }
         if self.shared.slice.load(Ordering::Acquire) == slice {
             (self.end_slice)();
-            self.cut = Some((slice, now.after(self.repeat_ns)));
-            self.program(now.after(self.repeat_ns));
-            self.repeat_ns *= 2;
+            // More arrivals in the slice, say of a thousand clients that go away at once, leave the repetition as it is.
+            let is_pending =
+                self.repeat_ns > REPEAT_NS && self.cut.is_some_and(|(cut_slice, at)| cut_slice == slice && at > now);
+            if !is_pending {
+                let at = now.after(self.repeat_ns);
+                self.cut = Some((slice, at));
+                self.program(at);
+                self.repeat_ns = self.repeat_ns.saturating_mul(2);
+            }
         }
     }
 
@@ -621,6 +627,25 @@ mod tests {
         server.watcher.slice_begins(&contest(10, 0), Time::NEVER);
         server.watcher.arm_server();
         assert!(!server.is_told_to_yield(Duration::from_millis(30)));
+    }
+
+    #[test]
+    fn many_arrivals_in_one_slice_do_not_put_the_repetition_off() {
+        let mut server = Server::new();
+        server.watcher.slice_begins(&contest(10, 0), Time::NEVER);
+        let ends: Vec<(RawFd, RawFd)> = (0..100).map(|_| socket()).collect();
+        for (index, &(ours, theirs)) in ends.iter().enumerate() {
+            let id = ClientId(index as u16 + 1);
+            server.watcher.connected(id, ours);
+            server.watcher.arm(id, ours, false, Rank { tier: 0, key: 5 }).unwrap();
+            send(theirs);
+        }
+        assert!(server.is_told_to_yield(Duration::from_secs(5)));
+        // The server clears the flag as a slice begins; the yield must come again soon.
+        std::thread::sleep(Duration::from_millis(5));
+        server.flag.store(false, Ordering::Relaxed);
+        assert!(server.is_told_to_yield(Duration::from_millis(500)), "the repetition was put off");
+        assert!(server.watcher.is_alive());
     }
 
     #[test]
