@@ -253,10 +253,7 @@ impl Watcher {
         self.set_rank(client, rank);
         slot.arrived.store(0, Ordering::Relaxed);
         let token = (u64::from(slot.generation.load(Ordering::Relaxed)) << 16) | u64::from(client.0);
-        let events = (libc::EPOLLIN | libc::EPOLLONESHOT) as u32;
-        let (first, second) =
-            if known { (libc::EPOLL_CTL_MOD, libc::EPOLL_CTL_ADD) } else { (libc::EPOLL_CTL_ADD, libc::EPOLL_CTL_MOD) };
-        control(&self.epoll, first, fd, events, token).or_else(|_| control(&self.epoll, second, fd, events, token))
+        self.arm_once(fd, known, token)
     }
 
     /// Watches these descriptors, which the server polls for itself, in place of those before.
@@ -278,11 +275,17 @@ impl Watcher {
             return;
         }
         for (index, &fd) in self.of_server.iter().enumerate().filter(|&(index, _)| fired >> index & 1 == 1) {
-            let (events, token) = ((libc::EPOLLIN | libc::EPOLLONESHOT) as u32, SERVER_TOKEN | index as u64);
             // One that was closed meanwhile is not looked for until the descriptors are read again.
-            let _ = control(&self.epoll, libc::EPOLL_CTL_MOD, fd, events, token)
-                .or_else(|_| control(&self.epoll, libc::EPOLL_CTL_ADD, fd, events, token));
+            let _ = self.arm_once(fd, true, SERVER_TOKEN | index as u64);
         }
+    }
+
+    /// Until the next event; `known`: probably in the epoll already.
+    fn arm_once(&self, fd: RawFd, known: bool, token: u64) -> io::Result<()> {
+        let events = (libc::EPOLLIN | libc::EPOLLONESHOT) as u32;
+        let (first, second) =
+            if known { (libc::EPOLL_CTL_MOD, libc::EPOLL_CTL_ADD) } else { (libc::EPOLL_CTL_ADD, libc::EPOLL_CTL_MOD) };
+        control(&self.epoll, first, fd, events, token).or_else(|_| control(&self.epoll, second, fd, events, token))
     }
 
     /// True where any of the server's own descriptors is watched.
