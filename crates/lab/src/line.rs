@@ -15,6 +15,7 @@ use crate::server::Server;
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, VecDeque};
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 use x11rb::connection::Connection;
 use x11rb::protocol::Event;
@@ -68,18 +69,23 @@ pub fn measure(server: &Server, reservation: Option<Reservation>, moves: u32) ->
     let client = LineClient::new(&control)?;
     let (pointer, plan) = (Pointer::of(server)?, client.plan(moves));
     let (end, window) = (server.connect()?, client.window);
+    let (done, all_seen) = mpsc::channel();
     std::thread::scope(|scope| {
         let mover = scope.spawn(move || {
             std::thread::sleep(SETTLE);
             let moved = move_along(&pointer, &plan);
-            // The client may still be behind; then this ends its wait.
-            std::thread::sleep(PATIENCE);
+            if all_seen.recv_timeout(PATIENCE).is_ok() {
+                return moved;
+            }
+            // The client is still behind: this ends its wait.
             let message = ClientMessageEvent::new(32, window, AtomEnum::STRING, [0; 5]);
             end.send_event(false, window, EventMask::NO_EVENT, message)?;
             end.flush()?;
             moved
         });
         let seen = client.follow(moves as usize)?;
+        // The mover may have stopped waiting.
+        let _ = done.send(());
         let moved = mover.join().map_err(|_| anyhow::anyhow!("the thread that moves the pointer failed"))??;
         Ok(seen.against(&moved))
     })

@@ -4,6 +4,7 @@ use super::turns::{PLAIDS, Turns, beside_published, name, rows, title, with_devi
 use super::{Measure, Takes};
 use crate::bench::Bench;
 use crate::frames::{self, Shown};
+use crate::plaid::Pattern;
 use crate::scheduler::{Scheduler, Stage};
 use crate::server::{Kind, Setup};
 use crate::statistics::{Summary, deviation, mean};
@@ -35,7 +36,7 @@ impl Measure for Animation {
         let measure = |stage: &Stage, scheduler: Option<Scheduler>| {
             frames::measure(stage.server(), scheduler.and_then(Scheduler::reservation), frames)
         };
-        Ok(Animation { turns: Turns::beside_plaids(bench, &stage, measure)? })
+        Ok(Animation { turns: Turns::beside_plaids(bench, &stage, Pattern::Heavy, measure)? })
     }
 
     fn study(&self) -> Study {

@@ -4,7 +4,7 @@
 //! turn. Ratios are taken within a turn, so that what drifts cancels out.
 
 use crate::bench::Bench;
-use crate::plaid::Plaids;
+use crate::plaid::{Pattern, Plaids};
 use crate::scheduler::{Scheduler, Stage};
 use crate::statistics::{Spread, deviation, mean};
 use crate::study::figure;
@@ -30,6 +30,7 @@ impl<T> Turns<T> {
     pub fn beside_plaids(
         bench: &Bench,
         stage: &Stage,
+        pattern: Pattern,
         measure: impl Fn(&Stage, Option<Scheduler>) -> Result<T>,
     ) -> Result<Turns<T>> {
         let mut trials = Vec::new();
@@ -39,7 +40,7 @@ impl<T> Turns<T> {
             trials.push(Trial { turn, scheduler: None, result: measure(stage, None)? });
             for scheduler in Scheduler::in_turn(turn) {
                 stage.follow(scheduler)?;
-                let plaids = Plaids::start(stage.server().display(), PLAIDS)?;
+                let plaids = Plaids::start(stage.server().display(), PLAIDS, pattern)?;
                 let result = measure(stage, Some(scheduler))?;
                 drop(plaids);
                 trials.push(Trial { turn, scheduler: Some(scheduler), result });
