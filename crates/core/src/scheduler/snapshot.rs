@@ -4,6 +4,7 @@
 //! tells again. Words that no snapshot could be are refused; whatever is accepted can be driven on without a panic.
 
 use super::{Client, Mode, Parameters, Scheduler};
+use crate::expectation::Expectation;
 use crate::policy::{Facts, PolicyKind};
 use crate::{ClientId, Reservation, ReservationState, Time};
 use alloc::vec::Vec;
@@ -48,7 +49,7 @@ impl Words<'_> {
         self.below(LATEST_NS)
     }
 
-    fn time(&mut self) -> Option<Time> {
+    pub(crate) fn time(&mut self) -> Option<Time> {
         self.ns().map(Time)
     }
 
@@ -72,6 +73,7 @@ impl Scheduler {
             parameters.blocking_ns,
             self.hogged.map_or(0, |at| at.0),
             self.overran_ns,
+            self.usual_overrun_ns,
             client_word(self.grab),
             client_word(self.running.map(|(client, _)| client)),
             u64::from(matches!(self.running, Some((_, Mode::Reserved)))),
@@ -103,6 +105,7 @@ impl Scheduler {
         let mut scheduler = Scheduler::new(kind, parameters);
         scheduler.hogged = Some(words.time()?).filter(|at| at.0 != 0);
         scheduler.overran_ns = words.ns()?;
+        scheduler.usual_overrun_ns = words.ns()?;
         let (grab, running, is_reserved) = (words.client()?, words.client()?, words.flag()?);
         scheduler.blocking.load(&mut words)?;
         let mut clients = Vec::new();
@@ -144,6 +147,9 @@ impl Client {
                 state.save(out);
             }
         }
+        if self.reservation.is_some() {
+            self.expectation.save(out);
+        }
     }
 
     fn load(words: &mut Words) -> Option<Client> {
@@ -157,6 +163,10 @@ impl Client {
         let grabbed_at = Some(words.time()?).filter(|at| at.0 != 0);
         let reservation = if words.flag()? { Some(ReservationState::load(words)?) } else { None };
         let past_reservation = if words.flag()? { Some(ReservationState::load(words)?) } else { None };
+        let expectation = match reservation {
+            Some(_) => Expectation::load(words)?,
+            None => Expectation::new(),
+        };
         Some(Client {
             facts,
             ready,
@@ -165,6 +175,7 @@ impl Client {
             watched: false,
             reservation,
             past_reservation,
+            expectation,
             grabbed_at,
             usage: crate::Usage::default(),
         })

@@ -5,6 +5,7 @@
 
 mod best_effort;
 mod changes;
+mod expected;
 mod fairness;
 mod order;
 mod reservations;
