@@ -134,7 +134,7 @@ fn write_cards(out: &mut String, verdicts: &[Verdict]) {
 }
 
 fn write_verdicts(out: &mut String, verdicts: &[Verdict]) {
-    out.push_str("<div class=\"wide\"><table><caption>Goals</caption><thead><tr><th></th>");
+    out.push_str("<div class=\"table\"><table><caption>Goals</caption><thead><tr><th></th>");
     for name in ["measured", "goal", "verdict", "pairs from .. to"] {
         let _ = write!(out, "<th class=\"number\">{name}</th>");
     }
@@ -152,7 +152,7 @@ fn write_verdicts(out: &mut String, verdicts: &[Verdict]) {
 
 fn write_table(out: &mut String, table: &Table) {
     let class = |column| if is_numeric(table, column) { " class=\"number\"" } else { "" };
-    let _ = write!(out, "<div class=\"wide\"><table><caption>{}</caption><thead><tr>", escape(&table.title));
+    let _ = write!(out, "<div class=\"table\"><table><caption>{}</caption><thead><tr>", escape(&table.title));
     for (column, name) in table.head.iter().enumerate() {
         let _ = write!(out, "<th{}>{}</th>", class(column), escape(name));
     }
