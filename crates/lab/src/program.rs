@@ -1,11 +1,15 @@
-//! Programs that experiments need, and where Debian has them: what is missing is named with its package.
+//! Programs and fonts that experiments need, and where Debian has them: what is missing is named with its package.
 
 use std::path::Path;
 use std::{env, error, fmt};
 
 /// Who looks for a program by its name need not know the package's.
-const PACKAGES: [(&str, &str); 9] = [
+const PACKAGES: [(&str, &str); 13] = [
+    // Fonts, by the names that x11perf asks for.
+    ("-adobe-times-medium-r-normal--24-240-75-75-p-124-iso8859-1", "xfonts-75dpi"),
+    ("-jis-fixed-medium-r-normal--24-230-75-75-c-240-jisx0208.1983-*", "xfonts-base"),
     ("Xephyr", "xserver-xephyr"),
+    ("Xmark", "x11-apps"),
     ("Xorg", "xserver-xorg-core"),
     ("Xtigervnc", "tigervnc-standalone-server"),
     ("Xvfb", "xvfb"),
@@ -13,10 +17,11 @@ const PACKAGES: [(&str, &str); 9] = [
     ("mpv", "mpv"),
     ("stdbuf", "coreutils"),
     ("x11perf", "x11-apps"),
+    ("x11perfcomp", "x11-apps"),
     ("xterm", "xterm"),
 ];
 
-/// A program that is not installed. An experiment that ends with this error is skipped, and the others are run.
+/// A program or font that is not installed. An experiment that ends with this error is skipped, and the others are run.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Missing {
     program: String,

@@ -15,6 +15,7 @@ mod remote;
 mod response;
 mod scale;
 mod soft;
+mod speed;
 mod throughput;
 mod tracing;
 mod trial;
@@ -47,10 +48,11 @@ pub(crate) struct Takes {
 }
 
 /// In the order of the report.
-pub(crate) const ALL: [Experiment; 15] = [
+pub(crate) const ALL: [Experiment; 16] = [
     of::<demo::Demo>(),
     of::<response::Response>(),
     of::<throughput::Throughput>(),
+    of::<speed::Speed>(),
     of::<hard::Hard>(),
     of::<soft::Soft>(),
     of::<player::Player>(),
