@@ -129,6 +129,7 @@ pub enum Chart {
     Scatter(Scatter),
     Ranges(Ranges),
     Lines(Lines),
+    Lanes(Lanes),
 }
 
 /// Points of several cases side by side, with the same axes.
@@ -190,6 +191,31 @@ pub struct Line {
     pub points: Vec<[f64; 2]>,
     /// Standard deviations, as bars; empty, or one for each point.
     pub deviations: Vec<f64>,
+}
+
+/// Who was served when, a lane for each client: the traces of the papers.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Lanes {
+    pub title: String,
+    pub x_label: String,
+    /// Of the axis, which begins at 0.
+    pub length: f64,
+    pub lanes: Vec<Lane>,
+}
+
+/// Times are places on the axis.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Lane {
+    /// A scheduler's name, or idle: it decides the colour.
+    pub case: String,
+    pub name: String,
+    /// From and to.
+    pub slices: Vec<[f64; 2]>,
+    pub arrivals: Vec<f64>,
+    /// Nothing was left to serve.
+    pub ends: Vec<f64>,
+    /// Scheduling deadlines.
+    pub deadlines: Vec<f64>,
 }
 
 /// Three significant digits, and no more than the value needs.

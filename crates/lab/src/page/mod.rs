@@ -11,7 +11,7 @@ use std::fmt::Write;
 
 const FRAME: &str = include_str!("page.html");
 const STYLE: &str = include_str!("page.css");
-const SCRIPT: &str = include_str!("page.js");
+const SCRIPT: &str = concat!(include_str!("lanes.js"), include_str!("page.js"));
 
 /// More than these are a table.
 const MOST_CARDS: usize = 4;
@@ -104,6 +104,7 @@ fn write_chart<'a>(out: &mut String, chart: &'a Chart, charts: &mut Vec<&'a Char
         Chart::Scatter(scatter) => &scatter.title,
         Chart::Ranges(ranges) => &ranges.title,
         Chart::Lines(lines) => &lines.title,
+        Chart::Lanes(lanes) => &lanes.title,
     };
     let index = charts.len();
     let _ = write!(out, "<figure data-chart=\"{index}\"><figcaption>{}</figcaption></figure>", escape(title));

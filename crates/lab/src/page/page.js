@@ -339,6 +339,7 @@ for (const figure of document.querySelectorAll("figure[data-chart]")) {
   const chart = charts[figure.dataset.chart];
   if (chart.Scatter) scatter(figure, chart.Scatter);
   else if (chart.Lines) lines(figure, chart.Lines);
+  else if (chart.Lanes) lanes(figure, chart.Lanes);
   else ranges(figure, chart.Ranges);
 }
 const redrawAll = () => redraws.forEach(redraw => redraw());
