@@ -16,6 +16,7 @@
 //! | [`scheduler`] | the schedulers of the papers, beside each other on one server |
 //! | [`plaid`] | clients that draw without end and wait for nothing |
 //! | [`line`], [`frames`] | the clients of Packard's paper: a line that follows the [`pointer`], an animation |
+//! | [`ocbench`] | the client of the QoS paper: a wheel that spins |
 //! | [`control`] | the extension's requests, for experiments and for the command line |
 //! | [`process`], [`tree`] | processes of our own, ended by their id, and what the kernel counts for any |
 //! | [`program`] | what experiments need to be installed, and Debian's packages |
@@ -48,6 +49,7 @@ pub mod line;
 pub mod load;
 pub mod machine;
 mod mpv;
+pub mod ocbench;
 mod page;
 pub mod plaid;
 pub mod pointer;

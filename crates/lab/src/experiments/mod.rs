@@ -10,6 +10,7 @@ mod hard;
 mod idle;
 mod interactive;
 mod memory;
+mod ocbench;
 mod player;
 mod remote;
 mod response;
@@ -55,6 +56,7 @@ pub(crate) const ALL: [Experiment; 16] = [
     of::<speed::Speed>(),
     of::<hard::Hard>(),
     of::<soft::Soft>(),
+    of::<ocbench::Progress>(),
     of::<player::Player>(),
     of::<fairness::Fairness>(),
     of::<idle::Idle>(),

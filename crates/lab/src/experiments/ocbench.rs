@@ -1,0 +1,326 @@
+//! A client that only wants to keep its pace, beside x11perf: ocbench.
+//!
+//! After Manica et al., sections 2 and 4.1 (Table 1, Figures 1, 2 and 6; the traces of Figures 3, 4, 7 and 8): ocbench draws
+//! its wheel and sleeps for 10 ms, again and again; at activation 200 comes x11perf -getimagexy100, and leaves at 650. A
+//! run has its own idle time, before and after, so what is compared was measured within seconds, under one scheduler.
+//! With one x11perf, as there, and with twelve, since one alone is no overload any more.
+
+mod bursts;
+mod case;
+mod course;
+mod traced;
+
+use super::{Measure, Takes};
+use crate::bench::Bench;
+use crate::load::Perf;
+use crate::ocbench::{Ocbench, Period};
+use crate::scheduler::Stage;
+use crate::server::{Kind, Setup};
+use crate::statistics::{Spread, median};
+use crate::study::{Chart, Goal, Line, Lines, Panel, Scatter, Study, Table, Verdict, figure, percent, spread_figure};
+use crate::tiles::SCREEN;
+use anyhow::Result;
+use case::Case;
+use course::{Course, Pace, Part, Script};
+use serde::{Deserialize, Serialize};
+use traced::Traced;
+
+const TEST: &str = "getimagexy100";
+/// Clients of the load: the paper's, and an overload.
+const LOADS: [usize; 2] = [1, 12];
+/// As in the paper, which ends its Figure 1 some time after the load has left.
+const SCRIPT: Script = Script { load_from: 200, load_until: 650, activations: 850 };
+/// Fewer, where it is to be quick.
+const QUICK_SCRIPT: Script = Script { load_from: 50, load_until: 170, activations: 220 };
+
+/// With a reservation, beside the paper's load over idle.
+const MOST_PERIOD: f64 = 1.02;
+const MOST_DEVIATION: f64 = 1.5;
+
+/// Table 1: mean and deviation of the period in microseconds, under the server's own scheduler.
+const PAPER_IDLE_US: (f64, f64) = (12_005.0, 182.0);
+const PAPER_BESIDE_US: (f64, f64) = (35_606.0, 28_475.0);
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Progress {
+    script: Script,
+    spokes: usize,
+    runs: Vec<Course>,
+    traces: Vec<Traced>,
+}
+
+impl Measure for Progress {
+    const NAME: &'static str = "ocbench";
+    const ABOUT: &'static str = "the pace of a client that draws and sleeps in turn, beside x11perf, and its traces";
+    const TAKES: Takes = Takes { quick_s: 40, full_s: 560 };
+
+    fn run(bench: &Bench) -> Result<Self> {
+        let stage = Stage::of(Setup { screen: SCREEN, ..Setup::with_module(Kind::Xvfb, bench.module()) })?;
+        let script = if bench.quick { QUICK_SCRIPT } else { SCRIPT };
+        let spokes = Ocbench::calibrate(stage.server())?;
+        let perf = Perf::calibrate(stage.server().display(), TEST)?;
+        let mut runs = Vec::new();
+        for turn in 0..bench.pairs {
+            for clients in LOADS {
+                bench.say(format!("turn {} of {}, {clients} x {TEST}", turn + 1, bench.pairs));
+                for case in Case::in_turn(turn) {
+                    runs.push(Course { turn, ..Course::run(&stage, case, spokes, (&perf, clients), &script)? });
+                }
+            }
+        }
+        bench.say("traces");
+        let mut traces = vec![Traced::record(&stage, Case::Stock, spokes, None)?];
+        for clients in LOADS {
+            for case in Case::TRACED {
+                traces.push(Traced::record(&stage, case, spokes, Some((&perf, clients)))?);
+            }
+        }
+        Ok(Progress { script, spokes, runs, traces })
+    }
+
+    fn study(&self) -> Study {
+        let mut study = Study {
+            title: "A client that keeps its pace".to_owned(),
+            question:
+                "A client draws for 2 ms and sleeps for 10 ms, again and again. How even is its pace while x11perf \
+                       keeps the server busy?"
+                    .to_owned(),
+            notes: self.notes().into_iter().chain(traced::about_depletions(&self.traces)).collect(),
+            ..Study::default()
+        };
+        for clients in LOADS {
+            study.tables.extend([self.table_of_periods(clients), self.table_of_latencies(clients)]);
+            study.verdicts.extend(self.verdicts(clients));
+            study.charts.extend([self.chart_of_latencies(clients), self.chart_of_progress(clients)]);
+        }
+        study.tables.push(traced::table(&self.traces));
+        study.charts.extend(self.traces.iter().map(Traced::chart));
+        study
+    }
+}
+
+impl Progress {
+    fn of(&self, case: Case, clients: usize) -> impl Iterator<Item = &Course> {
+        self.runs.iter().filter(move |run| run.case == case && run.clients == clients)
+    }
+
+    /// Of each run, beside the load over idle.
+    fn ratio(&self, case: Case, clients: usize, part: Part, figure: fn(Pace) -> f64) -> Spread {
+        Spread::of(self.of(case, clients).map(|run| figure(run.ratio(part))))
+    }
+
+    /// The paper's load has goals.
+    fn verdicts(&self, clients: usize) -> Vec<Verdict> {
+        let goal = |limit| if clients == LOADS[0] { Goal::AtMost(limit) } else { Goal::Reported };
+        let verdict = |case: Case, what: &str, part, figure: fn(Pace) -> f64, goal| {
+            let rest = if part == Part::Whole { "" } else { ", without the kernel's part" };
+            let what = format!("{}: {what} beside {clients} x {TEST} over idle{rest}", case.title());
+            Verdict::of_spread(what, self.ratio(case, clients, part, figure), "x", goal)
+        };
+        let mean: fn(Pace) -> f64 = |pace| pace.mean;
+        let deviation: fn(Pace) -> f64 = |pace| pace.deviation;
+        let of_case = |case| {
+            [
+                verdict(case, "period", Part::Whole, mean, goal(MOST_PERIOD)),
+                verdict(case, "deviation", Part::Whole, deviation, goal(MOST_DEVIATION)),
+                verdict(case, "period", Part::WithoutKernel, mean, Goal::Reported),
+                verdict(case, "deviation", Part::WithoutKernel, deviation, Goal::Reported),
+            ]
+        };
+        [Case::Soft, Case::Hard].into_iter().flat_map(of_case).collect()
+    }
+
+    /// Table 1.
+    fn table_of_periods(&self, clients: usize) -> Table {
+        let title = format!("Period of ocbench, idle and beside {clients} x {TEST}, medians (standard deviation)");
+        let head = [
+            "scheduler",
+            "idle us",
+            "beside us",
+            "period over idle",
+            "deviation over idle",
+            "without the kernel's part: period",
+            "deviation",
+            "kernel's part",
+        ];
+        let mut table = Table::new(title, &head);
+        if clients == LOADS[0] {
+            table.rows.push(paper_row());
+        }
+        for case in Case::ALL {
+            let over = |figure: &dyn Fn(&Course) -> f64| median(self.of(case, clients).map(figure));
+            let pace = |periods: fn(&Course) -> Vec<Period>| {
+                let mean = over(&|run| Pace::of(&periods(run), Part::Whole).mean);
+                let deviation = over(&|run| Pace::of(&periods(run), Part::Whole).deviation);
+                microseconds(mean * 1e3, deviation * 1e3)
+            };
+            table.rows.push(vec![
+                case.title().to_owned(),
+                pace(Course::idle),
+                pace(Course::beside),
+                spread_figure(&self.ratio(case, clients, Part::Whole, |pace| pace.mean)),
+                spread_figure(&self.ratio(case, clients, Part::Whole, |pace| pace.deviation)),
+                spread_figure(&self.ratio(case, clients, Part::WithoutKernel, |pace| pace.mean)),
+                spread_figure(&self.ratio(case, clients, Part::WithoutKernel, |pace| pace.deviation)),
+                percent(over(&Course::kernel_part)),
+            ]);
+        }
+        table
+    }
+
+    /// Figure 2 in numbers.
+    fn table_of_latencies(&self, clients: usize) -> Table {
+        let title = format!("X latency in ms, idle and beside {clients} x {TEST}, medians of the turns");
+        let head = [
+            "scheduler",
+            "idle, median",
+            "p99",
+            "beside, median",
+            "p99",
+            "worst",
+            "without the kernel's part: median",
+            "p99",
+            "worst",
+        ];
+        let mut table = Table::new(title, &head);
+        for case in Case::ALL {
+            let over = |value: &dyn Fn(&Course) -> f64| figure(median(self.of(case, clients).map(value)));
+            table.rows.push(vec![
+                case.title().to_owned(),
+                over(&|run| run.latency_ms().0.p50),
+                over(&|run| run.latency_ms().0.p99),
+                over(&|run| run.latency_ms().1.p50),
+                over(&|run| run.latency_ms().1.p99),
+                over(&|run| run.latency_ms().1.worst),
+                over(&|run| run.latency_without_kernel_ms().1.p50),
+                over(&|run| run.latency_without_kernel_ms().1.p99),
+                over(&|run| run.latency_without_kernel_ms().1.worst),
+            ]);
+        }
+        table
+    }
+
+    /// Figures 1 and 6; the first turn.
+    fn chart_of_progress(&self, clients: usize) -> Chart {
+        let Script { load_from, load_until, activations } = self.script;
+        let line = |case: &str, name: &str, points| Line {
+            case: case.to_owned(),
+            name: name.to_owned(),
+            points,
+            deviations: Vec::new(),
+        };
+        let mut lines = Vec::new();
+        if let Some(stock) = self.of(Case::Stock, clients).next() {
+            let pace_s = Pace::of(&stock.idle(), Part::Whole).mean / 1e3;
+            let ends = [0.0, activations as f64].map(|activation| [activation, activation * pace_s]);
+            lines.push(line("idle", "at the idle pace of stock", ends.to_vec()));
+        }
+        for case in Case::ALL {
+            let Some(run) = self.of(case, clients).next() else { continue };
+            lines.push(line(case.name(), case.title(), run.progress()));
+        }
+        Chart::Lines(Lines {
+            title: format!("Progress of ocbench; {clients} x {TEST} from activation {load_from} to {load_until}"),
+            x_label: "activation".to_owned(),
+            y_label: "seconds since the first".to_owned(),
+            log_y: false,
+            lines,
+        })
+    }
+
+    /// Figure 2; the first turn.
+    fn chart_of_latencies(&self, clients: usize) -> Chart {
+        let panels = Case::ALL.iter().filter_map(|&case| {
+            let run = self.of(case, clients).next()?;
+            let [from, until] = [run.load.began_ns, run.load.ended_ns].map(|ns| figure(ns as f64 / 1e9));
+            let name = format!("{}: x11perf from {from} to {until} s", case.title());
+            Some(Panel { case: case.name().to_owned(), name, points: run.latencies() })
+        });
+        Chart::Scatter(Scatter {
+            title: format!("X latency of ocbench, {clients} x {TEST}"),
+            x_label: "seconds".to_owned(),
+            y_label: "from the redraw to the answer, ms".to_owned(),
+            panels: panels.collect(),
+        })
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let Script { load_from, load_until, activations } = self.script;
+        vec![
+            format!(
+                "How it was measured. One Xvfb with xqos, all schedulers on it in turn. ocbench draws a wheel of {} spokes, \
+                 so many that a redraw took 2 ms on the idle server at best, in one write, waits for an answer, and sleeps for 10 ms; \
+                 {activations} times in a run. x11perf is started at activation {load_from} and told to end at {load_until} \
+                 by another thread; twelve have their windows side by side. Period: from the clock's reading right before \
+                 a redraw to the next. Idle: the same run before x11perf came and after it was gone. Beside: from its start \
+                 to its end. With cbs ocbench has 3 ms in 10 ms reserved.",
+                self.spokes
+            ),
+            "What is whose. The kernel's part: of a period, the server or ocbench was runnable and had no processor, at \
+             most, for the two may overlap. Of the traces: what a burst waited behind others is the scheduler's, and with a \
+             reservation it is the request in progress; neither is the time in which the server polled, or was runnable \
+             and not run. The server's clock goes on while the kernel runs something else in the middle of a slice, so \
+             a budget is used up by that too. Arrivals of x11perf are not drawn: there are too many."
+                .to_owned(),
+            "Reading results. The paper's server was slowed threefold by one x11perf, whose requests to a graphics card \
+             took long and could not be interrupted; today one client that waits for each answer leaves the server idle in \
+             between, and twelve are the overload that one was then. Comparable are ratios within a run; the more even the \
+             idle pace, the harder the goal for the deviation. The paper's Figures 7 and 8, hard and soft, do not differ, \
+             since 3 ms were enough for a burst; nor should ours where nothing was depleted."
+                .to_owned(),
+        ]
+    }
+}
+
+fn paper_row() -> Vec<String> {
+    let over = |of: fn((f64, f64)) -> f64| figure(of(PAPER_BESIDE_US) / of(PAPER_IDLE_US));
+    let [idle, beside] = [PAPER_IDLE_US, PAPER_BESIDE_US].map(|(mean, deviation)| microseconds(mean, deviation));
+    let own = ["paper, its stock".to_owned(), idle, beside, over(|pace| pace.0), over(|pace| pace.1)];
+    own.into_iter().chain(["-"; 3].map(str::to_owned)).collect()
+}
+
+fn microseconds(mean: f64, deviation: f64) -> String {
+    format!("{mean:.0} ({deviation:.0})")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::course::tests::course;
+    use super::*;
+
+    fn progress(runs: Vec<Course>) -> Study {
+        Progress { script: SCRIPT, spokes: 100, runs, traces: Vec::new() }.study()
+    }
+
+    #[test]
+    fn only_a_reserved_client_beside_the_papers_load_has_goals() {
+        let even = LOADS.iter().flat_map(|&clients| Case::ALL.map(|case| course(case, clients, [12, 13])));
+        let study = progress(even.collect());
+        let goals: Vec<_> =
+            study.verdicts.iter().filter_map(|verdict| Some((&verdict.what, verdict.is_met()?))).collect();
+        assert_eq!(goals.len(), 4, "{goals:?}");
+        assert!(
+            goals.iter().all(|(what, met)| *met && what.contains("cbs") && what.contains("beside 1 x")),
+            "{goals:?}"
+        );
+    }
+
+    #[test]
+    fn a_slower_pace_and_an_uneven_one_are_missed_goals() {
+        let missed = |beside_ms| {
+            let study = progress(vec![course(Case::Soft, 1, beside_ms)]);
+            study.verdicts[..2].iter().map(|verdict| verdict.is_met() == Some(false)).collect::<Vec<_>>()
+        };
+        assert_eq!(missed([13, 14]), [true, false]);
+        assert_eq!(missed([11, 14]), [false, true]);
+    }
+
+    #[test]
+    fn the_papers_own_figures_stand_beside_ours() {
+        let study = progress(vec![course(Case::Stock, 1, [24, 26]), course(Case::Stock, 12, [36, 36])]);
+        let papers = &study.tables[0].rows[0];
+        assert_eq!(papers[1..5], ["12005 (182)", "35606 (28475)", "2.97", "156"]);
+        assert_eq!(study.tables[0].rows[1][1..5], ["12500 (500)", "25000 (1000)", "2", "2"]);
+        assert_eq!(study.tables[2].rows[0][0], Case::Stock.title(), "it had no twelve");
+    }
+}
