@@ -124,8 +124,19 @@ impl SchedStat {
 
 /// Processor time of all threads of a process.
 pub fn cpu_time(pid: u32) -> Result<Duration> {
+    cpu_time_where(pid, |_| true)
+}
+
+/// The same of those threads that have this name; none where there is no such thread.
+pub fn cpu_time_of_threads(pid: u32, name: &str) -> Result<Duration> {
+    let has_name =
+        |tid| fs::read_to_string(format!("/proc/{pid}/task/{tid}/comm")).is_ok_and(|found| found.trim() == name);
+    cpu_time_where(pid, has_name)
+}
+
+fn cpu_time_where(pid: u32, counts: impl Fn(u32) -> bool) -> Result<Duration> {
     let mut ran_ns = 0;
-    for tid in thread_ids(pid)? {
+    for tid in thread_ids(pid)?.into_iter().filter(|&tid| counts(tid)) {
         let path = format!("/proc/{pid}/task/{tid}/schedstat");
         // A thread that ended between the two readings is no error.
         if let Ok(text) = fs::read_to_string(&path) {
@@ -219,6 +230,7 @@ mod tests {
     fn figures_of_this_very_process_can_be_read() {
         let pid = std::process::id();
         assert!(cpu_time(pid).unwrap() > Duration::ZERO);
+        assert_eq!(cpu_time_of_threads(pid, "no such thread").unwrap(), Duration::ZERO);
         assert!(memory(pid).unwrap().rss_kb > 100);
         assert!(switches(pid).unwrap().iter().any(|thread| thread.tid == pid));
         assert!(SchedStat::of_main_thread(pid).is_some());

@@ -64,7 +64,7 @@ impl Scheduler {
         (self == Scheduler::Cbs).then_some(RESERVATION)
     }
 
-    fn policy(self) -> PolicyKind {
+    pub fn policy(self) -> PolicyKind {
         match self {
             Scheduler::Classic => PolicyKind::Classic,
             Scheduler::Smart => PolicyKind::Smart,

@@ -9,6 +9,7 @@ mod fairness;
 mod hard;
 mod idle;
 mod interactive;
+mod intervals;
 mod memory;
 mod ocbench;
 mod player;
@@ -66,6 +67,7 @@ pub(crate) const ALL: [Experiment; 16] = [
     of::<tracing::Tracing>(),
     of::<interactive::Interactive>(),
     of::<animation::Animation>(),
+    of::<intervals::Intervals>(),
     of::<remote::Remote>(),
 ];
 
