@@ -344,6 +344,10 @@ impl Watcher {
         if self.shared.yielded.load(Ordering::Acquire) != self.slices {
             return None;
         }
+        // The repetition of the yield is not needed any more: it would wake the watcher for nothing.
+        if self.shared.timer_at.swap(u64::MAX, Ordering::SeqCst) != u64::MAX {
+            set_timer(&self.timer, Time::NEVER);
+        }
         let since = self.shared.yield_cpu_ns.load(Ordering::Relaxed);
         Some(read_clock(self.server_cpu_clock).saturating_sub(since))
     }
