@@ -1,0 +1,191 @@
+//! Where the bursts of a client come from: a plan that a trace left, or a habit that makes them one at a time.
+//!
+//! A habit keeps nothing of what it made, so ten thousand clients that draw for minutes take the memory of ten thousand
+//! habits. What is random in it comes from a seed: the same seed makes the same bursts.
+
+use crate::workload::{Burst, Run};
+use std::collections::VecDeque;
+use xqos_core::Time;
+
+/// When a client asks for its next burst.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pace {
+    /// At once, without waiting for anything: its connection is always full.
+    Busy,
+    /// So long after the last one was done.
+    Waits { rest_ns: u64 },
+    /// At intervals, however far behind the server is.
+    Periodic { every_ns: u64 },
+}
+
+/// What a client does, over and over.
+#[derive(Clone, Debug)]
+pub struct Habit {
+    pub pace: Pace,
+    /// Up to so much is added to each rest or interval.
+    pub jitter_ns: u64,
+    /// What a burst takes outside the server: the client's own work and the way there and back.
+    pub way_ns: u64,
+    /// It asks because of input: the server has to see and deliver that first.
+    pub has_input: bool,
+    pub from: Time,
+    pub until: Time,
+    pub runs: Vec<Run>,
+    pub seed: u64,
+}
+
+/// A burst that is to come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Next {
+    /// When the client decides to ask, or when the input comes.
+    pub(crate) asked: Time,
+    /// From then until its requests are at the server; with input: from when the server has seen that.
+    pub(crate) way_ns: u64,
+    pub(crate) has_input: bool,
+}
+
+#[derive(Debug)]
+pub(crate) enum Generator {
+    Plan { bursts: VecDeque<Burst>, began: Time },
+    Habit { habit: Habit, dice: Dice, next: Time },
+}
+
+impl Generator {
+    pub(crate) fn of_plan(bursts: &[Burst], began: Time) -> Generator {
+        Generator::Plan { bursts: bursts.iter().cloned().collect(), began }
+    }
+
+    pub(crate) fn of_habit(habit: Habit) -> Generator {
+        let (dice, next) = (Dice(habit.seed), habit.from);
+        Generator::Habit { habit, dice, next }
+    }
+
+    /// The first burst. Those of habits begin at some instant of the first interval, or all would be in step.
+    pub(crate) fn first(&mut self) -> Option<Next> {
+        match self {
+            Generator::Plan { began, .. } => {
+                let began = *began;
+                self.after(began)
+            }
+            Generator::Habit { habit, dice, next } => {
+                let interval_ns = match habit.pace {
+                    Pace::Busy => 0,
+                    Pace::Waits { rest_ns } => rest_ns,
+                    Pace::Periodic { every_ns } => every_ns,
+                };
+                *next = habit.from.after(dice.below(interval_ns));
+                coming(habit, *next)
+            }
+        }
+    }
+
+    /// The next one of a client that does not wait, after one has begun.
+    pub(crate) fn unprompted(&mut self) -> Option<Next> {
+        let Generator::Habit { habit, dice, next } = self else { return None };
+        let Pace::Periodic { every_ns } = habit.pace else { return None };
+        *next = next.after(every_ns.saturating_add(dice.below(habit.jitter_ns)));
+        coming(habit, *next)
+    }
+
+    /// The next one of a client that waits, whose last was done at that time.
+    pub(crate) fn after(&mut self, done: Time) -> Option<Next> {
+        match self {
+            Generator::Plan { bursts, .. } => {
+                let asked = done.after(bursts.front()?.after_ns);
+                Some(Next { asked, way_ns: 0, has_input: false })
+            }
+            Generator::Habit { habit, dice, .. } => {
+                let Pace::Waits { rest_ns } = habit.pace else { return None };
+                coming(habit, done.after(rest_ns.saturating_add(dice.below(habit.jitter_ns))))
+            }
+        }
+    }
+
+    /// What it asks for without a pause, in place of what was done.
+    pub(crate) fn at_once(&self, now: Time) -> Option<&[Run]> {
+        match self {
+            Generator::Habit { habit: Habit { pace: Pace::Busy, until, runs, .. }, .. } if now < *until => Some(runs),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn is_busy(&self) -> bool {
+        matches!(self, Generator::Habit { habit: Habit { pace: Pace::Busy, .. }, .. })
+    }
+
+    pub(crate) fn has_input(&self) -> bool {
+        matches!(self, Generator::Habit { habit: Habit { has_input: true, .. }, .. })
+    }
+
+    /// True where a burst may come while another one is waiting.
+    pub(crate) fn queues(&self) -> bool {
+        matches!(self, Generator::Habit { habit: Habit { pace: Pace::Periodic { .. }, .. }, .. })
+    }
+
+    /// The burst whose time has come.
+    pub(crate) fn burst(&mut self) -> Burst {
+        match self {
+            Generator::Plan { bursts, .. } => bursts.pop_front().unwrap_or_default(),
+            Generator::Habit { habit, .. } => Burst { after_ns: 0, inputs: 0, runs: habit.runs.clone() },
+        }
+    }
+}
+
+fn coming(habit: &Habit, asked: Time) -> Option<Next> {
+    (asked < habit.until).then_some(Next { asked, way_ns: habit.way_ns, has_input: habit.has_input })
+}
+
+/// Random numbers that a seed repeats on any machine: a Weyl sequence, mixed (Steele et al. 2014, "SplitMix").
+#[derive(Debug)]
+pub(crate) struct Dice(u64);
+
+impl Dice {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// 0 where the limit is 0.
+    fn below(&mut self, limit: u64) -> u64 {
+        ((u128::from(self.next()) * u128::from(limit)) >> 64) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn habit(pace: Pace) -> Habit {
+        let runs = vec![Run { requests: 2, request_ns: 10, request: 1, bytes: 16 }];
+        let (from, until) = (Time(1000), Time(100_000));
+        Habit { pace, jitter_ns: 50, way_ns: 7, has_input: false, from, until, runs, seed: 3 }
+    }
+
+    #[test]
+    fn intervals_keep_their_length_and_the_seed_repeats_them() {
+        let times = |seed| {
+            let mut generator = Generator::of_habit(Habit { seed, ..habit(Pace::Periodic { every_ns: 1000 }) });
+            let first = generator.first().unwrap().asked.0;
+            let others = std::iter::from_fn(|| generator.unprompted()).map(|next| next.asked.0);
+            std::iter::once(first).chain(others).collect::<Vec<u64>>()
+        };
+        let all = times(3);
+        assert!((90..=99).contains(&all.len()), "{} in 99 intervals and their jitter", all.len());
+        assert!(all.windows(2).all(|pair| (1000..1050).contains(&(pair[1] - pair[0]))), "{all:?}");
+        assert_eq!(all, times(3));
+        assert_ne!(all, times(4));
+    }
+
+    #[test]
+    fn who_waits_asks_after_the_answer_and_who_is_busy_at_once() {
+        let mut waits = Generator::of_habit(habit(Pace::Waits { rest_ns: 100 }));
+        let asked = waits.after(Time(5000)).unwrap().asked;
+        assert!((5100..5150).contains(&asked.0), "{asked:?}");
+        assert_eq!((waits.unprompted(), waits.after(Time(100_000))), (None, None));
+        let busy = Generator::of_habit(habit(Pace::Busy));
+        assert_eq!(busy.at_once(Time(99_999)).map(<[Run]>::len), Some(1));
+        assert_eq!(busy.at_once(Time(100_000)), None, "its time is over");
+    }
+}

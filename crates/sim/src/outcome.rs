@@ -1,0 +1,147 @@
+//! What came of a scenario under one policy: response times, shares, and who was admitted.
+
+use crate::generator::{Generator, Habit};
+use crate::scenario::{BEGAN, Group, Regime, Scenario};
+use crate::server::{Fate, Observer, Server};
+use xqos_abi::trace::{Event, What};
+use xqos_core::{ClientId, Time};
+
+/// Between the seeds of two clients; odd, so that no two are the same.
+const SEED_STEP: u64 = 0x2545_f491_4f6c_dd1d;
+
+/// Of the whole scenario, after its warm-up.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    pub regime: Regime,
+    /// That were counted.
+    pub seconds: f64,
+    pub groups: Vec<Of>,
+}
+
+/// Of clients with the same habit.
+#[derive(Clone, Debug, Default)]
+pub struct Of {
+    pub name: String,
+    /// Whether the times below are kept.
+    pub is_measured: bool,
+    /// Server time of each client.
+    pub served_ns: Vec<u64>,
+    /// Requests of all of them.
+    pub requests: u64,
+    /// Of each burst, from when it was asked for until it was done; with input, from that.
+    pub response_ns: Vec<u64>,
+    /// From input until the server saw it.
+    pub receipt_ns: Vec<u64>,
+    /// Between the ends of one client's bursts.
+    pub interval_ns: Vec<u64>,
+    /// Bursts that were asked for and not done at the end.
+    pub waiting: u64,
+    /// Reservations that were asked for, and those of them that there was room for.
+    pub asked: u32,
+    pub admitted: u32,
+}
+
+impl Of {
+    /// Part of the server's time that all of them had.
+    pub fn share(&self, outcome: &Outcome) -> f64 {
+        self.served_ns.iter().sum::<u64>() as f64 / 1e9 / outcome.seconds
+    }
+}
+
+impl Outcome {
+    /// The clients of that name.
+    pub fn of(&self, name: &str) -> Option<&Of> {
+        self.groups.iter().find(|group| group.name == name)
+    }
+}
+
+impl Scenario {
+    /// Runs it; the same scenario gives the same outcome.
+    pub fn simulate(&self, regime: Regime) -> Outcome {
+        let mut server = Server::new(regime.policy(), self.parameters, BEGAN);
+        server.looks = self.looks;
+        let mut watch = Watch::new(self);
+        for (index, group) in self.groups.iter().enumerate() {
+            for _ in 0..group.count {
+                let client = server.connect(watch.connect(index, group), 0);
+                if let Some(reservation) = group.reservation.filter(|_| regime == Regime::Cbs) {
+                    watch.groups[index].asked += 1;
+                    watch.groups[index].admitted += u32::from(server.reserve(client, reservation));
+                }
+            }
+        }
+        server.run(BEGAN.after(self.duration_ns), &mut watch);
+        let seconds = (self.duration_ns - self.warm_up_ns) as f64 / 1e9;
+        Outcome { regime, seconds, groups: watch.groups }
+    }
+}
+
+/// Counts while the scenario runs.
+struct Watch {
+    from: Time,
+    groups: Vec<Of>,
+    clients: Vec<Client>,
+}
+
+struct Client {
+    group: usize,
+    /// Its place in the group.
+    place: usize,
+    last_done: Option<Time>,
+}
+
+impl Watch {
+    fn new(scenario: &Scenario) -> Watch {
+        let of = |group: &Group| Of {
+            name: group.name.clone(),
+            is_measured: group.is_measured,
+            served_ns: vec![0; group.count as usize],
+            ..Of::default()
+        };
+        let groups = scenario.groups.iter().map(of).collect();
+        Watch { from: BEGAN.after(scenario.warm_up_ns), groups, clients: Vec::new() }
+    }
+
+    fn connect(&mut self, index: usize, group: &Group) -> Generator {
+        let seed = group.habit.seed.wrapping_add((self.clients.len() as u64).wrapping_mul(SEED_STEP));
+        let place = self.clients.iter().rev().take_while(|client| client.group == index).count();
+        self.clients.push(Client { group: index, place, last_done: None });
+        Generator::of_habit(Habit { seed, ..group.habit.clone() })
+    }
+
+    /// A client, and what is counted of its group.
+    fn of(&mut self, client: ClientId) -> (&mut Client, &mut Of) {
+        let client = &mut self.clients[usize::from(client.0) - 1];
+        let group = &mut self.groups[client.group];
+        (client, group)
+    }
+}
+
+impl Observer for Watch {
+    fn record(&mut self, event: Event) {
+        if let What::Served { client, requests, start, .. } = event.what {
+            if start >= self.from {
+                let (client, of) = self.of(client);
+                of.served_ns[client.place] += event.at.since(start);
+                of.requests += u64::from(requests);
+            }
+        }
+    }
+
+    fn burst(&mut self, fate: &Fate) {
+        let is_counted = fate.asked >= self.from;
+        let (client, of) = self.of(fate.client);
+        if !is_counted || !of.is_measured {
+            return;
+        }
+        let Some(done) = fate.done else {
+            of.waiting += 1;
+            return;
+        };
+        of.response_ns.push(done.since(fate.asked));
+        of.receipt_ns.push(fate.seen.since(fate.asked));
+        if let Some(last) = client.last_done.replace(done) {
+            of.interval_ns.push(done.since(last));
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! What may not stand in a file is refused, with its line and what to do.
+
+use super::*;
+
+const SOUND: &str = r#"
+title = "t"
+about = "a"
+duration_ms = 100
+policies = ["fair", "cbs"]
+seed = 1
+[costs]
+short = 5
+[[client]]
+name = "c"
+count = 2
+behaviour = "waits"
+rest_us = 10
+burst = [{ requests = 3, each_us = "short" }]
+"#;
+
+fn read(text: &str) -> Result<Scenario, Mistake> {
+    Scenario::read("s.toml", text, &Costs::new())
+}
+
+/// The mistake that is made by writing something else in one place.
+fn mistake(from: &str, to: &str) -> String {
+    assert!(SOUND.contains(from), "{from}");
+    match read(&SOUND.replacen(from, to, 1)) {
+        Err(mistake) => mistake.to_string(),
+        Ok(scenario) => panic!("{to} is taken: {scenario:?}"),
+    }
+}
+
+#[test]
+fn a_sound_file_is_taken_and_given_costs_replace_its_own() {
+    let scenario = read(SOUND).unwrap();
+    assert_eq!((scenario.clients(), scenario.regimes.len()), (2, 2));
+    assert_eq!(scenario.groups[0].habit.runs[0].request_ns, 5_000);
+    let given = Costs::from([("short".to_owned(), 0.25), ("of another file".to_owned(), 9.0)]);
+    let scenario = Scenario::read("s.toml", SOUND, &given).unwrap();
+    assert_eq!(scenario.groups[0].habit.runs[0].request_ns, 250);
+}
+
+#[test]
+fn mistakes_name_the_line_and_what_to_do() {
+    let cases = [
+        ("count = 2", "cuont = 2", "s.toml:11: ", "cuont"),
+        ("count = 2", "count = 0", "s.toml:9: ", "set count"),
+        ("count = 2", "count = 60001", "s.toml:9: ", "change a count"),
+        ("count = 2", "count = 5000000000", "s.toml:11: ", "u32"),
+        ("rest_us = 10", "rest_us = -1", "s.toml:13: ", "between 0 and an hour"),
+        ("rest_us = 10", "rest_us = nan", "s.toml:13: ", "between 0 and an hour"),
+        ("rest_us = 10", "rest_us = true", "s.toml:13: ", "number of microseconds"),
+        ("rest_us = 10", "every_us = 10", "s.toml:9: ", "give it rest_us"),
+        ("\"waits\"", "\"sleeps\"", "s.toml:12: ", "periodic"),
+        ("\"waits\"", "\"busy\"", "s.toml:9: ", "is busy"),
+        ("\"short\"", "\"long\"", "s.toml:14: ", "[costs]"),
+        ("\"short\"", "0", "s.toml:14: ", "above 0"),
+        ("requests = 3", "requests = 0", "s.toml:14: ", "requests are 1 to"),
+        ("short = 5", "short = 1e10", "s.toml:8: ", "hour"),
+        ("\"cbs\"", "\"fari\"", "s.toml:5: ", "choose among"),
+        ("[\"fair\", \"cbs\"]", "\"every\"", "s.toml:5: ", "write \"all\""),
+        ("[\"fair\", \"cbs\"]", "[]", "s.toml:5: ", "no policy"),
+        ("duration_ms = 100", "duration_ms = 0", "s.toml:", "longer"),
+        ("duration_ms = 100", "duration_ms = 4000000000", "s.toml:4: ", "hour"),
+        ("seed = 1", "seed = 1\nwarm_up_ms = 100", "s.toml:7: ", "warm-up"),
+        ("seed = 1", "", "s.toml:", "seed"),
+        ("rest_us = 10", "rest_us = 10\nfrom_ms = 100", "s.toml:9: ", "from_ms"),
+        (
+            "rest_us = 10",
+            "rest_us = 10\nreservation = { budget_us = 3, period_us = 2, hard = true }",
+            "s.toml:14: ",
+            "reserve less",
+        ),
+    ];
+    for (from, to, place, hint) in cases {
+        let mistake = mistake(from, to);
+        assert!(mistake.starts_with(place) && mistake.contains(hint), "{to}: {mistake}");
+    }
+}
+
+#[test]
+fn an_unknown_name_is_answered_with_the_known_ones() {
+    let mistake = named("ocbnech", &Costs::new()).unwrap_err().to_string();
+    assert!(mistake.contains("ocbnech.toml: ") && mistake.contains("ocbench,"), "{mistake}");
+}

@@ -1,0 +1,183 @@
+//! One slice: requests one after the other, until something ends it.
+
+use super::{Fate, Looks, Observer, Server, Task, id_of};
+use std::collections::VecDeque;
+use xqos_abi::trace::{Event, Reason, What};
+use xqos_core::{Choice, ClientId, Contest, Service, Slice, Time};
+
+/// Input that the server polls for ends slices at most so often, as in the module's watcher.
+const MINDED_EVERY_NS: u64 = 1_000_000;
+
+/// What was done in a slice so far.
+#[derive(Clone, Copy, Debug, Default)]
+struct Done {
+    requests: u32,
+    bytes: u64,
+    last_request: u32,
+}
+
+impl Server {
+    pub(super) fn slice(&mut self, slice: &Slice, until: Time, observer: &mut impl Observer) {
+        let start = self.now;
+        observer.record(Event { at: start, what: What::dispatch(slice, Reason::of(slice, &self.scheduler)) });
+        let Some(client) = self.chosen(slice) else {
+            // The scheduler counts nobody as ready whom the server would not choose.
+            self.now = start.after(1);
+            return;
+        };
+        let place = usize::from(client.0) - 1;
+        let end = slice.until.min(self.stock.slice_end(start));
+        let mut done = Done::default();
+        let ended_early = self.serve(place, slice, (end, until), &mut done, observer);
+        self.finish(client, start, done, ended_early, observer);
+    }
+
+    fn chosen(&mut self, slice: &Slice) -> Option<ClientId> {
+        match slice.choice {
+            Choice::Client(client, _) => Some(client),
+            Choice::Server => {
+                let scheduler = &self.scheduler;
+                self.stock.choose(self.now, |client| !scheduler.is_held_back(client))
+            }
+        }
+    }
+
+    /// True where an arrival or input ended it.
+    fn serve(
+        &mut self,
+        place: usize,
+        slice: &Slice,
+        (end, until): (Time, Time),
+        done: &mut Done,
+        observer: &mut impl Observer,
+    ) -> bool {
+        let limit = end.min(until);
+        let mut cut = self.cut(place, &slice.contest, limit);
+        loop {
+            let cut_by_input = self.cut_by_input(slice);
+            let stop = cut.min(cut_by_input);
+            if self.now >= stop {
+                self.minded = if self.now >= cut_by_input { self.now } else { self.minded };
+                return self.now < end;
+            }
+            let seen = if self.looks == Looks::BetweenRequests { self.next_input() } else { Time::NEVER };
+            if self.now >= seen {
+                self.look_at_input(observer);
+                cut = self.cut(place, &slice.contest, limit);
+                continue;
+            }
+            if !self.advance(place, limit.min(stop).min(seen), slice, done, observer) || self.now >= limit {
+                return false;
+            }
+        }
+    }
+
+    /// When an arrival ends the slice, if one does before its limit.
+    fn cut(&self, runs: usize, contest: &Contest, limit: Time) -> Time {
+        let mut cut = Time::NEVER;
+        if !self.watches {
+            return cut;
+        }
+        for coming in &self.coming {
+            if coming.at >= cut.min(limit) {
+                break;
+            }
+            if coming.place != runs && self.clients[coming.place].tasks.is_empty() {
+                let rank = self.scheduler.rank_on_arrival(id_of(coming.place), coming.at);
+                cut = cut.min(contest.ends_for(rank).max(coming.at));
+            }
+        }
+        cut
+    }
+
+    /// When input ends the slice, where the server looks at it between slices only. As in the module: not where the server
+    /// chooses, and not under `classic`.
+    fn cut_by_input(&self, slice: &Slice) -> Time {
+        let is_ours = matches!(slice.choice, Choice::Client(..)) && slice.requests == 0;
+        if self.looks == Looks::BetweenSlices && self.watches && is_ours {
+            self.next_input().max(self.minded.after(MINDED_EVERY_NS))
+        } else {
+            Time::NEVER
+        }
+    }
+
+    /// Serves requests of equal length up to an instant, and one over it. False where the slice is over by itself.
+    fn advance(
+        &mut self,
+        place: usize,
+        to: Time,
+        slice: &Slice,
+        done: &mut Done,
+        observer: &mut impl Observer,
+    ) -> bool {
+        let Some(task) = self.clients[place].tasks.front_mut() else { return false };
+        let (requests, bytes) = (slice.requests, slice.bytes);
+        if let Some(run) = task.runs.front_mut() {
+            let fit = to.since(self.now).div_ceil(run.request_ns.max(1)).max(1);
+            let mut count = fit.min(run.requests.into());
+            if requests > 0 {
+                count = count.min(u64::from(requests.saturating_sub(done.requests)).max(1));
+            }
+            if bytes > 0 {
+                let left = u64::from(bytes).saturating_sub(done.bytes);
+                count = count.min(left.div_ceil(u64::from(run.bytes.max(1))).max(1));
+            }
+            self.now = self.now.after(count.saturating_mul(run.request_ns));
+            done.requests = done.requests.saturating_add(count as u32);
+            done.bytes += count * u64::from(run.bytes);
+            done.last_request = run.request;
+            run.requests -= count as u32;
+            if run.requests == 0 {
+                task.runs.pop_front();
+            }
+        }
+        if task.runs.is_empty() {
+            self.task_done(place, observer);
+        }
+        let is_limited = (requests > 0 && done.requests >= requests) || (bytes > 0 && done.bytes >= u64::from(bytes));
+        !is_limited && !self.clients[place].tasks.is_empty()
+    }
+
+    fn task_done(&mut self, place: usize, observer: &mut impl Observer) {
+        let now = self.now;
+        let client = &mut self.clients[place];
+        let Some(Task { asked, seen, .. }) = client.tasks.pop_front() else { return };
+        if client.generator.is_busy() {
+            if let Some(runs) = client.generator.at_once(now) {
+                let runs: VecDeque<_> = runs.iter().copied().collect();
+                client.tasks.push_back(Task { asked: now, seen: now, runs });
+            }
+            return;
+        }
+        observer.burst(&Fate { client: id_of(place), asked, seen, done: Some(now) });
+        if client.generator.queues() {
+            self.take_own(place, observer);
+        } else {
+            let next = client.generator.after(now);
+            self.expect(place, next);
+        }
+    }
+
+    /// What has come meanwhile from the client that runs, is read before the slice ends.
+    fn take_own(&mut self, place: usize, observer: &mut impl Observer) {
+        while let Some(own) = self.coming.iter().take_while(|one| one.at <= self.now).find(|one| one.place == place) {
+            let own = *own;
+            self.coming.remove(&own);
+            self.arrive(&own, observer);
+        }
+    }
+
+    fn finish(&mut self, client: ClientId, start: Time, done: Done, ended_early: bool, observer: &mut impl Observer) {
+        let end = self.now;
+        let Done { requests, bytes, last_request } = done;
+        let still_ready = !self.clients[usize::from(client.0) - 1].tasks.is_empty();
+        self.stock.served(client, start, end, still_ready);
+        self.scheduler.served(&Service { client, start, end, requests, bytes, last_request, still_ready });
+        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+        let what = What::Served { client, still_ready, ended_early, requests, last_request, bytes, start };
+        observer.record(Event { at: end, what });
+        if let Some(state) = self.scheduler.reservation(client) {
+            observer.record(Event { at: end, what: What::budget(client, &state) });
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! Workloads of traces through the simulated server.
+
+use super::*;
+use crate::workload::Burst;
+
+const MS: u64 = 1_000_000;
+
+fn plan(id: u16, bursts: Vec<Burst>) -> Plan {
+    Plan { id: ClientId(id), identity: Vec::new(), sync_priority: 0, bursts }
+}
+
+fn run(requests: u32, request_ns: u64) -> Run {
+    Run { requests, request_ns, request: 1, bytes: 16 }
+}
+
+/// A busy client of 1 ms requests, and one that draws for 1 ms and rests for 7.3.
+fn busy_and_light() -> Workload {
+    let busy = plan(1, vec![Burst { after_ns: 0, inputs: 0, runs: vec![run(2000, MS)] }]);
+    let light = Burst { after_ns: 7 * MS + MS / 3, inputs: 0, runs: vec![run(10, MS / 10)] };
+    Workload { began: Time(MS), ended: Time(1001 * MS), plans: vec![busy, plan(2, vec![light; 100])] }
+}
+
+fn rules(policy: PolicyKind) -> Rules {
+    Rules { policy, parameters: Parameters::default(), reservations: BTreeMap::new(), watches: true }
+}
+
+fn events(workload: &Workload, rules: &Rules) -> Vec<Event> {
+    let mut events = Vec::new();
+    serve(workload, rules, |event| events.push(event)).unwrap();
+    events
+}
+
+fn longest_response_ns(events: &[Event], id: u16) -> u64 {
+    let (mut since, mut longest) = (None, 0);
+    for event in events {
+        match event.what {
+            What::Activation { client } if client.0 == id => since = Some(event.at),
+            What::Served { client, still_ready: false, .. } if client.0 == id => {
+                longest = longest.max(since.take().map_or(0, |since| event.at.since(since)));
+            }
+            _ => {}
+        }
+    }
+    longest
+}
+
+#[test]
+fn fair_serves_a_light_client_at_the_next_request_and_stock_does_not() {
+    let workload = busy_and_light();
+    let fair = longest_response_ns(&events(&workload, &rules(PolicyKind::Fair)), 2);
+    assert!(fair <= 2 * MS, "{fair} ns under fair");
+    let stock = longest_response_ns(&events(&workload, &rules(PolicyKind::Stock)), 2);
+    assert!(stock >= 3 * MS, "{stock} ns under stock");
+}
+
+#[test]
+fn the_same_workload_gives_the_same_records() {
+    let workload = busy_and_light();
+    for policy in PolicyKind::ALL {
+        assert_eq!(events(&workload, &rules(policy)), events(&workload, &rules(policy)));
+    }
+}
+
+#[test]
+fn a_simulated_trace_gives_the_workload_back() {
+    let workload = busy_and_light();
+    let again = Workload::of_events(events(&workload, &rules(PolicyKind::Fair)));
+    let sum = |bursts: &[Burst]| -> u64 {
+        bursts.iter().flat_map(|burst| &burst.runs).map(|run| run.request_ns * u64::from(run.requests)).sum()
+    };
+    assert_eq!(again.plans.len(), 2);
+    let light = again.plans.iter().find(|plan| plan.id == ClientId(2)).unwrap();
+    assert!((80..=100).contains(&light.bursts.len()), "{} bursts", light.bursts.len());
+    assert!(light.bursts.iter().all(|burst| burst.after_ns == 7 * MS + MS / 3));
+    assert_eq!(sum(&light.bursts), light.bursts.len() as u64 * MS);
+}
+
+#[test]
+fn a_hard_reservation_is_not_exceeded() {
+    let workload = busy_and_light();
+    let mut rules = rules(PolicyKind::Fair);
+    let reservation = Reservation { budget_ns: 3 * MS, period_ns: 10 * MS, hard: true };
+    rules.reservations.insert(0, reservation);
+    let mut busy_ns = 0;
+    serve(&workload, &rules, |event| {
+        if let What::Served { client: ClientId(1), start, .. } = event.what {
+            busy_ns += event.at.since(start);
+        }
+    })
+    .unwrap();
+    assert!((290 * MS..=304 * MS).contains(&busy_ns), "{busy_ns} ns in a second");
+    let too_much = Reservation { budget_ns: 99 * MS, period_ns: 100 * MS, hard: true };
+    rules.reservations.insert(0, too_much);
+    assert_eq!(serve(&workload, &rules, |_| {}), Err(Refused::Admission(0)));
+}

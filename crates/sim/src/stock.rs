@@ -1,0 +1,281 @@
+//! The scheduler of today's X servers, as a model: what decides where policy `stock` leaves the choice to the server.
+//!
+//! After the behaviour of the server's dispatcher as of 21.1, told anew; a test for each row.
+//!
+//! | what | rule |
+//! |---|---|
+//! | clock | counts ticks of 5 ms; it stands while nobody is ready, and begins anew with a whole tick |
+//! | choice | the highest SYNC priority, then the highest dynamic one, then the next in turn |
+//! | turn | the index, counted from the one that was served last at that dynamic priority, modulo 256: the largest wins |
+//! | slice | ends with the tick that makes it as long as a slice; it began anywhere in a tick, and may be shorter |
+//! | blame | -1 for a slice that ended so, to -20 |
+//! | praise | +1 at each choice for who is ready and has not *run* for two slices, to 0 |
+//! | input | +1 for each key, button or motion that is delivered, to 20 |
+//! | alone | whoever is the only one ready, and was the last to run for a second, gets 5 ms more, to 15 ms |
+//!
+//! Praise at each choice is why three busy clients and more all stay near 0: while one has its slice the others are ready,
+//! have not run, and are praised for it.
+
+use std::collections::BTreeMap;
+use xqos_core::{ClientId, Time};
+
+const INTERVAL_NS: u64 = 5_000_000;
+/// In ticks.
+const LONGEST_SLICE: u64 = 3;
+const ALONE_TICKS: u64 = 200;
+const LOWEST: i8 = -20;
+const HIGHEST: i8 = 20;
+/// One for each dynamic priority.
+const LEVELS: usize = 41;
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Standing {
+    sync_priority: i32,
+    dynamic: i8,
+    /// The tick at which it last stopped running.
+    stopped: u64,
+    /// Its place among the ready ones.
+    ready: Option<u64>,
+}
+
+/// All clients of a server as its own scheduler knows them.
+#[derive(Debug)]
+pub(crate) struct Stock {
+    standings: Vec<Standing>,
+    /// In the order in which they became ready.
+    ready: BTreeMap<u64, ClientId>,
+    arrivals: u64,
+    served_last: [u16; LEVELS],
+    last: Option<ClientId>,
+    /// Since when the last one is the last.
+    last_since: u64,
+    slice_ticks: u64,
+    clock: Clock,
+}
+
+impl Stock {
+    pub(crate) fn new() -> Stock {
+        Stock {
+            standings: Vec::new(),
+            ready: BTreeMap::new(),
+            arrivals: 0,
+            served_last: [0; LEVELS],
+            last: None,
+            last_since: 0,
+            slice_ticks: 1,
+            clock: Clock::default(),
+        }
+    }
+
+    pub(crate) fn connected(&mut self, client: ClientId, sync_priority: i32) {
+        let slot = usize::from(client.0);
+        if self.standings.len() <= slot {
+            self.standings.resize(slot + 1, Standing::default());
+        }
+        self.standings[slot] = Standing { sync_priority, ..Standing::default() };
+    }
+
+    /// It has requests.
+    pub(crate) fn arrived(&mut self, client: ClientId) {
+        let place = self.arrivals;
+        let standing = self.standing(client);
+        if standing.ready.is_none() {
+            standing.ready = Some(place);
+            self.ready.insert(place, client);
+            self.arrivals += 1;
+        }
+    }
+
+    /// A key, a button or a motion was delivered to it.
+    pub(crate) fn input(&mut self, client: ClientId) {
+        let standing = self.standing(client);
+        standing.dynamic = (standing.dynamic + 1).min(HIGHEST);
+    }
+
+    /// Nobody is ready: the clock stands until somebody runs.
+    pub(crate) fn sleeps(&mut self, now: Time) {
+        self.clock.stop(now);
+    }
+
+    /// Whom to serve, of those who may run.
+    pub(crate) fn choose(&mut self, now: Time, may_run: impl Fn(ClientId) -> bool) -> Option<ClientId> {
+        let tick = self.clock.start(now);
+        let rested = 2 * self.slice_ticks;
+        let (mut best, mut ready) = (None, 0);
+        for &client in self.ready.values().filter(|&&client| may_run(client)) {
+            ready += 1;
+            let standing = &mut self.standings[usize::from(client.0)];
+            if tick - standing.stopped >= rested && standing.dynamic < 0 {
+                standing.dynamic += 1;
+            }
+            let turn = client.0.wrapping_sub(self.served_last[level(standing.dynamic)]) & 0xff;
+            let rank = (standing.sync_priority, standing.dynamic, turn);
+            // The first one of equals, which have indices 256 apart.
+            if best.is_none_or(|(best, _)| rank > best) {
+                best = Some((rank, client));
+            }
+        }
+        let ((_, dynamic, _), client) = best?;
+        self.served_last[level(dynamic)] = client.0;
+        self.runs(client, tick, ready == 1);
+        Some(client)
+    }
+
+    /// When the server itself ends a slice that begins now.
+    pub(crate) fn slice_end(&mut self, now: Time) -> Time {
+        let tick = self.clock.start(now);
+        self.clock.at(tick + self.slice_ticks)
+    }
+
+    /// Its slice, which began at `start`, is over.
+    pub(crate) fn served(&mut self, client: ClientId, start: Time, end: Time, still_ready: bool) {
+        let (from, tick) = (self.clock.tick(start), self.clock.tick(end));
+        let used_up = tick - from >= self.slice_ticks;
+        let standing = self.standing(client);
+        standing.stopped = tick;
+        if used_up {
+            standing.dynamic = (standing.dynamic - 1).max(LOWEST);
+        }
+        if !still_ready {
+            let place = standing.ready.take();
+            place.and_then(|place| self.ready.remove(&place));
+        }
+    }
+
+    fn standing(&mut self, client: ClientId) -> &mut Standing {
+        &mut self.standings[usize::from(client.0)]
+    }
+
+    fn runs(&mut self, client: ClientId, tick: u64, alone: bool) {
+        if self.last != Some(client) {
+            (self.last, self.last_since) = (Some(client), tick);
+        }
+        if !alone {
+            self.slice_ticks = 1;
+        } else if tick - self.last_since > ALONE_TICKS && self.slice_ticks < LONGEST_SLICE {
+            self.slice_ticks += 1;
+        }
+    }
+}
+
+fn level(dynamic: i8) -> usize {
+    (dynamic - LOWEST) as usize
+}
+
+/// Ticks: those before it was last started, and since when it runs.
+#[derive(Debug, Default)]
+struct Clock {
+    before: u64,
+    since: Option<Time>,
+}
+
+impl Clock {
+    fn start(&mut self, now: Time) -> u64 {
+        self.since.get_or_insert(now);
+        self.tick(now)
+    }
+
+    /// What a tick has begun with is lost.
+    fn stop(&mut self, now: Time) {
+        self.before = self.tick(now);
+        self.since = None;
+    }
+
+    fn tick(&self, now: Time) -> u64 {
+        self.before + self.since.map_or(0, |since| now.since(since) / INTERVAL_NS)
+    }
+
+    fn at(&self, tick: u64) -> Time {
+        let since = self.since.unwrap_or_default();
+        since.after((tick - self.before).saturating_mul(INTERVAL_NS))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: ClientId = ClientId(1);
+    const B: ClientId = ClientId(2);
+
+    fn at(ms: u64) -> Time {
+        Time(1_000_000_000 + ms * 1_000_000)
+    }
+
+    fn with(clients: u16) -> Stock {
+        let mut stock = Stock::new();
+        for client in (1..=clients).map(ClientId) {
+            stock.connected(client, 0);
+            stock.arrived(client);
+        }
+        stock
+    }
+
+    /// Serves whole slices, one after the other; who ran.
+    fn slices(stock: &mut Stock, count: u64) -> Vec<u16> {
+        let mut now = at(0);
+        let slice = |_| {
+            let client = stock.choose(now, |_| true).unwrap();
+            let end = stock.slice_end(now);
+            stock.served(client, now, end, true);
+            now = end;
+            client.0
+        };
+        (0..count).map(slice).collect()
+    }
+
+    #[test]
+    fn equals_take_turns() {
+        let mut ran = slices(&mut with(3), 3);
+        ran.sort_unstable();
+        assert_eq!(ran, [1, 2, 3]);
+    }
+
+    #[test]
+    fn two_busy_clients_fall_and_three_stay_near_the_base() {
+        let mut two = with(2);
+        slices(&mut two, 200);
+        assert!(two.standings[1].dynamic <= -19 && two.standings[2].dynamic <= -19, "{:?}", two.standings);
+        let mut four = with(4);
+        slices(&mut four, 200);
+        assert!(four.standings[1..].iter().all(|standing| standing.dynamic >= -1), "{:?}", four.standings);
+    }
+
+    #[test]
+    fn a_slice_ends_with_a_tick_wherever_it_began() {
+        let mut stock = with(2);
+        assert_eq!(stock.choose(at(0), |_| true), Some(B));
+        stock.served(B, at(0), at(3), false);
+        assert_eq!(stock.choose(at(3), |_| true), Some(A));
+        assert_eq!(stock.slice_end(at(3)), at(5), "2 ms are left of this tick");
+        stock.served(A, at(3), at(4), false);
+        stock.sleeps(at(4));
+        stock.arrived(A);
+        stock.choose(at(7), |_| true);
+        assert_eq!(stock.slice_end(at(7)), at(12), "the clock began anew");
+    }
+
+    #[test]
+    fn input_puts_a_client_first_and_sync_priority_before_it() {
+        let mut stock = with(3);
+        stock.input(A);
+        assert_eq!(stock.choose(at(0), |_| true), Some(A));
+        stock.standings[2].sync_priority = 1;
+        assert_eq!(stock.choose(at(5), |_| true), Some(B));
+        assert_eq!(stock.choose(at(10), |client| client != B), Some(A), "who is held back is not chosen");
+    }
+
+    #[test]
+    fn a_client_alone_for_a_second_gets_three_times_the_slice() {
+        let mut stock = with(1);
+        slices(&mut stock, 200);
+        assert_eq!(stock.slice_ticks, 1);
+        stock.choose(at(1005), |_| true);
+        stock.choose(at(1010), |_| true);
+        assert_eq!(stock.slice_end(at(1015)), at(1030));
+        stock.connected(B, 0);
+        stock.arrived(B);
+        stock.choose(at(1030), |_| true);
+        assert_eq!(stock.slice_ticks, 1);
+    }
+}

@@ -1,0 +1,129 @@
+//! Every file of `scenarios/` under every policy: what has to hold whatever happens, and what the papers found.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use xqos_core::PolicyKind;
+use xqos_sim::outcome::{Of, Outcome};
+use xqos_sim::scenario::{ALL, Costs, Regime, Scenario, named};
+
+const CLASSIC: Regime = Regime::Policy(PolicyKind::Classic);
+const SMART: Regime = Regime::Policy(PolicyKind::Smart);
+const STOCK: Regime = Regime::Policy(PolicyKind::Stock);
+const FAIR: Regime = Regime::Policy(PolicyKind::Fair);
+
+fn scenario(name: &str, costs: &[(&str, f64)]) -> Scenario {
+    let costs: Costs = costs.iter().map(|&(name, us)| (name.to_owned(), us)).collect();
+    named(name, &costs).unwrap_or_else(|mistake| panic!("{mistake}"))
+}
+
+fn mean_ms(values: &[u64]) -> f64 {
+    values.iter().sum::<u64>() as f64 / values.len().max(1) as f64 / 1e6
+}
+
+/// Mean response under each of these.
+fn responses(name: &str, client: &str, regimes: &[Regime]) -> Vec<f64> {
+    let scenario = scenario(name, &[]);
+    let response = |regime: &Regime| mean_ms(&scenario.simulate(*regime).of(client).unwrap().response_ns);
+    regimes.iter().map(response).collect()
+}
+
+#[test]
+fn every_file_of_the_folder_is_known_by_its_name() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios");
+    let mut found = BTreeMap::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
+        found.insert(name, fs::read_to_string(path).unwrap());
+    }
+    let known: BTreeMap<String, String> = ALL.iter().map(|&(name, text)| (name.to_owned(), text.to_owned())).collect();
+    assert_eq!(found, known, "scenario::ALL and the folder scenarios/ are to list the same files");
+}
+
+#[test]
+fn whatever_the_policy_time_is_conserved_and_nobody_measured_starves() {
+    for (name, _) in ALL {
+        let scenario = scenario(name, &[]);
+        for &regime in &scenario.regimes {
+            let outcome = scenario.simulate(regime);
+            let what = format!("{name} under {}", regime.name());
+            let all: f64 = outcome.groups.iter().map(|of| of.share(&outcome)).sum();
+            assert!(all <= 1.001, "{what}: {all} of the server's time");
+            for of in &outcome.groups {
+                check(&what, &outcome, of, may_starve(&scenario, regime));
+            }
+        }
+    }
+}
+
+/// Fixed priorities may. So may today's servers with more clients than take turns: of those whose indices are 256 apart,
+/// the one that has been ready for longest is chosen each time, and a busy one is always ready.
+fn may_starve(scenario: &Scenario, regime: Regime) -> bool {
+    regime == Regime::Policy(PolicyKind::Fixed) || regime == STOCK && scenario.clients() > 256
+}
+
+fn check(what: &str, outcome: &Outcome, of: &Of, may_starve: bool) {
+    let what = format!("{what}, {}", of.name);
+    assert!(of.requests > 0, "{what}: nobody is served");
+    let longest = of.response_ns.iter().max().copied().unwrap_or(0);
+    assert!(longest as f64 / 1e9 <= outcome.seconds + 1.0, "{what}: {longest} ns is longer than the scenario");
+    if of.is_measured && !may_starve {
+        assert!(!of.response_ns.is_empty(), "{what}: no burst was done");
+        assert!(of.served_ns.iter().all(|&ns| ns > 0), "{what}: one of them starves");
+    }
+    for (response, receipt) in of.response_ns.iter().zip(&of.receipt_ns) {
+        assert!(receipt <= response, "{what}: drawn before the input was seen");
+    }
+}
+
+#[test]
+fn the_same_scenario_gives_the_same_outcome() {
+    let text = |regime| format!("{:?}", scenario("interactive", &[]).simulate(regime));
+    assert_eq!(text(STOCK), text(STOCK));
+    assert_eq!(text(Regime::Cbs), text(Regime::Cbs));
+}
+
+#[test]
+fn the_line_follows_at_once_but_under_the_schedulers_of_the_past() {
+    let [classic, smart, stock, fair, cbs] =
+        responses("interactive", "line", &[CLASSIC, SMART, STOCK, FAIR, Regime::Cbs])[..]
+    else {
+        unreachable!("five were asked for")
+    };
+    assert!(classic > 10.0 * smart, "Packard 7.1: classic {classic} ms, smart {smart} ms");
+    assert!(stock > 5.0 * fair, "stock {stock} ms, fair {fair} ms");
+    assert!(cbs < 1.0 && fair < 1.0, "fair {fair} ms, cbs {cbs} ms");
+}
+
+#[test]
+fn frames_queue_up_under_the_scheduler_of_1987() {
+    let [classic, smart, fair] = responses("animation", "animation", &[CLASSIC, SMART, FAIR])[..] else {
+        unreachable!("three were asked for")
+    };
+    assert!(classic > 5.0 * smart && smart > fair, "classic {classic} ms, smart {smart} ms, fair {fair} ms");
+}
+
+#[test]
+fn a_hard_reservation_gets_its_part_and_at_most_a_request_more() {
+    for (budget_us, period_us) in [(5_000.0, 30_000.0), (45_000.0, 90_000.0), (105_000.0, 210_000.0)] {
+        let scenario = scenario("hard", &[("budget", budget_us), ("period", period_us)]);
+        let outcome = scenario.simulate(Regime::Cbs);
+        assert_eq!(outcome.groups[0].admitted, 1);
+        let (share, asked) = (outcome.groups[0].share(&outcome), budget_us / period_us);
+        // A period that is cut off at the end, and one request of 0.1 ms.
+        let most = asked + (budget_us + 100.0) / 1e6 / outcome.seconds;
+        assert!(share <= most && share >= asked - budget_us / 1e6 / outcome.seconds, "{share} instead of {asked}");
+    }
+}
+
+#[test]
+fn a_reservation_that_is_not_admitted_leaves_its_client_to_best_effort() {
+    let outcome = scenario("sixty-four-players", &[]).simulate(Regime::Cbs);
+    let (players, late) = (outcome.of("players").unwrap(), outcome.of("late players").unwrap());
+    assert_eq!((players.admitted, players.asked), (64, 64));
+    assert_eq!((late.admitted, late.asked), (6, 8));
+    let longest = players.response_ns.iter().max().copied().unwrap_or(0);
+    assert!(longest <= 40_000_000, "a frame of {longest} ns came after its period");
+    assert!(outcome.of("plaids").unwrap().share(&outcome) >= 0.09, "best effort keeps 1 - U");
+}
