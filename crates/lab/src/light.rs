@@ -35,6 +35,8 @@ pub struct Reservation {
 pub struct Light {
     pub lines: usize,
     pub period: Duration,
+    /// Rest for a period after each answer, instead of keeping to fixed instants: no turn is ever left out.
+    pub rests: bool,
     /// Turns in this time are done and not recorded.
     pub warm_up: Duration,
     /// Asked for on the client's own connection.
@@ -43,7 +45,13 @@ pub struct Light {
 
 impl Default for Light {
     fn default() -> Self {
-        Light { lines: 200, period: Duration::from_millis(10), warm_up: Duration::from_millis(500), reservation: None }
+        Light {
+            lines: 200,
+            period: Duration::from_millis(10),
+            rests: false,
+            warm_up: Duration::from_millis(500),
+            reservation: None,
+        }
     }
 }
 
@@ -152,6 +160,9 @@ impl<'a> Painter<'a> {
             self.connection.get_input_focus()?.reply()?;
             let response = began.elapsed();
             let after = (delayed(&server_stat), delayed(&own_stat));
+            if light.rests {
+                turn = Instant::now();
+            }
             let missed = next_turn(&mut turn, light.period, Instant::now());
             if began >= from {
                 series.at_us.push(began.duration_since(from).as_micros() as u64);

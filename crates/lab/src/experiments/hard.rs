@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 use xqos_abi::{ClientEntry, PolicyChange};
 
-const TEST: &str = "getimagexy100";
+pub(super) const TEST: &str = "getimagexy100";
 const PARTS: [(u32, u32); 5] = [(1, 6), (1, 3), (1, 2), (2, 3), (5, 6)];
 const PERIODS_MS: [u32; 7] = [30, 60, 90, 120, 150, 180, 210];
 /// Of [`PERIODS_MS`], where it is to be quick: the first, the last, and one between.
@@ -33,9 +33,9 @@ const QUICK_PERIODS_MS: [u32; 3] = [30, 90, 210];
 const TRIALS: u32 = 5;
 /// x11perf tells its count at the end of a run. Runs of a few milliseconds: one that lies across a pause between two
 /// budgets is counted by its part, and must not be much.
-const RUNS_OF_ONE: u64 = 20;
+pub(super) const RUNS_OF_ONE: u64 = 20;
 /// 5/6 and B/T of the shortest period must fit below it: the highest that the server takes.
-const MAX_UTILIZATION_PPM: u32 = 950_000;
+pub(super) const MAX_UTILIZATION_PPM: u32 = 950_000;
 /// Blocking time for admission: above any request of the test, and not what a busy machine made of one.
 const BLOCKING_US: u32 = 1000;
 
@@ -57,7 +57,7 @@ struct Cell {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct Given {
+pub(super) struct Given {
     elapsed_ns: u64,
     server_time_ns: u64,
     reserved_time_ns: u64,
@@ -65,7 +65,7 @@ struct Given {
     /// The server and the client were runnable and had no processor; the client cannot ask in that time.
     kernel_ns: u64,
     /// By x11perf's own count.
-    operations_per_s: f64,
+    pub(super) operations_per_s: f64,
 }
 
 impl Measure for Hard {
@@ -213,12 +213,12 @@ impl Cell {
 }
 
 impl Given {
-    fn share(&self) -> f64 {
+    pub(super) fn share(&self) -> f64 {
         self.reserved_time_ns as f64 / self.elapsed_ns as f64
     }
 }
 
-fn measure(
+pub(super) fn measure(
     server: &Server,
     control: &Control,
     perf: &Perf,

@@ -16,6 +16,7 @@ mod player;
 mod remote;
 mod response;
 mod scale;
+mod simulation;
 mod soft;
 mod speed;
 mod throughput;
@@ -50,7 +51,7 @@ pub(crate) struct Takes {
 }
 
 /// In the order of the report.
-pub(crate) const ALL: [Experiment; 18] = [
+pub(crate) const ALL: [Experiment; 19] = [
     of::<demo::Demo>(),
     of::<response::Response>(),
     of::<throughput::Throughput>(),
@@ -69,6 +70,7 @@ pub(crate) const ALL: [Experiment; 18] = [
     of::<animation::Animation>(),
     of::<intervals::Intervals>(),
     of::<remote::Remote>(),
+    of::<simulation::Simulation>(),
 ];
 
 /// What each file of this folder provides.

@@ -1,0 +1,300 @@
+//! What the simulator predicts, beside what is measured: the same situations, live and as scenarios.
+//!
+//! Each turn first measures what a request of each client costs the server, and what the client takes itself, with that
+//! client alone. The simulator gets these and nothing else; then the clients run together, under one scheduler after the
+//! other, and as scenarios with the same costs. So what is compared is what the scheduling makes of the crowd.
+//!
+//! Where scenarios agree with servers that exist, they may be asked about those that do not: ten thousand clients, and
+//! more players than this machine could decode.
+
+mod beyond;
+mod costs;
+mod live;
+mod tables;
+
+use super::{Measure, Takes, hard};
+use crate::bench::Bench;
+use crate::load::Perf;
+use crate::scheduler::{Scheduler, Stage};
+use crate::server::{Kind, Module, Setup};
+use crate::statistics::{Spread, mean};
+use crate::study::{Chart, Goal, Study, Table, Verdict};
+use crate::tiles::SCREEN;
+use anyhow::{Result, anyhow};
+use beyond::Beyond;
+use serde::{Deserialize, Serialize};
+use xqos_sim::outcome::{Of, Outcome};
+use xqos_sim::scenario::{Costs, Regime, named};
+
+/// Q/T, and T in milliseconds: the first, the middle and the last of Table 2.
+const RESERVED: [((u32, u32), u32); 3] = [((1, 6), 30), ((1, 2), 90), ((5, 6), 210)];
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Simulation {
+    turns: Vec<Turn>,
+    beyond: Vec<Beyond>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Turn {
+    pairs: Vec<Pair>,
+    reserved: Vec<Reserved>,
+    /// Of each situation.
+    costs: Vec<(Situation, Costs)>,
+}
+
+/// Both sides of one measurement.
+#[derive(Debug, Serialize, Deserialize)]
+struct Pair {
+    situation: Situation,
+    scheduler: Scheduler,
+    measured: Times,
+    simulated: Times,
+}
+
+/// A hard reservation: share of the server, and requests per second.
+#[derive(Debug, Serialize, Deserialize)]
+struct Reserved {
+    part: (u32, u32),
+    period_ms: u32,
+    measured: (f64, f64),
+    simulated: (f64, f64),
+}
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct Times {
+    response_ms: Vec<f64>,
+    /// Between the ends, or the beginnings, of two responses.
+    interval_ms: Vec<f64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Situation {
+    Interactive,
+    Animation,
+    Ocbench,
+}
+
+impl Situation {
+    const ALL: [Situation; 3] = [Situation::Interactive, Situation::Animation, Situation::Ocbench];
+
+    /// Of the scenario.
+    fn name(self) -> &'static str {
+        match self {
+            Situation::Interactive => "interactive",
+            Situation::Animation => "animation",
+            Situation::Ocbench => "ocbench",
+        }
+    }
+
+    /// Of the measured client in it.
+    fn client(self) -> &'static str {
+        match self {
+            Situation::Interactive => "line",
+            Situation::Animation => "animation",
+            Situation::Ocbench => "ocbench",
+        }
+    }
+
+    /// What a response is.
+    fn response(self) -> &'static str {
+        match self {
+            Situation::Interactive => "echo",
+            Situation::Animation => "drawing",
+            Situation::Ocbench => "response",
+        }
+    }
+
+    fn title(self) -> &'static str {
+        match self {
+            Situation::Interactive => "interactive: a line beside twelve plaids, Xtigervnc",
+            Situation::Animation => "animation: a frame every 15 ms beside twelve plaids, Xvfb",
+            Situation::Ocbench => "ocbench: drawing after each rest of 10 ms, beside x11perf -getimagexy100, Xvfb",
+        }
+    }
+}
+
+impl Measure for Simulation {
+    const NAME: &'static str = "simulation";
+    const ABOUT: &'static str =
+        "what the simulator predicts, beside the measurement, and crowds that no machine here can run";
+    const TAKES: Takes = Takes { quick_s: 40, full_s: 300 };
+
+    fn run(bench: &Bench) -> Result<Self> {
+        let module = Module { max_utilization_ppm: Some(hard::MAX_UTILIZATION_PPM), ..bench.module() };
+        let nested = Stage::of(Setup { screen: (1600, 1200), ..Setup::with_module(Kind::Xtigervnc, bench.module()) })?;
+        let plain = Stage::of(Setup { screen: SCREEN, ..Setup::with_module(Kind::Xvfb, module) })?;
+        let perf = Perf::calibrate(plain.server().display(), hard::TEST)?;
+        let perf = Perf { reps: perf.reps.div_ceil(hard::RUNS_OF_ONE), ..perf };
+        let mut turns = Vec::new();
+        for turn in 0..bench.pairs {
+            bench.say(format!("turn {} of {}", turn + 1, bench.pairs));
+            turns.push(Turn::measure(bench, [&nested, &plain], &perf, turn)?);
+        }
+        bench.say("crowds, simulated");
+        Ok(Simulation { turns, beyond: beyond::simulate()? })
+    }
+
+    fn study(&self) -> Study {
+        let mut tables: Vec<Table> = Situation::ALL.map(|situation| self.table(situation)).into();
+        tables.extend([self.table_of_reserved(), beyond::table(&self.beyond), self.table_of_costs()]);
+        Study {
+            title: "The simulator".to_owned(),
+            question:
+                "Scenarios are served in virtual time by the same scheduler. How near do they come to real servers?"
+                    .to_owned(),
+            answer: String::new(),
+            verdicts: self.verdicts(),
+            tables,
+            charts: vec![Chart::Ranges(self.chart())],
+            notes: notes(),
+        }
+    }
+}
+
+impl Turn {
+    fn measure(bench: &Bench, [nested, plain]: [&Stage; 2], perf: &Perf, turn: u32) -> Result<Turn> {
+        let mut measured = Turn { pairs: Vec::new(), reserved: Vec::new(), costs: Vec::new() };
+        for situation in Situation::ALL {
+            let stage = if situation == Situation::Interactive { nested } else { plain };
+            stage.follow(Scheduler::Stock)?;
+            let costs = costs::of(situation, bench, stage, perf)?;
+            for scheduler in Scheduler::in_turn(turn) {
+                stage.follow(scheduler)?;
+                let times = live::measure(situation, bench, stage, scheduler, perf)?;
+                let simulated = simulate(situation.name(), scheduler, &costs)?;
+                let simulated = Times::of(of_client(&simulated, situation.client())?);
+                measured.pairs.push(Pair { situation, scheduler, measured: times, simulated });
+            }
+            if situation == Situation::Ocbench {
+                stage.follow(Scheduler::Cbs)?;
+                let reserve = |(part, period_ms)| Reserved::measure(stage, perf, &costs, part, period_ms);
+                measured.reserved = RESERVED.into_iter().map(reserve).collect::<Result<_>>()?;
+            }
+            measured.costs.push((situation, costs));
+        }
+        Ok(measured)
+    }
+}
+
+impl Reserved {
+    fn measure(stage: &Stage, perf: &Perf, costs: &Costs, part: (u32, u32), period_ms: u32) -> Result<Reserved> {
+        let (period_us, budget_us) = (period_ms * 1000, period_ms * 1000 * part.0 / part.1);
+        let time = std::time::Duration::from_millis(u64::from(period_ms * 1000_u32.div_ceil(period_ms)));
+        let given = hard::measure(stage.server(), stage.control(), perf, Some((budget_us, period_us)), time)?;
+        let mut costs = costs.clone();
+        costs.insert("budget".to_owned(), budget_us.into());
+        costs.insert("period".to_owned(), period_us.into());
+        let outcome = simulate("hard", Scheduler::Cbs, &costs)?;
+        let of = of_client(&outcome, "x11perf")?;
+        let simulated = (of.share(&outcome), of.requests as f64 / outcome.seconds);
+        Ok(Reserved { part, period_ms, measured: (given.share(), given.operations_per_s), simulated })
+    }
+}
+
+impl Times {
+    fn of(of: &Of) -> Times {
+        let ms = |values: &[u64]| values.iter().map(|&ns| ns as f64 / 1e6).collect();
+        Times { response_ms: ms(&of.response_ns), interval_ms: ms(&of.interval_ns) }
+    }
+}
+
+fn simulate(name: &str, scheduler: Scheduler, costs: &Costs) -> Result<Outcome> {
+    let regime = Regime::from_name(scheduler.name()).ok_or_else(|| anyhow!("{scheduler:?} is not simulated"))?;
+    Ok(named(name, costs)?.simulate(regime))
+}
+
+fn of_client<'a>(outcome: &'a Outcome, name: &str) -> Result<&'a Of> {
+    outcome.of(name).ok_or_else(|| anyhow!("the scenario has no clients '{name}'"))
+}
+
+impl Simulation {
+    fn pairs(&self, situation: Situation, scheduler: Scheduler) -> impl Iterator<Item = &Pair> {
+        let pairs = self.turns.iter().flat_map(|turn| &turn.pairs);
+        pairs.filter(move |pair| (pair.situation, pair.scheduler) == (situation, scheduler))
+    }
+
+    /// Simulated over measured, within each turn.
+    fn ratio(&self, situation: Situation, scheduler: Scheduler, value: fn(&[f64]) -> f64) -> Spread {
+        let ratio = |pair: &Pair| value(&pair.simulated.response_ms) / value(&pair.measured.response_ms);
+        Spread::of(self.pairs(situation, scheduler).map(ratio))
+    }
+
+    fn all(&self, situation: Situation, scheduler: Scheduler, values: impl Fn(&Pair) -> &[f64]) -> Vec<f64> {
+        self.pairs(situation, scheduler).flat_map(|pair| values(pair).to_vec()).collect()
+    }
+
+    fn verdicts(&self) -> Vec<Verdict> {
+        let one = |situation: Situation| {
+            let ratios = Scheduler::ALL.map(|scheduler| self.ratio(situation, scheduler, mean).median);
+            let what = format!("{}, {}: simulated over measured", situation.name(), situation.response());
+            Verdict::of_spread(format!("{what}, the schedulers"), Spread::of(ratios), "x", Goal::Reported)
+        };
+        let mut verdicts: Vec<Verdict> = Situation::ALL.map(one).into();
+        let reserved = self.turns.iter().flat_map(|turn| &turn.reserved);
+        let points = reserved.map(|one| (one.simulated.0 - one.measured.0).abs() * 100.0);
+        let what = "hard reservation: share simulated minus measured";
+        verdicts.push(Verdict::of_spread(what, Spread::of(points), "points", Goal::AtMost(1.0)));
+        verdicts
+    }
+}
+
+fn notes() -> Vec<String> {
+    vec![
+        "How it was measured. In each turn each client first runs alone: what a request of it costs is its server time over \
+         its requests, as xqos counts both; what is left of its response, the median, is its way: its own work and the \
+         kernel's wakeups. With these costs the files of crates/sim/scenarios are simulated, and beside them the same clients run \
+         on Xtigervnc (interactive) and Xvfb. Nothing that was measured beside others goes into the simulation. Client \
+         ocbench draws 200 lines, waits for an answer, and rests for 10 ms."
+            .to_owned(),
+        "Reading results. The simulator has a processor for everybody: that the kernel lets a client wait for one, or the \
+         server, it does not know, nor what a poll, a decision or a socket costs, nor that a server draws for its viewers. \
+         All requests of a kind take the same time in it. So it is to be right where waiting for the server's other \
+         clients is the most of a response, under classic, smart and stock, and too low where hardly anything is left of \
+         that, under fair and cbs: there the measured difference is the kernel's and the machine's. Policy stock is a \
+         model of the server's own scheduler, written anew from its rules; the others are the very code that runs in the \
+         server."
+            .to_owned(),
+        "What no machine here can run: an X server has at most 2,048 clients, and sixty-four films would need more than \
+         two cores to be decoded. These scenarios have the costs of their files, and no measurement stands beside them. \
+         Today's scheduler takes turns by the client's index modulo 256: of more clients than that, those that share it \
+         with one that is always ready may wait for ever. That is what the model says; it was not tried on a server."
+            .to_owned(),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn times(ms: f64) -> Times {
+        Times { response_ms: vec![ms; 4], interval_ms: vec![10.0 + ms; 3] }
+    }
+
+    fn turn(slow: f64) -> Turn {
+        let pair = |situation| {
+            Scheduler::ALL.map(|scheduler| Pair {
+                situation,
+                scheduler,
+                measured: times(2.0 * slow),
+                simulated: times(if scheduler == Scheduler::Fair { slow } else { 2.0 * slow }),
+            })
+        };
+        let reserved = Reserved { part: (1, 2), period_ms: 90, measured: (0.5, 100.0), simulated: (0.53, 99.0) };
+        let costs = vec![(Situation::Animation, Costs::from([("wheel".to_owned(), slow)]))];
+        Turn { pairs: Situation::ALL.into_iter().flat_map(pair).collect(), reserved: vec![reserved], costs }
+    }
+
+    #[test]
+    fn ratios_are_taken_within_a_turn() {
+        let study = Simulation { turns: vec![turn(1.0), turn(5.0)], beyond: Vec::new() }.study();
+        let fair = study.tables[0].rows.iter().find(|row| row[0] == "fair").unwrap();
+        assert_eq!(fair[3], "0.500 (0.500 .. 0.500)", "however the machine drifts");
+        let spread = study.verdicts[0].spread.unwrap();
+        assert_eq!((spread.least, spread.median, spread.greatest), (0.5, 1.0, 1.0));
+        let reserved = study.verdicts.last().unwrap();
+        assert!((reserved.value - 3.0).abs() < 1e-9 && reserved.is_met() == Some(false), "{reserved:?}");
+        assert_eq!(study.tables.last().unwrap().rows, [["animation", "wheel", "3 (1 .. 5)"]]);
+    }
+}

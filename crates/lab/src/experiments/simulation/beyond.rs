@@ -1,0 +1,99 @@
+//! Scenarios that no machine here can run: with the costs of their files, and without a measurement beside them.
+
+use crate::scheduler::Scheduler;
+use crate::statistics::Summary;
+use crate::study::{Table, figure, percent};
+use anyhow::Result;
+use serde::{Deserialize, Serialize};
+use std::time::Instant;
+use xqos_sim::outcome::{Of, Outcome};
+use xqos_sim::scenario::Costs;
+
+const NAMES: [&str; 2] = ["ten-thousand-clients", "sixty-four-players"];
+
+/// One kind of client in one of them.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Beyond {
+    scenario: String,
+    scheduler: Scheduler,
+    clients: String,
+    count: usize,
+    /// `None`: they are busy, and wait for nothing.
+    response_ms: Option<Summary>,
+    /// Asked for and not done at the end.
+    waiting: u64,
+    /// Clients that were never served.
+    starved: usize,
+    share: f64,
+    /// Reservations.
+    asked: u32,
+    admitted: u32,
+    took_s: f64,
+}
+
+pub(super) fn simulate() -> Result<Vec<Beyond>> {
+    let mut all = Vec::new();
+    for name in NAMES {
+        for scheduler in Scheduler::ALL {
+            let began = Instant::now();
+            let outcome = super::simulate(name, scheduler, &Costs::new())?;
+            let took_s = began.elapsed().as_secs_f64();
+            all.extend(outcome.groups.iter().map(|of| Beyond::of(name, scheduler, &outcome, of, took_s)));
+        }
+    }
+    Ok(all)
+}
+
+impl Beyond {
+    fn of(scenario: &str, scheduler: Scheduler, outcome: &Outcome, of: &Of, took_s: f64) -> Beyond {
+        let response = of.response_ns.iter().map(|&ns| ns as f64 / 1e6);
+        Beyond {
+            scenario: scenario.to_owned(),
+            scheduler,
+            clients: of.name.clone(),
+            count: of.served_ns.len(),
+            response_ms: of.is_measured.then(|| Summary::of(response)),
+            waiting: of.waiting,
+            starved: of.served_ns.iter().filter(|&&ns| ns == 0).count(),
+            share: of.share(outcome),
+            asked: of.asked,
+            admitted: of.admitted,
+            took_s,
+        }
+    }
+
+    fn row(&self) -> Vec<String> {
+        let times = match &self.response_ms {
+            Some(response) => [response.mean, response.p99, response.worst].map(figure),
+            None => [(); 3].map(|()| "-".to_owned()),
+        };
+        let admission = match self.asked {
+            0 => "-".to_owned(),
+            asked => format!("{} of {asked}", self.admitted),
+        };
+        let mut row = vec![self.scenario.clone(), self.scheduler.name().to_owned()];
+        row.push(format!("{} ({})", self.clients, self.count));
+        row.extend(times);
+        row.extend([self.waiting.to_string(), self.starved.to_string(), percent(self.share), admission]);
+        row.push(figure(self.took_s));
+        row
+    }
+}
+
+pub(super) fn table(all: &[Beyond]) -> Table {
+    let head = [
+        "scenario",
+        "scheduler",
+        "clients",
+        "response: mean",
+        "p99",
+        "worst",
+        "not done at the end",
+        "never served",
+        "share",
+        "admitted",
+        "took s",
+    ];
+    let title = "What no machine here can run, simulated only; milliseconds";
+    Table { rows: all.iter().map(Beyond::row).collect(), ..Table::new(title, &head) }
+}

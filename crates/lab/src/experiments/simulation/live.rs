@@ -1,0 +1,61 @@
+//! The situations on real servers, with the lab's own clients.
+
+use super::{Situation, Times};
+use crate::bench::Bench;
+use crate::frames;
+use crate::light::{Light, Series};
+use crate::line;
+use crate::load::{Load, Perf, Placement};
+use crate::plaid::Plaids;
+use crate::scheduler::{Scheduler, Stage};
+use anyhow::Result;
+use std::time::Duration;
+
+const PLAIDS: usize = 12;
+
+/// Beside its load, under the scheduler that the server follows.
+pub(super) fn measure(
+    situation: Situation,
+    bench: &Bench,
+    stage: &Stage,
+    scheduler: Scheduler,
+    perf: &Perf,
+) -> Result<Times> {
+    let display = stage.server().display();
+    if situation == Situation::Ocbench {
+        let _load = Load::start(display, perf, 1, Placement::SideBySide)?;
+        return alone(situation, bench, stage, Some(scheduler));
+    }
+    let _plaids = Plaids::start(display, PLAIDS)?;
+    alone(situation, bench, stage, Some(scheduler))
+}
+
+/// The measured client itself.
+pub(super) fn alone(situation: Situation, bench: &Bench, stage: &Stage, scheduler: Option<Scheduler>) -> Result<Times> {
+    let (server, reservation) = (stage.server(), scheduler.and_then(Scheduler::reservation));
+    match situation {
+        Situation::Interactive => {
+            let echoes = line::measure(server, reservation, if bench.quick { 80 } else { 150 })?;
+            Ok(Times { response_ms: echoes.echo_ms(), interval_ms: Vec::new() })
+        }
+        Situation::Animation => {
+            let shown = frames::measure(server, reservation, if bench.quick { 60 } else { 120 })?;
+            let interval_ms = shown.frame_ns.iter().map(|&ns| ns as f64 / 1e6).collect();
+            Ok(Times { response_ms: shown.drawing_ms(), interval_ms })
+        }
+        Situation::Ocbench => {
+            let warm_up = Duration::from_millis(200);
+            let light = Light { rests: true, warm_up, reservation, ..Light::default() };
+            Ok(Times::of_series(&light.measure(server, bench.time(1500, 700))?.series))
+        }
+    }
+}
+
+impl Times {
+    /// Between the beginnings of two bursts.
+    fn of_series(series: &Series) -> Times {
+        let response_ms = series.response_ns.iter().map(|&ns| ns as f64 / 1e6).collect();
+        let interval_ms = series.at_us.windows(2).map(|pair| (pair[1] - pair[0]) as f64 / 1e3).collect();
+        Times { response_ms, interval_ms }
+    }
+}
