@@ -242,11 +242,11 @@ impl Simulation {
 
 fn notes() -> Vec<String> {
     vec![
-        "How it was measured. In each turn each client first runs alone: what a request of it costs is its server time over \
-         its requests, as xqos counts both; what is left of its response, the median, is its way: its own work and the \
-         kernel's wakeups. With these costs the files of crates/sim/scenarios are simulated, and beside them the same clients run \
-         on Xtigervnc (interactive) and Xvfb. Nothing that was measured beside others goes into the simulation. Client \
-         ocbench draws 200 lines, waits for an answer, and rests for 10 ms."
+        "How it was measured. In each turn each client first runs alone: what a request of it costs is its server time \
+         over its requests, as xqos counts both, the median of short looks; what is left of its response is its way: \
+         its own work and the kernel's wakeups. With these costs the files of crates/sim/scenarios are simulated, and \
+         beside them the same clients run on Xtigervnc (interactive) and Xvfb. Nothing that was measured beside others \
+         goes into the simulation. Client ocbench draws 200 lines, waits for an answer, and rests for 10 ms."
             .to_owned(),
         "Reading results. The simulator has a processor for everybody: that the kernel lets a client wait for one, or the \
          server, it does not know, nor what a poll, a decision or a socket costs, nor that a server draws for its viewers. \

@@ -66,16 +66,17 @@ pub(super) fn of(situation: Situation, bench: &Bench, stage: &Stage, perf: &Perf
     Ok(costs)
 }
 
-/// What the server did for one client between two looks.
-#[derive(Clone, Copy, Debug, Default)]
-struct Asked {
+/// What the server has done for one client, as of one look.
+#[derive(Clone, Copy, Debug)]
+struct Look {
     requests: u64,
     server_time_ns: u64,
-    elapsed_ns: u64,
+    now_ns: u64,
 }
 
-/// The first look at a client, and the last.
-type Looks = BTreeMap<u32, (Asked, Asked)>;
+/// What one client asked for, alone: looks one after the other.
+#[derive(Debug, Default)]
+struct Asked(Vec<Look>);
 
 impl Asked {
     /// By the client with most requests while something is done.
@@ -86,42 +87,64 @@ impl Asked {
             let looking = scope.spawn(|| look(&control, &is_over));
             let done = doing();
             is_over.store(true, Ordering::Relaxed);
-            let looks = looking.join().map_err(|_| anyhow!("the thread that looks at clients failed"))??;
-            let asked = looks.values().map(|(first, last)| last.since(first));
-            let busiest = asked.max_by_key(|asked| asked.requests).context("no client asked for anything")?;
+            let asked = looking.join().map_err(|_| anyhow!("the thread that looks at clients failed"))??;
+            let busiest = asked.into_values().max_by_key(Asked::requests).context("no client asked for anything")?;
             Ok((busiest, done?))
         })
     }
 
-    fn since(&self, first: &Asked) -> Asked {
-        Asked {
-            requests: self.requests - first.requests,
-            server_time_ns: self.server_time_ns - first.server_time_ns,
-            elapsed_ns: self.elapsed_ns - first.elapsed_ns,
-        }
+    fn requests(&self) -> u64 {
+        self.0.last().zip(self.0.first()).map_or(0, |(last, first)| last.requests - first.requests)
     }
 
     /// Server time of a request.
     fn each_us(&self) -> f64 {
-        self.server_time_ns as f64 / self.requests.max(1) as f64 / 1e3
+        self.of_a_request(|look| look.server_time_ns)
     }
 
     /// From one request to the next.
     fn every_us(&self) -> f64 {
-        self.elapsed_ns as f64 / self.requests.max(1) as f64 / 1e3
+        self.of_a_request(|look| look.now_ns)
+    }
+
+    /// The median over the times between two looks: those in which the machine stalled say nothing about requests.
+    fn of_a_request(&self, ns: fn(&Look) -> u64) -> f64 {
+        let pairs = self.0.windows(2).filter(|pair| pair[1].requests > pair[0].requests);
+        median(pairs.map(|pair| {
+            let requests = pair[1].requests - pair[0].requests;
+            (ns(&pair[1]) - ns(&pair[0])) as f64 / requests as f64 / 1e3
+        }))
     }
 }
 
-fn look(control: &Control, is_over: &AtomicBool) -> Result<Looks> {
-    let mut looks = Looks::new();
+/// By client.
+fn look(control: &Control, is_over: &AtomicBool) -> Result<BTreeMap<u32, Asked>> {
+    let mut asked: BTreeMap<u32, Asked> = BTreeMap::new();
     while !is_over.load(Ordering::Relaxed) {
         let list = control.clients()?;
         for client in list.clients {
             let (requests, server_time_ns) = (client.requests, client.server_time_ns);
-            let asked = Asked { requests, server_time_ns, elapsed_ns: list.now_ns };
-            looks.entry(client.client).or_insert((asked, asked)).1 = asked;
+            let look = Look { requests, server_time_ns, now_ns: list.now_ns };
+            asked.entry(client.client).or_default().0.push(look);
         }
         std::thread::sleep(LOOK);
     }
-    Ok(looks)
+    Ok(asked)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stall_is_no_cost_of_a_request() {
+        let look = |(requests, us, now_us): (u64, u64, u64)| Look {
+            requests,
+            server_time_ns: us * 1000,
+            now_ns: now_us * 1000,
+        };
+        let looks = [(5, 0, 0), (15, 100, 200), (15, 100, 300), (25, 50_000, 60_000), (35, 50_120, 60_220)];
+        let asked = Asked(looks.map(look).to_vec());
+        assert_eq!((asked.requests(), asked.each_us(), asked.every_us()), (30, 12.0, 22.0));
+    }
 }
