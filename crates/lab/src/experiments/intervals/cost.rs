@@ -80,7 +80,7 @@ impl Cost {
         for (slice_us, period) in (0..passes).flat_map(|pass| in_turn(cases, turn + pass)) {
             Setting::of(Scheduler::Fair, slice_us).set(stage)?;
             // Once in all, where nothing else shall arrive: so that connecting costs the same.
-            let light = Light { lines: 0, period, warm_up: Duration::ZERO, reservation: None };
+            let light = Light { lines: 0, period, warm_up: Duration::ZERO, ..Light::default() };
             let (rate, measured) =
                 Rate::during(stage.server(), None, &mut load, || light.measure(stage.server(), time))?;
             let arrivals = measured.series.response_ns.len() as u64;

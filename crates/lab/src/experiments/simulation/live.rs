@@ -6,7 +6,7 @@ use crate::frames;
 use crate::light::{Light, Series};
 use crate::line;
 use crate::load::{Load, Perf, Placement};
-use crate::plaid::Plaids;
+use crate::plaid::{Pattern, Plaids};
 use crate::scheduler::{Scheduler, Stage};
 use anyhow::Result;
 use std::time::Duration;
@@ -26,7 +26,7 @@ pub(super) fn measure(
         let _load = Load::start(display, perf, 1, Placement::SideBySide)?;
         return alone(situation, bench, stage, Some(scheduler));
     }
-    let _plaids = Plaids::start(display, PLAIDS)?;
+    let _plaids = Plaids::start(display, PLAIDS, Pattern::Heavy)?;
     alone(situation, bench, stage, Some(scheduler))
 }
 
