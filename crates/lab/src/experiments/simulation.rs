@@ -52,7 +52,7 @@ struct Pair {
     simulated: Times,
 }
 
-/// A hard reservation: share of the server, and requests per second.
+/// A hard reservation: share of the server, and per second x11perf's operations, or the simulated requests.
 #[derive(Debug, Serialize, Deserialize)]
 struct Reserved {
     part: (u32, u32),
@@ -248,13 +248,14 @@ fn notes() -> Vec<String> {
          beside them the same clients run on Xtigervnc (interactive) and Xvfb. Nothing that was measured beside others \
          goes into the simulation. Client ocbench draws 200 lines, waits for an answer, and rests for 10 ms."
             .to_owned(),
-        "Reading results. The simulator has a processor for everybody: that the kernel lets a client wait for one, or the \
-         server, it does not know, nor what a poll, a decision or a socket costs, nor that a server draws for its viewers. \
-         All requests of a kind take the same time in it. So it is to be right where waiting for the server's other \
-         clients is the most of a response, under classic, smart and stock, and too low where hardly anything is left of \
-         that, under fair and cbs: there the measured difference is the kernel's and the machine's. Policy stock is a \
-         model of the server's own scheduler, written anew from its rules; the others are the very code that runs in the \
-         server."
+        "Reading results. The simulator has a processor for everybody: that the kernel lets a client wait for one, \
+         or the server, it does not know, nor what a poll, a decision or a socket costs, nor that a server draws for \
+         its viewers. All requests of a client take the same time in it, where those of an x11perf differ: an \
+         operation of it is not one request, so operations and requests per second are no pair, and who waits behind \
+         a long one waits longer. So it is to be right where waiting for the server's other clients is the most of a \
+         response, under classic, smart and stock, and too low where hardly anything is left of that, under fair and \
+         cbs: there the measured difference is the kernel's and the machine's. Policy stock is a model of the \
+         server's own scheduler, written anew from its rules; the others are the very code that runs in the server."
             .to_owned(),
         "What no machine here can run: an X server has at most 2,048 clients, and sixty-four films would need more than \
          two cores to be decoded. These scenarios have the costs of their files, and no measurement stands beside them. \

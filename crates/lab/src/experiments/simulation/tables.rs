@@ -44,7 +44,15 @@ impl Simulation {
 
     pub(super) fn table_of_reserved(&self) -> Table {
         let title = "hard: x11perf -getimagexy100 alone with a hard reservation, medians over the turns";
-        let head = ["Q/T", "T ms", "asked %", "share %: measured", "simulated", "requests /s: measured", "simulated"];
+        let head = [
+            "Q/T",
+            "T ms",
+            "asked %",
+            "share %: measured",
+            "simulated",
+            "x11perf's operations /s: measured",
+            "requests /s: simulated",
+        ];
         let mut table = Table::new(title, &head);
         for (part, period_ms) in RESERVED {
             let of = |value: fn(&Reserved) -> f64| {
