@@ -10,6 +10,11 @@
 //!
 //! | module | what |
 //! |---|---|
+//! | [`capture`] | files of packets, read and written |
+//! | [`frame`] | from a packet to its TCP segment |
+//! | `stream` | both directions of a connection in order, and what is missing |
+//! | [`x11`] | boundaries, numbers, names of messages, and what a reply answers |
+//! | [`session`] | all connections of a capture, each given to the observers |
 //! | [`observe`] | what is seen, as types: the door between those who read a capture and those who conclude from it |
 //!
 //! Whatever is missing (packets dropped, bytes cut off, a beginning that was not captured) is told to the observer and
@@ -17,4 +22,11 @@
 
 #![forbid(unsafe_code)]
 
+pub mod capture;
+mod flow;
+pub mod frame;
+mod half;
 pub mod observe;
+pub mod session;
+mod stream;
+pub mod x11;

@@ -1,0 +1,89 @@
+//! Prints one line for each message of a capture: what an oracle can be compared with.
+//!
+//! `cargo run -p xqos-wire --example messages -- FILE [PORT]`
+//!
+//! ```text
+//! 0 0.001832 > 14 Request InternAtom 20
+//! ```
+//!
+//! Connection, seconds since the capture's first packet, direction, sequence number, kind, name, length.
+
+use std::io::{self, BufWriter, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use xqos_wire::capture::Reader;
+use xqos_wire::observe::{ConnectionId, Direction, Ending, Gap, Kind, Message, Observer, Opened, Packet};
+use xqos_wire::session::Session;
+
+struct Lines<W> {
+    out: W,
+    start_ns: Option<u64>,
+}
+
+impl<W: Write> Lines<W> {
+    fn line(&mut self, id: ConnectionId, at_ns: u64, text: std::fmt::Arguments<'_>) {
+        let ns = at_ns.saturating_sub(*self.start_ns.get_or_insert(at_ns));
+        // A pipe that was closed is the reader's wish.
+        let _ = writeln!(self.out, "{} {}.{:06} {text}", id.0, ns / 1_000_000_000, ns / 1000 % 1_000_000);
+    }
+}
+
+impl<W: Write> Observer for Lines<W> {
+    fn opened(&mut self, id: ConnectionId, opened: &Opened) {
+        let how = if opened.is_joined { "joined" } else { "opened" };
+        self.line(id, opened.at_ns, format_args!("{how} {} {}", opened.client, opened.server));
+    }
+
+    fn packet(&mut self, _id: ConnectionId, packet: &Packet) {
+        self.start_ns.get_or_insert(packet.at_ns);
+    }
+
+    fn message(&mut self, id: ConnectionId, message: &Message<'_>) {
+        let arrow = match message.kind {
+            Kind::Setup | Kind::Request => '>',
+            _ => '<',
+        };
+        let Message { sequence, kind, name, length, .. } = message;
+        self.line(id, message.last_ns, format_args!("{arrow} {sequence} {kind:?} {name} {length}"));
+    }
+
+    fn gap(&mut self, id: ConnectionId, gap: &Gap) {
+        let arrow = if gap.direction == Direction::Requests { '>' } else { '<' };
+        self.line(id, gap.at_ns, format_args!("{arrow} gap at {} of {}", gap.offset, gap.length));
+    }
+
+    fn ended(&mut self, id: ConnectionId, at_ns: u64, ending: Ending) {
+        self.line(id, at_ns, format_args!("ended {ending:?}"));
+    }
+}
+
+fn main() -> ExitCode {
+    let mut arguments = std::env::args_os().skip(1);
+    let Some(path) = arguments.next().map(PathBuf::from) else {
+        eprintln!("usage: messages FILE [PORT]");
+        return ExitCode::from(2);
+    };
+    let port = arguments.next().and_then(|port| port.to_str()?.parse().ok());
+    let mut reader = match Reader::open(&path) {
+        Ok(reader) => reader,
+        Err(error) => {
+            eprintln!("{}: {error}", path.display());
+            return ExitCode::FAILURE;
+        }
+    };
+    let mut lines = Lines { out: BufWriter::new(io::stdout().lock()), start_ns: None };
+    let mut session = Session::new(vec![&mut lines]);
+    if let Some(port) = port {
+        session = session.also_port(port);
+    }
+    while let Some(record) = reader.next() {
+        session.packet(&record);
+    }
+    let counts = session.finish();
+    drop(lines);
+    eprintln!("{counts:?}");
+    if let Some(note) = reader.note() {
+        eprintln!("{note}");
+    }
+    ExitCode::SUCCESS
+}

@@ -1,0 +1,103 @@
+//! Writing of pcapng, little-endian, with nanoseconds; Wireshark opens it.
+
+use super::{Link, Record};
+use std::io::{self, Write};
+
+const SECTION: u32 = 0x0a0d_0d0a;
+const INTERFACE: u32 = 1;
+const PACKET: u32 = 6;
+/// By this a reader knows the byte order.
+const BYTE_ORDER: u32 = 0x1a2b_3c4d;
+
+const OPTION_INTERFACE_NAME: u16 = 2;
+const OPTION_APPLICATION: u16 = 4;
+const OPTION_RESOLUTION: u16 = 9;
+/// Time counts in 10^-9 seconds.
+const NANOSECONDS: u8 = 9;
+
+/// A capture that is being written.
+#[derive(Debug)]
+pub struct Writer<W> {
+    out: W,
+    /// Kept between blocks, so that none allocates.
+    block: Vec<u8>,
+    interfaces: Vec<Link>,
+}
+
+impl<W: Write> Writer<W> {
+    /// Begins a file that names the program which wrote it.
+    pub fn new(out: W, application: &str) -> io::Result<Writer<W>> {
+        let mut writer = Writer { out, block: Vec::new(), interfaces: Vec::new() };
+        writer.block.extend(BYTE_ORDER.to_le_bytes());
+        // Version 1.0, and a length of the section that nobody knows yet.
+        writer.block.extend([1, 0, 0, 0]);
+        writer.block.extend(u64::MAX.to_le_bytes());
+        writer.option(OPTION_APPLICATION, application.as_bytes());
+        writer.finish_block(SECTION)?;
+        Ok(writer)
+    }
+
+    /// Adds an interface; packets go to the first one with their kind of link. A snap length of 0 is none.
+    pub fn add_interface(&mut self, link: Link, name: &str, snap_bytes: u32) -> io::Result<()> {
+        self.block.extend(link.number().to_le_bytes());
+        self.block.extend([0, 0]);
+        self.block.extend(snap_bytes.to_le_bytes());
+        self.option(OPTION_INTERFACE_NAME, name.as_bytes());
+        self.option(OPTION_RESOLUTION, &[NANOSECONDS]);
+        self.finish_block(INTERFACE)?;
+        self.interfaces.push(link);
+        Ok(())
+    }
+
+    /// Writes a packet, and its interface before it if there was none of that kind.
+    pub fn write(&mut self, record: &Record<'_>) -> io::Result<()> {
+        let interface = match self.interfaces.iter().position(|&link| link == record.link) {
+            Some(interface) => interface,
+            None => {
+                self.add_interface(record.link, "xqos", 0)?;
+                self.interfaces.len() - 1
+            }
+        };
+        let captured = record.bytes.len() as u32;
+        for word in
+            [interface as u32, (record.at_ns >> 32) as u32, record.at_ns as u32, captured, record.length.max(captured)]
+        {
+            self.block.extend(word.to_le_bytes());
+        }
+        self.block.extend(record.bytes);
+        self.pad();
+        self.finish_block(PACKET)
+    }
+
+    /// Gives back what was written to.
+    pub fn into_inner(self) -> W {
+        self.out
+    }
+
+    /// Hands on what is buffered below.
+    pub fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+
+    fn option(&mut self, code: u16, value: &[u8]) {
+        // Names are short; what is too long for an option is cut.
+        let value = &value[..value.len().min(usize::from(u16::MAX))];
+        self.block.extend(code.to_le_bytes());
+        self.block.extend((value.len() as u16).to_le_bytes());
+        self.block.extend(value);
+        self.pad();
+    }
+
+    fn pad(&mut self) {
+        self.block.resize(self.block.len().next_multiple_of(4), 0);
+    }
+
+    fn finish_block(&mut self, kind: u32) -> io::Result<()> {
+        let length = (self.block.len() as u32 + 12).to_le_bytes();
+        self.out.write_all(&kind.to_le_bytes())?;
+        self.out.write_all(&length)?;
+        self.out.write_all(&self.block)?;
+        self.block.clear();
+        self.out.write_all(&length)
+    }
+}

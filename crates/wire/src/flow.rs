@@ -1,0 +1,191 @@
+//! One connection of a capture on its way to the observers: a stream, and the messages in it.
+
+use crate::frame::Segment;
+use crate::observe::{ConnectionId, Direction, Ending, Gap, Message, Observer, Opened, Packet};
+use crate::session::Counts;
+use crate::stream::{self, Stream};
+use crate::x11::connection::{self, Connection, is_setup};
+use crate::x11::names::Names;
+use std::net::SocketAddr;
+
+/// Packets held back until it is known what they belong to: the handshake's, with some of them again.
+const MOST_HELD: usize = 8;
+/// Of a setup, without the texts behind it.
+const SETUP_BYTES: usize = 12;
+
+/// Who sees what is found.
+pub type Observers<'a> = [&'a mut dyn Observer];
+
+/// What is between two ports.
+#[derive(Debug)]
+pub enum Flow {
+    /// Nothing to be looked at until the next SYN.
+    Over,
+    /// It began; its first bytes will tell what it is.
+    Candidate(Box<Candidate>),
+    Followed(Box<Followed>),
+}
+
+/// Which end is which.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ends {
+    pub client: SocketAddr,
+    pub server: SocketAddr,
+}
+
+impl Ends {
+    pub fn direction(&self, segment: &Segment<'_>) -> Direction {
+        if segment.source == self.client { Direction::Requests } else { Direction::Replies }
+    }
+}
+
+/// A connection that may be X, on a port that says nothing.
+#[derive(Debug)]
+pub struct Candidate {
+    ends: Ends,
+    at_ns: u64,
+    stream: Stream,
+    held: Vec<Packet>,
+}
+
+impl Candidate {
+    pub fn new(ends: Ends, at_ns: u64) -> Candidate {
+        Candidate { ends, at_ns, stream: Stream::new(false), held: Vec::new() }
+    }
+
+    /// Takes a packet. Without bytes in it nothing can be said; otherwise, whether it is X.
+    pub fn take(&mut self, at_ns: u64, segment: &Segment<'_>) -> Option<bool> {
+        let direction = self.ends.direction(segment);
+        if segment.length > 0 {
+            return Some(
+                direction == Direction::Requests && segment.bytes.len() >= SETUP_BYTES && is_setup(segment.bytes),
+            );
+        }
+        let packet = self.stream.note(direction, at_ns, segment);
+        if self.held.len() < MOST_HELD {
+            self.held.push(packet);
+        }
+        (segment.is_reset || segment.is_fin).then_some(false)
+    }
+
+    pub fn follow(self, id: ConnectionId, most_pending: usize, observers: &mut Observers<'_>) -> Followed {
+        let followed =
+            Followed { id, ends: self.ends, stream: self.stream, connection: Connection::new(false, most_pending) };
+        followed.open(self.at_ns, false, observers);
+        for packet in &self.held {
+            observers.iter_mut().for_each(|observer| observer.packet(id, packet));
+        }
+        followed
+    }
+}
+
+/// A connection of X.
+#[derive(Debug)]
+pub struct Followed {
+    id: ConnectionId,
+    ends: Ends,
+    stream: Stream,
+    connection: Connection,
+}
+
+impl Followed {
+    pub fn new(
+        id: ConnectionId,
+        ends: Ends,
+        (at_ns, is_joined): (u64, bool),
+        most_pending: usize,
+        observers: &mut Observers<'_>,
+    ) -> Followed {
+        let connection = Connection::new(is_joined, most_pending);
+        let followed = Followed { id, ends, stream: Stream::new(is_joined), connection };
+        followed.open(at_ns, is_joined, observers);
+        followed
+    }
+
+    pub fn id(&self) -> ConnectionId {
+        self.id
+    }
+
+    pub fn server(&self) -> SocketAddr {
+        self.ends.server
+    }
+
+    /// Whether a segment begins another connection between the same ports.
+    pub fn is_reused_by(&self, segment: &Segment<'_>) -> bool {
+        self.stream.is_reused_by(self.ends.direction(segment), segment)
+    }
+
+    /// Takes a packet, and tells whether it ends the connection.
+    pub fn take(
+        &mut self,
+        at_ns: u64,
+        segment: &Segment<'_>,
+        most_waiting: usize,
+        tell: &mut Tell<'_, '_>,
+    ) -> Option<Ending> {
+        let direction = self.ends.direction(segment);
+        let packet = self.stream.note(direction, at_ns, segment);
+        tell.observers.iter_mut().for_each(|observer| observer.packet(self.id, &packet));
+        let Followed { id, stream, connection, .. } = self;
+        stream.deliver(direction, at_ns, segment, most_waiting, &mut |piece| tell.piece(*id, connection, piece));
+        if segment.is_reset {
+            return Some(Ending::Reset);
+        }
+        self.stream.is_finished().then_some(Ending::Finished)
+    }
+
+    /// Hands on what still waits, and ends.
+    pub fn end(mut self, at_ns: u64, ending: Ending, tell: &mut Tell<'_, '_>) {
+        let Followed { id, stream, connection, .. } = &mut self;
+        stream.finish(at_ns, &mut |piece| tell.piece(*id, connection, piece));
+        tell.counts.skipped_bytes += connection.skipped_bytes();
+        tell.counts.foreign_connections += u64::from(connection.is_foreign());
+        tell.counts.unfinished_messages += [Direction::Requests, Direction::Replies]
+            .iter()
+            .filter(|&&direction| connection.is_within(direction))
+            .count() as u64;
+        tell.observers.iter_mut().for_each(|observer| observer.ended(self.id, at_ns, ending));
+    }
+
+    fn open(&self, at_ns: u64, is_joined: bool, observers: &mut Observers<'_>) {
+        let opened = Opened { at_ns, client: self.ends.client, server: self.ends.server, is_joined };
+        observers.iter_mut().for_each(|observer| observer.opened(self.id, &opened));
+    }
+}
+
+/// Whom to tell, and what is needed for it.
+pub struct Tell<'t, 'o> {
+    pub observers: &'t mut Observers<'o>,
+    pub names: &'t mut Names,
+    pub counts: &'t mut Counts,
+}
+
+impl Tell<'_, '_> {
+    #[inline]
+    fn piece(&mut self, id: ConnectionId, connection: &mut Connection, piece: &stream::Piece<'_>) {
+        let stream::Piece { direction, at_ns, offset, acknowledged, bytes, missing } = *piece;
+        if !bytes.is_empty() {
+            self.observers.iter_mut().for_each(|observer| observer.bytes(id, direction, at_ns, offset, bytes));
+            let piece = connection::Piece { direction, at_ns, offset, acknowledged, bytes };
+            let observers = &mut *self.observers;
+            connection.push(&piece, self.names, &mut |message| tell_message(observers, id, message));
+        }
+        if missing > 0 {
+            let gap = Gap { direction, at_ns, offset: offset + bytes.len() as u64, length: missing };
+            self.gap(id, connection, &gap);
+        }
+    }
+
+    fn gap(&mut self, id: ConnectionId, connection: &mut Connection, gap: &Gap) {
+        self.counts.gaps += 1;
+        self.counts.gap_bytes += gap.length;
+        self.observers.iter_mut().for_each(|observer| observer.gap(id, gap));
+        let observers = &mut *self.observers;
+        connection.gap(gap, self.names, &mut |message| tell_message(observers, id, message));
+    }
+}
+
+#[inline]
+fn tell_message(observers: &mut Observers<'_>, id: ConnectionId, message: &Message<'_>) {
+    observers.iter_mut().for_each(|observer| observer.message(id, message));
+}

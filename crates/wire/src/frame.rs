@@ -1,0 +1,142 @@
+//! From a packet's first byte to its TCP segment: link, IPv4 or IPv6 with their extensions, TCP.
+//!
+//! Lengths are those of the wire: where a capture cut a packet off, the segment says how long it was, and has the bytes
+//! that are left. Fragments are told from the rest and not put together: TCP avoids them, so one is counted and shows up
+//! as a gap.
+
+use crate::capture::{Link, Record};
+use etherparse::{IpNumber, LaxIpSlice, TcpHeaderSlice, TcpOptionElement};
+use std::net::SocketAddr;
+
+/// What a packet is to us.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Frame<'a> {
+    Segment(Segment<'a>),
+    /// A part of an IP packet.
+    Fragment,
+    /// No TCP.
+    Other,
+    /// Cut off or damaged before its TCP header ends.
+    Broken,
+    /// The capture's kind of link is not known.
+    UnknownLink,
+}
+
+/// A TCP segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segment<'a> {
+    pub source: SocketAddr,
+    pub destination: SocketAddr,
+    pub sequence: u32,
+    /// Only where its flag is set.
+    pub acknowledgement: Option<u32>,
+    /// As it stands in the header, not scaled.
+    pub window: u16,
+    pub is_syn: bool,
+    pub is_fin: bool,
+    pub is_reset: bool,
+    /// Of a SYN that has the option.
+    pub window_scale: Option<u8>,
+    /// Bytes of the stream that it carried.
+    pub length: u32,
+    /// Those of them that were captured.
+    pub bytes: &'a [u8],
+}
+
+const IPV4: u16 = 0x0800;
+const IPV6: u16 = 0x86dd;
+/// 802.1Q, 802.1ad and an older number for the outer of two tags.
+const VLAN: [u16; 3] = [0x8100, 0x88a8, 0x9100];
+/// The largest shift that TCP allows.
+const MOST_WINDOW_SCALE: u8 = 14;
+
+/// Reads a packet.
+pub fn parse<'a>(record: &Record<'a>) -> Frame<'a> {
+    let header = match record.link {
+        Link::Raw => Some(0),
+        Link::Null | Link::Loop => Some(4),
+        Link::Ethernet => ethernet(record.bytes),
+        Link::Cooked => ip_behind(record.bytes, 14, 16),
+        Link::Cooked2 => ip_behind(record.bytes, 0, 20),
+        Link::Unknown(_) => return Frame::UnknownLink,
+    };
+    let Some(header) = header else { return Frame::Other };
+    let Some(packet) = record.bytes.get(header..) else { return Frame::Broken };
+    let wire_bytes = (record.length as usize).saturating_sub(header).max(packet.len());
+    if packet.first().is_some_and(|first| !matches!(first >> 4, 4 | 6)) {
+        return Frame::Other;
+    }
+    internet(packet, wire_bytes)
+}
+
+/// Length of the link's header, VLAN tags included, if IP follows.
+fn ethernet(bytes: &[u8]) -> Option<usize> {
+    let mut at = 12;
+    while VLAN.contains(&big_endian(bytes, at)?) {
+        at += 4;
+    }
+    ip_behind(bytes, at, at + 2)
+}
+
+fn ip_behind(bytes: &[u8], protocol_at: usize, header: usize) -> Option<usize> {
+    matches!(big_endian(bytes, protocol_at)?, IPV4 | IPV6).then_some(header)
+}
+
+fn big_endian(bytes: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_be_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+fn internet(packet: &[u8], wire_bytes: usize) -> Frame<'_> {
+    let Ok((ip, trouble)) = LaxIpSlice::from_slice(packet) else { return Frame::Broken };
+    if ip.is_fragmenting_payload() {
+        return Frame::Fragment;
+    }
+    if trouble.is_some() {
+        return Frame::Broken;
+    }
+    if ip.payload_ip_number() != IpNumber::TCP {
+        return Frame::Other;
+    }
+    let payload = ip.payload().payload;
+    // Both slices begin in one buffer; what lies between is the headers.
+    let headers = payload.as_ptr() as usize - packet.as_ptr() as usize;
+    let length = packet_bytes(&ip, wire_bytes).saturating_sub(headers).max(payload.len());
+    tcp(&ip, payload, length)
+}
+
+/// Length of the IP packet on the wire. Where the sender left the work to its card, the header says 0.
+fn packet_bytes(ip: &LaxIpSlice<'_>, wire_bytes: usize) -> usize {
+    let stated = match ip {
+        LaxIpSlice::Ipv4(ip) => usize::from(ip.header().total_len()),
+        LaxIpSlice::Ipv6(ip) => match ip.header().payload_length() {
+            0 => 0,
+            payload => usize::from(payload) + 40,
+        },
+    };
+    if stated == 0 { wire_bytes } else { stated }
+}
+
+fn tcp<'a>(ip: &LaxIpSlice<'_>, payload: &'a [u8], length: usize) -> Frame<'a> {
+    let Ok(header) = TcpHeaderSlice::from_slice(payload) else { return Frame::Broken };
+    let header_bytes = header.slice().len();
+    Frame::Segment(Segment {
+        source: SocketAddr::new(ip.source_addr(), header.source_port()),
+        destination: SocketAddr::new(ip.destination_addr(), header.destination_port()),
+        sequence: header.sequence_number(),
+        acknowledgement: header.ack().then(|| header.acknowledgment_number()),
+        window: header.window_size(),
+        is_syn: header.syn(),
+        is_fin: header.fin(),
+        is_reset: header.rst(),
+        window_scale: if header.syn() { window_scale(&header) } else { None },
+        length: (length - header_bytes) as u32,
+        bytes: &payload[header_bytes..],
+    })
+}
+
+fn window_scale(header: &TcpHeaderSlice<'_>) -> Option<u8> {
+    header.options_iterator().find_map(|option| match option {
+        Ok(TcpOptionElement::WindowScale(shift)) => Some(shift.min(MOST_WINDOW_SCALE)),
+        _ => None,
+    })
+}

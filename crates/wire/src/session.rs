@@ -1,0 +1,258 @@
+//! All connections of a capture: packets in, to the observers what they were.
+//!
+//! X is what goes to a port of a display (6000 to 6063) or to one that was named, and whatever begins with an X client's
+//! setup on any other. All the memory that a capture can claim is shared out among its connections, so that many of them
+//! cannot claim more than one.
+
+use crate::capture::{CaptureError, Reader, Record};
+use crate::flow::{Candidate, Ends, Flow, Followed, Tell};
+use crate::frame::{Frame, Segment, parse};
+use crate::observe::{ConnectionId, Ending, Observer};
+use crate::x11::names::Names;
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::ops::RangeInclusive;
+use std::path::Path;
+
+/// Display 0 and its successors; ssh's forwarded ones begin at 6010.
+const DISPLAY_PORTS: RangeInclusive<u16> = 6000..=6063;
+/// Connections that are known at once, X or not; others are counted.
+const MOST_FLOWS: usize = 65_536;
+/// Connections of X that are followed at once.
+const MOST_FOLLOWED: usize = 1024;
+/// Bytes that may wait for others in front of them, in each direction of all connections together.
+const WAITING_BYTES: usize = 16 << 20;
+/// Requests that may wait for replies, of all connections together, and of one: as many as numbers tell apart.
+const PENDING_REQUESTS: usize = 1 << 19;
+const MOST_PENDING: usize = 1 << 16;
+/// Servers whose extensions are known.
+const MOST_SERVERS: usize = 1024;
+
+/// What was in a capture, and what could not be used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    pub packets: u64,
+    /// As they were on the wire.
+    pub bytes: u64,
+    /// Those that the capture cut off.
+    pub cut_packets: u64,
+    /// Neither TCP nor IP.
+    pub other_packets: u64,
+    pub fragments: u64,
+    pub broken_packets: u64,
+    /// On links of a kind that is not known.
+    pub unknown_links: u64,
+    /// Connections of X.
+    pub connections: u64,
+    /// Connections to a display's port that began with something else.
+    pub foreign_connections: u64,
+    /// Packets of connections that were too many.
+    pub not_followed_packets: u64,
+    /// Messages that a connection's end cut off, or the capture's.
+    pub unfinished_messages: u64,
+    pub gaps: u64,
+    pub gap_bytes: u64,
+    /// Captured, and not understood: after gaps, and before a connection that was joined could be understood.
+    pub skipped_bytes: u64,
+}
+
+/// A capture, as far as it was read.
+pub struct Session<'a> {
+    observers: Vec<&'a mut dyn Observer>,
+    also_ports: Vec<u16>,
+    flows: HashMap<Key, Flow>,
+    names: HashMap<SocketAddr, Names>,
+    followed: usize,
+    next_id: u32,
+    last_ns: u64,
+    counts: Counts,
+}
+
+impl std::fmt::Debug for Session<'_> {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Session")
+            .field("flows", &self.flows.len())
+            .field("counts", &self.counts)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Reads a whole capture. What is told besides is the reader's note on its end.
+pub fn read(path: &Path, mut session: Session<'_>) -> Result<(Counts, Option<String>), CaptureError> {
+    let mut reader = Reader::open(path)?;
+    while let Some(record) = reader.next() {
+        session.packet(&record);
+    }
+    Ok((session.finish(), reader.note().map(str::to_owned)))
+}
+
+impl<'a> Session<'a> {
+    /// Tells all that is seen to each of them, in their order.
+    pub fn new(observers: Vec<&'a mut dyn Observer>) -> Session<'a> {
+        Session {
+            observers,
+            also_ports: Vec::new(),
+            flows: HashMap::new(),
+            names: HashMap::new(),
+            followed: 0,
+            next_id: 0,
+            last_ns: 0,
+            counts: Counts::default(),
+        }
+    }
+
+    /// Takes connections to this port for X too, even if their beginning was not captured.
+    pub fn also_port(mut self, port: u16) -> Session<'a> {
+        self.also_ports.push(port);
+        self
+    }
+
+    /// What was counted up to now.
+    pub fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    /// Takes the next packet.
+    pub fn packet(&mut self, record: &Record<'_>) {
+        self.counts.packets += 1;
+        self.counts.bytes += u64::from(record.length);
+        self.counts.cut_packets += u64::from(record.bytes.len() < record.length as usize);
+        self.last_ns = record.at_ns;
+        match parse(record) {
+            Frame::Segment(segment) => self.segment(record.at_ns, &segment),
+            Frame::Fragment => self.counts.fragments += 1,
+            Frame::Other => self.counts.other_packets += 1,
+            Frame::Broken => self.counts.broken_packets += 1,
+            Frame::UnknownLink => self.counts.unknown_links += 1,
+        }
+    }
+
+    /// Ends what is open, and tells the counts.
+    pub fn finish(mut self) -> Counts {
+        let flows = std::mem::take(&mut self.flows);
+        let mut open: Vec<Box<Followed>> = flows.into_values().filter_map(followed).collect();
+        open.sort_by_key(|followed| followed.id());
+        for followed in open {
+            self.end(*followed, self.last_ns, Ending::Open);
+        }
+        self.counts
+    }
+
+    fn segment(&mut self, at_ns: u64, segment: &Segment<'_>) {
+        let key = key(segment);
+        match self.flows.get_mut(&key) {
+            Some(Flow::Followed(followed)) if followed.is_reused_by(segment) => {
+                self.take_out(key, at_ns, Ending::Open);
+                self.begin(key, at_ns, segment);
+            }
+            Some(Flow::Followed(followed)) => {
+                let names = names(&mut self.names, followed.server());
+                let most_waiting = WAITING_BYTES / self.followed;
+                let mut tell = Tell { observers: &mut self.observers, names, counts: &mut self.counts };
+                if let Some(ending) = followed.take(at_ns, segment, most_waiting, &mut tell) {
+                    self.take_out(key, at_ns, ending);
+                }
+            }
+            Some(Flow::Candidate(candidate)) => match candidate.take(at_ns, segment) {
+                None => {}
+                Some(true) => self.follow_candidate(key, at_ns, segment),
+                Some(false) => _ = self.flows.remove(&key),
+            },
+            Some(Flow::Over) if !segment.is_syn => {}
+            Some(Flow::Over) | None => self.begin(key, at_ns, segment),
+        }
+    }
+
+    /// The first packet between two ports, or of a new connection between them.
+    fn begin(&mut self, key: Key, at_ns: u64, segment: &Segment<'_>) {
+        let Some(ends) = self.ends(segment) else { return };
+        if segment.is_reset || !self.has_room() {
+            self.counts.not_followed_packets += u64::from(!segment.is_reset);
+            return;
+        }
+        if !self.is_display(ends.server.port()) {
+            self.flows.insert(key, Flow::Candidate(Box::new(Candidate::new(ends, at_ns))));
+            return self.segment(at_ns, segment);
+        }
+        let (id, most_pending) = self.count();
+        let is_joined = !segment.is_syn;
+        let followed = Followed::new(id, ends, (at_ns, is_joined), most_pending, &mut self.observers);
+        self.flows.insert(key, Flow::Followed(Box::new(followed)));
+        self.segment(at_ns, segment);
+    }
+
+    fn follow_candidate(&mut self, key: Key, at_ns: u64, segment: &Segment<'_>) {
+        let Some(Flow::Candidate(candidate)) = self.flows.remove(&key) else { return };
+        let (id, most_pending) = self.count();
+        let followed = candidate.follow(id, most_pending, &mut self.observers);
+        self.flows.insert(key, Flow::Followed(Box::new(followed)));
+        self.segment(at_ns, segment);
+    }
+
+    /// Counts one more connection: its number, and its share of the requests that may be remembered.
+    fn count(&mut self) -> (ConnectionId, usize) {
+        let id = ConnectionId(self.next_id);
+        self.next_id += 1;
+        self.followed += 1;
+        self.counts.connections += 1;
+        (id, (PENDING_REQUESTS / self.followed).min(MOST_PENDING))
+    }
+
+    fn take_out(&mut self, key: Key, at_ns: u64, ending: Ending) {
+        if let Some(Flow::Followed(followed)) = self.flows.insert(key, Flow::Over) {
+            self.end(*followed, at_ns, ending);
+        }
+    }
+
+    fn end(&mut self, followed: Followed, at_ns: u64, ending: Ending) {
+        self.followed -= 1;
+        let names = names(&mut self.names, followed.server());
+        followed.end(at_ns, ending, &mut Tell { observers: &mut self.observers, names, counts: &mut self.counts });
+    }
+
+    /// Who is the client: whoever began, or whoever is not at a display's port.
+    fn ends(&self, segment: &Segment<'_>) -> Option<Ends> {
+        let is_from_client = match (segment.is_syn, segment.acknowledgement) {
+            (true, None) => true,
+            (true, Some(_)) => false,
+            (false, _) if self.is_display(segment.destination.port()) => true,
+            (false, _) if self.is_display(segment.source.port()) => false,
+            _ => return None,
+        };
+        let (client, server) = (segment.source, segment.destination);
+        Some(if is_from_client { Ends { client, server } } else { Ends { client: server, server: client } })
+    }
+
+    fn is_display(&self, port: u16) -> bool {
+        DISPLAY_PORTS.contains(&port) || self.also_ports.contains(&port)
+    }
+
+    fn has_room(&mut self) -> bool {
+        if self.flows.len() >= MOST_FLOWS {
+            self.flows.retain(|_, flow| matches!(flow, Flow::Followed(_)));
+        }
+        self.followed < MOST_FOLLOWED
+    }
+}
+
+/// A connection's two ends, whichever of them sends.
+type Key = (SocketAddr, SocketAddr);
+
+fn key(segment: &Segment<'_>) -> Key {
+    let (one, other) = (segment.source, segment.destination);
+    if one <= other { (one, other) } else { (other, one) }
+}
+
+fn followed(flow: Flow) -> Option<Box<Followed>> {
+    match flow {
+        Flow::Followed(followed) => Some(followed),
+        Flow::Over | Flow::Candidate(_) => None,
+    }
+}
+
+fn names(all: &mut HashMap<SocketAddr, Names>, server: SocketAddr) -> &mut Names {
+    if all.len() >= MOST_SERVERS && !all.contains_key(&server) {
+        all.clear();
+    }
+    all.entry(server).or_default()
+}

@@ -1,0 +1,237 @@
+//! Both directions of a TCP connection: retransmitted, reordered and lost packets, numbers that wrap, beginnings that
+//! were not captured.
+//!
+//! Bytes are handed on in the order of their direction, and never before those of the other direction that their sender
+//! had received: so a reply comes after its request even where the capture has them the other way round.
+//!
+//! | a hole in a direction | then |
+//! |---|---|
+//! | no acknowledgement beyond it | it waits for the retransmission, as the receiver does |
+//! | acknowledged | the capture lacks it: a gap, after [`PATIENCE_PACKETS`] packets or [`PATIENCE_NS`] |
+//! | more waits behind it than may be kept | a gap |
+//! | the connection or the capture ends | a gap |
+
+use crate::frame::Segment;
+use crate::half::{Half, Waiting};
+use crate::observe::{Direction, Packet};
+
+/// Captures of several queues have packets in wrong order, by so many at most.
+const PATIENCE_PACKETS: u32 = 16;
+const PATIENCE_NS: u64 = 50_000_000;
+
+const DIRECTIONS: [Direction; 2] = [Direction::Requests, Direction::Replies];
+
+/// Bytes of a stream, or a gap in it, in order.
+#[derive(Clone, Copy, Debug)]
+pub struct Piece<'a> {
+    pub direction: Direction,
+    pub at_ns: u64,
+    pub offset: u64,
+    /// Bytes of the other direction that its sender had received.
+    pub acknowledged: u64,
+    pub bytes: &'a [u8],
+    /// Bytes that nobody captured, after these.
+    pub missing: u64,
+}
+
+/// A connection.
+#[derive(Debug)]
+pub struct Stream {
+    requests: Half,
+    replies: Half,
+    is_joined: bool,
+    /// When a hole was first acknowledged, and how many packets ago.
+    hole: Option<(u64, u32)>,
+}
+
+impl Stream {
+    /// Begins with the first packet that was seen.
+    pub fn new(is_joined: bool) -> Stream {
+        Stream { requests: Half::default(), replies: Half::default(), is_joined, hole: None }
+    }
+
+    /// Whether a SYN begins another connection between the same ports.
+    pub fn is_reused_by(&self, direction: Direction, segment: &Segment<'_>) -> bool {
+        let half = self.half(direction);
+        segment.is_syn && (self.is_joined || half.has_begun() && !half.begins_with(segment.sequence.wrapping_add(1)))
+    }
+
+    /// Whether both directions ended, and all of them was handed on.
+    pub fn is_finished(&self) -> bool {
+        [&self.requests, &self.replies].iter().all(|half| half.fin.is_some_and(|fin| half.next >= fin))
+    }
+
+    /// What TCP says in a packet.
+    #[inline]
+    pub fn note(&mut self, direction: Direction, at_ns: u64, segment: &Segment<'_>) -> Packet {
+        let (half, other) = self.halves(direction);
+        // A SYN has a number of its own, before the first byte.
+        let first = segment.sequence.wrapping_add(u32::from(segment.is_syn));
+        let is_first = !half.has_begun();
+        if is_first {
+            half.begin(first);
+        }
+        if segment.is_syn {
+            half.window_scale = segment.window_scale;
+        }
+        let acknowledged = match segment.acknowledgement {
+            Some(number) if !other.has_begun() => {
+                other.begin(number);
+                0
+            }
+            Some(number) => other.acknowledge(number),
+            None => other.acknowledged,
+        };
+        let (offset, length) = (half.offset(first), u64::from(segment.length));
+        let is_old_end = segment.is_syn && !is_first || segment.is_fin && half.fin.is_some();
+        let is_again = half.has_seen(offset, length) || is_old_end;
+        let end = (offset + length as i64).max(0) as u64;
+        half.end = half.end.max(end);
+        if segment.is_fin {
+            half.fin.get_or_insert(end);
+        }
+        // Windows are scaled only if both sides said so, and never in a SYN.
+        let scale =
+            if segment.is_syn { None } else { half.window_scale.and(other.window_scale).and(half.window_scale) };
+        Packet {
+            direction,
+            at_ns,
+            offset: offset.max(0) as u64,
+            length: segment.length,
+            acknowledged,
+            window: u64::from(segment.window) << scale.unwrap_or(0),
+            is_again,
+            is_control: segment.is_syn || segment.is_fin || segment.is_reset,
+        }
+    }
+
+    /// Hands on the packet's bytes, and others whose turn has come by it. Of a direction, so many bytes may wait.
+    #[inline]
+    pub fn deliver(
+        &mut self,
+        direction: Direction,
+        at_ns: u64,
+        segment: &Segment<'_>,
+        most_waiting: usize,
+        take: &mut impl FnMut(&Piece<'_>),
+    ) {
+        let is_calm = !self.requests.is_waiting() && !self.replies.is_waiting();
+        let (half, other) = self.halves(direction);
+        let first = segment.sequence.wrapping_add(u32::from(segment.is_syn));
+        let offset = half.offset(first);
+        let bytes_before = (half.next as i64 - offset).max(0) as u64;
+        let acknowledged = if segment.acknowledgement.is_some() { other.acknowledged } else { 0 };
+        if u64::from(segment.length) > bytes_before {
+            let cut = segment.bytes.get(bytes_before as usize..).unwrap_or_default();
+            let length = u64::from(segment.length) - bytes_before;
+            let offset = (offset + bytes_before as i64) as u64;
+            if is_calm && offset == half.next && acknowledged <= other.next {
+                half.next += length;
+                let missing = length - cut.len() as u64;
+                take(&Piece { direction, at_ns, offset, acknowledged, bytes: cut, missing });
+            } else {
+                half.keep(offset, Waiting { at_ns, acknowledged, length, bytes: cut.into() });
+            }
+        }
+        if !is_calm || self.needs_settling() {
+            self.settle(at_ns, most_waiting, take);
+        }
+    }
+
+    /// Hands on all that waits, with gaps for what is missing.
+    pub fn finish(&mut self, at_ns: u64, take: &mut impl FnMut(&Piece<'_>)) {
+        self.hand_on_due(take);
+        while self.give_up_a_hole(at_ns, take) {
+            self.hand_on_due(take);
+        }
+    }
+
+    fn half(&self, direction: Direction) -> &Half {
+        match direction {
+            Direction::Requests => &self.requests,
+            Direction::Replies => &self.replies,
+        }
+    }
+
+    fn halves(&mut self, direction: Direction) -> (&mut Half, &mut Half) {
+        match direction {
+            Direction::Requests => (&mut self.requests, &mut self.replies),
+            Direction::Replies => (&mut self.replies, &mut self.requests),
+        }
+    }
+
+    #[inline]
+    fn needs_settling(&self) -> bool {
+        let halves = [&self.requests, &self.replies];
+        halves.iter().any(|half| half.is_waiting() || half.has_acknowledged_hole())
+    }
+
+    fn settle(&mut self, at_ns: u64, most_waiting: usize, take: &mut impl FnMut(&Piece<'_>)) {
+        self.hand_on_due(take);
+        while self.is_out_of_patience(at_ns, most_waiting) && self.give_up_a_hole(at_ns, take) {
+            self.hand_on_due(take);
+        }
+    }
+
+    fn hand_on_due(&mut self, take: &mut impl FnMut(&Piece<'_>)) {
+        let mut goes_on = true;
+        while goes_on {
+            goes_on = false;
+            for direction in DIRECTIONS {
+                let (half, other) = self.halves(direction);
+                while let Some((offset, piece)) = half.take_due(other.next) {
+                    hand_on(half, direction, offset, &piece, take);
+                    goes_on = true;
+                }
+            }
+        }
+    }
+
+    /// Counts how long an acknowledged hole has been there.
+    fn is_out_of_patience(&mut self, at_ns: u64, most_waiting: usize) -> bool {
+        let halves = [&self.requests, &self.replies];
+        if halves.iter().any(|half| half.waiting_bytes() > most_waiting) {
+            return true;
+        }
+        if !halves.iter().any(|half| half.has_acknowledged_hole()) {
+            self.hole = None;
+            return false;
+        }
+        let (since_ns, packets) = self.hole.get_or_insert((at_ns, 0));
+        *packets += 1;
+        *packets > PATIENCE_PACKETS || at_ns.saturating_sub(*since_ns) > PATIENCE_NS
+    }
+
+    /// Goes on behind one hole, first those that no retransmission will fill; `false` if nothing waits.
+    fn give_up_a_hole(&mut self, at_ns: u64, take: &mut impl FnMut(&Piece<'_>)) -> bool {
+        self.hole = None;
+        let is_hole_before_waiting = |half: &Half| half.first_waiting().is_some_and(|first| first > half.next);
+        let hole = DIRECTIONS.into_iter().find(|&it| self.half(it).has_acknowledged_hole());
+        if let Some(direction) =
+            hole.or_else(|| DIRECTIONS.into_iter().find(|&it| is_hole_before_waiting(self.half(it))))
+        {
+            let half = self.halves(direction).0;
+            let acknowledged = Some(half.acknowledged).filter(|&end| end > half.next);
+            let end = acknowledged.into_iter().chain(half.first_waiting()).min().unwrap_or(half.next);
+            let offset = std::mem::replace(&mut half.next, end);
+            take(&Piece { direction, at_ns, offset, acknowledged: 0, bytes: &[], missing: end - offset });
+            return true;
+        }
+        // What is left waits only for bytes of the other direction, which will not come.
+        let Some(direction) = DIRECTIONS.into_iter().find(|&it| self.half(it).is_waiting()) else { return false };
+        let half = self.halves(direction).0;
+        if let Some((offset, piece)) = half.take_first() {
+            hand_on(half, direction, offset, &piece, take);
+        }
+        true
+    }
+}
+
+/// Hands on what is new of a piece that waited.
+fn hand_on(half: &mut Half, direction: Direction, offset: u64, piece: &Waiting, take: &mut impl FnMut(&Piece<'_>)) {
+    let Some(length) = (offset + piece.length).checked_sub(half.next).filter(|&length| length > 0) else { return };
+    let bytes = piece.bytes.get((piece.length - length) as usize..).unwrap_or_default();
+    let (at_ns, acknowledged, offset) = (piece.at_ns, piece.acknowledged, half.next);
+    half.next += length;
+    take(&Piece { direction, at_ns, offset, acknowledged, bytes, missing: length - bytes.len() as u64 });
+}

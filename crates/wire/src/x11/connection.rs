@@ -1,0 +1,216 @@
+//! One connection: from the bytes of both directions to messages with their numbers and names.
+//!
+//! Each direction is framed, or looked through for a boundary of messages, or given up:
+//!
+//! | state | until |
+//! |---|---|
+//! | new | its first bytes: a setup, or a beginning that was not captured |
+//! | framing | bytes are missing where a message would have to begin, or no message can begin |
+//! | searching | messages follow one another again (`search`) |
+//! | foreign | never: what began was not X |
+//!
+//! What is skipped on the way is counted. Numbers of requests after a gap are at least the true ones' lower bound, and
+//! right again as soon as replies tell them (`sequence`).
+
+use super::bytes::ByteOrder;
+use super::decode::Decoder;
+use super::framing::{Framer, Input, Lost, Phase};
+use super::names::Names;
+use super::plausible;
+use super::search::{Mark, Search};
+use crate::observe::{Direction, Gap, Message};
+
+/// The major version of the protocol, in a setup.
+const VERSION: u16 = 11;
+
+/// Whether a client's first bytes begin X.
+pub fn is_setup(bytes: &[u8]) -> bool {
+    let order = bytes.first().and_then(|&first| ByteOrder::of_setup(first));
+    order.is_some_and(|order| order.u16(bytes, 2).is_none_or(|version| version == VERSION))
+}
+
+/// Bytes of one direction, in order, from one packet.
+#[derive(Clone, Copy, Debug)]
+pub struct Piece<'a> {
+    pub direction: Direction,
+    pub at_ns: u64,
+    pub offset: u64,
+    /// Bytes of the other direction that its sender had received.
+    pub acknowledged: u64,
+    pub bytes: &'a [u8],
+}
+
+/// A connection of X.
+#[derive(Debug)]
+pub struct Connection {
+    order: Option<ByteOrder>,
+    /// From client to server, from server to client.
+    sides: [Side; 2],
+    decoder: Decoder,
+    skipped_bytes: u64,
+}
+
+#[derive(Debug)]
+enum Side {
+    New,
+    Framing(Framer),
+    Searching(Search),
+    Foreign,
+}
+
+fn index(direction: Direction) -> usize {
+    match direction {
+        Direction::Requests => 0,
+        Direction::Replies => 1,
+    }
+}
+
+/// What a direction carries once the setup is over.
+fn phase(direction: Direction) -> Phase {
+    match direction {
+        Direction::Requests => Phase::Requests,
+        Direction::Replies => Phase::Replies,
+    }
+}
+
+impl Connection {
+    /// Keeps so many requests at most until their replies come. One that is joined begins anywhere in its streams.
+    pub fn new(is_joined: bool, most_pending: usize) -> Connection {
+        let side = || if is_joined { Side::Searching(Search::new(0, false)) } else { Side::New };
+        let mut decoder = Decoder::new(most_pending);
+        if is_joined {
+            decoder.sequence.doubt();
+        }
+        Connection { order: None, sides: [side(), side()], decoder, skipped_bytes: 0 }
+    }
+
+    /// Bytes that were seen and not understood.
+    pub fn skipped_bytes(&self) -> u64 {
+        self.skipped_bytes
+    }
+
+    /// Whether it began with something else than X.
+    pub fn is_foreign(&self) -> bool {
+        self.sides.iter().any(|side| matches!(side, Side::Foreign))
+    }
+
+    /// Whether a direction is within a message.
+    pub fn is_within(&self, direction: Direction) -> bool {
+        matches!(&self.sides[index(direction)], Side::Framing(framer) if framer.is_within())
+    }
+
+    /// Takes the next bytes of a direction, and gives out the messages that they complete.
+    pub fn push(&mut self, piece: &Piece<'_>, names: &mut Names, emit: &mut impl FnMut(&Message<'_>)) {
+        if matches!(self.sides[index(piece.direction)], Side::New) {
+            self.begin(piece);
+        }
+        match &mut self.sides[index(piece.direction)] {
+            Side::Framing(_) => self.frame(piece, names, emit),
+            Side::Searching(_) => self.search(piece, names, emit),
+            Side::New | Side::Foreign => self.skipped_bytes += piece.bytes.len() as u64,
+        }
+    }
+
+    /// Takes notice of bytes that nobody captured.
+    pub fn gap(&mut self, gap: &Gap, names: &mut Names, emit: &mut impl FnMut(&Message<'_>)) {
+        let Gap { direction, at_ns, offset, length } = *gap;
+        let Connection { order, sides, decoder, .. } = self;
+        let side = &mut sides[index(direction)];
+        match side {
+            Side::Framing(framer) => match (framer.order, framer.skip(length, at_ns)) {
+                (order, Ok(Some(frame))) => decoder.take(direction, &frame, order, 0, names, emit),
+                (_, Ok(None)) => {}
+                (_, Err(Lost)) => {
+                    *side = Side::Searching(Search::new(offset + length, order.is_some()));
+                    decoder.lose(direction);
+                }
+            },
+            // The search sees by itself that the bytes do not follow.
+            Side::Searching(_) => decoder.lose(direction),
+            Side::New if length > 0 => {
+                *side = Side::Searching(Search::new(offset + length, true));
+                decoder.lose(direction);
+            }
+            Side::New | Side::Foreign => {}
+        }
+    }
+
+    /// The first bytes of a direction.
+    fn begin(&mut self, piece: &Piece<'_>) {
+        let (place, other) = (index(piece.direction), index(piece.direction) ^ 1);
+        match (piece.direction, self.order) {
+            (Direction::Requests, _) if is_setup(piece.bytes) => {
+                self.order = piece.bytes.first().and_then(|&first| ByteOrder::of_setup(first));
+                let order = self.order.unwrap_or(ByteOrder::Little);
+                self.sides[place] = Side::Framing(Framer::new(Phase::Setup, order, piece.offset));
+            }
+            (Direction::Replies, Some(order)) => {
+                self.sides[place] = Side::Framing(Framer::new(Phase::SetupReply, order, piece.offset));
+            }
+            // The server never speaks first, unless the client's setup was not captured.
+            (Direction::Replies, None) if matches!(self.sides[other], Side::Searching(_)) => {
+                self.sides[place] = Side::Searching(Search::new(piece.offset, true));
+            }
+            _ => self.sides = [Side::Foreign, Side::Foreign],
+        }
+    }
+
+    fn frame(&mut self, piece: &Piece<'_>, names: &mut Names, emit: &mut impl FnMut(&Message<'_>)) {
+        let Connection { sides, decoder, .. } = self;
+        let Side::Framing(framer) = &mut sides[index(piece.direction)] else { return };
+        let (phase, steady, order) = (framer.phase, phase(piece.direction), framer.order);
+        let mut input = Input { at_ns: piece.at_ns, bytes: piece.bytes };
+        let lost = loop {
+            match framer.next(&mut input) {
+                Ok(Some(frame)) if phase == steady => {
+                    decoder.take(piece.direction, &frame, order, piece.acknowledged, names, emit);
+                }
+                Ok(Some(frame)) => {
+                    decoder.take_setup(piece.direction, &frame, order, emit);
+                    framer.phase = steady;
+                    break None;
+                }
+                Ok(None) => return,
+                Err(Lost) => break Some(framer.offset()),
+            }
+        };
+        let rest = Piece {
+            offset: piece.offset + (piece.bytes.len() - input.bytes.len()) as u64,
+            bytes: input.bytes,
+            ..*piece
+        };
+        match lost {
+            // The setup is over.
+            None => self.frame(&rest, names, emit),
+            Some(offset) => self.lose(&Piece { offset, ..rest }, names, emit),
+        }
+    }
+
+    /// No message can begin where one should.
+    fn lose(&mut self, piece: &Piece<'_>, names: &mut Names, emit: &mut impl FnMut(&Message<'_>)) {
+        self.decoder.lose(piece.direction);
+        self.sides[index(piece.direction)] = Side::Searching(Search::new(piece.offset, true));
+        // At the place where it was lost, nothing begins.
+        let Some(rest) = piece.bytes.get(4..) else { return };
+        self.skipped_bytes += 4;
+        self.search(&Piece { offset: piece.offset + 4, bytes: rest, ..*piece }, names, emit);
+    }
+
+    fn search(&mut self, piece: &Piece<'_>, names: &mut Names, emit: &mut impl FnMut(&Message<'_>)) {
+        self.skipped_bytes += piece.bytes.len() as u64;
+        let place = index(piece.direction);
+        let Side::Searching(search) = &mut self.sides[place] else { return };
+        search.push(Mark { offset: piece.offset, at_ns: piece.at_ns, acknowledged: piece.acknowledged }, piece.bytes);
+        let found = plausible::find(search, piece.direction, self.order, &self.decoder, names);
+        let Some((order, offset)) = found else { return };
+        self.order = Some(order);
+        let framer = Framer::new(phase(piece.direction), order, offset);
+        let Side::Searching(search) = std::mem::replace(&mut self.sides[place], Side::Framing(framer)) else { return };
+        for (mark, bytes) in search.pieces(offset) {
+            self.skipped_bytes = self.skipped_bytes.saturating_sub(bytes.len() as u64);
+            let again =
+                Piece { offset: mark.offset, at_ns: mark.at_ns, acknowledged: mark.acknowledged, bytes, ..*piece };
+            self.push(&again, names, emit);
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! What a framed message is: its number, its name, and the request that it answers.
+
+use super::bytes::ByteOrder;
+use super::framing::{ERROR, Frame, REPLY};
+use super::names::{FIRST_EXTENSION, Names, UNKNOWN_REQUEST};
+use super::pending::{Asked, Pending};
+use super::sequence::Sequence;
+use crate::observe::{Direction, Kind, Message};
+use std::collections::VecDeque;
+
+const QUERY_EXTENSION: u8 = 98;
+const KEYMAP_NOTIFY: u8 = 11;
+/// Questions for extensions that are not yet answered; a client asks for one after the other.
+const MOST_QUERIES: usize = 64;
+
+/// What is known of a connection's messages.
+#[derive(Debug)]
+pub struct Decoder {
+    pub sequence: Sequence,
+    pub pending: Pending,
+    queries: VecDeque<(u64, Vec<u8>)>,
+    /// Replies were lost, so that 65,536 may have gone by.
+    has_lost_replies: bool,
+}
+
+impl Decoder {
+    pub fn new(most_pending: usize) -> Decoder {
+        let (sequence, pending) = (Sequence::default(), Pending::new(most_pending));
+        Decoder { sequence, pending, queries: VecDeque::new(), has_lost_replies: false }
+    }
+
+    /// Messages of a direction were lost, nobody knows how many.
+    pub fn lose(&mut self, direction: Direction) {
+        match direction {
+            Direction::Requests => self.sequence.doubt(),
+            Direction::Replies => self.has_lost_replies = true,
+        }
+    }
+
+    /// The first message of a direction.
+    pub fn take_setup(
+        &mut self,
+        direction: Direction,
+        frame: &Frame<'_>,
+        order: ByteOrder,
+        emit: &mut impl FnMut(&Message<'_>),
+    ) {
+        let (kind, name) = match (direction, frame.bytes.first()) {
+            (Direction::Requests, _) => (Kind::Setup, "Setup"),
+            (Direction::Replies, Some(0)) => (Kind::SetupReply, "SetupFailed"),
+            (Direction::Replies, Some(2)) => (Kind::SetupReply, "SetupAuthenticate"),
+            (Direction::Replies, _) => (Kind::SetupReply, "SetupReply"),
+        };
+        emit(&Message { kind, name, ..blank(frame, order) });
+    }
+
+    /// A request, or what a server sends. `acknowledged` is what the sender had received.
+    #[inline]
+    pub fn take(
+        &mut self,
+        direction: Direction,
+        frame: &Frame<'_>,
+        order: ByteOrder,
+        acknowledged: u64,
+        names: &mut Names,
+        emit: &mut impl FnMut(&Message<'_>),
+    ) {
+        match (direction, byte(frame, 0)) {
+            (Direction::Requests, major) => self.request(major, frame, order, names, emit),
+            (Direction::Replies, REPLY) => self.reply(frame, order, acknowledged, names, emit),
+            (Direction::Replies, ERROR) => self.error(frame, order, names, emit),
+            (Direction::Replies, code) => self.event(code, frame, order, names, emit),
+        }
+    }
+
+    fn request(
+        &mut self,
+        major: u8,
+        frame: &Frame<'_>,
+        order: ByteOrder,
+        names: &mut Names,
+        emit: &mut impl FnMut(&Message<'_>),
+    ) {
+        let sequence = self.sequence.count();
+        let minor = if major < FIRST_EXTENSION { 0 } else { byte(frame, 1) };
+        let has_reply = names.has_reply(major, minor);
+        // Of what no table knows a reply may come.
+        if has_reply != Some(false) {
+            let (last_of_many, end) = (names.last_of_many(major, minor), frame.offset + frame.length);
+            self.pending.push(Asked { sequence, major, minor, last_of_many, end });
+        }
+        if major == QUERY_EXTENSION {
+            self.query(sequence, frame, order);
+        }
+        let name = names.request(major, minor);
+        let (minor, has_reply) = (u16::from(minor), has_reply == Some(true));
+        emit(&Message { kind: Kind::Request, sequence, name, major, minor, has_reply, ..blank(frame, order) });
+    }
+
+    fn query(&mut self, sequence: u64, frame: &Frame<'_>, order: ByteOrder) {
+        let length = usize::from(order.u16(frame.bytes, 4).unwrap_or(0));
+        let Some(name) = frame.bytes.get(8..8 + length) else { return };
+        if self.queries.len() >= MOST_QUERIES {
+            self.queries.pop_front();
+        }
+        self.queries.push_back((sequence, name.to_vec()));
+    }
+
+    fn reply(
+        &mut self,
+        frame: &Frame<'_>,
+        order: ByteOrder,
+        acknowledged: u64,
+        names: &mut Names,
+        emit: &mut impl FnMut(&Message<'_>),
+    ) {
+        let sequence = self.reply_sequence(order.u16(frame.bytes, 2).unwrap_or(0), acknowledged);
+        let answered = self.pending.answer(sequence, byte(frame, 1));
+        let (major, minor, has_reply) =
+            answered.map_or((0, 0, false), |(asked, more)| (asked.major, asked.minor, more));
+        if major == QUERY_EXTENSION {
+            self.learn(sequence, frame, names);
+        }
+        let name = if answered.is_some() { names.request(major, minor) } else { UNKNOWN_REQUEST };
+        let minor = u16::from(minor);
+        emit(&Message { kind: Kind::Reply, sequence, name, major, minor, has_reply, ..blank(frame, order) });
+    }
+
+    /// The server's answer to a question for an extension: whether it is present, its opcode, its first event and error.
+    fn learn(&mut self, sequence: u64, frame: &Frame<'_>, names: &mut Names) {
+        while self.queries.front().is_some_and(|(asked, _)| *asked < sequence) {
+            self.queries.pop_front();
+        }
+        let Some((_, name)) = self.queries.pop_front().filter(|(asked, _)| *asked == sequence) else { return };
+        if let Some(&[present, major, first_event, first_error]) = frame.bytes.get(8..).and_then(|it| it.first_chunk())
+            && present != 0
+        {
+            names.learn(&String::from_utf8_lossy(&name), major, first_event, first_error);
+        }
+    }
+
+    fn error(&mut self, frame: &Frame<'_>, order: ByteOrder, names: &mut Names, emit: &mut impl FnMut(&Message<'_>)) {
+        let sequence = self.event_sequence(order.u16(frame.bytes, 2).unwrap_or(0));
+        self.pending.fail(sequence);
+        let (major, minor) = (byte(frame, 10), order.u16(frame.bytes, 8).unwrap_or(0));
+        let name = names.error(byte(frame, 1));
+        emit(&Message { kind: Kind::Error, sequence, name, major, minor, ..blank(frame, order) });
+    }
+
+    fn event(
+        &mut self,
+        code: u8,
+        frame: &Frame<'_>,
+        order: ByteOrder,
+        names: &mut Names,
+        emit: &mut impl FnMut(&Message<'_>),
+    ) {
+        // Of all messages this one has no number.
+        let sequence = match code & 0x7f {
+            KEYMAP_NOTIFY => self.sequence.answered(),
+            _ => self.event_sequence(order.u16(frame.bytes, 2).unwrap_or(0)),
+        };
+        let name = names.event(code, byte(frame, 1), order.u16(frame.bytes, 8).unwrap_or(0));
+        emit(&Message { kind: Kind::Event, sequence, name, ..blank(frame, order) });
+    }
+
+    fn event_sequence(&mut self, low: u16) -> u64 {
+        let sequence = self.sequence.widen(low);
+        let requests_before = self.sequence.requests();
+        let raised = self.sequence.answer(sequence);
+        if raised > 0 {
+            self.pending.raise(self.sequence.right_until().unwrap_or(requests_before), raised);
+        }
+        sequence
+    }
+
+    /// The number of a reply, by which the requests' count is put right where it is in doubt.
+    fn reply_sequence(&mut self, low: u16, acknowledged: u64) -> u64 {
+        let mut sequence = self.sequence.widen(low);
+        if !self.pending.contains(sequence) && std::mem::take(&mut self.has_lost_replies) {
+            let same = self.pending.iter().find(|asked| asked.sequence > sequence && asked.sequence as u16 == low);
+            sequence = same.map_or(sequence, |asked| asked.sequence);
+        }
+        match self.sequence.right_until() {
+            Some(right_until) if sequence > right_until => self.settle(sequence, right_until, acknowledged),
+            _ => {}
+        }
+        self.sequence.answer(sequence);
+        sequence
+    }
+
+    /// A reply to a request whose number is in doubt answers the first one that its sender can have received.
+    fn settle(&mut self, sequence: u64, right_until: u64, acknowledged: u64) {
+        if self.pending.contains(sequence) {
+            return self.sequence.fit();
+        }
+        let first = self.pending.iter().find(|asked| asked.sequence > right_until);
+        let Some(first) = first.filter(|first| first.end <= acknowledged && first.sequence < sequence) else { return };
+        let by = self.sequence.raise(sequence - first.sequence);
+        self.pending.raise(right_until, by);
+    }
+}
+
+#[inline]
+fn byte(frame: &Frame<'_>, at: usize) -> u8 {
+    frame.bytes.get(at).copied().unwrap_or(0)
+}
+
+/// A message of which only the place is known.
+#[inline]
+fn blank<'a>(frame: &Frame<'a>, order: ByteOrder) -> Message<'a> {
+    Message {
+        kind: Kind::Event,
+        sequence: 0,
+        name: "",
+        major: 0,
+        minor: 0,
+        has_reply: false,
+        offset: frame.offset,
+        length: frame.length,
+        first_ns: frame.first_ns,
+        last_ns: frame.last_ns,
+        is_little_endian: order == ByteOrder::Little,
+        bytes: frame.bytes,
+    }
+}

@@ -1,0 +1,123 @@
+//! The library's names, each looked up once and kept: naming a message then costs no more than an index.
+//!
+//! The library names a request by its numbers; an event or an error only as what it has parsed. So one of zeros is
+//! given to it, of each number, and its Debug text begins with the name.
+
+use super::names::{FIRST_EXTENSION, FIRST_EXTENSION_ERROR, FIRST_EXTENSION_EVENT, GENERIC_EVENT};
+use super::tables;
+use std::collections::HashMap;
+use std::sync::LazyLock;
+use x11rb_protocol::protocol::{ErrorKind, Event, get_request_name};
+use x11rb_protocol::x11_utils::{ExtInfoProvider, ExtensionInformation};
+
+/// No extension has more events, XKB's kinds and XInput's generic ones included, or more errors.
+const MOST_EVENTS: u8 = 32;
+
+/// The names of an extension's messages, each after its own: `RENDER::CompositeGlyphs8`.
+#[derive(Debug)]
+pub struct Table {
+    pub requests: Vec<Option<String>>,
+    pub with_reply: [bool; 256],
+    pub events: Vec<Option<String>>,
+    pub generic: Vec<Option<String>>,
+    pub errors: Vec<Option<String>>,
+}
+
+/// One extension, for the library, at the first free opcodes.
+struct Alone(&'static str);
+
+const INFORMATION: ExtensionInformation = ExtensionInformation {
+    major_opcode: FIRST_EXTENSION,
+    first_event: FIRST_EXTENSION_EVENT,
+    first_error: FIRST_EXTENSION_ERROR,
+};
+
+impl ExtInfoProvider for Alone {
+    fn get_from_major_opcode(&self, _major_opcode: u8) -> Option<(&str, ExtensionInformation)> {
+        Some((self.0, INFORMATION))
+    }
+
+    fn get_from_event_code(&self, _event_code: u8) -> Option<(&str, ExtensionInformation)> {
+        Some((self.0, INFORMATION))
+    }
+
+    fn get_from_error_code(&self, _error_code: u8) -> Option<(&str, ExtensionInformation)> {
+        Some((self.0, INFORMATION))
+    }
+}
+
+pub static EXTENSIONS: LazyLock<HashMap<&'static str, Table>> =
+    LazyLock::new(|| tables::extensions().map(|name| (name, Table::of(name))).collect());
+
+pub static CORE: LazyLock<Table> = LazyLock::new(Table::of_core);
+
+impl Table {
+    fn of(name: &'static str) -> Table {
+        let known = Alone(name);
+        let requests: Vec<_> = (0..=255).map(|minor| request_name(&known, FIRST_EXTENSION, minor)).collect();
+        // "Render" of "Render::CreatePicture": its events and errors begin with it, in the library.
+        let prefix =
+            requests.iter().flatten().next().and_then(|name| name.split_once("::")).map_or(0, |(it, _)| it.len());
+        let own = |text: Option<String>| text.and_then(|text| Some(format!("{name}::{}", text.get(prefix..)?)));
+        Table {
+            requests: requests
+                .into_iter()
+                .map(|request| request.and_then(|text| Some(format!("{name}::{}", text.split_once("::")?.1))))
+                .collect(),
+            with_reply: tables::with_reply(name).unwrap_or([false; 256]),
+            events: (0..MOST_EVENTS).map(|number| own(event_name(&known, FIRST_EXTENSION_EVENT + number))).collect(),
+            generic: (0..MOST_EVENTS).map(|number| own(generic_event_name(&known, number))).collect(),
+            errors: (0..MOST_EVENTS).map(|number| own(error_name(&known, FIRST_EXTENSION_ERROR + number))).collect(),
+        }
+    }
+
+    fn of_core() -> Table {
+        let none = Alone("");
+        Table {
+            requests: (0..FIRST_EXTENSION).map(|major| request_name(&none, major, 0)).collect(),
+            with_reply: tables::with_reply("").unwrap_or([false; 256]),
+            events: (0..FIRST_EXTENSION_EVENT).map(|code| event_name(&none, code)).collect(),
+            generic: Vec::new(),
+            errors: (0..FIRST_EXTENSION_ERROR).map(|code| error_name(&none, code)).collect(),
+        }
+    }
+}
+
+fn request_name(known: &Alone, major: u8, minor: u8) -> Option<String> {
+    let name = get_request_name(known, major, minor);
+    (!name.contains("opcode ")).then(|| name.into_owned())
+}
+
+/// Of an event of zeros: what comes before its fields.
+fn event_name(known: &Alone, code: u8) -> Option<String> {
+    let mut zeros = [0; 32];
+    zeros[0] = code;
+    // Errors and replies are no events.
+    if code < 2 {
+        return None;
+    }
+    before_fields(Event::parse(&zeros, known).ok()?)
+}
+
+fn generic_event_name(known: &Alone, number: u8) -> Option<String> {
+    // Long enough for the fixed part of all of them.
+    const BYTES: u32 = 128;
+    let mut zeros = [0; BYTES as usize];
+    (zeros[0], zeros[1]) = (GENERIC_EVENT, FIRST_EXTENSION);
+    zeros[4..8].copy_from_slice(&((BYTES - 32) / 4).to_ne_bytes());
+    zeros[8..10].copy_from_slice(&u16::from(number).to_ne_bytes());
+    before_fields(Event::parse(&zeros, known).ok()?)
+}
+
+fn before_fields(event: Event) -> Option<String> {
+    let text = format!("{event:?}");
+    let name = text.split('(').next()?;
+    (name != "Unknown").then(|| name.to_owned())
+}
+
+fn error_name(known: &Alone, code: u8) -> Option<String> {
+    match ErrorKind::from_wire_error_code(code, known) {
+        ErrorKind::Unknown(_) => None,
+        kind => Some(format!("{kind:?}")),
+    }
+}

@@ -1,0 +1,13 @@
+//! From bytes to messages of X: where each begins, what it is called, what it answers.
+
+pub mod bytes;
+pub mod connection;
+mod decode;
+pub mod framing;
+mod library;
+pub mod names;
+mod pending;
+mod plausible;
+mod search;
+mod sequence;
+mod tables;

@@ -1,0 +1,203 @@
+//! Names of messages, and whether a request has a reply: of the core protocol, and of the extensions of one server.
+//!
+//! Which opcodes an extension has, only the server says, in its reply to QueryExtension; what it said on one connection
+//! holds for all of them. What no table names is called by its numbers: `extension 131 request 7`.
+
+use super::library::{CORE, EXTENSIONS, Table};
+use std::collections::HashMap;
+
+/// Extensions' major opcodes are from here on.
+pub const FIRST_EXTENSION: u8 = 128;
+/// A reply to a request that was not captured.
+pub const UNKNOWN_REQUEST: &str = "unknown request";
+
+/// Extensions' events are from here on; one bit more says that a client sent the event.
+pub const FIRST_EXTENSION_EVENT: u8 = 64;
+pub const FIRST_EXTENSION_ERROR: u8 = 128;
+pub const SENT_BY_CLIENT: u8 = 0x80;
+pub const GENERIC_EVENT: u8 = 35;
+/// XKB has one event, and its kind in the second byte.
+const XKB: &str = "XKEYBOARD";
+/// Names of messages that no table names are kept, so many at most.
+const MOST_UNNAMED: usize = 4096;
+/// A name that is longer is a hostile one.
+const LONGEST_NAME: usize = 64;
+
+/// What a server calls its messages.
+#[derive(Debug)]
+pub struct Names {
+    core: &'static Table,
+    /// By major opcode, from [`FIRST_EXTENSION`] on.
+    extensions: [Option<Box<Extension>>; 128],
+    unnamed: HashMap<Unnamed, String>,
+}
+
+/// An extension of a server.
+#[derive(Debug)]
+struct Extension {
+    name: String,
+    table: Option<&'static Table>,
+    first_event: u8,
+    first_error: u8,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Unnamed {
+    Request(u8, u8),
+    Event(u8),
+    Generic(u8, u16),
+    Error(u8),
+}
+
+impl Default for Names {
+    fn default() -> Names {
+        Names { core: &CORE, extensions: [const { None }; 128], unnamed: HashMap::new() }
+    }
+}
+
+impl Names {
+    /// Takes what the server answered to QueryExtension. An extension without events says 0, and so for errors.
+    pub fn learn(&mut self, name: &str, major: u8, first_event: u8, first_error: u8) {
+        let Some(slot) = major.checked_sub(FIRST_EXTENSION) else { return };
+        let name: String = name.chars().filter(|letter| !letter.is_control()).take(LONGEST_NAME).collect();
+        let is_known = |known: &Extension| known.name == name && known.first_event == first_event;
+        if self.extensions[usize::from(slot)].as_deref().is_some_and(is_known) {
+            return;
+        }
+        let table = EXTENSIONS.get(name.as_str());
+        self.extensions[usize::from(slot)] = Some(Box::new(Extension { name, table, first_event, first_error }));
+        self.unnamed.clear();
+    }
+
+    /// Whether a request has a reply; nothing where no table knows.
+    pub fn has_reply(&self, major: u8, minor: u8) -> Option<bool> {
+        match self.extension(major) {
+            Some(extension) => {
+                let table = extension.table?;
+                table.requests[usize::from(minor)].as_ref()?;
+                Some(table.with_reply[usize::from(minor)])
+            }
+            None if major < FIRST_EXTENSION => Some(self.core.with_reply[usize::from(major)]),
+            None => None,
+        }
+    }
+
+    /// Whether an extension has been seen with this major opcode, and has such a request if it is in a table.
+    pub fn is_extension_request(&self, major: u8, minor: u8) -> bool {
+        let has_request =
+            |extension: &Extension| extension.table.is_none_or(|table| table.requests[usize::from(minor)].is_some());
+        self.extension(major).is_some_and(has_request)
+    }
+
+    /// Whether any extension of the server has been heard of.
+    pub fn knows_extensions(&self) -> bool {
+        self.extensions.iter().any(Option::is_some)
+    }
+
+    /// Of a request that is answered by many replies, the second byte of the last of them.
+    pub fn last_of_many(&self, major: u8, minor: u8) -> Option<u8> {
+        const LIST_FONTS_WITH_INFO: u8 = 50;
+        /// Its name has no letter.
+        const NO_NAME: u8 = 0;
+        const ENABLE_CONTEXT: u8 = 5;
+        const END_OF_DATA: u8 = 5;
+        if major == LIST_FONTS_WITH_INFO {
+            return Some(NO_NAME);
+        }
+        let is_record = minor == ENABLE_CONTEXT && self.extension(major).is_some_and(|known| known.name == "RECORD");
+        is_record.then_some(END_OF_DATA)
+    }
+
+    pub fn request(&mut self, major: u8, minor: u8) -> &str {
+        match self.known_request(major, minor) {
+            Some(name) => name,
+            None => self.unnamed(Unnamed::Request(major, minor)),
+        }
+    }
+
+    /// By an event's code, and its second byte and the number behind its length, which XKB's and generic events need.
+    pub fn event(&mut self, code: u8, second_byte: u8, kind: u16) -> &str {
+        match code & !SENT_BY_CLIENT {
+            GENERIC_EVENT => match self.known_generic_event(second_byte, kind) {
+                Some(name) => name,
+                None => self.unnamed(Unnamed::Generic(second_byte, kind)),
+            },
+            code => match self.known_event(code, second_byte) {
+                Some(name) => name,
+                None => self.unnamed(Unnamed::Event(code)),
+            },
+        }
+    }
+
+    /// By an error's code.
+    pub fn error(&mut self, code: u8) -> &str {
+        match self.known_error(code) {
+            Some(name) => name,
+            None => self.unnamed(Unnamed::Error(code)),
+        }
+    }
+
+    fn known_request(&self, major: u8, minor: u8) -> Option<&'static str> {
+        if major < FIRST_EXTENSION {
+            return self.core.requests[usize::from(major)].as_deref();
+        }
+        self.extension(major)?.table?.requests[usize::from(minor)].as_deref()
+    }
+
+    fn known_event(&self, code: u8, second_byte: u8) -> Option<&'static str> {
+        if code < FIRST_EXTENSION_EVENT {
+            return self.core.events[usize::from(code)].as_deref();
+        }
+        let (extension, number) = self.by_first(code, |extension| extension.first_event)?;
+        let number = if extension.name == XKB { second_byte } else { number };
+        extension.table?.events.get(usize::from(number))?.as_deref()
+    }
+
+    fn known_generic_event(&self, major: u8, kind: u16) -> Option<&'static str> {
+        self.extension(major)?.table?.generic.get(usize::from(kind))?.as_deref()
+    }
+
+    fn known_error(&self, code: u8) -> Option<&'static str> {
+        if code < FIRST_EXTENSION_ERROR {
+            return self.core.errors[usize::from(code)].as_deref();
+        }
+        let (extension, number) = self.by_first(code, |extension| extension.first_error)?;
+        extension.table?.errors.get(usize::from(number))?.as_deref()
+    }
+
+    fn extension(&self, major: u8) -> Option<&Extension> {
+        self.extensions[usize::from(major.checked_sub(FIRST_EXTENSION)?)].as_deref()
+    }
+
+    /// The extension to which a code belongs, the last that begins at or before it, and the code's number there.
+    fn by_first(&self, code: u8, first: impl Fn(&Extension) -> u8) -> Option<(&Extension, u8)> {
+        let begun = self.extensions.iter().flatten().filter(|extension| (1..=code).contains(&first(extension)));
+        let extension = begun.max_by_key(|extension| first(extension))?;
+        Some((extension, code - first(extension)))
+    }
+
+    fn unnamed(&mut self, what: Unnamed) -> &str {
+        if self.unnamed.len() >= MOST_UNNAMED && !self.unnamed.contains_key(&what) {
+            self.unnamed.clear();
+        }
+        let extensions = &self.extensions;
+        self.unnamed.entry(what).or_insert_with(|| by_numbers(what, extensions))
+    }
+}
+
+fn by_numbers(what: Unnamed, extensions: &[Option<Box<Extension>>; 128]) -> String {
+    let name = |major: u8| Some(&extensions[usize::from(major.checked_sub(FIRST_EXTENSION)?)].as_ref()?.name);
+    match what {
+        Unnamed::Request(major, _) if major < FIRST_EXTENSION => format!("request {major}"),
+        Unnamed::Request(major, minor) => match name(major) {
+            Some(extension) => format!("{extension}::request {minor}"),
+            None => format!("extension {major} request {minor}"),
+        },
+        Unnamed::Generic(major, kind) => match name(major) {
+            Some(extension) => format!("{extension}::event {kind}"),
+            None => format!("extension {major} event {kind}"),
+        },
+        Unnamed::Event(code) => format!("event {code}"),
+        Unnamed::Error(code) => format!("error {code}"),
+    }
+}

@@ -1,0 +1,90 @@
+//! The requests of a connection that wait for their replies.
+//!
+//! A reply is matched by its sequence number, never by its turn: one that was lost, or a request that ended in an error,
+//! shifts nothing. The server answers in order, so a reply also says that those before it will get none any more; only
+//! requests with many replies stay until their last.
+
+use std::collections::VecDeque;
+
+/// A request that may be answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Asked {
+    pub sequence: u64,
+    pub major: u8,
+    pub minor: u8,
+    /// Where it is answered by many replies, the second byte of the last one.
+    pub last_of_many: Option<u8>,
+    /// Where it ends in its stream.
+    pub end: u64,
+}
+
+/// In the order of their sequence numbers.
+#[derive(Debug)]
+pub struct Pending {
+    asked: VecDeque<Asked>,
+    most: usize,
+}
+
+impl Pending {
+    /// Keeps so many at most; the oldest is forgotten first.
+    pub fn new(most: usize) -> Pending {
+        Pending { asked: VecDeque::new(), most }
+    }
+
+    #[inline]
+    pub fn push(&mut self, asked: Asked) {
+        if self.asked.len() >= self.most {
+            self.asked.pop_front();
+        }
+        self.asked.push_back(asked);
+    }
+
+    /// The request with this number, if a reply to it can come. It stays if more replies follow.
+    #[inline]
+    pub fn answer(&mut self, sequence: u64, second_byte: u8) -> Option<(Asked, bool)> {
+        self.forget_before(sequence);
+        let index = self.find(sequence)?;
+        let asked = self.asked[index];
+        let more_follow = asked.last_of_many.is_some_and(|last| last != second_byte);
+        if !more_follow {
+            self.asked.remove(index);
+        }
+        Some((asked, more_follow))
+    }
+
+    /// An error ends its request.
+    pub fn fail(&mut self, sequence: u64) {
+        self.forget_before(sequence);
+        if let Some(index) = self.find(sequence) {
+            self.asked.remove(index);
+        }
+    }
+
+    pub fn contains(&self, sequence: u64) -> bool {
+        self.find(sequence).is_some()
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &Asked> {
+        self.asked.iter()
+    }
+
+    /// Those after a number turned out to be so many further.
+    pub fn raise(&mut self, after: u64, by: u64) {
+        for asked in self.asked.iter_mut().filter(|asked| asked.sequence > after) {
+            asked.sequence += by;
+        }
+    }
+
+    fn forget_before(&mut self, sequence: u64) {
+        while self.asked.front().is_some_and(|first| first.sequence < sequence && first.last_of_many.is_none()) {
+            self.asked.pop_front();
+        }
+    }
+
+    fn find(&self, sequence: u64) -> Option<usize> {
+        if self.asked.front()?.sequence == sequence {
+            return Some(0);
+        }
+        self.asked.binary_search_by_key(&sequence, |asked| asked.sequence).ok()
+    }
+}

@@ -1,0 +1,89 @@
+//! Whether bytes may be the beginning of a message, by all that is known: opcodes and lengths of the core protocol, the
+//! server's extensions, and the numbers that are possible now.
+
+use super::bytes::ByteOrder;
+use super::decode::Decoder;
+use super::framing::{ERROR, Length, Phase, REPLY, length};
+use super::names::{FIRST_EXTENSION, GENERIC_EVENT, Names};
+use super::search::{Look, Search};
+use super::tables;
+use crate::observe::Direction;
+
+/// No message of a plausible chain is longer: 16 MiB is the usual limit of BIG-REQUESTS.
+const LONGEST: u64 = 16 << 20;
+/// Requests that a server may have read since its last message where their count is not known.
+const MOST_BETWEEN: u64 = 4096;
+const LAST_CORE_ERROR: u8 = 17;
+const KEYMAP_NOTIFY: u8 = 11;
+
+/// Finds a boundary of messages in a direction. Where the byte order is not known yet, requests tell it by their lengths.
+pub fn find(
+    search: &mut Search,
+    direction: Direction,
+    order: Option<ByteOrder>,
+    decoder: &Decoder,
+    names: &Names,
+) -> Option<(ByteOrder, u64)> {
+    match (direction, order) {
+        (Direction::Requests, Some(order)) => requests(search, order, names),
+        (Direction::Requests, None) => {
+            requests(search, ByteOrder::Little, names).or_else(|| requests(search, ByteOrder::Big, names))
+        }
+        (Direction::Replies, Some(order)) => {
+            let found = search.find(order, |bytes| from_server(bytes, order, decoder));
+            found.map(|offset| (order, offset))
+        }
+        (Direction::Replies, None) => None,
+    }
+}
+
+fn requests(search: &mut Search, order: ByteOrder, names: &Names) -> Option<(ByteOrder, u64)> {
+    search.find(order, |bytes| request(bytes, order, names)).map(|offset| (order, offset))
+}
+
+fn request(bytes: &[u8], order: ByteOrder, names: &Names) -> Look {
+    let length = match length(Phase::Requests, order, bytes) {
+        Length::Known(length) if length <= LONGEST => length,
+        Length::Needs(_) => return Look::Short,
+        _ => return Look::No,
+    };
+    let (major, minor) = (bytes[0], bytes[1]);
+    let is_possible = match major {
+        ..FIRST_EXTENSION => tables::is_core_length(major, length / 4),
+        _ if names.knows_extensions() => names.is_extension_request(major, minor),
+        // Servers give out opcodes from 128 on; they have some thirty extensions.
+        _ => major < FIRST_EXTENSION + 40,
+    };
+    if is_possible { Look::Fits(length) } else { Look::No }
+}
+
+fn from_server(bytes: &[u8], order: ByteOrder, decoder: &Decoder) -> Look {
+    let length = match length(Phase::Replies, order, bytes) {
+        Length::Known(length) if length <= LONGEST => length,
+        Length::Needs(_) => return Look::Short,
+        _ => return Look::No,
+    };
+    let Some(low) = order.u16(bytes, 2) else { return Look::Short };
+    let code = bytes[0] & 0x7f;
+    let is_possible = match code {
+        ERROR => matches!(bytes[1], 1..=LAST_CORE_ERROR | FIRST_EXTENSION..) && is_possible_number(low, decoder),
+        REPLY => is_possible_number(low, decoder),
+        KEYMAP_NOTIFY => true,
+        GENERIC_EVENT => bytes[1] >= FIRST_EXTENSION && is_possible_number(low, decoder),
+        _ => is_possible_number(low, decoder),
+    };
+    if is_possible { Look::Fits(length) } else { Look::No }
+}
+
+/// Whether the server may say this number now.
+fn is_possible_number(low: u16, decoder: &Decoder) -> bool {
+    let sequence = decoder.sequence;
+    // Where nothing was heard from the server yet, nothing is known of its numbers.
+    let is_unknown = sequence.answered() == 0 && sequence.right_until().is_some();
+    let ahead = u64::from(low.wrapping_sub(sequence.answered() as u16));
+    let most = match sequence.right_until() {
+        Some(_) => MOST_BETWEEN,
+        None => sequence.requests().saturating_sub(sequence.answered()),
+    };
+    is_unknown || ahead <= most
+}

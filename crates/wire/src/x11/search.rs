@@ -1,0 +1,160 @@
+//! Finding a boundary of messages again, after bytes are missing or where a capture begins in the middle.
+//!
+//! From a place that is one, lengths lead from message to message, each plausible; from any other they soon do not. A
+//! place is taken where [`CHAIN`] messages follow one another, or where they end with the bytes seen so far: nearly
+//! always the end of a packet, and of what the sender had to say. Beginnings of packets are believed sooner.
+
+use super::bytes::ByteOrder;
+
+/// Messages in a row that are no accident: each excludes at least nine of ten places.
+const CHAIN: usize = 8;
+/// So many, if the last one ends with a packet.
+const CHAIN_TO_END: usize = 3;
+/// Bytes looked at; a connection that is not understood costs no more memory.
+const MOST_BYTES: usize = 16 << 10;
+/// Packets in these bytes; a sender of single bytes costs no more memory either.
+const MOST_MARKS: usize = 256;
+/// Places that need more bytes to tell; more of them are in nothing but rubbish.
+const MOST_UNDECIDED: usize = 64;
+
+/// What stands at a place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Look {
+    /// A message of this length may begin here.
+    Fits(u64),
+    /// More bytes are needed to say.
+    Short,
+    No,
+}
+
+/// The beginning of a packet.
+#[derive(Clone, Copy, Debug)]
+pub struct Mark {
+    pub offset: u64,
+    pub at_ns: u64,
+    pub acknowledged: u64,
+}
+
+/// Bytes in which a boundary is looked for.
+#[derive(Debug)]
+pub struct Search {
+    /// Of the first byte that is kept.
+    start: u64,
+    bytes: Vec<u8>,
+    marks: Vec<Mark>,
+    /// Whether messages begin at multiples of four, which holds if the stream's beginning was seen.
+    is_aligned: bool,
+    scans: [Scan; 2],
+}
+
+/// How far it was looked, with one byte order.
+#[derive(Debug, Default)]
+struct Scan {
+    tried: usize,
+    undecided: Vec<usize>,
+}
+
+enum Verdict {
+    Accepted,
+    Undecided,
+    Rejected,
+}
+
+impl Search {
+    pub fn new(start: u64, is_aligned: bool) -> Search {
+        Search { start, bytes: Vec::new(), marks: Vec::new(), is_aligned, scans: Default::default() }
+    }
+
+    /// Where it goes on.
+    pub fn end(&self) -> u64 {
+        self.start + self.bytes.len() as u64
+    }
+
+    pub fn push(&mut self, mark: Mark, bytes: &[u8]) {
+        // Of a long piece its end is enough.
+        let skipped = bytes.len().saturating_sub(MOST_BYTES / 2);
+        let (offset, bytes) = (mark.offset + skipped as u64, &bytes[skipped..]);
+        if offset != self.end() {
+            // Nothing leads over bytes that are missing.
+            self.forget(self.bytes.len());
+            self.start = offset;
+        } else if self.bytes.len() + bytes.len() > MOST_BYTES {
+            self.forget(self.bytes.len().saturating_sub(MOST_BYTES / 2));
+        }
+        if let Some(mark) = self.marks.get(MOST_MARKS) {
+            self.forget((mark.offset - self.start) as usize);
+        }
+        self.marks.push(Mark { offset, ..mark });
+        self.bytes.extend(bytes);
+    }
+
+    /// The first place from which messages follow, in a byte order.
+    pub fn find(&mut self, order: ByteOrder, look: impl Fn(&[u8]) -> Look) -> Option<u64> {
+        let mut scan = std::mem::take(&mut self.scans[order as usize]);
+        let found = self.scan(&mut scan, &look);
+        self.scans[order as usize] = scan;
+        Some(self.start + found? as u64)
+    }
+
+    fn scan(&self, scan: &mut Scan, look: &impl Fn(&[u8]) -> Look) -> Option<usize> {
+        let again = std::mem::take(&mut scan.undecided);
+        let new = (scan.tried..self.bytes.len()).filter(|&place| self.is_candidate(place));
+        for place in again.into_iter().chain(new) {
+            match self.judge(place, look) {
+                Verdict::Accepted => return Some(place),
+                Verdict::Undecided if scan.undecided.len() < MOST_UNDECIDED => scan.undecided.push(place),
+                Verdict::Undecided | Verdict::Rejected => {}
+            }
+        }
+        scan.tried = self.bytes.len();
+        None
+    }
+
+    fn is_candidate(&self, place: usize) -> bool {
+        !self.is_aligned || (self.start + place as u64) % 4 == 0
+    }
+
+    fn judge(&self, start: usize, look: &impl Fn(&[u8]) -> Look) -> Verdict {
+        let mut place = start;
+        for count in 0..CHAIN {
+            if place == self.bytes.len() {
+                let is_enough = count >= CHAIN_TO_END || count > 0 && self.is_mark(start);
+                return if is_enough { Verdict::Accepted } else { Verdict::Undecided };
+            }
+            match look(&self.bytes[place..]) {
+                Look::Fits(length) if length <= (self.bytes.len() - place) as u64 => place += length as usize,
+                Look::Fits(_) | Look::Short => return Verdict::Undecided,
+                Look::No => return Verdict::Rejected,
+            }
+        }
+        Verdict::Accepted
+    }
+
+    fn is_mark(&self, place: usize) -> bool {
+        let offset = self.start + place as u64;
+        self.marks.binary_search_by_key(&offset, |mark| mark.offset).is_ok()
+    }
+
+    fn forget(&mut self, bytes: usize) {
+        self.bytes.drain(..bytes);
+        self.start += bytes as u64;
+        // The bytes may now begin within a packet.
+        let gone = self.marks.partition_point(|mark| mark.offset <= self.start).saturating_sub(1);
+        self.marks.drain(..if self.bytes.is_empty() { self.marks.len() } else { gone });
+        for scan in &mut self.scans {
+            scan.tried = scan.tried.saturating_sub(bytes);
+            scan.undecided = scan.undecided.iter().filter_map(|place| place.checked_sub(bytes)).collect();
+        }
+    }
+
+    /// The bytes from a place on, packet by packet.
+    pub fn pieces(&self, from: u64) -> impl Iterator<Item = (Mark, &[u8])> {
+        self.marks.iter().enumerate().filter_map(move |(index, mark)| {
+            let next = self.marks.get(index + 1).map_or(self.end(), |next| next.offset);
+            let begin = mark.offset.max(from).max(self.start);
+            let range = (begin - self.start) as usize..(next.max(begin) - self.start) as usize;
+            let bytes = self.bytes.get(range).filter(|bytes| !bytes.is_empty())?;
+            Some((Mark { offset: begin, ..*mark }, bytes))
+        })
+    }
+}

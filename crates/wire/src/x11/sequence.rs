@@ -1,0 +1,130 @@
+//! Numbers of requests in 64 bits, from the 16 that the wire has.
+//!
+//! The server's numbers only grow, and by less than 65,536 between two of its messages: libraries ask for a reply before
+//! that, or could not tell the numbers apart themselves. The client's are counted. Where some of its requests were not
+//! captured the count is too low by an unknown number, until replies tell it.
+
+/// Replies that must fit in a row before the count is believed again.
+const FITS_TO_BELIEVE: u32 = 4;
+
+/// The count of a connection.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Sequence {
+    /// Of the last request that was seen.
+    requests: u64,
+    /// Of the last message from the server.
+    answered: u64,
+    doubt: Option<Doubt>,
+}
+
+/// Requests are missing.
+#[derive(Clone, Copy, Debug)]
+struct Doubt {
+    /// Up to here the count was right.
+    right_until: u64,
+    fits: u32,
+}
+
+impl Sequence {
+    /// The number of the next request.
+    #[inline]
+    pub fn count(&mut self) -> u64 {
+        self.requests += 1;
+        self.requests
+    }
+
+    pub fn requests(&self) -> u64 {
+        self.requests
+    }
+
+    pub fn answered(&self) -> u64 {
+        self.answered
+    }
+
+    /// Some requests were not seen.
+    pub fn doubt(&mut self) {
+        let right_until = self.doubt.map_or(self.requests, |doubt| doubt.right_until);
+        self.doubt = Some(Doubt { right_until, fits: 0 });
+    }
+
+    /// Above this, numbers may be too low.
+    pub fn right_until(&self) -> Option<u64> {
+        Some(self.doubt?.right_until)
+    }
+
+    /// A number from the server, in 64 bits.
+    #[inline]
+    pub fn widen(&self, low: u16) -> u64 {
+        let forward = u64::from(low.wrapping_sub(self.answered as u16));
+        let ahead = self.answered + forward;
+        let is_behind = forward >= 0x8000 && ahead > self.requests && self.doubt.is_none();
+        if is_behind { ahead.saturating_sub(0x1_0000) } else { ahead }
+    }
+
+    /// The server has read requests up to here; by how much the count must have been too low.
+    #[inline]
+    pub fn answer(&mut self, sequence: u64) -> u64 {
+        self.answered = self.answered.max(sequence);
+        match self.doubt {
+            Some(_) => self.raise(sequence.saturating_sub(self.requests)),
+            None => 0,
+        }
+    }
+
+    /// The count turned out to be too low by so much.
+    pub fn raise(&mut self, by: u64) -> u64 {
+        self.requests += by;
+        if let Some(doubt) = &mut self.doubt
+            && by > 0
+        {
+            doubt.fits = 0;
+        }
+        by
+    }
+
+    /// A reply fitted to the count.
+    pub fn fit(&mut self) {
+        if let Some(doubt) = &mut self.doubt {
+            doubt.fits += 1;
+            if doubt.fits >= FITS_TO_BELIEVE {
+                self.doubt = None;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_grow_over_many_wraps_of_sixteen_bits() {
+        let mut sequence = Sequence::default();
+        for number in 1..=300_000_u64 {
+            assert_eq!(sequence.count(), number);
+            if number % 60_000 == 0 {
+                assert_eq!(sequence.widen(number as u16), number);
+                sequence.answer(number);
+            }
+        }
+    }
+
+    #[test]
+    fn a_number_a_little_behind_is_not_taken_for_a_wrap() {
+        let mut sequence = Sequence::default();
+        (0..100).for_each(|_| _ = sequence.count());
+        sequence.answer(90);
+        assert_eq!(sequence.widen(85), 85);
+        assert_eq!(sequence.widen(95), 95);
+    }
+
+    #[test]
+    fn a_count_with_requests_missing_rises_to_what_the_server_says() {
+        let mut sequence = Sequence::default();
+        (0..10).for_each(|_| _ = sequence.count());
+        sequence.doubt();
+        assert_eq!(sequence.count(), 11);
+        assert_eq!(sequence.answer(sequence.widen(40)), 29);
+        assert_eq!(sequence.count(), 41);
+    }
+}
