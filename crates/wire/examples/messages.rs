@@ -6,14 +6,15 @@
 //! 0 0.001832 > 14 Request InternAtom 20
 //! ```
 //!
-//! Connection, seconds since the capture's first packet, direction, sequence number, kind, name, length.
+//! Connection, seconds since the capture's first packet of X, direction, sequence number, kind, name, length.
 
+use std::fmt::Arguments;
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use xqos_wire::capture::Reader;
-use xqos_wire::observe::{ConnectionId, Direction, Ending, Gap, Kind, Message, Observer, Opened, Packet};
-use xqos_wire::session::Session;
+use xqos_wire::observe::{ConnectionId, Direction, Ending, Gap, Kind, Message, Observer, Opened};
+use xqos_wire::session::{Counts, Session};
 
 struct Lines<W> {
     out: W,
@@ -21,7 +22,7 @@ struct Lines<W> {
 }
 
 impl<W: Write> Lines<W> {
-    fn line(&mut self, id: ConnectionId, at_ns: u64, text: std::fmt::Arguments<'_>) {
+    fn line(&mut self, id: ConnectionId, at_ns: u64, text: Arguments<'_>) {
         let ns = at_ns.saturating_sub(*self.start_ns.get_or_insert(at_ns));
         // A pipe that was closed is the reader's wish.
         let _ = writeln!(self.out, "{} {}.{:06} {text}", id.0, ns / 1_000_000_000, ns / 1000 % 1_000_000);
@@ -34,22 +35,15 @@ impl<W: Write> Observer for Lines<W> {
         self.line(id, opened.at_ns, format_args!("{how} {} {}", opened.client, opened.server));
     }
 
-    fn packet(&mut self, _id: ConnectionId, packet: &Packet) {
-        self.start_ns.get_or_insert(packet.at_ns);
-    }
-
     fn message(&mut self, id: ConnectionId, message: &Message<'_>) {
-        let arrow = match message.kind {
-            Kind::Setup | Kind::Request => '>',
-            _ => '<',
-        };
+        let arrow = if matches!(message.kind, Kind::Setup | Kind::Request) { '>' } else { '<' };
         let Message { sequence, kind, name, length, .. } = message;
         self.line(id, message.last_ns, format_args!("{arrow} {sequence} {kind:?} {name} {length}"));
     }
 
     fn gap(&mut self, id: ConnectionId, gap: &Gap) {
         let arrow = if gap.direction == Direction::Requests { '>' } else { '<' };
-        self.line(id, gap.at_ns, format_args!("{arrow} gap at {} of {}", gap.offset, gap.length));
+        self.line(id, gap.at_ns, format_args!("{arrow} gap {} {}", gap.offset, gap.length));
     }
 
     fn ended(&mut self, id: ConnectionId, at_ns: u64, ending: Ending) {
@@ -57,6 +51,20 @@ impl<W: Write> Observer for Lines<W> {
     }
 }
 
+/// Prints what a capture has, connections to one more port included.
+pub fn print(reader: &mut Reader, port: Option<u16>, out: impl Write) -> Counts {
+    let mut lines = Lines { out, start_ns: None };
+    let mut session = Session::new(vec![&mut lines]);
+    if let Some(port) = port {
+        session = session.also_port(port);
+    }
+    while let Some(record) = reader.next() {
+        session.packet(&record);
+    }
+    session.finish()
+}
+
+#[allow(dead_code, reason = "the tests print too")]
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1);
     let Some(path) = arguments.next().map(PathBuf::from) else {
@@ -71,16 +79,7 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let mut lines = Lines { out: BufWriter::new(io::stdout().lock()), start_ns: None };
-    let mut session = Session::new(vec![&mut lines]);
-    if let Some(port) = port {
-        session = session.also_port(port);
-    }
-    while let Some(record) = reader.next() {
-        session.packet(&record);
-    }
-    let counts = session.finish();
-    drop(lines);
+    let counts = print(&mut reader, port, BufWriter::new(io::stdout().lock()));
     eprintln!("{counts:?}");
     if let Some(note) = reader.note() {
         eprintln!("{note}");

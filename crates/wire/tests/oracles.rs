@@ -1,0 +1,163 @@
+//! Real programs' captures: what is read of them today is what was read before, and what xtrace says.
+//!
+//! xtrace was between the program and the server and saw each message; the capture is of its own leg to the server. Both
+//! logs are in `captures`, so neither program is needed here.
+//!
+//! Differences that are xtrace's manner, and are made equal here:
+//! - its numbers have 16 bits, ours 64;
+//! - it names a reply without the extension;
+//! - it writes GLX's requests as their C functions, glXQueryVersion, and errors as BadShmSeg;
+//! - it has no table of DOUBLE-BUFFER, UNKNOWN, and does not know that XKEYBOARD::PerClientFlags has a reply;
+//! - it states no length of an event or an error;
+//! - of an event it states not the number in it, but that of the last request that had passed itself.
+
+#[path = "../examples/messages.rs"]
+mod messages;
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use xqos_wire::capture::Reader;
+
+const NAMES: [&str; 5] = ["xterm", "gtk3-demo", "qt5", "emacs", "x11perf"];
+
+fn file(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/captures").join(name)
+}
+
+fn unpack(name: &str) -> String {
+    let mut text = String::new();
+    let packed = File::open(file(name)).expect("it is committed");
+    zstd::Decoder::new(packed).unwrap().read_to_string(&mut text).unwrap();
+    text
+}
+
+fn printed(name: &str) -> String {
+    let packed = File::open(file(&format!("{name}.pcapng.zst"))).expect("it is committed");
+    let mut reader = Reader::new(zstd::Decoder::new(packed).unwrap()).unwrap();
+    let mut out = Vec::new();
+    let counts = messages::print(&mut reader, None, &mut out);
+    assert_eq!((counts.gaps, counts.skipped_bytes, counts.broken_packets), (0, 0, 0), "{name} was captured whole");
+    assert_eq!(reader.note(), None);
+    String::from_utf8(out).unwrap()
+}
+
+/// What xtrace can say of a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Said {
+    sequence: u64,
+    kind: String,
+    name: String,
+    length: Option<u64>,
+}
+
+/// By connection and direction; between directions xtrace has its own order.
+type Streams = BTreeMap<(u32, char), Vec<Said>>;
+
+fn ours(text: &str) -> Streams {
+    let mut streams = Streams::new();
+    for line in text.lines() {
+        // Names of extensions may have spaces.
+        let (front, length) = line.rsplit_once(' ').unwrap();
+        let fields: Vec<&str> = front.splitn(6, ' ').collect();
+        let &[id, _at, arrow, sequence, kind, name] = &fields[..] else { continue };
+        if kind.starts_with("Setup") {
+            continue;
+        }
+        let is_long = matches!(kind, "Request" | "Reply");
+        let name = if kind == "Request" { name } else { name.split_once("::").map_or(name, |(_, own)| own) };
+        let said = Said {
+            sequence: sequence.parse::<u64>().unwrap() % 65_536,
+            kind: kind.to_owned(),
+            name: name.to_owned(),
+            length: is_long.then(|| length.parse().unwrap()),
+        };
+        streams.entry((id.parse().unwrap(), arrow.parse().unwrap())).or_default().push(said);
+    }
+    streams
+}
+
+fn theirs(text: &str) -> Streams {
+    let mut streams = Streams::new();
+    for line in text.lines() {
+        let mut fields = line.splitn(4, ':');
+        let (Some(id), Some(arrow), Some(sequence), Some(rest)) =
+            (fields.next(), fields.next(), fields.next(), fields.next())
+        else {
+            continue;
+        };
+        let Ok(sequence) = u64::from_str_radix(sequence, 16) else { continue };
+        let Some(said) = said(sequence, rest) else { continue };
+        // It points from the client to itself.
+        let arrow = if arrow == "<" { '>' } else { '<' };
+        streams.entry((id.parse().unwrap(), arrow)).or_default().push(said);
+    }
+    streams
+}
+
+fn said(sequence: u64, rest: &str) -> Option<Said> {
+    let word = |text: &str| text.split([' ', ':', '(']).next().unwrap_or_default().trim_start_matches("glX").to_owned();
+    let of = |kind: &str, name: String, length| Some(Said { sequence, kind: kind.to_owned(), name, length });
+    if let Some(event) = rest.trim_start().strip_prefix("Event ") {
+        return of("Event", word(event.trim_start_matches("(generated) ")), None);
+    }
+    if let Some((_, error)) = rest.strip_prefix("Error ").and_then(|error| error.split_once('=')) {
+        return of("Error", word(error), None);
+    }
+    let (length, what) = rest.split_once(':')?;
+    let (length, what) = (length.trim().parse().ok(), what.trim());
+    if let Some(reply) = what.strip_prefix("Reply to ") {
+        return of("Reply", word(reply), length);
+    }
+    if what.starts_with("unexpected Reply") {
+        return of("Reply", "UNKNOWN".to_owned(), length);
+    }
+    let (opcodes, name) = what.split_once(": ")?;
+    let name = match opcodes.split_once("-Request(") {
+        Some((extension, _)) => format!("{extension}::{}", word(name)),
+        None => word(name),
+    };
+    of("Request", name, length)
+}
+
+/// Whether xtrace means the same message.
+fn is_same(ours: &Said, theirs: &Said) -> bool {
+    let is_unknown = theirs.name.ends_with("UNKNOWN");
+    let error = |name: &str| name.trim_start_matches("Bad").trim_start_matches("Shm").to_owned();
+    let is_same_name = match ours.kind.as_str() {
+        "Error" => error(&ours.name) == error(&theirs.name),
+        _ => ours.name == theirs.name || is_unknown,
+    };
+    let is_same_number = match ours.kind.as_str() {
+        "Event" => ours.sequence <= theirs.sequence,
+        _ => ours.sequence == theirs.sequence,
+    };
+    (&ours.kind, ours.length) == (&theirs.kind, theirs.length) && is_same_number && is_same_name
+}
+
+#[test]
+fn real_captures_are_read_as_before() {
+    for name in NAMES {
+        let (now, before) = (printed(name), unpack(&format!("{name}.messages.zst")));
+        for (now, before) in now.lines().zip(before.lines()) {
+            assert_eq!(now, before, "in {name}");
+        }
+        assert_eq!(now.lines().count(), before.lines().count(), "in {name}");
+    }
+}
+
+#[test]
+fn real_captures_are_read_as_xtrace_saw_them() {
+    for name in NAMES {
+        let (ours, theirs) = (ours(&printed(name)), theirs(&unpack(&format!("{name}.xtrace.zst"))));
+        assert_eq!(ours.keys().collect::<Vec<_>>(), theirs.keys().collect::<Vec<_>>(), "streams of {name}");
+        for (stream, ours) in &ours {
+            let theirs = &theirs[stream];
+            for (ours, theirs) in ours.iter().zip(theirs) {
+                assert!(is_same(ours, theirs), "{name} {stream:?}: {ours:?} is to xtrace {theirs:?}");
+            }
+            assert_eq!(ours.len(), theirs.len(), "messages of {name} {stream:?}");
+        }
+    }
+}
