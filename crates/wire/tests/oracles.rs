@@ -100,7 +100,10 @@ fn said(sequence: u64, rest: &str) -> Option<Said> {
     let word = |text: &str| text.split([' ', ':', '(']).next().unwrap_or_default().trim_start_matches("glX").to_owned();
     let of = |kind: &str, name: String, length| Some(Said { sequence, kind: kind.to_owned(), name, length });
     if let Some(event) = rest.trim_start().strip_prefix("Event ") {
-        return of("Event", word(event.trim_start_matches("(generated) ")), None);
+        let event = event.trim_start_matches("(generated) ");
+        // Its own number, the extension and its number, and then the name.
+        let generic = event.strip_prefix("Generic").and_then(|event| event.split(") ").nth(2));
+        return of("Event", word(generic.unwrap_or(event)), None);
     }
     if let Some((_, error)) = rest.strip_prefix("Error ").and_then(|error| error.split_once('=')) {
         return of("Error", word(error), None);

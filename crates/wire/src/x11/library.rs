@@ -54,15 +54,13 @@ pub static CORE: LazyLock<Table> = LazyLock::new(Table::of_core);
 impl Table {
     fn of(name: &'static str) -> Table {
         let known = Alone(name);
-        let requests: Vec<_> = (0..=255).map(|minor| request_name(&known, FIRST_EXTENSION, minor)).collect();
-        // "Render" of "Render::CreatePicture": its events and errors begin with it, in the library.
-        let prefix =
-            requests.iter().flatten().next().and_then(|name| name.split_once("::")).map_or(0, |(it, _)| it.len());
-        let own = |text: Option<String>| text.and_then(|text| Some(format!("{name}::{}", text.get(prefix..)?)));
+        let requests: Vec<Option<String>> = (0..=255).map(|minor| request_name(&known, FIRST_EXTENSION, minor)).collect();
+        let prefix = requests.iter().flatten().find_map(|name| name.split_once("::")).map_or("", |(prefix, _)| prefix);
+        let own = |text: Option<String>| Some(format!("{name}::{}", without_prefix(&text?, prefix)?));
         Table {
             requests: requests
-                .into_iter()
-                .map(|request| request.and_then(|text| Some(format!("{name}::{}", text.split_once("::")?.1))))
+                .iter()
+                .map(|request| request.as_ref().and_then(|text| Some(format!("{name}::{}", text.split_once("::")?.1))))
                 .collect(),
             with_reply: tables::with_reply(name).unwrap_or([false; 256]),
             events: (0..MOST_EVENTS).map(|number| own(event_name(&known, FIRST_EXTENSION_EVENT + number))).collect(),
@@ -81,6 +79,14 @@ impl Table {
             errors: (0..FIRST_EXTENSION_ERROR).map(|code| error_name(&none, code)).collect(),
         }
     }
+}
+
+/// "Glyph" of "RenderGlyph", where requests are "Render::CreatePicture". XInput has "Input" there and "Xinput" here.
+fn without_prefix<'a>(text: &'a str, prefix: &str) -> Option<&'a str> {
+    [0, 1].into_iter().find_map(|skipped| {
+        let (front, own) = text.split_at_checked(skipped + prefix.len())?;
+        front.get(skipped..)?.eq_ignore_ascii_case(prefix).then_some(own)
+    })
 }
 
 fn request_name(known: &Alone, major: u8, minor: u8) -> Option<String> {
