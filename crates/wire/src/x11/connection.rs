@@ -114,24 +114,26 @@ impl Connection {
     /// Takes notice of bytes that nobody captured.
     pub fn gap(&mut self, gap: &Gap, names: &mut Names, emit: &mut impl FnMut(&Message<'_>)) {
         let Gap { direction, at_ns, offset, length } = *gap;
+        if matches!(self.sides[index(direction)], Side::Searching(_)) {
+            self.resume(direction, length, names, emit);
+        }
         let Connection { order, sides, decoder, .. } = self;
         let side = &mut sides[index(direction)];
-        match side {
-            Side::Framing(framer) => match (framer.order, framer.skip(length, at_ns)) {
-                (order, Ok(Some(frame))) => decoder.take(direction, &frame, order, 0, names, emit),
-                (_, Ok(None)) => {}
-                (_, Err(Lost)) => {
-                    *side = Side::Searching(Search::new(offset + length, order.is_some()));
-                    decoder.lose(direction);
+        let is_lost = match side {
+            Side::Framing(framer) => {
+                let order = framer.order;
+                let (ended, led) = framer.skip(length, at_ns);
+                if let Some(frame) = ended {
+                    decoder.take(direction, &frame, order, 0, names, emit);
                 }
-            },
-            // The search sees by itself that the bytes do not follow.
-            Side::Searching(_) => decoder.lose(direction),
-            Side::New if length > 0 => {
-                *side = Side::Searching(Search::new(offset + length, true));
-                decoder.lose(direction);
+                led.is_err()
             }
-            Side::New | Side::Foreign => {}
+            Side::Searching(_) | Side::New => true,
+            Side::Foreign => false,
+        };
+        if is_lost {
+            *side = Side::Searching(Search::new(offset + length, order.is_some()));
+            decoder.lose(direction);
         }
     }
 
@@ -201,15 +203,22 @@ impl Connection {
         let place = index(piece.direction);
         let Side::Searching(search) = &mut self.sides[place] else { return };
         search.push(Mark { offset: piece.offset, at_ns: piece.at_ns, acknowledged: piece.acknowledged }, piece.bytes);
-        let found = plausible::find(search, piece.direction, self.order, &self.decoder, names);
+        self.resume(piece.direction, 0, names, emit);
+    }
+
+    /// Goes on with messages if a boundary is found; so many bytes behind those that are searched are missing.
+    fn resume(&mut self, direction: Direction, missing: u64, names: &mut Names, emit: &mut impl FnMut(&Message<'_>)) {
+        let place = index(direction);
+        let Side::Searching(search) = &mut self.sides[place] else { return };
+        let found = plausible::find(search, missing, direction, self.order, &self.decoder, names);
         let Some((order, offset)) = found else { return };
         self.order = Some(order);
-        let framer = Framer::new(phase(piece.direction), order, offset);
+        let framer = Framer::new(phase(direction), order, offset);
         let Side::Searching(search) = std::mem::replace(&mut self.sides[place], Side::Framing(framer)) else { return };
         for (mark, bytes) in search.pieces(offset) {
             self.skipped_bytes = self.skipped_bytes.saturating_sub(bytes.len() as u64);
             let again =
-                Piece { offset: mark.offset, at_ns: mark.at_ns, acknowledged: mark.acknowledged, bytes, ..*piece };
+                Piece { offset: mark.offset, at_ns: mark.at_ns, acknowledged: mark.acknowledged, bytes, direction };
             self.push(&again, names, emit);
         }
     }

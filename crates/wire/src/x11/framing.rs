@@ -165,25 +165,16 @@ impl Framer {
         }
     }
 
-    /// Bytes that nobody captured, if they lie inside one message and its length is known.
-    pub fn skip(&mut self, length: u64, at_ns: u64) -> Result<Option<Frame<'_>>, Lost> {
+    /// Takes notice of bytes that nobody captured: the message that they end, and whether it is known where they lead.
+    pub fn skip(&mut self, length: u64, at_ns: u64) -> (Option<Frame<'_>>, Result<(), Lost>) {
         let end = self.offset.saturating_add(length);
-        let Some(message) = &mut self.unfinished else { return Err(Lost) };
-        let Some(known) = message.length else { return Err(Lost) };
-        let last = message.offset + known;
-        if end > last {
-            return Err(Lost);
-        }
+        let Some(message) = &mut self.unfinished else { return (None, Err(Lost)) };
+        let Some(known) = message.length else { return (None, Err(Lost)) };
         message.is_cut = true;
+        let last = message.offset + known;
         self.offset = end;
-        Ok(if end == last { self.finish(at_ns) } else { None })
-    }
-
-    /// Forgets what has begun, and goes on at an offset.
-    pub fn restart(&mut self, offset: u64) {
-        self.unfinished = None;
-        self.kept.clear();
-        self.offset = offset;
+        let led = if end > last { Err(Lost) } else { Ok(()) };
+        (if end >= last { self.finish(at_ns) } else { None }, led)
     }
 
     fn frame<'a>(&self, length: u64, at_ns: u64, bytes: &'a [u8]) -> Frame<'a> {

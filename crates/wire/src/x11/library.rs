@@ -54,7 +54,8 @@ pub static CORE: LazyLock<Table> = LazyLock::new(Table::of_core);
 impl Table {
     fn of(name: &'static str) -> Table {
         let known = Alone(name);
-        let requests: Vec<Option<String>> = (0..=255).map(|minor| request_name(&known, FIRST_EXTENSION, minor)).collect();
+        let requests: Vec<Option<String>> =
+            (0..=255).map(|minor| request_name(&known, FIRST_EXTENSION, minor)).collect();
         let prefix = requests.iter().flatten().find_map(|name| name.split_once("::")).map_or("", |(prefix, _)| prefix);
         let own = |text: Option<String>| Some(format!("{name}::{}", without_prefix(&text?, prefix)?));
         Table {

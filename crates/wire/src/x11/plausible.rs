@@ -17,28 +17,30 @@ const LAST_CORE_ERROR: u8 = 17;
 const KEYMAP_NOTIFY: u8 = 11;
 
 /// Finds a boundary of messages in a direction. Where the byte order is not known yet, requests tell it by their lengths.
+///
+/// So many bytes behind those that are searched are missing.
 pub fn find(
     search: &mut Search,
+    missing: u64,
     direction: Direction,
     order: Option<ByteOrder>,
     decoder: &Decoder,
     names: &Names,
 ) -> Option<(ByteOrder, u64)> {
     match (direction, order) {
-        (Direction::Requests, Some(order)) => requests(search, order, names),
-        (Direction::Requests, None) => {
-            requests(search, ByteOrder::Little, names).or_else(|| requests(search, ByteOrder::Big, names))
-        }
+        (Direction::Requests, Some(order)) => requests(search, missing, order, names),
+        (Direction::Requests, None) => requests(search, missing, ByteOrder::Little, names)
+            .or_else(|| requests(search, missing, ByteOrder::Big, names)),
         (Direction::Replies, Some(order)) => {
-            let found = search.find(order, |bytes| from_server(bytes, order, decoder));
+            let found = search.find(order, missing, |bytes| from_server(bytes, order, decoder));
             found.map(|offset| (order, offset))
         }
         (Direction::Replies, None) => None,
     }
 }
 
-fn requests(search: &mut Search, order: ByteOrder, names: &Names) -> Option<(ByteOrder, u64)> {
-    search.find(order, |bytes| request(bytes, order, names)).map(|offset| (order, offset))
+fn requests(search: &mut Search, missing: u64, order: ByteOrder, names: &Names) -> Option<(ByteOrder, u64)> {
+    search.find(order, missing, |bytes| request(bytes, order, names)).map(|offset| (order, offset))
 }
 
 fn request(bytes: &[u8], order: ByteOrder, names: &Names) -> Look {

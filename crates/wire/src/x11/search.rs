@@ -88,19 +88,19 @@ impl Search {
         self.bytes.extend(bytes);
     }
 
-    /// The first place from which messages follow, in a byte order.
-    pub fn find(&mut self, order: ByteOrder, look: impl Fn(&[u8]) -> Look) -> Option<u64> {
+    /// The first place from which messages follow, in a byte order. So many bytes behind these are missing.
+    pub fn find(&mut self, order: ByteOrder, missing: u64, look: impl Fn(&[u8]) -> Look) -> Option<u64> {
         let mut scan = std::mem::take(&mut self.scans[order as usize]);
-        let found = self.scan(&mut scan, &look);
+        let found = self.scan(&mut scan, missing, &look);
         self.scans[order as usize] = scan;
         Some(self.start + found? as u64)
     }
 
-    fn scan(&self, scan: &mut Scan, look: &impl Fn(&[u8]) -> Look) -> Option<usize> {
+    fn scan(&self, scan: &mut Scan, missing: u64, look: &impl Fn(&[u8]) -> Look) -> Option<usize> {
         let again = std::mem::take(&mut scan.undecided);
         let new = (scan.tried..self.bytes.len()).filter(|&place| self.is_candidate(place));
         for place in again.into_iter().chain(new) {
-            match self.judge(place, look) {
+            match self.judge(place, missing, look) {
                 Verdict::Accepted => return Some(place),
                 Verdict::Undecided if scan.undecided.len() < MOST_UNDECIDED => scan.undecided.push(place),
                 Verdict::Undecided | Verdict::Rejected => {}
@@ -114,20 +114,30 @@ impl Search {
         !self.is_aligned || (self.start + place as u64) % 4 == 0
     }
 
-    fn judge(&self, start: usize, look: &impl Fn(&[u8]) -> Look) -> Verdict {
+    fn judge(&self, start: usize, missing: u64, look: &impl Fn(&[u8]) -> Look) -> Verdict {
         let mut place = start;
         for count in 0..CHAIN {
-            if place == self.bytes.len() {
-                let is_enough = count >= CHAIN_TO_END || count > 0 && self.is_mark(start);
-                return if is_enough { Verdict::Accepted } else { Verdict::Undecided };
-            }
-            match look(&self.bytes[place..]) {
-                Look::Fits(length) if length <= (self.bytes.len() - place) as u64 => place += length as usize,
-                Look::Fits(_) | Look::Short => return Verdict::Undecided,
-                Look::No => return Verdict::Rejected,
+            let left = (self.bytes.len() - place) as u64;
+            let length = if left == 0 { None } else { Some(look(&self.bytes[place..])) };
+            match length {
+                Some(Look::Fits(length)) if length <= left => place += length as usize,
+                Some(Look::No) => return Verdict::Rejected,
+                // The last one ends in what was cut off.
+                Some(Look::Fits(length)) if missing > 0 && length <= left + missing => {
+                    return self.trust(start, count + 1);
+                }
+                None => return self.trust(start, count),
+                Some(_) if missing > 0 && self.is_mark(start) => return self.trust(start, count),
+                Some(_) => return Verdict::Undecided,
             }
         }
         Verdict::Accepted
+    }
+
+    /// Of messages that end with a packet.
+    fn trust(&self, start: usize, messages: usize) -> Verdict {
+        let is_enough = messages >= CHAIN_TO_END || messages > 0 && self.is_mark(start);
+        if is_enough { Verdict::Accepted } else { Verdict::Undecided }
     }
 
     fn is_mark(&self, place: usize) -> bool {

@@ -1,0 +1,297 @@
+//! Packets as networks and captures really bring them: every link, numbers that wrap, packets that come again, late,
+//! cut off or never, connections without a beginning or an end.
+
+mod packets;
+
+use packets::*;
+use xqos_wire::capture::Link;
+use xqos_wire::observe::{Direction, Ending, Kind};
+
+const L: Order = Order::Little;
+const GET_INPUT_FOCUS: u8 = 43;
+const MAP_WINDOW: u8 = 8;
+const PUT_IMAGE: u8 = 72;
+
+/// A round trip for each of these numbers.
+fn round_trips(talk: &mut Talk, numbers: std::ops::RangeInclusive<u64>) {
+    for number in numbers {
+        talk.client(&request(L, GET_INPUT_FOCUS, 0, 1)).server(&reply(L, number, 0, 0));
+    }
+}
+
+fn three_round_trips() -> Talk {
+    let mut talk = Talk::new();
+    talk.open_x(L);
+    round_trips(&mut talk, 1..=3);
+    talk.close();
+    talk
+}
+
+fn focus(numbers: impl IntoIterator<Item = u64>) -> Vec<String> {
+    let both = |number| [format!("Request {number} GetInputFocus"), format!("Reply {number} GetInputFocus")];
+    numbers.into_iter().flat_map(both).collect()
+}
+
+#[test]
+fn every_link_and_both_families_of_ip_carry_the_same() {
+    let links = [Link::Ethernet, Link::Cooked, Link::Cooked2, Link::Null, Link::Loop, Link::Raw];
+    for (client, server) in [("10.0.0.1:40000", "10.0.0.2:6000"), ("[::1]:40000", "[::2]:6000")] {
+        for (link, vlan_tags) in
+            links.map(|link| (link, 0)).into_iter().chain([(Link::Ethernet, 1), (Link::Ethernet, 2)])
+        {
+            let mut talk = Talk { link, vlan_tags, ..Talk::between(client, server) };
+            talk.open_x(L);
+            round_trips(&mut talk, 1..=3);
+            talk.close();
+            let (seen, counts) = see(&talk.packets);
+            assert_eq!(seen.lines(), focus(1..=3), "over {link:?} with {vlan_tags} tags from {client}");
+            assert_eq!((seen.opened[0].client, seen.opened[0].server), (talk.client, talk.server));
+            assert_eq!(seen.endings, [Ending::Finished]);
+            assert_eq!((counts.broken_packets, counts.other_packets), (0, 0));
+        }
+    }
+}
+
+#[test]
+fn what_is_no_tcp_is_counted() {
+    let mut talk = three_round_trips();
+    let mut fragment = talk.packets[4].clone();
+    fragment.bytes[20] = 0x20;
+    let mut datagram = talk.packets[4].clone();
+    datagram.bytes[23] = 17;
+    let mut other = talk.packets[4].clone();
+    other.bytes[12..14].copy_from_slice(&[0x08, 0x06]);
+    let unknown = Captured { link: Link::Unknown(147), ..talk.packets[4].clone() };
+    talk.packets.extend([fragment, datagram, other, unknown, talk.packets[4].clone().cut(40)]);
+    let (_, counts) = see(&talk.packets);
+    assert_eq!((counts.fragments, counts.other_packets, counts.unknown_links), (1, 2, 1));
+    assert_eq!((counts.broken_packets, counts.cut_packets), (1, 1));
+}
+
+#[test]
+fn tcp_numbers_may_wrap() {
+    let mut talk = Talk::new();
+    talk.next = [u32::MAX - 60, u32::MAX - 500];
+    talk.open_x(L);
+    round_trips(&mut talk, 1..=20);
+    talk.close();
+    let (seen, counts) = see(&talk.packets);
+    assert_eq!(seen.lines(), focus(1..=20));
+    assert_eq!((counts.gaps, seen.packets.last().unwrap().acknowledged), (0, 48 + 20 * 4));
+}
+
+#[test]
+fn numbers_of_requests_go_on_after_65536() {
+    let mut talk = Talk::new();
+    talk.open_x(L);
+    for thousand in 1..=200 {
+        let many: Vec<u8> = (1..1000).flat_map(|_| request(L, MAP_WINDOW, 0, 2)).collect();
+        talk.client(&many);
+        round_trips(&mut talk, thousand * 1000..=thousand * 1000);
+    }
+    let (seen, _) = see(&talk.packets);
+    let replies: Vec<u64> =
+        seen.messages.iter().filter(|(_, told)| told.kind == Kind::Reply).map(|(_, told)| told.sequence).collect();
+    assert_eq!(replies, (1..=200).map(|thousand| thousand * 1000).collect::<Vec<_>>());
+    assert!(seen.messages.iter().all(|(_, told)| told.kind != Kind::Reply || told.name == "GetInputFocus"));
+}
+
+#[test]
+fn what_comes_again_is_told_once() {
+    let mut talk = three_round_trips();
+    let whole: Vec<Captured> = talk.packets.iter().flat_map(|packet| [packet.clone(), packet.clone()]).collect();
+    let (seen, _) = see(&whole);
+    assert_eq!(seen.lines(), focus(1..=3));
+    let again: Vec<bool> =
+        seen.packets.iter().filter(|packet| packet.length > 0).map(|packet| packet.is_again).collect();
+    assert_eq!(again, [false, true].repeat(again.len() / 2));
+    // A retransmission that also brings something new.
+    let old = talk.next[0] - 1;
+    talk.packets.truncate(talk.packets.len() - 3);
+    talk.next = [old - 4, talk.next[1] - 1];
+    talk.client(&[request(L, GET_INPUT_FOCUS, 0, 1), request(L, MAP_WINDOW, 0, 2)].concat());
+    let (seen, counts) = see(&talk.packets);
+    assert_eq!(seen.last().name, "MapWindow");
+    assert_eq!((seen.last().sequence, counts.gaps), (4, 0));
+}
+
+#[test]
+fn packets_in_any_near_order_give_the_same_messages() {
+    let talk = three_round_trips();
+    let data = 3..talk.packets.len() - 3;
+    for first in data.clone() {
+        for second in data.clone() {
+            let mut packets = talk.packets.clone();
+            packets.swap(first, second);
+            let (seen, counts) = see(&packets);
+            assert_eq!(counts.gaps, 0, "packets {first} and {second} changed places");
+            let mut lines = seen.lines();
+            lines.sort();
+            let mut expected = focus(1..=3);
+            expected.sort();
+            assert_eq!(lines, expected, "packets {first} and {second} changed places");
+        }
+    }
+}
+
+#[test]
+fn a_lost_request_costs_only_itself() {
+    let mut talk = Talk::new();
+    talk.open_x(L);
+    round_trips(&mut talk, 1..=3);
+    let lost = talk.packets.len();
+    round_trips(&mut talk, 4..=60);
+    talk.packets.remove(lost);
+    let (seen, counts) = see(&talk.packets);
+    assert_eq!((counts.gaps, counts.gap_bytes), (1, 4));
+    let lines = seen.lines();
+    assert!(lines.contains(&"Reply 4 unknown request".to_owned()), "{lines:?}");
+    // The first request after the gap cannot be numbered before a reply tells how many are missing.
+    for line in focus(6..=60) {
+        assert!(lines.contains(&line), "{line} is missing");
+    }
+}
+
+#[test]
+fn a_lost_reply_costs_only_itself() {
+    let mut talk = Talk::new();
+    talk.open_x(L);
+    round_trips(&mut talk, 1..=3);
+    let lost = talk.packets.len() + 1;
+    round_trips(&mut talk, 4..=60);
+    talk.packets.remove(lost);
+    let (seen, counts) = see(&talk.packets);
+    assert_eq!((counts.gaps, counts.gap_bytes, counts.skipped_bytes), (1, 32, 0));
+    let expected: Vec<String> = focus(1..=60).into_iter().filter(|line| line != "Reply 4 GetInputFocus").collect();
+    let (mut lines, mut expected) = (seen.lines(), expected);
+    lines.sort();
+    expected.sort();
+    assert_eq!(lines, expected);
+}
+
+#[test]
+fn a_hole_waits_for_its_retransmission() {
+    let mut talk = three_round_trips();
+    // The server cannot acknowledge what it has not got: both replies after the hole move behind the retransmission.
+    let lost = talk.packets.remove(7);
+    assert_eq!(lost.length, 58, "it is a request");
+    let mut late = lost.clone();
+    late.at_ns += 700_000_000;
+    talk.packets.truncate(7);
+    talk.packets.push(late);
+    let (seen, counts) = see(&talk.packets);
+    assert_eq!((counts.gaps, seen.last().sequence), (0, 2));
+    assert_eq!(seen.last().last_ns, lost.at_ns + 700_000_000);
+}
+
+#[test]
+fn bytes_cut_off_inside_a_message_lose_nothing_else() {
+    let mut talk = Talk::new();
+    talk.open_x(L);
+    for number in 1..=50 {
+        talk.client(&[request(L, PUT_IMAGE, 2, 300), request(L, GET_INPUT_FOCUS, 0, 1)].concat());
+        talk.server(&reply(L, number * 2, 0, 0));
+    }
+    let whole = see(&talk.packets).0.lines();
+    // The request behind each image is lost, and the boundary between them; the next one is found again.
+    let cut: Vec<Captured> = talk.packets.iter().map(|packet| packet.clone().cut(1200)).collect();
+    let (seen, counts) = see(&cut);
+    assert_eq!((counts.gaps, counts.cut_packets), (50, 50));
+    let images = |lines: &[String]| lines.iter().filter(|line| line.ends_with("PutImage")).count();
+    assert_eq!((images(&whole), images(&seen.lines())), (50, 50));
+    // Images alone: all are told, with as many bytes as there are.
+    let mut talk = Talk::new();
+    talk.open_x(L);
+    (0..50).for_each(|_| _ = talk.client(&request(L, PUT_IMAGE, 2, 300)));
+    let cut: Vec<Captured> = talk.packets.iter().map(|packet| packet.clone().cut(96)).collect();
+    let (seen, counts) = see(&cut[..3].iter().chain(&talk.packets[3..5]).chain(&cut[5..]).cloned().collect::<Vec<_>>());
+    assert_eq!((images(&seen.lines()), counts.gaps, counts.skipped_bytes), (50, 50, 0));
+    assert_eq!((seen.last().length, seen.last().kept, seen.last().sequence), (1200, 96 - 54, 50));
+}
+
+#[test]
+fn a_connection_may_be_joined_in_the_middle() {
+    for order in [Order::Little, Order::Big] {
+        let mut talk = Talk::new();
+        for number in 70_001..=70_040 {
+            let requests = [request(order, MAP_WINDOW, 0, 2), request(order, GET_INPUT_FOCUS, 0, 1)].concat();
+            talk.client(&requests).server(&reply(order, number * 2, 0, 0));
+        }
+        let (seen, _) = see(&talk.packets);
+        assert!(seen.opened[0].is_joined);
+        // What 16 bits say of 140,080.
+        assert_eq!((seen.last().sequence, seen.last().name.as_str()), (140_080 % 65_536, "GetInputFocus"), "{order:?}");
+        assert!(seen.lines().len() > 100, "nearly all is understood: {}", seen.lines().len());
+    }
+}
+
+#[test]
+fn windows_are_scaled_if_both_sides_said_so() {
+    let mut talk = Talk { window_scale: Some(7), ..Talk::new() };
+    talk.open_x(L);
+    let (seen, _) = see(&talk.packets);
+    let windows: Vec<u64> = seen.packets.iter().map(|packet| packet.window).collect();
+    assert_eq!(windows, [1000, 1000, 128_000, 128_000, 128_000], "a SYN's is never scaled");
+    let (seen, _) = see(&talk.packets[2..]);
+    assert!(seen.opened[0].is_joined && seen.packets.iter().all(|packet| packet.window == 1000));
+}
+
+#[test]
+fn a_reset_ends_a_connection_within_a_message() {
+    let mut talk = Talk::new();
+    talk.open_x(L);
+    talk.client(&request(L, PUT_IMAGE, 2, 300)[..100]);
+    talk.send(Direction::Replies, RST | ACK, &[]);
+    let (seen, counts) = see(&talk.packets);
+    assert_eq!((seen.endings.as_slice(), counts.unfinished_messages), ([Ending::Reset].as_slice(), 1));
+    assert_eq!(seen.last().kind, Kind::SetupReply);
+}
+
+#[test]
+fn ports_may_be_used_again() {
+    let mut talk = three_round_trips();
+    talk.next = [9_000, 77];
+    talk.open_x(L);
+    round_trips(&mut talk, 1..=2);
+    // And again without an end.
+    talk.next = [900_000, 7];
+    talk.open_x(L);
+    round_trips(&mut talk, 1..=1);
+    let (seen, counts) = see(&talk.packets);
+    assert_eq!(counts.connections, 3);
+    assert_eq!(seen.endings, [Ending::Finished, Ending::Open, Ending::Open]);
+    assert_eq!(seen.lines(), [focus(1..=3), focus(1..=2), focus(1..=1)].concat());
+}
+
+#[test]
+fn any_port_may_be_xs_and_not_all_on_its_ports_is() {
+    let x = |server: &str| {
+        let mut talk = Talk::between("10.0.0.1:40000", server);
+        talk.open_x(L);
+        round_trips(&mut talk, 1..=2);
+        talk
+    };
+    let (seen, _) = see(&x("10.0.0.2:7777").packets);
+    assert_eq!(seen.lines(), focus(1..=2), "its setup tells");
+    assert_eq!(seen.packets.len(), 9, "the handshake too");
+    let middle = x("10.0.0.2:7777").packets.split_off(5);
+    assert_eq!(see(&middle).1.connections, 0);
+    assert_eq!(see_with(&middle, |session| session.also_port(7777)).1.connections, 1);
+    let mut foreign = Talk::new();
+    foreign.open().client(b"GET / HTTP/1.1\r\n\r\n").server(b"HTTP/1.1 200 OK\r\n\r\n");
+    let (seen, counts) = see(&foreign.packets);
+    assert_eq!((seen.messages.len(), counts.foreign_connections, counts.skipped_bytes), (0, 1, 37));
+    let mut ssh = Talk::between("10.0.0.1:40000", "10.0.0.2:22");
+    ssh.open().server(b"SSH-2.0-x\r\n").client(b"SSH-2.0-y\r\n");
+    assert_eq!(see(&ssh.packets).1.connections, 0);
+}
+
+#[test]
+fn a_card_that_cuts_packets_itself_gets_longer_ones() {
+    let mut talk = Talk::new();
+    talk.open_x(L);
+    let many: Vec<u8> = (0..50_000).flat_map(|_| request(L, MAP_WINDOW, 0, 2)).collect();
+    talk.client(&many);
+    let (seen, counts) = see(&talk.packets);
+    assert_eq!((seen.last().sequence, counts.gaps), (50_000, 0));
+}
