@@ -37,7 +37,8 @@ fn both_byte_orders_are_understood() {
 
 #[test]
 fn messages_need_not_keep_to_packets() {
-    let requests = [request(L, MAP_WINDOW, 0, 2), request(L, GET_INPUT_FOCUS, 0, 1), request(L, PUT_IMAGE, 0, 9)].concat();
+    let requests =
+        [request(L, MAP_WINDOW, 0, 2), request(L, GET_INPUT_FOCUS, 0, 1), request(L, PUT_IMAGE, 0, 9)].concat();
     let replies = [event(L, 19, 0, 1), reply(L, 2, 0, 5), event(L, 12, 0, 3)].concat();
     let expected = |seen: Seen| {
         let (mut lines, count) = (seen.lines(), seen.messages.len());
@@ -101,7 +102,8 @@ fn some_requests_have_many_replies() {
     let fonts = |more| (1, "ListFontsWithInfo", more);
     let record = |more| (4, "RECORD::EnableContext", more);
     let others = [(2, "GetInputFocus", false), (3, "QueryExtension", false)];
-    let expected = [fonts(true), fonts(true), fonts(false), others[0], others[1], record(true), record(true), record(false)];
+    let expected =
+        [fonts(true), fonts(true), fonts(false), others[0], others[1], record(true), record(true), record(false)];
     assert_eq!(replies, expected);
 }
 
@@ -123,7 +125,9 @@ fn an_extensions_names_hold_for_all_connections_of_its_server() {
     learn(&mut first, 2, "XKEYBOARD", [135, 85, 137]);
     learn(&mut first, 3, "NOBODYS", [149, 0, 0]);
     let words = |talk: &mut Talk| {
-        talk.client(&[request(L, 139, 23, 7), request(L, 135, 8, 7), request(L, 149, 3, 2), request(L, 131, 7, 1)].concat());
+        talk.client(
+            &[request(L, 139, 23, 7), request(L, 135, 8, 7), request(L, 149, 3, 2), request(L, 131, 7, 1)].concat(),
+        );
         talk.server(&[error(L, 143, 1, 139), event(L, 85, 2, 2), event(L, 90, 0, 2)].concat());
     };
     let mut second = Talk::between("10.0.0.1:40001", "10.0.0.2:6000");

@@ -13,7 +13,7 @@ use std::io::{self, Cursor, Read};
 use std::path::Path;
 
 /// Some hundred packets at once; more gains nothing.
-const BUFFER_BYTES: usize = 1 << 20;
+const BUFFER_BYTES: usize = 1 << 18;
 /// The longest block that is still read. The kernel's largest packets are 512 KiB.
 const MOST_BLOCK_BYTES: usize = 16 << 20;
 /// Enough to tell one format from the other; a pipe may deliver less at first.
@@ -207,6 +207,12 @@ fn trouble(error: &PcapError<&[u8]>) -> Trouble {
     }
 }
 
+/// Ticks of a second: a power of ten or, with the highest bit, of two; the library takes no power of two.
+fn resolution(option: u8) -> u64 {
+    let (base, power) = if option & 0x80 == 0 { (10_u64, option) } else { (2, option & 0x7f) };
+    base.checked_pow(power.into()).unwrap_or(1_000_000)
+}
+
 /// Where a block's packet lies, or what the block says of the packets to come.
 fn take_block(
     block: &PcapBlockOwned<'_>,
@@ -243,7 +249,7 @@ fn take_pcapng_block(block: &Block<'_>, interfaces: &mut Vec<Interface>, last_ns
             let offset_s = description.if_tsoffset;
             interfaces.push(Interface {
                 link: Link::from_number(description.linktype.0 as u16),
-                resolution: description.ts_resolution().filter(|&ticks| ticks > 0).unwrap_or(1_000_000),
+                resolution: resolution(description.if_tsresol),
                 // The library takes this number for little-endian whatever the section is.
                 offset_s: if is_foreign { offset_s.swap_bytes() } else { offset_s },
             });

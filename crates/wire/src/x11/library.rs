@@ -3,7 +3,7 @@
 //! The library names a request by its numbers; an event or an error only as what it has parsed. So one of zeros is
 //! given to it, of each number, and its Debug text begins with the name.
 
-use super::names::{FIRST_EXTENSION, FIRST_EXTENSION_ERROR, FIRST_EXTENSION_EVENT, GENERIC_EVENT};
+use super::names::{FIRST_EXTENSION, FIRST_EXTENSION_ERROR, FIRST_EXTENSION_EVENT, GENERIC_EVENT, XKB};
 use super::tables;
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -11,7 +11,7 @@ use x11rb_protocol::protocol::{ErrorKind, Event, get_request_name};
 use x11rb_protocol::x11_utils::{ExtInfoProvider, ExtensionInformation};
 
 /// No extension has more events, XKB's kinds and XInput's generic ones included, or more errors.
-const MOST_EVENTS: u8 = 32;
+const MOST_EVENTS: u8 = 40;
 
 /// The names of an extension's messages, each after its own: `RENDER::CompositeGlyphs8`.
 #[derive(Debug)]
@@ -64,7 +64,7 @@ impl Table {
                 .map(|request| request.as_ref().and_then(|text| Some(format!("{name}::{}", text.split_once("::")?.1))))
                 .collect(),
             with_reply: tables::with_reply(name).unwrap_or([false; 256]),
-            events: (0..MOST_EVENTS).map(|number| own(event_name(&known, FIRST_EXTENSION_EVENT + number))).collect(),
+            events: (0..MOST_EVENTS).map(|number| own(extension_event_name(&known, number))).collect(),
             generic: (0..MOST_EVENTS).map(|number| own(generic_event_name(&known, number))).collect(),
             errors: (0..MOST_EVENTS).map(|number| own(error_name(&known, FIRST_EXTENSION_ERROR + number))).collect(),
         }
@@ -75,7 +75,7 @@ impl Table {
         Table {
             requests: (0..FIRST_EXTENSION).map(|major| request_name(&none, major, 0)).collect(),
             with_reply: tables::with_reply("").unwrap_or([false; 256]),
-            events: (0..FIRST_EXTENSION_EVENT).map(|code| event_name(&none, code)).collect(),
+            events: (0..FIRST_EXTENSION_EVENT).map(|code| event_name(&none, code, 0)).collect(),
             generic: Vec::new(),
             errors: (0..FIRST_EXTENSION_ERROR).map(|code| error_name(&none, code)).collect(),
         }
@@ -96,14 +96,20 @@ fn request_name(known: &Alone, major: u8, minor: u8) -> Option<String> {
 }
 
 /// Of an event of zeros: what comes before its fields.
-fn event_name(known: &Alone, code: u8) -> Option<String> {
+fn event_name(known: &Alone, code: u8, second_byte: u8) -> Option<String> {
     let mut zeros = [0; 32];
-    zeros[0] = code;
+    (zeros[0], zeros[1]) = (code, second_byte);
     // Errors and replies are no events.
     if code < 2 {
         return None;
     }
     before_fields(Event::parse(&zeros, known).ok()?)
+}
+
+fn extension_event_name(known: &Alone, number: u8) -> Option<String> {
+    // Of XKB it is the kind.
+    let (code, second_byte) = if known.0 == XKB { (0, number) } else { (number, 0) };
+    event_name(known, FIRST_EXTENSION_EVENT + code, second_byte)
 }
 
 fn generic_event_name(known: &Alone, number: u8) -> Option<String> {
@@ -126,5 +132,27 @@ fn error_name(known: &Alone, code: u8) -> Option<String> {
     match ErrorKind::from_wire_error_code(code, known) {
         ErrorKind::Unknown(_) => None,
         kind => Some(format!("{kind:?}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_of_name_has_lost_the_librarys_prefix() {
+        let table = |name: &str| &EXTENSIONS[name];
+        let is = |name: &Option<String>, expected: &str| assert_eq!(name.as_deref(), Some(expected));
+        is(&table("XInputExtension").generic[32], "XInputExtension::GestureSwipeEnd");
+        is(&table("XInputExtension").errors[3], "XInputExtension::DeviceBusy");
+        is(&table("XKEYBOARD").events[11], "XKEYBOARD::ExtensionDeviceNotify");
+        is(&table("MIT-SHM").events[0], "MIT-SHM::Completion");
+        is(&table("MIT-SCREEN-SAVER").events[0], "MIT-SCREEN-SAVER::Notify");
+        is(&table("XFree86-VidModeExtension").errors[0], "XFree86-VidModeExtension::BadClock");
+        is(&table("RANDR").requests[8], "RANDR::GetScreenResources");
+        is(&CORE.events[34], "MappingNotify");
+        is(&CORE.errors[14], "IDChoice");
+        assert_eq!(CORE.requests.iter().flatten().count(), 120);
+        assert_eq!(CORE.events.iter().flatten().count(), 33);
     }
 }

@@ -17,7 +17,7 @@ pub const FIRST_EXTENSION_ERROR: u8 = 128;
 pub const SENT_BY_CLIENT: u8 = 0x80;
 pub const GENERIC_EVENT: u8 = 35;
 /// XKB has one event, and its kind in the second byte.
-const XKB: &str = "XKEYBOARD";
+pub const XKB: &str = "XKEYBOARD";
 /// Names of messages that no table names are kept, so many at most.
 const MOST_UNNAMED: usize = 4096;
 /// A name that is longer is a hostile one.

@@ -1,7 +1,7 @@
 //! What the protocol fixes for good: which requests have replies, and how long the core's requests are.
 //!
 //! The library knows the first only of a request that it has parsed whole, which is no way to count five million of them
-//! and fails on one that was cut off. A test compares the two.
+//! and fails on one that was cut off. A test compares with the protocol's own description (Debian: xcb-proto).
 
 /// Minor opcodes of the extensions' requests that have replies; of the core, under an empty name, the major ones.
 const WITH_REPLY: [(&str, &[u8]); 32] = [
@@ -110,5 +110,40 @@ mod tests {
             !is_core_length(0, 1) && !is_core_length(120, 1) && !is_core_length(128, 1),
             "these are no core requests"
         );
+    }
+
+    /// Extension and opcodes with replies of one of the protocol's files.
+    fn described(text: &str) -> (String, Vec<u8>) {
+        let attribute =
+            |line: &str, name: &str| Some(line.split_once(&format!("{name}=\""))?.1.split_once('"')?.0.to_owned());
+        let (mut extension, mut opcode, mut opcodes) = (String::new(), None::<u8>, Vec::new());
+        // What is only thought of stands in comments.
+        let said: String =
+            text.split("<!--").map(|part| part.split_once("-->").map_or(part, |(_, said)| said)).collect();
+        for line in said.lines() {
+            extension = attribute(line, "extension-xname").unwrap_or(extension);
+            if line.contains("<request ") {
+                opcode = attribute(line, "opcode").and_then(|opcode| opcode.parse().ok());
+            }
+            if line.contains("<reply>") {
+                opcodes.extend(opcode);
+            }
+        }
+        opcodes.sort();
+        (extension, opcodes)
+    }
+
+    #[test]
+    fn replies_come_to_the_requests_that_the_protocol_says() {
+        let Ok(files) = std::fs::read_dir("/usr/share/xcb") else {
+            return eprintln!("skipped: the protocol's description is not installed (xcb-proto)");
+        };
+        let files =
+            files.map(|file| file.unwrap().path()).filter(|path| path.extension().is_some_and(|it| it == "xml"));
+        for path in files {
+            let (extension, opcodes) = described(&std::fs::read_to_string(&path).unwrap());
+            let ours = with_reply(&extension).map(|table| (0..=255).filter(|&it| table[usize::from(it)]).collect());
+            assert_eq!(ours, Some(opcodes), "{}", path.display());
+        }
     }
 }

@@ -1,0 +1,155 @@
+//! Capture files: both formats in both byte orders, any resolution of time, several interfaces, and ends that were cut.
+
+mod packets;
+
+use packets::*;
+use std::io::Cursor;
+use xqos_wire::capture::{CaptureError, Link, Reader, Record, Writer};
+
+const AT_NS: u64 = 1_700_000_000_123_456_789;
+
+fn read(bytes: Vec<u8>) -> (Vec<Captured>, Option<String>) {
+    let mut reader = Reader::new(Cursor::new(bytes)).expect("it is a capture");
+    let mut packets = Vec::new();
+    while let Some(record) = reader.next() {
+        let Record { at_ns, link, length, bytes } = record;
+        packets.push(Captured { at_ns, link, length, bytes: bytes.to_vec() });
+    }
+    (packets, reader.note().map(str::to_owned))
+}
+
+fn four(order: Order, words: &[u32]) -> Vec<u8> {
+    words.iter().flat_map(|&word| order.four(word)).collect()
+}
+
+/// A pcap file of two packets, the second cut off.
+fn pcap(order: Order, magic: u32, second_parts: u32) -> Vec<u8> {
+    let mut file = four(order, &[magic]);
+    file.extend([order.two(2), order.two(4)].concat());
+    file.extend(four(order, &[0, 0, 65_535, 113]));
+    file.extend(four(order, &[1_700_000_000, second_parts, 3, 3]));
+    file.extend(b"abc");
+    file.extend(four(order, &[1_700_000_001, second_parts, 2, 9]));
+    file.extend(b"de");
+    file
+}
+
+#[test]
+fn pcap_is_read_in_both_orders_and_resolutions() {
+    for order in [Order::Little, Order::Big] {
+        for (magic, parts, at_ns) in [(0xa1b2_c3d4, 123_456, AT_NS - 789), (0xa1b2_3c4d, 123_456_789, AT_NS)] {
+            let (packets, note) = read(pcap(order, magic, parts));
+            assert_eq!((packets[0].at_ns, packets[1].at_ns), (at_ns, at_ns + 1_000_000_000), "{order:?} {magic:x}");
+            assert_eq!((packets[0].link, packets[1].length), (Link::Cooked, 9));
+            assert_eq!(
+                (packets[0].bytes.as_slice(), packets[1].bytes.as_slice(), note),
+                (&b"abc"[..], &b"de"[..], None)
+            );
+        }
+    }
+}
+
+fn block(order: Order, kind: u32, body: &[u8]) -> Vec<u8> {
+    let length = body.len() as u32 + 12;
+    [four(order, &[kind, length]), body.to_vec(), four(order, &[length])].concat()
+}
+
+fn interface(order: Order, link: u16, resolution: Option<u8>) -> Vec<u8> {
+    let mut body = [order.two(link), [0, 0]].concat();
+    body.extend(four(order, &[0]));
+    if let Some(resolution) = resolution {
+        body.extend([order.two(9), order.two(1)].concat());
+        body.extend([resolution, 0, 0, 0, 0, 0, 0, 0]);
+    }
+    block(order, 1, &body)
+}
+
+fn section(order: Order) -> Vec<u8> {
+    let mut body = four(order, &[0x1a2b_3c4d]);
+    body.extend([order.two(1), order.two(0)].concat());
+    body.extend([0xff; 8]);
+    block(order, 0x0a0d_0d0a, &body)
+}
+
+fn packet(order: Order, interface: u32, ticks: u64, bytes: &[u8]) -> Vec<u8> {
+    let mut body = four(order, &[interface, (ticks >> 32) as u32, ticks as u32, bytes.len() as u32, 1000]);
+    body.extend(bytes);
+    body.resize(body.len().next_multiple_of(4), 0);
+    block(order, 6, &body)
+}
+
+#[test]
+fn pcapng_is_read_with_all_its_interfaces_and_sections() {
+    let mut file = Vec::new();
+    for order in [Order::Big, Order::Little] {
+        file.extend(section(order));
+        file.extend(interface(order, 1, None));
+        file.extend(interface(order, 276, Some(9)));
+        file.extend(interface(order, 101, Some(0x80 | 10)));
+        file.extend(packet(order, 0, AT_NS / 1000, b"abcde"));
+        file.extend(block(order, 0x0bad, &[1, 2, 3, 4]));
+        file.extend(packet(order, 1, AT_NS, b"f"));
+        file.extend(packet(order, 2, 1024 * 7 + 512, b""));
+        file.extend(packet(order, 3, 1, b"of no interface"));
+    }
+    let (packets, note) = read(file);
+    let seen: Vec<_> = packets.iter().map(|it| (it.at_ns, it.link, it.bytes.as_slice())).collect();
+    let expected =
+        [(AT_NS - 789, Link::Ethernet, &b"abcde"[..]), (AT_NS, Link::Cooked2, b"f"), (7_500_000_000, Link::Raw, b"")];
+    assert_eq!(seen, [expected, expected].concat());
+    assert_eq!(note, None);
+}
+
+fn written() -> (Vec<u8>, Vec<Captured>) {
+    let mut talk = Talk::new();
+    talk.open_x(Order::Little).client(&request(Order::Little, 43, 0, 1));
+    let mut writer = Writer::new(Vec::new(), "test").unwrap();
+    writer.add_interface(Link::Raw, "unused", 96).unwrap();
+    talk.packets.iter().for_each(|packet| writer.write(&packet.record()).unwrap());
+    (writer.into_inner(), talk.packets)
+}
+
+#[test]
+fn what_is_written_is_read() {
+    let (file, packets) = written();
+    let (again, note) = read(file);
+    let plain = |packets: &[Captured]| {
+        packets.iter().map(|it| (it.at_ns, it.link, it.length, it.bytes.clone())).collect::<Vec<_>>()
+    };
+    assert_eq!((plain(&again), note), (plain(&packets), None));
+}
+
+#[test]
+fn a_cut_file_is_read_up_to_its_end_and_says_so() {
+    let (file, packets) = written();
+    for length in (64..file.len()).step_by(3) {
+        let (again, note) = read(file[..length].to_vec());
+        assert!(again.len() < packets.len());
+        assert!(again.iter().zip(&packets).all(|(again, packet)| again.bytes == packet.bytes));
+        if let Some(note) = note {
+            assert_eq!(
+                note,
+                format!("the capture ends within a packet after {} packets; those were read", again.len())
+            );
+        }
+    }
+    assert_eq!(read(file[..file.len() - 1].to_vec()).0.len(), packets.len() - 1);
+    assert!(read(file[..file.len() - 1].to_vec()).1.is_some());
+}
+
+#[test]
+fn other_files_are_refused() {
+    for bytes in [&b""[..], b"#!/bin/sh\n", &[0; 5000]] {
+        assert!(matches!(Reader::new(Cursor::new(bytes.to_vec())), Err(CaptureError::NotACapture)));
+    }
+}
+
+#[test]
+fn a_block_that_claims_gigabytes_costs_none() {
+    let mut file = written().0;
+    file.extend(four(Order::Little, &[6, 0xffff_fff0]));
+    file.resize(file.len() + (40 << 20), 0);
+    let (packets, note) = read(file);
+    assert_eq!(packets.len(), 6);
+    assert!(note.is_some());
+}

@@ -1,0 +1,146 @@
+//! Captures that were damaged on purpose, at each level: the file's bytes, the packets, the TCP streams, the messages.
+//!
+//! Nothing panics, hands on a byte twice or out of order ([`packets::Seen`] checks that), or finds more than there is.
+
+mod packets;
+
+use packets::*;
+use std::io::Cursor;
+use xqos_wire::capture::{Reader, Writer};
+use xqos_wire::observe::Direction;
+use xqos_wire::session::Session;
+
+/// Rounds of each level; the fuzz target does more.
+const ROUNDS: u64 = 300;
+
+/// Knuth's generator: the same numbers wherever it runs.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, most: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % most.max(1)
+    }
+}
+
+fn session(numbers: &mut Numbers) -> Talk {
+    let order = if numbers.below(2) == 0 { Order::Little } else { Order::Big };
+    let mut talk = Talk::new();
+    talk.open_x(order);
+    for sequence in 1..=60 {
+        talk.client(&request(order, [43, 98, 72, 50, 8, 139][numbers.below(6)], 3, 8));
+        match numbers.below(3) {
+            0 => talk.server(&reply(order, sequence, 0, numbers.below(400) as u32)),
+            1 => talk.server(&event(order, numbers.below(255) as u8, 1, sequence)),
+            _ => talk.server(&error(order, numbers.below(200) as u8, sequence, 43)),
+        };
+    }
+    talk
+}
+
+fn check(packets: &[Captured]) {
+    let sent: u64 = packets.iter().map(|packet| packet.bytes.len() as u64).sum();
+    let (seen, counts) = see(packets);
+    let understood: usize = seen.streams.values().map(Vec::len).sum();
+    assert!(understood as u64 <= sent, "no more bytes than there were");
+    assert!(seen.messages.iter().map(|(_, told)| told.kept as u64).sum::<u64>() <= sent);
+    assert_eq!(seen.opened.len(), seen.endings.len(), "what is opened ends");
+    assert_eq!((counts.connections, counts.packets), (seen.opened.len() as u64, packets.len() as u64));
+}
+
+fn damage(bytes: &mut [u8], numbers: &mut Numbers) {
+    for _ in 0..=numbers.below(4) {
+        if let Some(byte) = {
+            let place = numbers.below(bytes.len());
+            bytes.get_mut(place)
+        } {
+            *byte = [0, 1, 0x7f, 0xff, numbers.below(256) as u8][numbers.below(5)];
+        }
+    }
+}
+
+#[test]
+fn damaged_packets_are_survived() {
+    let mut numbers = Numbers(1);
+    for _ in 0..ROUNDS {
+        let mut packets = session(&mut numbers).packets;
+        for _ in 0..10 {
+            let place = numbers.below(packets.len());
+            damage(&mut packets[place].bytes, &mut numbers);
+        }
+        check(&packets);
+    }
+}
+
+#[test]
+fn packets_lost_doubled_cut_and_in_any_order_are_survived() {
+    let mut numbers = Numbers(2);
+    for _ in 0..ROUNDS {
+        let mut packets = session(&mut numbers).packets;
+        for _ in 0..numbers.below(30) {
+            let (one, other) = (numbers.below(packets.len()), numbers.below(packets.len()));
+            match numbers.below(4) {
+                0 => _ = packets.remove(one),
+                1 => packets.swap(one, other),
+                2 => packets.insert(one, packets[other].clone()),
+                _ => packets[one] = packets[one].clone().cut(numbers.below(120)),
+            }
+        }
+        check(&packets);
+    }
+}
+
+#[test]
+fn streams_of_anything_are_survived() {
+    let mut numbers = Numbers(3);
+    for _ in 0..ROUNDS {
+        let mut talk = session(&mut numbers);
+        for _ in 0..60 {
+            let direction = if numbers.below(2) == 0 { Direction::Requests } else { Direction::Replies };
+            let bytes: Vec<u8> = match numbers.below(3) {
+                0 => (0..numbers.below(3000)).map(|_| numbers.below(256) as u8).collect(),
+                1 => vec![[0, 1, 35, 43, 0xff][numbers.below(5)]; numbers.below(20_000)],
+                _ => request(Order::Little, numbers.below(256) as u8, 0, 1 + numbers.below(60) as u16),
+            };
+            if numbers.below(9) == 0 {
+                talk.next[direction as usize] =
+                    talk.next[direction as usize].wrapping_add(numbers.below(1 << 31) as u32);
+            }
+            talk.send(direction, [ACK, ACK, ACK, ACK | FIN, SYN, RST][numbers.below(6)], &bytes);
+        }
+        check(&talk.packets);
+    }
+}
+
+#[test]
+fn damaged_files_are_survived() {
+    let mut numbers = Numbers(4);
+    for _ in 0..ROUNDS {
+        let mut writer = Writer::new(Vec::new(), "test").unwrap();
+        session(&mut numbers).packets.iter().for_each(|packet| writer.write(&packet.record()).unwrap());
+        let mut file = writer.into_inner();
+        (0..8).for_each(|_| damage(&mut file, &mut numbers));
+        file.truncate(file.len() - numbers.below(200));
+        let Ok(mut reader) = Reader::new(Cursor::new(file)) else { continue };
+        let mut seen = Seen::default();
+        let mut session = Session::new(vec![&mut seen]);
+        while let Some(record) = reader.next() {
+            session.packet(&record);
+        }
+        session.finish();
+    }
+}
+
+#[test]
+fn many_connections_share_what_one_may_have() {
+    let mut talk = Talk::new();
+    talk.open_x(Order::Little);
+    let mut packets = Vec::new();
+    for number in 0..3000_u32 {
+        let port = 10_000 + number as u16;
+        talk.client.set_port(port);
+        packets.push(talk.packet(Direction::Requests, SYN, &[]));
+    }
+    let (seen, counts) = see(&packets);
+    assert_eq!((seen.opened.len(), counts.not_followed_packets), (1024, 3000 - 1024));
+}

@@ -1,0 +1,78 @@
+//! Bytes as a capture file, and as what a client and a server say, through all that reads them.
+//!
+//! Nothing may panic or hang, and no byte is handed on twice.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use std::collections::BTreeMap;
+use std::io::Cursor;
+use xqos_wire::capture::{Link, Reader, Record};
+use xqos_wire::observe::{ConnectionId, Direction, Gap, Message, Observer};
+use xqos_wire::session::Session;
+
+/// Checks that each direction's bytes come once, in order.
+#[derive(Default)]
+struct Order(BTreeMap<(ConnectionId, bool), u64>);
+
+impl Order {
+    fn go_on(&mut self, id: ConnectionId, direction: Direction, offset: u64, length: u64) {
+        let next = self.0.entry((id, direction == Direction::Requests)).or_default();
+        assert_eq!(*next, offset);
+        *next += length;
+    }
+}
+
+impl Observer for Order {
+    fn bytes(&mut self, id: ConnectionId, direction: Direction, _at_ns: u64, offset: u64, bytes: &[u8]) {
+        self.go_on(id, direction, offset, bytes.len() as u64);
+    }
+
+    fn gap(&mut self, id: ConnectionId, gap: &Gap) {
+        self.go_on(id, gap.direction, gap.offset, gap.length);
+    }
+
+    fn message(&mut self, _id: ConnectionId, message: &Message<'_>) {
+        assert!(message.bytes.len() as u64 <= message.length);
+    }
+}
+
+fuzz_target!(|bytes: &[u8]| {
+    let mut order = Order::default();
+    let mut session = Session::new(vec![&mut order]);
+    if let Ok(mut reader) = Reader::new(Cursor::new(bytes.to_vec())) {
+        while let Some(record) = reader.next() {
+            session.packet(&record);
+        }
+        session.finish();
+        return;
+    }
+    let mut numbers = [1_u32, 1];
+    let mut rest = bytes;
+    let mut at_ns = 0;
+    // A length and its highest bit: so many bytes, and from whom.
+    while let Some((&first, behind)) = rest.split_first() {
+        let (from_server, length) = (first >> 7, usize::from(first & 0x7f).min(behind.len()));
+        let (said, behind) = behind.split_at(length);
+        rest = behind;
+        at_ns += 1_000_000;
+        let packet = packet(from_server, &mut numbers, said);
+        session.packet(&Record { at_ns, link: Link::Raw, length: packet.len() as u32, bytes: &packet });
+    }
+    session.finish();
+});
+
+fn packet(from_server: u8, numbers: &mut [u32; 2], said: &[u8]) -> Vec<u8> {
+    let length = (40 + said.len() as u16).to_be_bytes();
+    let mut packet =
+        vec![0x45, 0, length[0], length[1], 0, 0, 0, 0, 64, 6, 0, 0, 10, 0, 0, from_server, 10, 0, 0, 1 - from_server];
+    let (own, other) = (usize::from(from_server), usize::from(1 - from_server));
+    let ports = if from_server == 1 { [6000_u16, 40_000] } else { [40_000, 6000] };
+    ports.iter().for_each(|port| packet.extend(port.to_be_bytes()));
+    packet.extend(numbers[own].to_be_bytes());
+    packet.extend(numbers[other].to_be_bytes());
+    packet.extend([0x50, 16, 1, 0, 0, 0, 0, 0]);
+    packet.extend(said);
+    numbers[own] += said.len() as u32;
+    packet
+}
