@@ -15,6 +15,7 @@
 //! | `stream` | both directions of a connection in order, and what is missing |
 //! | [`x11`] | boundaries, numbers, names of messages, and what a reply answers |
 //! | [`session`] | all connections of a capture, each given to the observers |
+//! | [`analysis`] | where time and bytes went, and which round trips could be avoided |
 //! | [`observe`] | what is seen, as types: the door between those who read a capture and those who conclude from it |
 //!
 //! Whatever is missing (packets dropped, bytes cut off, a beginning that was not captured) is told to the observer and
@@ -22,6 +23,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod analysis;
 pub mod capture;
 mod flow;
 pub mod frame;

@@ -1,0 +1,128 @@
+use super::super::colors::tests::greeting;
+use super::super::synthetic::{Said, said};
+use super::*;
+
+#[derive(Default)]
+struct Client {
+    judge: Judge,
+    sequence: u16,
+}
+
+fn words(words: &[u32]) -> Vec<u8> {
+    words.iter().flat_map(|word| word.to_le_bytes()).collect()
+}
+
+impl Client {
+    fn tell(&mut self, kind: Kind, name: &str, bytes: &[u8]) {
+        self.judge.message(&said(&Said { kind, name, bytes, ..Said::default() }));
+    }
+
+    /// Asks alone, waits for the answer, and is judged.
+    fn wait(&mut self, name: &str, request: &[u32], answer: &[u32]) -> Option<Reason> {
+        self.wait_with(name, request, answer, true)
+    }
+
+    fn wait_with(&mut self, name: &str, request: &[u32], answer: &[u32], is_alone: bool) -> Option<Reason> {
+        let bytes = words(request);
+        let question = self.judge.question(&said(&Said { name, bytes: &bytes, has_reply: true, ..Said::default() }))?;
+        let mut bytes = words(answer);
+        self.sequence += 1;
+        bytes[2..4].copy_from_slice(&self.sequence.to_le_bytes());
+        let reply = said(&Said { kind: Kind::Reply, name, bytes: &bytes, ..Said::default() });
+        let is_repeated = self.judge.answer(&question, &reply);
+        self.judge.verdict(&question, is_repeated, is_alone)
+    }
+}
+
+#[test]
+fn of_atoms_one_by_one_the_first_is_needed() {
+    let mut client = Client::default();
+    assert_eq!(client.wait("InternAtom", &[1, 10], &[1, 300]), None);
+    assert_eq!(client.wait("InternAtom", &[1, 11], &[1, 301]), Some(Reason::AtomsOneByOne));
+    assert_eq!(client.wait_with("InternAtom", &[1, 12], &[1, 302], false), None, "it asked for others too");
+    assert_eq!(client.wait("InternAtom", &[1, 10], &[1, 300]), Some(Reason::SameAnswer));
+}
+
+#[test]
+fn extensions_and_their_versions_can_each_be_asked_for_at_once() {
+    let mut client = Client::default();
+    assert_eq!(client.wait("QueryExtension", &[98, 1], &[1, 1]), None);
+    assert_eq!(client.wait("RENDER::QueryVersion", &[138, 1], &[1, 1]), None);
+    assert_eq!(client.wait("QueryExtension", &[98, 2], &[1, 2]), Some(Reason::ExtensionsOneByOne));
+    assert_eq!(client.wait("QueryExtension", &[98, 2], &[1, 2]), Some(Reason::SameAnswer));
+    assert_eq!(client.wait("XFIXES::QueryVersion", &[139, 1], &[1, 1]), Some(Reason::VersionsOneByOne));
+}
+
+#[test]
+fn a_property_is_unchanged_until_somebody_tells_otherwise() {
+    const READ: [u32; 6] = [20, 0x100, 39, 31, 0, 100];
+    let mut client = Client::default();
+    assert_eq!(client.wait("GetProperty", &READ, &[1, 7, 7]), None);
+    assert_eq!(client.wait("GetProperty", &READ, &[1, 7, 7]), Some(Reason::UnchangedProperty));
+    assert_eq!(client.wait("GetProperty", &READ, &[1, 8, 8]), None, "another answer");
+    client.tell(Kind::Event, "PropertyNotify", &words(&[28, 0x100, 39, 0]));
+    assert_eq!(client.wait("GetProperty", &READ, &[1, 8, 8]), None, "it was told to look");
+    client.tell(Kind::Event, "PropertyNotify", &words(&[28, 0x100, 40, 0]));
+    assert_eq!(client.wait("GetProperty", &READ, &[1, 8, 8]), Some(Reason::UnchangedProperty), "another property");
+    client.tell(Kind::Request, "ChangeProperty", &words(&[18, 0x100, 39, 31]));
+    assert_eq!(client.wait("GetProperty", &READ, &[1, 8, 8]), None, "it changed it itself");
+    let further = [20, 0x100, 39, 31, 100, 100];
+    assert_eq!(client.wait("GetProperty", &further, &[1, 8, 8]), None, "another part of it");
+}
+
+#[test]
+fn colours_are_asked_for_in_vain_on_true_color_only() {
+    for (class, expected) in [(4, Some(Reason::TrueColor)), (3, None)] {
+        let mut client = Client::default();
+        client.tell(Kind::SetupReply, "Setup", &greeting(class, true));
+        assert_eq!(client.wait("AllocColor", &[84, 0x20, 0], &[1, 0]), expected);
+        assert_eq!(client.wait("AllocNamedColor", &[85, 0x20, 0], &[1, 0]), expected);
+    }
+    let mut joined = Client::default();
+    assert_eq!(joined.wait("AllocColor", &[84, 0x20, 0], &[1, 0]), None, "the visual is not known");
+}
+
+#[test]
+fn synchronisation_and_core_fonts_are_always_avoidable() {
+    let mut client = Client::default();
+    assert_eq!(client.wait("GetInputFocus", &[43], &[1, 0]), Some(Reason::Sync));
+    assert_eq!(client.wait("QueryFont", &[47, 5], &[1, 0]), Some(Reason::CoreFont));
+}
+
+#[test]
+fn geometry_is_known_until_a_window_moves() {
+    let mut client = Client::default();
+    assert_eq!(client.wait("GetGeometry", &[14, 0x100], &[1, 5]), None);
+    assert_eq!(client.wait("GetGeometry", &[14, 0x100], &[1, 5]), Some(Reason::SameAnswer));
+    client.tell(Kind::Event, "ConfigureNotify", &words(&[22, 0x100]));
+    assert_eq!(client.wait("GetGeometry", &[14, 0x100], &[1, 5]), None);
+}
+
+#[test]
+fn what_moves_by_itself_may_be_asked_again() {
+    let mut client = Client::default();
+    for name in ["QueryPointer", "SYNC::QueryCounter", "MIT-SHM::GetImage", "GetSelectionOwner", "Made::Up"] {
+        for _ in 0..2 {
+            assert_eq!(client.wait(name, &[1, 2], &[1, 2]), None, "{name}");
+        }
+    }
+    assert_eq!(client.wait("RANDR::GetOutputInfo", &[1, 2], &[1, 2]), None);
+    assert_eq!(client.wait("RANDR::GetOutputInfo", &[1, 2], &[1, 2]), Some(Reason::SameAnswer));
+}
+
+#[test]
+fn a_request_that_was_cut_off_is_not_judged() {
+    let mut message = said(&Said { name: "InternAtom", bytes: &[16, 0, 0, 0], ..Said::default() });
+    message.length = 20;
+    assert!(Judge::default().question(&message).is_none());
+}
+
+#[test]
+fn answers_without_end_take_little_memory() {
+    let mut client = Client::default();
+    for window in 0..3 * MOST as u32 {
+        client.wait("GetProperty", &[20, window, 39, 31], &[1, 2]);
+        client.tell(Kind::Event, "PropertyNotify", &words(&[28, window, 39, 0]));
+    }
+    assert!(client.judge.answers.len() <= MOST && client.judge.changes.len() <= MOST);
+}

@@ -1,0 +1,209 @@
+//! Limits for a capture, as a check for continuous integration: `round-trips=50,bytes=200k,waits=300ms,seconds=2s`.
+//!
+//! A limit that is broken names its culprits, the largest first.
+
+use super::report::Report;
+use std::fmt::{self, Display};
+
+/// Culprits that are named; more are no help.
+const MOST_CULPRITS: usize = 3;
+
+/// What can be limited, of all connections of a capture together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Quantity {
+    /// That the clients waited for.
+    RoundTrips,
+    Avoidable,
+    /// Of X, both ways.
+    Bytes,
+    /// Time in which clients waited for replies.
+    Waits,
+    /// Until the last client was quiet.
+    Seconds,
+    Errors,
+}
+
+const QUANTITIES: [(&str, Quantity); 6] = [
+    ("round-trips", Quantity::RoundTrips),
+    ("avoidable", Quantity::Avoidable),
+    ("bytes", Quantity::Bytes),
+    ("waits", Quantity::Waits),
+    ("seconds", Quantity::Seconds),
+    ("errors", Quantity::Errors),
+];
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Limit {
+    pub quantity: Quantity,
+    pub most: f64,
+}
+
+/// Some limits.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Budget(pub Vec<Limit>);
+
+/// A limit that is broken.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Excess {
+    pub limit: Limit,
+    pub found: f64,
+    pub culprits: Vec<String>,
+}
+
+impl std::str::FromStr for Budget {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Budget, String> {
+        text.split(',').map(limit).collect::<Result<_, _>>().map(Budget)
+    }
+}
+
+fn limit(text: &str) -> Result<Limit, String> {
+    let wanted = || format!("'{text}' is no limit: write name=number, such as round-trips=50");
+    let (name, number) = text.trim().split_once('=').ok_or_else(wanted)?;
+    let Some((_, quantity)) = QUANTITIES.into_iter().find(|(known, _)| *known == name) else {
+        let names = QUANTITIES.map(|(name, _)| name).join(", ");
+        return Err(format!("there is no limit '{name}': choose of {names}"));
+    };
+    let units: &[(&str, f64)] = match quantity {
+        Quantity::Waits | Quantity::Seconds => &[("us", 1e-6), ("ms", 1e-3), ("s", 1.0)],
+        _ => &[("k", 1e3), ("M", 1e6), ("G", 1e9)],
+    };
+    let scaled = units.iter().find_map(|(unit, scale)| Some((number.strip_suffix(unit)?, *scale)));
+    let (digits, scale) = scaled.unwrap_or((number, 1.0));
+    let value: f64 = digits.parse().map_err(|_| wanted())?;
+    if value.is_finite() && value >= 0.0 { Ok(Limit { quantity, most: value * scale }) } else { Err(wanted()) }
+}
+
+impl Quantity {
+    pub fn name(self) -> &'static str {
+        QUANTITIES.iter().find(|(_, quantity)| *quantity == self).map_or("", |(name, _)| name)
+    }
+
+    fn of(self, report: &Report) -> f64 {
+        let figures = &report.session.figures;
+        match self {
+            Quantity::RoundTrips => figures.round_trips as f64,
+            Quantity::Avoidable => figures.avoidable as f64,
+            Quantity::Bytes => figures.bytes as f64,
+            Quantity::Waits => figures.reply_wait_s,
+            Quantity::Seconds => report.session.quiet_s,
+            Quantity::Errors => figures.errors.values().map(|tally| tally.count).sum::<u64>() as f64,
+        }
+    }
+
+    /// Names with their share, the largest first.
+    fn culprits(self, report: &Report) -> Vec<(String, f64)> {
+        let figures = &report.session.figures;
+        let waits = figures.waits.iter();
+        let mut list: Vec<(String, f64)> = match self {
+            Quantity::RoundTrips => waits.map(|wait| (wait.name.clone(), wait.count as f64)).collect(),
+            Quantity::Avoidable => waits.map(|wait| (wait.name.clone(), wait.avoidable as f64)).collect(),
+            Quantity::Waits | Quantity::Seconds => waits.map(|wait| (wait.name.clone(), wait.seconds)).collect(),
+            Quantity::Bytes => {
+                let replies = figures.replies.iter().map(|(name, tally)| (format!("reply to {name}"), tally));
+                let requests = figures.requests.iter().map(|(name, tally)| (name.clone(), tally));
+                requests.chain(replies).map(|(name, tally)| (name, tally.bytes as f64)).collect()
+            }
+            Quantity::Errors => figures.errors.iter().map(|(name, tally)| (name.clone(), tally.count as f64)).collect(),
+        };
+        list.retain(|(_, share)| *share > 0.0);
+        list.sort_by(|one, other| other.1.total_cmp(&one.1));
+        list
+    }
+
+    fn text(self, value: f64) -> String {
+        match self {
+            Quantity::Waits | Quantity::Seconds => format!("{value:.3} s"),
+            _ => format!("{value}"),
+        }
+    }
+}
+
+impl Budget {
+    pub fn check(&self, report: &Report) -> Vec<Excess> {
+        let broken = |limit: &Limit| {
+            let found = limit.quantity.of(report);
+            let name = |(name, share): (String, f64)| format!("{name} {}", limit.quantity.text(share));
+            let culprits = limit.quantity.culprits(report).into_iter().take(MOST_CULPRITS).map(name).collect();
+            (found > limit.most).then_some(Excess { limit: *limit, found, culprits })
+        };
+        self.0.iter().filter_map(broken).collect()
+    }
+}
+
+impl Display for Excess {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Limit { quantity, most } = self.limit;
+        let (found, most) = (quantity.text(self.found), quantity.text(most));
+        write!(formatter, "{}: {found}, at most {most} allowed", quantity.name())?;
+        match self.culprits.as_slice() {
+            [] => Ok(()),
+            culprits => write!(formatter, " ({})", culprits.join(", ")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::Analysis;
+    use crate::analysis::report::WaitFigures;
+
+    fn report() -> Report {
+        let mut report = Analysis::default().report(0.05);
+        let wait = |name: &str, count, seconds| WaitFigures {
+            name: name.to_owned(),
+            count,
+            seconds,
+            ..WaitFigures::default()
+        };
+        let figures = &mut report.session.figures;
+        figures.waits = vec![wait("GetProperty", 10, 2.0), wait("InternAtom", 46, 1.0)];
+        figures.round_trips = 56;
+        figures.reply_wait_s = 3.0;
+        figures.bytes = 200_000;
+        report
+    }
+
+    #[test]
+    fn limits_are_read_with_their_units() {
+        let budget: Budget = "round-trips=50,bytes=200k, waits=300ms,seconds=2s,errors=0".parse().unwrap();
+        assert_eq!(budget.0.iter().map(|limit| limit.most).collect::<Vec<_>>(), [50.0, 200_000.0, 0.3, 2.0, 0.0]);
+    }
+
+    #[test]
+    fn nonsense_is_refused_with_what_to_write_instead() {
+        for (text, words) in [
+            ("", "write name=number"),
+            ("round-trips", "write name=number"),
+            ("trips=1", "choose of round-trips"),
+            ("bytes=-1", "no limit"),
+            ("bytes=inf", "no limit"),
+            ("bytes=1s", "no limit"),
+            ("waits=1k", "no limit"),
+        ] {
+            let error = text.parse::<Budget>().expect_err(text);
+            assert!(error.contains(words), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_broken_limit_names_who_broke_it() {
+        let budget: Budget = "round-trips=50,bytes=200k,waits=1s".parse().unwrap();
+        let broken = budget.check(&report());
+        let text: Vec<_> = broken.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            text,
+            [
+                "round-trips: 56, at most 50 allowed (InternAtom 46, GetProperty 10)",
+                "waits: 3.000 s, at most 1.000 s allowed (GetProperty 2.000 s, InternAtom 1.000 s)"
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_within_its_limits_is_not_mentioned() {
+        assert!("round-trips=56,bytes=200k,waits=3s".parse::<Budget>().unwrap().check(&report()).is_empty());
+    }
+}

@@ -1,0 +1,123 @@
+//! Which colormaps belong to TrueColor visuals: there the pixel follows from red, green and blue, without asking.
+
+use super::fields::{byte, short, word};
+use crate::observe::{Kind, Message};
+use std::collections::HashMap;
+
+/// VisualClass of the protocol.
+const TRUE_COLOR: u8 = 4;
+/// A server has some dozens of visuals, a client a few colormaps.
+const MOST: usize = 4_096;
+
+/// Learned from the server's greeting and from CreateColormap.
+#[derive(Debug, Default)]
+pub struct Colormaps {
+    classes: HashMap<u32, u8>,
+    visuals: HashMap<u32, u32>,
+}
+
+impl Colormaps {
+    pub fn message(&mut self, message: &Message<'_>) {
+        let learned = match message.kind {
+            Kind::SetupReply => self.greeting(message),
+            Kind::Request if message.name == "CreateColormap" => self.created(message),
+            _ => return,
+        };
+        // What was cut off is not known, and nothing is concluded from it.
+        let _ = learned;
+    }
+
+    pub fn is_true_color(&self, colormap: u32) -> bool {
+        self.visuals.get(&colormap).and_then(|visual| self.classes.get(visual)) == Some(&TRUE_COLOR)
+    }
+
+    fn created(&mut self, message: &Message<'_>) -> Option<()> {
+        if self.visuals.len() < MOST {
+            self.visuals.insert(word(message, 4)?, word(message, 12)?);
+        }
+        Some(())
+    }
+
+    /// The lists of screens, depths and visuals, as far as they were captured.
+    fn greeting(&mut self, message: &Message<'_>) -> Option<()> {
+        let padded_vendor = usize::from(short(message, 24)?).next_multiple_of(4);
+        let (screens, formats) = (byte(message, 28)?, byte(message, 29)?);
+        let mut place = 40 + padded_vendor + 8 * usize::from(formats);
+        for _ in 0..screens {
+            self.visuals.insert(word(message, place + 4)?, word(message, place + 32)?);
+            let depths = byte(message, place + 39)?;
+            place += 40;
+            for _ in 0..depths {
+                let visuals = short(message, place + 2)?;
+                place += 8;
+                for _ in 0..visuals {
+                    self.classes.insert(word(message, place)?, byte(message, place + 4)?);
+                    place += 24;
+                }
+            }
+        }
+        Some(())
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::analysis::synthetic::{Said, said};
+
+    /// A greeting of one screen with colormap 0x20, its visual 0x21 of this class.
+    pub fn greeting(class: u8, is_little_endian: bool) -> Vec<u8> {
+        let short = |value: u16| if is_little_endian { value.to_le_bytes() } else { value.to_be_bytes() };
+        let word = |value: u32| if is_little_endian { value.to_le_bytes() } else { value.to_be_bytes() };
+        let mut bytes = vec![0; 40 + 8 + 8 + 40 + 8 + 24];
+        bytes[0] = 1;
+        bytes[24..26].copy_from_slice(&short(5));
+        (bytes[28], bytes[29]) = (1, 1);
+        let screen = 40 + 8 + 8;
+        bytes[screen + 4..screen + 8].copy_from_slice(&word(0x20));
+        bytes[screen + 32..screen + 36].copy_from_slice(&word(0x21));
+        bytes[screen + 39] = 1;
+        let depth = screen + 40;
+        bytes[depth + 2..depth + 4].copy_from_slice(&short(1));
+        bytes[depth + 8..depth + 12].copy_from_slice(&word(0x21));
+        bytes[depth + 12] = class;
+        bytes
+    }
+
+    fn learn(colormaps: &mut Colormaps, kind: Kind, name: &str, bytes: &[u8], is_little_endian: bool) {
+        let mut message = said(&Said { kind, name, bytes, ..Said::default() });
+        message.is_little_endian = is_little_endian;
+        colormaps.message(&message);
+    }
+
+    #[test]
+    fn the_default_colormap_has_the_class_of_the_root_visual_in_both_byte_orders() {
+        for is_little_endian in [true, false] {
+            for (class, is_true) in [(4, true), (5, false), (3, false)] {
+                let mut colormaps = Colormaps::default();
+                let bytes = greeting(class, is_little_endian);
+                learn(&mut colormaps, Kind::SetupReply, "Setup", &bytes, is_little_endian);
+                assert_eq!(colormaps.is_true_color(0x20), is_true, "class {class}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_created_colormap_has_the_class_of_its_visual() {
+        let mut colormaps = Colormaps::default();
+        learn(&mut colormaps, Kind::SetupReply, "Setup", &greeting(4, true), true);
+        let words = [78u32, 0x500, 1, 0x21].map(u32::to_le_bytes).concat();
+        learn(&mut colormaps, Kind::Request, "CreateColormap", &words, true);
+        assert!(colormaps.is_true_color(0x500) && !colormaps.is_true_color(0x501));
+    }
+
+    #[test]
+    fn a_greeting_cut_off_anywhere_is_no_error_and_proves_nothing() {
+        let whole = greeting(4, true);
+        for length in 0..whole.len() - 19 {
+            let mut colormaps = Colormaps::default();
+            learn(&mut colormaps, Kind::SetupReply, "Setup", &whole[..length], true);
+            assert!(!colormaps.is_true_color(0x20), "{length}");
+        }
+    }
+}

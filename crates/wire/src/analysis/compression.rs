@@ -1,0 +1,130 @@
+//! How well bytes compress, in bounded memory and time: with zstd, and as `ssh -C` does it.
+//!
+//! All connections of a capture share one stream for each use of bandwidth: an encoder is a megabyte, and a session may
+//! have a thousand connections. Compressing everything would take ten times longer than all the rest of the analysis, so a
+//! sample is compressed: the first [`WHOLE`] bytes of each use, then one block in [`EVERY`].
+
+use flate2::write::ZlibEncoder;
+use std::io::{self, Write};
+
+/// As much as most programs send until they are quiet.
+const WHOLE: u64 = 2 << 20;
+/// Beyond that, so that the sample costs a tenth of the time for reading the rest.
+const EVERY: u64 = 64;
+const BLOCK: u64 = 64 << 10;
+/// zstd's own default.
+const ZSTD_LEVEL: i32 = 3;
+/// What OpenSSH uses.
+const DEFLATE_LEVEL: u32 = 6;
+
+/// Takes bytes and keeps their number.
+#[derive(Debug, Default)]
+struct Counter(u64);
+
+impl Write for Counter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 += bytes.len() as u64;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Bytes of one use.
+#[derive(Default)]
+pub struct Sample {
+    pub seen: u64,
+    /// Of these, compressed.
+    pub taken: u64,
+    encoders: Option<(zstd::Encoder<'static, Counter>, ZlibEncoder<Counter>)>,
+}
+
+impl std::fmt::Debug for Sample {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Sample").field("seen", &self.seen).field("taken", &self.taken).finish_non_exhaustive()
+    }
+}
+
+/// Bytes left of each byte.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Ratios {
+    pub zstd: f64,
+    pub deflate: f64,
+}
+
+impl Sample {
+    pub fn add(&mut self, bytes: &[u8]) {
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let in_block = (BLOCK - self.seen % BLOCK) as usize;
+            let (part, later) = rest.split_at(in_block.min(rest.len()));
+            if self.seen < WHOLE || (self.seen / BLOCK) % EVERY == 0 {
+                self.compress(part);
+            }
+            self.seen += part.len() as u64;
+            rest = later;
+        }
+    }
+
+    fn compress(&mut self, bytes: &[u8]) {
+        if self.encoders.is_none() {
+            let Ok(zstd) = zstd::Encoder::new(Counter::default(), ZSTD_LEVEL) else { return };
+            let deflate = ZlibEncoder::new(Counter::default(), flate2::Compression::new(DEFLATE_LEVEL));
+            self.encoders = Some((zstd, deflate));
+        }
+        if let Some((zstd, deflate)) = &mut self.encoders {
+            if zstd.write_all(bytes).is_ok() && deflate.write_all(bytes).is_ok() {
+                self.taken += bytes.len() as u64;
+            }
+        }
+    }
+
+    /// Of what has been sampled; none of nothing.
+    pub fn finish(self) -> Option<Ratios> {
+        let (zstd, deflate) = self.encoders?;
+        let lengths = (zstd.finish().ok()?.0, deflate.finish().ok()?.0);
+        let ratio = |length: u64| length as f64 / self.taken.max(1) as f64;
+        Some(Ratios { zstd: ratio(lengths.0), deflate: ratio(lengths.1) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_colour_all_over_shrinks_to_almost_nothing() {
+        let mut sample = Sample::default();
+        (0..100).for_each(|_| sample.add(&[7; 1000]));
+        assert_eq!((sample.seen, sample.taken), (100_000, 100_000));
+        let ratios = sample.finish().unwrap();
+        assert!(ratios.zstd < 0.01 && ratios.deflate < 0.01, "{ratios:?}");
+    }
+
+    #[test]
+    fn noise_stays_as_it_is() {
+        let mut sample = Sample::default();
+        let mut state = 1u64;
+        let noise: Vec<u8> = std::iter::repeat_with(|| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 56) as u8
+        })
+        .take(100_000)
+        .collect();
+        sample.add(&noise);
+        let ratios = sample.finish().unwrap();
+        assert!(ratios.zstd > 0.99 && ratios.deflate > 0.99, "{ratios:?}");
+    }
+
+    #[test]
+    fn of_much_a_part_is_taken() {
+        let mut sample = Sample::default();
+        let block = vec![0; 1 << 20];
+        (0..100).for_each(|_| sample.add(&block));
+        assert_eq!(sample.seen, 100 << 20);
+        assert!(sample.taken < 5 << 20, "{}", sample.taken);
+        assert!(Sample::default().finish().is_none());
+    }
+}

@@ -1,0 +1,78 @@
+//! How many messages of each name, and how many bytes.
+
+use super::names::NameId;
+use crate::observe::{Kind, Message};
+use serde::Serialize;
+
+/// So many, and all together so long.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Tally {
+    pub count: u64,
+    pub bytes: u64,
+}
+
+impl Tally {
+    pub fn add(&mut self, bytes: u64) {
+        self.count += 1;
+        self.bytes = self.bytes.saturating_add(bytes);
+    }
+}
+
+/// One kind of message, by name.
+#[derive(Clone, Debug, Default)]
+pub struct ByName {
+    /// At the place of its name: nothing is looked up for a message.
+    counted: Vec<Tally>,
+    /// Of a connection that has ended.
+    kept: Vec<(NameId, Tally)>,
+}
+
+impl ByName {
+    pub fn add(&mut self, name: NameId, bytes: u64) {
+        let place = name.0 as usize;
+        if self.counted.len() <= place {
+            self.counted.resize(place + 1, Tally::default());
+        }
+        self.counted[place].add(bytes);
+    }
+
+    /// No more is to come: only names that were there are kept.
+    pub fn end(&mut self) {
+        self.kept = self.iter().collect();
+        self.counted = Vec::new();
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (NameId, Tally)> + '_ {
+        let counted = self.counted.iter().enumerate().map(|(place, tally)| (NameId(place as u32), *tally));
+        self.kept.iter().copied().chain(counted.filter(|(_, tally)| tally.count > 0))
+    }
+}
+
+/// All messages of a connection. The greeting of both sides is none of these.
+#[derive(Clone, Debug, Default)]
+pub struct Counts {
+    pub requests: ByName,
+    pub replies: ByName,
+    pub events: ByName,
+    pub errors: ByName,
+    /// The greeting.
+    pub setup: Tally,
+}
+
+impl Counts {
+    pub fn message(&mut self, message: &Message<'_>, name: NameId) {
+        match message.kind {
+            Kind::Setup | Kind::SetupReply => self.setup.add(message.length),
+            Kind::Request => self.requests.add(name, message.length),
+            Kind::Reply => self.replies.add(name, message.length),
+            Kind::Event => self.events.add(name, message.length),
+            Kind::Error => self.errors.add(name, message.length),
+        }
+    }
+
+    pub fn end(&mut self) {
+        for kind in [&mut self.requests, &mut self.replies, &mut self.events, &mut self.errors] {
+            kind.end();
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! Figures of several connections as one.
+
+use super::counts::Tally;
+use super::report::{Figures, PatternFigures, WaitFigures};
+use std::collections::BTreeMap;
+
+impl Figures {
+    /// Adds another connection's.
+    pub fn merge(&mut self, other: &Figures) {
+        merge_names(&mut self.requests, &other.requests);
+        merge_names(&mut self.replies, &other.replies);
+        merge_names(&mut self.events, &other.events);
+        merge_names(&mut self.errors, &other.errors);
+        merge_waits(&mut self.waits, &other.waits);
+        merge_patterns(&mut self.patterns, &other.patterns);
+        self.idle_s += other.idle_s;
+        self.blocked_network_s += other.blocked_network_s;
+        self.blocked_receiver_s += other.blocked_receiver_s;
+        self.reply_wait_s += other.reply_wait_s;
+        self.network_delay_s += other.network_delay_s;
+        self.round_trips += other.round_trips;
+        self.avoidable += other.avoidable;
+        self.pipelined += other.pipelined;
+        self.saving_s += other.saving_s;
+        self.bytes = self.bytes.saturating_add(other.bytes);
+        self.missing_bytes = self.missing_bytes.saturating_add(other.missing_bytes);
+        for (name, bytes) in &other.bandwidth {
+            *self.bandwidth.entry(name.clone()).or_default() += bytes;
+        }
+    }
+}
+
+fn merge_names(sums: &mut BTreeMap<String, Tally>, others: &BTreeMap<String, Tally>) {
+    for (name, other) in others {
+        let sum = sums.entry(name.clone()).or_default();
+        sum.count += other.count;
+        sum.bytes = sum.bytes.saturating_add(other.bytes);
+    }
+}
+
+fn merge_waits(sums: &mut Vec<WaitFigures>, others: &[WaitFigures]) {
+    for other in others {
+        let place = sums.iter().position(|sum| sum.name == other.name).unwrap_or(sums.len());
+        if place == sums.len() {
+            sums.push(WaitFigures { name: other.name.clone(), ..WaitFigures::default() });
+        }
+        let sum = &mut sums[place];
+        sum.count += other.count;
+        sum.seconds += other.seconds;
+        sum.avoidable += other.avoidable;
+        for (&reason, count) in &other.reasons {
+            *sum.reasons.entry(reason).or_default() += count;
+        }
+    }
+    sums.sort_by(|one, other| other.seconds.total_cmp(&one.seconds).then(one.name.cmp(&other.name)));
+}
+
+fn merge_patterns(sums: &mut Vec<PatternFigures>, others: &[PatternFigures]) {
+    for other in others {
+        let place = sums.iter().position(|sum| sum.pattern == other.pattern).unwrap_or(sums.len());
+        if place == sums.len() {
+            sums.push(PatternFigures { pattern: other.pattern.clone(), ..PatternFigures::default() });
+        }
+        let sum = &mut sums[place];
+        sum.count += other.count;
+        sum.in_a_row = sum.in_a_row.max(other.in_a_row);
+        sum.seconds += other.seconds;
+        sum.avoidable += other.avoidable;
+    }
+    sums.sort_by(|one, other| other.seconds.total_cmp(&one.seconds).then(one.pattern.cmp(&other.pattern)));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn figures(name: &str, count: u64, seconds: f64) -> Figures {
+        Figures {
+            requests: [(name.to_owned(), Tally { count, bytes: 8 * count })].into(),
+            waits: vec![WaitFigures { name: name.to_owned(), count, seconds, avoidable: 1, ..WaitFigures::default() }],
+            round_trips: count,
+            idle_s: 1.0,
+            ..Figures::default()
+        }
+    }
+
+    #[test]
+    fn equal_names_are_summed_and_the_longest_wait_comes_first() {
+        let mut sum = Figures::default();
+        for one in [figures("InternAtom", 3, 0.3), figures("GetProperty", 1, 2.0), figures("InternAtom", 4, 0.4)] {
+            sum.merge(&one);
+        }
+        assert_eq!(sum.requests["InternAtom"], Tally { count: 7, bytes: 56 });
+        let waits: Vec<_> = sum.waits.iter().map(|wait| (wait.name.as_str(), wait.count, wait.avoidable)).collect();
+        assert_eq!(waits, [("GetProperty", 1, 1), ("InternAtom", 7, 2)]);
+        assert_eq!((sum.round_trips, sum.idle_s), (8, 3.0));
+    }
+}

@@ -1,0 +1,163 @@
+//! What a capture says about a program: where its time and its bytes went, and what it could do without.
+//!
+//! [`Analysis`] is an [`Observer`]. It keeps sums and short lists, never the messages, so that its memory depends on the
+//! number of connections and names alone.
+//!
+//! | file | concludes |
+//! |---|---|
+//! | [`states`], [`transmitter`], [`rate`] | per direction: idle, blocked by the network, blocked by the receiver |
+//! | [`waits`], [`avoidable`], [`patterns`], `colors` | round trips that the client waited for, and which it could avoid |
+//! | [`startup`] | what there was until the first window, and until quiet |
+//! | [`counts`] | messages and bytes by name |
+//! | [`bandwidth`], [`compression`] | what the bytes were used for, and how well they compress |
+//! | [`report`], [`table`] | all of it as figures, for JSON, and as CSV |
+//! | [`compare`], [`budget`] | two reports beside each other; a report against limits |
+//! | [`spans`], [`names`], `fields`, `merge` | what these are made of |
+
+pub mod avoidable;
+pub mod bandwidth;
+pub mod budget;
+mod colors;
+pub mod compare;
+pub mod compression;
+pub mod counts;
+mod fields;
+mod merge;
+pub mod names;
+pub mod patterns;
+pub mod rate;
+pub mod report;
+pub mod spans;
+pub mod startup;
+pub mod states;
+#[cfg(test)]
+mod synthetic;
+pub mod table;
+pub mod transmitter;
+pub mod waits;
+
+use crate::observe::{ConnectionId, Direction, Ending, Gap, Message, Observer, Opened, Packet};
+use bandwidth::{Bandwidth, Samples};
+use counts::Counts;
+use names::Names;
+use startup::Startup;
+use states::States;
+use std::collections::BTreeMap;
+use waits::Waits;
+
+/// Connections that are analysed; a desktop has some hundreds in a day. Others are counted.
+const MOST: usize = 4_096;
+
+/// What went through one direction, by the packets.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Traffic {
+    pub packets: u64,
+    pub bytes: u64,
+    /// Bytes of packets that brought nothing new.
+    pub again: u64,
+    /// Bytes that nobody captured.
+    pub missing: u64,
+}
+
+/// One connection.
+#[derive(Debug)]
+pub struct Connection {
+    pub opened: Opened,
+    pub ended_ns: u64,
+    pub ending: Ending,
+    pub traffic: [Traffic; 2],
+    pub states: States,
+    pub counts: Counts,
+    pub waits: Waits,
+    pub startup: Startup,
+    pub bandwidth: Bandwidth,
+}
+
+impl Connection {
+    fn new(opened: &Opened) -> Connection {
+        Connection {
+            opened: *opened,
+            ended_ns: opened.at_ns,
+            ending: Ending::Open,
+            traffic: [Traffic::default(); 2],
+            states: States::new(opened.is_joined),
+            counts: Counts::default(),
+            waits: Waits::default(),
+            startup: Startup::default(),
+            bandwidth: Bandwidth::default(),
+        }
+    }
+
+    /// Settles what is pending, and keeps no more than the figures need.
+    fn end(&mut self) {
+        self.states.end(self.ended_ns);
+        self.counts.end();
+        self.waits.end();
+        self.bandwidth.end();
+    }
+}
+
+/// All connections of a capture.
+#[derive(Debug, Default)]
+pub struct Analysis {
+    pub names: Names,
+    pub connections: BTreeMap<ConnectionId, Connection>,
+    pub samples: Samples,
+    /// Connections that were too many.
+    pub left_out: u64,
+}
+
+impl Observer for Analysis {
+    fn opened(&mut self, id: ConnectionId, opened: &Opened) {
+        if self.connections.len() >= MOST {
+            self.left_out += 1;
+            return;
+        }
+        self.connections.insert(id, Connection::new(opened));
+    }
+
+    fn packet(&mut self, id: ConnectionId, packet: &Packet) {
+        let Some(connection) = self.connections.get_mut(&id) else { return };
+        connection.states.packet(packet);
+        connection.ended_ns = connection.ended_ns.max(packet.at_ns);
+        let traffic = &mut connection.traffic[packet.direction as usize];
+        traffic.packets += 1;
+        let kind = if packet.is_again { &mut traffic.again } else { &mut traffic.bytes };
+        *kind += u64::from(packet.length);
+    }
+
+    fn bytes(&mut self, id: ConnectionId, direction: Direction, _at_ns: u64, offset: u64, bytes: &[u8]) {
+        if let Some(connection) = self.connections.get_mut(&id) {
+            connection.bandwidth.bytes(direction, offset, bytes, &mut self.samples);
+        }
+    }
+
+    fn message(&mut self, id: ConnectionId, message: &Message<'_>) {
+        let Some(connection) = self.connections.get_mut(&id) else { return };
+        let name = self.names.id(message.name);
+        connection.counts.message(message, name);
+        connection.bandwidth.message(message, self.names.used_for(name), &mut self.samples);
+        // A wait that a reply completes belongs to what that reply ends; one that a request proves ended before it.
+        let wait = connection.waits.message(message, name, &mut self.names);
+        if let Some(wait) = &wait {
+            connection.startup.waited(wait);
+        }
+        connection.startup.message(message);
+    }
+
+    fn gap(&mut self, id: ConnectionId, gap: &Gap) {
+        if let Some(connection) = self.connections.get_mut(&id) {
+            let traffic = &mut connection.traffic[gap.direction as usize];
+            traffic.missing = traffic.missing.saturating_add(gap.length);
+            connection.waits.gap();
+        }
+    }
+
+    fn ended(&mut self, id: ConnectionId, at_ns: u64, ending: Ending) {
+        if let Some(connection) = self.connections.get_mut(&id) {
+            connection.ended_ns = connection.ended_ns.max(at_ns);
+            connection.ending = ending;
+            connection.end();
+        }
+    }
+}

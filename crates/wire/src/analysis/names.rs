@@ -1,0 +1,69 @@
+//! Names of messages as small numbers, so that a message costs one look-up and no allocation.
+//!
+//! A hostile capture can announce extensions and invent names without end; from [`MOST`] on they are all one.
+
+use super::bandwidth::Use;
+use std::collections::HashMap;
+
+/// The protocol and all its extensions have some 1,500.
+const MOST: usize = 2_048;
+const OTHER: &str = "(other)";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NameId(pub u32);
+
+#[derive(Debug, Default)]
+pub struct Names {
+    ids: HashMap<String, NameId>,
+    list: Vec<(String, Use)>,
+    /// The one that was asked for last, which is often the next one too.
+    last: usize,
+}
+
+impl Names {
+    pub fn id(&mut self, name: &str) -> NameId {
+        if self.list.get(self.last).is_none_or(|(last, _)| last != name) {
+            self.last = self.find(name).0 as usize;
+        }
+        NameId(self.last as u32)
+    }
+
+    fn find(&mut self, name: &str) -> NameId {
+        let name = if self.list.len() < MOST || self.ids.contains_key(name) { name } else { OTHER };
+        if let Some(&id) = self.ids.get(name) {
+            return id;
+        }
+        let id = NameId(self.list.len() as u32);
+        self.list.push((name.to_owned(), Use::of(name)));
+        self.ids.insert(name.to_owned(), id);
+        id
+    }
+
+    pub fn name(&self, id: NameId) -> &str {
+        self.list.get(id.0 as usize).map_or(OTHER, |(name, _)| name)
+    }
+
+    /// What such a message uses bandwidth for.
+    pub fn used_for(&self, id: NameId) -> Use {
+        self.list.get(id.0 as usize).map_or(Use::Rest, |(_, what)| *what)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_without_end_become_one() {
+        let mut names = Names::default();
+        let first = names.id("CreateWindow");
+        for number in 0..2 * MOST {
+            names.id(&format!("Made::Up{number}"));
+        }
+        assert_eq!(names.id("CreateWindow"), first);
+        assert_eq!(names.name(first), "CreateWindow");
+        let late = names.id("Made::UpLate");
+        assert_eq!(names.name(late), OTHER);
+        assert!(names.list.len() <= MOST + 1);
+    }
+}

@@ -1,0 +1,134 @@
+//! Calling patterns: what a client sent before each wait, and how often it did that in a row.
+//!
+//! `InternAtom`, 46 in a row, is a loop that asks for one atom after the other; `InternAtom x 46` is one round trip for
+//! 46 atoms.
+
+use super::names::{NameId, Names};
+use super::waits::{Total, Wait};
+use std::collections::{HashMap, VecDeque};
+
+/// The last names before the wait say enough.
+const MOST_NAMES: usize = 4;
+/// Programs have some dozens of patterns; from here on they are one.
+const MOST_PATTERNS: usize = 512;
+
+/// Requests between two waits: each name with how many in a row, the last [`MOST_NAMES`] of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Batch {
+    names: VecDeque<(NameId, u32)>,
+    is_cut: bool,
+    replies: u32,
+}
+
+impl Batch {
+    pub fn add(&mut self, name: NameId, has_reply: bool) {
+        self.replies = self.replies.saturating_add(u32::from(has_reply));
+        match self.names.back_mut() {
+            Some((last, count)) if *last == name => *count = count.saturating_add(1),
+            _ => self.names.push_back((name, 1)),
+        }
+        if self.names.len() > MOST_NAMES {
+            self.names.pop_front();
+            self.is_cut = true;
+        }
+    }
+
+    pub fn asks_for_one(&self) -> bool {
+        self.replies == 1
+    }
+
+    pub fn text(&self, names: &Names) -> String {
+        let one = |&(name, count): &(NameId, u32)| match count {
+            1 => names.name(name).to_owned(),
+            count => format!("{} x {count}", names.name(name)),
+        };
+        let list = self.names.iter().map(one).collect::<Vec<_>>().join(", ");
+        if self.is_cut { format!("..., {list}") } else { list }
+    }
+
+    /// Nothing of its own: what all further patterns are counted under.
+    fn is_other(&self) -> bool {
+        self.names.is_empty()
+    }
+}
+
+/// How often a pattern came.
+#[derive(Clone, Debug, Default)]
+pub struct Pattern {
+    pub total: Total,
+    /// The longest sequence of waits that all had this pattern.
+    pub in_a_row: u64,
+}
+
+/// All patterns of a client.
+#[derive(Clone, Debug, Default)]
+pub struct Patterns {
+    list: HashMap<Batch, Pattern>,
+    last: Batch,
+    in_a_row: u64,
+}
+
+impl Patterns {
+    pub fn add(&mut self, batch: Batch, wait: &Wait) {
+        let is_new = self.list.len() >= MOST_PATTERNS && !self.list.contains_key(&batch);
+        let batch = if is_new { Batch::default() } else { batch };
+        self.in_a_row = if self.last == batch && !batch.is_other() { self.in_a_row + 1 } else { 1 };
+        if self.last != batch {
+            self.last = batch.clone();
+        }
+        let pattern = self.list.entry(batch).or_default();
+        pattern.total.add(wait);
+        pattern.in_a_row = pattern.in_a_row.max(self.in_a_row);
+    }
+
+    /// By text, the most time first.
+    pub fn named(&self, names: &Names) -> Vec<(String, Pattern)> {
+        let text = |batch: &Batch| if batch.is_other() { "(other)".to_owned() } else { batch.text(names) };
+        let mut list: Vec<_> = self.list.iter().map(|(batch, pattern)| (text(batch), pattern.clone())).collect();
+        list.sort_by(|(name, one), (other_name, other)| other.total.ns.cmp(&one.total.ns).then(name.cmp(other_name)));
+        list
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wait(name: NameId) -> Wait {
+        Wait { name, from_ns: 0, to_ns: 10, avoidable: None }
+    }
+
+    #[test]
+    fn a_loop_is_told_from_a_batch() {
+        let mut names = Names::default();
+        let (atom, window) = (names.id("InternAtom"), names.id("CreateWindow"));
+        let mut patterns = Patterns::default();
+        for _ in 0..46 {
+            let mut batch = Batch::default();
+            batch.add(atom, true);
+            patterns.add(batch, &wait(atom));
+        }
+        let mut batch = Batch::default();
+        batch.add(window, false);
+        (0..46).for_each(|_| batch.add(atom, true));
+        patterns.add(batch, &wait(atom));
+        let named = patterns.named(&names);
+        assert_eq!((named[0].0.as_str(), named[0].1.in_a_row, named[0].1.total.count), ("InternAtom", 46, 46));
+        assert_eq!((named[1].0.as_str(), named[1].1.in_a_row), ("CreateWindow, InternAtom x 46", 1));
+    }
+
+    #[test]
+    fn patterns_without_end_become_one() {
+        let mut names = Names::default();
+        let mut patterns = Patterns::default();
+        for number in 0..4 * MOST_PATTERNS {
+            let mut batch = Batch::default();
+            let name = names.id(&number.to_string());
+            batch.add(name, true);
+            patterns.add(batch, &wait(name));
+        }
+        let named = patterns.named(&names);
+        assert!(named.len() <= MOST_PATTERNS + 1);
+        assert_eq!(named.iter().map(|(_, pattern)| pattern.total.count).sum::<u64>(), 4 * MOST_PATTERNS as u64);
+    }
+}

@@ -1,0 +1,163 @@
+//! The rate of the slowest link, from what went through it.
+//!
+//! **Before the link**, a measurement begins when nothing is on the way and ends with an acknowledgement less the shortest
+//! round trip. All that was acknowledged went through in between, so each measurement is a bound from below, and the
+//! largest is the rate as soon as the queue was once full for a while.
+//!
+//! **Behind the link**, packets that follow full ones come out one after the other, at its rate; but a machine that was late
+//! takes several at once, and a transmitter pauses. So measurements are short and sorted by their rate, a quarter apart,
+//! and the rate is the one that most of them agree on.
+
+/// Of so many bytes at least: errors of the round trip (some tenths of a millisecond) then matter only on links that are
+/// hardly ever busy.
+const LEAST: u64 = 2_500;
+/// Anything faster is not a link: times of captures are no finer than microseconds.
+const SHORTEST_NS: u64 = 1_000;
+/// Three for a doubling of the rate, for rates up to 2^43 bytes per second.
+const BINS: usize = 128;
+
+/// Measurements of about one rate.
+#[derive(Clone, Copy, Debug, Default)]
+struct Bin {
+    count: u64,
+    size: u64,
+    ns: u64,
+}
+
+/// What is known of a link's rate.
+#[derive(Clone, Debug)]
+pub struct Rate {
+    bytes_per_second: Option<u64>,
+    began_ns: u64,
+    passed: u64,
+    bins: [Bin; BINS],
+}
+
+impl Default for Rate {
+    fn default() -> Self {
+        Rate { bytes_per_second: None, began_ns: 0, passed: 0, bins: [Bin::default(); BINS] }
+    }
+}
+
+impl Rate {
+    pub fn bytes_per_second(&self) -> Option<u64> {
+        self.bytes_per_second
+    }
+
+    /// When the measurement that goes on began.
+    pub fn began_ns(&self) -> u64 {
+        self.began_ns
+    }
+
+    /// Nothing is on the way, and something is sent.
+    pub fn start(&mut self, at_ns: u64) {
+        (self.began_ns, self.passed) = (at_ns, 0);
+    }
+
+    /// So many bytes more had left the link by then, `unseen` of all of them within the shortest round trip.
+    pub fn acknowledged(&mut self, left_ns: u64, size: u64, unseen: u64) {
+        self.passed = self.passed.saturating_add(size);
+        let passed = self.passed.saturating_sub(unseen);
+        if passed >= LEAST {
+            let rate = rate(passed, left_ns.saturating_sub(self.began_ns));
+            self.bytes_per_second = self.bytes_per_second.max(Some(rate));
+        }
+    }
+
+    /// So many bytes came out of the link, behind a packet that was full or not.
+    pub fn passed(&mut self, at_ns: u64, size: u64, is_behind_full: bool) {
+        if !is_behind_full || self.began_ns == 0 {
+            return self.start(at_ns);
+        }
+        self.passed = self.passed.saturating_add(size);
+        if self.passed >= LEAST {
+            self.sort_in(self.passed, at_ns.saturating_sub(self.began_ns));
+            self.start(at_ns);
+        }
+    }
+
+    fn sort_in(&mut self, size: u64, ns: u64) {
+        let bin = &mut self.bins[place(rate(size, ns))];
+        bin.count += 1;
+        bin.size = bin.size.saturating_add(size);
+        bin.ns = bin.ns.saturating_add(ns);
+        self.bytes_per_second = self.agreed();
+    }
+
+    /// Three neighbours with the most measurements; a rate may lie between two bins.
+    fn agreed(&self) -> Option<u64> {
+        let most = self.bins.windows(3).max_by_key(|bins| bins.iter().map(|bin| bin.count).sum::<u64>())?;
+        let size = most.iter().map(|bin| bin.size).fold(0, u64::saturating_add);
+        Some(rate(size, most.iter().map(|bin| bin.ns).fold(0, u64::saturating_add)))
+    }
+}
+
+/// How long a link of this rate takes for so many bytes.
+pub fn ns_of(size: u64, bytes_per_second: u64) -> u64 {
+    let ns = u128::from(size) * 1_000_000_000 / u128::from(bytes_per_second.max(1));
+    u64::try_from(ns).unwrap_or(u64::MAX)
+}
+
+fn rate(size: u64, ns: u64) -> u64 {
+    let rate = u128::from(size) * 1_000_000_000 / u128::from(ns.max(SHORTEST_NS));
+    u64::try_from(rate).unwrap_or(u64::MAX)
+}
+
+/// Between 1 and the last but one, so that every bin has two neighbours.
+fn place(rate: u64) -> usize {
+    let place = (rate.max(1) as f64).log2() * 3.0;
+    (place as usize).clamp(1, BINS - 2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_queue_shows_the_rate_and_a_pause_does_not_lower_it() {
+        let mut rate = Rate::default();
+        rate.start(1);
+        for packet in 1..=10 {
+            rate.acknowledged(1 + packet * 12_000_000, 1500, 0);
+        }
+        assert_eq!(rate.bytes_per_second(), Some(125_000));
+        rate.acknowledged(9_000_000_000, 1500, 0);
+        assert_eq!(rate.bytes_per_second(), Some(125_000));
+        assert_eq!(ns_of(1500, 125_000), 12_000_000);
+    }
+
+    #[test]
+    fn behind_the_link_neither_pauses_nor_packets_taken_at_once_count() {
+        let mut rate = Rate::default();
+        for packet in 1..=400u64 {
+            // Every 20th packet comes after a pause, and 5 of 20 are taken together, late.
+            let pause_ns = packet / 20 * 200_000_000;
+            let late = if (10..15).contains(&(packet % 20)) { 15 - packet % 20 } else { 0 };
+            rate.passed(1 + pause_ns + (packet + late) * 12_000_000, 1500, true);
+        }
+        let found = rate.bytes_per_second().unwrap();
+        assert!(found.abs_diff(125_000) < 5_000, "{found}");
+    }
+
+    #[test]
+    fn small_packets_alone_show_nothing() {
+        let mut rate = Rate::default();
+        for packet in 1..100 {
+            rate.passed(packet * 100_000_000, 84, false);
+        }
+        assert_eq!(rate.bytes_per_second(), None);
+    }
+
+    #[test]
+    fn numbers_beyond_reason_are_no_error() {
+        let mut rate = Rate::default();
+        rate.start(5);
+        rate.acknowledged(0, u64::MAX, 0);
+        rate.acknowledged(0, u64::MAX, 0);
+        for at_ns in [u64::MAX, 1, u64::MAX, 7] {
+            rate.passed(at_ns, u64::MAX, true);
+        }
+        assert!(rate.bytes_per_second().is_some());
+        assert_eq!(ns_of(u64::MAX, 0), u64::MAX);
+    }
+}

@@ -1,0 +1,363 @@
+//! The figures of a capture, as they are shown, written and compared: for each connection, and summed for the session.
+//!
+//! Field names are those of the JSON and stay. Times are seconds, lengths bytes.
+
+use super::avoidable::Reason;
+use super::bandwidth::Use;
+use super::counts::{ByName, Tally};
+use super::names::Names;
+use super::patterns::Pattern;
+use super::spans::{Span, Spans, length_until, minus, union};
+use super::startup::Phase;
+use super::transmitter::Transmitter;
+use super::waits::Total;
+use super::{Analysis, Connection, Traffic};
+use crate::observe::Ending;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// Counts up when a field changes its meaning or goes.
+pub const VERSION: u32 = 1;
+
+/// Everything.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    pub version: u32,
+    /// One way, for `saving_s`.
+    pub latency_s: f64,
+    pub connections: Vec<ConnectionReport>,
+    pub session: Session,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct ConnectionReport {
+    pub client: String,
+    pub server: String,
+    /// Since 1970.
+    pub began_s: f64,
+    pub seconds: f64,
+    pub is_joined: bool,
+    pub ending: &'static str,
+    #[serde(flatten)]
+    pub figures: Figures,
+    pub streams: Streams,
+    pub startup: StartupFigures,
+}
+
+/// All connections together.
+#[derive(Clone, Debug, Serialize)]
+pub struct Session {
+    pub connections: usize,
+    /// Connections that were too many to be analysed.
+    pub left_out: u64,
+    pub began_s: f64,
+    pub seconds: f64,
+    /// From the beginning until the last client was quiet.
+    pub quiet_s: f64,
+    #[serde(flatten)]
+    pub figures: Figures,
+    pub compression: BTreeMap<&'static str, Compression>,
+}
+
+/// What can be summed.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Figures {
+    pub requests: BTreeMap<String, Tally>,
+    pub replies: BTreeMap<String, Tally>,
+    pub events: BTreeMap<String, Tally>,
+    pub errors: BTreeMap<String, Tally>,
+    pub waits: Vec<WaitFigures>,
+    pub patterns: Vec<PatternFigures>,
+    pub idle_s: f64,
+    pub blocked_network_s: f64,
+    pub blocked_receiver_s: f64,
+    pub reply_wait_s: f64,
+    /// Waiting for replies, or with requests blocked: the total network delay.
+    pub network_delay_s: f64,
+    pub round_trips: u64,
+    pub avoidable: u64,
+    pub pipelined: u64,
+    /// What the avoidable ones cost at `latency_s`.
+    pub saving_s: f64,
+    /// Of both streams.
+    pub bytes: u64,
+    pub missing_bytes: u64,
+    pub bandwidth: BTreeMap<String, u64>,
+}
+
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct WaitFigures {
+    pub name: String,
+    pub count: u64,
+    pub seconds: f64,
+    /// How many of them.
+    pub avoidable: u64,
+    pub reasons: BTreeMap<Reason, u64>,
+}
+
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct PatternFigures {
+    pub pattern: String,
+    pub count: u64,
+    /// The most of them with nothing else in between.
+    pub in_a_row: u64,
+    pub seconds: f64,
+    pub avoidable: u64,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct Streams {
+    pub requests: StreamFigures,
+    pub replies: StreamFigures,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct StreamFigures {
+    pub packets: u64,
+    pub bytes: u64,
+    pub again_bytes: u64,
+    pub missing_bytes: u64,
+    pub idle_s: f64,
+    /// Blocked by the network: its queue was not empty, or as much was on the way as TCP allows.
+    pub blocked_link_s: f64,
+    pub blocked_window_s: f64,
+    pub blocked_receiver_s: f64,
+    /// Of the slowest link on the way, where it was ever busy.
+    pub link_bytes_per_s: Option<u64>,
+    /// The shortest way there and back from the place of the capture.
+    pub round_trip_s: Option<f64>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct StartupFigures {
+    /// Until the first window was there; null where none was mapped.
+    pub window: Option<PhaseFigures>,
+    pub quiet: PhaseFigures,
+    /// Whether there was a silence of 2 s; otherwise `quiet` is the end of the capture.
+    pub is_quiet: bool,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct PhaseFigures {
+    pub seconds: f64,
+    pub requests: u64,
+    pub bytes: u64,
+    pub round_trips: u64,
+    pub avoidable: u64,
+    pub saving_s: f64,
+    /// The three that make up `seconds`: waiting for replies, blocked while sending or receiving, all else.
+    pub reply_wait_s: f64,
+    pub blocked_s: f64,
+    pub client_s: f64,
+    pub waits: Vec<WaitFigures>,
+}
+
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Compression {
+    pub bytes: u64,
+    pub sampled_bytes: u64,
+    /// Bytes that are left of one.
+    pub zstd: f64,
+    pub deflate: f64,
+}
+
+pub(super) fn seconds(ns: u64) -> f64 {
+    ns as f64 / 1e9
+}
+
+impl Analysis {
+    /// The figures; `latency_s` is one way.
+    pub fn report(self, latency_s: f64) -> Report {
+        let Analysis { names, connections, samples, left_out } = self;
+        let open = |mut connection: Connection| {
+            connection.end();
+            connection
+        };
+        let ends: Vec<Connection> = connections.into_values().map(open).collect();
+        let connections: Vec<_> =
+            ends.iter().map(|connection| connection_report(connection, &names, latency_s)).collect();
+        let session = Session { left_out, ..session(&ends, &connections, compression(samples)) };
+        Report { version: VERSION, latency_s, connections, session }
+    }
+}
+
+fn compression(samples: super::bandwidth::Samples) -> BTreeMap<&'static str, Compression> {
+    let names = Use::ALL.iter().map(|what| what.name()).chain(["all requests", "all replies"]);
+    let samples = samples.uses.into_iter().chain(samples.directions);
+    let finished = names.zip(samples).filter_map(|(name, sample)| {
+        let (bytes, sampled_bytes) = (sample.seen, sample.taken);
+        let ratios = sample.finish()?;
+        Some((name, Compression { bytes, sampled_bytes, zstd: ratios.zstd, deflate: ratios.deflate }))
+    });
+    finished.collect()
+}
+
+fn session(
+    ends: &[Connection],
+    reports: &[ConnectionReport],
+    compression: BTreeMap<&'static str, Compression>,
+) -> Session {
+    let began_ns = ends.iter().map(|connection| connection.opened.at_ns).min().unwrap_or(0);
+    let ended_ns = ends.iter().map(|connection| connection.ended_ns).max().unwrap_or(0);
+    let quiet_ns = ends.iter().map(|connection| connection.startup.quiet().until_ns).max().unwrap_or(0);
+    let mut figures = Figures::default();
+    reports.iter().for_each(|report| figures.merge(&report.figures));
+    Session {
+        connections: ends.len(),
+        left_out: 0,
+        began_s: seconds(began_ns),
+        seconds: seconds(ended_ns.saturating_sub(began_ns)),
+        quiet_s: seconds(quiet_ns.saturating_sub(began_ns)),
+        figures,
+        compression,
+    }
+}
+
+fn connection_report(connection: &Connection, names: &Names, latency_s: f64) -> ConnectionReport {
+    let Connection { opened, ended_ns, ending, traffic, states, startup, .. } = connection;
+    let duration_ns = ended_ns.saturating_sub(opened.at_ns);
+    let phase = |phase: &Phase| phase_figures(connection, phase, names, latency_s);
+    ConnectionReport {
+        client: opened.client.to_string(),
+        server: opened.server.to_string(),
+        began_s: seconds(opened.at_ns),
+        seconds: seconds(duration_ns),
+        is_joined: opened.is_joined,
+        ending: match ending {
+            Ending::Finished => "finished",
+            Ending::Reset => "reset",
+            Ending::Open => "open",
+        },
+        figures: figures(connection, names, latency_s),
+        streams: Streams {
+            requests: stream(&traffic[0], &states.requests, duration_ns),
+            replies: stream(&traffic[1], &states.replies, duration_ns),
+        },
+        startup: StartupFigures {
+            window: startup.window().map(phase),
+            quiet: phase(startup.quiet()),
+            is_quiet: startup.is_quiet(*ended_ns),
+        },
+    }
+}
+
+fn figures(connection: &Connection, names: &Names, latency_s: f64) -> Figures {
+    let Connection { counts, waits, traffic, bandwidth, .. } = connection;
+    let duration_ns = connection.ended_ns.saturating_sub(connection.opened.at_ns);
+    let (network, receiver, sending) = blocked(connection);
+    let (requests, replies) = (&connection.states.requests, &connection.states.replies);
+    let network_ns = length(&network, &[&requests.link, &requests.window, &replies.link, &replies.window]);
+    let receiver_ns = length(&receiver, &[&requests.receiver, &replies.receiver]);
+    let delay = union(&[&sending, waits.spans.list()]);
+    let delay_ns = length(&delay, &[&requests.link, &requests.window, &requests.receiver, &waits.spans]);
+    let waits_by_name = wait_figures(&waits.by_name, names);
+    let avoidable = waits_by_name.iter().map(|wait| wait.avoidable).sum::<u64>();
+    let uses = Use::ALL.iter().zip(bandwidth.bytes).map(|(what, bytes)| (what.name().to_owned(), bytes));
+    Figures {
+        requests: by_name(&counts.requests, names),
+        replies: by_name(&counts.replies, names),
+        events: by_name(&counts.events, names),
+        errors: by_name(&counts.errors, names),
+        round_trips: waits_by_name.iter().map(|wait| wait.count).sum(),
+        waits: waits_by_name,
+        patterns: waits.patterns.named(names).iter().map(pattern_figures).collect(),
+        idle_s: seconds(duration_ns.saturating_sub(network_ns + receiver_ns)),
+        blocked_network_s: seconds(network_ns),
+        blocked_receiver_s: seconds(receiver_ns),
+        reply_wait_s: seconds(waits.spans.total_ns()),
+        network_delay_s: seconds(delay_ns),
+        avoidable,
+        pipelined: waits.pipelined,
+        saving_s: saving_s(avoidable, latency_s),
+        bytes: traffic.iter().map(|traffic| traffic.bytes).sum(),
+        missing_bytes: traffic.iter().map(|traffic| traffic.missing).sum(),
+        bandwidth: uses.collect(),
+    }
+}
+
+/// Of a list that was made of these: never more than their exact sums, since long lists are coarse.
+fn length(list: &[Span], parts: &[&Spans]) -> u64 {
+    length_until(list, u64::MAX).min(parts.iter().map(|part| part.total_ns()).sum())
+}
+
+/// There and back.
+fn saving_s(round_trips: u64, latency_s: f64) -> f64 {
+    round_trips as f64 * 2.0 * latency_s
+}
+
+/// When either direction was blocked by the network; by a receiver and not by the network; when requests were blocked.
+fn blocked(connection: &Connection) -> (Vec<Span>, Vec<Span>, Vec<Span>) {
+    let (requests, replies) = (&connection.states.requests, &connection.states.replies);
+    let lists = [&requests.link, &requests.window, &replies.link, &replies.window].map(|spans| spans.list());
+    let network = union(&lists);
+    let receiver = union(&[requests.receiver.list(), replies.receiver.list()]);
+    let receiver = minus(&receiver, &network);
+    let sending = union(&[requests.link.list(), requests.window.list(), requests.receiver.list()]);
+    (network, receiver, sending)
+}
+
+fn by_name(messages: &ByName, names: &Names) -> BTreeMap<String, Tally> {
+    messages.iter().map(|(name, tally)| (names.name(name).to_owned(), tally)).collect()
+}
+
+fn wait_figures(waits: &BTreeMap<super::names::NameId, Total>, names: &Names) -> Vec<WaitFigures> {
+    let figures = |(&name, total): (&super::names::NameId, &Total)| WaitFigures {
+        name: names.name(name).to_owned(),
+        count: total.count,
+        seconds: seconds(total.ns),
+        avoidable: total.avoidable_count(),
+        reasons: total.avoidable.iter().map(|(&reason, &(count, _))| (reason, count)).collect(),
+    };
+    let mut list: Vec<_> = waits.iter().map(figures).collect();
+    list.sort_by(|one, other| other.seconds.total_cmp(&one.seconds).then(one.name.cmp(&other.name)));
+    list
+}
+
+fn pattern_figures((pattern, Pattern { total, in_a_row }): &(String, Pattern)) -> PatternFigures {
+    PatternFigures {
+        pattern: pattern.clone(),
+        count: total.count,
+        in_a_row: *in_a_row,
+        seconds: seconds(total.ns),
+        avoidable: total.avoidable_count(),
+    }
+}
+
+fn stream(traffic: &Traffic, transmitter: &Transmitter, duration_ns: u64) -> StreamFigures {
+    let [link, window, receiver] = transmitter.stretches().map(|(_, spans)| spans.total_ns());
+    StreamFigures {
+        packets: traffic.packets,
+        bytes: traffic.bytes,
+        again_bytes: traffic.again,
+        missing_bytes: traffic.missing,
+        idle_s: seconds(duration_ns.saturating_sub(link + window + receiver)),
+        blocked_link_s: seconds(link),
+        blocked_window_s: seconds(window),
+        blocked_receiver_s: seconds(receiver),
+        link_bytes_per_s: transmitter.bytes_per_second(),
+        round_trip_s: transmitter.round_trip_ns().map(seconds),
+    }
+}
+
+fn phase_figures(connection: &Connection, phase: &Phase, names: &Names, latency_s: f64) -> PhaseFigures {
+    let total_ns = phase.until_ns.saturating_sub(connection.opened.at_ns);
+    let (network, receiver, _) = blocked(connection);
+    let blocked = minus(&union(&[&network, &receiver]), connection.waits.spans.list());
+    let blocked_ns = length_until(&blocked, phase.until_ns);
+    let waited_ns = phase.waited_ns().min(total_ns);
+    PhaseFigures {
+        seconds: seconds(total_ns),
+        requests: phase.requests,
+        bytes: phase.bytes,
+        round_trips: phase.round_trips(),
+        avoidable: phase.avoidable(),
+        saving_s: saving_s(phase.avoidable(), latency_s),
+        reply_wait_s: seconds(waited_ns),
+        blocked_s: seconds(blocked_ns),
+        client_s: seconds(total_ns.saturating_sub(waited_ns + blocked_ns)),
+        waits: wait_figures(&phase.waits, names),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,146 @@
+use super::super::synthetic::{Said, said};
+use super::super::table::csv;
+use super::*;
+use crate::observe::{ConnectionId, Direction, Kind, Observer, Opened, Packet};
+
+const MS: u64 = 1_000_000;
+
+fn open(analysis: &mut Analysis, id: u32, at_ms: u64) {
+    let address = |port| ([127, 0, 0, 1], port).into();
+    let opened = Opened { at_ns: at_ms * MS, client: address(40_000), server: address(6000), is_joined: false };
+    analysis.opened(ConnectionId(id), &opened);
+}
+
+/// 46 atoms one by one, 100 ms apart, each answered after 90 ms.
+fn session(connections: u32) -> Report {
+    let mut analysis = Analysis::default();
+    for id in 0..connections {
+        open(&mut analysis, id, 1_000);
+        for number in 0..46u64 {
+            let at_ns = (1_000 + number * 100) * MS;
+            let atom = number.to_le_bytes();
+            let ask = Said {
+                name: "InternAtom",
+                sequence: number + 1,
+                has_reply: true,
+                at_ns,
+                bytes: &atom,
+                ..Said::default()
+            };
+            analysis.message(ConnectionId(id), &said(&ask));
+            let at_ns = at_ns + 90 * MS;
+            let bytes = [1; 32];
+            let reply = Said {
+                kind: Kind::Reply,
+                name: "InternAtom",
+                sequence: number + 1,
+                at_ns,
+                bytes: &bytes,
+                ..Said::default()
+            };
+            analysis.message(ConnectionId(id), &said(&reply));
+        }
+        analysis.ended(ConnectionId(id), 11_000 * MS, Ending::Finished);
+    }
+    analysis.report(0.05)
+}
+
+#[test]
+fn the_json_has_the_fields_that_are_promised() {
+    let json = serde_json::to_value(session(1)).unwrap();
+    let connection = &json["connections"][0];
+    assert_eq!(connection["requests"]["InternAtom"], serde_json::json!({ "count": 46, "bytes": 368 }));
+    assert_eq!(connection["replies"]["InternAtom"], serde_json::json!({ "count": 46, "bytes": 1472 }));
+    let wait = &connection["waits"][0];
+    assert_eq!((wait["name"].as_str(), wait["count"].as_u64()), (Some("InternAtom"), Some(46)));
+    assert_eq!((wait["avoidable"].as_u64(), wait["reasons"]["atoms-one-by-one"].as_u64()), (Some(45), Some(45)));
+    assert!((wait["seconds"].as_f64().unwrap() - 4.14).abs() < 1e-9);
+    for field in ["idle_s", "blocked_network_s", "blocked_receiver_s", "reply_wait_s", "network_delay_s", "seconds"] {
+        assert!(connection[field].is_f64(), "{field}");
+    }
+    for field in ["events", "errors"] {
+        assert!(connection[field].is_object(), "{field}");
+    }
+    assert_eq!(json["session"]["round_trips"], 46);
+}
+
+#[test]
+fn a_saving_is_there_and_back_for_each_round_trip() {
+    let report = session(1);
+    assert_eq!(report.connections[0].figures.avoidable, 45);
+    assert!((report.connections[0].figures.saving_s - 4.5).abs() < 1e-9);
+}
+
+#[test]
+fn the_session_sums_its_connections() {
+    let report = session(3);
+    assert_eq!((report.session.connections, report.session.figures.round_trips), (3, 138));
+    assert_eq!(report.session.figures.requests["InternAtom"].count, 138);
+    assert!((report.session.seconds - 10.0).abs() < 1e-9 && (report.session.quiet_s - 4.59).abs() < 1e-9);
+}
+
+#[test]
+fn the_times_of_the_start_add_up() {
+    let report = session(1);
+    let quiet = &report.connections[0].startup.quiet;
+    assert!(report.connections[0].startup.is_quiet && report.connections[0].startup.window.is_none());
+    assert!((quiet.seconds - (quiet.reply_wait_s + quiet.blocked_s + quiet.client_s)).abs() < 1e-9);
+    assert!((quiet.client_s - 0.45).abs() < 1e-9, "{}", quiet.client_s);
+}
+
+#[test]
+fn the_states_of_a_connection_add_up_to_its_time() {
+    let mut analysis = Analysis::default();
+    open(&mut analysis, 0, 1_000);
+    let base = Packet {
+        direction: Direction::Requests,
+        at_ns: 1_000 * MS,
+        offset: 0,
+        length: 1448,
+        acknowledged: 0,
+        window: 60_000,
+        is_again: false,
+        is_control: false,
+    };
+    let back = Packet { direction: Direction::Replies, length: 0, acknowledged: 1448, ..base };
+    for packet in [base, Packet { at_ns: 1_001 * MS, window: 0, ..back }, Packet { at_ns: 1_501 * MS, ..back }] {
+        analysis.packet(ConnectionId(0), &packet);
+    }
+    analysis.ended(ConnectionId(0), 2_000 * MS, Ending::Open);
+    let report = analysis.report(0.05);
+    let figures = &report.connections[0].figures;
+    assert!((figures.blocked_receiver_s - 0.5).abs() < 1e-9, "{}", figures.blocked_receiver_s);
+    let sum = figures.idle_s + figures.blocked_network_s + figures.blocked_receiver_s;
+    assert!((sum - report.connections[0].seconds).abs() < 1e-9);
+}
+
+#[test]
+fn every_line_of_the_csv_has_all_columns() {
+    let text = csv(&session(2));
+    assert!(text.contains("\n2,waits,InternAtom,46,,4.140000,45\n"), "{text}");
+    assert!(text.contains("\nsession,requests,InternAtom,92,736,,\n"), "{text}");
+    assert!(text.lines().all(|line| line.matches(',').count() == 6), "{text}");
+}
+
+#[test]
+fn a_capture_of_nothing_is_a_report_of_nothing() {
+    let report = Analysis::default().report(0.05);
+    assert!(report.connections.is_empty() && report.session.figures.waits.is_empty());
+}
+
+#[test]
+fn a_hundred_thousand_short_waits_are_as_long_as_they_are() {
+    let mut analysis = Analysis::default();
+    open(&mut analysis, 0, 1_000);
+    for number in 0..100_000u64 {
+        for (kind, at_ns) in [(Kind::Request, 0), (Kind::Reply, 100_000)] {
+            let at_ns = 1_000 * MS + number * MS + at_ns;
+            let has_reply = kind == Kind::Request;
+            let said_ = Said { kind, name: "GetImage", sequence: number + 1, has_reply, at_ns, ..Said::default() };
+            analysis.message(ConnectionId(0), &said(&said_));
+        }
+    }
+    analysis.ended(ConnectionId(0), 101_000 * MS, Ending::Open);
+    let figures = &analysis.report(0.05).connections[0].figures;
+    assert!((figures.reply_wait_s - 10.0).abs() < 1e-6 && (figures.network_delay_s - 10.0).abs() < 1e-6);
+}

@@ -1,0 +1,195 @@
+//! Stretches of time: what a state lasted, as a sum and as a list that stays short.
+//!
+//! The sum is exact. The list is for plots and for comparing two states: when it grows too long, its smallest gaps are
+//! closed, so that it is exact up to [`MOST`] stretches and coarser after that.
+
+use serde::Serialize;
+
+/// Some hours of a busy connection, in a quarter of a megabyte.
+pub const MOST: usize = 16_384;
+/// The first gaps to be closed: nobody sees 10 us in a plot of so many stretches.
+const FIRST_CLOSED_NS: u64 = 10_000;
+
+/// From one time to another, ns since 1970.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Span {
+    pub from_ns: u64,
+    pub to_ns: u64,
+}
+
+/// Stretches in order of time that do not overlap.
+#[derive(Clone, Debug, Default)]
+pub struct Spans {
+    list: Vec<Span>,
+    total_ns: u64,
+    closed_ns: u64,
+}
+
+impl Spans {
+    /// Adds a stretch behind the last one; what overlaps that is cut off.
+    pub fn add(&mut self, from_ns: u64, to_ns: u64) {
+        let from_ns = from_ns.max(self.list.last().map_or(0, |last| last.to_ns));
+        if to_ns <= from_ns {
+            return;
+        }
+        self.total_ns += to_ns - from_ns;
+        match self.list.last_mut() {
+            Some(last) if from_ns - last.to_ns <= self.closed_ns => last.to_ns = to_ns,
+            _ => self.list.push(Span { from_ns, to_ns }),
+        }
+        if self.list.len() > MOST {
+            self.thin();
+        }
+    }
+
+    /// Lets the last stretch begin earlier by so much, as far as it is free and not before `floor_ns`.
+    pub fn reach_back(&mut self, ns: u64, floor_ns: u64) {
+        let Some(mut last) = self.list.pop() else { return };
+        let mut left_ns = ns;
+        loop {
+            let before = self.list.last().copied();
+            let free_ns = last.from_ns.saturating_sub(floor_ns.max(before.map_or(0, |before| before.to_ns)));
+            let step_ns = left_ns.min(free_ns);
+            last.from_ns -= step_ns;
+            left_ns -= step_ns;
+            self.total_ns += step_ns;
+            match before {
+                Some(before) if before.to_ns == last.from_ns => last.from_ns = before.from_ns,
+                _ => break,
+            }
+            self.list.pop();
+        }
+        self.list.push(last);
+    }
+
+    pub fn total_ns(&self) -> u64 {
+        self.total_ns
+    }
+
+    pub fn list(&self) -> &[Span] {
+        &self.list
+    }
+
+    /// Closes the smallest gaps until half of the list is left.
+    fn thin(&mut self) {
+        while self.list.len() > MOST / 2 {
+            self.closed_ns = (self.closed_ns * 2).max(FIRST_CLOSED_NS);
+            let closed_ns = self.closed_ns;
+            self.list.dedup_by(|next, last| {
+                let is_near = next.from_ns - last.to_ns <= closed_ns;
+                if is_near {
+                    last.to_ns = next.to_ns;
+                }
+                is_near
+            });
+        }
+    }
+}
+
+/// The time that is in any of the lists.
+pub fn union(lists: &[&[Span]]) -> Vec<Span> {
+    let mut all: Vec<Span> = lists.iter().flat_map(|list| list.iter().copied()).collect();
+    all.sort_by_key(|span| span.from_ns);
+    let mut joined: Vec<Span> = Vec::new();
+    for span in all {
+        match joined.last_mut() {
+            Some(last) if span.from_ns <= last.to_ns => last.to_ns = last.to_ns.max(span.to_ns),
+            _ => joined.push(span),
+        }
+    }
+    joined
+}
+
+/// What is left of `list` without `other`; both in order.
+pub fn minus(list: &[Span], other: &[Span]) -> Vec<Span> {
+    let mut left = Vec::new();
+    let mut others = other.iter().peekable();
+    for span in list {
+        let mut from_ns = span.from_ns;
+        while others.next_if(|other| other.to_ns <= from_ns).is_some() {}
+        for other in others.clone().take_while(|other| other.from_ns < span.to_ns) {
+            if other.from_ns > from_ns {
+                left.push(Span { from_ns, to_ns: other.from_ns });
+            }
+            from_ns = from_ns.max(other.to_ns);
+        }
+        if from_ns < span.to_ns {
+            left.push(Span { from_ns, to_ns: span.to_ns });
+        }
+    }
+    left
+}
+
+/// How much of `list` lies before `end_ns`.
+pub fn length_until(list: &[Span], end_ns: u64) -> u64 {
+    list.iter().map(|span| span.to_ns.min(end_ns).saturating_sub(span.from_ns)).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spans(list: &[(u64, u64)]) -> Vec<Span> {
+        list.iter().map(|&(from_ns, to_ns)| Span { from_ns, to_ns }).collect()
+    }
+
+    #[test]
+    fn neighbours_are_one_and_overlaps_count_once() {
+        let mut some = Spans::default();
+        for (from, to) in [(10, 20), (20, 30), (25, 40), (5, 12), (50, 50), (60, 70)] {
+            some.add(from, to);
+        }
+        assert_eq!(some.list(), spans(&[(10, 40), (60, 70)]));
+        assert_eq!(some.total_ns(), 40);
+    }
+
+    #[test]
+    fn a_list_stays_short_and_its_sum_exact() {
+        let mut some = Spans::default();
+        for at in 0..200_000u64 {
+            some.add(at * 1000, at * 1000 + 400);
+        }
+        assert!(some.list().len() <= MOST, "{}", some.list().len());
+        assert_eq!(some.total_ns(), 200_000 * 400);
+    }
+
+    #[test]
+    fn a_large_gap_outlives_the_thinning() {
+        let mut some = Spans::default();
+        for at in 0..50_000u64 {
+            let jump = if at < 25_000 { 0 } else { 1_000_000_000 };
+            some.add(jump + at * 1000, jump + at * 1000 + 400);
+        }
+        let widest = some.list().windows(2).map(|pair| pair[1].from_ns - pair[0].to_ns).max();
+        assert_eq!(widest, Some(1_000_000_600));
+    }
+
+    #[test]
+    fn a_stretch_reaches_back_over_what_is_free() {
+        let mut some = Spans::default();
+        for (from, to) in [(10, 20), (30, 40), (60, 70)] {
+            some.add(from, to);
+        }
+        some.reach_back(5, 0);
+        assert_eq!(some.list(), spans(&[(10, 20), (30, 40), (55, 70)]));
+        some.reach_back(20, 0);
+        assert_eq!((some.list(), some.total_ns()), (&spans(&[(10, 20), (25, 70)])[..], 55));
+        some.reach_back(100, 23);
+        assert_eq!((some.list(), some.total_ns()), (&spans(&[(10, 20), (23, 70)])[..], 57));
+    }
+
+    #[test]
+    fn stretches_are_joined_and_taken_away() {
+        let one = spans(&[(0, 10), (20, 30), (40, 50)]);
+        let other = spans(&[(5, 22), (24, 26), (45, 60)]);
+        assert_eq!(union(&[&one, &other]), spans(&[(0, 30), (40, 60)]));
+        assert_eq!(minus(&one, &other), spans(&[(0, 5), (22, 24), (26, 30), (40, 45)]));
+        assert_eq!(minus(&spans(&[(0, 100)]), &one), spans(&[(10, 20), (30, 40), (50, 100)]));
+        assert_eq!(length_until(&one, 25), 15);
+    }
+
+    #[test]
+    fn one_stretch_can_take_from_several() {
+        assert_eq!(minus(&spans(&[(0, 10), (20, 30)]), &spans(&[(5, 25)])), spans(&[(0, 5), (25, 30)]));
+    }
+}

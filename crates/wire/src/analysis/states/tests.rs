@@ -1,0 +1,163 @@
+use super::super::spans::{length_until, minus};
+use super::super::transmitter::MOST_IN_FLIGHT;
+use super::link::{Exchange, Link, Seen, run};
+use super::*;
+
+const MS: u64 = 1_000_000;
+
+/// A program's start as captures show it: a greeting, round trips, long replies, an image, events.
+const START: [Exchange; 6] = [
+    Exchange { request: 48, reply: 5_000, times: 1, work_ns: 100_000 },
+    Exchange { request: 20, reply: 32, times: 30, work_ns: 200_000 },
+    Exchange { request: 24, reply: 12_000, times: 2, work_ns: 3 * MS },
+    Exchange { request: 300, reply: 0, times: 5, work_ns: 60 * MS },
+    Exchange { request: 90_000, reply: 0, times: 1, work_ns: 20 * MS },
+    Exchange { request: 500, reply: 200, times: 20, work_ns: 4 * MS },
+];
+
+fn classified(seen: &Seen) -> States {
+    let mut states = States::new(false);
+    seen.packets.iter().for_each(|packet| states.packet(packet));
+    states.end(seen.end_ns);
+    states
+}
+
+/// Part of the time in which we say of a queue what it was.
+fn agreement(seen: &Seen, states: &States, direction: Direction) -> f64 {
+    let transmitter = if direction == Direction::Requests { &states.requests } else { &states.replies };
+    let (truth, ours) = (seen.busy[direction as usize].list(), transmitter.link.list());
+    let wrong = [minus(truth, ours), minus(ours, truth)].map(|list| length_until(&list, u64::MAX));
+    1.0 - (wrong[0] + wrong[1]) as f64 / (seen.end_ns - seen.packets[0].at_ns) as f64
+}
+
+#[test]
+fn the_queue_is_known_from_packets_alone_over_the_grid() {
+    let mut worst = Vec::new();
+    for bytes_per_second in [1_250, 12_500, 125_000, 1_250_000, 12_500_000] {
+        for delay_ns in [MS / 10, MS, 10 * MS, 100 * MS] {
+            for is_captured_at_server in [false, true] {
+                let link = Link { bytes_per_second, delay_ns, is_captured_at_server };
+                let seen = run(link, &START);
+                let states = classified(&seen);
+                for direction in [Direction::Requests, Direction::Replies] {
+                    let part = agreement(&seen, &states, direction);
+                    if part < 0.95 {
+                        worst.push(format!("{part:.3} of {direction:?} over {link:?}"));
+                    }
+                }
+            }
+        }
+    }
+    assert!(worst.is_empty(), "below 95 %:\n{}", worst.join("\n"));
+}
+
+#[test]
+fn handed_over_at_once_is_blocked_until_it_has_left() {
+    // All of it fits the first window: no acknowledgement elicits anything.
+    let link = Link { bytes_per_second: 12_500, delay_ns: 10 * MS, is_captured_at_server: false };
+    let script = [
+        Exchange { request: 48, reply: 5_000, times: 1, work_ns: 0 },
+        Exchange { request: 12_500, reply: 0, times: 1, work_ns: 2_000 * MS },
+    ];
+    let seen = run(link, &script);
+    let (ours, truth) = (classified(&seen).requests.link.total_ns(), seen.busy[0].total_ns());
+    assert!(truth > 1_000 * MS && ours.abs_diff(truth) < truth / 50, "{ours}, in truth {truth}");
+}
+
+#[test]
+fn waiting_for_a_reply_over_a_long_way_is_idle() {
+    let link = Link { bytes_per_second: 12_500_000, delay_ns: 100 * MS, is_captured_at_server: false };
+    let states = classified(&run(link, &[Exchange { request: 20, reply: 32, times: 50, work_ns: MS }]));
+    let blocked_ns: u64 = states.requests.stretches().map(|(_, spans)| spans.total_ns()).iter().sum();
+    assert!(blocked_ns < 100 * MS, "{blocked_ns} of 10 s");
+}
+
+#[test]
+fn slow_start_is_blocked_by_the_network_while_its_queue_is_empty() {
+    for is_captured_at_server in [false, true] {
+        let link = Link { bytes_per_second: 12_500_000, delay_ns: 100 * MS, is_captured_at_server };
+        let states = classified(&run(link, &[Exchange { request: 200_000, reply: 0, times: 1, work_ns: MS }]));
+        let (link_ns, window_ns) = (states.requests.link.total_ns(), states.requests.window.total_ns());
+        // 10, 20 and 40 packets; the 69 that are left go out with the third acknowledgement.
+        assert!((550 * MS..650 * MS).contains(&window_ns), "{window_ns} at server: {is_captured_at_server}");
+        assert!(link_ns < 50 * MS, "{link_ns}");
+    }
+}
+
+#[test]
+fn delayed_acknowledgements_are_no_network() {
+    let link = Link { bytes_per_second: 1_250_000, delay_ns: MS, is_captured_at_server: false };
+    let script = [
+        Exchange { request: 20, reply: 32, times: 20, work_ns: 0 },
+        Exchange { request: 20_000, reply: 0, times: 1, work_ns: 100 * MS },
+        Exchange { request: 100, reply: 0, times: 50, work_ns: 100 * MS },
+    ];
+    let seen = run(link, &script);
+    let busy_ns = classified(&seen).requests.link.total_ns();
+    assert!(busy_ns < 100 * MS, "{busy_ns} of 5 s, in which 50 packets are acknowledged after 40 ms");
+}
+
+fn packet(direction: Direction, at_ms: u64, offset: u64, length: u32, acknowledged: u64, window: u64) -> Packet {
+    let at_ns = at_ms * MS;
+    Packet { direction, at_ns, offset, length, acknowledged, window, is_again: false, is_control: false }
+}
+
+#[test]
+fn a_closed_window_is_the_receivers() {
+    use Direction::{Replies, Requests};
+    for (is_joined, window, closed_ms) in [(false, 0, 500), (false, 999, 500), (true, 999, 0), (true, 0, 500)] {
+        let mut states = States::new(is_joined);
+        for packet in [
+            packet(Requests, 1_000, 0, 1448, 0, 60_000),
+            packet(Replies, 1_001, 0, 0, 1448, window),
+            packet(Replies, 1_501, 0, 0, 1448, 30_000),
+            packet(Requests, 1_502, 1448, 1448, 0, 60_000),
+            packet(Replies, 1_503, 0, 0, 2896, 30_000),
+        ] {
+            states.packet(&packet);
+        }
+        states.end(2_000 * MS);
+        assert_eq!(states.requests.receiver.total_ns(), closed_ms * MS, "joined: {is_joined}, window {window}");
+    }
+}
+
+#[test]
+fn data_that_are_sent_again_were_held_up_by_the_network() {
+    let mut states = States::new(false);
+    states.packet(&packet(Direction::Requests, 1_000, 0, 100, 0, 60_000));
+    states.packet(&packet(Direction::Replies, 1_001, 0, 0, 100, 60_000));
+    states.packet(&packet(Direction::Requests, 2_000, 100, 100, 0, 60_000));
+    states.packet(&Packet { is_again: true, ..packet(Direction::Requests, 2_200, 100, 100, 0, 60_000) });
+    states.packet(&packet(Direction::Replies, 2_201, 0, 0, 200, 60_000));
+    states.end(3_000 * MS);
+    let blocked_ns = states.requests.link.total_ns() + states.requests.window.total_ns();
+    assert!((199 * MS..=201 * MS).contains(&blocked_ns), "{blocked_ns}");
+}
+
+#[test]
+fn packets_in_any_order_and_of_any_numbers_are_no_error() {
+    let mut state = 1u64;
+    let mut random = |below: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % below
+    };
+    let mut states = States::new(false);
+    for _ in 0..50_000 {
+        let huge = |value: u64, is_huge: bool| if is_huge { u64::MAX - value } else { value };
+        let packet = Packet {
+            direction: if random(2) == 0 { Direction::Requests } else { Direction::Replies },
+            at_ns: huge(random(1 << 30), random(50) == 0),
+            offset: huge(random(1 << 20), random(50) == 0),
+            length: if random(20) == 0 { u32::MAX } else { random(3_000) as u32 },
+            acknowledged: huge(random(1 << 20), random(100) == 0),
+            window: random(4_000),
+            is_again: random(10) == 0,
+            is_control: random(30) == 0,
+        };
+        states.packet(&packet);
+    }
+    states.end(u64::MAX);
+    for transmitter in [&states.requests, &states.replies] {
+        assert!(transmitter.kept() <= MOST_IN_FLIGHT + 1);
+    }
+}

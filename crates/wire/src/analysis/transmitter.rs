@@ -1,0 +1,338 @@
+//! One transmitter: the account of its packets, of the link before or behind the capture, and of what blocked it.
+//!
+//! The rules are in [`super::states`]. What is certain is told at once; what the link's account may still overrule waits in
+//! `pending` until all packets sent before it are accounted for.
+
+use super::rate::{self, Rate};
+use super::spans::{Span, Spans};
+use super::states::State;
+use crate::observe::Packet;
+use std::collections::VecDeque;
+
+/// IPv4 and TCP with time stamps: what the link carries besides the data.
+pub const HEADERS: u64 = 52;
+/// Data so soon after an acknowledgement were elicited by it: a transmitter with data answers from within the kernel.
+const PROMPT_NS: u64 = 1_000_000;
+/// A packet from this size on was cut by TCP and not by the end of what the program wrote; also the room below which a
+/// window is closed.
+pub(super) const FULL: u64 = 1000;
+/// Packets on the way that are told apart; beyond, the last one stands for all.
+pub(super) const MOST_IN_FLIGHT: usize = 4096;
+
+/// Where the capture was made, seen from one transmitter.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    /// At the receiver's end: packets are seen after the link.
+    is_behind_link: bool,
+    /// From here over the transmitter and back.
+    loop_ns: u64,
+    /// The other direction's, for as long as this one's is not known.
+    rate: Option<u64>,
+}
+
+impl Place {
+    fn half_ns(&self) -> u64 {
+        if self.is_behind_link { self.loop_ns / 2 } else { 0 }
+    }
+}
+
+/// A packet whose acknowledgement has not been seen.
+#[derive(Clone, Copy, Debug)]
+struct Sent {
+    at_ns: u64,
+    end: u64,
+    /// Data and headers.
+    size: u64,
+    is_again: bool,
+    /// Of acknowledgements without data that were sent after it and before the next.
+    behind: u64,
+}
+
+/// The shortest way there and back that was seen.
+#[derive(Clone, Copy, Debug)]
+struct RoundTrip {
+    ns: u64,
+    /// What the link carried in it, both ways.
+    size: u64,
+}
+
+/// One direction.
+#[derive(Debug, Default)]
+pub struct Transmitter {
+    pub link: Spans,
+    pub window: Spans,
+    pub receiver: Spans,
+    flight: VecDeque<Sent>,
+    rate: Rate,
+    round_trip: Option<RoundTrip>,
+    /// Up to here everything is told.
+    settled_ns: u64,
+    /// Stretches that are told unless the link turns out to have been busy; in order of time.
+    pending: VecDeque<(State, Span)>,
+    last_sent: Option<Sent>,
+    /// When acknowledgements without data came that may elicit more.
+    elicits: VecDeque<u64>,
+    closed_since_ns: Option<u64>,
+}
+
+impl Transmitter {
+    /// The shortest round trip from the place of the capture over the receiver, its own packets included.
+    pub fn round_trip_ns(&self) -> Option<u64> {
+        self.round_trip.map(|shortest| shortest.ns)
+    }
+
+    /// Bytes per second of the slowest link, headers included, where enough went over it at once.
+    pub fn bytes_per_second(&self) -> Option<u64> {
+        self.rate.bytes_per_second()
+    }
+
+    /// What is kept of packets; bounded.
+    #[cfg(test)]
+    pub(super) fn kept(&self) -> usize {
+        self.flight.len().max(self.pending.len()).max(self.elicits.len())
+    }
+
+    /// All stretches in which it was blocked, by state.
+    pub fn stretches(&self) -> [(State, &Spans); 3] {
+        [(State::Link, &self.link), (State::Window, &self.window), (State::Receiver, &self.receiver)]
+    }
+
+    pub(super) fn place(&self, other: &Transmitter) -> Place {
+        let own = self.bytes_per_second();
+        let is_behind_link = match (self.round_trip, other.round_trip) {
+            (Some(own), Some(others)) => own.ns < others.ns,
+            _ => false,
+        };
+        Place { is_behind_link, loop_ns: other.base_ns(own), rate: other.bytes_per_second() }
+    }
+
+    pub(super) fn sent(&mut self, packet: &Packet, place: &Place) {
+        let size = u64::from(packet.length) + HEADERS;
+        let end = packet.offset.saturating_add(u64::from(packet.length));
+        let sent = Sent { at_ns: packet.at_ns, end, size, is_again: packet.is_again, behind: 0 };
+        if packet.length > 0 {
+            self.sent_data(sent, place);
+        } else if packet.is_control && self.last_sent.is_none() && packet.offset == 0 {
+            self.take_off(sent);
+        } else {
+            self.sent_nothing(&sent, place);
+        }
+    }
+
+    fn sent_data(&mut self, sent: Sent, place: &Place) {
+        self.block_before(&sent, place);
+        if place.is_behind_link {
+            let is_full = self.last_sent.is_some_and(|last| last.size >= FULL + HEADERS);
+            let was_known = self.rate.bytes_per_second().is_some();
+            self.rate.passed(sent.at_ns, sent.size, is_full);
+            if !was_known && self.rate.bytes_per_second().is_some() {
+                self.busy(
+                    self.rate.began_ns().saturating_sub(place.half_ns()),
+                    sent.at_ns.saturating_sub(place.half_ns()),
+                );
+            }
+            self.passed(&sent, place);
+        } else if self.flight.is_empty() {
+            self.rate.start(sent.at_ns);
+        }
+        self.last_sent = Some(sent);
+        self.take_off(sent);
+    }
+
+    /// An acknowledgement takes its turn on the link too; nothing tells when it arrived.
+    fn sent_nothing(&mut self, sent: &Sent, place: &Place) {
+        match self.flight.back_mut() {
+            _ if place.is_behind_link => self.passed(sent, place),
+            Some(last) => last.behind = last.behind.saturating_add(sent.size),
+            None => {
+                let begin_ns = self.settled_link_ns().max(sent.at_ns);
+                let ns = self.ns_of(sent.size, place).unwrap_or(0);
+                self.busy(begin_ns, begin_ns.saturating_add(ns));
+            }
+        }
+    }
+
+    fn ns_of(&self, size: u64, place: &Place) -> Option<u64> {
+        Some(rate::ns_of(size, self.bytes_per_second().or(place.rate)?))
+    }
+
+    fn take_off(&mut self, sent: Sent) {
+        let is_full = self.flight.len() >= MOST_IN_FLIGHT;
+        match self.flight.back_mut() {
+            Some(last) if sent.is_again => last.end = last.end.max(sent.end),
+            Some(last) if is_full => {
+                last.end = last.end.max(sent.end);
+                last.size += sent.size;
+            }
+            _ => self.flight.push_back(sent),
+        }
+    }
+
+    /// Was the transmitter blocked before it sent this?
+    fn block_before(&mut self, sent: &Sent, place: &Place) {
+        let Some(last) = self.last_sent else { return };
+        let is_elicited = self.is_elicited(sent, place) && last.size >= FULL + HEADERS;
+        if sent.is_again || is_elicited {
+            let half_ns = place.half_ns();
+            self.suspect(State::Window, last.at_ns.saturating_sub(half_ns), sent.at_ns.saturating_sub(half_ns));
+        }
+    }
+
+    /// Did an acknowledgement come to the transmitter just before it sent this?
+    fn is_elicited(&mut self, sent: &Sent, place: &Place) -> bool {
+        let came_ns = sent.at_ns.saturating_sub(2 * place.half_ns());
+        let size_ns = if place.is_behind_link { self.ns_of(sent.size, place).unwrap_or(0) } else { 0 };
+        let late_ns = PROMPT_NS.saturating_add(size_ns).saturating_add(place.half_ns() / 4);
+        while self.elicits.front().is_some_and(|&ns| ns.saturating_add(late_ns) < came_ns) {
+            self.elicits.pop_front();
+        }
+        self.elicits.front().is_some_and(|&ns| ns <= came_ns)
+    }
+
+    /// A packet came out of the link, half a loop ago.
+    fn passed(&mut self, sent: &Sent, place: &Place) {
+        let left_ns = sent.at_ns.saturating_sub(place.half_ns());
+        let busy_ns = self.ns_of(sent.size, place).unwrap_or(0);
+        let begin_ns = left_ns.saturating_sub(busy_ns);
+        let earlier_ns = self.settled_link_ns().saturating_sub(begin_ns).min(busy_ns);
+        self.busy(begin_ns, left_ns);
+        // A machine that is late takes several packets at once: they came out of the link before.
+        if earlier_ns > 0 {
+            let told = [&self.window, &self.receiver].map(|spans| spans.list().last().map_or(0, |last| last.to_ns));
+            self.link.reach_back(earlier_ns, told[0].max(told[1]));
+        }
+    }
+
+    pub(super) fn acknowledged(&mut self, packet: &Packet, place: &Place, closed_below: u64) {
+        let at_ns = packet.at_ns;
+        let size = u64::from(packet.length) + HEADERS;
+        let mut is_new = false;
+        while let Some(sent) = self.flight.front().copied().filter(|sent| sent.end <= packet.acknowledged) {
+            self.flight.pop_front();
+            self.measure(&sent, at_ns, size, place);
+            if !place.is_behind_link && sent.size > HEADERS {
+                self.left(&sent, at_ns, size, place);
+            }
+            is_new = true;
+        }
+        if is_new && packet.length == 0 && !packet.is_control {
+            if self.elicits.len() >= MOST_IN_FLIGHT {
+                self.elicits.pop_front();
+            }
+            self.elicits.push_back(at_ns);
+        }
+        if self.flight.is_empty() {
+            self.settle(at_ns);
+        }
+        if !packet.is_control {
+            self.opened_or_closed(at_ns, packet.window < closed_below);
+        }
+    }
+
+    fn measure(&mut self, sent: &Sent, at_ns: u64, size: u64, place: &Place) {
+        let ns = at_ns.saturating_sub(sent.at_ns);
+        if !sent.is_again && self.round_trip.is_none_or(|shortest| ns < shortest.ns) {
+            self.round_trip = Some(RoundTrip { ns, size: sent.size + size });
+        }
+        let is_data = !place.is_behind_link && sent.size > HEADERS;
+        if let Some(shortest) = self.round_trip.filter(|_| is_data) {
+            let unseen = shortest.size.saturating_sub(size);
+            self.rate.acknowledged(at_ns.saturating_sub(shortest.ns), sent.size, unseen);
+        }
+    }
+
+    /// When a packet left the link, as its acknowledgement proves and as the rate tells.
+    fn left(&mut self, sent: &Sent, at_ns: u64, size: u64, place: &Place) {
+        let back_ns = self.base_ns(place.rate).saturating_add(place.rate.map_or(0, |rate| rate::ns_of(size, rate)));
+        let latest_ns = at_ns.saturating_sub(back_ns).max(sent.at_ns);
+        let begin_ns = self.settled_link_ns().max(sent.at_ns);
+        let left_ns = match self.ns_of(sent.size, place) {
+            Some(ns) => begin_ns.saturating_add(ns).min(latest_ns),
+            // The acknowledgement took its turn on the way back: a fair share for both.
+            None => begin_ns.saturating_add(share(latest_ns.saturating_sub(begin_ns), sent.size, size)),
+        };
+        self.busy(begin_ns, left_ns);
+        if let Some(ns) = self.ns_of(sent.behind, place) {
+            self.busy(left_ns.max(begin_ns), left_ns.max(begin_ns).saturating_add(ns));
+        }
+    }
+
+    /// The way there and back alone, by the other direction's rate while this one's is not known.
+    fn base_ns(&self, others: Option<u64>) -> u64 {
+        let rate = self.bytes_per_second().or(others);
+        let own_ns = |size| rate.map_or(0, |rate| rate::ns_of(size, rate));
+        self.round_trip.map_or(0, |shortest| shortest.ns.saturating_sub(own_ns(shortest.size)))
+    }
+
+    fn settled_link_ns(&self) -> u64 {
+        self.link.list().last().map_or(0, |last| last.to_ns)
+    }
+
+    fn opened_or_closed(&mut self, at_ns: u64, is_closed: bool) {
+        match self.closed_since_ns {
+            None if is_closed => self.closed_since_ns = Some(at_ns),
+            Some(since_ns) if !is_closed => {
+                self.closed_since_ns = None;
+                self.suspect(State::Receiver, since_ns, at_ns);
+                if self.flight.is_empty() {
+                    self.settle(at_ns);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn suspect(&mut self, state: State, from_ns: u64, to_ns: u64) {
+        if self.pending.len() >= MOST_IN_FLIGHT {
+            self.settle(from_ns);
+        }
+        self.pending.push_back((state, Span { from_ns, to_ns }));
+    }
+
+    /// The link was busy: what was suspected before it is told, as far as it lies before it.
+    fn busy(&mut self, from_ns: u64, to_ns: u64) {
+        self.settle(from_ns);
+        let from_ns = from_ns.max(self.settled_ns);
+        self.link.add(from_ns, to_ns);
+        self.settled_ns = self.settled_ns.max(to_ns);
+    }
+
+    /// Tells what was suspected up to `until_ns`.
+    fn settle(&mut self, until_ns: u64) {
+        while let Some((state, span)) = self.pending.front().copied().filter(|(_, span)| span.from_ns < until_ns) {
+            self.pending.pop_front();
+            let (from_ns, to_ns) = (span.from_ns.max(self.settled_ns), span.to_ns.min(until_ns));
+            if from_ns < to_ns {
+                match state {
+                    State::Receiver => self.receiver.add(from_ns, to_ns),
+                    _ => self.window.add(from_ns, to_ns),
+                }
+                self.settled_ns = to_ns;
+            }
+            if span.to_ns > until_ns {
+                self.pending.push_front((state, Span { from_ns: until_ns, to_ns: span.to_ns }));
+                return;
+            }
+        }
+    }
+
+    pub(super) fn end(&mut self, at_ns: u64, place: &Place) {
+        if let Some(since_ns) = self.closed_since_ns.take() {
+            self.suspect(State::Receiver, since_ns, at_ns);
+        }
+        for sent in std::mem::take(&mut self.flight) {
+            let begin_ns = self.settled_link_ns().max(sent.at_ns);
+            let known_ns = self.ns_of(sent.size, place).filter(|_| !place.is_behind_link && sent.size > HEADERS);
+            if let Some(ns) = known_ns {
+                self.busy(begin_ns, begin_ns.saturating_add(ns).min(at_ns));
+            }
+        }
+        self.settle(u64::MAX);
+    }
+}
+
+/// Of a time, what falls to so many bytes beside others.
+fn share(ns: u64, size: u64, other: u64) -> u64 {
+    let part = u128::from(ns) * u128::from(size) / (u128::from(size) + u128::from(other)).max(1);
+    u64::try_from(part).unwrap_or(ns)
+}
