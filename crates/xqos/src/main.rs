@@ -23,7 +23,7 @@ mod windows;
 
 use anyhow::Result;
 use clap::{CommandFactory, Parser, Subcommand};
-use commands::{bench, doctor, list, policy, replay, reserve, run, server, top, trace, weight};
+use commands::{analyse, bench, doctor, list, policy, replay, reserve, run, server, top, trace, weight};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -76,6 +76,7 @@ enum Command {
     Top(top::Arguments),
     Trace(trace::Arguments),
     Replay(replay::Arguments),
+    Analyse(analyse::Arguments),
     Doctor(doctor::Arguments),
     Bench(bench::Arguments),
     /// Writes the man pages into a folder
@@ -116,6 +117,7 @@ fn perform(command: &Command, display: Option<&str>) -> Result<ExitCode> {
         Command::Top(arguments) => arguments.perform(display)?,
         Command::Trace(arguments) => arguments.perform(display)?,
         Command::Replay(arguments) => arguments.perform()?,
+        Command::Analyse(arguments) => arguments.perform()?,
         Command::Bench(arguments) => arguments.perform()?,
         Command::Man { folder } => manual::write(CommandLine::command(), folder)?,
         Command::Completions { shell } => output::print(&completions(*shell))?,

@@ -1,5 +1,6 @@
 //! The commands, one file each: what clap reads, and what is done.
 
+pub mod analyse;
 pub mod bench;
 pub mod doctor;
 pub mod list;

@@ -1,0 +1,155 @@
+//! `xqos analyse`: what a capture of X traffic says about the programs in it.
+
+mod text;
+
+use crate::output;
+use crate::quantity::Micros;
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use std::path::{Path, PathBuf};
+use xqos_wire::analysis::Analysis;
+use xqos_wire::analysis::budget::Budget;
+use xqos_wire::analysis::compare::compare;
+use xqos_wire::analysis::report::Report;
+use xqos_wire::analysis::table::csv;
+use xqos_wire::session::{self, Counts, Session};
+
+/// Tells from a capture of X traffic where a program's time and bytes went, and what it could do without
+///
+/// Reads pcap and pcapng: what `xqos cap`, tcpdump or Wireshark captured between clients and an X server. For each
+/// connection: when it was idle, blocked by the network or by the receiver, and waiting for replies; every round trip that
+/// the client waited for, and which of them it could avoid; what there was until the first window and until quiet; messages
+/// by name; what the bytes were used for, and how well they compress.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    /// The capture; with --compare, the one before and the one after
+    #[arg(value_name = "FILE", required = true, num_args = 1..=2)]
+    files: Vec<PathBuf>,
+    /// One-way delay of the network for which savings are told
+    #[arg(long, value_name = "TIME", default_value = "50ms")]
+    latency: Micros,
+    /// Take connections to this TCP port for X too; may be repeated
+    #[arg(long, value_name = "PORT")]
+    port: Vec<u16>,
+    /// Show this connection only, by its number in the table
+    #[arg(long, value_name = "NUMBER", conflicts_with_all = ["json", "csv", "compare"])]
+    connection: Option<usize>,
+    /// Write JSON
+    #[arg(long)]
+    json: bool,
+    /// Write CSV: connection,table,name,count,bytes,seconds,avoidable
+    #[arg(long, conflicts_with_all = ["json", "compare"])]
+    csv: bool,
+    /// Tell what is better and what is worse in the second capture
+    #[arg(long)]
+    compare: bool,
+    /// Exit with 1 where a limit is broken: round-trips, avoidable, bytes, waits, seconds, errors
+    #[arg(long, value_name = "NAME=NUMBER,...", conflicts_with = "compare")]
+    budget: Option<Budget>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  xqos analyse editor.pcapng
+  xqos analyse --latency 100ms --connection 2 editor.pcapng
+  xqos analyse --compare before.pcapng after.pcapng
+  xqos analyse --budget round-trips=50,bytes=200k,waits=300ms,seconds=2s \\
+    editor.pcapng
+  xqos analyse --json editor.pcapng | jq '.connections[0].waits[:3]'
+
+Words:
+  round trip   a request whose reply the client waited for; a batch that is
+               answered in one silence is one round trip
+  avoidable    the answer was known, could have been asked for together with
+               others, or was not needed
+  pipelined    a reply that came while the client went on
+  link         the slowest link on the way: its queue was not empty
+  window       as much was on the way as TCP allows, and the link was free
+  receiver     the receiver did not read
+  delay        waiting for replies, or with requests blocked by any of these
+
+Limits of --budget, for all connections together: round-trips, avoidable,
+bytes (of X, both ways; 200k, 5M), waits (time waiting for replies), seconds
+(until the last client was quiet for 2 s), errors.
+
+JSON: version, latency_s, connections [client, server, began_s (since 1970),
+seconds, is_joined (its beginning is missing), ending, requests, replies,
+events and errors {NAME: {count, bytes}}, waits [{name, count, seconds,
+avoidable (how many), reasons {REASON: count}}], patterns [{pattern, count,
+in_a_row, seconds, avoidable}], idle_s, blocked_network_s,
+blocked_receiver_s (these three make up seconds, for either stream),
+reply_wait_s, network_delay_s, round_trips, avoidable, pipelined, saving_s
+(of avoidable at latency_s), bytes, missing_bytes, bandwidth {USE: bytes},
+streams {requests, replies: {packets, bytes, again_bytes, missing_bytes,
+idle_s, blocked_link_s, blocked_window_s, blocked_receiver_s,
+link_bytes_per_s, round_trip_s}}, startup {window, quiet: {seconds, requests,
+bytes, round_trips, avoidable, saving_s, reply_wait_s, blocked_s, client_s
+(these three make up seconds), waits}, is_quiet}], and session: the same sums,
+connections, left_out, quiet_s, compression {USE: {bytes, sampled_bytes, zstd,
+deflate (what is left of a byte)}}. With --compare: sums, round_trips and bytes
+[{what, unit, before, after, verdict}].";
+
+impl Arguments {
+    pub fn perform(&self) -> Result<()> {
+        match (self.files.as_slice(), self.compare) {
+            ([before, after], true) => self.perform_compare(before, after),
+            ([file], false) => self.perform_one(file),
+            (_, true) => bail!("--compare needs two captures: the one before and the one after"),
+            (_, false) => bail!("one capture at a time, or two with --compare"),
+        }
+    }
+
+    fn perform_one(&self, file: &Path) -> Result<()> {
+        let report = self.read(file)?;
+        match () {
+            () if self.json => output::json(&report)?,
+            () if self.csv => output::print(&csv(&report))?,
+            () => output::print(&self.text(&report)?)?,
+        }
+        let broken = self.budget.iter().flat_map(|budget| budget.check(&report));
+        let broken: Vec<String> = broken.map(|excess| excess.to_string()).collect();
+        if !broken.is_empty() {
+            bail!("over the budget: {}", broken.join("; "));
+        }
+        Ok(())
+    }
+
+    fn text(&self, report: &Report) -> Result<String> {
+        let Some(number) = self.connection else { return Ok(text::session(report)) };
+        let found = number.checked_sub(1).and_then(|place| report.connections.get(place));
+        let count = report.connections.len();
+        found.map(text::connection).with_context(|| format!("there is no connection {number}: the capture has {count}"))
+    }
+
+    fn perform_compare(&self, before: &Path, after: &Path) -> Result<()> {
+        let comparison = compare(&self.read(before)?, &self.read(after)?);
+        if self.json { output::json(&comparison) } else { output::print(&text::comparison(&comparison)) }
+    }
+
+    fn read(&self, file: &Path) -> Result<Report> {
+        let mut analysis = Analysis::default();
+        let session =
+            self.port.iter().fold(Session::new(vec![&mut analysis]), |session, port| session.also_port(*port));
+        let (counts, note) =
+            session::read(file, session).with_context(|| format!("cannot read the capture {}", file.display()))?;
+        let name = file.display();
+        missing(&counts).into_iter().chain(note).for_each(|text| output::note(&format!("{name}: {text}")));
+        if counts.connections == 0 {
+            bail!("{name} has no X connection ({} packets): name its port with --port", counts.packets);
+        }
+        Ok(analysis.report(f64::from(self.latency.0) / 1e6))
+    }
+}
+
+/// What the figures do not know about.
+fn missing(counts: &Counts) -> Vec<String> {
+    let told = |count: u64, text: &str| (count > 0).then(|| format!("{count} {text}"));
+    let list = [
+        told(counts.gap_bytes, "bytes were not captured: counts are too low, and waits around them are not told"),
+        told(counts.skipped_bytes, "bytes could not be understood"),
+        told(counts.not_followed_packets, "packets belong to connections that were too many at once"),
+        told(counts.unknown_links, "packets are of links of an unknown kind"),
+    ];
+    list.into_iter().flatten().collect()
+}

@@ -1,0 +1,288 @@
+//! Reports as tables, after Tables 1 and 2 of Packard and Gettys (2003).
+
+use crate::table::{Column, Table};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use xqos_wire::analysis::compare::{Change, Comparison, Unit, Verdict};
+use xqos_wire::analysis::counts::Tally;
+use xqos_wire::analysis::report::{
+    ConnectionReport, Figures, PhaseFigures, Report, Session, StartupFigures, StreamFigures, WaitFigures,
+};
+
+/// Names that matter; --json and --csv have all of them.
+const MOST_ROWS: usize = 15;
+
+pub fn session(report: &Report) -> String {
+    let mut text = connections(&report.connections);
+    text += &streams(&report.connections);
+    text += &figures(&report.session.figures);
+    text += &compression(&report.session);
+    for (place, connection) in report.connections.iter().enumerate() {
+        let title = format!("{} ({})", place + 1, connection.client);
+        text += &startup(&title, &connection.startup);
+    }
+    text + "\n" + &conclusion(report)
+}
+
+pub fn connection(connection: &ConnectionReport) -> String {
+    let mut text = connections(std::slice::from_ref(connection));
+    text += &streams(std::slice::from_ref(connection));
+    text += &figures(&connection.figures);
+    text + &startup(&connection.client, &connection.startup)
+}
+
+fn figures(figures: &Figures) -> String {
+    waits(&figures.waits) + &patterns(figures) + &messages(figures) + &bandwidth(figures)
+}
+
+fn number(title: &'static str, rank: u8) -> Column {
+    Column { title, right: true, rank, elastic: false }
+}
+
+fn words(title: &'static str, elastic: bool) -> Column {
+    Column { title, right: false, rank: 0, elastic }
+}
+
+fn seconds(value: f64) -> String {
+    format!("{value:.3}")
+}
+
+fn section(title: &str, table: &Table) -> String {
+    format!("\n{title}\n{}", table.render(crate::sys::terminal_columns()))
+}
+
+fn connections(list: &[ConnectionReport]) -> String {
+    let mut table = Table::new(vec![
+        number("", 0),
+        words("CLIENT", true),
+        number("SECONDS", 0),
+        number("IDLE", 0),
+        number("NETWORK", 0),
+        number("RECEIVER", 0),
+        number("REPLIES", 0),
+        number("DELAY", 0),
+        number("ROUND TRIPS", 0),
+        number("AVOIDABLE", 0),
+        number("BYTES", 1),
+    ]);
+    for (place, connection) in list.iter().enumerate() {
+        let figures = &connection.figures;
+        let mut row = vec![(place + 1).to_string(), connection.client.clone()];
+        row.extend(
+            [
+                connection.seconds,
+                figures.idle_s,
+                figures.blocked_network_s,
+                figures.blocked_receiver_s,
+                figures.reply_wait_s,
+                figures.network_delay_s,
+            ]
+            .map(seconds),
+        );
+        row.extend([figures.round_trips, figures.avoidable, figures.bytes].map(|count| count.to_string()));
+        table.row(row);
+    }
+    let title =
+        "Connections, in seconds: idle, blocked by the network or the receiver, waiting for replies; total delay";
+    section(title, &table).trim_start().to_owned()
+}
+
+fn streams(list: &[ConnectionReport]) -> String {
+    let mut table = Table::new(vec![
+        number("", 0),
+        words("STREAM", false),
+        number("PACKETS", 2),
+        number("BYTES", 1),
+        number("AGAIN", 3),
+        number("IDLE", 0),
+        number("LINK", 0),
+        number("WINDOW", 0),
+        number("RECEIVER", 0),
+        number("LINK kB/s", 4),
+    ]);
+    for (place, connection) in list.iter().enumerate() {
+        for (name, stream) in [("requests", &connection.streams.requests), ("replies", &connection.streams.replies)] {
+            let StreamFigures { packets, bytes, again_bytes, .. } = stream;
+            let mut row = vec![(place + 1).to_string(), name.to_owned()];
+            row.extend([packets, bytes, again_bytes].map(ToString::to_string));
+            row.extend(
+                [stream.idle_s, stream.blocked_link_s, stream.blocked_window_s, stream.blocked_receiver_s].map(seconds),
+            );
+            row.push(stream.link_bytes_per_s.map(|rate| (rate / 1000).to_string()).unwrap_or_default());
+            table.row(row);
+        }
+    }
+    section("Streams, in seconds: what the transmitter waited for", &table)
+}
+
+fn waits(list: &[WaitFigures]) -> String {
+    let mut table = Table::new(vec![
+        words("REQUEST", true),
+        number("ROUND TRIPS", 0),
+        number("SECONDS", 0),
+        number("AVOIDABLE", 0),
+        Column { title: "WHY", right: false, rank: 1, elastic: false },
+    ]);
+    for wait in list.iter().take(MOST_ROWS) {
+        let why = wait.reasons.iter().max_by_key(|(_, count)| **count).map_or("", |(reason, _)| reason.advice());
+        let (count, avoidable) = (wait.count.to_string(), wait.avoidable.to_string());
+        table.row(vec![wait.name.clone(), count, seconds(wait.seconds), avoidable, why.to_owned()]);
+    }
+    section(&heading("Waits, by request", list.len()), &table)
+}
+
+fn heading(title: &str, count: usize) -> String {
+    if count > MOST_ROWS { format!("{title} (the first {MOST_ROWS} of {count})") } else { title.to_owned() }
+}
+
+fn patterns(figures: &Figures) -> String {
+    let mut table = Table::new(vec![
+        words("SENT BEFORE THE WAIT", true),
+        number("ROUND TRIPS", 0),
+        number("IN A ROW", 0),
+        number("SECONDS", 0),
+        number("AVOIDABLE", 0),
+    ]);
+    for pattern in figures.patterns.iter().take(MOST_ROWS) {
+        let counts = [pattern.count, pattern.in_a_row].map(|count| count.to_string());
+        let [count, in_a_row] = counts;
+        let avoidable = pattern.avoidable.to_string();
+        table.row(vec![pattern.pattern.clone(), count, in_a_row, seconds(pattern.seconds), avoidable]);
+    }
+    section(&heading("Waits, by calling pattern", figures.patterns.len()), &table)
+}
+
+fn messages(figures: &Figures) -> String {
+    let kinds: [(&str, &BTreeMap<String, Tally>); 4] = [
+        ("request", &figures.requests),
+        ("reply", &figures.replies),
+        ("event", &figures.events),
+        ("error", &figures.errors),
+    ];
+    let mut list: Vec<_> = kinds
+        .into_iter()
+        .flat_map(|(kind, names)| names.iter().map(move |(name, tally)| (kind, name, tally)))
+        .collect();
+    list.sort_by_key(|(.., tally)| std::cmp::Reverse(tally.bytes));
+    let mut table = Table::new(vec![
+        words("KIND", false),
+        words("NAME", true),
+        number("COUNT", 0),
+        number("BYTES", 0),
+        number("MEAN", 0),
+    ]);
+    for (kind, name, tally) in list.iter().take(MOST_ROWS) {
+        let mean = tally.bytes as f64 / tally.count.max(1) as f64;
+        let counts = [tally.count, tally.bytes].map(|count| count.to_string());
+        let [count, bytes] = counts;
+        table.row(vec![(*kind).to_owned(), (*name).clone(), count, bytes, format!("{mean:.0}")]);
+    }
+    section(&heading("Messages", list.len()), &table)
+}
+
+fn bandwidth(figures: &Figures) -> String {
+    let total = figures.bandwidth.values().sum::<u64>().max(1) as f64;
+    let mut table = Table::new(vec![words("USED FOR", false), number("BYTES", 0), number("SHARE", 0)]);
+    for (name, bytes) in &figures.bandwidth {
+        let share = format!("{:.1}%", 100.0 * *bytes as f64 / total);
+        table.row(vec![name.clone(), bytes.to_string(), share]);
+    }
+    section("Bandwidth", &table)
+}
+
+fn compression(session: &Session) -> String {
+    let mut table =
+        Table::new(vec![words("BYTES OF", false), number("SAMPLED", 1), number("ZSTD -3", 0), number("SSH -C", 0)]);
+    for (name, sample) in &session.compression {
+        let left = [sample.zstd, sample.deflate].map(|left| format!("{:.1}%", 100.0 * left));
+        let [zstd, deflate] = left;
+        table.row(vec![(*name).to_owned(), sample.sampled_bytes.to_string(), zstd, deflate]);
+    }
+    section("Compression: what is left", &table)
+}
+
+fn startup(title: &str, startup: &StartupFigures) -> String {
+    let mut table = Table::new(vec![
+        words("START-UP UNTIL", false),
+        number("SECONDS", 0),
+        number("REPLIES", 0),
+        number("BLOCKED", 0),
+        number("CLIENT", 0),
+        number("ROUND TRIPS", 0),
+        number("AVOIDABLE", 0),
+        number("REQUESTS", 1),
+        number("BYTES", 1),
+        words("WAITED FOR", true),
+    ]);
+    let quiet = if startup.is_quiet { "quiet" } else { "the end" };
+    let phases = startup.window.iter().map(|phase| ("the window", phase)).chain([(quiet, &startup.quiet)]);
+    phases.for_each(|(name, phase)| table.row(phase_cells(name, phase)));
+    section(&format!("Connection {title}"), &table)
+}
+
+fn phase_cells(name: &str, phase: &PhaseFigures) -> Vec<String> {
+    let mut row = vec![name.to_owned()];
+    row.extend([phase.seconds, phase.reply_wait_s, phase.blocked_s, phase.client_s].map(seconds));
+    row.extend([phase.round_trips, phase.avoidable, phase.requests, phase.bytes].map(|count| count.to_string()));
+    let waited: Vec<String> =
+        phase.waits.iter().take(3).map(|wait| format!("{} {}", wait.name, seconds(wait.seconds))).collect();
+    row.push(waited.join(", "));
+    row
+}
+
+/// The one sentence to take home, about all starts together.
+fn conclusion(report: &Report) -> String {
+    let starts = || report.connections.iter().map(|connection| &connection.startup.quiet);
+    let [trips, avoidable] =
+        [starts().map(|phase| phase.round_trips).sum::<u64>(), starts().map(|phase| phase.avoidable).sum()];
+    let milliseconds = 1000.0 * report.latency_s;
+    let cost = |count: u64| 2.0 * report.latency_s * count as f64;
+    let mut text = format!("Start-up makes {trips} round trips");
+    let _ = match avoidable {
+        0 => write!(text, "; none of them is known to be avoidable"),
+        count => write!(text, "; {count} of them are avoidable"),
+    };
+    let _ = write!(text, "; over a link of {milliseconds} ms one way all cost {:.1} s", cost(trips));
+    if avoidable > 0 {
+        let _ = write!(text, ", these {:.1} s", cost(avoidable));
+    }
+    text + ".\n"
+}
+
+pub fn comparison(comparison: &Comparison) -> String {
+    let mut text = section("Sums", &changes(&comparison.sums)).trim_start().to_owned();
+    for (title, list) in [("Round trips", &comparison.round_trips), ("Bytes", &comparison.bytes)] {
+        if !list.is_empty() {
+            text += &section(&heading(title, list.len()), &changes(list));
+        }
+    }
+    text
+}
+
+fn changes(list: &[Change]) -> Table {
+    let mut table = Table::new(vec![
+        words("WHAT", true),
+        number("BEFORE", 0),
+        number("AFTER", 0),
+        number("CHANGE", 0),
+        words("", false),
+    ]);
+    for change in list.iter().take(MOST_ROWS) {
+        let figure = |value: f64| if change.unit == Unit::Seconds { seconds(value) } else { format!("{value:.0}") };
+        let difference = change.after - change.before;
+        let sign = if difference > 0.0 { "+" } else { "" };
+        let verdict = match change.verdict {
+            Verdict::Better => "better",
+            Verdict::Worse => "worse",
+            Verdict::Same => "",
+        };
+        table.row(vec![
+            change.what.clone(),
+            figure(change.before),
+            figure(change.after),
+            format!("{sign}{}", figure(difference)),
+            verdict.to_owned(),
+        ]);
+    }
+    table
+}
