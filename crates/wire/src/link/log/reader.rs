@@ -1,0 +1,187 @@
+//! Reads the log of a link, entry by entry.
+
+use super::{Busy, Entry, Fate, Record, TITLE, name};
+use crate::observe::Direction;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::Path;
+use std::{error, fmt};
+
+/// Eight numbers of twenty digits and some words are far less.
+const LONGEST_LINE: u64 = 512;
+
+/// The entries of a log, in the order of the file.
+#[derive(Debug)]
+pub struct Reader<R> {
+    input: R,
+    line: u64,
+    is_over: bool,
+}
+
+/// Why a log could not be read on.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum BadLog {
+    Io(io::Error),
+    /// The file does not begin as a log does.
+    NotALog,
+    /// This line is none of a log.
+    Line(u64),
+}
+
+impl Reader<BufReader<File>> {
+    pub fn open(path: &Path) -> Result<Self, BadLog> {
+        Reader::new(BufReader::new(File::open(path).map_err(BadLog::Io)?))
+    }
+}
+
+impl<R: BufRead> Reader<R> {
+    pub fn new(input: R) -> Result<Self, BadLog> {
+        let mut reader = Reader { input, line: 0, is_over: false };
+        match reader.next_line()? {
+            Some(title) if title == TITLE => Ok(reader),
+            _ => Err(BadLog::NotALog),
+        }
+    }
+
+    /// `None` at the end, or before a line that was not finished.
+    fn next_line(&mut self) -> Result<Option<String>, BadLog> {
+        let mut bytes = Vec::new();
+        self.line += 1;
+        let got = self.input.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut bytes).map_err(BadLog::Io)?;
+        if bytes.pop() != Some(b'\n') {
+            return if (got as u64) < LONGEST_LINE { Ok(None) } else { Err(BadLog::Line(self.line)) };
+        }
+        String::from_utf8(bytes).map(Some).map_err(|_| BadLog::Line(self.line))
+    }
+
+    fn next_entry(&mut self) -> Result<Option<Entry>, BadLog> {
+        while let Some(line) = self.next_line()? {
+            if !line.starts_with('#') {
+                return parse(&line).map(Some).ok_or(BadLog::Line(self.line));
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl<R: BufRead> Iterator for Reader<R> {
+    type Item = Result<Entry, BadLog>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.is_over {
+            return None;
+        }
+        let next = self.next_entry().transpose();
+        self.is_over = !matches!(next, Some(Ok(_)));
+        next
+    }
+}
+
+fn parse(line: &str) -> Option<Entry> {
+    let mut fields = line.split(' ');
+    let kind = fields.next()?;
+    let direction = direction(fields.next()?)?;
+    let mut field = || fields.next();
+    let entry = match kind {
+        "packet" => Entry::Packet(Record {
+            direction,
+            number: field()?.parse().ok()?,
+            bytes: field()?.parse().ok()?,
+            arrived_ns: field()?.parse().ok()?,
+            sent_ns: time(field()?)?.zip(time(field()?)?),
+            delivered_ns: time(field()?)?,
+            fate: fate(field()?)?,
+        }),
+        "busy" => Entry::Busy(Busy { direction, from_ns: field()?.parse().ok()?, to_ns: field()?.parse().ok()? }),
+        _ => return None,
+    };
+    fields.next().is_none().then_some(entry)
+}
+
+fn direction(text: &str) -> Option<Direction> {
+    [Direction::Requests, Direction::Replies].into_iter().find(|&direction| name(direction) == text)
+}
+
+fn fate(text: &str) -> Option<Fate> {
+    Fate::ALL.into_iter().find(|fate| fate.name() == text)
+}
+
+fn time(text: &str) -> Option<Option<u64>> {
+    if text == "-" { Some(None) } else { text.parse().ok().map(Some) }
+}
+
+impl fmt::Display for BadLog {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            BadLog::Io(_) => out.write_str("the log of the link cannot be read"),
+            BadLog::NotALog => write!(out, "this is no log of a link: it would begin with '{TITLE}'"),
+            BadLog::Line(line) => write!(out, "line {line} of the link's log makes no sense"),
+        }
+    }
+}
+
+impl error::Error for BadLog {
+    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
+        match self {
+            BadLog::Io(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entries(text: &str) -> Result<Vec<Entry>, BadLog> {
+        Reader::new(text.as_bytes())?.collect()
+    }
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        let packet = Record {
+            direction: Direction::Replies,
+            number: 7,
+            bytes: 1500,
+            arrived_ns: 10,
+            sent_ns: Some((20, 30)),
+            delivered_ns: Some(40),
+            fate: Fate::Delivered,
+        };
+        let dropped = Record { sent_ns: None, delivered_ns: None, fate: Fate::Dropped, ..packet };
+        let lost = Record { delivered_ns: None, fate: Fate::Lost, direction: Direction::Requests, ..packet };
+        let unfinished = Record { fate: Fate::Unfinished, ..lost };
+        let busy = Entry::Busy(Busy { direction: Direction::Requests, from_ns: 20, to_ns: u64::MAX });
+        let mut all = vec![busy];
+        all.extend([packet, dropped, lost, unfinished].map(Entry::Packet));
+        let text: String = all.iter().map(|entry| format!("{entry}\n")).collect();
+        assert_eq!(entries(&format!("{TITLE}\n# rate 1mbit\n{text}")).unwrap(), all);
+    }
+
+    #[test]
+    fn a_line_that_was_not_finished_is_left_out() {
+        assert_eq!(entries(&format!("{TITLE}\nbusy requests 1 2\nbusy requests 3 4")).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn nonsense_is_named_by_its_line() {
+        for text in [
+            "busy requests 1",
+            "busy requests 1 2 3",
+            "busy nobody 1 2",
+            "idle requests 1 2",
+            "packet requests 1 60 1 - - - vanished",
+            "packet requests 1 60 -1 - - - lost",
+            "packet requests 99999999999999999999999 60 1 - - - lost",
+            "",
+        ] {
+            let read = entries(&format!("{TITLE}\n{text}\n"));
+            assert!(matches!(read, Err(BadLog::Line(2))), "'{text}': {read:?}");
+        }
+        let endless = entries(&format!("{TITLE}\n{}", "x".repeat(100_000)));
+        assert!(matches!(endless, Err(BadLog::Line(2))), "{endless:?}");
+        assert!(matches!(entries("busy requests 1 2\n"), Err(BadLog::NotALog)));
+        assert!(matches!(entries(""), Err(BadLog::NotALog)));
+    }
+}

@@ -1,0 +1,311 @@
+//! Two network namespaces with a TUN device in each, and a guard that ends with them whatever still runs there.
+//!
+//! A forked child makes everything, hands the descriptors over and stays as the guard:
+//!
+//! ```text
+//! we                          guard (our child)
+//!  ├─ TUN, namespace ◀── made ─┤
+//!  ├─ TUN, namespace ◀── made ─┤   waits for the end of the socket: we let it go, or were killed
+//!  │  ...                      │
+//!  └─ (gone) ─────────────────▶ ends every process of the two namespaces, then itself
+//! ```
+//!
+//! The namespaces have no names. They live by our descriptors, the guard and the processes in them, and are gone when
+//! these are. Without the right to make them they are made inside a user namespace of our own, in which we are root.
+//!
+//! A process belongs to us by being in one of the namespaces, however it came about; nothing else is ever ended.
+
+use super::{Error, Side, sys};
+use std::collections::BTreeSet;
+use std::ffi::CStr;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::net::Ipv4Addr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::net::UnixStream;
+use std::process;
+use std::sync::Arc;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// The device's name on both sides.
+const DEVICE: &CStr = c"link0";
+/// What the kernel keeps until we read it: at 1 Gb/s, small packets for 10 ms, longer than we are ever away. The bound of
+/// the emulated queue is ours, not this.
+const KERNEL_QUEUE: i32 = 10_000;
+/// What a process gets after SIGTERM: an X server removes its files, an editor saves.
+const GRACE: Duration = Duration::from_secs(2);
+/// After that nothing more is tried: what SIGKILL does not end waits for a device.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Both sides of a link that carries nothing yet. Its drop ends everything in it.
+#[derive(Debug)]
+pub struct Namespaces {
+    tuns: Option<[File; 2]>,
+    networks: [Arc<OwnedFd>; 2],
+    user: Option<Arc<OwnedFd>>,
+    guard: Guard,
+}
+
+impl Namespaces {
+    pub fn make() -> Result<Namespaces, Error> {
+        let (ours, guards) = UnixStream::pair().map_err(Error::Guard)?;
+        let ids = sys::effective_ids();
+        let pid = sys::fork(move || guard(&guards, ids)).map_err(Error::Guard)?;
+        let guard = Guard { pid, socket: Some(ours) };
+        let (mut files, user) = guard.receive()?;
+        let mut next = || files.next().ok_or_else(|| Error::Guard(io::ErrorKind::UnexpectedEof.into()));
+        let tuns = [File::from(next()?), File::from(next()?)];
+        let networks = [Arc::new(next()?), Arc::new(next()?)];
+        let user = if user { Some(Arc::new(next()?)) } else { None };
+        Ok(Namespaces { tuns: Some(tuns), networks, user, guard })
+    }
+
+    /// The devices of client and server; they can be taken once.
+    pub fn take_tuns(&mut self) -> Option<[File; 2]> {
+        self.tuns.take()
+    }
+
+    /// What a process has to enter, in this order, to be on that side.
+    pub fn of(&self, side: Side) -> Vec<Arc<OwnedFd>> {
+        self.user.iter().chain([&self.networks[side as usize]]).cloned().collect()
+    }
+
+    /// Whether somebody listens at this TCP port on the server's side. Nobody is connected to: an X server would take
+    /// that for a client, and reset itself when it leaves.
+    pub fn server_listens(&self, port: u16) -> io::Result<bool> {
+        // The guard is on the server's side: it made that last.
+        let tables = ["tcp", "tcp6"].map(|table| format!("/proc/{}/net/{table}", self.guard.pid));
+        // Without IPv6 there is no table of it.
+        let [tcp, tcp6] = tables.map(fs::read_to_string);
+        Ok(listens(&tcp?, port) || tcp6.is_ok_and(|table| listens(&table, port)))
+    }
+}
+
+/// Whether a table of /proc/net has a socket in state 0A, LISTEN, at this port.
+fn listens(table: &str, port: u16) -> bool {
+    let end = format!(":{port:04X}");
+    table.lines().any(|line| {
+        let mut fields = line.split_whitespace().skip(1);
+        fields.next().is_some_and(|local| local.ends_with(&end)) && fields.nth(1) == Some("0A")
+    })
+}
+
+/// Our end of the guard.
+#[derive(Debug)]
+struct Guard {
+    pid: i32,
+    socket: Option<UnixStream>,
+}
+
+impl Guard {
+    /// What was made, and whether a user namespace is the last of it.
+    fn receive(&self) -> Result<(impl Iterator<Item = OwnedFd> + use<>, bool), Error> {
+        let mut report = [0; Report::BYTES];
+        let (got, files) = match &self.socket {
+            Some(socket) => sys::receive(socket, &mut report).map_err(Error::Guard)?,
+            None => (0, Vec::new()),
+        };
+        match Report::of(report) {
+            _ if got != Report::BYTES => Err(Error::Guard(io::ErrorKind::UnexpectedEof.into())),
+            Report { step: None, with_user, .. } => Ok((files.into_iter(), with_user)),
+            Report { step: Some(step), error, .. } => Err(step.failed(io::Error::from_raw_os_error(error))),
+        }
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        self.socket = None;
+        sys::wait(self.pid);
+    }
+}
+
+/// What the guard does when it makes a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    Namespace,
+    Identity,
+    Device,
+    Address,
+}
+
+impl Step {
+    const ALL: [Step; 4] = [Step::Namespace, Step::Identity, Step::Device, Step::Address];
+
+    fn failed(self, error: io::Error) -> Error {
+        match self {
+            Step::Namespace | Step::Identity => Error::Namespace(error),
+            Step::Device => Error::Device(error),
+            Step::Address => Error::Address(error),
+        }
+    }
+}
+
+/// How it went; it goes over the socket as bytes.
+#[derive(Clone, Copy, Debug)]
+struct Report {
+    step: Option<Step>,
+    with_user: bool,
+    error: i32,
+}
+
+impl Report {
+    const BYTES: usize = 6;
+
+    fn bytes(self) -> [u8; Self::BYTES] {
+        let [a, b, c, d] = self.error.to_ne_bytes();
+        [self.step.map_or(0, |step| step as u8 + 1), self.with_user.into(), a, b, c, d]
+    }
+
+    fn of([step, with_user, a, b, c, d]: [u8; Self::BYTES]) -> Report {
+        let step = usize::from(step).checked_sub(1).and_then(|step| Step::ALL.get(step).copied());
+        Report { step, with_user: with_user != 0, error: i32::from_ne_bytes([a, b, c, d]) }
+    }
+}
+
+/// The life of the guard.
+fn guard(socket: &UnixStream, ids: (u32, u32)) {
+    sys::stand_alone(socket.as_fd());
+    let (tuns, networks, user) = match make(ids) {
+        Ok(made) => made,
+        Err((step, error)) => {
+            let report = Report { step: Some(step), with_user: false, error: error.raw_os_error().unwrap_or(0) };
+            // Nobody to tell: then they are gone.
+            let _ = sys::send(socket, &mut report.bytes(), &[]);
+            return;
+        }
+    };
+    let files: Vec<BorrowedFd<'_>> = tuns.iter().chain(&networks).chain(&user).map(File::as_fd).collect();
+    let report = Report { step: None, with_user: user.is_some(), error: 0 };
+    if sys::send(socket, &mut report.bytes(), &files).is_err() {
+        return;
+    }
+    // Ours alone would keep the devices up when those who serve them are gone.
+    drop(tuns);
+    // The end of file: nothing is ever sent.
+    let _ = (&*socket).read(&mut [0]);
+    end_all(&networks.map(|network| identity(network.metadata())));
+}
+
+/// Devices, networks, and the user namespace if one was needed.
+type Made = ([File; 2], [File; 2], Option<File>);
+
+fn make(ids: (u32, u32)) -> Result<Made, (Step, io::Error)> {
+    let user = leave_for_new_network(ids)?;
+    let client = make_side(Side::Client)?;
+    sys::unshare(sys::New::Network).map_err(|error| (Step::Namespace, error))?;
+    let server = make_side(Side::Server)?;
+    Ok(([client.0, server.0], [client.1, server.1], user))
+}
+
+/// In a user namespace of our own where it is not allowed otherwise.
+fn leave_for_new_network((user, group): (u32, u32)) -> Result<Option<File>, (Step, io::Error)> {
+    match sys::unshare(sys::New::Network) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
+        left => return left.map(|()| None).map_err(|error| (Step::Namespace, error)),
+    }
+    sys::unshare(sys::New::UserAndNetwork).map_err(|error| (Step::Namespace, error))?;
+    let become_root = || {
+        // Without it the kernel takes no map of groups from an ordinary user.
+        fs::write("/proc/self/setgroups", "deny")?;
+        fs::write("/proc/self/uid_map", format!("0 {user} 1"))?;
+        fs::write("/proc/self/gid_map", format!("0 {group} 1"))?;
+        File::open("/proc/self/ns/user")
+    };
+    become_root().map(Some).map_err(|error| (Step::Identity, error))
+}
+
+/// The device and the network namespace that we are in, set up for that side.
+fn make_side(side: Side) -> Result<(File, File), (Step, io::Error)> {
+    // IPv6 would send its own packets over the link, unasked, and they would be measured. Whoever wants it turns it on.
+    for interfaces in ["all", "default"] {
+        // A kernel without IPv6 has no such file.
+        let _ = fs::write(format!("/proc/sys/net/ipv6/conf/{interfaces}/disable_ipv6"), "1");
+    }
+    let tun = sys::open_tun(DEVICE).map_err(|error| (Step::Device, error))?;
+    let address = || {
+        sys::Interface::named(c"lo")?.bring_up()?;
+        let device = sys::Interface::named(DEVICE)?;
+        device.set_kernel_queue(KERNEL_QUEUE)?;
+        device.set_address(side.address())?;
+        device.bring_up()?;
+        File::open("/proc/self/ns/net")
+    };
+    Ok((tun, address().map_err(|error| (Step::Address, error))?))
+}
+
+/// Two namespaces are the same when these are.
+fn identity(namespace: io::Result<fs::Metadata>) -> Option<(u64, u64)> {
+    namespace.ok().map(|metadata| (metadata.dev(), metadata.ino()))
+}
+
+/// Ends every process of these networks but this one: asks, and after [`GRACE`] does not ask any more.
+fn end_all(networks: &[Option<(u64, u64)>; 2]) {
+    let begun = Instant::now();
+    let mut asked = BTreeSet::new();
+    while begun.elapsed() < PATIENCE {
+        let must_go = begun.elapsed() >= GRACE;
+        let left: Vec<u32> = pids().filter(|&pid| pid != process::id()).collect();
+        let mut is_empty = true;
+        for pid in left {
+            // Opened before the look, so that it is the one that was looked at.
+            let Ok(process) = sys::Process::open(pid) else { continue };
+            let network = identity(fs::metadata(format!("/proc/{pid}/ns/net")));
+            if network.is_none() || !networks.contains(&network) {
+                continue;
+            }
+            is_empty = false;
+            if must_go {
+                process.signal(libc::SIGKILL);
+            } else if asked.insert(pid) {
+                process.signal(libc::SIGTERM);
+                // One that was stopped would not hear it.
+                process.signal(libc::SIGCONT);
+            }
+        }
+        if is_empty {
+            return;
+        }
+        sleep(Duration::from_millis(5));
+    }
+}
+
+fn pids() -> impl Iterator<Item = u32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten();
+    entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+}
+
+impl Side {
+    /// Private to the two namespaces: a network outside that has the same numbers is not met there.
+    pub const fn address(self) -> Ipv4Addr {
+        match self {
+            Side::Client => Ipv4Addr::new(10, 0, 0, 2),
+            Side::Server => Ipv4Addr::new(10, 0, 0, 1),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_listening_sockets_count() {
+        let table = "  sl  local_address rem_address   st tx_queue rx_queue tr\n   \
+                     0: 0100000A:1771 00000000:0000 0A 00000000:00000000 00:0\n   \
+                     1: 0100000A:1772 0200000A:8000 01 00000000:00000000 00:0\n";
+        assert!(listens(table, 6001));
+        assert!(!listens(table, 6002), "connected, not listening");
+        assert!(!listens(table, 0x8000));
+    }
+
+    #[test]
+    fn reports_survive_the_way() {
+        for step in [None, Some(Step::Namespace), Some(Step::Address)] {
+            let report = Report::of(Report { step, with_user: true, error: -7 }.bytes());
+            assert_eq!((report.step, report.with_user, report.error), (step, true, -7));
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! The kernel's own emulator in place of ours: netem, on the devices of both sides.
+//!
+//! The devices and namespaces are the same; each side's kernel shapes what it sends, and our loop only hands packets on.
+//! The queue is the kernel's then, and there is no log of it.
+
+use super::Error;
+use super::shape::{Queue, Shape};
+use std::io::ErrorKind;
+use std::process::Command;
+
+/// What the queue's bytes are counted in: netem's bound is a number of packets.
+const FULL_PACKET_BYTES: u64 = 1500;
+
+/// `tc` with what sets this shape on the device of the namespace that it is run in.
+pub fn command(shape: &Shape) -> Command {
+    let mut command = Command::new("tc");
+    command.args(["qdisc", "add", "dev", "link0", "root", "netem"]);
+    command.args(arguments(shape));
+    command
+}
+
+fn arguments(shape: &Shape) -> Vec<String> {
+    let mut arguments = vec!["limit".to_owned(), packets(shape).to_string()];
+    let mut add = |words: [String; 2]| arguments.extend(words);
+    if let Some(rate) = shape.rate {
+        add(["rate".to_owned(), format!("{rate}bit")]);
+    }
+    if shape.delay_ns > 0 || shape.jitter_ns > 0 {
+        add(["delay".to_owned(), format!("{}us", shape.delay_ns / 1000)]);
+    }
+    if shape.jitter_ns > 0 {
+        arguments.push(format!("{}us", shape.jitter_ns / 1000));
+    }
+    if shape.loss_ppm > 0 {
+        let percent = format!("{}.{:04}%", shape.loss_ppm / 10_000, shape.loss_ppm % 10_000);
+        arguments.extend(["loss".to_owned(), percent]);
+    }
+    arguments
+}
+
+/// netem counts packets in flight too.
+fn packets(shape: &Shape) -> u64 {
+    let waiting = match shape.queue {
+        Queue::Packets(packets) => packets,
+        Queue::Bytes(bytes) => bytes.div_ceil(FULL_PACKET_BYTES),
+    };
+    // Without a rate nothing waits: as many as 10 Gb/s would have in flight.
+    let rate = shape.rate.map_or(10_000_000_000, |rate| rate.get());
+    let flight_ns = u128::from(shape.delay_ns + shape.jitter_ns);
+    let flight_bytes = u128::from(rate) / 8 * flight_ns / 1_000_000_000;
+    waiting + (flight_bytes as u64).div_ceil(FULL_PACKET_BYTES) + 1
+}
+
+/// Runs it and says what is missing when it fails.
+pub fn set(mut command: Command) -> Result<(), Error> {
+    let output = command.output().map_err(|error| match error.kind() {
+        ErrorKind::NotFound => Error::Netem("tc is not installed: it comes with iproute2".to_owned()),
+        _ => Error::Netem(format!("tc cannot be run: {error}")),
+    })?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    let said = said.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("; ");
+    Err(Error::Netem(said))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::num::NonZeroU64;
+
+    #[test]
+    fn a_shape_is_said_in_the_words_of_tc() {
+        let shape = Shape {
+            rate: NonZeroU64::new(10_000_000),
+            delay_ns: 10_000_000,
+            jitter_ns: 500_000,
+            queue: Queue::Packets(50),
+            loss_ppm: 1000,
+        };
+        let words = arguments(&shape).join(" ");
+        assert_eq!(words, "limit 60 rate 10000000bit delay 10000us 500us loss 0.1000%");
+        let plain = Shape { rate: None, delay_ns: 0, jitter_ns: 0, queue: Queue::Bytes(3000), loss_ppm: 0 };
+        assert_eq!(arguments(&plain).join(" "), "limit 3");
+    }
+}

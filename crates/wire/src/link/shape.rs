@@ -1,0 +1,267 @@
+//! What a link does to packets: a bounded queue, a rate, a delay, and a little bad luck.
+//!
+//! ```text
+//! arrive ──▶ queue ──▶ transmission ──▶ flight ──▶ deliver
+//!            drops     length / rate    delay ± jitter;
+//!            the new                    some are lost
+//! ```
+//!
+//! This file only thinks: times are arguments, chance comes from a seed, and the same packets at the same times have the
+//! same fate. The line is first in, first out, so when a packet is sent is known when it arrives. A lost packet takes its
+//! time on the line, as on a real one. The order is kept unless there is jitter.
+//!
+//! What happened is kept in [`Shaper::take_entries`], which the caller empties.
+
+#[cfg(test)]
+mod tests;
+
+use super::log::{Busy, Entry, Fate, Record};
+use crate::observe::Direction;
+use std::cmp::{Ordering, Reverse};
+use std::collections::{BinaryHeap, VecDeque};
+use std::num::NonZeroU64;
+
+/// What of all that was taken has not been delivered, in bytes: a second of 1 Gb/s twice over. Only a long delay at a
+/// higher rate needs more, and memory has an end.
+pub const HELD_BYTES: u64 = 256 << 20;
+
+/// How a link treats each of its directions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Bits per second, of IP packets with their headers; `None` is without limit.
+    pub rate: Option<NonZeroU64>,
+    /// From the end of a packet's transmission to its delivery.
+    pub delay_ns: u64,
+    /// The delay varies by so much both ways, evenly; it is never less than none.
+    pub jitter_ns: u64,
+    /// What may wait, apart from the packet that is being sent.
+    pub queue: Queue,
+    /// Of a million packets, how many vanish.
+    pub loss_ppm: u32,
+}
+
+/// A bound of a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Queue {
+    Bytes(u64),
+    Packets(u64),
+}
+
+/// The smallest queue that is chosen for anyone: what one write of TCP puts on a line at once.
+const LEAST_QUEUE_BYTES: u64 = 64 << 10;
+
+impl Queue {
+    /// What arrives in a round trip: with it one TCP stream keeps the line busy, with more it would only wait longer.
+    pub fn for_round_trip(rate: Option<NonZeroU64>, delay_ns: u64) -> Queue {
+        let rate = rate.map_or(0, NonZeroU64::get);
+        let one_way = u128::from(rate) * u128::from(delay_ns) / u128::from(NS) / 8;
+        let bytes = u64::try_from(2 * one_way).unwrap_or(u64::MAX);
+        Queue::Bytes(bytes.clamp(LEAST_QUEUE_BYTES, HELD_BYTES))
+    }
+}
+
+const NS: u64 = 1_000_000_000;
+
+/// One direction of a link, with packets of type `P`.
+#[derive(Debug)]
+pub struct Shaper<P> {
+    shape: Shape,
+    direction: Direction,
+    chance: Chance,
+    arrived: u64,
+    /// When the line has sent all that it took.
+    free_ns: u64,
+    /// What the line has sent beyond `free_ns`, in parts of a nanosecond: so many divided by the rate.
+    carry: u64,
+    /// Since when it has been sending without a pause.
+    busy_since_ns: u64,
+    waiting: VecDeque<Waiting>,
+    waiting_bytes: u64,
+    held: BinaryHeap<Reverse<Held<P>>>,
+    held_bytes: u64,
+    entries: Vec<Entry>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    until_ns: u64,
+    bytes: u32,
+}
+
+/// A packet on its way.
+#[derive(Debug)]
+struct Held<P> {
+    due_ns: u64,
+    record: Record,
+    packet: P,
+}
+
+impl<P> Shaper<P> {
+    pub fn new(shape: Shape, direction: Direction, seed: u64) -> Shaper<P> {
+        Shaper {
+            shape,
+            direction,
+            // The two directions of a link have luck of their own.
+            chance: Chance(seed.wrapping_mul(2).wrapping_add(direction as u64)),
+            arrived: 0,
+            free_ns: 0,
+            carry: 0,
+            busy_since_ns: 0,
+            waiting: VecDeque::new(),
+            waiting_bytes: 0,
+            held: BinaryHeap::new(),
+            held_bytes: 0,
+            entries: Vec::new(),
+        }
+    }
+
+    /// A packet came in; times never go back.
+    pub fn arrive(&mut self, now_ns: u64, bytes: u32, packet: P) {
+        self.arrived += 1;
+        // Drawn for every packet: what is lost does not depend on what was dropped before.
+        let is_lost = self.chance.below(1_000_000) < u64::from(self.shape.loss_ppm);
+        let jitter_ns = self.chance.below(self.shape.jitter_ns.saturating_mul(2).saturating_add(1));
+        let mut record = Record {
+            direction: self.direction,
+            number: self.arrived,
+            bytes,
+            arrived_ns: now_ns,
+            sent_ns: None,
+            delivered_ns: None,
+            fate: Fate::Dropped,
+        };
+        self.begin_what_is_due(now_ns);
+        if !self.has_room(now_ns, bytes) {
+            return self.entries.push(Entry::Packet(record));
+        }
+        let (start_ns, end_ns) = self.send(now_ns, bytes);
+        record.sent_ns = Some((start_ns, end_ns));
+        if is_lost {
+            record.fate = Fate::Lost;
+            return self.entries.push(Entry::Packet(record));
+        }
+        record.fate = Fate::Unfinished;
+        let latest_ns = self.shape.delay_ns.saturating_add(jitter_ns);
+        let due_ns = end_ns.saturating_add(latest_ns.saturating_sub(self.shape.jitter_ns));
+        self.held_bytes += u64::from(bytes);
+        self.held.push(Reverse(Held { due_ns, record, packet }));
+    }
+
+    /// The next packet whose time has come.
+    pub fn deliver(&mut self, now_ns: u64) -> Option<P> {
+        if self.next_due_ns()? > now_ns {
+            return None;
+        }
+        let Reverse(Held { mut record, packet, .. }) = self.held.pop()?;
+        self.held_bytes -= u64::from(record.bytes);
+        record.delivered_ns = Some(now_ns);
+        record.fate = Fate::Delivered;
+        self.entries.push(Entry::Packet(record));
+        Some(packet)
+    }
+
+    /// When to come back at the latest; `None`: when something arrives.
+    pub fn next_due_ns(&self) -> Option<u64> {
+        self.held.peek().map(|Reverse(held)| held.due_ns)
+    }
+
+    /// What happened since the last call.
+    pub fn take_entries(&mut self) -> impl Iterator<Item = Entry> + '_ {
+        self.entries.drain(..)
+    }
+
+    /// The link ends: whatever is on its way stays there.
+    pub fn close(&mut self, now_ns: u64) {
+        while let Some(Reverse(held)) = self.held.pop() {
+            self.entries.push(Entry::Packet(held.record));
+        }
+        self.free_ns = self.free_ns.min(now_ns);
+        self.end_busy();
+    }
+
+    fn begin_what_is_due(&mut self, now_ns: u64) {
+        while let Some(first) = self.waiting.front().filter(|first| first.until_ns <= now_ns) {
+            self.waiting_bytes -= u64::from(first.bytes);
+            self.waiting.pop_front();
+        }
+    }
+
+    fn has_room(&self, now_ns: u64, bytes: u32) -> bool {
+        if self.held_bytes + u64::from(bytes) > HELD_BYTES {
+            return false;
+        }
+        let would_wait = self.free_ns > now_ns;
+        !would_wait
+            || match self.shape.queue {
+                Queue::Bytes(bound) => self.waiting_bytes + u64::from(bytes) <= bound,
+                Queue::Packets(bound) => (self.waiting.len() as u64) < bound,
+            }
+    }
+
+    /// Puts it at the end of the line; gives start and end of its transmission.
+    fn send(&mut self, now_ns: u64, bytes: u32) -> (u64, u64) {
+        if self.free_ns < now_ns {
+            self.end_busy();
+            (self.free_ns, self.busy_since_ns, self.carry) = (now_ns, now_ns, 0);
+        }
+        let start_ns = self.free_ns;
+        if start_ns > now_ns {
+            self.waiting.push_back(Waiting { until_ns: start_ns, bytes });
+            self.waiting_bytes += u64::from(bytes);
+        }
+        if let Some(rate) = self.shape.rate {
+            let parts = u128::from(bytes) * 8 * u128::from(NS) + u128::from(self.carry);
+            let rate = u128::from(rate.get());
+            self.free_ns = start_ns.saturating_add((parts / rate) as u64);
+            self.carry = (parts % rate) as u64;
+        }
+        (start_ns, self.free_ns)
+    }
+
+    fn end_busy(&mut self) {
+        let busy = Busy { direction: self.direction, from_ns: self.busy_since_ns, to_ns: self.free_ns };
+        if busy.from_ns < busy.to_ns {
+            self.entries.push(Entry::Busy(busy));
+        }
+        self.busy_since_ns = self.free_ns;
+    }
+}
+
+// The earliest is delivered first, of two at the same time the one that arrived first.
+impl<P> Ord for Held<P> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (self.due_ns, self.record.number).cmp(&(other.due_ns, other.record.number))
+    }
+}
+
+impl<P> PartialOrd for Held<P> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<P> PartialEq for Held<P> {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl<P> Eq for Held<P> {}
+
+/// SplitMix64: a few operations, any seed is as good as any other, and nothing of it is secret.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Chance(pub(super) u64);
+
+impl Chance {
+    pub(super) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// One of 0..`bound`; its bias is below one in 2^64 / `bound`.
+    pub(super) fn below(&mut self, bound: u64) -> u64 {
+        ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
+    }
+}

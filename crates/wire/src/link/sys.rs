@@ -1,0 +1,291 @@
+//! The system calls that std has no words for: namespaces, TUN devices, descriptors over a socket. The only unsafe code
+//! of this crate.
+
+#![allow(unsafe_code)]
+
+use std::ffi::CStr;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::mem;
+use std::net::Ipv4Addr;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::Command;
+use std::ptr;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The descriptors of one message, at most.
+pub const MOST_FILES: usize = 5;
+
+fn checked(result: libc::c_int) -> io::Result<libc::c_int> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
+
+/// Runs `child` in a copy of this process, which then ends; gives its pid.
+///
+/// The copy has one thread, whatever locks the others held: glibc and musl see to it that memory can be allocated there,
+/// but `child` has to leave standard streams, the environment and other threads alone.
+pub fn fork(child: impl FnOnce()) -> io::Result<i32> {
+    // SAFETY: the copy runs `child`, which is caught when it panics, and never returns into the caller's frames; a lock
+    // that another thread held could make it wait for ever, but never see torn data.
+    match unsafe { libc::fork() } {
+        0 => {
+            let _ = catch_unwind(AssertUnwindSafe(child));
+            // SAFETY: ends the copy without touching what it shares with us.
+            unsafe { libc::_exit(0) }
+        }
+        pid => checked(pid),
+    }
+}
+
+/// Waits for the end of a child.
+pub fn wait(pid: i32) {
+    // SAFETY: a null pointer says that the status is not wanted.
+    while unsafe { libc::waitpid(pid, ptr::null_mut(), 0) } < 0 {
+        if io::Error::last_os_error().kind() != io::ErrorKind::Interrupted {
+            return;
+        }
+    }
+}
+
+/// For a forked process: no signal reaches it, no terminal, and no file but this one stays open.
+pub fn stand_alone(kept: BorrowedFd<'_>) {
+    let kept = kept.as_raw_fd();
+    // SAFETY: the set is initialised before it is used; strings end with a zero; the descriptors that are closed belong
+    // to frames of the parent's copy, which never run again.
+    unsafe {
+        let mut all = mem::zeroed();
+        libc::sigfillset(&mut all);
+        libc::sigprocmask(libc::SIG_SETMASK, &all, ptr::null_mut());
+        libc::setsid();
+        libc::chdir(c"/".as_ptr());
+        libc::prctl(libc::PR_SET_NAME, c"xqos link guard".as_ptr());
+        // Nobody waits for the end of our output, and what opens next is no standard stream.
+        let null = libc::open(c"/dev/null".as_ptr(), libc::O_RDWR);
+        for standard in (0..3).filter(|&standard| standard != kept) {
+            libc::dup2(null, standard);
+        }
+        libc::syscall(libc::SYS_close_range, 3, kept.max(3) - 1, 0);
+        libc::syscall(libc::SYS_close_range, kept.max(2) + 1, libc::c_uint::MAX, 0);
+    }
+}
+
+/// Which namespaces to leave for new ones.
+#[derive(Clone, Copy, Debug)]
+pub enum New {
+    Network,
+    UserAndNetwork,
+}
+
+pub fn unshare(what: New) -> io::Result<()> {
+    let flags = match what {
+        New::Network => libc::CLONE_NEWNET,
+        New::UserAndNetwork => libc::CLONE_NEWUSER | libc::CLONE_NEWNET,
+    };
+    // SAFETY: takes a number.
+    checked(unsafe { libc::unshare(flags) }).map(drop)
+}
+
+/// The user and the group whose rights this process has.
+pub fn effective_ids() -> (u32, u32) {
+    // SAFETY: neither call can fail or touches memory.
+    unsafe { (libc::geteuid(), libc::getegid()) }
+}
+
+/// The command will run in these namespaces, entered in this order.
+pub fn enter_before_exec(command: &mut Command, namespaces: Vec<Arc<OwnedFd>>) {
+    // SAFETY: between fork and exec only setns is called, which is a bare system call; the closure owns the descriptors.
+    unsafe {
+        command.pre_exec(move || namespaces.iter().try_for_each(|namespace| enter(namespace.as_raw_fd())));
+    }
+}
+
+fn enter(namespace: RawFd) -> io::Result<()> {
+    // SAFETY: takes numbers; 0 is a namespace of any kind.
+    checked(unsafe { libc::setns(namespace, 0) }).map(drop)
+}
+
+/// A TUN device of the namespace that we are in: whole IP packets, nothing before them, none larger than its MTU.
+pub fn open_tun(name: &CStr) -> io::Result<File> {
+    let options = libc::O_NONBLOCK | libc::O_CLOEXEC;
+    let tun = OpenOptions::new().read(true).write(true).custom_flags(options).open("/dev/net/tun")?;
+    let mut request = request(name);
+    request.ifr_ifru.ifru_flags = (libc::IFF_TUN | libc::IFF_NO_PI) as libc::c_short;
+    control(tun.as_fd(), libc::TUNSETIFF, &mut request)?;
+    Ok(tun)
+}
+
+/// A network interface of the namespace that we are in.
+#[derive(Debug)]
+pub struct Interface {
+    socket: OwnedFd,
+    name: &'static CStr,
+}
+
+impl Interface {
+    pub fn named(name: &'static CStr) -> io::Result<Interface> {
+        // SAFETY: takes numbers; what it gives is new and nobody else's.
+        let socket = unsafe {
+            let socket = checked(libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0))?;
+            OwnedFd::from_raw_fd(socket)
+        };
+        Ok(Interface { socket, name })
+    }
+
+    pub fn bring_up(&self) -> io::Result<()> {
+        let mut request = request(self.name);
+        request.ifr_ifru.ifru_flags = libc::IFF_UP as libc::c_short;
+        self.control(libc::SIOCSIFFLAGS, request)
+    }
+
+    /// With everything that begins with the same three bytes behind it.
+    pub fn set_address(&self, address: Ipv4Addr) -> io::Result<()> {
+        self.control(libc::SIOCSIFADDR, self.request_with(address))?;
+        self.control(libc::SIOCSIFNETMASK, self.request_with(Ipv4Addr::new(255, 255, 255, 0)))
+    }
+
+    /// How many packets the kernel keeps for us until we read them.
+    pub fn set_kernel_queue(&self, packets: i32) -> io::Result<()> {
+        let mut request = request(self.name);
+        request.ifr_ifru.ifru_metric = packets;
+        self.control(libc::SIOCSIFTXQLEN, request)
+    }
+
+    fn control(&self, code: libc::Ioctl, mut request: libc::ifreq) -> io::Result<()> {
+        control(self.socket.as_fd(), code, &mut request)
+    }
+
+    fn request_with(&self, address: Ipv4Addr) -> libc::ifreq {
+        let address = libc::sockaddr_in {
+            sin_family: libc::AF_INET as libc::sa_family_t,
+            sin_port: 0,
+            sin_addr: libc::in_addr { s_addr: u32::from_ne_bytes(address.octets()) },
+            sin_zero: [0; 8],
+        };
+        let mut request = request(self.name);
+        // SAFETY: both are 16 bytes that begin with the family, which says which of them it is.
+        request.ifr_ifru.ifru_addr = unsafe { mem::transmute::<libc::sockaddr_in, libc::sockaddr>(address) };
+        request
+    }
+}
+
+fn request(name: &CStr) -> libc::ifreq {
+    // SAFETY: an ifreq is plain numbers, valid as zeros.
+    let mut request: libc::ifreq = unsafe { mem::zeroed() };
+    // The last byte stays zero.
+    let room = request.ifr_name.len() - 1;
+    for (to, &from) in request.ifr_name[..room].iter_mut().zip(name.to_bytes()) {
+        *to = from as libc::c_char;
+    }
+    request
+}
+
+fn control(file: BorrowedFd<'_>, code: libc::Ioctl, request: &mut libc::ifreq) -> io::Result<()> {
+    // SAFETY: all codes that are used here take an ifreq, which lives through the call.
+    checked(unsafe { libc::ioctl(file.as_raw_fd(), code, ptr::from_mut(request)) }).map(drop)
+}
+
+/// Control data of a message with [`MOST_FILES`] descriptors; the words align it.
+type ControlData = [u64; 8];
+
+/// Sends `bytes` and, where there are any, descriptors with them.
+pub fn send(socket: &UnixStream, bytes: &mut [u8], files: &[BorrowedFd<'_>]) -> io::Result<()> {
+    assert!(files.len() <= MOST_FILES);
+    let size = mem::size_of_val(&[0 as RawFd; MOST_FILES][..files.len()]) as libc::c_uint;
+    let mut control: ControlData = [0; 8];
+    let mut part = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
+    // SAFETY: the header points to buffers of the lengths that it says, which live through the call; the control data
+    // has room for one header with MOST_FILES descriptors, and that is where CMSG_FIRSTHDR and CMSG_DATA point.
+    unsafe {
+        let mut message: libc::msghdr = mem::zeroed();
+        (message.msg_iov, message.msg_iovlen) = (&mut part, 1);
+        if !files.is_empty() {
+            message.msg_control = control.as_mut_ptr().cast();
+            message.msg_controllen = libc::CMSG_SPACE(size) as _;
+            let header = libc::CMSG_FIRSTHDR(&message);
+            (*header).cmsg_level = libc::SOL_SOCKET;
+            (*header).cmsg_type = libc::SCM_RIGHTS;
+            (*header).cmsg_len = libc::CMSG_LEN(size) as _;
+            let data = libc::CMSG_DATA(header).cast::<RawFd>();
+            for (place, file) in files.iter().enumerate() {
+                data.add(place).write_unaligned(file.as_raw_fd());
+            }
+        }
+        checked(libc::sendmsg(socket.as_raw_fd(), &message, libc::MSG_NOSIGNAL) as libc::c_int).map(drop)
+    }
+}
+
+/// Receives what [`send`] sent: how many bytes, and the descriptors.
+pub fn receive(socket: &UnixStream, bytes: &mut [u8]) -> io::Result<(usize, Vec<OwnedFd>)> {
+    let mut control: ControlData = [0; 8];
+    let mut part = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
+    let mut files = Vec::new();
+    // SAFETY: as in `send`; the kernel wrote as many descriptors as the header's length says, and they are ours alone.
+    unsafe {
+        let mut message: libc::msghdr = mem::zeroed();
+        (message.msg_iov, message.msg_iovlen) = (&mut part, 1);
+        (message.msg_control, message.msg_controllen) = (control.as_mut_ptr().cast(), mem::size_of_val(&control) as _);
+        let got = checked(libc::recvmsg(socket.as_raw_fd(), &mut message, libc::MSG_CMSG_CLOEXEC) as libc::c_int)?;
+        let header = libc::CMSG_FIRSTHDR(&message);
+        if !header.is_null() && (*header).cmsg_type == libc::SCM_RIGHTS {
+            let length = (*header).cmsg_len as usize - libc::CMSG_LEN(0) as usize;
+            let data = libc::CMSG_DATA(header).cast::<RawFd>();
+            for place in 0..length / mem::size_of::<RawFd>() {
+                files.push(OwnedFd::from_raw_fd(data.add(place).read_unaligned()));
+            }
+        }
+        Ok((got as usize, files))
+    }
+}
+
+/// A process that keeps its identity, even when it ends and its number is used again.
+#[derive(Debug)]
+pub struct Process(OwnedFd);
+
+impl Process {
+    pub fn open(pid: u32) -> io::Result<Process> {
+        // SAFETY: takes numbers; what it gives is new and nobody else's.
+        unsafe {
+            let fd = checked(libc::syscall(libc::SYS_pidfd_open, pid, 0) as libc::c_int)?;
+            Ok(Process(OwnedFd::from_raw_fd(fd)))
+        }
+    }
+
+    /// A process that is gone is no error.
+    pub fn signal(&self, signal: i32) {
+        let nothing = ptr::null::<libc::siginfo_t>();
+        // SAFETY: no further information is passed, so nothing is read.
+        unsafe { libc::syscall(libc::SYS_pidfd_send_signal, self.0.as_raw_fd(), signal, nothing, 0) };
+    }
+}
+
+/// Waits until one of the files is readable or its peer has gone, or until `timeout`; says which are.
+pub fn poll<const N: usize>(files: [BorrowedFd<'_>; N], timeout: Option<Duration>) -> io::Result<[bool; N]> {
+    let mut polled = files.map(|file| libc::pollfd { fd: file.as_raw_fd(), events: libc::POLLIN, revents: 0 });
+    let timeout = timeout.map(|timeout| libc::timespec {
+        tv_sec: libc::time_t::try_from(timeout.as_secs()).unwrap_or(libc::time_t::MAX),
+        tv_nsec: timeout.subsec_nanos() as libc::c_long,
+    });
+    let timeout = timeout.as_ref().map_or(ptr::null(), ptr::from_ref);
+    // SAFETY: an array of N entries and a time, or none, which live through the call; signals stay as they are.
+    match checked(unsafe { libc::ppoll(polled.as_mut_ptr(), N as libc::nfds_t, timeout, ptr::null()) }) {
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok([false; N]),
+        Err(error) => Err(error),
+        Ok(_) => Ok(polled.map(|polled| polled.revents != 0)),
+    }
+}
+
+/// This thread wakes on time: no slack for its timers, and before all ordinary threads where that is allowed.
+pub fn be_punctual() {
+    let slack_ns: libc::c_ulong = 1;
+    let priority = libc::sched_param { sched_priority: 1 };
+    // SAFETY: a number, and a structure that lives through the call. Without the right it fails and changes nothing.
+    unsafe {
+        libc::prctl(libc::PR_SET_TIMERSLACK, slack_ns, 0, 0, 0);
+        libc::sched_setscheduler(0, libc::SCHED_RR | libc::SCHED_RESET_ON_FORK, &priority);
+    }
+}
