@@ -24,6 +24,7 @@ mod windows;
 use anyhow::Result;
 use clap::{CommandFactory, Parser, Subcommand};
 use commands::{analyse, bench, doctor, list, policy, replay, reserve, run, server, top, trace, weight};
+use commands::{bench, doctor, link, list, policy, replay, reserve, run, server, top, trace, weight};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -77,6 +78,7 @@ enum Command {
     Trace(trace::Arguments),
     Replay(replay::Arguments),
     Analyse(analyse::Arguments),
+    Link(link::Arguments),
     Doctor(doctor::Arguments),
     Bench(bench::Arguments),
     /// Writes the man pages into a folder
@@ -107,6 +109,7 @@ fn perform(command: &Command, display: Option<&str>) -> Result<ExitCode> {
     match command {
         Command::Run(arguments) => return arguments.perform(display),
         Command::Doctor(arguments) => return arguments.perform(display),
+        Command::Link(arguments) => return arguments.perform(display),
         Command::Server(arguments) => arguments.perform()?,
         Command::Reserve(arguments) => arguments.perform(display)?,
         Command::Release(arguments) => arguments.perform(display)?,

@@ -190,7 +190,7 @@ impl FromStr for XId {
 }
 
 /// A decimal number as (digits, power of ten that divides them): "0.5" is (5, 10).
-fn scaled(number: &str) -> Option<(u128, u128)> {
+pub fn scaled(number: &str) -> Option<(u128, u128)> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     let digits = format!("{whole}{fraction}");
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {

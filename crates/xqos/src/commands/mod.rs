@@ -3,6 +3,7 @@
 pub mod analyse;
 pub mod bench;
 pub mod doctor;
+pub mod link;
 pub mod list;
 pub mod policy;
 pub mod replay;

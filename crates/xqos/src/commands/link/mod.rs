@@ -1,0 +1,274 @@
+//! `xqos link`: a program on a slow network that exists for it alone.
+//!
+//! The program and its servers run in two network namespaces, and this process is the line between them. It waits for
+//! the program's end, passes on signals meanwhile, and exits with the program's status; whatever else runs in the two
+//! namespaces is ended with it.
+
+mod quantity;
+
+use crate::output::note;
+use crate::sys::{self, Signal, Signals};
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use quantity::{Bound, Delay, Loss, Rate};
+use std::env;
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+use xqos_wire::link::log::Totals;
+use xqos_wire::link::{Link, Settings, Side};
+
+/// How long a server may take until it listens: Xorg on a slow machine takes some seconds.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// How long the program may take to end after a signal that we passed on; then it is ended.
+const GRACE: Duration = Duration::from_secs(5);
+/// How often it is looked whether a server listens: nothing tells.
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
+/// Where X servers listen for display 0.
+const X_PORT: u16 = 6000;
+
+/// Runs a program on a slow network of its own
+///
+/// The program runs at one end of a link, its servers at the other one, each in a network namespace where there is
+/// nothing else: the program has the address 10.0.0.2, its servers have 10.0.0.1. Packets are held up and dropped as on
+/// a line of that rate and length, and are not changed. Without options the link is as fast as this machine.
+///
+/// When the program has ended, so does whatever still runs at both ends, and nothing is left. Root is not needed where
+/// the kernel gives users namespaces of their own; then the programs believe to be root.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    /// Bits per second, each way: 10kbit to 1gbit, or unlimited
+    #[arg(long, value_name = "RATE", default_value = "unlimited")]
+    rate: Rate,
+    /// How long a packet is under way, each way: 0.1ms to 10s
+    #[arg(long, value_name = "TIME", default_value = "0ms")]
+    delay: Delay,
+    /// What may wait at each end: bytes such as 64k, or 50p for packets [default: what arrives in a round trip]
+    #[arg(long, value_name = "SIZE")]
+    queue: Option<Bound>,
+    /// How many packets vanish
+    #[arg(long, value_name = "PERCENT", default_value = "0%")]
+    loss: Loss,
+    /// By how much the delay varies, both ways; packets may overtake each other
+    #[arg(long, value_name = "TIME", default_value = "0ms")]
+    jitter: Delay,
+    /// Which packets are lost or late is decided by this number
+    #[arg(long, value_name = "N", default_value_t = 0, conflicts_with = "netem")]
+    seed: u64,
+    /// Log what happened to each packet, and when the line was busy
+    #[arg(long, value_name = "FILE", conflicts_with = "netem")]
+    log: Option<PathBuf>,
+    /// Leave it to the kernel's netem
+    #[arg(long)]
+    netem: bool,
+    /// Start this first, at the other end, with a shell; may be repeated
+    #[arg(long, value_name = "COMMAND")]
+    server: Vec<String>,
+    /// Wait until a server listens at this TCP port; may be repeated
+    #[arg(long, value_name = "N", requires = "server")]
+    port: Vec<u16>,
+    /// Say nothing when all goes well
+    #[arg(long, short)]
+    quiet: bool,
+    /// The program and its arguments [default: your shell]
+    #[arg(last = true, value_name = "PROGRAM")]
+    program: Vec<OsString>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  xqos link --rate 10mbit --delay 10ms --display :7 \\
+    --server 'Xvfb :7 -listen tcp -ac' -- xterm
+  xqos link --rate 1mbit --delay 50ms --loss 0.1% --seed 7 -- ping 10.0.0.1
+  xqos link --rate 100kbit --queue 20p --log queue.log --port 8000 \\
+    --server 'python3 -m http.server 8000' -- curl -O 10.0.0.1:8000/file
+  xqos link --delay 100ms                  a shell at the end of a long line
+
+X servers: with --display :N the program has DISPLAY=10.0.0.1:N and is started
+once the server listens. The server needs -listen tcp, a number that is free on
+this machine, and -ac (no access control) or a cookie for 10.0.0.1:N. A display
+that runs already is reached through a relay:
+--server 'socat TCP-LISTEN:6000,fork UNIX-CONNECT:/tmp/.X11-unix/X0'
+
+Both ends: the device is link0, for ip, tcpdump or wireshark; there is no IPv6
+until it is turned on there. Rates are those of IP packets, of 1500 bytes at
+most.
+
+Log: a line for each packet (direction, number, bytes, arrival, start and end of
+transmission, delivery, fate) and for each busy interval; times are nanoseconds
+since 1970.
+
+Exit status: that of the program, or 128 + n when signal n ended it; 1 when the
+link or the program could not be started. INT, TERM and HUP are passed on.";
+
+impl Arguments {
+    pub fn perform(&self, display: Option<&str>) -> Result<ExitCode> {
+        let display = display.map(number).transpose()?;
+        if display.is_some() && self.server.is_empty() {
+            bail!("--display needs an X server at the other end: add --server 'Xvfb :7 -listen tcp -ac'");
+        }
+        // Before there are threads, which would take the signals.
+        let signals = Signals::watch().context("cannot watch for the program's end")?;
+        let link = Link::start(&self.settings())?;
+        let status = self.run(&link, display, &signals);
+        let totals = link.finish();
+        let status = status?;
+        self.tell(&totals?);
+        Ok(ExitCode::from(status))
+    }
+
+    fn settings(&self) -> Settings {
+        Settings {
+            rate: self.rate.0,
+            delay_ns: self.delay.0,
+            jitter_ns: self.jitter.0,
+            queue: self.queue.map(|bound| bound.0),
+            loss_ppm: self.loss.0,
+            seed: self.seed,
+            log: self.log.clone(),
+            netem: self.netem,
+        }
+    }
+
+    fn run(&self, link: &Link, display: Option<u16>, signals: &Signals) -> Result<u8> {
+        let mut servers = self.server.iter().map(|server| start_server(link, server)).collect::<Result<Vec<_>>>()?;
+        let x_port = display.map(|number| X_PORT + number);
+        for &port in self.port.iter().chain(&x_port) {
+            if let Some(signal) = wait_for(link, port, &mut servers, signals)? {
+                return Ok(128 + signal);
+            }
+        }
+        let mut program = self.start_program(link, display)?;
+        Ok(shown(wait(&mut program, signals)?))
+    }
+
+    fn start_program(&self, link: &Link, display: Option<u16>) -> Result<Child> {
+        let shell = || env::var_os("SHELL").filter(|shell| !shell.is_empty()).unwrap_or("/bin/sh".into());
+        let (program, arguments) = match self.program.split_first() {
+            Some((program, arguments)) => (program.clone(), arguments),
+            None => (shell(), &[][..]),
+        };
+        let mut command = Command::new(&program);
+        command.args(arguments);
+        if let Some(number) = display {
+            command.env("DISPLAY", format!("{}:{number}", Side::Server.address()));
+        }
+        sys::unblock_signals_in(&mut command);
+        let child = link.command_in(Side::Client, &mut command).spawn();
+        child.with_context(|| format!("cannot start {}: check its name after --", program.to_string_lossy()))
+    }
+
+    fn tell(&self, [requests, replies]: &[Totals; 2]) {
+        if !self.quiet {
+            note(&format!("to the server {}; back {}", told(requests), told(replies)));
+        }
+    }
+}
+
+/// `:7` is display 7; a host in front of it would be another machine.
+fn number(display: &str) -> Result<u16> {
+    let number = display.strip_prefix(':').map(|rest| rest.split('.').next().unwrap_or(rest));
+    let number = number.and_then(|number| number.parse().ok()).filter(|&number: &u16| number <= u16::MAX - X_PORT);
+    number.with_context(|| format!("'{display}' is no display of the other end: write its number, such as :7"))
+}
+
+fn start_server(link: &Link, server: &str) -> Result<Child> {
+    let mut command = Command::new("/bin/sh");
+    // Out of the terminal's foreground: a ^C is for the program, and the server outlives it.
+    command.args(["-c", server]).process_group(0).stdin(Stdio::null());
+    // What it says is not the program's output.
+    command.stdout(io::stderr());
+    sys::unblock_signals_in(&mut command);
+    link.command_in(Side::Server, &mut command).spawn().with_context(|| format!("cannot start '{server}'"))
+}
+
+/// Until somebody listens there, or a signal came that is to end us.
+fn wait_for(link: &Link, port: u16, servers: &mut [Child], signals: &Signals) -> Result<Option<u8>> {
+    let end = Instant::now() + PATIENCE;
+    while !link.server_listens(port).context("cannot look at the server's ports")? {
+        // A server may go to the background; only when all of them failed nobody is left who could listen.
+        let ended = servers.iter_mut().map(|server| Ok(server.try_wait()?)).collect::<Result<Vec<_>>>()?;
+        if ended.iter().all(|ended| ended.is_some_and(|status| !status.success())) {
+            bail!("the server ended before anybody listened at port {port} of 10.0.0.1");
+        }
+        if Instant::now() > end {
+            bail!("nobody listens at TCP port {port} of 10.0.0.1: an X server needs -listen tcp");
+        }
+        sys::poll(&[signals.as_raw_fd()], Some(LOOK_AGAIN)).context("cannot wait for the server")?;
+        while let Some(signal) = signals.next() {
+            if signal.number != libc::SIGCHLD {
+                return Ok(Some(signal.number as u8));
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// Until the program has ended, or had the time to do so after a signal.
+fn wait(program: &mut Child, signals: &Signals) -> Result<ExitStatus> {
+    let mut end: Option<Instant> = None;
+    loop {
+        if let Some(status) = program.try_wait().context("cannot wait for the program")? {
+            return Ok(status);
+        }
+        let left = end.map(|end| end.saturating_duration_since(Instant::now()));
+        if left == Some(Duration::ZERO) {
+            program.kill().context("cannot end the program")?;
+        }
+        sys::poll(&[signals.as_raw_fd()], left).context("cannot wait for the program")?;
+        while let Some(Signal { number, from_kernel }) = signals.next() {
+            // A terminal's ^C has reached the program already, which may go on after it.
+            if number != libc::SIGCHLD && !from_kernel {
+                sys::send(program.id() as i32, number);
+                end.get_or_insert(Instant::now() + GRACE);
+            }
+        }
+    }
+}
+
+/// As a shell shows it.
+fn shown(status: ExitStatus) -> u8 {
+    let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
+    u8::try_from(code).unwrap_or(u8::MAX)
+}
+
+fn told(totals: &Totals) -> String {
+    let Totals { packets, bytes, lost, dropped, busy_ns, .. } = totals;
+    let mut text = format!("{packets} packets, {bytes} bytes");
+    for (count, what) in [(lost, "lost"), (dropped, "dropped")] {
+        if *count > 0 {
+            text += &format!(", {count} {what}");
+        }
+    }
+    if *busy_ns > 0 {
+        text += &format!(", busy for {:.3} s", *busy_ns as f64 / 1e9);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn displays_of_the_other_end_are_numbers() {
+        assert_eq!(number(":7").unwrap(), 7);
+        assert_eq!(number(":12.0").unwrap(), 12);
+        for text in ["7", "host:7", ":", ":x", ":65535", ":-1", ""] {
+            assert!(number(text).unwrap_err().to_string().contains("such as :7"), "{text}");
+        }
+    }
+
+    #[test]
+    fn totals_tell_only_what_happened() {
+        let mut totals = Totals { packets: 3, bytes: 180, ..Totals::default() };
+        assert_eq!(told(&totals), "3 packets, 180 bytes");
+        (totals.dropped, totals.busy_ns) = (1, 1_500_000_000);
+        assert_eq!(told(&totals), "3 packets, 180 bytes, 1 dropped, busy for 1.500 s");
+    }
+}
