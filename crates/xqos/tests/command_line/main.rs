@@ -5,6 +5,7 @@
 //! | `usage` | without xqos in any server: usage, exit statuses, what a stock server is told about |
 //! | `served` | the commands on a server with xqos in it |
 //! | `inside` | `top`, `trace` and `replay` |
+//! | `link` | programs on a slow link, and that nothing is left of it |
 //! | `bench` | benchmarks that are interrupted, go on, and miss a program |
 //! | `fixture` | servers, programs and folders that go with the test |
 //!
@@ -13,5 +14,6 @@
 mod bench;
 mod fixture;
 mod inside;
+mod link;
 mod served;
 mod usage;

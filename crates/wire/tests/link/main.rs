@@ -1,0 +1,229 @@
+//! The emulated link on real namespaces, measured by programs that are not ours: ping and iperf3.
+//!
+//! Where the kernel gives us no namespaces, or a program is not installed, a test says so and is left out. What a busy
+//! machine adds is measured beside it, on a link without delay, or evened out by a median.
+
+use serde_json::Value;
+use std::io::Write;
+use std::num::NonZeroU64;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+use xqos_wire::link::log::{Entry, Fate, Reader, Record};
+use xqos_wire::link::shape::Queue;
+use xqos_wire::link::{Error, Link, Settings, Side};
+use xqos_wire::observe::Direction;
+
+const MS: u64 = 1_000_000;
+/// iperf3's TCP segments carry so much of a full packet: 20 bytes are IP's, 20 TCP's, 12 its time stamps'.
+const PAYLOAD: f64 = 1448.0 / 1500.0;
+/// A ping as IP has it: 20 bytes of IP, 8 of ICMP, 56 of data.
+const PING_BYTES: u64 = 84;
+
+/// `None`, and why on standard error, where this machine allows none.
+fn link(settings: &Settings) -> Option<Link> {
+    match Link::start(settings) {
+        Ok(link) => Some(link),
+        Err(error @ (Error::Namespace(_) | Error::Device(_))) => left_out(&error.to_string()),
+        Err(error) => panic!("{error:?}"),
+    }
+}
+
+fn left_out<T>(why: &str) -> Option<T> {
+    let _ = writeln!(std::io::stderr(), "left out: {why}");
+    None
+}
+
+fn is_installed(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let is_there = std::env::split_paths(&path).any(|folder| folder.join(program).is_file());
+    is_there || left_out::<()>(&format!("{program} is not installed")).is_some()
+}
+
+fn log_file(name: &str) -> PathBuf {
+    std::env::temp_dir().join(format!("xqos-link-{name}-{}.log", std::process::id()))
+}
+
+fn mbit(megabits: u64) -> Option<NonZeroU64> {
+    NonZeroU64::new(megabits * 1_000_000)
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    assert!(!values.is_empty());
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+/// Median of round trips in ms, as ping says.
+fn round_trip_ms(link: &Link) -> f64 {
+    let mut ping = Command::new("ping");
+    ping.args(["-n", "-c", "31", "-i", "0.02", "-W", "5", "10.0.0.1"]);
+    let output = link.command_in(Side::Client, &mut ping).output().expect("ping runs");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let time = |line: &str| line.split_once("time=")?.1.split(' ').next()?.parse().ok();
+    let times: Vec<f64> = text.lines().filter_map(time).collect();
+    assert!(times.len() > 20, "{text}");
+    median(times)
+}
+
+#[test]
+fn ping_measures_the_delay_within_0_3_ms() {
+    if !is_installed("ping") {
+        return;
+    }
+    let Some(near) = link(&Settings::default()) else { return };
+    // ping shows tenths of a millisecond below 100 ms, and none above.
+    for (delay_ns, rate) in [(MS, None), (10 * MS, mbit(10)), (40 * MS, mbit(1))] {
+        let far = link(&Settings { delay_ns, rate, ..Settings::default() }).expect("there was one before");
+        // In turn, so that both meet the same machine.
+        let turns = (0..3).map(|_| round_trip_ms(&far) - round_trip_ms(&near)).collect();
+        let measured_ms = median(turns) / 2.0;
+        let sending_ns = rate.map_or(0, |rate| PING_BYTES * 8 * 1000 * MS / rate);
+        let expected_ms = (delay_ns + sending_ns) as f64 / 1e6;
+        let off_ms = measured_ms - expected_ms;
+        println!("{expected_ms:.3} ms one way: measured {measured_ms:.3} ms, off by {off_ms:+.3} ms");
+        assert!(off_ms.abs() < 0.3, "{measured_ms:.3} ms instead of {expected_ms:.3} ms");
+    }
+}
+
+/// A bulk transfer's rate in bit/s, as the receiver says.
+fn bulk_rate(link: &Link, seconds: u32) -> f64 {
+    let mut server = Command::new("iperf3");
+    server.args(["-s", "-1", "-J"]).stdout(Stdio::piped());
+    let server = link.command_in(Side::Server, &mut server).spawn().expect("iperf3 starts");
+    let end = Instant::now() + Duration::from_secs(20);
+    while !link.server_listens(5201).expect("its ports can be seen") {
+        assert!(Instant::now() < end, "iperf3 does not listen");
+        sleep(Duration::from_millis(10));
+    }
+    let mut client = Command::new("iperf3");
+    client.args(["-c", "10.0.0.1", "-t", &seconds.to_string()]).stdout(Stdio::null());
+    assert!(link.command_in(Side::Client, &mut client).status().expect("iperf3 runs").success());
+    let said = server.wait_with_output().expect("it ends after one test").stdout;
+    let said: Value = serde_json::from_slice(&said).expect("JSON");
+    let intervals = said["intervals"].as_array().expect("intervals");
+    // Each is a second; the first one has the beginning of the stream in it, the last one is a rest.
+    let whole = &intervals[1..intervals.len() - 1];
+    let sum = |name: &str| whole.iter().filter_map(|interval| interval["sum"][name].as_f64()).sum::<f64>();
+    8.0 * sum("bytes") / sum("seconds")
+}
+
+#[test]
+fn a_bulk_transfer_goes_at_the_rate_within_a_hundredth() {
+    if !is_installed("iperf3") {
+        return;
+    }
+    for megabits in [1, 10, 100] {
+        // Long enough that what TCP gives up after a loss does not empty it.
+        let queue = Some(Queue::Bytes(20_000 * megabits.max(5)));
+        let settings = Settings { rate: mbit(megabits), delay_ns: 2 * MS, queue, ..Settings::default() };
+        let Some(link) = link(&settings) else { return };
+        // Where others take the machine the sender cannot always fill the line: then it is tried again. Nothing makes it
+        // faster.
+        let turn = |_| bulk_rate(&link, 5) / PAYLOAD / (megabits * 1_000_000) as f64;
+        let ratio = (0..3).map(turn).find(|&ratio| ratio > 0.99).unwrap_or(0.0);
+        println!("{megabits} Mb/s: {ratio:.4} of it");
+        assert!((0.99..1.01).contains(&ratio), "{ratio:.4} of {megabits} Mb/s (0: below 0.99 in each turn)");
+    }
+}
+
+fn packets(log: &Path, direction: Direction) -> Vec<Record> {
+    let entries = Reader::open(log).expect("a log").map(|entry| entry.expect("an entry"));
+    entries
+        .filter_map(|entry| match entry {
+            Entry::Packet(record) if record.direction == direction => Some(record),
+            _ => None,
+        })
+        .collect()
+}
+
+#[test]
+fn the_log_tells_what_ping_saw() {
+    if !is_installed("ping") {
+        return;
+    }
+    let file = log_file("ping");
+    let settings = Settings { rate: mbit(1), delay_ns: 5 * MS, log: Some(file.clone()), ..Settings::default() };
+    let Some(link) = link(&settings) else { return };
+    let seen_ms = round_trip_ms(&link);
+    let [requests, replies] = link.finish().expect("it ends well");
+    assert_eq!((requests.packets, requests.bytes, replies.packets), (31, 31 * PING_BYTES, 31));
+    let (there, back) = (packets(&file, Direction::Requests), packets(&file, Direction::Replies));
+    std::fs::remove_file(&file).unwrap();
+    let round_trips = there.iter().zip(&back).map(|(there, back)| {
+        assert_eq!(there.sent_ns.map(|(start, end)| end - start), Some(PING_BYTES * 8 * 1000));
+        (back.delivered_ns.unwrap() - there.arrived_ns) as f64 / 1e6
+    });
+    let logged_ms = median(round_trips.collect());
+    println!("ping {seen_ms:.3} ms, log {logged_ms:.3} ms");
+    assert!((seen_ms - logged_ms).abs() < 0.3, "ping {seen_ms} ms, log {logged_ms} ms");
+}
+
+#[test]
+fn a_full_queue_and_a_bad_line_are_told_apart_in_the_log() {
+    if !is_installed("ping") {
+        return;
+    }
+    let flood = |settings: Settings| {
+        let file = log_file(&format!("flood-{}", settings.loss_ppm));
+        let link = link(&Settings { log: Some(file.clone()), ..settings })?;
+        let mut ping = Command::new("ping");
+        ping.args(["-n", "-q", "-c", "50", "-l", "50", "-W", "1", "-s", "1472", "10.0.0.1"]);
+        link.command_in(Side::Client, ping.stdout(Stdio::null())).status().expect("ping runs");
+        let [requests, _] = link.finish().expect("it ends well");
+        let fates = packets(&file, Direction::Requests).into_iter().map(|packet| packet.fate).collect::<Vec<_>>();
+        std::fs::remove_file(&file).unwrap();
+        let count = |fate| fates.iter().filter(|&&other| other == fate).count() as u64;
+        assert_eq!((count(Fate::Lost), count(Fate::Dropped)), (requests.lost, requests.dropped));
+        Some((requests.packets, requests.lost, requests.dropped))
+    };
+    let short = Settings { rate: mbit(1), queue: Some(Queue::Packets(2)), ..Settings::default() };
+    let Some((packets, lost, dropped)) = flood(short) else { return };
+    assert!(packets == 50 && lost == 0 && dropped > 20, "{packets} packets, {lost} lost, {dropped} dropped");
+    let bad = Settings { loss_ppm: 1_000_000, ..Settings::default() };
+    assert_eq!(flood(bad), Some((50, 50, 0)));
+}
+
+#[test]
+fn whatever_runs_on_a_link_ends_with_it() {
+    let Some(link) = link(&Settings::default()) else { return };
+    let file = log_file("pid");
+    // In a session of its own and an orphan, as a daemon is, and deaf to being asked.
+    let script = format!("setsid sh -c 'trap \"\" TERM; echo $$ >{}; while :; do sleep 0.1; done' &", file.display());
+    let mut command = Command::new("sh");
+    link.command_in(Side::Server, command.args(["-c", &script])).status().expect("a shell runs");
+    let end = Instant::now() + Duration::from_secs(20);
+    let pid = loop {
+        let text = std::fs::read_to_string(&file).unwrap_or_default();
+        if let Ok(pid) = text.trim().parse::<u32>() {
+            break pid;
+        }
+        assert!(Instant::now() < end, "the daemon did not start");
+        sleep(Duration::from_millis(10));
+    };
+    std::fs::remove_file(&file).unwrap();
+    let is_there = || PathBuf::from(format!("/proc/{pid}/cwd")).read_link().is_ok();
+    assert!(is_there());
+    link.finish().expect("it ends well");
+    assert!(!is_there(), "pid {pid} outlived its link");
+}
+
+#[test]
+fn two_links_are_two_networks() {
+    let (Some(one), Some(other)) = (link(&Settings::default()), link(&Settings::default())) else { return };
+    let place = |link: &Link, side| {
+        let mut command = Command::new("readlink");
+        let output = link.command_in(side, command.arg("/proc/self/ns/net")).output().expect("readlink runs");
+        String::from_utf8(output.stdout).expect("text")
+    };
+    let mut places = vec![
+        place(&one, Side::Client),
+        place(&one, Side::Server),
+        place(&other, Side::Client),
+        place(&other, Side::Server),
+    ];
+    places.sort();
+    places.dedup();
+    assert_eq!(places.len(), 4, "{places:?}");
+}

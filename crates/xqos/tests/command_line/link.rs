@@ -1,0 +1,129 @@
+//! `xqos link`: what its program gets, and that nothing is left whatever ends it.
+
+use crate::fixture::{Folder, Running, ended, eventually, xqos};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// Says why on standard error where this machine allows no link.
+fn is_allowed() -> bool {
+    let told = ended(xqos().args(["link", "--", "true"]));
+    if told.status != 0 {
+        eprintln!("left out: {}", told.err);
+    }
+    told.status == 0
+}
+
+#[test]
+fn calling_it_wrongly_says_what_to_write() {
+    for (arguments, words) in [
+        (&["--rate", "10"][..], "such as 100kbit"),
+        (&["--delay", "10"], "such as 10ms"),
+        (&["--queue", "x"], "such as 64k"),
+        (&["--loss", "2"], "such as 1%"),
+        (&["--netem", "--log", "x"], "cannot be used with"),
+        (&["--port", "80"], "--server"),
+    ] {
+        let ended = ended(xqos().arg("link").args(arguments).args(["--", "true"])).with(2);
+        assert!(ended.err.contains(words), "{arguments:?}: '{words}' is missing in\n{}", ended.err);
+    }
+    ended(xqos().args(["link", "--display", ":7", "--", "true"])).failed_saying(&["--server 'Xvfb"]);
+    ended(xqos().args(["link", "--display", "far:7", "--server", "true"])).failed_saying(&["such as :7"]);
+}
+
+#[test]
+fn the_exit_status_is_the_programs() {
+    if !is_allowed() {
+        return;
+    }
+    let run = |script: &str| ended(xqos().args(["link", "--quiet", "--", "sh", "-c", script]));
+    assert_eq!(run("exit 7").with(7).err, "");
+    run("kill -9 $$").with(137);
+    ended(xqos().args(["link", "--", "/nowhere/program"])).failed_saying(&["/nowhere/program"]);
+}
+
+#[test]
+fn a_server_that_fails_is_told_of_at_once() {
+    if !is_allowed() {
+        return;
+    }
+    let told = ended(xqos().args(["link", "--server", "exit 3", "--port", "80", "--", "true"]));
+    told.failed_saying(&["ended before anybody listened at port 80"]);
+}
+
+#[test]
+fn a_program_reaches_an_x_server_over_the_link() {
+    if !is_allowed() {
+        return;
+    }
+    // Far above what anybody else chooses.
+    let number = 20_000 + std::process::id() % 10_000;
+    let server = format!("exec Xvfb :{number} -listen tcp -ac -nolisten unix -nolisten local");
+    let mut command = xqos();
+    command.args(["link", "--delay", "5ms", "--display", &format!(":{number}"), "--server", &server]);
+    let told = ended(command.args(["--", "sh", "-c", "echo $DISPLAY; xdpyinfo | grep -c 'name of display'"])).with(0);
+    assert_eq!(told.out, format!("10.0.0.1:{number}\n1\n"));
+    assert!(told.err.contains("to the server") && told.err.contains("packets"), "{}", told.err);
+    assert!(!Path::new(&format!("/tmp/.X{number}-lock")).exists(), "the server ended in peace");
+}
+
+#[test]
+fn nothing_is_left_whatever_signal_ends_it() {
+    if !is_allowed() {
+        return;
+    }
+    for signal in ["TERM", "HUP", "INT", "KILL"] {
+        let folder = Folder::new("link");
+        let file = |name: &str| folder.path.join(name).display().to_string();
+        // At both ends something that a shell left behind.
+        let script = |name: &str| format!("setsid sleep 1000 & echo $! $$ > {}; exec sleep 1001", file(name));
+        let mut command = xqos();
+        command.args(["link", "--server", &script("server"), "--", "sh", "-c", &script("client")]);
+        let link = Running::start(command.stderr(Stdio::null()));
+        let pids: Vec<i32> = ["server", "client"]
+            .into_iter()
+            .flat_map(|name| {
+                eventually("the programs run", || {
+                    let text = fs::read_to_string(file(name)).ok()?;
+                    let pids: Vec<i32> = text.split_whitespace().filter_map(|pid| pid.parse().ok()).collect();
+                    (pids.len() == 2).then_some(pids)
+                })
+            })
+            .collect();
+        link.signal(signal);
+        let left = || pids.iter().any(|pid| fs::read_link(format!("/proc/{pid}/exe")).is_ok());
+        eventually(&format!("nothing is left after {signal}"), || (!left()).then_some(()));
+        drop(link);
+    }
+}
+
+#[test]
+fn no_root_is_needed_where_user_namespaces_are_allowed() {
+    // Where we are not root, all tests here are this one.
+    let folder = Folder::new("link-user");
+    let program = folder.path.join("xqos");
+    fs::copy(env!("CARGO_BIN_EXE_xqos"), &program).unwrap();
+    for path in [&folder.path, &program] {
+        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).current_dir("/").arg(&program);
+    let told = ended(command.args(["link", "--", "sh", "-c", "id -u; cat /proc/net/dev | grep -c link0"]));
+    if told.status != 0 && (told.err.contains("allows no") || told.err.contains("setpriv")) {
+        eprintln!("left out: {}", told.err);
+        return;
+    }
+    assert_eq!(told.with(0).out, "0\n1\n");
+}
+
+#[test]
+fn netem_is_used_or_said_to_be_missing() {
+    if !is_allowed() {
+        return;
+    }
+    let told = ended(xqos().args(["link", "--netem", "--delay", "1ms", "--", "true"]));
+    if told.status != 0 {
+        told.failed_saying(&["netem", "leave --netem out"]);
+    }
+}
