@@ -23,8 +23,7 @@ mod windows;
 
 use anyhow::Result;
 use clap::{CommandFactory, Parser, Subcommand};
-use commands::{analyse, bench, doctor, list, policy, replay, reserve, run, server, top, trace, weight};
-use commands::{bench, doctor, link, list, policy, replay, reserve, run, server, top, trace, weight};
+use commands::{analyse, bench, doctor, link, list, policy, replay, reserve, run, server, top, trace, weight};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
