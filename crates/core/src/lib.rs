@@ -11,7 +11,6 @@
 //! 3. [`Scheduler::pick`]: whom to serve, and until when at most.
 //! 4. [`Scheduler::next_to_watch`] until `None`: idle clients whose arrival would end this slice early.
 //! 5. [`Scheduler::served`] when the slice ended.
-//! 6. [`Scheduler::expects`]: whom to wait for at most until when, before anything else is begun.
 //!
 //! Decisions allocate nothing and cost O(log n) in the number of clients; memory is taken when a client connects.
 
@@ -23,7 +22,6 @@ extern crate alloc;
 
 mod admission;
 mod blocking;
-mod expectation;
 mod heap;
 mod policy;
 mod reservation;

@@ -9,8 +9,7 @@
 //! | `idle` | not ready, to be watched once somebody runs who could be cut short | how it would stand on arrival |
 //! | none of them | not ready and watched at its present rank, or held back (depleted and hard) | - |
 //!
-//! and a depleted one is in `depleted` besides, by the time of its replenishment; one that is not ready, has budget and comes
-//! regularly in `expected`, by the time from which it is expected. [`Scheduler::verify`] checks this.
+//! and a depleted one is in `depleted` besides, by the time of its replenishment. [`Scheduler::verify`] checks this.
 
 mod snapshot;
 
@@ -18,7 +17,6 @@ pub(crate) use snapshot::Words;
 
 use crate::admission::{self, Admission};
 use crate::blocking::Blocking;
-use crate::expectation::{Expectation, Window};
 use crate::heap::Heap;
 use crate::policy::{Defence, Facts, Key, Policy, PolicyKind, Served};
 use crate::{ClientId, Reservation, ReservationState, Time, Usage};
@@ -170,8 +168,6 @@ struct Client {
     reservation: Option<ReservationState>,
     /// The one before: what was used of it counts against the next.
     past_reservation: Option<ReservationState>,
-    /// Learnt while it has a reservation.
-    expectation: Expectation,
     grabbed_at: Option<Time>,
     usage: Usage,
 }
@@ -187,7 +183,6 @@ pub struct Scheduler {
     waiting: Heap<(i64, Key)>,
     idle: Heap<Rank>,
     depleted: Heap<Time>,
-    expected: Heap<Time>,
     running: Option<(ClientId, Mode)>,
     contest: Contest,
     until: Time,
@@ -198,8 +193,6 @@ pub struct Scheduler {
     blocking: Blocking,
     /// By how much the last slice overran; 0 where nothing was to end it.
     overran_ns: u64,
-    /// The same, usually.
-    usual_overrun_ns: u64,
     reservations: usize,
     admitted_ppm: u32,
 }
@@ -216,7 +209,6 @@ impl Scheduler {
             waiting: Heap::new(),
             idle: Heap::new(),
             depleted: Heap::new(),
-            expected: Heap::new(),
             running: None,
             contest: Contest { rank: Rank::LAST, start: Time(0), growth: 0, margin: 0 },
             until: Time::NEVER,
@@ -225,7 +217,6 @@ impl Scheduler {
             hogged: None,
             blocking: Blocking::default(),
             overran_ns: 0,
-            usual_overrun_ns: 0,
             reservations: 0,
             admitted_ppm: 0,
         }
@@ -244,7 +235,6 @@ impl Scheduler {
         self.waiting.reserve(slot);
         self.idle.reserve(slot);
         self.depleted.reserve(slot);
-        self.expected.reserve(slot);
         let facts = Facts { descriptor, weight: 100, fixed_priority: 0, sync_priority: 0 };
         self.clients[slot] = Some(Client {
             facts,
@@ -254,7 +244,6 @@ impl Scheduler {
             watched: false,
             reservation: None,
             past_reservation: None,
-            expectation: Expectation::new(),
             grabbed_at: None,
             usage: Usage { connected: now, ..Usage::default() },
         });
@@ -272,7 +261,6 @@ impl Scheduler {
         self.reserved.remove(client);
         self.waiting.remove(client);
         self.idle.remove(client);
-        self.expected.remove(client);
         if self.grab == Some(client) {
             self.grab = None;
         }
@@ -295,7 +283,6 @@ impl Scheduler {
         let idle_ns = at.since(record.idle_since);
         if let Some(state) = record.reservation.as_mut() {
             state.arrived(at);
-            record.expectation.arrived(at, idle_ns);
         }
         self.policy.ready(client, idle_ns);
         self.unwatch(client);
@@ -340,9 +327,6 @@ impl Scheduler {
     /// kernel ran something else is no blocking by a request.
     pub fn overran(&mut self, ns: u64) {
         self.overran_ns = ns;
-        if ns > 0 {
-            self.usual_overrun_ns = (self.usual_overrun_ns.saturating_mul(7) / 8).saturating_add(ns / 8);
-        }
     }
 
     /// A slice ended.
@@ -421,24 +405,9 @@ impl Scheduler {
         if let Some((at, _)) = self.depleted.peek() {
             slice.until = slice.until.min(at.max(now));
         }
-        // Whoever is expected shall find nothing begun. Who should have come already is waited for no longer.
-        self.forget_missed(now);
-        if let Some((_, window)) = self.expected_next().filter(|(_, window)| window.begin > now) {
-            if !matches!(slice.choice, Choice::Client(_, Mode::Reserved)) {
-                slice.until = slice.until.min(window.begin);
-            }
-        }
         self.until = slice.until;
         self.contest = slice.contest;
         Some(slice)
-    }
-
-    /// Before a slice: a reserved client that is not ready and will be in an instant, since it comes regularly, and until
-    /// when to wait for it with nobody being served. `None` where a reserved client is ready, or the server is grabbed.
-    pub fn expects(&self, now: Time) -> Option<(ClientId, Time)> {
-        let (client, window) = self.expected_next()?;
-        let is_free = self.reserved.len() == 0 && self.grab.is_none();
-        (is_free && window.begin <= now && now < window.end).then_some((client, window.end))
     }
 
     /// The next idle client whose arrival would end the slice just picked early: its socket is to be watched, with
@@ -547,7 +516,7 @@ impl Scheduler {
                 Some(past) => past.replaced_by(reservation, now),
                 None => ReservationState::new(reservation, now),
             };
-            (record.reservation, record.expectation) = (Some(state), Expectation::new());
+            record.reservation = Some(state);
             if state.depleted {
                 self.depleted.set(client, state.deadline);
             }
@@ -669,7 +638,6 @@ impl Scheduler {
             self.waiting.memory_bytes(),
             self.idle.memory_bytes(),
             self.depleted.memory_bytes(),
-            self.expected.memory_bytes(),
         ];
         self.clients.capacity() * size_of::<Option<Client>>() + queues.iter().sum::<usize>()
     }
@@ -707,35 +675,6 @@ impl Scheduler {
             // Also where it is watched already: its rank may have changed, and its watcher is to be told.
             let rank = self.rank_on_arrival(client, now);
             self.idle.set(client, rank);
-        }
-        match self.window(client, 0).filter(|window| now < window.end) {
-            Some(window) => self.expected.set(client, window.begin),
-            None => {
-                self.expected.remove(client);
-            }
-        }
-    }
-
-    /// Who is expected next, and when; `None` also where that would keep the server idle for too long.
-    fn expected_next(&self) -> Option<(ClientId, Window)> {
-        let (_, client) = self.expected.peek()?;
-        // A request that runs takes twice as long as what is left of it on the average.
-        Some((client, self.window(client, self.usual_overrun_ns.saturating_mul(2))?))
-    }
-
-    /// When a client is expected that is not ready and has budget.
-    fn window(&self, client: ClientId, lead_ns: u64) -> Option<Window> {
-        let record = self.client(client)?;
-        let may_come = !record.ready && record.reservation.is_some_and(|state| !state.depleted);
-        if may_come { record.expectation.next(record.idle_since, lead_ns) } else { None }
-    }
-
-    fn forget_missed(&mut self, now: Time) {
-        while let Some((_, client)) = self.expected.peek() {
-            if self.window(client, 0).is_some_and(|window| now < window.end) {
-                return;
-            }
-            self.expected.remove(client);
         }
     }
 
@@ -833,7 +772,6 @@ impl Scheduler {
         self.waiting.check();
         self.idle.check();
         self.depleted.check();
-        self.expected.check();
         let queued = self.reserved.ids().chain(self.waiting.ids()).chain(self.idle.ids()).chain(self.depleted.ids());
         for id in queued {
             assert!(self.client(id).is_some(), "{id:?} is queued and not connected");
@@ -846,7 +784,6 @@ impl Scheduler {
             let hard = record.reservation.is_some_and(|state| state.reservation.hard);
             let has_budget = record.reservation.is_some() && !depleted;
             assert_eq!(self.depleted.contains(id), depleted, "{id:?} depleted");
-            assert!(!self.expected.contains(id) || (has_budget && !record.ready), "{id:?} expected");
             assert_eq!(self.reserved.contains(id), record.ready && has_budget, "{id:?} reserved");
             assert_eq!(self.waiting.contains(id), record.ready && !has_budget && !(depleted && hard), "{id:?} waiting");
             assert!(!(record.ready && record.watched), "{id:?} has arrived and is watched");

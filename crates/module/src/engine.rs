@@ -205,22 +205,8 @@ impl Engine {
         if self.running.is_some() {
             self.end_slice(now());
         }
-        self.wait_for_expected();
         self.program_release();
         Ok(())
-    }
-
-    /// A reserved client is about to come: nothing is begun until it has come, or is late. The server polls afterwards, and
-    /// finds it. Where nobody else has work the server sleeps anyway.
-    fn wait_for_expected(&mut self) {
-        if self.linked == 0 {
-            return;
-        }
-        let Some((id, until)) = self.scheduler.expects(now()) else { return };
-        let Some(slot) = self.slot(id).filter(|slot| !slot.client.is_gone()) else { return };
-        // SAFETY: a client whose connection is open.
-        let fd = unsafe { (self.host.get_client_fd)(slot.client.raw()) };
-        watcher::wait_for(fd, until);
     }
 
     /// After the server polled: decide.

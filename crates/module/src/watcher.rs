@@ -137,21 +137,6 @@ pub fn drain(fd: RawFd) {
     unsafe { libc::read(fd, std::ptr::from_mut(&mut count).cast(), 8) };
 }
 
-/// Sleeps until a descriptor is readable, and at most until then.
-pub fn wait_for(fd: RawFd, until: Time) {
-    let mut polled = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
-    loop {
-        let left_ns = until.since(now());
-        let timeout = libc::timespec { tv_sec: 0, tv_nsec: left_ns.min(999_999_999) as i64 };
-        // SAFETY: one descriptor, and a time that lives through the call.
-        let outcome = unsafe { libc::ppoll(&raw mut polled, 1, &raw const timeout, std::ptr::null()) };
-        // The server's own timer may interrupt it.
-        if outcome >= 0 || left_ns == 0 || io::Error::last_os_error().kind() != io::ErrorKind::Interrupted {
-            return;
-        }
-    }
-}
-
 impl Shared {
     fn new(fault_in: u64) -> Self {
         Shared {

@@ -196,7 +196,6 @@ impl Server {
 
     pub(crate) fn run(&mut self, until: Time, observer: &mut impl Observer) {
         while self.now < until {
-            self.wait_for_expected();
             while self.scheduler.replenish(self.now).is_some() {}
             self.look(observer);
             match self.scheduler.pick(self.now) {
@@ -212,15 +211,6 @@ impl Server {
             }
         }
         self.tell_unserved(observer);
-    }
-
-    /// Just before a reserved client that comes regularly nothing is begun, as in the module.
-    fn wait_for_expected(&mut self) {
-        let expected = self.scheduler.expects(self.now).filter(|_| self.scheduler.ready_count() > 0);
-        let Some((client, until)) = expected else { return };
-        let mut soon = self.coming.iter().take_while(|coming| coming.at < until);
-        let arrival = soon.find(|coming| id_of(coming.place) == client).map_or(until, |coming| coming.at);
-        self.now = self.now.max(arrival);
     }
 
     fn next_event(&self) -> Time {

@@ -4,7 +4,6 @@
 //! tells again. Words that no snapshot could be are refused; whatever is accepted can be driven on without a panic.
 
 use super::{Client, Mode, Parameters, Scheduler};
-use crate::expectation::Expectation;
 use crate::policy::{Facts, PolicyKind};
 use crate::{ClientId, Reservation, ReservationState, Time};
 use alloc::vec::Vec;
@@ -49,7 +48,7 @@ impl Words<'_> {
         self.below(LATEST_NS)
     }
 
-    pub(crate) fn time(&mut self) -> Option<Time> {
+    fn time(&mut self) -> Option<Time> {
         self.ns().map(Time)
     }
 
@@ -73,7 +72,6 @@ impl Scheduler {
             parameters.blocking_ns,
             self.hogged.map_or(0, |at| at.0),
             self.overran_ns,
-            self.usual_overrun_ns,
             client_word(self.grab),
             client_word(self.running.map(|(client, _)| client)),
             u64::from(matches!(self.running, Some((_, Mode::Reserved)))),
@@ -105,7 +103,6 @@ impl Scheduler {
         let mut scheduler = Scheduler::new(kind, parameters);
         scheduler.hogged = Some(words.time()?).filter(|at| at.0 != 0);
         scheduler.overran_ns = words.ns()?;
-        scheduler.usual_overrun_ns = words.ns()?;
         let (grab, running, is_reserved) = (words.client()?, words.client()?, words.flag()?);
         scheduler.blocking.load(&mut words)?;
         let mut clients = Vec::new();
@@ -147,9 +144,6 @@ impl Client {
                 state.save(out);
             }
         }
-        if self.reservation.is_some() {
-            self.expectation.save(out);
-        }
     }
 
     fn load(words: &mut Words) -> Option<Client> {
@@ -163,10 +157,6 @@ impl Client {
         let grabbed_at = Some(words.time()?).filter(|at| at.0 != 0);
         let reservation = if words.flag()? { Some(ReservationState::load(words)?) } else { None };
         let past_reservation = if words.flag()? { Some(ReservationState::load(words)?) } else { None };
-        let expectation = match reservation {
-            Some(_) => Expectation::load(words)?,
-            None => Expectation::new(),
-        };
         Some(Client {
             facts,
             ready,
@@ -175,7 +165,6 @@ impl Client {
             watched: false,
             reservation,
             past_reservation,
-            expectation,
             grabbed_at,
             usage: crate::Usage::default(),
         })

@@ -5,7 +5,6 @@
 
 mod best_effort;
 mod changes;
-mod expected;
 mod fairness;
 mod order;
 mod reservations;

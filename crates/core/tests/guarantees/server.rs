@@ -4,7 +4,7 @@
 //! one ends: at a request boundary, when the slice says so, when the client has nothing left, or when a watched client
 //! has become readable and its rank, as it was when its socket was armed, wins the contest. Decisions cost no time.
 //!
-//! Invariant: time passes only inside a request, while no client has one, or while a reserved client is expected.
+//! Invariant: time passes only inside a request or while no client has one.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::RangeInclusive;
@@ -151,8 +151,6 @@ pub struct Server {
     pub runs: Vec<Run>,
     /// The choice and limits of each slice, by its number.
     pub slices: Vec<Slice>,
-    /// For so long somebody had work and nobody was served, as a reserved client was expected.
-    pub held_ns: u64,
     clients: Vec<Client>,
     armed: BTreeMap<ClientId, Rank>,
     random: Random,
@@ -166,7 +164,6 @@ impl Server {
             now_ns: 0,
             runs: Vec::new(),
             slices: Vec::new(),
-            held_ns: 0,
             clients: Vec::new(),
             armed: BTreeMap::new(),
             random: Random(seed),
@@ -198,11 +195,6 @@ impl Server {
     pub fn try_reserve(&mut self, client: ClientId, reservation: Reservation) -> bool {
         let now = Time(self.now_ns);
         matches!(self.scheduler.reserve(client, reservation, now), Some(Admission::Admitted(_)))
-    }
-
-    /// The client sends nothing more.
-    pub fn silence(&mut self, client: ClientId) {
-        self.clients[usize::from(client.0) - 1].next_arrival_ns = u64::MAX;
     }
 
     /// The client's connection is closed.
@@ -252,7 +244,6 @@ impl Server {
     }
 
     fn decide_and_serve(&mut self) {
-        self.wait_for_expected();
         let now = Time(self.now_ns);
         while self.scheduler.replenish(now).is_some() {}
         for client in &mut self.clients {
@@ -269,15 +260,6 @@ impl Server {
         }
         self.serve(slice);
         self.scheduler.verify();
-    }
-
-    /// Begins nothing just before a client that is expected.
-    fn wait_for_expected(&mut self) {
-        let is_idle = self.clients.iter().all(|client| client.pending.is_empty());
-        let Some((id, until)) = self.scheduler.expects(Time(self.now_ns)).filter(|_| !is_idle) else { return };
-        let until_ns = until.0.min(self.clients[usize::from(id.0) - 1].next_arrival_ns).max(self.now_ns);
-        self.held_ns += until_ns - self.now_ns;
-        self.now_ns = until_ns;
     }
 
     /// Until the next arrival or replenishment.
@@ -315,9 +297,6 @@ impl Server {
             let limited = slice.requests != 0 && requests >= slice.requests
                 || slice.bytes != 0 && bytes >= u64::from(slice.bytes);
             let drained = self.clients[place].pending.is_empty();
-            if self.now_ns > until_ns {
-                self.scheduler.overran(self.now_ns - until_ns.max(begin_ns));
-            }
             if drained || limited || self.now_ns >= until_ns || self.is_contested(&slice) {
                 break;
             }

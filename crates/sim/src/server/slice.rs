@@ -58,7 +58,6 @@ impl Server {
             let stop = cut.min(cut_by_input);
             if self.now >= stop {
                 self.minded = if self.now >= cut_by_input { self.now } else { self.minded };
-                self.overran(stop, observer);
                 return self.now < end;
             }
             let seen = if self.looks == Looks::BetweenRequests { self.next_input() } else { Time::NEVER };
@@ -68,18 +67,8 @@ impl Server {
                 continue;
             }
             if !self.advance(place, limit.min(stop).min(seen), slice, done, observer) || self.now >= limit {
-                self.overran(slice.until, observer);
                 return false;
             }
-        }
-    }
-
-    /// A request in progress took longer than the slice was to last.
-    fn overran(&mut self, end: Time, observer: &mut impl Observer) {
-        let ns = self.now.since(end);
-        if ns > 0 {
-            self.scheduler.overran(ns);
-            observer.record(Event { at: self.now, what: What::Overran { ns } });
         }
     }
 
