@@ -132,9 +132,11 @@ impl Decoder {
             self.queries.pop_front();
         }
         let Some((_, name)) = self.queries.pop_front().filter(|(asked, _)| *asked == sequence) else { return };
-        if let Some(&[present, major, first_event, first_error]) = frame.bytes.get(8..).and_then(|it| it.first_chunk())
-            && present != 0
-        {
+        let Some(&[present, major, first_event, first_error]) = frame.bytes.get(8..).and_then(|it| it.first_chunk())
+        else {
+            return;
+        };
+        if present != 0 {
             names.learn(&String::from_utf8_lossy(&name), major, first_event, first_error);
         }
     }

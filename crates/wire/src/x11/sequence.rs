@@ -74,9 +74,7 @@ impl Sequence {
     /// The count turned out to be too low by so much.
     pub fn raise(&mut self, by: u64) -> u64 {
         self.requests += by;
-        if let Some(doubt) = &mut self.doubt
-            && by > 0
-        {
+        if let Some(doubt) = self.doubt.as_mut().filter(|_| by > 0) {
             doubt.fits = 0;
         }
         by
