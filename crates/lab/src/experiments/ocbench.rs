@@ -249,7 +249,7 @@ impl Progress {
         vec![
             format!(
                 "How it was measured. One Xvfb with xqos, all schedulers on it in turn. ocbench draws a wheel of {} spokes, \
-                 so many that a redraw took 2 ms on the idle server at best, in one write, waits for an answer, and sleeps for 10 ms; \
+                 so many that a redraw usually takes 2 ms on the idle server, in one write, waits for an answer, and sleeps for 10 ms; \
                  {activations} times in a run. x11perf is started at activation {load_from} and told to end at {load_until} \
                  by another thread; twelve have their windows side by side. Period: from the clock's reading right before \
                  a redraw to the next. Idle: the same run before x11perf came and after it was gone. Beside: from its start \
