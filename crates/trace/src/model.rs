@@ -17,8 +17,10 @@ use xqos_core::{ClientId, Mode, PolicyKind, Scheduler, Time};
 const WORST_KEPT: usize = 32;
 /// A request that long is named as what somebody waited for.
 const LONG_REQUEST_NS: u64 = 1_000_000;
-/// Slices and absences of the server that may still overlap somebody's wait.
+/// Absences of the server that may still overlap somebody's wait.
 const ABSENCES_KEPT: usize = 1024;
+/// An arrival in the middle of a slice is written down after it, with the time at which it was seen: so many slices back.
+const SLICES_KEPT: usize = 64;
 
 /// Who a client is. Stays when it is gone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -132,6 +134,18 @@ impl Client {
     }
 }
 
+/// A slice, for those who waited for it.
+#[derive(Clone, Copy, Debug)]
+struct Past {
+    runs: usize,
+    request: u32,
+    long: bool,
+    /// When the one before it ended.
+    before: Time,
+    start: Time,
+    end: Time,
+}
+
 #[derive(Debug, Default)]
 pub struct Model {
     clients: Vec<Client>,
@@ -141,6 +155,7 @@ pub struct Model {
     running: Option<(Option<usize>, Mode)>,
     /// Until when somebody was served.
     served_until: Time,
+    past: VecDeque<Past>,
     pub policy: Option<PolicyKind>,
     pub began: Option<Time>,
     pub now: Time,
@@ -392,6 +407,8 @@ impl Model {
             (client.ready_since, client.waits_since, client.own_ns) = (Some(at), at, 0);
             client.behind.clear();
             self.ready.push(key);
+            let since: Vec<Past> = self.past.iter().filter(|past| past.end > at).copied().collect();
+            since.iter().for_each(|past| self.blame_on(key, past));
         }
     }
 
@@ -453,35 +470,42 @@ impl Model {
 
     /// Puts the time since the last slice, and this one, down to whoever waited for it.
     fn blame(&mut self, runs: usize, (request, long): (u32, bool), (start, end): (Time, Time)) {
-        let before = self.served_until.min(start);
+        let past = Past { runs, request, long, before: self.served_until.min(start), start, end };
         for at in 0..self.ready.len() {
-            let key = self.ready[at];
-            let since = self.clients[key].waits_since;
-            let absent_ns = self.absent_ns(before.max(since), start);
-            let idle_ns = start.since(before.max(since)).saturating_sub(absent_ns);
-            let (absent_ns, behind_ns) = if key == runs {
-                (absent_ns, 0)
-            } else {
-                let begin = start.max(since);
-                let withheld_ns = self.absent_ns(begin, end);
-                (absent_ns.saturating_add(withheld_ns), end.since(begin).saturating_sub(withheld_ns))
-            };
-            let client = &mut self.clients[key];
-            let is_held_back = client.budget.is_some_and(|budget| budget.hard && budget.depleted);
-            let mut add = |cause, ns: u64| {
-                if ns > 0 {
-                    let sum = client.behind.entry(cause).or_default();
-                    *sum = sum.saturating_add(ns);
-                }
-            };
-            if is_held_back {
-                add(Cause::HeldBack, idle_ns.saturating_add(absent_ns).saturating_add(behind_ns));
-                continue;
-            }
-            add(Cause::Kernel, absent_ns);
-            add(Cause::Server, idle_ns);
-            add(Cause::Client { key: runs, request, long }, behind_ns);
+            self.blame_on(self.ready[at], &past);
         }
+        self.past.push_back(past);
+        if self.past.len() > SLICES_KEPT {
+            self.past.pop_front();
+        }
+    }
+
+    fn blame_on(&mut self, key: usize, past: &Past) {
+        let &Past { runs, request, long, before, start, end } = past;
+        let since = self.clients[key].waits_since;
+        let absent_ns = self.absent_ns(before.max(since), start);
+        let idle_ns = start.since(before.max(since)).saturating_sub(absent_ns);
+        let (absent_ns, behind_ns) = if key == runs {
+            (absent_ns, 0)
+        } else {
+            let begin = start.max(since);
+            let withheld_ns = self.absent_ns(begin, end);
+            (absent_ns.saturating_add(withheld_ns), end.since(begin).saturating_sub(withheld_ns))
+        };
+        let client = &mut self.clients[key];
+        let is_held_back = client.budget.is_some_and(|budget| budget.hard && budget.depleted);
+        let mut add = |cause, ns: u64| {
+            if ns > 0 {
+                let sum = client.behind.entry(cause).or_default();
+                *sum = sum.saturating_add(ns);
+            }
+        };
+        if is_held_back {
+            return add(Cause::HeldBack, idle_ns.saturating_add(absent_ns).saturating_add(behind_ns));
+        }
+        add(Cause::Kernel, absent_ns);
+        add(Cause::Server, idle_ns);
+        add(Cause::Client { key: runs, request, long }, behind_ns);
     }
 
     /// For how long the server was runnable and did not run.
@@ -633,6 +657,18 @@ mod tests {
         assert_eq!(model.name(0), "x11perf (100)");
         assert_eq!(model.clients()[1].total.responses.worst_ns(), 43 * MS);
         assert_eq!(model.clients()[0].total.longest_request, Some((40 * MS, 73)));
+    }
+
+    #[test]
+    fn who_ran_when_a_client_came_is_to_blame_although_that_is_written_down_later() {
+        let mut script = two_clients();
+        script.at(0, What::Activation { client: ClientId(1) });
+        script.slice(1, 0, 5, 1, true);
+        script.slice(1, 6, 45, 1, true);
+        script.at(20, What::Activation { client: ClientId(2) });
+        let burst = script.slice(2, 46, 50, 3, false).expect("its burst is over");
+        assert_eq!(burst.waited_ns, 26 * MS);
+        assert_eq!(burst.causes, [(Cause::Client { key: 0, request: 73, long: true }, 25 * MS), (Cause::Server, MS)]);
     }
 
     #[test]
