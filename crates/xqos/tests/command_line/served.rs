@@ -3,7 +3,7 @@
 //! Every test has an Xvfb of its own, started through `xqos server`. The module is that of XQOS_MODULE, else the one in
 //! the workspace's target/release.
 
-use crate::fixture::{Ended, Running, Server, ended, eventually, kill};
+use crate::fixture::{Ended, Running, Server, ended, eventually, is_ignored, kill};
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 use std::thread::sleep;
@@ -347,18 +347,11 @@ fn a_program_that_forks_and_exits_stays_found() {
     running.ended().with(3);
 }
 
-fn is_ignored(signal: i32) -> bool {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap().trim();
-    (u64::from_str_radix(ignored, 16).unwrap() >> (signal - 1)) & 1 == 1
-}
-
 #[test]
 fn signals_are_passed_on_to_the_program() {
     let server = Server::served(&[]);
     for (signal, status) in [("TERM", 143), ("INT", 130), ("HUP", 129)] {
-        if is_ignored(status - 128) {
-            println!("left out: {signal} is ignored here, as under nohup, and so by what is started here");
+        if is_ignored(signal, status - 128) {
             continue;
         }
         let running = run(&server, &["--reserve", "3ms/10ms", "--", "xclock"]);
