@@ -407,7 +407,7 @@ impl Model {
             (client.ready_since, client.waits_since, client.own_ns) = (Some(at), at, 0);
             client.behind.clear();
             self.ready.push(key);
-            let since: Vec<Past> = self.past.iter().filter(|past| past.end > at).copied().collect();
+            let since: Vec<Past> = self.past.iter().rev().take_while(|past| past.end > at).copied().collect();
             since.iter().for_each(|past| self.blame_on(key, past));
         }
     }
