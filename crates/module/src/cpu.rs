@@ -11,54 +11,19 @@
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
+use xqos_abi::kernel::Attributes;
 use xqos_core::Supply;
 
 /// Of the server's thread, while it is raised; exposing clients that `xqos boost` raises stand below it.
 const SERVER_PRIORITY: u32 = 2;
 /// Of the watcher, while there is a loan: it ends what it began.
 const WATCHER_PRIORITY: u32 = 3;
-/// The kernel's `struct sched_attr`, first version.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default)]
-struct Attributes {
-    size: u32,
-    policy: u32,
-    flags: u64,
-    nice: i32,
-    priority: u32,
-    runtime_ns: u64,
-    deadline_ns: u64,
-    period_ns: u64,
-}
-
-const RESET_ON_FORK: u64 = 1;
-const SCHED_DEADLINE: u32 = 6;
-
-/// The attributes of a thread; 0 is the calling one.
-fn attributes(thread: i32) -> io::Result<Attributes> {
-    let mut attributes = Attributes::default();
-    let size = size_of::<Attributes>() as u32;
-    // SAFETY: room for as many bytes as the call is told.
-    let result = unsafe { libc::syscall(libc::SYS_sched_getattr, thread, &raw mut attributes, size, 0) };
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(attributes) }
-}
-
-fn set(thread: i32, mut attributes: Attributes) -> io::Result<()> {
-    attributes.size = size_of::<Attributes>() as u32;
-    // SAFETY: attributes of the size that they say.
-    let result = unsafe { libc::syscall(libc::SYS_sched_setattr, thread, &raw const attributes, 0) };
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
-}
 
 /// The usual policy with slices of this length, the nice value as it is.
 fn usual(thread: i32, slice_ns: u64) -> Attributes {
     // SAFETY: a number, and no more.
     let nice = unsafe { libc::getpriority(libc::PRIO_PROCESS, thread as libc::id_t) };
-    Attributes { policy: libc::SCHED_OTHER as u32, nice, runtime_ns: slice_ns, ..Attributes::default() }
-}
-
-fn real_time(priority: u32) -> Attributes {
-    Attributes { policy: libc::SCHED_RR as u32, priority, flags: RESET_ON_FORK, ..Attributes::default() }
+    Attributes::usual(nice, slice_ns)
 }
 
 /// The calling thread's id.
@@ -69,19 +34,15 @@ pub fn this_thread() -> i32 {
 
 /// The calling thread's slices, as far as it runs under the kernel's usual policy; 0 for the kernel's own choice.
 pub fn ask_for_slices(ns: u64) {
-    if attributes(0).is_ok_and(|attributes| attributes.policy == libc::SCHED_OTHER as u32) {
-        let _ = set(0, usual(0, ns));
+    if Attributes::of(0).is_ok_and(|own| own.is_usual()) {
+        let _ = usual(0, ns).give(0);
     }
 }
 
 /// What the calling thread gets of a processor by a reservation of the kernel.
 pub fn supply() -> Supply {
-    match attributes(0) {
-        Ok(attributes) if attributes.policy == SCHED_DEADLINE => {
-            Supply { budget_ns: attributes.runtime_ns, period_ns: attributes.period_ns }
-        }
-        _ => Supply::default(),
-    }
+    let reservation = Attributes::of(0).ok().and_then(|own| own.reservation());
+    reservation.map_or_else(Supply::default, |(budget_ns, period_ns)| Supply { budget_ns, period_ns })
 }
 
 /// The loan, as both threads see it.
@@ -104,19 +65,24 @@ impl Loan {
         loan
     }
 
-    /// The watcher's thread says which it is.
+    /// The watcher's thread says which it is. Beside a server with a reservation of the kernel it would come late.
     pub fn watcher_is_here(&self) {
         self.watcher.store(this_thread(), Ordering::SeqCst);
+        let server = Attributes::of(self.server.load(Ordering::Relaxed));
+        if server.is_ok_and(|server| server.reservation().is_some()) {
+            // Without the right it stays as it is.
+            let _ = Attributes::real_time(WATCHER_PRIORITY).give(0);
+        }
     }
 
     /// Begins the loan. An error where the kernel does not allow it, or the server's thread is scheduled otherwise than
     /// usual already.
     pub fn begin(&self) -> io::Result<()> {
         let (server, watcher) = (self.server.load(Ordering::Relaxed), self.watcher.load(Ordering::SeqCst));
-        if watcher == 0 || attributes(server)?.policy != libc::SCHED_OTHER as u32 {
+        if watcher == 0 || !Attributes::of(server)?.is_usual() {
             return Err(io::ErrorKind::ResourceBusy.into());
         }
-        set(watcher, real_time(WATCHER_PRIORITY))?;
+        Attributes::real_time(WATCHER_PRIORITY).give(watcher)?;
         self.is_on.store(true, Ordering::SeqCst);
         Ok(())
     }
@@ -127,7 +93,7 @@ impl Loan {
         self.lower();
         let watcher = self.watcher.load(Ordering::SeqCst);
         if watcher != 0 {
-            let _ = set(watcher, usual(watcher, crate::watcher::KERNEL_SLICE_NS));
+            let _ = usual(watcher, crate::watcher::KERNEL_SLICE_NS).give(watcher);
         }
     }
 
@@ -152,7 +118,7 @@ impl Loan {
         }
         self.raises.fetch_add(1, Ordering::Relaxed);
         let server = self.server.load(Ordering::Relaxed);
-        let is_done = set(server, real_time(SERVER_PRIORITY)).is_ok();
+        let is_done = Attributes::real_time(SERVER_PRIORITY).give(server).is_ok();
         let is_wanted = self.raised.load(Ordering::SeqCst) && self.is_on.load(Ordering::SeqCst);
         if !is_done || !is_wanted {
             self.put_down();
@@ -169,7 +135,7 @@ impl Loan {
     fn put_down(&self) {
         self.raised.store(false, Ordering::SeqCst);
         let server = self.server.load(Ordering::Relaxed);
-        let _ = set(server, usual(server, self.server_slice_ns.load(Ordering::Relaxed).into()));
+        let _ = usual(server, self.server_slice_ns.load(Ordering::Relaxed).into()).give(server);
     }
 }
 
@@ -195,7 +161,7 @@ mod tests {
         let loan = Arc::new(Loan::new(300_000));
         loan.raise();
         assert!(!loan.is_raised(), "nobody lends");
-        assert_eq!(attributes(0).unwrap().policy, libc::SCHED_OTHER as u32);
+        assert!(Attributes::of(0).unwrap().is_usual());
     }
 
     #[test]
@@ -219,14 +185,14 @@ mod tests {
             }
             Ok(()) => {
                 loan.raise();
-                assert_eq!(attributes(0).unwrap().priority, SERVER_PRIORITY);
+                assert_eq!(Attributes::of(0).unwrap().real_time_priority(), Some(SERVER_PRIORITY));
                 loan.lower();
-                assert_eq!(attributes(0).unwrap().policy, libc::SCHED_OTHER as u32);
+                assert!(Attributes::of(0).unwrap().is_usual());
                 loan.raise();
                 loan.end();
                 assert!(!loan.is_raised() && !loan.is_on());
-                assert_eq!(attributes(0).unwrap().policy, libc::SCHED_OTHER as u32);
-                assert_eq!(attributes(loan.watcher.load(Ordering::SeqCst)).unwrap().policy, libc::SCHED_OTHER as u32);
+                assert!(Attributes::of(0).unwrap().is_usual());
+                assert!(Attributes::of(loan.watcher.load(Ordering::SeqCst)).unwrap().is_usual());
             }
         }
         drop(done);

@@ -1,5 +1,6 @@
 //! One look at the server: its own figures (ListClients), and response times from the trace in between.
 
+use crate::processor::Processor;
 use crate::requests::{Names, names_of, opcodes};
 use crate::session::{Session, printable};
 use crate::windows;
@@ -38,6 +39,8 @@ pub struct Server {
     /// Server time paid from reservations.
     pub utilization_used: f64,
     pub blocking_ms: f64,
+    /// How the kernel schedules the server's thread, where that is not as usual.
+    pub cpu: Option<Processor>,
     pub reservations: u32,
     pub longest_requests: Vec<Longest>,
     #[serde(skip)]
@@ -81,6 +84,8 @@ pub struct Client {
     pub longest_request: Option<LongestRequest>,
     pub grabs: u32,
     pub grabbed_ms: f64,
+    /// How the kernel schedules the program's main thread, where that is not as usual.
+    pub cpu: Option<Processor>,
     pub holds_grab: bool,
     pub depletions: u32,
     pub misses: u32,
@@ -281,6 +286,7 @@ impl Sampler {
             utilization_limit: f64::from(info.max_utilization_ppm) / 1e6,
             utilization_used: part(reserved_ns),
             blocking_ms: f64::from(info.blocking_observed_us) / 1e3,
+            cpu: i32::try_from(info.server_pid).ok().and_then(Processor::of),
             reservations: info.reservations,
             longest_requests: longest
                 .into_iter()
@@ -357,6 +363,7 @@ impl Sampler {
             },
             grabs: entry.grabs,
             grabbed_ms: ms(entry.grabbed_ns),
+            cpu: Some(entry.pid).filter(|&pid| pid > 0).and_then(Processor::of),
             holds_grab: has(entry_flag::GRABS_SERVER),
             depletions: entry.depletions,
             misses: entry.misses,
