@@ -276,6 +276,8 @@ impl Sampler {
         // Slices last longer than the server works in them where the kernel gives the processor to others.
         let running = (cpu_ns as f64 / busy_ns.max(1) as f64).min(1.0);
         let longest = self.session.control.longest_requests()?.requests;
+        // No more can be promised than the server gets itself.
+        let limit_ppm = if info.armed { self.session.control.processor()?.limit_ppm } else { 0 };
         Ok(Server {
             policy: info.policy.name(),
             clients: list.clients.iter().filter(|entry| entry.flags & entry_flag::YOU == 0).count(),
@@ -283,7 +285,7 @@ impl Sampler {
             running,
             outside_share: part(cpu_ns.saturating_sub(busy_ns)),
             utilization_admitted: f64::from(info.admitted_utilization_ppm) / 1e6,
-            utilization_limit: f64::from(info.max_utilization_ppm) / 1e6,
+            utilization_limit: f64::from(limit_ppm) / 1e6,
             utilization_used: part(reserved_ns),
             blocking_ms: f64::from(info.blocking_observed_us) / 1e3,
             cpu: i32::try_from(info.server_pid).ok().and_then(Processor::of),
