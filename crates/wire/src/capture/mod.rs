@@ -3,7 +3,13 @@
 //! Reading takes pcap and pcapng as they come: either byte order, any resolution of time, several interfaces and
 //! sections. What is written is pcapng with nanoseconds. Neither ever holds more than a packet and a buffer.
 
+pub mod conversation;
+pub mod live;
 mod read;
+pub mod record;
+pub mod relay;
+pub mod scrub;
+pub mod trigger;
 mod write;
 
 pub use read::{CaptureError, Reader};
