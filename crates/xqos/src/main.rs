@@ -23,7 +23,7 @@ mod windows;
 
 use anyhow::Result;
 use clap::{CommandFactory, Parser, Subcommand};
-use commands::{analyse, bench, doctor, link, list, policy, replay, reserve, run, server, top, trace, weight};
+use commands::{analyse, bench, cap, doctor, link, list, policy, replay, reserve, run, server, top, trace, weight};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -76,6 +76,7 @@ enum Command {
     Top(top::Arguments),
     Trace(trace::Arguments),
     Replay(replay::Arguments),
+    Cap(cap::Arguments),
     Analyse(analyse::Arguments),
     Link(link::Arguments),
     Doctor(doctor::Arguments),
@@ -108,6 +109,7 @@ fn perform(command: &Command, display: Option<&str>) -> Result<ExitCode> {
     match command {
         Command::Run(arguments) => return arguments.perform(display),
         Command::Doctor(arguments) => return arguments.perform(display),
+        Command::Cap(arguments) => return arguments.perform(display),
         Command::Link(arguments) => return arguments.perform(display),
         Command::Server(arguments) => arguments.perform()?,
         Command::Reserve(arguments) => arguments.perform(display)?,

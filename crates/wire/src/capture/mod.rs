@@ -8,6 +8,7 @@ pub mod live;
 mod read;
 pub mod record;
 pub mod relay;
+pub mod rewrite;
 pub mod scrub;
 pub mod trigger;
 mod write;

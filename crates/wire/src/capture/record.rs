@@ -80,16 +80,18 @@ pub struct Recorder<'a> {
 }
 
 impl<'a> Recorder<'a> {
-    /// Begins a file. `link` and `name` are those of the interface.
+    /// Begins a file. Where there is one interface, it can be named; otherwise each kind gets one with its first packet.
     pub fn new(
         file: File,
-        (link, name): (Link, &str),
+        interface: Option<(Link, &str)>,
         settings: &Settings,
         watch: &'a mut Watch,
     ) -> io::Result<Recorder<'a>> {
         let mut writer = Writer::new(BufWriter::new(file), concat!("xqos ", env!("CARGO_PKG_VERSION")))?;
         let snap_bytes = settings.snap_bytes.map_or(0, |bytes| bytes as u32);
-        writer.add_interface(link, name, snap_bytes)?;
+        if let Some((link, name)) = interface {
+            writer.add_interface(link, name, snap_bytes)?;
+        }
         let scrubber = settings.scrub.map(|_| Scrubber::new(&watch.marker));
         let lookout = watch.lookout.clone();
         let needs_session = settings.scrub.is_some() || settings.trigger.needs_messages();
