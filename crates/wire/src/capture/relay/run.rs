@@ -12,6 +12,8 @@ use crate::capture::record::{Recorder, Watch};
 use crate::capture::{Link, Record};
 use crate::observe::Direction;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::sockopt::socket_peercred;
+use rustix::process::geteuid;
 use std::fs::File;
 use std::io;
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -142,6 +144,11 @@ impl Loop {
 fn accepted(listener: &UnixListener) -> Option<Socket> {
     // One that is gone already, or for which there is no file left, is as good as none.
     let (stream, _) = listener.accept().ok()?;
+    // The server would take a stranger for us.
+    let user = socket_peercred(&stream).ok()?.uid;
+    if user != geteuid() && !user.is_root() {
+        return None;
+    }
     stream.set_nonblocking(true).ok()?;
     Some(Socket { fd: stream.into(), takes_files: true })
 }

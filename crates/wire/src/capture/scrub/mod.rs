@@ -84,7 +84,7 @@ struct Marks {
 struct Side {
     /// Of all bytes before this it is known whether they are secret.
     decided: u64,
-    /// Whether a message begins there.
+    /// Whether a message ends there, and so another one begins.
     is_boundary: bool,
     /// In order, and apart from each other.
     secrets: VecDeque<Range<u64>>,
@@ -94,13 +94,12 @@ struct Side {
 
 impl Marks {
     fn open(&mut self, id: ConnectionId, opened: &Opened) {
-        let begun = || Side { is_boundary: !opened.is_joined, ..Side::default() };
         // Where only the cookie counts, it is in the client's first message or not at all.
         let open = || Side { decided: u64::MAX, ..Side::default() };
         let sides = match self.extent {
-            Extent::All => [begun(), begun()],
+            Extent::All => <[Side; 2]>::default(),
             Extent::Cookie if opened.is_joined => [open(), open()],
-            Extent::Cookie => [begun(), open()],
+            Extent::Cookie => [Side::default(), open()],
         };
         self.connections.insert(id, sides);
     }
