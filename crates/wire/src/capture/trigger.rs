@@ -17,7 +17,7 @@ use std::rc::Rc;
 pub enum Occasion {
     /// A key is pressed: KeyPress, or XInput's.
     Key,
-    /// A window is mapped for the first time.
+    /// A client maps a window. What it maps together, by MapSubwindows, are parts of one that is not there yet.
     FirstWindow,
 }
 
@@ -93,7 +93,7 @@ impl Observer for Lookout {
             (Kind::Event, "KeyPress" | "XInputExtension::KeyPress" | "XInputExtension::DeviceKeyPress") => {
                 signs.key = true;
             }
-            (Kind::Request, "MapWindow" | "MapSubwindows") | (Kind::Event, "MapNotify") => signs.window = true,
+            (Kind::Request, "MapWindow") => signs.window = true,
             _ => {}
         }
     }

@@ -52,10 +52,10 @@ pub struct Arguments {
     #[arg(long, value_name = "PORTS", conflicts_with = "program")]
     port: Option<Ports>,
     /// Packets of an interface, in libpcap's words, instead of --port
-    #[arg(long, value_name = "EXPR", requires = "interface", conflicts_with = "port")]
+    #[arg(long, value_name = "EXPR", conflicts_with_all = ["program", "read", "port"])]
     filter: Option<String>,
     /// Stop after this time, such as 30s or 10min
-    #[arg(long, value_name = "TIME", requires = "interface")]
+    #[arg(long, value_name = "TIME", conflicts_with_all = ["program", "read"])]
     duration: Option<Time>,
     /// Begin the file here: now, key, or first-window
     #[arg(long, value_name = "EVENT", default_value = "now")]

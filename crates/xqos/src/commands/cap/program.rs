@@ -37,6 +37,8 @@ struct Program {
     pid: i32,
     status: Option<u8>,
     ended: Option<Instant>,
+    /// A signal came that is to end it, and us when it has.
+    is_asked: bool,
     /// When it is ended, if it has not by then.
     kill: Option<Instant>,
     has_told: bool,
@@ -53,23 +55,14 @@ impl Program {
         sys::unblock_signals_in(&mut command);
         let shown = program.to_string_lossy();
         let child = command.spawn().with_context(|| format!("cannot start {shown}: check its name after --"))?;
-        Ok(Program { pid: child.id() as i32, status: None, ended: None, kill: None, has_told: false })
+        Ok(Program { pid: child.id() as i32, status: None, ended: None, is_asked: false, kill: None, has_told: false })
     }
 
     /// Until nothing is left of it, or a signal says that this was enough.
     fn watch(&mut self, relay: &Relay, signals: &Signals, quiet: bool) -> Result<()> {
         loop {
-            while let Some(Signal { number, from_kernel }) = signals.next() {
-                match number {
-                    libc::SIGCHLD => self.reap(),
-                    _ if self.status.is_some() => return Ok(()),
-                    // A terminal's ^C has reached the program already, which may go on after it.
-                    _ if from_kernel => {}
-                    _ => {
-                        sys::send(self.pid, number);
-                        self.kill.get_or_insert(Instant::now() + KILL_AFTER);
-                    }
-                }
+            while let Some(signal) = signals.next() {
+                self.hear(signal);
             }
             let left = match self.ended {
                 Some(ended) if self.is_over(relay, ended) => return Ok(()),
@@ -85,6 +78,18 @@ impl Program {
         }
     }
 
+    fn hear(&mut self, Signal { number, from_kernel }: Signal) {
+        if number == libc::SIGCHLD {
+            return self.reap();
+        }
+        self.is_asked = true;
+        // A terminal's ^C has reached the program already, which may go on after it.
+        if !from_kernel && self.status.is_none() {
+            sys::send(self.pid, number);
+            self.kill.get_or_insert(Instant::now() + KILL_AFTER);
+        }
+    }
+
     fn reap(&mut self) {
         while let Some((pid, status)) = sys::reap() {
             if pid == self.pid {
@@ -95,7 +100,7 @@ impl Program {
 
     /// Whether no connection is left, and none to be expected.
     fn is_over(&self, relay: &Relay, ended: Instant) -> bool {
-        relay.open() == 0 && (ended.elapsed() > GRACE || !has_children())
+        self.is_asked || relay.open() == 0 && (ended.elapsed() > GRACE || !has_children())
     }
 
     fn tell(&mut self, relay: &Relay, quiet: bool) {
