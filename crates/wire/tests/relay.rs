@@ -127,7 +127,6 @@ fn noise(seed: u64, count: usize) -> Vec<u8> {
     std::iter::repeat_with(next).take(count).collect()
 }
 
-
 #[test]
 fn messages_go_both_ways_and_are_recorded_in_either_byte_order() {
     for order in [Order::Little, Order::Big] {

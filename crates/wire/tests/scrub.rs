@@ -243,3 +243,23 @@ fn a_message_that_never_ends_costs_no_more_memory_than_is_said() {
     assert!(recorded.given_up > 0 && recorded.packets == talk.packets.len() as u64, "{recorded:?}");
     assert!(!has(&scrubbed, b"PPPP"));
 }
+
+#[test]
+fn damaged_packets_are_survived() {
+    let mut number = 7_u64;
+    let mut below = |most: usize| {
+        number = number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (number >> 33) as usize % most
+    };
+    for _ in 0..300 {
+        let mut packets = telling(L).packets;
+        for _ in 0..20 {
+            let place = below(packets.len());
+            let bytes = &mut packets[place].bytes;
+            let at = below(bytes.len());
+            bytes[at] = below(256) as u8;
+        }
+        let (_, recorded) = again(file(&packets), &SCRUBBED, "damaged");
+        assert_eq!(recorded.packets + recorded.left_out, packets.len() as u64);
+    }
+}

@@ -120,7 +120,7 @@ impl Live {
     }
 
     /// The next packet, if there is one; otherwise this file becomes readable.
-    pub fn next(&mut self) -> Result<Option<Record<'_>>, LiveError> {
+    pub fn take(&mut self) -> Result<Option<Record<'_>>, LiveError> {
         let link = self.link;
         match self.capture.next_packet() {
             Ok(packet) => {
@@ -138,11 +138,7 @@ impl Live {
     pub fn drops(&mut self) -> Drops {
         // Without counts there are none to show.
         let Ok(stat) = self.capture.stats() else { return Drops::default() };
-        Drops {
-            received: stat.received.into(),
-            by_kernel: stat.dropped.into(),
-            by_interface: stat.if_dropped.into(),
-        }
+        Drops { received: stat.received.into(), by_kernel: stat.dropped.into(), by_interface: stat.if_dropped.into() }
     }
 }
 

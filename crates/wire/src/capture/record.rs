@@ -21,6 +21,8 @@ use std::path::Path;
 
 /// What is kept of the time before a start, in memory.
 const MOST_KEPT_BYTES: usize = 256 << 20;
+/// Some of the largest packets at once.
+const BUFFER_BYTES: usize = 1 << 18;
 /// A packet's own costs in memory.
 const PACKET_COSTS: usize = 64;
 
@@ -87,7 +89,8 @@ impl<'a> Recorder<'a> {
         settings: &Settings,
         watch: &'a mut Watch,
     ) -> io::Result<Recorder<'a>> {
-        let mut writer = Writer::new(BufWriter::new(file), concat!("xqos ", env!("CARGO_PKG_VERSION")))?;
+        let mut writer =
+            Writer::new(BufWriter::with_capacity(BUFFER_BYTES, file), concat!("xqos ", env!("CARGO_PKG_VERSION")))?;
         let snap_bytes = settings.snap_bytes.map_or(0, |bytes| bytes as u32);
         if let Some((link, name)) = interface {
             writer.add_interface(link, name, snap_bytes)?;

@@ -50,6 +50,8 @@ struct Way {
     has_ended: bool,
     /// The sender is gone, not only silent.
     is_gone: bool,
+    /// The end was told, as one that was said or one that broke.
+    is_told: bool,
 }
 
 /// Both sockets of a client.
@@ -85,6 +87,11 @@ impl Connection {
         self.is_broken || is_empty(replies) && (is_empty(requests) || replies.is_gone)
     }
 
+    /// A direction whose end nobody said.
+    pub fn unsaid(&self) -> Option<Direction> {
+        WAYS.into_iter().find(|&way| !self.is_broken && !self.ways[way as usize].is_told)
+    }
+
     /// Does what the ends are ready for, and tells each step.
     pub fn work(
         &mut self,
@@ -113,13 +120,7 @@ impl Connection {
     }
 
     /// Reads once, and sends on what came.
-    fn pass(
-        &mut self,
-        way: Direction,
-        is_hung_up: bool,
-        buffer: &mut [u8],
-        now_ns: &impl Fn() -> u64,
-    ) -> Option<Step> {
+    fn pass(&mut self, way: Direction, is_hung_up: bool, buffer: &mut [u8], now_ns: &impl Fn() -> u64) -> Option<Step> {
         let (bytes, mut files) = match receive(&self.sockets[way as usize], buffer) {
             Err(Errno::AGAIN | Errno::INTR) => return None,
             Err(_) => {
@@ -127,7 +128,8 @@ impl Connection {
                 return Some(Step::Broken);
             }
             Ok((0, _)) => {
-                (self.ways[way as usize].has_ended, self.ways[way as usize].is_gone) = (true, is_hung_up);
+                let ended = &mut self.ways[way as usize];
+                (ended.has_ended, ended.is_gone, ended.is_told) = (true, is_hung_up, true);
                 self.pass_on_end(way);
                 return Some(Step::Ended);
             }

@@ -13,7 +13,7 @@ use crate::capture::{Link, Record};
 use crate::observe::Direction;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt::socket_peercred;
-use rustix::process::geteuid;
+use rustix::process::{Resource, geteuid, getrlimit};
 use std::fs::File;
 use std::io;
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -23,8 +23,8 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// With nothing to do for so long, what is buffered goes into the file.
 const REST: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
-/// Clients at once; a server takes 256 to 2048, and each needs two of our open files.
-const MOST_CONNECTIONS: usize = 480;
+/// Open files of ours that are not for clients.
+const OWN_FILES: u64 = 64;
 /// Where clients' ports begin, as Linux counts.
 const FIRST_CLIENT_PORT: u16 = 32_768;
 
@@ -54,6 +54,8 @@ pub struct Loop {
     stop: UnixStream,
     open: Arc<AtomicUsize>,
     connections: Vec<Connection>,
+    /// At once; each needs two open files.
+    most_connections: usize,
     relayed: Relayed,
     clock: Clock,
 }
@@ -62,7 +64,9 @@ impl Loop {
     /// `stop` is readable when all is to end; `open` tells others how many connections there are.
     pub fn new(display: Arc<Display>, upstream: Upstream, stop: UnixStream, open: Arc<AtomicUsize>) -> Loop {
         let (connections, relayed) = (Vec::new(), Relayed::default());
-        Loop { display, upstream, stop, open, connections, relayed, clock: Clock::new() }
+        let files = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+        let most_connections = (files.saturating_sub(OWN_FILES) / 2) as usize;
+        Loop { display, upstream, stop, open, connections, most_connections, relayed, clock: Clock::new() }
     }
 
     /// Until it is stopped.
@@ -80,7 +84,7 @@ impl Loop {
                     tell(talk, way, &step, bytes, now_ns(), &mut recorder);
                 });
             }
-            self.connections.retain(|connection| !connection.is_over());
+            self.close(&mut recorder);
             for (listener, ready) in [hidden, in_tmp].into_iter().enumerate() {
                 if !ready.is_empty() {
                     self.accept(listener, &mut recorder);
@@ -95,7 +99,7 @@ impl Loop {
 
     /// What listeners and ends are ready for; nothing when all is to end.
     fn wait(&self, recorder: &mut Recorder<'_>) -> io::Result<Option<Vec<PollFlags>>> {
-        let has_room = self.connections.len() < MOST_CONNECTIONS;
+        let has_room = self.connections.len() < self.most_connections;
         let listen = if has_room { PollFlags::IN } else { PollFlags::empty() };
         let mut polled = vec![PollFd::new(&self.stop, PollFlags::IN)];
         polled.extend(self.display.listeners.iter().map(|listener| PollFd::new(listener, listen)));
@@ -119,6 +123,18 @@ impl Loop {
         let told = |flags: &PollFlags| if flags.is_empty() { *flags } else { asked.next().unwrap_or(*flags) };
         let ends: Vec<PollFlags> = ends.iter().map(|(_, flags)| flags).map(told).collect();
         Ok(Some(listeners.chain(ends).collect()))
+    }
+
+    /// Forgets those that are over; an end that could not be said is one that broke.
+    fn close(&mut self, recorder: &mut Recorder<'_>) {
+        let at_ns = self.clock.now_ns();
+        self.connections.retain_mut(|connection| {
+            let is_over = connection.is_over();
+            if let Some(way) = connection.unsaid().filter(|_| is_over) {
+                recorder.take(&connection.talk.reset(way, at_ns));
+            }
+            !is_over
+        });
     }
 
     /// Takes a client that waits, and connects it.
@@ -162,14 +178,7 @@ fn count(relayed: &mut Relayed, way: Direction, step: &Step) {
 }
 
 /// Records a step that is done.
-fn tell(
-    talk: &mut Conversation,
-    way: Direction,
-    step: &Step,
-    bytes: &[u8],
-    done_ns: u64,
-    recorder: &mut Recorder<'_>,
-) {
+fn tell(talk: &mut Conversation, way: Direction, step: &Step, bytes: &[u8], done_ns: u64, recorder: &mut Recorder<'_>) {
     let mut take = |record: Record<'_>| recorder.take(&record);
     match step {
         Step::Passed { came_ns, is_delivered, .. } => {

@@ -122,6 +122,12 @@ impl Marks {
         }
     }
 
+    /// Whether it is known that none of these bytes is secret.
+    fn is_clear(&self, (id, direction, offset): (ConnectionId, Direction, u64), length: usize) -> bool {
+        let end = offset + length as u64;
+        self.connections.get(&id).is_none_or(|sides| sides[direction as usize].is_clear(offset..end))
+    }
+
     /// Nothing more will be known of it.
     fn end(&mut self, id: ConnectionId) {
         for side in self.connections.get_mut(&id).into_iter().flatten() {
@@ -176,6 +182,12 @@ impl Side {
         if self.secrets.len() > MOST_MARKS {
             self.forgotten = self.secrets.pop_front().map_or(0, |first| first.end);
         }
+    }
+
+    fn is_clear(&self, range: Range<u64>) -> bool {
+        let next = self.secrets.partition_point(|secret| secret.end <= range.start);
+        let overlaps = self.secrets.get(next).is_some_and(|secret| secret.start < range.end);
+        range.is_empty() || self.decided >= range.end && self.forgotten <= range.start && !overlaps
     }
 
     /// Overwrites what is secret of bytes that begin there.
@@ -233,18 +245,23 @@ impl Scrubber {
     /// Takes the packet that the session took last, and hands on those that need not wait any longer.
     pub fn take(&mut self, record: &Record<'_>, hand_on: &mut impl FnMut(&Record<'_>)) {
         let told = self.marks.borrow_mut().place.take();
+        let place = told.map(|(id, packet)| (id, packet.direction, packet.offset));
         let extent = self.marks.borrow().extent;
         let Some(payload) = payload(record).or((extent == Extent::Cookie).then_some(0..0)) else {
             self.left_out += 1;
             return;
         };
+        let is_clear = place.is_none_or(|place| self.marks.borrow().is_clear(place, payload.len()));
+        if extent == Extent::Cookie && is_clear && self.waiting.is_empty() {
+            return hand_on(record);
+        }
         let mut waiting = Waiting {
             at_ns: record.at_ns,
             link: record.link,
             length: record.length,
             bytes: record.bytes.to_vec(),
             payload,
-            place: told.map(|(id, packet)| (id, packet.direction, packet.offset)),
+            place,
         };
         // Bytes from before the capture's beginning have no place; those of no X have no message.
         let is_from_before = told.is_some_and(|(_, packet)| packet.is_again && packet.offset == 0);

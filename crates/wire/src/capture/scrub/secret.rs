@@ -155,9 +155,9 @@ fn from(rules: &[(&str, u64)], name: &str) -> Option<Range<u64>> {
 
 /// Called by its numbers, or not called at all: its meaning is not known.
 fn is_unknown(name: &str) -> bool {
-    ["request ", "event ", "extension ", "unknown "].iter().any(|word| {
-        name.starts_with(word) || name.split_once("::").is_some_and(|(_, own)| own.starts_with(word))
-    })
+    ["request ", "event ", "extension ", "unknown "]
+        .iter()
+        .any(|word| name.starts_with(word) || name.split_once("::").is_some_and(|(_, own)| own.starts_with(word)))
 }
 
 #[cfg(test)]
@@ -177,7 +177,10 @@ mod tests {
             assert!(has(name, |table| table.requests.iter().collect()), "no request is called {name}");
         }
         for (name, _) in &EVENTS {
-            assert!(has(name, |table| table.events.iter().chain(&table.generic).collect()), "no event is called {name}");
+            assert!(
+                has(name, |table| table.events.iter().chain(&table.generic).collect()),
+                "no event is called {name}"
+            );
         }
     }
 

@@ -63,7 +63,7 @@ fn run(arguments: &Arguments, live: &mut Live, recorder: &mut Recorder<'_>, sign
 fn take_all(live: &mut Live, recorder: &mut Recorder<'_>) -> Result<()> {
     const MOST: usize = 10_000;
     for _ in 0..MOST {
-        match live.next().map_err(|error| anyhow!(error).context("the capture broke off"))? {
+        match live.take().map_err(|error| anyhow!(error).context("the capture broke off"))? {
             Some(record) => recorder.take(&record),
             None => {
                 recorder.pass(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64);

@@ -101,7 +101,10 @@ A program has ended when it has, and all connections of what it started; ^C
 ends it, and the file. Its DISPLAY is a new one from :64 on, with the cookie of
 the old one. To the X server all its clients are this process.
 
-Cost of the relay (two virtual cores, Xvfb 21.1.7): COSTS
+Cost of the relay, on two virtual cores with Xvfb 21.1.7: a round trip takes 33
+instead of 13 us (median of nine turns of 20,000), with --scrub 35; requests of
+64 kB go into the file at 160 to 450 MB/s, without it at 1.1 to 5 GB/s. Nothing
+is ever dropped: who is too fast waits.
 
 Scrubbed are: properties, drawn text and its glyphs, images, messages between
 clients, key codes of events, and what no table names. Names of atoms, fonts
