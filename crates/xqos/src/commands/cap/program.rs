@@ -1,6 +1,6 @@
 //! `xqos cap -- PROGRAM`: a program behind a relay, and whatever it starts.
 
-use super::{Arguments, create};
+use super::{Arguments, counted, create};
 use crate::output::note;
 use crate::process::{Processes, Procfs};
 use crate::sys::{self, Signal, Signals};
@@ -108,7 +108,8 @@ impl Program {
         const SOON: Duration = Duration::from_secs(1);
         let is_late = self.ended.is_some_and(|ended| ended.elapsed() > SOON);
         if is_late && !quiet && !self.has_told {
-            note(&format!("the program has ended; {} connections of what it started are left, ^C ends", relay.open()));
+            let left = counted(relay.open() as u64, "connection");
+            note(&format!("the program has ended, and what it started has {left}; ^C ends it here"));
             self.has_told = true;
         }
     }
@@ -122,13 +123,14 @@ fn has_children() -> bool {
 
 fn told(relayed: &Relayed) -> String {
     let Relayed { connections, refused, bytes: [requests, replies], files, files_lost, .. } = relayed;
-    let mut text = format!("{connections} connections, {requests} bytes to the server, {replies} back, ");
-    text += &format!("0 dropped, {files} files passed, ");
+    let (connections, files) = (counted(*connections, "connection"), counted(*files, "file"));
+    let mut text = format!("{connections}, {requests} bytes to the server, {replies} back, 0 dropped, ");
+    text += &format!("{files} passed, ");
     if *files_lost > 0 {
-        text += &format!("{files_lost} files lost on the way to a server behind TCP, ");
+        text += &format!("{} lost on the way to a server behind TCP, ", counted(*files_lost, "file"));
     }
     if *refused > 0 {
-        text += &format!("{refused} clients refused since the server was gone, ");
+        text += &format!("{} refused since the server was gone, ", counted(*refused, "client"));
     }
     text
 }
