@@ -10,7 +10,7 @@
 //!
 //! | module | what |
 //! |---|---|
-//! | [`capture`] | files of packets, read and written |
+//! | [`capture`] | files of packets, read and written; packets of interfaces, and of a relay for local clients; what is left out |
 //! | [`frame`] | from a packet to its TCP segment |
 //! | `stream` | both directions of a connection in order, and what is missing |
 //! | [`x11`] | boundaries, numbers, names of messages, and what a reply answers |

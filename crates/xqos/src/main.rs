@@ -24,7 +24,9 @@ mod windows;
 
 use anyhow::Result;
 use clap::{CommandFactory, Parser, Subcommand};
-use commands::{analyse, bench, boost, doctor, link, list, policy, replay, reserve, run, server, top, trace, weight};
+use commands::{
+    analyse, bench, boost, cap, doctor, link, list, policy, replay, reserve, run, server, top, trace, weight,
+};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -77,6 +79,7 @@ enum Command {
     Top(top::Arguments),
     Trace(trace::Arguments),
     Replay(replay::Arguments),
+    Cap(cap::Arguments),
     Analyse(analyse::Arguments),
     Link(link::Arguments),
     Boost(boost::Arguments),
@@ -111,6 +114,7 @@ fn perform(command: &Command, display: Option<&str>) -> Result<ExitCode> {
         Command::Run(arguments) => return arguments.perform(display),
         Command::Doctor(arguments) => return arguments.perform(display),
         Command::Boost(arguments) => return arguments.perform(display),
+        Command::Cap(arguments) => return arguments.perform(display),
         Command::Link(arguments) => return arguments.perform(display),
         Command::Server(arguments) => arguments.perform()?,
         Command::Reserve(arguments) => arguments.perform(display)?,

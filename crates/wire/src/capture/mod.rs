@@ -2,8 +2,26 @@
 //!
 //! Reading takes pcap and pcapng as they come: either byte order, any resolution of time, several interfaces and
 //! sections. What is written is pcapng with nanoseconds. Neither ever holds more than a packet and a buffer.
+//!
+//! | module | what |
+//! |---|---|
+//! | `read`, `write` | files |
+//! | [`live`] | packets of a network interface |
+//! | [`relay`] | what local clients say, by standing between them and their server |
+//! | [`conversation`] | the packets for what had none |
+//! | [`rewrite`] | a file, recorded again |
+//! | [`record`] | from packets to a file |
+//! | [`trigger`] | from when to when |
+//! | [`scrub`] | without what nobody else is to see |
 
+pub mod conversation;
+pub mod live;
 mod read;
+pub mod record;
+pub mod relay;
+pub mod rewrite;
+pub mod scrub;
+pub mod trigger;
 mod write;
 
 pub use read::{CaptureError, Reader};

@@ -4,7 +4,7 @@ pub mod bytes;
 pub mod connection;
 mod decode;
 pub mod framing;
-mod library;
+pub(crate) mod library;
 pub mod names;
 mod pending;
 mod plausible;

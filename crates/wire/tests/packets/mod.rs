@@ -281,6 +281,7 @@ pub struct Told {
     pub first_ns: u64,
     pub last_ns: u64,
     pub kept: usize,
+    pub second_byte: u8,
 }
 
 /// Keeps all.
@@ -324,6 +325,7 @@ impl Observer for Seen {
             first_ns: message.first_ns,
             last_ns: message.last_ns,
             kept: message.bytes.len(),
+            second_byte: message.bytes.get(1).copied().unwrap_or(0),
         };
         self.messages.push((id, told));
     }

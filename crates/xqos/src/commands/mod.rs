@@ -3,6 +3,7 @@
 pub mod analyse;
 pub mod bench;
 pub mod boost;
+pub mod cap;
 pub mod doctor;
 pub mod link;
 pub mod list;

@@ -6,6 +6,7 @@
 //! | `served` | the commands on a server with xqos in it |
 //! | `inside` | `top`, `trace` and `replay` |
 //! | `boost` | processor time, and that nobody stays raised |
+//! | `cap` | captures of programs and of interfaces, with what they are to leave out |
 //! | `link` | programs on a slow link, and that nothing is left of it |
 //! | `bench` | benchmarks that are interrupted, go on, and miss a program |
 //! | `fixture` | servers, programs and folders that go with the test |
@@ -14,6 +15,7 @@
 
 mod bench;
 mod boost;
+mod cap;
 mod fixture;
 mod inside;
 mod link;

@@ -16,7 +16,7 @@ use xqos_wire::session::{self, Counts, Session};
 
 /// Tells from a capture of X traffic where a program's time and bytes went, and what it could do without
 ///
-/// Reads pcap and pcapng: what tcpdump or Wireshark captured between clients and an X server. For each
+/// Reads pcap and pcapng: what `xqos cap`, tcpdump or Wireshark captured between clients and an X server. For each
 /// connection: when it was idle, blocked by the network or by the receiver, and waiting for replies; every round trip that
 /// the client waited for, and which of them it could avoid; what there was until the first window and until quiet; messages
 /// by name; what the bytes were used for, and how well they compress.

@@ -1,0 +1,78 @@
+//! The server's cookie under the name of our display: a client looks it up by the display's number.
+//!
+//! libxcb sends no cookie at all where it finds none for the display that it was told, and a server that asks for one
+//! then refuses. So the program gets a file with one entry more in front of the user's own; without a cookie for the
+//! server nothing is needed.
+
+use super::upstream::{Host, Upstream};
+use std::env;
+use std::fs::{self, OpenOptions};
+use std::io::{self, ErrorKind, Write};
+use std::net::IpAddr;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use x11rb_protocol::xauth::{Family, get_auth};
+
+/// An entry for whatever a client calls this machine.
+const ANY_HOST: u16 = 65_535;
+
+/// Its drop removes the file.
+#[derive(Debug)]
+pub struct Authority(PathBuf);
+
+impl Authority {
+    /// A file for clients of our display, if the server behind it has a cookie.
+    pub fn make(upstream: &Upstream, number: u16) -> io::Result<Option<Authority>> {
+        let Some((name, data)) = cookie(upstream) else { return Ok(None) };
+        let mut bytes = Vec::new();
+        bytes.extend(ANY_HOST.to_be_bytes());
+        for text in [&b""[..], number.to_string().as_bytes(), &name, &data] {
+            bytes.extend((text.len() as u16).to_be_bytes());
+            bytes.extend(text);
+        }
+        // Programs that use other displays too still find theirs.
+        bytes.extend(users_file().and_then(|path| fs::read(path).ok()).unwrap_or_default());
+        create(number, &bytes).map(Some)
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Authority {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+fn cookie(upstream: &Upstream) -> Option<(Vec<u8>, Vec<u8>)> {
+    let (family, address) = match upstream.host() {
+        Host::Local => (Family::LOCAL, rustix::system::uname().nodename().to_bytes().to_vec()),
+        Host::Remote(IpAddr::V4(address)) => (Family::INTERNET, address.octets().to_vec()),
+        Host::Remote(IpAddr::V6(address)) => (Family::INTERNET6, address.octets().to_vec()),
+    };
+    // A file that cannot be read is none, to the program too.
+    get_auth(family, &address, upstream.number()).ok().flatten()
+}
+
+/// Where libraries look for it.
+fn users_file() -> Option<PathBuf> {
+    let named = env::var_os("XAUTHORITY").map(PathBuf::from);
+    named.or_else(|| Some(Path::new(&env::var_os("HOME")?).join(".Xauthority")))
+}
+
+fn create(number: u16, bytes: &[u8]) -> io::Result<Authority> {
+    let folder = env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|folder| folder.is_dir());
+    let folder = folder.unwrap_or_else(env::temp_dir);
+    let path = folder.join(format!("xqos-cap-{}-{number}", std::process::id()));
+    // Left behind by a process of the same id that was killed.
+    match fs::remove_file(&path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
+    let authority = Authority(path);
+    file.write_all(bytes)?;
+    Ok(authority)
+}

@@ -1,0 +1,223 @@
+//! One client's connection through the relay, both ways, with half-closed ends as they come.
+//!
+//! | what happens | then |
+//! |---|---|
+//! | an end sends | it goes on at once; what the other end does not take waits, and nothing more is read until it did |
+//! | an end says that nothing follows | so does the relay to the other end, after what waits |
+//! | an end takes nothing any more | what waits for it is dropped, and what it sent itself still goes on |
+//! | the server is gone for good, or a socket breaks | both ends are closed, after what waits for the client |
+
+use super::super::conversation::{Conversation, MOST_BYTES};
+use super::upstream::Socket;
+use crate::observe::Direction;
+use rustix::event::PollFlags;
+use rustix::io::Errno;
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
+    Shutdown, recvmsg, sendmsg, shutdown,
+};
+use std::io::{IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+/// What one read takes: a packet.
+pub const PIECE_BYTES: usize = MOST_BYTES;
+/// The kernel lets no message have more.
+const MOST_FILES: usize = 253;
+
+const WAYS: [Direction; 2] = [Direction::Requests, Direction::Replies];
+
+/// What a step did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// So many bytes and files came at that time; whether all of them went on.
+    Passed { came_ns: u64, bytes: usize, files: usize, files_lost: usize, is_delivered: bool },
+    /// What had waited has gone on.
+    Delivered,
+    /// Nothing follows from there.
+    Ended,
+    /// A socket broke.
+    Broken,
+}
+
+/// One direction.
+#[derive(Debug, Default)]
+struct Way {
+    /// What the receiver has not taken yet.
+    waiting: Vec<u8>,
+    files: Vec<OwnedFd>,
+    /// The sender said that nothing follows, or the receiver is gone.
+    has_ended: bool,
+    /// The sender is gone, not only silent.
+    is_gone: bool,
+    /// The end was told, as one that was said or one that broke.
+    is_told: bool,
+}
+
+/// Both sockets of a client.
+#[derive(Debug)]
+pub struct Connection {
+    /// The client's and the server's.
+    sockets: [Socket; 2],
+    ways: [Way; 2],
+    pub talk: Conversation,
+    is_broken: bool,
+}
+
+impl Connection {
+    pub fn new(client: Socket, server: Socket, talk: Conversation) -> Connection {
+        Connection { sockets: [client, server], ways: Default::default(), talk, is_broken: false }
+    }
+
+    /// What is to be waited for at the client's and at the server's end.
+    pub fn interests(&self) -> [(BorrowedFd<'_>, PollFlags); 2] {
+        [0, 1].map(|end| {
+            let (sent, received) = (&self.ways[end], &self.ways[1 - end]);
+            let mut flags = PollFlags::empty();
+            flags.set(PollFlags::IN, !sent.has_ended && sent.waiting.is_empty());
+            flags.set(PollFlags::OUT, !received.waiting.is_empty());
+            (self.sockets[end].fd.as_fd(), flags)
+        })
+    }
+
+    /// Whether nothing can come any more.
+    pub fn is_over(&self) -> bool {
+        let [requests, replies] = &self.ways;
+        let is_empty = |way: &Way| way.has_ended && way.waiting.is_empty();
+        self.is_broken || is_empty(replies) && (is_empty(requests) || replies.is_gone)
+    }
+
+    /// A direction whose end nobody said.
+    pub fn unsaid(&self) -> Option<Direction> {
+        WAYS.into_iter().find(|&way| !self.is_broken && !self.ways[way as usize].is_told)
+    }
+
+    /// Does what the ends are ready for, and tells each step.
+    pub fn work(
+        &mut self,
+        ready: [PollFlags; 2],
+        buffer: &mut [u8],
+        now_ns: &impl Fn() -> u64,
+        tell: &mut impl FnMut(&mut Conversation, Direction, Step, &[u8]),
+    ) {
+        for way in WAYS {
+            let (from, to) = (way as usize, 1 - way as usize);
+            if ready[to].intersects(PollFlags::OUT | PollFlags::ERR | PollFlags::HUP)
+                && !self.ways[from].waiting.is_empty()
+            {
+                if let Some(step) = self.deliver(way) {
+                    tell(&mut self.talk, way, step, &[]);
+                }
+            }
+            let is_hung_up = ready[from].contains(PollFlags::HUP);
+            if !ready[from].is_empty() && !self.ways[from].has_ended && self.ways[from].waiting.is_empty() {
+                if let Some(step) = self.pass(way, is_hung_up, buffer, now_ns) {
+                    let bytes = if let Step::Passed { bytes, .. } = step { &buffer[..bytes] } else { &[] };
+                    tell(&mut self.talk, way, step, bytes);
+                }
+            }
+        }
+    }
+
+    /// Reads once, and sends on what came.
+    fn pass(&mut self, way: Direction, is_hung_up: bool, buffer: &mut [u8], now_ns: &impl Fn() -> u64) -> Option<Step> {
+        let (bytes, mut files) = match receive(&self.sockets[way as usize], buffer) {
+            Err(Errno::AGAIN | Errno::INTR) => return None,
+            Err(_) => {
+                self.is_broken = true;
+                return Some(Step::Broken);
+            }
+            Ok((0, _)) => {
+                let ended = &mut self.ways[way as usize];
+                (ended.has_ended, ended.is_gone, ended.is_told) = (true, is_hung_up, true);
+                self.pass_on_end(way);
+                return Some(Step::Ended);
+            }
+            Ok(received) => received,
+        };
+        let (came_ns, came) = (now_ns(), files.len());
+        let to = &self.sockets[1 - way as usize];
+        if !to.takes_files {
+            files.clear();
+        }
+        let files_lost = came - files.len();
+        let way = &mut self.ways[way as usize];
+        way.files = files;
+        let is_delivered = match send(to, &buffer[..bytes], &mut way.files) {
+            Ok(sent) => {
+                way.waiting.extend(&buffer[sent..bytes]);
+                sent == bytes
+            }
+            Err(()) => {
+                way.drop_all();
+                false
+            }
+        };
+        Some(Step::Passed { came_ns, bytes, files: came - files_lost, files_lost, is_delivered })
+    }
+
+    /// Sends what waits; tells when all of it has gone.
+    fn deliver(&mut self, direction: Direction) -> Option<Step> {
+        let way = &mut self.ways[direction as usize];
+        match send(&self.sockets[1 - direction as usize], &way.waiting, &mut way.files) {
+            Ok(sent) => _ = way.waiting.drain(..sent),
+            Err(()) => way.drop_all(),
+        }
+        if !way.waiting.is_empty() {
+            return None;
+        }
+        self.pass_on_end(direction);
+        Some(Step::Delivered)
+    }
+
+    fn pass_on_end(&mut self, direction: Direction) {
+        let way = &self.ways[direction as usize];
+        if way.has_ended && way.waiting.is_empty() {
+            // Who is gone already need not be told.
+            let _ = shutdown(&self.sockets[1 - direction as usize].fd, Shutdown::Write);
+        }
+    }
+}
+
+impl Way {
+    /// Nobody takes it.
+    fn drop_all(&mut self) {
+        self.waiting.clear();
+        self.files.clear();
+        self.has_ended = true;
+    }
+}
+
+fn receive(socket: &Socket, buffer: &mut [u8]) -> Result<(usize, Vec<OwnedFd>), Errno> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_FILES))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let received = recvmsg(&socket.fd, &mut [IoSliceMut::new(buffer)], &mut control, RecvFlags::CMSG_CLOEXEC)?;
+    let files = control.drain().flat_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(files) => files.collect(),
+        _ => Vec::new(),
+    });
+    Ok((received.bytes, files.collect()))
+}
+
+/// Sends as much as is taken now, and the files with its first byte; an error is the end of that socket.
+fn send(socket: &Socket, bytes: &[u8], files: &mut Vec<OwnedFd>) -> Result<usize, ()> {
+    let mut sent = 0;
+    while sent < bytes.len() {
+        let borrowed: Vec<BorrowedFd<'_>> = files.iter().map(AsFd::as_fd).collect();
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_FILES))];
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        if !borrowed.is_empty() {
+            control.push(SendAncillaryMessage::ScmRights(&borrowed));
+        }
+        match sendmsg(&socket.fd, &[IoSlice::new(&bytes[sent..])], &mut control, SendFlags::NOSIGNAL) {
+            Ok(count) => {
+                sent += count;
+                files.clear();
+            }
+            Err(Errno::INTR) => {}
+            Err(Errno::AGAIN) => break,
+            Err(_) => return Err(()),
+        }
+    }
+    Ok(sent)
+}

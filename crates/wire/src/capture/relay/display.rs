@@ -1,0 +1,106 @@
+//! A display of our own: a number that nobody has, its lock, and the sockets where clients look for it.
+//!
+//! Clients try the abstract socket first and then the one in /tmp; X servers listen on both, and so do we, since a
+//! stranger could take the other one.
+
+use std::fs::{self, OpenOptions, Permissions};
+use std::io::{self, ErrorKind, Write};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::net::{SocketAddr, UnixListener};
+use std::path::PathBuf;
+
+/// Out of the way of servers, which count from 0, and of ssh, which counts from 10.
+const FIRST: u16 = 64;
+const LAST: u16 = 999;
+const FOLDER: &str = "/tmp/.X11-unix";
+
+/// Its drop removes the files.
+#[derive(Debug)]
+pub struct Display {
+    number: u16,
+    screen: u16,
+    pub listeners: [UnixListener; 2],
+    // In this order: the number is free when the last of it has gone.
+    _socket: Removed,
+    _lock: Removed,
+}
+
+/// A file that goes with us.
+#[derive(Debug)]
+struct Removed(PathBuf);
+
+impl Drop for Removed {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+impl Display {
+    /// Takes the first number that is free; `screen` is the one that programs get.
+    pub fn make(screen: u16) -> io::Result<Display> {
+        make_folder()?;
+        for number in FIRST..=LAST {
+            match take(number, screen) {
+                Err(error) if matches!(error.kind(), ErrorKind::AlreadyExists | ErrorKind::AddrInUse) => {}
+                made => return made,
+            }
+        }
+        Err(io::Error::other(format!("displays {FIRST} to {LAST} are all taken")))
+    }
+
+    pub fn number(&self) -> u16 {
+        self.number
+    }
+
+    /// As for DISPLAY.
+    pub fn name(&self) -> String {
+        match self.screen {
+            0 => format!(":{}", self.number),
+            screen => format!(":{}.{screen}", self.number),
+        }
+    }
+}
+
+/// As the first X server makes it: anybody may put a socket there, and nobody remove another's.
+fn make_folder() -> io::Result<()> {
+    match fs::create_dir(FOLDER) {
+        Ok(()) => fs::set_permissions(FOLDER, Permissions::from_mode(0o1777)),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+fn take(number: u16, screen: u16) -> io::Result<Display> {
+    let lock = PathBuf::from(format!("/tmp/.X{number}-lock"));
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o444).open(&lock)?;
+    let lock = Removed(lock);
+    // Ten digits: X servers read exactly these.
+    writeln!(file, "{:>10}", std::process::id())?;
+    let path = PathBuf::from(format!("{FOLDER}/X{number}"));
+    let in_tmp = UnixListener::bind(&path)?;
+    let socket = Removed(path.clone());
+    let hidden = UnixListener::bind_addr(&SocketAddr::from_abstract_name(path.as_os_str().as_encoded_bytes())?)?;
+    let listeners = [hidden, in_tmp];
+    listeners.iter().try_for_each(|listener| listener.set_nonblocking(true))?;
+    Ok(Display { number, screen, listeners, _socket: socket, _lock: lock })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    #[test]
+    fn displays_have_numbers_of_their_own_and_leave_nothing() {
+        let (one, other) = (Display::make(0).unwrap(), Display::make(2).unwrap());
+        assert_ne!(one.number(), other.number());
+        assert_eq!(other.name(), format!(":{}.2", other.number()));
+        let files = [format!("/tmp/.X{}-lock", one.number()), format!("{FOLDER}/X{}", one.number())];
+        let lock = fs::read_to_string(&files[0]).unwrap();
+        assert_eq!((lock.len(), lock.trim().parse()), (11, Ok(std::process::id())));
+        assert!(Path::new(&files[1]).exists());
+        drop(one);
+        assert!(files.iter().all(|file| !Path::new(file).exists()));
+    }
+}

@@ -1,0 +1,194 @@
+//! The loop of the relay: whoever is ready is served, and all that happens is recorded, in one order.
+//!
+//! Bytes go on before they are recorded, with the time at which they came. So the recording's own work delays nobody
+//! but whoever comes next.
+
+use super::connection::{Connection, PIECE_BYTES, Step};
+use super::display::Display;
+use super::upstream::{Socket, Upstream};
+use super::{Relayed, Settings};
+use crate::capture::conversation::Conversation;
+use crate::capture::record::{Recorder, Watch};
+use crate::capture::{Link, Record};
+use crate::observe::Direction;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::sockopt::socket_peercred;
+use rustix::process::{Resource, geteuid, getrlimit};
+use std::fs::File;
+use std::io;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+/// With nothing to do for so long, what is buffered goes into the file.
+const REST: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+/// Open files of ours that are not for clients.
+const OWN_FILES: u64 = 64;
+/// Where clients' ports begin, as Linux counts.
+const FIRST_CLIENT_PORT: u16 = 32_768;
+
+/// Nanoseconds since 1970 that never go back.
+#[derive(Clone, Copy, Debug)]
+struct Clock {
+    epoch: Instant,
+    epoch_ns: u64,
+}
+
+impl Clock {
+    fn new() -> Clock {
+        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Clock { epoch: Instant::now(), epoch_ns: since_1970.as_nanos() as u64 }
+    }
+
+    fn now_ns(&self) -> u64 {
+        self.epoch_ns + self.epoch.elapsed().as_nanos() as u64
+    }
+}
+
+/// All that runs in the relay's thread.
+#[derive(Debug)]
+pub struct Loop {
+    display: Arc<Display>,
+    upstream: Upstream,
+    stop: UnixStream,
+    open: Arc<AtomicUsize>,
+    connections: Vec<Connection>,
+    /// At once; each needs two open files.
+    most_connections: usize,
+    relayed: Relayed,
+    clock: Clock,
+}
+
+impl Loop {
+    /// `stop` is readable when all is to end; `open` tells others how many connections there are.
+    pub fn new(display: Arc<Display>, upstream: Upstream, stop: UnixStream, open: Arc<AtomicUsize>) -> Loop {
+        let (connections, relayed) = (Vec::new(), Relayed::default());
+        let files = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+        let most_connections = (files.saturating_sub(OWN_FILES) / 2) as usize;
+        Loop { display, upstream, stop, open, connections, most_connections, relayed, clock: Clock::new() }
+    }
+
+    /// Until it is stopped.
+    pub fn run(&mut self, file: File, settings: &Settings) -> io::Result<Relayed> {
+        let mut watch = Watch::new(settings);
+        let mut recorder = Recorder::new(file, Some((Link::Raw, "xqos relay")), settings, &mut watch)?;
+        let mut buffer = vec![0; PIECE_BYTES];
+        while let Some(ready) = self.wait(&mut recorder)? {
+            let [hidden, in_tmp, ends @ ..] = ready.as_slice() else { break };
+            for (connection, ready) in self.connections.iter_mut().zip(ends.chunks_exact(2)) {
+                let (clock, relayed) = (&self.clock, &mut self.relayed);
+                let now_ns = || clock.now_ns();
+                connection.work([ready[0], ready[1]], &mut buffer, &now_ns, &mut |talk, way, step, bytes| {
+                    count(relayed, way, &step);
+                    tell(talk, way, &step, bytes, now_ns(), &mut recorder);
+                });
+            }
+            self.close(&mut recorder);
+            for (listener, ready) in [hidden, in_tmp].into_iter().enumerate() {
+                if !ready.is_empty() {
+                    self.accept(listener, &mut recorder);
+                }
+            }
+            // A number to look at; nothing else depends on it.
+            self.open.store(self.connections.len(), Ordering::Relaxed);
+        }
+        let recorded = recorder.finish();
+        Ok(Relayed { recorded, ..std::mem::take(&mut self.relayed) })
+    }
+
+    /// What listeners and ends are ready for; nothing when all is to end.
+    fn wait(&self, recorder: &mut Recorder<'_>) -> io::Result<Option<Vec<PollFlags>>> {
+        let has_room = self.connections.len() < self.most_connections;
+        let listen = if has_room { PollFlags::IN } else { PollFlags::empty() };
+        let mut polled = vec![PollFd::new(&self.stop, PollFlags::IN)];
+        polled.extend(self.display.listeners.iter().map(|listener| PollFd::new(listener, listen)));
+        // Who is hung up would be told again and again: only those are asked of whom something is wanted.
+        let ends: Vec<_> = self.connections.iter().flat_map(Connection::interests).collect();
+        polled.extend(ends.iter().filter(|(_, flags)| !flags.is_empty()).map(|(fd, flags)| PollFd::new(fd, *flags)));
+        match poll(&mut polled, Some(&REST)) {
+            Ok(0) | Err(rustix::io::Errno::INTR) => {
+                recorder.pass(self.clock.now_ns());
+                recorder.flush();
+                polled.iter_mut().for_each(PollFd::clear_revents);
+            }
+            Ok(_) => {}
+            Err(error) => return Err(error.into()),
+        }
+        if !polled[0].revents().is_empty() {
+            return Ok(None);
+        }
+        let mut asked = polled[3..].iter().map(PollFd::revents);
+        let listeners = polled[1..3].iter().map(PollFd::revents);
+        let told = |flags: &PollFlags| if flags.is_empty() { *flags } else { asked.next().unwrap_or(*flags) };
+        let ends: Vec<PollFlags> = ends.iter().map(|(_, flags)| flags).map(told).collect();
+        Ok(Some(listeners.chain(ends).collect()))
+    }
+
+    /// Forgets those that are over; an end that could not be said is one that broke.
+    fn close(&mut self, recorder: &mut Recorder<'_>) {
+        let at_ns = self.clock.now_ns();
+        self.connections.retain_mut(|connection| {
+            let is_over = connection.is_over();
+            if let Some(way) = connection.unsaid().filter(|_| is_over) {
+                recorder.take(&connection.talk.reset(way, at_ns));
+            }
+            !is_over
+        });
+    }
+
+    /// Takes a client that waits, and connects it.
+    fn accept(&mut self, listener: usize, recorder: &mut Recorder<'_>) {
+        let Some(client) = accepted(&self.display.listeners[listener]) else { return };
+        let at_ns = self.clock.now_ns();
+        let Ok(server) = self.upstream.connect() else {
+            // Dropped at once, as a server that is gone would.
+            self.relayed.refused += 1;
+            return;
+        };
+        let port = FIRST_CLIENT_PORT + (self.relayed.connections % u64::from(FIRST_CLIENT_PORT)) as u16;
+        let mut talk = Conversation::new(port, self.upstream.port());
+        recorder.take(&talk.open(Direction::Requests, at_ns));
+        let connected_ns = self.clock.now_ns();
+        recorder.take(&talk.open(Direction::Replies, connected_ns));
+        recorder.take(&talk.acknowledge(Direction::Replies, connected_ns));
+        self.relayed.connections += 1;
+        self.connections.push(Connection::new(client, server, talk));
+    }
+}
+
+fn accepted(listener: &UnixListener) -> Option<Socket> {
+    // One that is gone already, or for which there is no file left, is as good as none.
+    let (stream, _) = listener.accept().ok()?;
+    // The server would take a stranger for us.
+    let user = socket_peercred(&stream).ok()?.uid;
+    if user != geteuid() && !user.is_root() {
+        return None;
+    }
+    stream.set_nonblocking(true).ok()?;
+    Some(Socket { fd: stream.into(), takes_files: true })
+}
+
+fn count(relayed: &mut Relayed, way: Direction, step: &Step) {
+    if let Step::Passed { bytes, files, files_lost, .. } = *step {
+        relayed.bytes[way as usize] += bytes as u64;
+        relayed.files += files as u64;
+        relayed.files_lost += files_lost as u64;
+    }
+}
+
+/// Records a step that is done.
+fn tell(talk: &mut Conversation, way: Direction, step: &Step, bytes: &[u8], done_ns: u64, recorder: &mut Recorder<'_>) {
+    let mut take = |record: Record<'_>| recorder.take(&record);
+    match step {
+        Step::Passed { came_ns, is_delivered, .. } => {
+            take(talk.data(way, *came_ns, bytes));
+            if *is_delivered {
+                take(talk.acknowledge(way, done_ns));
+            }
+        }
+        Step::Delivered => take(talk.acknowledge(way, done_ns)),
+        Step::Ended => take(talk.finish(way, done_ns)),
+        Step::Broken => take(talk.reset(way, done_ns)),
+    }
+}

@@ -1,0 +1,101 @@
+//! The display behind the relay: where it is, and connections to it.
+
+use super::RelayError;
+use rustix::net::sockopt::set_tcp_nodelay;
+use std::io;
+use std::net::{IpAddr, TcpStream};
+use std::os::fd::OwnedFd;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixStream};
+use x11rb_protocol::parse_display::{ConnectAddress, ParsedDisplay, parse_display};
+
+/// Wireshark takes these displays' ports for X's.
+const LAST_DISPLAY: u16 = 63;
+const FIRST_PORT: u16 = 6000;
+
+/// A stream of bytes to a client or a server, which does not block.
+#[derive(Debug)]
+pub struct Socket {
+    pub fd: OwnedFd,
+    /// A Unix socket: files can be sent along.
+    pub takes_files: bool,
+}
+
+/// Who is at the other end, as cookies name it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Host {
+    /// This machine.
+    Local,
+    Remote(IpAddr),
+}
+
+/// An X server that can be connected to.
+#[derive(Debug)]
+pub struct Upstream {
+    display: ParsedDisplay,
+    host: Host,
+}
+
+impl Upstream {
+    /// By its name, `None` being DISPLAY's. It is tried once: a server does not count a client before it has spoken.
+    pub fn find(name: Option<&str>) -> Result<Upstream, RelayError> {
+        let shown = || name.map_or_else(|| std::env::var("DISPLAY").unwrap_or_default(), str::to_owned);
+        let display = parse_display(name).map_err(|_| RelayError::NoDisplay(shown()))?;
+        let (_, host) = connect(&display).map_err(|error| RelayError::Unreachable(shown(), error))?;
+        Ok(Upstream { display, host })
+    }
+
+    pub fn number(&self) -> u16 {
+        self.display.display
+    }
+
+    pub fn screen(&self) -> u16 {
+        self.display.screen
+    }
+
+    pub fn host(&self) -> Host {
+        self.host
+    }
+
+    /// A port for it in captures; where the true one would not be known for X's, that of display 0.
+    pub fn port(&self) -> u16 {
+        FIRST_PORT + if self.number() <= LAST_DISPLAY { self.number() } else { 0 }
+    }
+
+    pub fn connect(&self) -> io::Result<Socket> {
+        connect(&self.display).map(|(socket, _)| socket)
+    }
+}
+
+/// The first of a display's addresses at which somebody answers.
+fn connect(display: &ParsedDisplay) -> io::Result<(Socket, Host)> {
+    let mut last = io::Error::from(io::ErrorKind::NotFound);
+    for address in display.connect_instruction() {
+        match connect_to(&address) {
+            Ok(connected) => return Ok(connected),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+fn connect_to(address: &ConnectAddress<'_>) -> io::Result<(Socket, Host)> {
+    match address {
+        ConnectAddress::Hostname(host, port) => {
+            let stream = TcpStream::connect((*host, *port))?;
+            // What waits for company here would be a delay of ours.
+            set_tcp_nodelay(&stream, true)?;
+            stream.set_nonblocking(true)?;
+            let peer = stream.peer_addr()?.ip();
+            let host = if peer.is_loopback() { Host::Local } else { Host::Remote(peer) };
+            Ok((Socket { fd: stream.into(), takes_files: false }, host))
+        }
+        ConnectAddress::Socket(path) => {
+            let hidden = SocketAddr::from_abstract_name(path).and_then(|address| UnixStream::connect_addr(&address));
+            let stream = hidden.or_else(|_| UnixStream::connect(path))?;
+            stream.set_nonblocking(true)?;
+            Ok((Socket { fd: stream.into(), takes_files: true }, Host::Local))
+        }
+        _ => Err(io::ErrorKind::Unsupported.into()),
+    }
+}

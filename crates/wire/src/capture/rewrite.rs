@@ -1,0 +1,46 @@
+//! A capture that others made, recorded again: scrubbed, cut, or only what is of interest.
+
+use super::record::{Recorded, Recorder, Settings, Watch};
+use super::{Reader, Record};
+use crate::frame::{Frame, parse};
+use std::fs::File;
+use std::io;
+use std::ops::RangeInclusive;
+
+/// What was read and what was recorded of it.
+#[derive(Debug)]
+pub struct Rewritten {
+    pub read: u64,
+    pub recorded: Recorded,
+    /// What is wrong with the end of the file that was read.
+    pub note: Option<String>,
+}
+
+/// Records what is read, or of it only the TCP connections of these ports. `progress` is told packets and bytes read.
+pub fn rewrite(
+    mut reader: Reader,
+    ports: Option<&RangeInclusive<u16>>,
+    file: File,
+    settings: &Settings,
+    progress: &mut impl FnMut(u64, u64),
+) -> io::Result<Rewritten> {
+    let mut watch = Watch::new(settings);
+    let mut recorder = Recorder::new(file, None, settings, &mut watch)?;
+    let (mut packets, mut bytes) = (0, 0);
+    while let Some(record) = reader.next() {
+        (packets, bytes) = (packets + 1, bytes + u64::from(record.length));
+        progress(packets, bytes);
+        if ports.is_none_or(|ports| is_between(&record, ports)) {
+            recorder.take(&record);
+        }
+        if recorder.is_over() {
+            break;
+        }
+    }
+    Ok(Rewritten { read: packets, recorded: recorder.finish(), note: reader.note().map(str::to_owned) })
+}
+
+fn is_between(record: &Record<'_>, ports: &RangeInclusive<u16>) -> bool {
+    let Frame::Segment(segment) = parse(record) else { return false };
+    ports.contains(&segment.source.port()) || ports.contains(&segment.destination.port())
+}

@@ -1,0 +1,337 @@
+//! Overwrites with zeros what nobody else is to see, in packets that keep their sizes and times.
+//!
+//! Which bytes those are is known when a message is complete, so packets wait until all messages in them are; they go on
+//! in the order in which they came. A session tells of the messages ([`Marker`]), and by a stream's offsets they are
+//! found again in packets, retransmitted ones too.
+//!
+//! | bytes | what becomes of them |
+//! |---|---|
+//! | of a message | what the rules name is overwritten (`secret`) |
+//! | not understood: behind a gap, before a capture that was joined can be read | all are overwritten |
+//! | of a message that never ends, or takes longer than may be kept | all but its head |
+//! | of connections that are not X | all are overwritten |
+//! | of other packets than TCP's | the packet is left out, and counted |
+//!
+//! The cookie by which a client is let in goes in any case ([`Extent::Cookie`]); then nothing else waits or changes.
+
+mod secret;
+
+use super::{Link, Record};
+use crate::frame::{Frame, parse};
+use crate::observe::{ConnectionId, Direction, Ending, Message, Observer, Opened, Packet};
+use secret::HEAD_BYTES;
+use std::cell::RefCell;
+use std::collections::{HashMap, VecDeque};
+use std::ops::Range;
+use std::rc::Rc;
+
+/// Packets that wait for the end of their messages: four of the longest requests.
+const MOST_WAITING_BYTES: usize = 64 << 20;
+/// A packet's own costs in memory.
+const PACKET_COSTS: usize = 128;
+/// Places that are remembered of a direction, for packets that come again.
+const MOST_MARKS: usize = 1 << 14;
+
+/// What is overwritten.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    /// Who may connect.
+    Cookie,
+    /// Text, keys and pixels too.
+    All,
+}
+
+/// Notes in a session which bytes are secret; its clones are the same.
+#[derive(Clone, Debug)]
+pub struct Marker(Rc<RefCell<Marks>>);
+
+impl Marker {
+    pub fn new(extent: Extent) -> Marker {
+        Marker(Rc::new(RefCell::new(Marks { extent, connections: HashMap::new(), ended: Vec::new(), place: None })))
+    }
+}
+
+impl Observer for Marker {
+    fn opened(&mut self, id: ConnectionId, opened: &Opened) {
+        self.0.borrow_mut().open(id, opened);
+    }
+
+    fn packet(&mut self, id: ConnectionId, packet: &Packet) {
+        self.0.borrow_mut().place = Some((id, *packet));
+    }
+
+    fn message(&mut self, id: ConnectionId, message: &Message<'_>) {
+        self.0.borrow_mut().message(id, message);
+    }
+
+    fn ended(&mut self, id: ConnectionId, _: u64, _: Ending) {
+        self.0.borrow_mut().end(id);
+    }
+}
+
+#[derive(Debug)]
+struct Marks {
+    extent: Extent,
+    connections: HashMap<ConnectionId, [Side; 2]>,
+    /// Those of them that are over, and stay while packets wait.
+    ended: Vec<ConnectionId>,
+    /// Where the packet that was taken last stands in its stream.
+    place: Option<(ConnectionId, Packet)>,
+}
+
+/// One direction of a connection.
+#[derive(Debug, Default)]
+struct Side {
+    /// Of all bytes before this it is known whether they are secret.
+    decided: u64,
+    /// Whether a message ends there, and so another one begins.
+    is_boundary: bool,
+    /// In order, and apart from each other.
+    secrets: VecDeque<Range<u64>>,
+    /// Before this, secrets were forgotten.
+    forgotten: u64,
+}
+
+impl Marks {
+    fn open(&mut self, id: ConnectionId, opened: &Opened) {
+        // Where only the cookie counts, it is in the client's first message or not at all.
+        let open = || Side { decided: u64::MAX, ..Side::default() };
+        let sides = match self.extent {
+            Extent::All => <[Side; 2]>::default(),
+            Extent::Cookie if opened.is_joined => [open(), open()],
+            Extent::Cookie => [Side::default(), open()],
+        };
+        self.connections.insert(id, sides);
+    }
+
+    fn message(&mut self, id: ConnectionId, message: &Message<'_>) {
+        let direction = match message.kind {
+            crate::observe::Kind::Setup | crate::observe::Kind::Request => Direction::Requests,
+            _ => Direction::Replies,
+        };
+        let extent = self.extent;
+        let Some(sides) = self.connections.get_mut(&id) else { return };
+        let side = &mut sides[direction as usize];
+        let found = match extent {
+            Extent::All => secret::secret(message),
+            Extent::Cookie => secret::cookie(message),
+        };
+        side.take(message.offset, message.length, found);
+        if extent == Extent::Cookie && direction == Direction::Requests {
+            side.decided = u64::MAX;
+        }
+    }
+
+    /// Whether it is known that none of these bytes is secret.
+    fn is_clear(&self, (id, direction, offset): (ConnectionId, Direction, u64), length: usize) -> bool {
+        let end = offset + length as u64;
+        self.connections.get(&id).is_none_or(|sides| sides[direction as usize].is_clear(offset..end))
+    }
+
+    /// Nothing more will be known of it.
+    fn end(&mut self, id: ConnectionId) {
+        for side in self.connections.get_mut(&id).into_iter().flatten() {
+            side.give_up(u64::MAX);
+        }
+        self.ended.push(id);
+    }
+
+    /// No packet waits.
+    fn forget_ended(&mut self) {
+        for id in self.ended.drain(..) {
+            self.connections.remove(&id);
+        }
+    }
+}
+
+impl Side {
+    /// A message is complete; `found` is what is secret in it.
+    fn take(&mut self, offset: u64, length: u64, found: Option<Range<u64>>) {
+        let end = offset.saturating_add(length);
+        if offset > self.decided {
+            self.hide(self.decided..offset);
+        }
+        if let Some(found) = found {
+            let place = |at: u64| offset.saturating_add(at).min(end);
+            self.hide(place(found.start).max(self.decided)..place(found.end));
+        }
+        if end > self.decided {
+            self.decided = end;
+            self.is_boundary = true;
+        }
+    }
+
+    /// Decides up to there without knowing: of a message that has begun the head stays, so that others can count it.
+    fn give_up(&mut self, end: u64) {
+        if end > self.decided {
+            let head = if self.is_boundary { HEAD_BYTES } else { 0 };
+            self.hide(self.decided.saturating_add(head)..end);
+            self.decided = end;
+            self.is_boundary = false;
+        }
+    }
+
+    fn hide(&mut self, range: Range<u64>) {
+        if range.is_empty() {
+            return;
+        }
+        match self.secrets.back_mut() {
+            Some(last) if last.end >= range.start => last.end = last.end.max(range.end),
+            _ => self.secrets.push_back(range),
+        }
+        if self.secrets.len() > MOST_MARKS {
+            self.forgotten = self.secrets.pop_front().map_or(0, |first| first.end);
+        }
+    }
+
+    fn is_clear(&self, range: Range<u64>) -> bool {
+        let next = self.secrets.partition_point(|secret| secret.end <= range.start);
+        let overlaps = self.secrets.get(next).is_some_and(|secret| secret.start < range.end);
+        range.is_empty() || self.decided >= range.end && self.forgotten <= range.start && !overlaps
+    }
+
+    /// Overwrites what is secret of bytes that begin there.
+    fn blank(&self, offset: u64, bytes: &mut [u8]) {
+        let end = offset + bytes.len() as u64;
+        let first = self.secrets.partition_point(|range| range.end <= offset);
+        let secrets = self.secrets.range(first..).take_while(|range| range.start < end);
+        for range in std::iter::once(&(0..self.forgotten)).chain(secrets) {
+            let from = range.start.clamp(offset, end) - offset;
+            let to = range.end.clamp(offset, end) - offset;
+            bytes[from as usize..to as usize].fill(0);
+        }
+    }
+}
+
+/// A packet that waits for the end of its messages.
+#[derive(Debug)]
+struct Waiting {
+    at_ns: u64,
+    link: Link,
+    length: u32,
+    bytes: Vec<u8>,
+    /// Where in these bytes those of the stream lie.
+    payload: Range<usize>,
+    place: Option<(ConnectionId, Direction, u64)>,
+}
+
+/// Lets packets through with what is secret in them overwritten.
+#[derive(Debug)]
+pub struct Scrubber {
+    marks: Rc<RefCell<Marks>>,
+    waiting: VecDeque<Waiting>,
+    waiting_bytes: usize,
+    left_out: u64,
+    given_up: u64,
+}
+
+impl Scrubber {
+    /// By what is marked there, of a session that takes each packet before this does.
+    pub fn new(marker: &Marker) -> Scrubber {
+        let marks = Rc::clone(&marker.0);
+        Scrubber { marks, waiting: VecDeque::new(), waiting_bytes: 0, left_out: 0, given_up: 0 }
+    }
+
+    /// Packets that are neither X's nor of another TCP connection.
+    pub fn left_out(&self) -> u64 {
+        self.left_out
+    }
+
+    /// Packets that went on before their messages were complete, because too much waited.
+    pub fn given_up(&self) -> u64 {
+        self.given_up
+    }
+
+    /// Takes the packet that the session took last, and hands on those that need not wait any longer.
+    pub fn take(&mut self, record: &Record<'_>, hand_on: &mut impl FnMut(&Record<'_>)) {
+        let told = self.marks.borrow_mut().place.take();
+        let place = told.map(|(id, packet)| (id, packet.direction, packet.offset));
+        let extent = self.marks.borrow().extent;
+        let Some(payload) = payload(record).or((extent == Extent::Cookie).then_some(0..0)) else {
+            self.left_out += 1;
+            return;
+        };
+        let is_clear = place.is_none_or(|place| self.marks.borrow().is_clear(place, payload.len()));
+        if extent == Extent::Cookie && is_clear && self.waiting.is_empty() {
+            return hand_on(record);
+        }
+        let mut waiting = Waiting {
+            at_ns: record.at_ns,
+            link: record.link,
+            length: record.length,
+            bytes: record.bytes.to_vec(),
+            payload,
+            place,
+        };
+        // Bytes from before the capture's beginning have no place; those of no X have no message.
+        let is_from_before = told.is_some_and(|(_, packet)| packet.is_again && packet.offset == 0);
+        if is_from_before || extent == Extent::All && told.is_none() {
+            waiting.blank();
+        }
+        self.waiting_bytes += waiting.bytes.len() + PACKET_COSTS;
+        self.waiting.push_back(waiting);
+        self.hand_on_decided(hand_on);
+        while self.waiting_bytes > MOST_WAITING_BYTES {
+            self.give_up_first();
+            self.hand_on_decided(hand_on);
+        }
+    }
+
+    /// Nothing follows: what waits goes on as far as it may.
+    pub fn finish(&mut self, hand_on: &mut impl FnMut(&Record<'_>)) {
+        for sides in self.marks.borrow_mut().connections.values_mut() {
+            sides.iter_mut().for_each(|side| side.give_up(u64::MAX));
+        }
+        self.hand_on_decided(hand_on);
+    }
+
+    fn give_up_first(&mut self) {
+        let Some(first) = self.waiting.front() else { return };
+        let Some((id, direction, offset)) = first.place else { return };
+        self.given_up += 1;
+        let mut marks = self.marks.borrow_mut();
+        let Some(sides) = marks.connections.get_mut(&id) else { return };
+        sides[direction as usize].give_up(offset + first.payload.len() as u64);
+    }
+
+    fn hand_on_decided(&mut self, hand_on: &mut impl FnMut(&Record<'_>)) {
+        let marks = self.marks.borrow();
+        while let Some(first) = self.waiting.front_mut() {
+            if !first.settle(&marks) {
+                return;
+            }
+            let Waiting { at_ns, link, length, bytes, .. } = &*first;
+            hand_on(&Record { at_ns: *at_ns, link: *link, length: *length, bytes });
+            self.waiting_bytes -= bytes.len() + PACKET_COSTS;
+            self.waiting.pop_front();
+        }
+        drop(marks);
+        self.marks.borrow_mut().forget_ended();
+    }
+}
+
+impl Waiting {
+    fn blank(&mut self) {
+        self.bytes[self.payload.clone()].fill(0);
+    }
+
+    /// Overwrites what is secret, if all of it is known.
+    fn settle(&mut self, marks: &Marks) -> bool {
+        let Some((id, direction, offset)) = self.place else { return true };
+        let Some(sides) = marks.connections.get(&id) else { return true };
+        let side = &sides[direction as usize];
+        let is_decided = self.payload.is_empty() || side.decided >= offset + self.payload.len() as u64;
+        if is_decided {
+            side.blank(offset, &mut self.bytes[self.payload.clone()]);
+        }
+        is_decided
+    }
+}
+
+/// Where in a packet the bytes of its TCP stream lie; nothing of other packets.
+fn payload(record: &Record<'_>) -> Option<Range<usize>> {
+    let Frame::Segment(segment) = parse(record) else { return None };
+    // One slice lies in the other.
+    let start = segment.bytes.as_ptr() as usize - record.bytes.as_ptr() as usize;
+    Some(start..start + segment.bytes.len())
+}

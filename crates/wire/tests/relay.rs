@@ -1,0 +1,351 @@
+//! The relay between clients and servers that are made up here: every byte and every file arrives, whoever is slow, silent,
+//! gone or hostile, and what is recorded is what went through.
+
+mod packets;
+
+use packets::*;
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
+    recvmsg, sendmsg,
+};
+use std::fs::{self, File, OpenOptions};
+use std::io::{ErrorKind, IoSlice, IoSliceMut, Read, Write};
+use std::mem::MaybeUninit;
+use std::net::Shutdown;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+use xqos_wire::capture::Reader;
+use xqos_wire::capture::record::{Settings, create};
+use xqos_wire::capture::relay::{Relay, RelayError, Relayed};
+use xqos_wire::capture::scrub::Extent;
+use xqos_wire::observe::{Ending, Kind};
+
+const L: Order = Order::Little;
+/// Longer than anything here takes on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Displays far above any server's.
+static NEXT: AtomicU16 = AtomicU16::new(0);
+
+/// A server that does what the test says, with a relay in front of it.
+struct Scene {
+    listener: UnixListener,
+    relay: Relay,
+    file: PathBuf,
+}
+
+impl Scene {
+    fn new() -> Scene {
+        Scene::with(&Settings { scrub: Some(Extent::Cookie), ..Settings::default() })
+    }
+
+    fn with(settings: &Settings) -> Scene {
+        let (number, listener) = listen();
+        let file = std::env::temp_dir().join(format!("xqos-relay-{}-{number}", std::process::id()));
+        let relay = Relay::start(Some(&format!(":{number}")), create(&file).unwrap(), settings).unwrap();
+        // It looked whether somebody is there.
+        accept(&listener);
+        Scene { listener, relay, file }
+    }
+
+    fn client(&self) -> UnixStream {
+        connect(&self.relay.display())
+    }
+
+    /// A client and its server's end.
+    fn pair(&self) -> (UnixStream, UnixStream) {
+        (self.client(), accept(&self.listener))
+    }
+
+    /// What went through, and what the file says of it.
+    fn end(self) -> (Relayed, Seen) {
+        let relayed = self.relay.finish().unwrap();
+        let mut reader = Reader::open(&self.file).unwrap();
+        let mut packets = Vec::new();
+        while let Some(record) = reader.next() {
+            let (at_ns, link, length, bytes) = (record.at_ns, record.link, record.length, record.bytes.to_vec());
+            packets.push(Captured { at_ns, link, length, bytes });
+        }
+        assert_eq!(reader.note(), None, "the file is complete");
+        assert!(packets.is_sorted_by_key(|packet| packet.at_ns), "in the order of time");
+        fs::remove_file(&self.file).unwrap();
+        (relayed, see(&packets).0)
+    }
+}
+
+/// A socket that no file is left of.
+fn listen() -> (u16, UnixListener) {
+    loop {
+        let number = 20_000 + (std::process::id() as u16 % 1000) * 30 + NEXT.fetch_add(1, Ordering::Relaxed) % 30;
+        let address = SocketAddr::from_abstract_name(format!("/tmp/.X11-unix/X{number}")).unwrap();
+        match UnixListener::bind_addr(&address) {
+            Err(error) if error.kind() == ErrorKind::AddrInUse => {}
+            listener => return (number, listener.unwrap()),
+        }
+    }
+}
+
+fn accept(listener: &UnixListener) -> UnixStream {
+    patient(listener.accept().unwrap().0)
+}
+
+fn connect(display: &str) -> UnixStream {
+    let number = display.trim_start_matches(':');
+    patient(UnixStream::connect(format!("/tmp/.X11-unix/X{number}")).unwrap())
+}
+
+fn patient(stream: UnixStream) -> UnixStream {
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_write_timeout(Some(PATIENCE)).unwrap();
+    stream
+}
+
+fn read(stream: &mut UnixStream, count: usize) -> Vec<u8> {
+    let mut bytes = vec![0; count];
+    stream.read_exact(&mut bytes).unwrap();
+    bytes
+}
+
+fn rest(stream: &mut UnixStream) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    stream.read_to_end(&mut bytes).unwrap();
+    bytes
+}
+
+/// Knuth's generator: the same numbers wherever it runs.
+fn noise(seed: u64, count: usize) -> Vec<u8> {
+    let mut number = seed;
+    let next = || {
+        number = number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (number >> 56) as u8
+    };
+    std::iter::repeat_with(next).take(count).collect()
+}
+
+#[test]
+fn messages_go_both_ways_and_are_recorded_in_either_byte_order() {
+    for order in [Order::Little, Order::Big] {
+        let scene = Scene::new();
+        let (mut client, mut server) = scene.pair();
+        client.write_all(&setup(order)).unwrap();
+        assert_eq!(read(&mut server, setup(order).len()), setup(order));
+        server.write_all(&setup_reply(order)).unwrap();
+        read(&mut client, setup_reply(order).len());
+        for sequence in 1..=100 {
+            client.write_all(&request(order, 43, 0, 1)).unwrap();
+            read(&mut server, 4);
+            server.write_all(&reply(order, sequence, 0, 0)).unwrap();
+            read(&mut client, 32);
+        }
+        drop(client);
+        assert_eq!(rest(&mut server), b"");
+        drop(server);
+        settle(&scene.relay);
+        let (relayed, seen) = scene.end();
+        let names: Vec<String> = seen.lines();
+        assert_eq!(names.len(), 200, "{order:?}");
+        assert_eq!(names[198..], ["Request 100 GetInputFocus", "Reply 100 GetInputFocus"]);
+        assert_eq!(seen.endings, [Ending::Finished]);
+        assert_eq!(relayed.bytes, [setup(order).len() as u64 + 400, setup_reply(order).len() as u64 + 3200]);
+        assert_eq!((relayed.connections, relayed.refused, relayed.recorded.trouble.is_none()), (1, 0, true));
+    }
+}
+
+/// Waits until no connection is left.
+fn settle(relay: &Relay) {
+    let end = Instant::now() + PATIENCE;
+    while relay.open() > 0 {
+        assert!(Instant::now() < end, "{} connections stay", relay.open());
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn a_request_of_8_megabytes_goes_through_and_so_does_its_answer() {
+    let scene = Scene::with(&Settings { scrub: None, ..Settings::default() });
+    let (mut client, mut server) = scene.pair();
+    let (there, back) = (noise(1, 8 << 20), noise(2, 8 << 20));
+    let (mut clients, mut servers) = (client.try_clone().unwrap(), server.try_clone().unwrap());
+    thread::scope(|scope| {
+        scope.spawn(|| servers.write_all(&back).unwrap());
+        scope.spawn(|| {
+            clients.write_all(&there).unwrap();
+            clients.shutdown(Shutdown::Write).unwrap();
+        });
+        let serve = scope.spawn(|| rest(&mut server));
+        assert!(read(&mut client, back.len()) == back, "half closed, the rest still comes");
+        assert!(serve.join().unwrap() == there);
+    });
+    let (relayed, seen) = scene.end();
+    assert_eq!(relayed.bytes, [8 << 20, 8 << 20]);
+    // Nothing of X; the packets have all of it all the same.
+    let bytes: u64 = seen.packets.iter().map(|packet| u64::from(packet.length)).sum();
+    assert_eq!(bytes, 16 << 20);
+}
+
+#[test]
+fn a_server_that_does_not_read_stops_its_client_and_no_other() {
+    let scene = Scene::new();
+    let (mut slow, mut sleeping) = scene.pair();
+    slow.set_nonblocking(true).unwrap();
+    let (mut taken, mut idle_since) = (0_usize, Instant::now());
+    // What a kernel keeps in two sockets and a relay in one buffer; without an end it would be as much as we write.
+    while idle_since.elapsed() < Duration::from_millis(300) && taken < 64 << 20 {
+        match slow.write(&[0x7f; 65_536]) {
+            Ok(count) => (taken, idle_since) = (taken + count, Instant::now()),
+            Err(error) => assert_eq!(error.kind(), ErrorKind::WouldBlock),
+        }
+        thread::sleep(Duration::from_micros(200));
+    }
+    assert!((1..16 << 20).contains(&taken), "{taken} bytes are on their way");
+    let (mut client, mut server) = scene.pair();
+    client.write_all(b"lively").unwrap();
+    assert_eq!(read(&mut server, 6), b"lively");
+    server.write_all(b"indeed").unwrap();
+    assert_eq!(read(&mut client, 6), b"indeed");
+    drop(slow);
+    assert_eq!(rest(&mut sleeping).len(), taken, "nothing is lost");
+    scene.end();
+}
+
+#[test]
+fn files_go_both_ways_with_their_bytes() {
+    let scene = Scene::new();
+    let (client, server) = scene.pair();
+    for (from, to) in [(&client, &server), (&server, &client)] {
+        let files: Vec<File> = (0..3).map(|number| told(&format!("file {number}"))).collect();
+        let borrowed: Vec<_> = files.iter().map(AsFd::as_fd).collect();
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        assert!(control.push(SendAncillaryMessage::ScmRights(&borrowed)));
+        sendmsg(from, &[IoSlice::new(b"three files")], &mut control, SendFlags::empty()).unwrap();
+        let (bytes, files) = receive(to);
+        assert_eq!(bytes, b"three files");
+        let texts = files.into_iter().map(|file| {
+            let mut text = String::new();
+            File::from(file).read_to_string(&mut text).unwrap();
+            text
+        });
+        assert_eq!(texts.collect::<Vec<_>>(), ["file 0", "file 1", "file 2"]);
+    }
+    let (relayed, _) = scene.end();
+    assert_eq!((relayed.files, relayed.files_lost), (6, 0));
+}
+
+/// A file with this text in it, whose name is gone.
+fn told(text: &str) -> File {
+    let path = std::env::temp_dir().join(format!("xqos-passed-{}-{}", std::process::id(), text.replace(' ', "-")));
+    fs::write(&path, text).unwrap();
+    let file = File::open(&path).unwrap();
+    fs::remove_file(path).unwrap();
+    file
+}
+
+fn receive(stream: &UnixStream) -> (Vec<u8>, Vec<OwnedFd>) {
+    let (mut bytes, mut files) = (vec![0; 100], Vec::new());
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(10))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let got = recvmsg(stream, &mut [IoSliceMut::new(&mut bytes)], &mut control, RecvFlags::empty()).unwrap();
+    for message in control.drain() {
+        if let RecvAncillaryMessage::ScmRights(more) = message {
+            files.extend(more);
+        }
+    }
+    bytes.truncate(got.bytes);
+    (bytes, files)
+}
+
+#[test]
+fn a_server_that_goes_away_ends_its_clients_after_its_last_words() {
+    let scene = Scene::new();
+    let (mut client, mut server) = scene.pair();
+    server.write_all(b"last words").unwrap();
+    drop(server);
+    assert_eq!(rest(&mut client), b"last words");
+    settle(&scene.relay);
+    let Scene { listener, relay, file } = scene;
+    drop(listener);
+    assert_eq!(rest(&mut connect(&relay.display())), b"", "there is no server any more");
+    let relayed = relay.finish().unwrap();
+    assert_eq!((relayed.connections, relayed.refused), (1, 1));
+    fs::remove_file(file).unwrap();
+}
+
+#[test]
+fn silent_clients_disturb_nobody() {
+    let scene = Scene::new();
+    let _silent: Vec<_> = (0..20).map(|_| scene.pair()).collect();
+    let (mut client, mut server) = scene.pair();
+    client.write_all(&setup(L)).unwrap();
+    read(&mut server, setup(L).len());
+    assert_eq!(scene.relay.open(), 21);
+    let (relayed, seen) = scene.end();
+    assert_eq!((relayed.connections, seen.opened.len()), (21, 21));
+    assert_eq!(seen.messages.iter().filter(|(_, told)| told.kind == Kind::Setup).count(), 1);
+}
+
+#[test]
+fn anything_that_either_side_says_goes_through_and_ends_in_a_whole_file() {
+    for seed in 0..20 {
+        let scene = Scene::with(&Settings { scrub: Some(Extent::All), ..Settings::default() });
+        let (mut client, mut server) = scene.pair();
+        // A true beginning, so that what follows is looked at.
+        let there = [setup(L), noise(seed, 70_000)].concat();
+        let back = [setup_reply(L), noise(seed + 1000, 70_000)].concat();
+        thread::scope(|scope| {
+            scope.spawn(|| server.write_all(&back).unwrap());
+            scope.spawn(|| there.chunks(1000).for_each(|part| client.write_all(part).unwrap()));
+        });
+        assert!(read(&mut server, there.len()) == there && read(&mut client, back.len()) == back);
+        if seed % 2 == 0 {
+            drop(client);
+        }
+        scene.end();
+    }
+}
+
+#[test]
+fn a_disk_that_is_full_ends_the_recording_and_nothing_else() {
+    let full = Path::new("/dev/full");
+    let (number, listener) = listen();
+    let file = OpenOptions::new().write(true).open(full).unwrap();
+    let relay = Relay::start(Some(&format!(":{number}")), file, &Settings::default()).unwrap();
+    accept(&listener);
+    let (mut client, mut server) = (connect(&relay.display()), accept(&listener));
+    for _ in 0..100 {
+        client.write_all(&[1; 10_000]).unwrap();
+        read(&mut server, 10_000);
+    }
+    drop((client, server));
+    let relayed = relay.finish().unwrap();
+    assert_eq!(relayed.recorded.trouble.map(|error| error.kind()), Some(ErrorKind::StorageFull));
+    assert_eq!(relayed.bytes[0], 1_000_000, "all of it went through");
+}
+
+#[test]
+fn its_display_goes_with_it() {
+    let scene = Scene::new();
+    let number = scene.relay.display().trim_start_matches(':').to_owned();
+    let files = [format!("/tmp/.X{number}-lock"), format!("/tmp/.X11-unix/X{number}")];
+    assert!(files.iter().all(|file| Path::new(file).exists()));
+    let (client, _server) = scene.pair();
+    scene.end();
+    assert!(files.iter().all(|file| !Path::new(file).exists()));
+    assert_eq!(rest(&mut { client }), b"", "the client is told");
+}
+
+#[test]
+fn displays_that_are_none_are_named() {
+    let start = |name: &str| {
+        let file = File::create("/dev/null").unwrap();
+        Relay::start(Some(name), file, &Settings::default()).unwrap_err()
+    };
+    assert!(matches!(start("nonsense"), RelayError::NoDisplay(_)));
+    assert!(matches!(start(":59000"), RelayError::Unreachable(..)));
+    assert!(start(":59000").to_string().contains(":59000"));
+}

@@ -1,0 +1,265 @@
+//! Scrubbed captures: nothing secret is left, and everything that is analysed is the same.
+
+mod packets;
+
+use packets::*;
+use serde_json::Value;
+use std::fs::{self, File};
+use std::io::{Cursor, Read};
+use std::path::{Path, PathBuf};
+use xqos_wire::analysis::Analysis;
+use xqos_wire::capture::record::{Recorded, Settings, create};
+use xqos_wire::capture::rewrite::rewrite;
+use xqos_wire::capture::scrub::Extent;
+use xqos_wire::capture::{Reader, Writer};
+use xqos_wire::observe::Direction;
+use xqos_wire::session::Session;
+
+const L: Order = Order::Little;
+const SCRUBBED: Settings = Settings { scrub: Some(Extent::All), ..plain() };
+const WITHOUT_COOKIE: Settings = Settings { scrub: Some(Extent::Cookie), ..plain() };
+
+const fn plain() -> Settings {
+    let trigger = xqos_wire::capture::trigger::Settings {
+        start: xqos_wire::capture::trigger::Start::Now,
+        stop: None,
+        before_ns: 0,
+    };
+    Settings { scrub: None, snap_bytes: None, trigger, also_port: None }
+}
+
+/// Records a capture again; what is in the file then.
+fn again(capture: Vec<u8>, settings: &Settings, name: &str) -> (Vec<u8>, Recorded) {
+    let path: PathBuf = std::env::temp_dir().join(format!("xqos-scrub-{}-{name}", std::process::id()));
+    let reader = Reader::new(Cursor::new(capture)).expect("it is a capture");
+    let rewritten = rewrite(reader, None, create(&path).unwrap(), settings, &mut |_, _| {}).unwrap();
+    let bytes = fs::read(&path).unwrap();
+    fs::remove_file(path).unwrap();
+    (bytes, rewritten.recorded)
+}
+
+fn file(packets: &[Captured]) -> Vec<u8> {
+    let mut writer = Writer::new(Vec::new(), "test").unwrap();
+    packets.iter().for_each(|packet| writer.write(&packet.record()).unwrap());
+    writer.into_inner()
+}
+
+fn golden(name: &str) -> Vec<u8> {
+    let packed = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/captures/{name}.pcapng.zst"));
+    let mut bytes = Vec::new();
+    zstd::Decoder::new(File::open(packed).unwrap()).unwrap().read_to_end(&mut bytes).unwrap();
+    bytes
+}
+
+/// What analysis says of a capture. How well bytes compress is left out: zeros do, and text does not.
+fn analysed(capture: Vec<u8>) -> Value {
+    let mut reader = Reader::new(Cursor::new(capture)).unwrap();
+    let mut analysis = Analysis::default();
+    let mut session = Session::new(vec![&mut analysis]);
+    while let Some(record) = reader.next() {
+        session.packet(&record);
+    }
+    session.finish();
+    let mut report = serde_json::to_value(analysis.report(0.05)).unwrap();
+    report["session"].as_object_mut().unwrap().remove("compression");
+    report
+}
+
+fn has(bytes: &[u8], text: &[u8]) -> bool {
+    bytes.windows(text.len()).any(|window| window == text)
+}
+
+#[test]
+fn captures_of_real_programs_are_analysed_the_same() {
+    for name in ["xterm", "gtk3-demo", "qt5", "emacs", "x11perf"] {
+        let capture = golden(name);
+        let (scrubbed, recorded) = again(capture.clone(), &SCRUBBED, name);
+        assert_eq!((recorded.given_up, recorded.left_out), (0, 0));
+        assert_eq!(analysed(scrubbed.clone()), analysed(capture.clone()), "{name}");
+        // Titles and classes, which stand in properties.
+        for text in [&b"Qt Linguist"[..], b"gtk3-demo\0Gtk3-demo", b"*scratch*", b"xterm\0XTerm"] {
+            assert!(!has(&scrubbed, text), "{name}: {}", String::from_utf8_lossy(text));
+        }
+    }
+}
+
+#[test]
+fn captures_of_real_programs_had_something_to_scrub() {
+    assert!(has(&golden("xterm"), b"xterm\0XTerm") && has(&golden("emacs"), b"*scratch*"));
+    assert!(has(&golden("gtk3-demo"), b"gtk3-demo\0Gtk3-demo") && has(&golden("qt5"), b"Qt Linguist"));
+}
+
+/// A client's setup with a cookie.
+fn setup_with(cookie: &[u8; 16]) -> Vec<u8> {
+    let mut bytes = vec![b'l', 0, 11, 0, 0, 0, 18, 0, 16, 0, 0, 0];
+    bytes.extend(b"MIT-MAGIC-COOKIE-1\0\0");
+    bytes.extend(cookie);
+    bytes
+}
+
+fn introduced(cookie: &[u8; 16]) -> Talk {
+    let mut talk = Talk::new();
+    // In two parts, the cookie in both.
+    let setup = setup_with(cookie);
+    talk.open().client(&setup[..40]).client(&setup[40..]).server(&setup_reply(L));
+    talk
+}
+
+#[test]
+fn the_cookie_goes_in_any_case_and_nothing_else_with_it() {
+    let mut talk = introduced(b"SECRETCOOKIE1234");
+    let property = [&request(L, 18, 0, 8)[..24], b"MY TITLE"].concat();
+    talk.client(&property).close();
+    let capture = file(&talk.packets);
+    let (cleaned, recorded) = again(capture.clone(), &WITHOUT_COOKIE, "cookie");
+    assert!(!has(&cleaned, b"SECRET") && !has(&cleaned, b"1234") && has(&cleaned, b"MIT-MAGIC-COOKIE-1"));
+    assert!(has(&cleaned, b"MY TITLE"));
+    assert_eq!((recorded.packets, cleaned.len()), (talk.packets.len() as u64, capture.len() + application_bytes()));
+    assert!(has(&again(capture, &plain(), "kept").0, b"SECRET"));
+}
+
+/// The file names us where the test's writer says "test".
+fn application_bytes() -> usize {
+    let ours = concat!("xqos ", env!("CARGO_PKG_VERSION")).len();
+    ours.next_multiple_of(4) - "test".len()
+}
+
+/// Two texts in every message that may have some, the keys 38 and 39, in a byte order.
+fn telling(order: Order) -> Talk {
+    let mut talk = Talk::new();
+    talk.open_x(order);
+    let with = |mut bytes: Vec<u8>, at: usize, text: &[u8]| {
+        bytes[at..at + text.len()].copy_from_slice(text);
+        bytes
+    };
+    let ask = |major, minor, words, at| with(request(order, major, minor, words), at, b"PASSWORD");
+    talk.client(&query_extension(order, "RENDER")).server(&extension_reply(order, 1, [139, 0, 142]));
+    for (major, minor, at) in [(18, 0, 24), (72, 0, 24), (74, 8, 16), (76, 8, 16), (139, 23, 28), (139, 20, 12)] {
+        talk.client(&ask(major, minor, 12, at));
+    }
+    let mut big = big_request(order, 18, 100);
+    big.splice(28..36, *b"PASSWORD");
+    talk.client(&big);
+    talk.client(&with(request(order, 25, 0, 11), 24, b"PASSWORD"));
+    talk.client(&request(order, 20, 0, 6)).server(&with(reply(order, 10, 8, 4), 32, b"PASSWORD"));
+    talk.client(&request(order, 73, 0, 5)).server(&with(reply(order, 11, 24, 4), 40, b"PASSWORD"));
+    talk.server(&with(event(order, 33, 8, 11), 12, b"PASSWORD"));
+    for key in [38, 39] {
+        talk.server(&event(order, 2, key, 11)).server(&event(order, 3 | 0x80, key, 11));
+    }
+    talk
+}
+
+#[test]
+fn texts_and_keys_are_gone_in_both_byte_orders_and_however_they_came() {
+    for order in [Order::Little, Order::Big] {
+        let whole = telling(order);
+        for cut in [usize::MAX, 97, 13, 1] {
+            // The same bytes in packets of that size.
+            let mut talk = Talk::new();
+            talk.open();
+            for packet in &whole.packets[3..] {
+                let direction = if packet.bytes[34] == whole.packets[0].bytes[34]
+                    && packet.bytes[35] == whole.packets[0].bytes[35]
+                {
+                    Direction::Requests
+                } else {
+                    Direction::Replies
+                };
+                for part in packet.bytes[54..].chunks(cut) {
+                    talk.send(direction, ACK, part);
+                }
+            }
+            talk.close();
+            let capture = file(&talk.packets);
+            let (scrubbed, _) = again(capture.clone(), &SCRUBBED, "telling");
+            assert!(!has(&scrubbed, b"PASS") && !has(&scrubbed, b"WORD"), "{order:?}, cut by {cut}");
+            let (before, after) = (see(&talk.packets).0, seen(scrubbed));
+            assert_eq!(after.lines(), before.lines(), "{order:?}, cut by {cut}");
+            for (_, told) in after.messages.iter().filter(|(_, told)| told.name.starts_with("Key")) {
+                assert_eq!(told.second_byte, 0, "the key of {told:?}");
+            }
+        }
+    }
+}
+
+fn seen(capture: Vec<u8>) -> Seen {
+    let mut reader = Reader::new(Cursor::new(capture)).unwrap();
+    let mut packets = Vec::new();
+    while let Some(record) = reader.next() {
+        let (at_ns, link, length, bytes) = (record.at_ns, record.link, record.length, record.bytes.to_vec());
+        packets.push(Captured { at_ns, link, length, bytes });
+    }
+    see(&packets).0
+}
+
+#[test]
+fn packets_that_come_again_early_or_late_tell_nothing() {
+    let mut numbers = 1_u64;
+    let mut below = |most: usize| {
+        numbers = numbers.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (numbers >> 33) as usize % most
+    };
+    for round in 0..60 {
+        let mut packets = telling(L).packets;
+        for _ in 0..8 {
+            let (one, other) = (3 + below(packets.len() - 3), 3 + below(packets.len() - 3));
+            match below(3) {
+                0 => packets.swap(one, other),
+                1 => packets.insert(one, packets[other].clone()),
+                _ => _ = packets.remove(one),
+            }
+        }
+        let (scrubbed, _) = again(file(&packets), &SCRUBBED, "again");
+        assert!(!has(&scrubbed, b"PASS") && !has(&scrubbed, b"WORD"), "round {round}");
+    }
+}
+
+#[test]
+fn what_is_not_x_or_not_understood_is_blank() {
+    let mut other = Talk::between("10.0.0.1:40001", "10.0.0.2:8080");
+    other.open().client(b"GET /PASSWORD HTTP/1.0\r\n\r\n").server(b"PASSWORD").close();
+    let mut foreign = Talk::between("10.0.0.1:40002", "10.0.0.2:6000");
+    foreign.open().client(b"GET /PASSWORD HTTP/1.0\r\n\r\n").server(b"PASSWORD").close();
+    let mut joined = Talk::between("10.0.0.1:40003", "10.0.0.2:6001");
+    joined.client(b"PASSWORD").server(b"PASSWORD").client(b"PASSWORD");
+    let mut unfinished = Talk::between("10.0.0.1:40004", "10.0.0.2:6002");
+    unfinished.open_x(L).client(&[&request(L, 18, 0, 4000)[..24], b"PASSWORD"].concat());
+    let packets = [other.packets, foreign.packets, joined.packets, unfinished.packets.clone()].concat();
+    let (scrubbed, recorded) = again(file(&packets), &SCRUBBED, "foreign");
+    assert!(!has(&scrubbed, b"PASSWORD"));
+    assert_eq!(recorded.packets, packets.len() as u64, "they are all there");
+}
+
+#[test]
+fn a_message_that_never_ends_costs_no_more_memory_than_is_said() {
+    let mut talk = Talk::new();
+    talk.open_x(L);
+    let mut head = big_request(L, 72, 8);
+    head[4..8].copy_from_slice(&(64_u32 << 20).to_le_bytes());
+    talk.client(&head);
+    (0..1300).for_each(|_| _ = talk.client(&[b'P'; 60_000]));
+    let (scrubbed, recorded) = again(file(&talk.packets), &SCRUBBED, "endless");
+    assert!(recorded.given_up > 0 && recorded.packets == talk.packets.len() as u64, "{recorded:?}");
+    assert!(!has(&scrubbed, b"PPPP"));
+}
+
+#[test]
+fn damaged_packets_are_survived() {
+    let mut number = 7_u64;
+    let mut below = |most: usize| {
+        number = number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (number >> 33) as usize % most
+    };
+    for _ in 0..300 {
+        let mut packets = telling(L).packets;
+        for _ in 0..20 {
+            let place = below(packets.len());
+            let bytes = &mut packets[place].bytes;
+            let at = below(bytes.len());
+            bytes[at] = below(256) as u8;
+        }
+        let (_, recorded) = again(file(&packets), &SCRUBBED, "damaged");
+        assert_eq!(recorded.packets + recorded.left_out, packets.len() as u64);
+    }
+}

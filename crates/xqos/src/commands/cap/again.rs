@@ -1,0 +1,40 @@
+//! `xqos cap -r`: a capture, written anew.
+
+use super::progress::Progress;
+use super::{Arguments, create};
+use crate::output::note;
+use anyhow::{Context, Result, bail};
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use xqos_wire::capture::Reader;
+use xqos_wire::capture::rewrite::rewrite;
+
+/// Packets between two looks at the clock.
+const STRIDE: u64 = 4096;
+
+pub fn write(arguments: &Arguments, capture: &Path, output: &Path) -> Result<()> {
+    let name = capture.display();
+    let reader = Reader::open(capture).with_context(|| format!("cannot read the capture {name}"))?;
+    if is_same(capture, output) {
+        bail!("{name} would be overwritten while it is read: name another file after -o");
+    }
+    let mut progress = Progress::new(arguments.quiet);
+    let ports = arguments.port.as_ref().map(|ports| &ports.0);
+    let rewritten = rewrite(reader, ports, create(output)?, &arguments.settings(), &mut |packets, bytes| {
+        if packets % STRIDE == 0 {
+            progress.tell(|| format!("{packets} packets, {bytes} bytes read"));
+        }
+    })
+    .with_context(|| format!("cannot write {}", output.display()))?;
+    drop(progress);
+    if let Some(trouble) = &rewritten.note {
+        note(&format!("{name}: {trouble}"));
+    }
+    arguments.conclude(&rewritten.recorded, output, &format!("{} packets read, ", rewritten.read))
+}
+
+fn is_same(one: &Path, other: &Path) -> bool {
+    let identity = |path: &Path| fs::metadata(path).ok().map(|file| (file.dev(), file.ino()));
+    identity(one).is_some_and(|one| identity(other) == Some(one))
+}

@@ -1,0 +1,91 @@
+//! `xqos cap -i`: the packets of a network interface, until a signal, a time or an event.
+
+use super::progress::Progress;
+use super::{Arguments, create};
+use crate::output::note;
+use crate::sys::{self, Signals};
+use anyhow::{Context, Error, Result, anyhow};
+use std::ops::RangeInclusive;
+use std::os::fd::AsRawFd;
+use std::path::Path;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use xqos_wire::capture::live::{Drops, GATHERED_FOR, Live, LiveError, filter_of};
+use xqos_wire::capture::record::{Recorder, Watch};
+
+/// Displays 0 to 63.
+const DISPLAY_PORTS: RangeInclusive<u16> = 6000..=6063;
+/// Between two looks at the clock.
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
+
+pub fn capture(arguments: &Arguments, interface: &str, output: &Path) -> Result<()> {
+    let ports = arguments.port.as_ref().map_or(DISPLAY_PORTS, |ports| ports.0.clone());
+    let filter = arguments.filter.clone().unwrap_or_else(|| filter_of(&ports));
+    let mut live = Live::open(interface, &filter).map_err(|error| explained(error, interface))?;
+    let settings = arguments.settings();
+    let mut watch = Watch::new(&settings);
+    let cannot = || format!("cannot write {}", output.display());
+    let recorder = Recorder::new(create(output)?, Some((live.link(), interface)), &settings, &mut watch);
+    let mut recorder = recorder.with_context(cannot)?;
+    let signals = Signals::watch().context("cannot watch for ^C")?;
+    if !arguments.quiet {
+        note(&format!("capturing on {interface} ({filter}); ^C ends it"));
+    }
+    let drops = run(arguments, &mut live, &mut recorder, &signals)?;
+    arguments.conclude(&recorder.finish(), output, &format!("{}; ", told(&drops)))
+}
+
+fn run(arguments: &Arguments, live: &mut Live, recorder: &mut Recorder<'_>, signals: &Signals) -> Result<Drops> {
+    let mut progress = Progress::new(arguments.quiet);
+    let end = arguments.duration.map(|time| Instant::now() + time.0);
+    let mut is_last = false;
+    loop {
+        take_all(live, recorder)?;
+        let drops = live.drops();
+        if is_last || recorder.is_over() {
+            return Ok(drops);
+        }
+        let recorded = recorder.recorded();
+        progress.tell(|| format!("{} packets, {} bytes; {}", recorded.packets, recorded.bytes, told(&drops)));
+        let left = end.map_or(LOOK_AGAIN, |end| end.saturating_duration_since(Instant::now()).min(LOOK_AGAIN));
+        // A child of whoever started us may end; that is not meant for us.
+        let is_told = std::iter::from_fn(|| signals.next()).any(|signal| signal.number != libc::SIGCHLD);
+        if is_told || left.is_zero() {
+            // What the kernel has gathered comes with its next delivery.
+            std::thread::sleep(2 * GATHERED_FOR);
+            is_last = true;
+        } else {
+            sys::poll(&[live.as_raw_fd(), signals.as_raw_fd()], Some(left)).context("cannot wait for packets")?;
+        }
+    }
+}
+
+/// What is there now. Under a flood that is more and more, and the clock is looked at again.
+fn take_all(live: &mut Live, recorder: &mut Recorder<'_>) -> Result<()> {
+    const MOST: usize = 10_000;
+    for _ in 0..MOST {
+        match live.take().map_err(|error| anyhow!(error).context("the capture broke off"))? {
+            Some(record) => recorder.take(&record),
+            None => {
+                recorder.pass(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64);
+                break;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn told(drops: &Drops) -> String {
+    let Drops { received, by_kernel, by_interface } = drops;
+    format!("{received} received, {by_kernel} dropped by the kernel, {by_interface} by the interface")
+}
+
+fn explained(error: LiveError, interface: &str) -> Error {
+    let what = format!("cannot capture on {interface}");
+    match error {
+        LiveError::NotAllowed => anyhow!(error).context(format!(
+            "{what}: run it with sudo, or give this program the right: sudo setcap cap_net_raw+ep {}",
+            std::env::current_exe().map_or_else(|_| "xqos".to_owned(), |path| path.display().to_string())
+        )),
+        error => anyhow!(error).context(what),
+    }
+}

@@ -1,0 +1,43 @@
+//! How far a long capture is: one line on a terminal, once a second.
+
+use std::io::{IsTerminal, Write, stderr};
+use std::time::{Duration, Instant};
+
+const EVERY: Duration = Duration::from_secs(1);
+
+/// Writes over its own line, and takes it away when it is dropped.
+#[derive(Debug)]
+pub struct Progress {
+    is_shown: bool,
+    has_written: bool,
+    next: Instant,
+}
+
+impl Progress {
+    pub fn new(quiet: bool) -> Progress {
+        let is_shown = !quiet && stderr().is_terminal();
+        Progress { is_shown, has_written: false, next: Instant::now() + EVERY }
+    }
+
+    /// Shows what is asked for, if it is time.
+    pub fn tell(&mut self, text: impl FnOnce() -> String) {
+        if self.is_shown && Instant::now() >= self.next {
+            self.next = Instant::now() + EVERY;
+            self.write(&text());
+            self.has_written = true;
+        }
+    }
+
+    fn write(&self, text: &str) {
+        // A terminal that is gone needs no line.
+        let _ = write!(stderr().lock(), "\r\x1b[K{text}").and_then(|()| stderr().flush());
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if self.has_written {
+            self.write("");
+        }
+    }
+}

@@ -1,0 +1,385 @@
+//! `xqos cap`: programs behind the relay, packets of an interface, captures written anew, on a server as it comes.
+
+use crate::fixture::{Ended, Folder, Running, Server, ended, eventually, is_ignored, kill, xqos};
+use serde_json::Value;
+use std::fs::{self, File};
+use std::os::fd::AsFd;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use x11rb::connection::Connection;
+use x11rb::protocol::shm::ConnectionExt as _;
+use x11rb::protocol::xproto::{ConnectionExt as _, CreateGCAux, ImageFormat};
+use x11rb::rust_connection::RustConnection;
+use x11rb::wrapper::ConnectionExt as _;
+
+/// What `analyse` says of a capture.
+fn analysed(file: &str) -> Value {
+    let told = ended(xqos().args(["analyse", "--json", file])).with(0);
+    serde_json::from_str(&told.out).unwrap()
+}
+
+fn count(report: &Value, kind: &str, name: &str) -> u64 {
+    let connections = report["connections"].as_array().unwrap();
+    connections.iter().map(|connection| connection[kind][name]["count"].as_u64().unwrap_or(0)).sum()
+}
+
+fn has(file: &str, text: &str) -> bool {
+    fs::read(file).unwrap().windows(text.len()).any(|window| window == text.as_bytes())
+}
+
+/// A capture that runs until it is told to end, and the display that its program was given.
+struct Capture {
+    running: Running,
+    file: String,
+    display: String,
+}
+
+impl Capture {
+    fn start(server: &Server, folder: &Folder, options: &[&str]) -> Capture {
+        let (file, display) = (folder.file("capture"), folder.file("display"));
+        let script = format!("echo $DISPLAY > {display}.new; mv {display}.new {display}; exec sleep 1000");
+        let mut command = server.xqos(&["cap", "-o", &file]);
+        command.args(options).args(["--", "sh", "-c", &script]).stderr(Stdio::piped());
+        let running = Running::start(&mut command);
+        let display = eventually("the program has a display", || fs::read_to_string(&display).ok());
+        Capture { running, file, display: display.trim().to_owned() }
+    }
+
+    fn connect(&self) -> RustConnection {
+        RustConnection::connect(Some(&self.display)).unwrap().0
+    }
+
+    fn end(self) -> Ended {
+        self.running.signal("TERM");
+        self.running.ended().with(128 + 15)
+    }
+}
+
+#[test]
+fn calling_it_wrongly_says_what_to_write() {
+    for (arguments, words) in [
+        (&["-o", "x"][..], "PROGRAM"),
+        (&["--", "true"], "--output"),
+        (&["-o", "x", "-i", "lo", "--", "true"], "cannot be used with"),
+        (&["-o", "x", "-r", "y", "-i", "lo"], "cannot be used with"),
+        (&["-o", "x", "--filter", "tcp", "--", "true"], "cannot be used with"),
+        (&["-o", "x", "--duration", "5s", "--", "true"], "cannot be used with"),
+        (&["-o", "x", "-i", "lo", "--duration", "5"], "such as 500ms"),
+        (&["-o", "x", "-i", "lo", "--port", "x"], "such as 6010"),
+        (&["-o", "x", "--snaplen", "10", "--", "true"], "10 is not in"),
+        (&["-o", "x", "--start-on", "tea", "--", "true"], "first-window"),
+        (&["-o", "x", "--stop-on", "quiet", "--", "true"], "quiet=2s"),
+        (&["-o", "x", "--scrub", "--keep-cookie", "--", "true"], "cannot be used with"),
+    ] {
+        let ended = ended(xqos().arg("cap").args(arguments)).with(2);
+        assert!(ended.err.contains(words), "{arguments:?}: '{words}' is missing in\n{}", ended.err);
+    }
+}
+
+#[test]
+fn what_cannot_be_captured_is_told_in_a_line() {
+    let folder = Folder::new("cap-refused");
+    let file = folder.file("capture");
+    let cap = |arguments: &[&str]| ended(xqos().args(["cap", "-o", &file]).args(arguments));
+    cap(&["--", "true"]).failed_saying(&["DISPLAY is not set", "--display"]);
+    cap(&["--display", ":9985", "--", "true"]).failed_saying(&[":9985", "check that it runs"]);
+    cap(&["--display", "nonsense", "--", "true"]).failed_saying(&["nonsense", "like :0"]);
+    cap(&["-r", "/etc/passwd"]).failed_saying(&["/etc/passwd", "neither a pcap nor a pcapng"]);
+    cap(&["-r", "/nowhere/capture"]).failed_saying(&["/nowhere/capture"]);
+    let server = Server::stock();
+    server.ask(&["cap", "-o", &file, "--", "/nowhere/program"]).failed_saying(&["/nowhere/program"]);
+    server.ask(&["cap", "-o", "/nowhere/file", "--", "true"]).failed_saying(&["/nowhere/file"]);
+    server.ask(&["cap", "-q", "-o", &file, "--", "xdpyinfo"]).with(0);
+    let copy = folder.file("copy");
+    fs::hard_link(&file, &copy).unwrap();
+    ended(xqos().args(["cap", "-r", &file, "-o", &copy])).failed_saying(&["while it is read"]);
+    let full = server.ask(&["cap", "-o", "/dev/full", "--", "sh", "-c", "xdpyinfo > /dev/null; exit 7"]);
+    full.failed_saying(&["/dev/full is not complete", "No space left"]);
+}
+
+#[test]
+fn the_exit_status_is_the_programs_and_children_are_captured_too() {
+    let (server, folder) = (Server::stock(), Folder::new("cap-status"));
+    let file = folder.file("capture");
+    let run = |script: &str| server.ask(&["cap", "-o", &file, "--", "sh", "-c", script]);
+    run("exit 7").with(7);
+    run("kill -9 $$").with(137);
+    let told = run("xdpyinfo > /dev/null & xlsatoms > /dev/null & wait; exit 3").with(3);
+    assert!(told.err.contains("2 connections") && told.err.contains("0 dropped"), "{}", told.err);
+    assert_eq!(told.err.lines().count(), 1, "{}", told.err);
+    assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600, "for nobody else");
+    // What a launcher leaves behind connects when it has ended.
+    run("(sleep 0.3; xterm -e sleep 0.3) &").with(0);
+    assert_eq!(count(&analysed(&file), "requests", "MapWindow"), 1, "the window of xterm");
+}
+
+#[test]
+fn every_request_that_was_sent_is_counted() {
+    let (server, folder) = (Server::stock(), Folder::new("cap-count"));
+    let capture = Capture::start(&server, &folder, &[]);
+    let client = capture.connect();
+    (0..1000).for_each(|_| _ = client.no_operation().unwrap());
+    for number in 0..7 {
+        client.intern_atom(false, format!("XQOS_{number}").as_bytes()).unwrap().reply().unwrap();
+    }
+    let (root, pixmap, gc) =
+        (client.setup().roots[0].root, client.generate_id().unwrap(), client.generate_id().unwrap());
+    client.create_pixmap(24, pixmap, root, 2048, 1024).unwrap();
+    client.create_gc(gc, pixmap, &CreateGCAux::new()).unwrap();
+    let image = vec![0x5a; 2048 * 1024 * 4];
+    client.put_image(ImageFormat::Z_PIXMAP, pixmap, gc, 2048, 1024, 0, 0, 0, 24, &image).unwrap();
+    let back = client.get_image(ImageFormat::Z_PIXMAP, pixmap, 0, 0, 2048, 1, !0).unwrap().reply().unwrap();
+    assert!(back.data.chunks(4).all(|pixel| pixel[..3] == [0x5a; 3]), "the image came through");
+    client.sync().unwrap();
+    drop(client);
+    let file = capture.file.clone();
+    capture.end();
+    let report = analysed(&file);
+    let counts = ["NoOperation", "InternAtom", "CreatePixmap", "PutImage"].map(|name| count(&report, "requests", name));
+    assert_eq!(counts, [1000, 7, 1, 1]);
+    assert_eq!(report["connections"][0]["requests"]["PutImage"]["bytes"], 2048 * 1024 * 4 + 28);
+    assert_eq!(count(&report, "replies", "InternAtom"), 7);
+    assert_eq!(report["connections"][0]["missing_bytes"], 0);
+}
+
+#[test]
+fn files_that_go_along_with_requests_and_replies_go_through() {
+    let (server, folder) = (Server::stock(), Folder::new("cap-files"));
+    let capture = Capture::start(&server, &folder, &[]);
+    let client = capture.connect();
+    assert!(client.shm_query_version().unwrap().reply().unwrap().major_version >= 1);
+    let segment = client.generate_id().unwrap();
+    let reply = client.shm_create_segment(segment, 4096, false).unwrap().reply().unwrap();
+    assert_eq!(File::from(reply.shm_fd.as_fd().try_clone_to_owned().unwrap()).metadata().unwrap().len(), 4096);
+    let attached = client.generate_id().unwrap();
+    client.shm_attach_fd(attached, reply.shm_fd, false).unwrap().check().unwrap();
+    drop(client);
+    let told = capture.end();
+    assert!(told.err.contains("2 files passed"), "{}", told.err);
+}
+
+#[test]
+fn a_server_that_asks_for_a_cookie_gets_it_and_the_file_does_not() {
+    let folder = Folder::new("cap-cookie");
+    let (authority, file) = (folder.file("authority"), folder.file("capture"));
+    // A server reads what is for any display, and a client what is for its own.
+    let cookie = "5a455241436f6f6b6965466f72546573";
+    let add = |display: &str| {
+        let status = Command::new("xauth").args(["-q", "-f", &authority, "add", display, ".", cookie]).status();
+        assert!(status.unwrap().success());
+    };
+    add(":0");
+    let server = Server::stock_with(&["-nolisten", "tcp", "-auth", &authority]);
+    add(&server.display);
+    let ask = |options: &[&str]| {
+        let mut command = server.xqos(&["cap", "-o", &file]);
+        command.args(options).args(["--", "xdpyinfo"]).env("XAUTHORITY", &authority);
+        let told = ended(&mut command).with(0);
+        assert!(told.out.contains("name of display:    :"), "{told:#?}");
+    };
+    let plain = ended(Command::new("xdpyinfo").env("DISPLAY", &server.display).env("XAUTHORITY", "/dev/null"));
+    assert_ne!(plain.status, 0, "without the cookie nobody gets in");
+    ask(&[]);
+    assert!(has(&file, "MIT-MAGIC-COOKIE-1") && !has(&file, "ZERACookieForTes"));
+    ask(&["--keep-cookie"]);
+    assert!(has(&file, "ZERACookieForTes"));
+}
+
+#[test]
+fn signals_end_the_program_and_leave_a_whole_file_and_nothing_else() {
+    let server = Server::stock();
+    for (signal, number) in [("TERM", 15), ("INT", 2), ("HUP", 1)] {
+        if is_ignored(signal, number) {
+            continue;
+        }
+        let folder = Folder::new(&format!("cap-{signal}"));
+        let capture = Capture::start(&server, &folder, &[]);
+        let client = capture.connect();
+        client.sync().unwrap();
+        let number = capture.display.trim_start_matches(':').to_owned();
+        let child = child_of(capture.running.pid());
+        kill(capture.running.pid(), signal);
+        let told = capture.running.ended();
+        assert!(told.status > 128 && told.err.contains("1 connection,"), "{told:#?}");
+        assert_eq!(count(&analysed(&capture.file), "requests", "GetInputFocus"), 1);
+        for left in [format!("/tmp/.X{number}-lock"), format!("/tmp/.X11-unix/X{number}"), format!("/proc/{child}/exe")]
+        {
+            assert!(fs::read_link(&left).is_err() && !Path::new(&left).exists(), "{left} is left after {signal}");
+        }
+    }
+}
+
+fn child_of(pid: i32) -> String {
+    let children = format!("/proc/{pid}/task/{pid}/children");
+    fs::read_to_string(children).unwrap().split_whitespace().next().expect("the program").to_owned()
+}
+
+#[test]
+fn a_file_ends_with_what_it_is_to_stop_on_and_the_program_goes_on() {
+    let (server, folder) = (Server::stock(), Folder::new("cap-stop"));
+    let file = folder.file("capture");
+    let script = "xterm -e true; xlsatoms > /dev/null; exit 4";
+    let told = server.ask(&["cap", "-o", &file, "--stop-on", "first-window", "--", "sh", "-c", script]).with(4);
+    assert!(told.err.contains("2 connections"), "both were relayed: {}", told.err);
+    let report = analysed(&file);
+    assert_eq!((count(&report, "requests", "MapWindow"), report["connections"].as_array().unwrap().len()), (1, 1));
+    assert!(count(&report, "requests", "GetAtomName") < 20, "xlsatoms, which asks for hundreds, came later");
+
+    let told = server.ask(&["cap", "-o", &file, "--start-on", "key", "--", "xdpyinfo"]);
+    assert_eq!(told.status, 1);
+    assert!(told.err.contains("did not come"), "{}", told.err);
+}
+
+/// An xterm behind a relay, with its window where the pointer is.
+fn terminal(server: &Server, file: &str, options: &[&str], script: &str) -> Running {
+    let mut command = server.xqos(&["cap", "-o", file]);
+    command.args(options).args([
+        "--",
+        "xterm",
+        "-geometry",
+        "80x24+0+0",
+        "-T",
+        "Zebra Title",
+        "-e",
+        "sh",
+        "-c",
+        script,
+    ]);
+    let running = Running::start(command.stdout(Stdio::null()).stderr(Stdio::piped()));
+    let asked = || {
+        let mut command = Command::new("xdotool");
+        command.args(["search", "--onlyvisible", "--name", "Zebra Title"]).env("DISPLAY", &server.display);
+        (ended(&mut command).status == 0).then_some(())
+    };
+    eventually("the window is there", asked);
+    server_does(server, &["mousemove", "60", "60"]);
+    running
+}
+
+fn server_does(server: &Server, arguments: &[&str]) {
+    ended(Command::new("xdotool").args(arguments).env("DISPLAY", &server.display)).with(0);
+}
+
+#[test]
+fn a_file_can_begin_with_a_key() {
+    let (server, folder) = (Server::stock(), Folder::new("cap-key"));
+    let (file, typed) = (folder.file("capture"), folder.file("typed"));
+    let script = format!("read line; echo $line > {typed}");
+    let terminal = terminal(&server, &file, &["--start-on", "key", "--before", "1us"], &script);
+    server_does(&server, &["type", "--delay", "1", "zebra"]);
+    server_does(&server, &["key", "Return"]);
+    let told = terminal.ended().with(0);
+    assert_eq!(fs::read_to_string(typed).unwrap(), "zebra\n");
+    let report = analysed(&file);
+    assert_eq!(count(&report, "events", "KeyPress"), 6, "{}", told.err);
+    assert_eq!(count(&report, "requests", "CreateWindow"), 0, "that was long before");
+}
+
+#[test]
+fn what_is_typed_and_shown_is_not_in_a_scrubbed_file() {
+    let (server, folder) = (Server::stock(), Folder::new("cap-scrub"));
+    let (plain, scrubbed, later) = (folder.file("plain"), folder.file("scrubbed"), folder.file("later"));
+    let script = "echo zebra-crossing; read line";
+    for (file, options) in [(&plain, &["-q"][..]), (&scrubbed, &["-q", "--scrub"])] {
+        let terminal = terminal(&server, file, options, script);
+        server_does(&server, &["type", "--delay", "1", "secret"]);
+        server_does(&server, &["key", "Return"]);
+        terminal.ended().with(0);
+    }
+    ended(xqos().args(["cap", "-q", "-r", &plain, "--scrub", "-o", &later])).with(0);
+    for text in ["zebra-crossing", "Zebra Title"] {
+        assert!(has(&plain, text) && !has(&scrubbed, text) && !has(&later, text), "{text}");
+    }
+    let (before, after) = (analysed(&plain), analysed(&later));
+    for part in ["requests", "replies", "events", "errors", "waits", "idle_s", "reply_wait_s", "startup"] {
+        assert_eq!(before["connections"][0][part], after["connections"][0][part], "{part}");
+    }
+    assert_eq!(count(&after, "events", "KeyPress"), 7);
+    let (length, short) = (|file: &str| fs::metadata(file).unwrap().len(), folder.file("short"));
+    ended(xqos().args(["cap", "-q", "-r", &plain, "-o", &scrubbed])).with(0);
+    assert_eq!(length(&scrubbed), length(&later), "sizes stay");
+    ended(xqos().args(["cap", "-q", "-r", &plain, "--snaplen", "96", "-o", &short])).with(0);
+    assert!(length(&short) < length(&plain) / 2);
+}
+
+#[test]
+fn tshark_shows_it_as_x11() {
+    let (server, folder) = (Server::stock(), Folder::new("cap-tshark"));
+    let file = folder.file("capture");
+    server.ask(&["cap", "-q", "-o", &file, "--", "xterm", "-e", "true"]).with(0);
+    let tshark = |filter: &str, field: &str| {
+        let mut command = Command::new("tshark");
+        // A display beyond 63 has the port of display 0.
+        command.args(["-r", &file, "-o", "tcp.check_checksum:TRUE", "-o", "ip.check_checksum:TRUE"]);
+        command.args(["-Y", filter, "-T", "fields", "-e", field]).stdin(Stdio::null()).output()
+    };
+    let Ok(told) = tshark("x11", "x11.opcode") else {
+        return eprintln!("left out: tshark is not installed");
+    };
+    let opcodes = String::from_utf8(told.stdout).unwrap();
+    let seen = opcodes.lines().flat_map(|line| line.split(',')).filter(|code| !code.is_empty()).count() as u64;
+    let report = analysed(&file);
+    let requests = report["connections"][0]["requests"].as_object().unwrap();
+    let ours: u64 = requests.values().map(|tally| tally["count"].as_u64().unwrap()).sum();
+    assert_eq!(seen, ours, "requests that tshark sees");
+    let bad = tshark("tcp.checksum.status == 0 || ip.checksum.status == 0 || tcp.analysis.flags", "frame.number");
+    assert_eq!(String::from_utf8(bad.unwrap().stdout).unwrap(), "", "no packet is wrong");
+}
+
+#[test]
+fn packets_of_an_interface_are_captured() {
+    let folder = Folder::new("cap-live");
+    let (file, err) = (folder.file("capture"), folder.file("err"));
+    let server = Server::stock_with(&["-listen", "tcp", "-ac"]);
+    let number: u16 = server.display.trim_start_matches(':').parse().unwrap();
+    let port = (6000 + number).to_string();
+    let mut command = xqos();
+    command.args(["cap", "-i", "lo", "--port", &port, "-o", &file, "--scrub"]);
+    let mut capture = Running::start(command.stderr(File::create(&err).unwrap()));
+    let said = || fs::read_to_string(&err).unwrap();
+    eventually("it captures, or may not", || (said().contains("capturing") || !capture.is_running()).then_some(()));
+    if said().contains("setcap") {
+        return eprintln!("left out: {}", said());
+    }
+    let mut client = Command::new("xlsatoms");
+    ended(client.env("DISPLAY", format!("127.0.0.1:{number}"))).with(0);
+    capture.signal("TERM");
+    capture.ended().with(0);
+    assert!(said().contains(" 0 dropped by the kernel"), "{}", said());
+    let report = analysed(&file);
+    assert!(count(&report, "requests", "GetAtomName") > 50);
+    // It asks for more atoms than there are.
+    let answers = count(&report, "replies", "GetAtomName") + count(&report, "errors", "Atom");
+    assert_eq!(count(&report, "requests", "GetAtomName"), answers);
+    let time = report["connections"][0]["seconds"].as_f64().unwrap();
+    assert!(time > 0.0 && time < 20.0);
+    let told = ended(xqos().args(["cap", "-i", "nowhere", "-o", &file, "--duration", "1s"]));
+    told.failed_saying(&["nowhere", "no such interface", "lo"]);
+    let told = ended(xqos().args(["cap", "-i", "lo", "--filter", "tcp prt", "-o", &file]));
+    told.failed_saying(&["filter", "syntax error"]);
+    assert!(ended(xqos().args(["cap", "--list"])).with(0).out.lines().any(|line| line.starts_with("lo ")));
+}
+
+#[test]
+fn a_capture_stops_by_itself_when_it_is_quiet() {
+    let folder = Folder::new("cap-quiet");
+    let file = folder.file("capture");
+    let server = Server::stock_with(&["-listen", "tcp", "-ac"]);
+    let mut command = xqos();
+    let port = (6000 + server.display.trim_start_matches(':').parse::<u16>().unwrap()).to_string();
+    command.args(["cap", "-i", "any", "--port", &port, "--stop-on", "quiet=300ms", "-o", &file]);
+    let mut capture = Running::start(command.stderr(Stdio::piped()));
+    let display = format!("127.0.0.1{}", server.display);
+    // Until it captures nothing is seen; then the first that it sees makes it end.
+    eventually("it has seen something and then nothing", || {
+        ended(Command::new("xlsatoms").env("DISPLAY", &display));
+        std::thread::sleep(std::time::Duration::from_millis(600));
+        (!capture.is_running()).then_some(())
+    });
+    let told = capture.ended();
+    if told.err.contains("setcap") {
+        return eprintln!("left out: {}", told.err);
+    }
+    assert!(told.with(0).err.contains("packets"));
+}
