@@ -23,7 +23,7 @@ mod windows;
 
 use anyhow::Result;
 use clap::{CommandFactory, Parser, Subcommand};
-use commands::{analyse, bench, doctor, link, list, policy, replay, reserve, run, server, top, trace, weight};
+use commands::{analyse, bench, doctor, link, list, plot, policy, replay, reserve, run, server, top, trace, weight};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -77,6 +77,7 @@ enum Command {
     Trace(trace::Arguments),
     Replay(replay::Arguments),
     Analyse(analyse::Arguments),
+    Plot(plot::Arguments),
     Link(link::Arguments),
     Doctor(doctor::Arguments),
     Bench(bench::Arguments),
@@ -120,6 +121,7 @@ fn perform(command: &Command, display: Option<&str>) -> Result<ExitCode> {
         Command::Trace(arguments) => arguments.perform(display)?,
         Command::Replay(arguments) => arguments.perform()?,
         Command::Analyse(arguments) => arguments.perform()?,
+        Command::Plot(arguments) => arguments.perform()?,
         Command::Bench(arguments) => arguments.perform()?,
         Command::Man { folder } => manual::write(CommandLine::command(), folder)?,
         Command::Completions { shell } => output::print(&completions(*shell))?,

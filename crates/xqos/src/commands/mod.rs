@@ -5,6 +5,7 @@ pub mod bench;
 pub mod doctor;
 pub mod link;
 pub mod list;
+pub mod plot;
 pub mod policy;
 pub mod replay;
 pub mod reserve;

@@ -1,0 +1,99 @@
+// The canvas: size, colours, the axis of time, and what panels and lanes have in common.
+const canvas = document.getElementById("view"), pen = canvas.getContext("2d"), stage = document.getElementById("stage");
+const GUTTER = 92, TOP = 30, FONT = '12px system-ui, "DejaVu Sans", sans-serif';
+let width = 0, height = 0, colours = {}, isAsked = false;
+
+const x = time => GUTTER + (time - view.from) / (view.to - view.from) * (width - GUTTER);
+const timeAt = px => view.from + (px - GUTTER) / (width - GUTTER) * (view.to - view.from);
+
+function readColours() {
+  const style = getComputedStyle(document.documentElement);
+  for (const name of ["paper", "raised", "ink", "soft", "line", "grid", ...STATES, "packet", "again", "acknowledged", "window", "a", "b", "picked"])
+    colours[name] = style.getPropertyValue("--" + name).trim();
+}
+function ask() { if (!isAsked) { isAsked = true; requestAnimationFrame(() => { isAsked = false; draw(); }); } }
+
+function draw() {
+  const scale = devicePixelRatio || 1;
+  width = Math.max(stage.clientWidth, GUTTER + 60); height = Math.max(stage.clientHeight, 120);
+  if (canvas.width !== Math.round(width * scale) || canvas.height !== Math.round(height * scale)) {
+    canvas.width = Math.round(width * scale); canvas.height = Math.round(height * scale);
+  }
+  pen.setTransform(scale, 0, 0, scale, 0, 0);
+  pen.fillStyle = colours.paper; pen.fillRect(0, 0, width, height);
+  pen.font = FONT; pen.textBaseline = "middle"; pen.lineWidth = 1;
+  if (chosen()) drawPanels(); else drawLanes();
+  drawTimes(); drawMarkers();
+  describeSpan();
+}
+
+// Steps of 1, 2 or 5 that lie at least so far apart.
+function stepFor(range, pixels, least) {
+  const raw = range / Math.max(pixels / least, 1), power = 10 ** Math.floor(Math.log10(Math.max(raw, 1e-9)));
+  return [1, 2, 5, 10].map(one => one * power).find(one => one >= raw);
+}
+// A time since the beginning, as fine as a step needs.
+function timeText(time, step) {
+  const unit = time === 0 ? "s" : null, digits = Math.max(0, Math.min(9, Math.ceil(-Math.log10(step / 1e9) - 1e-9)));
+  const seconds = time / 1e9;
+  if (unit || Math.abs(seconds) < 60) return seconds.toFixed(digits) + " s";
+  const whole = Math.floor(seconds), rest = seconds - whole, two = number => String(number).padStart(2, "0");
+  const hours = Math.floor(whole / 3600), clock = (hours ? hours + ":" + two(Math.floor(whole / 60) % 60) : Math.floor(whole / 60)) + ":" + two(whole % 60);
+  return clock + (digits ? rest.toFixed(digits).slice(1) : "");
+}
+const duration = ns => {
+  const size = Math.abs(ns), [divisor, unit] = size < 1e3 ? [1, "ns"] : size < 1e6 ? [1e3, "µs"] : size < 1e9 ? [1e6, "ms"] : [1e9, "s"];
+  const value = ns / divisor;
+  return (size < 1e3 ? value.toFixed(0) : Math.abs(value) < 10 ? value.toFixed(3) : Math.abs(value) < 100 ? value.toFixed(2) : value.toFixed(1)) + " " + unit;
+};
+const number = value => Math.round(value).toLocaleString("en");
+
+function drawTimes() {
+  const step = stepFor(view.to - view.from, width - GUTTER, 110);
+  pen.fillStyle = colours.paper; pen.fillRect(0, 0, width, TOP - 1);
+  pen.fillStyle = colours.soft; pen.textAlign = "center";
+  for (let time = Math.ceil(view.from / step) * step; time <= view.to; time += step) {
+    const text = timeText(time, step), half = pen.measureText(text).width / 2, px = x(time);
+    if (px - half < GUTTER - 40 || px + half > width - 2) continue;
+    pen.fillText(text, px, 10); pen.fillRect(Math.round(px), TOP - 7, 1, 6);
+  }
+}
+function drawGrid(top, bottom) {
+  const step = stepFor(view.to - view.from, width - GUTTER, 110);
+  pen.fillStyle = colours.grid;
+  for (let time = Math.ceil(view.from / step) * step; time <= view.to; time += step) pen.fillRect(Math.round(x(time)), top, 1, bottom - top);
+}
+function drawMarkers() {
+  pen.textAlign = "left";
+  for (const name of ["a", "b"]) {
+    const time = view[name];
+    if (time === null || time < view.from || time > view.to) continue;
+    const px = Math.round(x(time));
+    pen.fillStyle = colours[name]; pen.fillRect(px, TOP - 8, 1.5, height);
+    pen.fillRect(px, TOP - 14, 13, 13); pen.fillStyle = colours.paper; pen.fillText(name.toUpperCase(), px + 3, TOP - 7);
+  }
+  if (view.a !== null && view.b !== null) {
+    pen.fillStyle = colours.waiting; pen.globalAlpha = 0.07;
+    pen.fillRect(x(Math.min(view.a, view.b)), TOP, x(Math.max(view.a, view.b)) - x(Math.min(view.a, view.b)), height); pen.globalAlpha = 1;
+  }
+}
+
+// Stretches as boxes, or, where they are denser than pixels, a column for each pixel: the work depends on the width alone.
+function drawStretches(list, top, tall, colour, alpha) {
+  const first = upper(list.ends, view.from), last = lower(list.begins, view.to);
+  pen.fillStyle = colour; pen.globalAlpha = alpha;
+  if (last - first < 2 * (width - GUTTER)) {
+    for (let i = first; i < last; i++) {
+      const left = Math.max(x(list.begins[i]), GUTTER), right = Math.min(x(list.ends[i]), width);
+      pen.fillRect(left, top, Math.max(right - left, 0.6), tall);
+    }
+  } else for (let px = GUTTER; px < width; px++) {
+    const from = timeAt(px), to = timeAt(px + 1), part = covered(list, from, to) / (to - from);
+    if (part > 0) { pen.globalAlpha = alpha * Math.max(0.2, Math.min(1, part)); pen.fillRect(px, top, 1, tall); }
+  }
+  pen.globalAlpha = 1;
+}
+function drawStrip(track, top, tall) {
+  pen.fillStyle = colours.raised; pen.fillRect(GUTTER, top, width - GUTTER, tall);
+  for (const name of ["waiting", "network", "receiver"]) drawStretches(track.states[name], top, tall, colours[name], 1);
+}
