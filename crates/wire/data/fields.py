@@ -5,7 +5,7 @@
 
 A line is a message: q (request), r (reply) or e (event), its name, and its fields as NAME@PLACE:TYPE. A type is u, i, x
 (hexadecimal) or b (true or false) and a number of bytes; s is text. *N is an array of N, *NAME one of as many as another
-field says, * alone one up to the end. Places are bytes from the message's beginning. Fields behind something whose length
+field says, of so many bits each after %, * alone one up to the end. Places are bytes from the message's beginning. Fields behind something whose length
 only the message tells are left out.
 """
 
@@ -119,11 +119,12 @@ class Message:
             return
         if length and length[0].tag == "fieldref":
             self.add(name, kind, "*" + prefix + length[0].text)
-        elif not length or any(one.tag == "sumof" for one in length):
-            self.add(name, kind, "*")
         else:
-            # An expression: up to the end is right but for padding.
-            self.add(name, kind, "*")
+            names = [one.text for one in node.iter("fieldref")]
+            # Of a property its format says how many bits a value has; of other expressions the message's end is right but
+            # for padding.
+            is_property = len(names) == 2 and names[1] == "format"
+            self.add(name, kind, f"*{names[0]}%format" if is_property else "*")
         raise Variable
 
 

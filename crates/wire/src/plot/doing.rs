@@ -69,7 +69,8 @@ impl Doing {
 impl Stretches {
     /// What was done until then.
     pub fn until(&self, at_ns: u64) -> State {
-        let lists = [(State::Receiver, &self.receiver), (State::Network, &self.network), (State::Waiting, &self.waiting)];
+        let lists =
+            [(State::Receiver, &self.receiver), (State::Network, &self.network), (State::Waiting, &self.waiting)];
         let found = lists.into_iter().find(|(_, list)| {
             let next = list.partition_point(|span| span.to_ns < at_ns);
             list.get(next).is_some_and(|span| span.from_ns < at_ns)

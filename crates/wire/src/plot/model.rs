@@ -125,7 +125,10 @@ impl Plot {
     /// The time that is drawn: what was chosen, as far as there was any.
     pub fn window(&self) -> Window {
         let window = self.choice.window;
-        Window { from_ns: window.from_ns.min(self.ended_ns), to_ns: window.to_ns.min(self.ended_ns).max(window.from_ns) }
+        Window {
+            from_ns: window.from_ns.min(self.ended_ns),
+            to_ns: window.to_ns.min(self.ended_ns).max(window.from_ns),
+        }
     }
 
     /// The connection with the most bytes.

@@ -4,9 +4,10 @@
 //! offered window a dashed one. It follows the reader's choice of light or dark.
 
 use super::detail::{self, Columns};
-use super::doing::State;
+use super::doing::{State, Stretches};
 use super::model::{Connection, Plot};
 use super::track::{Bar, Mark, Track, Window};
+use crate::analysis::spans::Span;
 use crate::observe::Kind;
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -17,14 +18,16 @@ const HEIGHT: f64 = 840.0;
 const LEFT: f64 = 96.0;
 const RIGHT: f64 = 20.0;
 /// Of the first panel and the second; a panel begins with the strip of its states.
-const TOPS: [f64; 2] = [84.0, 462.0];
-const TALL: f64 = 320.0;
+const TOPS: [f64; 2] = [100.0, 476.0];
+const TALL: f64 = 316.0;
 const STRIP: f64 = 9.0;
 const TITLES: [&str; 2] = ["Requests", "Replies, events, errors"];
 /// Rows that names are put in, so that no two lie on each other.
 const LETTERS: f64 = 12.0;
 /// Of one letter, about.
 const LETTER_WIDTH: f64 = 6.1;
+/// A message that is less high has no name, unless it is an error.
+const LEAST_NAMED: f64 = 2.0;
 
 const HEAD: &str = "<style>
 :root { color-scheme: light dark; }
@@ -37,6 +40,7 @@ text { font: 11px system-ui, 'DejaVu Sans', sans-serif; fill: var(--ink); }
 .title { font-size: 16px; font-weight: 600; }
 .head { font-size: 13px; font-weight: 600; }
 .soft { fill: var(--soft); }
+.name { paint-order: stroke; stroke: var(--paper); stroke-width: 3px; stroke-linejoin: round; }
 .error { fill: var(--again); font-weight: 600; }
 .grid { stroke: var(--line); }
 .packet { stroke: var(--packet); fill: none; }
@@ -63,17 +67,20 @@ pub fn write(plot: &Plot, connection: &Connection, title: &str, out: &mut impl W
     let _ = writeln!(text, "<rect width='{WIDTH}' height='{HEIGHT}' style='fill: var(--paper)'/>");
     let _ = writeln!(text, "<text class='title' x='16' y='26'>{}</text>", escaped(title));
     let (client, server) = (connection.opened.client, connection.opened.server);
-    let about = format!("connection {}, {client} to {server}; times since the capture's first connection", connection.number);
+    let about =
+        format!("connection {}, {client} to {server}; times since the capture's first connection", connection.number);
     let _ = writeln!(text, "<text class='soft' x='16' y='44'>{}</text>", escaped(&about));
     legend(&mut text);
     for (direction, track) in connection.tracks.iter().enumerate() {
         let panel = Panel::of(track, window, TOPS[direction]);
         panel.states(&connection.doing.directions[direction], &mut text);
         panel.axes(TITLES[direction], &mut text);
+        panel.begin_clipped(direction, &mut text);
         panel.stairs(&mut text);
-        panel.packets(&mut text);
+        let mut rows = Rows::new();
+        panel.packets(&mut rows, &mut text);
         panel.holes(&mut text);
-        panel.messages(plot, connection, direction, &mut text);
+        panel.messages(plot, connection, direction, &mut rows, &mut text);
         let _ = writeln!(text, "</g>");
     }
     out.write_all(text.as_bytes())?;
@@ -103,16 +110,15 @@ impl<'a> Panel<'a> {
         LEFT + (since / length).min(1.0) * (WIDTH - LEFT - RIGHT)
     }
 
-    /// Kept within the panel: a window may be far away.
+    /// A window may be far away, and no number should be.
     fn y(&self, place: u64) -> f64 {
         let (low, high) = self.bytes;
         let part = (place as f64 - low as f64) / (high - low) as f64;
         let tall = TALL - STRIP - 16.0;
-        (self.top + TALL - 8.0 - part * tall).clamp(self.top + STRIP, self.top + TALL)
+        (self.top + TALL - 8.0 - part * tall).clamp(self.top - TALL, self.top + 2.0 * TALL)
     }
 
-    fn states(&self, stretches: &super::doing::Stretches, out: &mut String) {
-        let _ = writeln!(out, "<g>");
+    fn states(&self, stretches: &Stretches, out: &mut String) {
         for (state, name) in NAMED {
             let mut path = String::new();
             for span in columned(stretches.list(state), &self.columns()) {
@@ -141,7 +147,12 @@ impl<'a> Panel<'a> {
             let y = self.y(place as u64);
             let _ = writeln!(out, "<path class='grid' d='M{LEFT} {y:.1}H{right}'/>");
             let said = grouped(place as u64);
-            let _ = writeln!(out, "<text class='soft' x='{:.1}' y='{:.1}' text-anchor='end'>{said}</text>", LEFT - 8.0, y + 4.0);
+            let _ = writeln!(
+                out,
+                "<text class='soft' x='{:.1}' y='{:.1}' text-anchor='end'>{said}</text>",
+                LEFT - 8.0,
+                y + 4.0
+            );
             place += step;
         }
         let length = self.window.to_ns.saturating_sub(self.window.from_ns).max(1) as f64;
@@ -153,9 +164,23 @@ impl<'a> Panel<'a> {
             let _ = writeln!(out, "<path class='grid' d='M{x:.1} {:.1}V{:.1}'/>", self.top + STRIP, bottom + 4.0);
             let said = format!("{:.digits$} s", at / 1e9);
             let anchor = if x > right - 24.0 { "end" } else { "middle" };
-            let _ = writeln!(out, "<text class='soft' x='{x:.1}' y='{:.1}' text-anchor='{anchor}'>{said}</text>", bottom + 17.0);
+            let _ = writeln!(
+                out,
+                "<text class='soft' x='{x:.1}' y='{:.1}' text-anchor='{anchor}'>{said}</text>",
+                bottom + 17.0
+            );
             at += step;
         }
+    }
+
+    /// What follows is seen within the panel only, until the group ends.
+    fn begin_clipped(&self, direction: usize, out: &mut String) {
+        let (top, tall, wide) = (self.top + STRIP, TALL - STRIP, WIDTH - LEFT);
+        let _ = writeln!(
+            out,
+            "<clipPath id='panel{direction}'><rect x='{LEFT}' y='{top}' width='{wide}' height='{tall}'/></clipPath>\n\
+             <g clip-path='url(#panel{direction})'>"
+        );
     }
 
     fn stairs(&self, out: &mut String) {
@@ -172,7 +197,7 @@ impl<'a> Panel<'a> {
         }
     }
 
-    fn packets(&self, out: &mut String) {
+    fn packets(&self, rows: &mut Rows, out: &mut String) {
         let bars = detail::bars(self.track, &self.columns());
         let cap = if bars.len() < 300 { 3.0 } else { 0.0 };
         let path = |is_again: bool| {
@@ -186,8 +211,14 @@ impl<'a> Panel<'a> {
             }
         }
         for bar in bars.iter().filter(|bar| bar.is_again) {
-            let (x, y) = (self.x(bar.at_ns), self.y(bar.offset) + 10.0);
-            let _ = writeln!(out, "<text class='error' x='{x:.1}' y='{y:.1}' text-anchor='middle'>R</text>");
+            let (x, y) = (self.x(bar.at_ns), self.y(bar.offset) + 6.0);
+            if reserve(rows, x - LETTER_WIDTH, y, 2.0 * LETTER_WIDTH) {
+                let _ = writeln!(
+                    out,
+                    "<text class='name error' x='{x:.1}' y='{:.1}' text-anchor='middle'>R</text>",
+                    y + 4.0
+                );
+            }
         }
     }
 
@@ -204,33 +235,42 @@ impl<'a> Panel<'a> {
     fn holes(&self, out: &mut String) {
         for hole in self.track.holes().take(100) {
             let (x, y) = (self.x(hole.at_ns), self.y(hole.offset + hole.length / 2));
-            let _ = writeln!(out, "<text class='error' x='{x:.1}' y='{y:.1}'>{} bytes not captured</text>", grouped(hole.length));
+            let _ = writeln!(
+                out,
+                "<text class='name error' x='{x:.1}' y='{y:.1}'>{} bytes not captured</text>",
+                grouped(hole.length)
+            );
         }
     }
 
-    fn messages(&self, plot: &Plot, connection: &Connection, direction: usize, out: &mut String) {
+    fn messages(&self, plot: &Plot, connection: &Connection, direction: usize, rows: &mut Rows, out: &mut String) {
         let names: Vec<&str> = plot.names.iter().collect();
         let mut paths: HashMap<&str, String> = HashMap::new();
-        let mut rows: HashMap<i64, Vec<(f64, f64)>> = HashMap::new();
         let mut marks = detail::marks(self.track);
         for mark in &marks {
             let state = connection.doing.directions[direction].until(mark.last_ns);
             self.mark(mark, paths.entry(class(state)).or_default());
         }
-        for (class, path) in NAMED.map(|(_, name)| name).into_iter().chain(["idle"]).filter_map(|it| Some((it, paths.get(it)?))) {
+        for (class, path) in
+            NAMED.map(|(_, name)| name).into_iter().chain(["idle"]).filter_map(|it| Some((it, paths.get(it)?)))
+        {
             let _ = writeln!(out, "<path class='{class}' d='{path}'/>");
         }
         // The longest first: what has no room is left without a name.
         marks.sort_by_key(|mark| std::cmp::Reverse(mark.length));
         for mark in &marks {
             let name = names.get(mark.name as usize).copied().unwrap_or("?");
-            let (x, y) = (self.x(mark.last_ns) + 12.0, self.y(mark.offset + mark.length / 2));
-            let wide = name.chars().count() as f64 * LETTER_WIDTH;
-            if x + wide > WIDTH || !reserve(&mut rows, x, y, wide) {
+            let (low, high) = (self.y(mark.offset), self.y(mark.offset.saturating_add(mark.length)));
+            let is_error = mark.kind == Kind::Error;
+            let (x, wide) = (self.x(mark.last_ns) + 12.0, name.chars().count() as f64 * LETTER_WIDTH);
+            // At the right border a name stands before its packet.
+            let x = if x + wide > WIDTH { x - 24.0 - wide } else { x };
+            let y = ((low + high) / 2.0).clamp(self.top + STRIP + 6.0, self.top + TALL - 6.0);
+            if low - high < LEAST_NAMED && !is_error || !reserve(rows, x, y, wide) {
                 continue;
             }
-            let kind = if mark.kind == Kind::Error { " class='error'" } else { "" };
-            let _ = writeln!(out, "<text{kind} x='{x:.1}' y='{:.1}'>{}</text>", y + 4.0, escaped(name));
+            let class = if is_error { "name error" } else { "name" };
+            let _ = writeln!(out, "<text class='{class}' x='{x:.1}' y='{:.1}'>{}</text>", y + 4.0, escaped(name));
         }
     }
 
@@ -279,8 +319,11 @@ fn label(x: f64, text: &str, out: &mut String) -> f64 {
     x + text.len() as f64 * LETTER_WIDTH + 18.0
 }
 
+/// Stretches of each row of letters that have a name.
+type Rows = HashMap<i64, Vec<(f64, f64)>>;
+
 /// Whether a name has room, which it then takes.
-fn reserve(rows: &mut HashMap<i64, Vec<(f64, f64)>>, x: f64, y: f64, wide: f64) -> bool {
+fn reserve(rows: &mut Rows, x: f64, y: f64, wide: f64) -> bool {
     let own = [(y / LETTERS).floor() as i64, ((y + LETTERS - 1.0) / LETTERS).floor() as i64];
     let is_free = |row: &i64| {
         rows.get(row).is_none_or(|taken| taken.iter().all(|&(from, to)| x >= to + 6.0 || x + wide + 6.0 <= from))
@@ -293,7 +336,7 @@ fn reserve(rows: &mut HashMap<i64, Vec<(f64, f64)>>, x: f64, y: f64, wide: f64) 
 }
 
 /// Stretches of which each is in another column than the one before, or touches it.
-fn columned(list: &[crate::analysis::spans::Span], columns: &Columns) -> Vec<(u64, u64)> {
+fn columned(list: &[Span], columns: &Columns) -> Vec<(u64, u64)> {
     let nearest_ns = columns.window.to_ns.saturating_sub(columns.window.from_ns) / columns.count.max(1);
     let mut joined: Vec<(u64, u64)> = Vec::new();
     for span in list {

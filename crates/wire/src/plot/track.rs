@@ -62,8 +62,7 @@ pub struct Hole {
     pub length: u64,
 }
 
-const KINDS: [Kind; 6] =
-    [Kind::Setup, Kind::SetupReply, Kind::Request, Kind::Reply, Kind::Event, Kind::Error];
+const KINDS: [Kind; 6] = [Kind::Setup, Kind::SetupReply, Kind::Request, Kind::Reply, Kind::Event, Kind::Error];
 
 /// One direction.
 #[derive(Debug, Default)]

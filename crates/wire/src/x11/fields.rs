@@ -36,6 +36,8 @@ enum Count {
     Fixed(usize),
     /// As many as another field says.
     By(&'static str),
+    /// Bytes: as many values as one field says, of so many bits as another does.
+    Bits(&'static str, &'static str),
     /// Up to the message's end.
     Rest,
 }
@@ -55,10 +57,17 @@ fn field(word: &'static str) -> Option<Field> {
     let (kind, count) = match kind.split_once('*') {
         None => (kind, Count::One),
         Some((kind, "")) => (kind, Count::Rest),
-        Some((kind, count)) => (kind, count.parse().map_or(Count::By(count), Count::Fixed)),
+        Some((kind, count)) => (kind, counted(count)),
     };
     let (kind, size) = kind.split_at_checked(1)?;
     Some(Field { name, place: place.parse().ok()?, kind: *kind.as_bytes().first()?, size: size.parse().ok()?, count })
+}
+
+fn counted(count: &'static str) -> Count {
+    match count.split_once('%') {
+        Some((count, bits)) => Count::Bits(count, bits),
+        None => count.parse().map_or(Count::By(count), Count::Fixed),
+    }
 }
 
 /// All fields that are known, each a name, a space and its value, with [`SEPARATOR`] between them.
@@ -167,10 +176,8 @@ impl<'a> Reader<'a> {
         let count = match field.count {
             Count::One => return Some(shown(field.kind, field.size, self.number(place, field.size)?)),
             Count::Fixed(count) => count,
-            Count::By(name) => {
-                let counter = fields.iter().find(|other| other.name == name)?;
-                self.number(self.place(counter), counter.size)? as usize
-            }
+            Count::By(name) => self.named(name, fields)?,
+            Count::Bits(count, bits) => self.named(count, fields)?.saturating_mul(self.named(bits, fields)? / 8),
             Count::Rest => usize::MAX,
         };
         let rest = self.bytes.get(place..)?;
@@ -183,6 +190,11 @@ impl<'a> Reader<'a> {
             .collect();
         let more = if count > MOST_NUMBERS { format!(" … ({count})") } else { String::new() };
         Some(format!("[{}{more}]", values?.join(" ")))
+    }
+
+    fn named(&self, name: &str, fields: &[Field]) -> Option<usize> {
+        let field = fields.iter().find(|field| field.name == name)?;
+        self.number(self.place(field), field.size).map(|value| value as usize)
     }
 
     fn number(&self, place: usize, size: usize) -> Option<u64> {

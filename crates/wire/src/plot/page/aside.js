@@ -11,15 +11,14 @@ function dotted(state, text) {
   return out;
 }
 
-const shortEnd = text => text.replace(/^127\.0\.0\.1:|^\[::1\]:|^\[::ffff:127\.0\.0\.1\]:/, ":");
 function listConnections() {
   const rows = data.connections.map((one, i) => {
-    const waited = one.trips.sums[one.trips.sums.length - 1], line = row([`${one.number}  ${shortEnd(one.client)} → ${shortEnd(one.server)}`, number(one.rows[0][2] + one.rows[1][2]), bytesText(total(one)), number(one.trips.lengths.length), duration(waited)]);
+    const waited = one.trips.sums[one.trips.sums.length - 1], line = row([`${one.number}  ${one.client}`, number(one.rows[0][2] + one.rows[1][2]), bytesText(total(one)), number(one.trips.lengths.length), duration(waited)]);
     line.dataset.number = one.number; line.tabIndex = 0; line.title = `${one.client} to ${one.server}` + (one.is_joined ? ", its beginning was not captured" : "") + `, ${one.ending}`;
     line.onclick = () => choose(i); line.onkeydown = event => { if (event.key === "Enter") choose(i); };
     return line;
   });
-  element("connections").replaceChildren(row(["connection", "messages", "bytes", "trips", "waited"], "th"), ...rows);
+  element("connections").replaceChildren(row(["client", "messages", "bytes", "trips", "waited"], "th"), ...rows);
 }
 
 // The time that figures are about: from marker to marker, or all that is shown.

@@ -78,22 +78,39 @@ function drawMarkers() {
   }
 }
 
-// Stretches as boxes, or, where they are denser than pixels, a column for each pixel: the work depends on the width alone.
-function drawStretches(list, top, tall, colour, alpha) {
-  const first = upper(list.ends, view.from), last = lower(list.begins, view.to);
-  pen.fillStyle = colour; pen.globalAlpha = alpha;
-  if (last - first < 2 * (width - GUTTER)) {
-    for (let i = first; i < last; i++) {
-      const left = Math.max(x(list.begins[i]), GUTTER), right = Math.min(x(list.ends[i]), width);
-      pen.fillRect(left, top, Math.max(right - left, 0.6), tall);
-    }
-  } else for (let px = GUTTER; px < width; px++) {
-    const from = timeAt(px), to = timeAt(px + 1), part = covered(list, from, to) / (to - from);
-    if (part > 0) { pen.globalAlpha = alpha * Math.max(0.2, Math.min(1, part)); pen.fillRect(px, top, 1, tall); }
+// How much of each pixel a direction spent in each state but idle: the work depends on the width alone.
+function statesByPixel(track) {
+  const count = Math.ceil(width - GUTTER), names = STATES.slice(1), parts = names.map(() => new Float32Array(count));
+  for (let i = 0; i < count; i++) {
+    const from = timeAt(GUTTER + i), to = timeAt(GUTTER + i + 1);
+    names.forEach((name, state) => { parts[state][i] = covered(track.states[name], from, to) / (to - from); });
   }
-  pen.globalAlpha = 1;
+  return parts;
 }
-function drawStrip(track, top, tall) {
+// A strip, each pixel filled as far as the state went on in it.
+function drawStrip(parts, top, tall) {
   pen.fillStyle = colours.raised; pen.fillRect(GUTTER, top, width - GUTTER, tall);
-  for (const name of ["waiting", "network", "receiver"]) drawStretches(track.states[name], top, tall, colours[name], 1);
+  STATES.slice(1).forEach((name, state) => {
+    pen.fillStyle = colours[name];
+    for (let i = 0; i < parts[state].length; i++) {
+      const part = parts[state][i];
+      if (part <= 0) continue;
+      let below = 0;
+      for (let other = 0; other < state; other++) below += parts[other][i];
+      pen.fillRect(GUTTER + i, top + tall * Math.max(0, 1 - below - part), 1, Math.max(tall * Math.min(part, 1), 1));
+    }
+  });
+}
+// Behind the data: the state that had most of a pixel.
+function drawTint(parts, top, tall) {
+  pen.globalAlpha = 0.1;
+  STATES.slice(1).forEach((name, state) => {
+    pen.fillStyle = colours[name];
+    for (let i = 0, count = parts[state].length; i < count; i++) {
+      const first = i;
+      while (i < count && parts[state][i] > 0.5) i++;
+      if (i > first) pen.fillRect(GUTTER + first, top, i - first, tall);
+    }
+  });
+  pen.globalAlpha = 1;
 }

@@ -133,7 +133,7 @@ async function start() {
   const left = facts.left_out.filter(([, count]) => count).map(([what, count]) => `${number(count)} ${what}`);
   if (left.length) element("warning").textContent = "Not in this page: " + left.join(", ") + " (plot less time with --from and --to)";
   listConnections();
-  choose(data.connections.length === 1 ? 0 : null);
+  choose(data.connections.length ? busiest() : null);
   draw();
   document.documentElement.dataset.ready = "true";
 }

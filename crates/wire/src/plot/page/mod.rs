@@ -127,9 +127,11 @@ struct Packed<'a> {
 
 impl Packed<'_> {
     fn of(connection: &Connection) -> Packed<'_> {
-        let stretches = connection.doing.directions.each_ref().map(|direction| {
-            [&direction.network, &direction.receiver, &direction.waiting].map(|list| rows(list))
-        });
+        let stretches = connection
+            .doing
+            .directions
+            .each_ref()
+            .map(|direction| [&direction.network, &direction.receiver, &direction.waiting].map(|list| rows(list)));
         Packed { connection, stretches }
     }
 

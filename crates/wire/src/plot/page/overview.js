@@ -18,7 +18,7 @@ function drawLane(one, top, i) {
     pen.fillStyle = colours.line; pen.fillRect(left, top + LANE / 2, right - left, 1);
     pen.save(); pen.beginPath(); pen.rect(left, top, right - left, LANE); pen.clip();
     one.tracks.forEach((track, direction) => {
-      for (const name of ["waiting", "network", "receiver"]) drawStretches(track.states[name], direction ? top + LANE - 8 : top + 4, 4, colours[name], 1);
+      drawStrip(statesByPixel(track), direction ? top + LANE - 9 : top + 4, 5);
       drawDensity(track, direction ? top + LANE / 2 + 1 : top + LANE / 2, direction ? 1 : -1);
     });
     pen.restore();
@@ -27,7 +27,7 @@ function drawLane(one, top, i) {
   pen.fillText(`${one.number}`, 8, top + LANE / 2 - 7);
   pen.fillStyle = colours.soft; pen.fillText(bytesText(total(one)), 8, top + LANE / 2 + 8);
 }
-const bytesText = bytes => bytes < 1e4 ? number(bytes) + " B" : bytes < 1e7 ? (bytes / 1e3).toFixed(0) + " kB" : (bytes / 1e6).toFixed(1) + " MB";
+const bytesText = bytes => bytes < 1e4 ? number(bytes) + " B" : bytes < 1e6 ? (bytes / 1e3).toFixed(0) + " kB" : (bytes / 1e6).toFixed(1) + " MB";
 // New bytes in each column of pixels, by their logarithm: one image must not hide all else.
 function drawDensity(track, base, sign) {
   const { ends, order } = track.packets;

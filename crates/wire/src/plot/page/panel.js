@@ -1,5 +1,5 @@
 // One connection: a panel for each direction, with its packets, the stairs around them, and its messages.
-const STRIP = 7, TITLE = 18, BETWEEN = 10;
+const STRIP = 9, TITLE = 18, BETWEEN = 10;
 // More of them than this are drawn a column of pixels at a time.
 const MOST_BARS = 6000, MOST_MARKS = 3000;
 const DIRECTIONS = ["Requests", "Replies, events, errors"];
@@ -10,7 +10,7 @@ function panels() {
     const top = TOP + i * (tall + BETWEEN) + TITLE + STRIP, bottom = TOP + i * (tall + BETWEEN) + tall;
     const [low, high] = bytesShown(direction), scale = (bottom - top - 4) / (high - low);
     return { direction, top, bottom, low, high, y: place => bottom - 2 - (place - low) * scale,
-      placeAt: py => low + (bottom - 2 - py) / scale, track: chosen().tracks[direction] };
+      placeAt: py => low + (bottom - 2 - py) / scale, track: chosen().tracks[direction], taken: new Map() };
   });
 }
 const panelAt = py => panels().find(panel => py >= panel.top - TITLE - STRIP && py <= panel.bottom);
@@ -18,10 +18,11 @@ const panelAt = py => panels().find(panel => py >= panel.top - TITLE - STRIP && 
 function drawPanels() {
   const all = panels();
   for (const panel of all) {
+    panel.parts = statesByPixel(panel.track);
     pen.save(); pen.beginPath(); pen.rect(GUTTER, panel.top, width - GUTTER, panel.bottom - panel.top); pen.clip();
     drawGrid(panel.top, panel.bottom);
     drawBytes(panel);
-    for (const name of STATES.slice(1)) drawStretches(panel.track.states[name], panel.top, panel.bottom - panel.top, colours[name], 0.09);
+    drawTint(panel.parts, panel.top, panel.bottom - panel.top);
     drawStairs(panel, 2, colours.window, [3, 3]); drawStairs(panel, 1, colours.acknowledged, []);
     drawGaps(panel); drawPackets(panel); drawMessages(panel);
     pen.restore();
@@ -32,7 +33,7 @@ function drawPanels() {
 
 function drawFrame(panel) {
   const { top, bottom, direction, track, low, high, y } = panel;
-  drawStrip(track, top - STRIP, STRIP);
+  drawStrip(panel.parts, top - STRIP, STRIP - 1);
   pen.fillStyle = colours.line; pen.fillRect(GUTTER - 1, top - STRIP, 1, bottom - top + STRIP); pen.fillRect(GUTTER, bottom, width, 1);
   pen.textAlign = "left"; pen.fillStyle = colours.ink; pen.font = "600 " + FONT;
   pen.fillText(DIRECTIONS[direction], GUTTER + 4, top - STRIP - TITLE / 2); pen.font = FONT;
@@ -81,7 +82,7 @@ function drawGaps({ track, y, top, bottom }) {
   }
 }
 
-function drawPackets({ track, y }) {
+function drawPackets({ track, y, taken }) {
   const { at, offset, length, flags, ends, again, againAt } = track.packets;
   const [first, last] = packetsIn(track, view.from, view.to);
   if (last - first <= MOST_BARS) {
@@ -92,7 +93,7 @@ function drawPackets({ track, y }) {
       const px = x(at[i]), from = y(offset[i]), to = y(offset[i] + length[i]);
       pen.fillRect(px - (isAgain ? 1 : 0.5), to, isAgain ? 2 : 1, Math.max(from - to, 1));
       if (cap) { pen.fillRect(px - cap, to, 2 * cap, 1); pen.fillRect(px - cap, from - 1, 2 * cap, 1); }
-      if (isAgain) { pen.textAlign = "center"; pen.fillText("R", px, from + 9); }
+      if (isAgain && reserve(taken, px - 4, from + 9, 8)) { pen.textAlign = "center"; pen.fillText("R", px, from + 9); }
     }
     return;
   }
@@ -114,13 +115,13 @@ function drawPackets({ track, y }) {
 }
 
 // Messages beside their packet, with an arrow where they end, and a name where there is room for one.
-function drawMessages({ track, y, top, bottom, low, high, direction }) {
+function drawMessages({ track, y, top, bottom, low, high, direction, taken }) {
   const { last: times, offset, length, name } = track.messages;
   let [first, last] = messagesIn(track, view.from, view.to);
   // Of many at one time only those among the shown bytes.
   first = Math.max(first, lower(offset, low) - 1); last = Math.min(last, lower(offset, high));
   if (last - first > MOST_MARKS) return drawPicked(track, y, direction);
-  const taken = new Map(), names = [];
+  const names = [];
   for (let i = Math.max(first, 0); i < last; i++) {
     const px = x(times[i]), from = y(offset[i]), to = y(offset[i] + length[i]);
     const colour = colours[stateUntil(track, times[i])];
@@ -135,8 +136,12 @@ function drawMessages({ track, y, top, bottom, low, high, direction }) {
   pen.textAlign = "left";
   for (const [px, py, i] of names) {
     const text = nameOf(name[i]), wide = pen.measureText(text).width;
-    if (px + wide > width || !reserve(taken, px, py, wide)) continue;
-    pen.fillStyle = kindOf(name[i]) === "Error" ? colours.again : colours.ink; pen.fillText(text, px, py);
+    // At the right border a name stands before its packet.
+    const left = px + wide > width ? px - 24 - wide : px;
+    if (py < top + 6 || !reserve(taken, left, py, wide)) continue;
+    // Lines run below names, not through them.
+    pen.strokeStyle = colours.paper; pen.lineWidth = 3; pen.lineJoin = "round"; pen.strokeText(text, left, py); pen.lineWidth = 1;
+    pen.fillStyle = kindOf(name[i]) === "Error" ? colours.again : colours.ink; pen.fillText(text, left, py);
   }
 }
 function drawMark(px, from, to) {
