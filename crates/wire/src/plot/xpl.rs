@@ -31,9 +31,8 @@ pub fn write(plot: &Plot, connection: &Connection, title: &str, out: &mut impl W
             let (at, end) = (clock.at(hole.at_ns), hole.offset + hole.length);
             writeln!(out, "red\nline {at} {} {at} {end}\nrtext {at} {}\nnot captured", hole.offset, hole.offset)?;
         }
-        writeln!(out, "go")?;
     }
-    Ok(())
+    writeln!(out, "go")
 }
 
 /// xplot's timeval: seconds since 1970, of which it reads six digits.
@@ -62,9 +61,14 @@ fn packet(bar: &Bar, clock: &Clock, out: &mut impl Write) -> io::Result<()> {
 }
 
 fn message(mark: &Mark, name: &str, state: State, clock: &Clock, out: &mut impl Write) -> io::Result<()> {
-    let (at, low, high) = (clock.at(mark.last_ns), mark.offset, mark.offset + mark.length);
+    let (at, low, high) = (clock.at(mark.last_ns), mark.offset, mark.offset.saturating_add(mark.length));
     writeln!(out, "{}", colour(state))?;
-    writeln!(out, "line {at} {low} {at} {high}\nuarrow {at} {high}\nrtext {at} {}\n{}", (low + high) / 2, line(name))
+    writeln!(
+        out,
+        "line {at} {low} {at} {high}\nuarrow {at} {high}\nrtext {at} {}\n{}",
+        low + (high - low) / 2,
+        line(name)
+    )
 }
 
 fn colour(state: State) -> &'static str {

@@ -6,6 +6,7 @@
 //! | `served` | the commands on a server with xqos in it |
 //! | `inside` | `top`, `trace` and `replay` |
 //! | `link` | programs on a slow link, and that nothing is left of it |
+//! | `plot` | plots of a capture, and what cannot be drawn |
 //! | `bench` | benchmarks that are interrupted, go on, and miss a program |
 //! | `fixture` | servers, programs and folders that go with the test |
 //!
@@ -15,5 +16,6 @@ mod bench;
 mod fixture;
 mod inside;
 mod link;
+mod plot;
 mod served;
 mod usage;
