@@ -44,11 +44,13 @@ function describeSpan() {
       trips.set(names[i], sum);
     }
   }
-  const blocked = direction => STATES.slice(1).reduce((sum, name) => sum + states[direction][name], 0), whole = (to - from) * all.length;
+  const blocked = direction => STATES.slice(1).reduce((sum, name) => sum + states[direction][name], 0);
+  // A connection that is not there is not idle.
+  const whole = all.reduce((sum, one) => sum + Math.max(0, Math.min(to, one.ended_ns) - Math.max(from, one.opened_ns)), 0);
   const line = name => row([dotted(name, STATE_NAMES[name]), ...[0, 1].map(direction => duration(name === "idle" ? Math.max(0, whole - blocked(direction)) : states[direction][name] || 0))]);
   element("states").replaceChildren(row(["", "requests", "replies"], "th"), ...STATES.map(line), row(["bytes", ...bytes.map(number)]), row(["round trips waited for", number(waits), duration(waited)]));
   const names = [...counts].sort((one, other) => other[1].bytes - one[1].bytes).slice(0, 200);
-  element("names").replaceChildren(row([`${number(messages)} messages`, "count", "bytes"], "th"), ...names.map(([name, sum]) => row([nameOf(name) + suffix(name), number(sum.count), number(sum.bytes)])));
+  element("names").replaceChildren(row([counted(messages, "message"), "count", "bytes"], "th"), ...names.map(([name, sum]) => row([nameOf(name) + suffix(name), number(sum.count), number(sum.bytes)])));
   const worst = [...trips].sort((one, other) => other[1].ns - one[1].ns).slice(0, 100);
   element("trips-title").hidden = !waits;
   element("trips").replaceChildren(...(worst.length ? [row(["for", "count", "avoidable", "waited"], "th")] : []), ...worst.map(([name, sum]) => { const line = row([facts.names[name], number(sum.count), number(sum.avoidable), duration(sum.ns)]); line.title = [...sum.why].join("; "); return line; }));

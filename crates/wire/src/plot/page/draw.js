@@ -47,6 +47,7 @@ const duration = ns => {
   return (size < 1e3 ? value.toFixed(0) : Math.abs(value) < 10 ? value.toFixed(3) : Math.abs(value) < 100 ? value.toFixed(2) : value.toFixed(1)) + " " + unit;
 };
 const number = value => Math.round(value).toLocaleString("en");
+const counted = (count, what) => `${number(count)} ${what}${count === 1 ? "" : "s"}`;
 
 function drawTimes() {
   const step = stepFor(view.to - view.from, width - GUTTER, 110);

@@ -129,7 +129,7 @@ async function start() {
   readColours(); writeLegend();
   data = await unpacked();
   const messages = data.connections.reduce((sum, one) => sum + one.rows[0][2] + one.rows[1][2], 0);
-  element("facts").textContent = [`${number(data.connections.length)} connection${data.connections.length === 1 ? "" : "s"}`, `${number(messages)} messages`, duration(end - begin), "since " + new Date(facts.began_s * 1000).toLocaleString()].join(" · ");
+  element("facts").textContent = [counted(data.connections.length, "connection"), counted(messages, "message"), duration(end - begin), "since " + new Date(facts.began_s * 1000).toLocaleString()].join(" · ");
   const left = facts.left_out.filter(([, count]) => count).map(([what, count]) => `${number(count)} ${what}`);
   if (left.length) element("warning").textContent = "Not in this page: " + left.join(", ") + " (plot less time with --from and --to)";
   listConnections();

@@ -38,13 +38,13 @@ function drawFrame(panel) {
   pen.textAlign = "left"; pen.fillStyle = colours.ink; pen.font = "600 " + FONT;
   pen.fillText(DIRECTIONS[direction], GUTTER + 4, top - STRIP - TITLE / 2); pen.font = FONT;
   const [first, last] = messagesIn(track, view.from, view.to), [one, other] = packetsIn(track, view.from, view.to);
-  const said = `${number(last - first)} messages in ${number(other - one)} packets` + (last - first > MOST_MARKS ? ", zoom in for names" : "") + (view.bytes[direction] ? " · bytes fixed, f lets them follow" : "");
+  const said = `${counted(last - first, "message")} in ${counted(other - one, "packet")}` + (last - first > MOST_MARKS ? ", zoom in for names" : "") + (view.bytes[direction] ? " · bytes fixed, f lets them follow" : "");
   pen.fillStyle = colours.soft; pen.fillText(said, GUTTER + 20 + pen.measureText(DIRECTIONS[direction]).width * 1.08, top - STRIP - TITLE / 2);
   pen.textAlign = "right";
   const step = Math.max(1, stepFor(high - low, bottom - top, 34));
   for (let place = Math.ceil(Math.max(low, 0) / step) * step; place <= high; place += step)
     if (y(place) > top + 5 && y(place) < bottom - 5) pen.fillText(number(place), GUTTER - 8, y(place));
-  pen.save(); pen.translate(9, (top + bottom) / 2); pen.rotate(-Math.PI / 2); pen.textAlign = "center"; pen.fillText("bytes", 0, 0); pen.restore();
+  pen.fillText("bytes", GUTTER - 8, top - STRIP - TITLE / 2);
 }
 function drawBytes({ low, high, top, bottom, y }) {
   const step = Math.max(1, stepFor(high - low, bottom - top, 34));
