@@ -280,6 +280,19 @@ mod tests {
     }
 
     #[test]
+    fn the_table_and_the_library_call_messages_the_same() {
+        use super::super::library::{CORE, EXTENSIONS};
+        let mut missing = Vec::new();
+        for table in std::iter::once(&*CORE).chain(EXTENSIONS.values()) {
+            let events = table.events.iter().chain(&table.generic);
+            let names = table.requests.iter().map(|name| ("q", name)).chain(events.map(|name| ("e", name)));
+            let named = names.filter_map(|(letter, name)| Some((letter, name.as_deref()?)));
+            missing.extend(named.filter(|key| !TABLE.contains_key(key)));
+        }
+        assert_eq!(missing, []);
+    }
+
+    #[test]
     fn the_secret_of_a_connection_is_not_told() {
         let mut bytes = vec![b'l', 0, 11, 0, 0, 0, 18, 0, 16, 0, 0, 0];
         bytes.extend(b"MIT-MAGIC-COOKIE-1\0\0SECRETSECRETSECR");

@@ -8,8 +8,8 @@ const timeAt = px => view.from + (px - GUTTER) / (width - GUTTER) * (view.to - v
 
 function readColours() {
   const style = getComputedStyle(document.documentElement);
-  for (const name of ["paper", "raised", "ink", "soft", "line", "grid", ...STATES, "packet", "again", "acknowledged", "window", "a", "b", "picked"])
-    colours[name] = style.getPropertyValue("--" + name).trim();
+  const names = ["paper", "raised", "ink", "soft", "line", "grid", "packet", "again", "acknowledged", "window", "a", "b", "picked"];
+  for (const name of [...names, ...STATES]) colours[name] = style.getPropertyValue("--" + name).trim();
 }
 function ask() { if (!isAsked) { isAsked = true; requestAnimationFrame(() => { isAsked = false; draw(); }); } }
 
@@ -34,17 +34,18 @@ function stepFor(range, pixels, least) {
 }
 // A time since the beginning, as fine as a step needs.
 function timeText(time, step) {
-  const unit = time === 0 ? "s" : null, digits = Math.max(0, Math.min(9, Math.ceil(-Math.log10(step / 1e9) - 1e-9)));
-  const seconds = time / 1e9;
-  if (unit || Math.abs(seconds) < 60) return seconds.toFixed(digits) + " s";
-  const whole = Math.floor(seconds), rest = seconds - whole, two = number => String(number).padStart(2, "0");
-  const hours = Math.floor(whole / 3600), clock = (hours ? hours + ":" + two(Math.floor(whole / 60) % 60) : Math.floor(whole / 60)) + ":" + two(whole % 60);
-  return clock + (digits ? rest.toFixed(digits).slice(1) : "");
+  const digits = Math.max(0, Math.min(9, Math.ceil(-Math.log10(step / 1e9) - 1e-9))), seconds = time / 1e9;
+  if (seconds < 60) return (time === 0 ? "0" : seconds.toFixed(digits)) + " s";
+  // Rounded as a whole, or 59.96 s would become 60.0 in the middle of a minute.
+  const [whole, rest] = seconds.toFixed(digits).split("."), two = number => String(number).padStart(2, "0");
+  const hours = Math.floor(whole / 3600), minutes = Math.floor(whole / 60) % 60;
+  return (hours ? hours + ":" + two(minutes) : minutes) + ":" + two(whole % 60) + (rest ? "." + rest : "");
 }
 const duration = ns => {
-  const size = Math.abs(ns), [divisor, unit] = size < 1e3 ? [1, "ns"] : size < 1e6 ? [1e3, "µs"] : size < 1e9 ? [1e6, "ms"] : [1e9, "s"];
-  const value = ns / divisor;
-  return (size < 1e3 ? value.toFixed(0) : Math.abs(value) < 10 ? value.toFixed(3) : Math.abs(value) < 100 ? value.toFixed(2) : value.toFixed(1)) + " " + unit;
+  const size = Math.abs(ns);
+  const [divisor, unit] = size < 1e3 ? [1, "ns"] : size < 1e6 ? [1e3, "µs"] : size < 1e9 ? [1e6, "ms"] : [1e9, "s"];
+  const digits = size < 1e3 ? 0 : size < 10 * divisor ? 3 : size < 100 * divisor ? 2 : 1;
+  return (ns / divisor).toFixed(digits) + " " + unit;
 };
 const number = value => Math.round(value).toLocaleString("en");
 const counted = (count, what) => `${number(count)} ${what}${count === 1 ? "" : "s"}`;
@@ -62,7 +63,8 @@ function drawTimes() {
 function drawGrid(top, bottom) {
   const step = stepFor(view.to - view.from, width - GUTTER, 110);
   pen.fillStyle = colours.grid;
-  for (let time = Math.ceil(view.from / step) * step; time <= view.to; time += step) pen.fillRect(Math.round(x(time)), top, 1, bottom - top);
+  for (let time = Math.ceil(view.from / step) * step; time <= view.to; time += step)
+    pen.fillRect(Math.round(x(time)), top, 1, bottom - top);
 }
 function drawMarkers() {
   pen.textAlign = "left";
@@ -73,10 +75,9 @@ function drawMarkers() {
     pen.fillStyle = colours[name]; pen.fillRect(px, TOP - 8, 1.5, height);
     pen.fillRect(px, TOP - 14, 13, 13); pen.fillStyle = colours.paper; pen.fillText(name.toUpperCase(), px + 3, TOP - 7);
   }
-  if (view.a !== null && view.b !== null) {
-    pen.fillStyle = colours.waiting; pen.globalAlpha = 0.07;
-    pen.fillRect(x(Math.min(view.a, view.b)), TOP, x(Math.max(view.a, view.b)) - x(Math.min(view.a, view.b)), height); pen.globalAlpha = 1;
-  }
+  if (!isMarked()) return;
+  const [from, to] = spanOf().map(x);
+  pen.fillStyle = colours.waiting; pen.globalAlpha = 0.07; pen.fillRect(from, TOP, to - from, height); pen.globalAlpha = 1;
 }
 
 // How much of each pixel a direction spent in each state but idle: the work depends on the width alone.

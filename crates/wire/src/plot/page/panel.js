@@ -9,8 +9,8 @@ function panels() {
   return view.panels.map((direction, i) => {
     const top = TOP + i * (tall + BETWEEN) + TITLE + STRIP, bottom = TOP + i * (tall + BETWEEN) + tall;
     const [low, high] = bytesShown(direction), scale = (bottom - top - 4) / (high - low);
-    return { direction, top, bottom, low, high, y: place => bottom - 2 - (place - low) * scale,
-      placeAt: py => low + (bottom - 2 - py) / scale, track: chosen().tracks[direction], taken: new Map() };
+    const y = place => bottom - 2 - (place - low) * scale, placeAt = py => low + (bottom - 2 - py) / scale;
+    return { direction, top, bottom, low, high, y, placeAt, track: chosen().tracks[direction], taken: new Map() };
   });
 }
 const panelAt = py => panels().find(panel => py >= panel.top - TITLE - STRIP && py <= panel.bottom);
@@ -38,7 +38,9 @@ function drawFrame(panel) {
   pen.textAlign = "left"; pen.fillStyle = colours.ink; pen.font = "600 " + FONT;
   pen.fillText(DIRECTIONS[direction], GUTTER + 4, top - STRIP - TITLE / 2); pen.font = FONT;
   const [first, last] = messagesIn(track, view.from, view.to), [one, other] = packetsIn(track, view.from, view.to);
-  const said = `${counted(last - first, "message")} in ${counted(other - one, "packet")}` + (last - first > MOST_MARKS ? ", zoom in for names" : "") + (view.bytes[direction] ? " · bytes fixed, f lets them follow" : "");
+  const names = last - first > MOST_MARKS ? ", zoom in for names" : "";
+  const fixed = view.bytes[direction] ? " · bytes fixed, f lets them follow" : "";
+  const said = `${counted(last - first, "message")} in ${counted(other - one, "packet")}` + names + fixed;
   pen.fillStyle = colours.soft; pen.fillText(said, GUTTER + 20 + pen.measureText(DIRECTIONS[direction]).width * 1.08, top - STRIP - TITLE / 2);
   pen.textAlign = "right";
   const step = Math.max(1, stepFor(high - low, bottom - top, 34));
@@ -67,18 +69,22 @@ function drawStairs({ track, y, top, bottom }, column, colour, dash) {
     level = next;
   };
   if (last - first < 2 * (width - GUTTER)) for (let i = first + 1; i <= last; i++) step(x(times[i]), i);
-  else for (let px = GUTTER, before = first; px < width; px++) { const at = stepAt(track, timeAt(px + 1)); if (at > before) { step(px, at); before = at; } }
+  else for (let px = GUTTER, before = first; px < width; px++) {
+    const at = stepAt(track, timeAt(px + 1));
+    if (at > before) { step(px, at); before = at; }
+  }
   if (level !== null) pen.lineTo(width, level);
   pen.stroke(); pen.setLineDash([]);
 }
 
-function drawGaps({ track, y, top, bottom }) {
+function drawGaps({ track, y, top }) {
   const [times, places, lengths] = track.gaps;
   pen.fillStyle = colours.again;
   for (let i = 0; i < Math.min(times.length, MOST_BARS); i++) {
     if (times[i] < view.from || times[i] > view.to) continue;
-    pen.globalAlpha = 0.25; pen.fillRect(x(times[i]) - 4, y(places[i] + lengths[i]), 8, Math.max(2, lengths[i] / (places[i] + lengths[i] || 1) && y(places[i]) - y(places[i] + lengths[i])));
-    pen.globalAlpha = 1; pen.textAlign = "center"; pen.fillText("not captured", x(times[i]), Math.max(y(places[i] + lengths[i]) - 8, top + 8));
+    const px = x(times[i]), high = y(places[i] + lengths[i]);
+    pen.globalAlpha = 0.25; pen.fillRect(px - 4, high, 8, Math.max(2, y(places[i]) - high));
+    pen.globalAlpha = 1; pen.textAlign = "center"; pen.fillText("not captured", px, Math.max(high - 8, top + 8));
   }
 }
 
@@ -128,7 +134,8 @@ function drawMessages({ track, y, top, bottom, low, high, direction, taken }) {
     pen.fillStyle = colour; pen.strokeStyle = colour;
     drawMark(px + 7, from, to);
     const shown = Math.min(from, bottom) - Math.max(to, top);
-    if (shown >= 3) names.push([px + 13, Math.min(Math.max((from + to) / 2, Math.max(to, top) + 6), Math.min(from, bottom) - 1), i, shown]);
+    const middle = Math.min(Math.max((from + to) / 2, Math.max(to, top) + 6), Math.min(from, bottom) - 1);
+    if (shown >= 3) names.push([px + 13, middle, i, shown]);
   }
   drawPicked(track, y, direction);
   // The tall ones first: two names never overlap.
@@ -140,19 +147,23 @@ function drawMessages({ track, y, top, bottom, low, high, direction, taken }) {
     const left = px + wide > width ? px - 24 - wide : px;
     if (py < top + 6 || !reserve(taken, left, py, wide)) continue;
     // Lines run below names, not through them.
-    pen.strokeStyle = colours.paper; pen.lineWidth = 3; pen.lineJoin = "round"; pen.strokeText(text, left, py); pen.lineWidth = 1;
+    pen.strokeStyle = colours.paper; pen.lineJoin = "round";
+    pen.lineWidth = 3; pen.strokeText(text, left, py); pen.lineWidth = 1;
     pen.fillStyle = kindOf(name[i]) === "Error" ? colours.again : colours.ink; pen.fillText(text, left, py);
   }
 }
 function drawMark(px, from, to) {
   pen.fillRect(px - 0.5, to, 1.2, Math.max(from - to, 1));
-  if (from - to >= 5) { pen.beginPath(); pen.moveTo(px - 2.6, to + 5); pen.lineTo(px, to); pen.lineTo(px + 2.6, to + 5); pen.fill(); pen.fillRect(px - 2.5, from - 0.5, 5, 0.8); }
+  if (from - to < 5) return;
+  pen.beginPath(); pen.moveTo(px - 2.6, to + 5); pen.lineTo(px, to); pen.lineTo(px + 2.6, to + 5); pen.fill();
+  pen.fillRect(px - 2.5, from - 0.5, 5, 0.8);
 }
 // Rows of 13 pixels; in each the stretches that have a name already.
 function reserve(taken, left, py, wide) {
-  for (const row of [Math.floor(py / 13), Math.floor((py + 11) / 13)])
-    if ((taken.get(row) || []).some(([from, to]) => left < to + 6 && left + wide + 6 > from)) return false;
-  for (const row of [Math.floor(py / 13), Math.floor((py + 11) / 13)]) taken.set(row, [...(taken.get(row) || []), [left, left + wide]]);
+  const rows = [Math.floor(py / 13), Math.floor((py + 11) / 13)];
+  const isIn = ([from, to]) => left < to + 6 && left + wide + 6 > from;
+  if (rows.some(row => (taken.get(row) || []).some(isIn))) return false;
+  for (const row of rows) taken.set(row, [...(taken.get(row) || []), [left, left + wide]]);
   return true;
 }
 function drawPicked(track, y, direction) {
@@ -171,8 +182,9 @@ function drawAnswer(all) {
   const other = view.picked && answer(view.picked);
   if (!other || all.length < 2) return;
   const [one, two] = [view.picked, other].map(({ direction, index }) => {
-    const { last, offset, length } = chosen().tracks[direction].messages, panel = all.find(panel => panel.direction === direction);
-    return [x(last[index]) + 7, Math.min(Math.max(panel.y(offset[index] + length[index] / 2), panel.top), panel.bottom)];
+    const panel = all.find(panel => panel.direction === direction), { last, offset, length } = panel.track.messages;
+    const middle = panel.y(offset[index] + length[index] / 2);
+    return [x(last[index]) + 7, Math.min(Math.max(middle, panel.top), panel.bottom)];
   });
   pen.save(); pen.beginPath(); pen.rect(GUTTER, TOP, width, height); pen.clip();
   pen.strokeStyle = colours.ink; pen.globalAlpha = 0.6; pen.setLineDash([5, 4]);
@@ -188,12 +200,14 @@ function hit(px, py) {
   let first = Math.max(lower(offset, placeAt(py + 4)) - 1, 0), best = null, least = Infinity;
   for (let i = first; i < Math.min(lower(offset, placeAt(py - 4)), first + MOST_MARKS); i++) {
     if (offset[i] + length[i] < placeAt(py + 4) || times[i] < from || times[i] > to) continue;
-    const middle = panel.y(offset[i] + length[i] / 2), away = Math.abs(x(times[i]) + 7 - px) + Math.abs(middle - py) / 50;
+    const middle = panel.y(offset[i] + length[i] / 2);
+    const away = Math.abs(x(times[i]) + 7 - px) + Math.abs(middle - py) / 50;
     if (away < least) { best = { direction, index: i }; least = away; }
   }
   if (best) return { panel, message: best };
   const [one, other] = packetsIn(track, timeAt(px) - near, timeAt(px) + near), packets = track.packets;
+  const low = placeAt(py + 4), high = placeAt(py - 4);
   for (let i = one; i < Math.min(other, one + MOST_BARS); i++)
-    if (placeAt(py + 4) <= packets.offset[i] + packets.length[i] && placeAt(py - 4) >= packets.offset[i]) return { panel, packet: i };
+    if (low <= packets.offset[i] + packets.length[i] && high >= packets.offset[i]) return { panel, packet: i };
   return { panel };
 }

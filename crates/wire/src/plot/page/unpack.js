@@ -45,13 +45,19 @@ function sorted(times) {
 // Index of the first element that is not less than a value.
 function lower(array, value) {
   let low = 0, high = array.length;
-  while (low < high) { const middle = (low + high) >> 1; if (array[middle] < value) low = middle + 1; else high = middle; }
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (array[middle] < value) low = middle + 1; else high = middle;
+  }
   return low;
 }
 // Index of the first element that is greater.
 function upper(array, value) {
   let low = 0, high = array.length;
-  while (low < high) { const middle = (low + high) >> 1; if (array[middle] <= value) low = middle + 1; else high = middle; }
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (array[middle] <= value) low = middle + 1; else high = middle;
+  }
   return low;
 }
 
@@ -73,26 +79,36 @@ function covered({ begins, ends, sums }, from, to) {
 }
 
 const BLOCK = 16384;
-// Messages and bytes by name, summed at the beginning of each block, so that a span costs two blocks at most.
-function histogram(messages) {
-  const blocks = [new Float64Array(2 * facts.names.length * KINDS.length)];
-  const running = blocks[0].slice();
-  for (let i = 0; i < messages.name.length; i++) {
-    running[2 * messages.name[i]]++;
-    running[2 * messages.name[i] + 1] += messages.length[i];
+// Messages and bytes by name, summed up to each block's beginning, so that no span costs more than two blocks.
+function histogram({ name, length }) {
+  const running = new Float64Array(2 * facts.names.length * KINDS.length), blocks = [running.slice()];
+  if (name.length <= 2 * BLOCK) return null;
+  for (let i = 0; i < name.length; i++) {
+    running[2 * name[i]]++;
+    running[2 * name[i] + 1] += length[i];
     if ((i + 1) % BLOCK === 0) blocks.push(running.slice());
   }
   return blocks;
 }
-function countedUntil(messages, end) {
-  const block = Math.floor(end / BLOCK), out = messages.blocks[block].slice();
-  for (let i = block * BLOCK; i < end; i++) { out[2 * messages.name[i]]++; out[2 * messages.name[i] + 1] += messages.length[i]; }
-  return out;
+function addCounts(messages, first, last, sums) {
+  const { name, length, blocks } = messages;
+  if (last - first > 2 * BLOCK) {
+    const from = Math.ceil(first / BLOCK), to = Math.floor(last / BLOCK);
+    for (let k = 0; k < sums.length; k++) sums[k] += blocks[to][k] - blocks[from][k];
+    addCounts(messages, first, from * BLOCK, sums);
+    addCounts(messages, to * BLOCK, last, sums);
+    return;
+  }
+  for (let i = first; i < last; i++) {
+    sums[2 * name[i]]++;
+    sums[2 * name[i] + 1] += length[i];
+  }
 }
 
 const KINDS = ["Setup", "SetupReply", "Request", "Reply", "Event", "Error"];
 const STATES = ["idle", "network", "receiver", "waiting"];
-const STATE_NAMES = { idle: "idle", network: "blocked by the network", receiver: "blocked by the receiver", waiting: "waiting for a reply" };
+const STATE_NAMES = { idle: "idle", network: "blocked by the network", receiver: "blocked by the receiver",
+  waiting: "waiting for a reply" };
 
 function unpackPackets(at, offset, length, flags) {
   const ends = offset.slice(), again = [];
@@ -138,7 +154,8 @@ async function unpacked() {
     const tracks = one.rows.map(counts => unpackTrack(rows, counts));
     const [begins, lengths, names, reasons] = rows(one.trips, Float64Array, Float64Array, Uint32Array, Uint8Array);
     const ends = begins.map((begin, i) => begin + lengths[i]);
-    return { ...one, tracks, trips: { begins, ends, lengths, names, reasons, order: sorted(ends), sums: sums(lengths) } };
+    const trips = { lengths, names, reasons, order: sorted(ends), sums: sums(lengths) };
+    return { ...one, tracks, trips };
   });
   return { texts: text.split("\n"), connections };
 }

@@ -49,14 +49,16 @@ function stepAt(track, time) { return upper(track.stepOrder.highest, time) - 1; 
 function bytesShown(direction) {
   if (view.bytes[direction]) return view.bytes[direction];
   const track = chosen().tracks[direction], { ends, offset } = track.packets;
-  const [first, last] = packetsIn(track, view.from, view.to), [firstMessage, lastMessage] = messagesIn(track, view.from, view.to);
+  const [first, last] = packetsIn(track, view.from, view.to);
+  const [firstMessage, lastMessage] = messagesIn(track, view.from, view.to);
   let low = first > 0 ? ends[first - 1] : offset.length ? offset[0] : 0, high = last > 0 ? ends[last - 1] : low;
   if (lastMessage > firstMessage) {
     const { offset: places, length } = track.messages;
     low = Math.min(low, places[firstMessage]); high = Math.max(high, places[lastMessage - 1] + length[lastMessage - 1]);
   }
   if (view.hasWindow) {
-    const [, acknowledged, edge] = track.steps, firstStep = Math.max(0, stepAt(track, view.from)), lastStep = stepAt(track, view.to);
+    const [, acknowledged, edge] = track.steps;
+    const firstStep = Math.max(0, stepAt(track, view.from)), lastStep = stepAt(track, view.to);
     if (lastStep >= 0) { low = Math.min(low, acknowledged[firstStep]); high = Math.max(high, edge[lastStep]); }
   }
   const air = Math.max((high - low) * 0.06, 8);
@@ -85,16 +87,19 @@ function stateUntil(track, time) {
 // What most of a time was spent with.
 function stateOf(track, from, to) {
   let best = "idle", most = (to - from) / 2;
-  for (const name of STATES.slice(1)) { const part = covered(track.states[name], from, to); if (part >= most) { best = name; most = part; } }
+  for (const name of STATES.slice(1)) {
+    const part = covered(track.states[name], from, to);
+    if (part >= most) { best = name; most = part; }
+  }
   return best;
 }
 
-// The other half: of a request its last reply or its error, of these the request.
+// The other half: of a request its first reply or its error, of these the request.
 function answer({ direction, index }) {
   const { tracks } = chosen(), own = tracks[direction].messages, other = tracks[1 - direction].messages;
   const kind = kindOf(own.name[index]), sequence = own.sequence[index];
   if (kind === "Event") return null;
-  const wanted = { Setup: ["SetupReply"], SetupReply: ["Setup"], Request: ["Reply", "Error"], Reply: ["Request"], Error: ["Request"] }[kind];
+  const wanted = { Setup: ["SetupReply"], SetupReply: ["Setup"], Request: ["Reply", "Error"] }[kind] || ["Request"];
   // Numbers of requests never go back; replies, errors and events of one number stand together.
   for (let i = lower(other.sequence, sequence); i < other.sequence.length && other.sequence[i] <= sequence; i++)
     if (wanted.includes(kindOf(other.name[i]))) return { direction: 1 - direction, index: i };
@@ -106,22 +111,20 @@ function pick(picked, isSought) {
     const { last, offset, length } = chosen().tracks[picked.direction].messages, time = last[picked.index];
     if (time < view.from || time > view.to) show(time - (view.to - view.from) / 2, time + (view.to - view.from) / 2);
     const [low, high] = bytesShown(picked.direction), place = offset[picked.index] + length[picked.index] / 2;
-    if (view.bytes[picked.direction] && (place < low || place > high)) panBytes(picked.direction, (place - (low + high) / 2) / (high - low));
+    const isOutside = place < low || place > high;
+    if (view.bytes[picked.direction] && isOutside) panBytes(picked.direction, (place - (low + high) / 2) / (high - low));
   }
   ask(); describe();
 }
-// So near that the message can be read among its neighbours.
-function zoomTo({ direction, index }) {
-  const { last, lag, offset, length } = chosen().tracks[direction].messages, other = answer({ direction, index });
-  const times = [last[index] - lag[index], last[index]];
-  if (other) times.push(chosen().tracks[1 - direction].messages.last[other.index]);
-  const from = Math.min(...times), to = Math.max(...times), air = Math.max((to - from) * 0.4, 20000);
-  const room = Math.max(length[index] * 3, 240);
-  view.bytes[direction] = [offset[index] + length[index] / 2 - room, offset[index] + length[index] / 2 + room];
-  if (other) {
-    const messages = chosen().tracks[1 - direction].messages, middle = messages.offset[other.index] + messages.length[other.index] / 2;
-    const space = Math.max(messages.length[other.index] * 3, 240);
-    view.bytes[1 - direction] = [middle - space, middle + space];
+// So near that the message can be read among its neighbours, and its answer too.
+function zoomTo(picked) {
+  const pair = [picked, answer(picked)].filter(Boolean), times = [];
+  for (const { direction, index } of pair) {
+    const { last, lag, offset, length } = chosen().tracks[direction].messages;
+    times.push(last[index] - lag[index], last[index]);
+    const middle = offset[index] + length[index] / 2, room = Math.max(length[index] * 3, 240);
+    view.bytes[direction] = [middle - room, middle + room];
   }
+  const from = Math.min(...times), to = Math.max(...times), air = Math.max((to - from) * 0.4, 20000);
   show(from - air, to + air);
 }
