@@ -3,10 +3,10 @@
 
     crates/wire/data/fields.py /usr/share/xcb > crates/wire/data/fields.txt
 
-A line is a message: q (request), r (reply) or e (event), its name, and its fields as NAME@PLACE:TYPE. A type is u, i, x
-(hexadecimal) or b (true or false) and a number of bytes; s is text. *N is an array of N, *NAME one of as many as another
-field says, of so many bits each after %, * alone one up to the end. Places are bytes from the message's beginning. Fields behind something whose length
-only the message tells are left out.
+A line is a message, with tabs in it: q (request), r (reply) or e (event), its name, and its fields as NAME@PLACE:TYPE. A
+type is u, i, x (hexadecimal) or b (true or false) and a number of bytes; s is text. *N is an array of N, *NAME one of as
+many as another field says, after % of so many bits each, * alone one up to the end. Places are bytes from the message's
+beginning. Fields behind something whose length only the message tells are left out.
 """
 
 import sys
@@ -139,7 +139,7 @@ def write(letter, name, message, nodes, second_byte):
         message.fixed(nodes)
     except Variable:
         pass
-    print(" ".join([letter, name, *message.fields]))
+    print("\t".join([letter, name, *message.fields]))
 
 
 def main(folder):
@@ -147,7 +147,7 @@ def main(folder):
     types = Types(roots)
     for root in roots:
         header, extension = root.get("header"), root.get("extension-xname")
-        own = lambda name, extension=extension: f"{extension}::{name}".replace(" ", "_") if extension else name
+        own = lambda name, extension=extension: f"{extension}::{name}" if extension else name
         events = {}
         for node in root:
             if node.tag == "request":

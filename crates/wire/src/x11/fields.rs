@@ -47,7 +47,7 @@ static TABLE: LazyLock<HashMap<(&'static str, &'static str), Vec<Field>>> =
     LazyLock::new(|| include_str!("../../data/fields.txt").lines().filter_map(line).collect());
 
 fn line(line: &'static str) -> Option<((&'static str, &'static str), Vec<Field>)> {
-    let mut words = line.split(' ');
+    let mut words = line.split('\t');
     Some(((words.next()?, words.next()?), words.filter_map(field).collect()))
 }
 
@@ -289,7 +289,16 @@ mod tests {
             let named = names.filter_map(|(letter, name)| Some((letter, name.as_deref()?)));
             missing.extend(named.filter(|key| !TABLE.contains_key(key)));
         }
-        assert_eq!(missing, []);
+        missing.sort();
+        // Newer than the description that the table was made from, 1.15.
+        let newer = [
+            ("e", "DPMS::InfoNotify"),
+            ("q", "DPMS::SelectInput"),
+            ("q", "DRI3::FreeSyncobj"),
+            ("q", "DRI3::ImportSyncobj"),
+            ("q", "Present::PixmapSynced"),
+        ];
+        assert_eq!(missing, newer);
     }
 
     #[test]
