@@ -389,7 +389,8 @@ fn looked_at(page: &[u8], look: &str) -> Option<String> {
     std::fs::write(&file, [page, script.as_bytes()].concat()).unwrap();
     for program in ["chromium", "chromium-browser", "google-chrome"] {
         let mut command = Command::new(program);
-        command.args(["--headless=new", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=20000", "--dump-dom"]);
+        command.args(["--headless=new", "--no-sandbox", "--disable-gpu", "--window-size=1400,900"]);
+        command.args(["--virtual-time-budget=20000", "--dump-dom"]);
         command.arg(format!("--user-data-dir={}", folder.0.join("profile").display()));
         if let Ok(done) = command.arg(format!("file://{}", file.display())).output() {
             return Some(String::from_utf8_lossy(&done.stdout).into_owned());
@@ -415,12 +416,33 @@ fn chromium_shows_the_page_and_all_that_one_can_do_with_it() {
         document.documentElement.dataset.found = found && found.message && found.message.index === index;
         press('r'); document.documentElement.dataset.answer = nameOf(chosen().tracks[1].messages.name[view.picked.index]) + view.picked.direction;
         press('n'); press('p');
+        // There is no real pointer to capture.
+        canvas.setPointerCapture = () => {};
+        const box = canvas.getBoundingClientRect(), said = [];
+        const point = (kind, px, py, more) => canvas.dispatchEvent(new PointerEvent(kind, { clientX: box.left + px, clientY: box.top + py, ...more }));
+        const wheel = (deltaY, more) => canvas.dispatchEvent(new WheelEvent('wheel', { clientX: box.left + 300, clientY: box.top + 120, deltaY, cancelable: true, ...more }));
+        const note = is => { draw(); said.push(is ? 1 : 0); };
+        press('Escape'); press('0'); press('f');
+        const under = timeAt(300); wheel(-300); note(view.to - view.from < end - begin && Math.abs(timeAt(300) - under) < 1000);
+        wheel(-300, { shiftKey: true }); note(view.bytes[0] && !view.bytes[1]);
+        const before = view.from; point('pointerdown', 400, 100); point('pointermove', 300, 120); point('pointerup', 300, 120); note(view.from > before);
+        point('pointerdown', 200, 60, { shiftKey: true }); point('pointermove', 500, 200, { shiftKey: true }); point('pointerup', 500, 200, { shiftKey: true }); note(view.to - view.from < (end - begin) / 3);
+        press('0'); point('pointerdown', 300, 90, { shiftKey: true }); point('pointerup', 300, 90, { shiftKey: true }); note(view.b !== null && view.a === null);
+        point('pointermove', 250, 150); note(!tip.hidden);
+        press('o'); point('pointerdown', 300, TOP + 50); point('pointerup', 300, TOP + 50); note(view.connection === 1);
+        document.documentElement.dataset.pointer = said.join('');
         for (let turn = 0; turn < 30; turn++) zoom(0.5, (view.from + view.to) / 2), draw();";
     let Some(seen) = looked_at(&page, look) else {
         return eprintln!("skipped: Chromium is not installed");
     };
     let root = &seen[..seen.find("<head").unwrap_or(seen.len().min(300))];
-    for word in ["data-ready=\"true\"", "data-looked=\"true\"", "data-found=\"true\"", "data-answer=\"InternAtom1\""] {
+    for word in [
+        "data-ready=\"true\"",
+        "data-looked=\"true\"",
+        "data-found=\"true\"",
+        "data-answer=\"InternAtom1\"",
+        "data-pointer=\"1111111\"",
+    ] {
         assert!(root.contains(word), "'{word}' is missing in {root}");
     }
     assert!(!root.contains("data-failed"), "{root}");

@@ -91,3 +91,53 @@ pub fn bytes(track: &Track) -> (u64, u64) {
     let (low, high) = bars.chain(marks).chain(holes).fold((u64::MAX, 0), join);
     if low > high { (0, 1) } else { (low, high.max(low + 1)) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::observe::{Direction, Packet};
+
+    /// A packet in each millisecond, every hundredth sent again half a millisecond later.
+    fn busy() -> Track {
+        let mut track = Track::default();
+        let window = Window { from_ns: 0, to_ns: u64::MAX };
+        for at in 0..20_000_u64 {
+            let packet = Packet {
+                direction: Direction::Requests,
+                at_ns: at * 1_000_000,
+                offset: at * 1448,
+                length: 1448,
+                acknowledged: at * 1448,
+                window: 65_536,
+                is_again: false,
+                is_control: false,
+            };
+            track.packet(packet.at_ns, &packet);
+            track.acknowledged(packet.at_ns, &packet, &window);
+            if at % 100 == 0 {
+                track.packet(packet.at_ns + 500_000, &Packet { is_again: true, ..packet });
+            }
+        }
+        track
+    }
+
+    #[test]
+    fn a_picture_has_no_more_than_its_columns_and_loses_no_byte() {
+        let track = busy();
+        let columns = Columns { window: Window { from_ns: 0, to_ns: 20_000_000_000 }, count: 500 };
+        let bars = bars(&track, &columns);
+        let new: Vec<&Bar> = bars.iter().filter(|bar| !bar.is_again).collect();
+        assert!((499..=501).contains(&new.len()), "{}", new.len());
+        assert!(new.windows(2).all(|pair| pair[0].offset + pair[0].length == pair[1].offset));
+        assert_eq!(bars.len() - new.len(), 200, "what was sent again is seen");
+        let steps = steps(&track, &columns);
+        assert!(steps.len() <= 502, "{}", steps.len());
+        assert_eq!((steps[0].acknowledged, steps.last().unwrap().acknowledged), (0, 19_999 * 1448));
+    }
+
+    #[test]
+    fn few_packets_are_all_drawn() {
+        let columns = Columns { window: Window { from_ns: 0, to_ns: 20_000_000_000 }, count: 50_000 };
+        assert_eq!(bars(&busy(), &columns).len(), 20_200);
+    }
+}

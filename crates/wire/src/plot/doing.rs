@@ -97,3 +97,36 @@ fn since(list: &[Span], began_ns: u64, window: &Window) -> Vec<Span> {
     });
     kept.collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spans(list: &[(u64, u64)]) -> Vec<Span> {
+        list.iter().map(|&(from_ns, to_ns)| Span { from_ns, to_ns }).collect()
+    }
+
+    #[test]
+    fn a_message_belongs_to_the_state_that_ends_with_it() {
+        let (network, receiver) = (spans(&[(10, 20)]), spans(&[(30, 40)]));
+        let stretches = Stretches { network, receiver, waiting: spans(&[(0, 10), (50, 60)]) };
+        let states: Vec<State> = [0, 1, 10, 11, 20, 21, 35, 50, 60, 61].map(|at_ns| stretches.until(at_ns)).into();
+        use State::{Idle, Network, Receiver, Waiting};
+        assert_eq!(states, [Idle, Waiting, Waiting, Network, Network, Idle, Receiver, Idle, Waiting, Idle]);
+    }
+
+    #[test]
+    fn waiting_is_what_nothing_blocks_and_only_the_kept_time_counts() {
+        let mut states = States::default();
+        states.requests.link.add(1_100, 1_200);
+        states.requests.window.add(1_150, 1_300);
+        states.requests.receiver.add(1_250, 1_400);
+        let window = Window { from_ns: 50, to_ns: 450 };
+        let doing = Doing::of(&states, &spans(&[(1_000, 1_500)]), 1_000, &window);
+        let [requests, replies] = &doing.directions;
+        assert_eq!(requests.network, spans(&[(100, 250)]));
+        assert_eq!(requests.receiver, spans(&[(250, 400)]));
+        assert_eq!(requests.waiting, spans(&[(50, 100), (400, 450)]));
+        assert_eq!(replies.waiting, spans(&[(50, 450)]));
+    }
+}
