@@ -1,4 +1,4 @@
-//! Bytes as a capture file, and as what a client and a server say, through all that reads them.
+//! Bytes as a capture file, and as what a client and a server say, through all that reads and draws them.
 //!
 //! Nothing may panic or hang, and no byte is handed on twice.
 
@@ -9,6 +9,8 @@ use std::collections::BTreeMap;
 use std::io::Cursor;
 use xqos_wire::capture::{Link, Reader, Record};
 use xqos_wire::observe::{ConnectionId, Direction, Gap, Message, Observer};
+use xqos_wire::plot::model::{Choice, Plot};
+use xqos_wire::plot::{page, svg, xpl};
 use xqos_wire::session::Session;
 
 /// Checks that each direction's bytes come once, in order.
@@ -39,7 +41,16 @@ impl Observer for Order {
 
 fuzz_target!(|bytes: &[u8]| {
     let mut order = Order::default();
-    let mut session = Session::new(vec![&mut order]);
+    let mut plot = Plot::new(Choice { with_fields: true, ..Choice::default() });
+    read(bytes, Session::new(vec![&mut order, &mut plot]));
+    page::write(&plot, "fuzz", &mut std::io::sink()).unwrap();
+    if let Some(one) = plot.busiest() {
+        svg::write(&plot, one, "fuzz", &mut std::io::sink()).unwrap();
+        xpl::write(&plot, one, "fuzz", &mut std::io::sink()).unwrap();
+    }
+});
+
+fn read(bytes: &[u8], mut session: Session<'_>) {
     if let Ok(mut reader) = Reader::new(Cursor::new(bytes.to_vec())) {
         while let Some(record) = reader.next() {
             session.packet(&record);
@@ -60,7 +71,7 @@ fuzz_target!(|bytes: &[u8]| {
         session.packet(&Record { at_ns, link: Link::Raw, length: packet.len() as u32, bytes: &packet });
     }
     session.finish();
-});
+}
 
 fn packet(from_server: u8, numbers: &mut [u32; 2], said: &[u8]) -> Vec<u8> {
     let length = (40 + said.len() as u16).to_be_bytes();

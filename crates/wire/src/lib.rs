@@ -16,6 +16,7 @@
 //! | [`x11`] | boundaries, numbers, names of messages, and what a reply answers |
 //! | [`session`] | all connections of a capture, each given to the observers |
 //! | [`analysis`] | where time and bytes went, and which round trips could be avoided |
+//! | [`plot`] | time against bytes: a page to zoom in, SVG, and xplot's format |
 //! | [`observe`] | what is seen, as types: the door between those who read a capture and those who conclude from it |
 //! | [`link`] | a network emulator between two namespaces, with a log of what it did |
 //!
@@ -32,6 +33,7 @@ pub mod frame;
 mod half;
 pub mod link;
 pub mod observe;
+pub mod plot;
 pub mod session;
 mod stream;
 pub mod x11;

@@ -1,6 +1,6 @@
 //! Captures that were damaged on purpose, at each level: the file's bytes, the packets, the TCP streams, the messages.
 //!
-//! Nothing panics, hands on a byte twice or out of order ([`packets::Seen`] checks that), or finds more than there is.
+//! Nothing panics, also when it is drawn, hands on a byte twice or out of order ([`packets::Seen`] checks that), or finds more than there is.
 
 mod packets;
 
@@ -8,6 +8,8 @@ use packets::*;
 use std::io::Cursor;
 use xqos_wire::capture::{Reader, Writer};
 use xqos_wire::observe::Direction;
+use xqos_wire::plot::model::{Choice, Plot};
+use xqos_wire::plot::{page, svg, xpl};
 use xqos_wire::session::Session;
 
 /// Rounds of each level; the fuzz target does more.
@@ -46,6 +48,21 @@ fn check(packets: &[Captured]) {
     assert!(seen.messages.iter().map(|(_, told)| told.kept as u64).sum::<u64>() <= sent);
     assert_eq!(seen.opened.len(), seen.endings.len(), "what is opened ends");
     assert_eq!((counts.connections, counts.packets), (seen.opened.len() as u64, packets.len() as u64));
+    draw(packets);
+}
+
+/// Draws whatever there was, in each format.
+fn draw(packets: &[Captured]) {
+    let mut plot = Plot::new(Choice { with_fields: true, ..Choice::default() });
+    let mut session = Session::new(vec![&mut plot]);
+    packets.iter().for_each(|packet| session.packet(&packet.record()));
+    session.finish();
+    let mut out = Vec::new();
+    page::write(&plot, "hostile", &mut out).unwrap();
+    if let Some(one) = plot.busiest() {
+        svg::write(&plot, one, "hostile", &mut out).unwrap();
+        xpl::write(&plot, one, "hostile", &mut out).unwrap();
+    }
 }
 
 fn damage(bytes: &mut [u8], numbers: &mut Numbers) {

@@ -25,7 +25,7 @@ mod windows;
 use anyhow::Result;
 use clap::{CommandFactory, Parser, Subcommand};
 use commands::{
-    analyse, bench, boost, cap, doctor, link, list, policy, replay, reserve, run, server, top, trace, weight,
+    analyse, bench, boost, cap, doctor, link, list, plot, policy, replay, reserve, run, server, top, trace, weight,
 };
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -81,6 +81,7 @@ enum Command {
     Replay(replay::Arguments),
     Cap(cap::Arguments),
     Analyse(analyse::Arguments),
+    Plot(plot::Arguments),
     Link(link::Arguments),
     Boost(boost::Arguments),
     Doctor(doctor::Arguments),
@@ -127,6 +128,7 @@ fn perform(command: &Command, display: Option<&str>) -> Result<ExitCode> {
         Command::Trace(arguments) => arguments.perform(display)?,
         Command::Replay(arguments) => arguments.perform()?,
         Command::Analyse(arguments) => arguments.perform()?,
+        Command::Plot(arguments) => arguments.perform()?,
         Command::Bench(arguments) => arguments.perform()?,
         Command::Man { folder } => manual::write(CommandLine::command(), folder)?,
         Command::Completions { shell } => output::print(&completions(*shell))?,

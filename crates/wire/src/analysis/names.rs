@@ -43,6 +43,11 @@ impl Names {
         self.list.get(id.0 as usize).map_or(OTHER, |(name, _)| name)
     }
 
+    /// All of them, in the order of their numbers.
+    pub fn iter(&self) -> impl Iterator<Item = &str> {
+        self.list.iter().map(|(name, _)| name.as_str())
+    }
+
     /// What such a message uses bandwidth for.
     pub fn used_for(&self, id: NameId) -> Use {
         self.list.get(id.0 as usize).map_or(Use::Rest, |(_, what)| *what)

@@ -3,6 +3,7 @@
 pub mod bytes;
 pub mod connection;
 mod decode;
+pub mod fields;
 pub mod framing;
 pub(crate) mod library;
 pub mod names;

@@ -7,6 +7,7 @@ pub mod cap;
 pub mod doctor;
 pub mod link;
 pub mod list;
+pub mod plot;
 pub mod policy;
 pub mod replay;
 pub mod reserve;

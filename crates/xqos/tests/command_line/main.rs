@@ -8,6 +8,7 @@
 //! | `boost` | processor time, and that nobody stays raised |
 //! | `cap` | captures of programs and of interfaces, with what they are to leave out |
 //! | `link` | programs on a slow link, and that nothing is left of it |
+//! | `plot` | plots of a capture, and what cannot be drawn |
 //! | `bench` | benchmarks that are interrupted, go on, and miss a program |
 //! | `fixture` | servers, programs and folders that go with the test |
 //!
@@ -19,5 +20,6 @@ mod cap;
 mod fixture;
 mod inside;
 mod link;
+mod plot;
 mod served;
 mod usage;

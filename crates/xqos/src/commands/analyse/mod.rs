@@ -142,8 +142,8 @@ impl Arguments {
     }
 }
 
-/// What the figures do not know about.
-fn missing(counts: &Counts) -> Vec<String> {
+/// What figures and plots do not know about.
+pub fn missing(counts: &Counts) -> Vec<String> {
     let told = |count: u64, text: &str| (count > 0).then(|| format!("{count} {text}"));
     let list = [
         told(counts.gap_bytes, "bytes were not captured: counts are too low, and waits around them are not told"),

@@ -1,0 +1,172 @@
+#!/usr/bin/env python3
+"""Makes fields.txt, where each message of X has its fields, from the protocol's own description (Debian: xcb-proto).
+
+    crates/wire/data/fields.py /usr/share/xcb > crates/wire/data/fields.txt
+
+A line is a message, with tabs in it: q (request), r (reply) or e (event), its name, and its fields as NAME@PLACE:TYPE. A
+type is u, i, x (hexadecimal) or b (true or false) and a number of bytes; s is text. *N is an array of N, *NAME one of as
+many as another field says, after % of so many bits each, * alone one up to the end. Places are bytes from the message's
+beginning. Fields behind something whose length only the message tells are left out.
+"""
+
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+SIMPLE = {
+    "CARD8": "u1", "BYTE": "u1", "INT8": "i1", "BOOL": "b1", "char": "s1", "void": "u1",
+    "CARD16": "u2", "INT16": "i2", "CARD32": "u4", "INT32": "i4", "CARD64": "u8", "INT64": "i8",
+}
+# Numbers that mean something only as such; other identifiers are hexadecimal, as programs print them.
+DECIMAL = {"ATOM", "TIMESTAMP", "VISUALID", "KEYSYM"}
+
+
+class Variable(Exception):
+    """From here on only the message itself tells places."""
+
+
+class Types:
+    def __init__(self, roots):
+        self.by_file = {}
+        for root in roots:
+            names = {}
+            for node in root:
+                if node.tag in ("xidtype", "xidunion"):
+                    names[node.get("name")] = "u4" if node.get("name") in DECIMAL else "x4"
+                elif node.tag == "typedef":
+                    names[node.get("newname")] = node.get("oldname")
+                elif node.tag in ("struct", "union"):
+                    names[node.get("name")] = node
+            self.by_file[root.get("header")] = (names, [i.text for i in root.findall("import")])
+
+    def find(self, name, header):
+        """What a name stands for: a simple type, or a structure."""
+        name = name.split(":")[-1]
+        if name in ("ATOM", "TIMESTAMP", "VISUALID", "KEYSYM", "KEYSYM32"):
+            return "u4"
+        if name in SIMPLE:
+            return SIMPLE[name]
+        names, imports = self.by_file[header]
+        for place in [header, *imports, "xproto"]:
+            found = self.by_file[place][0].get(name)
+            if isinstance(found, str) and found[:1] not in "uix":
+                return self.find(found, place)
+            if found is not None:
+                return found
+        raise Variable
+
+
+def size(kind):
+    return int(kind[1:])
+
+
+class Message:
+    def __init__(self, types, header):
+        self.types, self.header = types, header
+        self.fields, self.at = [], 0
+
+    def add(self, name, kind, count=""):
+        self.fields.append(f"{name}@{self.at}:{kind}{count}")
+
+    def aligned(self, kind):
+        if kind is None or self.at % min(size(kind), 4):
+            raise Variable
+
+    def fixed(self, nodes, prefix=""):
+        for node in nodes:
+            self.one(node, prefix)
+
+    def one(self, node, prefix):
+        if node.tag == "pad":
+            if node.get("align"):
+                self.at += -self.at % int(node.get("align"))
+            else:
+                self.at += int(node.get("bytes"))
+        elif node.tag in ("field", "exprfield"):
+            self.field(node, prefix)
+        elif node.tag == "list":
+            self.list(node, prefix)
+        elif node.tag in ("switch", "valueparam"):
+            # Values by a mask: words up to the end.
+            self.add(prefix + (node.get("name") or node.get("value-list-name")), "x4", "*")
+            raise Variable
+        elif node.tag in ("reply", "doc", "required_start_align"):
+            pass
+        else:
+            raise Variable
+
+    def field(self, node, prefix):
+        name = prefix + node.get("name")
+        kind = self.types.find(node.get("type"), self.header)
+        if not isinstance(kind, str):
+            if kind.tag == "union":
+                raise Variable
+            return self.fixed(kind, name + ".")
+        if node.get("mask") or node.get("altmask"):
+            kind = "x" + kind[1:]
+        self.add(name, kind)
+        self.at += size(kind)
+
+    def list(self, node, prefix):
+        name = prefix + node.get("name")
+        kind = self.types.find(node.get("type"), self.header)
+        if not isinstance(kind, str):
+            raise Variable
+        length = list(node)
+        if length and length[0].tag == "value":
+            self.add(name, kind, "*" + length[0].text)
+            self.at += size(kind) * int(length[0].text)
+            return
+        if length and length[0].tag == "fieldref":
+            self.add(name, kind, "*" + prefix + length[0].text)
+        else:
+            names = [one.text for one in node.iter("fieldref")]
+            # Of a property its format says how many bits a value has; of other expressions the message's end is right but
+            # for padding.
+            is_property = len(names) == 2 and names[1] == "format"
+            self.add(name, kind, f"*{names[0]}%format" if is_property else "*")
+        raise Variable
+
+
+def write(letter, name, message, nodes, second_byte):
+    """The first byte-sized element stands in the header's second byte, where that is free."""
+    nodes = [node for node in nodes if node.tag not in ("doc", "reply", "required_start_align")]
+    try:
+        if second_byte and nodes:
+            message.at, behind = 1, message.at
+            message.one(nodes[0], "")
+            nodes, message.at = nodes[1:], behind
+        message.fixed(nodes)
+    except Variable:
+        pass
+    print("\t".join([letter, name, *message.fields]))
+
+
+def main(folder):
+    roots = [ElementTree.parse(path).getroot() for path in sorted(Path(folder).glob("*.xml"))]
+    types = Types(roots)
+    for root in roots:
+        header, extension = root.get("header"), root.get("extension-xname")
+        own = lambda name, extension=extension: f"{extension}::{name}" if extension else name
+        events = {}
+        for node in root:
+            if node.tag == "request":
+                message = Message(types, header)
+                message.at = 4
+                write("q", own(node.get("name")), message, list(node), second_byte=not extension)
+                reply = node.find("reply")
+                if reply is not None:
+                    message = Message(types, header)
+                    message.at = 8
+                    write("r", own(node.get("name")), message, list(reply), second_byte=True)
+            elif node.tag in ("event", "eventcopy"):
+                source = events.get(node.get("ref"), node)
+                events[node.get("name")] = source
+                message = Message(types, header)
+                message.at = 10 if source.get("xge") else 1 if source.get("no-sequence-number") else 4
+                bare = source.get("xge") or source.get("no-sequence-number")
+                write("e", own(node.get("name")), message, list(source), second_byte=not bare)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,143 @@
+//! Levels of detail: no more than a picture can show, in one pass over what is packed.
+//!
+//! Time is cut into columns. Packets of one column become one bar from their first byte to their last, except those that
+//! were sent again; of the steps of a column the last one stays. So a picture has some thousands of elements however much
+//! it shows.
+
+use super::track::{Bar, Mark, Step, Track, Window};
+
+/// Names that a picture has room for; among more messages the longest have one.
+const MOST_MARKS: usize = 1500;
+
+/// Columns of time.
+#[derive(Clone, Copy, Debug)]
+pub struct Columns {
+    pub window: Window,
+    pub count: u64,
+}
+
+impl Columns {
+    fn of(&self, at_ns: u64) -> u64 {
+        let length_ns = self.window.to_ns.saturating_sub(self.window.from_ns).max(1);
+        let since_ns = at_ns.saturating_sub(self.window.from_ns).min(length_ns);
+        (u128::from(since_ns) * u128::from(self.count) / u128::from(length_ns)) as u64
+    }
+}
+
+/// Packets with data; those of one column together once there are more than columns.
+pub fn bars(track: &Track, columns: &Columns) -> Vec<Bar> {
+    let is_sparse = track.packets.count() as u64 <= columns.count;
+    let mut bars: Vec<Bar> = Vec::new();
+    let mut last_again = None;
+    for bar in track.bars().filter(|bar| bar.length > 0) {
+        let column = columns.of(bar.at_ns);
+        match bars.iter_mut().rev().find(|last| !last.is_again) {
+            _ if is_sparse => bars.push(bar),
+            _ if bar.is_again => {
+                if last_again.replace(column) != Some(column) {
+                    bars.push(bar);
+                }
+            }
+            Some(last) if columns.of(last.at_ns) == column => {
+                let end = (last.offset + last.length).max(bar.offset + bar.length);
+                last.offset = last.offset.min(bar.offset);
+                last.length = end - last.offset;
+            }
+            _ => bars.push(bar),
+        }
+    }
+    bars
+}
+
+/// The steps around the packets, the last of each column.
+pub fn steps(track: &Track, columns: &Columns) -> Vec<Step> {
+    let mut steps: Vec<Step> = Vec::new();
+    for step in track.steps() {
+        let is_first = steps.len() < 2;
+        match steps.last_mut() {
+            // The very first one is where the stair begins.
+            Some(last) if !is_first && columns.of(last.at_ns) == columns.of(step.at_ns) => *last = step,
+            _ => steps.push(step),
+        }
+    }
+    steps
+}
+
+/// The messages that have names, in their order: all, or the longest.
+pub fn marks(track: &Track) -> Vec<Mark> {
+    if track.messages.count() <= MOST_MARKS {
+        return track.marks().collect();
+    }
+    let mut longest: Vec<Mark> = Vec::with_capacity(2 * MOST_MARKS);
+    for mark in track.marks() {
+        longest.push(mark);
+        if longest.len() == 2 * MOST_MARKS {
+            longest.select_nth_unstable_by_key(MOST_MARKS, |mark| std::cmp::Reverse(mark.length));
+            longest.truncate(MOST_MARKS);
+        }
+    }
+    longest.sort_by_key(|mark| std::cmp::Reverse(mark.length));
+    longest.truncate(MOST_MARKS);
+    longest.sort_by_key(|mark| mark.offset);
+    longest
+}
+
+/// The bytes that anything of a direction covers, the offered window left out.
+pub fn bytes(track: &Track) -> (u64, u64) {
+    let bars = track.bars().filter(|bar| bar.length > 0).map(|bar| (bar.offset, bar.offset + bar.length));
+    let marks = track.marks().map(|mark| (mark.offset, mark.offset.saturating_add(mark.length)));
+    let holes = track.holes().map(|hole| (hole.offset, hole.offset.saturating_add(hole.length)));
+    let join = |(low, high): (u64, u64), (from, to)| (low.min(from), high.max(to));
+    let (low, high) = bars.chain(marks).chain(holes).fold((u64::MAX, 0), join);
+    if low > high { (0, 1) } else { (low, high.max(low + 1)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::observe::{Direction, Packet};
+
+    /// A packet in each millisecond, every hundredth sent again half a millisecond later.
+    fn busy() -> Track {
+        let mut track = Track::default();
+        let window = Window { from_ns: 0, to_ns: u64::MAX };
+        for at in 0..20_000_u64 {
+            let packet = Packet {
+                direction: Direction::Requests,
+                at_ns: at * 1_000_000,
+                offset: at * 1448,
+                length: 1448,
+                acknowledged: at * 1448,
+                window: 65_536,
+                is_again: false,
+                is_control: false,
+            };
+            track.packet(packet.at_ns, &packet);
+            track.acknowledged(packet.at_ns, &packet, &window);
+            if at % 100 == 0 {
+                track.packet(packet.at_ns + 500_000, &Packet { is_again: true, ..packet });
+            }
+        }
+        track
+    }
+
+    #[test]
+    fn a_picture_has_no_more_than_its_columns_and_loses_no_byte() {
+        let track = busy();
+        let columns = Columns { window: Window { from_ns: 0, to_ns: 20_000_000_000 }, count: 500 };
+        let bars = bars(&track, &columns);
+        let new: Vec<&Bar> = bars.iter().filter(|bar| !bar.is_again).collect();
+        assert!((499..=501).contains(&new.len()), "{}", new.len());
+        assert!(new.windows(2).all(|pair| pair[0].offset + pair[0].length == pair[1].offset));
+        assert_eq!(bars.len() - new.len(), 200, "what was sent again is seen");
+        let steps = steps(&track, &columns);
+        assert!(steps.len() <= 502, "{}", steps.len());
+        assert_eq!((steps[0].acknowledged, steps.last().unwrap().acknowledged), (0, 19_999 * 1448));
+    }
+
+    #[test]
+    fn few_packets_are_all_drawn() {
+        let columns = Columns { window: Window { from_ns: 0, to_ns: 20_000_000_000 }, count: 50_000 };
+        assert_eq!(bars(&busy(), &columns).len(), 20_200);
+    }
+}

@@ -1,0 +1,132 @@
+//! What a connection was doing: the states that colour a plot.
+//!
+//! | state | when, for a direction |
+//! |---|---|
+//! | blocked by the receiver | it did not read |
+//! | blocked by the network | data were in the queue before the slowest link, or as much was on the way as TCP allows |
+//! | waiting for a reply | the client waited, and nothing blocked this direction |
+//! | idle | anything else |
+//!
+//! So the states of a direction never overlap, and together they are its time. A message belongs to the state that ends
+//! with it: a reply to the wait for it, a request to whatever kept it from being sent.
+
+use super::track::Window;
+use crate::analysis::spans::{Span, minus, union};
+use crate::analysis::states::States;
+use crate::analysis::transmitter::Transmitter;
+
+/// A state of a direction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    Idle,
+    Network,
+    Receiver,
+    Waiting,
+}
+
+impl State {
+    pub const ALL: [State; 4] = [State::Idle, State::Network, State::Receiver, State::Waiting];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            State::Idle => "idle",
+            State::Network => "blocked by the network",
+            State::Receiver => "blocked by the receiver",
+            State::Waiting => "waiting for a reply",
+        }
+    }
+}
+
+/// The stretches of one direction that are not idle, in order; times since the capture's beginning.
+#[derive(Clone, Debug, Default)]
+pub struct Stretches {
+    pub network: Vec<Span>,
+    pub receiver: Vec<Span>,
+    pub waiting: Vec<Span>,
+}
+
+/// Both directions of a connection.
+#[derive(Clone, Debug, Default)]
+pub struct Doing {
+    /// By [`Direction`](crate::observe::Direction).
+    pub directions: [Stretches; 2],
+}
+
+impl Doing {
+    pub fn of(states: &States, waits: &[Span], began_ns: u64, window: &Window) -> Doing {
+        let waits = since(waits, began_ns, window);
+        let stretches = |transmitter: &Transmitter| {
+            let receiver = since(transmitter.receiver.list(), began_ns, window);
+            let blocked = union(&[transmitter.link.list(), transmitter.window.list()]);
+            let network = minus(&since(&blocked, began_ns, window), &receiver);
+            let waiting = minus(&minus(&waits, &receiver), &network);
+            Stretches { network, receiver, waiting }
+        };
+        Doing { directions: [&states.requests, &states.replies].map(stretches) }
+    }
+}
+
+impl Stretches {
+    /// What was done until then.
+    pub fn until(&self, at_ns: u64) -> State {
+        let lists =
+            [(State::Receiver, &self.receiver), (State::Network, &self.network), (State::Waiting, &self.waiting)];
+        let found = lists.into_iter().find(|(_, list)| {
+            let next = list.partition_point(|span| span.to_ns < at_ns);
+            list.get(next).is_some_and(|span| span.from_ns < at_ns)
+        });
+        found.map_or(State::Idle, |(state, _)| state)
+    }
+
+    pub fn list(&self, state: State) -> &[Span] {
+        match state {
+            State::Idle => &[],
+            State::Network => &self.network,
+            State::Receiver => &self.receiver,
+            State::Waiting => &self.waiting,
+        }
+    }
+}
+
+/// Times since the beginning, of the part that is kept.
+fn since(list: &[Span], began_ns: u64, window: &Window) -> Vec<Span> {
+    let kept = list.iter().filter_map(|span| {
+        let [from_ns, to_ns] = [span.from_ns, span.to_ns].map(|at_ns| at_ns.saturating_sub(began_ns));
+        let (from_ns, to_ns) = (from_ns.max(window.from_ns), to_ns.min(window.to_ns));
+        (from_ns < to_ns).then_some(Span { from_ns, to_ns })
+    });
+    kept.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spans(list: &[(u64, u64)]) -> Vec<Span> {
+        list.iter().map(|&(from_ns, to_ns)| Span { from_ns, to_ns }).collect()
+    }
+
+    #[test]
+    fn a_message_belongs_to_the_state_that_ends_with_it() {
+        let (network, receiver) = (spans(&[(10, 20)]), spans(&[(30, 40)]));
+        let stretches = Stretches { network, receiver, waiting: spans(&[(0, 10), (50, 60)]) };
+        let states: Vec<State> = [0, 1, 10, 11, 20, 21, 35, 50, 60, 61].map(|at_ns| stretches.until(at_ns)).into();
+        use State::{Idle, Network, Receiver, Waiting};
+        assert_eq!(states, [Idle, Waiting, Waiting, Network, Network, Idle, Receiver, Idle, Waiting, Idle]);
+    }
+
+    #[test]
+    fn waiting_is_what_nothing_blocks_and_only_the_kept_time_counts() {
+        let mut states = States::default();
+        states.requests.link.add(1_100, 1_200);
+        states.requests.window.add(1_150, 1_300);
+        states.requests.receiver.add(1_250, 1_400);
+        let window = Window { from_ns: 50, to_ns: 450 };
+        let doing = Doing::of(&states, &spans(&[(1_000, 1_500)]), 1_000, &window);
+        let [requests, replies] = &doing.directions;
+        assert_eq!(requests.network, spans(&[(100, 250)]));
+        assert_eq!(requests.receiver, spans(&[(250, 400)]));
+        assert_eq!(requests.waiting, spans(&[(50, 100), (400, 450)]));
+        assert_eq!(replies.waiting, spans(&[(50, 450)]));
+    }
+}

@@ -1,0 +1,268 @@
+//! What is drawn of a capture: an observer that keeps it, packed.
+
+use super::doing::Doing;
+use super::rows::Rows;
+use super::texts::Texts;
+use super::track::{Track, Window};
+use crate::analysis::avoidable::Reason;
+use crate::analysis::names::Names;
+use crate::analysis::spans::Spans;
+use crate::analysis::states::States;
+use crate::analysis::waits::Waits;
+use crate::observe::{ConnectionId, Direction, Ending, Gap, Kind, Message, Observer, Opened, Packet};
+use std::collections::BTreeMap;
+
+/// Messages of all connections, some ten bytes each.
+pub const MOST_MESSAGES: u64 = 8_000_000;
+/// Packets, of which each has some ten bytes in both directions; and gaps.
+pub const MOST_PACKETS: u64 = 8_000_000;
+/// Connections; a desktop has some hundreds in a day.
+const MOST_CONNECTIONS: usize = 4_096;
+/// Beyond this a time means a damaged capture; it is 52 days.
+const LONGEST_NS: u64 = 1 << 52;
+
+/// Which part of a capture is kept.
+#[derive(Clone, Copy, Debug)]
+pub struct Choice {
+    /// By its number, counted from 1 as they appear.
+    pub connection: Option<u32>,
+    /// Since the first connection's beginning.
+    pub window: Window,
+    /// Whether fields of messages are kept as text.
+    pub with_fields: bool,
+}
+
+impl Default for Choice {
+    fn default() -> Choice {
+        Choice { connection: None, window: Window { from_ns: 0, to_ns: u64::MAX }, with_fields: false }
+    }
+}
+
+/// What there was besides.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LeftOut {
+    pub connections: u64,
+    pub messages: u64,
+    pub packets: u64,
+    pub fields: u64,
+}
+
+/// One connection.
+#[derive(Debug)]
+pub struct Connection {
+    pub number: u32,
+    pub opened: Opened,
+    pub opened_ns: u64,
+    pub ended_ns: u64,
+    pub ending: Ending,
+    /// By [`Direction`].
+    pub tracks: [Track; 2],
+    /// Round trips that the client waited for: when, how long, name, and 1 + [`Reason`] or 0.
+    pub trips: Rows<4>,
+    pub doing: Doing,
+    states: States,
+    waits: Waits,
+}
+
+impl Connection {
+    fn new(number: u32, opened: &Opened, opened_ns: u64) -> Connection {
+        Connection {
+            number,
+            opened: *opened,
+            opened_ns,
+            ended_ns: opened_ns,
+            ending: Ending::Open,
+            tracks: <[Track; 2]>::default(),
+            trips: Rows::default(),
+            doing: Doing::default(),
+            states: States::new(opened.is_joined),
+            waits: Waits::default(),
+        }
+    }
+
+    pub fn bytes(&self) -> u64 {
+        self.tracks.iter().map(|track| track.bytes).sum()
+    }
+
+    /// Whether nothing of it lies in the time that is kept.
+    pub fn is_empty(&self) -> bool {
+        self.tracks.iter().all(|track| track.packets.is_empty() && track.messages.is_empty())
+    }
+
+    fn end(&mut self, at_ns: u64, began_ns: u64, window: &Window) {
+        self.states.end(at_ns);
+        self.waits.end();
+        self.doing = Doing::of(&self.states, self.waits.spans.list(), began_ns, window);
+        // Both have grown with the connection, and nothing more comes.
+        self.states = States::default();
+        self.waits.spans = Spans::default();
+        self.tracks.iter_mut().for_each(|track| track.begin_steps(window));
+    }
+}
+
+/// A capture, or a part of it, as it is drawn.
+#[derive(Debug, Default)]
+pub struct Plot {
+    pub choice: Choice,
+    /// Since 1970.
+    pub began_ns: u64,
+    /// The last packet, since the beginning.
+    pub ended_ns: u64,
+    pub names: Names,
+    pub texts: Texts,
+    pub connections: BTreeMap<ConnectionId, Connection>,
+    pub left_out: LeftOut,
+    has_begun: bool,
+    messages: u64,
+    packets: u64,
+}
+
+impl Plot {
+    pub fn new(choice: Choice) -> Plot {
+        Plot { choice, ..Plot::default() }
+    }
+
+    /// The time that is drawn: what was chosen, as far as there was any.
+    pub fn window(&self) -> Window {
+        let window = self.choice.window;
+        Window {
+            from_ns: window.from_ns.min(self.ended_ns),
+            to_ns: window.to_ns.min(self.ended_ns).max(window.from_ns),
+        }
+    }
+
+    /// The connection with the most bytes.
+    pub fn busiest(&self) -> Option<&Connection> {
+        self.connections.values().rev().max_by_key(|connection| connection.bytes())
+    }
+
+    fn since(&self, at_ns: u64) -> u64 {
+        at_ns.saturating_sub(self.began_ns).min(LONGEST_NS)
+    }
+
+    /// Whether there is room for one more packet that lies in the kept time.
+    fn takes_packet(&mut self, at_ns: u64) -> bool {
+        if !self.choice.window.contains(at_ns) {
+            return false;
+        }
+        let has_room = self.packets < MOST_PACKETS;
+        *(if has_room { &mut self.packets } else { &mut self.left_out.packets }) += 1;
+        has_room
+    }
+
+    fn takes_message(&mut self, at_ns: u64) -> bool {
+        if !self.choice.window.contains(at_ns) {
+            return false;
+        }
+        let has_room = self.messages < MOST_MESSAGES;
+        *(if has_room { &mut self.messages } else { &mut self.left_out.messages }) += 1;
+        has_room
+    }
+}
+
+impl Observer for Plot {
+    fn opened(&mut self, id: ConnectionId, opened: &Opened) {
+        if !std::mem::replace(&mut self.has_begun, true) {
+            self.began_ns = opened.at_ns;
+        }
+        let number = id.0.saturating_add(1);
+        if self.choice.connection.is_some_and(|chosen| chosen != number) {
+            return;
+        }
+        if self.connections.len() >= MOST_CONNECTIONS {
+            self.left_out.connections += 1;
+            return;
+        }
+        self.connections.insert(id, Connection::new(number, opened, self.since(opened.at_ns)));
+    }
+
+    fn packet(&mut self, id: ConnectionId, packet: &Packet) {
+        if !self.connections.contains_key(&id) {
+            return;
+        }
+        let (at_ns, window) = (self.since(packet.at_ns), self.choice.window);
+        self.ended_ns = self.ended_ns.max(at_ns);
+        let is_taken = self.takes_packet(at_ns);
+        let Some(connection) = self.connections.get_mut(&id) else { return };
+        connection.states.packet(packet);
+        connection.ended_ns = connection.ended_ns.max(at_ns);
+        let [requests, replies] = &mut connection.tracks;
+        let (own, other) = match packet.direction {
+            Direction::Requests => (requests, replies),
+            Direction::Replies => (replies, requests),
+        };
+        if is_taken {
+            own.packet(at_ns, packet);
+        }
+        // Those before the kept time tell where its steps begin.
+        if is_taken || at_ns < window.from_ns {
+            other.acknowledged(at_ns, packet, &window);
+        }
+    }
+
+    fn message(&mut self, id: ConnectionId, message: &Message<'_>) {
+        if !self.connections.contains_key(&id) {
+            return;
+        }
+        let times = [message.first_ns, message.last_ns].map(|at_ns| self.since(at_ns));
+        let is_taken = self.takes_message(times[1]);
+        let text = if is_taken && self.choice.with_fields { self.texts.number(message) } else { 0 };
+        let name = self.names.id(message.name);
+        let (began_ns, window) = (self.began_ns, self.choice.window);
+        let Some(connection) = self.connections.get_mut(&id) else { return };
+        if let Some(wait) = connection.waits.message(message, name, &mut self.names) {
+            let since = |at_ns: u64| at_ns.saturating_sub(began_ns).min(LONGEST_NS);
+            let (from_ns, to_ns) = (since(wait.from_ns), since(wait.to_ns));
+            if window.contains(to_ns) {
+                let reason = wait.avoidable.map_or(0, |reason| reason as u64 + 1);
+                connection.trips.push([from_ns, to_ns.saturating_sub(from_ns), u64::from(wait.name.0), reason]);
+            }
+        }
+        if is_taken {
+            let direction = direction(message.kind) as usize;
+            connection.tracks[direction].message(times, message, u64::from(name.0), text);
+        }
+    }
+
+    fn gap(&mut self, id: ConnectionId, gap: &Gap) {
+        let at_ns = self.since(gap.at_ns);
+        if !self.connections.contains_key(&id) {
+            return;
+        }
+        let is_taken = self.takes_packet(at_ns);
+        let Some(connection) = self.connections.get_mut(&id) else { return };
+        connection.waits.gap();
+        if is_taken {
+            connection.tracks[gap.direction as usize].gap(at_ns, gap);
+        }
+    }
+
+    fn ended(&mut self, id: ConnectionId, at_ns: u64, ending: Ending) {
+        let (since_ns, began_ns, window) = (self.since(at_ns), self.began_ns, self.choice.window);
+        if let Some(connection) = self.connections.get_mut(&id) {
+            connection.ended_ns = connection.ended_ns.max(since_ns);
+            connection.ending = ending;
+            connection.end(at_ns, began_ns, &window);
+        }
+        self.left_out.fields = self.texts.left_out;
+    }
+}
+
+fn direction(kind: Kind) -> Direction {
+    match kind {
+        Kind::Setup | Kind::Request => Direction::Requests,
+        Kind::SetupReply | Kind::Reply | Kind::Event | Kind::Error => Direction::Replies,
+    }
+}
+
+/// What to do about an avoidable round trip, by its number in [`Connection::trips`] less 1.
+pub const REASONS: [Reason; 8] = [
+    Reason::AtomsOneByOne,
+    Reason::ExtensionsOneByOne,
+    Reason::VersionsOneByOne,
+    Reason::SameAnswer,
+    Reason::UnchangedProperty,
+    Reason::TrueColor,
+    Reason::Sync,
+    Reason::CoreFont,
+];

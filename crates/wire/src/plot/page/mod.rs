@@ -1,0 +1,180 @@
+//! One page to look around in a capture, which needs nothing else: no network, no server, no installation.
+//!
+//! The rows of the plot go into it as they are packed, deflated and in base64; its script unpacks them into arrays of
+//! numbers. What is drawn for a pixel is found by binary search in these, so a million messages pan like a thousand.
+//!
+//! | file | what |
+//! |---|---|
+//! | `page.html`, `page.css` | what stands where, and its looks by day and by night |
+//! | `unpack.js` | rows out of bytes, and searching in them |
+//! | `view.js` | which time and which bytes are shown, of what; markers |
+//! | `draw.js`, `panel.js`, `overview.js` | the canvas: axes, one connection in two panels, all of them as lanes |
+//! | `aside.js` | connections, statistics of a span, a message with its fields and its reply |
+//! | `input.js` | wheel, drag, click and keys |
+
+use super::model::{Connection, Plot, REASONS};
+use super::rows::Rows;
+use super::track::Track;
+use crate::analysis::spans::Span;
+use base64::engine::general_purpose::STANDARD;
+use base64::write::EncoderWriter;
+use flate2::Compression;
+use flate2::write::ZlibEncoder;
+use serde::Serialize;
+use std::io::{self, Write};
+
+const TEMPLATE: &str = include_str!("page.html");
+const STYLE: &str = include_str!("page.css");
+const SCRIPT: &str = concat!(
+    include_str!("unpack.js"),
+    include_str!("view.js"),
+    include_str!("draw.js"),
+    include_str!("panel.js"),
+    include_str!("overview.js"),
+    include_str!("aside.js"),
+    include_str!("input.js"),
+);
+
+/// In the template, in this order.
+const PLACES: [&str; 4] = ["/*STYLE*/", "/*FACTS*/", "/*BYTES*/", "/*SCRIPT*/"];
+
+#[derive(Serialize)]
+struct Facts<'a> {
+    title: &'a str,
+    /// Since 1970.
+    began_s: f64,
+    from_ns: u64,
+    to_ns: u64,
+    names: Vec<&'a str>,
+    reasons: Vec<&'a str>,
+    left_out: [(&'static str, u64); 4],
+    texts_bytes: usize,
+    connections: Vec<ConnectionFacts>,
+}
+
+#[derive(Serialize)]
+struct ConnectionFacts {
+    number: u32,
+    client: String,
+    server: String,
+    is_joined: bool,
+    ending: String,
+    opened_ns: u64,
+    ended_ns: u64,
+    bytes: [u64; 2],
+    /// Of each direction: packets, steps, messages, gaps, network, receiver, waiting.
+    rows: [[usize; 7]; 2],
+    trips: usize,
+}
+
+/// Writes the page.
+pub fn write(plot: &Plot, title: &str, out: &mut impl Write) -> io::Result<()> {
+    let parts = parts();
+    let texts = plot.texts.list().join("\n");
+    let packed: Vec<Packed<'_>> = plot.connections.values().map(Packed::of).collect();
+    out.write_all(parts[0].as_bytes())?;
+    out.write_all(STYLE.as_bytes())?;
+    out.write_all(parts[1].as_bytes())?;
+    // "</script>" in a name would end the script.
+    let facts = serde_json::to_string(&facts(plot, title, texts.len(), &packed))?.replace('<', "\\u003c");
+    out.write_all(facts.as_bytes())?;
+    out.write_all(parts[2].as_bytes())?;
+    let mut bytes = ZlibEncoder::new(EncoderWriter::new(&mut *out, &STANDARD), Compression::default());
+    bytes.write_all(texts.as_bytes())?;
+    packed.iter().try_for_each(|connection| connection.write(&mut bytes))?;
+    bytes.finish()?.finish()?;
+    out.write_all(parts[3].as_bytes())?;
+    out.write_all(SCRIPT.as_bytes())?;
+    out.write_all(parts[4].as_bytes())
+}
+
+/// What is between the places.
+fn parts() -> [&'static str; 5] {
+    let mut rest = TEMPLATE;
+    let mut parts = [""; 5];
+    for (part, place) in parts.iter_mut().zip(PLACES) {
+        (*part, rest) = rest.split_once(place).unwrap_or((rest, ""));
+    }
+    parts[4] = rest;
+    parts
+}
+
+fn facts<'a>(plot: &'a Plot, title: &'a str, texts_bytes: usize, packed: &[Packed<'_>]) -> Facts<'a> {
+    let (window, left_out) = (plot.window(), plot.left_out);
+    Facts {
+        title,
+        began_s: plot.began_ns as f64 / 1e9,
+        from_ns: window.from_ns,
+        to_ns: window.to_ns,
+        names: plot.names.iter().collect(),
+        reasons: REASONS.iter().map(|reason| reason.advice()).collect(),
+        left_out: [
+            ("connections", left_out.connections),
+            ("messages", left_out.messages),
+            ("packets", left_out.packets),
+            ("fields of messages", left_out.fields),
+        ],
+        texts_bytes,
+        connections: packed.iter().map(Packed::facts).collect(),
+    }
+}
+
+/// A connection, and its states as rows.
+struct Packed<'a> {
+    connection: &'a Connection,
+    stretches: [[Rows<2>; 3]; 2],
+}
+
+impl Packed<'_> {
+    fn of(connection: &Connection) -> Packed<'_> {
+        let stretches = connection
+            .doing
+            .directions
+            .each_ref()
+            .map(|direction| [&direction.network, &direction.receiver, &direction.waiting].map(|list| rows(list)));
+        Packed { connection, stretches }
+    }
+
+    fn facts(&self) -> ConnectionFacts {
+        let Packed { connection, stretches } = self;
+        let counts = |track: &Track, [network, receiver, waiting]: &[Rows<2>; 3]| {
+            let own = [track.packets.count(), track.acknowledgements.count(), track.messages.count()];
+            let [packets, steps, messages] = own;
+            [packets, steps, messages, track.gaps.count(), network.count(), receiver.count(), waiting.count()]
+        };
+        let [requests, replies] = &connection.tracks;
+        ConnectionFacts {
+            number: connection.number,
+            client: connection.opened.client.to_string(),
+            server: connection.opened.server.to_string(),
+            is_joined: connection.opened.is_joined,
+            ending: format!("{:?}", connection.ending).to_lowercase(),
+            opened_ns: connection.opened_ns,
+            ended_ns: connection.ended_ns,
+            bytes: [requests.bytes, replies.bytes],
+            rows: [counts(requests, &stretches[0]), counts(replies, &stretches[1])],
+            trips: connection.trips.count(),
+        }
+    }
+
+    fn write(&self, out: &mut impl Write) -> io::Result<()> {
+        for (track, stretches) in self.connection.tracks.iter().zip(&self.stretches) {
+            columns(&track.packets, out)?;
+            columns(&track.acknowledgements, out)?;
+            columns(&track.messages, out)?;
+            columns(&track.gaps, out)?;
+            stretches.iter().try_for_each(|rows| columns(rows, out))?;
+        }
+        columns(&self.connection.trips, out)
+    }
+}
+
+fn rows(list: &[Span]) -> Rows<2> {
+    let mut rows = Rows::default();
+    list.iter().for_each(|span| rows.push([span.from_ns, span.to_ns]));
+    rows
+}
+
+fn columns<const N: usize>(rows: &Rows<N>, out: &mut impl Write) -> io::Result<()> {
+    rows.columns().iter().try_for_each(|column| out.write_all(column))
+}

@@ -1,0 +1,213 @@
+// One connection: a panel for each direction, with its packets, the stairs around them, and its messages.
+const STRIP = 9, TITLE = 18, BETWEEN = 10;
+// More of them than this are drawn a column of pixels at a time.
+const MOST_BARS = 6000, MOST_MARKS = 3000;
+const DIRECTIONS = ["Requests", "Replies, events, errors"];
+
+function panels() {
+  const tall = (height - TOP - BETWEEN * (view.panels.length - 1)) / view.panels.length;
+  return view.panels.map((direction, i) => {
+    const top = TOP + i * (tall + BETWEEN) + TITLE + STRIP, bottom = TOP + i * (tall + BETWEEN) + tall;
+    const [low, high] = bytesShown(direction), scale = (bottom - top - 4) / (high - low);
+    const y = place => bottom - 2 - (place - low) * scale, placeAt = py => low + (bottom - 2 - py) / scale;
+    return { direction, top, bottom, low, high, y, placeAt, track: chosen().tracks[direction], taken: new Map() };
+  });
+}
+const panelAt = py => panels().find(panel => py >= panel.top - TITLE - STRIP && py <= panel.bottom);
+
+function drawPanels() {
+  const all = panels();
+  for (const panel of all) {
+    panel.parts = statesByPixel(panel.track);
+    pen.save(); pen.beginPath(); pen.rect(GUTTER, panel.top, width - GUTTER, panel.bottom - panel.top); pen.clip();
+    drawGrid(panel.top, panel.bottom);
+    drawBytes(panel);
+    drawTint(panel.parts, panel.top, panel.bottom - panel.top);
+    drawStairs(panel, 2, colours.window, [3, 3]); drawStairs(panel, 1, colours.acknowledged, []);
+    drawGaps(panel); drawPackets(panel); drawMessages(panel);
+    pen.restore();
+    drawFrame(panel);
+  }
+  drawAnswer(all);
+}
+
+function drawFrame(panel) {
+  const { top, bottom, direction, track, low, high, y } = panel;
+  drawStrip(panel.parts, top - STRIP, STRIP - 1);
+  pen.fillStyle = colours.line; pen.fillRect(GUTTER - 1, top - STRIP, 1, bottom - top + STRIP); pen.fillRect(GUTTER, bottom, width, 1);
+  pen.textAlign = "left"; pen.fillStyle = colours.ink; pen.font = "600 " + FONT;
+  pen.fillText(DIRECTIONS[direction], GUTTER + 4, top - STRIP - TITLE / 2); pen.font = FONT;
+  const [first, last] = messagesIn(track, view.from, view.to), [one, other] = packetsIn(track, view.from, view.to);
+  const names = last - first > MOST_MARKS ? ", zoom in for names" : "";
+  const fixed = view.bytes[direction] ? " · bytes fixed, f lets them follow" : "";
+  const said = `${counted(last - first, "message")} in ${counted(other - one, "packet")}` + names + fixed;
+  pen.fillStyle = colours.soft; pen.fillText(said, GUTTER + 20 + pen.measureText(DIRECTIONS[direction]).width * 1.08, top - STRIP - TITLE / 2);
+  pen.textAlign = "right";
+  const step = Math.max(1, stepFor(high - low, bottom - top, 34));
+  for (let place = Math.ceil(Math.max(low, 0) / step) * step; place <= high; place += step)
+    if (y(place) > top + 5 && y(place) < bottom - 5) pen.fillText(number(place), GUTTER - 8, y(place));
+  pen.fillText("bytes", GUTTER - 8, top - STRIP - TITLE / 2);
+}
+function drawBytes({ low, high, top, bottom, y }) {
+  const step = Math.max(1, stepFor(high - low, bottom - top, 34));
+  pen.fillStyle = colours.grid;
+  for (let place = Math.ceil(Math.max(low, 0) / step) * step; place <= high; place += step) pen.fillRect(GUTTER, Math.round(y(place)), width, 1);
+}
+
+// What was acknowledged, or may be sent: a stair of steps, of which a pixel shows the last.
+function drawStairs({ track, y, top, bottom }, column, colour, dash) {
+  const times = track.steps[0], values = track.steps[column];
+  const first = stepAt(track, view.from), last = stepAt(track, view.to);
+  if (last < 0) return;
+  const clamp = py => Math.min(Math.max(py, top - 20), bottom + 20);
+  pen.strokeStyle = colour; pen.setLineDash(dash); pen.beginPath();
+  let level = first >= 0 ? clamp(y(values[first])) : null;
+  if (level !== null) pen.moveTo(GUTTER, level);
+  const step = (px, i) => {
+    const next = clamp(y(values[i]));
+    if (level === null) pen.moveTo(px, next); else { pen.lineTo(px, level); pen.lineTo(px, next); }
+    level = next;
+  };
+  if (last - first < 2 * (width - GUTTER)) for (let i = first + 1; i <= last; i++) step(x(times[i]), i);
+  else for (let px = GUTTER, before = first; px < width; px++) {
+    const at = stepAt(track, timeAt(px + 1));
+    if (at > before) { step(px, at); before = at; }
+  }
+  if (level !== null) pen.lineTo(width, level);
+  pen.stroke(); pen.setLineDash([]);
+}
+
+function drawGaps({ track, y, top }) {
+  const [times, places, lengths] = track.gaps;
+  pen.fillStyle = colours.again;
+  for (let i = 0; i < Math.min(times.length, MOST_BARS); i++) {
+    if (times[i] < view.from || times[i] > view.to) continue;
+    const px = x(times[i]), high = y(places[i] + lengths[i]);
+    pen.globalAlpha = 0.25; pen.fillRect(px - 4, high, 8, Math.max(2, y(places[i]) - high));
+    pen.globalAlpha = 1; pen.textAlign = "center"; pen.fillText("not captured", px, Math.max(high - 8, top + 8));
+  }
+}
+
+function drawPackets({ track, y, taken }) {
+  const { at, offset, length, flags, ends, again, againAt } = track.packets;
+  const [first, last] = packetsIn(track, view.from, view.to);
+  if (last - first <= MOST_BARS) {
+    const cap = last - first < 400 ? 3 : last - first < 1500 ? 1.5 : 0;
+    for (let i = first; i < last; i++) {
+      const isAgain = flags[i] & 1;
+      pen.fillStyle = isAgain ? colours.again : colours.packet;
+      const px = x(at[i]), from = y(offset[i]), to = y(offset[i] + length[i]);
+      pen.fillRect(px - (isAgain ? 1 : 0.5), to, isAgain ? 2 : 1, Math.max(from - to, 1));
+      if (cap) { pen.fillRect(px - cap, to, 2 * cap, 1); pen.fillRect(px - cap, from - 1, 2 * cap, 1); }
+      if (isAgain && reserve(taken, px - 4, from + 9, 8)) { pen.textAlign = "center"; pen.fillText("R", px, from + 9); }
+    }
+    return;
+  }
+  // New bytes rise from pixel to pixel; those sent again lie below.
+  for (let px = GUTTER, i = first; px < width && i < last; px++) {
+    const from = timeAt(px), to = timeAt(px + 1), next = Math.min(lower(track.packets.order.highest, to), last);
+    if (next <= i) continue;
+    const low = y(i > 0 ? ends[i - 1] : offset[0]), high = y(ends[next - 1]);
+    pen.fillStyle = colours[stateOf(track, from, to)]; pen.fillRect(px, high, 1, Math.max(low - high, 1));
+    i = next;
+  }
+  pen.fillStyle = colours.again;
+  let before = -9;
+  for (let k = lower(againAt, view.from); k < again.length && againAt[k] <= view.to; k++) {
+    const px = x(againAt[k]);
+    if (px - before < 1) { k = Math.max(k, lower(againAt, timeAt(before + 1)) - 1); continue; }
+    pen.fillRect(px - 0.5, y(offset[again[k]] + length[again[k]]) - 2, 1.5, 5); before = px;
+  }
+}
+
+// Messages beside their packet, with an arrow where they end, and a name where there is room for one.
+function drawMessages({ track, y, top, bottom, low, high, direction, taken }) {
+  const { last: times, offset, length, name } = track.messages;
+  let [first, last] = messagesIn(track, view.from, view.to);
+  // Of many at one time only those among the shown bytes.
+  first = Math.max(first, lower(offset, low) - 1); last = Math.min(last, lower(offset, high));
+  if (last - first > MOST_MARKS) return drawPicked(track, y, direction);
+  const names = [];
+  for (let i = Math.max(first, 0); i < last; i++) {
+    const px = x(times[i]), from = y(offset[i]), to = y(offset[i] + length[i]);
+    const colour = colours[stateUntil(track, times[i])];
+    pen.fillStyle = colour; pen.strokeStyle = colour;
+    drawMark(px + 7, from, to);
+    const shown = Math.min(from, bottom) - Math.max(to, top);
+    const middle = Math.min(Math.max((from + to) / 2, Math.max(to, top) + 6), Math.min(from, bottom) - 1);
+    if (shown >= 3) names.push([px + 13, middle, i, shown]);
+  }
+  drawPicked(track, y, direction);
+  // The tall ones first: two names never overlap.
+  names.sort((one, other) => other[3] - one[3]);
+  pen.textAlign = "left";
+  for (const [px, py, i] of names) {
+    const text = nameOf(name[i]), wide = pen.measureText(text).width;
+    // At the right border a name stands before its packet.
+    const left = px + wide > width ? px - 24 - wide : px;
+    if (py < top + 6 || !reserve(taken, left, py, wide)) continue;
+    // Lines run below names, not through them.
+    pen.strokeStyle = colours.paper; pen.lineJoin = "round";
+    pen.lineWidth = 3; pen.strokeText(text, left, py); pen.lineWidth = 1;
+    pen.fillStyle = kindOf(name[i]) === "Error" ? colours.again : colours.ink; pen.fillText(text, left, py);
+  }
+}
+function drawMark(px, from, to) {
+  pen.fillRect(px - 0.5, to, 1.2, Math.max(from - to, 1));
+  if (from - to < 5) return;
+  pen.beginPath(); pen.moveTo(px - 2.6, to + 5); pen.lineTo(px, to); pen.lineTo(px + 2.6, to + 5); pen.fill();
+  pen.fillRect(px - 2.5, from - 0.5, 5, 0.8);
+}
+// Rows of 13 pixels; in each the stretches that have a name already.
+function reserve(taken, left, py, wide) {
+  const rows = [Math.floor(py / 13), Math.floor((py + 11) / 13)];
+  const isIn = ([from, to]) => left < to + 6 && left + wide + 6 > from;
+  if (rows.some(row => (taken.get(row) || []).some(isIn))) return false;
+  for (const row of rows) taken.set(row, [...(taken.get(row) || []), [left, left + wide]]);
+  return true;
+}
+function drawPicked(track, y, direction) {
+  const pairs = view.picked ? [view.picked, answer(view.picked)] : [];
+  for (const one of pairs) {
+    if (!one || one.direction !== direction) continue;
+    const { last, offset, length } = track.messages, px = x(last[one.index]);
+    pen.fillStyle = colours.picked; pen.globalAlpha = 0.55;
+    const to = y(offset[one.index] + length[one.index]), tall = Math.max(y(offset[one.index]) - to, 3);
+    pen.fillRect(px - 1, to - 2, 18, tall + 4); pen.globalAlpha = 1;
+    pen.fillStyle = colours.ink; pen.fillRect(px + 5.5, to, 3, tall);
+  }
+}
+// From a request to its reply.
+function drawAnswer(all) {
+  const other = view.picked && answer(view.picked);
+  if (!other || all.length < 2) return;
+  const [one, two] = [view.picked, other].map(({ direction, index }) => {
+    const panel = all.find(panel => panel.direction === direction), { last, offset, length } = panel.track.messages;
+    const middle = panel.y(offset[index] + length[index] / 2);
+    return [x(last[index]) + 7, Math.min(Math.max(middle, panel.top), panel.bottom)];
+  });
+  pen.save(); pen.beginPath(); pen.rect(GUTTER, TOP, width, height); pen.clip();
+  pen.strokeStyle = colours.ink; pen.globalAlpha = 0.6; pen.setLineDash([5, 4]);
+  pen.beginPath(); pen.moveTo(...one); pen.lineTo(...two); pen.stroke(); pen.restore();
+}
+
+// What lies under the pointer: a message, a packet, or nothing.
+function hit(px, py) {
+  const panel = panelAt(py);
+  if (!panel || py < panel.top || px < GUTTER) return null;
+  const { track, direction, placeAt } = panel, { last: times, offset, length } = track.messages;
+  const near = timeAt(px + 4) - timeAt(px), from = timeAt(px - 22), to = timeAt(px + 3);
+  let first = Math.max(lower(offset, placeAt(py + 4)) - 1, 0), best = null, least = Infinity;
+  for (let i = first; i < Math.min(lower(offset, placeAt(py - 4)), first + MOST_MARKS); i++) {
+    if (offset[i] + length[i] < placeAt(py + 4) || times[i] < from || times[i] > to) continue;
+    const middle = panel.y(offset[i] + length[i] / 2);
+    const away = Math.abs(x(times[i]) + 7 - px) + Math.abs(middle - py) / 50;
+    if (away < least) { best = { direction, index: i }; least = away; }
+  }
+  if (best) return { panel, message: best };
+  const [one, other] = packetsIn(track, timeAt(px) - near, timeAt(px) + near), packets = track.packets;
+  const low = placeAt(py + 4), high = placeAt(py - 4);
+  for (let i = one; i < Math.min(other, one + MOST_BARS); i++)
+    if (low <= packets.offset[i] + packets.length[i] && high >= packets.offset[i]) return { panel, packet: i };
+  return { panel };
+}

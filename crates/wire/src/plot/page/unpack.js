@@ -1,0 +1,161 @@
+"use strict";
+// Rows out of bytes: each column holds differences to the row before, folded, seven bits in a byte.
+const facts = JSON.parse(document.getElementById("data-facts").textContent);
+
+async function inflated() {
+  const element = document.getElementById("data-bytes"), text = atob(element.textContent);
+  element.remove();
+  const packed = new Uint8Array(text.length);
+  for (let i = 0; i < text.length; i++) packed[i] = text.charCodeAt(i);
+  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
+  return new Uint8Array(await new Response(stream).arrayBuffer());
+}
+
+function reader(bytes, place) {
+  const next = () => {
+    let byte = bytes[place++];
+    if (byte < 128) return byte;
+    let value = byte & 127, scale = 128;
+    do { byte = bytes[place++]; value += (byte & 127) * scale; scale *= 128; } while (byte >= 128);
+    return value;
+  };
+  const column = (out, count) => {
+    let last = 0;
+    for (let i = 0; i < count; i++) {
+      const folded = next();
+      last += folded % 2 ? -(folded + 1) / 2 : folded / 2;
+      out[i] = last;
+    }
+    return out;
+  };
+  return (count, ...kinds) => kinds.map(kind => column(new kind(count), count));
+}
+
+// Times are nearly in order. Where they are not, the greatest so far and the least to come bound the search.
+function sorted(times) {
+  let isSorted = true;
+  for (let i = 1; i < times.length && isSorted; i++) isSorted = times[i] >= times[i - 1];
+  if (isSorted) return { highest: times, lowest: times };
+  const highest = times.slice(), lowest = times.slice();
+  for (let i = 1; i < times.length; i++) if (highest[i] < highest[i - 1]) highest[i] = highest[i - 1];
+  for (let i = times.length - 2; i >= 0; i--) if (lowest[i] > lowest[i + 1]) lowest[i] = lowest[i + 1];
+  return { highest, lowest };
+}
+
+// Index of the first element that is not less than a value.
+function lower(array, value) {
+  let low = 0, high = array.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (array[middle] < value) low = middle + 1; else high = middle;
+  }
+  return low;
+}
+// Index of the first element that is greater.
+function upper(array, value) {
+  let low = 0, high = array.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (array[middle] <= value) low = middle + 1; else high = middle;
+  }
+  return low;
+}
+
+const sums = values => {
+  const out = new Float64Array(values.length + 1);
+  for (let i = 0; i < values.length; i++) out[i + 1] = out[i] + values[i];
+  return out;
+};
+
+function stretches([begins, ends]) {
+  return { begins, ends, sums: sums(ends.map((end, i) => end - begins[i])) };
+}
+
+// How much of a time the stretches cover: sums, less what lies outside at both borders.
+function covered({ begins, ends, sums }, from, to) {
+  const first = upper(ends, from), last = lower(begins, to);
+  if (first >= last) return 0;
+  return sums[last] - sums[first] - Math.max(0, from - begins[first]) - Math.max(0, ends[last - 1] - to);
+}
+
+const BLOCK = 16384;
+// Messages and bytes by name, summed up to each block's beginning, so that no span costs more than two blocks.
+function histogram({ name, length }) {
+  const running = new Float64Array(2 * facts.names.length * KINDS.length), blocks = [running.slice()];
+  if (name.length <= 2 * BLOCK) return null;
+  for (let i = 0; i < name.length; i++) {
+    running[2 * name[i]]++;
+    running[2 * name[i] + 1] += length[i];
+    if ((i + 1) % BLOCK === 0) blocks.push(running.slice());
+  }
+  return blocks;
+}
+function addCounts(messages, first, last, sums) {
+  const { name, length, blocks } = messages;
+  if (last - first > 2 * BLOCK) {
+    const from = Math.ceil(first / BLOCK), to = Math.floor(last / BLOCK);
+    for (let k = 0; k < sums.length; k++) sums[k] += blocks[to][k] - blocks[from][k];
+    addCounts(messages, first, from * BLOCK, sums);
+    addCounts(messages, to * BLOCK, last, sums);
+    return;
+  }
+  for (let i = first; i < last; i++) {
+    sums[2 * name[i]]++;
+    sums[2 * name[i] + 1] += length[i];
+  }
+}
+
+const KINDS = ["Setup", "SetupReply", "Request", "Reply", "Event", "Error"];
+const STATES = ["idle", "network", "receiver", "waiting"];
+const STATE_NAMES = { idle: "idle", network: "blocked by the network", receiver: "blocked by the receiver",
+  waiting: "waiting for a reply" };
+
+function unpackPackets(at, offset, length, flags) {
+  const ends = offset.slice(), again = [];
+  let most = 0;
+  for (let i = 0; i < ends.length; i++) {
+    most = Math.max(most, offset[i] + length[i]); ends[i] = most;
+    if (flags[i] & 1) again.push(i);
+  }
+  return { at, offset, length, flags, ends, again, againAt: Float64Array.from(again, i => at[i]), order: sorted(at) };
+}
+
+function unpackMessages([last, lag, skipped, length, sequence, packed, text]) {
+  const offset = skipped;
+  let next = 0;
+  for (let i = 0; i < offset.length; i++) { offset[i] += next; next = offset[i] + length[i]; }
+  // A name's number here is that of a kind and a name together.
+  const name = packed.map(value => (value & 7) * facts.names.length + (value >> 3));
+  const messages = { last, lag, offset, length, sequence, name, text, order: sorted(last) };
+  messages.blocks = histogram(messages);
+  return messages;
+}
+const kindOf = name => KINDS[Math.floor(name / facts.names.length)];
+const nameOf = name => facts.names[name % facts.names.length];
+
+function unpackTrack(rows, [packets, steps, messages, gaps, ...states]) {
+  const F = Float64Array, U = Uint32Array;
+  const track = {
+    packets: unpackPackets(...rows(packets, F, F, U, Uint8Array)),
+    steps: rows(steps, F, F, F),
+    messages: unpackMessages(rows(messages, F, Float32Array, F, F, F, U, U)),
+    gaps: rows(gaps, F, F, F),
+    states: {},
+  };
+  track.stepOrder = sorted(track.steps[0]);
+  STATES.slice(1).forEach((name, i) => { track.states[name] = stretches(rows(states[i], F, F)); });
+  return track;
+}
+
+async function unpacked() {
+  const bytes = await inflated(), text = new TextDecoder().decode(bytes.subarray(0, facts.texts_bytes));
+  const rows = reader(bytes, facts.texts_bytes);
+  const connections = facts.connections.map(one => {
+    const tracks = one.rows.map(counts => unpackTrack(rows, counts));
+    const [begins, lengths, names, reasons] = rows(one.trips, Float64Array, Float64Array, Uint32Array, Uint8Array);
+    const ends = begins.map((begin, i) => begin + lengths[i]);
+    const trips = { lengths, names, reasons, order: sorted(ends), sums: sums(lengths) };
+    return { ...one, tracks, trips };
+  });
+  return { texts: text.split("\n"), connections };
+}

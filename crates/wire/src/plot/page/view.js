@@ -1,0 +1,130 @@
+// What is shown: a time, of one connection or all, with the bytes of each panel; markers and the message picked out.
+const LEAST_NS = 1000;
+const begin = facts.from_ns, end = Math.max(facts.to_ns, facts.from_ns + LEAST_NS);
+const view = { from: begin, to: end, connection: null, panels: [0, 1], bytes: [null, null], hasWindow: false,
+  a: null, b: null, picked: null };
+let data = { connections: [], texts: [] };
+const chosen = () => view.connection === null ? null : data.connections[view.connection];
+
+function show(from, to) {
+  const length = Math.min(Math.max(to - from, LEAST_NS), end - begin);
+  view.from = Math.min(Math.max((from + to - length) / 2, begin), end - length);
+  view.to = view.from + length;
+  ask();
+}
+function zoom(factor, at) {
+  const time = at ?? (view.from + view.to) / 2, length = (view.to - view.from) * factor;
+  const part = (time - view.from) / (view.to - view.from);
+  // Kept exactly under the pointer, unless an end of the capture is in the way.
+  const wanted = Math.min(Math.max(length, LEAST_NS), end - begin);
+  show(time - part * wanted, time - part * wanted + wanted);
+}
+function pan(part) {
+  const move = Math.min(Math.max(part * (view.to - view.from), begin - view.from), end - view.to);
+  view.from += move; view.to += move; ask();
+}
+function choose(index) {
+  view.connection = index; view.bytes = [null, null]; view.picked = null;
+  ask(); describe();
+}
+function choosePanels(panels) {
+  if (view.connection === null) choose(busiest());
+  view.panels = panels; ask(); describe();
+}
+function busiest() {
+  let best = 0;
+  data.connections.forEach((one, i) => { if (total(one) > total(data.connections[best])) best = i; });
+  return best;
+}
+const total = one => one.bytes[0] + one.bytes[1];
+
+// Messages of a direction in a time, as a range of indices.
+function messagesIn(track, from, to) {
+  return [lower(track.messages.order.highest, from), upper(track.messages.order.lowest, to)];
+}
+const packetsIn = (track, from, to) => [lower(track.packets.order.highest, from), upper(track.packets.order.lowest, to)];
+function stepAt(track, time) { return upper(track.stepOrder.highest, time) - 1; }
+
+// The bytes that a panel shows: those chosen, or all that is new in the shown time, with some air.
+function bytesShown(direction) {
+  if (view.bytes[direction]) return view.bytes[direction];
+  const track = chosen().tracks[direction], { ends, offset } = track.packets;
+  const [first, last] = packetsIn(track, view.from, view.to);
+  const [firstMessage, lastMessage] = messagesIn(track, view.from, view.to);
+  let low = first > 0 ? ends[first - 1] : offset.length ? offset[0] : 0, high = last > 0 ? ends[last - 1] : low;
+  if (lastMessage > firstMessage) {
+    const { offset: places, length } = track.messages;
+    low = Math.min(low, places[firstMessage]); high = Math.max(high, places[lastMessage - 1] + length[lastMessage - 1]);
+  }
+  if (view.hasWindow) {
+    const [, acknowledged, edge] = track.steps;
+    const firstStep = Math.max(0, stepAt(track, view.from)), lastStep = stepAt(track, view.to);
+    if (lastStep >= 0) { low = Math.min(low, acknowledged[firstStep]); high = Math.max(high, edge[lastStep]); }
+  }
+  const air = Math.max((high - low) * 0.06, 8);
+  return [low - air, high + air];
+}
+function zoomBytes(direction, factor, place) {
+  const [low, high] = bytesShown(direction), at = place ?? (low + high) / 2;
+  const length = Math.min(Math.max((high - low) * factor, 8), 2 ** 52), part = (at - low) / (high - low);
+  view.bytes[direction] = [at - part * length, at - part * length + length];
+  ask();
+}
+function panBytes(direction, part) {
+  const [low, high] = bytesShown(direction), move = part * (high - low);
+  view.bytes[direction] = [low + move, high + move];
+  ask();
+}
+
+// What a direction was doing until a time.
+function stateUntil(track, time) {
+  for (const name of ["receiver", "network", "waiting"]) {
+    const { begins, ends } = track.states[name], next = lower(ends, time);
+    if (next < ends.length && begins[next] < time) return name;
+  }
+  return "idle";
+}
+// What most of a time was spent with.
+function stateOf(track, from, to) {
+  let best = "idle", most = (to - from) / 2;
+  for (const name of STATES.slice(1)) {
+    const part = covered(track.states[name], from, to);
+    if (part >= most) { best = name; most = part; }
+  }
+  return best;
+}
+
+// The other half: of a request its first reply or its error, of these the request.
+function answer({ direction, index }) {
+  const { tracks } = chosen(), own = tracks[direction].messages, other = tracks[1 - direction].messages;
+  const kind = kindOf(own.name[index]), sequence = own.sequence[index];
+  if (kind === "Event") return null;
+  const wanted = { Setup: ["SetupReply"], SetupReply: ["Setup"], Request: ["Reply", "Error"] }[kind] || ["Request"];
+  // Numbers of requests never go back; replies, errors and events of one number stand together.
+  for (let i = lower(other.sequence, sequence); i < other.sequence.length && other.sequence[i] <= sequence; i++)
+    if (wanted.includes(kindOf(other.name[i]))) return { direction: 1 - direction, index: i };
+  return null;
+}
+function pick(picked, isSought) {
+  view.picked = picked;
+  if (picked && isSought) {
+    const { last, offset, length } = chosen().tracks[picked.direction].messages, time = last[picked.index];
+    if (time < view.from || time > view.to) show(time - (view.to - view.from) / 2, time + (view.to - view.from) / 2);
+    const [low, high] = bytesShown(picked.direction), place = offset[picked.index] + length[picked.index] / 2;
+    const isOutside = place < low || place > high;
+    if (view.bytes[picked.direction] && isOutside) panBytes(picked.direction, (place - (low + high) / 2) / (high - low));
+  }
+  ask(); describe();
+}
+// So near that the message can be read among its neighbours, and its answer too.
+function zoomTo(picked) {
+  const pair = [picked, answer(picked)].filter(Boolean), times = [];
+  for (const { direction, index } of pair) {
+    const { last, lag, offset, length } = chosen().tracks[direction].messages;
+    times.push(last[index] - lag[index], last[index]);
+    const middle = offset[index] + length[index] / 2, room = Math.max(length[index] * 3, 240);
+    view.bytes[direction] = [middle - room, middle + room];
+  }
+  const from = Math.min(...times), to = Math.max(...times), air = Math.max((to - from) * 0.4, 20000);
+  show(from - air, to + air);
+}

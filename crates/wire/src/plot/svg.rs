@@ -1,0 +1,372 @@
+//! A picture of one connection: two panels, requests above, everything from the server below, over one axis of time.
+//!
+//! It needs no colour: states are hatched, what was sent again is thick and has an R, acknowledged data is a line and the
+//! offered window a dashed one. It follows the reader's choice of light or dark.
+
+use super::detail::{self, Columns};
+use super::doing::{State, Stretches};
+use super::model::{Connection, Plot};
+use super::track::{Bar, Mark, Track, Window};
+use crate::analysis::spans::Span;
+use crate::observe::Kind;
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::io::{self, Write};
+
+const WIDTH: f64 = 1280.0;
+const HEIGHT: f64 = 840.0;
+const LEFT: f64 = 96.0;
+const RIGHT: f64 = 20.0;
+/// Of the first panel and the second; a panel begins with the strip of its states.
+const TOPS: [f64; 2] = [100.0, 476.0];
+const TALL: f64 = 316.0;
+const STRIP: f64 = 9.0;
+const TITLES: [&str; 2] = ["Requests", "Replies, events, errors"];
+/// Rows that names are put in, so that no two lie on each other.
+const LETTERS: f64 = 12.0;
+/// Of one letter, about.
+const LETTER_WIDTH: f64 = 6.1;
+/// A message that is less high has no name, unless it is an error.
+const LEAST_NAMED: f64 = 2.0;
+
+const HEAD: &str = "<style>
+:root { color-scheme: light dark; }
+svg { --paper: #fff; --ink: #1b1f24; --soft: #5f6874; --line: #dbe0e6; --packet: #8b95a1; --again: #c81e1e;
+  --acknowledged: #0f7b4f; --window: #0a7f8c; --network: #c2570c; --receiver: #9a2fb8; --waiting: #1f5fd0; --idle: #6b7480; }
+@media (prefers-color-scheme: dark) { svg { --paper: #14171b; --ink: #e6e9ed; --soft: #98a2ae; --line: #343b44;
+  --packet: #7b8794; --again: #ff6b6b; --acknowledged: #3ddc97; --window: #3fc7d6; --network: #ff9d4d; --receiver: #e08bff;
+  --waiting: #78a9ff; --idle: #a2acb8; } }
+text { font: 11px system-ui, 'DejaVu Sans', sans-serif; fill: var(--ink); }
+.title { font-size: 16px; font-weight: 600; }
+.head { font-size: 13px; font-weight: 600; }
+.soft { fill: var(--soft); }
+.name { paint-order: stroke; stroke: var(--paper); stroke-width: 3px; stroke-linejoin: round; }
+.error { fill: var(--again); font-weight: 600; }
+.grid { stroke: var(--line); }
+.packet { stroke: var(--packet); fill: none; }
+.again { stroke: var(--again); stroke-width: 3; fill: none; }
+.acknowledged { stroke: var(--acknowledged); stroke-width: 1.3; fill: none; }
+.window { stroke: var(--window); stroke-width: 1.3; stroke-dasharray: 4 3; fill: none; }
+.idle { stroke: var(--idle); fill: none; } .network { stroke: var(--network); fill: none; }
+.receiver { stroke: var(--receiver); fill: none; } .waiting { stroke: var(--waiting); fill: none; }
+</style>
+<defs>
+<pattern id='network' width='5' height='5' patternUnits='userSpaceOnUse'><path class='network' d='M-1 1L1 -1M0 5L5 0M4 6L6 4'/></pattern>
+<pattern id='receiver' width='5' height='5' patternUnits='userSpaceOnUse'><path class='receiver' d='M0 0L5 5M5 0L0 5'/></pattern>
+<pattern id='waiting' width='5' height='3' patternUnits='userSpaceOnUse'><path class='waiting' d='M0 1.5H5'/></pattern>
+</defs>
+";
+
+/// Writes the picture.
+pub fn write(plot: &Plot, connection: &Connection, title: &str, out: &mut impl Write) -> io::Result<()> {
+    let window = plot.window();
+    let mut text = format!(
+        "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {WIDTH} {HEIGHT}' role='img' aria-label='{}'>\n{HEAD}",
+        escaped(title)
+    );
+    let _ = writeln!(text, "<rect width='{WIDTH}' height='{HEIGHT}' style='fill: var(--paper)'/>");
+    let _ = writeln!(text, "<text class='title' x='16' y='26'>{}</text>", escaped(title));
+    let (client, server) = (connection.opened.client, connection.opened.server);
+    let about =
+        format!("connection {}, {client} to {server}; times since the capture's first connection", connection.number);
+    let _ = writeln!(text, "<text class='soft' x='16' y='44'>{}</text>", escaped(&about));
+    legend(&mut text);
+    for (direction, track) in connection.tracks.iter().enumerate() {
+        let panel = Panel::of(track, window, TOPS[direction]);
+        panel.states(&connection.doing.directions[direction], &mut text);
+        panel.axes(TITLES[direction], &mut text);
+        panel.begin_clipped(direction, &mut text);
+        panel.stairs(&mut text);
+        let mut rows = Rows::new();
+        panel.packets(&mut rows, &mut text);
+        panel.holes(&mut text);
+        panel.messages(plot, connection, direction, &mut rows, &mut text);
+        let _ = writeln!(text, "</g>");
+    }
+    out.write_all(text.as_bytes())?;
+    out.write_all(b"</svg>\n")
+}
+
+/// One direction, and where it stands.
+struct Panel<'a> {
+    track: &'a Track,
+    window: Window,
+    top: f64,
+    bytes: (u64, u64),
+}
+
+impl<'a> Panel<'a> {
+    fn of(track: &'a Track, window: Window, top: f64) -> Panel<'a> {
+        Panel { track, window, top, bytes: detail::bytes(track) }
+    }
+
+    fn columns(&self) -> Columns {
+        Columns { window: self.window, count: (WIDTH - LEFT - RIGHT) as u64 * 2 }
+    }
+
+    fn x(&self, at_ns: u64) -> f64 {
+        let length = self.window.to_ns.saturating_sub(self.window.from_ns).max(1) as f64;
+        let since = at_ns.saturating_sub(self.window.from_ns) as f64;
+        LEFT + (since / length).min(1.0) * (WIDTH - LEFT - RIGHT)
+    }
+
+    /// A window may be far away, and no number should be.
+    fn y(&self, place: u64) -> f64 {
+        let (low, high) = self.bytes;
+        let part = (place as f64 - low as f64) / (high - low) as f64;
+        let tall = TALL - STRIP - 16.0;
+        (self.top + TALL - 8.0 - part * tall).clamp(self.top - TALL, self.top + 2.0 * TALL)
+    }
+
+    fn states(&self, stretches: &Stretches, out: &mut String) {
+        for (state, name) in NAMED {
+            let mut path = String::new();
+            for span in columned(stretches.list(state), &self.columns()) {
+                let (from, to) = (self.x(span.0), self.x(span.1));
+                let _ = write!(path, "M{from:.1} {:.1}H{to:.1}v{STRIP}H{from:.1}Z", self.top);
+            }
+            if !path.is_empty() {
+                let _ = writeln!(out, "<path d='{path}' style='fill: url(#{name})'/>");
+            }
+        }
+    }
+
+    fn axes(&self, title: &str, out: &mut String) {
+        let (bottom, right) = (self.top + TALL, WIDTH - RIGHT);
+        let _ = writeln!(out, "<text class='head' x='{LEFT}' y='{:.1}'>{title}</text>", self.top - 8.0);
+        let _ = writeln!(
+            out,
+            "<path class='grid' fill='none' d='M{LEFT} {:.1}H{right}M{LEFT} {bottom:.1}H{right}M{LEFT} {:.1}V{bottom:.1}'/>",
+            self.top + STRIP,
+            self.top
+        );
+        let (low, high) = self.bytes;
+        let step = step_for((high - low) as f64, 8.0).max(1.0);
+        let mut place = (low as f64 / step).ceil() * step;
+        while place <= high as f64 {
+            let y = self.y(place as u64);
+            let _ = writeln!(out, "<path class='grid' d='M{LEFT} {y:.1}H{right}'/>");
+            let said = grouped(place as u64);
+            let _ = writeln!(
+                out,
+                "<text class='soft' x='{:.1}' y='{:.1}' text-anchor='end'>{said}</text>",
+                LEFT - 8.0,
+                y + 4.0
+            );
+            place += step;
+        }
+        let length = self.window.to_ns.saturating_sub(self.window.from_ns).max(1) as f64;
+        let step = step_for(length, 10.0);
+        let digits = (9.0 - step.log10()).ceil().clamp(0.0, 9.0) as usize;
+        let mut at = (self.window.from_ns as f64 / step).ceil() * step;
+        while at <= self.window.to_ns as f64 {
+            let x = self.x(at as u64);
+            let _ = writeln!(out, "<path class='grid' d='M{x:.1} {:.1}V{:.1}'/>", self.top + STRIP, bottom + 4.0);
+            let said = format!("{:.digits$} s", at / 1e9);
+            let anchor = if x > right - 24.0 { "end" } else { "middle" };
+            let _ = writeln!(
+                out,
+                "<text class='soft' x='{x:.1}' y='{:.1}' text-anchor='{anchor}'>{said}</text>",
+                bottom + 17.0
+            );
+            at += step;
+        }
+    }
+
+    /// What follows is seen within the panel only, until the group ends.
+    fn begin_clipped(&self, direction: usize, out: &mut String) {
+        let (top, tall, wide) = (self.top + STRIP, TALL - STRIP, WIDTH - LEFT);
+        let _ = writeln!(
+            out,
+            "<clipPath id='panel{direction}'><rect x='{LEFT}' y='{top}' width='{wide}' height='{tall}'/></clipPath>\n\
+             <g clip-path='url(#panel{direction})'>"
+        );
+    }
+
+    fn stairs(&self, out: &mut String) {
+        let steps = detail::steps(self.track, &self.columns());
+        for (class, is_edge) in [("window", true), ("acknowledged", false)] {
+            let mut path = String::new();
+            for step in &steps {
+                let (x, y) = (self.x(step.at_ns), self.y(if is_edge { step.edge } else { step.acknowledged }));
+                let _ = if path.is_empty() { write!(path, "M{x:.1} {y:.1}") } else { write!(path, "H{x:.1}V{y:.1}") };
+            }
+            if !path.is_empty() {
+                let _ = writeln!(out, "<path class='{class}' d='{path}H{:.1}'/>", WIDTH - RIGHT);
+            }
+        }
+    }
+
+    fn packets(&self, rows: &mut Rows, out: &mut String) {
+        let bars = detail::bars(self.track, &self.columns());
+        let cap = if bars.len() < 300 { 3.0 } else { 0.0 };
+        let path = |is_again: bool| {
+            let mut path = String::new();
+            bars.iter().filter(|bar| bar.is_again == is_again).for_each(|bar| self.bar(bar, cap, &mut path));
+            path
+        };
+        for (class, path) in [("packet", path(false)), ("again", path(true))] {
+            if !path.is_empty() {
+                let _ = writeln!(out, "<path class='{class}' d='{path}'/>");
+            }
+        }
+        for bar in bars.iter().filter(|bar| bar.is_again) {
+            let (x, y) = (self.x(bar.at_ns), self.y(bar.offset) + 6.0);
+            if reserve(rows, x - LETTER_WIDTH, y, 2.0 * LETTER_WIDTH) {
+                let _ = writeln!(
+                    out,
+                    "<text class='name error' x='{x:.1}' y='{:.1}' text-anchor='middle'>R</text>",
+                    y + 4.0
+                );
+            }
+        }
+    }
+
+    fn bar(&self, bar: &Bar, cap: f64, path: &mut String) {
+        let (x, from) = (self.x(bar.at_ns), self.y(bar.offset));
+        let to = self.y(bar.offset + bar.length).min(from - 0.5);
+        let _ = write!(path, "M{x:.1} {from:.1}V{to:.1}");
+        if cap > 0.0 {
+            let (left, right) = (x - cap, x + cap);
+            let _ = write!(path, "M{left:.1} {to:.1}H{right:.1}M{left:.1} {from:.1}H{right:.1}");
+        }
+    }
+
+    fn holes(&self, out: &mut String) {
+        for hole in self.track.holes().take(100) {
+            let (x, y) = (self.x(hole.at_ns), self.y(hole.offset + hole.length / 2));
+            let _ = writeln!(
+                out,
+                "<text class='name error' x='{x:.1}' y='{y:.1}'>{} bytes not captured</text>",
+                grouped(hole.length)
+            );
+        }
+    }
+
+    fn messages(&self, plot: &Plot, connection: &Connection, direction: usize, rows: &mut Rows, out: &mut String) {
+        let names: Vec<&str> = plot.names.iter().collect();
+        let mut paths: HashMap<&str, String> = HashMap::new();
+        let mut marks = detail::marks(self.track);
+        for mark in &marks {
+            let state = connection.doing.directions[direction].until(mark.last_ns);
+            self.mark(mark, paths.entry(class(state)).or_default());
+        }
+        for (class, path) in
+            NAMED.map(|(_, name)| name).into_iter().chain(["idle"]).filter_map(|it| Some((it, paths.get(it)?)))
+        {
+            let _ = writeln!(out, "<path class='{class}' d='{path}'/>");
+        }
+        // The longest first: what has no room is left without a name.
+        marks.sort_by_key(|mark| std::cmp::Reverse(mark.length));
+        for mark in &marks {
+            let name = names.get(mark.name as usize).copied().unwrap_or("?");
+            let (low, high) = (self.y(mark.offset), self.y(mark.offset.saturating_add(mark.length)));
+            let is_error = mark.kind == Kind::Error;
+            let (x, wide) = (self.x(mark.last_ns) + 12.0, name.chars().count() as f64 * LETTER_WIDTH);
+            // At the right border a name stands before its packet.
+            let x = if x + wide > WIDTH { x - 24.0 - wide } else { x };
+            let y = ((low + high) / 2.0).clamp(self.top + STRIP + 6.0, self.top + TALL - 6.0);
+            if low - high < LEAST_NAMED && !is_error || !reserve(rows, x, y, wide) {
+                continue;
+            }
+            let class = if is_error { "name error" } else { "name" };
+            let _ = writeln!(out, "<text class='{class}' x='{x:.1}' y='{:.1}'>{}</text>", y + 4.0, escaped(name));
+        }
+    }
+
+    /// A line with an arrow where the message ends, beside its packet.
+    fn mark(&self, mark: &Mark, path: &mut String) {
+        let (x, from) = (self.x(mark.last_ns) + 6.0, self.y(mark.offset));
+        let to = self.y(mark.offset.saturating_add(mark.length)).min(from - 0.5);
+        let _ = write!(path, "M{x:.1} {from:.1}V{to:.1}");
+        if from - to >= 5.0 {
+            let (left, right, base) = (x - 2.5, x + 2.5, to + 4.0);
+            let _ = write!(path, "M{left:.1} {base:.1}L{x:.1} {to:.1}L{right:.1} {base:.1}");
+        }
+    }
+}
+
+/// The states that are drawn, and their hatching.
+const NAMED: [(State, &str); 3] =
+    [(State::Network, "network"), (State::Receiver, "receiver"), (State::Waiting, "waiting")];
+
+fn class(state: State) -> &'static str {
+    NAMED.iter().find(|(named, _)| *named == state).map_or("idle", |(_, name)| name)
+}
+
+fn legend(out: &mut String) {
+    let mut x = 16.0;
+    let y = 54.0;
+    for (state, name) in NAMED {
+        let _ = writeln!(out, "<rect x='{x}' y='{y}' width='22' height='{STRIP}' style='fill: url(#{name})'/>");
+        x = label(x + 28.0, state.name(), out);
+    }
+    for (class, name) in [
+        ("packet", "packet"),
+        ("again", "sent again (R)"),
+        ("acknowledged", "acknowledged"),
+        ("window", "offered window"),
+        ("idle", "message, in its state's colour"),
+    ] {
+        let line = if matches!(class, "acknowledged" | "window") { "v4h10v-8h12" } else { "v-4v8" };
+        let _ = writeln!(out, "<path class='{class}' d='M{x} {:.1}{line}'/>", y + 4.5);
+        x = label(x + if line.len() > 6 { 28.0 } else { 8.0 }, name, out);
+    }
+}
+
+fn label(x: f64, text: &str, out: &mut String) -> f64 {
+    let _ = writeln!(out, "<text class='soft' x='{x}' y='62'>{text}</text>");
+    x + text.len() as f64 * LETTER_WIDTH + 18.0
+}
+
+/// Stretches of each row of letters that have a name.
+type Rows = HashMap<i64, Vec<(f64, f64)>>;
+
+/// Whether a name has room, which it then takes.
+fn reserve(rows: &mut Rows, x: f64, y: f64, wide: f64) -> bool {
+    let own = [(y / LETTERS).floor() as i64, ((y + LETTERS - 1.0) / LETTERS).floor() as i64];
+    let is_free = |row: &i64| {
+        rows.get(row).is_none_or(|taken| taken.iter().all(|&(from, to)| x >= to + 6.0 || x + wide + 6.0 <= from))
+    };
+    if !own.iter().all(is_free) {
+        return false;
+    }
+    own.iter().for_each(|&row| rows.entry(row).or_default().push((x, x + wide)));
+    true
+}
+
+/// Stretches of which each is in another column than the one before, or touches it.
+fn columned(list: &[Span], columns: &Columns) -> Vec<(u64, u64)> {
+    let nearest_ns = columns.window.to_ns.saturating_sub(columns.window.from_ns) / columns.count.max(1);
+    let mut joined: Vec<(u64, u64)> = Vec::new();
+    for span in list {
+        match joined.last_mut() {
+            Some(last) if span.from_ns.saturating_sub(last.1) < nearest_ns / 2 => last.1 = span.to_ns,
+            _ => joined.push((span.from_ns, span.to_ns)),
+        }
+    }
+    joined
+}
+
+/// 1, 2 or 5 and zeros, so that about so many steps fit.
+fn step_for(range: f64, count: f64) -> f64 {
+    let power = 10_f64.powf((range / count).max(1e-9).log10().floor());
+    [1.0, 2.0, 5.0, 10.0].into_iter().map(|one| one * power).find(|step| range / step <= count).unwrap_or(10.0 * power)
+}
+
+fn grouped(value: u64) -> String {
+    let digits = value.to_string();
+    let mut out = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place) % 3 == 0 {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+fn escaped(text: &str) -> String {
+    let text: String = text.chars().filter(|letter| !letter.is_control()).collect();
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('\'', "&apos;").replace('"', "&quot;")
+}

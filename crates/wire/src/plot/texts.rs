@@ -1,0 +1,46 @@
+//! Fields of messages as text, each text once, and no more of them than a page should carry.
+
+use crate::observe::Message;
+use crate::x11::fields;
+use std::collections::HashMap;
+
+/// Bytes of all texts; what follows has none.
+const MOST_BYTES: usize = 8 << 20;
+/// Messages whose fields are read at all; they take a microsecond each.
+const MOST_READ: u64 = 1 << 20;
+
+/// Texts by number.
+#[derive(Debug, Default)]
+pub struct Texts {
+    numbers: HashMap<Box<str>, u64>,
+    bytes: usize,
+    read: u64,
+    /// Messages whose fields are not in it.
+    pub left_out: u64,
+}
+
+impl Texts {
+    /// The number of a message's text, counted from 1; 0 where there is no room for it.
+    pub fn number(&mut self, message: &Message<'_>) -> u64 {
+        if self.bytes >= MOST_BYTES || self.read >= MOST_READ {
+            self.left_out += 1;
+            return 0;
+        }
+        self.read += 1;
+        let text = fields::text(message);
+        let next = self.numbers.len() as u64 + 1;
+        if let Some(&number) = self.numbers.get(text.as_str()) {
+            return number;
+        }
+        self.bytes += text.len();
+        self.numbers.insert(text.into_boxed_str(), next);
+        next
+    }
+
+    /// All of them, in the order of their numbers.
+    pub fn list(&self) -> Vec<&str> {
+        let mut all: Vec<(&str, u64)> = self.numbers.iter().map(|(text, &number)| (&**text, number)).collect();
+        all.sort_unstable_by_key(|&(_, number)| number);
+        all.into_iter().map(|(text, _)| text).collect()
+    }
+}

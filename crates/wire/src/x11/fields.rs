@@ -1,0 +1,324 @@
+//! The fields of a message, for people: `wid 0x400001`, `name "WM_NAME"`.
+//!
+//! Where they are is a table made from the protocol's description (`data/fields.py`). The library's own parsers reserve
+//! memory by counts that stand in a message, and a capture may be hostile; this table also knows no byte order. What it
+//! lacks (fields behind something whose length only the message tells) is left out.
+
+use super::bytes::ByteOrder;
+use crate::observe::{Kind, Message};
+use std::collections::HashMap;
+use std::fmt::Write;
+use std::sync::LazyLock;
+
+/// Letters of a message at most, about; pixels and property values are longer.
+const MOST: usize = 500;
+/// Numbers of one array.
+const MOST_NUMBERS: usize = 24;
+/// Letters of one text.
+const MOST_LETTERS: usize = 120;
+/// Bytes that are shown of what has no table.
+const MOST_BYTES: usize = 48;
+/// Between fields; no text contains it.
+pub const SEPARATOR: char = '\t';
+
+#[derive(Clone, Copy, Debug)]
+struct Field {
+    name: &'static str,
+    place: usize,
+    kind: u8,
+    size: usize,
+    count: Count,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Count {
+    One,
+    Fixed(usize),
+    /// As many as another field says.
+    By(&'static str),
+    /// Bytes: as many values as one field says, of so many bits as another does.
+    Bits(&'static str, &'static str),
+    /// Up to the message's end.
+    Rest,
+}
+
+/// By the letter of a kind, and a name.
+static TABLE: LazyLock<HashMap<(&'static str, &'static str), Vec<Field>>> =
+    LazyLock::new(|| include_str!("../../data/fields.txt").lines().filter_map(line).collect());
+
+fn line(line: &'static str) -> Option<((&'static str, &'static str), Vec<Field>)> {
+    let mut words = line.split('\t');
+    Some(((words.next()?, words.next()?), words.filter_map(field).collect()))
+}
+
+fn field(word: &'static str) -> Option<Field> {
+    let (name, place) = word.split_once('@')?;
+    let (place, kind) = place.split_once(':')?;
+    let (kind, count) = match kind.split_once('*') {
+        None => (kind, Count::One),
+        Some((kind, "")) => (kind, Count::Rest),
+        Some((kind, count)) => (kind, counted(count)),
+    };
+    let (kind, size) = kind.split_at_checked(1)?;
+    Some(Field { name, place: place.parse().ok()?, kind: *kind.as_bytes().first()?, size: size.parse().ok()?, count })
+}
+
+fn counted(count: &'static str) -> Count {
+    match count.split_once('%') {
+        Some((count, bits)) => Count::Bits(count, bits),
+        None => count.parse().map_or(Count::By(count), Count::Fixed),
+    }
+}
+
+/// All fields that are known, each a name, a space and its value, with [`SEPARATOR`] between them.
+pub fn text(message: &Message<'_>) -> String {
+    let reader = Reader::of(message);
+    let mut out = match message.kind {
+        Kind::Setup => reader.greeting(),
+        Kind::SetupReply => reader.list(&SETUP_REPLY),
+        Kind::Error => reader.list(&ERROR),
+        Kind::Request | Kind::Reply | Kind::Event => {
+            let fields = TABLE.get(&(letter(message.kind), message.name));
+            fields.map_or_else(|| reader.plain(), |fields| reader.list(fields))
+        }
+    };
+    if message.bytes.len() as u64 != message.length && out.len() < MOST {
+        add(&mut out, "(read)", &format!("the first {} of {} bytes", message.bytes.len(), message.length));
+    }
+    out
+}
+
+fn letter(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Request => "q",
+        Kind::Reply => "r",
+        _ => "e",
+    }
+}
+
+const fn number(name: &'static str, place: usize, size: usize) -> Field {
+    Field { name, place, kind: b'u', size, count: Count::One }
+}
+
+const ERROR: [Field; 5] = [
+    number("code", 1, 1),
+    Field { name: "bad_value", place: 4, kind: b'x', size: 4, count: Count::One },
+    number("minor_opcode", 8, 2),
+    number("major_opcode", 10, 1),
+    number("sequence", 2, 2),
+];
+
+const SETUP_REPLY: [Field; 6] = [
+    number("protocol_major", 2, 2),
+    number("protocol_minor", 4, 2),
+    number("release_number", 8, 4),
+    Field { name: "resource_id_base", place: 12, kind: b'x', size: 4, count: Count::One },
+    Field { name: "resource_id_mask", place: 16, kind: b'x', size: 4, count: Count::One },
+    number("maximum_request_length", 26, 2),
+];
+
+/// A message's bytes, and where its fields are in them.
+struct Reader<'a> {
+    bytes: &'a [u8],
+    order: ByteOrder,
+    /// Long requests have their length in a word of its own, before their fields.
+    shift: usize,
+}
+
+impl<'a> Reader<'a> {
+    fn of(message: &Message<'a>) -> Reader<'a> {
+        let order = if message.is_little_endian { ByteOrder::Little } else { ByteOrder::Big };
+        let is_long = message.kind == Kind::Request && order.u16(message.bytes, 2) == Some(0);
+        Reader { bytes: message.bytes, order, shift: if is_long { 4 } else { 0 } }
+    }
+
+    /// The words of a client that connects, without the secret in them.
+    fn greeting(&self) -> String {
+        let mut out = String::new();
+        let short = |place| usize::from(self.order.u16(self.bytes, place).unwrap_or(0));
+        add(&mut out, "protocol", &format!("{}.{}", short(2), short(4)));
+        let name = self.bytes.get(12..12 + short(6)).unwrap_or_default();
+        add(&mut out, "authorization", &quoted(name));
+        add(&mut out, "secret", &format!("({} bytes, not shown)", short(8)));
+        out
+    }
+
+    fn list(&self, fields: &[Field]) -> String {
+        let mut out = String::new();
+        for field in fields {
+            if out.len() > MOST {
+                add(&mut out, "(more)", "left out");
+                break;
+            }
+            match self.value(field, fields) {
+                Some(value) => add(&mut out, field.name, &value),
+                None => break,
+            }
+        }
+        out
+    }
+
+    /// What no table knows.
+    fn plain(&self) -> String {
+        let mut out = String::new();
+        let shown = &self.bytes[..self.bytes.len().min(MOST_BYTES)];
+        let bytes: Vec<String> = shown.iter().map(|byte| format!("{byte:02x}")).collect();
+        add(&mut out, "bytes", &bytes.join(" "));
+        out
+    }
+
+    fn place(&self, field: &Field) -> usize {
+        field.place + if field.place >= 4 { self.shift } else { 0 }
+    }
+
+    fn value(&self, field: &Field, fields: &[Field]) -> Option<String> {
+        let place = self.place(field);
+        let count = match field.count {
+            Count::One => return Some(shown(field.kind, field.size, self.number(place, field.size)?)),
+            Count::Fixed(count) => count,
+            Count::By(name) => self.named(name, fields)?,
+            Count::Bits(count, bits) => self.named(count, fields)?.saturating_mul(self.named(bits, fields)? / 8),
+            Count::Rest => usize::MAX,
+        };
+        let rest = self.bytes.get(place..)?;
+        let count = count.min(rest.len() / field.size.max(1));
+        if field.kind == b's' || field.size == 1 && is_text(&rest[..count]) {
+            return Some(quoted(&rest[..count]));
+        }
+        let values: Option<Vec<String>> = (0..count.min(MOST_NUMBERS))
+            .map(|at| Some(shown(field.kind, field.size, self.number(place + at * field.size, field.size)?)))
+            .collect();
+        let more = if count > MOST_NUMBERS { format!(" … ({count})") } else { String::new() };
+        Some(format!("[{}{more}]", values?.join(" ")))
+    }
+
+    fn named(&self, name: &str, fields: &[Field]) -> Option<usize> {
+        let field = fields.iter().find(|field| field.name == name)?;
+        self.number(self.place(field), field.size).map(|value| value as usize)
+    }
+
+    fn number(&self, place: usize, size: usize) -> Option<u64> {
+        match size {
+            1 => self.bytes.get(place).map(|&byte| u64::from(byte)),
+            2 => self.order.u16(self.bytes, place).map(u64::from),
+            4 => self.order.u32(self.bytes, place).map(u64::from),
+            _ => {
+                let (first, second) = (self.order.u32(self.bytes, place)?, self.order.u32(self.bytes, place + 4)?);
+                let (low, high) = if self.order == ByteOrder::Little { (first, second) } else { (second, first) };
+                Some(u64::from(high) << 32 | u64::from(low))
+            }
+        }
+    }
+}
+
+fn add(out: &mut String, name: &str, value: &str) {
+    if !out.is_empty() {
+        out.push(SEPARATOR);
+    }
+    let _ = write!(out, "{name} {value}");
+}
+
+fn shown(kind: u8, size: usize, value: u64) -> String {
+    let unused = 64 - 8 * size.clamp(1, 8);
+    match kind {
+        b'x' => format!("{value:#x}"),
+        b'i' => (((value << unused) as i64) >> unused).to_string(),
+        b'b' => (value != 0).to_string(),
+        _ => value.to_string(),
+    }
+}
+
+/// Letters, and the zeros that separate or end C's strings.
+fn is_text(bytes: &[u8]) -> bool {
+    bytes.len() >= 3 && bytes[0] != 0 && bytes.iter().all(|&byte| byte == 0 || (b' '..=b'~').contains(&byte))
+}
+
+fn quoted(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(&bytes[..bytes.len().min(MOST_LETTERS)]);
+    let text: String = text.chars().map(|letter| if letter.is_control() { '·' } else { letter }).collect();
+    format!("\"{text}\"{}", if bytes.len() > MOST_LETTERS { " …" } else { "" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message<'a>(kind: Kind, name: &'a str, bytes: &'a [u8], is_little_endian: bool) -> Message<'a> {
+        Message {
+            kind,
+            sequence: 1,
+            name,
+            major: 0,
+            minor: 0,
+            has_reply: false,
+            offset: 0,
+            length: bytes.len() as u64,
+            first_ns: 0,
+            last_ns: 0,
+            is_little_endian,
+            bytes,
+        }
+    }
+
+    #[test]
+    fn fields_have_their_names_in_both_byte_orders() {
+        let little = [16, 1, 4, 0, 7, 0, 0, 0, b'W', b'M', b'_', b'N', b'A', b'M', b'E', 0];
+        let big = [16, 1, 0, 4, 0, 7, 0, 0, b'W', b'M', b'_', b'N', b'A', b'M', b'E', 0];
+        let expected = "only_if_exists true\tname_len 7\tname \"WM_NAME\"";
+        assert_eq!(text(&message(Kind::Request, "InternAtom", &little, true)), expected);
+        assert_eq!(text(&message(Kind::Request, "InternAtom", &big, false)), expected);
+    }
+
+    #[test]
+    fn a_long_requests_fields_come_behind_its_length() {
+        let mut bytes = vec![72, 2, 0, 0, 9, 0, 0, 0];
+        bytes.extend([7, 0, 0x40, 0, 0, 0, 0, 0, 3, 0, 4, 0, 0xff, 0xff, 0, 0, 0, 24, 0, 0]);
+        bytes.extend([1, 2, 3, 200]);
+        let said = text(&message(Kind::Request, "PutImage", &bytes, true));
+        assert!(said.starts_with("format 2\tdrawable 0x400007\tgc 0x0\twidth 3\theight 4\tdst_x -1"), "{said}");
+        assert!(said.ends_with("data [1 2 3 200]"), "{said}");
+    }
+
+    #[test]
+    fn the_table_and_the_library_call_messages_the_same() {
+        use super::super::library::{CORE, EXTENSIONS};
+        let mut missing = Vec::new();
+        for table in std::iter::once(&*CORE).chain(EXTENSIONS.values()) {
+            let events = table.events.iter().chain(&table.generic);
+            let names = table.requests.iter().map(|name| ("q", name)).chain(events.map(|name| ("e", name)));
+            let named = names.filter_map(|(letter, name)| Some((letter, name.as_deref()?)));
+            missing.extend(named.filter(|key| !TABLE.contains_key(key)));
+        }
+        missing.sort();
+        // Newer than the description that the table was made from, 1.15.
+        let newer = [
+            ("e", "DPMS::InfoNotify"),
+            ("q", "DPMS::SelectInput"),
+            ("q", "DRI3::FreeSyncobj"),
+            ("q", "DRI3::ImportSyncobj"),
+            ("q", "Present::PixmapSynced"),
+        ];
+        assert_eq!(missing, newer);
+    }
+
+    #[test]
+    fn the_secret_of_a_connection_is_not_told() {
+        let mut bytes = vec![b'l', 0, 11, 0, 0, 0, 18, 0, 16, 0, 0, 0];
+        bytes.extend(b"MIT-MAGIC-COOKIE-1\0\0SECRETSECRETSECR");
+        let said = text(&message(Kind::Setup, "Setup", &bytes, true));
+        assert!(said.contains("MIT-MAGIC-COOKIE-1") && said.contains("16 bytes") && !said.contains("SECR"), "{said}");
+    }
+
+    #[test]
+    fn what_is_cut_off_or_long_or_unknown_stays_short() {
+        let bytes: Vec<u8> = (0..4000_u32).map(|at| (at * 7) as u8).collect();
+        for kind in [Kind::Setup, Kind::SetupReply, Kind::Request, Kind::Reply, Kind::Event, Kind::Error] {
+            for &(_, name) in TABLE.keys() {
+                for length in [0, 1, 7, 33, 4000] {
+                    let said = text(&message(kind, name, &bytes[..length], true));
+                    assert!(said.len() < MOST + 500, "{name}: {}", said.len());
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,507 @@
+//! Plots of captures made by hand and of real programs: what is kept is what the observers are told, and each format is what
+//! its readers take.
+
+mod packets;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use packets::*;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use xqos_wire::capture::Reader;
+use xqos_wire::observe::{ConnectionId, Direction, Kind, Message, Observer, Packet};
+use xqos_wire::plot::model::{Choice, Plot};
+use xqos_wire::plot::track::{Bar, Mark, Step, Track, Window};
+use xqos_wire::plot::{page, svg, xpl};
+use xqos_wire::session::Session;
+
+const L: Order = Order::Little;
+const GET_INPUT_FOCUS: u8 = 43;
+const PUT_IMAGE: u8 = 72;
+
+/// Places of messages as the observers are told them: kind, place, length, number, last byte's time.
+#[derive(Debug, Default)]
+struct Places(Vec<(ConnectionId, Kind, u64, u64, u64, u64)>);
+
+impl Observer for Places {
+    fn message(&mut self, id: ConnectionId, message: &Message<'_>) {
+        self.0.push((id, message.kind, message.offset, message.length, message.sequence, message.last_ns));
+    }
+}
+
+fn plotted<'p>(packets: impl IntoIterator<Item = &'p Captured>, choice: Choice) -> (Plot, Places) {
+    let (mut plot, mut places) = (Plot::new(choice), Places::default());
+    let mut session = Session::new(vec![&mut plot, &mut places]);
+    packets.into_iter().for_each(|packet| session.packet(&packet.record()));
+    session.finish();
+    (plot, places)
+}
+
+fn whole(talk: &Talk) -> Plot {
+    plotted(&talk.packets, Choice { with_fields: true, ..Choice::default() }).0
+}
+
+/// A real program's.
+fn captured(name: &str, choice: Choice) -> (Plot, Places) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/captures").join(format!("{name}.pcapng.zst"));
+    let packed = File::open(path).expect("it is committed");
+    let mut reader = Reader::new(zstd::Decoder::new(packed).unwrap()).unwrap();
+    let (mut plot, mut places) = (Plot::new(choice), Places::default());
+    let mut session = Session::new(vec![&mut plot, &mut places]);
+    while let Some(record) = reader.next() {
+        session.packet(&record);
+    }
+    session.finish();
+    (plot, places)
+}
+
+fn tracks(plot: &Plot) -> impl Iterator<Item = &Track> {
+    plot.connections.values().flat_map(|connection| &connection.tracks)
+}
+
+/// Drawing with a lost packet that is sent again later, and two that are captured in the wrong order.
+fn troubled() -> Talk {
+    let mut talk = Talk::new();
+    talk.window_scale = Some(3);
+    talk.open_x(L).client(&request(L, GET_INPUT_FOCUS, 0, 1)).server(&reply(L, 1, 0, 0));
+    (0..6).for_each(|_| _ = talk.client(&request(L, PUT_IMAGE, 2, 300)));
+    let count = talk.packets.len();
+    let mut lost = talk.packets.remove(count - 4);
+    talk.packets.swap(count - 3, count - 2);
+    // The receiver has what came before the lost one, again and again.
+    let acknowledged = talk.next[0];
+    talk.next[0] = acknowledged.wrapping_sub(4 * 1200);
+    (0..3).for_each(|_| _ = talk.send(Direction::Replies, ACK, &[]));
+    talk.next[0] = acknowledged;
+    talk.at_ns += STEP_NS;
+    lost.at_ns = talk.at_ns;
+    talk.packets.push(lost);
+    talk.client(&request(L, GET_INPUT_FOCUS, 0, 1)).server(&reply(L, 8, 0, 4)).close();
+    talk
+}
+
+#[test]
+fn messages_stand_where_the_observers_are_told() {
+    let check = |(plot, places): (Plot, Places)| {
+        let began_ns = plot.began_ns;
+        let mut kept: Vec<(ConnectionId, Kind, u64, u64, u64, u64)> = Vec::new();
+        for (&id, connection) in &plot.connections {
+            let marks = connection.tracks.iter().flat_map(Track::marks);
+            kept.extend(marks.map(|it| (id, it.kind, it.offset, it.length, it.sequence, it.last_ns + began_ns)));
+        }
+        let mut told = places.0;
+        let key = |it: &(ConnectionId, Kind, u64, u64, u64, u64)| {
+            (it.0, it.1 as u8 % 3 != 0 && it.1 != Kind::Request, it.1 as u8, it.2)
+        };
+        kept.sort_by_key(key);
+        told.sort_by_key(key);
+        assert!(told.len() > 8);
+        assert_eq!(kept, told);
+    };
+    check(plotted(&troubled().packets, Choice::default()));
+    for name in ["xterm", "gtk3-demo", "emacs"] {
+        check(captured(name, Choice::default()));
+    }
+}
+
+/// What a receiver that believes each packet of the other side would draw.
+fn check_stairs(track: &Track, name: &str) {
+    let steps: Vec<Step> = track.steps().collect();
+    assert!(!steps.is_empty(), "{name}");
+    for pair in steps.windows(2) {
+        assert!(pair[0].at_ns <= pair[1].at_ns && pair[0].acknowledged <= pair[1].acknowledged, "{name}: {pair:?}");
+        assert!(pair[0] != pair[1], "{name}: a step goes somewhere");
+    }
+    assert!(steps.iter().all(|step| step.edge >= step.acknowledged), "{name}");
+    let sent = track.bars().map(|bar| bar.offset + bar.length).max().unwrap_or(0);
+    assert!(steps.iter().all(|step| step.acknowledged <= sent), "{name}: nobody acknowledges what was not sent");
+}
+
+#[test]
+fn stairs_rise_and_lie_around_the_packets() {
+    for (name, plot) in [("troubled", whole(&troubled())), ("qt5", captured("qt5", Choice::default()).0)] {
+        for track in tracks(&plot) {
+            check_stairs(track, name);
+        }
+    }
+    let plot = whole(&troubled());
+    let requests = &plot.connections[&ConnectionId(0)].tracks[0];
+    // Of SYN and ACK: unscaled, then 1000 << 3. The repeated acknowledgements make one step.
+    let edges: Vec<(u64, u64)> =
+        requests.steps().map(|step| (step.acknowledged, step.edge - step.acknowledged)).collect();
+    let (setup, image) = (48, 1200);
+    let before_lost = setup + 4 + 2 * image;
+    let end = setup + 4 + 6 * image + 4;
+    let expected = [(0, 1000), (setup, 8000), (setup + 4, 8000), (before_lost, 8000), (end, 8000)];
+    assert_eq!(edges, expected);
+}
+
+fn sent_again() -> Talk {
+    let mut talk = Talk::new();
+    talk.open_x(L).client(&request(L, PUT_IMAGE, 2, 100));
+    let mut again = talk.packets.last().unwrap().clone();
+    again.at_ns += 2 * STEP_NS;
+    talk.packets.push(again);
+    talk
+}
+
+#[test]
+fn what_is_sent_again_is_marked_and_counted_once() {
+    let plot = whole(&sent_again());
+    let track = &plot.connections[&ConnectionId(0)].tracks[0];
+    let bars: Vec<Bar> = track.bars().filter(|bar| bar.length > 0).collect();
+    assert_eq!(
+        bars.iter().map(|bar| (bar.offset, bar.length, bar.is_again)).collect::<Vec<_>>(),
+        [(0, 48, false), (48, 400, false), (48, 400, true)]
+    );
+    assert_eq!((track.bytes, track.messages.count()), (448, 2));
+}
+
+#[test]
+fn of_a_span_only_what_lies_in_it_is_kept_and_its_stairs_begin_where_they_were() {
+    let all = whole(&troubled());
+    let [middle, end] = [all.ended_ns / 2, all.ended_ns];
+    let choice = Choice { window: Window { from_ns: middle, to_ns: end }, ..Choice::default() };
+    let part = plotted(&troubled().packets, choice).0;
+    for (whole, part) in tracks(&all).zip(tracks(&part)) {
+        let expected: Vec<Mark> =
+            whole.marks().filter(|mark| mark.last_ns >= middle).map(|it| Mark { text: 0, ..it }).collect();
+        assert_eq!(part.marks().collect::<Vec<_>>(), expected);
+        let first = part.steps().next().unwrap();
+        let before = whole.steps().take_while(|step| step.at_ns <= middle).last().unwrap();
+        assert_eq!((first.acknowledged, first.edge), (before.acknowledged, before.edge));
+    }
+    let none = plotted(&troubled().packets, Choice { connection: Some(2), ..Choice::default() }).0;
+    assert!(none.connections.is_empty());
+}
+
+/// The page's bytes, as its script takes them.
+struct Unpacked {
+    facts: serde_json::Value,
+    bytes: Vec<u8>,
+    place: usize,
+}
+
+impl Unpacked {
+    fn of(page: &str) -> Unpacked {
+        let between = |from: &str| page.split_once(from).unwrap().1.split_once("</script>").unwrap().0;
+        let facts = serde_json::from_str(between("id=\"data-facts\">")).unwrap();
+        let packed = STANDARD.decode(between("id=\"data-bytes\">")).unwrap();
+        let mut bytes = Vec::new();
+        flate2::read::ZlibDecoder::new(&packed[..]).read_to_end(&mut bytes).unwrap();
+        Unpacked { facts, bytes, place: 0 }
+    }
+
+    fn column(&mut self, count: u64) -> Vec<i64> {
+        let mut last = 0;
+        let mut next = || {
+            let (mut value, mut shift) = (0_u64, 0);
+            loop {
+                let byte = self.bytes[self.place];
+                self.place += 1;
+                value |= u64::from(byte & 0x7f) << shift;
+                shift += 7;
+                if byte < 0x80 {
+                    return value;
+                }
+            }
+        };
+        (0..count)
+            .map(|_| {
+                let folded = next();
+                last += if folded % 2 == 1 { -(folded.div_ceil(2) as i64) } else { (folded / 2) as i64 };
+                last
+            })
+            .collect()
+    }
+}
+
+#[test]
+fn the_page_has_all_that_is_kept() {
+    let plot = captured("gtk3-demo", Choice { with_fields: true, ..Choice::default() }).0;
+    let mut out = Vec::new();
+    page::write(&plot, "gtk3-demo", &mut out).unwrap();
+    let mut page = Unpacked::of(std::str::from_utf8(&out).unwrap());
+    let texts_bytes = page.facts["texts_bytes"].as_u64().unwrap() as usize;
+    let texts: Vec<String> =
+        String::from_utf8(page.bytes[..texts_bytes].to_vec()).unwrap().split('\n').map(str::to_owned).collect();
+    page.place = texts_bytes;
+    assert!(texts.contains(&"only_if_exists false\tname_len 12\tname \"WM_PROTOCOLS\"".to_owned()), "{texts:#?}");
+    let facts = page.facts["connections"].as_array().unwrap().clone();
+    assert_eq!(facts.len(), plot.connections.len());
+    for (facts, connection) in facts.iter().zip(plot.connections.values()) {
+        for (counts, track) in facts["rows"].as_array().unwrap().iter().zip(&connection.tracks) {
+            let counts: Vec<u64> = counts.as_array().unwrap().iter().map(|count| count.as_u64().unwrap()).collect();
+            let columns: Vec<Vec<Vec<i64>>> = [4, 3, 7, 3, 2, 2, 2]
+                .iter()
+                .zip(counts)
+                .map(|(&columns, count)| (0..columns).map(|_| page.column(count)).collect())
+                .collect();
+            let starts: Vec<i64> = track.bars().map(|bar| bar.offset as i64).collect();
+            assert_eq!(columns[0][1], starts);
+            let lengths: Vec<i64> = track.marks().map(|mark| mark.length as i64).collect();
+            assert_eq!(columns[2][3], lengths);
+            let edges: Vec<i64> = track.steps().map(|step| step.edge as i64).collect();
+            assert_eq!(columns[1][2], edges);
+            assert!(columns[2][6].iter().all(|&text| (1..=texts.len() as i64).contains(&text)), "each has its fields");
+        }
+        (0..4).for_each(|_| _ = page.column(facts["trips"].as_u64().unwrap()));
+    }
+    assert_eq!(page.place, page.bytes.len(), "nothing is left over");
+}
+
+#[test]
+fn the_page_needs_nothing_from_elsewhere_and_no_text_breaks_it() {
+    let mut talk = Talk::new();
+    talk.open_x(L).client(&query_extension(L, "</script><b>")).server(&extension_reply(L, 1, [140, 0, 0]));
+    talk.client(&request(L, 140, 1, 2));
+    let plot = whole(&talk);
+    let mut out = Vec::new();
+    page::write(&plot, "</script><b>", &mut out).unwrap();
+    let page = String::from_utf8(out).unwrap();
+    assert_eq!(page.matches("</script>").count(), 3, "two of data, and the script's own end");
+    for elsewhere in ["http:", "https:", "src=", "@import", "url(", "/*STYLE*/", "/*FACTS*/", "/*BYTES*/", "/*SCRIPT*/"]
+    {
+        assert!(!page.contains(elsewhere), "{elsewhere}");
+    }
+    for written in [picture(&plot), for_xplot(&plot)] {
+        assert!(!written.contains("<b>") || written.starts_with("timeval"), "{written}");
+    }
+    check_xml(&picture(&plot));
+    check_xpl(&for_xplot(&plot));
+}
+
+fn picture(plot: &Plot) -> String {
+    let mut out = Vec::new();
+    svg::write(plot, plot.busiest().unwrap(), "<'&\">", &mut out).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+fn for_xplot(plot: &Plot) -> String {
+    let mut out = Vec::new();
+    xpl::write(plot, plot.busiest().unwrap(), "two\nlines", &mut out).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+/// Each element that begins ends, in order; no ampersand is bare.
+fn check_xml(text: &str) {
+    let mut open: Vec<&str> = Vec::new();
+    let mut rest = text;
+    while let Some((before, behind)) = rest.split_once('<') {
+        let bare = before
+            .split('&')
+            .skip(1)
+            .find(|it| !["amp;", "lt;", "gt;", "quot;", "apos;"].iter().any(|name| it.starts_with(name)));
+        assert_eq!(bare, None);
+        let (tag, behind) = behind.split_once('>').expect("a tag ends");
+        assert_eq!(tag.matches('\'').count() % 2, 0, "{tag}");
+        rest = behind;
+        let name = tag.split([' ', '/']).find(|name| !name.is_empty()).unwrap();
+        match (tag.starts_with('/'), tag.ends_with('/')) {
+            (true, _) => assert_eq!(open.pop(), Some(name), "it ends what is open"),
+            (false, true) => {}
+            (false, false) => open.push(name),
+        }
+    }
+    assert_eq!(open, Vec::<&str>::new());
+    assert_eq!(rest.trim(), "");
+}
+
+#[test]
+fn a_picture_is_well_formed_and_has_the_names() {
+    for name in ["xterm", "gtk3-demo", "qt5", "emacs", "x11perf"] {
+        let svg = picture(&captured(name, Choice::default()).0);
+        check_xml(&svg);
+        assert!(svg.len() < 300_000, "{name}: {}", svg.len());
+        for word in ["prefers-color-scheme: dark", "class='packet'", "class='acknowledged'", "Requests"] {
+            assert!(svg.contains(word), "{name}: '{word}' is missing");
+        }
+        assert!(svg.matches("class='name'").count() >= 3, "{name} has names");
+    }
+    let svg = picture(&whole(&troubled()));
+    assert!(svg.matches(">PutImage<").count() >= 4 && svg.contains(">GetInputFocus<"), "{svg}");
+    assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
+}
+
+/// The lines that xplot knows (its demo.0 has all of them): two kinds of axes, then commands with so many numbers, of which
+/// some have a text on the next line; a colour alone is for what follows.
+fn check_xpl(text: &str) {
+    let mut lines = text.lines();
+    let mut is_at_axes = true;
+    while let Some(line) = lines.next() {
+        let words: Vec<&str> = line.split(' ').collect();
+        let (command, arguments) = words.split_first().unwrap();
+        if std::mem::take(&mut is_at_axes) {
+            assert_eq!(line, "timeval double");
+            continue;
+        }
+        let expected = match *command {
+            "line" | "dline" => 4,
+            "uarrow" | "darrow" | "utick" | "dtick" | "htick" | "vtick" | "rtext" | "btext" => 2,
+            "title" | "xlabel" | "ylabel" | "go" | "new_plotter" => 0,
+            "white" | "green" | "red" | "blue" | "yellow" | "purple" | "orange" => 0,
+            other => panic!("xplot does not know '{other}' in '{line}'"),
+        };
+        assert_eq!(arguments.len(), expected, "{line}");
+        arguments.iter().for_each(|number| assert!(number.parse::<f64>().unwrap() >= 0.0, "{line}"));
+        match *command {
+            "title" | "xlabel" | "ylabel" | "rtext" | "btext" => assert!(lines.next().is_some(), "{line} has a text"),
+            "new_plotter" => is_at_axes = true,
+            "go" => assert_eq!(lines.next(), None, "go is the end"),
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn xplot_knows_every_line() {
+    for plot in [whole(&troubled()), captured("xterm", Choice::default()).0] {
+        let text = for_xplot(&plot);
+        check_xpl(&text);
+        let one = plot.busiest().unwrap();
+        let messages: usize = one.tracks.iter().map(|track| track.messages.count()).sum();
+        assert_eq!(text.matches("\nuarrow ").count(), messages, "an arrow for each message");
+        assert_eq!(text.matches("\nnew_plotter\n").count(), 1);
+    }
+    assert!(for_xplot(&whole(&sent_again())).contains("\nred\n"), "what was sent again");
+}
+
+/// A folder that goes with the test.
+struct Folder(PathBuf);
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// What Chromium makes of a page, with a script that looks around in it; nothing where there is no Chromium.
+fn looked_at(page: &[u8], look: &str) -> Option<String> {
+    let folder = Folder(std::env::temp_dir().join(format!("xqos-plot-{}", std::process::id())));
+    std::fs::create_dir_all(&folder.0).unwrap();
+    let file = folder.0.join("plot.html");
+    let wait = "while (!document.documentElement.dataset.ready) await new Promise(go => setTimeout(go, 5));";
+    let script = format!(
+        "<script>(async () => {{ {wait} {look} document.documentElement.dataset.looked = \"true\"; }})();</script>"
+    );
+    std::fs::write(&file, [page, script.as_bytes()].concat()).unwrap();
+    for program in ["chromium", "chromium-browser", "google-chrome"] {
+        let mut command = Command::new(program);
+        command.args(["--headless=new", "--no-sandbox", "--disable-gpu", "--window-size=1400,900"]);
+        command.args(["--virtual-time-budget=20000", "--dump-dom"]);
+        command.arg(format!("--user-data-dir={}", folder.0.join("profile").display()));
+        if let Ok(done) = command.arg(format!("file://{}", file.display())).output() {
+            return Some(String::from_utf8_lossy(&done.stdout).into_owned());
+        }
+    }
+    None
+}
+
+#[test]
+fn chromium_shows_the_page_and_all_that_one_can_do_with_it() {
+    let plot = captured("gtk3-demo", Choice { with_fields: true, ..Choice::default() }).0;
+    let mut page = Vec::new();
+    page::write(&plot, "gtk3-demo", &mut page).unwrap();
+    let look = "
+        const press = (key, shiftKey) => { dispatchEvent(new KeyboardEvent('keydown', { key, shiftKey })); draw(); };
+        for (const key of ['+', '+', 'ArrowRight', 'a', 'End', 'b', 'z', 'w', 'ArrowUp', 'f', 'o', '+', '2', '3', '4', '2', ']', '[', '?', '0']) press(key);
+        choose(0);
+        const messages = chosen().tracks[0].messages;
+        let i = 0; while (nameOf(messages.name[i]) !== 'InternAtom') i++;
+        pick({ direction: 0, index: i }, true); press('Enter');
+        const { direction, index } = view.picked, panel = panels().find(one => one.direction === direction);
+        const found = hit(x(messages.last[index]) + 7, panel.y(messages.offset[index] + messages.length[index] / 2));
+        document.documentElement.dataset.found = found && found.message && found.message.index === index;
+        press('r'); document.documentElement.dataset.answer = nameOf(chosen().tracks[1].messages.name[view.picked.index]) + view.picked.direction;
+        press('n'); press('p');
+        // There is no real pointer to capture.
+        canvas.setPointerCapture = () => {};
+        const box = canvas.getBoundingClientRect(), said = [];
+        const point = (kind, px, py, more) => canvas.dispatchEvent(new PointerEvent(kind, { clientX: box.left + px, clientY: box.top + py, ...more }));
+        const wheel = (deltaY, more) => canvas.dispatchEvent(new WheelEvent('wheel', { clientX: box.left + 300, clientY: box.top + 120, deltaY, cancelable: true, ...more }));
+        const note = is => { draw(); said.push(is ? 1 : 0); };
+        press('Escape'); press('0'); press('f');
+        const under = timeAt(300); wheel(-300); note(view.to - view.from < end - begin && Math.abs(timeAt(300) - under) < 1000);
+        wheel(-300, { shiftKey: true }); note(view.bytes[0] && !view.bytes[1]);
+        const before = view.from; point('pointerdown', 400, 100); point('pointermove', 300, 120); point('pointerup', 300, 120); note(view.from > before);
+        point('pointerdown', 200, 60, { shiftKey: true }); point('pointermove', 500, 200, { shiftKey: true }); point('pointerup', 500, 200, { shiftKey: true }); note(view.to - view.from < (end - begin) / 3);
+        press('0'); point('pointerdown', 300, 90, { shiftKey: true }); point('pointerup', 300, 90, { shiftKey: true }); note(view.b !== null && view.a === null);
+        point('pointermove', 250, 150); note(!tip.hidden);
+        press('o'); point('pointerdown', 300, TOP + 50); point('pointerup', 300, TOP + 50); note(view.connection === 1);
+        document.documentElement.dataset.pointer = said.join('');
+        for (let turn = 0; turn < 30; turn++) zoom(0.5, (view.from + view.to) / 2), draw();";
+    let Some(seen) = looked_at(&page, look) else {
+        return eprintln!("skipped: Chromium is not installed");
+    };
+    let root = &seen[..seen.find("<head").unwrap_or(seen.len().min(300))];
+    for word in [
+        "data-ready=\"true\"",
+        "data-looked=\"true\"",
+        "data-found=\"true\"",
+        "data-answer=\"InternAtom1\"",
+        "data-pointer=\"1111111\"",
+    ] {
+        assert!(root.contains(word), "'{word}' is missing in {root}");
+    }
+    assert!(!root.contains("data-failed"), "{root}");
+    assert!(seen.contains("1,290 messages") || seen.contains("1,310 messages"), "the facts are told");
+}
+
+#[test]
+fn five_million_numbers_take_a_few_bytes_each() {
+    let mut track = Track::default();
+    let message = |at: u64| Message {
+        kind: Kind::Request,
+        sequence: at + 1,
+        name: "",
+        major: 0,
+        minor: 0,
+        has_reply: false,
+        offset: at * 36,
+        length: 36,
+        first_ns: 0,
+        last_ns: 0,
+        is_little_endian: true,
+        bytes: &[],
+    };
+    for at in 0..500_000_u64 {
+        track.message([at / 40 * 1_000_000; 2], &message(at), at % 60, 0);
+    }
+    let bytes: usize = track.messages.columns().iter().map(Vec::len).sum();
+    assert!(bytes < 500_000 * 10, "{bytes}");
+}
+
+#[test]
+fn a_packet_of_any_numbers_is_kept_as_something_that_can_be_drawn() {
+    let mut plot = Plot::default();
+    plot.opened(
+        ConnectionId(0),
+        &xqos_wire::observe::Opened {
+            at_ns: 5,
+            client: "10.0.0.1:1".parse().unwrap(),
+            server: "10.0.0.2:6000".parse().unwrap(),
+            is_joined: true,
+        },
+    );
+    for (at_ns, offset) in [(u64::MAX, u64::MAX), (0, 0), (7, u64::MAX - 3)] {
+        plot.packet(
+            ConnectionId(0),
+            &Packet {
+                direction: Direction::Requests,
+                at_ns,
+                offset,
+                length: u32::MAX,
+                acknowledged: offset,
+                window: u64::MAX,
+                is_again: false,
+                is_control: false,
+            },
+        );
+    }
+    plot.ended(ConnectionId(0), u64::MAX, xqos_wire::observe::Ending::Open);
+    check_xml(&picture(&plot));
+    check_xpl(&for_xplot(&plot));
+    page::write(&plot, "", &mut std::io::sink()).unwrap();
+}

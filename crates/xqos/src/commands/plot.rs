@@ -1,0 +1,191 @@
+//! `xqos plot`: time against bytes of a capture, as a page, a picture, or for xplot.
+
+use super::analyse::missing;
+use crate::output;
+use crate::quantity::Micros;
+use anyhow::{Context, Result, bail};
+use clap::{Args, ValueEnum};
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use xqos_wire::plot::model::{Choice, Connection, LeftOut, Plot};
+use xqos_wire::plot::track::Window;
+use xqos_wire::plot::{page, svg, xpl};
+use xqos_wire::session::{self, Session};
+
+/// Draws a capture of X traffic: time against bytes, with every packet and every message
+///
+/// Each packet is a bar at its time, from its first byte to its last; around the bars go what the receiver acknowledged and
+/// how far its window lets the sender go. Each message of X stands beside its packet with its name, in the colour of what
+/// the connection was doing until then: idle, blocked by the network, blocked by the receiver, or waiting for a reply. A
+/// flat stretch is time in which nothing could be sent; the colour says why.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    /// The capture: pcap or pcapng
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Where to; its ending chooses the format: .html, .svg or .xpl
+    #[arg(short, long, value_name = "OUTPUT", default_value = "plot.html")]
+    output: PathBuf,
+    /// The format, whatever the ending says
+    #[arg(long, value_enum)]
+    format: Option<Format>,
+    /// Draw this connection only, by its number
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
+    connection: Option<u32>,
+    /// From this time on, since the first connection's beginning
+    #[arg(long, value_name = "TIME")]
+    from: Option<Micros>,
+    /// Up to this time
+    #[arg(long, value_name = "TIME")]
+    to: Option<Micros>,
+    /// Written above the plot [default: the capture's name]
+    #[arg(long, value_name = "TEXT")]
+    title: Option<String>,
+    /// Take connections to this TCP port for X too; may be repeated
+    #[arg(long, value_name = "PORT")]
+    port: Vec<u16>,
+    /// Leave the fields of messages out of the page
+    #[arg(long)]
+    no_fields: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  xqos plot editor.pcapng                          a page: plot.html
+  xqos plot editor.pcapng -o editor.html --title 'An editor over 50 ms'
+  xqos plot editor.pcapng -o start.svg --connection 2 --to 1.5s
+  xqos plot editor.pcapng -o editor.xpl && xplot.org -x editor.xpl
+
+Formats:
+  html   a page that needs nothing else: all connections, zoom from a packet
+         to the whole time, markers, statistics of a span, a click on a message
+         shows its fields and leads to its reply
+  svg    a picture of one connection, for light and dark, readable without
+         colour
+  xpl    for xplot (Shepard 1990), a window for each direction
+
+A picture, and a file for xplot, are of one connection: the one with the most
+bytes unless --connection names another.
+
+The page has the fields of the first million messages, as far as 8 MB of text
+hold them; of longer captures plot a span (--from, --to) to read the others.
+They tell what programs drew, wrote and copied: --no-fields leaves them out.
+Beyond 8 million messages or packets the rest is left out, and said to be.
+
+Keys of the page:
+  wheel           zoom time; with shift: bytes
+  drag            move; with shift: zoom to a rectangle
+  click           a message, or marker A; with shift: marker B
+  double click    zoom to the message
+  a b Escape      markers at the pointer, and none
+  n p r Enter     next and previous message, its reply or request, zoom to it
+  0 f z w         whole time, fit bytes, zoom to A..B, window in view
+  o 2 3 4 [ ]     all connections, both directions or one, next connection
+  ?               all of them";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    Html,
+    Svg,
+    Xpl,
+}
+
+impl Format {
+    fn of(path: &Path) -> Option<Format> {
+        match path.extension()?.to_str()? {
+            "html" | "htm" => Some(Format::Html),
+            "svg" => Some(Format::Svg),
+            "xpl" => Some(Format::Xpl),
+            _ => None,
+        }
+    }
+}
+
+impl Arguments {
+    pub fn perform(&self) -> Result<()> {
+        let Some(format) = self.format.or_else(|| Format::of(&self.output)) else {
+            bail!(
+                "{} has no ending that names a format: end it in .html, .svg or .xpl, or give --format",
+                self.output.display()
+            );
+        };
+        let window = self.window()?;
+        let plot = self.read(Choice {
+            connection: self.connection,
+            window,
+            with_fields: format == Format::Html && !self.no_fields,
+        })?;
+        let failed = || format!("cannot write {}", self.output.display());
+        let mut out = BufWriter::new(File::create(&self.output).with_context(failed)?);
+        let title = self.title();
+        match format {
+            Format::Html => page::write(&plot, &title, &mut out),
+            Format::Svg => svg::write(&plot, self.one(&plot)?, &title, &mut out),
+            Format::Xpl => xpl::write(&plot, self.one(&plot)?, &title, &mut out),
+        }
+        .and_then(|()| out.flush())
+        .with_context(failed)
+    }
+
+    fn window(&self) -> Result<Window> {
+        let ns = |time: Micros| u64::from(time.0) * 1000;
+        let (from_ns, to_ns) = (self.from.map_or(0, ns), self.to.map_or(u64::MAX, ns));
+        if from_ns >= to_ns {
+            bail!("--from has to be before --to");
+        }
+        Ok(Window { from_ns, to_ns })
+    }
+
+    fn title(&self) -> String {
+        let name = || self.file.file_name().map(|name| name.to_string_lossy().into_owned());
+        self.title.clone().or_else(name).unwrap_or_default()
+    }
+
+    fn read(&self, choice: Choice) -> Result<Plot> {
+        let mut plot = Plot::new(choice);
+        let session = self.port.iter().fold(Session::new(vec![&mut plot]), |session, port| session.also_port(*port));
+        let (counts, note) = session::read(&self.file, session)
+            .with_context(|| format!("cannot read the capture {}", self.file.display()))?;
+        let name = self.file.display();
+        let missing = missing(&counts).into_iter().chain(note).chain(left_out(&plot.left_out));
+        missing.for_each(|text| output::note(&format!("{name}: {text}")));
+        if counts.connections == 0 {
+            bail!("{name} has no X connection ({} packets): name its port with --port", counts.packets);
+        }
+        if let (Some(number), true) = (self.connection, plot.connections.is_empty()) {
+            bail!("there is no connection {number}: the capture has {}", counts.connections);
+        }
+        if plot.connections.values().all(Connection::is_empty) {
+            let seconds = plot.ended_ns as f64 / 1e9;
+            bail!("nothing was sent in this time: the capture is {seconds:.3} s long; choose --from and --to in it");
+        }
+        Ok(plot)
+    }
+
+    /// What a picture is of.
+    fn one<'a>(&self, plot: &'a Plot) -> Result<&'a Connection> {
+        let one = plot.busiest().context("the capture has no X connection")?;
+        if plot.connections.len() > 1 {
+            let (number, all) = (one.number, plot.connections.len());
+            output::note(&format!(
+                "drawn is connection {number}, which has the most bytes of {all}; --connection chooses another"
+            ));
+        }
+        Ok(one)
+    }
+}
+
+fn left_out(left_out: &LeftOut) -> Option<String> {
+    let told = [
+        (left_out.connections, "connections"),
+        (left_out.messages, "messages"),
+        (left_out.packets, "packets"),
+        (left_out.fields, "messages' fields"),
+    ];
+    let told: Vec<String> =
+        told.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
+    let told = told.join(", ");
+    (!told.is_empty()).then(|| format!("too many for one plot, and left out: {told}; choose less with --from and --to"))
+}
