@@ -112,12 +112,7 @@ fn mailbox(connection: &RustConnection) -> Result<Window> {
     Ok(window)
 }
 
-fn look(
-    connection: &RustConnection,
-    scene: Scene,
-    mailbox: Window,
-    seen: &Mutex<Vec<(u64, Sight)>>,
-) -> Result<()> {
+fn look(connection: &RustConnection, scene: Scene, mailbox: Window, seen: &Mutex<Vec<(u64, Sight)>>) -> Result<()> {
     let (mut exposes, mut painting) = (0, 0);
     loop {
         let event = connection.wait_for_event()?;

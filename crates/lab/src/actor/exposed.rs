@@ -9,9 +9,7 @@ use anyhow::Result;
 use std::time::Duration;
 use x11rb::connection::Connection;
 use x11rb::protocol::Event;
-use x11rb::protocol::xproto::{
-    AtomEnum, ChangeGCAux, ClientMessageEvent, ConnectionExt, EventMask, Rectangle, Window,
-};
+use x11rb::protocol::xproto::{AtomEnum, ChangeGCAux, ClientMessageEvent, ConnectionExt, EventMask, Rectangle, Window};
 
 /// On the screen: beneath the ways of all that moves.
 pub(crate) const PLACE: super::Place = (200, 150, 800, 600);

@@ -16,6 +16,7 @@ const STRIDE: i32 = 6;
 
 pub(super) fn perform(work: Duration, waits: bool) -> Result<()> {
     let stage = Stage::new(PLACE, 0x0020_60a0, EventMask::NO_EVENT)?;
+    stage.connection.map_window(stage.window)?;
     stage.say_ready()?;
     for turn in 0.. {
         burn(work);
@@ -46,7 +47,10 @@ mod tests {
         let (left, _, width, _) = exposed::PLACE;
         for turn in 0..1000 {
             let x = i32::from(PLACE.0) + along(turn);
-            assert!(x >= i32::from(left) && x + i32::from(PLACE.2) <= i32::from(left) + i32::from(width), "{turn}: {x}");
+            assert!(
+                x >= i32::from(left) && x + i32::from(PLACE.2) <= i32::from(left) + i32::from(width),
+                "{turn}: {x}"
+            );
         }
     }
 }
