@@ -4,7 +4,7 @@
 //! pointer is moved by XTEST from this process, along a fixed way, so many times a second whatever comes of it: a mouse
 //! does not wait either.
 
-use crate::actor::EXPOSED_PLACE;
+use crate::actor::{EXPOSED_PLACE, Place};
 use crate::folder::Folder;
 use crate::process::Owned;
 use crate::server::Server;
@@ -14,8 +14,8 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use x11rb::connection::Connection;
 use x11rb::protocol::xproto::{
-    AtomEnum, BUTTON_PRESS_EVENT, BUTTON_RELEASE_EVENT, ConnectionExt as _, KEY_PRESS_EVENT, KEY_RELEASE_EVENT,
-    MOTION_NOTIFY_EVENT, Window,
+    AtomEnum, BUTTON_PRESS_EVENT, BUTTON_RELEASE_EVENT, ConfigureWindowAux, ConnectionExt as _, KEY_PRESS_EVENT,
+    KEY_RELEASE_EVENT, MOTION_NOTIFY_EVENT, Window,
 };
 use x11rb::protocol::xtest::ConnectionExt as _;
 use x11rb::rust_connection::RustConnection;
@@ -90,6 +90,13 @@ impl Shown {
         }
     }
 
+    /// Asks the window manager for another place and size.
+    pub fn put(&self, server: &Server, (x, y, width, height): Place) -> Result<()> {
+        let place = ConfigureWindowAux::new().x(i32::from(x)).y(i32::from(y));
+        let place = place.width(u32::from(width)).height(u32::from(height));
+        Ok(server.connect()?.configure_window(self.window, &place)?.check()?)
+    }
+
     pub fn pid(&self) -> u32 {
         self.process.pid()
     }
@@ -99,8 +106,8 @@ impl Shown {
 pub fn clock() -> Command {
     let mut command = Command::new("xclock");
     let (x, y, ..) = EXPOSED_PLACE;
-    // Over the middle of what it exposes.
-    command.args(["-geometry", &format!("200x200+{}+{}", x + 60, y + 200)]);
+    // As large as many a window, and all its way over what it exposes.
+    command.args(["-geometry", &format!("600x450+{}+{}", x + 60, y + 100)]);
     command
 }
 

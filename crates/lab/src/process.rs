@@ -189,6 +189,16 @@ pub fn memory(pid: u32) -> Result<Memory> {
     })
 }
 
+/// As the kernel has it; `None` once the process is gone.
+pub fn name(pid: u32) -> Option<String> {
+    Some(fs::read_to_string(format!("/proc/{pid}/comm")).ok()?.trim().to_owned())
+}
+
+/// Who started a process, or took it over; `None` once it is gone.
+pub fn parent(pid: u32) -> Option<u32> {
+    number(&fs::read_to_string(format!("/proc/{pid}/status")).ok()?, "PPid:").ok()?.try_into().ok()
+}
+
 /// Raises our limit of open files, which children inherit: a server of 2,048 clients needs one for each, and so do we.
 pub fn allow_many_files() {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };

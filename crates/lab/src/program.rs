@@ -14,7 +14,7 @@ const PACKAGES: [(&str, &str); 16] = [
     ("Xtigervnc", "tigervnc-standalone-server"),
     ("Xvfb", "xvfb"),
     ("ffmpeg", "ffmpeg"),
-    ("gtk3-widget-factory", "gtk-3-examples"),
+    ("gtk3-demo", "gtk-3-examples"),
     ("mpv", "mpv"),
     ("stdbuf", "coreutils"),
     ("twm", "twm"),

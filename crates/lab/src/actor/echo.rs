@@ -10,7 +10,7 @@ use x11rb::protocol::xproto::{AtomEnum, ChangeGCAux, ConnectionExt as _, EventMa
 use x11rb::wrapper::ConnectionExt as _;
 
 /// On the screen, beside the exposed window.
-const PLACE: super::Place = (1050, 150, 100, 100);
+const PLACE: super::Place = (1450, 150, 100, 100);
 
 pub(super) fn perform() -> Result<()> {
     let stage = Stage::new(PLACE, 0, EventMask::KEY_PRESS)?;

@@ -12,9 +12,9 @@ use x11rb::protocol::Event;
 use x11rb::protocol::xproto::{AtomEnum, ChangeGCAux, ClientMessageEvent, ConnectionExt, EventMask, Rectangle, Window};
 
 /// On the screen: beneath the ways of all that moves.
-pub(crate) const PLACE: super::Place = (200, 150, 800, 600);
+pub(crate) const PLACE: super::Place = (200, 150, 1200, 800);
 /// Rectangles of a redraw.
-const LINES: i16 = 40;
+const LINES: i16 = 55;
 
 pub(super) fn perform(work: Duration) -> Result<()> {
     let stage = Stage::new(PLACE, 0x00ff_ffff, EventMask::EXPOSURE)?;

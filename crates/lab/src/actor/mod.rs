@@ -124,7 +124,7 @@ struct Stage {
 }
 
 /// Left, top, width and height.
-type Place = (i16, i16, u16, u16);
+pub(crate) type Place = (i16, i16, u16, u16);
 
 impl Stage {
     fn new((x, y, width, height): Place, colour: u32, events: EventMask) -> Result<Stage> {

@@ -10,7 +10,7 @@ use x11rb::protocol::xproto::{ConfigureWindowAux, ConnectionExt, EventMask};
 /// It rests after each move, for these times in turn.
 pub const STEPS_MS: [u64; 5] = [1, 4, 2, 5, 3];
 /// Within the exposed window, and how far it goes each time.
-const PLACE: super::Place = (250, 300, 200, 200);
+const PLACE: super::Place = (250, 250, 600, 450);
 const WAY: i32 = 480;
 const STRIDE: i32 = 6;
 

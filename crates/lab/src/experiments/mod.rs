@@ -5,6 +5,7 @@
 mod animation;
 mod blocking;
 mod demo;
+mod endtoend;
 mod expose;
 mod fairness;
 mod hard;
@@ -52,7 +53,7 @@ pub(crate) struct Takes {
 }
 
 /// In the order of the report.
-pub(crate) const ALL: [Experiment; 20] = [
+pub(crate) const ALL: [Experiment; 21] = [
     of::<demo::Demo>(),
     of::<response::Response>(),
     of::<throughput::Throughput>(),
@@ -72,6 +73,7 @@ pub(crate) const ALL: [Experiment; 20] = [
     of::<intervals::Intervals>(),
     of::<remote::Remote>(),
     of::<expose::Expose>(),
+    of::<endtoend::EndToEnd>(),
     of::<simulation::Simulation>(),
 ];
 

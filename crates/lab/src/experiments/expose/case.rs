@@ -104,7 +104,7 @@ impl Play {
     pub fn title(self) -> &'static str {
         match self {
             Play::Drag => "a clock dragged over a redraw of 25 ms",
-            Play::Toolkit => "a clock dragged over gtk3-widget-factory",
+            Play::Toolkit => "a clock dragged over gtk3-demo",
             Play::Mover => "a window moved every 1-5 ms",
             Play::Working => "the same, 4 ms of work for each move",
             Play::Waiting => "the same, waiting for each move",

@@ -2,7 +2,7 @@
 
 use super::case::{Case, Play};
 use super::shot::{Key, Shot};
-use crate::actor::{Actor, Role};
+use crate::actor::{Actor, EXPOSED_PLACE, Role};
 use crate::control::Control;
 use crate::drag::{self, Drag, Hand, Manager, Shown};
 use crate::onlooker::{self, Answers, Onlooker};
@@ -90,10 +90,11 @@ impl Scene {
         let manager = is_drag.then(|| Manager::start(display)).transpose()?;
         let exposed = match play {
             Play::Toolkit => {
-                let mut command = Command::new("gtk3-widget-factory");
-                // As on a screen of high resolution: four times the pixels.
-                command.env("GDK_SCALE", "2");
-                Exposed::Program(Shown::start(server, command, "gtk3-widget-factory")?)
+                let mut command = Command::new("gtk3-demo");
+                command.arg("--run=iconview");
+                let shown = Shown::start(server, command, "gtk3-demo")?;
+                shown.put(server, EXPOSED_PLACE)?;
+                Exposed::Program(shown)
             }
             _ => Exposed::Actor(Actor::start(display, Role::Exposed { work_us: WORK_US })?),
         };
