@@ -1,7 +1,7 @@
 //! `xqos boost` as a helper of an experiment: this very program, started and ended with a measurement.
 
 use crate::process::Owned;
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail};
 use std::env;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
@@ -26,12 +26,8 @@ impl Boost {
             BufReader::new(output).read_line(&mut said)?;
         }
         if said.trim() != "ready" {
-            if let Some(errors) = process.pipes().stderr.take() {
-                said.clear();
-                BufReader::new(errors).read_line(&mut said)?;
-            }
+            bail!("xqos boost does not serve: {}", process.complaint());
         }
-        ensure!(said.trim() == "ready", "xqos boost does not serve: {}", said.trim());
         Ok(Boost { _process: process })
     }
 }

@@ -131,6 +131,20 @@ mod tests {
     }
 
     #[test]
+    fn processor_time_is_reserved_and_given_back_or_the_right_that_lacks_is_named() {
+        // SAFETY: the call takes a number; 0 is the calling thread.
+        let class = || unsafe { libc::sched_getscheduler(0) & 0xff };
+        match Reserved::this_thread(Duration::from_millis(1), Duration::from_millis(10)) {
+            Ok(reserved) => {
+                assert_ne!(class(), libc::SCHED_OTHER);
+                drop(reserved);
+            }
+            Err(error) => assert!(format!("{error:#}").contains("CAP_SYS_NICE"), "{error:#}"),
+        }
+        assert_eq!(class(), libc::SCHED_OTHER);
+    }
+
+    #[test]
     fn a_pinned_thread_gets_its_processors_back() {
         let count = || std::thread::available_parallelism().unwrap().get();
         let before = count();

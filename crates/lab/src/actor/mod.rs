@@ -16,7 +16,7 @@ pub use player::FRAME;
 use crate::control;
 use crate::process::Owned;
 use crate::processor;
-use anyhow::{Context, Result, anyhow, ensure};
+use anyhow::{Context, Result, anyhow, bail};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::env;
@@ -73,7 +73,7 @@ impl Actor {
     fn start_by(mut command: Command, display: &str, role: Role) -> Result<Actor> {
         const GRACE: Duration = Duration::from_millis(500);
         command.args(["bench", "act", &serde_json::to_string(&role)?]).env("DISPLAY", display);
-        command.stdin(Stdio::null()).stdout(Stdio::piped());
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut process = Owned::start(&mut command, GRACE)?;
         let said = process.pipes().stdout.take().ok_or_else(|| anyhow!("an actor has no output"))?;
         let mut actor = Actor { process, said: BufReader::new(said), window: 0 };
@@ -89,7 +89,9 @@ impl Actor {
     pub fn hear<T: DeserializeOwned>(&mut self) -> Result<T> {
         let mut line = String::new();
         self.said.read_line(&mut line)?;
-        ensure!(!line.is_empty(), "an actor ended before it had said what it should");
+        if line.is_empty() {
+            bail!("{}", self.process.complaint());
+        }
         Ok(serde_json::from_str(&line)?)
     }
 }

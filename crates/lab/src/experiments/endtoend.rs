@@ -36,7 +36,7 @@ const TEST: &str = "ellipse100";
 /// Of the light client: server time, and processor time.
 const OF_X: Reservation = Reservation { budget_us: 3_000, period_us: 10_000, hard: false };
 const OF_PROCESSOR: [Duration; 2] = [Duration::from_millis(2), Duration::from_millis(10)];
-/// Of the time in which a player is exposed to nothing; `xqos boost` wants a limit.
+/// Nobody is exposed here; `xqos boost` wants a limit.
 const EXPOSE: Duration = Duration::from_millis(25);
 const LEAST_REGULAR: f64 = 0.99;
 const MOST_TURNS: u32 = 4;
@@ -82,7 +82,6 @@ impl Measure for EndToEnd {
             for player in Player::ALL {
                 bench.say(format!("turn {}: {}", turn + 1, player.title()));
                 for reserved in if turn % 2 == 0 { [false, true] } else { [true, false] } {
-                    let _boost = reserved.then(|| Boost::start(display, EXPOSE)).transpose();
                     match film::show(&stage, player, reserved, bench.time(15_000, 2_000)) {
                         Ok(film) => all.films.push(Film { turn, ..film }),
                         Err(error) => all.leave_out(&film::title(player, reserved), &format!("{error:#}")),

@@ -1,6 +1,8 @@
 //! A player beside burners, started with both reservations or with none, and the times between its frames.
 
+use super::EXPOSE;
 use crate::actor::{Actor, FRAME, Role};
+use crate::boost::Boost;
 use crate::mpv::Playing;
 use crate::scheduler::Stage;
 use crate::statistics::{Summary, deviation};
@@ -72,6 +74,7 @@ pub(super) fn title(player: Player, reserved: bool) -> String {
 
 pub(super) fn show(stage: &Stage, player: Player, reserved: bool, time: Duration) -> Result<Film> {
     let frames = FIRST_FRAMES as u32 + (time.as_millis() / FRAME.as_millis()) as u32;
+    let _boost = reserved.then(|| Boost::start(stage.server().display(), EXPOSE)).transpose()?;
     let launcher = reserved.then(|| player.launcher()).transpose()?;
     let drawn_ns: Vec<u64> = match player {
         Player::Plain => {
