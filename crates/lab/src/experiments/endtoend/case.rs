@@ -20,8 +20,8 @@ impl Case {
     /// Also the name of its colour in a page.
     pub fn name(self) -> &'static str {
         match self {
-            Case::Unreserved => "without",
-            Case::Reserved => "pacing",
+            Case::Unreserved => "fair",
+            Case::Reserved => "reserved",
             Case::Inherited => "boost",
             Case::Both => "both",
         }

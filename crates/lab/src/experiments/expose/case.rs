@@ -46,9 +46,9 @@ impl Case {
     pub fn title(self) -> &'static str {
         match self {
             Case::Stock => "stock server",
-            Case::Without => "xqos, without help",
+            Case::Without => "without help",
             Case::Pacing => "pacing",
-            Case::Boost => "CPU (xqos boost)",
+            Case::Boost => "boost (CPU)",
             Case::Both => "both",
         }
     }
@@ -111,7 +111,23 @@ impl Play {
         }
     }
 
-    /// The issue is about drags; what moves by itself, and for nothing, shows the bare mechanism.
+    /// Where there is little room.
+    pub fn short(self) -> &'static str {
+        match self {
+            Play::Drag => "Clock over 25 ms",
+            Play::Toolkit => "Clock over gtk3-demo",
+            Play::Mover => "Moved every 1-5 ms",
+            Play::Working => "The same, 4 ms of work",
+            Play::Waiting => "The same, waiting",
+        }
+    }
+
+    /// What has to be installed; Xvfb, twm and xclock are needed by all or most.
+    pub fn program(self) -> Option<&'static str> {
+        (self == Play::Toolkit).then_some("gtk3-demo")
+    }
+
+    /// The last two show when pacing suffices.
     pub fn has_goals(self) -> bool {
         matches!(self, Play::Drag | Play::Toolkit | Play::Mover)
     }

@@ -73,7 +73,8 @@ impl Traced {
         let of_server = read(&mut trace);
         control.stop_trace()?;
         let seen = scene.rest()?;
-        let mut tracks: Vec<Track> = threads.iter().map(|&(tid, name)| Track::of(tid, name, &of_kernel)).collect();
+        let mut tracks: Vec<Track> =
+            threads.iter().map(|&(tid, name)| Track::of(tid, name, &of_kernel, to_ns)).collect();
         let mut exposes_ns = Vec::new();
         let mut clients: BTreeMap<ClientId, usize> = BTreeMap::new();
         for Event { at, what } in of_server {
@@ -202,7 +203,7 @@ fn read(trace: &mut Reader) -> Vec<Event> {
 }
 
 impl Track {
-    fn of(tid: u32, name: &str, events: &[Event]) -> Track {
+    fn of(tid: u32, name: &str, events: &[Event], end_ns: u64) -> Track {
         let mut track = Track { name: name.to_owned(), ..Track::default() };
         let (mut ran_since, mut waited_since) = (None, None);
         for event in events {
@@ -223,6 +224,9 @@ impl Track {
                 _ => {}
             }
         }
+        let open = |since: Option<u64>| since.map(|since| (since, end_ns.max(since)));
+        track.running.extend(open(ran_since));
+        track.waiting.extend(open(waited_since));
         track
     }
 }
@@ -263,7 +267,8 @@ mod tests {
             switch(12, 1, 2, false),
             switch(17, 2, 0, false),
         ];
-        let tracks = vec![Track::of(1, "X server", &events), Track::of(2, "exposed", &events)];
+        let track = |tid, name| Track::of(tid, name, &events, 20 * MS);
+        let tracks = vec![track(1, "X server"), track(2, "exposed")];
         let (exposes_ns, answers_ns) = (vec![2 * MS], vec![17 * MS]);
         Traced { case: Case::Without, play: Play::Drag, from_ns: 0, to_ns: 20 * MS, tracks, exposes_ns, answers_ns }
     }
