@@ -212,7 +212,7 @@ impl EndToEnd {
             title: "Response of the light client".to_owned(),
             x_label: "milliseconds".to_owned(),
             groups: vec![Group {
-                name: format!("beside {CLIENTS} x {TEST} and {BURNERS} burners"),
+                name: format!("{CLIENTS} x {TEST}, {BURNERS} burners"),
                 ranges: Case::ALL.into_iter().filter_map(range).collect(),
             }],
         }

@@ -106,8 +106,8 @@ impl Play {
             Play::Drag => "a clock dragged over a redraw of 25 ms",
             Play::Toolkit => "a clock dragged over gtk3-demo",
             Play::Mover => "a window moved every 1-5 ms",
-            Play::Working => "the same, 4 ms of work for each move",
-            Play::Waiting => "the same, waiting for each move",
+            Play::Working => "a window moved after 4 ms of work each time",
+            Play::Waiting => "a window moved once the last move was answered",
         }
     }
 
@@ -117,8 +117,8 @@ impl Play {
             Play::Drag => "Clock over 25 ms",
             Play::Toolkit => "Clock over gtk3-demo",
             Play::Mover => "Moved every 1-5 ms",
-            Play::Working => "The same, 4 ms of work",
-            Play::Waiting => "The same, waiting",
+            Play::Working => "Moved after 4 ms of work",
+            Play::Waiting => "Moved once answered",
         }
     }
 

@@ -68,8 +68,9 @@ impl Traced {
         let from_ns = now_ns();
         scene.play(TIME)?;
         let to_ns = now_ns();
-        let of_kernel = kernel.read();
+        let mut of_kernel = kernel.read();
         drop(kernel);
+        of_kernel.retain(|event| event.at.0 <= to_ns);
         let of_server = read(&mut trace);
         control.stop_trace()?;
         let seen = scene.rest()?;
