@@ -3,7 +3,9 @@
 //! Any client may ask for the events of another one's window, so this works with real programs on any server. When an
 //! Expose has been answered is told by a message of the exposed program, if it is ours ([`crate::actor`]), and else by the
 //! counter of its frames that a GTK program keeps for window managers (_NET_WM_SYNC_REQUEST_COUNTER): odd from when it
-//! begins to paint, even when it has. Times are those of the arrival here.
+//! begins to paint, even when it has. Times are those of the arrival here, but for the
+//! beginning of a redraw of ours: an exposed program that has the processor for itself gets its Expose before the server
+//! has told anybody else.
 
 use crate::processor::now_ns;
 use crate::server::Server;
@@ -31,8 +33,8 @@ pub enum Sight {
     Exposed,
     /// A GTK program begins to paint.
     Painting,
-    /// All Exposes before the one of this number, counted from the first that was seen.
-    Answered(u32),
+    /// So many Exposes, counted from the first that was seen, were known when the redraw began that is done now.
+    Answered { exposes: u32, began_ns: u64 },
     /// The key of this number.
     Echoed(u32),
 }
@@ -113,7 +115,7 @@ fn mailbox(connection: &RustConnection) -> Result<Window> {
 }
 
 fn look(connection: &RustConnection, scene: Scene, mailbox: Window, seen: &Mutex<Vec<(u64, Sight)>>) -> Result<()> {
-    let (mut exposes, mut painting) = (0, 0);
+    let (mut exposes, mut painting) = (0, Sight::Answered { exposes: 0, began_ns: 0 });
     loop {
         let event = connection.wait_for_event()?;
         let at_ns = now_ns();
@@ -125,12 +127,15 @@ fn look(connection: &RustConnection, scene: Scene, mailbox: Window, seen: &Mutex
             }
             Event::PropertyNotify(change) if change.window == scene.echo => Sight::Echoed(change.atom),
             Event::ClientMessage(message) if message.window == mailbox => return Ok(()),
-            Event::ClientMessage(message) => Sight::Answered(message.data.as_data32()[0]),
+            Event::ClientMessage(message) => {
+                let [exposes, high, low, ..] = message.data.as_data32();
+                Sight::Answered { exposes, began_ns: u64::from(high) << 32 | u64::from(low) }
+            }
             Event::SyncAlarmNotify(alarm) if alarm.counter_value.lo % 2 == 1 => {
-                painting = exposes;
+                painting = Sight::Answered { exposes, began_ns: at_ns };
                 Sight::Painting
             }
-            Event::SyncAlarmNotify(_) => Sight::Answered(painting),
+            Event::SyncAlarmNotify(_) => painting,
             _ => continue,
         };
         seen.lock().unwrap_or_else(PoisonError::into_inner).push((at_ns, sight));

@@ -41,17 +41,18 @@ impl Shot {
     /// Turn, case and play are the caller's to say.
     pub fn of(seen: &[(u64, Sight)], keys: &[Key], time: Range<u64>) -> Shot {
         let of = |sight: Sight| seen.iter().filter(move |one| one.1 == sight).map(|one| one.0).collect::<Vec<u64>>();
-        let (moves, exposes) = (of(Sight::Moved), of(Sight::Exposed));
-        let answers: Vec<(u64, usize)> = seen
-            .iter()
-            .filter_map(
-                |&(at, sight)| if let Sight::Answered(before) = sight { Some((at, before as usize)) } else { None },
-            )
-            .collect();
+        let (moves, mut exposes) = (of(Sight::Moved), of(Sight::Exposed));
+        let answers: Vec<Answer> = seen.iter().filter_map(Answer::of).collect();
+        // Who redrew knew of an Expose when it began, even if the server had not told the looker-on yet.
+        for answer in &answers {
+            for at in exposes.iter_mut().take(answer.exposes).rev().take_while(|at| **at > answer.began_ns) {
+                *at = answer.began_ns;
+            }
+        }
         let last = seen.last().map_or(time.end, |one| one.0.max(time.end));
         let waits = exposes.iter().enumerate().filter(|(_, at)| time.contains(at)).map(|(number, &at)| {
-            let answer = answers.iter().find(|answer| answer.1 > number);
-            (answer.map_or(last, |answer| answer.0).saturating_sub(at), answer.is_some())
+            let answer = answers.iter().find(|answer| answer.exposes > number);
+            (answer.map_or(last, |answer| answer.at_ns).saturating_sub(at), answer.is_some())
         });
         let (waits, answered): (Vec<u64>, Vec<bool>) = waits.unzip();
         let inside: Vec<u64> = moves.into_iter().filter(|at| time.contains(at)).collect();
@@ -66,7 +67,7 @@ impl Shot {
             case: Case::Stock,
             play: Play::Drag,
             seconds: (time.end - time.start) as f64 / 1e9,
-            answers: answers.iter().filter(|answer| time.contains(&answer.0)).count() as u32,
+            answers: answers.iter().filter(|answer| time.contains(&answer.at_ns)).count() as u32,
             between_moves_us: inside.windows(2).map(|pair| us(pair[1] - pair[0])).collect(),
             answered_after_us: waits.into_iter().map(us).collect(),
             unanswered: answered.iter().filter(|&&is_answered| !is_answered).count() as u32,
@@ -132,11 +133,25 @@ impl Shot {
     }
 }
 
-fn ages(exposes: &[u64], answers: &[(u64, usize)], time: &Range<u64>) -> Vec<u64> {
+/// A redraw that was done, and the Exposes that were known when it began.
+struct Answer {
+    at_ns: u64,
+    began_ns: u64,
+    exposes: usize,
+}
+
+impl Answer {
+    fn of(&(at_ns, sight): &(u64, Sight)) -> Option<Answer> {
+        let Sight::Answered { exposes, began_ns } = sight else { return None };
+        Some(Answer { at_ns, began_ns, exposes: exposes as usize })
+    }
+}
+
+fn ages(exposes: &[u64], answers: &[Answer], time: &Range<u64>) -> Vec<u64> {
     let looks = (time.start..time.end).step_by(LOOK_EVERY_NS as usize);
     looks
         .map(|now| {
-            let answered = answers.iter().take_while(|answer| answer.0 <= now).map(|answer| answer.1).max();
+            let answered = answers.iter().take_while(|answer| answer.at_ns <= now).map(|answer| answer.exposes).max();
             let oldest = exposes.get(answered.unwrap_or(0));
             oldest.map_or(0, |&at| now.saturating_sub(at))
         })
@@ -160,8 +175,8 @@ pub(super) mod tests {
             seen.extend([(at * MS, Sight::Moved), (at * MS, Sight::Exposed)]);
         }
         for at in (answer_ms..1000).step_by(answer_ms as usize) {
-            let before = (at - answer_ms).div_ceil(move_ms) as u32;
-            seen.push((at * MS, Sight::Answered(before)));
+            let exposes = (at - answer_ms).div_ceil(move_ms) as u32;
+            seen.push((at * MS, Sight::Answered { exposes, began_ns: (at - answer_ms) * MS }));
         }
         seen.push((500 * MS + echo_ms * MS, Sight::Echoed(24)));
         seen.sort_by_key(|one| one.0);
@@ -174,9 +189,9 @@ pub(super) mod tests {
             (MS, Sight::Exposed),
             (2 * MS, Sight::Exposed),
             (3 * MS, Sight::Exposed),
-            (27 * MS, Sight::Answered(2)),
+            (27 * MS, Sight::Answered { exposes: 2, began_ns: 2 * MS }),
             (28 * MS, Sight::Exposed),
-            (52 * MS, Sight::Answered(3)),
+            (52 * MS, Sight::Answered { exposes: 3, began_ns: 27 * MS }),
             (60 * MS, Sight::Moved),
         ];
         let shot = Shot::of(&seen, &[], 0..40 * MS);
@@ -185,6 +200,13 @@ pub(super) mod tests {
         assert_eq!(shot.within(30.0), 0.5);
         let age = |at_ms: usize| shot.age_us[at_ms / 5] / 1000;
         assert_eq!([age(0), age(20), age(30)], [0, 19, 27], "of the oldest without an answer");
+    }
+
+    #[test]
+    fn an_expose_that_was_seen_late_is_as_old_as_the_redraw_that_knew_of_it() {
+        let late = (25 * MS, Sight::Exposed);
+        let answer = (26 * MS, Sight::Answered { exposes: 1, began_ns: MS });
+        assert_eq!(Shot::of(&[late, answer], &[], 0..40 * MS).answered_after_ms(), [25.0]);
     }
 
     #[test]

@@ -92,7 +92,7 @@ impl Traced {
                 _ => {}
             }
         }
-        let answers = seen.iter().filter(|seen| matches!(seen.1, Sight::Answered(_))).map(|seen| seen.0);
+        let answers = seen.iter().filter(|seen| matches!(seen.1, Sight::Answered { .. })).map(|seen| seen.0);
         let inside = |all: Vec<u64>| all.into_iter().filter(|at| (from_ns..to_ns).contains(at)).collect();
         let (exposes_ns, answers_ns) = (inside(exposes_ns), inside(answers.collect()));
         Ok(Traced { case, play, from_ns, to_ns, tracks, exposes_ns, answers_ns })
