@@ -274,7 +274,7 @@ mod tests {
     #[test]
     fn equal_rates_and_quick_answers_meet_the_goals_and_starvation_misses_them() {
         let without = || shot(Case::Without, Play::Drag, 8, 40, 5);
-        let good = study(vec![without(), shot(Case::Both, Play::Drag, 33, 30, 5)]);
+        let good = study(vec![without(), shot(Case::Both, Play::Drag, 18, 18, 5)]);
         assert_eq!(met(&good), [None, Some(true), Some(true), Some(true)], "{:?}", good.verdicts);
         let bad = study(vec![without(), shot(Case::Both, Play::Drag, 8, 60, 9)]);
         assert_eq!(met(&bad), [None, Some(false), Some(false), Some(false)]);
