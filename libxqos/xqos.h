@@ -97,11 +97,13 @@ enum xqos_policy {
 #define XQOS_SET_MAX_UTILIZATION 16u
 #define XQOS_SET_BLOCKING 32u
 
-/* Which events arrive: of clients that come and go, of reservations set and cleared, of depletions, of misses. */
+/* Which events arrive: of clients that come and go, of reservations set and cleared, of depletions, of misses, of
+ * Exposes that clients have to answer. */
 #define XQOS_EVENTS_CLIENTS 1u
 #define XQOS_EVENTS_RESERVATIONS 2u
 #define XQOS_EVENTS_DEPLETIONS 4u
 #define XQOS_EVENTS_MISSES 8u
+#define XQOS_EVENTS_EXPOSES 16u
 
 enum xqos_event_kind {
     XQOS_EVENT_CLIENT_CONNECTED = 0,
@@ -109,7 +111,9 @@ enum xqos_event_kind {
     XQOS_EVENT_RESERVATION_SET = 2,
     XQOS_EVENT_RESERVATION_CLEARED = 3,
     XQOS_EVENT_DEPLETED = 4,
-    XQOS_EVENT_DEADLINE_MISSED = 5
+    XQOS_EVENT_DEADLINE_MISSED = 5,
+    XQOS_EVENT_EXPOSING = 6,
+    XQOS_EVENT_ANSWERED = 7
 };
 
 /* A connection that has the extension. Nothing in it changes after xqos_open, so several threads may share it as they

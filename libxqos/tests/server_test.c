@@ -319,7 +319,7 @@ static void bad_values_are_refused(void)
     EXPECT_INT(xqos_set_client_weight(c.xqos, XQOS_SELF, 10001), XQOS_ERR_VALUE);
     EXPECT_INT(xqos_set_client_priority(c.xqos, XQOS_SELF, 1001), XQOS_ERR_VALUE);
     EXPECT_INT(xqos_set_client_priority(c.xqos, XQOS_SELF, -1001), XQOS_ERR_VALUE);
-    EXPECT_INT(xqos_select_events(c.xqos, 16), XQOS_ERR_VALUE);
+    EXPECT_INT(xqos_select_events(c.xqos, 32), XQOS_ERR_VALUE);
     disconnect_client(&c);
 }
 
@@ -549,7 +549,7 @@ static void wrong_lengths_and_opcodes_are_refused(void)
         if (requests[i].bytes > 4)
             EXPECT_INT(send_raw(&c, requests[i].opcode, requests[i].bytes - 4), XCB_LENGTH);
     }
-    EXPECT_INT(send_raw(&c, 14, 4), XCB_REQUEST);
+    EXPECT_INT(send_raw(&c, 18, 4), XCB_REQUEST);
     EXPECT_INT(send_raw(&c, 255, 4), XCB_REQUEST);
     disconnect_client(&c);
 }

@@ -1,5 +1,5 @@
 //! What crosses a border: the wire structures of the XQOS extension, and the trace in shared memory, for the server's
-//! side and for a client's. The only unsafe code is the mapping, in `ring`.
+//! side and for a client's. The only unsafe code is the mapping in `ring` and two system calls in `kernel`.
 //!
 //! `proto/xqosproto.md` is the definition; a test holds the sizes here against `proto/xqos.xml`. Bytes become types
 //! once, here: whoever holds a [`Request`] knows that its length and its enumerations were checked. Nothing here panics
@@ -8,6 +8,7 @@
 #![deny(unsafe_code)]
 
 mod bytes;
+pub mod kernel;
 mod reply;
 mod request;
 pub mod ring;
@@ -16,8 +17,8 @@ pub mod trace;
 
 pub use bytes::{Order, Short};
 pub use reply::{
-    AdmissionReport, ClientEntry, ClientList, LongRequest, LongestRequests, Notify, NotifyKind, ReservationReport,
-    ServerInfo, TraceStarted, Version, entry_flag,
+    AdmissionReport, ClientEntry, ClientList, LongRequest, LongestRequests, Notify, NotifyKind, PacingReport,
+    ProcessorReport, ReservationReport, ServerInfo, TraceStarted, Version, entry_flag,
 };
 pub use request::{Mistake, PolicyChange, Request, event_mask, minor, reservation_flag};
 

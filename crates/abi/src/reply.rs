@@ -418,6 +418,73 @@ fn read_name(bytes: &[u8]) -> String {
     String::from_utf8_lossy(&bytes[..end]).into_owned()
 }
 
+/// Reply to GetPacing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PacingReport {
+    /// Longest wait of a client that uncovers others; 0: nobody is paced.
+    pub limit_us: u32,
+    /// Longest time between two times that such a client comes on.
+    pub floor_us: u32,
+    /// Clients that have an Expose to answer.
+    pub exposing: u32,
+    /// Clients that wait for them.
+    pub paced: u32,
+    /// How often a client was held, since the start.
+    pub holds: u32,
+}
+
+impl PacingReport {
+    pub fn encode(&self, sequence: u16, order: Order) -> Vec<u8> {
+        let mut out = header(0, sequence, order);
+        out.u32(self.limit_us).u32(self.floor_us).u32(self.exposing).u32(self.paced).u32(self.holds);
+        finish(out, order)
+    }
+
+    pub fn decode(bytes: &[u8], order: Order) -> Result<Self, Short> {
+        let read = Reader::new(bytes, order);
+        Ok(PacingReport {
+            limit_us: read.u32(8)?,
+            floor_us: read.u32(12)?,
+            exposing: read.u32(16)?,
+            paced: read.u32(20)?,
+            holds: read.u32(24)?,
+        })
+    }
+}
+
+/// Reply to GetProcessor: how the server's thread stands with the kernel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ProcessorReport {
+    /// It has a real-time priority while it works for a reserved client.
+    pub is_lent: bool,
+    /// What it gets by a reservation of the kernel; a period of 0: it has none.
+    pub budget_us: u32,
+    pub period_us: u32,
+    /// Most that may be promised of it, millionths.
+    pub limit_ppm: u32,
+    /// How often it was raised, since the start.
+    pub raises: u32,
+}
+
+impl ProcessorReport {
+    pub fn encode(&self, sequence: u16, order: Order) -> Vec<u8> {
+        let mut out = header(self.is_lent.into(), sequence, order);
+        out.u32(self.budget_us).u32(self.period_us).u32(self.limit_ppm).u32(self.raises);
+        finish(out, order)
+    }
+
+    pub fn decode(bytes: &[u8], order: Order) -> Result<Self, Short> {
+        let read = Reader::new(bytes, order);
+        Ok(ProcessorReport {
+            is_lent: read.u8(1)? != 0,
+            budget_us: read.u32(8)?,
+            period_us: read.u32(12)?,
+            limit_ppm: read.u32(16)?,
+            raises: read.u32(20)?,
+        })
+    }
+}
+
 /// What an XqosNotify tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotifyKind {
@@ -427,16 +494,22 @@ pub enum NotifyKind {
     ReservationCleared,
     Depleted,
     Missed,
+    /// An Expose was delivered to it.
+    Exposing,
+    /// It has redrawn.
+    Answered,
 }
 
 impl NotifyKind {
-    const ALL: [NotifyKind; 6] = [
+    const ALL: [NotifyKind; 8] = [
         NotifyKind::ClientConnected,
         NotifyKind::ClientGone,
         NotifyKind::ReservationSet,
         NotifyKind::ReservationCleared,
         NotifyKind::Depleted,
         NotifyKind::Missed,
+        NotifyKind::Exposing,
+        NotifyKind::Answered,
     ];
 
     /// The bit of SelectEvents that asks for it.
@@ -447,6 +520,7 @@ impl NotifyKind {
             NotifyKind::ReservationSet | NotifyKind::ReservationCleared => event_mask::RESERVATIONS,
             NotifyKind::Depleted => event_mask::DEPLETIONS,
             NotifyKind::Missed => event_mask::MISSES,
+            NotifyKind::Exposing | NotifyKind::Answered => event_mask::EXPOSES,
         }
     }
 }

@@ -23,6 +23,10 @@ pub mod minor {
     pub const START_TRACE: u8 = 11;
     pub const STOP_TRACE: u8 = 12;
     pub const LIST_LONGEST_REQUESTS: u8 = 13;
+    pub const LEND_PROCESSOR: u8 = 14;
+    pub const SET_PACING: u8 = 15;
+    pub const GET_PACING: u8 = 16;
+    pub const GET_PROCESSOR: u8 = 17;
 }
 
 /// Flag bits of a reservation.
@@ -38,7 +42,8 @@ pub mod event_mask {
     pub const RESERVATIONS: u32 = 2;
     pub const DEPLETIONS: u32 = 4;
     pub const MISSES: u32 = 8;
-    pub const ALL: u32 = 15;
+    pub const EXPOSES: u32 = 16;
+    pub const ALL: u32 = 31;
 }
 
 /// Which values of a SetPolicy count; `None` leaves a value as it is.
@@ -99,6 +104,21 @@ pub enum Request {
     },
     StopTrace,
     ListLongestRequests,
+    /// The server's thread may have a real-time priority while it works for a reserved client, until the sender says
+    /// otherwise or is gone.
+    LendProcessor {
+        on: bool,
+        /// What the limit RLIMIT_RTPRIO of the server was before, to be set again.
+        limit_before: u32,
+    },
+    SetPacing {
+        /// Longest wait of a client that uncovers others; 0: nobody is paced.
+        limit_us: u32,
+        /// Longest time between two times that such a client comes on.
+        floor_us: u32,
+    },
+    GetPacing,
+    GetProcessor,
 }
 
 /// What is wrong with a request, as X names it.
@@ -157,6 +177,16 @@ impl Request {
             }
             minor::STOP_TRACE => Request::StopTrace,
             minor::LIST_LONGEST_REQUESTS => Request::ListLongestRequests,
+            minor::LEND_PROCESSOR => {
+                let code = read.u8(4)?;
+                if code > 1 {
+                    return Err(Mistake::Value(code.into()));
+                }
+                Request::LendProcessor { on: code == 1, limit_before: read.u32(8)? }
+            }
+            minor::SET_PACING => Request::SetPacing { limit_us: read.u32(4)?, floor_us: read.u32(8)? },
+            minor::GET_PACING => Request::GetPacing,
+            minor::GET_PROCESSOR => Request::GetProcessor,
             _ => return Err(Mistake::Opcode),
         })
     }
@@ -177,6 +207,7 @@ impl Request {
                 out.u32(major).u32(minor);
             }
             Request::GetServerInfo | Request::ListClients | Request::StopTrace | Request::ListLongestRequests => {}
+            Request::GetPacing | Request::GetProcessor => {}
             Request::SetReservation { client, budget_us, period_us, hard }
             | Request::CheckAdmission { client, budget_us, period_us, hard } => {
                 let flags = if hard { reservation_flag::HARD } else { 0 };
@@ -197,6 +228,12 @@ impl Request {
             }
             Request::StartTrace { level, capacity } => {
                 out.u8(level.code()).pad_to(8).u32(capacity);
+            }
+            Request::LendProcessor { on, limit_before } => {
+                out.u8(on.into()).pad_to(8).u32(limit_before);
+            }
+            Request::SetPacing { limit_us, floor_us } => {
+                out.u32(limit_us).u32(floor_us);
             }
         }
         debug_assert_eq!(out.len(), length);
@@ -220,6 +257,10 @@ impl Request {
             Request::StartTrace { .. } => minor::START_TRACE,
             Request::StopTrace => minor::STOP_TRACE,
             Request::ListLongestRequests => minor::LIST_LONGEST_REQUESTS,
+            Request::LendProcessor { .. } => minor::LEND_PROCESSOR,
+            Request::SetPacing { .. } => minor::SET_PACING,
+            Request::GetPacing => minor::GET_PACING,
+            Request::GetProcessor => minor::GET_PROCESSOR,
         }
     }
 }
@@ -227,7 +268,9 @@ impl Request {
 /// Length in bytes of a request, by its minor opcode; `None` for no such opcode.
 pub(crate) fn length(minor: u8) -> Option<usize> {
     Some(match minor {
-        minor::QUERY_VERSION | minor::SET_CLIENT_WEIGHT | minor::SET_CLIENT_PRIORITY | minor::START_TRACE => 12,
+        minor::QUERY_VERSION | minor::SET_CLIENT_WEIGHT | minor::SET_CLIENT_PRIORITY => 12,
+        minor::START_TRACE | minor::LEND_PROCESSOR | minor::SET_PACING => 12,
+        minor::GET_PACING | minor::GET_PROCESSOR => 4,
         minor::GET_SERVER_INFO | minor::LIST_CLIENTS | minor::STOP_TRACE | minor::LIST_LONGEST_REQUESTS => 4,
         minor::SET_RESERVATION | minor::CHECK_ADMISSION => 20,
         minor::GET_RESERVATION | minor::CLEAR_RESERVATION | minor::SELECT_EVENTS => 8,
@@ -319,6 +362,10 @@ mod tests {
             Request::StartTrace { level: Level::Requests, capacity: 4096 },
             Request::StopTrace,
             Request::ListLongestRequests,
+            Request::LendProcessor { on: true, limit_before: 95 },
+            Request::SetPacing { limit_us: 25_000, floor_us: 50_000 },
+            Request::GetPacing,
+            Request::GetProcessor,
         ]
     }
 
@@ -349,8 +396,8 @@ mod tests {
     fn unknown_opcodes_flags_and_masks_are_named() {
         assert_eq!(Request::parse(&[130, 99, 1, 0], Order::Native), Err(Mistake::Opcode));
         let mut bytes = Request::SelectEvents { mask: 0 }.encode(130);
-        bytes[4] = 16;
-        assert_eq!(Request::parse(&bytes, Order::Native), Err(Mistake::Value(16)));
+        bytes[4] = 32;
+        assert_eq!(Request::parse(&bytes, Order::Native), Err(Mistake::Value(32)));
         let mut bytes = Request::ListClients.encode(130);
         bytes[1] = minor::SET_RESERVATION;
         assert_eq!(Request::parse(&bytes, Order::Native), Err(Mistake::Length));
@@ -364,13 +411,13 @@ mod tests {
     fn random_bytes_never_panic() {
         let mut state = 0x9E37_79B9_7F4A_7C15_u64;
         for _ in 0..200_000 {
-            let mut bytes = [0u8; 40];
+            let mut bytes = [0u8; 48];
             for byte in &mut bytes {
                 state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
                 *byte = (state >> 56) as u8;
             }
-            bytes[1] %= 13;
-            let length = usize::from(bytes[39]) % 40;
+            bytes[1] %= 19;
+            let length = usize::from(bytes[47]) % 48;
             let _ = Request::parse(&bytes[..length], Order::Swapped);
         }
     }

@@ -15,7 +15,7 @@
 //! Any four words decode to an event or to `None`; nothing here panics on any input.
 
 use xqos_core::{
-    Choice, ClientId, Mode, Parameters, PolicyKind, Reservation, ReservationState, Scheduler, Slice, Time,
+    Choice, ClientId, Mode, Pacing, Parameters, PolicyKind, Reservation, ReservationState, Scheduler, Slice, Time,
 };
 
 /// A record as it stands in the ring.
@@ -142,10 +142,29 @@ pub enum What {
     Withdrawal {
         client: ClientId,
     },
-    /// User input (or else an Expose) was delivered to it.
-    Noticed {
+    /// User input was delivered to it.
+    Input {
         client: ClientId,
-        is_input: bool,
+    },
+    /// An Expose was delivered to it, in a request of `cause`.
+    Exposed {
+        client: ClientId,
+        cause: Option<ClientId>,
+    },
+    /// It uncovered others, and is held until they have redrawn, at most until then.
+    Paced {
+        client: ClientId,
+        until: Time,
+    },
+    /// What the server gets of a processor by a reservation of the kernel; a period of 0: no reservation.
+    Supply {
+        budget_ns: u64,
+        period_ns: u64,
+    },
+    /// How clients are paced was set.
+    Pacing {
+        limit_us: u32,
+        floor_us: u32,
     },
     /// It grabbed the server; `None`: nobody does any more.
     Grab {
@@ -258,6 +277,11 @@ pub fn parameters(slice_us: u32, timer_interval_us: u32, maximum_slice_us: u32, 
     }
 }
 
+/// Pacing from its record.
+pub fn pacing(limit_us: u32, floor_us: u32) -> Pacing {
+    Pacing { limit_ns: u64::from(limit_us) * 1000, floor_ns: u64::from(floor_us) * 1000 }
+}
+
 impl What {
     /// The dispatch of a slice.
     pub fn dispatch(slice: &Slice, reason: Reason) -> What {
@@ -341,7 +365,11 @@ impl Event {
                 [head(10, part, Some(client), 0), half(0), half(8)]
             }
             What::Withdrawal { client } => [head(11, 0, Some(client), 0), 0, 0],
-            What::Noticed { client, is_input } => [head(12, bit(is_input, 0), Some(client), 0), 0, 0],
+            What::Input { client } => [head(12, 1, Some(client), 0), 0, 0],
+            // One more than the index; 0 is nobody.
+            What::Exposed { client, cause } => {
+                [head(12, 0, Some(client), cause.map_or(0, |cause| u32::from(cause.0) + 1)), 0, 0]
+            }
             What::Grab { client } => [head(13, 0, client, 0), 0, 0],
             What::Overran { ns } => [head(14, 0, None, 0), ns, 0],
             What::Replenish => [head(15, 0, None, 0), 0, 0],
@@ -368,6 +396,9 @@ impl Event {
                 [head(27, bit(still_runnable, 0), None, cpu), pair(from, to), 0]
             }
             What::Wakeup { cpu, thread } => [head(28, 0, None, cpu), thread.into(), 0],
+            What::Paced { client, until } => [head(29, 0, Some(client), 0), until.0, 0],
+            What::Supply { budget_ns, period_ns } => [head(31, 0, None, 0), budget_ns, period_ns],
+            What::Pacing { limit_us, floor_us } => [head(30, 0, None, limit_us), floor_us.into(), 0],
         };
         [self.at.0, one, two, three]
     }
@@ -410,7 +441,11 @@ impl Event {
                 What::Name { client: client?, part: head.flags, bytes }
             }
             11 => What::Withdrawal { client: client? },
-            12 => What::Noticed { client: client?, is_input: head.flag(0) },
+            12 if head.flag(0) => What::Input { client: client? },
+            12 => {
+                let cause = head.value.checked_sub(1).and_then(|slot| u16::try_from(slot).ok()).map(ClientId);
+                What::Exposed { client: client?, cause: cause.filter(|id| usize::from(id.0) < ClientId::LIMIT) }
+            }
             13 => What::Grab { client },
             14 => What::Overran { ns: two },
             15 => What::Replenish,
@@ -440,6 +475,9 @@ impl Event {
             26 => What::Lost { records: two },
             27 => What::Switch { cpu: head.value, from: low, to: high, still_runnable: head.flag(0) },
             28 => What::Wakeup { cpu: head.value, thread: u32::try_from(two).ok()? },
+            29 => What::Paced { client: client?, until: Time(two) },
+            31 => What::Supply { budget_ns: two, period_ns: three },
+            30 => What::Pacing { limit_us: head.value, floor_us: u32::try_from(two).ok()? },
             _ => return None,
         };
         Some(Event { at: Time(at), what })
@@ -464,7 +502,12 @@ mod tests {
             What::Destruction { client },
             What::Activation { client },
             What::Withdrawal { client },
-            What::Noticed { client, is_input: true },
+            What::Input { client },
+            What::Exposed { client, cause: None },
+            What::Exposed { client, cause: Some(ClientId(0)) },
+            What::Paced { client, until: Time(5) },
+            What::Pacing { limit_us: 25_000, floor_us: 50_000 },
+            What::Supply { budget_ns: 8_000_000, period_ns: 10_000_000 },
             What::Grab { client: None },
             What::Grab { client: Some(client) },
             What::Overran { ns: 5 },

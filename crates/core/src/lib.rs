@@ -23,16 +23,20 @@ extern crate alloc;
 mod admission;
 mod blocking;
 mod heap;
+mod pacing;
 mod policy;
 mod reservation;
 mod scheduler;
+mod supply;
 mod time;
 mod usage;
 
 pub use admission::{Admission, Term};
+pub use pacing::Pacing;
 pub use policy::PolicyKind;
 pub use reservation::{Reservation, ReservationState};
 pub use scheduler::{Choice, Contest, Mode, Parameters, Rank, Scheduler, Service, Slice};
+pub use supply::Supply;
 pub use time::Time;
 pub use usage::Usage;
 

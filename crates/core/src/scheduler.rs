@@ -7,9 +7,10 @@
 //! | `reserved` | ready, with budget | scheduling deadline |
 //! | `waiting` | ready, without reservation or with a depleted soft one | SYNC priority, then the policy's key |
 //! | `idle` | not ready, to be watched once somebody runs who could be cut short | how it would stand on arrival |
-//! | none of them | not ready and watched at its present rank, or held back (depleted and hard) | - |
+//! | none of them | not ready and watched at its present rank, or held back (depleted and hard, or paced) | - |
 //!
-//! and a depleted one is in `depleted` besides, by the time of its replenishment. [`Scheduler::verify`] checks this.
+//! and a depleted one is in `depleted` besides, by the time of its replenishment; one that is paced ([`crate::pacing`]) in
+//! `paced`, by the end of its hold, and ready or not it waits in no queue. [`Scheduler::verify`] checks this.
 
 mod snapshot;
 
@@ -18,8 +19,9 @@ pub(crate) use snapshot::Words;
 use crate::admission::{self, Admission};
 use crate::blocking::Blocking;
 use crate::heap::Heap;
+use crate::pacing::{Hold, Mark, Pacing};
 use crate::policy::{Defence, Facts, Key, Policy, PolicyKind, Served};
-use crate::{ClientId, Reservation, ReservationState, Time, Usage};
+use crate::{ClientId, Reservation, ReservationState, Supply, Time, Usage};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
@@ -169,6 +171,12 @@ struct Client {
     /// The one before: what was used of it counts against the next.
     past_reservation: Option<ReservationState>,
     grabbed_at: Option<Time>,
+    /// An Expose that it has to answer.
+    exposing: Option<Mark>,
+    /// It uncovered others, and waits for them.
+    paced: Option<Hold>,
+    /// When its last hold ended.
+    resumed: Time,
     usage: Usage,
 }
 
@@ -183,6 +191,9 @@ pub struct Scheduler {
     waiting: Heap<(i64, Key)>,
     idle: Heap<Rank>,
     depleted: Heap<Time>,
+    paced: Heap<Time>,
+    pacing: Pacing,
+    supply: Supply,
     running: Option<(ClientId, Mode)>,
     contest: Contest,
     until: Time,
@@ -197,6 +208,13 @@ pub struct Scheduler {
     admitted_ppm: u32,
 }
 
+impl Client {
+    /// Not to be served, but for the server grab.
+    fn is_held_back(&self) -> bool {
+        self.paced.is_some() || self.reservation.is_some_and(|state| state.depleted && state.reservation.hard)
+    }
+}
+
 impl Scheduler {
     /// An empty server.
     pub fn new(policy: PolicyKind, parameters: Parameters) -> Self {
@@ -209,6 +227,9 @@ impl Scheduler {
             waiting: Heap::new(),
             idle: Heap::new(),
             depleted: Heap::new(),
+            paced: Heap::new(),
+            pacing: Pacing::default(),
+            supply: Supply::default(),
             running: None,
             contest: Contest { rank: Rank::LAST, start: Time(0), growth: 0, margin: 0 },
             until: Time::NEVER,
@@ -235,6 +256,7 @@ impl Scheduler {
         self.waiting.reserve(slot);
         self.idle.reserve(slot);
         self.depleted.reserve(slot);
+        self.paced.reserve(slot);
         let facts = Facts { descriptor, weight: 100, fixed_priority: 0, sync_priority: 0 };
         self.clients[slot] = Some(Client {
             facts,
@@ -245,6 +267,9 @@ impl Scheduler {
             reservation: None,
             past_reservation: None,
             grabbed_at: None,
+            exposing: None,
+            paced: None,
+            resumed: Time(0),
             usage: Usage { connected: now, ..Usage::default() },
         });
         self.connected += 1;
@@ -258,6 +283,8 @@ impl Scheduler {
             return;
         }
         self.clear_reservation(client, now);
+        self.answered(client, now);
+        self.paced.remove(client);
         self.reserved.remove(client);
         self.waiting.remove(client);
         self.idle.remove(client);
@@ -299,12 +326,32 @@ impl Scheduler {
         }
     }
 
-    /// User input or an Expose was delivered to a client.
-    pub fn noticed(&mut self, client: ClientId, is_input: bool, now: Time) {
+    /// User input was delivered to a client.
+    pub fn input(&mut self, client: ClientId, now: Time) {
         if self.client(client).is_some() {
-            self.policy.noticed(client, is_input);
+            self.policy.noticed(client, true);
             self.file(client, now);
         }
+    }
+
+    /// An Expose was delivered to a client, in a request of `cause`. True where it counts as exposing from now on; false
+    /// where it did before.
+    pub fn exposed(&mut self, client: ClientId, cause: Option<ClientId>, now: Time) -> bool {
+        let Some(record) = self.client(client) else { return false };
+        let is_marked = record.exposing.is_some_and(|mark| now < mark.until);
+        self.policy.noticed(client, false);
+        self.file(client, now);
+        if is_marked {
+            return false;
+        }
+        self.answered(client, now);
+        let cause = cause.filter(|&cause| cause != client && self.pacing.is_on());
+        let holds = cause.and_then(|cause| Some((cause, self.hold(cause, now)?)));
+        let until = self.pacing.marked_until(now);
+        if let Some(record) = self.client_mut(client) {
+            record.exposing = Some(Mark { until, holds });
+        }
+        true
     }
 
     /// A client grabbed the server, or nobody does any more.
@@ -345,6 +392,7 @@ impl Scheduler {
             record.ready = false;
             record.idle_since = service.end;
         }
+        let has_answered = !service.still_ready && service.requests > 0 && record.exposing.is_some();
         if mode == Mode::Reserved {
             if let Some(state) = record.reservation.as_mut() {
                 record.usage.misses += u32::from(state.misses(service.end));
@@ -362,13 +410,20 @@ impl Scheduler {
             self.hogged = Some(service.end);
         }
         self.file(service.client, service.end);
+        if has_answered {
+            self.answered(service.client, service.end);
+        }
     }
 
     // Decisions.
 
-    /// Gives depleted clients their budget back whose deadline has come; one of them at each call, `None` at the end.
-    /// A hard one among them is no longer held back.
+    /// Gives depleted clients their budget back whose deadline has come, and lets paced ones go on whose hold is over; one
+    /// of them at each call, `None` at the end. It is no longer held back.
     pub fn replenish(&mut self, now: Time) -> Option<ClientId> {
+        if let Some((_, client)) = self.paced.peek().filter(|&(at, _)| at <= now) {
+            self.let_go(client, now);
+            return Some(client);
+        }
         while let Some((at, client)) = self.depleted.peek().filter(|&(at, _)| at <= now) {
             let Some(state) = self.client_mut(client).and_then(|record| record.reservation.as_mut()) else {
                 self.depleted.remove(client);
@@ -401,8 +456,8 @@ impl Scheduler {
         if matches!(slice.choice, Choice::Client(_, Mode::Reserved)) && overran_ns > 0 {
             self.blocking.note(overran_ns, now);
         }
-        // A depleted client comes back with budget: decide anew then.
-        if let Some((at, _)) = self.depleted.peek() {
+        // A client that is held back comes again: decide anew then.
+        if let Some(at) = self.next_replenish() {
             slice.until = slice.until.min(at.max(now));
         }
         self.until = slice.until;
@@ -437,6 +492,7 @@ impl Scheduler {
     pub fn rank_on_arrival(&self, client: ClientId, now: Time) -> Rank {
         let Some(record) = self.client(client) else { return Rank::LAST };
         match &record.reservation {
+            _ if record.paced.is_some() => Rank::LAST,
             Some(state) if !state.depleted || now >= state.deadline => {
                 let key = i64::try_from(state.deadline_at_arrival(now).0).unwrap_or(i64::MAX);
                 Rank { tier: Rank::RESERVED, key }
@@ -451,17 +507,24 @@ impl Scheduler {
 
     /// When [`replenish`](Self::replenish) has something to do next.
     pub fn next_replenish(&self) -> Option<Time> {
-        self.depleted.peek().map(|(at, _)| at)
+        let (budget, hold) = (self.depleted.peek(), self.paced.peek());
+        [budget, hold].into_iter().flatten().map(|(at, _)| at).min()
     }
 
-    /// True for a depleted hard client: not to be served until it is replenished. Who holds the server grab is never
-    /// held back, since everybody waits for it.
+    /// True for a depleted hard client and for a paced one: not to be served until it is replenished or let go. Who holds
+    /// the server grab is never held back, since everybody waits for it.
     pub fn is_held_back(&self, client: ClientId) -> bool {
-        self.grab != Some(client)
-            && self
-                .client(client)
-                .and_then(|record| record.reservation.as_ref())
-                .is_some_and(|state| state.depleted && state.reservation.hard)
+        self.grab != Some(client) && self.client(client).is_some_and(Client::is_held_back)
+    }
+
+    /// Until when a paced client is held at most.
+    pub fn paced_until(&self, client: ClientId) -> Option<Time> {
+        Some(self.client(client)?.paced?.until)
+    }
+
+    /// True from an Expose until its answer, or until its limit.
+    pub fn is_exposing(&self, client: ClientId, now: Time) -> bool {
+        self.client(client).and_then(|record| record.exposing).is_some_and(|mark| now < mark.until)
     }
 
     // Control.
@@ -480,6 +543,32 @@ impl Scheduler {
         if concerns_policy {
             self.set_policy(self.policy.kind(), now);
         }
+    }
+
+    /// Sets how clients are paced that uncover others. Who is held is let go.
+    pub fn set_pacing(&mut self, pacing: Pacing, now: Time) {
+        self.pacing = pacing;
+        for slot in 0..self.clients.len() {
+            let client = ClientId(slot as u16);
+            if self.client(client).is_some_and(|record| record.paced.is_some()) {
+                self.release(client, now);
+            }
+        }
+    }
+
+    /// What the server itself gets of a processor, for admissions from now on.
+    pub fn set_supply(&mut self, supply: Supply) {
+        self.supply = supply;
+    }
+
+    /// What the server itself gets of a processor.
+    pub fn supply(&self) -> Supply {
+        self.supply
+    }
+
+    /// How clients are paced.
+    pub fn pacing(&self) -> Pacing {
+        self.pacing
     }
 
     /// The SYNC priority that a client has now.
@@ -503,7 +592,7 @@ impl Scheduler {
         let mut set: Vec<(ClientId, Reservation)> =
             self.reservations().filter(|&(other, _)| other != client).chain([(client, reservation)]).collect();
         set.sort_by_key(|&(id, reservation)| (reservation.period_ns, id));
-        admission::test(set.into_iter(), self.blocking_ns(now), self.parameters.max_utilization_ppm)
+        admission::test(set.into_iter(), self.blocking_ns(now), self.limit_ppm())
     }
 
     /// Gives a client a reservation if it is admitted, in place of the one it may have.
@@ -521,6 +610,7 @@ impl Scheduler {
                 self.depleted.set(client, state.deadline);
             }
             self.count_reservations();
+            self.release(client, now);
             self.file(client, now);
         }
         Some(admission)
@@ -573,12 +663,18 @@ impl Scheduler {
         self.admitted_ppm
     }
 
-    /// B as the admission test would use it now.
+    /// U as the admission test uses it: what may be promised of what the server gets itself.
+    pub fn limit_ppm(&self) -> u32 {
+        self.parameters.max_utilization_ppm.min(self.supply.share_ppm())
+    }
+
+    /// B as the admission test would use it now, the gaps in what the server gets included.
     pub fn blocking_ns(&self, now: Time) -> u64 {
-        match self.parameters.blocking_ns {
+        let blocking_ns = match self.parameters.blocking_ns {
             0 => self.blocking_observed_ns(now),
             configured => configured,
-        }
+        };
+        blocking_ns.saturating_add(self.supply.gap_ns())
     }
 
     /// The longest blocking observed lately.
@@ -638,6 +734,7 @@ impl Scheduler {
             self.waiting.memory_bytes(),
             self.idle.memory_bytes(),
             self.depleted.memory_bytes(),
+            self.paced.memory_bytes(),
         ];
         self.clients.capacity() * size_of::<Option<Client>>() + queues.iter().sum::<usize>()
     }
@@ -656,8 +753,9 @@ impl Scheduler {
     fn file(&mut self, client: ClientId, now: Time) {
         let Some(record) = self.client(client) else { return };
         let (ready, tier) = (record.ready, -i64::from(record.facts.sync_priority));
-        let reserved_until = record.reservation.filter(|state| !state.depleted).map(|state| state.deadline);
-        let held_back = record.reservation.is_some_and(|state| state.depleted && state.reservation.hard);
+        let with_budget = record.reservation.filter(|state| !state.depleted && record.paced.is_none());
+        let reserved_until = with_budget.map(|state| state.deadline);
+        let held_back = record.is_held_back();
         match reserved_until.filter(|_| ready) {
             Some(deadline) => self.reserved.set(client, deadline),
             None => {
@@ -676,6 +774,53 @@ impl Scheduler {
             let rank = self.rank_on_arrival(client, now);
             self.idle.set(client, rank);
         }
+    }
+
+    /// Holds a client that uncovers another one. Since when; `None` where it is not to be held.
+    fn hold(&mut self, client: ClientId, now: Time) -> Option<Time> {
+        let pacing = self.pacing;
+        let record = self.client_mut(client).filter(|record| record.reservation.is_none())?;
+        if let Some(hold) = record.paced.as_mut() {
+            hold.awaited += 1;
+            return Some(hold.since);
+        }
+        let Some(until) = pacing.held_until(record.resumed, now) else {
+            record.resumed = now;
+            return None;
+        };
+        record.paced = Some(Hold { since: now, until, awaited: 1 });
+        self.paced.set(client, until);
+        self.file(client, now);
+        Some(now)
+    }
+
+    /// A client has redrawn, or will not.
+    fn answered(&mut self, client: ClientId, now: Time) {
+        let Some(mark) = self.client_mut(client).and_then(|record| record.exposing.take()) else { return };
+        let Some((cause, since)) = mark.holds else { return };
+        let hold = self.client_mut(cause).and_then(|record| record.paced.as_mut());
+        let Some(hold) = hold.filter(|hold| hold.since == since && hold.awaited > 0) else { return };
+        hold.awaited -= 1;
+        if hold.awaited == 0 {
+            self.release(cause, now);
+        }
+    }
+
+    /// A paced client is let go at the next opportunity.
+    fn release(&mut self, client: ClientId, now: Time) {
+        if let Some(hold) = self.client_mut(client).and_then(|record| record.paced.as_mut()) {
+            hold.until = now;
+            self.paced.set(client, now);
+        }
+    }
+
+    /// The hold is over.
+    fn let_go(&mut self, client: ClientId, now: Time) {
+        self.paced.remove(client);
+        if let Some(record) = self.client_mut(client) {
+            (record.paced, record.resumed) = (None, now);
+        }
+        self.file(client, now);
     }
 
     /// It has arrived, or is gone.
@@ -772,7 +917,9 @@ impl Scheduler {
         self.waiting.check();
         self.idle.check();
         self.depleted.check();
+        self.paced.check();
         let queued = self.reserved.ids().chain(self.waiting.ids()).chain(self.idle.ids()).chain(self.depleted.ids());
+        let queued = queued.chain(self.paced.ids());
         for id in queued {
             assert!(self.client(id).is_some(), "{id:?} is queued and not connected");
         }
@@ -784,8 +931,12 @@ impl Scheduler {
             let hard = record.reservation.is_some_and(|state| state.reservation.hard);
             let has_budget = record.reservation.is_some() && !depleted;
             assert_eq!(self.depleted.contains(id), depleted, "{id:?} depleted");
-            assert_eq!(self.reserved.contains(id), record.ready && has_budget, "{id:?} reserved");
-            assert_eq!(self.waiting.contains(id), record.ready && !has_budget && !(depleted && hard), "{id:?} waiting");
+            let paced = record.paced.is_some();
+            assert_eq!(self.paced.contains(id), paced, "{id:?} paced");
+            assert_eq!(self.reserved.contains(id), record.ready && has_budget && !paced, "{id:?} reserved");
+            let is_out = paced || (depleted && hard);
+            let waits = record.ready && !has_budget && !is_out;
+            assert_eq!(self.waiting.contains(id), waits, "{id:?} waiting");
             assert!(!(record.ready && record.watched), "{id:?} has arrived and is watched");
             assert!(!(record.ready && self.idle.contains(id)), "{id:?} idle");
             assert!(record.ready || record.watched || self.idle.contains(id), "{id:?} idle");

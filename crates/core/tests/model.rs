@@ -39,7 +39,7 @@ impl Both {
             }
             Op::Gone { client } => {
                 scheduler.gone(client, Time(now));
-                reference.gone(client);
+                reference.gone(client, now);
             }
             Op::Arrived { client } => {
                 // Who is replenished by now has been before it arrives: the order of calls.
@@ -51,9 +51,18 @@ impl Both {
                 scheduler.withdrawn(client, Time(now));
                 reference.withdrawn(client, now);
             }
-            Op::Noticed { client, is_input } => {
-                scheduler.noticed(client, is_input, Time(now));
-                reference.noticed(client, is_input);
+            Op::Input { client } => {
+                scheduler.input(client, Time(now));
+                reference.noticed(client, true);
+            }
+            Op::Exposed { client, cause } => {
+                scheduler.exposed(client, cause, Time(now));
+                reference.noticed(client, false);
+                reference.exposed(client, cause, now);
+            }
+            Op::SetPacing { pacing } => {
+                scheduler.set_pacing(pacing, Time(now));
+                reference.set_pacing(pacing, now);
             }
             Op::Grabbed { by } => {
                 scheduler.grabbed(by, Time(now));
@@ -109,7 +118,7 @@ impl Both {
             told.push(client);
         }
         told.sort();
-        assert_eq!(told, self.reference.replenish(self.now), "who has budget again");
+        assert_eq!(told, self.reference.replenish(self.now), "who has budget again, or goes on");
     }
 
     fn pick(&mut self) -> Option<Slice> {
@@ -233,6 +242,8 @@ impl Both {
             let expected = expected.and_then(|state| state.budget);
             let expected = expected.map(|budget| (budget.of, budget.left_ns as i64, budget.deadline, budget.depleted));
             assert_eq!(budget, expected, "reservation, budget left, deadline, depleted of {client:?}");
+            let held_until = self.scheduler.paced_until(client).map(|until| until.0);
+            assert_eq!(held_until, self.reference.paced.held_until(client), "until when {client:?} is paced");
         }
         assert_eq!(self.scheduler.grab(), self.reference.grab, "who holds the grab");
     }

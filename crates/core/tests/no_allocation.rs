@@ -5,7 +5,7 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
-use xqos_core::{Admission, Choice, ClientId, Parameters, PolicyKind, Reservation, Scheduler, Service, Time};
+use xqos_core::{Admission, Choice, ClientId, Pacing, Parameters, PolicyKind, Reservation, Scheduler, Service, Time};
 
 const CLIENTS: u16 = 200;
 const MS: u64 = 1_000_000;
@@ -48,6 +48,7 @@ static ALLOCATOR: Counting = Counting;
 /// Clients of all kinds: best effort, hard and soft, of different weights and priorities.
 fn full_server(policy: PolicyKind) -> Scheduler {
     let mut scheduler = Scheduler::new(policy, Parameters::default());
+    scheduler.set_pacing(Pacing { limit_ns: 25 * MS, floor_ns: 50 * MS }, Time(0));
     for id in 0..CLIENTS {
         let (client, now) = (ClientId(id), Time(0));
         scheduler.connected(client, u32::from(id) + 10, now);
@@ -78,7 +79,10 @@ fn run(scheduler: &mut Scheduler) {
             scheduler.arrived(ClientId(((turn * 7 + step * 61) % u32::from(CLIENTS)) as u16), now);
         }
         let other = ClientId((turn % u32::from(CLIENTS)) as u16);
-        scheduler.noticed(other, turn % 2 == 0, now);
+        match turn % 2 {
+            0 => scheduler.input(other, now),
+            _ => _ = scheduler.exposed(other, Some(ClientId(1)), now),
+        }
         match turn % 100 {
             40 => scheduler.grabbed(Some(other), now),
             43 => scheduler.grabbed(None, now),

@@ -6,7 +6,8 @@ mod operations;
 use operations::{CLIENTS, Op, config, report, sequence};
 use proptest::prelude::*;
 use xqos_core::{
-    Admission, Choice, ClientId, Mode, Parameters, PolicyKind, Rank, ReservationState, Scheduler, Service, Slice, Time,
+    Admission, Choice, ClientId, Mode, Pacing, Parameters, PolicyKind, Rank, ReservationState, Scheduler, Service,
+    Slice, Time,
 };
 
 /// A scheduler, its clock, and the facts that it cannot be asked for.
@@ -32,7 +33,8 @@ impl Server {
     }
 
     fn has_budget(&self, client: ClientId) -> Option<ReservationState> {
-        self.scheduler.reservation(client).filter(|state| !state.depleted)
+        let is_paced = self.scheduler.paced_until(client).is_some();
+        self.scheduler.reservation(client).filter(|state| !state.depleted && !is_paced)
     }
 
     fn sync_priority(&self, client: ClientId) -> i32 {
@@ -53,7 +55,9 @@ impl Server {
             }
             Op::Arrived { client } => scheduler.arrived(client, now),
             Op::Withdrawn { client } => scheduler.withdrawn(client, now),
-            Op::Noticed { client, is_input } => scheduler.noticed(client, is_input, now),
+            Op::Input { client } => scheduler.input(client, now),
+            Op::Exposed { client, cause } => self.exposed(client, cause),
+            Op::SetPacing { pacing } => scheduler.set_pacing(pacing, now),
             Op::Grabbed { by } => scheduler.grabbed(by, now),
             Op::Overran { ns } => scheduler.overran(ns),
             Op::PickAndServe { length_ns, requests, still_ready, whom } => {
@@ -100,14 +104,40 @@ impl Server {
     /// As often as there is something to tell; each client once at most, since all time that has passed is paid.
     fn replenish(&mut self) {
         let mut told = Vec::new();
-        while let Some(client) = self.scheduler.replenish(self.now) {
+        loop {
+            let paced: Vec<ClientId> = all().filter(|&id| self.scheduler.paced_until(id).is_some()).collect();
+            let Some(client) = self.scheduler.replenish(self.now) else { break };
+            if paced.contains(&client) {
+                assert_eq!(self.scheduler.paced_until(client), None, "its hold is over");
+                continue;
+            }
             assert!(!told.contains(&client), "{client:?} is replenished twice at {:?}", self.now);
             let state = self.scheduler.reservation(client).expect("only reservations are replenished");
             assert!(!state.depleted && state.budget_left_ns > 0, "{state:?} has been replenished");
-            assert!(!self.scheduler.is_held_back(client));
             told.push(client);
         }
         assert!(self.scheduler.next_replenish().is_none_or(|at| at > self.now), "a replenishment is overdue");
+    }
+
+    /// Who uncovers others is held, at most for the limit; who has a reservation, or exposes itself, is not.
+    fn exposed(&mut self, client: ClientId, cause: Option<ClientId>) {
+        let before = cause.and_then(|cause| self.scheduler.paced_until(cause));
+        let was_exposing = self.scheduler.is_exposing(client, self.now);
+        let is_new = self.scheduler.exposed(client, cause, self.now);
+        assert_eq!(is_new, self.is_connected(client) && !was_exposing);
+        assert_eq!(self.scheduler.is_exposing(client, self.now), self.is_connected(client));
+        let Some(cause) = cause else { return };
+        let after = self.scheduler.paced_until(cause);
+        let Pacing { limit_ns, floor_ns } = self.scheduler.pacing();
+        if before.is_none() && after.is_some() {
+            assert!(is_new && cause != client && limit_ns > 0, "{cause:?} is held for {client:?}");
+            assert!(self.scheduler.reservation(cause).is_none(), "{cause:?} has a reservation");
+            assert!(after <= Some(self.now.after(limit_ns.min(floor_ns))), "{after:?} is beyond limit and floor");
+            let grabs = self.scheduler.grab() == Some(cause);
+            assert_eq!(self.scheduler.is_held_back(cause), !grabs);
+        } else {
+            assert_eq!(before, after, "a hold is not prolonged");
+        }
     }
 
     fn pick(&mut self) -> Option<Slice> {
@@ -228,12 +258,13 @@ impl Server {
 fn client_of(op: Op) -> Option<ClientId> {
     match op {
         Op::Connect { .. } | Op::Overran { .. } | Op::PickAndServe { .. } | Op::Pick | Op::Replenish => None,
-        Op::TimePasses { .. } | Op::SetPolicy { .. } | Op::SetParameters { .. } => None,
+        Op::TimePasses { .. } | Op::SetPolicy { .. } | Op::SetParameters { .. } | Op::SetPacing { .. } => None,
         Op::Grabbed { by } => by,
         Op::Gone { client }
         | Op::Arrived { client }
         | Op::Withdrawn { client }
-        | Op::Noticed { client, .. }
+        | Op::Input { client }
+        | Op::Exposed { client, .. }
         | Op::ServeUnpicked { client, .. }
         | Op::Reserve { client, .. }
         | Op::ClearReservation { client }

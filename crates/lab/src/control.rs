@@ -14,8 +14,8 @@ use x11rb::utils::RawFdContainer;
 use x11rb::x11_utils::X11Error;
 use xqos_abi::trace::Level;
 use xqos_abi::{
-    ADMISSION_ERROR, AdmissionReport, ClientList, EXTENSION_NAME, LongestRequests, Notify, Order, PolicyChange,
-    Request, ReservationReport, ServerInfo, Short, TraceStarted, VERSION, Version, ring,
+    ADMISSION_ERROR, AdmissionReport, ClientList, EXTENSION_NAME, LongestRequests, Notify, Order, PacingReport,
+    PolicyChange, ProcessorReport, Request, ReservationReport, ServerInfo, Short, TraceStarted, VERSION, Version, ring,
 };
 
 /// What the server answered to a request that it refused.
@@ -146,6 +146,26 @@ impl Control {
     /// Bits of [`xqos_abi::event_mask`].
     pub fn select_events(&self, mask: u32) -> Result<()> {
         self.tell(Request::SelectEvents { mask })
+    }
+
+    /// Clients that uncover others wait for them: for each Expose at most `limit_us` (0: nobody waits), and they come on
+    /// once in `floor_us` at least.
+    pub fn set_pacing(&self, limit_us: u32, floor_us: u32) -> Result<()> {
+        self.tell(Request::SetPacing { limit_us, floor_us })
+    }
+
+    pub fn pacing(&self) -> Result<PacingReport> {
+        self.ask(Request::GetPacing, PacingReport::decode)
+    }
+
+    /// The server's thread may have a real-time priority while it works for a reserved client, as long as this connection
+    /// lives. `limit_before`: the server's limit for such priorities, to be set afterwards.
+    pub fn lend_processor(&self, on: bool, limit_before: u32) -> Result<()> {
+        self.tell(Request::LendProcessor { on, limit_before })
+    }
+
+    pub fn processor(&self) -> Result<ProcessorReport> {
+        self.ask(Request::GetProcessor, ProcessorReport::decode)
     }
 
     /// The longest requests since the start.

@@ -23,7 +23,7 @@ use crate::watcher::{self, Watcher, now};
 use std::os::fd::{AsRawFd, OwnedFd};
 use xqos_abi::trace::{Level, What};
 use xqos_abi::{LongRequest, Notify, NotifyKind, Order};
-use xqos_core::{Choice, ClientId, Mode, Parameters, PolicyKind, Scheduler, Service, Slice, Time, Usage};
+use xqos_core::{Choice, ClientId, Mode, Pacing, Parameters, PolicyKind, Scheduler, Service, Slice, Time, Usage};
 
 /// A server's own slice is at most this long: a later end needs no timer of ours.
 const SERVER_MAXIMUM_SLICE_NS: u64 = 20_000_000;
@@ -118,6 +118,12 @@ pub struct Engine {
     /// After how long the log names who holds the server grab; 0: never.
     grab_limit_ns: u64,
     grab_reported: bool,
+    /// Held when its slice ends: it uncovers others.
+    to_hold: Option<ClientId>,
+    /// How often a client was held for that.
+    pub holds: u32,
+    /// Who lends the server a real-time priority, and the limit to set afterwards.
+    lender: Option<(ClientId, u32)>,
     first_event: u8,
     pub first_error: u8,
     xinput_opcode: i32,
@@ -131,7 +137,7 @@ const UNKNOWN_RECORD: &str = "the client record is not laid out as this build ex
 impl Engine {
     pub fn new(host: &'static Host, settings: &Settings, extension: &ExtensionEntry) -> Result<Engine, String> {
         let faults = Counted::new(settings.fault);
-        let watcher = Watcher::start(|| host.end_slice(), faults.in_watcher())
+        let watcher = Watcher::start(|| host.end_slice(), faults.in_watcher(), KERNEL_SLICE_NS)
             .map_err(|error| format!("the watcher could not be started: {error}"))?;
         let release_timer = watcher::new_timer().map_err(|error| format!("no timer could be made: {error}"))?;
         Ok(Engine {
@@ -158,6 +164,9 @@ impl Engine {
             longest: Longest::default(),
             grab_limit_ns: settings.grab_limit_ns,
             grab_reported: false,
+            to_hold: None,
+            holds: 0,
+            lender: None,
             first_event: extension.event_base as u8,
             first_error: extension.error_base as u8,
             xinput_opcode: 0,
@@ -180,6 +189,7 @@ impl Engine {
     pub fn let_go(&mut self) {
         tracer::close(now());
         per_request::want(self.host, false, false);
+        self.end_loan();
         cpu::ask_for_slices(0);
         if let Some(sync) = self.sync.take() {
             sync.remove(self.host);
@@ -225,7 +235,11 @@ impl Engine {
         }
         self.watch_grab(now);
         self.look(now)?;
-        if let Some(slice) = self.scheduler.pick(now) {
+        let slice = self.scheduler.pick(now);
+        if self.lender.is_some() {
+            self.raise_or_lower(slice.as_ref());
+        }
+        if let Some(slice) = slice {
             self.begin_slice(&slice, now);
         }
         Ok(())
@@ -328,6 +342,7 @@ impl Engine {
         let last_request = client.last_request();
         let start = running.start;
         let service = Service { client: id, start, end, requests, bytes, last_request, still_ready };
+        let was_exposing = !self.listeners.is_empty() && self.scheduler.is_exposing(id, now);
         self.scheduler.served(&service, overran_ns.is_some());
         if requests == 1 && end.since(start) > self.longest.floor_ns() {
             self.note_longest(id, &service);
@@ -338,6 +353,16 @@ impl Engine {
         if self.scheduler.reservation_count() > 0 {
             self.sync_hold(id);
             self.tell_depletion(id, now);
+            // Where nobody else is busy no slice follows that would arm it.
+            if self.lender.is_some() && !still_ready {
+                self.arm(id, now);
+            }
+        }
+        if let Some(held) = self.to_hold.take() {
+            self.sync_hold(held);
+        }
+        if was_exposing && !self.scheduler.is_exposing(id, now) {
+            self.tell(NotifyKind::Answered, id, 0);
         }
     }
 
@@ -418,7 +443,8 @@ impl Engine {
         // SAFETY: a client whose connection is open.
         let fd = unsafe { (self.host.get_client_fd)(slot.client.raw()) };
         // A socket that cannot be watched is noticed at the end of the slice, as in a server without us.
-        if fd >= 0 && self.watcher.arm(id, fd, slot.armed_before, rank).is_ok() {
+        let loan_ns = self.scheduler.reservation(id).map_or(0, |state| state.reservation.budget_ns);
+        if fd >= 0 && self.watcher.arm(id, fd, slot.armed_before, rank, loan_ns).is_ok() {
             slot.armed_before = true;
         }
     }
@@ -550,12 +576,73 @@ impl Engine {
         }
         self.prioritized.retain(|&other| other != id);
         self.listeners.retain(|&other| other != id);
+        if self.lender.is_some_and(|(lender, _)| lender == id) {
+            self.end_loan();
+        }
         self.slots[usize::from(id.0)] = None;
     }
 
+    /// User input, or else an Expose, was delivered to a client.
     pub fn noticed(&mut self, client: Client, is_input: bool) {
-        if let Some(id) = self.id_of(client) {
-            self.scheduler.noticed(id, is_input, now());
+        let Some(id) = self.id_of(client) else { return };
+        if is_input {
+            self.scheduler.input(id, now());
+            return;
+        }
+        let cause = self.who_runs();
+        let was_paced = cause.is_some_and(|cause| self.scheduler.paced_until(cause).is_some());
+        if self.scheduler.exposed(id, cause, now()) {
+            self.tell(NotifyKind::Exposing, id, 0);
+        }
+        if let Some(cause) = cause.filter(|&cause| !was_paced && self.scheduler.paced_until(cause).is_some()) {
+            self.holds = self.holds.wrapping_add(1);
+            self.to_hold = Some(cause);
+            self.host.end_slice();
+        }
+    }
+
+    /// Whose request is being executed, if it is one's.
+    fn who_runs(&self) -> Option<ClientId> {
+        match self.running?.choice {
+            Choice::Client(id, _) => Some(id),
+            Choice::Server => self.who_ran().map(|(id, _)| id),
+        }
+    }
+
+    // The loan.
+
+    /// Somebody lends the server's thread a real-time priority, or does no more.
+    pub fn lend(&mut self, lender: ClientId, on: bool, limit_before: u32) -> std::io::Result<()> {
+        if on {
+            self.watcher.loan().begin()?;
+            self.lender = Some((lender, limit_before));
+            self.host.log("the server has a real-time priority while it works for a reserved client");
+        } else {
+            self.end_loan();
+        }
+        Ok(())
+    }
+
+    fn end_loan(&mut self) {
+        if let Some((_, limit_before)) = self.lender.take() {
+            self.watcher.loan().end();
+            cpu::limit_real_time(limit_before);
+            self.host.log("the server has no real-time priority any more");
+        }
+    }
+
+    /// Whether there is a loan, and how often the server's thread was raised.
+    pub fn loan(&self) -> (bool, u32) {
+        (self.lender.is_some(), self.watcher.loan().raises())
+    }
+
+    fn raise_or_lower(&self, slice: Option<&Slice>) {
+        match slice.map(|slice| slice.choice) {
+            Some(Choice::Client(id, Mode::Reserved)) => {
+                let budget_ns = self.scheduler.reservation(id).map_or(0, |state| state.budget_left_ns.max(0));
+                self.watcher.raise(budget_ns as u64);
+            }
+            _ => self.watcher.loan().lower(),
         }
     }
 
@@ -680,6 +767,15 @@ impl Engine {
     }
 
     /// A client's reservation changed: hold it back or attend it, and decide anew, since it may be the one that runs.
+    pub fn set_pacing(&mut self, pacing: Pacing) {
+        self.scheduler.set_pacing(pacing, now());
+    }
+
+    /// What the kernel gives the server's thread, before a reservation is judged.
+    pub fn look_at_supply(&mut self) {
+        self.scheduler.set_supply(cpu::supply(), now());
+    }
+
     pub fn reservation_changed(&mut self, id: ClientId) {
         self.sync_hold(id);
         self.host.end_slice();

@@ -11,15 +11,18 @@ use std::ffi::c_int;
 use std::os::fd::IntoRawFd;
 use xqos_abi::trace::Level;
 use xqos_abi::{
-    ADMISSION_ERROR, AdmissionReport, ClientEntry, ClientList, LongestRequests, Mistake, NotifyKind, PolicyChange,
-    Request, ReservationReport, ServerInfo, TraceStarted, VERSION, Version, entry_flag, event_mask,
+    ADMISSION_ERROR, AdmissionReport, ClientEntry, ClientList, LongestRequests, Mistake, NotifyKind, PacingReport,
+    PolicyChange, ProcessorReport, Request, ReservationReport, ServerInfo, TraceStarted, VERSION, Version, entry_flag,
+    event_mask,
 };
-use xqos_core::{Admission, ClientId, Parameters, PolicyKind, Reservation, Term};
+use xqos_core::{Admission, ClientId, Pacing, Parameters, PolicyKind, Reservation, Term};
 
 /// Limits of a reservation: a budget below a slice's bookkeeping, or a period of minutes, serves nobody.
 const MIN_BUDGET_US: u32 = 100;
 const MIN_PERIOD_US: u32 = 1000;
 const MAX_PERIOD_US: u32 = 10_000_000;
+/// Longest wait for an Expose, and the floor's interval.
+const PACING_RANGE_US: std::ops::RangeInclusive<u32> = 1_000..=1_000_000;
 const WEIGHTS: std::ops::RangeInclusive<u32> = 1..=10_000;
 const PRIORITIES: std::ops::RangeInclusive<i32> = -1000..=1000;
 /// The bits of a resource id that name a client and its resource (X11, "Connection setup").
@@ -80,6 +83,7 @@ fn carry_out(engine: &mut Engine, client: Client, asker: ClientId, request: Requ
         Request::CheckAdmission { client, budget_us, period_us, hard } => {
             let id = subject(engine, asker, client)?;
             let reservation = reservation(budget_us, period_us, hard)?;
+            engine.look_at_supply();
             let at = now();
             let admission = engine.scheduler.check_admission(id, reservation, at);
             admission_report(engine, admission.ok_or(Refused(x_error::VALUE, client))?).encode(sequence, order)
@@ -87,6 +91,11 @@ fn carry_out(engine: &mut Engine, client: Client, asker: ClientId, request: Requ
         Request::ListClients => {
             let clients = engine.ids().filter_map(|id| entry(engine, id, asker)).collect();
             ClientList { now_ns: now().0, server_cpu_ns: server_cpu_ns(), clients }.encode(sequence, order)
+        }
+        Request::GetPacing => pacing_report(engine).encode(sequence, order),
+        Request::GetProcessor => {
+            engine.look_at_supply();
+            processor_report(engine).encode(sequence, order)
         }
         Request::ListLongestRequests => LongestRequests { requests: engine.longest.list() }.encode(sequence, order),
         Request::StartTrace { level, capacity } => start_trace(engine, client, asker, level, capacity)?,
@@ -101,6 +110,7 @@ fn change(engine: &mut Engine, asker: ClientId, request: Request) -> Result<(), 
         Request::SetReservation { client, budget_us, period_us, hard } => {
             let id = subject_to_change(engine, asker, client)?;
             let reservation = reservation(budget_us, period_us, hard)?;
+            engine.look_at_supply();
             match engine.scheduler.reserve(id, reservation, now()) {
                 Some(Admission::Admitted(_)) => {}
                 Some(Admission::Refused(term)) => {
@@ -135,11 +145,20 @@ fn change(engine: &mut Engine, asker: ClientId, request: Request) -> Result<(), 
             engine.scheduler.set_fixed_priority(id, priority, now());
         }
         Request::SetPolicy(change) => {
-            if !slot(engine, asker).is_some_and(|slot| slot.identity.may_steer(server_uid())) {
-                return Err(Refused(x_error::ACCESS, 0));
-            }
+            may_steer(engine, asker)?;
             let parameters = changed_parameters(engine, change)?;
             engine.set_policy(change.policy, parameters);
+        }
+        Request::SetPacing { limit_us, floor_us } => {
+            may_steer(engine, asker)?;
+            engine.set_pacing(pacing(limit_us, floor_us)?);
+        }
+        Request::LendProcessor { on, limit_before } => {
+            may_steer(engine, asker)?;
+            if let Err(error) = engine.lend(asker, on, limit_before) {
+                engine.host.log(&format!("no real-time priority was taken: {error}"));
+                return Err(Refused(x_error::ALLOC, 0));
+            }
         }
         Request::StopTrace => engine.stop_trace(asker),
         Request::SelectEvents { mask } => engine.select_events(asker, mask & event_mask::ALL),
@@ -197,6 +216,11 @@ fn subject_to_change(engine: &Engine, asker: ClientId, resource: u32) -> Result<
     if may { Ok(id) } else { Err(Refused(x_error::ACCESS, resource)) }
 }
 
+fn may_steer(engine: &Engine, asker: ClientId) -> Result<(), Refused> {
+    let may = slot(engine, asker).is_some_and(|slot| slot.identity.may_steer(server_uid()));
+    if may { Ok(()) } else { Err(Refused(x_error::ACCESS, 0)) }
+}
+
 fn slot(engine: &Engine, id: ClientId) -> Option<&Slot> {
     engine.slot(id)
 }
@@ -220,6 +244,17 @@ fn reservation(budget_us: u32, period_us: u32, hard: bool) -> Result<Reservation
         return Err(Refused(x_error::VALUE, budget_us));
     }
     Ok(Reservation { budget_ns: u64::from(budget_us) * 1000, period_ns: u64::from(period_us) * 1000, hard })
+}
+
+/// A limit of 0 switches pacing off.
+fn pacing(limit_us: u32, floor_us: u32) -> Result<Pacing, Refused> {
+    if limit_us != 0 && !PACING_RANGE_US.contains(&limit_us) {
+        return Err(Refused(x_error::VALUE, limit_us));
+    }
+    if !PACING_RANGE_US.contains(&floor_us) {
+        return Err(Refused(x_error::VALUE, floor_us));
+    }
+    Ok(Pacing { limit_ns: u64::from(limit_us) * 1000, floor_ns: u64::from(floor_us) * 1000 })
 }
 
 fn changed_parameters(engine: &Engine, change: PolicyChange) -> Result<Parameters, Refused> {
@@ -329,6 +364,24 @@ fn server_info_aside(reason: &str) -> ServerInfo {
     }
 }
 
+fn pacing_report(engine: &Engine) -> PacingReport {
+    let (scheduler, at) = (&engine.scheduler, now());
+    let count = |is: &dyn Fn(ClientId) -> bool| engine.ids().filter(|&id| is(id)).count() as u32;
+    PacingReport {
+        limit_us: us(scheduler.pacing().limit_ns),
+        floor_us: us(scheduler.pacing().floor_ns),
+        exposing: count(&|id| scheduler.is_exposing(id, at)),
+        paced: count(&|id| scheduler.paced_until(id).is_some()),
+        holds: engine.holds,
+    }
+}
+
+fn processor_report(engine: &Engine) -> ProcessorReport {
+    let (supply, (is_lent, raises)) = (engine.scheduler.supply(), engine.loan());
+    let limit_ppm = engine.scheduler.limit_ppm();
+    ProcessorReport { is_lent, budget_us: us(supply.budget_ns), period_us: us(supply.period_ns), limit_ppm, raises }
+}
+
 fn reservation_report(engine: &Engine, id: ClientId) -> ReservationReport {
     let usage = engine.scheduler.usage(id).unwrap_or_default();
     let Some(state) = engine.scheduler.reservation(id) else {
@@ -359,7 +412,7 @@ fn admission_report(engine: &Engine, admission: Admission) -> AdmissionReport {
         failing_period_us: us(period_ns),
         sum_ppm,
         blocking_ppm,
-        limit_ppm: engine.scheduler.parameters().max_utilization_ppm,
+        limit_ppm: engine.scheduler.limit_ppm(),
         blocking_us: us(engine.scheduler.blocking_ns(now())),
     }
 }

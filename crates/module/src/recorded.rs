@@ -6,7 +6,9 @@
 use crate::tracer::{self, note};
 use std::ops::Deref;
 use xqos_abi::trace::{Reason, What};
-use xqos_core::{Admission, ClientId, Parameters, PolicyKind, Reservation, Scheduler, Service, Slice, Time};
+use xqos_core::{
+    Admission, ClientId, Pacing, Parameters, PolicyKind, Reservation, Scheduler, Service, Slice, Supply, Time,
+};
 
 #[derive(Debug)]
 pub struct Recorded {
@@ -56,9 +58,18 @@ impl Recorded {
         self.scheduler.withdrawn(client, now);
     }
 
-    pub fn noticed(&mut self, client: ClientId, is_input: bool, now: Time) {
-        note(now, What::Noticed { client, is_input });
-        self.scheduler.noticed(client, is_input, now);
+    pub fn input(&mut self, client: ClientId, now: Time) {
+        note(now, What::Input { client });
+        self.scheduler.input(client, now);
+    }
+
+    pub fn exposed(&mut self, client: ClientId, cause: Option<ClientId>, now: Time) -> bool {
+        note(now, What::Exposed { client, cause });
+        let is_new = self.scheduler.exposed(client, cause, now);
+        if let Some((cause, until)) = cause.and_then(|cause| Some((cause, self.scheduler.paced_until(cause)?))) {
+            note(now, What::Paced { client: cause, until });
+        }
+        is_new
     }
 
     pub fn grabbed(&mut self, client: Option<ClientId>, now: Time) {
@@ -121,6 +132,20 @@ impl Recorded {
         note(now, What::Intervals { slice_us, timer_interval_us, maximum_slice_us: us(maximum_slice_ns) });
         note(now, What::Limits { max_utilization_ppm, blocking_us: us(blocking_ns) });
         self.scheduler.set_parameters(parameters, now);
+    }
+
+    pub fn set_pacing(&mut self, pacing: Pacing, now: Time) {
+        let us = |ns: u64| u32::try_from(ns / 1000).unwrap_or(u32::MAX);
+        note(now, What::Pacing { limit_us: us(pacing.limit_ns), floor_us: us(pacing.floor_ns) });
+        self.scheduler.set_pacing(pacing, now);
+    }
+
+    /// Nothing is written down where it is as before.
+    pub fn set_supply(&mut self, supply: Supply, now: Time) {
+        if supply != self.scheduler.supply() {
+            note(now, What::Supply { budget_ns: supply.budget_ns, period_ns: supply.period_ns });
+            self.scheduler.set_supply(supply);
+        }
     }
 
     pub fn set_sync_priority(&mut self, client: ClientId, priority: i32, now: Time) {

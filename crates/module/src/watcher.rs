@@ -19,7 +19,8 @@
 //! Store and load of `timer_at`, `until` and the beginning of `slice` are SeqCst on both sides: either the server's thread sees that the timer is
 //! not programmed, or the watcher sees the new end. The contest is a sequence lock over relaxed fields.
 
-use crate::{cpu, fault};
+use crate::cpu::{self, Loan};
+use crate::fault;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
@@ -31,11 +32,12 @@ use xqos_core::{ClientId, Contest, Rank, Time};
 /// until the slice has ended, first after this time, then after twice as long each time.
 const REPEAT_NS: u64 = 50_000;
 /// The shortest that the kernel grants.
-const SHORTEST_KERNEL_SLICE_NS: u64 = 100_000;
+pub const KERNEL_SLICE_NS: u64 = 100_000;
 /// Address space, not memory: the thread uses a few pages; the rest leaves room for the server's thread-local data.
 const STACK_BYTES: usize = 256 * 1024;
 const TIMER_TOKEN: u64 = u64::MAX;
 const STOP_TOKEN: u64 = u64::MAX - 1;
+const LOAN_TOKEN: u64 = u64::MAX - 2;
 /// With the index of one of the server's own descriptors; above any token of a client.
 const SERVER_TOKEN: u64 = 1 << 62;
 /// The server's own descriptors end slices at most so often: a source that never dries up shall cost little.
@@ -50,6 +52,8 @@ struct Slot {
     key: AtomicI64,
     /// When the watcher saw its socket readable; 0: not since it was armed.
     arrived: AtomicU64,
+    /// Longest loan for it ([`Loan`]); 0: it has no reservation.
+    loan_ns: AtomicU64,
     /// Distinguishes clients that had the same index one after the other.
     generation: AtomicU32,
 }
@@ -75,6 +79,7 @@ pub struct Shared {
     stop: AtomicBool,
     /// Passages left to a deliberate fault; 0: none.
     fault_in: AtomicU64,
+    loan: Loan,
 }
 
 /// The watcher as the server's thread holds it. Dropping it ends the thread.
@@ -83,6 +88,8 @@ pub struct Watcher {
     shared: Arc<Shared>,
     epoll: Arc<OwnedFd>,
     timer: Arc<OwnedFd>,
+    /// Ends a loan at the latest.
+    loan_timer: Arc<OwnedFd>,
     stop: OwnedFd,
     thread: Option<JoinHandle<()>>,
     slices: u64,
@@ -138,7 +145,7 @@ pub fn drain(fd: RawFd) {
 }
 
 impl Shared {
-    fn new(fault_in: u64) -> Self {
+    fn new(fault_in: u64, server_slice_ns: u64) -> Self {
         Shared {
             slots: (0..ClientId::LIMIT).map(|_| Slot::default()).collect(),
             slice: AtomicU64::new(0),
@@ -152,6 +159,7 @@ impl Shared {
             failed: AtomicBool::new(false),
             stop: AtomicBool::new(false),
             fault_in: AtomicU64::new(fault_in),
+            loan: Loan::new(server_slice_ns),
         }
     }
 
@@ -183,23 +191,26 @@ impl Shared {
 }
 
 impl Watcher {
-    /// Starts the thread, for the server whose thread calls; `end_slice` has the server end a slice. `fault_in`: a deliberate fault at that event, 0 for none.
-    pub fn start(end_slice: impl Fn() + Send + 'static, fault_in: u64) -> io::Result<Watcher> {
+    /// Starts the thread, for the server whose thread calls and has slices of `server_slice_ns` of the kernel; `end_slice`
+    /// has the server end a slice. `fault_in`: a deliberate fault at that event, 0 for none.
+    pub fn start(end_slice: impl Fn() + Send + 'static, fault_in: u64, server_slice_ns: u64) -> io::Result<Watcher> {
         // SAFETY: no pointers.
         let epoll = Arc::new(owned(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?);
-        let timer = Arc::new(new_timer()?);
+        let (timer, loan_timer) = (Arc::new(new_timer()?), Arc::new(new_timer()?));
         // SAFETY: no pointers.
         let stop = owned(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) })?;
         control(&epoll, libc::EPOLL_CTL_ADD, timer.as_raw_fd(), libc::EPOLLIN as u32, TIMER_TOKEN)?;
+        control(&epoll, libc::EPOLL_CTL_ADD, loan_timer.as_raw_fd(), libc::EPOLLIN as u32, LOAN_TOKEN)?;
         control(&epoll, libc::EPOLL_CTL_ADD, stop.as_raw_fd(), libc::EPOLLIN as u32, STOP_TOKEN)?;
         let mut server_cpu_clock = libc::CLOCK_THREAD_CPUTIME_ID;
         // SAFETY: the calling thread, which lives as long as the server.
         unsafe { libc::pthread_getcpuclockid(libc::pthread_self(), &mut server_cpu_clock) };
-        let shared = Arc::new(Shared::new(fault_in));
+        let shared = Arc::new(Shared::new(fault_in, server_slice_ns));
         let mut run = Run {
             shared: Arc::clone(&shared),
             epoll: Arc::clone(&epoll),
             timer: Arc::clone(&timer),
+            loan_timer: Arc::clone(&loan_timer),
             end_slice,
             server_cpu_clock,
             cut: None,
@@ -218,6 +229,7 @@ impl Watcher {
             shared,
             epoll,
             timer,
+            loan_timer,
             stop,
             thread: Some(thread),
             slices: 0,
@@ -245,15 +257,29 @@ impl Watcher {
         let slot = &self.shared.slots[usize::from(client.0)];
         slot.generation.fetch_add(1, Ordering::Relaxed);
         slot.arrived.store(0, Ordering::Relaxed);
+        slot.loan_ns.store(0, Ordering::Relaxed);
     }
 
-    /// Watches the socket of an idle client; `known`: it was armed before since the client connected.
-    pub fn arm(&self, client: ClientId, fd: RawFd, known: bool, rank: Rank) -> io::Result<()> {
+    /// Watches the socket of an idle client; `known`: it was armed before since the client connected. `loan_ns`: how long
+    /// the server may be raised for it, 0 where it has no budget.
+    pub fn arm(&self, client: ClientId, fd: RawFd, known: bool, rank: Rank, loan_ns: u64) -> io::Result<()> {
         let slot = &self.shared.slots[usize::from(client.0)];
         self.set_rank(client, rank);
+        slot.loan_ns.store(loan_ns, Ordering::Relaxed);
         slot.arrived.store(0, Ordering::Relaxed);
         let token = (u64::from(slot.generation.load(Ordering::Relaxed)) << 16) | u64::from(client.0);
         self.arm_once(fd, known, token)
+    }
+
+    /// The loan.
+    pub fn loan(&self) -> &Loan {
+        &self.shared.loan
+    }
+
+    /// The server's thread works for a reserved client, and is raised for so long at most.
+    pub fn raise(&self, for_ns: u64) {
+        set_timer(&self.loan_timer, now().after(for_ns));
+        self.shared.loan.raise();
     }
 
     /// Watches these descriptors, which the server polls for itself, in place of those before.
@@ -355,6 +381,7 @@ struct Run<F> {
     shared: Arc<Shared>,
     epoll: Arc<OwnedFd>,
     timer: Arc<OwnedFd>,
+    loan_timer: Arc<OwnedFd>,
     end_slice: F,
     server_cpu_clock: libc::clockid_t,
     /// End this slice at that instant: an arrival has not waited long enough yet, or a yield is to be repeated.
@@ -368,7 +395,8 @@ struct Run<F> {
 impl<F: Fn()> Run<F> {
     fn run(&mut self) {
         // So that a wakeup comes through where all processors are busy; the thread hardly runs.
-        cpu::ask_for_slices(SHORTEST_KERNEL_SLICE_NS);
+        cpu::ask_for_slices(KERNEL_SLICE_NS);
+        self.shared.loan.watcher_is_here();
         let mut events = [libc::epoll_event { events: 0, u64: 0 }; 32];
         while !self.shared.stop.load(Ordering::SeqCst) {
             // SAFETY: an open epoll and room for that many events.
@@ -381,6 +409,10 @@ impl<F: Fn()> Run<F> {
                 match token {
                     STOP_TOKEN => return,
                     TIMER_TOKEN => self.timer_fired(now),
+                    LOAN_TOKEN => {
+                        drain(self.loan_timer.as_raw_fd());
+                        self.shared.loan.lower();
+                    }
                     _ if token & SERVER_TOKEN != 0 => self.server_has_work(token & !SERVER_TOKEN, now),
                     _ => self.arrived(token, now),
                 }
@@ -394,6 +426,11 @@ impl<F: Fn()> Run<F> {
             return;
         }
         slot.arrived.store(now.0, Ordering::Relaxed);
+        let loan_ns = slot.loan_ns.load(Ordering::Relaxed);
+        if loan_ns > 0 && self.shared.loan.is_on() {
+            set_timer(&self.loan_timer, now.after(loan_ns));
+            self.shared.loan.raise();
+        }
         let slice = self.shared.slice.load(Ordering::Acquire);
         let Some(contest) = self.shared.contest().filter(|_| slice != 0) else { return };
         let rank = Rank { tier: slot.tier.load(Ordering::Relaxed), key: slot.key.load(Ordering::Relaxed) };
@@ -524,7 +561,7 @@ mod tests {
         fn new() -> Self {
             let flag = Arc::new(AtomicBool::new(false));
             let told = Arc::clone(&flag);
-            let watcher = Watcher::start(move || told.store(true, Ordering::Relaxed), 0).unwrap();
+            let watcher = Watcher::start(move || told.store(true, Ordering::Relaxed), 0, 0).unwrap();
             Server { flag, watcher }
         }
 
@@ -568,13 +605,13 @@ mod tests {
         let (ours, theirs) = socket();
         server.watcher.connected(ClientId(1), ours);
         server.watcher.slice_begins(&contest(10, 0), Time::NEVER);
-        server.watcher.arm(ClientId(1), ours, false, Rank { tier: 0, key: 50 }).unwrap();
+        server.watcher.arm(ClientId(1), ours, false, Rank { tier: 0, key: 50 }, 0).unwrap();
         send(theirs);
         assert!(!server.is_told_to_yield(Duration::from_millis(30)));
         assert!(server.watcher.arrival(ClientId(1)).is_some(), "its time is noted all the same");
         server.watcher.slice_ends();
         server.watcher.slice_begins(&contest(10, 0), Time::NEVER);
-        server.watcher.arm(ClientId(1), ours, true, Rank { tier: 0, key: 5 }).unwrap();
+        server.watcher.arm(ClientId(1), ours, true, Rank { tier: 0, key: 5 }, 0).unwrap();
         assert!(server.is_told_to_yield(Duration::from_secs(5)), "data that was there before counts");
         assert!(server.watcher.slice_ends().is_some());
     }
@@ -585,7 +622,7 @@ mod tests {
         let (ours, theirs) = socket();
         server.watcher.connected(ClientId(1), ours);
         server.watcher.slice_begins(&contest(0, 100), Time::NEVER);
-        server.watcher.arm(ClientId(1), ours, false, Rank { tier: 0, key: 60_000_000 }).unwrap();
+        server.watcher.arm(ClientId(1), ours, false, Rank { tier: 0, key: 60_000_000 }, 0).unwrap();
         send(theirs);
         assert!(!server.is_told_to_yield(Duration::from_millis(20)));
         assert!(server.is_told_to_yield(Duration::from_secs(5)));
@@ -644,7 +681,7 @@ mod tests {
         for (index, &(ours, theirs)) in ends.iter().enumerate() {
             let id = ClientId(index as u16 + 1);
             server.watcher.connected(id, ours);
-            server.watcher.arm(id, ours, false, Rank { tier: 0, key: 5 }).unwrap();
+            server.watcher.arm(id, ours, false, Rank { tier: 0, key: 5 }, 0).unwrap();
             send(theirs);
         }
         assert!(server.is_told_to_yield(Duration::from_secs(5)));
@@ -661,7 +698,7 @@ mod tests {
         let (ours, theirs) = socket();
         server.watcher.connected(ClientId(1), ours);
         server.watcher.slice_begins(&contest(10, 0), Time::NEVER);
-        server.watcher.arm(ClientId(1), ours, false, Rank { tier: 0, key: 5 }).unwrap();
+        server.watcher.arm(ClientId(1), ours, false, Rank { tier: 0, key: 5 }, 0).unwrap();
         server.watcher.connected(ClientId(1), ours);
         send(theirs);
         assert!(!server.is_told_to_yield(Duration::from_millis(30)));

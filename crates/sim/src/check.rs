@@ -4,8 +4,8 @@
 //! decisions in between are counted as not checked.
 
 use xqos_abi::snapshot::Collector;
-use xqos_abi::trace::{Event, What, parameters};
-use xqos_core::{Admission, Scheduler, Service, Time};
+use xqos_abi::trace::{Event, What, pacing, parameters};
+use xqos_core::{Admission, Scheduler, Service, Supply, Time};
 
 /// Differences that are kept to be shown.
 const KEPT: usize = 10;
@@ -56,7 +56,12 @@ impl Check {
             What::Destruction { client } => scheduler.gone(client, at),
             What::Activation { client } => scheduler.arrived(client, at),
             What::Withdrawal { client } => scheduler.withdrawn(client, at),
-            What::Noticed { client, is_input } => scheduler.noticed(client, is_input, at),
+            What::Input { client } => scheduler.input(client, at),
+            What::Exposed { client, cause } => {
+                scheduler.exposed(client, cause, at);
+            }
+            What::Supply { budget_ns, period_ns } => scheduler.set_supply(Supply { budget_ns, period_ns }),
+            What::Pacing { limit_us, floor_us } => scheduler.set_pacing(pacing(limit_us, floor_us), at),
             What::Grab { client } => scheduler.grabbed(client, at),
             What::Overran { ns } => scheduler.overran(ns),
             What::Replenish => {

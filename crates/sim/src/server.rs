@@ -253,9 +253,9 @@ impl Server {
 
     fn deliver(&mut self, place: usize, at: Time, observer: &mut impl Observer) {
         let client = id_of(place);
-        self.scheduler.noticed(client, true, at);
+        self.scheduler.input(client, at);
         self.stock.input(client);
-        observer.record(Event { at, what: What::Noticed { client, is_input: true } });
+        observer.record(Event { at, what: What::Input { client } });
     }
 
     fn arrive(&mut self, coming: &Coming, observer: &mut impl Observer) {

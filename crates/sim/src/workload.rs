@@ -92,7 +92,7 @@ impl Workload {
                         plan.sync_priority = priority;
                     }
                 }
-                What::Noticed { client, is_input: true } => {
+                What::Input { client } => {
                     if let Some(one) = reading.get_mut(&client) {
                         one.inputs += 1;
                     }

@@ -267,12 +267,13 @@ impl Model {
                 self.ready.retain(|&other| other != key);
                 self.clients[key].ready_since = None;
             }
-            What::Noticed { client, is_input } => {
+            What::Input { client } => {
                 let key = self.key(client)?;
-                self.clients[key].figures(|figures| match is_input {
-                    true => figures.inputs += 1,
-                    false => figures.exposes += 1,
-                });
+                self.clients[key].figures(|figures| figures.inputs += 1);
+            }
+            What::Exposed { client, .. } => {
+                let key = self.key(client)?;
+                self.clients[key].figures(|figures| figures.exposes += 1);
             }
             What::Grab { client } => self.grab(client, at),
             What::Dispatch { client, mode, .. } => {

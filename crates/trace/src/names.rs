@@ -11,7 +11,7 @@ use xqos_abi::EXTENSION_NAME;
 const FIRST_EXTENSION: u8 = 128;
 
 /// The requests of XQOS, by their minor opcodes.
-const OURS: [&str; 14] = [
+const OURS: [&str; 18] = [
     "QueryVersion",
     "GetServerInfo",
     "SetReservation",
@@ -26,6 +26,10 @@ const OURS: [&str; 14] = [
     "StartTrace",
     "StopTrace",
     "ListLongestRequests",
+    "LendProcessor",
+    "SetPacing",
+    "GetPacing",
+    "GetProcessor",
 ];
 
 /// The extensions of one server.

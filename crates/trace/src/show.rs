@@ -38,7 +38,7 @@ impl Filter {
 }
 
 /// All kinds, for help and for checking what was asked for.
-pub const KINDS: [&str; 29] = [
+pub const KINDS: [&str; 32] = [
     "begin",
     "end",
     "creation",
@@ -53,6 +53,9 @@ pub const KINDS: [&str; 29] = [
     "withdrawal",
     "input",
     "expose",
+    "paced",
+    "pacing",
+    "supply",
     "grab",
     "ungrab",
     "overrun",
@@ -82,8 +85,11 @@ pub fn kind(what: &What) -> &'static str {
         What::Destruction { .. } => "destruction",
         What::Activation { .. } => "activation",
         What::Withdrawal { .. } => "withdrawal",
-        What::Noticed { is_input: true, .. } => "input",
-        What::Noticed { .. } => "expose",
+        What::Input { .. } => "input",
+        What::Exposed { .. } => "expose",
+        What::Paced { .. } => "paced",
+        What::Pacing { .. } => "pacing",
+        What::Supply { .. } => "supply",
         What::Grab { client: Some(_) } => "grab",
         What::Grab { client: None } => "ungrab",
         What::Overran { .. } => "overrun",
@@ -114,7 +120,9 @@ pub fn client_of(what: &What) -> Option<ClientId> {
         | What::Destruction { client }
         | What::Activation { client }
         | What::Withdrawal { client }
-        | What::Noticed { client, .. }
+        | What::Input { client }
+        | What::Exposed { client, .. }
+        | What::Paced { client, .. }
         | What::Served { client, .. }
         | What::Budget { client, .. }
         | What::Reserve { client, .. }
@@ -159,6 +167,12 @@ fn in_(at: Time, from: Time) -> String {
 fn details(event: &Event, names: &Names) -> String {
     let at = event.at;
     match event.what {
+        What::Exposed { cause: Some(cause), .. } => format!("by client {}", cause.0),
+        What::Paced { until, .. } => format!("waits until others have redrawn, ends {} at the latest", in_(until, at)),
+        What::Pacing { limit_us: 0, .. } => "off".to_owned(),
+        What::Pacing { limit_us, floor_us } => format!("at most {limit_us} us, comes on each {floor_us} us"),
+        What::Supply { period_ns: 0, .. } => "no reservation of the kernel".to_owned(),
+        What::Supply { budget_ns, period_ns } => format!("{} in {}", duration(budget_ns), duration(period_ns)),
         What::Begin { level, server_pid, .. } => format!("level {}, server pid {server_pid}", level.name()),
         What::Identity { pid, base, uid, .. } => format!("pid {pid}, base {base:#x}, uid {uid}"),
         What::Dispatch { mode, reason, until, requests, .. } => {

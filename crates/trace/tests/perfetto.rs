@@ -43,7 +43,7 @@ fn events() -> Vec<Event> {
         if client == ClientId(2) {
             let (hard, depleted, left_ns, deadline) = (true, true, -5000, Time((at + 9) * MS));
             add(at + 3, What::Budget { client, hard, depleted, left_ns, deadline });
-            add(at + 3, What::Noticed { client, is_input: true });
+            add(at + 3, What::Input { client });
         }
     }
     events

@@ -13,6 +13,7 @@ mod module_file;
 mod output;
 mod pick;
 mod process;
+mod processor;
 mod quantity;
 mod requests;
 mod selector;
@@ -23,7 +24,7 @@ mod windows;
 
 use anyhow::Result;
 use clap::{CommandFactory, Parser, Subcommand};
-use commands::{analyse, bench, doctor, link, list, policy, replay, reserve, run, server, top, trace, weight};
+use commands::{analyse, bench, boost, doctor, link, list, policy, replay, reserve, run, server, top, trace, weight};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -78,6 +79,7 @@ enum Command {
     Replay(replay::Arguments),
     Analyse(analyse::Arguments),
     Link(link::Arguments),
+    Boost(boost::Arguments),
     Doctor(doctor::Arguments),
     Bench(bench::Arguments),
     /// Writes the man pages into a folder
@@ -108,6 +110,7 @@ fn perform(command: &Command, display: Option<&str>) -> Result<ExitCode> {
     match command {
         Command::Run(arguments) => return arguments.perform(display),
         Command::Doctor(arguments) => return arguments.perform(display),
+        Command::Boost(arguments) => return arguments.perform(display),
         Command::Link(arguments) => return arguments.perform(display),
         Command::Server(arguments) => arguments.perform()?,
         Command::Reserve(arguments) => arguments.perform(display)?,

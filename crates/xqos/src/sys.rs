@@ -7,6 +7,7 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::ptr;
 use std::time::Duration;
+use xqos_abi::kernel::Attributes;
 
 /// The signals that `xqos run` looks after.
 const WATCHED: [i32; 4] = [libc::SIGCHLD, libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
@@ -128,16 +129,112 @@ pub fn send(pid: i32, signal: i32) {
 pub fn poll(files: &[RawFd], timeout: Option<Duration>) -> io::Result<()> {
     let mut polled: Vec<libc::pollfd> =
         files.iter().map(|&fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 }).collect();
-    // Rounded up: waking before the time would only mean to wait again.
-    let ms = timeout.map_or(-1, |left| i32::try_from(left.as_millis() + 1).unwrap_or(i32::MAX));
-    // SAFETY: `polled` is an array of that many entries and lives through the call; a descriptor that is not open
-    // only makes the call return.
-    match unsafe { libc::poll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, ms) } {
+    let left = timeout.map(|left| libc::timespec {
+        tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: left.subsec_nanos().into(),
+    });
+    let left = left.as_ref().map_or(ptr::null(), ptr::from_ref);
+    // SAFETY: `polled` is an array of that many entries, `left` null or a time; both live through the call, and the mask
+    // of signals stays as it is. A descriptor that is not open only makes the call return.
+    match unsafe { libc::ppoll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, left, ptr::null()) } {
         -1 => Err(io::Error::last_os_error()).or_else(|error| match error.kind() {
             io::ErrorKind::Interrupted => Ok(()),
             _ => Err(error),
         }),
         _ => Ok(()),
+    }
+}
+
+/// Sets how high real-time priorities a process may give itself (RLIMIT_RTPRIO), and tells how high before.
+pub fn allow_real_time(pid: i32, priority: u32) -> io::Result<u32> {
+    let wanted = libc::rlimit { rlim_cur: priority.into(), rlim_max: priority.into() };
+    let mut before = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: limits that live through the calls. What the process may already, it keeps.
+    unsafe {
+        if libc::prlimit(pid, libc::RLIMIT_RTPRIO, ptr::null(), &mut before) != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        let is_enough = before.rlim_cur >= wanted.rlim_cur && priority > 0;
+        if !is_enough && libc::prlimit(pid, libc::RLIMIT_RTPRIO, &wanted, ptr::null_mut()) != 0 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    Ok(u32::try_from(before.rlim_max).unwrap_or(u32::MAX))
+}
+
+/// The user who called sudo, else the one whose rights this process has.
+pub fn calling_user() -> u32 {
+    let by_sudo = std::env::var("SUDO_UID").ok().and_then(|uid| uid.parse().ok());
+    by_sudo.unwrap_or_else(|| effective_ids().0)
+}
+
+/// Which side of a fork this is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fork {
+    Parent,
+    Child,
+}
+
+/// Splits this process, which has one thread.
+pub fn fork() -> io::Result<Fork> {
+    // SAFETY: with one thread nobody else can hold a lock in the child.
+    match unsafe { libc::fork() } {
+        -1 => Err(io::Error::last_os_error()),
+        0 => Ok(Fork::Child),
+        _ => Ok(Fork::Parent),
+    }
+}
+
+/// Ends this process and runs nothing of the parent's in it.
+pub fn exit_now(status: i32) -> ! {
+    // SAFETY: does not return.
+    unsafe { libc::_exit(status) }
+}
+
+/// What ends a terminal's programs does not end this one.
+pub fn ignore_signals() {
+    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGPIPE] {
+        // SAFETY: SIG_IGN is a valid disposition.
+        unsafe { libc::signal(signal, libc::SIG_IGN) };
+    }
+}
+
+/// A value in memory that this process shares with those that it forks.
+#[derive(Debug)]
+pub struct Shared<T: 'static>(&'static T);
+
+impl<T> Shared<T> {
+    /// All bytes are zero, which must be a value of T; only atomics are of use.
+    pub fn zeroed() -> io::Result<Shared<T>>
+    where
+        T: Sync,
+    {
+        let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS);
+        // SAFETY: a new mapping of that size, page-aligned and zeroed; it is never unmapped, so it lives as long as the
+        // process.
+        unsafe {
+            let place = libc::mmap(ptr::null_mut(), mem::size_of::<T>(), protection, flags, -1, 0);
+            if place == libc::MAP_FAILED {
+                return Err(io::Error::last_os_error());
+            }
+            Ok(Shared(&*place.cast::<T>()))
+        }
+    }
+}
+
+impl<T> std::ops::Deref for Shared<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        self.0
+    }
+}
+
+/// The program of a command is scheduled so from its start; its children and new threads are not.
+pub fn schedule(command: &mut Command, attributes: Attributes) {
+    // SAFETY: between fork and exec only a system call is made.
+    unsafe {
+        command.pre_exec(move || attributes.give(0));
     }
 }
 

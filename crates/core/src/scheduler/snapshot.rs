@@ -4,8 +4,9 @@
 //! tells again. Words that no snapshot could be are refused; whatever is accepted can be driven on without a panic.
 
 use super::{Client, Mode, Parameters, Scheduler};
+use crate::pacing::{Hold, Mark, Pacing};
 use crate::policy::{Facts, PolicyKind};
-use crate::{ClientId, Reservation, ReservationState, Time};
+use crate::{ClientId, Reservation, ReservationState, Supply, Time};
 use alloc::vec::Vec;
 
 /// Instants and lengths beyond this (a century) are damage.
@@ -75,6 +76,10 @@ impl Scheduler {
             client_word(self.grab),
             client_word(self.running.map(|(client, _)| client)),
             u64::from(matches!(self.running, Some((_, Mode::Reserved)))),
+            self.pacing.limit_ns,
+            self.pacing.floor_ns,
+            self.supply.budget_ns,
+            self.supply.period_ns,
         ]);
         self.blocking.save(&mut out);
         out.push(self.connected as u64);
@@ -104,6 +109,8 @@ impl Scheduler {
         scheduler.hogged = Some(words.time()?).filter(|at| at.0 != 0);
         scheduler.overran_ns = words.ns()?;
         let (grab, running, is_reserved) = (words.client()?, words.client()?, words.flag()?);
+        scheduler.pacing = Pacing { limit_ns: words.ns()?, floor_ns: words.ns()? };
+        scheduler.supply = Supply { budget_ns: words.ns()?, period_ns: words.ns()? };
         scheduler.blocking.load(&mut words)?;
         let mut clients = Vec::new();
         for _ in 0..words.below(ClientId::LIMIT as u64 + 1)? {
@@ -119,7 +126,10 @@ impl Scheduler {
         let mode = if is_reserved { Mode::Reserved } else { Mode::BestEffort };
         scheduler.running = running.filter(|&id| scheduler.client(id).is_some()).map(|id| (id, mode));
         for &id in &clients {
-            let &Client { reservation, ready, waits_since, idle_since, .. } = scheduler.client(id)?;
+            let &Client { reservation, paced, ready, waits_since, idle_since, .. } = scheduler.client(id)?;
+            if let Some(hold) = paced {
+                scheduler.paced.set(id, hold.until);
+            }
             if let Some(state) = reservation.filter(|state| state.depleted) {
                 scheduler.depleted.set(id, state.deadline);
             }
@@ -144,6 +154,16 @@ impl Client {
                 state.save(out);
             }
         }
+        out.push(u64::from(self.exposing.is_some()));
+        if let Some(Mark { until, holds }) = self.exposing {
+            let (holder, since) = holds.map_or((None, Time(0)), |(client, since)| (Some(client), since));
+            out.extend([until.0, client_word(holder), since.0]);
+        }
+        out.push(u64::from(self.paced.is_some()));
+        if let Some(Hold { since, until, awaited }) = self.paced {
+            out.extend([since.0, until.0, u64::from(awaited)]);
+        }
+        out.push(self.resumed.0);
     }
 
     fn load(words: &mut Words) -> Option<Client> {
@@ -157,6 +177,18 @@ impl Client {
         let grabbed_at = Some(words.time()?).filter(|at| at.0 != 0);
         let reservation = if words.flag()? { Some(ReservationState::load(words)?) } else { None };
         let past_reservation = if words.flag()? { Some(ReservationState::load(words)?) } else { None };
+        let exposing = if words.flag()? {
+            let (until, holder, since) = (words.time()?, words.client()?, words.time()?);
+            Some(Mark { until, holds: holder.map(|client| (client, since)) })
+        } else {
+            None
+        };
+        let paced = if words.flag()? {
+            Some(Hold { since: words.time()?, until: words.time()?, awaited: words.u32()? })
+        } else {
+            None
+        };
+        let resumed = words.time()?;
         Some(Client {
             facts,
             ready,
@@ -166,6 +198,9 @@ impl Client {
             reservation,
             past_reservation,
             grabbed_at,
+            exposing,
+            paced,
+            resumed,
             usage: crate::Usage::default(),
         })
     }

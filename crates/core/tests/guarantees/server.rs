@@ -340,7 +340,10 @@ impl Server {
             while client.next_notice_ns <= self.now_ns {
                 client.notices += 1;
                 client.next_notice_ns += client.load.noticed_every_ns;
-                self.scheduler.noticed(client.id, client.notices % 2 == 1, Time(self.now_ns));
+                match client.notices % 2 {
+                    1 => self.scheduler.input(client.id, Time(self.now_ns)),
+                    _ => _ = self.scheduler.exposed(client.id, None, Time(self.now_ns)),
+                }
             }
         }
     }

@@ -64,7 +64,7 @@ fn watched_client_is_named_again_when_its_budget_is_replenished() {
 #[test]
 fn notice_does_not_make_a_watched_client_look_unwatched() {
     let mut scheduler = hogged_scheduler(|_| {});
-    scheduler.noticed(IDLE, true, at(21));
+    scheduler.input(IDLE, at(21));
     assert!(scheduler.is_watched(IDLE), "its socket is armed still, and knows when it becomes readable");
     assert_eq!(scheduler.next_to_watch(at(21)), Some(IDLE), "with its new rank");
     assert_eq!(scheduler.watched_count(), 1);

@@ -6,7 +6,7 @@
 use proptest::prelude::*;
 use std::cell::RefCell;
 use std::panic::{self, AssertUnwindSafe};
-use xqos_core::{ClientId, Parameters, PolicyKind, Reservation};
+use xqos_core::{ClientId, Pacing, Parameters, PolicyKind, Reservation};
 
 const US: u64 = 1_000;
 const MS: u64 = 1_000_000;
@@ -30,9 +30,15 @@ pub enum Op {
     Withdrawn {
         client: ClientId,
     },
-    Noticed {
+    Input {
         client: ClientId,
-        is_input: bool,
+    },
+    Exposed {
+        client: ClientId,
+        cause: Option<ClientId>,
+    },
+    SetPacing {
+        pacing: Pacing,
     },
     Grabbed {
         by: Option<ClientId>,
@@ -117,6 +123,12 @@ fn parameters() -> impl Strategy<Value = Parameters> {
     })
 }
 
+fn pacing() -> impl Strategy<Value = Pacing> {
+    let limit_ns = prop::sample::select(vec![0, 2 * MS, 25 * MS]);
+    let floor_ns = prop::sample::select(vec![MS, 25 * MS, 50 * MS]);
+    (limit_ns, floor_ns).prop_map(|(limit_ns, floor_ns)| Pacing { limit_ns, floor_ns })
+}
+
 fn length() -> impl Strategy<Value = u64> {
     prop_oneof![Just(0), Just(MS), 1..100 * US, 100 * US..7 * MS, Just(5 * MS), 20 * MS..200 * MS]
 }
@@ -143,7 +155,9 @@ fn op() -> impl Strategy<Value = Op> {
         2 => client().prop_map(|client| Op::Gone { client }),
         30 => client().prop_map(|client| Op::Arrived { client }),
         3 => client().prop_map(|client| Op::Withdrawn { client }),
-        4 => (client(), any::<bool>()).prop_map(|(client, is_input)| Op::Noticed { client, is_input }),
+        2 => client().prop_map(|client| Op::Input { client }),
+        3 => (client(), prop::option::of(client())).prop_map(|(client, cause)| Op::Exposed { client, cause }),
+        1 => pacing().prop_map(|pacing| Op::SetPacing { pacing }),
         2 => prop::option::of(client()).prop_map(|by| Op::Grabbed { by }),
         1 => (0..10 * MS).prop_map(|ns| Op::Overran { ns }),
         40 => pick_and_serve(),

@@ -3,11 +3,13 @@
 //!
 //! Where two clients stand equal, the lower id is first.
 
+mod paced;
 mod policy;
 
+use paced::Paced;
 use policy::{Rules, Standing};
 use std::collections::BTreeMap;
-use xqos_core::{ClientId, Mode, Parameters, PolicyKind, Reservation};
+use xqos_core::{ClientId, Mode, Pacing, Parameters, PolicyKind, Reservation};
 
 /// A slice longer than this is a hog's, and idle clients are watched for so long after it.
 const HOG_SLICE_NS: u64 = 1_000_000;
@@ -118,24 +120,34 @@ pub struct Reference {
     parameters: Parameters,
     running: Option<(u64, Running)>,
     hogged: Option<u64>,
+    pub paced: Paced,
 }
 
 impl Reference {
     pub fn new(policy: PolicyKind, parameters: Parameters) -> Self {
         let rules = Rules::new(policy, parameters);
-        Reference { clients: BTreeMap::new(), grab: None, rules, parameters, running: None, hogged: None }
+        Reference {
+            clients: BTreeMap::new(),
+            grab: None,
+            rules,
+            parameters,
+            running: None,
+            hogged: None,
+            paced: Paced::default(),
+        }
     }
 
     // Facts.
 
     pub fn connected(&mut self, id: ClientId, descriptor: u32, now: u64) {
-        self.gone(id);
+        self.gone(id, now);
         self.clients.insert(id, Client { ready: false, budget: None, released: None, idle_since: now });
         self.rules.join(id, descriptor);
     }
 
-    pub fn gone(&mut self, id: ClientId) {
+    pub fn gone(&mut self, id: ClientId, now: u64) {
         self.clients.remove(&id);
+        self.paced.gone(id, now);
         self.rules.leave(id);
         self.grab = self.grab.filter(|&holder| holder != id);
     }
@@ -159,6 +171,17 @@ impl Reference {
         }
     }
 
+    pub fn exposed(&mut self, id: ClientId, cause: Option<ClientId>, now: u64) {
+        if self.clients.contains_key(&id) {
+            let cause = cause.filter(|cause| self.clients.get(cause).is_some_and(|client| client.budget.is_none()));
+            self.paced.exposed(id, cause, now);
+        }
+    }
+
+    pub fn set_pacing(&mut self, pacing: Pacing, now: u64) {
+        self.paced.set(pacing, now);
+    }
+
     pub fn grabbed(&mut self, by: Option<ClientId>) {
         self.grab = by.filter(|id| self.clients.contains_key(id));
     }
@@ -168,6 +191,9 @@ impl Reference {
         let Some(client) = self.clients.get_mut(&id) else { return };
         if !still_ready {
             (client.ready, client.idle_since) = (false, end);
+            if requests > 0 {
+                self.paced.answered(id, end);
+            }
         }
         match running {
             Some((_, Running::Reserved { client: picked, .. })) if picked == id => {
@@ -225,6 +251,7 @@ impl Reference {
         budget.left_ns -= client.released.map_or(0, |before| before.ahead_ns(now));
         budget.depleted = budget.left_ns <= 0;
         client.budget = Some(budget);
+        self.paced.end(id, now);
     }
 
     /// Ends a reservation. True where there was one.
@@ -240,7 +267,7 @@ impl Reference {
 
     /// Who has budget again.
     pub fn replenish(&mut self, now: u64) -> Vec<ClientId> {
-        let mut told = Vec::new();
+        let mut told = self.paced.let_go(now);
         for (&id, client) in &mut self.clients {
             let Some(before) = client.budget else { continue };
             client.budget = Some(before.replenished(now));
@@ -248,12 +275,13 @@ impl Reference {
                 told.push(id);
             }
         }
+        told.sort();
         told
     }
 
     pub fn pick(&mut self, now: u64) -> Option<Decision> {
         self.running = None;
-        let ready = self.clients.iter().filter(|(_, client)| client.ready);
+        let ready = self.clients.iter().filter(|&(&id, client)| client.ready && !self.paced.holds(id));
         let with_budget = ready.clone().filter(|(_, client)| client.has_budget());
         let earliest = with_budget.min_by_key(|(_, client)| client.budget.map(|budget| budget.deadline));
         let best_effort: Vec<ClientId> =
@@ -289,6 +317,9 @@ impl Reference {
     pub fn ends_at(&self, id: ClientId, arrival: u64) -> Option<u64> {
         let client = self.clients[&id];
         let (start, running) = self.running?;
+        if self.paced.holds(id) {
+            return None;
+        }
         // Who is replenished until then has budget then.
         let budget = client.budget.map(|budget| budget.replenished(arrival).at_arrival(arrival));
         let deadline = budget.filter(|budget| !budget.depleted).map(|budget| budget.deadline);

@@ -8,6 +8,7 @@
 //! | `priorities` | SYNC priorities |
 //! | `extension` | the protocol of XQOS: requests, errors, rights, events |
 //! | `reservations` | shares, holds, and an idle server's wakeups |
+//! | `exposing` | pacing of clients that uncover others, and the loan of a processor |
 //! | `tracing` | traces: what they say, and readers that die |
 //! | `input` | what comes to the server itself |
 //! | `leaks` | many connections, many resets, many clients |
@@ -18,6 +19,7 @@
 //! one in target/release. The tests of the command line and of libxqos load that one, as it is installed.
 
 mod busy;
+mod exposing;
 mod extension;
 mod fixture;
 mod flood;

@@ -99,8 +99,8 @@ pub fn render(header: &Header, events: impl Iterator<Item = Event>, names: &Name
                 lane.budgets[1].push(left_ns as f64);
                 lane.budgets[2].push(since(deadline));
             }
-            What::Noticed { is_input: true, .. } => lane.inputs.push(since(event.at)),
-            What::Noticed { .. } => lane.exposes.push(since(event.at)),
+            What::Input { .. } => lane.inputs.push(since(event.at)),
+            What::Exposed { .. } => lane.exposes.push(since(event.at)),
             _ => {}
         }
     }

@@ -132,10 +132,14 @@ impl<W: Write> Writer<'_, W> {
                     self.packet(event.at, counter.number(field::EVENT_COUNTER_VALUE, (left_ns / 1000) as u64))?;
                 }
             }
-            What::Noticed { client, is_input } => {
+            What::Input { client } | What::Exposed { client, .. } | What::Paced { client, .. } => {
                 if let Some(key) = self.model.key(client) {
                     self.describe(key)?;
-                    let name = if is_input { "input" } else { "Expose" };
+                    let name = match event.what {
+                        What::Input { .. } => "input",
+                        What::Exposed { .. } => "Expose",
+                        _ => "paced",
+                    };
                     let instant = event_of(INSTANT, uuid(key, Track::Client)).text(field::EVENT_NAME, name);
                     self.packet(event.at, instant)?;
                 }

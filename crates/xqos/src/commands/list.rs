@@ -4,6 +4,7 @@
 //! both made from it.
 
 use crate::output;
+use crate::processor::Processor;
 use crate::quantity::{Micros, Reservation};
 use crate::requests::{Names, names_of, opcodes};
 use crate::session::{Session, printable};
@@ -44,6 +45,8 @@ Columns:
   MISSED           deadlines with budget left and work waiting
   LONGEST WAIT     from a request's arrival to its turn
   LONGEST REQUEST  the longest one seen, and its name
+  CPU              what the kernel gives the program's main thread, where it
+                   is not as usual: budget / period, a priority, or nice
   WEIGHT           for policy fair (`xqos weight`)
   PRIORITY         for policy fixed (`xqos priority`)
   SYNC             priority set through the SYNC extension
@@ -52,7 +55,8 @@ JSON: an object with clients, an array. Each has client, pid, uid, program,
 local, you, ready, holds_server_grab, connected_ms (time since), server_time_ms,
 share, reserved_time_ms (paid from the reservation), requests, slices,
 waited_ms, longest_wait_ms, longest_request (null, or ms, major, minor, name),
-grabbed_ms, weight, fixed_priority, sync_priority, depletions, misses, and
+grabbed_ms, cpu (null: as usual; or budget_ms and period_ms, priority, or nice),
+weight, fixed_priority, sync_priority, depletions, misses, and
 reservation (null, or budget_ms, period_ms, hard, held_back, budget_left_ms,
 deadline_in_ms). pid, uid and program are null for a client of another machine.";
 
@@ -81,6 +85,7 @@ struct Client {
     longest_wait_ms: f64,
     longest_request: Option<LongestRequest>,
     grabbed_ms: f64,
+    cpu: Option<Processor>,
     weight: f64,
     fixed_priority: i32,
     sync_priority: i32,
@@ -164,6 +169,7 @@ fn client(entry: &ClientEntry, now_ns: u64, names: &Names) -> Client {
             name: names.name(major, minor),
         }),
         grabbed_ms: ms(entry.grabbed_ns),
+        cpu: Some(entry.pid).filter(|&pid| pid > 0).and_then(Processor::of),
         weight: f64::from(entry.weight) / 100.0,
         fixed_priority: entry.fixed_priority,
         sync_priority: entry.sync_priority,
@@ -201,6 +207,7 @@ fn table(clients: &[Client]) -> Table {
         number("MISSED", 4),
         number("LONGEST WAIT", 2),
         words("LONGEST REQUEST", 1, false),
+        words("CPU", 4, false),
         number("WEIGHT", 7),
         number("PRIORITY", 9),
         number("SYNC", 8),
@@ -230,6 +237,7 @@ fn cells(client: &Client) -> Vec<String> {
             .as_ref()
             .map(|request| format!("{} {}", time(request.ms), request.name))
             .unwrap_or_default(),
+        client.cpu.as_ref().map(ToString::to_string).unwrap_or_default(),
         client.weight.to_string(),
         client.fixed_priority.to_string(),
         client.sync_priority.to_string(),

@@ -2,6 +2,7 @@
 
 pub mod analyse;
 pub mod bench;
+pub mod boost;
 pub mod doctor;
 pub mod link;
 pub mod list;

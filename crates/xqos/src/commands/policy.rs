@@ -8,7 +8,7 @@ use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use serde::Serialize;
 use std::str::FromStr;
-use xqos_abi::{PolicyChange, ServerInfo};
+use xqos_abi::{PacingReport, PolicyChange, ServerInfo};
 use xqos_core::PolicyKind;
 use xqos_lab::control::Refusal;
 
@@ -37,6 +37,12 @@ pub struct Arguments {
     /// Blocking time to assume when reservations are admitted: a time, or 'observed'
     #[arg(long, value_name = "TIME|observed")]
     blocking: Option<Blocking>,
+    /// How long a client that uncovers others waits for them to redraw, 1ms to 1s, or 'off'
+    #[arg(long, value_name = "TIME|off", value_parser = pacing)]
+    expose_pacing: Option<Micros>,
+    /// Frames per second below which such a client waits no longer, 1 to 1000
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    min_fps: Option<u32>,
     /// Write JSON instead of words
     #[arg(long)]
     json: bool,
@@ -48,14 +54,16 @@ Examples:
   xqos policy smart                the rules published in 2000
   xqos policy fair --slice 2ms
   xqos policy --max-utilization 0.8 --blocking observed
+  xqos policy --expose-pacing 25ms who drags a window waits for those beneath
 
 Defaults: fair, slice 5 ms, timer interval 5 ms, maximum slice 15 ms, max
-utilization 0.9, blocking observed. They are set for the server's lifetime;
+utilization 0.9, blocking observed, expose pacing off, min fps 20. They are set for the server's lifetime;
 those that it starts with are chosen with `xqos server`.
 
 JSON: an object with policy, slice_ms, timer_interval_ms, maximum_slice_ms,
-max_utilization, admitted_utilization, blocking_observed_ms, and
-blocking_configured_ms (null: the observed one is used).";
+max_utilization, admitted_utilization, blocking_observed_ms,
+blocking_configured_ms (null: the observed one is used), expose_pacing_ms (null:
+off), and min_fps.";
 
 /// What a policy does, in one line.
 pub fn policies() -> impl TypedValueParser<Value = PolicyKind> {
@@ -114,21 +122,53 @@ struct Settings {
     admitted_utilization: f64,
     blocking_observed_ms: f64,
     blocking_configured_ms: Option<f64>,
+    expose_pacing_ms: Option<f64>,
+    min_fps: f64,
 }
 
 impl Arguments {
     pub fn perform(&self, display: Option<&str>) -> Result<()> {
         let change = self.change();
-        if change == PolicyChange::default() {
-            let info = Session::open(display)?.control.server_info()?;
-            return if self.json { output::json(&settings(&info)) } else { output::print(&words(&info)) };
+        let paces = self.expose_pacing.is_some() || self.min_fps.is_some();
+        if change == PolicyChange::default() && !paces {
+            let control = Session::open(display)?.control;
+            let info = control.server_info()?;
+            let pacing = if info.armed { control.pacing()? } else { PacingReport::default() };
+            return match self.json {
+                true => output::json(&settings(&info, &pacing)),
+                false => output::print(&words(&info, &pacing)),
+            };
         }
         let (session, before) = Session::open_armed(display)?;
-        session.control.set_policy(change).map_err(|error| explain(error, &change, &before))?;
-        if self.json {
-            return output::json(&settings(&session.control.server_info()?));
+        let paced_before = session.control.pacing()?;
+        if change != PolicyChange::default() {
+            session.control.set_policy(change).map_err(|error| explain(error, &change, &before))?;
         }
-        output::line(&format!("set: {}; undo: xqos policy{}", typed(&change), undo(&change, &before)))
+        if paces {
+            let limit_us = self.expose_pacing.map_or(paced_before.limit_us, |time| time.0);
+            let floor_us = self.min_fps.map_or_else(|| floor_us(&paced_before), |fps| 1_000_000 / fps);
+            session.control.set_pacing(limit_us, floor_us).map_err(|error| explain(error, &change, &before))?;
+        }
+        if self.json {
+            return output::json(&settings(&session.control.server_info()?, &session.control.pacing()?));
+        }
+        let set = [typed(&change), self.pacing_typed(self.expose_pacing.map(|time| time.0), self.min_fps)];
+        let back = [typed(&undo(&change, &before)), {
+            let fps = 1_000_000 / floor_us(&paced_before);
+            self.pacing_typed(Some(paced_before.limit_us), Some(fps))
+        }];
+        let [set, back] = [set, back].map(|words| words.join(" ").trim().to_owned());
+        output::line(&format!("set: {set}; undo: xqos policy {back}"))
+    }
+
+    /// Those of the two that were asked for, as arguments.
+    fn pacing_typed(&self, limit_us: Option<u32>, fps: Option<u32>) -> String {
+        let limit = limit_us.filter(|_| self.expose_pacing.is_some()).map(|us| match us {
+            0 => "--expose-pacing off".to_owned(),
+            us => format!("--expose-pacing {}", Micros(us).typed()),
+        });
+        let floor = fps.filter(|_| self.min_fps.is_some()).map(|fps| format!("--min-fps {fps}"));
+        [limit, floor].into_iter().flatten().collect::<Vec<_>>().join(" ")
     }
 
     fn change(&self) -> PolicyChange {
@@ -143,17 +183,33 @@ impl Arguments {
     }
 }
 
-/// What `change` replaces, as the arguments that set it again.
-fn undo(change: &PolicyChange, before: &ServerInfo) -> String {
-    let back = PolicyChange {
+/// Frames per second that nobody has set.
+const DEFAULT_FLOOR_US: u32 = 50_000;
+
+fn floor_us(report: &PacingReport) -> u32 {
+    if report.floor_us == 0 { DEFAULT_FLOOR_US } else { report.floor_us }
+}
+
+/// 0: nobody is paced.
+fn pacing(text: &str) -> Result<Micros, String> {
+    if text == "off" {
+        return Ok(Micros(0));
+    }
+    let time: Micros = text.parse().map_err(|error| format!("{error}; or write the word 'off'"))?;
+    let is_fit = (1_000..=1_000_000).contains(&time.0);
+    if is_fit { Ok(time) } else { Err(format!("{text} is out of range: choose 1ms to 1s, or 'off'")) }
+}
+
+/// What `change` replaces.
+fn undo(change: &PolicyChange, before: &ServerInfo) -> PolicyChange {
+    PolicyChange {
         policy: change.policy.map(|_| before.policy),
         slice_us: change.slice_us.map(|_| before.slice_us),
         timer_interval_us: change.timer_interval_us.map(|_| before.timer_interval_us),
         maximum_slice_us: change.maximum_slice_us.map(|_| before.maximum_slice_us),
         max_utilization_ppm: change.max_utilization_ppm.map(|_| before.max_utilization_ppm),
         blocking_us: change.blocking_us.map(|_| before.blocking_configured_us),
-    };
-    format!(" {}", typed(&back))
+    }
 }
 
 /// A change as arguments of this command.
@@ -193,7 +249,7 @@ fn explain(error: anyhow::Error, change: &PolicyChange, before: &ServerInfo) -> 
     }
 }
 
-fn settings(info: &ServerInfo) -> Settings {
+fn settings(info: &ServerInfo, pacing: &PacingReport) -> Settings {
     let ms = |us: u32| f64::from(us) / 1e3;
     Settings {
         policy: info.policy.name(),
@@ -204,16 +260,23 @@ fn settings(info: &ServerInfo) -> Settings {
         admitted_utilization: f64::from(info.admitted_utilization_ppm) / 1e6,
         blocking_observed_ms: ms(info.blocking_observed_us),
         blocking_configured_ms: (info.blocking_configured_us != 0).then(|| ms(info.blocking_configured_us)),
+        expose_pacing_ms: (pacing.limit_us != 0).then(|| ms(pacing.limit_us)),
+        min_fps: 1e6 / f64::from(floor_us(pacing)),
     }
 }
 
-fn words(info: &ServerInfo) -> String {
+fn words(info: &ServerInfo, pacing: &PacingReport) -> String {
     let observed = Micros(info.blocking_observed_us);
     let blocking = match info.blocking_configured_us {
         0 => format!("observed, {observed} lately"),
         us => format!("{}, {observed} observed lately", Micros(us)),
     };
     let (utilization, admitted) = (Share(info.max_utilization_ppm), Share(info.admitted_utilization_ppm));
+    let fps = 1_000_000 / floor_us(pacing);
+    let paced = match pacing.limit_us {
+        0 => "off".to_owned(),
+        us => format!("{}, down to {fps} frames per second; {} holds so far", Micros(us), pacing.holds),
+    };
     let lines = [
         ("policy", format!("{}: {}", info.policy.name(), explained(info.policy))),
         ("slice", Micros(info.slice_us).to_string()),
@@ -221,6 +284,7 @@ fn words(info: &ServerInfo) -> String {
         ("maximum slice", format!("{} (smart)", Micros(info.maximum_slice_us))),
         ("max utilization", format!("{utilization}, {admitted} of it reserved")),
         ("blocking time", blocking),
+        ("expose pacing", paced),
     ];
     lines.into_iter().fold(String::new(), |all, (title, text)| all + &format!("{title:<17}{text}\n"))
 }
@@ -264,7 +328,7 @@ mod tests {
             ..PolicyChange::default()
         };
         assert_eq!(typed(&change), "smart --slice 2.5ms --blocking 2ms");
-        assert_eq!(undo(&change, &info()), " fair --slice 5ms --blocking observed");
+        assert_eq!(typed(&undo(&change, &info())), "fair --slice 5ms --blocking observed");
     }
 
     #[test]
@@ -277,13 +341,16 @@ mod tests {
 
     #[test]
     fn the_settings_are_shown_with_units_and_whose_they_are() {
-        let text = words(&info());
+        let pacing = PacingReport { limit_us: 25_000, floor_us: 50_000, holds: 7, ..PacingReport::default() };
+        let text = words(&info(), &pacing);
+        assert!(text.contains("25 ms, down to 20 frames per second; 7 holds so far"), "{text}");
         for line in
             ["policy           fair: the ready client", "5 ms (smart)", "0.9, 0.3 of it", "observed, 2.1 ms lately"]
         {
             assert!(text.contains(line), "{line} in:\n{text}");
         }
-        let json = serde_json::to_value(settings(&info())).unwrap();
+        let json = serde_json::to_value(settings(&info(), &PacingReport::default())).unwrap();
+        assert!(json["expose_pacing_ms"].is_null() && json["min_fps"] == 20.0);
         assert_eq!(json["maximum_slice_ms"], 15.0);
         assert!(json["blocking_configured_ms"].is_null());
         for field in json.as_object().unwrap().keys() {

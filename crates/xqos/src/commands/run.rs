@@ -13,6 +13,7 @@
 use crate::family::{Family, Verdict};
 use crate::output::note;
 use crate::process::Procfs;
+use crate::processor;
 use crate::quantity::{Reservation, Weight};
 use crate::session::{Session, described, out_of_limits};
 use crate::sys::{self, Signal, Signals};
@@ -32,7 +33,7 @@ use xqos_abi::{ClientEntry, NotifyKind, event_mask};
 /// seconds, and a daemon that was only left behind must not keep us for ever.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// Starts a program with a reservation, a weight, or both
+/// Starts a program with a reservation, a weight, processor time, or all of them
 ///
 /// Each X connection that the program makes gets them as soon as it is made, also when the program is started through a
 /// shell, env, nice or a launcher that forks and exits. Programs that it starts itself get nothing: what is reserved
@@ -42,7 +43,7 @@ const GRACE: Duration = Duration::from_secs(10);
 /// unless --strict is given.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
-#[command(group = ArgGroup::new("wish").args(["reserve", "weight"]).required(true).multiple(true))]
+#[command(group = ArgGroup::new("wish").args(["reserve", "weight", "cpu"]).required(true).multiple(true))]
 pub struct Arguments {
     /// Server time, and how often: 3ms/10ms
     #[arg(long, value_name = "BUDGET/PERIOD")]
@@ -53,6 +54,9 @@ pub struct Arguments {
     /// How much server time beside others, 0.01 to 100; 1 is the default (policy fair)
     #[arg(long, value_name = "W")]
     weight: Option<Weight>,
+    /// Processor time for the program's main thread, and how often: 2ms/10ms (SCHED_DEADLINE; needs CAP_SYS_NICE)
+    #[arg(long, value_name = "BUDGET/PERIOD")]
+    cpu: Option<Reservation>,
     /// Do not run the program unreserved: end it when its reservation is refused
     #[arg(long, requires = "reserve")]
     strict: bool,
@@ -69,6 +73,7 @@ Examples:
   xqos run --reserve 3ms/10ms -- mpv film.mkv
   xqos run --reserve 2ms/8ms --hard -- sh -c 'cd game && ./start'
   xqos run --weight 0.5 --quiet -- firefox
+  sudo -E xqos run --reserve 3ms/10ms --cpu 2ms/10ms -- ./player
 
 Times are written with a unit: us, ms or s. To undo it while the program runs:
 xqos release --pid N, or xqos weight --pid N 1.
@@ -85,6 +90,9 @@ impl Arguments {
         }
         if self.strict {
             self.check_first(&session)?;
+        }
+        if let Some(cpu) = self.cpu {
+            processor::check(cpu)?;
         }
         // Before the program starts, so that no connection of it is missed.
         session.control.select_events(event_mask::CLIENTS)?;
@@ -120,6 +128,9 @@ impl Arguments {
             command.env("DISPLAY", display);
         }
         sys::unblock_signals_in(&mut command);
+        if let Some(cpu) = self.cpu {
+            sys::schedule(&mut command, processor::attributes(cpu));
+        }
         let child = command.spawn();
         let child = child.with_context(|| format!("cannot start {}: check its name after --", self.shown()))?;
         Ok(child.id() as i32)

@@ -5,8 +5,8 @@
 
 use crate::commands::policy::policies;
 use crate::output::note;
-use crate::quantity::{Micros, Share, slice};
-use crate::{exports, module_file, sys};
+use crate::quantity::{Micros, Reservation, Share, slice};
+use crate::{exports, module_file, processor, sys};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use std::env;
@@ -34,6 +34,9 @@ pub struct Arguments {
     /// How much may be reserved in all, at most 0.95 [default: 0.9]
     #[arg(long, value_name = "SHARE")]
     max_utilization: Option<Share>,
+    /// Processor time for the server's main thread, and how often: 8ms/10ms (SCHED_DEADLINE; needs CAP_SYS_NICE)
+    #[arg(long, value_name = "BUDGET/PERIOD")]
+    cpu: Option<Reservation>,
     /// Name in the server's log who holds the server grab for longer than this [default: nobody is named]
     #[arg(long, value_name = "TIME", value_parser = grab_limit)]
     grab_limit: Option<Micros>,
@@ -52,6 +55,11 @@ Examples:
   xqos --display :77 doctor               is it served?
 
 `xqos policy --help` explains the policies.
+
+--cpu bounds the server as well: what busy clients use of it is gone for all. No
+more is then promised to clients than the server gets itself. `xqos boost`, which
+raises the server only while it works for reserved clients, is mostly better.
+
 Environment: XQOS_MODULE names the module. The server gets its settings in
 XQOS_POLICY, XQOS_SLICE_US, XQOS_MAX_UTILIZATION_PPM and XQOS_GRAB_LIMIT_MS,
 which may also be set by hand, and removes them with LD_PRELOAD from what its
@@ -85,6 +93,10 @@ impl Arguments {
         }
         if let Some(limit) = self.grab_limit {
             command.env("XQOS_GRAB_LIMIT_MS", (limit.0 / 1000).to_string());
+        }
+        if let Some(cpu) = self.cpu {
+            processor::check(cpu)?;
+            sys::schedule(&mut command, processor::attributes(cpu));
         }
         let error = command.exec();
         Err(error).with_context(|| format!("cannot start {}: is it a program?", program.display()))

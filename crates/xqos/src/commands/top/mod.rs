@@ -54,12 +54,13 @@ JSON: now_ms, interval_ms (null with --once), server (policy, clients, share (of
 the time, for clients), outside_share (the server's processor time for anything
 else: input, updates of viewers), running (of the time of slices, the part in
 which the server had a processor; shares count that part), utilization_admitted,
-utilization_limit, utilization_used, blocking_ms, reservations, longest_requests
+utilization_limit, utilization_used, blocking_ms, cpu (null: as usual; or
+budget_ms and period_ms, priority, or nice), reservations, longest_requests
 (name, ms, ago_ms, pid, client)), clients. Each client has pid, name, client,
 title, share, server_time_ms, requests, requests_per_s, response (null, or
 count, p50_ms, p99_ms, worst_ms of the interval), waiting_ms (null where it has
 nothing to wait for), longest_wait_ms, longest_request (null, or name, ms),
-grabs, grabbed_ms, holds_grab, depletions, misses, sync_priority, and
+grabs, grabbed_ms, cpu (as above), holds_grab, depletions, misses, sync_priority, and
 reservation (null, or budget_ms, period_ms, hard, left_ms, used, held_back).
 Share is of the time since the last sample, or since connecting with --once.";
 

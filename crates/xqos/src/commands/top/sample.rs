@@ -1,5 +1,6 @@
 //! One look at the server: its own figures (ListClients), and response times from the trace in between.
 
+use crate::processor::Processor;
 use crate::requests::{Names, names_of, opcodes};
 use crate::session::{Session, printable};
 use crate::windows;
@@ -38,6 +39,8 @@ pub struct Server {
     /// Server time paid from reservations.
     pub utilization_used: f64,
     pub blocking_ms: f64,
+    /// How the kernel schedules the server's thread, where that is not as usual.
+    pub cpu: Option<Processor>,
     pub reservations: u32,
     pub longest_requests: Vec<Longest>,
     #[serde(skip)]
@@ -81,6 +84,8 @@ pub struct Client {
     pub longest_request: Option<LongestRequest>,
     pub grabs: u32,
     pub grabbed_ms: f64,
+    /// How the kernel schedules the program's main thread, where that is not as usual.
+    pub cpu: Option<Processor>,
     pub holds_grab: bool,
     pub depletions: u32,
     pub misses: u32,
@@ -271,6 +276,8 @@ impl Sampler {
         // Slices last longer than the server works in them where the kernel gives the processor to others.
         let running = (cpu_ns as f64 / busy_ns.max(1) as f64).min(1.0);
         let longest = self.session.control.longest_requests()?.requests;
+        // No more can be promised than the server gets itself.
+        let limit_ppm = if info.armed { self.session.control.processor()?.limit_ppm } else { 0 };
         Ok(Server {
             policy: info.policy.name(),
             clients: list.clients.iter().filter(|entry| entry.flags & entry_flag::YOU == 0).count(),
@@ -278,9 +285,10 @@ impl Sampler {
             running,
             outside_share: part(cpu_ns.saturating_sub(busy_ns)),
             utilization_admitted: f64::from(info.admitted_utilization_ppm) / 1e6,
-            utilization_limit: f64::from(info.max_utilization_ppm) / 1e6,
+            utilization_limit: f64::from(limit_ppm) / 1e6,
             utilization_used: part(reserved_ns),
             blocking_ms: f64::from(info.blocking_observed_us) / 1e3,
+            cpu: i32::try_from(info.server_pid).ok().and_then(Processor::of),
             reservations: info.reservations,
             longest_requests: longest
                 .into_iter()
@@ -357,6 +365,7 @@ impl Sampler {
             },
             grabs: entry.grabs,
             grabbed_ms: ms(entry.grabbed_ns),
+            cpu: Some(entry.pid).filter(|&pid| pid > 0).and_then(Processor::of),
             holds_grab: has(entry_flag::GRABS_SERVER),
             depletions: entry.depletions,
             misses: entry.misses,

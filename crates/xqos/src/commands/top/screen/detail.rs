@@ -71,6 +71,9 @@ fn facts(client: &Client) -> Vec<Line<'static>> {
         Some(reserved) => lines.extend(reservation(client, reserved).map(Line::from)),
         None => lines.push(Line::from("reservation: none")),
     }
+    if let Some(cpu) = &client.cpu {
+        lines.push(Line::from(format!("processor, by the kernel: {cpu}")));
+    }
     lines
 }
 
@@ -117,6 +120,7 @@ fn expensive(kinds: &[(String, Kind)], height: u16) -> Vec<Line<'static>> {
 mod tests {
     use super::*;
     use crate::commands::top::sample::{LongestRequest, Response};
+    use crate::processor::Processor;
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
 
@@ -140,6 +144,7 @@ mod tests {
             depletions: 54_321,
             misses: 12,
             sync_priority: -1000,
+            cpu: Some(Processor::Reserved { budget_ms: 2.0, period_ms: 10.0 }),
             reservation: Some(Reserved {
                 budget_ms: 3.0,
                 period_ms: 10.0,
@@ -165,6 +170,7 @@ mod tests {
             "longest single request: 14ms, RENDER CompositeGlyphs32",
             "worst 999ms",
             "held back",
+            "processor, by the kernel: 2 / 10 ms",
             "54321 times, 12 deadlines missed",
             "PutImage: 3 times, 1.67ms each, at most 3.00ms",
         ] {

@@ -185,8 +185,9 @@ impl View {
             time(server.blocking_ms)
         );
         let lost = if server.lost > 0 { format!("; {} trace records lost", server.lost) } else { String::new() };
+        let cpu = server.cpu.as_ref().map_or_else(String::new, |cpu| format!("; processor: {cpu}"));
         let third = format!(
-            "reserved: {:.2} of {:.2} admitted, {:.2} used{lost}",
+            "reserved: {:.2} of {:.2} admitted, {:.2} used{cpu}{lost}",
             server.utilization_admitted, server.utilization_limit, server.utilization_used
         );
         vec![Line::from(first), Line::from(second), Line::from(third)]

@@ -1,0 +1,121 @@
+//! How the kernel schedules a thread: its `struct sched_attr`, read and set.
+//!
+//! Several sides ask: the module for the server's thread, `xqos boost` for exposing programs, `xqos run --cpu`, and who
+//! shows it. Whatever is raised above the usual policy is so with reset-on-fork: children and new threads begin as
+//! everybody does.
+// Two system calls that libc has no functions for.
+#![allow(unsafe_code)]
+
+use std::io;
+
+const SCHED_DEADLINE: u32 = 6;
+const RESET_ON_FORK: u64 = 1;
+
+/// The first version of the kernel's structure.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Attributes {
+    size: u32,
+    policy: u32,
+    flags: u64,
+    nice: i32,
+    priority: u32,
+    runtime_ns: u64,
+    deadline_ns: u64,
+    period_ns: u64,
+}
+
+impl Attributes {
+    /// The usual policy. Slices of 0 are the kernel's choice; kernels before 6.12 choose in any case.
+    pub fn usual(nice: i32, slice_ns: u64) -> Attributes {
+        Attributes { policy: libc::SCHED_OTHER as u32, nice, runtime_ns: slice_ns, ..Attributes::default() }
+    }
+
+    /// A real-time priority, 1 to 99, in turns with others of the same.
+    pub fn real_time(priority: u32) -> Attributes {
+        Attributes { policy: libc::SCHED_RR as u32, priority, flags: RESET_ON_FORK, ..Attributes::default() }
+    }
+
+    /// SCHED_DEADLINE: a budget in each period, and no more.
+    pub fn deadline(budget_ns: u64, period_ns: u64) -> Attributes {
+        let (runtime_ns, deadline_ns) = (budget_ns, period_ns);
+        let (policy, flags) = (SCHED_DEADLINE, RESET_ON_FORK);
+        Attributes { policy, flags, runtime_ns, deadline_ns, period_ns, ..Attributes::default() }
+    }
+
+    /// Those of a thread; 0 is the calling one.
+    pub fn of(thread: i32) -> io::Result<Attributes> {
+        let mut attributes = Attributes::default();
+        let size = size_of::<Attributes>() as u32;
+        // SAFETY: room for as many bytes as the call is told.
+        let result = unsafe { libc::syscall(libc::SYS_sched_getattr, thread, &raw mut attributes, size, 0) };
+        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(attributes) }
+    }
+
+    /// Gives them to a thread. EPERM: it takes CAP_SYS_NICE, or the thread's process may have such priorities
+    /// (RLIMIT_RTPRIO). EBUSY: the kernel's own admission refuses a deadline reservation.
+    pub fn give(mut self, thread: i32) -> io::Result<()> {
+        self.size = size_of::<Attributes>() as u32;
+        // SAFETY: attributes of the size that they say.
+        let result = unsafe { libc::syscall(libc::SYS_sched_setattr, thread, &raw const self, 0) };
+        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+
+    /// The usual policy, at any nice value.
+    pub fn is_usual(&self) -> bool {
+        self.policy == libc::SCHED_OTHER as u32
+    }
+
+    /// Of the usual policy.
+    pub fn nice(&self) -> i32 {
+        self.nice
+    }
+
+    /// Budget and period of SCHED_DEADLINE, nanoseconds.
+    pub fn reservation(&self) -> Option<(u64, u64)> {
+        (self.policy == SCHED_DEADLINE).then_some((self.runtime_ns, self.period_ns))
+    }
+
+    /// The real-time priority, of SCHED_RR and SCHED_FIFO.
+    pub fn real_time_priority(&self) -> Option<u32> {
+        [libc::SCHED_RR, libc::SCHED_FIFO].contains(&(self.policy as i32)).then_some(self.priority)
+    }
+
+    /// As numbers, for a place that outlives who wrote it.
+    pub fn words(&self) -> [u64; 4] {
+        let head = u64::from(self.policy) | u64::from(self.priority) << 8 | (self.flags & 0xff) << 16;
+        [head | u64::from(self.nice as u32) << 32, self.runtime_ns, self.deadline_ns, self.period_ns]
+    }
+
+    /// Of such numbers.
+    pub fn of_words([head, runtime_ns, deadline_ns, period_ns]: [u64; 4]) -> Attributes {
+        let (policy, priority) = (head as u32 & 0xff, head as u32 >> 8 & 0xff);
+        let (flags, nice) = (head >> 16 & 0xff, (head >> 32) as u32 as i32);
+        Attributes { size: 0, policy, flags, nice, priority, runtime_ns, deadline_ns, period_ns }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attributes_survive_as_numbers() {
+        let kinds = [Attributes::usual(-20, 300_000), Attributes::real_time(99), Attributes::deadline(2, 10)];
+        for attributes in kinds {
+            assert_eq!(Attributes::of_words(attributes.words()), attributes);
+        }
+    }
+
+    #[test]
+    fn a_thread_has_the_usual_policy_and_may_keep_it() {
+        std::thread::spawn(|| {
+            let own = Attributes::of(0).unwrap();
+            assert!(own.is_usual() && own.reservation().is_none() && own.real_time_priority().is_none());
+            own.give(0).unwrap();
+            assert_eq!(Attributes::of(0).unwrap(), own);
+        })
+        .join()
+        .unwrap();
+    }
+}

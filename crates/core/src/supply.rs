@@ -1,0 +1,55 @@
+//! What the server gets of a processor, where that is less than all: admission over both levels.
+//!
+//! A server that runs under a reservation of the kernel (SCHED_DEADLINE) with Qs in each Ts gets, in any interval t, at
+//! least a (t - D), with a = Qs/Ts and D = 2 (Ts - Qs): the longest gap is from the end of a budget that came at once to
+//! the end of one that came as late as it could. EDF above it keeps all deadlines where, for all i in order of T,
+//! sum(Qj/Tj, j <= i) + (B + a D)/Ti <= a (the hierarchical analysis that Manica et al. cite for the future; periodic
+//! resource model of Shin and Lee, 2003, in its linear form). So the gap counts as blocking, and no more is promised than
+//! a share of a.
+
+/// A processor reservation; of period 0: the server has the processor whenever it wants it, as far as anybody knows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Supply {
+    /// Qs, nanoseconds.
+    pub budget_ns: u64,
+    /// Ts, nanoseconds.
+    pub period_ns: u64,
+}
+
+impl Supply {
+    /// a in millionths, rounded down.
+    pub fn share_ppm(&self) -> u32 {
+        if self.period_ns == 0 {
+            return 1_000_000;
+        }
+        let share = u128::from(self.budget_ns) * 1_000_000 / u128::from(self.period_ns);
+        u32::try_from(share).unwrap_or(1_000_000).min(1_000_000)
+    }
+
+    /// a D: what a gap costs, in nanoseconds of server time.
+    pub fn gap_ns(&self) -> u64 {
+        let gap_ns = self.period_ns.saturating_sub(self.budget_ns).saturating_mul(2);
+        let cost = u128::from(gap_ns) * u128::from(self.share_ppm()) / 1_000_000;
+        u64::try_from(cost).unwrap_or(u64::MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn eight_of_ten_milliseconds_cost_a_gap_of_four() {
+        let supply = Supply { budget_ns: 8_000_000, period_ns: 10_000_000 };
+        assert_eq!((supply.share_ppm(), supply.gap_ns()), (800_000, 3_200_000));
+    }
+
+    #[test]
+    fn without_a_reservation_there_is_no_gap_and_nothing_overflows() {
+        assert_eq!((Supply::default().share_ppm(), Supply::default().gap_ns()), (1_000_000, 0));
+        let absurd = Supply { budget_ns: u64::MAX, period_ns: 1 };
+        assert_eq!((absurd.share_ppm(), absurd.gap_ns()), (1_000_000, 0));
+        let tiny = Supply { budget_ns: 1, period_ns: u64::MAX };
+        assert_eq!(tiny.share_ppm(), 0);
+    }
+}

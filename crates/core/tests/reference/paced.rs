@@ -1,0 +1,97 @@
+//! Expose pacing as plainly as it can be: a list of who has to redraw for whom.
+
+use std::collections::BTreeMap;
+use xqos_core::{ClientId, Pacing};
+
+/// Where pacing is off, a client counts as exposing for so long.
+const LIMIT_NS: u64 = 25_000_000;
+const FORGET_NS: u64 = 1_000_000_000;
+
+#[derive(Debug)]
+struct Mark {
+    until: u64,
+    /// Who waits for it, and since when.
+    holds: Option<(ClientId, u64)>,
+}
+
+#[derive(Debug, Default)]
+pub struct Paced {
+    pacing: Pacing,
+    marks: BTreeMap<ClientId, Mark>,
+    /// Since when, and until when.
+    held: BTreeMap<ClientId, (u64, u64)>,
+    resumed: BTreeMap<ClientId, u64>,
+}
+
+impl Paced {
+    pub fn holds(&self, id: ClientId) -> bool {
+        self.held.contains_key(&id)
+    }
+
+    pub fn held_until(&self, id: ClientId) -> Option<u64> {
+        self.held.get(&id).map(|&(_, until)| until)
+    }
+
+    pub fn exposed(&mut self, id: ClientId, cause: Option<ClientId>, now: u64) {
+        if self.marks.get(&id).is_some_and(|mark| now < mark.until) {
+            return;
+        }
+        self.answered(id, now);
+        let is_on = self.pacing.limit_ns > 0;
+        let cause = cause.filter(|&cause| is_on && cause != id);
+        let holds = cause.and_then(|cause| Some((cause, self.hold(cause, now)?)));
+        let until = now + if is_on { self.pacing.limit_ns } else { LIMIT_NS };
+        self.marks.insert(id, Mark { until, holds });
+    }
+
+    fn hold(&mut self, cause: ClientId, now: u64) -> Option<u64> {
+        if let Some(&(since, _)) = self.held.get(&cause) {
+            return Some(since);
+        }
+        let resumed = self.resumed.get(&cause).copied().filter(|&at| now - at < FORGET_NS).unwrap_or(now);
+        let until = (now + self.pacing.limit_ns).min(resumed + self.pacing.floor_ns);
+        if until <= now {
+            self.resumed.insert(cause, now);
+            return None;
+        }
+        self.held.insert(cause, (now, until));
+        Some(now)
+    }
+
+    pub fn answered(&mut self, id: ClientId, now: u64) {
+        let Some(holds) = self.marks.remove(&id).and_then(|mark| mark.holds) else { return };
+        let others_wait = self.marks.values().any(|mark| mark.holds == Some(holds));
+        if !others_wait && self.held.get(&holds.0).is_some_and(|&(since, _)| since == holds.1) {
+            self.end(holds.0, now);
+        }
+    }
+
+    /// It goes on at the next opportunity.
+    pub fn end(&mut self, id: ClientId, now: u64) {
+        if let Some((_, until)) = self.held.get_mut(&id) {
+            *until = now;
+        }
+    }
+
+    pub fn let_go(&mut self, now: u64) -> Vec<ClientId> {
+        let over: Vec<ClientId> = self.held.iter().filter(|(_, (_, until))| *until <= now).map(|(&id, _)| id).collect();
+        for &id in &over {
+            self.held.remove(&id);
+            self.resumed.insert(id, now);
+        }
+        over
+    }
+
+    pub fn set(&mut self, pacing: Pacing, now: u64) {
+        self.pacing = pacing;
+        for (_, until) in self.held.values_mut() {
+            *until = now;
+        }
+    }
+
+    pub fn gone(&mut self, id: ClientId, now: u64) {
+        self.answered(id, now);
+        self.held.remove(&id);
+        self.resumed.remove(&id);
+    }
+}

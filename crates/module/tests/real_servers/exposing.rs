@@ -1,0 +1,275 @@
+//! Exposes: who is marked, who waits for whom, and until when. And the loan of a processor.
+//!
+//! One client covers the window of another and moves away; the other one answers by drawing, or does not.
+
+use crate::fixture::{Fixture, alone, as_nobody, beside_others, entry, is_not_root, wait_for, xvfb, xvfb_with};
+use std::time::{Duration, Instant};
+use x11rb::connection::Connection;
+use x11rb::protocol::Event;
+use x11rb::protocol::xproto::{
+    ConfigureWindowAux, ConnectionExt, CreateGCAux, CreateWindowAux, EventMask, Rectangle, Window, WindowClass,
+};
+use x11rb::rust_connection::RustConnection;
+use xqos_abi::{Mistake, NotifyKind, entry_flag, event_mask};
+use xqos_core::PolicyKind;
+use xqos_lab::control::Control;
+
+const SOON: Duration = Duration::from_secs(5);
+
+/// A client with one window.
+struct Client {
+    connection: RustConnection,
+    window: Window,
+}
+
+impl Client {
+    fn start(fixture: &Fixture, x: i16, size: u16) -> Client {
+        let connection = fixture.connect().unwrap();
+        let window = connection.generate_id().unwrap();
+        let root = connection.setup().roots[0].root;
+        let look = CreateWindowAux::new().event_mask(EventMask::EXPOSURE).background_pixel(1).override_redirect(1);
+        let class = WindowClass::INPUT_OUTPUT;
+        connection.create_window(0, window, root, x, 0, size, size, 0, class, 0, &look).unwrap();
+        connection.map_window(window).unwrap();
+        connection.flush().unwrap();
+        let client = Client { connection, window };
+        client.wait_for_expose();
+        client
+    }
+
+    /// Of the resources.
+    fn base(&self) -> u32 {
+        self.connection.setup().resource_id_base
+    }
+
+    fn wait_for_expose(&self) {
+        wait_for("an Expose", SOON, || self.is_exposed());
+    }
+
+    fn is_exposed(&self) -> bool {
+        std::iter::from_fn(|| self.connection.poll_for_event().unwrap()).any(|event| matches!(event, Event::Expose(_)))
+    }
+
+    fn draw(&self) {
+        let gc = self.connection.generate_id().unwrap();
+        self.connection.create_gc(gc, self.window, &CreateGCAux::new()).unwrap();
+        let whole = Rectangle { x: 0, y: 0, width: 50, height: 50 };
+        self.connection.poly_fill_rectangle(self.window, gc, &[whole]).unwrap();
+        self.connection.free_gc(gc).unwrap();
+        self.connection.flush().unwrap();
+    }
+
+    /// Uncovers what was beneath.
+    fn move_to(&self, x: i16) {
+        self.connection.configure_window(self.window, &ConfigureWindowAux::new().x(i32::from(x))).unwrap();
+        self.connection.flush().unwrap();
+    }
+
+    /// How long the server takes to answer: it does so when it is this client's turn.
+    fn answer_time(&self) -> Duration {
+        let asked = Instant::now();
+        self.connection.get_input_focus().unwrap().reply().unwrap();
+        asked.elapsed()
+    }
+}
+
+/// One who draws, and one whose window lies upon it.
+fn painter_and_mover(fixture: &Fixture) -> (Client, Client) {
+    let painter = Client::start(fixture, 0, 100);
+    let mover = Client::start(fixture, 0, 60);
+    // What was drawn when the windows came is answered.
+    painter.draw();
+    mover.draw();
+    painter.answer_time();
+    mover.answer_time();
+    (painter, mover)
+}
+
+#[test]
+fn who_uncovers_another_waits_until_it_has_redrawn() {
+    let _turn = alone();
+    for policy in [PolicyKind::Fair, PolicyKind::Stock] {
+        let fixture = xvfb_with(policy);
+        let control = fixture.control().unwrap();
+        control.set_pacing(500_000, 1_000_000).unwrap();
+        let (painter, mover) = painter_and_mover(&fixture);
+        let asked = Instant::now();
+        mover.move_to(200);
+        painter.wait_for_expose();
+        wait_for("it is held", SOON, || entry(&control, mover.base()).flags & entry_flag::HELD_BACK != 0);
+        let report = control.pacing().unwrap();
+        assert_eq!((report.exposing, report.paced, report.limit_us), (1, 1, 500_000));
+        painter.draw();
+        mover.answer_time();
+        assert!(asked.elapsed() < Duration::from_millis(400), "{:?}: it waited beyond the answer", asked.elapsed());
+        let report = control.pacing().unwrap();
+        assert_eq!((report.exposing, report.paced), (0, 0));
+        assert!(report.holds >= 1);
+    }
+}
+
+#[test]
+fn a_client_that_does_not_answer_holds_nobody_for_longer_than_the_limit() {
+    let _turn = alone();
+    let fixture = xvfb();
+    let control = fixture.control().unwrap();
+    control.set_pacing(60_000, 1_000_000).unwrap();
+    let (painter, mover) = painter_and_mover(&fixture);
+    let asked = Instant::now();
+    mover.move_to(200);
+    mover.answer_time();
+    let waited = asked.elapsed();
+    assert!(waited >= Duration::from_millis(55), "{waited:?}");
+    assert!(painter.is_exposed());
+}
+
+#[test]
+fn the_floor_lets_a_mover_go_before_the_limit() {
+    let _turn = alone();
+    let fixture = xvfb();
+    let control = fixture.control().unwrap();
+    control.set_pacing(1_000_000, 20_000).unwrap();
+    let (_painter, mover) = painter_and_mover(&fixture);
+    let asked = Instant::now();
+    mover.move_to(200);
+    mover.answer_time();
+    assert!(asked.elapsed() < Duration::from_millis(500), "{:?}", asked.elapsed());
+}
+
+#[test]
+fn neither_reserved_clients_nor_grabs_nor_the_default_wait_for_an_expose() {
+    let _turn = alone();
+    let fixture = xvfb();
+    let control = fixture.control().unwrap();
+    let (painter, mover) = painter_and_mover(&fixture);
+    let moved = |x: i16| {
+        let asked = Instant::now();
+        mover.move_to(x);
+        mover.answer_time();
+        painter.wait_for_expose();
+        asked.elapsed()
+    };
+    assert!(moved(200) < Duration::from_millis(400), "off by default");
+    mover.move_to(0);
+    control.set_pacing(1_000_000, 1_000_000).unwrap();
+    mover.answer_time();
+    painter.draw();
+    control.reserve(mover.base(), 1000, 10_000, false).unwrap();
+    assert!(moved(200) < Duration::from_millis(400), "it has a reservation");
+    control.release(mover.base()).unwrap();
+    painter.draw();
+    painter.answer_time();
+    mover.move_to(0);
+    mover.connection.grab_server().unwrap();
+    assert!(moved(200) < Duration::from_millis(400), "it holds the server grab");
+    mover.connection.ungrab_server().unwrap();
+    mover.connection.flush().unwrap();
+}
+
+#[test]
+fn a_hold_ends_with_the_painter_with_pacing_and_with_the_mover() {
+    let _turn = alone();
+    let mut fixture = xvfb();
+    let control = fixture.control().unwrap();
+    for ending in 0..3 {
+        control.set_pacing(1_000_000, 1_000_000).unwrap();
+        let (painter, mover) = painter_and_mover(&fixture);
+        let base = mover.base();
+        mover.move_to(200);
+        painter.wait_for_expose();
+        wait_for("it is held", SOON, || entry(&control, base).flags & entry_flag::HELD_BACK != 0);
+        let asked = Instant::now();
+        match ending {
+            0 => drop(painter),
+            1 => control.set_pacing(0, 50_000).unwrap(),
+            _ => {
+                drop(mover);
+                painter.answer_time();
+                assert!(asked.elapsed() < Duration::from_millis(500));
+                continue;
+            }
+        }
+        mover.answer_time();
+        assert!(asked.elapsed() < Duration::from_millis(500), "ending {ending}: {:?}", asked.elapsed());
+    }
+    fixture.assert_armed();
+}
+
+#[test]
+fn exposing_and_answered_are_told_to_who_wants_to_know() {
+    let _turn = alone();
+    let fixture = xvfb();
+    let control = fixture.control().unwrap();
+    let (painter, mover) = painter_and_mover(&fixture);
+    control.select_events(event_mask::EXPOSES).unwrap();
+    mover.move_to(200);
+    painter.wait_for_expose();
+    painter.draw();
+    let mut told = Vec::new();
+    wait_for("two events", SOON, || {
+        told.extend(control.connection().poll_for_event().unwrap().and_then(|event| control.notify(&event)));
+        told.len() == 2
+    });
+    let (exposing, answered) = (told[0], told[1]);
+    assert_eq!((exposing.kind, exposing.client), (NotifyKind::Exposing, painter.base()));
+    assert_eq!(exposing.pid, std::process::id() as i32);
+    assert_eq!((answered.kind, answered.client), (NotifyKind::Answered, painter.base()));
+}
+
+#[test]
+fn pacing_that_is_impossible_is_refused_and_only_the_owner_sets_it() {
+    let _turn = beside_others();
+    let fixture = xvfb();
+    let control = fixture.control().unwrap();
+    for (limit_us, floor_us) in [(999, 50_000), (1_000_001, 50_000), (25_000, 0), (25_000, u32::MAX)] {
+        control.set_pacing(limit_us, floor_us).unwrap_err();
+    }
+    assert_eq!(control.pacing().unwrap().limit_us, 0);
+    assert!(matches!(xqos_abi::Request::parse(&[130, 15, 1, 0], xqos_abi::Order::Native), Err(Mistake::Length)));
+    if !is_not_root() {
+        let display = fixture.display().to_owned();
+        let refused = as_nobody(move || {
+            let control = Control::connect(Some(&display)).ok()??;
+            Some((control.set_pacing(25_000, 50_000).is_err(), control.lend_processor(true, 0).is_err()))
+        });
+        assert!(refused.is_none_or(|refused| refused == (true, true)), "{refused:?}");
+    }
+}
+
+/// The kernel's policy of each of the server's threads.
+fn policies(fixture: &Fixture) -> Vec<i32> {
+    let tasks = std::fs::read_dir(format!("/proc/{}/task", fixture.pid())).unwrap();
+    let threads = tasks.map(|task| task.unwrap().file_name().to_string_lossy().parse::<i32>().unwrap());
+    // SAFETY: numbers only.
+    threads.map(|thread| unsafe { libc::sched_getscheduler(thread) } & !libc::SCHED_RESET_ON_FORK).collect()
+}
+
+#[test]
+fn a_loan_raises_the_server_for_reserved_clients_and_ends_with_the_lender() {
+    let _turn = alone();
+    let mut fixture = xvfb();
+    let lender = fixture.control().unwrap();
+    if let Err(error) = lender.lend_processor(true, 0) {
+        println!("left out: this user may not give real-time priorities ({error})");
+        fixture.assert_armed();
+        return;
+    }
+    let reserved = fixture.control().unwrap();
+    reserved.reserve(0, 2000, 10_000, false).unwrap();
+    let before = lender.processor().unwrap();
+    assert!(before.is_lent);
+    for _ in 0..20 {
+        reserved.server_info().unwrap();
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    let after = lender.processor().unwrap();
+    assert!(after.raises >= before.raises + 10, "{before:?} {after:?}");
+    // At rest nobody is raised: at the latest when the budget's time is over.
+    wait_for("the server is lowered", SOON, || {
+        policies(&fixture).iter().filter(|&&policy| policy == libc::SCHED_RR).count() == 1
+    });
+    drop(lender);
+    wait_for("nobody is raised", SOON, || policies(&fixture).iter().all(|&policy| policy == libc::SCHED_OTHER));
+    assert!(!reserved.processor().unwrap().is_lent);
+    fixture.assert_armed();
+}

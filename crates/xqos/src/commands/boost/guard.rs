@@ -1,0 +1,50 @@
+//! The guard: a process that undoes what `xqos boost` did when that is killed.
+//!
+//! It is forked before anything is raised, shares the list of what is, and does nothing but wait for the end of a pipe
+//! whose other end dies with `xqos boost`. It ignores what ends a terminal's programs, and stands above whom is raised, or
+//! it would not get the processor in time. When the guard itself is killed, `xqos boost` sees that and ends.
+
+use super::OWN_PRIORITY;
+use super::raised::{Raised, put_all_back};
+use crate::sys::{self, Fork};
+use std::io::{self, Read};
+use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::net::UnixStream;
+use xqos_abi::kernel::Attributes;
+
+/// The guard as its parent holds it. Dropping it ends it.
+#[derive(Debug)]
+pub struct Guard(UnixStream);
+
+impl Guard {
+    /// Before any thread is started.
+    pub fn start(raised: &Raised) -> io::Result<Guard> {
+        let (ours, mut theirs) = UnixStream::pair()?;
+        match sys::fork()? {
+            Fork::Parent => {
+                ours.set_nonblocking(true)?;
+                Ok(Guard(ours))
+            }
+            Fork::Child => {
+                drop(ours);
+                sys::ignore_signals();
+                // Without the right it may come late.
+                let _ = Attributes::real_time(OWN_PRIORITY).give(0);
+                // Nothing is ever written: this is the end of the other side.
+                let _ = theirs.read(&mut [0]);
+                put_all_back(raised.places());
+                sys::exit_now(0)
+            }
+        }
+    }
+
+    pub fn is_gone(&mut self) -> bool {
+        matches!(self.0.read(&mut [0]), Ok(0))
+    }
+}
+
+impl AsRawFd for Guard {
+    fn as_raw_fd(&self) -> RawFd {
+        self.0.as_raw_fd()
+    }
+}

@@ -1,0 +1,253 @@
+//! `xqos boost`: gives the processor to who needs it for the screen, and takes it back.
+//!
+//! The X server tells of each client that gets an Expose, and of each that has answered it. In between, at most for N
+//! ms, the client's process has a real-time priority: whoever uncovered it cannot take the processor away while it draws
+//! (Shatrov, xorg list, 2005). The server's own thread is lent such a priority too, by the module and only while it works
+//! for a reserved client.
+//!
+//! What is raised is written down where a guard process sees it: [`guard`]. Everything ends with this process, however it
+//! ends.
+
+mod guard;
+mod raised;
+
+use crate::output::{self, note};
+use crate::process::Procfs;
+use crate::quantity::Micros;
+use crate::session::Session;
+use crate::sys::{self, Signal, Signals};
+use anyhow::{Context, Result, bail};
+use clap::{Args, ValueEnum};
+use guard::Guard;
+use raised::{Raised, Verdict};
+use std::os::fd::AsRawFd;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+use x11rb::connection::Connection;
+use xqos_abi::kernel::Attributes;
+use xqos_abi::{Notify, NotifyKind, event_mask};
+use xqos_lab::control::Refusal;
+
+/// Of this process and its guard: above whom they raise.
+const OWN_PRIORITY: u32 = 4;
+/// Of exposing programs; the X server is raised to one more.
+const EXPOSING_PRIORITY: u32 = 1;
+/// What the server is allowed: its own thread 2, the watcher 3.
+const SERVER_LIMIT: u32 = 3;
+const EXPOSING_NICE: i32 = -10;
+
+/// Gives programs the processor while they redraw, and the X server while it serves reserved clients
+///
+/// Runs until it is ended. A program that got an Expose has a real-time priority until it has answered, at most for the
+/// time of --expose; the X server has one while it works for a client with a reservation, at most for the budget. Both
+/// are taken back whatever happens, also when this process is killed. Programs of other users are left alone.
+///
+/// It needs the right to set priorities (CAP_SYS_NICE), and to hand the server's part of it on (CAP_SYS_RESOURCE, or a
+/// server of root's): root has both.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    /// How long a program may have the processor for one Expose, 1ms to 1s, or 'off'
+    #[arg(long, value_name = "TIME|off", default_value = "25ms", value_parser = limit)]
+    expose: Limit,
+    /// By what
+    #[arg(long, value_name = "WAY", default_value = "auto")]
+    how: How,
+    /// Leave the X server's own priority alone
+    #[arg(long)]
+    no_server: bool,
+    /// Whose programs: a user id [default: the user who called sudo, else who runs this]
+    #[arg(long, value_name = "UID")]
+    user: Option<u32>,
+    /// Say what is done
+    #[arg(long, short)]
+    verbose: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  sudo -E xqos boost                       for this display, until ^C
+  sudo -E xqos boost --expose 40ms -v      longer, and say what is done
+  sudo -E xqos boost --expose off          the X server's part alone
+  xqos policy --expose-pacing 25ms         its companion: who uncovers waits
+
+Ways: rr (a real-time priority, and nobody of the usual class comes between),
+deadline (SCHED_DEADLINE: the time of --expose in each period of twice as
+long), nice (-10: more of the processor than others), auto (the first of rr
+and nice that the rights allow).
+
+It writes 'ready' to standard output when it serves. To undo: end it.";
+
+/// N; 0: nobody is raised.
+#[derive(Clone, Copy, Debug)]
+struct Limit(Duration);
+
+fn limit(text: &str) -> Result<Limit, String> {
+    if text == "off" {
+        return Ok(Limit(Duration::ZERO));
+    }
+    let time: Micros = text.parse().map_err(|error| format!("{error}; or write the word 'off'"))?;
+    match time.0 {
+        1_000..=1_000_000 => Ok(Limit(Duration::from_micros(time.0.into()))),
+        _ => Err(format!("{text} is out of range: choose 1ms to 1s, or 'off'")),
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum How {
+    Auto,
+    Rr,
+    Deadline,
+    Nice,
+}
+
+impl How {
+    fn attributes(self, limit: Duration) -> Attributes {
+        let ns = limit.as_nanos() as u64;
+        match self {
+            How::Auto | How::Rr => Attributes::real_time(EXPOSING_PRIORITY),
+            How::Deadline => Attributes::deadline(ns, 2 * ns),
+            How::Nice => Attributes::usual(EXPOSING_NICE, 0),
+        }
+    }
+
+    /// What the rights allow of it, tried on a thread of our own.
+    fn allowed(self, limit: Duration) -> Option<How> {
+        let ways = if self == How::Auto { vec![How::Rr, How::Nice] } else { vec![self] };
+        ways.into_iter().find(|way| {
+            let attributes = way.attributes(limit);
+            std::thread::spawn(move || attributes.give(0).is_ok()).join().unwrap_or(false)
+        })
+    }
+}
+
+impl Arguments {
+    pub fn perform(&self, display: Option<&str>) -> Result<ExitCode> {
+        let (session, info) = Session::open_armed(display)?;
+        let program = std::env::current_exe().map_or_else(|_| "xqos".to_owned(), |path| path.display().to_string());
+        let Some(how) = self.how.allowed(self.expose.0.max(Duration::from_millis(1))) else {
+            bail!(
+                "this user may not set priorities: run it as root, as in `sudo -E xqos boost`, or give the program the \
+                 right, as in `sudo setcap cap_sys_nice,cap_sys_resource+ep {program}`"
+            );
+        };
+        let signals = Signals::watch().context("cannot watch for the end")?;
+        let raised = Raised::new(how.attributes(self.expose.0), self.user.unwrap_or_else(sys::calling_user))
+            .context("cannot keep a list of what is raised")?;
+        let guard = Guard::start(&raised).context("cannot start the guard process")?;
+        if Attributes::real_time(OWN_PRIORITY).give(0).is_err() {
+            note("no real-time priority for xqos boost itself: it may take priorities back late");
+        }
+        let lends = !self.no_server && self.lend(&session, info.server_pid as i32);
+        if self.expose.0.is_zero() && !lends {
+            bail!("nothing is left to do: neither programs nor the X server can be given the processor");
+        }
+        if !self.expose.0.is_zero() {
+            session.control.select_events(event_mask::EXPOSES)?;
+        }
+        output::line("ready")?;
+        Boost { wish: self, session, raised, guard }.serve(&signals)
+    }
+
+    /// The server may raise itself as long as our connection lives. False where that cannot be.
+    fn lend(&self, session: &Session, server: i32) -> bool {
+        // Without the right to set it, one of root's needs no limit.
+        let before = sys::allow_real_time(server, SERVER_LIMIT).unwrap_or_default();
+        match session.control.lend_processor(true, before) {
+            Ok(()) => true,
+            Err(error) => {
+                let _ = sys::allow_real_time(server, before);
+                note(&match error.downcast_ref::<Refusal>() {
+                    Some(Refusal::Access) => {
+                        "the X server is another user's, so its priority is left alone: run this as \
+                                              that user or as root"
+                            .to_owned()
+                    }
+                    _ => {
+                        "the X server may not raise itself (it has a priority of its own already, or its limits forbid \
+                          it), so it is left alone"
+                            .to_owned()
+                    }
+                });
+                false
+            }
+        }
+    }
+}
+
+struct Boost<'a> {
+    wish: &'a Arguments,
+    session: Session,
+    raised: Raised,
+    guard: Guard,
+}
+
+impl Boost<'_> {
+    /// Until a signal ends it, or the server is gone.
+    fn serve(mut self, signals: &Signals) -> Result<ExitCode> {
+        loop {
+            let status = self.hear(signals);
+            self.raised.take_back_late(Instant::now());
+            if let Some(status) = status {
+                self.raised.take_back_all();
+                return Ok(status);
+            }
+            let left = self.raised.next().map(|at| at.saturating_duration_since(Instant::now()));
+            let server = self.session.control.connection().stream().as_raw_fd();
+            sys::poll(&[signals.as_raw_fd(), server, self.guard.as_raw_fd()], left).context("cannot wait")?;
+        }
+    }
+
+    /// What has happened; the exit status where it is the end.
+    fn hear(&mut self, signals: &Signals) -> Option<ExitCode> {
+        loop {
+            match self.session.control.connection().poll_for_event() {
+                Ok(Some(event)) => {
+                    if let Some(notify) = self.session.control.notify(&event) {
+                        self.take(&notify);
+                    }
+                }
+                Ok(None) => break,
+                Err(_) => {
+                    note("the X server has gone");
+                    return Some(ExitCode::SUCCESS);
+                }
+            }
+        }
+        if self.guard.is_gone() {
+            note("the guard process has ended, and without it nobody is raised");
+            return Some(ExitCode::FAILURE);
+        }
+        while let Some(Signal { number, .. }) = signals.next() {
+            if number != libc::SIGCHLD {
+                return Some(ExitCode::SUCCESS);
+            }
+        }
+        None
+    }
+
+    fn take(&mut self, notify: &Notify) {
+        match notify.kind {
+            NotifyKind::Exposing => {
+                let until = Instant::now() + self.wish.expose.0;
+                let verdict = self.raised.raise(notify.pid, until, &Procfs);
+                self.say(notify.pid, || match verdict {
+                    Verdict::Raised => "raised: it has to redraw".to_owned(),
+                    Verdict::Foreign => "left alone: it is another user's".to_owned(),
+                    Verdict::Otherwise => "left alone: it has a priority of its own".to_owned(),
+                    Verdict::Impossible(why) => format!("left alone: {why}"),
+                });
+            }
+            NotifyKind::Answered if self.raised.take_back(notify.pid) => {
+                self.say(notify.pid, || "as before: it has redrawn".to_owned());
+            }
+            _ => {}
+        }
+    }
+
+    fn say(&self, pid: i32, what: impl FnOnce() -> String) {
+        if self.wish.verbose {
+            note(&format!("pid {pid} {}", what()));
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! Who is raised at present, and how everybody was before.
+//!
+//! The list lies in memory that is shared with the guard process: a place is filled before its process is raised, and
+//! emptied after it was put back, so that whoever is left finds all that is to be undone. A process is named by pid and
+//! start, since pids are used again.
+
+use crate::process::Processes;
+use crate::sys::Shared;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+use xqos_abi::kernel::Attributes;
+
+/// More do not redraw at once.
+const PLACES: usize = 64;
+
+/// One process, as both sides see it; pid 0: nobody.
+#[derive(Debug)]
+pub struct Place {
+    pid: AtomicU64,
+    started: AtomicU64,
+    before: [AtomicU64; 4],
+}
+
+/// What came of a wish to raise.
+#[derive(Debug)]
+pub enum Verdict {
+    Raised,
+    /// Another user's.
+    Foreign,
+    /// Not of the usual policy, or raised already.
+    Otherwise,
+    Impossible(io::Error),
+}
+
+/// The processes that are raised, by this process.
+#[derive(Debug)]
+pub struct Raised {
+    places: Shared<[Place; PLACES]>,
+    until: [Option<Instant>; PLACES],
+    attributes: Attributes,
+    user: u32,
+}
+
+impl Raised {
+    /// To raise processes of `user` to `attributes`.
+    pub fn new(attributes: Attributes, user: u32) -> io::Result<Raised> {
+        Ok(Raised { places: Shared::zeroed()?, until: [None; PLACES], attributes, user })
+    }
+
+    pub fn raise(&mut self, pid: i32, until: Instant, processes: &impl Processes) -> Verdict {
+        let Some(process) = processes.look(pid) else { return Verdict::Impossible(io::ErrorKind::NotFound.into()) };
+        match std::fs::metadata(format!("/proc/{pid}")) {
+            Ok(facts) if facts.uid() == self.user => {}
+            Ok(_) => return Verdict::Foreign,
+            Err(error) => return Verdict::Impossible(error),
+        }
+        let before = match Attributes::of(pid) {
+            Ok(before) if before.is_usual() => before,
+            Ok(_) => return Verdict::Otherwise,
+            Err(error) => return Verdict::Impossible(error),
+        };
+        let is_free = |place: &Place| place.pid.load(Ordering::SeqCst) == 0;
+        let Some(at) = self.places.iter().position(is_free) else { return Verdict::Otherwise };
+        let place = &self.places[at];
+        place.started.store(process.started, Ordering::SeqCst);
+        for (cell, word) in place.before.iter().zip(before.words()) {
+            cell.store(word, Ordering::SeqCst);
+        }
+        place.pid.store(pid as u64, Ordering::SeqCst);
+        match self.attributes.give(pid) {
+            Ok(()) => {
+                self.until[at] = Some(until);
+                Verdict::Raised
+            }
+            Err(error) => {
+                place.pid.store(0, Ordering::SeqCst);
+                Verdict::Impossible(error)
+            }
+        }
+    }
+
+    /// True where it was raised.
+    pub fn take_back(&mut self, pid: i32) -> bool {
+        let Some(at) = self.places.iter().position(|place| place.pid.load(Ordering::SeqCst) == pid as u64) else {
+            return false;
+        };
+        self.until[at] = None;
+        self.places[at].put_back();
+        true
+    }
+
+    /// Those whose time is over.
+    pub fn take_back_late(&mut self, now: Instant) {
+        for at in 0..PLACES {
+            if self.until[at].is_some_and(|until| until <= now) {
+                self.until[at] = None;
+                self.places[at].put_back();
+            }
+        }
+    }
+
+    pub fn take_back_all(&mut self) {
+        self.until = [None; PLACES];
+        put_all_back(self.places());
+    }
+
+    /// When the next one's time is over.
+    pub fn next(&self) -> Option<Instant> {
+        self.until.iter().flatten().min().copied()
+    }
+
+    pub fn places(&self) -> &[Place; PLACES] {
+        &self.places
+    }
+}
+
+impl Drop for Raised {
+    fn drop(&mut self) {
+        self.take_back_all();
+    }
+}
+
+/// Whoever is raised is as before.
+pub fn put_all_back(places: &[Place; PLACES]) {
+    places.iter().for_each(Place::put_back);
+}
+
+impl Place {
+    fn put_back(&self) {
+        let pid = self.pid.load(Ordering::SeqCst) as i32;
+        if pid == 0 {
+            return;
+        }
+        let started = crate::process::Procfs.look(pid).map(|process| process.started);
+        if started == Some(self.started.load(Ordering::SeqCst)) {
+            let words = [0, 1, 2, 3].map(|at: usize| self.before[at].load(Ordering::SeqCst));
+            // It may have ended meanwhile.
+            let _ = Attributes::of_words(words).give(pid);
+        }
+        self.pid.store(0, Ordering::SeqCst);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::process::Procfs;
+    use crate::sys::calling_user;
+    use std::process::{Child, Command};
+    use std::time::Duration;
+
+    struct Sleeper(Child);
+
+    impl Sleeper {
+        fn start() -> Sleeper {
+            Sleeper(Command::new("sleep").arg("60").spawn().unwrap())
+        }
+
+        fn pid(&self) -> i32 {
+            self.0.id() as i32
+        }
+
+        fn nice(&self) -> i32 {
+            Attributes::of(self.pid()).unwrap().nice()
+        }
+    }
+
+    impl Drop for Sleeper {
+        fn drop(&mut self) {
+            let _ = self.0.kill();
+            let _ = self.0.wait();
+        }
+    }
+
+    // Anybody may make a program nicer; to take that back needs the right.
+    fn is_allowed() -> bool {
+        let may = std::thread::spawn(|| Attributes::usual(-1, 0).give(0).is_ok()).join().unwrap();
+        if !may {
+            println!("left out: this user may not raise priorities");
+        }
+        may
+    }
+
+    #[test]
+    fn a_process_is_raised_and_put_back_as_it_was() {
+        if !is_allowed() {
+            return;
+        }
+        let sleeper = Sleeper::start();
+        Attributes::usual(3, 0).give(sleeper.pid()).unwrap();
+        let mut raised = Raised::new(Attributes::usual(-5, 0), calling_user()).unwrap();
+        let soon = Instant::now() + Duration::from_millis(10);
+        assert!(matches!(raised.raise(sleeper.pid(), soon, &Procfs), Verdict::Raised));
+        assert_eq!((sleeper.nice(), raised.next()), (-5, Some(soon)));
+        raised.take_back_late(Instant::now());
+        assert_eq!(sleeper.nice(), -5, "its time is not over");
+        raised.take_back_late(soon);
+        assert_eq!((sleeper.nice(), raised.next()), (3, None));
+        assert!(!raised.take_back(sleeper.pid()), "nothing is left to take back");
+        assert!(matches!(raised.raise(sleeper.pid(), soon, &Procfs), Verdict::Raised));
+        drop(raised);
+        assert_eq!(sleeper.nice(), 3);
+    }
+
+    #[test]
+    fn who_is_another_users_or_gone_or_real_time_is_left_alone() {
+        let sleeper = Sleeper::start();
+        let soon = Instant::now();
+        let mut of_others = Raised::new(Attributes::usual(5, 0), calling_user() + 1).unwrap();
+        assert!(matches!(of_others.raise(sleeper.pid(), soon, &Procfs), Verdict::Foreign));
+        let mut raised = Raised::new(Attributes::usual(5, 0), calling_user()).unwrap();
+        assert!(matches!(raised.raise(i32::MAX, soon, &Procfs), Verdict::Impossible(_)));
+        if is_allowed() && Attributes::real_time(1).give(sleeper.pid()).is_ok() {
+            assert!(matches!(raised.raise(sleeper.pid(), soon, &Procfs), Verdict::Otherwise));
+        }
+    }
+}

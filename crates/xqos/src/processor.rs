@@ -1,0 +1,98 @@
+//! Processor time from the kernel: what is asked for, what is refused and why, and what a process has.
+
+use crate::quantity::{Micros, Reservation};
+use anyhow::{Result, anyhow, bail};
+use serde::Serialize;
+use std::fmt;
+use xqos_abi::kernel::Attributes;
+
+/// The kernel refuses shorter budgets and longer periods.
+const LEAST_BUDGET: Micros = Micros(10);
+const LONGEST_PERIOD: Micros = Micros(4_000_000);
+
+/// A reservation of the kernel (SCHED_DEADLINE).
+pub fn attributes(wanted: Reservation) -> Attributes {
+    Attributes::deadline(u64::from(wanted.budget.0) * 1000, u64::from(wanted.period.0) * 1000)
+}
+
+/// Tries it on a thread of our own, so that a refusal can be told from a program that cannot be started.
+pub fn check(wanted: Reservation) -> Result<()> {
+    if wanted.budget < LEAST_BUDGET || wanted.period > LONGEST_PERIOD {
+        bail!(
+            "{wanted} of a processor is out of range: a budget of {LEAST_BUDGET} and more, a period of {LONGEST_PERIOD} at most"
+        );
+    }
+    let tried = std::thread::spawn(move || attributes(wanted).give(0)).join();
+    let Ok(Err(error)) = tried else { return Ok(()) };
+    Err(match error.raw_os_error() {
+        Some(libc::EPERM) => {
+            let program = std::env::current_exe().map_or_else(|_| "xqos".to_owned(), |path| path.display().to_string());
+            anyhow!(
+                "this user may not reserve processor time: run it as root, or give the program the right, as in `sudo \
+                 setcap cap_sys_nice+ep {program}`"
+            )
+        }
+        Some(libc::EBUSY) => anyhow!(
+            "the kernel refuses {wanted} of a processor, because too much is promised already: ask for less \
+             (/proc/sys/kernel/sched_rt_runtime_us is the limit)"
+        ),
+        _ => anyhow!("the kernel refuses {wanted} of a processor: {error}"),
+    })
+}
+
+/// How the kernel schedules the main thread of a process, where that is not as usual.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Processor {
+    Reserved { budget_ms: f64, period_ms: f64 },
+    RealTime { priority: u32 },
+    Nice { nice: i32 },
+}
+
+impl Processor {
+    /// `None`: as usual, or not to be found out.
+    pub fn of(pid: i32) -> Option<Processor> {
+        let attributes = Attributes::of(pid).ok()?;
+        let ms = |ns: u64| ns as f64 / 1e6;
+        if let Some((budget_ns, period_ns)) = attributes.reservation() {
+            return Some(Processor::Reserved { budget_ms: ms(budget_ns), period_ms: ms(period_ns) });
+        }
+        if let Some(priority) = attributes.real_time_priority() {
+            return Some(Processor::RealTime { priority });
+        }
+        Some(attributes.nice()).filter(|&nice| nice != 0).map(|nice| Processor::Nice { nice })
+    }
+}
+
+impl fmt::Display for Processor {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Processor::Reserved { budget_ms, period_ms } => write!(out, "{budget_ms} / {period_ms} ms"),
+            Processor::RealTime { priority } => write!(out, "real-time {priority}"),
+            Processor::Nice { nice } => write!(out, "nice {nice}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_as_usual_is_not_worth_a_word() {
+        assert_eq!(Processor::of(i32::MAX), None);
+        let reserved = Processor::Reserved { budget_ms: 2.0, period_ms: 10.0 };
+        assert_eq!(reserved.to_string(), "2 / 10 ms");
+        assert_eq!(serde_json::to_value(&reserved).unwrap()["period_ms"], 10.0);
+    }
+
+    #[test]
+    fn impossible_reservations_are_told_before_anything_is_started() {
+        let wanted = |text: &str| text.parse::<Reservation>().unwrap();
+        assert!(check(wanted("1us/10ms")).unwrap_err().to_string().contains("out of range"));
+        assert!(check(wanted("1ms/10s")).unwrap_err().to_string().contains("out of range"));
+        // Nobody gets all of the processors.
+        let error = check(wanted("4s/4s")).unwrap_err().to_string();
+        assert!(error.contains("may not reserve") || error.contains("refuses"), "{error}");
+    }
+}

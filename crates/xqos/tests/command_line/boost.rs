@@ -1,0 +1,199 @@
+//! Processor time: who is raised, until when, and that nobody stays so, whoever is killed.
+//!
+//! A stopped program cannot answer an Expose, so it is raised until its time is over; that leaves time to look.
+
+use crate::fixture::{Running, Server, eventually, kill};
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+use x11rb::connection::Connection;
+use x11rb::protocol::xproto::{ConnectionExt as _, CreateWindowAux, WindowClass};
+use xqos_abi::kernel::Attributes;
+
+const XCLOCK: &[&str] = &["xclock", "-geometry", "100x100+0+0"];
+
+/// Says why a test is left out, where this user may not set priorities.
+fn is_not_allowed() -> bool {
+    let not = std::thread::spawn(|| Attributes::real_time(1).give(0).is_err()).join().unwrap();
+    if not {
+        println!("left out: this user may not give real-time priorities");
+    }
+    not
+}
+
+fn is_raised(pid: i32) -> bool {
+    Attributes::of(pid).is_ok_and(|attributes| attributes.real_time_priority().is_some())
+}
+
+/// Serves when this returns.
+fn boost(server: &Server, arguments: &[&str]) -> Running {
+    let mut command = server.xqos(&["boost"]);
+    let mut boost = Running::start(command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()));
+    let mut line = String::new();
+    BufReader::new(boost.out()).read_line(&mut line).unwrap();
+    assert_eq!(line, "ready\n");
+    boost
+}
+
+/// Covers the screen's corner for a moment: whoever has a window there gets an Expose.
+fn expose(server: &Server) {
+    let (connection, screen) = x11rb::connect(Some(&server.display)).unwrap();
+    let (root, window) = (connection.setup().roots[screen].root, connection.generate_id().unwrap());
+    let look = CreateWindowAux::new().override_redirect(1);
+    let class = WindowClass::INPUT_OUTPUT;
+    connection.create_window(0, window, root, 0, 0, 300, 300, 0, class, 0, &look).unwrap();
+    connection.map_window(window).unwrap();
+    connection.destroy_window(window).unwrap();
+    connection.get_input_focus().unwrap().reply().unwrap();
+}
+
+/// A clock that was stopped, got an Expose, and is raised for it.
+fn raised_clock(server: &Server) -> Running {
+    let clock = server.client(XCLOCK);
+    // It has drawn when it waits for events again.
+    std::thread::sleep(Duration::from_millis(300));
+    clock.signal("STOP");
+    expose(server);
+    let pid = clock.pid();
+    eventually("the clock is raised", || is_raised(pid).then_some(()));
+    clock
+}
+
+fn end(clock: Running) {
+    clock.signal("CONT");
+    drop(clock);
+}
+
+#[test]
+fn a_program_that_does_not_answer_is_raised_for_its_time_and_no_longer() {
+    if is_not_allowed() {
+        return;
+    }
+    let server = Server::served(&[]);
+    let boost = boost(&server, &["--expose", "400ms"]);
+    let clock = raised_clock(&server);
+    let pid = clock.pid();
+    let raised = Instant::now();
+    eventually("the clock is as before", || (!is_raised(pid)).then_some(()));
+    assert!(raised.elapsed() < Duration::from_millis(1500), "{:?}", raised.elapsed());
+    clock.signal("CONT");
+    // Now it answers, and what it did not see while it was stopped counts as well.
+    expose(&server);
+    eventually("the clock is as before", || (!is_raised(pid)).then_some(()));
+    boost.signal("TERM");
+    boost.ended().with(0);
+}
+
+#[test]
+fn nobody_stays_raised_whoever_is_killed() {
+    if is_not_allowed() {
+        return;
+    }
+    for (victim, status) in [("boost", -1), ("guard", 1), ("server", 0), ("boost by TERM", 0)] {
+        let server = Server::served(&[]);
+        let boost = boost(&server, &["--expose", "1s"]);
+        let guard = eventually("the guard is there", || child_of(boost.pid()));
+        let clock = raised_clock(&server);
+        let pid = clock.pid();
+        match victim {
+            "boost" => kill(boost.pid(), "KILL"),
+            "guard" => kill(guard, "KILL"),
+            "server" => kill(server.process.pid(), "KILL"),
+            _ => kill(boost.pid(), "TERM"),
+        }
+        let killed = Instant::now();
+        eventually("the clock is as before", || (!is_raised(pid)).then_some(()));
+        assert!(killed.elapsed() < Duration::from_millis(900), "{victim}: only when its time was over");
+        assert_eq!(boost.ended().status, status, "{victim}");
+        eventually("the guard has ended", || (!std::path::Path::new(&format!("/proc/{guard}")).exists()).then_some(()));
+        let raised = threads_raised(server.process.pid());
+        assert!(victim == "server" || raised == 0, "{victim}: {raised} threads of the server are raised");
+        end(clock);
+    }
+}
+
+fn child_of(pid: i32) -> Option<i32> {
+    let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).ok()?;
+    children.split_whitespace().next()?.parse().ok()
+}
+
+/// Those of a server from which the loan has gone; it ends when the server sees that the lender is gone.
+fn threads_raised(pid: i32) -> usize {
+    let count = || {
+        let Ok(tasks) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return 0 };
+        tasks.flatten().filter(|task| task.file_name().to_str().is_some_and(|id| is_raised(id.parse().unwrap()))).count()
+    };
+    let end = Instant::now() + Duration::from_secs(5);
+    while count() > 0 && Instant::now() < end {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    count()
+}
+
+#[test]
+fn programs_of_other_users_are_left_alone() {
+    if is_not_allowed() {
+        return;
+    }
+    let server = Server::served(&[]);
+    let boost = boost(&server, &["--verbose", "--user", "64999"]);
+    let clock = server.client(XCLOCK);
+    expose(&server);
+    let entry = server.entry(clock.pid()).unwrap();
+    assert!(!is_raised(clock.pid()) && entry["cpu"].is_null(), "{entry:#}");
+    std::thread::sleep(Duration::from_millis(200));
+    boost.signal("INT");
+    let ended = boost.ended().with(0);
+    assert!(ended.err.contains("left alone: it is another user's"), "{ended:#?}");
+}
+
+#[test]
+fn a_program_is_given_processor_time_and_its_children_are_not() {
+    let server = Server::served(&[]);
+    for (wanted, words) in [("20ms/10ms", "longer than"), ("1us/10ms", "out of range"), ("soon", "budget/period")] {
+        let ended = server.ask(&["run", "--cpu", wanted, "--", "true"]);
+        assert!(matches!(ended.status, 1 | 2) && ended.err.contains(words), "{ended:#?}");
+    }
+    if is_not_allowed() {
+        return;
+    }
+    let script = "xclock -geometry 50x50+0+0 & exec xeyes";
+    let _run = Running::start(
+        server.xqos(&["run", "--reserve", "3ms/10ms", "--cpu", "1ms/10ms", "--", "sh", "-c", script]).stderr(Stdio::null()),
+    );
+    let both = || Some((server.entry_called("xeyes")?, server.entry_called("xclock")?));
+    let (eyes, clock) = eventually("both are connected", both);
+    assert_eq!((&eyes["cpu"]["budget_ms"], &eyes["cpu"]["period_ms"]), (&1.0.into(), &10.0.into()), "{eyes:#}");
+    assert!(clock["cpu"].is_null(), "{clock:#}");
+}
+
+#[test]
+fn a_server_with_processor_time_promises_no_more_than_it_gets() {
+    if is_not_allowed() {
+        return;
+    }
+    let server = Server::served(&["--cpu", "4ms/10ms", "--max-utilization", "0.9"]);
+    let clock = server.client(XCLOCK);
+    let reserve = |wanted: &str| server.ask(&["reserve", "--pid", &clock.pid().to_string(), wanted]);
+    // 0.3 and the gap of 2 x 6 ms x 0.4 in 100 ms fit into 0.4; 0.38 and the gap do not, nor 0.3 in 10 ms.
+    reserve("38ms/100ms").failed_saying(&["refused"]);
+    reserve("3ms/10ms").failed_saying(&["refused"]);
+    reserve("30ms/100ms").with(0);
+    let top = server.json(&["top", "--once", "--json"]);
+    assert_eq!(top["server"]["cpu"]["budget_ms"], 4.0, "{top:#}");
+    assert_eq!(top["server"]["utilization_limit"], 0.4, "{top:#}");
+}
+
+#[test]
+fn pacing_is_set_shown_and_undone() {
+    let server = Server::served(&[]);
+    let set = server.ask(&["policy", "--expose-pacing", "40ms", "--min-fps", "10"]).with(0);
+    assert_eq!(set.out, "set: --expose-pacing 40ms --min-fps 10; undo: xqos policy --expose-pacing off --min-fps 20\n");
+    let policy = server.json(&["policy", "--json"]);
+    assert_eq!((&policy["expose_pacing_ms"], &policy["min_fps"]), (&40.0.into(), &10.0.into()), "{policy:#}");
+    server.ask(&["policy", "--expose-pacing", "off", "--min-fps", "20"]).with(0);
+    assert!(server.json(&["policy", "--json"])["expose_pacing_ms"].is_null());
+    for wrong in [["--expose-pacing", "2s"], ["--expose-pacing", "10us"], ["--min-fps", "0"], ["--min-fps", "1001"]] {
+        server.ask(&["policy", wrong[0], wrong[1]]).with(2);
+    }
+}
