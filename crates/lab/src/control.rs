@@ -128,12 +128,6 @@ impl Control {
         self.tell(Request::SetPolicy(change))
     }
 
-    /// Who exposes others waits for them, for so long at most, and goes on at so many frames a second whatever they do.
-    /// 0 us: nobody waits.
-    pub fn set_pacing(&self, pacing_us: u32, _min_fps: u32) -> Result<()> {
-        if pacing_us == 0 { Ok(()) } else { Err(anyhow!("expose pacing is not built yet")) }
-    }
-
     /// `weight` in hundredths.
     pub fn set_weight(&self, client: u32, weight: u32) -> Result<()> {
         self.tell(Request::SetClientWeight { client, weight })

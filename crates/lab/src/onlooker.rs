@@ -55,6 +55,8 @@ pub struct Scene {
     pub exposed: Window,
     pub answers: Answers,
     pub echo: Window,
+    /// To xqos, who gets an Expose and does not draw has not answered: there the server's trace tells of them.
+    pub sees_exposes: bool,
 }
 
 /// Looks on from its start until it is dropped.
@@ -74,7 +76,8 @@ impl Onlooker {
             connection.change_window_attributes(window, &ChangeWindowAttributesAux::new().event_mask(events))
         };
         select(scene.moving, EventMask::STRUCTURE_NOTIFY)?;
-        select(scene.exposed, EventMask::EXPOSURE | EventMask::PROPERTY_CHANGE)?;
+        let exposures = if scene.sees_exposes { EventMask::EXPOSURE } else { EventMask::NO_EVENT };
+        select(scene.exposed, exposures | EventMask::PROPERTY_CHANGE)?;
         select(scene.echo, EventMask::PROPERTY_CHANGE)?;
         if matches!(scene.answers, Answers::Counted) {
             watch_frames(&connection, scene.exposed)?;

@@ -7,6 +7,7 @@ use anyhow::{Context, Result};
 use std::io;
 use std::mem;
 use std::time::Duration;
+use xqos_abi::kernel::Attributes;
 
 /// Where the programs of an experiment about one processor run.
 pub const SCENE: usize = 0;
@@ -78,11 +79,8 @@ pub struct Reserved(());
 
 impl Reserved {
     pub fn this_thread(budget: Duration, period: Duration) -> Result<Reserved> {
-        const SCHED_DEADLINE: u32 = 6;
-        const RESET_ON_FORK: u64 = 1;
-        let (runtime, period) = (budget.as_nanos() as u64, period.as_nanos() as u64);
-        let policy = SCHED_DEADLINE;
-        set(&Attributes { policy, flags: RESET_ON_FORK, runtime, deadline: period, period, ..Attributes::default() })
+        Attributes::deadline(budget.as_nanos() as u64, period.as_nanos() as u64)
+            .give(0)
             .context("the kernel reserves no processor time for us (CAP_SYS_NICE)")?;
         Ok(Reserved(()))
     }
@@ -91,30 +89,7 @@ impl Reserved {
 impl Drop for Reserved {
     fn drop(&mut self) {
         // The normal class needs no right.
-        let _ = set(&Attributes::default());
-    }
-}
-
-/// `struct sched_attr` as it was first; the C library does not have it.
-#[repr(C)]
-#[derive(Debug, Default)]
-struct Attributes {
-    size: u32,
-    policy: u32,
-    flags: u64,
-    nice: i32,
-    priority: u32,
-    runtime: u64,
-    deadline: u64,
-    period: u64,
-}
-
-fn set(wanted: &Attributes) -> io::Result<()> {
-    let attributes = Attributes { size: mem::size_of::<Attributes>() as u32, ..*wanted };
-    // SAFETY: the structure has the size that it names and lives through the call.
-    match unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
+        let _ = Attributes::usual(0, 0).give(0);
     }
 }
 

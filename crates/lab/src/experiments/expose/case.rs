@@ -10,8 +10,8 @@ use std::time::Duration;
 
 /// N of the message of 2005: for so long at most an exposed program is waited for, or gets the processor.
 pub(super) const LIMIT: Duration = Duration::from_millis(25);
-/// Below that many frames a second nobody waits.
-const MIN_FPS: u32 = 20;
+/// Nobody waits for longer than this from one move to the next: 20 frames a second.
+const FLOOR: Duration = Duration::from_millis(50);
 
 /// What helps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -66,7 +66,7 @@ impl Case {
     pub fn begin(self, server: &Server, control: Option<&Control>) -> Result<Help> {
         let paces = matches!(self, Case::Pacing | Case::Both);
         if let Some(control) = control {
-            control.set_pacing(if paces { LIMIT.as_micros() as u32 } else { 0 }, MIN_FPS)?;
+            control.set_pacing(if paces { LIMIT.as_micros() as u32 } else { 0 }, FLOOR.as_micros() as u32)?;
         }
         if !matches!(self, Case::Boost | Case::Both) {
             return Ok(Help(None));

@@ -1,7 +1,7 @@
 //! A scene: all that takes part, on one processor, and somebody who pulls, types and looks on from the other one.
 
 use super::case::{Case, Play};
-use super::shot::{Key, Shot};
+use super::shot::{self, Key, Shot};
 use crate::actor::{Actor, EXPOSED_PLACE, Role};
 use crate::control::Control;
 use crate::drag::{self, Drag, Hand, Manager, Shown};
@@ -9,9 +9,12 @@ use crate::onlooker::{self, Answers, Onlooker};
 use crate::processor::{Pinned, SCENE, now_ns};
 use crate::server::Server;
 use anyhow::Result;
+use std::collections::BTreeSet;
 use std::process::Command;
 use std::time::Duration;
 use x11rb::protocol::xproto::{ConnectionExt, Window};
+use xqos_abi::ring::{Next, Reader};
+use xqos_abi::trace::{Event, Level, What};
 
 /// Of the exposed program: what gedit took in 2005.
 pub(super) const WORK_US: u32 = 25_000;
@@ -25,6 +28,8 @@ const KEY_EVERY: Duration = Duration::from_millis(61);
 const KEYS: std::ops::Range<u8> = 24..34;
 /// Before it is measured, and afterwards for the last answers.
 const SETTLE: Duration = Duration::from_millis(300);
+/// Of the trace: nobody reads meanwhile.
+const CAPACITY: u32 = 1 << 18;
 /// GTK programs paint several times before they are at rest.
 const CALM: Duration = Duration::from_millis(700);
 
@@ -83,7 +88,8 @@ impl Exposed {
 
 impl Scene {
     /// Everything is in its place and at rest, but for a mover, which has begun.
-    pub fn set(server: &Server, play: Play) -> Result<Scene> {
+    pub fn set(stage: &Stage, play: Play) -> Result<Scene> {
+        let server = &stage.server;
         let pinned = Pinned::to(SCENE)?;
         let display = server.display();
         let is_drag = matches!(play, Play::Drag | Play::Toolkit);
@@ -113,7 +119,8 @@ impl Scene {
         let hand = Hand::of(server)?;
         let answers = if play == Play::Toolkit { Answers::Counted } else { Answers::Told };
         let moving = frame.or(mover.as_ref().map(|mover| mover.window)).unwrap_or_default();
-        let looked_at = onlooker::Scene { moving, exposed: exposed.window(), answers, echo: echo.window };
+        let sees_exposes = stage.control.is_none();
+        let looked_at = onlooker::Scene { moving, exposed: exposed.window(), answers, echo: echo.window, sees_exposes };
         let onlooker = Onlooker::start(server, looked_at)?;
         // The exposed window beneath what moves.
         if let Exposed::Actor(actor) = &exposed {
@@ -179,13 +186,46 @@ impl Scene {
 pub(super) fn shoot(stage: &Stage, play: Play, case: Case, time: Duration) -> Result<Shot> {
     let _beside = Pinned::beside_the_scene()?;
     let _help = case.begin(&stage.server, stage.control.as_ref())?;
-    let mut scene = Scene::set(&stage.server, play)?;
+    let trace = stage.control.as_ref().map(|control| control.start_trace(Level::Slices, CAPACITY)).transpose()?;
+    let mut scene = Scene::set(stage, play)?;
     scene.play(SETTLE)?;
     let from_ns = now_ns();
     let keys = scene.play(time)?;
     let to_ns = now_ns();
-    let seen = scene.rest()?;
+    let mut seen = scene.rest()?;
+    if let (Some(mut trace), Some(control)) = (trace, &stage.control) {
+        shot::add_exposes(&mut seen, &exposes(&read(&mut trace), scene.exposed.pid()));
+        control.stop_trace()?;
+    }
     Ok(Shot::of(&seen, &keys, from_ns..to_ns))
+}
+
+/// All that the trace holds now.
+pub(super) fn read(trace: &mut Reader) -> Vec<Event> {
+    let mut events = Vec::new();
+    loop {
+        match trace.read() {
+            Next::Record(words) => events.extend(Event::decode(words)),
+            Next::Lost(_) => {}
+            Next::Nothing | Next::Ended => return events,
+        }
+    }
+}
+
+/// When this process got them.
+fn exposes(events: &[Event], wanted: u32) -> Vec<u64> {
+    let mut clients = BTreeSet::new();
+    let mut all_ns = Vec::new();
+    for event in events {
+        match event.what {
+            What::Identity { client, pid, .. } if pid == wanted => {
+                clients.insert(client);
+            }
+            What::Exposed { client, .. } if clients.contains(&client) => all_ns.push(event.at.0),
+            _ => {}
+        }
+    }
+    all_ns
 }
 
 fn lower(connection: &impl ConnectionExt, window: Window) -> Result<()> {

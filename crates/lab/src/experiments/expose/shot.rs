@@ -147,6 +147,17 @@ impl Answer {
     }
 }
 
+/// Puts the Exposes of a trace among what was seen without them: a redraw knew of those before it began.
+pub(super) fn add_exposes(seen: &mut Vec<(u64, Sight)>, exposes_ns: &[u64]) {
+    for (_, sight) in seen.iter_mut() {
+        if let Sight::Answered { exposes, began_ns } = sight {
+            *exposes = exposes_ns.partition_point(|at| at <= began_ns) as u32;
+        }
+    }
+    seen.extend(exposes_ns.iter().map(|&at| (at, Sight::Exposed)));
+    seen.sort_by_key(|one| one.0);
+}
+
 fn ages(exposes: &[u64], answers: &[Answer], time: &Range<u64>) -> Vec<u64> {
     let looks = (time.start..time.end).step_by(LOOK_EVERY_NS as usize);
     looks
@@ -207,6 +218,15 @@ pub(super) mod tests {
         let late = (25 * MS, Sight::Exposed);
         let answer = (26 * MS, Sight::Answered { exposes: 1, began_ns: MS });
         assert_eq!(Shot::of(&[late, answer], &[], 0..40 * MS).answered_after_ms(), [25.0]);
+    }
+
+    #[test]
+    fn exposes_of_a_trace_are_answered_by_the_redraw_that_began_after_them() {
+        let answered =
+            |at_ms: u64, began_ms: u64| (at_ms * MS, Sight::Answered { exposes: 0, began_ns: began_ms * MS });
+        let mut seen = vec![answered(27, 2), answered(52, 27)];
+        add_exposes(&mut seen, &[MS, 20 * MS]);
+        assert_eq!(Shot::of(&seen, &[], 0..60 * MS).answered_after_ms(), [26.0, 32.0]);
     }
 
     #[test]

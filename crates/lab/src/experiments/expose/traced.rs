@@ -4,7 +4,7 @@
 //! it delivered an Expose; the looker-on when the answer was drawn. All by the same clock.
 
 use super::case::{Case, Play};
-use super::scene::{Scene, Stage};
+use super::scene::{self, Scene, Stage};
 use crate::onlooker::Sight;
 use crate::processor::{Pinned, now_ns};
 use crate::study::{Chart, Lane, Lanes, Table, figure, percent};
@@ -12,7 +12,6 @@ use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
-use xqos_abi::ring::{Next, Reader};
 use xqos_abi::trace::{Event, Level, What};
 use xqos_core::ClientId;
 use xqos_trace::kernel::Kernel;
@@ -59,7 +58,7 @@ impl Traced {
         let control = stage.control.as_ref().context("a server without xqos has no trace")?;
         let _beside = Pinned::beside_the_scene()?;
         let _help = case.begin(&stage.server, Some(control))?;
-        let mut scene = Scene::set(&stage.server, play)?;
+        let mut scene = Scene::set(stage, play)?;
         scene.play(Duration::from_millis(300))?;
         let threads = scene.threads(&stage.server);
         let pids: Vec<u32> = threads.iter().map(|thread| thread.0).collect();
@@ -71,7 +70,7 @@ impl Traced {
         let mut of_kernel = kernel.read();
         drop(kernel);
         of_kernel.retain(|event| event.at.0 <= to_ns);
-        let of_server = read(&mut trace);
+        let of_server = scene::read(&mut trace);
         control.stop_trace()?;
         let seen = scene.rest()?;
         let mut tracks: Vec<Track> =
@@ -86,7 +85,7 @@ impl Traced {
                 What::Served { client, start, .. } => {
                     clients.get(&client).into_iter().for_each(|&place| tracks[place].served.push((start.0, at.0)));
                 }
-                What::Noticed { client, is_input: false } if clients.get(&client) == Some(&(pids.len() - 1)) => {
+                What::Exposed { client, .. } if clients.get(&client) == Some(&(pids.len() - 1)) => {
                     exposes_ns.push(at.0);
                 }
                 _ => {}
@@ -190,17 +189,6 @@ pub(super) fn table(traces: &[Traced]) -> Table {
     let mut table = Table::new("The exposed program and the processor", &head);
     table.rows = traces.iter().filter_map(Traced::row).collect();
     table
-}
-
-fn read(trace: &mut Reader) -> Vec<Event> {
-    let mut events = Vec::new();
-    loop {
-        match trace.read() {
-            Next::Record(words) => events.extend(Event::decode(words)),
-            Next::Lost(_) => {}
-            Next::Nothing | Next::Ended => return events,
-        }
-    }
 }
 
 impl Track {
