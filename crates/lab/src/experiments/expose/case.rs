@@ -127,9 +127,9 @@ impl Play {
         (self == Play::Toolkit).then_some("gtk3-demo")
     }
 
-    /// The last two show when pacing suffices.
+    /// The goals are about drags; what moves by itself shows when pacing suffices, and when it does not.
     pub fn has_goals(self) -> bool {
-        matches!(self, Play::Drag | Play::Toolkit | Play::Mover)
+        matches!(self, Play::Drag | Play::Toolkit)
     }
 }
 
