@@ -11,6 +11,9 @@
 //! | [`tiles`] | the windows of the load side by side, so that every client draws |
 //! | [`light`] | the client that measures: 200 lines every 10 ms, and how long the answer takes |
 //! | `mpv` | a film, and when each of its frames was drawn |
+//! | [`actor`] | programs of our own that have to be processes |
+//! | `drag`, `onlooker` | a window that is pulled over another one, and who looks on |
+//! | `processor`, `boost` | which processor a thread runs on, and who lends it |
 //! | [`rfb`] | a viewer of a remote desktop: input through the server's own door, and when its picture changed |
 //! | [`desktop`] | xterm, mpv and a program that draws, timed through that viewer |
 //! | [`scheduler`] | the schedulers of the papers, beside each other on one server |
@@ -36,10 +39,13 @@
 //! - **A missed goal is a finding** and is printed as one.
 //! - Nothing outlives its owner: servers and clients are ended by their own id when they are dropped.
 
+pub mod actor;
 pub mod bench;
+mod boost;
 pub mod control;
 pub mod desktop;
 pub mod disturbance;
+mod drag;
 mod experiments;
 pub mod flood;
 mod folder;
@@ -50,10 +56,12 @@ pub mod load;
 pub mod machine;
 mod mpv;
 pub mod ocbench;
+mod onlooker;
 mod page;
 pub mod plaid;
 pub mod pointer;
 pub mod process;
+mod processor;
 pub mod program;
 pub mod render;
 pub mod rfb;

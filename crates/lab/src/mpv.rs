@@ -11,7 +11,7 @@
 
 use crate::control::Control;
 use crate::folder::Folder;
-use crate::process::Owned;
+use crate::process::{self, Owned};
 use anyhow::{Context, Result, anyhow, bail};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -70,12 +70,23 @@ impl Playing {
     /// Starts the film on the control's server, whose trace it takes. `drops`: mpv may leave out frames that are late, as
     /// it does unless told otherwise.
     pub fn start(control: &Control, display: &str, drops: bool) -> Result<Playing> {
+        Playing::start_under(None, control, display, drops)
+    }
+
+    /// The same, as the last arguments of a command that is to start mpv.
+    pub fn start_under(launcher: Option<Command>, control: &Control, display: &str, drops: bool) -> Result<Playing> {
         let shared = control.connection().extension_information("MIT-SHM")?;
         let shared = shared.map_or(PUT_IMAGE, |shm| u32::from(shm.major_opcode) | (SHM_PUT_IMAGE << 16));
         // Before mpv connects: the trace then says which client it is.
         let trace = control.start_trace(Level::Requests, CAPACITY)?;
         let folder = Folder::create()?;
-        let mut command = Command::new("mpv");
+        let mut command = launcher.map_or_else(
+            || Command::new("mpv"),
+            |mut launcher| {
+                launcher.arg("mpv");
+                launcher
+            },
+        );
         arguments(&mut command, drops).env("DISPLAY", display);
         command.arg(format!("--input-ipc-server={}", folder.path("ipc").display()));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
@@ -173,10 +184,16 @@ impl Playing {
         }
     }
 
+    /// It may have been started by a launcher, which is a client too.
+    fn is_of_mpv(&self, pid: u32) -> bool {
+        let own = self.process.pid();
+        process::name(pid).is_some_and(|name| name == "mpv") && (pid == own || process::parent(pid) == Some(own))
+    }
+
     fn take(&mut self, event: Event) {
         let at_ns = event.at.0;
         match event.what {
-            What::Identity { client, pid, .. } if pid == self.process.pid() => {
+            What::Identity { client, pid, .. } if self.is_of_mpv(pid) => {
                 self.clients.insert(client);
             }
             What::Destruction { client } => {

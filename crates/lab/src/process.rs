@@ -8,7 +8,7 @@ use crate::tree;
 use anyhow::{Context, Error, Result, anyhow};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, BufRead, BufReader};
 use std::os::unix::fs::FileExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
@@ -54,6 +54,16 @@ impl Owned {
 
     pub fn is_running(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))
+    }
+
+    /// The first line that it has written to its errors, which are a pipe; waits until there is one, or it has ended.
+    pub fn complaint(&mut self) -> String {
+        let mut line = String::new();
+        if let Some(errors) = self.child.stderr.take() {
+            // What cannot be read was not said.
+            let _ = BufReader::new(errors).read_line(&mut line);
+        }
+        if line.is_empty() { "it ended without a word".to_owned() } else { line.trim().to_owned() }
     }
 
     /// Asks it to end, without waiting. Many are asked first and waited for afterwards.
@@ -187,6 +197,16 @@ pub fn memory(pid: u32) -> Result<Memory> {
         pss_kb: number(&text, "Pss:")?,
         private_dirty_kb: number(&text, "Private_Dirty:")?,
     })
+}
+
+/// As the kernel has it; `None` once the process is gone.
+pub fn name(pid: u32) -> Option<String> {
+    Some(fs::read_to_string(format!("/proc/{pid}/comm")).ok()?.trim().to_owned())
+}
+
+/// Who started a process, or took it over; `None` once it is gone.
+pub fn parent(pid: u32) -> Option<u32> {
+    number(&fs::read_to_string(format!("/proc/{pid}/status")).ok()?, "PPid:").ok()?.try_into().ok()
 }
 
 /// Raises our limit of open files, which children inherit: a server of 2,048 clients needs one for each, and so do we.

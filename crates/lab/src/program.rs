@@ -4,7 +4,7 @@ use std::path::Path;
 use std::{env, error, fmt};
 
 /// Who looks for a program by its name need not know the package's.
-const PACKAGES: [(&str, &str); 13] = [
+const PACKAGES: [(&str, &str); 16] = [
     // Fonts, by the names that x11perf asks for.
     ("-adobe-times-medium-r-normal--24-240-75-75-p-124-iso8859-1", "xfonts-75dpi"),
     ("-jis-fixed-medium-r-normal--24-230-75-75-c-240-jisx0208.1983-*", "xfonts-base"),
@@ -14,10 +14,13 @@ const PACKAGES: [(&str, &str); 13] = [
     ("Xtigervnc", "tigervnc-standalone-server"),
     ("Xvfb", "xvfb"),
     ("ffmpeg", "ffmpeg"),
+    ("gtk3-demo", "gtk-3-examples"),
     ("mpv", "mpv"),
     ("stdbuf", "coreutils"),
+    ("twm", "twm"),
     ("x11perf", "x11-apps"),
     ("x11perfcomp", "x11-apps"),
+    ("xclock", "x11-apps"),
     ("xterm", "xterm"),
 ];
 

@@ -69,6 +69,12 @@ pub fn median(values: impl IntoIterator<Item = f64>) -> f64 {
     median_of_sorted(&sorted(values))
 }
 
+/// The least value that at least `part` of the values do not exceed; 0 of none.
+pub fn quantile(values: impl IntoIterator<Item = f64>, part: f64) -> f64 {
+    let sorted = sorted(values);
+    if sorted.is_empty() { 0.0 } else { percentile(&sorted, part) }
+}
+
 /// 0 of none.
 pub fn mean(values: &[f64]) -> f64 {
     if values.is_empty() { 0.0 } else { values.iter().sum::<f64>() / values.len() as f64 }

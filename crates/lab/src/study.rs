@@ -5,6 +5,7 @@
 
 use crate::statistics::Spread;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// The findings of one experiment.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -200,6 +201,9 @@ pub struct Lanes {
     pub x_label: String,
     /// Of the axis, which begins at 0.
     pub length: f64,
+    /// What the key says of slices, arrivals and ends, where that is not what a server's trace shows.
+    #[serde(default)]
+    pub words: BTreeMap<String, String>,
     pub lanes: Vec<Lane>,
 }
 
@@ -211,6 +215,9 @@ pub struct Lane {
     pub name: String,
     /// From and to.
     pub slices: Vec<[f64; 2]>,
+    /// From and to: it could have run, and another one did.
+    #[serde(default)]
+    pub waiting: Vec<[f64; 2]>,
     pub arrivals: Vec<f64>,
     /// Nothing was left to serve.
     pub ends: Vec<f64>,

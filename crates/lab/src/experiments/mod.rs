@@ -5,6 +5,8 @@
 mod animation;
 mod blocking;
 mod demo;
+mod endtoend;
+mod expose;
 mod fairness;
 mod hard;
 mod idle;
@@ -51,7 +53,7 @@ pub(crate) struct Takes {
 }
 
 /// In the order of the report.
-pub(crate) const ALL: [Experiment; 19] = [
+pub(crate) const ALL: [Experiment; 21] = [
     of::<demo::Demo>(),
     of::<response::Response>(),
     of::<throughput::Throughput>(),
@@ -70,6 +72,8 @@ pub(crate) const ALL: [Experiment; 19] = [
     of::<animation::Animation>(),
     of::<intervals::Intervals>(),
     of::<remote::Remote>(),
+    of::<expose::Expose>(),
+    of::<endtoend::EndToEnd>(),
     of::<simulation::Simulation>(),
 ];
 

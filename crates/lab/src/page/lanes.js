@@ -49,17 +49,21 @@ function drawLanes(holder, chart) {
       return `M${begin} ${bar}h${length}v${LANE.bar}H${begin}z`;
     });
     parts.push(`<path d="${path.join("")}" fill="var(--${lane.case})"/>`);
+    const waits = lane.waiting.map(([from, to]) => `M${x.at(from).toFixed(1)} ${bar + LANE.bar - 2}H${x.at(to).toFixed(1)}`);
+    parts.push(`<path d="${waits.join("")}" stroke="var(--missed)" stroke-width="3" fill="none"/>`);
     for (const kind of laneMarks(lane)) for (const at of lane[kind]) parts.push(drawMark(kind, x.at(at), bar));
     top += heights[i];
   });
   const kinds = Object.keys(MARKS).filter(kind => chart.lanes.some(lane => lane[kind].length));
   const keys = kinds.map(kind => {
-    const [words, , , , box] = MARKS[kind];
+    const [usual, , , , box] = MARKS[kind], words = chart.words[kind] || usual;
     const [, , wide, high] = box.split(" ");
     return `<span><svg width="${wide}" height="${high}" viewBox="${box}" aria-hidden="true">${drawMark(kind, 0, 0)}</svg> ` +
-      `${words}</span>`;
+      `${escapeText(words)}</span>`;
   });
   holder.innerHTML = `<svg class="lanes" viewBox="0 0 ${width} ${height}" role="img" ` +
     `aria-label="${escapeText(chart.title)}; the table has the figures">${parts.join("")}</svg>` +
-    `<div class="keys"><span>bars: served</span>${keys.join("")}</div>`;
+    `<div class="keys"><span>bars: ${escapeText(chart.words.slices || "served")}</span>` +
+    (chart.lanes.some(lane => lane.waiting.length) ? `<span class="missed">lines: waiting for the processor</span>` : "") +
+    `${keys.join("")}</div>`;
 }

@@ -4,7 +4,7 @@ use crate::{module_file, output};
 use anyhow::Result;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
-use xqos_lab::bench;
+use xqos_lab::{actor, bench};
 
 /// Runs the experiments that compare servers with and without xqos
 ///
@@ -76,6 +76,9 @@ enum Action {
         #[arg(long)]
         json: bool,
     },
+    /// Plays a part in an experiment, which starts it
+    #[command(hide = true)]
+    Act { role: String },
 }
 
 impl Arguments {
@@ -90,6 +93,7 @@ impl Arguments {
                 again: *again,
                 module: Some(module_file::find(None)?),
             }),
+            Action::Act { role } => actor::perform(role),
             Action::Report { folder, page } => bench::report(folder, page.as_deref()),
             Action::Compare { a, b, json } => {
                 let comparison = bench::compare(a, b)?;

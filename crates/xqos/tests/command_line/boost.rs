@@ -121,7 +121,10 @@ fn child_of(pid: i32) -> Option<i32> {
 fn threads_raised(pid: i32) -> usize {
     let count = || {
         let Ok(tasks) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return 0 };
-        tasks.flatten().filter(|task| task.file_name().to_str().is_some_and(|id| is_raised(id.parse().unwrap()))).count()
+        tasks
+            .flatten()
+            .filter(|task| task.file_name().to_str().is_some_and(|id| is_raised(id.parse().unwrap())))
+            .count()
     };
     let end = Instant::now() + Duration::from_secs(5);
     while count() > 0 && Instant::now() < end {
@@ -159,7 +162,9 @@ fn a_program_is_given_processor_time_and_its_children_are_not() {
     }
     let script = "xclock -geometry 50x50+0+0 & exec xeyes";
     let _run = Running::start(
-        server.xqos(&["run", "--reserve", "3ms/10ms", "--cpu", "1ms/10ms", "--", "sh", "-c", script]).stderr(Stdio::null()),
+        server
+            .xqos(&["run", "--reserve", "3ms/10ms", "--cpu", "1ms/10ms", "--", "sh", "-c", script])
+            .stderr(Stdio::null()),
     );
     let both = || Some((server.entry_called("xeyes")?, server.entry_called("xclock")?));
     let (eyes, clock) = eventually("both are connected", both);

@@ -106,6 +106,7 @@ impl Traced {
             x_label: "milliseconds".to_owned(),
             length: DRAWN_NS as f64 / 1e6,
             lanes: std::iter::once(own).chain(others).collect(),
+            ..Lanes::default()
         })
     }
 

@@ -1,0 +1,146 @@
+//! Programs of our own that have to be processes, so that the kernel and `xqos boost` see them as it would see any.
+//!
+//! They are this very program, started again as `xqos bench act ROLE`: a role is JSON, as are the lines in which an actor
+//! says what it has measured. Each begins with a line `{"window": ID}` when it is ready, and ends when it is told to
+//! (SIGTERM) or when it has done what the role says.
+
+mod echo;
+mod exposed;
+mod mover;
+mod player;
+
+pub(crate) use exposed::PLACE as EXPOSED_PLACE;
+pub use mover::STEPS_MS;
+pub use player::FRAME;
+
+use crate::control;
+use crate::process::Owned;
+use crate::processor;
+use anyhow::{Context, Result, anyhow, bail};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use std::env;
+use std::io::{BufRead, BufReader, Write};
+use std::process::{ChildStdout, Command, Stdio};
+use std::time::Duration;
+use x11rb::connection::Connection;
+use x11rb::protocol::xproto::{ConnectionExt, CreateGCAux, CreateWindowAux, EventMask, Gcontext, Window, WindowClass};
+use x11rb::rust_connection::RustConnection;
+
+/// What an actor does.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// Answers an Expose after so much processor time. It does not map its window.
+    Exposed { work_us: u32 },
+    /// Moves its window to and fro, each time after so much processor time; `waits`: for an answer to each move.
+    Mover { work_us: u32, waits: bool },
+    /// Answers each key. It does not map its window.
+    Echo,
+    /// Uses all the processor time that it can get.
+    Burner,
+    /// Shows so many frames and tells when each was drawn.
+    Player { frames: u32 },
+}
+
+/// A started actor; it ends when this is dropped.
+#[derive(Debug)]
+pub struct Actor {
+    process: Owned,
+    said: BufReader<ChildStdout>,
+    /// 0: it has none.
+    pub window: Window,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Ready {
+    window: Window,
+}
+
+impl Actor {
+    pub fn start(display: &str, role: Role) -> Result<Actor> {
+        let program = env::current_exe().context("this program does not know its own path")?;
+        Actor::start_by(Command::new(program), display, role)
+    }
+
+    /// As the last arguments of this command, which is to start it.
+    pub fn start_under(launcher: Command, display: &str, role: Role) -> Result<Actor> {
+        let mut command = launcher;
+        command.arg(env::current_exe().context("this program does not know its own path")?);
+        Actor::start_by(command, display, role)
+    }
+
+    fn start_by(mut command: Command, display: &str, role: Role) -> Result<Actor> {
+        const GRACE: Duration = Duration::from_millis(500);
+        command.args(["bench", "act", &serde_json::to_string(&role)?]).env("DISPLAY", display);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut process = Owned::start(&mut command, GRACE)?;
+        let said = process.pipes().stdout.take().ok_or_else(|| anyhow!("an actor has no output"))?;
+        let mut actor = Actor { process, said: BufReader::new(said), window: 0 };
+        actor.window = actor.hear::<Ready>()?.window;
+        Ok(actor)
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.process.pid()
+    }
+
+    /// The next thing that it says.
+    pub fn hear<T: DeserializeOwned>(&mut self) -> Result<T> {
+        let mut line = String::new();
+        self.said.read_line(&mut line)?;
+        if line.is_empty() {
+            bail!("{}", self.process.complaint());
+        }
+        Ok(serde_json::from_str(&line)?)
+    }
+}
+
+/// What `xqos bench act` does. It must not outlive who started it, and is told so by a signal.
+pub fn perform(role: &str) -> Result<()> {
+    match serde_json::from_str(role).context("an actor's role is JSON of this program's own making")? {
+        Role::Exposed { work_us } => exposed::perform(Duration::from_micros(work_us.into())),
+        Role::Mover { work_us, waits } => mover::perform(Duration::from_micros(work_us.into()), waits),
+        Role::Echo => echo::perform(),
+        Role::Player { frames } => player::perform(frames as usize),
+        Role::Burner => {
+            say(&Ready { window: 0 })?;
+            loop {
+                processor::burn(Duration::from_secs(1));
+            }
+        }
+    }
+}
+
+fn say<T: Serialize>(what: &T) -> Result<()> {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{}", serde_json::to_string(what)?)?;
+    Ok(out.flush()?)
+}
+
+/// A window on the screen that no window manager touches, and how an actor draws in it.
+struct Stage {
+    connection: RustConnection,
+    window: Window,
+    context: Gcontext,
+}
+
+/// Left, top, width and height.
+pub(crate) type Place = (i16, i16, u16, u16);
+
+impl Stage {
+    fn new((x, y, width, height): Place, colour: u32, events: EventMask) -> Result<Stage> {
+        let (connection, screen) = control::connect(None)?;
+        let root = connection.setup().roots[screen].root;
+        let (window, context) = (connection.generate_id()?, connection.generate_id()?);
+        let look = CreateWindowAux::new().background_pixel(colour).override_redirect(1).event_mask(events);
+        connection.create_window(0, window, root, x, y, width, height, 0, WindowClass::INPUT_OUTPUT, 0, &look)?;
+        connection.create_gc(context, window, &CreateGCAux::new())?;
+        connection.get_input_focus()?.reply()?;
+        Ok(Stage { connection, window, context })
+    }
+
+    fn say_ready(&self) -> Result<()> {
+        say(&Ready { window: self.window })
+    }
+}

@@ -1,0 +1,33 @@
+//! `xqos boost` as a helper of an experiment: this very program, started and ended with a measurement.
+
+use crate::process::Owned;
+use anyhow::{Context, Result, bail};
+use std::env;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// Serves until this is dropped.
+#[derive(Debug)]
+pub struct Boost {
+    _process: Owned,
+}
+
+impl Boost {
+    /// Returns when it serves; an error, with what it said, where it may not or cannot.
+    pub fn start(display: &str, expose: Duration) -> Result<Boost> {
+        let program = env::current_exe().context("this program does not know its own path")?;
+        let mut command = Command::new(program);
+        command.args(["boost", "--expose", &format!("{}ms", expose.as_millis()), "--display", display]);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut process = Owned::start(&mut command, Duration::from_secs(1))?;
+        let mut said = String::new();
+        if let Some(output) = process.pipes().stdout.take() {
+            BufReader::new(output).read_line(&mut said)?;
+        }
+        if said.trim() != "ready" {
+            bail!("xqos boost does not serve: {}", process.complaint());
+        }
+        Ok(Boost { _process: process })
+    }
+}

@@ -1,0 +1,231 @@
+//! A drag: a real window manager, a small real program, and the pointer that pulls it by its title bar.
+//!
+//! The window manager is twm, which moves windows opaquely if it is told to; its configuration is in a private folder. The
+//! pointer is moved by XTEST from this process, along a fixed way, so many times a second whatever comes of it: a mouse
+//! does not wait either.
+
+use crate::actor::{EXPOSED_PLACE, Place};
+use crate::folder::Folder;
+use crate::process::Owned;
+use crate::server::Server;
+use anyhow::{Result, anyhow, bail};
+use std::fs;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+use x11rb::connection::Connection;
+use x11rb::protocol::xproto::{
+    AtomEnum, BUTTON_PRESS_EVENT, BUTTON_RELEASE_EVENT, ConfigureWindowAux, ConnectionExt as _, KEY_PRESS_EVENT,
+    KEY_RELEASE_EVENT, MOTION_NOTIFY_EVENT, Window,
+};
+use x11rb::protocol::xtest::ConnectionExt as _;
+use x11rb::rust_connection::RustConnection;
+
+/// For a program to show its window on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(20);
+const GRACE: Duration = Duration::from_secs(1);
+/// The way of the pointer: to and fro, so far to each side, a step at each motion.
+const WAY: i32 = 400;
+const STRIDE: i32 = 4;
+/// Of the title bar, from the frame's corner; between its two buttons.
+const HANDLE: (i16, i16) = (60, 8);
+
+/// No window is placed by hand, and a second click soon after the first is no other command.
+const TWMRC: &str = "\
+OpaqueMove
+RandomPlacement \"on\"
+UsePPosition \"on\"
+NoGrabServer
+ConstrainedMoveTime 0
+Button1 = : title : f.move
+";
+
+/// twm, as long as this lives.
+#[derive(Debug)]
+pub struct Manager {
+    process: Owned,
+    _folder: Folder,
+}
+
+impl Manager {
+    pub fn start(display: &str) -> Result<Manager> {
+        let folder = Folder::create()?;
+        let config = folder.path("twmrc");
+        fs::write(&config, TWMRC)?;
+        let mut command = Command::new("twm");
+        command.args(["-display", display, "-f"]).arg(config);
+        // It complains of each font that it does not find.
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        Ok(Manager { process: Owned::start(&mut command, GRACE)?, _folder: folder })
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.process.pid()
+    }
+}
+
+/// A program with a window of its own, as long as this lives.
+#[derive(Debug)]
+pub struct Shown {
+    process: Owned,
+    pub window: Window,
+}
+
+impl Shown {
+    /// Waits until its window, whose class begins with this, is mapped.
+    pub fn start(server: &Server, mut command: Command, class: &str) -> Result<Shown> {
+        command.env("DISPLAY", server.display());
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let process = Owned::start(&mut command, GRACE)?;
+        let connection = server.connect()?;
+        let limit = Instant::now() + PATIENCE;
+        loop {
+            let root = connection.setup().roots[0].root;
+            if let Some(window) = find(&connection, root, class)? {
+                return Ok(Shown { process, window });
+            }
+            if Instant::now() > limit {
+                bail!("{class} does not show its window");
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Asks the window manager for another place and size.
+    pub fn put(&self, server: &Server, (x, y, width, height): Place) -> Result<()> {
+        let place = ConfigureWindowAux::new().x(i32::from(x)).y(i32::from(y));
+        let place = place.width(u32::from(width)).height(u32::from(height));
+        Ok(server.connect()?.configure_window(self.window, &place)?.check()?)
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.process.pid()
+    }
+}
+
+/// The clock that is dragged.
+pub fn clock() -> Command {
+    let mut command = Command::new("xclock");
+    let (x, y, ..) = EXPOSED_PLACE;
+    // As large as many a window, and all its way over what it exposes.
+    command.args(["-geometry", &format!("600x450+{}+{}", x + 60, y + 100)]);
+    command
+}
+
+/// Whose class is this, mapped, with something in it: toolkits have windows besides that nobody sees.
+fn find(connection: &RustConnection, below: Window, class: &str) -> Result<Option<Window>> {
+    for child in connection.query_tree(below)?.reply()?.children {
+        let property = connection.get_property(false, child, AtomEnum::WM_CLASS, AtomEnum::STRING, 0, 64)?;
+        // A window may be gone between the two questions.
+        let Ok(property) = property.reply() else { continue };
+        let is_mapped = || {
+            let map = connection.get_window_attributes(child).ok().and_then(|cookie| cookie.reply().ok());
+            map.is_some_and(|map| map.map_state == x11rb::protocol::xproto::MapState::VIEWABLE)
+        };
+        if property.value.starts_with(class.as_bytes()) && is_mapped() {
+            return Ok(Some(child));
+        }
+        if let Some(found) = find(connection, child, class)? {
+            return Ok(Some(found));
+        }
+    }
+    Ok(None)
+}
+
+/// The frame around a managed window.
+pub fn frame_of(server: &Server, window: Window) -> Result<Window> {
+    let connection = server.connect()?;
+    let mut frame = window;
+    loop {
+        let tree = connection.query_tree(frame)?.reply()?;
+        if tree.parent == tree.root {
+            return Ok(frame);
+        }
+        frame = tree.parent;
+    }
+}
+
+/// Pointer and keys.
+#[derive(Debug)]
+pub struct Hand {
+    connection: RustConnection,
+    root: Window,
+}
+
+/// A drag under way.
+#[derive(Clone, Copy, Debug)]
+pub struct Drag {
+    from: (i16, i16),
+    turn: i32,
+}
+
+impl Hand {
+    pub fn of(server: &Server) -> Result<Hand> {
+        let connection = server.connect()?;
+        let root = connection.setup().roots.first().ok_or_else(|| anyhow!("the server has no screen"))?.root;
+        Ok(Hand { connection, root })
+    }
+
+    /// Takes hold of a frame's title bar.
+    pub fn take(&self, frame: Window) -> Result<Drag> {
+        let corner = self.connection.translate_coordinates(frame, self.root, 0, 0)?.reply()?;
+        let from = (corner.dst_x + HANDLE.0, corner.dst_y + HANDLE.1);
+        self.point(from)?;
+        self.fake(BUTTON_PRESS_EVENT, 1, (0, 0))?;
+        Ok(Drag { from, turn: 0 })
+    }
+
+    pub fn pull(&self, drag: &mut Drag) -> Result<()> {
+        drag.turn += 1;
+        self.point(drag.place())
+    }
+
+    /// Back where it was, and lets go.
+    pub fn let_go(&self, drag: Drag) -> Result<()> {
+        self.point(drag.from)?;
+        self.fake(BUTTON_RELEASE_EVENT, 1, (0, 0))
+    }
+
+    /// Keys go to this window from now on.
+    pub fn type_into(&self, window: Window) -> Result<()> {
+        let focus = x11rb::protocol::xproto::InputFocus::POINTER_ROOT;
+        Ok(self.connection.set_input_focus(focus, window, x11rb::CURRENT_TIME)?.check()?)
+    }
+
+    pub fn key(&self, code: u8) -> Result<()> {
+        self.fake(KEY_PRESS_EVENT, code, (0, 0))?;
+        self.fake(KEY_RELEASE_EVENT, code, (0, 0))
+    }
+
+    fn point(&self, place: (i16, i16)) -> Result<()> {
+        self.fake(MOTION_NOTIFY_EVENT, 0, place)
+    }
+
+    fn fake(&self, kind: u8, detail: u8, (x, y): (i16, i16)) -> Result<()> {
+        self.connection.xtest_fake_input(kind, detail, x11rb::CURRENT_TIME, self.root, x, y, 0)?;
+        Ok(self.connection.flush()?)
+    }
+}
+
+impl Drag {
+    /// To and fro across, and slowly up and down.
+    fn place(&self) -> (i16, i16) {
+        let there_and_back = |steps: i32, way: i32| {
+            let at = steps % (2 * way);
+            at.min(2 * way - at) as i16
+        };
+        (self.from.0 + there_and_back(self.turn * STRIDE, WAY), self.from.1 + there_and_back(self.turn, WAY / 4))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_motion_leads_somewhere_else_and_the_way_ends_where_it_began() {
+        let places: Vec<_> = (0..=200).map(|turn| Drag { from: (100, 50), turn }.place()).collect();
+        assert!(places.windows(2).all(|pair| pair[0] != pair[1]));
+        assert_eq!((places[0], places[200]), ((100, 50), (100, 50)));
+        assert_eq!(places.iter().map(|place| place.0).max(), Some(500));
+    }
+}

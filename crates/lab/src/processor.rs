@@ -1,0 +1,131 @@
+//! Which processor a thread runs on, processor time by the thread's own clock, and a reservation of it.
+//!
+//! Children and threads inherit the processors of the thread that starts them, so a whole scene is put on one processor
+//! by starting it inside a [`Pinned`].
+
+use anyhow::{Context, Result};
+use std::io;
+use std::mem;
+use std::time::Duration;
+use xqos_abi::kernel::Attributes;
+
+/// Where the programs of an experiment about one processor run.
+pub const SCENE: usize = 0;
+
+/// The calling thread runs on one processor until this is dropped.
+#[derive(Debug)]
+pub struct Pinned {
+    before: libc::cpu_set_t,
+}
+
+impl Pinned {
+    pub fn to(processor: usize) -> Result<Pinned> {
+        // SAFETY: a cpu_set_t is plain bits, valid as zeros; the calls get the size of the set that they read or write.
+        unsafe {
+            let mut before: libc::cpu_set_t = mem::zeroed();
+            if libc::sched_getaffinity(0, mem::size_of_val(&before), &mut before) != 0 {
+                return Err(io::Error::last_os_error()).context("the kernel does not tell our processors");
+            }
+            let mut one: libc::cpu_set_t = mem::zeroed();
+            libc::CPU_SET(processor, &mut one);
+            if libc::sched_setaffinity(0, mem::size_of_val(&one), &one) != 0 {
+                return Err(io::Error::last_os_error()).context(format!("processor {processor} is not ours to use"));
+            }
+            Ok(Pinned { before })
+        }
+    }
+
+    /// For those who measure what runs on [`SCENE`]: the last one, which is the same where there is one only.
+    pub fn beside_the_scene() -> Result<Pinned> {
+        Pinned::to(std::thread::available_parallelism().map_or(0, |count| count.get() - 1))
+    }
+}
+
+impl Drop for Pinned {
+    fn drop(&mut self) {
+        // SAFETY: the set is the one that the kernel gave.
+        unsafe { libc::sched_setaffinity(0, mem::size_of_val(&self.before), &self.before) };
+    }
+}
+
+/// Works until this thread has had so much processor time, however long that takes.
+pub fn burn(work: Duration) {
+    let end = used() + work;
+    while used() < end {
+        std::hint::spin_loop();
+    }
+}
+
+/// By the clock of the server's traces and of the kernel's.
+pub fn now_ns() -> u64 {
+    clock(libc::CLOCK_MONOTONIC).as_nanos() as u64
+}
+
+fn used() -> Duration {
+    clock(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
+fn clock(id: libc::clockid_t) -> Duration {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the call writes one timespec. These clocks exist on every Linux.
+    unsafe { libc::clock_gettime(id, &mut time) };
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+/// The calling thread has so much processor time in each period (SCHED_DEADLINE), until this is dropped. What it starts
+/// does not inherit that. An error without the right (CAP_SYS_NICE).
+#[derive(Debug)]
+pub struct Reserved(());
+
+impl Reserved {
+    pub fn this_thread(budget: Duration, period: Duration) -> Result<Reserved> {
+        Attributes::deadline(budget.as_nanos() as u64, period.as_nanos() as u64)
+            .give(0)
+            .context("the kernel reserves no processor time for us (CAP_SYS_NICE)")?;
+        Ok(Reserved(()))
+    }
+}
+
+impl Drop for Reserved {
+    fn drop(&mut self) {
+        // The normal class needs no right.
+        let _ = Attributes::usual(0, 0).give(0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Instant;
+
+    #[test]
+    fn work_takes_its_processor_time_and_no_less() {
+        let began = Instant::now();
+        burn(Duration::from_millis(3));
+        assert!(began.elapsed() >= Duration::from_millis(3));
+    }
+
+    #[test]
+    fn processor_time_is_reserved_and_given_back_or_the_right_that_lacks_is_named() {
+        // SAFETY: the call takes a number; 0 is the calling thread.
+        let class = || unsafe { libc::sched_getscheduler(0) & 0xff };
+        match Reserved::this_thread(Duration::from_millis(1), Duration::from_millis(10)) {
+            Ok(reserved) => {
+                assert_ne!(class(), libc::SCHED_OTHER);
+                drop(reserved);
+            }
+            Err(error) => assert!(format!("{error:#}").contains("CAP_SYS_NICE"), "{error:#}"),
+        }
+        assert_eq!(class(), libc::SCHED_OTHER);
+    }
+
+    #[test]
+    fn a_pinned_thread_gets_its_processors_back() {
+        let count = || std::thread::available_parallelism().unwrap().get();
+        let before = count();
+        let pinned = Pinned::to(SCENE).unwrap();
+        assert_eq!(count(), 1);
+        drop(pinned);
+        assert_eq!(count(), before);
+    }
+}
