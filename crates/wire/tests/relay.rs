@@ -23,7 +23,7 @@ use xqos_wire::capture::Reader;
 use xqos_wire::capture::record::{Settings, create};
 use xqos_wire::capture::relay::{Relay, RelayError, Relayed};
 use xqos_wire::capture::scrub::Extent;
-use xqos_wire::observe::{Ending, Kind};
+use xqos_wire::observe::{Direction, Ending, Kind};
 
 const L: Order = Order::Little;
 /// Longer than anything here takes on a busy machine.
@@ -210,7 +210,9 @@ fn a_server_that_does_not_read_stops_its_client_and_no_other() {
     assert_eq!(read(&mut client, 6), b"indeed");
     drop(slow);
     assert_eq!(rest(&mut sleeping).len(), taken, "nothing is lost");
-    scene.end();
+    let (_, seen) = scene.end();
+    let closed: Vec<_> = seen.packets.iter().filter(|packet| packet.window == 0).collect();
+    assert!(closed.iter().any(|packet| packet.direction == Direction::Replies), "its window is closed meanwhile");
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! Bytes that never were in a packet, as the TCP packets that a loopback interface would have shown.
 //!
 //! What goes over a Unix socket has no packets; captures, and whoever reads them, know nothing else. So each connection
-//! gets two ports of 127.0.0.1, a handshake, sequence numbers, acknowledgements when the receiver has taken the bytes,
-//! and its end.
+//! gets two ports of 127.0.0.1, a handshake, sequence numbers, acknowledgements, windows that are closed while a receiver
+//! takes nothing, and its end.
 
 use super::{Link, Record};
 use crate::observe::Direction;
@@ -36,6 +36,8 @@ pub struct Conversation {
     /// The next numbers of client and server, and what each has of the other.
     next: [u32; 2],
     received: [u32; 2],
+    /// Who takes no more for now.
+    is_full: [bool; 2],
     has_begun: [bool; 2],
     packet: Vec<u8>,
 }
@@ -43,7 +45,8 @@ pub struct Conversation {
 impl Conversation {
     pub fn new(client_port: u16, server_port: u16) -> Conversation {
         let ports = [client_port, server_port];
-        Conversation { ports, next: [0; 2], received: [0; 2], has_begun: [false; 2], packet: Vec::new() }
+        let nobody = [false; 2];
+        Conversation { ports, next: [0; 2], received: [0; 2], is_full: nobody, has_begun: nobody, packet: Vec::new() }
     }
 
     /// The client's SYN, or the server's answer.
@@ -56,9 +59,10 @@ impl Conversation {
         self.packet(from, Purpose::Data, at_ns, bytes)
     }
 
-    /// The receiver has all that was sent from there.
-    pub fn acknowledge(&mut self, from: Direction, at_ns: u64) -> Record<'_> {
+    /// The receiver has all that was sent from there, and takes more or not.
+    pub fn acknowledge(&mut self, from: Direction, at_ns: u64, takes_more: bool) -> Record<'_> {
         self.received[other(from)] = self.next[from as usize];
+        self.is_full[other(from)] = !takes_more;
         let receiver = if from == Direction::Requests { Direction::Replies } else { Direction::Requests };
         self.packet(receiver, Purpose::Acknowledge, at_ns, &[])
     }
@@ -77,7 +81,8 @@ impl Conversation {
         let (own, other) = (from as usize, other(from));
         let loopback = Ipv4Addr::LOCALHOST.octets();
         let ip = PacketBuilder::ipv4(loopback, loopback, HOPS);
-        let mut tcp = ip.tcp(self.ports[own], self.ports[other], self.next[own], WINDOW);
+        let window = if self.is_full[own] { 0 } else { WINDOW };
+        let mut tcp = ip.tcp(self.ports[own], self.ports[other], self.next[own], window);
         if self.has_begun[other] {
             tcp = tcp.ack(self.received[own]);
         }

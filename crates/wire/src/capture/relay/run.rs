@@ -151,7 +151,7 @@ impl Loop {
         recorder.take(&talk.open(Direction::Requests, at_ns));
         let connected_ns = self.clock.now_ns();
         recorder.take(&talk.open(Direction::Replies, connected_ns));
-        recorder.take(&talk.acknowledge(Direction::Replies, connected_ns));
+        recorder.take(&talk.acknowledge(Direction::Replies, connected_ns, true));
         self.relayed.connections += 1;
         self.connections.push(Connection::new(client, server, talk));
     }
@@ -183,11 +183,9 @@ fn tell(talk: &mut Conversation, way: Direction, step: &Step, bytes: &[u8], done
     match step {
         Step::Passed { came_ns, is_delivered, .. } => {
             take(talk.data(way, *came_ns, bytes));
-            if *is_delivered {
-                take(talk.acknowledge(way, done_ns));
-            }
+            take(talk.acknowledge(way, done_ns, *is_delivered));
         }
-        Step::Delivered => take(talk.acknowledge(way, done_ns)),
+        Step::Delivered => take(talk.acknowledge(way, done_ns, true)),
         Step::Ended => take(talk.finish(way, done_ns)),
         Step::Broken => take(talk.reset(way, done_ns)),
     }

@@ -13,9 +13,11 @@ const END: u64 = u64::MAX;
 pub const HEAD_BYTES: u64 = 8;
 
 /// Requests with something secret from a byte on, up to the end.
-const REQUESTS: [(&str, u64); 29] = [
+const REQUESTS: [(&str, u64); 30] = [
     ("ChangeProperty", 24),
     ("PutImage", 24),
+    // So xdotool types what is on no key.
+    ("ChangeKeyboardMapping", 8),
     ("PolyText8", 16),
     ("PolyText16", 16),
     ("ImageText8", 16),

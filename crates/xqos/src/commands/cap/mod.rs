@@ -109,8 +109,9 @@ nine turns on a busy machine. Nothing is dropped: who is too fast waits.
 Scrubbed are: properties, drawn text and its glyphs, images, messages between
 clients, key codes of events, and what no table names. Names of atoms, fonts
 and extensions stay, and so do lengths: how much was typed, and when, can be
-seen. How well bytes compress cannot be told any more. Packets that are not TCP
-are left out. Checksums stay those of the original.
+seen. Lost with them: how well bytes compress, and whether a property that was
+read twice had changed. Packets that are not TCP are left out. Checksums stay
+those of the original.
 
 Interfaces: needs root or CAP_NET_RAW, which a copy of the program can be given:
 sudo setcap cap_net_raw+ep ./xqos
