@@ -32,8 +32,8 @@ impl Case {
         match self {
             Case::Unreserved => "unreserved",
             Case::Reserved => "X 3/10",
-            Case::Inherited => "X 3/10, boost",
-            Case::Both => "X 3/10, boost, CPU 2/10",
+            Case::Inherited => "X 3/10, CPU lent",
+            Case::Both => "X 3/10, CPU lent and 2/10",
         }
     }
 
