@@ -113,7 +113,8 @@ enum xqos_event_kind {
     XQOS_EVENT_DEPLETED = 4,
     XQOS_EVENT_DEADLINE_MISSED = 5,
     XQOS_EVENT_EXPOSING = 6,
-    XQOS_EVENT_ANSWERED = 7
+    XQOS_EVENT_ANSWERED = 7,
+    XQOS_EVENT_INPUT = 8
 };
 
 /* A connection that has the extension. Nothing in it changes after xqos_open, so several threads may share it as they

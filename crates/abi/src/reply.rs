@@ -496,12 +496,14 @@ pub enum NotifyKind {
     Missed,
     /// An Expose was delivered to it.
     Exposing,
-    /// It has redrawn.
+    /// It has redrawn, or answered input.
     Answered,
+    /// User input was delivered to it while somebody else has to redraw.
+    Input,
 }
 
 impl NotifyKind {
-    const ALL: [NotifyKind; 8] = [
+    const ALL: [NotifyKind; 9] = [
         NotifyKind::ClientConnected,
         NotifyKind::ClientGone,
         NotifyKind::ReservationSet,
@@ -510,6 +512,7 @@ impl NotifyKind {
         NotifyKind::Missed,
         NotifyKind::Exposing,
         NotifyKind::Answered,
+        NotifyKind::Input,
     ];
 
     /// The bit of SelectEvents that asks for it.
@@ -520,7 +523,7 @@ impl NotifyKind {
             NotifyKind::ReservationSet | NotifyKind::ReservationCleared => event_mask::RESERVATIONS,
             NotifyKind::Depleted => event_mask::DEPLETIONS,
             NotifyKind::Missed => event_mask::MISSES,
-            NotifyKind::Exposing | NotifyKind::Answered => event_mask::EXPOSES,
+            NotifyKind::Exposing | NotifyKind::Answered | NotifyKind::Input => event_mask::EXPOSES,
         }
     }
 }

@@ -524,7 +524,12 @@ impl Scheduler {
 
     /// True from an Expose until its answer, or until its limit.
     pub fn is_exposing(&self, client: ClientId, now: Time) -> bool {
-        self.client(client).and_then(|record| record.exposing).is_some_and(|mark| now < mark.until)
+        now < self.exposing_until(client)
+    }
+
+    /// The limit of a client's last Expose; 0 where that was answered.
+    pub fn exposing_until(&self, client: ClientId) -> Time {
+        self.client(client).and_then(|record| record.exposing).map_or(Time(0), |mark| mark.until)
     }
 
     // Control.

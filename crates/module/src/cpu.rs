@@ -4,7 +4,8 @@
 //! kernels before 6.12 ignore them. **A loan**: while somebody with the right lends it (`xqos boost`), the server's thread
 //! has a real-time priority as long as it works for a reserved client, and no longer: what a reservation promises would
 //! else wait for whoever computes. The watcher raises it the moment that a reserved client's data arrive, the wakeup
-//! handler lowers it as soon as the choice is another, and a timer of the length of the budget lowers it in any case.
+//! handler lowers it as soon as the choice is another, and a timer of the length of the budget lowers it in any case. It has
+//! one as well while a client has to redraw: that client has the processor then, and input would wait for it.
 //!
 //! Both threads call in, without a lock. Who raises looks afterwards whether it was lowered meanwhile, and lowers again;
 //! so a race can end a loan too early, never leave it.
@@ -14,10 +15,10 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
 use xqos_abi::kernel::Attributes;
 use xqos_core::Supply;
 
-/// Of the server's thread, while it is raised; exposing clients that `xqos boost` raises stand below it.
-const SERVER_PRIORITY: u32 = 2;
+/// Of the server's thread, while it is raised; the programs that `xqos boost` raises stand below it.
+const SERVER_PRIORITY: u32 = 3;
 /// Of the watcher, while there is a loan: it ends what it began.
-const WATCHER_PRIORITY: u32 = 3;
+const WATCHER_PRIORITY: u32 = 4;
 
 /// The usual policy with slices of this length, the nice value as it is.
 fn usual(thread: i32, slice_ns: u64) -> Attributes {

@@ -38,6 +38,8 @@ const ARMED_AT_ONCE: usize = 64;
 const KERNEL_SLICE_NS: u64 = 300_000;
 /// While somebody hogs, it is looked so often which descriptors the server polls for itself: a viewer may have come.
 const LOOK_AT_SERVER_NS: u64 = 1_000_000_000;
+/// So long a client that gets input beside an Expose may take to answer; most need less than a millisecond.
+const INPUT_ATTENTION_NS: u64 = 10_000_000;
 /// A client's depletions and misses are told at most ten times a second.
 const TELL_INTERVAL_NS: u64 = 100_000_000;
 
@@ -68,6 +70,15 @@ struct Told {
     depletions: u32,
     misses: u32,
     at: Time,
+}
+
+/// A client that has something to answer.
+#[derive(Clone, Copy, Debug)]
+struct Attention {
+    client: ClientId,
+    /// Who uncovered it.
+    cause: Option<ClientId>,
+    until: Time,
 }
 
 /// The running slice.
@@ -118,6 +129,8 @@ pub struct Engine {
     /// After how long the log names who holds the server grab; 0: never.
     grab_limit_ns: u64,
     grab_reported: bool,
+    /// Clients that have to answer an Expose, or input beside one, for as long as somebody listens.
+    attention: Vec<Attention>,
     /// Held when its slice ends: it uncovers others.
     to_hold: Option<ClientId>,
     /// How often a client was held for that.
@@ -164,6 +177,7 @@ impl Engine {
             longest: Longest::default(),
             grab_limit_ns: settings.grab_limit_ns,
             grab_reported: false,
+            attention: Vec::new(),
             to_hold: None,
             holds: 0,
             lender: None,
@@ -237,7 +251,7 @@ impl Engine {
         self.look(now)?;
         let slice = self.scheduler.pick(now);
         if self.lender.is_some() {
-            self.raise_or_lower(slice.as_ref());
+            self.raise_or_lower(slice.as_ref(), now);
         }
         if let Some(slice) = slice {
             self.begin_slice(&slice, now);
@@ -342,7 +356,6 @@ impl Engine {
         let last_request = client.last_request();
         let start = running.start;
         let service = Service { client: id, start, end, requests, bytes, last_request, still_ready };
-        let was_exposing = !self.listeners.is_empty() && self.scheduler.is_exposing(id, now);
         self.scheduler.served(&service, overran_ns.is_some());
         if requests == 1 && end.since(start) > self.longest.floor_ns() {
             self.note_longest(id, &service);
@@ -361,7 +374,8 @@ impl Engine {
         if let Some(held) = self.to_hold.take() {
             self.sync_hold(held);
         }
-        if was_exposing && !self.scheduler.is_exposing(id, now) {
+        if !still_ready && requests > 0 && self.attention.iter().any(|one| one.client == id) {
+            self.attention.retain(|one| one.client != id);
             self.tell(NotifyKind::Answered, id, 0);
         }
     }
@@ -576,6 +590,7 @@ impl Engine {
         }
         self.prioritized.retain(|&other| other != id);
         self.listeners.retain(|&other| other != id);
+        self.attention.retain(|one| one.client != id);
         if self.lender.is_some_and(|(lender, _)| lender == id) {
             self.end_loan();
         }
@@ -585,19 +600,46 @@ impl Engine {
     /// User input, or else an Expose, was delivered to a client.
     pub fn noticed(&mut self, client: Client, is_input: bool) {
         let Some(id) = self.id_of(client) else { return };
+        let at = now();
         if is_input {
-            self.scheduler.input(id, now());
+            self.scheduler.input(id, at);
+            self.input_beside_an_expose(id, at);
             return;
         }
         let cause = self.who_runs();
         let was_paced = cause.is_some_and(|cause| self.scheduler.paced_until(cause).is_some());
-        if self.scheduler.exposed(id, cause, now()) {
-            self.tell(NotifyKind::Exposing, id, 0);
+        if self.scheduler.exposed(id, cause, at) {
+            self.attend_to(
+                Attention { client: id, cause, until: self.scheduler.exposing_until(id) },
+                NotifyKind::Exposing,
+            );
         }
         if let Some(cause) = cause.filter(|&cause| !was_paced && self.scheduler.paced_until(cause).is_some()) {
             self.holds = self.holds.wrapping_add(1);
             self.to_hold = Some(cause);
             self.host.end_slice();
+        }
+    }
+
+    /// Who has to redraw has the processor, and who gets input meanwhile is to have it too; not who uncovers others by it.
+    fn input_beside_an_expose(&mut self, id: ClientId, at: Time) {
+        self.attention.retain(|one| one.until > at);
+        let is_concerned = |one: &Attention| one.client == id || one.cause == Some(id);
+        if !self.attention.is_empty() && !self.attention.iter().any(is_concerned) {
+            let input = Attention { client: id, cause: None, until: at.after(INPUT_ATTENTION_NS) };
+            self.attend_to(input, NotifyKind::Input);
+        }
+    }
+
+    fn attend_to(&mut self, attention: Attention, kind: NotifyKind) {
+        if self.listeners.is_empty() {
+            return;
+        }
+        self.attention.retain(|one| one.client != attention.client);
+        self.attention.push(attention);
+        self.tell(kind, attention.client, 0);
+        if self.lender.is_some() {
+            self.watcher.raise(attention.until.since(now()));
         }
     }
 
@@ -636,13 +678,17 @@ impl Engine {
         (self.lender.is_some(), self.watcher.loan().raises())
     }
 
-    fn raise_or_lower(&self, slice: Option<&Slice>) {
+    fn raise_or_lower(&mut self, slice: Option<&Slice>, now: Time) {
+        self.attention.retain(|one| one.until > now);
         match slice.map(|slice| slice.choice) {
             Some(Choice::Client(id, Mode::Reserved)) => {
                 let budget_ns = self.scheduler.reservation(id).map_or(0, |state| state.budget_left_ns.max(0));
                 self.watcher.raise(budget_ns as u64);
             }
-            _ => self.watcher.loan().lower(),
+            _ => match self.attention.iter().map(|one| one.until).max() {
+                Some(until) => self.watcher.raise(until.since(now)),
+                None => self.watcher.loan().lower(),
+            },
         }
     }
 

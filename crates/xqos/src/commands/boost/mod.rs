@@ -2,8 +2,8 @@
 //!
 //! The X server tells of each client that gets an Expose, and of each that has answered it. In between, at most for N
 //! ms, the client's process has a real-time priority: whoever uncovered it cannot take the processor away while it draws
-//! (Shatrov, xorg list, 2005). The server's own thread is lent such a priority too, by the module and only while it works
-//! for a reserved client.
+//! (Shatrov, xorg list, 2005). Who gets input meanwhile comes before it. The server's own thread is lent such a priority
+//! too, by the module, and only meanwhile and while it works for a reserved client.
 //!
 //! What is raised is written down where a guard process sees it: [`guard`]. Everything ends with this process, however it
 //! ends.
@@ -29,18 +29,27 @@ use xqos_abi::{Notify, NotifyKind, event_mask};
 use xqos_lab::control::Refusal;
 
 /// Of this process and its guard: above whom they raise.
-const OWN_PRIORITY: u32 = 4;
-/// Of exposing programs; the X server is raised to one more.
-const EXPOSING_PRIORITY: u32 = 1;
-/// What the server is allowed: its own thread 2, the watcher 3.
-const SERVER_LIMIT: u32 = 3;
-const EXPOSING_NICE: i32 = -10;
+const OWN_PRIORITY: u32 = 5;
+/// What the server is allowed: its own thread 3, the watcher 4.
+const SERVER_LIMIT: u32 = 4;
+/// A program that gets input while another one has to redraw.
+const INPUT: Share = Share { priority: 2, nice: -11 };
+const EXPOSING: Share = Share { priority: 1, nice: -10 };
+/// The first has the processor for so long at most.
+const INPUT_LIMIT: Duration = Duration::from_millis(10);
+
+/// How much somebody is raised, by each way.
+#[derive(Clone, Copy, Debug)]
+struct Share {
+    priority: u32,
+    nice: i32,
+}
 
 /// Gives programs the processor while they redraw, and the X server while it serves reserved clients
 ///
 /// Runs until it is ended. A program that got an Expose has a real-time priority until it has answered, at most for the
-/// time of --expose; the X server has one while it works for a client with a reservation, at most for the budget. Both
-/// are taken back whatever happens, also when this process is killed. Programs of other users are left alone.
+/// time of --expose; one that gets input meanwhile has a higher one, at most for 10 ms. The X server has one while either
+/// goes on, and while it works for a client with a reservation, at most for the budget. All are taken back whatever happens, also when this process is killed. Programs of other users are left alone.
 ///
 /// It needs the right to set priorities (CAP_SYS_NICE), and to hand the server's part of it on (CAP_SYS_RESOURCE, or a
 /// server of root's): root has both.
@@ -102,12 +111,12 @@ enum How {
 }
 
 impl How {
-    fn attributes(self, limit: Duration) -> Attributes {
+    fn attributes(self, share: Share, limit: Duration) -> Attributes {
         let ns = limit.as_nanos() as u64;
         match self {
-            How::Auto | How::Rr => Attributes::real_time(EXPOSING_PRIORITY),
+            How::Auto | How::Rr => Attributes::real_time(share.priority),
             How::Deadline => Attributes::deadline(ns, 2 * ns),
-            How::Nice => Attributes::usual(EXPOSING_NICE, 0),
+            How::Nice => Attributes::usual(share.nice, 0),
         }
     }
 
@@ -115,7 +124,7 @@ impl How {
     fn allowed(self, limit: Duration) -> Option<How> {
         let ways = if self == How::Auto { vec![How::Rr, How::Nice] } else { vec![self] };
         ways.into_iter().find(|way| {
-            let attributes = way.attributes(limit);
+            let attributes = way.attributes(EXPOSING, limit);
             std::thread::spawn(move || attributes.give(0).is_ok()).join().unwrap_or(false)
         })
     }
@@ -132,8 +141,8 @@ impl Arguments {
             );
         };
         let signals = Signals::watch().context("cannot watch for the end")?;
-        let raised = Raised::new(how.attributes(self.expose.0), self.user.unwrap_or_else(sys::calling_user))
-            .context("cannot keep a list of what is raised")?;
+        let raised =
+            Raised::new(self.user.unwrap_or_else(sys::calling_user)).context("cannot keep a list of what is raised")?;
         let guard = Guard::start(&raised).context("cannot start the guard process")?;
         if Attributes::real_time(OWN_PRIORITY).give(0).is_err() {
             note("no real-time priority for xqos boost itself: it may take priorities back late");
@@ -146,7 +155,9 @@ impl Arguments {
             session.control.select_events(event_mask::EXPOSES)?;
         }
         output::line("ready")?;
-        Boost { wish: self, session, raised, guard }.serve(&signals)
+        let exposing = (how.attributes(EXPOSING, self.expose.0), self.expose.0);
+        let input = (how.attributes(INPUT, INPUT_LIMIT), INPUT_LIMIT);
+        Boost { verbose: self.verbose, exposing, input, session, raised, guard }.serve(&signals)
     }
 
     /// The server may raise itself as long as our connection lives. False where that cannot be.
@@ -175,14 +186,17 @@ impl Arguments {
     }
 }
 
-struct Boost<'a> {
-    wish: &'a Arguments,
+struct Boost {
+    verbose: bool,
+    /// What a program gets, and for how long.
+    exposing: (Attributes, Duration),
+    input: (Attributes, Duration),
     session: Session,
     raised: Raised,
     guard: Guard,
 }
 
-impl Boost<'_> {
+impl Boost {
     /// Until a signal ends it, or the server is gone.
     fn serve(mut self, signals: &Signals) -> Result<ExitCode> {
         loop {
@@ -228,10 +242,12 @@ impl Boost<'_> {
 
     fn take(&mut self, notify: &Notify) {
         match notify.kind {
-            NotifyKind::Exposing => {
-                let until = Instant::now() + self.wish.expose.0;
-                let verdict = self.raised.raise(notify.pid, until, &Procfs);
+            NotifyKind::Exposing | NotifyKind::Input => {
+                let is_input = notify.kind == NotifyKind::Input;
+                let (attributes, limit) = if is_input { self.input } else { self.exposing };
+                let verdict = self.raised.raise(notify.pid, attributes, Instant::now() + limit, &Procfs);
                 self.say(notify.pid, || match verdict {
+                    Verdict::Raised if is_input => "raised: it has input to answer".to_owned(),
                     Verdict::Raised => "raised: it has to redraw".to_owned(),
                     Verdict::Foreign => "left alone: it is another user's".to_owned(),
                     Verdict::Otherwise => "left alone: it has a priority of its own".to_owned(),
@@ -239,14 +255,14 @@ impl Boost<'_> {
                 });
             }
             NotifyKind::Answered if self.raised.take_back(notify.pid) => {
-                self.say(notify.pid, || "as before: it has redrawn".to_owned());
+                self.say(notify.pid, || "as before: it has answered".to_owned());
             }
             _ => {}
         }
     }
 
     fn say(&self, pid: i32, what: impl FnOnce() -> String) {
-        if self.wish.verbose {
+        if self.verbose {
             note(&format!("pid {pid} {}", what()));
         }
     }

@@ -39,17 +39,16 @@ pub enum Verdict {
 pub struct Raised {
     places: Shared<[Place; PLACES]>,
     until: [Option<Instant>; PLACES],
-    attributes: Attributes,
     user: u32,
 }
 
 impl Raised {
-    /// To raise processes of `user` to `attributes`.
-    pub fn new(attributes: Attributes, user: u32) -> io::Result<Raised> {
-        Ok(Raised { places: Shared::zeroed()?, until: [None; PLACES], attributes, user })
+    /// To raise processes of `user`.
+    pub fn new(user: u32) -> io::Result<Raised> {
+        Ok(Raised { places: Shared::zeroed()?, until: [None; PLACES], user })
     }
 
-    pub fn raise(&mut self, pid: i32, until: Instant, processes: &impl Processes) -> Verdict {
+    pub fn raise(&mut self, pid: i32, attributes: Attributes, until: Instant, processes: &impl Processes) -> Verdict {
         let Some(process) = processes.look(pid) else { return Verdict::Impossible(io::ErrorKind::NotFound.into()) };
         match std::fs::metadata(format!("/proc/{pid}")) {
             Ok(facts) if facts.uid() == self.user => {}
@@ -69,7 +68,7 @@ impl Raised {
             cell.store(word, Ordering::SeqCst);
         }
         place.pid.store(pid as u64, Ordering::SeqCst);
-        match self.attributes.give(pid) {
+        match attributes.give(pid) {
             Ok(()) => {
                 self.until[at] = Some(until);
                 Verdict::Raised
@@ -190,16 +189,17 @@ mod tests {
         }
         let sleeper = Sleeper::start();
         Attributes::usual(3, 0).give(sleeper.pid()).unwrap();
-        let mut raised = Raised::new(Attributes::usual(-5, 0), calling_user()).unwrap();
+        let mut raised = Raised::new(calling_user()).unwrap();
+        let nicer = Attributes::usual(-5, 0);
         let soon = Instant::now() + Duration::from_millis(10);
-        assert!(matches!(raised.raise(sleeper.pid(), soon, &Procfs), Verdict::Raised));
+        assert!(matches!(raised.raise(sleeper.pid(), nicer, soon, &Procfs), Verdict::Raised));
         assert_eq!((sleeper.nice(), raised.next()), (-5, Some(soon)));
         raised.take_back_late(Instant::now());
         assert_eq!(sleeper.nice(), -5, "its time is not over");
         raised.take_back_late(soon);
         assert_eq!((sleeper.nice(), raised.next()), (3, None));
         assert!(!raised.take_back(sleeper.pid()), "nothing is left to take back");
-        assert!(matches!(raised.raise(sleeper.pid(), soon, &Procfs), Verdict::Raised));
+        assert!(matches!(raised.raise(sleeper.pid(), nicer, soon, &Procfs), Verdict::Raised));
         drop(raised);
         assert_eq!(sleeper.nice(), 3);
     }
@@ -207,13 +207,13 @@ mod tests {
     #[test]
     fn who_is_another_users_or_gone_or_real_time_is_left_alone() {
         let sleeper = Sleeper::start();
-        let soon = Instant::now();
-        let mut of_others = Raised::new(Attributes::usual(5, 0), calling_user() + 1).unwrap();
-        assert!(matches!(of_others.raise(sleeper.pid(), soon, &Procfs), Verdict::Foreign));
-        let mut raised = Raised::new(Attributes::usual(5, 0), calling_user()).unwrap();
-        assert!(matches!(raised.raise(i32::MAX, soon, &Procfs), Verdict::Impossible(_)));
+        let (soon, nicer) = (Instant::now(), Attributes::usual(5, 0));
+        let mut of_others = Raised::new(calling_user() + 1).unwrap();
+        assert!(matches!(of_others.raise(sleeper.pid(), nicer, soon, &Procfs), Verdict::Foreign));
+        let mut raised = Raised::new(calling_user()).unwrap();
+        assert!(matches!(raised.raise(i32::MAX, nicer, soon, &Procfs), Verdict::Impossible(_)));
         if is_allowed() && Attributes::real_time(1).give(sleeper.pid()).is_ok() {
-            assert!(matches!(raised.raise(sleeper.pid(), soon, &Procfs), Verdict::Otherwise));
+            assert!(matches!(raised.raise(sleeper.pid(), nicer, soon, &Procfs), Verdict::Otherwise));
         }
     }
 }
