@@ -7,7 +7,7 @@
 //! - A client is **exposing** from the Expose until it has answered (a request of its was served and it is idle again), at
 //!   most for the limit (N ms of that message).
 //! - While clients are exposing, the requests of the client that **caused** it wait, at a request boundary, until all of
-//!   them have answered, at most until the first one's limit.
+//!   them have answered and 2 ms have passed, for toolkits send a redraw in parts; at most until the first one's limit.
 //! - Down to a **floor**: who causes Exposes again and again comes on at least once in each such interval, however slow
 //!   the others are. Its own time counts, so that a slow mover is not made slower.
 //! - Input is never held back, for nothing is but requests; nor is a client with a reservation, or who holds the server
@@ -17,6 +17,8 @@ use crate::{ClientId, Time};
 
 /// The limit where pacing is off: marks are for others who want to know them.
 const LIMIT_NS: u64 = 25_000_000;
+/// A redraw comes in several parts: an answer counts when so much time has passed since the first.
+pub(crate) const SETTLING_NS: u64 = 2_000_000;
 /// Who has not been held for so long begins anew.
 const FORGET_NS: u64 = 1_000_000_000;
 

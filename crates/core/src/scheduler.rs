@@ -19,7 +19,7 @@ pub(crate) use snapshot::Words;
 use crate::admission::{self, Admission};
 use crate::blocking::Blocking;
 use crate::heap::Heap;
-use crate::pacing::{Hold, Mark, Pacing};
+use crate::pacing::{Hold, Mark, Pacing, SETTLING_NS};
 use crate::policy::{Defence, Facts, Key, Policy, PolicyKind, Served};
 use crate::{ClientId, Reservation, ReservationState, Supply, Time, Usage};
 use alloc::boxed::Box;
@@ -283,7 +283,7 @@ impl Scheduler {
             return;
         }
         self.clear_reservation(client, now);
-        self.answered(client, now);
+        self.answered(client, now, 0);
         self.paced.remove(client);
         self.reserved.remove(client);
         self.waiting.remove(client);
@@ -344,7 +344,7 @@ impl Scheduler {
         if is_marked {
             return false;
         }
-        self.answered(client, now);
+        self.answered(client, now, 0);
         let cause = cause.filter(|&cause| cause != client && self.pacing.is_on());
         let holds = cause.and_then(|cause| Some((cause, self.hold(cause, now)?)));
         let until = self.pacing.marked_until(now);
@@ -411,7 +411,7 @@ impl Scheduler {
         }
         self.file(service.client, service.end);
         if has_answered {
-            self.answered(service.client, service.end);
+            self.answered(service.client, service.end, SETTLING_NS);
         }
     }
 
@@ -799,23 +799,24 @@ impl Scheduler {
         Some(now)
     }
 
-    /// A client has redrawn, or will not.
-    fn answered(&mut self, client: ClientId, now: Time) {
+    /// A client has redrawn, or will not; who waits for it goes on after `settling_ns`.
+    fn answered(&mut self, client: ClientId, now: Time, settling_ns: u64) {
         let Some(mark) = self.client_mut(client).and_then(|record| record.exposing.take()) else { return };
         let Some((cause, since)) = mark.holds else { return };
         let hold = self.client_mut(cause).and_then(|record| record.paced.as_mut());
         let Some(hold) = hold.filter(|hold| hold.since == since && hold.awaited > 0) else { return };
         hold.awaited -= 1;
         if hold.awaited == 0 {
-            self.release(cause, now);
+            self.release(cause, now.after(settling_ns));
         }
     }
 
-    /// A paced client is let go at the next opportunity.
-    fn release(&mut self, client: ClientId, now: Time) {
+    /// A paced client is let go at that time, if not earlier.
+    fn release(&mut self, client: ClientId, at: Time) {
         if let Some(hold) = self.client_mut(client).and_then(|record| record.paced.as_mut()) {
-            hold.until = now;
-            self.paced.set(client, now);
+            hold.until = hold.until.min(at);
+            let until = hold.until;
+            self.paced.set(client, until);
         }
     }
 

@@ -637,10 +637,11 @@ impl Engine {
         }
         self.attention.retain(|one| one.client != attention.client);
         self.attention.push(attention);
-        self.tell(kind, attention.client, 0);
+        // First: whoever is told may raise others at once, and we would wait for those.
         if self.lender.is_some() {
             self.watcher.raise(attention.until.since(now()));
         }
+        self.tell(kind, attention.client, 0);
     }
 
     /// Whose request is being executed, if it is one's.

@@ -5,6 +5,7 @@ use xqos_core::{ClientId, Pacing};
 
 /// Where pacing is off, a client counts as exposing for so long.
 const LIMIT_NS: u64 = 25_000_000;
+const SETTLING_NS: u64 = 2_000_000;
 const FORGET_NS: u64 = 1_000_000_000;
 
 #[derive(Debug)]
@@ -36,7 +37,7 @@ impl Paced {
         if self.marks.get(&id).is_some_and(|mark| now < mark.until) {
             return;
         }
-        self.answered(id, now);
+        self.forgotten(id, now);
         let is_on = self.pacing.limit_ns > 0;
         let cause = cause.filter(|&cause| is_on && cause != id);
         let holds = cause.and_then(|cause| Some((cause, self.hold(cause, now)?)));
@@ -59,17 +60,22 @@ impl Paced {
     }
 
     pub fn answered(&mut self, id: ClientId, now: u64) {
+        self.forgotten(id, now + SETTLING_NS);
+    }
+
+    /// Nobody waits for it after `at`.
+    fn forgotten(&mut self, id: ClientId, at: u64) {
         let Some(holds) = self.marks.remove(&id).and_then(|mark| mark.holds) else { return };
         let others_wait = self.marks.values().any(|mark| mark.holds == Some(holds));
         if !others_wait && self.held.get(&holds.0).is_some_and(|&(since, _)| since == holds.1) {
-            self.end(holds.0, now);
+            self.end(holds.0, at);
         }
     }
 
-    /// It goes on at the next opportunity.
-    pub fn end(&mut self, id: ClientId, now: u64) {
+    /// It goes on at that time, if not earlier.
+    pub fn end(&mut self, id: ClientId, at: u64) {
         if let Some((_, until)) = self.held.get_mut(&id) {
-            *until = now;
+            *until = (*until).min(at);
         }
     }
 
@@ -90,7 +96,7 @@ impl Paced {
     }
 
     pub fn gone(&mut self, id: ClientId, now: u64) {
-        self.answered(id, now);
+        self.forgotten(id, now);
         self.held.remove(&id);
         self.resumed.remove(&id);
     }

@@ -8,8 +8,9 @@ use anyhow::Result;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// N of the message of 2005: for so long at most an exposed program is waited for, or gets the processor.
-pub(super) const LIMIT: Duration = Duration::from_millis(25);
+/// N of the message of 2005: for so long at most an exposed program is waited for, or gets the processor. More than the
+/// message's 25 ms, which is just what the redraw takes: who is let go a moment too early uncovers what it does not know of.
+pub(super) const LIMIT: Duration = Duration::from_millis(40);
 /// Nobody waits for longer than this from one move to the next: 20 frames a second.
 const FLOOR: Duration = Duration::from_millis(50);
 
