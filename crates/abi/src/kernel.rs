@@ -31,6 +31,11 @@ impl Attributes {
         Attributes { policy: libc::SCHED_OTHER as u32, nice, runtime_ns: slice_ns, ..Attributes::default() }
     }
 
+    /// More of the usual policy than others get, for this thread alone: its children and new threads begin as everybody does.
+    pub fn ahead(nice: i32, slice_ns: u64) -> Attributes {
+        Attributes { flags: RESET_ON_FORK, ..Attributes::usual(nice, slice_ns) }
+    }
+
     /// A real-time priority, 1 to 99, in turns with others of the same.
     pub fn real_time(priority: u32) -> Attributes {
         Attributes { policy: libc::SCHED_RR as u32, priority, flags: RESET_ON_FORK, ..Attributes::default() }

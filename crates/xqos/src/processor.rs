@@ -15,6 +15,22 @@ pub fn attributes(wanted: Reservation) -> Attributes {
     Attributes::deadline(u64::from(wanted.budget.0) * 1000, u64::from(wanted.period.0) * 1000)
 }
 
+/// What the other threads of a program with a reservation get: nearly all of what competes with the usual policy, at once.
+const BESIDE: (i32, u64) = (-15, 100_000);
+
+/// Puts the threads of a process ahead that are as usual; the reservation is the main thread's alone, and players draw in
+/// another one.
+pub fn put_threads_ahead(pid: i32) {
+    let Ok(tasks) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return };
+    let threads = tasks.flatten().filter_map(|task| task.file_name().to_str()?.parse().ok());
+    for thread in threads.filter(|&thread: &i32| thread != pid) {
+        if Attributes::of(thread).is_ok_and(|now| now.is_usual() && now.nice() == 0) {
+            // It may have ended meanwhile.
+            let _ = Attributes::ahead(BESIDE.0, BESIDE.1).give(thread);
+        }
+    }
+}
+
 /// Tries it on a thread of our own, so that a refusal can be told from a program that cannot be started.
 pub fn check(wanted: Reservation) -> Result<()> {
     if wanted.budget < LEAST_BUDGET || wanted.period > LONGEST_PERIOD {

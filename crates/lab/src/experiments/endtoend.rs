@@ -254,8 +254,8 @@ impl EndToEnd {
             ),
             "Reading results. Kernel's part: of a response, the server or the light client was runnable and had no \
              processor. That is what a reservation of server time alone cannot mend: between the burners the server gets \
-             its turn late whoever is first in its own queue. SCHED_DEADLINE is for one thread: what mpv does in other \
-             threads has the share of any program, and its own reservation is little to it."
+             its turn late whoever is first in its own queue. SCHED_DEADLINE is for one thread; the other \
+             threads of a program, of which mpv has many, get a nice value of -15 and short slices."
                 .to_owned(),
         ];
         notes.extend(self.missing.iter().map(|(what, why)| format!("Not measured: {what}: {why}")));

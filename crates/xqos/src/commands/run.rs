@@ -33,6 +33,9 @@ use xqos_abi::{ClientEntry, NotifyKind, event_mask};
 /// seconds, and a daemon that was only left behind must not keep us for ever.
 const GRACE: Duration = Duration::from_secs(10);
 
+/// Of a program with processor time, new threads are looked for so often.
+const NEW_THREADS: Duration = Duration::from_millis(200);
+
 /// Starts a program with a reservation, a weight, processor time, or all of them
 ///
 /// Each X connection that the program makes gets them as soon as it is made, also when the program is started through a
@@ -54,7 +57,8 @@ pub struct Arguments {
     /// How much server time beside others, 0.01 to 100; 1 is the default (policy fair)
     #[arg(long, value_name = "W")]
     weight: Option<Weight>,
-    /// Processor time for the program's main thread, and how often: 2ms/10ms (SCHED_DEADLINE; needs CAP_SYS_NICE)
+    /// Processor time for the program's main thread, and how often: 2ms/10ms (SCHED_DEADLINE; its other threads get a nice
+    /// value of -15; needs CAP_SYS_NICE)
     #[arg(long, value_name = "BUDGET/PERIOD")]
     cpu: Option<Reservation>,
     /// Do not run the program unreserved: end it when its reservation is refused
@@ -193,10 +197,21 @@ impl<'a> Run<'a> {
                 Some(Duration::ZERO) => return Ok(self.status.unwrap_or(0)),
                 left => left,
             };
+            let left = match self.wish.cpu {
+                Some(_) => {
+                    self.main_and_ours().for_each(processor::put_threads_ahead);
+                    Some(left.unwrap_or(NEW_THREADS).min(NEW_THREADS))
+                }
+                None => left,
+            };
             let files = [signals.as_raw_fd(), self.session.control.connection().stream().as_raw_fd()];
             let files = if self.server_gone { &files[..1] } else { &files[..] };
             sys::poll(files, left).context("cannot wait for the program")?;
         }
+    }
+
+    fn main_and_ours(&self) -> impl Iterator<Item = i32> + '_ {
+        self.ours.values().copied().chain(self.status.is_none().then_some(self.main))
     }
 
     /// `None`: as long as it takes; zero: nothing is left to wait for.
