@@ -14,11 +14,12 @@ pub struct Boost {
 }
 
 impl Boost {
-    /// Returns when it serves; an error, with what it said, where it may not or cannot.
+    /// `expose` of zero: for the server alone. Returns when it serves; an error, with what it said, where it may not or cannot.
     pub fn start(display: &str, expose: Duration) -> Result<Boost> {
         let program = env::current_exe().context("this program does not know its own path")?;
         let mut command = Command::new(program);
-        command.args(["boost", "--expose", &format!("{}ms", expose.as_millis()), "--display", display]);
+        let limit = if expose.is_zero() { "off".to_owned() } else { format!("{}ms", expose.as_millis()) };
+        command.args(["boost", "--expose", &limit, "--display", display]);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut process = Owned::start(&mut command, Duration::from_secs(1))?;
         let mut said = String::new();

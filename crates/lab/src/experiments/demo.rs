@@ -207,5 +207,6 @@ fn describe(case: Case) -> &'static str {
         Case::Stock => "the server as it comes",
         Case::Fair => "with xqos, nothing set up",
         Case::Reserved => "with xqos, 3 ms in 10 ms reserved",
+        Case::Both => "with xqos, 3 ms in 10 ms reserved, and 2 ms in 10 ms of a processor",
     }
 }

@@ -6,7 +6,7 @@
 //! can only time a request that was a slice of its own; where all that it saw are shorter than the mean request, the
 //! mean stands for the longest.
 
-use super::trial::{BLOCKING_US, Case, Served, Servers, Trial, of_case, order, range, ratios};
+use super::trial::{BLOCKING_US, Case, Served, Servers, Trial, may_reserve_processors, of_case, order, range, ratios};
 use super::{Measure, Takes};
 use crate::bench::Bench;
 use crate::load::{Load, Perf, Placement};
@@ -110,7 +110,7 @@ impl Measure for Response {
         for load in &self.loads {
             study.tables.push(load.table());
             study.verdicts.extend(load.verdicts());
-            let ranges = Case::ALL.iter().map(|&case| range(&of_case(&load.trials, case))).collect();
+            let ranges = load.cases().map(|case| range(&of_case(&load.trials, case))).collect();
             groups.push(Group { name: load.name(), ranges });
         }
         let title = "From the median to the 99th percentile".to_owned();
@@ -129,7 +129,8 @@ impl LoadTrials {
         for pair in 0..bench.pairs {
             bench.say(format!("{CLIENTS} x {test}, {placement:?}: pair {} of {}", pair + 1, bench.pairs));
             alone.push(serve_one(bench, &servers, &perf)?);
-            for case in order(pair) {
+            let both = may_reserve_processors().then_some(Case::Both);
+            for case in order(pair).into_iter().chain(both) {
                 let load = (case != Case::Idle).then_some((&perf, CLIENTS, placement));
                 trials.push(Trial::run(&servers, case, pair, load, bench.time(4000, 1000))?);
             }
@@ -142,6 +143,12 @@ impl LoadTrials {
             Placement::Stacked => self.test.clone(),
             Placement::SideBySide => format!("{} side by side", self.test),
         }
+    }
+
+    /// Those that were measured.
+    fn cases(&self) -> impl Iterator<Item = Case> + '_ {
+        let measured = |case: &Case| self.trials.iter().any(|trial| trial.case == *case);
+        Case::ALL.into_iter().chain([Case::Both]).filter(measured)
     }
 
     fn longest_ms(&self) -> f64 {
@@ -166,7 +173,7 @@ impl LoadTrials {
             "longest request ms",
         ];
         let mut table = Table::new(title, &head);
-        for case in Case::ALL {
+        for case in self.cases() {
             let trials = of_case(&self.trials, case);
             let over = |figure: fn(&Trial) -> f64| Spread::of(trials.iter().map(|trial| figure(trial)));
             let missed = over(|trial| trial.series.missed_part());
@@ -204,6 +211,10 @@ impl LoadTrials {
         let better = ratios(&self.trials, Case::Stock, Case::Fair, mean_ms);
         add("fair: mean better than stock", better, "x", goals.stock_over_fair.map(Goal::AtLeast));
         add("reserved: mean over idle", over_idle(Case::Reserved), "x", goals.reserved_over_idle.map(Goal::AtMost));
+        if self.cases().any(|case| case == Case::Both) {
+            let what = "reserved on both levels: mean over idle";
+            add(what, over_idle(Case::Both), "x", goals.reserved_over_idle.map(Goal::AtMost));
+        }
         let above = |case, goal: Option<f64>| {
             let longest = self.longest_ms();
             let trials = of_case(&self.trials, case);
@@ -240,6 +251,9 @@ fn notes() -> Vec<String> {
         "The kernel's part is the time in which the server or the light client was runnable and had no processor, as \
          the kernel counts it for each of them (schedstat, run delay), for each response; the next column is the 99th \
          percentile of the responses without it. The clients of the load compete with the server for the processors."
+            .to_owned(),
+        "Both: the light client has 2 ms in 10 ms of a processor too (SCHED_DEADLINE), and the server a real-time priority \
+         while it works for it (xqos boost). Left out where this user may not do that."
             .to_owned(),
         format!(
             "The longest request is what xqos saw of a slice that was one request; the bound of the goals is the one of \

@@ -1,9 +1,11 @@
 //! A trial: the light client beside a load on one server, once. Several experiments are made of these.
 
 use crate::bench::Bench;
+use crate::boost::Boost;
 use crate::control::Control;
 use crate::light::{Light, Reservation, Series};
 use crate::load::{Load, Perf, Placement};
+use crate::processor::Reserved;
 use crate::server::Server;
 use crate::statistics::Spread;
 use crate::study::Range;
@@ -24,6 +26,9 @@ pub(crate) enum Case {
     Fair,
     /// The same, with a reservation for the light client.
     Reserved,
+    /// And with processor time: a reservation of the kernel for the light client, and a loan for the server. Needs the
+    /// right, so it is not among [`Case::ALL`].
+    Both,
 }
 
 impl Case {
@@ -35,12 +40,21 @@ impl Case {
             Case::Stock => "stock",
             Case::Fair => "fair",
             Case::Reserved => "reserved",
+            Case::Both => "both",
         }
     }
 }
 
 /// What the light client reserves: 3 ms in 10 ms, soft.
 pub(crate) const RESERVATION: Reservation = Reservation { budget_us: 3000, period_us: 10_000, hard: false };
+
+/// What it reserves of a processor besides.
+const PROCESSOR: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(10));
+
+/// Whether this user may have [`Case::Both`] measured.
+pub(crate) fn may_reserve_processors() -> bool {
+    Reserved::this_thread(PROCESSOR.0, PROCESSOR.1).is_ok()
+}
 
 /// Blocking time that admission is told to reckon with where the observed one would refuse [`RESERVATION`].
 pub(crate) const BLOCKING_US: u32 = 1000;
@@ -60,7 +74,7 @@ impl Servers {
     pub fn of(&self, case: Case) -> &Server {
         match case {
             Case::Idle | Case::Stock => &self.stock,
-            Case::Fair | Case::Reserved => &self.xqos,
+            Case::Fair | Case::Reserved | Case::Both => &self.xqos,
         }
     }
 }
@@ -101,19 +115,27 @@ impl Trial {
         time: Duration,
     ) -> Result<Trial> {
         let server = servers.of(case);
-        let control = if matches!(case, Case::Fair | Case::Reserved) { Some(server.control()?) } else { None };
+        let control =
+            if matches!(case, Case::Fair | Case::Reserved | Case::Both) { Some(server.control()?) } else { None };
         let start = |(perf, count, placement)| Load::start(server.display(), perf, count, placement);
         let mut load = load.map(start).transpose()?;
         let mut light = Light::default();
         let mut refused_at_blocking_us = None;
-        if let (Case::Reserved, Some(control)) = (case, &control) {
+        if let (Case::Reserved | Case::Both, Some(control)) = (case, &control) {
             refused_at_blocking_us = make_room(control)?;
             light.reservation = Some(RESERVATION);
         }
         let pids = load.as_ref().map(Load::pids).unwrap_or_default();
         let before = control.as_ref().map(|control| Served::read(control, &pids)).transpose()?;
         let cpu_before = server.cpu_time()?;
-        let measured = light.measure(server, time)?;
+        let measured = match case {
+            Case::Both => {
+                let _boost = Boost::start(server.display(), Duration::ZERO)?;
+                let _reserved = Reserved::this_thread(PROCESSOR.0, PROCESSOR.1)?;
+                light.measure(server, time)?
+            }
+            _ => light.measure(server, time)?,
+        };
         let server_cpu_s = (server.cpu_time()? - cpu_before).as_secs_f64();
         let after = control.as_ref().map(|control| Served::read(control, &pids)).transpose()?;
         let operations = match &mut load {
