@@ -88,14 +88,14 @@ impl Attributes {
 
     /// As numbers, for a place that outlives who wrote it.
     pub fn words(&self) -> [u64; 4] {
-        let head = u64::from(self.policy) | u64::from(self.priority) << 8 | (self.flags & 0xff) << 16;
-        [head | u64::from(self.nice as u32) << 32, self.runtime_ns, self.deadline_ns, self.period_ns]
+        let low = u64::from(self.policy) | (u64::from(self.priority) << 8) | ((self.flags & 0xff) << 16);
+        [low | (u64::from(self.nice as u32) << 32), self.runtime_ns, self.deadline_ns, self.period_ns]
     }
 
     /// Of such numbers.
     pub fn of_words([head, runtime_ns, deadline_ns, period_ns]: [u64; 4]) -> Attributes {
-        let (policy, priority) = (head as u32 & 0xff, head as u32 >> 8 & 0xff);
-        let (flags, nice) = (head >> 16 & 0xff, (head >> 32) as u32 as i32);
+        let (policy, priority) = (head as u32 & 0xff, (head as u32 >> 8) & 0xff);
+        let (flags, nice) = ((head >> 16) & 0xff, (head >> 32) as u32 as i32);
         Attributes { size: 0, policy, flags, nice, priority, runtime_ns, deadline_ns, period_ns }
     }
 }

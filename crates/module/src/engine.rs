@@ -8,10 +8,12 @@
 //! we hold an IgnoreClient on it; between slices every priority field is what `sync_priority` says it must be.
 
 use crate::access::{Identity, program_name};
+use crate::attention::Attentions;
 use crate::client::{Client, State, vendor_and_release};
 use crate::cpu;
 use crate::fault::Counted;
 use crate::host::{ExtensionEntry, Host, NotifyFd, RequestProc};
+use crate::longest::Longest;
 use crate::per_request;
 use crate::polled;
 use crate::ready::{Broken, ReadyRing};
@@ -72,15 +74,6 @@ struct Told {
     at: Time,
 }
 
-/// A client that has something to answer.
-#[derive(Clone, Copy, Debug)]
-struct Attention {
-    client: ClientId,
-    /// Who uncovered it.
-    cause: Option<ClientId>,
-    until: Time,
-}
-
 /// The running slice.
 #[derive(Clone, Copy, Debug)]
 struct Running {
@@ -130,7 +123,7 @@ pub struct Engine {
     grab_limit_ns: u64,
     grab_reported: bool,
     /// Clients that have to answer an Expose, or input beside one, for as long as somebody listens.
-    attention: Vec<Attention>,
+    attention: Attentions,
     /// Held when its slice ends: it uncovers others.
     to_hold: Option<ClientId>,
     /// How often a client was held for that.
@@ -177,7 +170,7 @@ impl Engine {
             longest: Longest::default(),
             grab_limit_ns: settings.grab_limit_ns,
             grab_reported: false,
-            attention: Vec::new(),
+            attention: Attentions::default(),
             to_hold: None,
             holds: 0,
             lender: None,
@@ -374,8 +367,7 @@ impl Engine {
         if let Some(held) = self.to_hold.take() {
             self.sync_hold(held);
         }
-        if !still_ready && requests > 0 && self.attention.iter().any(|one| one.client == id) {
-            self.attention.retain(|one| one.client != id);
+        if !still_ready && requests > 0 && self.attention.end(id) {
             self.tell(NotifyKind::Answered, id, 0);
         }
     }
@@ -590,7 +582,7 @@ impl Engine {
         }
         self.prioritized.retain(|&other| other != id);
         self.listeners.retain(|&other| other != id);
-        self.attention.retain(|one| one.client != id);
+        self.attention.end(id);
         if self.lender.is_some_and(|(lender, _)| lender == id) {
             self.end_loan();
         }
@@ -609,10 +601,7 @@ impl Engine {
         let cause = self.who_runs();
         let was_paced = cause.is_some_and(|cause| self.scheduler.paced_until(cause).is_some());
         if self.scheduler.exposed(id, cause, at) {
-            self.attend_to(
-                Attention { client: id, cause, until: self.scheduler.exposing_until(id) },
-                NotifyKind::Exposing,
-            );
+            self.attend_to(NotifyKind::Exposing, id, cause, self.scheduler.exposing_until(id));
         }
         if let Some(cause) = cause.filter(|&cause| !was_paced && self.scheduler.paced_until(cause).is_some()) {
             self.holds = self.holds.wrapping_add(1);
@@ -623,25 +612,21 @@ impl Engine {
 
     /// Who has to redraw has the processor, and who gets input meanwhile is to have it too; not who uncovers others by it.
     fn input_beside_an_expose(&mut self, id: ClientId, at: Time) {
-        self.attention.retain(|one| one.until > at);
-        let is_concerned = |one: &Attention| one.client == id || one.cause == Some(id);
-        if !self.attention.is_empty() && !self.attention.iter().any(is_concerned) {
-            let input = Attention { client: id, cause: None, until: at.after(INPUT_ATTENTION_NS) };
-            self.attend_to(input, NotifyKind::Input);
+        if self.attention.leaves_out(id, at) {
+            self.attend_to(NotifyKind::Input, id, None, at.after(INPUT_ATTENTION_NS));
         }
     }
 
-    fn attend_to(&mut self, attention: Attention, kind: NotifyKind) {
+    fn attend_to(&mut self, kind: NotifyKind, id: ClientId, cause: Option<ClientId>, until: Time) {
         if self.listeners.is_empty() {
             return;
         }
-        self.attention.retain(|one| one.client != attention.client);
-        self.attention.push(attention);
+        self.attention.begin(id, cause, until);
         // First: whoever is told may raise others at once, and we would wait for those.
         if self.lender.is_some() {
-            self.watcher.raise(attention.until.since(now()));
+            self.watcher.raise(until.since(now()));
         }
-        self.tell(kind, attention.client, 0);
+        self.tell(kind, id, 0);
     }
 
     /// Whose request is being executed, if it is one's.
@@ -680,13 +665,12 @@ impl Engine {
     }
 
     fn raise_or_lower(&mut self, slice: Option<&Slice>, now: Time) {
-        self.attention.retain(|one| one.until > now);
         match slice.map(|slice| slice.choice) {
             Some(Choice::Client(id, Mode::Reserved)) => {
                 let budget_ns = self.scheduler.reservation(id).map_or(0, |state| state.budget_left_ns.max(0));
                 self.watcher.raise(budget_ns as u64);
             }
-            _ => match self.attention.iter().map(|one| one.until).max() {
+            _ => match self.attention.latest(now) {
                 Some(until) => self.watcher.raise(until.since(now)),
                 None => self.watcher.loan().lower(),
             },
@@ -1004,39 +988,6 @@ impl Engine {
             slot.linked = linked;
             if linked { self.linked += 1 } else { self.linked -= 1 }
         }
-    }
-}
-
-/// The longest requests since the start, of slices that were one request; the longest first.
-#[derive(Debug, Default)]
-pub struct Longest {
-    requests: Vec<LongRequest>,
-}
-
-impl Longest {
-    const KEPT: usize = 16;
-    /// Shorter ones delay nobody.
-    const LEAST_NS: u64 = 100_000;
-
-    fn floor_ns(&self) -> u64 {
-        let last = self.requests.get(Self::KEPT - 1).map_or(0, |request| request.ns);
-        last.max(Self::LEAST_NS)
-    }
-
-    /// One for each client and kind of request: or one client would fill the list.
-    fn add(&mut self, ns: u64, client: u32, request: u32, make: impl FnOnce() -> LongRequest) {
-        let same = |other: &LongRequest| (other.client, other.request) == (client, request);
-        match self.requests.iter().position(same) {
-            Some(at) if self.requests[at].ns >= ns => return,
-            Some(at) => self.requests[at] = make(),
-            None => self.requests.push(make()),
-        }
-        self.requests.sort_by_key(|request| std::cmp::Reverse(request.ns));
-        self.requests.truncate(Self::KEPT);
-    }
-
-    pub fn list(&self) -> Vec<LongRequest> {
-        self.requests.clone()
     }
 }
 

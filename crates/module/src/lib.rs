@@ -12,9 +12,11 @@
 //! | `engine` | from those calls to the scheduler and back |
 //! | `ready` | the server's ring of ready clients |
 //! | `watcher` | the thread that ends a slice early |
+//! | `attention` | who has to answer an Expose, or input beside one |
 //! | `cpu` | what we ask of the kernel's scheduler |
 //! | `sync_priority` | what SYNC clients see of the priority field that we use |
 //! | `recorded`, `tracer` | the scheduler with its trace, and the ring that carries it out |
+//! | `longest` | a ranking of the longest requests |
 //! | `ticks` | the processor's counter as a clock within a slice |
 //! | `per_request` | counting and timing requests, only while the policy `classic` or a trace asks for it |
 //! | `extension`, `access` | requests of XQOS, and who may make them |
@@ -24,6 +26,7 @@
 //! without a symbol is told so in a line of its log.
 
 mod access;
+mod attention;
 mod client;
 mod cpu;
 mod engine;
@@ -32,6 +35,7 @@ mod extension;
 mod fault;
 mod hooks;
 mod host;
+mod longest;
 mod per_request;
 mod polled;
 mod ready;

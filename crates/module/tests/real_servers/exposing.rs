@@ -263,7 +263,8 @@ fn a_loan_raises_the_server_for_reserved_clients_and_ends_with_the_lender() {
         std::thread::sleep(Duration::from_millis(2));
     }
     let after = lender.processor().unwrap();
-    assert!(after.raises >= before.raises + 10, "{before:?} {after:?}");
+    // It stays raised from one request to the next where these follow each other within the budget.
+    assert!(after.raises >= before.raises + 2, "{before:?} {after:?}");
     // At rest nobody is raised: at the latest when the budget's time is over.
     wait_for("the server is lowered", SOON, || {
         policies(&fixture).iter().filter(|&&policy| policy == libc::SCHED_RR).count() == 1

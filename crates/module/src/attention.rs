@@ -1,0 +1,66 @@
+//! Clients that have something to answer that a person waits for: an Expose, or input beside one.
+//!
+//! There are few, and only while somebody listens to what becomes of them.
+
+use xqos_core::{ClientId, Time};
+
+#[derive(Clone, Copy, Debug)]
+struct Attention {
+    client: ClientId,
+    /// Who uncovered it.
+    cause: Option<ClientId>,
+    until: Time,
+}
+
+/// All of them.
+#[derive(Debug, Default)]
+pub struct Attentions(Vec<Attention>);
+
+impl Attentions {
+    pub fn begin(&mut self, client: ClientId, cause: Option<ClientId>, until: Time) {
+        self.end(client);
+        self.0.push(Attention { client, cause, until });
+    }
+
+    /// It has answered, or is gone. True where it was one of them.
+    pub fn end(&mut self, client: ClientId) -> bool {
+        let before = self.0.len();
+        self.0.retain(|one| one.client != client);
+        self.0.len() < before
+    }
+
+    /// True where others have to answer, and this client is none of them, nor the cause.
+    pub fn leaves_out(&mut self, client: ClientId, now: Time) -> bool {
+        self.forget_late(now);
+        !self.0.is_empty() && !self.0.iter().any(|one| one.client == client || one.cause == Some(client))
+    }
+
+    /// Until when the last of them has time.
+    pub fn latest(&mut self, now: Time) -> Option<Time> {
+        self.forget_late(now);
+        self.0.iter().map(|one| one.until).max()
+    }
+
+    fn forget_late(&mut self, now: Time) {
+        self.0.retain(|one| one.until > now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neither_who_redraws_nor_who_uncovers_is_left_out_and_late_ones_are_forgotten() {
+        let (painter, mover, other) = (ClientId(1), ClientId(2), ClientId(3));
+        let mut attention = Attentions::default();
+        assert!(!attention.leaves_out(other, Time(5)), "nobody has to answer");
+        attention.begin(painter, Some(mover), Time(10));
+        assert!(attention.leaves_out(other, Time(5)));
+        assert!(!attention.leaves_out(painter, Time(5)) && !attention.leaves_out(mover, Time(5)));
+        attention.begin(other, None, Time(20));
+        assert_eq!(attention.latest(Time(9)), Some(Time(20)));
+        assert!(attention.end(other) && !attention.end(other));
+        assert_eq!(attention.latest(Time(10)), None);
+    }
+}
