@@ -20,7 +20,7 @@ pub use reply::{
     AdmissionReport, ClientEntry, ClientList, LongRequest, LongestRequests, Notify, NotifyKind, PacingReport,
     ProcessorReport, ReservationReport, ServerInfo, TraceStarted, Version, entry_flag,
 };
-pub use request::{Mistake, PolicyChange, Request, event_mask, minor, reservation_flag};
+pub use request::{Mistake, PolicyChange, REQUESTS, Request, event_mask, minor, reservation_flag};
 
 /// The extension's name, as QueryExtension knows it.
 pub const EXTENSION_NAME: &str = "XQOS";

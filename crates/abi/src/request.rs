@@ -29,6 +29,28 @@ pub mod minor {
     pub const GET_PROCESSOR: u8 = 17;
 }
 
+/// Names of the requests, by minor opcode, and whether they have a reply.
+pub const REQUESTS: [(&str, bool); 18] = [
+    ("QueryVersion", true),
+    ("GetServerInfo", true),
+    ("SetReservation", false),
+    ("GetReservation", true),
+    ("ClearReservation", false),
+    ("CheckAdmission", true),
+    ("ListClients", true),
+    ("SetPolicy", false),
+    ("SetClientWeight", false),
+    ("SetClientPriority", false),
+    ("SelectEvents", false),
+    ("StartTrace", true),
+    ("StopTrace", false),
+    ("ListLongestRequests", true),
+    ("LendProcessor", false),
+    ("SetPacing", false),
+    ("GetPacing", true),
+    ("GetProcessor", true),
+];
+
 /// Flag bits of a reservation.
 pub mod reservation_flag {
     pub const HARD: u32 = 1;
@@ -405,6 +427,12 @@ mod tests {
         let mut bytes = Request::SetPolicy(change).encode(130);
         bytes[4] = 200;
         assert_eq!(Request::parse(&bytes, Order::Native), Err(Mistake::Value(200)));
+    }
+
+    #[test]
+    fn every_request_has_a_name() {
+        assert_eq!(one_of_each().len(), REQUESTS.len());
+        assert!(one_of_each().iter().all(|request| usize::from(request.minor()) < REQUESTS.len()));
     }
 
     #[test]

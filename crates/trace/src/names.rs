@@ -5,32 +5,10 @@
 
 use x11rb_protocol::protocol::get_request_name;
 use x11rb_protocol::x11_utils::{ExtInfoProvider, ExtensionInformation};
-use xqos_abi::EXTENSION_NAME;
+use xqos_abi::{EXTENSION_NAME, REQUESTS};
 
 /// Extensions' major opcodes are from here on.
 const FIRST_EXTENSION: u8 = 128;
-
-/// The requests of XQOS, by their minor opcodes.
-const OURS: [&str; 18] = [
-    "QueryVersion",
-    "GetServerInfo",
-    "SetReservation",
-    "GetReservation",
-    "ClearReservation",
-    "CheckAdmission",
-    "ListClients",
-    "SetPolicy",
-    "SetClientWeight",
-    "SetClientPriority",
-    "SelectEvents",
-    "StartTrace",
-    "StopTrace",
-    "ListLongestRequests",
-    "LendProcessor",
-    "SetPacing",
-    "GetPacing",
-    "GetProcessor",
-];
 
 /// The extensions of one server.
 #[derive(Debug, Default)]
@@ -59,8 +37,9 @@ impl Names {
     /// The name of a request.
     pub fn name(&self, major: u8, minor: u16) -> String {
         if self.get_from_major_opcode(major).is_some_and(|(extension, _)| extension == EXTENSION_NAME) {
-            let request = OURS.get(usize::from(minor)).copied();
-            return request.map_or_else(|| format!("{EXTENSION_NAME} minor {minor}"), |name| format!("XQOS {name}"));
+            let request = REQUESTS.get(usize::from(minor));
+            return request
+                .map_or_else(|| format!("{EXTENSION_NAME} minor {minor}"), |(name, _)| format!("XQOS {name}"));
         }
         // The tables know of no minor opcode above 255; nor does any extension have one.
         let minor_byte = u8::try_from(minor).unwrap_or(u8::MAX);

@@ -289,6 +289,8 @@ mod tests {
             let named = names.filter_map(|(letter, name)| Some((letter, name.as_deref()?)));
             missing.extend(named.filter(|key| !TABLE.contains_key(key)));
         }
+        // Fields of our own are not told.
+        missing.retain(|(_, name)| !name.starts_with("XQOS::"));
         missing.sort();
         // Newer than the description that the table was made from, 1.15.
         let newer = [

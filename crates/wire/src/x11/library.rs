@@ -47,7 +47,7 @@ impl ExtInfoProvider for Alone {
 }
 
 pub static EXTENSIONS: LazyLock<HashMap<&'static str, Table>> =
-    LazyLock::new(|| tables::extensions().map(|name| (name, Table::of(name))).collect());
+    LazyLock::new(|| tables::extensions().map(|name| (name, Table::of(name))).chain([Table::ours()]).collect());
 
 pub static CORE: LazyLock<Table> = LazyLock::new(Table::of_core);
 
@@ -68,6 +68,26 @@ impl Table {
             generic: (0..MOST_EVENTS).map(|number| own(generic_event_name(&known, number))).collect(),
             errors: (0..MOST_EVENTS).map(|number| own(error_name(&known, FIRST_EXTENSION_ERROR + number))).collect(),
         }
+    }
+
+    /// XQOS, which the library does not know.
+    fn ours() -> (&'static str, Table) {
+        let name = xqos_abi::EXTENSION_NAME;
+        let own = |text: &str| Some(format!("{name}::{text}"));
+        let mut with_reply = [false; 256];
+        for (place, (_, has_reply)) in with_reply.iter_mut().zip(xqos_abi::REQUESTS) {
+            *place = has_reply;
+        }
+        let mut requests: Vec<Option<String>> = xqos_abi::REQUESTS.iter().map(|(text, _)| own(text)).collect();
+        requests.resize(256, None);
+        let table = Table {
+            requests,
+            with_reply,
+            events: vec![own("Notify")],
+            generic: Vec::new(),
+            errors: vec![own("Admission")],
+        };
+        (name, table)
     }
 
     fn of_core() -> Table {
@@ -150,6 +170,8 @@ mod tests {
         is(&table("MIT-SCREEN-SAVER").events[0], "MIT-SCREEN-SAVER::Notify");
         is(&table("XFree86-VidModeExtension").errors[0], "XFree86-VidModeExtension::BadClock");
         is(&table("RANDR").requests[8], "RANDR::GetScreenResources");
+        is(&table("XQOS").requests[6], "XQOS::ListClients");
+        assert!(table("XQOS").with_reply[6] && !table("XQOS").with_reply[7]);
         is(&CORE.events[34], "MappingNotify");
         is(&CORE.errors[14], "IDChoice");
         assert_eq!(CORE.requests.iter().flatten().count(), 120);
