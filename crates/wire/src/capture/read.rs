@@ -256,7 +256,7 @@ fn take_pcapng_block(block: &Block<'_>, interfaces: &mut Vec<Interface>, last_ns
         }
         Block::EnhancedPacket(packet) => {
             let interface = interfaces.get(packet.if_id as usize)?;
-            let at_ns = interface.at_ns(u64::from(packet.ts_high) << 32 | u64::from(packet.ts_low));
+            let at_ns = interface.at_ns((u64::from(packet.ts_high) << 32) | u64::from(packet.ts_low));
             let captured = packet.data.len().min(packet.caplen as usize);
             return Some(Place {
                 at_ns,

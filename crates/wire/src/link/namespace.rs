@@ -185,7 +185,8 @@ fn guard(socket: &UnixStream, ids: (u32, u32)) {
     // Ours alone would keep the devices up when those who serve them are gone.
     drop(tuns);
     // The end of file: nothing is ever sent.
-    let _ = (&*socket).read(&mut [0]);
+    let mut end = socket;
+    let _ = end.read(&mut [0]);
     end_all(&networks.map(|network| identity(network.metadata())));
 }
 

@@ -90,7 +90,7 @@ impl Track {
         if packet.length == 0 && !packet.is_control {
             return;
         }
-        let flags = u64::from(packet.is_again) | u64::from(packet.is_control) << 1;
+        let flags = u64::from(packet.is_again) | (u64::from(packet.is_control) << 1);
         let offset = packet.offset.min(FARTHEST);
         self.bytes += if packet.is_again { 0 } else { u64::from(packet.length) };
         self.packets.push([at_ns, offset, u64::from(packet.length), flags]);
@@ -134,7 +134,7 @@ impl Track {
         let skipped = offset.saturating_sub(self.next_offset);
         let lag_ns = last_ns.saturating_sub(first_ns);
         self.next_offset = self.next_offset.max(offset).saturating_add(length);
-        let kind_and_name = name << 3 | kind;
+        let kind_and_name = (name << 3) | kind;
         self.messages.push([last_ns, lag_ns, skipped, length, message.sequence, kind_and_name, text]);
     }
 

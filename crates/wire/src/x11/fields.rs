@@ -205,7 +205,7 @@ impl<'a> Reader<'a> {
             _ => {
                 let (first, second) = (self.order.u32(self.bytes, place)?, self.order.u32(self.bytes, place + 4)?);
                 let (low, high) = if self.order == ByteOrder::Little { (first, second) } else { (second, first) };
-                Some(u64::from(high) << 32 | u64::from(low))
+                Some((u64::from(high) << 32) | u64::from(low))
             }
         }
     }
