@@ -132,7 +132,7 @@ fn look(connection: &RustConnection, scene: Scene, mailbox: Window, seen: &Mutex
             Event::ClientMessage(message) if message.window == mailbox => return Ok(()),
             Event::ClientMessage(message) => {
                 let [exposes, high, low, ..] = message.data.as_data32();
-                Sight::Answered { exposes, began_ns: u64::from(high) << 32 | u64::from(low) }
+                Sight::Answered { exposes, began_ns: (u64::from(high) << 32) | u64::from(low) }
             }
             Event::SyncAlarmNotify(alarm) if alarm.counter_value.lo % 2 == 1 => {
                 painting = Sight::Answered { exposes, began_ns: at_ns };

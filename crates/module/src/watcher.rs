@@ -300,7 +300,7 @@ impl Watcher {
         if fired == 0 {
             return;
         }
-        for (index, &fd) in self.of_server.iter().enumerate().filter(|&(index, _)| fired >> index & 1 == 1) {
+        for (index, &fd) in self.of_server.iter().enumerate().filter(|&(index, _)| (fired >> index) & 1 == 1) {
             // One that was closed meanwhile is not looked for until the descriptors are read again.
             let _ = self.arm_once(fd, true, SERVER_TOKEN | index as u64);
         }

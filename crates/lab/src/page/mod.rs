@@ -41,7 +41,8 @@ pub(crate) fn html(findings: &[Finding]) -> Result<String> {
 }
 
 fn list(conclusions: &[String]) -> String {
-    let items: String = conclusions.iter().map(|line| format!("<li>{}</li>", escape(&typeset(line)))).collect();
+    let item = |all: String, line: &String| all + "<li>" + &escape(&typeset(line)) + "</li>";
+    let items = conclusions.iter().fold(String::new(), item);
     format!("<ul class=\"conclusions\">{items}</ul>")
 }
 

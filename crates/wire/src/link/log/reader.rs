@@ -155,8 +155,8 @@ mod tests {
         let busy = Entry::Busy(Busy { direction: Direction::Requests, from_ns: 20, to_ns: u64::MAX });
         let mut all = vec![busy];
         all.extend([packet, dropped, lost, unfinished].map(Entry::Packet));
-        let text: String = all.iter().map(|entry| format!("{entry}\n")).collect();
-        assert_eq!(entries(&format!("{TITLE}\n# rate 1mbit\n{text}")).unwrap(), all);
+        let text = all.iter().map(Entry::to_string).collect::<Vec<_>>().join("\n");
+        assert_eq!(entries(&format!("{TITLE}\n# rate 1mbit\n{text}\n")).unwrap(), all);
     }
 
     #[test]
