@@ -55,12 +55,13 @@ fn what_cannot_be_drawn_is_said_in_one_line() {
     File::create(&text).unwrap().write_all(b"no capture at all, but long enough to be one").unwrap();
     plot(&[&text, "-o", &html]).failed_saying(&["text.pcap"]);
     assert!(!Path::new(&html).exists(), "nothing was written");
-    for (arguments, words) in [
-        (&[][..], "FILE"),
+    let wrong: [(&[&str], &str); 4] = [
+        (&[], "FILE"),
         (&[&capture, "--connection", "0"], "0 is not in"),
         (&[&capture, "--from", "1"], "unit"),
         (&[&capture, "--format", "png"], "svg"),
-    ] {
+    ];
+    for (arguments, words) in wrong {
         let told = plot(arguments).with(2);
         assert!(told.err.contains(words), "{arguments:?}: {}", told.err);
     }
