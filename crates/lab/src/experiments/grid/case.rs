@@ -183,10 +183,10 @@ fn stage(Case { transport, line, .. }: Case) -> usize {
     }
 }
 
-/// Corners that xterm is through with in seconds: its 212 round trips alone would be 42 s at 100 ms.
+/// Corners of the fast end: xterm in UTF-8 asks for 3 MB of font metrics, and waits 260 times.
 fn quick_cells() -> Vec<Case> {
     let mut cells = Vec::new();
-    for (kbit_per_s, delay_us) in [(10_000, 100), (100, 100), (10_000, 10_000), (100, 10_000)] {
+    for (kbit_per_s, delay_us) in [(10_000, 100), (1_000, 100), (10_000, 1_000), (1_000, 1_000)] {
         for transport in [Transport::Raw, Transport::SshC] {
             let line = Line { kbit_per_s, delay_us };
             cells.push(Case { program: Program::Xterm, transport, line });
@@ -220,7 +220,7 @@ mod tests {
     fn the_quick_grid_fits_a_minute() {
         let cells = all(true);
         assert!(cells.contains(&Case { program: Program::Xterm, transport: Transport::Raw, line: BASE }));
-        let seconds: u64 = cells.iter().map(|case| case.estimate(Duration::from_secs(20)).as_secs()).sum();
+        let seconds: u64 = cells.iter().map(|case| case.estimate(Duration::from_secs(12)).as_secs()).sum();
         assert!(seconds <= 60, "{seconds} s");
     }
 

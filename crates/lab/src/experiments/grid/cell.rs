@@ -12,13 +12,17 @@ use crate::folder::Folder;
 use crate::process::Owned;
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
-use xqos_wire::analysis::Analysis;
 use xqos_wire::analysis::agreement::agreement;
+use xqos_wire::analysis::spans::{Span, length_until, union};
+use xqos_wire::analysis::states::States;
+use xqos_wire::analysis::{Analysis, Connection};
 use xqos_wire::link::Side;
 use xqos_wire::link::log::{Entry, Reader};
+use xqos_wire::observe::{ConnectionId, Kind, Message, Observer};
 use xqos_wire::session::{self, Session};
 
 /// What a proxy's greeting and a program's loading may take before the first packet of X.
@@ -50,7 +54,7 @@ pub(super) struct Measured {
     pub is_quiet: bool,
     pub limit_s: f64,
     pub elapsed_s: f64,
-    /// Total network delay: with requests blocked, or waiting for replies.
+    /// Total network delay: either direction blocked, or a reply waited for.
     pub delay_s: f64,
     pub reply_wait_s: f64,
     pub round_trips: u64,
@@ -105,10 +109,7 @@ fn measured(site: Site, case: Case, limit: Duration) -> Result<Measured> {
     // The link ends them all at once, which is gentler than one after the other.
     let folder = site.close()?;
     drop(running);
-    let mut measured = conclude(&folder, !on_loopback)?;
-    (measured.is_quiet, measured.limit_s, measured.dropped) =
-        (captured.is_quiet, limit.as_secs_f64(), captured.dropped);
-    Ok(measured)
+    conclude(&folder, !on_loopback, captured, limit)
 }
 
 fn start(site: &Site, case: Case) -> Result<Running> {
@@ -135,7 +136,7 @@ fn wait(site: &Site, mut actor: Actor, program: &mut Owned, limit: Duration) -> 
     let end = Instant::now() + START + limit;
     while actor.is_running() {
         if !program.is_running() {
-            bail!("the program ended: {}", site.complaint("program"));
+            bail!("the program ended: {}{}", site.complaint("program"), site.last_word("sshd"));
         }
         if Instant::now() > end {
             bail!("no window and no silence within {} s: {}", (START + limit).as_secs(), site.complaint("program"));
@@ -150,26 +151,70 @@ fn wait(site: &Site, mut actor: Actor, program: &mut Owned, limit: Duration) -> 
 }
 
 /// What the files of a cell say.
-fn conclude(folder: &Folder, is_raw: bool) -> Result<Measured> {
+fn conclude(folder: &Folder, is_raw: bool, captured: Captured, limit: Duration) -> Result<Measured> {
     let log = folder.path("queue.log");
-    let mut analysis = Analysis::default();
-    session::read(&folder.path(CAPTURE_FILE), Session::new(vec![&mut analysis]))?;
+    let (mut analysis, mut asked) = (Analysis::default(), Asked::default());
+    session::read(&folder.path(CAPTURE_FILE), Session::new(vec![&mut analysis, &mut asked]))?;
     let agreed = if is_raw { agreement(&analysis, Reader::open(&log)?)? } else { None };
     let began_ns = analysis.connections.values().map(|connection| connection.opened.at_ns).min();
     let began_ns = began_ns.context("nothing of X was captured")?;
-    let ended_ns = analysis.connections.values().map(|connection| connection.ended_ns).max().unwrap_or(began_ns);
+    let last_ns = analysis.connections.values().map(|connection| connection.ended_ns).max().unwrap_or(began_ns);
+    // What was cut off went on until then, with or without packets.
+    let ended_ns = if captured.is_quiet { last_ns } else { last_ns.max(began_ns + limit.as_nanos() as u64) };
+    let delays_ns = analysis.connections.iter().map(|(id, connection)| {
+        let cut_off = asked.0.get(id).filter(|_| !captured.is_quiet).map(|asked| asked.at_ns);
+        delay_ns(connection, cut_off.map(|from_ns| Span { from_ns, to_ns: ended_ns }))
+    });
+    let delay_s = delays_ns.sum::<u64>() as f64 / 1e9;
     let session = analysis.report(0.0).session;
     let mut measured = Measured {
-        elapsed_s: session.seconds,
-        delay_s: session.figures.network_delay_s,
+        is_quiet: captured.is_quiet,
+        limit_s: limit.as_secs_f64(),
+        elapsed_s: (ended_ns - began_ns) as f64 / 1e9,
+        delay_s,
         reply_wait_s: session.figures.reply_wait_s,
         round_trips: session.figures.round_trips,
         x_bytes: session.figures.bytes,
+        dropped: captured.dropped,
         agreement: agreed.map(|agreed| [agreed.requests, agreed.replies]),
         ..Measured::default()
     };
     add_link(&mut measured, Reader::open(&log)?.map_while(Result::ok), began_ns, ended_ns);
     Ok(measured)
+}
+
+/// When a connection was not idle; with the wait that the end of the capture cut off.
+fn delay_ns(connection: &Connection, cut_off: Option<Span>) -> u64 {
+    let States { requests, replies, .. } = &connection.states;
+    let blocked = requests.stretches().into_iter().chain(replies.stretches()).map(|(_, spans)| spans.list());
+    let lists: Vec<&[Span]> = blocked.chain([connection.waits.spans.list(), cut_off.as_slice()]).collect();
+    length_until(&union(&lists), u64::MAX)
+}
+
+/// The oldest request of each connection that was not answered.
+#[derive(Debug, Default)]
+struct Asked(BTreeMap<ConnectionId, Question>);
+
+#[derive(Debug)]
+struct Question {
+    sequence: u64,
+    at_ns: u64,
+}
+
+impl Observer for Asked {
+    fn message(&mut self, id: ConnectionId, message: &Message<'_>) {
+        let Message { kind, sequence, last_ns, has_reply, .. } = *message;
+        match kind {
+            Kind::Request if has_reply => {
+                self.0.entry(id).or_insert(Question { sequence, at_ns: last_ns });
+            }
+            // Answers come in order: what is older has its own, or will never have one.
+            Kind::Reply | Kind::Error if self.0.get(&id).is_some_and(|asked| asked.sequence <= sequence) => {
+                self.0.remove(&id);
+            }
+            _ => {}
+        }
+    }
 }
 
 /// Counts what the link sent since the first packet of X; where the program alone is on it, until it was quiet.
@@ -191,6 +236,37 @@ mod tests {
     use super::*;
     use xqos_wire::link::log::{Fate, Record};
     use xqos_wire::observe::Direction;
+
+    #[test]
+    fn a_question_is_open_until_its_answer_or_a_later_one() {
+        let mut asked = Asked::default();
+        let id = ConnectionId(0);
+        let mut say = |kind, sequence: u64, has_reply| {
+            let (name, last_ns) = ("InternAtom", sequence);
+            asked.message(
+                id,
+                &Message {
+                    kind,
+                    sequence,
+                    name,
+                    major: 16,
+                    minor: 0,
+                    has_reply,
+                    offset: 0,
+                    length: 8,
+                    first_ns: last_ns,
+                    last_ns,
+                    is_little_endian: true,
+                    bytes: &[],
+                },
+            );
+            asked.0.get(&id).map(|asked| asked.at_ns)
+        };
+        assert_eq!(say(Kind::Request, 1, false), None);
+        assert_eq!((say(Kind::Request, 2, true), say(Kind::Request, 3, true)), (Some(2), Some(2)));
+        assert_eq!(say(Kind::Event, 9, false), Some(2));
+        assert_eq!(say(Kind::Error, 3, false), None);
+    }
 
     #[test]
     fn the_links_bytes_count_from_the_first_packet_of_x() {

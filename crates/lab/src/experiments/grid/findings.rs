@@ -66,8 +66,9 @@ fn notes(grid: &Grid) -> Vec<String> {
          captured between the program and the proxy beside it, as in the paper, so that blocked means that this proxy did not \
          read. The bytes of the link are those of the emulator's log, IP headers and a proxy's own words included."
             .to_owned(),
-        "Total network delay is the time with requests blocked or a reply waited for, by the same analysis as xqos analyse, \
-         summed over the program's connections. It holds what the server took to answer. Relative figures are over the same \
+        "Total network delay is the time in which a connection was not idle, by the same analysis as xqos analyse: either \
+         direction blocked, or a reply waited for, summed over the program's connections. It holds what the server took to \
+         answer, and in a cell that was cut off the wait that went on. Relative figures are over the same \
          program with raw X at 10 Mb/s and 0.1 ms; behind '>' is a cell that reached its limit, a bound from below."
             .to_owned(),
         "ssh is trusted forwarding (-Y): with untrusted one today's toolkits do not start. nxproxy is told the link's kind by \
@@ -77,8 +78,8 @@ fn notes(grid: &Grid) -> Vec<String> {
     ];
     if grid.cells.len() < grid.wanted {
         notes.push(format!(
-            "Left out: {} cells of the grid. A quick run has xterm over raw X and ssh -C at 10 Mb/s and 100 kb/s, 0.1 and 10 ms; \
-             the corners at 100 ms and 10 kb/s take a minute each.",
+            "Left out: {} cells of the grid. A quick run has xterm over raw X and ssh -C at 10 and 1 Mb/s, 0.1 and 1 ms; \
+             at 100 ms or 10 kb/s a cell takes a minute.",
             grid.wanted - grid.cells.len()
         ));
     }

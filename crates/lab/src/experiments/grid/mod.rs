@@ -28,7 +28,7 @@ use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 const FULL_LIMIT: Duration = Duration::from_secs(60);
-const QUICK_LIMIT: Duration = Duration::from_secs(20);
+const QUICK_LIMIT: Duration = Duration::from_secs(12);
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Grid {

@@ -124,6 +124,14 @@ impl Site {
         text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("it ended without a word").to_owned()
     }
 
+    /// What else to look at where another process may be the cause: its last line, if there is one.
+    pub fn last_word(&self, name: &str) -> String {
+        let text = fs::read(self.path(&format!("{name}.errors"))).unwrap_or_default();
+        let text = String::from_utf8_lossy(&text).into_owned();
+        let last = text.lines().map(str::trim).rfind(|line| !line.is_empty());
+        last.map_or(String::new(), |line| format!(" ({name}: {line})"))
+    }
+
     /// Waits until a process that was started on a side has somebody listen at this port there.
     pub fn wait_for(&self, name: &str, process: &mut Owned, port: u16) -> Result<()> {
         let end = Instant::now() + PATIENCE;

@@ -70,7 +70,7 @@ fn settings(site: &Site) -> String {
     // SetEnv takes one line of them.
     let set: String = site.environment().iter().map(|(name, value)| format!(" {name}=\"{value}\"")).collect();
     format!(
-        "Port {PORT}\nListenAddress {}\nHostKey {}\nAuthorizedKeysFile {}\nPidFile none\nUsePAM no\nStrictModes no\n\
+        "Port {PORT}\nAddressFamily inet\nListenAddress {}\nHostKey {}\nAuthorizedKeysFile {}\nPidFile none\nUsePAM no\nStrictModes no\n\
          PermitRootLogin yes\nPubkeyAuthentication yes\nPasswordAuthentication no\nKbdInteractiveAuthentication no\n\
          PermitUserRC no\nPrintMotd no\nPrintLastLog no\nX11Forwarding yes\nX11UseLocalhost yes\nX11DisplayOffset 10\n\
          XAuthLocation {}\nCompression yes\nUseDNS no\nSetEnv{set}\n",
