@@ -13,9 +13,10 @@ use crate::process::Owned;
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::process::Command;
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use xqos_wire::analysis::agreement::agreement;
 use xqos_wire::analysis::spans::{Span, length_until, union};
 use xqos_wire::analysis::states::States;
@@ -106,10 +107,11 @@ fn measured(site: Site, case: Case, limit: Duration) -> Result<Measured> {
         // That it was not silent is seen in the figures.
         site.wait_until_silent(LINK_SILENCE, LINK_LIMIT);
     }
+    let until_ns = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64;
     // The link ends them all at once, which is gentler than one after the other.
     let folder = site.close()?;
     drop(running);
-    conclude(&folder, !on_loopback, captured, limit)
+    conclude(&folder, !on_loopback, captured, limit, until_ns)
 }
 
 fn start(site: &Site, case: Case) -> Result<Running> {
@@ -136,7 +138,7 @@ fn wait(site: &Site, mut actor: Actor, program: &mut Owned, limit: Duration) -> 
     let end = Instant::now() + START + limit;
     while actor.is_running() {
         if !program.is_running() {
-            bail!("the program ended: {}{}", site.complaint("program"), site.last_word("sshd"));
+            bail!("the program ended: {}", site.complaint("program"));
         }
         if Instant::now() > end {
             bail!("no window and no silence within {} s: {}", (START + limit).as_secs(), site.complaint("program"));
@@ -150,8 +152,8 @@ fn wait(site: &Site, mut actor: Actor, program: &mut Owned, limit: Duration) -> 
     Ok(captured)
 }
 
-/// What the files of a cell say.
-fn conclude(folder: &Folder, is_raw: bool, captured: Captured, limit: Duration) -> Result<Measured> {
+/// What the files of a cell say; what came after `until_ns` are farewells.
+fn conclude(folder: &Folder, is_raw: bool, captured: Captured, limit: Duration, until_ns: u64) -> Result<Measured> {
     let log = folder.path("queue.log");
     let (mut analysis, mut asked) = (Analysis::default(), Asked::default());
     session::read(&folder.path(CAPTURE_FILE), Session::new(vec![&mut analysis, &mut asked]))?;
@@ -179,7 +181,8 @@ fn conclude(folder: &Folder, is_raw: bool, captured: Captured, limit: Duration) 
         agreement: agreed.map(|agreed| [agreed.requests, agreed.replies]),
         ..Measured::default()
     };
-    add_link(&mut measured, Reader::open(&log)?.map_while(Result::ok), began_ns, ended_ns);
+    let log = Reader::open(&log)?.map_while(Result::ok);
+    add_link(&mut measured, log, began_ns..until_ns, ended_ns);
     Ok(measured)
 }
 
@@ -217,18 +220,18 @@ impl Observer for Asked {
     }
 }
 
-/// Counts what the link sent since the first packet of X; where the program alone is on it, until it was quiet.
-fn add_link(measured: &mut Measured, log: impl Iterator<Item = Entry>, began_ns: u64, ended_ns: u64) {
+/// Counts what came to the link in that time, which begins with the first packet of X.
+fn add_link(measured: &mut Measured, log: impl Iterator<Item = Entry>, time_ns: Range<u64>, ended_ns: u64) {
     let mut last_ns = ended_ns;
     for entry in log {
         if let Entry::Packet(packet) = entry {
-            if let Some((_, sent_ns)) = packet.sent_ns.filter(|_| packet.arrived_ns >= began_ns) {
+            if let Some((_, sent_ns)) = packet.sent_ns.filter(|_| time_ns.contains(&packet.arrived_ns)) {
                 measured.link_bytes[packet.direction as usize] += u64::from(packet.bytes);
-                last_ns = last_ns.max(sent_ns);
+                last_ns = last_ns.max(sent_ns.min(time_ns.end));
             }
         }
     }
-    measured.link_s = last_ns.saturating_sub(began_ns) as f64 / 1e9;
+    measured.link_s = last_ns.saturating_sub(time_ns.start) as f64 / 1e9;
 }
 
 #[cfg(test)]
@@ -269,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn the_links_bytes_count_from_the_first_packet_of_x() {
+    fn the_links_bytes_count_from_the_first_packet_of_x_to_the_end() {
         let packet = |direction, arrived_ns: u64, fate| {
             let sent_ns = (fate != Fate::Dropped).then_some((arrived_ns, arrived_ns + 1_000_000_000));
             let delivered_ns = sent_ns.map(|(_, end_ns)| end_ns);
@@ -280,9 +283,10 @@ mod tests {
             packet(Direction::Requests, 10, Fate::Delivered),
             packet(Direction::Requests, 11, Fate::Dropped),
             packet(Direction::Replies, 20, Fate::Lost),
+            packet(Direction::Replies, 50, Fate::Delivered),
         ];
         let mut measured = Measured::default();
-        add_link(&mut measured, log.into_iter(), 10, 30);
+        add_link(&mut measured, log.into_iter(), 10..50, 30);
         assert_eq!(measured.link_bytes, [100, 100]);
         assert!((measured.link_s - 1.00000001).abs() < 1e-9, "{}", measured.link_s);
     }

@@ -20,6 +20,7 @@ use std::env;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::num::NonZeroU64;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::thread::sleep;
@@ -45,7 +46,8 @@ impl Site {
     pub fn open(line: Line) -> Result<Site> {
         let folder = Folder::create()?;
         for name in ["home", "home/run"] {
-            fs::create_dir(folder.path(name))?;
+            // A runtime directory that others may read is refused.
+            fs::DirBuilder::new().mode(0o700).create(folder.path(name))?;
         }
         let settings = Settings {
             rate: NonZeroU64::new(line.kbit_per_s * 1000),
@@ -117,19 +119,19 @@ impl Site {
         Owned::start(self.link.command_in(side, command), GRACE)
     }
 
-    /// The first line of what it complained of.
+    /// The last line of what it complained of, and of what its proxies did, whichever of them is the cause.
     pub fn complaint(&self, name: &str) -> String {
-        let text = fs::read(self.path(&format!("{name}.errors"))).unwrap_or_default();
-        let text = String::from_utf8_lossy(&text).into_owned();
-        text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("it ended without a word").to_owned()
+        let own = format!("{name}.errors");
+        let files = [own.as_str(), "sshd.errors", "near/errors", "far/errors"];
+        let said: Vec<String> = files.iter().filter_map(|file| self.last_line(file)).collect();
+        if said.is_empty() { "without a word".to_owned() } else { said.join("; ") }
     }
 
-    /// What else to look at where another process may be the cause: its last line, if there is one.
-    pub fn last_word(&self, name: &str) -> String {
-        let text = fs::read(self.path(&format!("{name}.errors"))).unwrap_or_default();
-        let text = String::from_utf8_lossy(&text).into_owned();
-        let last = text.lines().map(str::trim).rfind(|line| !line.is_empty());
-        last.map_or(String::new(), |line| format!(" ({name}: {line})"))
+    fn last_line(&self, file: &str) -> Option<String> {
+        let text = fs::read(self.path(file)).ok()?;
+        // The folder is another one in each cell.
+        let text = String::from_utf8_lossy(&text).replace(&self.path("").display().to_string(), "");
+        text.lines().map(str::trim).rfind(|line| !line.is_empty()).map(str::to_owned)
     }
 
     /// Waits until a process that was started on a side has somebody listen at this port there.
