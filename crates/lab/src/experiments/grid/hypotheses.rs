@@ -191,7 +191,7 @@ mod tests {
         assert!(lines[0].contains("today no:"), "{}", lines[0]);
         assert!(lines[1].contains("today yes:"), "{}", lines[1]);
         assert!(lines[2].contains("today yes:") && lines[2].contains("0.950"), "{}", lines[2]);
-        assert!(lines[3].contains("not images") && lines[3].contains("93.3 kb/s"), "{}", lines[3]);
+        assert!(lines[3].contains("not images") && lines[3].contains("90.1 kb/s"), "{}", lines[3]);
         assert!(lines[4].contains("today yes:") && lines[4].contains("at 100 ms"), "{}", lines[4]);
     }
 

@@ -1,6 +1,6 @@
-//! The grid as tables: the delay of each cell, what raw X did in detail, the compressed slow link, and what failed.
+//! The grid as tables: the paper's figures, the delay of each cell, what raw X did in detail, the compressed slow link, and what failed.
 
-use super::case::{Line, Program, Transport};
+use super::case::{BASE, Line, Program, Transport, delay_title};
 use super::cell::Outcome;
 use super::{Grid, Measured};
 use crate::study::{Table, figure, percent};
@@ -9,11 +9,55 @@ use crate::study::{Table, figure, percent};
 const BOUND: &str = "> ";
 
 pub(super) fn all(grid: &Grid) -> Vec<Table> {
-    let mut tables: Vec<Table> = grid.programs().into_iter().map(|program| delays(grid, program)).collect();
+    let mut tables = vec![beside(grid)];
+    tables.extend(grid.programs().into_iter().map(|program| delays(grid, program)));
     tables.extend(grid.programs().into_iter().map(|program| raw(grid, program)));
     tables.extend([bytes(grid), compressed(grid), failed(grid)]);
     tables.retain(|table| !table.rows.is_empty());
     tables
+}
+
+/// What the paper says in figures, and the same of our cells; nothing where they are not measured.
+fn beside(grid: &Grid) -> Table {
+    let worst = Line { kbit_per_s: 10, delay_us: 100_000 };
+    let of_each = |figure: &dyn Fn(Program) -> Option<String>| {
+        let told = |program: Program| Some(format!("{} {}", program.title(), figure(program)?));
+        Program::ALL.into_iter().filter_map(told).collect::<Vec<_>>().join(", ")
+    };
+    let relative = |program| {
+        let measured = grid.measured(program, Transport::Raw, worst)?;
+        Some(format!("{}{} x", bound(measured), figure(grid.relative(program, Transport::Raw, worst)?)))
+    };
+    let trips = |program| Some(grid.measured(program, Transport::Raw, BASE)?.round_trips.to_string());
+    let effective = |program| {
+        let all =
+            Line::DELAYS.map(|delay_us| grid.measured(program, Transport::SshC, Line { kbit_per_s: 10, delay_us }));
+        let best = all.into_iter().flatten().map(Measured::effective_kbit_per_s).max_by(f64::total_cmp);
+        Some(format!("{} kb/s", figure(best?)))
+    };
+    let mut table = Table::new("The paper's figures beside ours", &["", "paper", "ours"]);
+    for (what, paper, ours) in [
+        ("raw X over 10 kb/s, 100 ms: relative delay", "kedit over 250 x", of_each(&relative)),
+        ("round trips waited for at the start", "Nautilus 132", of_each(&trips)),
+        ("client-side over core fonts at 1 Mb/s", "Mozilla about 0.75 x", fonts(grid)),
+        ("10 kb/s, ssh -C: effective bandwidth", "a background, over 3 Mb/s", of_each(&effective)),
+    ] {
+        if !ours.is_empty() {
+            table.rows.push([what.to_owned(), paper.to_owned(), ours].into());
+        }
+    }
+    table
+}
+
+fn fonts(grid: &Grid) -> String {
+    let ratio = |delay_us| {
+        let line = Line { kbit_per_s: 1_000, delay_us };
+        let of = |program| Some(grid.measured(program, Transport::Raw, line)?.delay_s);
+        let ratio = of(Program::XtermFa)? / of(Program::Xterm)?;
+        Some(format!("{} x at {}", figure(ratio), delay_title(delay_us)))
+    };
+    let list: Vec<_> = Line::DELAYS.into_iter().filter_map(ratio).collect();
+    if list.is_empty() { String::new() } else { format!("xterm {}", list.join(", ")) }
 }
 
 /// Seconds, and how many times the base; a row for each link.
@@ -93,7 +137,7 @@ fn bytes(grid: &Grid) -> Table {
     for program in grid.programs() {
         let mut row = vec![program.title().to_owned()];
         for &transport in &transports {
-            match grid.measured(program, transport, super::case::BASE) {
+            match grid.measured(program, transport, BASE) {
                 None => row.extend(["-", "-", "-"].map(str::to_owned)),
                 Some(measured) => row.extend([
                     measured.link_bytes.iter().sum::<u64>().to_string(),
@@ -159,10 +203,11 @@ mod tests {
         let last = grid.cells.len() - 1;
         grid.cells[last].outcome = Outcome::Failed("no such proxy".to_owned());
         let tables = all(&grid);
-        let text = crate::render::table(&tables[0]);
+        assert!(crate::render::table(&tables[0]).contains("xterm > "), "{:?}", tables[0]);
+        let text = crate::render::table(&tables[1]);
         // 60 kB and 100 round trips of 200 ms over the slowest link are more than a minute.
         assert!(text.contains("> 60 (") && text.contains("(1 x)"), "{text}");
-        assert!(crate::render::table(&tables[5]).contains("not quiet after 60 s"));
+        assert!(crate::render::table(&tables[6]).contains("not quiet after 60 s"));
         assert!(crate::render::table(tables.last().unwrap()).contains("no such proxy"));
     }
 }
