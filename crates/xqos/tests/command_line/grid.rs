@@ -5,11 +5,16 @@
 use crate::fixture::{Folder, Running, ended, eventually, module, xqos};
 use serde_json::Value;
 use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::Stdio;
 
 /// Says why on standard error where this machine allows no link, or has no xterm.
 fn is_allowed() -> bool {
+    if fs::metadata("/proc/self").unwrap().uid() != 0 {
+        eprintln!("left out: xterm believes to be root in a user namespace, and ends when it cannot be");
+        return false;
+    }
     let told = ended(xqos().args(["link", "--", "xterm", "-version"]));
     if told.status != 0 {
         eprintln!("left out: {}", told.err);
