@@ -1,10 +1,10 @@
 //! Programs and fonts that experiments need, and where Debian has them: what is missing is named with its package.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::{env, error, fmt};
 
 /// Who looks for a program by its name need not know the package's.
-const PACKAGES: [(&str, &str); 16] = [
+const PACKAGES: [(&str, &str); 23] = [
     // Fonts, by the names that x11perf asks for.
     ("-adobe-times-medium-r-normal--24-240-75-75-p-124-iso8859-1", "xfonts-75dpi"),
     ("-jis-fixed-medium-r-normal--24-230-75-75-c-240-jisx0208.1983-*", "xfonts-base"),
@@ -13,13 +13,20 @@ const PACKAGES: [(&str, &str); 16] = [
     ("Xorg", "xserver-xorg-core"),
     ("Xtigervnc", "tigervnc-standalone-server"),
     ("Xvfb", "xvfb"),
+    ("emacs", "emacs-lucid"),
     ("ffmpeg", "ffmpeg"),
     ("gtk3-demo", "gtk-3-examples"),
     ("mpv", "mpv"),
+    ("nxproxy", "nxproxy"),
+    ("speedcrunch", "speedcrunch"),
+    ("ssh", "openssh-client"),
+    ("ssh-keygen", "openssh-client"),
+    ("sshd", "openssh-server"),
     ("stdbuf", "coreutils"),
     ("twm", "twm"),
     ("x11perf", "x11-apps"),
     ("x11perfcomp", "x11-apps"),
+    ("xauth", "xauth"),
     ("xclock", "x11-apps"),
     ("xterm", "xterm"),
 ];
@@ -51,11 +58,15 @@ impl error::Error for Missing {}
 
 /// For a program that another one starts for us; for all others [`Owned::start`](crate::process::Owned::start) looks.
 pub fn require(program: &str) -> Result<(), Missing> {
+    find(program).map(drop)
+}
+
+/// Where a program is. Daemons are in folders that the PATH of a user need not have.
+pub fn find(program: &str) -> Result<PathBuf, Missing> {
     let path = env::var_os("PATH").unwrap_or_default();
-    match env::split_paths(&path).any(|folder| folder.join(program).is_file()) {
-        true => Ok(()),
-        false => Err(Missing::new(program)),
-    }
+    let daemons = ["/usr/local/sbin", "/usr/sbin", "/sbin"].map(PathBuf::from);
+    let places = env::split_paths(&path).chain(daemons).map(|folder| folder.join(program));
+    places.into_iter().find(|place| place.is_file()).ok_or_else(|| Missing::new(program))
 }
 
 #[cfg(test)]

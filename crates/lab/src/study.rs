@@ -181,6 +181,9 @@ pub struct Lines {
     pub y_label: String,
     /// Logarithmic axis of y; values of 0 and less are not drawn.
     pub log_y: bool,
+    /// The same of x; then the axis does not begin at 0.
+    #[serde(default)]
+    pub log_x: bool,
     pub lines: Vec<Line>,
 }
 

@@ -4,11 +4,13 @@
 //! says what it has measured. Each begins with a line `{"window": ID}` when it is ready, and ends when it is told to
 //! (SIGTERM) or when it has done what the role says.
 
+mod capture;
 mod echo;
 mod exposed;
 mod mover;
 mod player;
 
+pub(crate) use capture::{Captured, FILE as CAPTURE_FILE};
 pub(crate) use exposed::PLACE as EXPOSED_PLACE;
 pub use mover::STEPS_MS;
 pub use player::FRAME;
@@ -41,6 +43,9 @@ pub enum Role {
     Burner,
     /// Shows so many frames and tells when each was drawn.
     Player { frames: u32 },
+    /// Captures X where it runs, on the loopback interface or on the link, until a window is mapped and nothing comes for
+    /// so long, or until that long after the first packet.
+    Capture { on_loopback: bool, silence_ms: u64, limit_ms: u64 },
 }
 
 /// A started actor; it ends when this is dropped.
@@ -70,7 +75,8 @@ impl Actor {
         Actor::start_by(command, display, role)
     }
 
-    fn start_by(mut command: Command, display: &str, role: Role) -> Result<Actor> {
+    /// Where the command is to run, that is: with the actor's arguments added.
+    pub fn start_by(mut command: Command, display: &str, role: Role) -> Result<Actor> {
         const GRACE: Duration = Duration::from_millis(500);
         command.args(["bench", "act", &serde_json::to_string(&role)?]).env("DISPLAY", display);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -83,6 +89,10 @@ impl Actor {
 
     pub fn pid(&self) -> u32 {
         self.process.pid()
+    }
+
+    pub fn is_running(&mut self) -> bool {
+        self.process.is_running()
     }
 
     /// The next thing that it says.
@@ -102,6 +112,7 @@ pub fn perform(role: &str) -> Result<()> {
         Role::Exposed { work_us } => exposed::perform(Duration::from_micros(work_us.into())),
         Role::Mover { work_us, waits } => mover::perform(Duration::from_micros(work_us.into()), waits),
         Role::Echo => echo::perform(),
+        Role::Capture { on_loopback, silence_ms, limit_ms } => capture::perform(on_loopback, silence_ms, limit_ms),
         Role::Player { frames } => player::perform(frames as usize),
         Role::Burner => {
             say(&Ready { window: 0 })?;

@@ -2,10 +2,12 @@
 //!
 //! A folder of results holds `NAME.json` for each experiment (raw data), and, made from these at any time, `results.json`
 //! (verdicts and tables), `report.txt` and `index.html`. Findings go to standard output, progress to standard error. An
-//! experiment's raw data are written when it is done and at once, so that a run which was interrupted can go on.
+//! experiment's raw data are written when it is done and at once, so that a run which was interrupted can go on. One that
+//! takes hours keeps each of its parts, in `NAME.parts`, until it is done.
 
 mod compare;
 mod interrupt;
+mod parts;
 mod progress;
 mod results;
 mod run;
@@ -15,6 +17,7 @@ pub use compare::{Comparison, compare};
 pub use results::report;
 pub use run::{Options, run};
 
+pub(crate) use parts::Parts;
 pub(crate) use results::Finding;
 pub(crate) use summary::conclusions;
 
@@ -23,6 +26,8 @@ use crate::server::{Kind, Module, Server, Setup};
 use crate::tiles::SCREEN;
 use anyhow::{Context, Result, anyhow, bail};
 use progress::Progress;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use std::io::Write;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -59,9 +64,22 @@ pub(crate) struct Bench {
     pub pairs: u32,
     module: PathBuf,
     progress: Progress,
+    /// Where its parts are kept, and what they are of.
+    parts: (PathBuf, String),
 }
 
 impl Bench {
+    /// The parts that are measured already; what is added outlives an interruption.
+    pub fn parts<T: Serialize + DeserializeOwned>(&self) -> Result<Parts<T>> {
+        let (path, of) = &self.parts;
+        Parts::open(path, of)
+    }
+
+    /// A line of progress of an experiment that knows better than its [`Listed::full_s`] how much is left.
+    pub fn say_with_left(&self, what: impl AsRef<str>, left: Duration) {
+        self.progress.say_with_left(what.as_ref(), left);
+    }
+
     /// A line of progress.
     pub fn say(&self, what: impl AsRef<str>) {
         self.progress.say(what.as_ref());

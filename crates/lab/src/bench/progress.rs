@@ -62,7 +62,16 @@ impl Progress {
     }
 
     pub fn say(&self, what: &str) {
-        let text = self.text(what, self.began.elapsed());
+        self.show(&self.text(what, self.plan.left(self.began.elapsed())));
+    }
+
+    /// As [`Progress::say`], where the experiment itself knows how much of it is left.
+    pub fn say_with_left(&self, what: &str, of_this: Duration) {
+        let of_others = Duration::from_secs_f64(self.plan.of_others_s * self.plan.pace);
+        self.show(&self.text(what, of_this + of_others));
+    }
+
+    fn show(&self, text: &str) {
         // Nobody is left to be told when even this fails.
         let _ = if stderr().is_terminal() {
             write!(stderr(), "{ERASE}{}", text.chars().take(WIDTH).collect::<String>())
@@ -82,10 +91,10 @@ impl Progress {
         self.note(&format!("done in {:.0} s", self.began.elapsed().as_secs_f64()));
     }
 
-    fn text(&self, what: &str, passed: Duration) -> String {
+    fn text(&self, what: &str, left: Duration) -> String {
         let (at, of) = self.plan.place;
-        let left = rough(self.plan.left(passed));
-        format!("[{at}/{of}] {:.0} s {}: {what}; {left}", passed.as_secs_f64(), self.name)
+        let passed_s = self.began.elapsed().as_secs_f64();
+        format!("[{at}/{of}] {passed_s:.0} s {}: {what}; {}", self.name, rough(left))
     }
 }
 
@@ -132,8 +141,8 @@ mod tests {
 
     #[test]
     fn a_line_tells_place_name_and_time_left() {
-        let text = Progress::new("idle", PLAN).text("20 silent clients", Duration::from_secs(12));
-        assert_eq!(text, "[2/3] 12 s idle: 20 silent clients; about 3 min left");
+        let text = Progress::new("idle", PLAN).text("20 silent clients", Duration::from_secs(168));
+        assert_eq!(text, "[2/3] 0 s idle: 20 silent clients; about 3 min left");
         assert_eq!(
             [0, 3, 61, 91].map(|s| rough(Duration::from_secs(s))),
             ["nearly done", "about 5 s left", "about 65 s left", "about 2 min left"]

@@ -136,6 +136,8 @@ impl Run<'_> {
         match self.measured(experiment, progress) {
             Ok(stored) => {
                 stored.write(&self.options.out)?;
+                // All of them are in the result now; most experiments have none.
+                let _ = fs::remove_file(self.options.out.join(format!("{}.parts", experiment.name)));
                 print(&format!("{}\n", stored.finding(experiment)?.text()))?;
                 Ok(State::Measured)
             }
@@ -159,8 +161,14 @@ impl Run<'_> {
 
     fn measured(&self, experiment: &Experiment, progress: Progress) -> Result<Stored> {
         let (quick, pairs) = (self.options.quick, self.options.trials_of(experiment));
-        let bench = Bench { quick, pairs, module: self.module.clone(), progress };
         let Subject { server, module } = self.subject.clone();
+        let parts = self.options.out.join(format!("{}.parts", experiment.name));
+        if self.options.again {
+            // None there is no error.
+            let _ = fs::remove_file(&parts);
+        }
+        let of = format!("{server}, module {module}, quick {quick}, pairs {pairs}");
+        let bench = Bench { quick, pairs, module: self.module.clone(), progress, parts: (parts, of) };
         let machine = Machine::facts(server, module);
         let watch = Watch::begin();
         bench.say("begins");

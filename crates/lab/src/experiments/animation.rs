@@ -114,6 +114,7 @@ impl Animation {
             x_label: "frame".to_owned(),
             y_label: "ms since the one before".to_owned(),
             log_y: false,
+            log_x: false,
             lines: rows().map(line).collect(),
         }
     }

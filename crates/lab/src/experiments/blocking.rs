@@ -169,6 +169,7 @@ impl Blocking {
             x_label: "length of a request, ms".to_owned(),
             y_label: "response p99, ms".to_owned(),
             log_y: false,
+            log_x: false,
             lines: std::iter::once(floor).chain(measured).collect(),
         }
     }

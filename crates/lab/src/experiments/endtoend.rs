@@ -237,6 +237,7 @@ impl EndToEnd {
             x_label: "frame".to_owned(),
             y_label: "time since the frame before, ms".to_owned(),
             log_y: false,
+            log_x: false,
             lines: lines.collect(),
         }
     }

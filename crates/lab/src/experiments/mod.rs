@@ -8,6 +8,7 @@ mod demo;
 mod endtoend;
 mod expose;
 mod fairness;
+mod grid;
 mod hard;
 mod idle;
 mod interactive;
@@ -53,7 +54,7 @@ pub(crate) struct Takes {
 }
 
 /// In the order of the report.
-pub(crate) const ALL: [Experiment; 21] = [
+pub(crate) const ALL: [Experiment; 22] = [
     of::<demo::Demo>(),
     of::<response::Response>(),
     of::<throughput::Throughput>(),
@@ -75,6 +76,7 @@ pub(crate) const ALL: [Experiment; 21] = [
     of::<expose::Expose>(),
     of::<endtoend::EndToEnd>(),
     of::<simulation::Simulation>(),
+    of::<grid::Grid>(),
 ];
 
 /// What each file of this folder provides.

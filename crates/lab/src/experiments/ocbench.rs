@@ -224,6 +224,7 @@ impl Progress {
             x_label: "activation".to_owned(),
             y_label: "seconds since the first".to_owned(),
             log_y: false,
+            log_x: false,
             lines,
         })
     }

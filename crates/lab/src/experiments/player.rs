@@ -137,7 +137,7 @@ impl Player {
         });
         let title = format!("Inter-frame times; {} x {} from frame {} on", case.clients, case.test, self.load_at_frame);
         let (x_label, y_label) = ("frame".to_owned(), "time since the frame before, ms".to_owned());
-        Chart::Lines(Lines { title, x_label, y_label, log_y: false, lines: lines.collect() })
+        Chart::Lines(Lines { title, x_label, y_label, log_y: false, log_x: false, lines: lines.collect() })
     }
 
     fn notes(&self) -> Vec<String> {

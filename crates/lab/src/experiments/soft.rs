@@ -159,6 +159,7 @@ impl Soft {
             x_label: "turn".to_owned(),
             y_label: "operations per second".to_owned(),
             log_y: false,
+            log_x: false,
             lines: lines.collect(),
         })
     }

@@ -287,7 +287,9 @@ function drawLines(holder, chart) {
   const [least, greatest] = chart.log_y ? niceBounds(tops.concat(chart.lines.flatMap(l => l.points.map(p => p[1]))))
     : [0, Math.max(...tops, 1e-9)];
   const y = axis(least, greatest, bottom, top, chart.log_y);
-  const x = axis(0, Math.max(...chart.lines.flatMap(l => l.points.map(p => p[0])), 1e-9), left, right, false);
+  const places = chart.lines.flatMap(l => l.points.map(p => p[0]));
+  const farthest = Math.max(...places, 1e-9);
+  const x = axis(chart.log_x ? Math.min(...places, farthest / 10) : 0, farthest, left, right, chart.log_x);
   const parts = [];
   const text = (at, down, anchor, words, kind = "soft") =>
     parts.push(`<text x="${at}" y="${down}" text-anchor="${anchor}" class="${kind}">${escapeText(words)}</text>`);

@@ -11,9 +11,11 @@
 //! | [`counts`] | messages and bytes by name |
 //! | [`bandwidth`], [`compression`] | what the bytes were used for, and how well they compress |
 //! | [`report`], [`table`] | all of it as figures, for JSON, and as CSV |
+//! | [`agreement`] | whether the states are true, where the link's own log tells |
 //! | [`compare`], [`budget`] | two reports beside each other; a report against limits |
 //! | [`spans`], [`names`], `fields`, `merge` | what these are made of |
 
+pub mod agreement;
 pub mod avoidable;
 pub mod bandwidth;
 pub mod budget;

@@ -35,6 +35,8 @@ mod run;
 pub mod shape;
 mod sys;
 
+pub use namespace::listens;
+
 use log::{Totals, Writer};
 use namespace::Namespaces;
 use run::Emulator;

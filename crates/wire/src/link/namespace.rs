@@ -76,15 +76,20 @@ impl Namespaces {
     /// that for a client, and reset itself when it leaves.
     pub fn server_listens(&self, port: u16) -> io::Result<bool> {
         // The guard is on the server's side: it made that last.
-        let tables = ["tcp", "tcp6"].map(|table| format!("/proc/{}/net/{table}", self.guard.pid));
-        // Without IPv6 there is no table of it.
-        let [tcp, tcp6] = tables.map(fs::read_to_string);
-        Ok(listens(&tcp?, port) || tcp6.is_ok_and(|table| listens(&table, port)))
+        listens(self.guard.pid as u32, port)
     }
 }
 
+/// Whether somebody listens at this TCP port in the network namespace of that process.
+pub fn listens(pid: u32, port: u16) -> io::Result<bool> {
+    let tables = ["tcp", "tcp6"].map(|table| format!("/proc/{pid}/net/{table}"));
+    // Without IPv6 there is no table of it.
+    let [tcp, tcp6] = tables.map(fs::read_to_string);
+    Ok(has_listener(&tcp?, port) || tcp6.is_ok_and(|table| has_listener(&table, port)))
+}
+
 /// Whether a table of /proc/net has a socket in state 0A, LISTEN, at this port.
-fn listens(table: &str, port: u16) -> bool {
+fn has_listener(table: &str, port: u16) -> bool {
     let end = format!(":{port:04X}");
     table.lines().any(|line| {
         let mut fields = line.split_whitespace().skip(1);
@@ -296,9 +301,9 @@ mod tests {
         let table = "  sl  local_address rem_address   st tx_queue rx_queue tr\n   \
                      0: 0100000A:1771 00000000:0000 0A 00000000:00000000 00:0\n   \
                      1: 0100000A:1772 0200000A:8000 01 00000000:00000000 00:0\n";
-        assert!(listens(table, 6001));
-        assert!(!listens(table, 6002), "connected, not listening");
-        assert!(!listens(table, 0x8000));
+        assert!(has_listener(table, 6001));
+        assert!(!has_listener(table, 6002), "connected, not listening");
+        assert!(!has_listener(table, 0x8000));
     }
 
     #[test]

@@ -10,6 +10,7 @@
 //! | `link` | programs on a slow link, and that nothing is left of it |
 //! | `plot` | plots of a capture, and what cannot be drawn |
 //! | `bench` | benchmarks that are interrupted, go on, and miss a program |
+//! | `grid` | one corner of the grid of slow links, and that it goes on
 //! | `fixture` | servers, programs and folders that go with the test |
 //!
 //! The module is found through XQOS_MODULE, or in target/release.
@@ -18,6 +19,7 @@ mod bench;
 mod boost;
 mod cap;
 mod fixture;
+mod grid;
 mod inside;
 mod link;
 mod plot;

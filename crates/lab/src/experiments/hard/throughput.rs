@@ -77,6 +77,7 @@ impl Hard {
             x_label: "Q/T".to_owned(),
             y_label: "operations, as a part of those without a limit".to_owned(),
             log_y: false,
+            log_x: false,
             lines: ours.chain(theirs).collect(),
         })
     }

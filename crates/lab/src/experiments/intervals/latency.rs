@@ -158,6 +158,7 @@ impl Latency {
             x_label: "interval, ms".to_owned(),
             y_label: "ms".to_owned(),
             log_y: false,
+            log_x: false,
             lines: quantities.into_iter().zip(["idle", scheduler.name()]).map(line).collect(),
         }
     }

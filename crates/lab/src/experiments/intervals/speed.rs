@@ -177,6 +177,7 @@ impl Speed {
                 x_label: "timer interval or slice, ms".to_owned(),
                 y_label: "x".to_owned(),
                 log_y: false,
+                log_x: false,
                 lines,
             })
         };

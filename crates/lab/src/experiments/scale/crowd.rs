@@ -130,6 +130,7 @@ pub(super) fn charts(all: &[Crowd]) -> Vec<Lines> {
         x_label: x_label.to_owned(),
         y_label: "response p99, ms".to_owned(),
         log_y: true,
+        log_x: false,
         lines: SCHEDULERS.map(|scheduler| line(all, scheduler, places, x)).to_vec(),
     };
     vec![

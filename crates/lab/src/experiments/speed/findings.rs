@@ -71,6 +71,7 @@ fn chart(speed: &Speed) -> Lines {
         x_label: "difference from stock of at most so many percent".to_owned(),
         y_label: "% of the tests".to_owned(),
         log_y: false,
+        log_x: false,
         lines: Leg::OTHERS.map(line).to_vec(),
     }
 }

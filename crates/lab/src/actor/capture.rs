@@ -1,0 +1,74 @@
+//! Captures X traffic in the network namespace that it was started in, as nobody outside could.
+//!
+//! It decides itself when enough was seen, since it alone sees the packets: when a window was mapped and then nothing came
+//! for so long, or when the time is over. What it saw is in [`FILE`] of its working folder.
+
+use super::{Ready, say};
+use anyhow::{Result, anyhow};
+use serde::{Deserialize, Serialize};
+use std::io::BufWriter;
+use std::path::Path;
+use std::thread::sleep;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use xqos_wire::capture::Writer;
+use xqos_wire::capture::live::{Live, LiveError, filter_of};
+use xqos_wire::capture::record;
+use xqos_wire::capture::trigger::Lookout;
+use xqos_wire::session::Session;
+
+pub(crate) const FILE: &str = "capture.pcapng";
+/// The link's device, in both of its namespaces.
+const LINK: &str = "link0";
+/// Displays 0 to 63; those of ssh and of proxies are among them.
+const PORTS: std::ops::RangeInclusive<u16> = 6000..=6063;
+/// The kernel's buffer takes far more than comes in that time.
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
+
+/// What an actor says at its end.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Captured {
+    pub has_window: bool,
+    /// Otherwise the time was over.
+    pub is_quiet: bool,
+    pub packets: u64,
+    pub dropped: u64,
+}
+
+pub(super) fn perform(on_loopback: bool, silence_ms: u64, limit_ms: u64) -> Result<()> {
+    let interface = if on_loopback { "lo" } else { LINK };
+    let mut live = Live::open(interface, &filter_of(&PORTS))?;
+    let mut writer = Writer::new(BufWriter::new(record::create(Path::new(FILE))?), "xqos")?;
+    let mut lookout = Lookout::default();
+    let seen = lookout.clone();
+    let mut session = Session::new(vec![&mut lookout]);
+    say(&Ready { window: 0 })?;
+    let mut captured = Captured::default();
+    let (mut first_ns, mut last_ns) = (None, 0);
+    loop {
+        while let Some(record) = live.take().map_err(broken)? {
+            captured.packets += 1;
+            first_ns.get_or_insert(record.at_ns);
+            last_ns = record.at_ns;
+            writer.write(&record)?;
+            session.packet(&record);
+        }
+        captured.has_window |= seen.take().window;
+        let since_ms = |ns: u64| now_ns().saturating_sub(ns) / 1_000_000;
+        captured.is_quiet = captured.has_window && since_ms(last_ns) >= silence_ms;
+        if captured.is_quiet || first_ns.is_some_and(|first_ns| since_ms(first_ns) >= limit_ms) {
+            break;
+        }
+        sleep(LOOK_AGAIN);
+    }
+    writer.flush()?;
+    captured.dropped = live.drops().by_kernel;
+    say(&captured)
+}
+
+fn broken(error: LiveError) -> anyhow::Error {
+    anyhow!(error).context("the capture broke off")
+}
+
+fn now_ns() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64
+}

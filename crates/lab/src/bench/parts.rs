@@ -1,0 +1,72 @@
+//! Parts of an experiment that takes hours, kept one by one: after an interruption it goes on with the next one.
+//!
+//! The file begins with a line that says of what the parts are; those of another server, module or thoroughness are not
+//! of this run, and it is begun anew. Each further line is a part. A line that was not finished is left out.
+
+use anyhow::{Context, Result};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::path::Path;
+
+/// What is measured of an experiment so far.
+#[derive(Debug)]
+pub(crate) struct Parts<T> {
+    list: Vec<T>,
+    file: File,
+}
+
+impl<T: Serialize + DeserializeOwned> Parts<T> {
+    pub(super) fn open(path: &Path, of: &str) -> Result<Parts<T>> {
+        let cannot = || format!("cannot write {}", path.display());
+        let text = fs::read_to_string(path).unwrap_or_default();
+        let mut lines = text.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n'));
+        let is_ours = lines.next() == Some(of);
+        // Of another version of the experiment: measured anew.
+        let list: Vec<T> = lines.filter(|_| is_ours).map_while(|line| serde_json::from_str(line).ok()).collect();
+        let file = OpenOptions::new().write(true).create(true).truncate(true).open(path).with_context(cannot)?;
+        let mut parts = Parts { list: Vec::new(), file };
+        writeln!(parts.file, "{of}").with_context(cannot)?;
+        for part in list {
+            parts.add(part)?;
+        }
+        Ok(parts)
+    }
+
+    pub fn list(&self) -> &[T] {
+        &self.list
+    }
+
+    pub fn into_list(self) -> Vec<T> {
+        self.list
+    }
+
+    pub fn add(&mut self, part: T) -> Result<()> {
+        writeln!(self.file, "{}", serde_json::to_string(&part)?).context("cannot keep what was measured")?;
+        self.list.push(part);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::folder::Folder;
+
+    #[test]
+    fn parts_of_the_same_run_are_there_again() {
+        let folder = Folder::create().unwrap();
+        let path = folder.path("grid.parts");
+        let open = |of: &str| Parts::<u32>::open(&path, of).unwrap();
+        let mut parts = open("quick");
+        parts.add(1).unwrap();
+        parts.add(2).unwrap();
+        assert_eq!(open("quick").list(), [1, 2]);
+        // The machine stopped in the middle of a line.
+        fs::write(&path, "quick\n1\n2\n3").unwrap();
+        assert_eq!(open("quick").into_list(), [1, 2]);
+        assert_eq!(open("full").list(), [0; 0], "of another run");
+        assert_eq!(open("quick").list(), [0; 0], "begun anew");
+    }
+}

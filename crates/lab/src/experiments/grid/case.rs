@@ -1,0 +1,232 @@
+//! What the grid is made of: programs, ways to carry X, and links; and the order in which cells are measured.
+
+use crate::program;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// How X gets from the program to its server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(super) enum Transport {
+    Raw,
+    Ssh,
+    SshC,
+    Nx,
+    NxTaint,
+}
+
+impl Transport {
+    pub const ALL: [Transport; 5] =
+        [Transport::Raw, Transport::SshC, Transport::Nx, Transport::NxTaint, Transport::Ssh];
+
+    pub fn title(self) -> &'static str {
+        match self {
+            Transport::Raw => "raw X",
+            Transport::Ssh => "ssh -Y",
+            Transport::SshC => "ssh -C -Y",
+            Transport::Nx => "nxproxy",
+            Transport::NxTaint => "nxproxy taint",
+        }
+    }
+
+    /// A line's look in the page.
+    pub fn look(self) -> &'static str {
+        match self {
+            Transport::Raw => "stock",
+            Transport::Ssh => "classic",
+            Transport::SshC => "smart",
+            Transport::Nx => "fair",
+            Transport::NxTaint => "cbs",
+        }
+    }
+
+    /// Programs without which there is none.
+    pub fn needs(self) -> &'static [&'static str] {
+        match self {
+            Transport::Raw => &[],
+            Transport::Ssh | Transport::SshC => &["sshd", "ssh", "ssh-keygen", "xauth"],
+            Transport::Nx | Transport::NxTaint => &["nxproxy"],
+        }
+    }
+}
+
+/// Who is started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(super) enum Program {
+    Xterm,
+    XtermFa,
+    Gtk,
+    Qt,
+    Emacs,
+}
+
+impl Program {
+    pub const ALL: [Program; 5] = [Program::Xterm, Program::Gtk, Program::XtermFa, Program::Emacs, Program::Qt];
+
+    pub fn title(self) -> &'static str {
+        match self {
+            Program::Xterm => "xterm",
+            Program::XtermFa => "xterm -fa",
+            Program::Gtk => "gtk3-demo",
+            Program::Qt => "speedcrunch",
+            Program::Emacs => "emacs",
+        }
+    }
+
+    /// Nothing that blinks: a cursor would never be quiet.
+    pub fn command(self) -> &'static [&'static str] {
+        match self {
+            Program::Xterm => &["xterm", "-e", "sleep", "1000"],
+            Program::XtermFa => &["xterm", "-fa", "Monospace", "-fs", "10", "-e", "sleep", "1000"],
+            Program::Gtk => &["gtk3-demo"],
+            Program::Qt => &["speedcrunch"],
+            Program::Emacs => &["emacs", "-Q", "--eval", "(blink-cursor-mode 0)"],
+        }
+    }
+}
+
+/// The line between the two ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(super) struct Line {
+    pub kbit_per_s: u64,
+    /// One way.
+    pub delay_us: u64,
+}
+
+/// Everything is relative to this one, with raw X.
+pub(super) const BASE: Line = Line { kbit_per_s: 10_000, delay_us: 100 };
+
+impl Line {
+    pub const RATES: [u64; 5] = [100_000, 10_000, 1_000, 100, 10];
+    pub const DELAYS: [u64; 4] = [100, 1_000, 10_000, 100_000];
+
+    pub fn title(self) -> String {
+        format!("{} / {}", rate_title(self.kbit_per_s), delay_title(self.delay_us))
+    }
+
+    /// So long nothing may come until a program counts as quiet: 2 s, a round trip, and four full packets, since two of
+    /// them may wait for one acknowledgement on their way through.
+    pub fn silence(self) -> Duration {
+        let packets_us = 4 * 1500 * 8 * 1000 / self.kbit_per_s;
+        Duration::from_secs(2) + Duration::from_micros(2 * self.delay_us + packets_us)
+    }
+}
+
+pub(super) fn rate_title(kbit_per_s: u64) -> String {
+    if kbit_per_s >= 1000 { format!("{} Mb/s", kbit_per_s / 1000) } else { format!("{kbit_per_s} kb/s") }
+}
+
+pub(super) fn delay_title(delay_us: u64) -> String {
+    format!("{} ms", delay_us as f64 / 1000.0)
+}
+
+/// One cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(super) struct Case {
+    pub program: Program,
+    pub transport: Transport,
+    pub line: Line,
+}
+
+impl Case {
+    pub fn title(self) -> String {
+        format!("{}, {}, {}", self.program.title(), self.transport.title(), self.line.title())
+    }
+
+    /// Of its kind, about: what is started, what xterm says and waits for, and the silence at its end.
+    pub fn estimate(self, limit: Duration) -> Duration {
+        const START_S: f64 = 3.0;
+        const ROUND_TRIPS: f64 = 250.0;
+        const BYTES: f64 = 60_000.0;
+        let Line { kbit_per_s, delay_us } = self.line;
+        let waiting_s = ROUND_TRIPS * 2.0 * delay_us as f64 / 1e6;
+        let sending_s = BYTES * 8.0 / (kbit_per_s as f64 * 1e3);
+        let shown_s = (waiting_s + sending_s).min(limit.as_secs_f64());
+        Duration::from_secs_f64(START_S + shown_s + self.line.silence().as_secs_f64())
+    }
+}
+
+/// All cells, those that say most first: what everything is relative to, the compressed slow line, the middle of the grid,
+/// then its edges, where a cell takes its whole limit.
+pub(super) fn all(quick: bool) -> Vec<Case> {
+    if quick {
+        return quick_cells();
+    }
+    let mut cells = Vec::new();
+    for kbit_per_s in Line::RATES {
+        for delay_us in Line::DELAYS {
+            for program in Program::ALL {
+                cells.extend(Transport::ALL.map(|transport| {
+                    let line = Line { kbit_per_s, delay_us };
+                    Case { program, transport, line }
+                }));
+            }
+        }
+    }
+    // Stable: within a stage, as they stand here.
+    cells.sort_by_key(|&case| stage(case));
+    cells
+}
+
+fn stage(Case { transport, line, .. }: Case) -> usize {
+    let Line { kbit_per_s, delay_us } = line;
+    match (kbit_per_s, delay_us) {
+        _ if line == BASE => 0,
+        (10, 100) if transport == Transport::SshC => 1,
+        (1_000 | 10_000, 10_000) => 2,
+        (100 | 1_000, 100) => 3,
+        (10_000, 100_000) if matches!(transport, Transport::Raw | Transport::SshC | Transport::NxTaint) => 4,
+        (10, 100) => 5,
+        (100, 10_000) => 6,
+        (100 | 1_000 | 10_000, _) => 7,
+        (100_000, _) => 8,
+        _ => 9,
+    }
+}
+
+/// Corners of the fast end: xterm in UTF-8 asks for 3 MB of font metrics, and waits 260 times.
+fn quick_cells() -> Vec<Case> {
+    let mut cells = Vec::new();
+    for (kbit_per_s, delay_us) in [(10_000, 100), (1_000, 100), (10_000, 1_000), (1_000, 1_000)] {
+        for transport in [Transport::Raw, Transport::SshC] {
+            let line = Line { kbit_per_s, delay_us };
+            cells.push(Case { program: Program::Xterm, transport, line });
+        }
+    }
+    cells
+}
+
+/// What keeps a cell from being measured here.
+pub(super) fn missing(case: Case) -> Option<String> {
+    let programs = case.program.command().iter().take(1).chain(case.transport.needs());
+    programs.filter_map(|program| program::find(program).err()).map(|missing| missing.to_string()).next()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn the_full_grid_has_each_cell_once_and_the_base_first() {
+        let cells = all(false);
+        assert_eq!(cells.len(), 500);
+        assert_eq!(cells.iter().collect::<BTreeSet<_>>().len(), 500);
+        assert!(cells[..25].iter().all(|case| case.line == BASE), "{:?}", &cells[..25]);
+        assert_eq!(cells[0].transport, Transport::Raw);
+        assert!(cells[499].line.kbit_per_s == 10, "what takes longest comes last");
+    }
+
+    #[test]
+    fn the_quick_grid_fits_a_minute() {
+        let cells = all(true);
+        assert!(cells.contains(&Case { program: Program::Xterm, transport: Transport::Raw, line: BASE }));
+        let seconds: u64 = cells.iter().map(|case| case.estimate(Duration::from_secs(12)).as_secs()).sum();
+        assert!(seconds <= 60, "{seconds} s");
+    }
+
+    #[test]
+    fn silence_outlasts_the_packets_of_a_slow_line() {
+        let silence = |kbit_per_s, delay_us| Line { kbit_per_s, delay_us }.silence().as_millis();
+        assert_eq!((silence(100_000, 100), silence(10, 100_000)), (2000, 7000));
+    }
+}

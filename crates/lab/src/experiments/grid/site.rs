@@ -1,0 +1,191 @@
+//! A link with an X server at its far end, and the program at the near one: each cell has its own, and nothing is left.
+//!
+//! ```text
+//! the program's end, 10.0.0.2            10.0.0.1, the server's end
+//!   program ─ raw ──────────── link0 ════ link0 ──────── Xvfb
+//!   program ─ lo ─ sshd ────── link0 ════ link0 ── ssh ─ Xvfb
+//!   program ─ lo ─ nxproxy ─── link0 ════ link0 ── nxproxy ─ Xvfb
+//! ```
+//!
+//! The server listens at TCP only, which nobody outside of the two namespaces reaches, so that it needs no cookie. It has no
+//! MIT-SHM: both ends are one machine, and pixels would not go over the link.
+
+use super::case::Line;
+use crate::actor::{Actor, Role};
+use crate::folder::Folder;
+use crate::process::Owned;
+use crate::program;
+use anyhow::{Context, Result, anyhow, bail};
+use std::env;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::num::NonZeroU64;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+use xqos_wire::link::{self, Link, Settings, Side};
+
+const GRACE: Duration = Duration::from_millis(500);
+/// Until a server listens or says its display.
+const PATIENCE: Duration = Duration::from_secs(20);
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
+
+/// The two ends.
+#[derive(Debug)]
+pub(super) struct Site {
+    // In this order: the link ends whatever runs on it, and the folder goes last.
+    server: Owned,
+    link: Link,
+    folder: Folder,
+    display: u16,
+}
+
+impl Site {
+    pub fn open(line: Line) -> Result<Site> {
+        let folder = Folder::create()?;
+        for name in ["home", "home/run"] {
+            // A runtime directory that others may read is refused.
+            fs::DirBuilder::new().mode(0o700).create(folder.path(name))?;
+        }
+        let settings = Settings {
+            rate: NonZeroU64::new(line.kbit_per_s * 1000),
+            delay_ns: line.delay_us * 1000,
+            log: Some(folder.path("queue.log")),
+            ..Settings::default()
+        };
+        let link = Link::start(&settings)?;
+        let mut command = Command::new(program::find("Xvfb")?);
+        command.args([
+            "-displayfd",
+            "1",
+            "-listen",
+            "tcp",
+            "-nolisten",
+            "unix",
+            "-nolisten",
+            "local",
+            "-ac",
+            "-noreset",
+        ]);
+        command.args(["-screen", "0", "1280x1024x24", "-extension", "MIT-SHM"]);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).env_remove("LD_PRELOAD");
+        let mut server = Owned::start(link.command_in(Side::Server, &mut command), GRACE)?;
+        let said = server.pipes().stdout.take().context("Xvfb has no output")?;
+        let mut number = String::new();
+        // It closes its end when it dies.
+        BufReader::new(said).read_line(&mut number)?;
+        let display = number.trim().parse().map_err(|_| anyhow!("Xvfb did not start on the link"))?;
+        Ok(Site { server, link, folder, display })
+    }
+
+    /// The server's display, as its own end calls it.
+    pub fn near_display(&self) -> String {
+        format!("127.0.0.1:{}", self.display)
+    }
+
+    /// The same over the link.
+    pub fn far_display(&self) -> String {
+        format!("{}:{}", Side::Server.address(), self.display)
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path(name)
+    }
+
+    /// What programs get: nothing of the user's, and no session bus, which would be another machine's.
+    pub fn environment(&self) -> Vec<(String, String)> {
+        let home = self.path("home").display().to_string();
+        let set = [
+            ("HOME", home.clone()),
+            ("XDG_RUNTIME_DIR", format!("{home}/run")),
+            ("XAUTHORITY", format!("{home}/authority")),
+            ("DBUS_SESSION_BUS_ADDRESS", format!("unix:path={home}/none")),
+            ("NO_AT_BRIDGE", "1".to_owned()),
+            ("LC_ALL", "C.UTF-8".to_owned()),
+            ("PATH", env::var("PATH").unwrap_or_default()),
+        ];
+        set.map(|(name, value)| (name.to_owned(), value)).into()
+    }
+
+    /// Starts it on that side; what it complains of is in the file `NAME.errors`.
+    pub fn start(&self, side: Side, name: &str, command: &mut Command) -> Result<Owned> {
+        let errors = fs::File::create(self.path(&format!("{name}.errors")))?;
+        // That clears what was set for it, too.
+        let own = own_environment(command);
+        command.env_clear().envs(self.environment()).envs(own);
+        command.current_dir(self.path("home")).stdin(Stdio::null()).stdout(Stdio::null()).stderr(errors);
+        Owned::start(self.link.command_in(side, command), GRACE)
+    }
+
+    /// The last line of what it complained of, and of what its proxies did, whichever of them is the cause.
+    pub fn complaint(&self, name: &str) -> String {
+        let own = format!("{name}.errors");
+        let files = [own.as_str(), "sshd.errors", "near/errors", "far/errors"];
+        let said: Vec<String> = files.iter().filter_map(|file| self.last_line(file)).collect();
+        if said.is_empty() { "without a word".to_owned() } else { said.join("; ") }
+    }
+
+    fn last_line(&self, file: &str) -> Option<String> {
+        let text = fs::read(self.path(file)).ok()?;
+        // The folder is another one in each cell.
+        let text = String::from_utf8_lossy(&text).replace(&self.path("").display().to_string(), "");
+        text.lines().map(str::trim).rfind(|line| !line.is_empty()).map(str::to_owned)
+    }
+
+    /// Waits until a process that was started on a side has somebody listen at this port there.
+    pub fn wait_for(&self, name: &str, process: &mut Owned, port: u16) -> Result<()> {
+        let end = Instant::now() + PATIENCE;
+        while !link::listens(process.pid(), port).unwrap_or(false) {
+            if !process.is_running() {
+                bail!("{name} ended: {}", self.complaint(name));
+            }
+            if Instant::now() > end {
+                bail!("{name} does not listen at port {port}: {}", self.complaint(name));
+            }
+            sleep(LOOK_AGAIN);
+        }
+        Ok(())
+    }
+
+    /// Captures at the program's end: what goes over the link, or to a proxy.
+    pub fn capture(&self, on_loopback: bool, silence: Duration, limit: Duration) -> Result<Actor> {
+        let program = env::current_exe().context("this program does not know its own path")?;
+        let mut command = Command::new(program);
+        command.current_dir(self.folder.path(""));
+        self.link.command_in(Side::Client, &mut command);
+        let (silence_ms, limit_ms) = (silence.as_millis() as u64, limit.as_millis() as u64);
+        Actor::start_by(command, "", Role::Capture { on_loopback, silence_ms, limit_ms })
+    }
+
+    /// Waits until no packet went over the link for so long; `false` when that took too long.
+    pub fn wait_until_silent(&self, silence: Duration, limit: Duration) -> bool {
+        let length = || fs::metadata(self.path("queue.log")).map_or(0, |file| file.len());
+        let begun = Instant::now();
+        let (mut last, mut since) = (length(), Instant::now());
+        while since.elapsed() < silence {
+            if begun.elapsed() > limit {
+                return false;
+            }
+            sleep(LOOK_AGAIN);
+            if length() != last {
+                (last, since) = (length(), Instant::now());
+            }
+        }
+        true
+    }
+
+    /// Ends everything; its files stay as long as the folder.
+    pub fn close(self) -> Result<Folder> {
+        let Site { mut server, link, folder, .. } = self;
+        server.end();
+        link.finish()?;
+        Ok(folder)
+    }
+}
+
+/// What was set for this command alone.
+fn own_environment(command: &Command) -> Vec<(std::ffi::OsString, std::ffi::OsString)> {
+    command.get_envs().filter_map(|(name, value)| Some((name.to_owned(), value?.to_owned()))).collect()
+}

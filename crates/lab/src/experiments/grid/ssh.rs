@@ -1,0 +1,100 @@
+//! X through ssh: a daemon at the program's end that only this cell's key opens, and a client at the server's end.
+//!
+//! `-Y`: the program is trusted, as Debian's own setting makes it with `-X` too; without that the server's SECURITY extension
+//! refuses what today's toolkits ask for. The user's own ssh is not touched: keys, files and settings are private.
+
+use super::site::Site;
+use crate::process::Owned;
+use crate::program;
+use anyhow::{Context, Result, bail};
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use xqos_wire::link::Side;
+
+const PORT: u16 = 2222;
+/// As root sshd refuses to start without it.
+const PRIVILEGE_FOLDER: &str = "/run/sshd";
+
+/// Made by Debian's service, which need not run here; gone when the cell is over, if it was not there before.
+#[derive(Debug)]
+pub(super) struct PrivilegeFolder(bool);
+
+impl PrivilegeFolder {
+    fn make() -> PrivilegeFolder {
+        // Without the right to make it sshd says itself what is missing.
+        let made = fs::create_dir(PRIVILEGE_FOLDER);
+        let made = made.and_then(|()| fs::set_permissions(PRIVILEGE_FOLDER, Permissions::from_mode(0o755)));
+        PrivilegeFolder(made.is_ok())
+    }
+}
+
+impl Drop for PrivilegeFolder {
+    fn drop(&mut self) {
+        if self.0 {
+            let _ = fs::remove_dir(PRIVILEGE_FOLDER);
+        }
+    }
+}
+
+/// Starts both; the program runs once they know each other.
+pub(super) fn start(site: &Site, program: &[&str], compressed: bool) -> Result<(Vec<Owned>, PrivilegeFolder)> {
+    for name in ["host", "user"] {
+        make_key(&site.path(name))?;
+    }
+    fs::copy(site.path("user.pub"), site.path("authorized_keys"))?;
+    fs::write(site.path("sshd_config"), settings(site))?;
+    let folder = PrivilegeFolder::make();
+    // It starts itself again for each connection, and wants its whole path for that.
+    let mut command = Command::new(program::find("sshd")?);
+    command.args(["-D", "-e", "-f"]).arg(site.path("sshd_config"));
+    let mut daemon = site.start(Side::Client, "sshd", &mut command)?;
+    site.wait_for("sshd", &mut daemon, PORT)?;
+    let client = site.start(Side::Server, "program", &mut client(site, program, compressed)?)?;
+    Ok((vec![client, daemon], folder))
+}
+
+fn make_key(path: &Path) -> Result<()> {
+    let mut command = Command::new(program::find("ssh-keygen")?);
+    command.args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(path);
+    let status = command.stdin(Stdio::null()).stdout(Stdio::null()).status().context("cannot run ssh-keygen")?;
+    if !status.success() {
+        bail!("ssh-keygen made no key");
+    }
+    Ok(())
+}
+
+fn settings(site: &Site) -> String {
+    let path = |name: &str| site.path(name).display().to_string();
+    // SetEnv takes one line of them.
+    let set: String = site.environment().iter().map(|(name, value)| format!(" {name}=\"{value}\"")).collect();
+    format!(
+        "Port {PORT}\nAddressFamily inet\nListenAddress {}\nHostKey {}\nAuthorizedKeysFile {}\nPidFile none\nUsePAM no\nStrictModes no\n\
+         PermitRootLogin yes\nPubkeyAuthentication yes\nPasswordAuthentication no\nKbdInteractiveAuthentication no\n\
+         PermitUserRC no\nPrintMotd no\nPrintLastLog no\nX11Forwarding yes\nX11UseLocalhost yes\nX11DisplayOffset 10\n\
+         XAuthLocation {}\nCompression yes\nUseDNS no\nSetEnv{set}\n",
+        Side::Client.address(),
+        path("host"),
+        path("authorized_keys"),
+        program::find("xauth").map_or_else(|_| "xauth".to_owned(), |place| place.display().to_string()),
+    )
+}
+
+fn client(site: &Site, program: &[&str], compressed: bool) -> Result<Command> {
+    let mut command = Command::new(program::find("ssh")?);
+    command.args(["-F", "none", "-Y", "-T", "-p", &PORT.to_string(), "-i"]).arg(site.path("user"));
+    let known = format!("UserKnownHostsFile={}", site.path("known").display());
+    let compression = if compressed { "Compression=yes" } else { "Compression=no" };
+    let options =
+        ["StrictHostKeyChecking=no", &known, "GlobalKnownHostsFile=none", "IdentitiesOnly=yes", "BatchMode=yes"];
+    // A key exchange over 10 kb/s takes seconds.
+    for option in options.into_iter().chain([compression, "LogLevel=ERROR", "ConnectTimeout=60", "IdentityAgent=none"])
+    {
+        command.args(["-o", option]);
+    }
+    let quoted = program.iter().map(|word| format!("'{word}'")).collect::<Vec<_>>().join(" ");
+    command.arg(Side::Client.address().to_string()).arg(format!("exec {quoted}"));
+    command.env("DISPLAY", site.near_display());
+    Ok(command)
+}

@@ -1,0 +1,131 @@
+//! How far our states agree with the truth, where there is one: the queue's log of a link that we emulated.
+//!
+//! The claim is [`State::Link`](super::states::State): data were in the queue or on the slowest link. The truth is when the
+//! line was sending. Both are cut to the time from the first connection's begin to the last one's end, and every
+//! nanosecond in which only one of them says busy is a disagreement. Other traffic on the link would be held against us,
+//! so nothing else may run there.
+
+use super::spans::{Span, length_until, minus, union};
+use super::{Analysis, Connection};
+use crate::link::log::{BadLog, Busy, Entry};
+use crate::observe::Direction;
+
+/// Parts of the time in which both say the same.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Agreement {
+    pub requests: f64,
+    pub replies: f64,
+    /// How long the line was sending requests, and replies.
+    pub busy_ns: [u64; 2],
+    pub ns: u64,
+}
+
+/// `None` where nothing was captured. The capture has to be read to its end before.
+pub fn agreement(
+    analysis: &Analysis,
+    log: impl Iterator<Item = Result<Entry, BadLog>>,
+) -> Result<Option<Agreement>, BadLog> {
+    let connections = || analysis.connections.values();
+    let from_ns = connections().map(|connection| connection.opened.at_ns).min().unwrap_or(0);
+    let to_ns = connections().map(|connection| connection.ended_ns).max().unwrap_or(0);
+    if to_ns <= from_ns {
+        return Ok(None);
+    }
+    let whole = Span { from_ns, to_ns };
+    let mut truth = [Vec::new(), Vec::new()];
+    for entry in log {
+        if let Entry::Busy(Busy { direction, from_ns, to_ns }) = entry? {
+            truth[direction as usize].push(Span { from_ns, to_ns });
+        }
+    }
+    let truth = truth.map(|list| within(whole, &list));
+    let ours =
+        [Direction::Requests, Direction::Replies].map(|direction| within(whole, &claimed(connections(), direction)));
+    let ns = to_ns - from_ns;
+    let part = |way: usize| 1.0 - differing_ns(&truth[way], &ours[way]) as f64 / ns as f64;
+    let busy_ns = [0, 1].map(|way| length_until(&truth[way], u64::MAX));
+    Ok(Some(Agreement { requests: part(0), replies: part(1), busy_ns, ns }))
+}
+
+/// When a link was busy in that direction, by what its connections look like.
+fn claimed<'a>(connections: impl Iterator<Item = &'a Connection>, direction: Direction) -> Vec<Span> {
+    let transmitter = |connection: &'a Connection| match direction {
+        Direction::Requests => connection.states.requests.link.list(),
+        Direction::Replies => connection.states.replies.link.list(),
+    };
+    union(&connections.map(transmitter).collect::<Vec<_>>())
+}
+
+/// What of `list` lies in that time.
+fn within(whole: Span, list: &[Span]) -> Vec<Span> {
+    let cut = |span: &Span| Span { from_ns: span.from_ns.max(whole.from_ns), to_ns: span.to_ns.min(whole.to_ns) };
+    list.iter().map(cut).filter(|span| span.from_ns < span.to_ns).collect()
+}
+
+fn differing_ns(one: &[Span], other: &[Span]) -> u64 {
+    length_until(&minus(one, other), u64::MAX) + length_until(&minus(other, one), u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::observe::{ConnectionId, Ending, Observer, Opened, Packet};
+
+    const MS: u64 = 1_000_000;
+    const BEGAN_NS: u64 = 1_000 * MS;
+
+    /// A connection that sends 20 full packets at once over 125,000 bytes/s, and is acknowledged as they arrive.
+    fn analysis() -> Analysis {
+        let mut analysis = Analysis::default();
+        let ends = ["10.0.0.2:40000", "10.0.0.1:6000"].map(|end| end.parse().unwrap());
+        let opened = Opened { at_ns: BEGAN_NS, client: ends[0], server: ends[1], is_joined: false };
+        let id = ConnectionId(0);
+        analysis.opened(id, &opened);
+        let packet = |direction, at_ns, offset, length, acknowledged| Packet {
+            direction,
+            at_ns,
+            offset,
+            length,
+            acknowledged,
+            window: 1 << 20,
+            is_again: false,
+            is_control: false,
+        };
+        for number in 0..20 {
+            analysis.packet(id, &packet(Direction::Requests, BEGAN_NS, number * 1448, 1448, 0));
+        }
+        for number in 1..=20 {
+            let at_ns = BEGAN_NS + number * 12 * MS + MS;
+            analysis.packet(id, &packet(Direction::Replies, at_ns, 0, 0, number * 1448));
+        }
+        analysis.ended(id, BEGAN_NS + 480 * MS, Ending::Finished);
+        analysis
+    }
+
+    fn busy(direction: Direction, from_ms: u64, to_ms: u64) -> Result<Entry, BadLog> {
+        Ok(Entry::Busy(Busy { direction, from_ns: BEGAN_NS + from_ms * MS, to_ns: BEGAN_NS + to_ms * MS }))
+    }
+
+    #[test]
+    fn a_queue_that_was_busy_as_it_seemed_agrees() {
+        let log = [busy(Direction::Requests, 0, 240)];
+        let agreement = agreement(&analysis(), log.into_iter()).unwrap().unwrap();
+        assert_eq!((agreement.ns, agreement.busy_ns), (480 * MS, [240 * MS, 0]));
+        assert!(agreement.requests > 0.95 && agreement.replies > 0.95, "{agreement:?}");
+    }
+
+    #[test]
+    fn time_that_only_one_calls_busy_is_held_against_us() {
+        let idle = agreement(&analysis(), [].into_iter()).unwrap().unwrap();
+        assert!((0.45..0.55).contains(&idle.requests), "{idle:?}");
+        // What lies before and after the connection does not count.
+        let log = [busy(Direction::Requests, 240, 100_000)];
+        let other = agreement(&analysis(), log.into_iter()).unwrap().unwrap();
+        assert!(other.requests < 0.05 && other.busy_ns[0] == 240 * MS, "{other:?}");
+    }
+
+    #[test]
+    fn nothing_captured_agrees_with_nothing() {
+        assert_eq!(agreement(&Analysis::default(), [].into_iter()).unwrap(), None);
+    }
+}

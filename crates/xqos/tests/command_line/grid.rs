@@ -1,0 +1,61 @@
+//! The grid of slow links: its first corner for real, raw X over 10 Mb/s, and that an interrupted grid goes on with the next.
+//!
+//! What is asked of the figures holds on a busy machine too: they can only be slower there.
+
+use crate::fixture::{Folder, Running, ended, eventually, module, xqos};
+use serde_json::Value;
+use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::process::Stdio;
+
+/// Says why on standard error where this machine allows no link, or has no xterm.
+fn is_allowed() -> bool {
+    if fs::metadata("/proc/self").unwrap().uid() != 0 {
+        eprintln!("left out: xterm believes to be root in a user namespace, and ends when it cannot be");
+        return false;
+    }
+    let told = ended(xqos().args(["link", "--", "xterm", "-version"]));
+    if told.status != 0 {
+        eprintln!("left out: {}", told.err);
+    }
+    told.status == 0
+}
+
+/// Runs it until the file of its progress has this word, then interrupts it.
+fn run_until(folder: &Path, has_come: impl Fn(&str) -> bool) -> String {
+    let progress = folder.join("progress");
+    let mut command = xqos();
+    command.env("XQOS_MODULE", module()).args(["bench", "run", "grid", "--quick", "--out"]).arg(folder.join("out"));
+    command.stdout(Stdio::null()).stderr(File::create(&progress).unwrap());
+    let mut running = Running::start(command.env("TMPDIR", folder));
+    let said = || fs::read_to_string(&progress).unwrap();
+    eventually("the cell is measured", || (has_come(&said()) || !running.is_running()).then_some(()));
+    running.signal("INT");
+    assert_eq!(running.ended().status, 130, "{}", said());
+    said()
+}
+
+#[test]
+fn a_corner_is_measured_and_an_interrupted_grid_goes_on_behind_it() {
+    if !is_allowed() {
+        return;
+    }
+    let folder = Folder::new("grid");
+    let said = run_until(&folder.path, |said| said.contains("cell 2 of 8"));
+    assert!(said.contains("cell 1 of 8: xterm, raw X, 10 Mb/s / 0.1 ms; about"), "{said}");
+    let parts = fs::read_to_string(folder.path.join("out/grid.parts")).unwrap();
+    let cell: Value = serde_json::from_str(parts.lines().nth(1).expect("a cell is kept")).unwrap();
+    let measured = &cell["outcome"]["Measured"];
+    let number = |name: &str| measured[name].as_f64().unwrap_or_else(|| panic!("{name} in {cell:#}"));
+    assert!(number("round_trips") > 50.0 && number("x_bytes") > 20_000.0, "{cell:#}");
+    // Each round trip takes at least the way there and back.
+    assert!(number("delay_s") > 50.0 * 0.0002 && number("delay_s") <= number("elapsed_s") + 0.001, "{cell:#}");
+    let back = measured["link_bytes"][1].as_u64().expect("bytes of the link");
+    assert!(back as f64 > number("x_bytes") / 2.0, "what X says goes over the link: {cell:#}");
+    for part in measured["agreement"].as_array().expect("of raw X") {
+        assert!(part.as_f64().unwrap() > 0.8, "the classifier is not of this link: {cell:#}");
+    }
+    let said = run_until(&folder.path, |said| said.contains("cell 2 of 8"));
+    assert!(!said.contains("cell 1 of 8"), "what was done is kept: {said}");
+}
