@@ -107,8 +107,5 @@ mod tests {
         let wanted = |text: &str| text.parse::<Reservation>().unwrap();
         assert!(check(wanted("1us/10ms")).unwrap_err().to_string().contains("out of range"));
         assert!(check(wanted("1ms/10s")).unwrap_err().to_string().contains("out of range"));
-        // Nobody gets all of the processors.
-        let error = check(wanted("4s/4s")).unwrap_err().to_string();
-        assert!(error.contains("may not reserve") || error.contains("refuses"), "{error}");
     }
 }

@@ -56,9 +56,10 @@ Examples:
 
 `xqos policy --help` explains the policies.
 
---cpu bounds the server as well: what busy clients use of it is gone for all. No
-more is then promised to clients than the server gets itself. `xqos boost`, which
-raises the server only while it works for reserved clients, is mostly better.
+--cpu bounds the server as well: what busy clients use of it is gone for all.
+No more is then promised to clients than the server gets itself. `xqos boost`
+raises the server only while it works for reserved clients, which is mostly
+better.
 
 Environment: XQOS_MODULE names the module. The server gets its settings in
 XQOS_POLICY, XQOS_SLICE_US, XQOS_MAX_UTILIZATION_PPM and XQOS_GRAB_LIMIT_MS,
