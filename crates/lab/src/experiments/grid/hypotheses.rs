@@ -115,8 +115,13 @@ fn local_answers(grid: &Grid) -> String {
     let all = [Transport::SshC, Transport::NxTaint];
     let Some(long) = worst(grid, [LONG, FAR], &all) else { return unmeasured(WHAT) };
     let Some(over_ssh) = added(grid, Transport::NxTaint, Transport::SshC, long) else { return unmeasured(WHAT) };
-    let verdict = if over_ssh.spread.median < MENDED { "no" } else { "yes" };
     let beside = added(grid, Transport::NxTaint, Transport::Nx, long);
+    let is_by_answers = beside.as_ref().is_none_or(|over| over.spread.median < MENDED);
+    let verdict = match (over_ssh.spread.median < MENDED, is_by_answers) {
+        (true, true) => "no",
+        (true, false) => "nxproxy does, and not by its answers",
+        (false, _) => "yes",
+    };
     let beside = beside.map_or(String::new(), |over| format!(", and {} as with nxproxy without it", over.text()));
     format!(
         "{WHAT}; today {verdict}: what {} adds is {} as much as with ssh -C{beside}.",
