@@ -75,7 +75,8 @@ pub struct Arguments {
 
 const EXAMPLES: &str = "\
 Examples:
-  sudo -E xqos boost                       for this display, until ^C
+  xqos boost                       as root: for this display, until ^C
+  sudo -E xqos boost               the same for any user who may become root
   sudo -E xqos boost --expose 40ms -v      longer, and say what is done
   sudo -E xqos boost --expose off          the X server's part alone
   xqos policy --expose-pacing 25ms         its companion: who uncovers waits
