@@ -68,7 +68,8 @@ fn make_key(path: &Path) -> Result<()> {
 fn settings(site: &Site) -> String {
     let path = |name: &str| site.path(name).display().to_string();
     // SetEnv takes one line of them.
-    let set: String = site.environment().iter().map(|(name, value)| format!(" {name}=\"{value}\"")).collect();
+    let setting = |all: String, (name, value): &(String, String)| all + " " + name + "=\"" + value + "\"";
+    let set = site.environment().iter().fold(String::new(), setting);
     format!(
         "Port {PORT}\nAddressFamily inet\nListenAddress {}\nHostKey {}\nAuthorizedKeysFile {}\nPidFile none\nUsePAM no\nStrictModes no\n\
          PermitRootLogin yes\nPubkeyAuthentication yes\nPasswordAuthentication no\nKbdInteractiveAuthentication no\n\
