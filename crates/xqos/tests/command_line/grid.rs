@@ -56,6 +56,7 @@ fn a_corner_is_measured_and_an_interrupted_grid_goes_on_behind_it() {
     for part in measured["agreement"].as_array().expect("of raw X") {
         assert!(part.as_f64().unwrap() > 0.8, "the classifier is not of this link: {cell:#}");
     }
-    let said = run_until(&folder.path, |said| said.contains("cell 2 of 8"));
+    // Cells whose programs are not installed are over at once, so it may go on with a later one.
+    let said = run_until(&folder.path, |said| said.contains(" of 8: "));
     assert!(!said.contains("cell 1 of 8"), "what was done is kept: {said}");
 }
