@@ -42,10 +42,14 @@ fn a_corner_is_measured_and_an_interrupted_grid_goes_on_behind_it() {
         return;
     }
     let folder = Folder::new("grid");
-    let said = run_until(&folder.path, |said| said.contains("cell 2 of 8"));
-    assert!(said.contains("cell 1 of 8: xterm, raw X, 10 Mb/s / 0.1 ms; about"), "{said}");
+    // Cells of ways that are not installed are passed over, so the first one need not be number 1.
+    let cells = |said: &str| said.matches(" of 8: ").count();
+    let said = run_until(&folder.path, |said| cells(said) >= 2);
+    let first = said.split("cell ").nth(1).and_then(|line| line.split_once(';')).expect("a cell").0.to_owned();
+    assert!(first.ends_with("xterm, raw X, 10 Mb/s / 0.1 ms"), "{said}");
     let parts = fs::read_to_string(folder.path.join("out/grid.parts")).unwrap();
-    let cell: Value = serde_json::from_str(parts.lines().nth(1).expect("a cell is kept")).unwrap();
+    let line = parts.lines().find(|line| line.contains("Measured")).expect("a cell is kept");
+    let cell: Value = serde_json::from_str(line).unwrap();
     let measured = &cell["outcome"]["Measured"];
     let number = |name: &str| measured[name].as_f64().unwrap_or_else(|| panic!("{name} in {cell:#}"));
     assert!(number("round_trips") > 50.0 && number("x_bytes") > 20_000.0, "{cell:#}");
@@ -56,7 +60,6 @@ fn a_corner_is_measured_and_an_interrupted_grid_goes_on_behind_it() {
     for part in measured["agreement"].as_array().expect("of raw X") {
         assert!(part.as_f64().unwrap() > 0.8, "the classifier is not of this link: {cell:#}");
     }
-    // Cells whose programs are not installed are over at once, so it may go on with a later one.
-    let said = run_until(&folder.path, |said| said.contains(" of 8: "));
-    assert!(!said.contains("cell 1 of 8"), "what was done is kept: {said}");
+    let said = run_until(&folder.path, |said| cells(said) >= 1);
+    assert!(!said.contains(&first), "what was done is kept: {said}");
 }
