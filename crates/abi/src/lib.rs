@@ -22,6 +22,11 @@ pub use reply::{
 };
 pub use request::{Mistake, PolicyChange, REQUESTS, Request, event_mask, minor, reservation_flag};
 
+/// Microseconds, in which intervals cross the border; the greatest number where they are more.
+pub fn us(ns: u64) -> u32 {
+    u32::try_from(ns / 1000).unwrap_or(u32::MAX)
+}
+
 /// The extension's name, as QueryExtension knows it.
 pub const EXTENSION_NAME: &str = "XQOS";
 /// Version of the protocol: (major, minor).

@@ -553,11 +553,9 @@ impl Scheduler {
     /// Sets how clients are paced that uncover others. Who is held is let go.
     pub fn set_pacing(&mut self, pacing: Pacing, now: Time) {
         self.pacing = pacing;
-        for slot in 0..self.clients.len() {
-            let client = ClientId(slot as u16);
-            if self.client(client).is_some_and(|record| record.paced.is_some()) {
-                self.release(client, now);
-            }
+        let held: Vec<ClientId> = self.paced.ids().collect();
+        for client in held {
+            self.release(client, now);
         }
     }
 

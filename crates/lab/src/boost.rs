@@ -1,8 +1,8 @@
 //! `xqos boost` as a helper of an experiment: this very program, started and ended with a measurement.
 
 use crate::process::Owned;
-use anyhow::{Context, Result, bail};
-use std::env;
+use crate::program;
+use anyhow::{Result, bail};
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -16,8 +16,7 @@ pub struct Boost {
 impl Boost {
     /// `expose` of zero: for the server alone. Returns when it serves; an error, with what it said, where it may not or cannot.
     pub fn start(display: &str, expose: Duration) -> Result<Boost> {
-        let program = env::current_exe().context("this program does not know its own path")?;
-        let mut command = Command::new(program);
+        let mut command = Command::new(program::this()?);
         let limit = if expose.is_zero() { "off".to_owned() } else { format!("{}ms", expose.as_millis()) };
         command.args(["boost", "--expose", &limit, "--display", display]);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());

@@ -57,6 +57,7 @@ pub mod machine;
 mod mpv;
 pub mod ocbench;
 mod onlooker;
+pub mod order;
 mod page;
 pub mod plaid;
 pub mod pointer;

@@ -1,5 +1,6 @@
 //! Programs and fonts that experiments need, and where Debian has them: what is missing is named with its package.
 
+use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 use std::{env, error, fmt};
 
@@ -30,6 +31,11 @@ const PACKAGES: [(&str, &str); 23] = [
     ("xclock", "x11-apps"),
     ("xterm", "xterm"),
 ];
+
+/// The path of this program, which some experiments start again.
+pub(crate) fn this() -> Result<PathBuf> {
+    env::current_exe().context("this program does not know its own path")
+}
 
 /// A program or font that is not installed. An experiment that ends with this error is skipped, and the others are run.
 #[derive(Debug, PartialEq, Eq)]

@@ -6,6 +6,7 @@
 
 use crate::control::Control;
 use crate::light::Reservation;
+use crate::order::in_turn;
 use crate::server::{Server, Setup};
 use anyhow::{Result, bail};
 use serde::{Deserialize, Serialize};
@@ -75,11 +76,7 @@ impl Scheduler {
 
     /// All of them; every other turn the other way round, so that none is always the first.
     pub fn in_turn(turn: u32) -> Vec<Scheduler> {
-        let mut all = Scheduler::ALL.to_vec();
-        if turn % 2 == 1 {
-            all.reverse();
-        }
-        all
+        in_turn(Scheduler::ALL, turn)
     }
 }
 

@@ -10,10 +10,12 @@
 //! Both threads call in, without a lock. Who raises looks afterwards whether it was lowered meanwhile, and lowers again;
 //! so a race can end a loan too early, never leave it.
 
+use crate::watcher;
 use std::io;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
 use xqos_abi::kernel::Attributes;
-use xqos_core::Supply;
+use xqos_core::{Supply, Time};
 
 /// Of the server's thread, while it is raised; the programs that `xqos boost` raises stand below it.
 const SERVER_PRIORITY: u32 = 3;
@@ -28,7 +30,7 @@ fn usual(thread: i32, slice_ns: u64) -> Attributes {
 }
 
 /// The calling thread's id.
-pub fn this_thread() -> i32 {
+fn this_thread() -> i32 {
     // SAFETY: no arguments.
     unsafe { libc::gettid() }
 }
@@ -47,11 +49,13 @@ pub fn supply() -> Supply {
 }
 
 /// The loan, as both threads see it.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Loan {
-    server: AtomicI32,
+    server: i32,
+    server_slice_ns: u64,
     watcher: AtomicI32,
-    server_slice_ns: AtomicU32,
+    /// Ends it at the latest; the watcher waits for it, and calls [`lower`](Self::lower).
+    timer: OwnedFd,
     is_on: AtomicBool,
     raised: AtomicBool,
     raises: AtomicU32,
@@ -59,18 +63,26 @@ pub struct Loan {
 
 impl Loan {
     /// For the server whose thread calls.
-    pub fn new(server_slice_ns: u64) -> Loan {
-        let loan = Loan::default();
-        loan.server.store(this_thread(), Ordering::Relaxed);
-        loan.server_slice_ns.store(server_slice_ns as u32, Ordering::Relaxed);
-        loan
+    pub fn new(server_slice_ns: u64) -> io::Result<Loan> {
+        Ok(Loan {
+            server: this_thread(),
+            server_slice_ns,
+            watcher: AtomicI32::new(0),
+            timer: watcher::new_timer()?,
+            is_on: AtomicBool::new(false),
+            raised: AtomicBool::new(false),
+            raises: AtomicU32::new(0),
+        })
+    }
+
+    pub fn timer(&self) -> RawFd {
+        self.timer.as_raw_fd()
     }
 
     /// The watcher's thread says which it is. Beside a server with a reservation of the kernel it would come late.
     pub fn watcher_is_here(&self) {
         self.watcher.store(this_thread(), Ordering::SeqCst);
-        let server = Attributes::of(self.server.load(Ordering::Relaxed));
-        if server.is_ok_and(|server| server.reservation().is_some()) {
+        if Attributes::of(self.server).is_ok_and(|server| server.reservation().is_some()) {
             // Without the right it stays as it is.
             let _ = Attributes::real_time(WATCHER_PRIORITY).give(0);
         }
@@ -79,8 +91,8 @@ impl Loan {
     /// Begins the loan. An error where the kernel does not allow it, or the server's thread is scheduled otherwise than
     /// usual already.
     pub fn begin(&self) -> io::Result<()> {
-        let (server, watcher) = (self.server.load(Ordering::Relaxed), self.watcher.load(Ordering::SeqCst));
-        if watcher == 0 || !Attributes::of(server)?.is_usual() {
+        let watcher = self.watcher.load(Ordering::SeqCst);
+        if watcher == 0 || !Attributes::of(self.server)?.is_usual() {
             return Err(io::ErrorKind::ResourceBusy.into());
         }
         Attributes::real_time(WATCHER_PRIORITY).give(watcher)?;
@@ -92,9 +104,9 @@ impl Loan {
     pub fn end(&self) {
         self.is_on.store(false, Ordering::SeqCst);
         self.lower();
-        let watcher = self.watcher.load(Ordering::SeqCst);
-        if watcher != 0 {
-            let _ = usual(watcher, crate::watcher::KERNEL_SLICE_NS).give(watcher);
+        let thread = self.watcher.load(Ordering::SeqCst);
+        if thread != 0 {
+            let _ = usual(thread, watcher::KERNEL_SLICE_NS).give(thread);
         }
     }
 
@@ -112,14 +124,14 @@ impl Loan {
         self.raises.load(Ordering::Relaxed)
     }
 
-    /// The server's thread works for a reserved client. Whoever calls has programmed the timer that lowers it.
-    pub fn raise(&self) {
+    /// The server's thread works for a reserved client, and is raised until then at the latest.
+    pub fn raise(&self, until: Time) {
+        watcher::set_timer(&self.timer, until);
         if self.raised.swap(true, Ordering::SeqCst) {
             return;
         }
         self.raises.fetch_add(1, Ordering::Relaxed);
-        let server = self.server.load(Ordering::Relaxed);
-        let is_done = Attributes::real_time(SERVER_PRIORITY).give(server).is_ok();
+        let is_done = Attributes::real_time(SERVER_PRIORITY).give(self.server).is_ok();
         let is_wanted = self.raised.load(Ordering::SeqCst) && self.is_on.load(Ordering::SeqCst);
         if !is_done || !is_wanted {
             self.put_down();
@@ -135,8 +147,7 @@ impl Loan {
 
     fn put_down(&self) {
         self.raised.store(false, Ordering::SeqCst);
-        let server = self.server.load(Ordering::Relaxed);
-        let _ = usual(server, self.server_slice_ns.load(Ordering::Relaxed).into()).give(server);
+        let _ = usual(self.server, self.server_slice_ns).give(self.server);
     }
 }
 
@@ -159,15 +170,15 @@ mod tests {
 
     #[test]
     fn a_loan_that_is_over_raises_nobody() {
-        let loan = Arc::new(Loan::new(300_000));
-        loan.raise();
+        let loan = Arc::new(Loan::new(300_000).unwrap());
+        loan.raise(Time::NEVER);
         assert!(!loan.is_raised(), "nobody lends");
         assert!(Attributes::of(0).unwrap().is_usual());
     }
 
     #[test]
     fn without_the_right_a_loan_is_refused_and_with_it_a_thread_is_raised_and_lowered() {
-        let loan = Arc::new(Loan::new(300_000));
+        let loan = Arc::new(Loan::new(300_000).unwrap());
         let (told, wait) = std::sync::mpsc::channel();
         let (done, end) = std::sync::mpsc::channel::<()>();
         let watcher = std::thread::spawn({
@@ -185,11 +196,11 @@ mod tests {
                 assert!(!loan.is_on());
             }
             Ok(()) => {
-                loan.raise();
+                loan.raise(Time::NEVER);
                 assert_eq!(Attributes::of(0).unwrap().real_time_priority(), Some(SERVER_PRIORITY));
                 loan.lower();
                 assert!(Attributes::of(0).unwrap().is_usual());
-                loan.raise();
+                loan.raise(Time::NEVER);
                 loan.end();
                 assert!(!loan.is_raised() && !loan.is_on());
                 assert!(Attributes::of(0).unwrap().is_usual());

@@ -17,14 +17,14 @@ use crate::longest::Longest;
 use crate::per_request;
 use crate::polled;
 use crate::ready::{Broken, ReadyRing};
-use crate::recorded::Recorded;
+use crate::recorded::{Exposed, Recorded};
 use crate::settings::{FaultPlace, Settings};
 use crate::sync_priority::Wrapped;
 use crate::tracer;
 use crate::watcher::{self, Watcher, now};
 use std::os::fd::{AsRawFd, OwnedFd};
 use xqos_abi::trace::{Level, What};
-use xqos_abi::{LongRequest, Notify, NotifyKind, Order};
+use xqos_abi::{LongRequest, Notify, NotifyKind, Order, us};
 use xqos_core::{Choice, ClientId, Mode, Pacing, Parameters, PolicyKind, Scheduler, Service, Slice, Time, Usage};
 
 /// A server's own slice is at most this long: a later end needs no timer of ours.
@@ -599,13 +599,13 @@ impl Engine {
             return;
         }
         let cause = self.who_runs();
-        let was_paced = cause.is_some_and(|cause| self.scheduler.paced_until(cause).is_some());
-        if self.scheduler.exposed(id, cause, at) {
+        let Exposed { is_new, held } = self.scheduler.exposed(id, cause, at);
+        if is_new {
             self.attend_to(NotifyKind::Exposing, id, cause, self.scheduler.exposing_until(id));
         }
-        if let Some(cause) = cause.filter(|&cause| !was_paced && self.scheduler.paced_until(cause).is_some()) {
+        if held.is_some() {
             self.holds = self.holds.wrapping_add(1);
-            self.to_hold = Some(cause);
+            self.to_hold = held;
             self.host.end_slice();
         }
     }
@@ -624,7 +624,7 @@ impl Engine {
         self.attention.begin(id, cause, until);
         // First: whoever is told may raise others at once, and we would wait for those.
         if self.lender.is_some() {
-            self.watcher.raise(until.since(now()));
+            self.watcher.loan().raise(until);
         }
         self.tell(kind, id, 0);
     }
@@ -665,14 +665,15 @@ impl Engine {
     }
 
     fn raise_or_lower(&mut self, slice: Option<&Slice>, now: Time) {
+        let loan = self.watcher.loan();
         match slice.map(|slice| slice.choice) {
             Some(Choice::Client(id, Mode::Reserved)) => {
                 let budget_ns = self.scheduler.reservation(id).map_or(0, |state| state.budget_left_ns.max(0));
-                self.watcher.raise(budget_ns as u64);
+                loan.raise(now.after(budget_ns as u64));
             }
             _ => match self.attention.latest(now) {
-                Some(until) => self.watcher.raise(until.since(now)),
-                None => self.watcher.loan().lower(),
+                Some(until) => loan.raise(until),
+                None => loan.lower(),
             },
         }
     }
@@ -829,13 +830,12 @@ impl Engine {
         }
         let Some(subject) = self.slot(about) else { return };
         let state = self.scheduler.reservation(about);
-        let microseconds = |ns: u64| (ns / 1000) as u32;
         let event = Notify {
             kind,
             client: subject.client.base(),
             pid: subject.identity.pid,
-            budget_us: state.map_or(0, |state| microseconds(state.reservation.budget_ns)),
-            period_us: state.map_or(0, |state| microseconds(state.reservation.period_ns)),
+            budget_us: state.map_or(0, |state| us(state.reservation.budget_ns)),
+            period_us: state.map_or(0, |state| us(state.reservation.period_ns)),
             flags: state.map_or(0, |state| u32::from(state.reservation.hard)),
             count,
             time_ms: (now().0 / 1_000_000) as u32,

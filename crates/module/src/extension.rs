@@ -9,11 +9,11 @@ use crate::settings::{MAX_UTILIZATION_LIMIT_PPM, SLICE_RANGE_US};
 use crate::watcher::now;
 use std::ffi::c_int;
 use std::os::fd::IntoRawFd;
-use xqos_abi::trace::Level;
+use xqos_abi::trace::{self, Level};
 use xqos_abi::{
     ADMISSION_ERROR, AdmissionReport, ClientEntry, ClientList, LongestRequests, Mistake, NotifyKind, PacingReport,
     PolicyChange, ProcessorReport, Request, ReservationReport, ServerInfo, TraceStarted, VERSION, Version, entry_flag,
-    event_mask,
+    event_mask, us,
 };
 use xqos_core::{Admission, ClientId, Pacing, Parameters, PolicyKind, Reservation, Term};
 
@@ -254,7 +254,7 @@ fn pacing(limit_us: u32, floor_us: u32) -> Result<Pacing, Refused> {
     if !PACING_RANGE_US.contains(&floor_us) {
         return Err(Refused(x_error::VALUE, floor_us));
     }
-    Ok(Pacing { limit_ns: u64::from(limit_us) * 1000, floor_ns: u64::from(floor_us) * 1000 })
+    Ok(trace::pacing(limit_us, floor_us))
 }
 
 fn changed_parameters(engine: &Engine, change: PolicyChange) -> Result<Parameters, Refused> {
@@ -304,10 +304,6 @@ fn version() -> Version {
 /// Processor time of the server's thread, which is the one that asks.
 fn server_cpu_ns() -> u64 {
     crate::watcher::read_clock(libc::CLOCK_THREAD_CPUTIME_ID)
-}
-
-fn us(ns: u64) -> u32 {
-    u32::try_from(ns / 1000).unwrap_or(u32::MAX)
 }
 
 fn server_info(engine: &Engine) -> ServerInfo {

@@ -6,6 +6,7 @@
 use crate::tracer::{self, note};
 use std::ops::Deref;
 use xqos_abi::trace::{Reason, What};
+use xqos_abi::us;
 use xqos_core::{
     Admission, ClientId, Pacing, Parameters, PolicyKind, Reservation, Scheduler, Service, Slice, Supply, Time,
 };
@@ -15,6 +16,15 @@ pub struct Recorded {
     scheduler: Scheduler,
     /// An overrun was written down, and no decision since.
     overran: bool,
+}
+
+/// What an Expose has changed.
+#[derive(Clone, Copy, Debug)]
+pub struct Exposed {
+    /// Its client counts as exposing from now on.
+    pub is_new: bool,
+    /// Who waits for it from now on, at the end of its slice.
+    pub held: Option<ClientId>,
 }
 
 impl Deref for Recorded {
@@ -63,13 +73,15 @@ impl Recorded {
         self.scheduler.input(client, now);
     }
 
-    pub fn exposed(&mut self, client: ClientId, cause: Option<ClientId>, now: Time) -> bool {
+    pub fn exposed(&mut self, client: ClientId, cause: Option<ClientId>, now: Time) -> Exposed {
         note(now, What::Exposed { client, cause });
+        let was_paced = cause.is_some_and(|cause| self.scheduler.paced_until(cause).is_some());
         let is_new = self.scheduler.exposed(client, cause, now);
-        if let Some((cause, until)) = cause.and_then(|cause| Some((cause, self.scheduler.paced_until(cause)?))) {
-            note(now, What::Paced { client: cause, until });
+        let hold = cause.filter(|_| !was_paced).and_then(|cause| Some((cause, self.scheduler.paced_until(cause)?)));
+        if let Some((client, until)) = hold {
+            note(now, What::Paced { client, until });
         }
-        is_new
+        Exposed { is_new, held: hold.map(|(client, _)| client) }
     }
 
     pub fn grabbed(&mut self, client: Option<ClientId>, now: Time) {
@@ -126,7 +138,6 @@ impl Recorded {
     }
 
     pub fn set_parameters(&mut self, parameters: Parameters, now: Time) {
-        let us = |ns: u64| u32::try_from(ns / 1000).unwrap_or(u32::MAX);
         let Parameters { slice_ns, timer_interval_ns, maximum_slice_ns, max_utilization_ppm, blocking_ns } = parameters;
         let (slice_us, timer_interval_us) = (us(slice_ns), us(timer_interval_ns));
         note(now, What::Intervals { slice_us, timer_interval_us, maximum_slice_us: us(maximum_slice_ns) });
@@ -135,7 +146,6 @@ impl Recorded {
     }
 
     pub fn set_pacing(&mut self, pacing: Pacing, now: Time) {
-        let us = |ns: u64| u32::try_from(ns / 1000).unwrap_or(u32::MAX);
         note(now, What::Pacing { limit_us: us(pacing.limit_ns), floor_us: us(pacing.floor_ns) });
         self.scheduler.set_pacing(pacing, now);
     }

@@ -88,8 +88,6 @@ pub struct Watcher {
     shared: Arc<Shared>,
     epoll: Arc<OwnedFd>,
     timer: Arc<OwnedFd>,
-    /// Ends a loan at the latest.
-    loan_timer: Arc<OwnedFd>,
     stop: OwnedFd,
     thread: Option<JoinHandle<()>>,
     slices: u64,
@@ -145,8 +143,8 @@ pub fn drain(fd: RawFd) {
 }
 
 impl Shared {
-    fn new(fault_in: u64, server_slice_ns: u64) -> Self {
-        Shared {
+    fn new(fault_in: u64, server_slice_ns: u64) -> io::Result<Self> {
+        Ok(Shared {
             slots: (0..ClientId::LIMIT).map(|_| Slot::default()).collect(),
             slice: AtomicU64::new(0),
             until: AtomicU64::new(u64::MAX),
@@ -159,8 +157,8 @@ impl Shared {
             failed: AtomicBool::new(false),
             stop: AtomicBool::new(false),
             fault_in: AtomicU64::new(fault_in),
-            loan: Loan::new(server_slice_ns),
-        }
+            loan: Loan::new(server_slice_ns)?,
+        })
     }
 
     fn publish_contest(&self, contest: &Contest) {
@@ -196,21 +194,20 @@ impl Watcher {
     pub fn start(end_slice: impl Fn() + Send + 'static, fault_in: u64, server_slice_ns: u64) -> io::Result<Watcher> {
         // SAFETY: no pointers.
         let epoll = Arc::new(owned(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?);
-        let (timer, loan_timer) = (Arc::new(new_timer()?), Arc::new(new_timer()?));
+        let timer = Arc::new(new_timer()?);
+        let shared = Arc::new(Shared::new(fault_in, server_slice_ns)?);
         // SAFETY: no pointers.
         let stop = owned(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) })?;
         control(&epoll, libc::EPOLL_CTL_ADD, timer.as_raw_fd(), libc::EPOLLIN as u32, TIMER_TOKEN)?;
-        control(&epoll, libc::EPOLL_CTL_ADD, loan_timer.as_raw_fd(), libc::EPOLLIN as u32, LOAN_TOKEN)?;
+        control(&epoll, libc::EPOLL_CTL_ADD, shared.loan.timer(), libc::EPOLLIN as u32, LOAN_TOKEN)?;
         control(&epoll, libc::EPOLL_CTL_ADD, stop.as_raw_fd(), libc::EPOLLIN as u32, STOP_TOKEN)?;
         let mut server_cpu_clock = libc::CLOCK_THREAD_CPUTIME_ID;
         // SAFETY: the calling thread, which lives as long as the server.
         unsafe { libc::pthread_getcpuclockid(libc::pthread_self(), &mut server_cpu_clock) };
-        let shared = Arc::new(Shared::new(fault_in, server_slice_ns));
         let mut run = Run {
             shared: Arc::clone(&shared),
             epoll: Arc::clone(&epoll),
             timer: Arc::clone(&timer),
-            loan_timer: Arc::clone(&loan_timer),
             end_slice,
             server_cpu_clock,
             cut: None,
@@ -229,7 +226,6 @@ impl Watcher {
             shared,
             epoll,
             timer,
-            loan_timer,
             stop,
             thread: Some(thread),
             slices: 0,
@@ -274,12 +270,6 @@ impl Watcher {
     /// The loan.
     pub fn loan(&self) -> &Loan {
         &self.shared.loan
-    }
-
-    /// The server's thread works for a reserved client, and is raised for so long at most.
-    pub fn raise(&self, for_ns: u64) {
-        set_timer(&self.loan_timer, now().after(for_ns));
-        self.shared.loan.raise();
     }
 
     /// Watches these descriptors, which the server polls for itself, in place of those before.
@@ -381,7 +371,6 @@ struct Run<F> {
     shared: Arc<Shared>,
     epoll: Arc<OwnedFd>,
     timer: Arc<OwnedFd>,
-    loan_timer: Arc<OwnedFd>,
     end_slice: F,
     server_cpu_clock: libc::clockid_t,
     /// End this slice at that instant: an arrival has not waited long enough yet, or a yield is to be repeated.
@@ -410,7 +399,7 @@ impl<F: Fn()> Run<F> {
                     STOP_TOKEN => return,
                     TIMER_TOKEN => self.timer_fired(now),
                     LOAN_TOKEN => {
-                        drain(self.loan_timer.as_raw_fd());
+                        drain(self.shared.loan.timer());
                         self.shared.loan.lower();
                     }
                     _ if token & SERVER_TOKEN != 0 => self.server_has_work(token & !SERVER_TOKEN, now),
@@ -428,8 +417,7 @@ impl<F: Fn()> Run<F> {
         slot.arrived.store(now.0, Ordering::Relaxed);
         let loan_ns = slot.loan_ns.load(Ordering::Relaxed);
         if loan_ns > 0 && self.shared.loan.is_on() {
-            set_timer(&self.loan_timer, now.after(loan_ns));
-            self.shared.loan.raise();
+            self.shared.loan.raise(now.after(loan_ns));
         }
         let slice = self.shared.slice.load(Ordering::Acquire);
         let Some(contest) = self.shared.contest().filter(|_| slice != 0) else { return };

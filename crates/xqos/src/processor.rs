@@ -1,6 +1,7 @@
 //! Processor time from the kernel: what is asked for, what is refused and why, and what a process has.
 
 use crate::quantity::{Micros, Reservation};
+use crate::sys;
 use anyhow::{Result, anyhow, bail};
 use serde::Serialize;
 use std::fmt;
@@ -42,7 +43,7 @@ pub fn check(wanted: Reservation) -> Result<()> {
     let Ok(Err(error)) = tried else { return Ok(()) };
     Err(match error.raw_os_error() {
         Some(libc::EPERM) => {
-            let program = std::env::current_exe().map_or_else(|_| "xqos".to_owned(), |path| path.display().to_string());
+            let program = sys::own_path();
             anyhow!(
                 "this user may not reserve processor time: run it as root, or give the program the right, as in `sudo \
                  setcap cap_sys_nice+ep {program}`"

@@ -114,6 +114,16 @@ impl FromStr for Reservation {
     }
 }
 
+/// How long something may last, 1ms to 1s, or 'off', which is 0.
+pub fn limit(text: &str) -> Result<Micros, String> {
+    if text == "off" {
+        return Ok(Micros(0));
+    }
+    let time: Micros = text.parse().map_err(|error| format!("{error}; or write the word 'off'"))?;
+    let is_fit = (1_000..=1_000_000).contains(&time.0);
+    if is_fit { Ok(time) } else { Err(format!("{text} is out of range: choose 1ms to 1s, or 'off'")) }
+}
+
 /// A weight in hundredths, 1 to 10000.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Weight(pub u32);

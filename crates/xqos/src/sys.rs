@@ -251,6 +251,11 @@ pub fn peer_pid(socket: &impl AsRawFd) -> Option<i32> {
     }
 }
 
+/// The path of this program, for advice that names it.
+pub fn own_path() -> String {
+    std::env::current_exe().map_or_else(|_| "xqos".to_owned(), |path| path.display().to_string())
+}
+
 /// Columns of the terminal at standard output, if there is one.
 pub fn terminal_columns() -> Option<usize> {
     // SAFETY: an all-zero winsize is valid, and TIOCGWINSZ fills in one of them.

@@ -18,10 +18,10 @@ pub use player::FRAME;
 use crate::control;
 use crate::process::Owned;
 use crate::processor;
+use crate::program;
 use anyhow::{Context, Result, anyhow, bail};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use std::env;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{ChildStdout, Command, Stdio};
 use std::time::Duration;
@@ -64,14 +64,13 @@ struct Ready {
 
 impl Actor {
     pub fn start(display: &str, role: Role) -> Result<Actor> {
-        let program = env::current_exe().context("this program does not know its own path")?;
-        Actor::start_by(Command::new(program), display, role)
+        Actor::start_by(Command::new(program::this()?), display, role)
     }
 
     /// As the last arguments of this command, which is to start it.
     pub fn start_under(launcher: Command, display: &str, role: Role) -> Result<Actor> {
         let mut command = launcher;
-        command.arg(env::current_exe().context("this program does not know its own path")?);
+        command.arg(program::this()?);
         Actor::start_by(command, display, role)
     }
 

@@ -9,6 +9,7 @@ use super::trial::{Case, Servers};
 use super::{Measure, Takes};
 use crate::bench::Bench;
 use crate::load::{Load, Perf, Placement, Run};
+use crate::order::in_turn;
 use crate::server::Server;
 use crate::statistics::{Spread, geometric_mean, median};
 use crate::study::{Goal, Study, Table, Verdict, figure, spread_figure};
@@ -128,11 +129,7 @@ impl Rates {
         let perf = Perf::calibrate(servers.stock.display(), test)?;
         let (mut stock, mut xqos) = (Vec::new(), Vec::new());
         for pair in 0..pairs {
-            let mut cases = [Case::Stock, Case::Fair];
-            if pair % 2 == 1 {
-                cases.reverse();
-            }
-            for case in cases {
+            for case in in_turn([Case::Stock, Case::Fair], pair) {
                 let side = if case == Case::Stock { &mut stock } else { &mut xqos };
                 side.push(rate(&perf, servers.of(case))?);
             }

@@ -7,6 +7,7 @@
 use super::{Measure, Takes};
 use crate::bench::Bench;
 use crate::load::{Perf, Run};
+use crate::order::in_turn;
 use crate::server::Server;
 use crate::statistics::{Spread, median};
 use crate::study::{Goal, Study, Table, Verdict, figure};
@@ -53,11 +54,7 @@ impl Measure for Tracing {
         let pairs = bench.pairs * if bench.quick { 2 } else { SHORT_PAIRS };
         for pair in 0..pairs {
             bench.say(format!("pair {} of {pairs}", pair + 1));
-            let mut cases = CASES;
-            if pair % 2 == 1 {
-                cases.reverse();
-            }
-            for (case, level) in cases {
+            for (case, level) in in_turn(CASES, pair) {
                 rates.push(measure(&server, &perf, pair, case, level)?);
             }
         }

@@ -5,6 +5,7 @@ use crate::boost::Boost;
 use crate::control::Control;
 use crate::light::{Light, Reservation, Series};
 use crate::load::{Load, Perf, Placement};
+use crate::order::in_turn;
 use crate::processor::Reserved;
 use crate::server::Server;
 use crate::statistics::Spread;
@@ -240,11 +241,7 @@ pub(crate) fn ratios(trials: &[Trial], above: Case, below: Case, figure: impl Fn
 
 /// In turn forwards and backwards, so that no case is always the first.
 pub(crate) fn order(pair: u32) -> Vec<Case> {
-    let mut cases = Case::ALL.to_vec();
-    if pair % 2 == 1 {
-        cases.reverse();
-    }
-    cases
+    in_turn(Case::ALL, pair)
 }
 
 #[cfg(test)]

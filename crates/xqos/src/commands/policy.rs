@@ -1,7 +1,7 @@
 //! `xqos policy`: which policy serves clients without a (remaining) reservation, and the server's other settings.
 
 use crate::output;
-use crate::quantity::{Micros, Share, slice};
+use crate::quantity::{Micros, Share, limit, slice};
 use crate::session::Session;
 use anyhow::{Result, anyhow};
 use clap::Args;
@@ -38,7 +38,7 @@ pub struct Arguments {
     #[arg(long, value_name = "TIME|observed")]
     blocking: Option<Blocking>,
     /// How long a client that uncovers others waits for them to redraw, 1ms to 1s, or 'off'
-    #[arg(long, value_name = "TIME|off", value_parser = pacing)]
+    #[arg(long, value_name = "TIME|off", value_parser = limit)]
     expose_pacing: Option<Micros>,
     /// Frames per second below which such a client waits no longer, 1 to 1000
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
@@ -153,23 +153,14 @@ impl Arguments {
         if self.json {
             return output::json(&settings(&session.control.server_info()?, &session.control.pacing()?));
         }
-        let set = [typed(&change), self.pacing_typed(self.expose_pacing.map(|time| time.0), self.min_fps)];
-        let back = [typed(&undo(&change, &before)), {
-            let fps = 1_000_000 / floor_us(&paced_before);
-            self.pacing_typed(Some(paced_before.limit_us), Some(fps))
-        }];
+        let fps_before = 1_000_000 / floor_us(&paced_before);
+        let set = [typed(&change), pacing_typed(self.expose_pacing.map(|time| time.0), self.min_fps)];
+        let back = [
+            typed(&undo(&change, &before)),
+            pacing_typed(self.expose_pacing.map(|_| paced_before.limit_us), self.min_fps.map(|_| fps_before)),
+        ];
         let [set, back] = [set, back].map(|words| words.join(" ").trim().to_owned());
         output::line(&format!("set: {set}; undo: xqos policy {back}"))
-    }
-
-    /// Those of the two that were asked for, as arguments.
-    fn pacing_typed(&self, limit_us: Option<u32>, fps: Option<u32>) -> String {
-        let limit = limit_us.filter(|_| self.expose_pacing.is_some()).map(|us| match us {
-            0 => "--expose-pacing off".to_owned(),
-            us => format!("--expose-pacing {}", Micros(us).typed()),
-        });
-        let floor = fps.filter(|_| self.min_fps.is_some()).map(|fps| format!("--min-fps {fps}"));
-        [limit, floor].into_iter().flatten().collect::<Vec<_>>().join(" ")
     }
 
     fn change(&self) -> PolicyChange {
@@ -189,16 +180,6 @@ const DEFAULT_FLOOR_US: u32 = 50_000;
 
 fn floor_us(report: &PacingReport) -> u32 {
     if report.floor_us == 0 { DEFAULT_FLOOR_US } else { report.floor_us }
-}
-
-/// 0: nobody is paced.
-fn pacing(text: &str) -> Result<Micros, String> {
-    if text == "off" {
-        return Ok(Micros(0));
-    }
-    let time: Micros = text.parse().map_err(|error| format!("{error}; or write the word 'off'"))?;
-    let is_fit = (1_000..=1_000_000).contains(&time.0);
-    if is_fit { Ok(time) } else { Err(format!("{text} is out of range: choose 1ms to 1s, or 'off'")) }
 }
 
 /// What `change` replaces.
@@ -229,6 +210,16 @@ fn typed(change: &PolicyChange) -> String {
         change.blocking_us.map(blocking),
     ];
     words.into_iter().flatten().collect::<Vec<_>>().join(" ")
+}
+
+/// Expose pacing as arguments of this command.
+fn pacing_typed(limit_us: Option<u32>, fps: Option<u32>) -> String {
+    let limit = limit_us.map(|us| match us {
+        0 => "--expose-pacing off".to_owned(),
+        us => format!("--expose-pacing {}", Micros(us).typed()),
+    });
+    let floor = fps.map(|fps| format!("--min-fps {fps}"));
+    [limit, floor].into_iter().flatten().collect::<Vec<_>>().join(" ")
 }
 
 fn explain(error: anyhow::Error, change: &PolicyChange, before: &ServerInfo) -> anyhow::Error {

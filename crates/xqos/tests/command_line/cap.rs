@@ -1,11 +1,10 @@
 //! `xqos cap`: programs behind the relay, packets of an interface, captures written anew, on a server as it comes.
 
-use crate::fixture::{Ended, Folder, Running, Server, ended, eventually, is_ignored, kill, xqos};
+use crate::fixture::{Ended, Folder, Running, Server, ended, eventually, identity, is_ignored, kill, xqos};
 use serde_json::Value;
 use std::fs::{self, File};
 use std::os::fd::AsFd;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
 use std::process::{Command, Stdio};
 use x11rb::connection::Connection;
 use x11rb::protocol::shm::ConnectionExt as _;
@@ -199,14 +198,16 @@ fn signals_end_the_program_and_leave_a_whole_file_and_nothing_else() {
         client.sync().unwrap();
         let number = capture.display.trim_start_matches(':').to_owned();
         let child = child_of(capture.running.pid());
+        let files = [format!("/tmp/.X{number}-lock"), format!("/tmp/.X11-unix/X{number}")];
+        let made = files.each_ref().map(|file| identity(file).expect("a display has both"));
         kill(capture.running.pid(), signal);
         let told = capture.running.ended();
         assert!(told.status > 128 && told.err.contains("1 connection,"), "{told:#?}");
         assert_eq!(count(&analysed(&capture.file), "requests", "GetInputFocus"), 1);
-        for left in [format!("/tmp/.X{number}-lock"), format!("/tmp/.X11-unix/X{number}"), format!("/proc/{child}/exe")]
-        {
-            assert!(fs::read_link(&left).is_err() && !Path::new(&left).exists(), "{left} is left after {signal}");
+        for (file, made) in files.iter().zip(made) {
+            assert_ne!(identity(file), Some(made), "{file} is left after {signal}");
         }
+        assert!(fs::read_link(format!("/proc/{child}/exe")).is_err(), "the program goes on after {signal}");
     }
 }
 

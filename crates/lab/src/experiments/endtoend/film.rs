@@ -4,11 +4,11 @@ use super::EXPOSE;
 use crate::actor::{Actor, FRAME, Role};
 use crate::boost::Boost;
 use crate::mpv::Playing;
+use crate::program;
 use crate::scheduler::Stage;
 use crate::statistics::{Summary, deviation};
-use anyhow::{Context, Result};
+use anyhow::Result;
 use serde::{Deserialize, Serialize};
-use std::env;
 use std::process::Command;
 use std::time::Duration;
 
@@ -48,7 +48,7 @@ impl Player {
 
     /// `xqos run` with both reservations; refused, it does not play.
     fn launcher(self) -> Result<Command> {
-        let mut command = Command::new(env::current_exe().context("this program does not know its own path")?);
+        let mut command = Command::new(program::this()?);
         command.args(["run", "--strict", "--quiet", "--reserve", "3ms/10ms", "--cpu", self.cpu(), "--"]);
         Ok(command)
     }

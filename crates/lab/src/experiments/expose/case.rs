@@ -2,6 +2,7 @@
 
 use crate::boost::Boost;
 use crate::control::Control;
+use crate::order::in_turn;
 use crate::processor::{Pinned, SCENE};
 use crate::server::Server;
 use anyhow::Result;
@@ -56,11 +57,7 @@ impl Case {
 
     /// Every other turn the other way round, so that none is always the first.
     pub fn in_turn(turn: u32) -> Vec<Case> {
-        let mut all = Case::ALL.to_vec();
-        if turn % 2 == 1 {
-            all.reverse();
-        }
-        all
+        in_turn(Case::ALL, turn)
     }
 
     /// Sets the server so, until the result is dropped.

@@ -151,8 +151,7 @@ impl Site {
 
     /// Captures at the program's end: what goes over the link, or to a proxy.
     pub fn capture(&self, on_loopback: bool, silence: Duration, limit: Duration) -> Result<Actor> {
-        let program = env::current_exe().context("this program does not know its own path")?;
-        let mut command = Command::new(program);
+        let mut command = Command::new(program::this()?);
         command.current_dir(self.folder.path(""));
         self.link.command_in(Side::Client, &mut command);
         let (silence_ms, limit_ms) = (silence.as_millis() as u64, limit.as_millis() as u64);

@@ -13,11 +13,12 @@
 //! | the same, and the server goes to sleep | round trips of one client alone, with and without xqos |
 
 use super::rate::Rate;
-use super::setting::{LONG_US, SCHEDULERS, Setting, in_turn};
+use super::setting::{LONG_US, SCHEDULERS, Setting};
 use super::speed::{BUSIEST, Speed, Stages, TOGETHER};
 use crate::bench::Bench;
 use crate::light::Light;
 use crate::load::{Load, Perf, Placement};
+use crate::order::in_turn;
 use crate::scheduler::Scheduler;
 use crate::statistics::{Spread, straight_line};
 use crate::study::{Goal, Table, Verdict, spread_figure};

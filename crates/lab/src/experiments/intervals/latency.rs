@@ -3,11 +3,12 @@
 //! The plaids go on while the interval changes. Each interval has the line first: it waits for more than a second before
 //! the first motion, in which the priorities of `smart` move apart.
 
-use super::setting::{LONG_US, OWN_TIMER_AWAY, SCHEDULERS, SHORT_US, Setting, all_at, in_turn, intervals_us};
+use super::setting::{LONG_US, OWN_TIMER_AWAY, SCHEDULERS, SHORT_US, Setting, all_at, intervals_us};
 use crate::bench::Bench;
 use crate::experiments::turns::{PLAIDS, with_deviation};
 use crate::frames::{self, Shown};
 use crate::line::{self, Echoes};
+use crate::order::in_turn;
 use crate::plaid::{Pattern, Plaids};
 use crate::scheduler::{Scheduler, Stage};
 use crate::server::{Kind, Setup};

@@ -61,15 +61,6 @@ pub(super) fn intervals_us(bench: &Bench) -> &'static [u32] {
     if bench.quick { &[250, SHORT_US, LONG_US] } else { &[250, 500, SHORT_US, 2000, 5000, 10_000, LONG_US] }
 }
 
-/// Every other turn the other way round, so that none is always the first.
-pub(super) fn in_turn<T>(cases: impl IntoIterator<Item = T>, turn: u32) -> Vec<T> {
-    let mut cases: Vec<T> = cases.into_iter().collect();
-    if turn % 2 == 1 {
-        cases.reverse();
-    }
-    cases
-}
-
 /// All schedulers at these intervals.
 pub(super) fn all_at(intervals_us: &[u32]) -> Vec<Setting> {
     let of = |scheduler| intervals_us.iter().map(move |&us| Setting::of(scheduler, us));

@@ -5,9 +5,10 @@
 //! slices: the signal that the paper's server used.
 
 use super::rate::Rate;
-use super::setting::{LONG_US, OWN_TIMER_AWAY, SCHEDULERS, SHORT_US, Setting, all_at, in_turn};
+use super::setting::{LONG_US, OWN_TIMER_AWAY, SCHEDULERS, SHORT_US, Setting, all_at};
 use crate::bench::Bench;
 use crate::load::{Load, Perf, Placement};
+use crate::order::in_turn;
 use crate::scheduler::{Scheduler, Stage};
 use crate::server::{Kind, Server, Setup};
 use crate::statistics::{Spread, deviation, geometric_mean};

@@ -2,6 +2,7 @@
 
 use crate::control::Control;
 use crate::light::Reservation;
+use crate::order::in_turn;
 use crate::scheduler::Scheduler;
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
@@ -63,11 +64,7 @@ impl Case {
 
     /// Every other turn the other way round, so that none is always the first.
     pub fn in_turn(turn: u32) -> Vec<Case> {
-        let mut all = Case::ALL.to_vec();
-        if turn % 2 == 1 {
-            all.reverse();
-        }
-        all
+        in_turn(Case::ALL, turn)
     }
 }
 

@@ -10,6 +10,7 @@ use super::trial::{Case, Served, Servers, Trial};
 use super::{Measure, Takes};
 use crate::bench::Bench;
 use crate::load::{Perf, Placement};
+use crate::order::in_turn;
 use crate::statistics::Spread;
 use crate::study::{Chart, Goal, Group, Range, Ranges, Study, Table, Verdict, figure, spread_figure};
 use anyhow::Result;
@@ -49,11 +50,7 @@ impl Measure for Scale {
         for pair in 0..bench.pairs {
             bench.say(format!("pair {} of {}", pair + 1, bench.pairs));
             for case in CASES {
-                let mut counts = [0, SILENT];
-                if pair % 2 == 1 {
-                    counts.reverse();
-                }
-                for silent in counts {
+                for silent in in_turn([0, SILENT], pair) {
                     let server = servers.of(case);
                     let connections = (0..silent).map(|_| server.connect()).collect::<Result<Vec<_>>>()?;
                     let trial = Trial::run(

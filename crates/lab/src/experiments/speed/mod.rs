@@ -18,6 +18,7 @@ mod xmark;
 
 use super::{Measure, Takes};
 use crate::bench::Bench;
+use crate::order::in_turn;
 use crate::program::Missing;
 use crate::scheduler::{Scheduler, Stage};
 use crate::server::{Kind, Setup};
@@ -103,11 +104,7 @@ impl Leg {
 
     /// Every other turn the other way round, so that none is always the first.
     fn in_turn(turn: u32) -> Vec<Leg> {
-        let mut all = Leg::ALL.to_vec();
-        if turn % 2 == 1 {
-            all.reverse();
-        }
-        all
+        in_turn(Leg::ALL, turn)
     }
 }
 

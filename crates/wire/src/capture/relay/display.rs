@@ -89,6 +89,7 @@ fn take(number: u16, screen: u16) -> io::Result<Display> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::MetadataExt;
     use std::path::Path;
 
     #[test]
@@ -100,7 +101,11 @@ mod tests {
         let lock = fs::read_to_string(&files[0]).unwrap();
         assert_eq!((lock.len(), lock.trim().parse()), (11, Ok(std::process::id())));
         assert!(Path::new(&files[1]).exists());
+        // Others may take the number as soon as it is free.
+        let identity =
+            |file: &String| fs::symlink_metadata(file).map(|of| (of.ino(), of.ctime(), of.ctime_nsec())).ok();
+        let made = files.each_ref().map(identity);
         drop(one);
-        assert!(files.iter().all(|file| !Path::new(file).exists()));
+        assert!(files.iter().zip(made).all(|(file, made)| identity(file) != made));
     }
 }

@@ -13,7 +13,7 @@ mod raised;
 
 use crate::output::{self, note};
 use crate::process::Procfs;
-use crate::quantity::Micros;
+use crate::quantity::{Micros, limit};
 use crate::session::Session;
 use crate::sys::{self, Signal, Signals};
 use anyhow::{Context, Result, bail};
@@ -58,7 +58,7 @@ struct Share {
 pub struct Arguments {
     /// How long a program may have the processor for one Expose, 1ms to 1s, or 'off'
     #[arg(long, value_name = "TIME|off", default_value = "25ms", value_parser = limit)]
-    expose: Limit,
+    expose: Micros,
     /// By what
     #[arg(long, value_name = "WAY", default_value = "auto")]
     how: How,
@@ -87,21 +87,6 @@ long), nice (-10: more of the processor than others), auto (the first of rr
 and nice that the rights allow).
 
 It writes 'ready' to standard output when it serves. To undo: end it.";
-
-/// N; 0: nobody is raised.
-#[derive(Clone, Copy, Debug)]
-struct Limit(Duration);
-
-fn limit(text: &str) -> Result<Limit, String> {
-    if text == "off" {
-        return Ok(Limit(Duration::ZERO));
-    }
-    let time: Micros = text.parse().map_err(|error| format!("{error}; or write the word 'off'"))?;
-    match time.0 {
-        1_000..=1_000_000 => Ok(Limit(Duration::from_micros(time.0.into()))),
-        _ => Err(format!("{text} is out of range: choose 1ms to 1s, or 'off'")),
-    }
-}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum How {
@@ -134,8 +119,9 @@ impl How {
 impl Arguments {
     pub fn perform(&self, display: Option<&str>) -> Result<ExitCode> {
         let (session, info) = Session::open_armed(display)?;
-        let program = std::env::current_exe().map_or_else(|_| "xqos".to_owned(), |path| path.display().to_string());
-        let Some(how) = self.how.allowed(self.expose.0.max(Duration::from_millis(1))) else {
+        let expose = Duration::from_micros(self.expose.0.into());
+        let Some(how) = self.how.allowed(expose.max(Duration::from_millis(1))) else {
+            let program = sys::own_path();
             bail!(
                 "this user may not set priorities: run it as root, as in `sudo -E xqos boost`, or give the program the \
                  right, as in `sudo setcap cap_sys_nice,cap_sys_resource+ep {program}`"
@@ -149,14 +135,14 @@ impl Arguments {
             note("no real-time priority for xqos boost itself: it may take priorities back late");
         }
         let lends = !self.no_server && self.lend(&session, info.server_pid as i32);
-        if self.expose.0.is_zero() && !lends {
+        if expose.is_zero() && !lends {
             bail!("nothing is left to do: neither programs nor the X server can be given the processor");
         }
-        if !self.expose.0.is_zero() {
+        if !expose.is_zero() {
             session.control.select_events(event_mask::EXPOSES)?;
         }
         output::line("ready")?;
-        let exposing = (how.attributes(EXPOSING, self.expose.0), self.expose.0);
+        let exposing = (how.attributes(EXPOSING, expose), expose);
         let input = (how.attributes(INPUT, INPUT_LIMIT), INPUT_LIMIT);
         Boost { verbose: self.verbose, exposing, input, session, raised, guard }.serve(&signals)
     }

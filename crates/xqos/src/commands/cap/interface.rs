@@ -84,7 +84,7 @@ fn explained(error: LiveError, interface: &str) -> Error {
     match error {
         LiveError::NotAllowed => anyhow!(error).context(format!(
             "{what}: run it with sudo, or give this program the right: sudo setcap cap_net_raw+ep {}",
-            std::env::current_exe().map_or_else(|_| "xqos".to_owned(), |path| path.display().to_string())
+            sys::own_path()
         )),
         error => anyhow!(error).context(what),
     }
