@@ -12,16 +12,18 @@
 //! and a depleted one is in `depleted` besides, by the time of its replenishment; one that is paced ([`crate::pacing`]) in
 //! `paced`, by the end of its hold, and ready or not it waits in no queue. [`Scheduler::verify`] checks this.
 
+mod control;
 mod snapshot;
+mod view;
 
 pub(crate) use snapshot::Words;
 
-use crate::admission::{self, Admission};
+use crate::admission;
 use crate::blocking::Blocking;
 use crate::heap::Heap;
 use crate::pacing::{Hold, Mark, Pacing, SETTLING_NS};
 use crate::policy::{Defence, Facts, Key, Policy, PolicyKind, Served};
-use crate::{ClientId, Reservation, ReservationState, Supply, Time, Usage};
+use crate::{ClientId, ReservationState, Supply, Time, Usage};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
@@ -219,7 +221,8 @@ impl Scheduler {
     /// An empty server.
     pub fn new(policy: PolicyKind, parameters: Parameters) -> Self {
         Scheduler {
-            clients: Vec::new(),
+            // Room that is not touched costs nothing; to grow bit by bit costs the room of all steps.
+            clients: Vec::with_capacity(ClientId::LIMIT),
             connected: 0,
             policy: policy.build(&parameters),
             parameters,
@@ -530,216 +533,6 @@ impl Scheduler {
     /// The limit of a client's last Expose; 0 where that was answered.
     pub fn exposing_until(&self, client: ClientId) -> Time {
         self.client(client).and_then(|record| record.exposing).map_or(Time(0), |mark| mark.until)
-    }
-
-    // Control.
-
-    /// Sets another policy; every client begins in it anew.
-    pub fn set_policy(&mut self, kind: PolicyKind, now: Time) {
-        self.policy = kind.build(&self.parameters);
-        self.rejoin(now);
-    }
-
-    /// Sets the parameters; the policy begins anew where they concern it.
-    pub fn set_parameters(&mut self, parameters: Parameters, now: Time) {
-        let policy_part = |p: &Parameters| (p.slice_ns, p.timer_interval_ns, p.maximum_slice_ns);
-        let concerns_policy = policy_part(&parameters) != policy_part(&self.parameters);
-        self.parameters = parameters;
-        if concerns_policy {
-            self.set_policy(self.policy.kind(), now);
-        }
-    }
-
-    /// Sets how clients are paced that uncover others. Who is held is let go.
-    pub fn set_pacing(&mut self, pacing: Pacing, now: Time) {
-        self.pacing = pacing;
-        let held: Vec<ClientId> = self.paced.ids().collect();
-        for client in held {
-            self.release(client, now);
-        }
-    }
-
-    /// What the server itself gets of a processor, for admissions from now on.
-    pub fn set_supply(&mut self, supply: Supply) {
-        self.supply = supply;
-    }
-
-    /// What the server itself gets of a processor.
-    pub fn supply(&self) -> Supply {
-        self.supply
-    }
-
-    /// How clients are paced.
-    pub fn pacing(&self) -> Pacing {
-        self.pacing
-    }
-
-    /// The SYNC priority that a client has now.
-    pub fn set_sync_priority(&mut self, client: ClientId, priority: i32, now: Time) {
-        self.change_facts(client, now, |facts| facts.sync_priority = priority);
-    }
-
-    /// The weight of a client under `fair`, hundredths; at least 1.
-    pub fn set_weight(&mut self, client: ClientId, weight: u32, now: Time) {
-        self.change_facts(client, now, |facts| facts.weight = weight.max(1));
-    }
-
-    /// The priority of a client under `fixed`; larger is first.
-    pub fn set_fixed_priority(&mut self, client: ClientId, priority: i32, now: Time) {
-        self.change_facts(client, now, |facts| facts.fixed_priority = priority);
-    }
-
-    /// Would this reservation be admitted beside the others? `None` for a client that is not connected.
-    pub fn check_admission(&self, client: ClientId, reservation: Reservation, now: Time) -> Option<Admission> {
-        self.client(client)?;
-        let mut set: Vec<(ClientId, Reservation)> =
-            self.reservations().filter(|&(other, _)| other != client).chain([(client, reservation)]).collect();
-        set.sort_by_key(|&(id, reservation)| (reservation.period_ns, id));
-        admission::test(set.into_iter(), self.blocking_ns(now), self.limit_ppm())
-    }
-
-    /// Gives a client a reservation if it is admitted, in place of the one it may have.
-    pub fn reserve(&mut self, client: ClientId, reservation: Reservation, now: Time) -> Option<Admission> {
-        let admission = self.check_admission(client, reservation, now)?;
-        if matches!(admission, Admission::Admitted(_)) {
-            self.end_reservation(client);
-            let record = self.client_mut(client)?;
-            let state = match record.past_reservation {
-                Some(past) => past.replaced_by(reservation, now),
-                None => ReservationState::new(reservation, now),
-            };
-            record.reservation = Some(state);
-            if state.depleted {
-                self.depleted.set(client, state.deadline);
-            }
-            self.count_reservations();
-            self.release(client, now);
-            self.file(client, now);
-        }
-        Some(admission)
-    }
-
-    /// Ends a client's reservation. True where it had one.
-    pub fn clear_reservation(&mut self, client: ClientId, now: Time) -> bool {
-        let had_one = self.end_reservation(client);
-        if had_one {
-            self.count_reservations();
-            if self.reservations == 0 {
-                self.blocking = Blocking::default();
-            }
-            self.file(client, now);
-        }
-        had_one
-    }
-
-    // What there is to see.
-
-    /// The policy.
-    pub fn policy(&self) -> PolicyKind {
-        self.policy.kind()
-    }
-
-    /// The parameters.
-    pub fn parameters(&self) -> Parameters {
-        self.parameters
-    }
-
-    /// Connected clients.
-    pub fn client_count(&self) -> usize {
-        self.connected
-    }
-
-    /// All reservations, by client.
-    pub fn reservations(&self) -> impl Iterator<Item = (ClientId, Reservation)> + '_ {
-        self.clients.iter().enumerate().filter_map(|(slot, record)| {
-            Some((ClientId(slot as u16), record.as_ref()?.reservation.as_ref()?.reservation))
-        })
-    }
-
-    /// How many reservations there are.
-    pub fn reservation_count(&self) -> usize {
-        self.reservations
-    }
-
-    /// Sum of Q/T, millionths.
-    pub fn admitted_utilization_ppm(&self) -> u32 {
-        self.admitted_ppm
-    }
-
-    /// U as the admission test uses it: what may be promised of what the server gets itself.
-    pub fn limit_ppm(&self) -> u32 {
-        self.parameters.max_utilization_ppm.min(self.supply.share_ppm())
-    }
-
-    /// B as the admission test would use it now, the gaps in what the server gets included.
-    pub fn blocking_ns(&self, now: Time) -> u64 {
-        let blocking_ns = match self.parameters.blocking_ns {
-            0 => self.blocking_observed_ns(now),
-            configured => configured,
-        };
-        blocking_ns.saturating_add(self.supply.gap_ns())
-    }
-
-    /// The longest blocking observed lately.
-    pub fn blocking_observed_ns(&self, now: Time) -> u64 {
-        self.blocking.observed_ns(now)
-    }
-
-    /// A client's reservation as it stands.
-    pub fn reservation(&self, client: ClientId) -> Option<ReservationState> {
-        self.client(client)?.reservation
-    }
-
-    /// A client's accounting.
-    pub fn usage(&self, client: ClientId) -> Option<Usage> {
-        Some(self.client(client)?.usage)
-    }
-
-    /// Weight (hundredths) and fixed priority of a client.
-    pub fn weight_and_priority(&self, client: ClientId) -> Option<(u32, i32)> {
-        self.client(client).map(|record| (record.facts.weight, record.facts.fixed_priority))
-    }
-
-    /// True where the client has work.
-    pub fn is_ready(&self, client: ClientId) -> bool {
-        self.client(client).is_some_and(|record| record.ready)
-    }
-
-    /// True where somebody was told to watch the client's socket and it has not arrived since.
-    pub fn is_watched(&self, client: ClientId) -> bool {
-        self.client(client).is_some_and(|record| record.watched)
-    }
-
-    /// How many clients are watched.
-    pub fn watched_count(&self) -> usize {
-        self.watched
-    }
-
-    /// How many clients are ready and not held back.
-    pub fn ready_count(&self) -> usize {
-        self.reserved.len() + self.waiting.len()
-    }
-
-    /// Since when somebody holds the server grab.
-    pub fn grab_began(&self) -> Option<Time> {
-        self.client(self.grab?)?.grabbed_at
-    }
-
-    /// Who holds the server grab.
-    pub fn grab(&self) -> Option<ClientId> {
-        self.grab
-    }
-
-    /// Memory taken for clients, without the policy's few bytes for each.
-    pub fn memory_bytes(&self) -> usize {
-        let queues = [
-            self.reserved.memory_bytes(),
-            self.waiting.memory_bytes(),
-            self.idle.memory_bytes(),
-            self.depleted.memory_bytes(),
-            self.paced.memory_bytes(),
-        ];
-        self.clients.capacity() * size_of::<Option<Client>>() + queues.iter().sum::<usize>()
     }
 
     // Inside.

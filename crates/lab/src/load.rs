@@ -29,7 +29,7 @@
 //!
 //! A load counts as busy when the windows are in their places and every client has completed a run since.
 
-use crate::process::Owned;
+use crate::process::{self, Owned};
 use crate::program;
 use crate::{control, tiles};
 use anyhow::{Result, anyhow, bail};
@@ -133,6 +133,26 @@ impl Load {
 
     pub fn pids(&self) -> Vec<u32> {
         self.clients.iter().map(|client| client.process.pid()).collect()
+    }
+
+    /// Stops all clients in the middle of whatever they do. The server rests when it has done what they had asked for.
+    pub fn pause(&mut self) {
+        self.clients.iter_mut().for_each(|client| client.process.stop(true));
+    }
+
+    pub fn go_on(&mut self) {
+        self.clients.iter_mut().for_each(|client| client.process.stop(false));
+    }
+
+    /// Bytes that the clients have written so far: requests, and a line for each run, which is in proportion.
+    pub fn written(&self) -> Result<u64> {
+        self.clients.iter().map(|client| process::written(client.process.pid())).sum()
+    }
+
+    /// All operations so far, about: of a run under way, half.
+    pub fn operations(&self, perf: &Perf) -> f64 {
+        let of = |client: &Client| client.runs().iter().map(|run| run.operations).sum::<u64>() as f64;
+        self.clients.iter().map(|client| of(client) + perf.reps as f64 / 2.0).sum()
     }
 
     /// Operations of each client between two instants. Waits until all runs that were under way at the end are done.

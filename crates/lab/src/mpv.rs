@@ -67,14 +67,9 @@ pub struct Drawn {
 }
 
 impl Playing {
-    /// Starts the film on the control's server, whose trace it takes. `drops`: mpv may leave out frames that are late, as
-    /// it does unless told otherwise.
-    pub fn start(control: &Control, display: &str, drops: bool) -> Result<Playing> {
-        Playing::start_under(None, control, display, drops)
-    }
-
-    /// The same, as the last arguments of a command that is to start mpv.
-    pub fn start_under(launcher: Option<Command>, control: &Control, display: &str, drops: bool) -> Result<Playing> {
+    /// Starts the film on the control's server, whose trace it takes, by a command that is to start mpv where there is one.
+    /// `drops`: mpv may leave out frames that are late, as it does unless told otherwise.
+    pub fn start(launcher: Option<Command>, control: &Control, display: &str, drops: bool) -> Result<Playing> {
         let shared = control.connection().extension_information("MIT-SHM")?;
         let shared = shared.map_or(PUT_IMAGE, |shm| u32::from(shm.major_opcode) | (SHM_PUT_IMAGE << 16));
         // Before mpv connects: the trace then says which client it is.

@@ -68,9 +68,21 @@ impl Owned {
 
     /// Asks it to end, without waiting. Many are asked first and waited for afterwards.
     pub fn ask_to_end(&mut self) {
+        // One that was stopped would not notice.
+        for signal in [libc::SIGTERM, libc::SIGCONT] {
+            self.signal(signal);
+        }
+    }
+
+    /// Stops it in the middle of whatever it does, or lets it go on.
+    pub fn stop(&mut self, stops: bool) {
+        self.signal(if stops { libc::SIGSTOP } else { libc::SIGCONT });
+    }
+
+    fn signal(&mut self, signal: i32) {
         if self.is_running() {
             // SAFETY: a signal to a child that we have not waited for yet, so the id is still its own.
-            unsafe { libc::kill(self.child.id() as libc::pid_t, libc::SIGTERM) };
+            unsafe { libc::kill(self.child.id() as libc::pid_t, signal) };
         }
     }
 
@@ -199,6 +211,12 @@ pub fn memory(pid: u32) -> Result<Memory> {
     })
 }
 
+/// Bytes that a process has written so far, to files, pipes and sockets alike.
+pub fn written(pid: u32) -> Result<u64> {
+    let path = format!("/proc/{pid}/io");
+    number(&fs::read_to_string(&path).with_context(|| format!("cannot read {path}"))?, "wchar:")
+}
+
 /// As the kernel has it; `None` once the process is gone.
 pub fn name(pid: u32) -> Option<String> {
     Some(fs::read_to_string(format!("/proc/{pid}/comm")).ok()?.trim().to_owned())
@@ -245,6 +263,7 @@ fn number(text: &str, name: &str) -> Result<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::process::Stdio;
 
     #[test]
     fn figures_of_this_very_process_can_be_read() {
@@ -276,5 +295,27 @@ mod tests {
         std::thread::sleep(Duration::from_millis(50));
         process.end();
         assert!(!process.is_running());
+    }
+
+    #[test]
+    fn what_is_stopped_writes_nothing_and_ends_when_asked() {
+        let mut command = Command::new("sh");
+        command.args(["-c", "while :; do echo; done"]).stdout(Stdio::null());
+        let mut process = Owned::start(&mut command, Duration::from_secs(20)).unwrap();
+        let writes = |pid| {
+            let before = written(pid).unwrap();
+            std::thread::sleep(Duration::from_millis(100));
+            written(pid).unwrap() > before
+        };
+        process.stop(true);
+        std::thread::sleep(Duration::from_millis(50));
+        assert!(!writes(process.pid()));
+        process.stop(false);
+        std::thread::sleep(Duration::from_millis(50));
+        assert!(writes(process.pid()));
+        process.stop(true);
+        let asked = Instant::now();
+        process.end();
+        assert!(asked.elapsed() < Duration::from_secs(10), "it was killed, and did not end by itself");
     }
 }

@@ -51,6 +51,8 @@ pub fn end_all(grace: Duration) {
                 // SAFETY: kill takes numbers only. A moment ago this id was that of a process below us; the kernel
                 // gives ids out in turn, so it is not another one's so soon.
                 unsafe { libc::kill(task.pid as libc::pid_t, signal) };
+                // SAFETY: as above. One that was stopped would not notice.
+                unsafe { libc::kill(task.pid as libc::pid_t, libc::SIGCONT) };
             }
             std::thread::sleep(Duration::from_millis(10));
         }

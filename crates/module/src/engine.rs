@@ -7,9 +7,15 @@
 //! Invariants: a client is `linked` here when it is in the ring of ready clients as last seen; `ignored` exactly while
 //! we hold an IgnoreClient on it; between slices every priority field is what `sync_priority` says it must be.
 
-use crate::access::{Identity, program_name};
+mod clients;
+mod exposing;
+mod loan;
+mod priorities;
+mod told;
+
+use crate::access::Identity;
 use crate::attention::Attentions;
-use crate::client::{Client, State, vendor_and_release};
+use crate::client::Client;
 use crate::cpu;
 use crate::fault::Counted;
 use crate::host::{ExtensionEntry, Host, NotifyFd, RequestProc};
@@ -17,15 +23,14 @@ use crate::longest::Longest;
 use crate::per_request;
 use crate::polled;
 use crate::ready::{Broken, ReadyRing};
-use crate::recorded::{Exposed, Recorded};
+use crate::recorded::Recorded;
 use crate::settings::{FaultPlace, Settings};
 use crate::sync_priority::Wrapped;
 use crate::tracer;
 use crate::watcher::{self, Watcher, now};
 use std::os::fd::{AsRawFd, OwnedFd};
-use xqos_abi::trace::{Level, What};
-use xqos_abi::{LongRequest, Notify, NotifyKind, Order, us};
-use xqos_core::{Choice, ClientId, Mode, Pacing, Parameters, PolicyKind, Scheduler, Service, Slice, Time, Usage};
+use xqos_abi::{NotifyKind, Order};
+use xqos_core::{Choice, ClientId, Mode, Pacing, Parameters, PolicyKind, Scheduler, Service, Slice, Time};
 
 /// A server's own slice is at most this long: a later end needs no timer of ours.
 const SERVER_MAXIMUM_SLICE_NS: u64 = 20_000_000;
@@ -40,10 +45,6 @@ const ARMED_AT_ONCE: usize = 64;
 const KERNEL_SLICE_NS: u64 = 300_000;
 /// While somebody hogs, it is looked so often which descriptors the server polls for itself: a viewer may have come.
 const LOOK_AT_SERVER_NS: u64 = 1_000_000_000;
-/// So long a client that gets input beside an Expose may take to answer; most need less than a millisecond.
-const INPUT_ATTENTION_NS: u64 = 10_000_000;
-/// A client's depletions and misses are told at most ten times a second.
-const TELL_INTERVAL_NS: u64 = 100_000_000;
 
 /// A connected client as the mechanism sees it.
 #[derive(Debug)]
@@ -138,8 +139,6 @@ pub struct Engine {
 
 type Outcome = Result<(), String>;
 
-const UNKNOWN_RECORD: &str = "the client record is not laid out as this build expects";
-
 impl Engine {
     pub fn new(host: &'static Host, settings: &Settings, extension: &ExtensionEntry) -> Result<Engine, String> {
         let faults = Counted::new(settings.fault);
@@ -150,7 +149,8 @@ impl Engine {
             host,
             scheduler: Recorded::new(Scheduler::new(settings.policy, settings.parameters)),
             totals: Totals { started: now(), ..Totals::default() },
-            slots: Vec::new(),
+            // As in the scheduler: untouched room costs nothing.
+            slots: Vec::with_capacity(ClientId::LIMIT),
             ring: ReadyRing::new(),
             ready: Vec::new(),
             linked: 0,
@@ -491,302 +491,6 @@ impl Engine {
         }
     }
 
-    // Facts.
-
-    pub fn client_state(&mut self, client: Client) -> Outcome {
-        let index = client.index();
-        if index == 0 || index >= ClientId::LIMIT {
-            return Err(format!("a client has the index {index}"));
-        }
-        let id = ClientId(index as u16);
-        match client.state() {
-            State::Connecting => {
-                if !self.record_checked {
-                    self.check_new_record(client)?;
-                }
-                self.connecting(id, client);
-            }
-            State::Running => return self.running(id, client),
-            State::Retained => {
-                // Its record lives on with its resources, and other clients may ask for its priority.
-                if let Some(slot) = self.slot(id) {
-                    slot.client.set_priority(slot.sync_priority);
-                }
-                self.gone(id);
-            }
-            State::Gone => self.gone(id),
-        }
-        Ok(())
-    }
-
-    fn connecting(&mut self, id: ClientId, client: Client) {
-        let index = usize::from(id.0);
-        if self.slots.len() <= index {
-            self.slots.resize_with(index + 1, || None);
-        }
-        self.gone(id);
-        // SAFETY: the client just got its connection.
-        let fd = unsafe { (self.host.get_client_fd)(client.raw()) };
-        let identity = if fd >= 0 { Identity::of_peer(fd) } else { Identity::REMOTE };
-        self.slots[index] = Some(Slot {
-            client,
-            identity,
-            program: Box::default(),
-            sync_priority: 0,
-            event_mask: 0,
-            established: false,
-            linked: false,
-            ignored: false,
-            armed_before: false,
-            seen: 0,
-            sequence: 0,
-            told: Told::default(),
-        });
-        self.ready.reserve(self.slots.len() - self.ready.len());
-        self.watcher.connected(id, fd);
-        self.scheduler.connected(id, u32::try_from(fd).unwrap_or(0), now());
-    }
-
-    fn running(&mut self, id: ClientId, client: Client) -> Outcome {
-        if !self.record_checked {
-            self.check_record(client)?;
-        }
-        let host = self.host;
-        if let Some(running) =
-            self.running.as_mut().filter(|running| matches!(running.choice, Choice::Client(chosen, _) if chosen == id))
-        {
-            // The server counts requests from here on.
-            (running.sequence, running.established) = (0, true);
-        }
-        if let Some(slot) = self.slot_mut(id) {
-            slot.established = true;
-            slot.sequence = 0;
-            let command = host.command_of(client.raw()).map(|command| program_name(&command));
-            slot.program = command.unwrap_or_else(|| slot.identity.program()).into();
-        }
-        self.note_identity(id);
-        self.tell(NotifyKind::ClientConnected, id, 0);
-        Ok(())
-    }
-
-    fn gone(&mut self, id: ClientId) {
-        if self.slot(id).is_none() {
-            return;
-        }
-        self.tell(NotifyKind::ClientGone, id, 0);
-        self.set_linked(id, false);
-        let at = now();
-        self.scheduler.gone(id, at);
-        if tracer::end(id, at) {
-            self.see_requests();
-        }
-        self.prioritized.retain(|&other| other != id);
-        self.listeners.retain(|&other| other != id);
-        self.attention.end(id);
-        if self.lender.is_some_and(|(lender, _)| lender == id) {
-            self.end_loan();
-        }
-        self.slots[usize::from(id.0)] = None;
-    }
-
-    /// User input, or else an Expose, was delivered to a client.
-    pub fn noticed(&mut self, client: Client, is_input: bool) {
-        let Some(id) = self.id_of(client) else { return };
-        let at = now();
-        if is_input {
-            self.scheduler.input(id, at);
-            self.input_beside_an_expose(id, at);
-            return;
-        }
-        let cause = self.who_runs();
-        let Exposed { is_new, held } = self.scheduler.exposed(id, cause, at);
-        if is_new {
-            self.attend_to(NotifyKind::Exposing, id, cause, self.scheduler.exposing_until(id));
-        }
-        if held.is_some() {
-            self.holds = self.holds.wrapping_add(1);
-            self.to_hold = held;
-            self.host.end_slice();
-        }
-    }
-
-    /// Who has to redraw has the processor, and who gets input meanwhile is to have it too; not who uncovers others by it.
-    fn input_beside_an_expose(&mut self, id: ClientId, at: Time) {
-        if self.attention.leaves_out(id, at) {
-            self.attend_to(NotifyKind::Input, id, None, at.after(INPUT_ATTENTION_NS));
-        }
-    }
-
-    fn attend_to(&mut self, kind: NotifyKind, id: ClientId, cause: Option<ClientId>, until: Time) {
-        if self.listeners.is_empty() {
-            return;
-        }
-        self.attention.begin(id, cause, until);
-        // First: whoever is told may raise others at once, and we would wait for those.
-        if self.lender.is_some() {
-            self.watcher.loan().raise(until);
-        }
-        self.tell(kind, id, 0);
-    }
-
-    /// Whose request is being executed, if it is one's.
-    fn who_runs(&self) -> Option<ClientId> {
-        match self.running?.choice {
-            Choice::Client(id, _) => Some(id),
-            Choice::Server => self.who_ran().map(|(id, _)| id),
-        }
-    }
-
-    // The loan.
-
-    /// Somebody lends the server's thread a real-time priority, or does no more.
-    pub fn lend(&mut self, lender: ClientId, on: bool, limit_before: u32) -> std::io::Result<()> {
-        if on {
-            self.watcher.loan().begin()?;
-            self.lender = Some((lender, limit_before));
-            self.host.log("the server has a real-time priority while it works for a reserved client");
-        } else {
-            self.end_loan();
-        }
-        Ok(())
-    }
-
-    fn end_loan(&mut self) {
-        if let Some((_, limit_before)) = self.lender.take() {
-            self.watcher.loan().end();
-            cpu::limit_real_time(limit_before);
-            self.host.log("the server has no real-time priority any more");
-        }
-    }
-
-    /// Whether there is a loan, and how often the server's thread was raised.
-    pub fn loan(&self) -> (bool, u32) {
-        (self.lender.is_some(), self.watcher.loan().raises())
-    }
-
-    fn raise_or_lower(&mut self, slice: Option<&Slice>, now: Time) {
-        let loan = self.watcher.loan();
-        match slice.map(|slice| slice.choice) {
-            Some(Choice::Client(id, Mode::Reserved)) => {
-                let budget_ns = self.scheduler.reservation(id).map_or(0, |state| state.budget_left_ns.max(0));
-                loan.raise(now.after(budget_ns as u64));
-            }
-            _ => match self.attention.latest(now) {
-                Some(until) => loan.raise(until),
-                None => loan.lower(),
-            },
-        }
-    }
-
-    pub fn grabbed(&mut self, client: Client, grabs: bool) -> Outcome {
-        let Some(id) = self.id_of(client) else { return Ok(()) };
-        let at = now();
-        self.scheduler.grabbed(grabs.then_some(id), at);
-        self.grab_reported = false;
-        // Who holds the grab is not held back, and may be again afterwards.
-        self.sync_hold(id);
-        Ok(())
-    }
-
-    // Self-checks.
-
-    /// A server that we know: X.Org's, of the releases whose records we were built for.
-    fn check_server(&mut self) -> Outcome {
-        let setup = self.host.connection_setup();
-        if setup.is_null() {
-            return Ok(());
-        }
-        // SAFETY: not null, and made by the server before it dispatches.
-        let (vendor, release) = unsafe { vendor_and_release(setup) };
-        let known = vendor.contains("X.Org") && (12_000_000..12_200_000).contains(&release);
-        if !known {
-            return Err(format!(
-                "the server is \"{vendor}\" {release}, whose client record is not known to this build"
-            ));
-        }
-        self.server_checked = true;
-        self.xinput_opcode = self.host.extension(c"XInputExtension").map_or(0, |extension| extension.base);
-        self.see_requests();
-        let (policy, version) = (self.scheduler.policy().name(), env!("CARGO_PKG_VERSION"));
-        self.host.log(&format!("version {version} serves this server ({vendor}, release {release}); policy {policy}"));
-        Ok(())
-    }
-
-    /// The client record is laid out as we were compiled: before anything is written to one.
-    fn check_new_record(&self, client: Client) -> Outcome {
-        let index = client.index();
-        let sound = self.host.client_at(index) == client.raw()
-            && client.priority() == 0
-            && client.base() != 0
-            && client.base() as usize % index == 0;
-        if sound { Ok(()) } else { Err(UNKNOWN_RECORD.to_owned()) }
-    }
-
-    /// The same, for what is only known of a client that runs.
-    fn check_record(&mut self, client: Client) -> Outcome {
-        let tables = [self.host.proc_vector, self.host.swapped_proc_vector];
-        let expected = tables[usize::from(client.is_swapped())].cast::<std::ffi::c_void>();
-        if client.request_vector() != expected.cast_const() {
-            return Err(UNKNOWN_RECORD.to_owned());
-        }
-        self.record_checked = true;
-        Ok(())
-    }
-
-    // SYNC priorities.
-
-    /// The fields hold what clients set.
-    pub fn show_priorities(&mut self) {
-        if self.priorities_shown {
-            return;
-        }
-        self.priorities_shown = true;
-        if let Some(Running { choice: Choice::Client(id, _), .. }) = self.running {
-            if let Some(slot) = self.slot(id) {
-                slot.client.set_priority(slot.sync_priority);
-            }
-        }
-        for &id in &self.prioritized {
-            if let Some(slot) = self.slot(id) {
-                slot.client.set_priority(slot.sync_priority);
-            }
-        }
-    }
-
-    /// The fields are ours.
-    fn hide_priorities(&mut self) {
-        if !self.priorities_shown {
-            return;
-        }
-        self.priorities_shown = false;
-        for &id in &self.prioritized {
-            if let Some(slot) = self.slot(id) {
-                slot.client.set_priority(0);
-            }
-        }
-    }
-
-    /// A client may have set priorities: any client's.
-    pub fn take_priorities(&mut self) {
-        let at = now();
-        for id in self.ids() {
-            let Some(slot) = self.slot_mut(id) else { continue };
-            let priority = slot.client.priority();
-            if priority != slot.sync_priority {
-                slot.sync_priority = priority;
-                self.prioritized.retain(|&other| other != id);
-                if priority != 0 {
-                    self.prioritized.push(id);
-                }
-                self.scheduler.set_sync_priority(id, priority, at);
-            }
-        }
-    }
-
-    pub fn original_of_sync(&self, client: Client) -> Option<RequestProc> {
-        self.sync.map(|sync| sync.original(client))
-    }
-
     // Control, for the extension.
 
     pub fn set_policy(&mut self, policy: Option<PolicyKind>, parameters: Parameters) {
@@ -798,7 +502,6 @@ impl Engine {
         }
     }
 
-    /// A client's reservation changed: hold it back or attend it, and decide anew, since it may be the one that runs.
     pub fn set_pacing(&mut self, pacing: Pacing) {
         self.scheduler.set_pacing(pacing, now());
     }
@@ -808,144 +511,10 @@ impl Engine {
         self.scheduler.set_supply(cpu::supply(), now());
     }
 
+    /// A client's reservation changed: hold it back or attend it, and decide anew, since it may be the one that runs.
     pub fn reservation_changed(&mut self, id: ClientId) {
         self.sync_hold(id);
         self.host.end_slice();
-    }
-
-    pub fn select_events(&mut self, id: ClientId, mask: u32) {
-        self.listeners.retain(|&other| other != id);
-        if mask != 0 {
-            self.listeners.push(id);
-        }
-        if let Some(slot) = self.slot_mut(id) {
-            slot.event_mask = mask;
-        }
-    }
-
-    /// Sends an XqosNotify to whoever selected it.
-    pub fn tell(&self, kind: NotifyKind, about: ClientId, count: u32) {
-        if self.listeners.is_empty() {
-            return;
-        }
-        let Some(subject) = self.slot(about) else { return };
-        let state = self.scheduler.reservation(about);
-        let event = Notify {
-            kind,
-            client: subject.client.base(),
-            pid: subject.identity.pid,
-            budget_us: state.map_or(0, |state| us(state.reservation.budget_ns)),
-            period_us: state.map_or(0, |state| us(state.reservation.period_ns)),
-            flags: state.map_or(0, |state| u32::from(state.reservation.hard)),
-            count,
-            time_ms: (now().0 / 1_000_000) as u32,
-        };
-        for listener in self.listeners.iter().filter_map(|&id| self.slot(id)) {
-            if listener.event_mask & kind.mask() != 0 {
-                let order = order_of(listener.client);
-                self.send(listener.client, &event.encode(self.first_event, listener.client.sequence() as u16, order));
-            }
-        }
-    }
-
-    /// Writes a reply or an event, in the client's byte order already.
-    pub fn send(&self, client: Client, bytes: &[u8]) {
-        if !client.is_gone() {
-            // SAFETY: an open client, and that many bytes, which the server copies.
-            unsafe { (self.host.write_to_client)(client.raw(), bytes.len() as i32, bytes.as_ptr().cast()) };
-        }
-    }
-
-    fn tell_depletion(&mut self, id: ClientId, now: Time) {
-        if self.listeners.is_empty() {
-            return;
-        }
-        let (Some(Usage { depletions, misses, .. }), Some(slot)) = (self.scheduler.usage(id), self.slot_mut(id)) else {
-            return;
-        };
-        let told = slot.told;
-        let new = (depletions.wrapping_sub(told.depletions), misses.wrapping_sub(told.misses));
-        if new == (0, 0) || now.since(told.at) < TELL_INTERVAL_NS {
-            return;
-        }
-        slot.told = Told { depletions, misses, at: now };
-        if new.0 > 0 {
-            self.tell(NotifyKind::Depleted, id, new.0);
-        }
-        if new.1 > 0 {
-            self.tell(NotifyKind::Missed, id, new.1);
-        }
-    }
-
-    // Traces, long requests and grabs.
-
-    /// The policy `classic` counts requests, a trace of level `requests` times them; else nothing is done for them.
-    pub fn see_requests(&mut self) {
-        let counts = self.scheduler.policy() == PolicyKind::Classic && self.server_checked;
-        let times = tracer::level() == Some(Level::Requests);
-        self.sees_requests = counts || times;
-        per_request::want(self.host, counts, times);
-    }
-
-    /// Gives a client the trace, and tells its readers who everybody is.
-    pub fn start_trace(&mut self, reader: ClientId, level: Level, capacity: u32) -> std::io::Result<tracer::Handed> {
-        let handed = tracer::begin(reader, level, capacity, &self.scheduler.snapshot(), now())?;
-        for id in self.ids() {
-            self.note_identity(id);
-        }
-        self.see_requests();
-        Ok(handed)
-    }
-
-    pub fn stop_trace(&mut self, reader: ClientId) {
-        tracer::end(reader, now());
-        self.see_requests();
-    }
-
-    fn note_identity(&self, id: ClientId) {
-        let Some(slot) = self.slot(id).filter(|_| tracer::is_on()) else { return };
-        let (at, pid) = (now(), u32::try_from(slot.identity.pid).unwrap_or(0));
-        tracer::note(at, What::Identity { client: id, pid, base: slot.client.base(), uid: slot.identity.uid });
-        for (part, chunk) in slot.program.as_bytes().chunks(16).take(4).enumerate() {
-            let mut bytes = [0; 16];
-            bytes[..chunk.len()].copy_from_slice(chunk);
-            tracer::note(at, What::Name { client: id, part: part as u8, bytes });
-        }
-    }
-
-    fn note_longest(&mut self, id: ClientId, service: &Service) {
-        let Some(slot) = self.slots.get(usize::from(id.0)).and_then(Option::as_ref) else { return };
-        let (ns, base, request) = (service.end.since(service.start), slot.client.base(), service.last_request);
-        self.longest.add(ns, base, request, || LongRequest {
-            ns,
-            at_ns: service.end.0,
-            client: base,
-            pid: slot.identity.pid,
-            request,
-            name: slot.program.to_string(),
-        });
-    }
-
-    fn grab_report_at(&self) -> Time {
-        match self.scheduler.grab_began() {
-            Some(began) if self.grab_limit_ns > 0 && !self.grab_reported => began.after(self.grab_limit_ns),
-            _ => Time::NEVER,
-        }
-    }
-
-    /// Names who holds the server grab for too long, once for each grab.
-    fn watch_grab(&mut self, now: Time) {
-        if self.grab_report_at() > now {
-            return;
-        }
-        self.grab_reported = true;
-        if let Some(slot) = self.scheduler.grab().and_then(|id| self.slot(id)) {
-            let (program, pid, ms) = (&slot.program, slot.identity.pid, self.grab_limit_ns / 1_000_000);
-            let base = slot.client.base();
-            self.host.log(&format!(
-                "{program} (pid {pid}, client {base:#x}) has held the server grab for more than {ms} ms: no other client is served"
-            ));
-        }
     }
 
     // What there is to see.
@@ -974,7 +543,7 @@ impl Engine {
 
     /// Memory that we take for clients, about.
     pub fn memory_bytes(&self) -> usize {
-        let slots = self.slots.capacity() * size_of::<Option<Slot>>() + self.ready.capacity() * size_of::<ClientId>();
+        let slots = self.slots.len() * size_of::<Option<Slot>>() + self.ready.capacity() * size_of::<ClientId>();
         size_of::<Self>() + slots + Watcher::memory_bytes() + self.scheduler.memory_bytes()
     }
 

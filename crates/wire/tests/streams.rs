@@ -185,6 +185,42 @@ fn a_hole_waits_for_its_retransmission() {
 }
 
 #[test]
+fn what_is_acknowledged_beyond_a_hole_fills_none() {
+    let mut talk = Talk::new();
+    talk.open_x(L);
+    let lost = talk.next[0];
+    talk.client(&request(L, GET_INPUT_FOCUS, 0, 1));
+    let lost_packet = talk.packets.pop().unwrap();
+    // Each request behind the hole makes the server acknowledge what is before it again, and what it has behind it.
+    for length in [2, 3] {
+        let from = talk.next[0];
+        talk.client(&request(L, MAP_WINDOW, 0, length));
+        talk.selective = vec![(lost + 4, talk.next[0]), (from, talk.next[0])];
+        let next = std::mem::replace(&mut talk.next[0], lost);
+        talk.server(&[]);
+        (talk.next[0], talk.selective) = (next, Vec::new());
+    }
+    let (seen, counts) = see(&talk.packets);
+    assert_eq!(counts.gaps, 1, "at the end nothing more can fill it");
+    let acknowledged: Vec<u64> =
+        seen.packets.iter().rev().take(3).step_by(2).map(|packet| packet.acknowledged).collect();
+    assert_eq!(acknowledged, [u64::from(lost - 1001); 2], "the blocks beyond the hole are no acknowledgement");
+    talk.packets.push(Captured { at_ns: talk.at_ns + 200_000_000, ..lost_packet });
+    talk.at_ns += 200_000_000;
+    talk.server(&reply(L, 1, 0, 0));
+    let (seen, counts) = see(&talk.packets);
+    let lines = seen.lines();
+    assert_eq!(
+        lines,
+        ["Request 1 GetInputFocus", "Request 2 MapWindow", "Request 3 MapWindow", "Reply 1 GetInputFocus"]
+    );
+    assert_eq!(
+        (counts.gaps, counts.broken_packets, seen.packets.iter().filter(|packet| packet.is_again).count()),
+        (0, 0, 0)
+    );
+}
+
+#[test]
 fn bytes_cut_off_inside_a_message_lose_nothing_else() {
     let mut talk = Talk::new();
     talk.open_x(L);

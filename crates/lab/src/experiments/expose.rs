@@ -36,7 +36,7 @@ const TRACED: [(Play, Case); 5] = [
     (Play::Working, Case::Both),
     (Play::Drag, Case::Boost),
 ];
-/// A play takes 13 s, and there are 25 in a turn.
+/// A play takes 13 s, and there are 30 in a turn.
 const MOST_TURNS: u32 = 3;
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -52,7 +52,7 @@ pub(super) struct Expose {
 impl Measure for Expose {
     const NAME: &'static str = "expose";
     const ABOUT: &'static str = "a window dragged over another one on one processor: who redraws how often";
-    const TAKES: Takes = Takes { quick_s: 45, full_s: 900 };
+    const TAKES: Takes = Takes { quick_s: 45, full_s: 1150 };
 
     fn run(bench: &Bench) -> Result<Self> {
         let time = bench.time(10_000, 1_200);

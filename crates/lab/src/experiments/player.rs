@@ -8,28 +8,33 @@
 
 mod showing;
 
-use super::Measure;
+use super::trial::may_reserve_processors;
+use super::{Measure, Takes};
 use crate::bench::Bench;
+use crate::boost::Boost;
 use crate::load::{Load, Perf, Placement};
 use crate::mpv::Playing;
 use crate::process::SchedStat;
-use crate::scheduler::{Scheduler, Stage};
+use crate::program;
+use crate::scheduler::Stage;
 use crate::server::{Kind, Setup};
 use crate::statistics::{Spread, Summary, deviation, mean};
 use crate::study::{Chart, Goal, Line, Lines, Study, Table, Verdict, figure, percent};
 use crate::tiles::SCREEN;
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
-use showing::{FIRST_FRAMES, FRAME_MS, Showing, TOLERANCE_MS, regular};
+use showing::{FIRST_FRAMES, FRAME_MS, Showing, TOLERANCE_MS, Way, regular};
+use std::process::Command;
 use std::time::Duration;
 
 /// Of server time, soft.
 const BUDGET_US: u32 = 10_000;
 const PERIOD_US: u32 = 40_000;
+/// Of a processor, for mpv's main thread, which is not the one that makes the picture; the others go before most.
+const PROCESSOR: &str = "4ms/10ms";
 const SECOND: Duration = Duration::from_secs(1);
-/// A film takes 13 s, and there are fifteen in a turn.
+/// A film takes 13 s, and there are twenty in a turn.
 const MOST_TURNS: u32 = 3;
-const COMPARED: [Scheduler; 3] = [Scheduler::Stock, Scheduler::Fair, Scheduler::Cbs];
 
 /// What plays beside what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,7 +73,8 @@ struct Script {
 
 impl Measure for Player {
     const NAME: &'static str = "player";
-    const ABOUT: &'static str = "a film's inter-frame times beside busy clients (3 minutes a turn, at most 3)";
+    const TAKES: Takes = Takes { quick_s: 45, full_s: 800 };
+    const ABOUT: &'static str = "a film's inter-frame times beside busy clients (4 minutes a turn, at most 3)";
 
     fn run(bench: &Bench) -> Result<Self> {
         let script = match bench.quick {
@@ -81,8 +87,8 @@ impl Measure for Player {
             for case in CASES.iter().filter(|case| case.quick || !bench.quick) {
                 bench.say(format!("turn {}: {}", turn + 1, case.name()));
                 let perf = Perf::calibrate(stage.server().display(), case.test)?;
-                for scheduler in Scheduler::in_turn(turn).into_iter().filter(|scheduler| COMPARED.contains(scheduler)) {
-                    films.push(Showing { turn, ..show(&stage, scheduler, case, &script, &perf)? });
+                for way in Way::in_turn(turn, may_reserve_processors()) {
+                    films.push(Showing { turn, ..show(&stage, way, case, &script, &perf)? });
                 }
             }
         }
@@ -106,7 +112,7 @@ impl Measure for Player {
             }
             study.tables.push(table(&films, case));
             if !case.drops {
-                study.verdicts.extend(COMPARED.map(|scheduler| verdict(&films, scheduler, case)));
+                study.verdicts.extend(ways(&films).map(|way| verdict(&films, way, case)));
                 study.charts.push(self.chart(&films, case));
             }
         }
@@ -128,12 +134,12 @@ impl Case {
 impl Player {
     /// Figure 10; the first turn.
     fn chart(&self, films: &[&Showing], case: &Case) -> Chart {
-        let lines = COMPARED.iter().filter_map(|&scheduler| {
-            let film = films.iter().find(|film| film.scheduler == scheduler)?;
+        let lines = ways(films).filter_map(|way| {
+            let film = films.iter().find(|film| film.way == way)?;
             let points = film.intervals().map(|interval| [interval.frame as f64, interval.ms]).collect();
             let end = film.beside().last().map_or(self.load_at_frame, |interval| interval.frame);
-            let (name, deviations) = (format!("{}; load until frame {end}", scheduler.title()), Vec::new());
-            Some(Line { case: scheduler.name().to_owned(), name, points, deviations })
+            let (name, deviations) = (format!("{}; load until frame {end}", way.title()), Vec::new());
+            Some(Line { case: way.name().to_owned(), name, points, deviations })
         });
         let title = format!("Inter-frame times; {} x {} from frame {} on", case.clients, case.test, self.load_at_frame);
         let (x_label, y_label) = ("frame".to_owned(), "time since the frame before, ms".to_owned());
@@ -147,7 +153,8 @@ impl Player {
             format!(
                 "How it was measured. One Xvfb with xqos; a film of 640 x 360 in mpv, without sound, each film a new mpv. \
                  x11perf is started when frame {} was drawn and ended {} s after all of it was busy; twelve have their \
-                 windows side by side. With cbs mpv has {} ms in {} ms reserved, soft. A frame is drawn when the server \
+                 windows side by side. With cbs mpv has {} ms in {} ms reserved, soft; with CPU, besides, {PROCESSOR} of a processor \
+                 (SCHED_DEADLINE; its other threads nice -15), and the server has one at once while it works for mpv. A frame is drawn when the server \
                  has executed its request, by its trace ({lost} records lost). Regular: within {TOLERANCE_MS} ms of \
                  {FRAME_MS} ms. Beside the load: from the start of the first x11perf to the end; busy: without the time \
                  in which they start; before it: the same film until then, from frame {FIRST_FRAMES} on.",
@@ -189,12 +196,12 @@ fn table(films: &[&Showing], case: &Case) -> Table {
         "left out",
     ];
     let mut table = Table::new(case.name(), &head);
-    for scheduler in COMPARED {
-        let films = || films.iter().filter(|film| film.scheduler == scheduler);
+    for way in ways(films) {
+        let films = || films.iter().filter(|film| film.way == way);
         let over = |of: &dyn Fn(&Showing) -> f64| Spread::of(films().map(|film| of(film)));
         let beside = |film: &Showing| -> Vec<f64> { film.beside().map(|interval| interval.ms).collect() };
         table.rows.push(vec![
-            scheduler.title().to_owned(),
+            way.title().to_owned(),
             percent(over(&|film| regular(film.before())).median),
             percent(over(&|film| regular(film.beside())).median),
             percent(over(&|film| regular(film.busy())).median),
@@ -211,20 +218,27 @@ fn table(films: &[&Showing], case: &Case) -> Table {
     table
 }
 
-fn verdict(films: &[&Showing], scheduler: Scheduler, case: &Case) -> Verdict {
-    let films = films.iter().filter(|film| film.scheduler == scheduler);
+/// Those that were measured.
+fn ways(films: &[&Showing]) -> impl Iterator<Item = Way> {
+    Way::ALL.into_iter().filter(|&way| films.iter().any(|film| film.way == way))
+}
+
+fn verdict(films: &[&Showing], way: Way, case: &Case) -> Verdict {
+    let films = films.iter().filter(|film| film.way == way);
     let parts = Spread::of(films.map(|film| regular(film.beside())));
-    let what = format!("{}: part of regular frames beside {} x {}", scheduler.name(), case.clients, case.test);
-    let goal = if scheduler == Scheduler::Cbs { Goal::AtLeast(0.99) } else { Goal::Reported };
+    let what = format!("{}: part of regular frames beside {} x {}", way.name(), case.clients, case.test);
+    let goal = if way.is_reserved() { Goal::AtLeast(0.99) } else { Goal::Reported };
     Verdict::of_spread(what, parts, "", goal)
 }
 
-fn show(stage: &Stage, scheduler: Scheduler, case: &Case, script: &Script, perf: &Perf) -> Result<Showing> {
+fn show(stage: &Stage, way: Way, case: &Case, script: &Script, perf: &Perf) -> Result<Showing> {
     let Case { clients, drops, .. } = *case;
     let (control, server) = (stage.control(), stage.server());
-    stage.follow(scheduler)?;
-    let mut playing = Playing::start(control, server.display(), drops)?;
-    if scheduler == Scheduler::Cbs {
+    stage.follow(way.scheduler())?;
+    let _boost = (way == Way::Both).then(|| Boost::start(server.display(), Duration::ZERO)).transpose()?;
+    let launcher = (way == Way::Both).then(launcher).transpose()?;
+    let mut playing = Playing::start(launcher, control, server.display(), drops)?;
+    if way == Way::Cbs {
         playing.reserve(control, BUDGET_US, PERIOD_US)?;
     }
     playing.reach(script.load_at_frame)?;
@@ -243,7 +257,7 @@ fn show(stage: &Stage, scheduler: Scheduler, case: &Case, script: &Script, perf:
     control.stop_trace()?;
     Ok(Showing {
         turn: 0,
-        scheduler,
+        way,
         test: perf.test.clone(),
         clients,
         drops,
@@ -257,6 +271,14 @@ fn show(stage: &Stage, scheduler: Scheduler, case: &Case, script: &Script, perf:
     })
 }
 
+/// `xqos run` with both reservations; refused, mpv does not play.
+fn launcher() -> Result<Command> {
+    let mut command = Command::new(program::this()?);
+    let reservation = format!("{}us/{}us", BUDGET_US, PERIOD_US);
+    command.args(["run", "--strict", "--quiet", "--reserve", &reservation, "--cpu", PROCESSOR, "--"]);
+    Ok(command)
+}
+
 #[cfg(test)]
 mod tests {
     use super::showing::tests::showing;
@@ -268,17 +290,17 @@ mod tests {
 
     #[test]
     fn only_the_reserved_player_is_held_against_the_goal() {
-        let study = player(COMPARED.map(|scheduler| showing(scheduler, &[10, 50, 90, 130, 171])).into());
+        let study = player(Way::ALL.map(|way| showing(way, &[10, 50, 90, 130, 171])).into());
         let met: Vec<_> = study.verdicts.iter().map(Verdict::is_met).collect();
-        assert_eq!(met, [None, None, Some(true)]);
+        assert_eq!(met, [None, None, Some(true), Some(true)]);
         assert_eq!((study.charts.len(), study.tables.len()), (1, 1));
-        let worse = player(vec![showing(Scheduler::Cbs, &[10, 50, 90, 150])]);
-        assert_eq!(worse.verdicts[2].is_met(), Some(false));
+        let worse = player(vec![showing(Way::Cbs, &[10, 50, 90, 150])]);
+        assert_eq!(worse.verdicts[0].is_met(), Some(false));
     }
 
     #[test]
     fn a_player_that_may_leave_out_frames_has_a_table_and_no_goal() {
-        let films = vec![Showing { drops: true, dropped: 7, ..showing(Scheduler::Stock, &[10, 50, 130]) }];
+        let films = vec![Showing { drops: true, dropped: 7, ..showing(Way::Stock, &[10, 50, 130]) }];
         let study = player(films);
         assert!(study.verdicts.is_empty() && study.charts.is_empty());
         assert_eq!(study.tables[0].rows[0].last().unwrap(), "7");

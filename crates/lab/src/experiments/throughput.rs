@@ -1,21 +1,25 @@
 //! What xqos costs: x11perf alone, and twelve together, on a server with xqos over a stock server.
 //!
-//! One client alone needs no scheduling, so all that xqos does for it is a loss: this measures the loss. Work is counted
-//! by x11perf's own operations (see [`crate::load`]). A rate is the median of the runs of one start of x11perf, the first
-//! left out, and the two servers take turns. Beside it stands the work for each second of the server's processor time,
-//! which tells apart what the server itself does more or less of and what the kernel gave to others.
+//! One client alone needs no scheduling, so all that xqos does for it is a loss: this measures the loss, and that of
+//! twelve. The losses looked for are of a percent or two, and a shared machine drifts more than that within seconds. So
+//! both servers and the clients of both are there all the time, and take turns of some tenths of a second: the clients of
+//! one are stopped in the middle of what they do while those of the other go on. A client that goes on first fills what
+//! lies between it and its server; from then on it can write as fast as it is served, and bytes written are work done.
+//! Beside it stands the work for each second of the server's processor time, which tells apart what the server itself
+//! does more or less of and what the kernel gave to others.
 
 use super::trial::{Case, Servers};
 use super::{Measure, Takes};
 use crate::bench::Bench;
-use crate::load::{Load, Perf, Placement, Run};
+use crate::load::{Load, Perf, Placement};
 use crate::order::in_turn;
 use crate::server::Server;
 use crate::statistics::{Spread, geometric_mean, median};
 use crate::study::{Goal, Study, Table, Verdict, figure, spread_figure};
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
-use std::time::Instant;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 /// Drawing short and long, images both ways, compositing, state, windows, and round trips.
 const DOZEN: [&str; 12] = [
@@ -34,9 +38,32 @@ const DOZEN: [&str; 12] = [
 ];
 const TOGETHER: [&str; 6] = ["ellipse100", "noop", "rect100", "getimagexy100", "putimage500", "getimagexy500"];
 const CLIENTS: usize = 12;
-/// One client alone is measured in as many short pairs for each pair asked for: the losses looked for are of percents,
-/// and a shared machine drifts more than that within seconds.
-const SHORT_PAIRS: u32 = 3;
+/// Of windows, for each pair asked for.
+const WINDOWS: u32 = 4;
+
+/// Of a turn: until work is even, while it is counted, and until the server has done what was asked for.
+#[derive(Clone, Copy, Debug)]
+struct Times {
+    lead: Duration,
+    window: Duration,
+    rest: Duration,
+}
+
+const ALONE: Times = Times::of_ms([50, 300, 30]);
+const ALONE_QUICK: Times = Times::of_ms([30, 120, 20]);
+/// Requests of 10 ms, one of each client.
+const TOGETHER_FULL: Times = Times::of_ms([250, 1000, 250]);
+const TOGETHER_QUICK: Times = Times::of_ms([150, 350, 150]);
+
+impl Times {
+    const fn of_ms([lead, window, rest]: [u64; 3]) -> Times {
+        Times {
+            lead: Duration::from_millis(lead),
+            window: Duration::from_millis(window),
+            rest: Duration::from_millis(rest),
+        }
+    }
+}
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Throughput {
@@ -48,38 +75,39 @@ pub(super) struct Throughput {
 #[derive(Debug, Serialize, Deserialize)]
 struct Rates {
     test: String,
-    reps: u64,
+    /// Of a byte that a client writes, about.
+    operations_per_byte: f64,
     stock: Vec<Rate>,
     xqos: Vec<Rate>,
 }
 
+/// Work in one window.
 #[derive(Debug, Serialize, Deserialize)]
 struct Rate {
-    /// Operations per second.
-    per_s: f64,
-    /// Operations per second of the server's processor time.
-    per_cpu_s: f64,
+    bytes_per_s: f64,
+    /// For each second of the server's processor time.
+    bytes_per_cpu_s: f64,
 }
 
 impl Measure for Throughput {
     const NAME: &'static str = "throughput";
     const ABOUT: &'static str = "work done with xqos over stock: x11perf alone, and twelve together";
-    const TAKES: Takes = Takes { quick_s: 65, full_s: 540 };
+    const TAKES: Takes = Takes { quick_s: 70, full_s: 700 };
 
     fn run(bench: &Bench) -> Result<Self> {
         let servers = Servers::start(bench, 256)?;
-        let mut alone = Vec::new();
-        let pairs = bench.pairs * if bench.quick { 2 } else { SHORT_PAIRS };
+        let (mut alone, mut together) = (Vec::new(), Vec::new());
+        let windows = if bench.quick { WINDOWS } else { bench.pairs * WINDOWS };
+        let times = if bench.quick { ALONE_QUICK } else { ALONE };
         for test in std::iter::once("noop").chain(DOZEN) {
-            bench.say(format!("{test} alone, {pairs} short pairs"));
-            alone.push(Rates::measure(pairs, &servers, test, rate_alone)?);
+            bench.say(format!("{test} alone, {windows} pairs of windows"));
+            alone.push(Rates::measure(&servers, test, 1, windows, times)?);
         }
-        let mut together = Vec::new();
+        let times = if bench.quick { TOGETHER_QUICK } else { TOGETHER_FULL };
         // In a hurry, drawing, nothing, and images stand for all.
         for test in TOGETHER.into_iter().take(if bench.quick { 4 } else { TOGETHER.len() }) {
-            bench.say(format!("{CLIENTS} x {test}, {} pairs", bench.pairs));
-            let rate = |perf: &Perf, server: &Server| rate_together(bench, perf, server);
-            together.push(Rates::measure(bench.pairs, &servers, test, rate)?);
+            bench.say(format!("{CLIENTS} x {test}, {windows} pairs of windows"));
+            together.push(Rates::measure(&servers, test, CLIENTS, windows, times)?);
         }
         Ok(Throughput { alone, together })
     }
@@ -109,10 +137,12 @@ impl Measure for Throughput {
             charts: Vec::new(),
             notes: vec![
                 "How it was measured. Two Xvfb, one of them with xqos (policy fair, nothing set up), both up all the \
-                 time; x11perf runs on one and then on the other, in turn first on this and on that. Work is the \
-                 number of operations that x11perf completed, by its own count, between two instants of our clock. \
-                 The windows of the twelve lie side by side, so that an operation costs the same whoever asks for it. \
-                 Ratios are taken within a pair; given are their median, the least and the greatest."
+                 time, and x11perf on both; the clients of one are stopped while those of the other go on, in turn \
+                 first on this and on that. Work is what the clients wrote in a window of each turn that begins when \
+                 they write as fast as they are served; in operations it is about, by x11perf's own count of all that \
+                 it did. The windows of the twelve lie side by side, so that an operation costs the same whoever asks \
+                 for it. Ratios are taken within a pair of turns; given are their median and, as the spread, the \
+                 least and the greatest."
                     .to_owned(),
             ],
         }
@@ -120,50 +150,64 @@ impl Measure for Throughput {
 }
 
 impl Rates {
-    fn measure(
-        pairs: u32,
-        servers: &Servers,
-        test: &str,
-        rate: impl Fn(&Perf, &Server) -> Result<Rate>,
-    ) -> Result<Rates> {
+    fn measure(servers: &Servers, test: &str, clients: usize, windows: u32, times: Times) -> Result<Rates> {
         let perf = Perf::calibrate(servers.stock.display(), test)?;
-        let (mut stock, mut xqos) = (Vec::new(), Vec::new());
-        for pair in 0..pairs {
-            for case in in_turn([Case::Stock, Case::Fair], pair) {
+        let mut stock = Side::start(&servers.stock, &perf, clients)?;
+        let mut xqos = Side::start(&servers.xqos, &perf, clients)?;
+        for window in 0..windows {
+            for case in in_turn([Case::Stock, Case::Fair], window) {
                 let side = if case == Case::Stock { &mut stock } else { &mut xqos };
-                side.push(rate(&perf, servers.of(case))?);
+                side.take_turn(times)?;
             }
         }
-        Ok(Rates { test: perf.test, reps: perf.reps, stock, xqos })
+        let operations_per_byte = stock.load.operations(&perf) / stock.load.written()? as f64;
+        Ok(Rates { test: perf.test, operations_per_byte, stock: stock.rates, xqos: xqos.rates })
     }
 
     fn ratios(&self) -> Spread {
-        self.compare(|rate| rate.per_s)
+        self.compare(|rate| rate.bytes_per_s)
     }
 
     fn compare(&self, of: impl Fn(&Rate) -> f64) -> Spread {
         Spread::of(self.xqos.iter().zip(&self.stock).map(|(xqos, stock)| of(xqos) / of(stock)))
     }
+
+    fn operations_per_s(&self, rates: &[Rate]) -> f64 {
+        median(rates.iter().map(|rate| rate.bytes_per_s)) * self.operations_per_byte
+    }
 }
 
-fn rate_alone(perf: &Perf, server: &Server) -> Result<Rate> {
-    let cpu_before = server.cpu_time()?;
-    let runs = perf.run(server.display(), 4)?;
-    let rate = |pair: &[Run]| pair[1].operations as f64 / pair[1].ended.duration_since(pair[0].ended).as_secs_f64();
-    let cpu_s = (server.cpu_time()? - cpu_before).as_secs_f64();
-    let operations: u64 = runs.iter().map(|run| run.operations).sum();
-    Ok(Rate { per_s: median(runs.windows(2).map(rate)), per_cpu_s: operations as f64 / cpu_s })
+/// One server with its clients, which are stopped when it is not its turn.
+#[derive(Debug)]
+struct Side<'a> {
+    server: &'a Server,
+    load: Load,
+    rates: Vec<Rate>,
 }
 
-fn rate_together(bench: &Bench, perf: &Perf, server: &Server) -> Result<Rate> {
-    let mut load = Load::start(server.display(), perf, CLIENTS, Placement::SideBySide)?;
-    let cpu_before = server.cpu_time()?;
-    let from = Instant::now();
-    std::thread::sleep(bench.time(3000, 700));
-    let to = Instant::now();
-    let cpu_s = (server.cpu_time()? - cpu_before).as_secs_f64();
-    let operations: f64 = load.work(from, to)?.iter().sum();
-    Ok(Rate { per_s: operations / to.duration_since(from).as_secs_f64(), per_cpu_s: operations / cpu_s })
+impl<'a> Side<'a> {
+    fn start(server: &'a Server, perf: &Perf, clients: usize) -> Result<Side<'a>> {
+        let mut load = Load::start(server.display(), perf, clients, Placement::SideBySide)?;
+        load.pause();
+        Ok(Side { server, load, rates: Vec::new() })
+    }
+
+    fn take_turn(&mut self, times: Times) -> Result<()> {
+        self.load.go_on();
+        sleep(times.lead);
+        let count = || Ok::<_, anyhow::Error>((self.load.written()?, self.server.cpu_time()?, Instant::now()));
+        let (bytes_before, cpu_before, from) = count()?;
+        sleep(times.window);
+        let (bytes, cpu, to) = count()?;
+        self.load.pause();
+        sleep(times.rest);
+        let bytes = (bytes - bytes_before) as f64;
+        self.rates.push(Rate {
+            bytes_per_s: bytes / to.duration_since(from).as_secs_f64(),
+            bytes_per_cpu_s: bytes / (cpu - cpu_before).as_secs_f64(),
+        });
+        Ok(())
+    }
 }
 
 fn table(title: &str, all: &[Rates]) -> Table {
@@ -172,10 +216,10 @@ fn table(title: &str, all: &[Rates]) -> Table {
     for rates in all {
         table.rows.push(vec![
             rates.test.clone(),
-            figure(median(rates.stock.iter().map(|rate| rate.per_s))),
-            figure(median(rates.xqos.iter().map(|rate| rate.per_s))),
+            figure(rates.operations_per_s(&rates.stock)),
+            figure(rates.operations_per_s(&rates.xqos)),
             spread_figure(&rates.ratios()),
-            spread_figure(&rates.compare(|rate| rate.per_cpu_s)),
+            spread_figure(&rates.compare(|rate| rate.bytes_per_cpu_s)),
         ]);
     }
     table

@@ -50,7 +50,7 @@ impl Case {
 pub(crate) const RESERVATION: Reservation = Reservation { budget_us: 3000, period_us: 10_000, hard: false };
 
 /// What it reserves of a processor besides.
-const PROCESSOR: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(10));
+pub(crate) const PROCESSOR: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(10));
 
 /// Whether this user may have [`Case::Both`] measured.
 pub(crate) fn may_reserve_processors() -> bool {

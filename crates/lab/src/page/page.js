@@ -261,6 +261,7 @@ const STYLES = {
   idle: ["idle", "2 4", "circle"], paper: ["published", "8 4", "cross"], classic: ["classic", "", "square"],
   smart: ["smart", "6 3", "triangle"], stock: ["stock", "", "circle"], fair: ["fair", "3 3", "diamond"],
   cbs: ["cbs", "", "cross"], hard: ["cbs", "6 3", "square"],
+  both: ["both", "8 3 2 3", "triangle"],
 };
 /** With more points than these a line has no marks. */
 const MOST_MARKS = 60;

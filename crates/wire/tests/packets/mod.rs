@@ -44,6 +44,8 @@ pub struct Talk {
     /// Put before the type of what an Ethernet frame has.
     pub vlan_tags: usize,
     pub window_scale: Option<u8>,
+    /// What packets other than a SYN say to have got beyond what they acknowledge; they then have time stamps, too.
+    pub selective: Vec<(u32, u32)>,
     pub at_ns: u64,
     /// The next numbers of client and server.
     pub next: [u32; 2],
@@ -62,6 +64,7 @@ impl Talk {
             link: Link::Ethernet,
             vlan_tags: 0,
             window_scale: None,
+            selective: Vec::new(),
             at_ns: 1_000_000_000,
             next: [1000, 5_000_000],
             packets: Vec::new(),
@@ -124,10 +127,16 @@ impl Talk {
             Direction::Requests => [self.client.port(), self.server.port()],
             Direction::Replies => [self.server.port(), self.client.port()],
         };
-        let options = match self.window_scale.filter(|_| flags & SYN != 0) {
+        let mut options = match self.window_scale.filter(|_| flags & SYN != 0) {
             Some(shift) => vec![1, 3, 3, shift],
             None => vec![],
         };
+        if flags & SYN == 0 && !self.selective.is_empty() {
+            options.extend([1, 1, 8, 10, 0, 0, 0, 7, 0, 0, 0, 9, 1, 1, 5, 2 + 8 * self.selective.len() as u8]);
+            self.selective
+                .iter()
+                .for_each(|(from, to)| options.extend([from.to_be_bytes(), to.to_be_bytes()].concat()));
+        }
         let mut tcp = Vec::new();
         ports.iter().for_each(|port| tcp.extend(port.to_be_bytes()));
         tcp.extend(own.to_be_bytes());

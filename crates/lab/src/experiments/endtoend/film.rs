@@ -86,7 +86,7 @@ pub(super) fn show(stage: &Stage, player: Player, reserved: bool, time: Duration
             actor.hear()?
         }
         Player::Mpv => {
-            let mut playing = Playing::start_under(launcher, stage.control(), stage.server().display(), false)?;
+            let mut playing = Playing::start(launcher, stage.control(), stage.server().display(), false)?;
             playing.reach(frames as usize)?;
             let (drawn, ..) = playing.end()?;
             stage.control().stop_trace()?;

@@ -86,6 +86,8 @@ pub(super) enum Play {
     Drag,
     /// twm drags a clock over a GTK program.
     Toolkit,
+    /// The first with the program on a processor of its own, as one on another machine is.
+    Elsewhere,
     /// A window that moves itself.
     Mover,
     /// The same, which works for each move.
@@ -95,7 +97,7 @@ pub(super) enum Play {
 }
 
 impl Play {
-    pub const ALL: [Play; 5] = [Play::Drag, Play::Toolkit, Play::Mover, Play::Working, Play::Waiting];
+    pub const ALL: [Play; 6] = [Play::Drag, Play::Toolkit, Play::Elsewhere, Play::Mover, Play::Working, Play::Waiting];
     /// Where it is to be quick.
     pub const QUICK: [Play; 3] = [Play::Drag, Play::Toolkit, Play::Mover];
 
@@ -103,6 +105,7 @@ impl Play {
         match self {
             Play::Drag => "a clock dragged over a redraw of 25 ms",
             Play::Toolkit => "a clock dragged over gtk3-demo",
+            Play::Elsewhere => "a clock dragged over a redraw of 25 ms elsewhere",
             Play::Mover => "a window moved every 1-5 ms",
             Play::Working => "a window moved after 4 ms of work each time",
             Play::Waiting => "a window moved once the last move was answered",
@@ -114,6 +117,7 @@ impl Play {
         match self {
             Play::Drag => "Clock over 25 ms",
             Play::Toolkit => "Clock over gtk3-demo",
+            Play::Elsewhere => "Clock over 25 ms elsewhere",
             Play::Mover => "Moved every 1-5 ms",
             Play::Working => "Moved after 4 ms of work",
             Play::Waiting => "Moved once answered",
@@ -125,7 +129,13 @@ impl Play {
         (self == Play::Toolkit).then_some("gtk3-demo")
     }
 
-    /// The goals are about drags; what moves by itself shows when pacing suffices, and when it does not.
+    /// By twm, which the pointer tells where to.
+    pub fn is_drag(self) -> bool {
+        matches!(self, Play::Drag | Play::Toolkit | Play::Elsewhere)
+    }
+
+    /// The goals are about drags on one processor; what is elsewhere nobody can set aside, and what
+    /// moves by itself shows when pacing suffices, and when it does not.
     pub fn has_goals(self) -> bool {
         matches!(self, Play::Drag | Play::Toolkit)
     }

@@ -92,7 +92,7 @@ impl Scene {
         let server = &stage.server;
         let pinned = Pinned::to(SCENE)?;
         let display = server.display();
-        let is_drag = matches!(play, Play::Drag | Play::Toolkit);
+        let is_drag = play.is_drag();
         let manager = is_drag.then(|| Manager::start(display)).transpose()?;
         let exposed = match play {
             Play::Toolkit => {
@@ -102,7 +102,10 @@ impl Scene {
                 shown.put(server, EXPOSED_PLACE)?;
                 Exposed::Program(shown)
             }
-            _ => Exposed::Actor(Actor::start(display, Role::Exposed { work_us: WORK_US })?),
+            _ => {
+                let _elsewhere = (play == Play::Elsewhere).then(Pinned::beside_the_scene).transpose()?;
+                Exposed::Actor(Actor::start(display, Role::Exposed { work_us: WORK_US })?)
+            }
         };
         let echo = Actor::start(display, Role::Echo)?;
         let connection = server.connect()?;
@@ -111,7 +114,7 @@ impl Scene {
             Play::Mover => Some(Role::Mover { work_us: 0, waits: false }),
             Play::Working => Some(Role::Mover { work_us: MOVE_US, waits: false }),
             Play::Waiting => Some(Role::Mover { work_us: 0, waits: true }),
-            Play::Drag | Play::Toolkit => None,
+            Play::Drag | Play::Toolkit | Play::Elsewhere => None,
         };
         let mover = mover.map(|role| Actor::start(display, role)).transpose()?;
         let frame = clock.as_ref().map(|clock| drag::frame_of(server, clock.window)).transpose()?;

@@ -99,6 +99,11 @@ impl Line {
     pub const RATES: [u64; 5] = [100_000, 10_000, 1_000, 100, 10];
     pub const DELAYS: [u64; 4] = [100, 1_000, 10_000, 100_000];
 
+    /// Whatever goes over it, both machines are idle nearly all of the time.
+    pub fn is_slow(self) -> bool {
+        self.kbit_per_s <= 100 || self.delay_us >= 100_000
+    }
+
     pub fn title(self) -> String {
         format!("{} / {}", rate_title(self.kbit_per_s), delay_title(self.delay_us))
     }

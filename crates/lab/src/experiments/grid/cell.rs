@@ -5,7 +5,6 @@
 
 use super::case::{Case, Transport};
 use super::site::Site;
-use super::ssh::PrivilegeFolder;
 use super::{nx, ssh};
 use crate::actor::{Actor, CAPTURE_FILE, Captured};
 use crate::folder::Folder;
@@ -72,9 +71,10 @@ pub(super) struct Measured {
 }
 
 impl Cell {
-    /// A failure is a finding of this cell; only what no cell could do without is an error.
-    pub fn measure(case: Case, limit: Duration) -> Result<Cell> {
-        let site = Site::open(case.line)?;
+    /// A failure is a finding of this cell; only what no cell could do without is an error. No two cells have the same
+    /// `place` at a time.
+    pub fn measure(case: Case, place: usize, limit: Duration) -> Result<Cell> {
+        let site = Site::open(case.line, place)?;
         let outcome = match measured(site, case, limit) {
             Ok(measured) => Outcome::Measured(measured),
             Err(error) => Outcome::Failed(format!("{error:#}")),
@@ -90,19 +90,11 @@ impl Cell {
     }
 }
 
-/// What runs while a cell is measured; the program is the first.
-#[derive(Debug)]
-struct Running {
-    processes: Vec<Owned>,
-    /// After the processes.
-    _folder: Option<PrivilegeFolder>,
-}
-
 fn measured(site: Site, case: Case, limit: Duration) -> Result<Measured> {
     let on_loopback = case.transport != Transport::Raw;
     let actor = site.capture(on_loopback, case.line.silence(), limit)?;
     let mut running = start(&site, case)?;
-    let captured = wait(&site, actor, &mut running.processes[0], limit)?;
+    let captured = wait(&site, actor, &mut running[0], limit)?;
     if on_loopback && captured.is_quiet {
         // That it was not silent is seen in the figures.
         site.wait_until_silent(LINK_SILENCE, LINK_LIMIT);
@@ -114,23 +106,18 @@ fn measured(site: Site, case: Case, limit: Duration) -> Result<Measured> {
     conclude(&folder, !on_loopback, captured, limit, until_ns)
 }
 
-fn start(site: &Site, case: Case) -> Result<Running> {
+/// The program is the first.
+fn start(site: &Site, case: Case) -> Result<Vec<Owned>> {
     let program = case.program.command();
-    let (processes, folder) = match case.transport {
+    match case.transport {
         Transport::Raw => {
             let mut command = Command::new(program[0]);
             command.args(&program[1..]).env("DISPLAY", site.far_display());
-            (vec![site.start(Side::Client, "program", &mut command)?], None)
+            Ok(vec![site.start(Side::Client, "program", &mut command)?])
         }
-        Transport::Ssh | Transport::SshC => {
-            let (processes, folder) = ssh::start(site, program, case.transport == Transport::SshC)?;
-            (processes, Some(folder))
-        }
-        Transport::Nx | Transport::NxTaint => {
-            (nx::start(site, program, case.line, case.transport == Transport::NxTaint)?, None)
-        }
-    };
-    Ok(Running { processes, _folder: folder })
+        Transport::Ssh | Transport::SshC => ssh::start(site, program, case.transport == Transport::SshC),
+        Transport::Nx | Transport::NxTaint => nx::start(site, program, case.line, case.transport == Transport::NxTaint),
+    }
 }
 
 /// Until the capture has seen enough.

@@ -40,10 +40,11 @@ pub(super) struct Site {
     link: Link,
     folder: Folder,
     display: u16,
+    place: usize,
 }
 
 impl Site {
-    pub fn open(line: Line) -> Result<Site> {
+    pub fn open(line: Line, place: usize) -> Result<Site> {
         let folder = Folder::create()?;
         for name in ["home", "home/run"] {
             // A runtime directory that others may read is refused.
@@ -77,7 +78,12 @@ impl Site {
         // It closes its end when it dies.
         BufReader::new(said).read_line(&mut number)?;
         let display = number.trim().parse().map_err(|_| anyhow!("Xvfb did not start on the link"))?;
-        Ok(Site { server, link, folder, display })
+        Ok(Site { server, link, folder, display, place })
+    }
+
+    /// Another one's is another: what both would call the same has it in its name.
+    pub fn place(&self) -> usize {
+        self.place
     }
 
     /// The server's display, as its own end calls it.

@@ -17,12 +17,13 @@ const PORT: u16 = 2222;
 /// As root sshd refuses to start without it.
 const PRIVILEGE_FOLDER: &str = "/run/sshd";
 
-/// Made by Debian's service, which need not run here; gone when the cell is over, if it was not there before.
+/// Made by Debian's service, which need not run here; gone when this is dropped, if it was not there before. All cells
+/// share it.
 #[derive(Debug)]
 pub(super) struct PrivilegeFolder(bool);
 
 impl PrivilegeFolder {
-    fn make() -> PrivilegeFolder {
+    pub fn make() -> PrivilegeFolder {
         // Without the right to make it sshd says itself what is missing.
         let made = fs::create_dir(PRIVILEGE_FOLDER);
         let made = made.and_then(|()| fs::set_permissions(PRIVILEGE_FOLDER, Permissions::from_mode(0o755)));
@@ -38,21 +39,20 @@ impl Drop for PrivilegeFolder {
     }
 }
 
-/// Starts both; the program runs once they know each other.
-pub(super) fn start(site: &Site, program: &[&str], compressed: bool) -> Result<(Vec<Owned>, PrivilegeFolder)> {
+/// Starts both; the program runs once they know each other. As root it needs a [`PrivilegeFolder`].
+pub(super) fn start(site: &Site, program: &[&str], compressed: bool) -> Result<Vec<Owned>> {
     for name in ["host", "user"] {
         make_key(&site.path(name))?;
     }
     fs::copy(site.path("user.pub"), site.path("authorized_keys"))?;
     fs::write(site.path("sshd_config"), settings(site))?;
-    let folder = PrivilegeFolder::make();
     // It starts itself again for each connection, and wants its whole path for that.
     let mut command = Command::new(program::find("sshd")?);
     command.args(["-D", "-e", "-f"]).arg(site.path("sshd_config"));
     let mut daemon = site.start(Side::Client, "sshd", &mut command)?;
     site.wait_for("sshd", &mut daemon, PORT)?;
     let client = site.start(Side::Server, "program", &mut client(site, program, compressed)?)?;
-    Ok((vec![client, daemon], folder))
+    Ok(vec![client, daemon])
 }
 
 fn make_key(path: &Path) -> Result<()> {

@@ -1,11 +1,15 @@
 //! The circumstances that are compared: who decides, and what ocbench has reserved.
 
+use crate::boost::Boost;
 use crate::control::Control;
+use crate::experiments::trial::{PROCESSOR, may_reserve_processors};
 use crate::light::Reservation;
 use crate::order::in_turn;
+use crate::processor::Reserved;
 use crate::scheduler::Scheduler;
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
 
 /// Who decides whom the server serves, and what ocbench has reserved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,10 +21,12 @@ pub(super) enum Case {
     Soft,
     /// The same, and never more.
     Hard,
+    /// Soft, and processor time: a reservation of the kernel for ocbench, and a loan for the server. Needs the right.
+    Both,
 }
 
 impl Case {
-    pub const ALL: [Case; 4] = [Case::Stock, Case::Fair, Case::Soft, Case::Hard];
+    pub const ALL: [Case; 5] = [Case::Stock, Case::Fair, Case::Soft, Case::Hard, Case::Both];
     /// Of the traces, in the order of the paper's figures.
     pub const TRACED: [Case; 3] = [Case::Stock, Case::Hard, Case::Soft];
 
@@ -31,6 +37,7 @@ impl Case {
             Case::Fair => "fair",
             Case::Soft => "cbs",
             Case::Hard => "hard",
+            Case::Both => "both",
         }
     }
 
@@ -41,6 +48,7 @@ impl Case {
             Case::Fair => "fair (xqos)",
             Case::Soft => "cbs soft",
             Case::Hard => "cbs hard",
+            Case::Both => "cbs soft and CPU",
         }
     }
 
@@ -48,7 +56,7 @@ impl Case {
         match self {
             Case::Stock => Scheduler::Stock,
             Case::Fair => Scheduler::Fair,
-            Case::Soft | Case::Hard => Scheduler::Cbs,
+            Case::Soft | Case::Hard | Case::Both => Scheduler::Cbs,
         }
     }
 
@@ -62,11 +70,25 @@ impl Case {
         }
     }
 
-    /// Every other turn the other way round, so that none is always the first.
+    /// For the calling thread, which is to be ocbench, and for the server; until it is dropped.
+    pub fn help(self, display: &str) -> Result<Help> {
+        if self != Case::Both {
+            return Ok(Help(None));
+        }
+        let boost = Boost::start(display, Duration::ZERO)?;
+        Ok(Help(Some((Reserved::this_thread(PROCESSOR.0, PROCESSOR.1)?, boost))))
+    }
+
+    /// Those that this user may have measured; every other turn the other way round, so that none is always the first.
     pub fn in_turn(turn: u32) -> Vec<Case> {
-        in_turn(Case::ALL, turn)
+        let may = may_reserve_processors();
+        in_turn(Case::ALL, turn).into_iter().filter(|&case| may || case != Case::Both).collect()
     }
 }
+
+/// What runs only while a case is measured.
+#[derive(Debug)]
+pub(super) struct Help(#[expect(dead_code, reason = "it serves until it is dropped")] Option<(Reserved, Boost)>);
 
 #[cfg(test)]
 mod tests {
@@ -74,7 +96,8 @@ mod tests {
 
     #[test]
     fn no_case_is_always_the_first() {
+        let last = if may_reserve_processors() { Case::Both } else { Case::Hard };
         let firsts: Vec<Case> = (0..4).map(|turn| Case::in_turn(turn)[0]).collect();
-        assert_eq!(firsts, [Case::Stock, Case::Hard, Case::Stock, Case::Hard]);
+        assert_eq!(firsts, [Case::Stock, last, Case::Stock, last]);
     }
 }

@@ -61,6 +61,7 @@ impl Course {
         let (server, (perf, clients)) = (stage.server(), load);
         let control = server.control()?;
         case.reserve(&control)?;
+        let _help = case.help(server.display())?;
         let mut ocbench = Ocbench::new(&control, spokes)?;
         let start = Instant::now();
         // Starting and ending twelve processes takes time, which must not be ocbench's.

@@ -88,7 +88,7 @@ impl Traced {
             (Case::Stock, _) => Some(4),
             (Case::Hard, _) => Some(7),
             (Case::Soft, _) => Some(8),
-            (Case::Fair, _) => None,
+            (Case::Fair | Case::Both, _) => None,
         }
     }
 

@@ -1,6 +1,7 @@
 //! One film under one scheduler, as it was recorded, and the times between its frames.
 
 use crate::mpv::{Drawn, FRAMES_PER_SECOND};
+use crate::order::in_turn;
 use crate::scheduler::Scheduler;
 use crate::statistics::Summary;
 use serde::{Deserialize, Serialize};
@@ -11,11 +12,54 @@ pub(super) const TOLERANCE_MS: f64 = 2.0;
 /// The window is made and shown in the first ones.
 pub(super) const FIRST_FRAMES: usize = 10;
 
+/// Who schedules, and what mpv has reserved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Way {
+    Stock,
+    Fair,
+    /// Server time.
+    Cbs,
+    /// That, and processor time, for the server too while it works for mpv. Needs the right.
+    Both,
+}
+
+impl Way {
+    pub const ALL: [Way; 4] = [Way::Stock, Way::Fair, Way::Cbs, Way::Both];
+
+    /// Also the name of its colour in a page.
+    pub fn name(self) -> &'static str {
+        if self == Way::Both { "both" } else { self.scheduler().name() }
+    }
+
+    /// For people.
+    pub fn title(self) -> &'static str {
+        if self == Way::Both { "cbs, and CPU reserved" } else { self.scheduler().title() }
+    }
+
+    pub fn scheduler(self) -> Scheduler {
+        match self {
+            Way::Stock => Scheduler::Stock,
+            Way::Fair => Scheduler::Fair,
+            Way::Cbs | Way::Both => Scheduler::Cbs,
+        }
+    }
+
+    pub fn is_reserved(self) -> bool {
+        self.scheduler() == Scheduler::Cbs
+    }
+
+    /// Those that this user may have measured; every other turn the other way round, so that none is always the first.
+    pub fn in_turn(turn: u32, may_reserve_processors: bool) -> Vec<Way> {
+        in_turn(Way::ALL, turn).into_iter().filter(|&way| may_reserve_processors || way != Way::Both).collect()
+    }
+}
+
 /// Times by the server's clock.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Showing {
     pub turn: u32,
-    pub scheduler: Scheduler,
+    pub way: Way,
     pub test: String,
     pub clients: usize,
     pub drops: bool,
@@ -110,12 +154,12 @@ pub(super) mod tests {
     use super::*;
 
     /// Frames at these milliseconds; the load from the second frame on.
-    pub fn showing(scheduler: Scheduler, drawn_ms: &[u64]) -> Showing {
+    pub fn showing(way: Way, drawn_ms: &[u64]) -> Showing {
         let frames: Vec<Drawn> = drawn_ms.iter().map(|ms| drawn(ms * 1_000_000)).collect();
         let (load_began_ns, load_ended_ns) = (frames[1].drawn_ns + 1, frames[frames.len() - 1].drawn_ns);
         Showing {
             turn: 0,
-            scheduler,
+            way,
             test: "getimagexy100".to_owned(),
             clients: 12,
             drops: false,
@@ -135,7 +179,7 @@ pub(super) mod tests {
 
     #[test]
     fn a_late_frame_spoils_two_intervals_and_those_before_the_load_do_not_count() {
-        let film = showing(Scheduler::Cbs, &[10, 100, 140, 183, 220, 260]);
+        let film = showing(Way::Cbs, &[10, 100, 140, 183, 220, 260]);
         assert_eq!(film.beside().count(), 4);
         assert_eq!(regular(film.beside()), 0.5);
         assert_eq!((film.response_ms().worst, film.behind_ms().worst), (0.5, 0.2));

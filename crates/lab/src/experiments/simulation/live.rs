@@ -35,11 +35,11 @@ pub(super) fn alone(situation: Situation, bench: &Bench, stage: &Stage, schedule
     let (server, reservation) = (stage.server(), scheduler.and_then(Scheduler::reservation));
     match situation {
         Situation::Interactive => {
-            let echoes = line::measure(server, reservation, if bench.quick { 80 } else { 150 })?;
+            let echoes = line::measure(server, reservation, if bench.quick { 40 } else { 150 })?;
             Ok(Times { response_ms: echoes.echo_ms(), interval_ms: Vec::new() })
         }
         Situation::Animation => {
-            let shown = frames::measure(server, reservation, if bench.quick { 60 } else { 120 })?;
+            let shown = frames::measure(server, reservation, if bench.quick { 40 } else { 120 })?;
             let interval_ms = shown.frame_ns.iter().map(|&ns| ns as f64 / 1e6).collect();
             Ok(Times { response_ms: shown.drawing_ms(), interval_ms })
         }

@@ -1,0 +1,109 @@
+//! What is set from outside: policy, parameters, pacing, each client's weight and priorities, and reservations.
+
+use super::Scheduler;
+use crate::admission::{self, Admission};
+use crate::blocking::Blocking;
+use crate::pacing::Pacing;
+use crate::policy::PolicyKind;
+use crate::{ClientId, Parameters, Reservation, ReservationState, Supply, Time};
+use alloc::vec::Vec;
+
+impl Scheduler {
+    /// Sets another policy; every client begins in it anew.
+    pub fn set_policy(&mut self, kind: PolicyKind, now: Time) {
+        self.policy = kind.build(&self.parameters);
+        self.rejoin(now);
+    }
+
+    /// Sets the parameters; the policy begins anew where they concern it.
+    pub fn set_parameters(&mut self, parameters: Parameters, now: Time) {
+        let policy_part = |p: &Parameters| (p.slice_ns, p.timer_interval_ns, p.maximum_slice_ns);
+        let concerns_policy = policy_part(&parameters) != policy_part(&self.parameters);
+        self.parameters = parameters;
+        if concerns_policy {
+            self.set_policy(self.policy.kind(), now);
+        }
+    }
+
+    /// Sets how clients are paced that uncover others. Who is held is let go.
+    pub fn set_pacing(&mut self, pacing: Pacing, now: Time) {
+        self.pacing = pacing;
+        let held: Vec<ClientId> = self.paced.ids().collect();
+        for client in held {
+            self.release(client, now);
+        }
+    }
+
+    /// What the server itself gets of a processor, for admissions from now on.
+    pub fn set_supply(&mut self, supply: Supply) {
+        self.supply = supply;
+    }
+
+    /// What the server itself gets of a processor.
+    pub fn supply(&self) -> Supply {
+        self.supply
+    }
+
+    /// How clients are paced.
+    pub fn pacing(&self) -> Pacing {
+        self.pacing
+    }
+
+    /// The SYNC priority that a client has now.
+    pub fn set_sync_priority(&mut self, client: ClientId, priority: i32, now: Time) {
+        self.change_facts(client, now, |facts| facts.sync_priority = priority);
+    }
+
+    /// The weight of a client under `fair`, hundredths; at least 1.
+    pub fn set_weight(&mut self, client: ClientId, weight: u32, now: Time) {
+        self.change_facts(client, now, |facts| facts.weight = weight.max(1));
+    }
+
+    /// The priority of a client under `fixed`; larger is first.
+    pub fn set_fixed_priority(&mut self, client: ClientId, priority: i32, now: Time) {
+        self.change_facts(client, now, |facts| facts.fixed_priority = priority);
+    }
+
+    /// Would this reservation be admitted beside the others? `None` for a client that is not connected.
+    pub fn check_admission(&self, client: ClientId, reservation: Reservation, now: Time) -> Option<Admission> {
+        self.client(client)?;
+        let mut set: Vec<(ClientId, Reservation)> =
+            self.reservations().filter(|&(other, _)| other != client).chain([(client, reservation)]).collect();
+        set.sort_by_key(|&(id, reservation)| (reservation.period_ns, id));
+        admission::test(set.into_iter(), self.blocking_ns(now), self.limit_ppm())
+    }
+
+    /// Gives a client a reservation if it is admitted, in place of the one it may have.
+    pub fn reserve(&mut self, client: ClientId, reservation: Reservation, now: Time) -> Option<Admission> {
+        let admission = self.check_admission(client, reservation, now)?;
+        if matches!(admission, Admission::Admitted(_)) {
+            self.end_reservation(client);
+            let record = self.client_mut(client)?;
+            let state = match record.past_reservation {
+                Some(past) => past.replaced_by(reservation, now),
+                None => ReservationState::new(reservation, now),
+            };
+            record.reservation = Some(state);
+            if state.depleted {
+                self.depleted.set(client, state.deadline);
+            }
+            self.count_reservations();
+            self.release(client, now);
+            self.file(client, now);
+        }
+        Some(admission)
+    }
+
+    /// Ends a client's reservation. True where it had one.
+    pub fn clear_reservation(&mut self, client: ClientId, now: Time) -> bool {
+        let had_one = self.end_reservation(client);
+        if had_one {
+            self.count_reservations();
+            if self.reservations == 0 {
+                self.blocking = Blocking::default();
+            }
+            self.file(client, now);
+        }
+        had_one
+    }
+}

@@ -1,0 +1,115 @@
+//! What there is to see: settings, reservations, who is ready, and each client's accounting.
+
+use super::{Client, Scheduler};
+use crate::policy::PolicyKind;
+use crate::{ClientId, Parameters, Reservation, ReservationState, Time, Usage};
+
+impl Scheduler {
+    /// The policy.
+    pub fn policy(&self) -> PolicyKind {
+        self.policy.kind()
+    }
+
+    /// The parameters.
+    pub fn parameters(&self) -> Parameters {
+        self.parameters
+    }
+
+    /// Connected clients.
+    pub fn client_count(&self) -> usize {
+        self.connected
+    }
+
+    /// All reservations, by client.
+    pub fn reservations(&self) -> impl Iterator<Item = (ClientId, Reservation)> + '_ {
+        self.clients.iter().enumerate().filter_map(|(slot, record)| {
+            Some((ClientId(slot as u16), record.as_ref()?.reservation.as_ref()?.reservation))
+        })
+    }
+
+    /// How many reservations there are.
+    pub fn reservation_count(&self) -> usize {
+        self.reservations
+    }
+
+    /// Sum of Q/T, millionths.
+    pub fn admitted_utilization_ppm(&self) -> u32 {
+        self.admitted_ppm
+    }
+
+    /// U as the admission test uses it: what may be promised of what the server gets itself.
+    pub fn limit_ppm(&self) -> u32 {
+        self.parameters.max_utilization_ppm.min(self.supply.share_ppm())
+    }
+
+    /// B as the admission test would use it now, the gaps in what the server gets included.
+    pub fn blocking_ns(&self, now: Time) -> u64 {
+        let blocking_ns = match self.parameters.blocking_ns {
+            0 => self.blocking_observed_ns(now),
+            configured => configured,
+        };
+        blocking_ns.saturating_add(self.supply.gap_ns())
+    }
+
+    /// The longest blocking observed lately.
+    pub fn blocking_observed_ns(&self, now: Time) -> u64 {
+        self.blocking.observed_ns(now)
+    }
+
+    /// A client's reservation as it stands.
+    pub fn reservation(&self, client: ClientId) -> Option<ReservationState> {
+        self.client(client)?.reservation
+    }
+
+    /// A client's accounting.
+    pub fn usage(&self, client: ClientId) -> Option<Usage> {
+        Some(self.client(client)?.usage)
+    }
+
+    /// Weight (hundredths) and fixed priority of a client.
+    pub fn weight_and_priority(&self, client: ClientId) -> Option<(u32, i32)> {
+        self.client(client).map(|record| (record.facts.weight, record.facts.fixed_priority))
+    }
+
+    /// True where the client has work.
+    pub fn is_ready(&self, client: ClientId) -> bool {
+        self.client(client).is_some_and(|record| record.ready)
+    }
+
+    /// True where somebody was told to watch the client's socket and it has not arrived since.
+    pub fn is_watched(&self, client: ClientId) -> bool {
+        self.client(client).is_some_and(|record| record.watched)
+    }
+
+    /// How many clients are watched.
+    pub fn watched_count(&self) -> usize {
+        self.watched
+    }
+
+    /// How many clients are ready and not held back.
+    pub fn ready_count(&self) -> usize {
+        self.reserved.len() + self.waiting.len()
+    }
+
+    /// Since when somebody holds the server grab.
+    pub fn grab_began(&self) -> Option<Time> {
+        self.client(self.grab?)?.grabbed_at
+    }
+
+    /// Who holds the server grab.
+    pub fn grab(&self) -> Option<ClientId> {
+        self.grab
+    }
+
+    /// Memory taken for clients, without the policy's few bytes for each.
+    pub fn memory_bytes(&self) -> usize {
+        let queues = [
+            self.reserved.memory_bytes(),
+            self.waiting.memory_bytes(),
+            self.idle.memory_bytes(),
+            self.depleted.memory_bytes(),
+            self.paced.memory_bytes(),
+        ];
+        self.clients.len() * size_of::<Option<Client>>() + queues.iter().sum::<usize>()
+    }
+}
