@@ -6,8 +6,10 @@
 //!
 //! - A client is **exposing** from the Expose until it has answered (a request of its was served and it is idle again), at
 //!   most for the limit (N ms of that message).
+//! - One whose last Expose was not answered in time is **behind**: it is in the middle of a redraw that does not know of the
+//!   new Expose. It owes two answers, or who waits would be let go at the end of the old redraw, each time.
 //! - While clients are exposing, the requests of the client that **caused** it wait, at a request boundary, until all of
-//!   them have answered and 2 ms have passed, for toolkits send a redraw in parts; at most until the first one's limit.
+//!   them have answered and 5 ms have passed, for toolkits redraw in parts; at most until the first one's limit.
 //! - Down to a **floor**: who causes Exposes again and again comes on at least once in each such interval, however slow
 //!   the others are. Its own time counts, so that a slow mover is not made slower.
 //! - Input is never held back, for nothing is but requests; nor is a client with a reservation, or who holds the server
@@ -17,8 +19,9 @@ use crate::{ClientId, Time};
 
 /// The limit where pacing is off: marks are for others who want to know them.
 const LIMIT_NS: u64 = 25_000_000;
-/// A redraw comes in several parts: an answer counts when so much time has passed since the first.
-pub(crate) const SETTLING_NS: u64 = 2_000_000;
+/// A redraw comes in several parts (GTK paints a second frame 1 to 4 ms after the first): an answer counts when so much time
+/// has passed since the first.
+pub(crate) const SETTLING_NS: u64 = 5_000_000;
 /// Who has not been held for so long begins anew.
 const FORGET_NS: u64 = 1_000_000_000;
 
@@ -39,7 +42,12 @@ impl Pacing {
 
     /// Until when a client that got an Expose now counts as exposing.
     pub(crate) fn marked_until(&self, now: Time) -> Time {
-        now.after(if self.is_on() { self.limit_ns } else { LIMIT_NS })
+        now.after(self.mark_ns())
+    }
+
+    /// For how long one counts at most.
+    pub(crate) fn mark_ns(&self) -> u64 {
+        if self.is_on() { self.limit_ns } else { LIMIT_NS }
     }
 
     /// Until when to hold a client that came on at `resumed`; `None`: the floor does not allow it.
@@ -56,6 +64,18 @@ pub(crate) struct Mark {
     pub until: Time,
     /// Who waits for the answer, and since when: a later hold of the same client is another one.
     pub holds: Option<(ClientId, Time)>,
+    /// Answers; 1, or 2 of one that is behind.
+    pub owed: u32,
+    /// One of two came.
+    pub answered_once: bool,
+}
+
+impl Mark {
+    /// Whether who gets another Expose now is in the middle of a redraw; after another limit it is taken for one that does
+    /// not draw at all.
+    pub fn is_behind(&self, limit_ns: u64, now: Time) -> bool {
+        !self.answered_once && now < self.until.after(limit_ns)
+    }
 }
 
 /// A client that waits for the answers of others.

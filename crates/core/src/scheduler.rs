@@ -347,12 +347,15 @@ impl Scheduler {
         if is_marked {
             return false;
         }
+        let limit_ns = self.pacing.mark_ns();
+        let is_behind =
+            self.client(client).and_then(|record| record.exposing).is_some_and(|mark| mark.is_behind(limit_ns, now));
         self.answered(client, now, 0);
         let cause = cause.filter(|&cause| cause != client && self.pacing.is_on());
         let holds = cause.and_then(|cause| Some((cause, self.hold(cause, now)?)));
         let until = self.pacing.marked_until(now);
         if let Some(record) = self.client_mut(client) {
-            record.exposing = Some(Mark { until, holds });
+            record.exposing = Some(Mark { until, holds, owed: 1 + u32::from(is_behind), answered_once: false });
         }
         true
     }
@@ -395,7 +398,10 @@ impl Scheduler {
             record.ready = false;
             record.idle_since = service.end;
         }
-        let has_answered = !service.still_ready && service.requests > 0 && record.exposing.is_some();
+        let mut has_answered = !service.still_ready && service.requests > 0 && record.exposing.is_some();
+        if let Some(mark) = record.exposing.as_mut().filter(|mark| has_answered && mark.owed > 1) {
+            (mark.owed, mark.answered_once, has_answered) = (mark.owed - 1, true, false);
+        }
         if mode == Mode::Reserved {
             if let Some(state) = record.reservation.as_mut() {
                 record.usage.misses += u32::from(state.misses(service.end));

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::{env, error, fmt};
 
 /// Who looks for a program by its name need not know the package's.
-const PACKAGES: [(&str, &str); 23] = [
+const PACKAGES: [(&str, &str); 24] = [
     // Fonts, by the names that x11perf asks for.
     ("-adobe-times-medium-r-normal--24-240-75-75-p-124-iso8859-1", "xfonts-75dpi"),
     ("-jis-fixed-medium-r-normal--24-230-75-75-c-240-jisx0208.1983-*", "xfonts-base"),
@@ -17,6 +17,7 @@ const PACKAGES: [(&str, &str); 23] = [
     ("emacs", "emacs-lucid"),
     ("ffmpeg", "ffmpeg"),
     ("gtk3-demo", "gtk-3-examples"),
+    ("gtk3-icon-browser", "gtk-3-examples"),
     ("mpv", "mpv"),
     ("nxproxy", "nxproxy"),
     ("speedcrunch", "speedcrunch"),

@@ -367,7 +367,7 @@ impl Engine {
         if let Some(held) = self.to_hold.take() {
             self.sync_hold(held);
         }
-        if !still_ready && requests > 0 && self.attention.end(id) {
+        if !still_ready && requests > 0 && !self.scheduler.is_exposing(id, now) && self.attention.end(id) {
             self.tell(NotifyKind::Answered, id, 0);
         }
     }

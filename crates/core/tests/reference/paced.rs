@@ -5,7 +5,7 @@ use xqos_core::{ClientId, Pacing};
 
 /// Where pacing is off, a client counts as exposing for so long.
 const LIMIT_NS: u64 = 25_000_000;
-const SETTLING_NS: u64 = 2_000_000;
+const SETTLING_NS: u64 = 5_000_000;
 const FORGET_NS: u64 = 1_000_000_000;
 
 #[derive(Debug)]
@@ -13,6 +13,9 @@ struct Mark {
     until: u64,
     /// Who waits for it, and since when.
     holds: Option<(ClientId, u64)>,
+    /// Answers that are still to come, and those that came.
+    owed: u32,
+    came: u32,
 }
 
 #[derive(Debug, Default)]
@@ -37,12 +40,15 @@ impl Paced {
         if self.marks.get(&id).is_some_and(|mark| now < mark.until) {
             return;
         }
-        self.forgotten(id, now);
         let is_on = self.pacing.limit_ns > 0;
+        let limit_ns = if is_on { self.pacing.limit_ns } else { LIMIT_NS };
+        // It works at what it got before, if that is not too long ago.
+        let is_behind = self.marks.get(&id).is_some_and(|mark| mark.came == 0 && now < mark.until + limit_ns);
+        self.forgotten(id, now);
         let cause = cause.filter(|&cause| is_on && cause != id);
         let holds = cause.and_then(|cause| Some((cause, self.hold(cause, now)?)));
-        let until = now + if is_on { self.pacing.limit_ns } else { LIMIT_NS };
-        self.marks.insert(id, Mark { until, holds });
+        let owed = if is_behind { 2 } else { 1 };
+        self.marks.insert(id, Mark { until: now + limit_ns, holds, owed, came: 0 });
     }
 
     fn hold(&mut self, cause: ClientId, now: u64) -> Option<u64> {
@@ -60,7 +66,11 @@ impl Paced {
     }
 
     pub fn answered(&mut self, id: ClientId, now: u64) {
-        self.forgotten(id, now + SETTLING_NS);
+        let Some(mark) = self.marks.get_mut(&id) else { return };
+        (mark.owed, mark.came) = (mark.owed - 1, mark.came + 1);
+        if mark.owed == 0 {
+            self.forgotten(id, now + SETTLING_NS);
+        }
     }
 
     /// Nobody waits for it after `at`.

@@ -227,7 +227,7 @@ impl Expose {
                 "How it was measured. Xvfb, twm (it moves windows opaquely), xclock and the exposed program on one \
                  processor; on the other one a process that moves the pointer 125 times a second (XTEST), types a key 16 \
                  times a second, and looks on. The exposed program of ours reads all Exposes that are there, works for {} \
-                 ms of processor time, draws, and is idle; gtk3-demo shows its icon view. Without a drag: a window \
+                 ms of processor time, draws, and is idle; gtk3-icon-browser shows its grid. Without a drag: a window \
                  that moves itself, after 1 to 5 ms in turn. Pacing and boost wait {} ms at most. Keys are answered by a \
                  program on the same processor.",
                 WORK_US / 1000,

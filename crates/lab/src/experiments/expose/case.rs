@@ -104,7 +104,7 @@ impl Play {
     pub fn title(self) -> &'static str {
         match self {
             Play::Drag => "a clock dragged over a redraw of 25 ms",
-            Play::Toolkit => "a clock dragged over gtk3-demo",
+            Play::Toolkit => "a clock dragged over gtk3-icon-browser",
             Play::Elsewhere => "a clock dragged over a redraw of 25 ms elsewhere",
             Play::Mover => "a window moved every 1-5 ms",
             Play::Working => "a window moved after 4 ms of work each time",
@@ -116,7 +116,7 @@ impl Play {
     pub fn short(self) -> &'static str {
         match self {
             Play::Drag => "Clock over 25 ms",
-            Play::Toolkit => "Clock over gtk3-demo",
+            Play::Toolkit => "Clock over gtk3-icon-browser",
             Play::Elsewhere => "Clock over 25 ms elsewhere",
             Play::Mover => "Moved every 1-5 ms",
             Play::Working => "Moved after 4 ms of work",
@@ -126,7 +126,7 @@ impl Play {
 
     /// What has to be installed; Xvfb, twm and xclock are needed by all or most.
     pub fn program(self) -> Option<&'static str> {
-        (self == Play::Toolkit).then_some("gtk3-demo")
+        (self == Play::Toolkit).then_some("gtk3-icon-browser")
     }
 
     /// By twm, which the pointer tells where to.

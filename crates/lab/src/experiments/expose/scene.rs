@@ -30,6 +30,8 @@ const KEYS: std::ops::Range<u8> = 24..34;
 const SETTLE: Duration = Duration::from_millis(300);
 /// Of the trace: nobody reads meanwhile.
 const CAPACITY: u32 = 1 << 18;
+/// Icons in a grid.
+const BROWSER: &str = "gtk3-icon-browser";
 /// GTK programs paint several times before they are at rest.
 const CALM: Duration = Duration::from_millis(700);
 
@@ -96,9 +98,8 @@ impl Scene {
         let manager = is_drag.then(|| Manager::start(display)).transpose()?;
         let exposed = match play {
             Play::Toolkit => {
-                let mut command = Command::new("gtk3-demo");
-                command.arg("--run=iconview");
-                let shown = Shown::start(server, command, "gtk3-demo")?;
+                // With one window: of a program with several, each has a clock of its own for its frames.
+                let shown = Shown::start(server, Command::new(BROWSER), BROWSER)?;
                 shown.put(server, EXPOSED_PLACE)?;
                 Exposed::Program(shown)
             }
