@@ -63,8 +63,9 @@ fn a_reset_server_is_armed_again() {
     assert!(fixture.is_running());
 }
 
-/// A client that comes while the server resets may be turned away with those before it.
+/// Once the server has noticed that its clients are gone. Who comes while it resets may be turned away with them.
 pub fn connect_after_reset(fixture: &Fixture) -> Wire {
+    wait_for("its clients are gone", SOON, || !has_clients(fixture));
     let end = Instant::now() + SOON;
     loop {
         match Wire::try_connect(local_socket(fixture.display()), Order::Native, &Authorization::default()) {
@@ -72,6 +73,14 @@ pub fn connect_after_reset(fixture: &Fixture) -> Wire {
             Err(reason) => assert!(Instant::now() < end, "no connection after a reset: {reason}"),
         }
     }
+}
+
+/// By the kernel's list of sockets: those of the server's end have the display's name.
+fn has_clients(fixture: &Fixture) -> bool {
+    const CONNECTED: &str = "03";
+    let name = format!("/X{}", fixture.display().trim_start_matches(':'));
+    let sockets = std::fs::read_to_string("/proc/net/unix").unwrap();
+    sockets.lines().any(|line| line.split_whitespace().nth(5) == Some(CONNECTED) && line.ends_with(&name))
 }
 
 // Grabs.
