@@ -163,8 +163,8 @@ fn notes() -> Vec<String> {
          by a viewer; both with xqos, about a hundred motions a second. So no client of the measured server brings the \
          motion. The plaids are connections of the measuring program, which send as fast as they are taken: today's \
          what the program of X11R6 sends, ten small rectangles a request, which cost hundredths of a millisecond now; the \
-         paper's requests of some tenths of a millisecond to one, for what the program sent must have cost the machine of \
-         2000 more than half of one, or no echo had taken 170 ms. Receipt and Echo are from the instant at which the motion was handed over to the arrival of \
+         paper's requests of a millisecond or more, for what the program sent must have cost the machine of 2000 so much, or \
+         no echo had taken 170 ms. Receipt and Echo are from the instant at which the motion was handed over to the arrival of \
          the event and of the PropertyNotify that follows the line; the deviation is that of single motions. By the \
          server's clock: the difference of the two events' timestamps, as in the paper, in whole milliseconds."
             .to_owned(),
