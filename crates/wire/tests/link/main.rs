@@ -125,7 +125,8 @@ fn a_bulk_transfer_goes_at_the_rate_within_a_hundredth() {
         let least = if megabits < 100 { 0.99 } else { 0.9 };
         let turn = |_| bulk_rate(&link, 5) / PAYLOAD / (megabits * 1_000_000) as f64;
         let mut ratios = Vec::new();
-        let is_right = (0..4).map(turn).inspect(|&ratio| ratios.push(ratio)).any(|ratio| (least..1.01).contains(&ratio));
+        let is_right =
+            (0..4).map(turn).inspect(|&ratio| ratios.push(ratio)).any(|ratio| (least..1.01).contains(&ratio));
         println!("{megabits} Mb/s: {ratios:.4?} of it");
         assert!(is_right, "{ratios:.4?} of {megabits} Mb/s");
     }
