@@ -64,17 +64,17 @@ pub(crate) struct Mark {
     pub until: Time,
     /// Who waits for the answer, and since when: a later hold of the same client is another one.
     pub holds: Option<(ClientId, Time)>,
-    /// Answers; 1, or 2 of one that is behind.
-    pub owed: u32,
-    /// One of two came.
-    pub answered_once: bool,
+    /// It was in the middle of an older redraw, whose end is no answer.
+    pub behind: bool,
+    /// That end came.
+    pub caught_up: bool,
 }
 
 impl Mark {
     /// Whether who gets another Expose now is in the middle of a redraw; after another limit it is taken for one that does
     /// not draw at all.
-    pub fn is_behind(&self, limit_ns: u64, now: Time) -> bool {
-        !self.answered_once && now < self.until.after(limit_ns)
+    pub fn leaves_behind(&self, limit_ns: u64, now: Time) -> bool {
+        !self.caught_up && now < self.until.after(limit_ns)
     }
 }
 

@@ -221,8 +221,7 @@ impl Scheduler {
     /// An empty server.
     pub fn new(policy: PolicyKind, parameters: Parameters) -> Self {
         Scheduler {
-            // Room that is not touched costs nothing; to grow bit by bit costs the room of all steps.
-            clients: Vec::with_capacity(ClientId::LIMIT),
+            clients: Vec::new(),
             connected: 0,
             policy: policy.build(&parameters),
             parameters,
@@ -348,14 +347,14 @@ impl Scheduler {
             return false;
         }
         let limit_ns = self.pacing.mark_ns();
-        let is_behind =
-            self.client(client).and_then(|record| record.exposing).is_some_and(|mark| mark.is_behind(limit_ns, now));
+        let before = self.client(client).and_then(|record| record.exposing);
+        let behind = before.is_some_and(|mark| mark.leaves_behind(limit_ns, now));
         self.answered(client, now, 0);
         let cause = cause.filter(|&cause| cause != client && self.pacing.is_on());
         let holds = cause.and_then(|cause| Some((cause, self.hold(cause, now)?)));
         let until = self.pacing.marked_until(now);
         if let Some(record) = self.client_mut(client) {
-            record.exposing = Some(Mark { until, holds, owed: 1 + u32::from(is_behind), answered_once: false });
+            record.exposing = Some(Mark { until, holds, behind, caught_up: false });
         }
         true
     }
@@ -399,8 +398,8 @@ impl Scheduler {
             record.idle_since = service.end;
         }
         let mut has_answered = !service.still_ready && service.requests > 0 && record.exposing.is_some();
-        if let Some(mark) = record.exposing.as_mut().filter(|mark| has_answered && mark.owed > 1) {
-            (mark.owed, mark.answered_once, has_answered) = (mark.owed - 1, true, false);
+        if let Some(mark) = record.exposing.as_mut().filter(|mark| has_answered && mark.behind && !mark.caught_up) {
+            (mark.caught_up, has_answered) = (true, false);
         }
         if mode == Mode::Reserved {
             if let Some(state) = record.reservation.as_mut() {

@@ -36,8 +36,8 @@ pub enum Pattern {
 /// work that no scheduler of clients can put off: so the windows are small, and much is drawn in them.
 const SIDE: u16 = 150;
 /// Rectangles in a request of [`Pattern::Heavy`] and of [`Pattern::Published`], and how thick they are.
-const BATCH: i16 = 20;
-const PUBLISHED_BATCH: i16 = 160;
+const BATCH: usize = 20;
+const PUBLISHED_BATCH: usize = 160;
 const THICK: u16 = 110;
 /// The same of [`Pattern::Original`], with the pixels by which half a side changes from one rectangle to the next.
 const ORIGINAL_SIZE: (u16, u16) = (101, 201);
@@ -139,14 +139,18 @@ impl Pattern {
         }
     }
 
+    /// In a request.
+    fn rectangles(self) -> usize {
+        match self {
+            Pattern::Original => ORIGINAL_BATCH,
+            Pattern::Heavy => BATCH,
+            Pattern::Published => PUBLISHED_BATCH,
+        }
+    }
+
     /// Of a request.
     fn bytes(self) -> u64 {
-        let rectangles = match self {
-            Pattern::Original => ORIGINAL_BATCH as u64,
-            Pattern::Heavy => BATCH as u64,
-            Pattern::Published => PUBLISHED_BATCH as u64,
-        };
-        12 + 8 * rectangles
+        12 + 8 * self.rectangles() as u64
     }
 
     fn ink(self, screen: &Screen) -> CreateGCAux {
@@ -158,13 +162,11 @@ impl Pattern {
     }
 
     fn batch(self, turn: usize) -> Vec<Rectangle> {
-        match self {
-            Pattern::Original => {
-                (0..ORIGINAL_BATCH).map(|index| around_the_middle(turn * ORIGINAL_BATCH + index)).collect()
-            }
-            Pattern::Heavy => (0..BATCH).map(|index| stripe(turn, index)).collect(),
-            Pattern::Published => (0..PUBLISHED_BATCH).map(|index| stripe(turn, index)).collect(),
-        }
+        let rectangle = |index| match self {
+            Pattern::Original => around_the_middle(turn * ORIGINAL_BATCH + index),
+            Pattern::Heavy | Pattern::Published => stripe(turn, index),
+        };
+        (0..self.rectangles()).map(rectangle).collect()
     }
 }
 
@@ -182,8 +184,8 @@ fn around_the_middle(step: usize) -> Rectangle {
 }
 
 /// It wanders over the window, across and down in turn.
-fn stripe(turn: usize, index: i16) -> Rectangle {
-    let at = (turn as i64 * 7 + i64::from(index) * 13).rem_euclid(i64::from(SIDE - THICK)) as i16;
+fn stripe(turn: usize, index: usize) -> Rectangle {
+    let at = (turn as i64 * 7 + index as i64 * 13).rem_euclid(i64::from(SIDE - THICK)) as i16;
     match turn % 2 {
         0 => Rectangle { x: 0, y: at, width: SIDE, height: THICK },
         _ => Rectangle { x: at, y: 0, width: THICK, height: SIDE },

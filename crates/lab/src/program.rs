@@ -2,6 +2,7 @@
 
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::{env, error, fmt};
 
 /// Who looks for a program by its name need not know the package's.
@@ -36,6 +37,13 @@ const PACKAGES: [(&str, &str); 24] = [
 /// The path of this program, which some experiments start again.
 pub(crate) fn this() -> Result<PathBuf> {
     env::current_exe().context("this program does not know its own path")
+}
+
+/// `xqos run` with both reservations for the program whose name is to follow; refused, it does not start.
+pub fn run_reserved(of_server: &str, of_processor: &str) -> Result<Command> {
+    let mut command = Command::new(this()?);
+    command.args(["run", "--strict", "--quiet", "--reserve", of_server, "--cpu", of_processor, "--"]);
+    Ok(command)
 }
 
 /// A program or font that is not installed. An experiment that ends with this error is skipped, and the others are run.

@@ -149,8 +149,7 @@ impl Engine {
             host,
             scheduler: Recorded::new(Scheduler::new(settings.policy, settings.parameters)),
             totals: Totals { started: now(), ..Totals::default() },
-            // As in the scheduler: untouched room costs nothing.
-            slots: Vec::with_capacity(ClientId::LIMIT),
+            slots: Vec::new(),
             ring: ReadyRing::new(),
             ready: Vec::new(),
             linked: 0,
@@ -543,7 +542,7 @@ impl Engine {
 
     /// Memory that we take for clients, about.
     pub fn memory_bytes(&self) -> usize {
-        let slots = self.slots.len() * size_of::<Option<Slot>>() + self.ready.capacity() * size_of::<ClientId>();
+        let slots = self.slots.capacity() * size_of::<Option<Slot>>() + self.ready.capacity() * size_of::<ClientId>();
         size_of::<Self>() + slots + Watcher::memory_bytes() + self.scheduler.memory_bytes()
     }
 

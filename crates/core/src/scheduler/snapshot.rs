@@ -155,9 +155,9 @@ impl Client {
             }
         }
         out.push(u64::from(self.exposing.is_some()));
-        if let Some(Mark { until, holds, owed, answered_once }) = self.exposing {
+        if let Some(Mark { until, holds, behind, caught_up }) = self.exposing {
             let (holder, since) = holds.map_or((None, Time(0)), |(client, since)| (Some(client), since));
-            out.extend([until.0, client_word(holder), since.0, u64::from(owed), u64::from(answered_once)]);
+            out.extend([until.0, client_word(holder), since.0, u64::from(behind), u64::from(caught_up)]);
         }
         out.push(u64::from(self.paced.is_some()));
         if let Some(Hold { since, until, awaited }) = self.paced {
@@ -179,8 +179,8 @@ impl Client {
         let past_reservation = if words.flag()? { Some(ReservationState::load(words)?) } else { None };
         let exposing = if words.flag()? {
             let (until, holder, since) = (words.time()?, words.client()?, words.time()?);
-            let (owed, answered_once) = (words.u32()?, words.flag()?);
-            Some(Mark { until, holds: holder.map(|client| (client, since)), owed, answered_once })
+            let (behind, caught_up) = (words.flag()?, words.flag()?);
+            Some(Mark { until, holds: holder.map(|client| (client, since)), behind, caught_up })
         } else {
             None
         };

@@ -110,6 +110,6 @@ impl Scheduler {
             self.depleted.memory_bytes(),
             self.paced.memory_bytes(),
         ];
-        self.clients.len() * size_of::<Option<Client>>() + queues.iter().sum::<usize>()
+        self.clients.capacity() * size_of::<Option<Client>>() + queues.iter().sum::<usize>()
     }
 }

@@ -69,6 +69,7 @@ fn broken(error: LiveError) -> anyhow::Error {
     anyhow!(error).context("the capture broke off")
 }
 
-fn now_ns() -> u64 {
+/// By the clock of captures and of the link's log.
+pub fn now_ns() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64
 }

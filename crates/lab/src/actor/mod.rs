@@ -10,7 +10,7 @@ mod exposed;
 mod mover;
 mod player;
 
-pub(crate) use capture::{Captured, FILE as CAPTURE_FILE};
+pub(crate) use capture::{Captured, FILE as CAPTURE_FILE, now_ns as capture_now_ns};
 pub(crate) use exposed::PLACE as EXPOSED_PLACE;
 pub use mover::STEPS_MS;
 pub use player::FRAME;

@@ -14,6 +14,7 @@ use crate::bench::Bench;
 use crate::boost::Boost;
 use crate::light::{Light, Reservation, Series};
 use crate::load::{Load, Perf, Placement};
+use crate::order::in_turn;
 use crate::processor::Reserved;
 use crate::scheduler::{Scheduler, Stage};
 use crate::server::{Kind, Server, Setup};
@@ -81,7 +82,7 @@ impl Measure for EndToEnd {
             drop(load);
             for player in Player::ALL {
                 bench.say(format!("turn {}: {}", turn + 1, player.title()));
-                for reserved in if turn % 2 == 0 { [false, true] } else { [true, false] } {
+                for reserved in in_turn([false, true], turn) {
                     match film::show(&stage, player, reserved, bench.time(15_000, 2_000)) {
                         Ok(film) => all.films.push(Film { turn, ..film }),
                         Err(error) => all.leave_out(&film::title(player, reserved), &format!("{error:#}")),

@@ -8,7 +8,6 @@
 
 mod showing;
 
-use super::trial::may_reserve_processors;
 use super::{Measure, Takes};
 use crate::bench::Bench;
 use crate::boost::Boost;
@@ -87,7 +86,7 @@ impl Measure for Player {
             for case in CASES.iter().filter(|case| case.quick || !bench.quick) {
                 bench.say(format!("turn {}: {}", turn + 1, case.name()));
                 let perf = Perf::calibrate(stage.server().display(), case.test)?;
-                for way in Way::in_turn(turn, may_reserve_processors()) {
+                for way in Way::in_turn(turn) {
                     films.push(Showing { turn, ..show(&stage, way, case, &script, &perf)? });
                 }
             }
@@ -273,10 +272,7 @@ fn show(stage: &Stage, way: Way, case: &Case, script: &Script, perf: &Perf) -> R
 
 /// `xqos run` with both reservations; refused, mpv does not play.
 fn launcher() -> Result<Command> {
-    let mut command = Command::new(program::this()?);
-    let reservation = format!("{}us/{}us", BUDGET_US, PERIOD_US);
-    command.args(["run", "--strict", "--quiet", "--reserve", &reservation, "--cpu", PROCESSOR, "--"]);
-    Ok(command)
+    program::run_reserved(&format!("{BUDGET_US}us/{PERIOD_US}us"), PROCESSOR)
 }
 
 #[cfg(test)]

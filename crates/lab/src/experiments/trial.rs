@@ -50,7 +50,21 @@ impl Case {
 pub(crate) const RESERVATION: Reservation = Reservation { budget_us: 3000, period_us: 10_000, hard: false };
 
 /// What it reserves of a processor besides.
-pub(crate) const PROCESSOR: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(10));
+const PROCESSOR: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(10));
+
+/// Processor time for the calling thread, and a loan for the server, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct ProcessorTime {
+    _reserved: Reserved,
+    _boost: Boost,
+}
+
+impl ProcessorTime {
+    pub fn begin(display: &str) -> Result<ProcessorTime> {
+        let boost = Boost::start(display, Duration::ZERO)?;
+        Ok(ProcessorTime { _reserved: Reserved::this_thread(PROCESSOR.0, PROCESSOR.1)?, _boost: boost })
+    }
+}
 
 /// Whether this user may have [`Case::Both`] measured.
 pub(crate) fn may_reserve_processors() -> bool {
@@ -129,14 +143,9 @@ impl Trial {
         let pids = load.as_ref().map(Load::pids).unwrap_or_default();
         let before = control.as_ref().map(|control| Served::read(control, &pids)).transpose()?;
         let cpu_before = server.cpu_time()?;
-        let measured = match case {
-            Case::Both => {
-                let _boost = Boost::start(server.display(), Duration::ZERO)?;
-                let _reserved = Reserved::this_thread(PROCESSOR.0, PROCESSOR.1)?;
-                light.measure(server, time)?
-            }
-            _ => light.measure(server, time)?,
-        };
+        let processor = (case == Case::Both).then(|| ProcessorTime::begin(server.display())).transpose()?;
+        let measured = light.measure(server, time)?;
+        drop(processor);
         let server_cpu_s = (server.cpu_time()? - cpu_before).as_secs_f64();
         let after = control.as_ref().map(|control| Served::read(control, &pids)).transpose()?;
         let operations = match &mut load {

@@ -1,4 +1,4 @@
-//! Clients come, are set up, and go; and whether this server and its client records are those we know.
+//! Clients come, are set up, grab the server, and go; and whether this server and its client records are those we know.
 
 use super::{Engine, Outcome, Slot, Told};
 use crate::access::{Identity, program_name};
@@ -105,6 +105,16 @@ impl Engine {
             self.end_loan();
         }
         self.slots[usize::from(id.0)] = None;
+    }
+
+    pub fn grabbed(&mut self, client: Client, grabs: bool) -> Outcome {
+        let Some(id) = self.id_of(client) else { return Ok(()) };
+        let at = now();
+        self.scheduler.grabbed(grabs.then_some(id), at);
+        self.grab_reported = false;
+        // Who holds the grab is not held back, and may be again afterwards.
+        self.sync_hold(id);
+        Ok(())
     }
 
     // Self-checks.

@@ -1,6 +1,6 @@
 //! What clients are told: events of the extension, the trace's records, and lines of the log.
 
-use super::{Engine, Outcome, Told, order_of};
+use super::{Engine, Told, order_of};
 use crate::client::Client;
 use crate::per_request;
 use crate::tracer;
@@ -122,16 +122,6 @@ impl Engine {
             request,
             name: slot.program.to_string(),
         });
-    }
-
-    pub fn grabbed(&mut self, client: Client, grabs: bool) -> Outcome {
-        let Some(id) = self.id_of(client) else { return Ok(()) };
-        let at = now();
-        self.scheduler.grabbed(grabs.then_some(id), at);
-        self.grab_reported = false;
-        // Who holds the grab is not held back, and may be again afterwards.
-        self.sync_hold(id);
-        Ok(())
     }
 
     pub(super) fn grab_report_at(&self) -> Time {

@@ -48,9 +48,7 @@ impl Player {
 
     /// `xqos run` with both reservations; refused, it does not play.
     fn launcher(self) -> Result<Command> {
-        let mut command = Command::new(program::this()?);
-        command.args(["run", "--strict", "--quiet", "--reserve", "3ms/10ms", "--cpu", self.cpu(), "--"]);
-        Ok(command)
+        program::run_reserved("3ms/10ms", self.cpu())
     }
 }
 

@@ -6,7 +6,7 @@
 use super::case::{Case, Transport};
 use super::site::Site;
 use super::{nx, ssh};
-use crate::actor::{Actor, CAPTURE_FILE, Captured};
+use crate::actor::{Actor, CAPTURE_FILE, Captured, capture_now_ns};
 use crate::folder::Folder;
 use crate::process::Owned;
 use anyhow::{Context, Result, bail};
@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::process::Command;
 use std::thread::sleep;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 use xqos_wire::analysis::agreement::agreement;
 use xqos_wire::analysis::spans::{Span, length_until, union};
 use xqos_wire::analysis::states::States;
@@ -99,7 +99,7 @@ fn measured(site: Site, case: Case, limit: Duration) -> Result<Measured> {
         // That it was not silent is seen in the figures.
         site.wait_until_silent(LINK_SILENCE, LINK_LIMIT);
     }
-    let until_ns = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64;
+    let until_ns = capture_now_ns();
     // The link ends them all at once, which is gentler than one after the other.
     let folder = site.close()?;
     drop(running);

@@ -13,7 +13,7 @@ use std::thread;
 use std::time::Duration;
 
 /// Of slow cells, at once.
-const CREW: usize = 4;
+const CREW: usize = 8;
 
 /// What is told while the cells are measured.
 #[derive(Debug)]

@@ -44,7 +44,7 @@ pub(super) struct Grid {
 impl Measure for Grid {
     const NAME: &'static str = "grid";
     const ABOUT: &'static str = "X over slow links: raw, ssh and nxproxy (Packard and Gettys 2003)";
-    const TAKES: Takes = Takes { quick_s: 60, full_s: 6_000 };
+    const TAKES: Takes = Takes { quick_s: 60, full_s: 3_600 };
     const PAIRED: bool = false;
 
     fn run(bench: &Bench) -> Result<Self> {

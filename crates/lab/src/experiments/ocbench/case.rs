@@ -1,15 +1,12 @@
 //! The circumstances that are compared: who decides, and what ocbench has reserved.
 
-use crate::boost::Boost;
 use crate::control::Control;
-use crate::experiments::trial::{PROCESSOR, may_reserve_processors};
+use crate::experiments::trial::{ProcessorTime, may_reserve_processors};
 use crate::light::Reservation;
 use crate::order::in_turn;
-use crate::processor::Reserved;
 use crate::scheduler::Scheduler;
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
-use std::time::Duration;
 
 /// Who decides whom the server serves, and what ocbench has reserved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -70,13 +67,9 @@ impl Case {
         }
     }
 
-    /// For the calling thread, which is to be ocbench, and for the server; until it is dropped.
-    pub fn help(self, display: &str) -> Result<Help> {
-        if self != Case::Both {
-            return Ok(Help(None));
-        }
-        let boost = Boost::start(display, Duration::ZERO)?;
-        Ok(Help(Some((Reserved::this_thread(PROCESSOR.0, PROCESSOR.1)?, boost))))
+    /// For the calling thread, which is to be ocbench, and for the server.
+    pub fn help(self, display: &str) -> Result<Option<ProcessorTime>> {
+        (self == Case::Both).then(|| ProcessorTime::begin(display)).transpose()
     }
 
     /// Those that this user may have measured; every other turn the other way round, so that none is always the first.
@@ -85,10 +78,6 @@ impl Case {
         in_turn(Case::ALL, turn).into_iter().filter(|&case| may || case != Case::Both).collect()
     }
 }
-
-/// What runs only while a case is measured.
-#[derive(Debug)]
-pub(super) struct Help(#[expect(dead_code, reason = "it serves until it is dropped")] Option<(Reserved, Boost)>);
 
 #[cfg(test)]
 mod tests {

@@ -1,5 +1,6 @@
 //! One film under one scheduler, as it was recorded, and the times between its frames.
 
+use crate::experiments::trial::may_reserve_processors;
 use crate::mpv::{Drawn, FRAMES_PER_SECOND};
 use crate::order::in_turn;
 use crate::scheduler::Scheduler;
@@ -50,8 +51,9 @@ impl Way {
     }
 
     /// Those that this user may have measured; every other turn the other way round, so that none is always the first.
-    pub fn in_turn(turn: u32, may_reserve_processors: bool) -> Vec<Way> {
-        in_turn(Way::ALL, turn).into_iter().filter(|&way| may_reserve_processors || way != Way::Both).collect()
+    pub fn in_turn(turn: u32) -> Vec<Way> {
+        let may = may_reserve_processors();
+        in_turn(Way::ALL, turn).into_iter().filter(|&way| may || way != Way::Both).collect()
     }
 }
 
