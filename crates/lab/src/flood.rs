@@ -66,6 +66,12 @@ impl Flood {
         }
         Ok(flood)
     }
+
+    /// Resource bases.
+    pub fn clients(&self) -> impl Iterator<Item = u32> {
+        let of_client = !self.killer.setup().resource_id_mask;
+        self.windows.iter().map(move |window| window & of_client)
+    }
 }
 
 impl Drop for Flood {

@@ -15,7 +15,7 @@ use crate::actor::{Actor, Role};
 use crate::folder::Folder;
 use crate::process::Owned;
 use crate::program;
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, bail};
 use std::env;
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -27,6 +27,10 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 use xqos_wire::link::{self, Link, Settings, Side};
 
+/// Xvfb's, of the first place. Its socket is TCP's, in a namespace of its own: that another server has this number outside
+/// does not matter.
+const FIRST_DISPLAY: u16 = 10;
+const SERVER_ERRORS: &str = "server.errors";
 const GRACE: Duration = Duration::from_millis(500);
 /// Until a server listens or says its display.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -58,26 +62,22 @@ impl Site {
         };
         let link = Link::start(&settings)?;
         let mut command = Command::new(program::find("Xvfb")?);
-        command.args([
-            "-displayfd",
-            "1",
-            "-listen",
-            "tcp",
-            "-nolisten",
-            "unix",
-            "-nolisten",
-            "local",
-            "-ac",
-            "-noreset",
-        ]);
+        // Servers of one number would write their keyboard maps into one file.
+        let display = FIRST_DISPLAY + place as u16;
+        command.args([&format!(":{display}"), "-nolock", "-displayfd", "1", "-ac", "-noreset"]);
+        command.args(["-listen", "tcp", "-nolisten", "unix", "-nolisten", "local"]);
         command.args(["-screen", "0", "1280x1024x24", "-extension", "MIT-SHM"]);
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).env_remove("LD_PRELOAD");
+        let errors = fs::File::create(folder.path(SERVER_ERRORS))?;
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(errors).env_remove("LD_PRELOAD");
         let mut server = Owned::start(link.command_in(Side::Server, &mut command), GRACE)?;
         let said = server.pipes().stdout.take().context("Xvfb has no output")?;
         let mut number = String::new();
         // It closes its end when it dies.
         BufReader::new(said).read_line(&mut number)?;
-        let display = number.trim().parse().map_err(|_| anyhow!("Xvfb did not start on the link"))?;
+        if number.trim() != display.to_string() {
+            let said = fs::read_to_string(folder.path(SERVER_ERRORS)).unwrap_or_default();
+            bail!("Xvfb did not start on the link: {}", said.lines().map(str::trim).collect::<Vec<_>>().join(" "));
+        }
         Ok(Site { server, link, folder, display, place })
     }
 
