@@ -44,6 +44,11 @@ impl Rate {
         self.bytes_per_second
     }
 
+    /// With nothing on the way.
+    pub fn afresh(&self) -> Rate {
+        Rate { began_ns: 0, passed: 0, ..self.clone() }
+    }
+
     /// When the measurement that goes on began.
     pub fn began_ns(&self) -> u64 {
         self.began_ns

@@ -44,8 +44,10 @@ struct Sent {
     /// Data and headers.
     size: u64,
     is_again: bool,
-    /// Of acknowledgements without data that were sent after it and before the next.
+    /// Of acknowledgements without data, and of data sent again, that were sent after it and before the next.
     behind: u64,
+    /// When it left the link is told.
+    is_told: bool,
 }
 
 /// The shortest way there and back that was seen.
@@ -63,6 +65,8 @@ pub struct Transmitter {
     pub window: Spans,
     pub receiver: Spans,
     flight: VecDeque<Sent>,
+    /// When all of that has left the link, by the rate; [`u64::MAX`] while none is known.
+    free_ns: u64,
     rate: Rate,
     round_trip: Option<RoundTrip>,
     /// Up to here everything is told.
@@ -84,6 +88,11 @@ impl Transmitter {
     /// Bytes per second of the slowest link, headers included, where enough went over it at once.
     pub fn bytes_per_second(&self) -> Option<u64> {
         self.rate.bytes_per_second()
+    }
+
+    /// Nothing was sent yet, and what is known of the link stays known.
+    pub(super) fn afresh(&self) -> Transmitter {
+        Transmitter { rate: self.rate.afresh(), round_trip: self.round_trip, ..Transmitter::default() }
     }
 
     /// What is kept of packets; bounded.
@@ -109,13 +118,13 @@ impl Transmitter {
     pub(super) fn sent(&mut self, packet: &Packet, place: &Place) {
         let size = u64::from(packet.length) + HEADERS;
         let end = packet.offset.saturating_add(u64::from(packet.length));
-        let sent = Sent { at_ns: packet.at_ns, end, size, is_again: packet.is_again, behind: 0 };
+        let sent = Sent { at_ns: packet.at_ns, end, size, is_again: packet.is_again, behind: 0, is_told: false };
         if packet.length > 0 {
             self.sent_data(sent, place);
         } else if packet.is_control && self.last_sent.is_none() && packet.offset == 0 {
             self.take_off(sent);
         } else {
-            self.sent_nothing(&sent, place);
+            self.sent_besides(&sent, place);
         }
     }
 
@@ -132,23 +141,52 @@ impl Transmitter {
                 );
             }
             self.passed(&sent, place);
-        } else if self.flight.is_empty() {
-            self.rate.start(sent.at_ns);
+        } else if sent.is_again && !self.flight.is_empty() {
+            self.sent_besides(&sent, place);
+        } else {
+            if self.flight.is_empty() {
+                self.rate.start(sent.at_ns);
+                self.free_ns = 0;
+            }
+            self.occupy(&sent, place);
         }
         self.last_sent = Some(sent);
         self.take_off(sent);
     }
 
-    /// An acknowledgement takes its turn on the link too; nothing tells when it arrived.
-    fn sent_nothing(&mut self, sent: &Sent, place: &Place) {
+    /// An acknowledgement, or data that were sent before, take their turn on the link too; nothing tells when they arrived.
+    fn sent_besides(&mut self, sent: &Sent, place: &Place) {
+        if place.is_behind_link {
+            return self.passed(sent, place);
+        }
+        if sent.at_ns >= self.free_ns {
+            self.tell_flight(place);
+        }
+        let is_free = self.flight.back().is_none_or(|last| last.is_told);
         match self.flight.back_mut() {
-            _ if place.is_behind_link => self.passed(sent, place),
-            Some(last) => last.behind = last.behind.saturating_add(sent.size),
-            None => {
+            Some(last) if !is_free => last.behind = last.behind.saturating_add(sent.size),
+            _ => {
                 let begin_ns = self.settled_link_ns().max(sent.at_ns);
                 let ns = self.ns_of(sent.size, place).unwrap_or(0);
                 self.busy(begin_ns, begin_ns.saturating_add(ns));
             }
+        }
+        self.occupy(sent, place);
+    }
+
+    fn occupy(&mut self, sent: &Sent, place: &Place) {
+        let ns = self.ns_of(sent.size, place).unwrap_or(u64::MAX);
+        self.free_ns = self.free_ns.max(sent.at_ns).saturating_add(ns);
+    }
+
+    /// By the rate, all of it has left the link.
+    fn tell_flight(&mut self, place: &Place) {
+        for index in self.flight.partition_point(|sent| sent.is_told)..self.flight.len() {
+            let sent = self.flight[index];
+            let begin_ns = self.settled_link_ns().max(sent.at_ns);
+            let ns = self.ns_of(sent.size.saturating_add(sent.behind), place).unwrap_or(0);
+            self.busy(begin_ns, begin_ns.saturating_add(ns));
+            self.flight[index] = Sent { behind: 0, is_told: true, ..sent };
         }
     }
 
@@ -247,6 +285,7 @@ impl Transmitter {
         let latest_ns = at_ns.saturating_sub(back_ns).max(sent.at_ns);
         let begin_ns = self.settled_link_ns().max(sent.at_ns);
         let left_ns = match self.ns_of(sent.size, place) {
+            _ if sent.is_told => begin_ns,
             Some(ns) => begin_ns.saturating_add(ns).min(latest_ns),
             // The acknowledgement took its turn on the way back: a fair share for both.
             None => begin_ns.saturating_add(share(latest_ns.saturating_sub(begin_ns), sent.size, size)),

@@ -137,7 +137,8 @@ impl Site {
         let text = fs::read(self.path(file)).ok()?;
         // The folder is another one in each cell.
         let text = String::from_utf8_lossy(&text).replace(&self.path("").display().to_string(), "");
-        text.lines().map(str::trim).rfind(|line| !line.is_empty()).map(str::to_owned)
+        // What nxproxy says of versions is no complaint.
+        text.lines().map(str::trim).rfind(|line| !line.is_empty() && !line.starts_with("Loop:")).map(str::to_owned)
     }
 
     /// Waits until a process that was started on a side has somebody listen at this port there.

@@ -1,4 +1,4 @@
-use super::super::spans::{length_until, minus};
+use super::super::spans::{Span, length_until, minus};
 use super::super::transmitter::MOST_IN_FLIGHT;
 use super::link::{Exchange, Link, Seen, run};
 use super::*;
@@ -49,6 +49,50 @@ fn the_queue_is_known_from_packets_alone_over_the_grid() {
         }
     }
     assert!(worst.is_empty(), "below 95 %:\n{}", worst.join("\n"));
+}
+
+#[test]
+fn a_greeting_over_a_slow_line_is_known_although_the_rate_is_learnt_from_it() {
+    for is_captured_at_server in [false, true] {
+        let link = Link { bytes_per_second: 1_250, delay_ns: MS / 10, is_captured_at_server };
+        let seen = run(link, &[Exchange { request: 48, reply: 9_000, times: 1, work_ns: 100_000 }]);
+        let states = classified(&seen);
+        for direction in [Direction::Requests, Direction::Replies] {
+            let part = agreement(&seen, &states, direction);
+            assert!(part > 0.95, "{part:.3} of {direction:?}, at server: {is_captured_at_server}");
+        }
+    }
+}
+
+/// 60 bytes at 1250 bytes/s are 48 ms. The reply's queue holds the acknowledgement back, and TCP sends the request again.
+#[test]
+fn what_is_sent_again_and_acknowledgements_beside_it_are_on_the_link_when_they_are_sent() {
+    use Direction::{Replies, Requests};
+    let mut states = States::new(false);
+    let mut take = |direction, at_ms, offset, length, acknowledged, is_again| {
+        states.packet(&Packet { is_again, ..packet(direction, at_ms, offset, length, acknowledged, 60_000) });
+    };
+    take(Requests, 1_000, 0, 1448, 0, false);
+    take(Replies, 2_250, 0, 0, 1448, false);
+    // Three full packets show the rate.
+    for number in 0..3 {
+        take(Requests, 3_000, 1448 + number * 1448, 1448, 0, false);
+    }
+    for number in 1..=3 {
+        take(Replies, 3_050 + number * 1200, 0, 0, 1448 + number * 1448, false);
+    }
+    take(Requests, 10_000, 5792, 8, 0, false);
+    take(Requests, 11_000, 5792, 8, 0, true);
+    take(Requests, 12_000, 5800, 0, 0, false);
+    take(Replies, 14_000, 0, 32, 5800, false);
+    states.end(15_000 * MS);
+    let late: Vec<u64> = [10_000, 11_000, 12_000]
+        .map(|ms| {
+            let near = |span: &&Span| span.from_ns.abs_diff(ms * MS) < 10 * MS;
+            states.requests.link.list().iter().find(near).map_or(0, |span| (span.to_ns - span.from_ns) / MS)
+        })
+        .into();
+    assert!(late.iter().all(|ms| (40..60).contains(ms)), "{late:?} ms, {:?}", states.requests.link.list());
 }
 
 #[test]
