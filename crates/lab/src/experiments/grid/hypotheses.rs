@@ -27,13 +27,18 @@ pub(super) fn all(grid: &Grid) -> Vec<String> {
     vec![latency(grid), compression(grid), local_answers(grid), compressed_link(grid), fonts(grid)]
 }
 
-/// The worst lines that were measured with this transport: a long one, and a slow one.
+/// The worst of these lines that was measured with all these transports, and on which more than one of them is a bound for
+/// less than half of the programs.
 fn worst(grid: &Grid, lines: [Line; 2], transports: &[Transport]) -> Option<Line> {
-    let has = |line: &Line| {
-        let all = |program| transports.iter().all(|&transport| grid.measured(program, transport, *line).is_some());
-        Program::ALL.into_iter().any(all)
+    let tells = |line: &Line| {
+        let of = |program| -> Option<Vec<&Measured>> {
+            transports.iter().map(|&transport| grid.measured(program, transport, *line)).collect()
+        };
+        let all: Vec<_> = Program::ALL.into_iter().filter_map(of).collect();
+        let is_told = |cells: &&Vec<&Measured>| cells.iter().filter(|measured| !measured.is_quiet).count() < 2;
+        !all.is_empty() && all.iter().filter(is_told).count() * 2 > all.len()
     };
-    lines.into_iter().find(has)
+    lines.into_iter().find(tells)
 }
 
 fn compared(grid: &Grid, above: (Transport, Line), below: (Transport, Line)) -> Option<Compared> {
@@ -52,6 +57,10 @@ fn added(grid: &Grid, above: Transport, below: Transport, line: Line) -> Option<
     let both = |program| {
         let [Some(above), Some(above_base)] = cells(program, above) else { return None };
         let [Some(below), Some(below_base)] = cells(program, below) else { return None };
+        if !above.is_quiet && !below.is_quiet {
+            // Bounds from below, of which the quotient says nothing.
+            return None;
+        }
         let is_bound = [above, above_base, below, below_base].iter().any(|measured| !measured.is_quiet);
         let ratio = (above.delay_s - above_base.delay_s) / (below.delay_s - below_base.delay_s);
         (ratio.is_finite() && ratio >= 0.0).then_some((ratio, is_bound))
@@ -198,6 +207,18 @@ mod tests {
         assert!(lines[2].contains("today yes:") && lines[2].contains("0.950"), "{}", lines[2]);
         assert!(lines[3].contains("not images") && lines[3].contains("90.1 kb/s"), "{}", lines[3]);
         assert!(lines[4].contains("today yes:") && lines[4].contains("at 100 ms"), "{}", lines[4]);
+    }
+
+    #[test]
+    fn two_cells_that_were_cut_off_are_not_compared() {
+        let mut grid = invented();
+        for cell in grid.cells.iter_mut().filter(|cell| cell.case.line == SLOW) {
+            if let super::super::Outcome::Measured(measured) = &mut cell.outcome {
+                (measured.is_quiet, measured.delay_s) = (false, 60.0);
+            }
+        }
+        let line = compression(&grid);
+        assert!(line.contains("today yes: what 100 kb/s"), "{line}");
     }
 
     #[test]

@@ -40,7 +40,7 @@ struct WithSilent {
 impl Measure for Scale {
     const NAME: &'static str = "scale";
     const ABOUT: &'static str = "response beside up to 2,000 silent and 200 busy clients";
-    const TAKES: Takes = Takes { quick_s: 45, full_s: 480 };
+    const TAKES: Takes = Takes { quick_s: 25, full_s: 480 };
 
     fn run(bench: &Bench) -> Result<Self> {
         let servers = Servers::start(bench, 1024)?;
