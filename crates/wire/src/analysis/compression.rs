@@ -5,13 +5,14 @@
 //! sample is compressed: the first [`WHOLE`] bytes of each use, then one block in [`EVERY`].
 
 use flate2::write::ZlibEncoder;
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
 
 /// As much as most programs send until they are quiet.
 const WHOLE: u64 = 2 << 20;
 /// Beyond that, so that the sample costs a tenth of the time for reading the rest.
 const EVERY: u64 = 64;
 const BLOCK: u64 = 64 << 10;
+const BUFFER: usize = 16 << 10;
 /// zstd's own default.
 const ZSTD_LEVEL: i32 = 3;
 /// What OpenSSH uses.
@@ -32,13 +33,16 @@ impl Write for Counter {
     }
 }
 
+/// Behind buffers: each call of an encoder costs as much as some kilobytes, and most requests have some bytes.
+type Encoders = (BufWriter<zstd::Encoder<'static, Counter>>, BufWriter<ZlibEncoder<Counter>>);
+
 /// Bytes of one use.
 #[derive(Default)]
 pub struct Sample {
     pub seen: u64,
     /// Of these, compressed.
     pub taken: u64,
-    encoders: Option<(zstd::Encoder<'static, Counter>, ZlibEncoder<Counter>)>,
+    encoders: Option<Encoders>,
 }
 
 impl std::fmt::Debug for Sample {
@@ -72,7 +76,7 @@ impl Sample {
         if self.encoders.is_none() {
             let Ok(zstd) = zstd::Encoder::new(Counter::default(), ZSTD_LEVEL) else { return };
             let deflate = ZlibEncoder::new(Counter::default(), flate2::Compression::new(DEFLATE_LEVEL));
-            self.encoders = Some((zstd, deflate));
+            self.encoders = Some((BufWriter::with_capacity(BUFFER, zstd), BufWriter::with_capacity(BUFFER, deflate)));
         }
         if let Some((zstd, deflate)) = &mut self.encoders {
             if zstd.write_all(bytes).is_ok() && deflate.write_all(bytes).is_ok() {
@@ -84,6 +88,7 @@ impl Sample {
     /// Of what has been sampled; none of nothing.
     pub fn finish(self) -> Option<Ratios> {
         let (zstd, deflate) = self.encoders?;
+        let (zstd, deflate) = (zstd.into_inner().ok()?, deflate.into_inner().ok()?);
         let lengths = (zstd.finish().ok()?.0, deflate.finish().ok()?.0);
         let ratio = |length: u64| length as f64 / self.taken.max(1) as f64;
         Some(Ratios { zstd: ratio(lengths.0), deflate: ratio(lengths.1) })
