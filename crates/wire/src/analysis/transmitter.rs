@@ -162,10 +162,9 @@ impl Transmitter {
         if sent.at_ns >= self.free_ns {
             self.tell_flight(place);
         }
-        let is_free = self.flight.back().is_none_or(|last| last.is_told);
-        match self.flight.back_mut() {
-            Some(last) if !is_free => last.behind = last.behind.saturating_add(sent.size),
-            _ => {
+        match self.flight.back_mut().filter(|last| !last.is_told) {
+            Some(last) => last.behind = last.behind.saturating_add(sent.size),
+            None => {
                 let begin_ns = self.settled_link_ns().max(sent.at_ns);
                 let ns = self.ns_of(sent.size, place).unwrap_or(0);
                 self.busy(begin_ns, begin_ns.saturating_add(ns));

@@ -43,7 +43,6 @@ pub(super) struct Site {
     server: Owned,
     link: Link,
     folder: Folder,
-    display: u16,
     place: usize,
 }
 
@@ -63,7 +62,7 @@ impl Site {
         let link = Link::start(&settings)?;
         let mut command = Command::new(program::find("Xvfb")?);
         // Servers of one number would write their keyboard maps into one file.
-        let display = FIRST_DISPLAY + place as u16;
+        let display = display(place);
         command.args([&format!(":{display}"), "-nolock", "-displayfd", "1", "-ac", "-noreset"]);
         command.args(["-listen", "tcp", "-nolisten", "unix", "-nolisten", "local"]);
         command.args(["-screen", "0", "1280x1024x24", "-extension", "MIT-SHM"]);
@@ -78,7 +77,7 @@ impl Site {
             let said = fs::read_to_string(folder.path(SERVER_ERRORS)).unwrap_or_default();
             bail!("Xvfb did not start on the link: {}", said.lines().map(str::trim).collect::<Vec<_>>().join(" "));
         }
-        Ok(Site { server, link, folder, display, place })
+        Ok(Site { server, link, folder, place })
     }
 
     /// Another one's is another: what both would call the same has it in its name.
@@ -88,12 +87,12 @@ impl Site {
 
     /// The server's display, as its own end calls it.
     pub fn near_display(&self) -> String {
-        format!("127.0.0.1:{}", self.display)
+        format!("127.0.0.1:{}", display(self.place))
     }
 
     /// The same over the link.
     pub fn far_display(&self) -> String {
-        format!("{}:{}", Side::Server.address(), self.display)
+        format!("{}:{}", Side::Server.address(), display(self.place))
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
@@ -189,6 +188,10 @@ impl Site {
         link.finish()?;
         Ok(folder)
     }
+}
+
+fn display(place: usize) -> u16 {
+    FIRST_DISPLAY + place as u16
 }
 
 /// What was set for this command alone.
