@@ -23,7 +23,7 @@
 //! | [`control`] | the extension's requests, for experiments and for the command line |
 //! | [`process`], [`tree`] | processes of our own, ended by their id, and what the kernel counts for any |
 //! | [`program`] | what experiments need to be installed, and Debian's packages |
-//! | [`statistics`], [`machine`], [`disturbance`] | figures, and the circumstances in which they were measured |
+//! | [`statistics`], [`machine`], [`disturbance`], `pauses` | figures, and the circumstances in which they were measured |
 //! | [`mod@bench`] | runs experiments, keeps raw data, renders them |
 //! | `experiments` | one file each: `run` measures, `study` draws conclusions, nothing else |
 //! | [`study`], [`render`], `page` | findings as types, as text, and as a page of its own |
@@ -59,6 +59,7 @@ pub mod ocbench;
 mod onlooker;
 pub mod order;
 mod page;
+mod pauses;
 pub mod plaid;
 pub mod pointer;
 pub mod process;

@@ -2,8 +2,9 @@
 //!
 //! `cargo run --release -p xqos-wire --example throughput -- [REQUESTS] [TURNS]`
 //!
-//! In each turn the file is read twice, in alternating order: once only by summing its bytes, once through all that a
-//! capture goes through. Times are this process's own on the processor, so that others on the machine disturb them less.
+//! In each turn the file is read in alternating order: only summing its bytes, through all that a capture goes through, and
+//! with the whole analysis besides. Once `tshark -T fields` reads it, where that is installed. Times are those on the
+//! processor, so that others on the machine disturb them less.
 
 #[path = "../tests/packets/mod.rs"]
 mod packets;
@@ -12,6 +13,8 @@ use packets::{Order, Talk, query_extension, reply, request};
 use std::fs::{self, File};
 use std::io::{BufWriter, Read};
 use std::path::Path;
+use std::process::{Command, Stdio};
+use xqos_wire::analysis::Analysis;
 use xqos_wire::capture::Writer;
 use xqos_wire::observe::{ConnectionId, Kind, Message, Observer};
 use xqos_wire::session::{Session, read};
@@ -82,18 +85,38 @@ fn sum(path: &Path) -> u64 {
     }
 }
 
-/// Seconds of this process on the processor: in itself, and in the kernel.
-fn processor_seconds() -> [f64; 2] {
+/// Seconds on the processor: of this process, and of its children that have ended; in itself, and in the kernel.
+fn processor_seconds() -> [f64; 4] {
     let stat = fs::read_to_string("/proc/self/stat").unwrap();
     let fields: Vec<&str> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
-    [11, 12].map(|field: usize| fields[field].parse::<f64>().unwrap() * TICK_SECONDS)
+    [11, 12, 13, 14].map(|field: usize| fields[field].parse::<f64>().unwrap() * TICK_SECONDS)
 }
 
 fn timed(work: impl FnOnce()) -> [f64; 2] {
     let before = processor_seconds();
     work();
     let after = processor_seconds();
-    [after[0] - before[0], after[1] - before[1]]
+    [0, 1].map(|place: usize| after[place] + after[place + 2] - before[place] - before[place + 2])
+}
+
+/// Seconds that tshark needs for a few fields of each packet; `None` where it is not installed.
+fn tshark(path: &Path) -> Option<f64> {
+    let mut command = Command::new("tshark");
+    command.args([
+        "-T",
+        "fields",
+        "-e",
+        "frame.time_epoch",
+        "-e",
+        "x11.opcode",
+        "-e",
+        "x11.reply-sequencenumber",
+        "-r",
+    ]);
+    command.arg(path).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut has_read = false;
+    let [own, kernel] = timed(|| has_read = command.status().is_ok_and(|status| status.success()));
+    has_read.then_some(own + kernel)
 }
 
 fn peak_megabytes() -> f64 {
@@ -109,28 +132,39 @@ fn main() {
     write(&path, requests);
     let megabytes = fs::metadata(&path).unwrap().len() as f64 / 1e6;
     println!("{requests} requests in {megabytes:.0} MB");
+    let mut analysed = Vec::new();
     for turn in 0..turns {
         let mut counter = Counter::default();
-        let mut times = [[0.0; 2]; 2];
-        for step in [turn % 2, 1 - turn % 2] {
-            times[step as usize] = match step {
+        let mut times = [[0.0; 2]; 3];
+        for step in 0..3 {
+            let step = if turn % 2 == 0 { step } else { 2 - step };
+            times[step] = match step {
                 0 => timed(|| assert_ne!(sum(&path), 0)),
-                _ => timed(|| _ = read(&path, Session::new(vec![&mut counter])).unwrap()),
+                1 => timed(|| _ = read(&path, Session::new(vec![&mut counter])).unwrap()),
+                _ => timed(|| _ = read(&path, Session::new(vec![&mut Analysis::default()])).unwrap()),
             };
         }
-        let [plain, whole] = times.map(|[own, kernel]| own + kernel);
+        let [plain, whole, analysis] = times.map(|[own, kernel]| own + kernel);
         assert_eq!(
             (counter.requests, counter.answered, counter.last),
             (requests, requests / 100, requests / 100 * 100)
         );
-        let own = times[1][0];
         println!(
-            "{:.0} MB/s ({:.0} without the kernel's part), {:.1} x the time of summing",
+            "{:.0} MB/s ({:.0} without the kernel's part), {:.1} x the time of summing; analysed at {:.0} MB/s",
             megabytes / whole,
-            megabytes / own,
-            whole / plain
+            megabytes / times[1][0],
+            whole / plain,
+            megabytes / analysis,
         );
+        analysed.push(analysis);
     }
     println!("{:.0} MB of memory at most", peak_megabytes());
+    analysed.sort_by(f64::total_cmp);
+    match tshark(&path).zip(analysed.get(analysed.len() / 2)) {
+        Some((tshark, ours)) => {
+            println!("tshark took {tshark:.1} s, {:.0} x the analysis's {ours:.2} s", tshark / ours)
+        }
+        None => println!("tshark is not installed: not compared"),
+    }
     fs::remove_file(&path).unwrap();
 }

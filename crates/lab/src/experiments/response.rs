@@ -10,6 +10,7 @@ use super::trial::{BLOCKING_US, Case, Served, Servers, Trial, may_reserve_proces
 use super::{Measure, Takes};
 use crate::bench::Bench;
 use crate::load::{Load, Perf, Placement};
+use crate::pauses::Pauses;
 use crate::statistics::{Spread, median};
 use crate::study::{Chart, Goal, Group, Ranges, Study, Table, Verdict, duration, figure, percent, spread_figure};
 use anyhow::Result;
@@ -84,13 +85,16 @@ struct LoadTrials {
     reps: u64,
     /// One client alone on the server with xqos, once for each pair.
     alone: Vec<Served>,
+    /// What the machine took, once for each pair; none in results of earlier versions.
+    #[serde(default)]
+    pauses: Vec<Pauses>,
     trials: Vec<Trial>,
 }
 
 impl Measure for Response {
     const NAME: &'static str = "response";
     const ABOUT: &'static str = "response times beside loads of short and long requests, in pairs";
-    const TAKES: Takes = Takes { quick_s: 85, full_s: 1500 };
+    const TAKES: Takes = Takes { quick_s: 90, full_s: 1400 };
 
     fn run(bench: &Bench) -> Result<Self> {
         // In a hurry: side by side, the longest requests stand for all, and nowhere else.
@@ -118,7 +122,29 @@ impl Measure for Response {
         }
         let title = "From the median to the 99th percentile".to_owned();
         study.charts.push(Chart::Ranges(Ranges { title, x_label: "response time, ms".to_owned(), groups }));
+        study.tables.push(self.machine());
         study
+    }
+}
+
+impl Response {
+    /// What no X server can mend, in the measure of the goals.
+    fn machine(&self) -> Table {
+        let head = ["before", "of the time", "longest ms", "mean wait ms", "over the idle mean"];
+        let mut table = Table::new("What the machine takes from a program that only computes", &head);
+        for load in self.loads.iter().filter(|load| !load.pauses.is_empty()) {
+            let over = |figure: fn(&Pauses) -> f64| Spread::of(load.pauses.iter().map(figure));
+            let idle_ms = median(of_case(&load.trials, Case::Idle).into_iter().map(mean_ms));
+            let wait = over(|pauses| pauses.mean_wait_ms);
+            table.rows.push(vec![
+                load.name(),
+                percent(over(|pauses| pauses.part).median),
+                figure(over(|pauses| pauses.longest_ms).greatest),
+                spread_figure(&wait),
+                figure(wait.median / idle_ms),
+            ]);
+        }
+        table
     }
 }
 
@@ -128,17 +154,18 @@ impl LoadTrials {
         // New servers for each load: the blocking time observed under one says nothing about the next.
         let servers = Servers::start(bench, 256)?;
         let perf = Perf::calibrate(servers.stock.display(), test)?;
-        let (mut alone, mut trials) = (Vec::new(), Vec::new());
+        let (mut alone, mut pauses, mut trials) = (Vec::new(), Vec::new(), Vec::new());
         for pair in 0..bench.pairs {
             bench.say(format!("{CLIENTS} x {test}, {placement:?}: pair {} of {}", pair + 1, bench.pairs));
             alone.push(serve_one(bench, &servers, &perf)?);
+            pauses.push(Pauses::measure(bench.time(2000, 500)));
             let both = (!bench.quick && may_reserve_processors()).then_some(Case::Both);
             for case in order(pair).into_iter().chain(both) {
                 let load = (case != Case::Idle).then_some((&perf, CLIENTS, placement));
                 trials.push(Trial::run(&servers, case, pair, load, bench.time(4000, 1000))?);
             }
         }
-        Ok(LoadTrials { test: perf.test, placement, reps: perf.reps, alone, trials })
+        Ok(LoadTrials { test: perf.test, placement, reps: perf.reps, alone, pauses, trials })
     }
 
     fn name(&self) -> String {
@@ -253,7 +280,10 @@ fn notes() -> Vec<String> {
             .to_owned(),
         "The kernel's part is the time in which the server or the light client was runnable and had no processor, as \
          the kernel counts it for each of them (schedstat, run delay), for each response; the next column is the 99th \
-         percentile of the responses without it. The clients of the load compete with the server for the processors."
+         percentile of the responses without it. The clients of the load compete with the server for the processors. The \
+         last table is what not even the kernel can help: a loop on each processor that only looks at the clock, and the \
+         pauses that it sees, on a server that is idle. A virtual machine's host makes them, and only while processors are \
+         busy: so they are in every mean beside a load, and in no idle one."
             .to_owned(),
         "Both: the light client has 2 ms in 10 ms of a processor too (SCHED_DEADLINE), and the server a real-time priority \
          while it works for it (xqos boost). Left out where this user may not do that, and in a quick run."

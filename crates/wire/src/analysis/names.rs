@@ -12,20 +12,37 @@ const OTHER: &str = "(other)";
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NameId(pub u32);
 
-#[derive(Debug, Default)]
+/// Names that were asked for last; a program uses some dozens.
+const RECENT: usize = 64;
+
+#[derive(Debug)]
 pub struct Names {
     ids: HashMap<String, NameId>,
     list: Vec<(String, Use)>,
-    /// The one that was asked for last, which is often the next one too.
-    last: usize,
+    /// Each at the place that its [`place`] says: a good hash of every message's name would cost more than all the rest.
+    recent: [usize; RECENT],
+}
+
+impl Default for Names {
+    fn default() -> Names {
+        Names { ids: HashMap::new(), list: Vec::new(), recent: [0; RECENT] }
+    }
+}
+
+/// Where a name is among the recent ones.
+fn place(name: &str) -> usize {
+    let bytes = name.as_bytes();
+    let at = |place: usize| bytes.get(place).copied().map_or(0, usize::from);
+    (bytes.len() + 5 * at(bytes.len() / 2) + 11 * at(bytes.len().wrapping_sub(1))) % RECENT
 }
 
 impl Names {
     pub fn id(&mut self, name: &str) -> NameId {
-        if self.list.get(self.last).is_none_or(|(last, _)| last != name) {
-            self.last = self.find(name).0 as usize;
+        let place = place(name);
+        if self.list.get(self.recent[place]).is_none_or(|(recent, _)| recent != name) {
+            self.recent[place] = self.find(name).0 as usize;
         }
-        NameId(self.last as u32)
+        NameId(self.recent[place] as u32)
     }
 
     fn find(&mut self, name: &str) -> NameId {

@@ -1,0 +1,86 @@
+//! What the machine itself takes from a program that computes: pauses in which neither the kernel chose anybody else nor
+//! the program did anything, because a virtual machine's host, or an interrupt, had the processor.
+//!
+//! Who looks at the clock without end sees them. They come while processors are busy, so an idle server's responses are
+//! free of them, and those beside a load are not, whatever serves it.
+
+use crate::processor::now_ns;
+use serde::{Deserialize, Serialize};
+use std::thread;
+use std::time::Duration;
+
+/// Shorter ones are the clock's own and the cache's.
+const SHORTEST_NS: u64 = 20_000;
+
+/// Of all processors at once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Pauses {
+    /// Part of the time, of one.
+    pub part: f64,
+    pub longest_ms: f64,
+    /// How long somebody who comes at any moment waits for the end of a pause, on the mean.
+    pub mean_wait_ms: f64,
+}
+
+impl Pauses {
+    /// Keeps every processor busy for so long.
+    pub fn measure(time: Duration) -> Pauses {
+        let processors = thread::available_parallelism().map_or(1, usize::from);
+        let all = thread::scope(|scope| {
+            let watchers: Vec<_> = (0..processors).map(|_| scope.spawn(|| watch(time))).collect();
+            watchers.into_iter().filter_map(|watcher| watcher.join().ok()).collect::<Vec<_>>()
+        });
+        let mean = |figure: fn(&Pauses) -> f64| all.iter().map(figure).sum::<f64>() / all.len().max(1) as f64;
+        Pauses {
+            part: mean(|one| one.part),
+            longest_ms: all.iter().map(|one| one.longest_ms).fold(0.0, f64::max),
+            mean_wait_ms: mean(|one| one.mean_wait_ms),
+        }
+    }
+}
+
+fn watch(time: Duration) -> Pauses {
+    let begin = now_ns();
+    let end = begin + time.as_nanos() as u64;
+    let (mut last, mut pauses) = (begin, Vec::new());
+    while last < end {
+        let now = now_ns();
+        if now - last >= SHORTEST_NS {
+            pauses.push(now - last);
+        }
+        last = now;
+    }
+    of(&pauses, last - begin)
+}
+
+/// A moment falls into a pause with the part that the pause has of the time, and then waits for half of it.
+fn of(pauses: &[u64], time_ns: u64) -> Pauses {
+    let time = time_ns.max(1) as f64;
+    let squares: f64 = pauses.iter().map(|&ns| (ns as f64).powi(2)).sum();
+    Pauses {
+        part: pauses.iter().sum::<u64>() as f64 / time,
+        longest_ms: pauses.iter().max().map_or(0.0, |&ns| ns as f64 / 1e6),
+        mean_wait_ms: squares / 2.0 / time / 1e6,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_pauses_weigh_more_than_many_short_ones() {
+        let one = of(&[10_000_000], 1_000_000_000);
+        assert_eq!((one.part, one.longest_ms, one.mean_wait_ms), (0.01, 10.0, 0.05));
+        let many = of(&[100_000; 100], 1_000_000_000);
+        assert_eq!((many.part, many.longest_ms), (0.01, 0.1));
+        assert!((many.mean_wait_ms - 0.0005).abs() < 1e-9, "{many:?}");
+        assert_eq!(of(&[], 1_000_000_000), Pauses::default());
+    }
+
+    #[test]
+    fn every_machine_can_be_watched() {
+        let pauses = Pauses::measure(Duration::from_millis(50));
+        assert!((0.0..=1.0).contains(&pauses.part) && pauses.longest_ms <= 1000.0, "{pauses:?}");
+    }
+}
