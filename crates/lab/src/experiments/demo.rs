@@ -39,7 +39,7 @@ impl Measure for Demo {
             for case in order(round) {
                 let time = bench.time(6000, 1000);
                 bench.say(format!("{}: {} for {} s", case.name(), describe(case), time.as_secs()));
-                let load = (case != Case::Idle).then_some((&perf, CLIENTS, Placement::Stacked));
+                let load = (case != Case::Idle).then_some((&perf, CLIENTS, Placement::SideBySide));
                 trials.push(Trial::run(&servers, case, round, load, time)?);
             }
         }
@@ -185,8 +185,9 @@ impl Demo {
              kernel counts it (schedstat): no X server can change that."
                 .to_owned(),
             "The work of the twelve is the number of operations that the x11perf clients completed in the measured \
-             time, by their own count, relative to the stock server. Their windows lie where x11perf puts them, one upon \
-             the other; the experiments `response` and `throughput` also measure them side by side."
+             time, by their own count, relative to the stock server. Their windows lie side by side, so that \
+             all of them really draw; the experiments `response` and `throughput` also measure them where x11perf puts them, one \
+             upon the other."
                 .to_owned(),
         ];
         if let Some(us) = self.trials.iter().find_map(|trial| trial.refused_at_blocking_us) {
