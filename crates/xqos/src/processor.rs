@@ -20,16 +20,22 @@ pub fn attributes(wanted: Reservation) -> Attributes {
 const BESIDE: (i32, u64) = (-15, 100_000);
 
 /// Puts the threads of a process ahead that are as usual; the reservation is the main thread's alone, and players draw in
-/// another one.
+/// another one. A thread that copied it (GLib's pools take over what their creator has) loses it.
 pub fn put_threads_ahead(pid: i32) {
-    let Ok(tasks) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return };
-    let threads = tasks.flatten().filter_map(|task| task.file_name().to_str()?.parse().ok());
-    for thread in threads.filter(|&thread: &i32| thread != pid) {
-        if Attributes::of(thread).is_ok_and(|now| now.is_usual() && now.nice() == 0) {
+    let reserved = Attributes::of(pid).ok().filter(|main| main.reservation().is_some());
+    for (thread, now) in other_threads(pid) {
+        if now.is_usual() && now.nice() == 0 || Some(now) == reserved {
             // It may have ended meanwhile.
             let _ = Attributes::ahead(BESIDE.0, BESIDE.1).give(thread);
         }
     }
+}
+
+/// All threads of a process but its main one, and how each is scheduled.
+pub fn other_threads(pid: i32) -> Vec<(i32, Attributes)> {
+    let Ok(tasks) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
+    let threads = tasks.flatten().filter_map(|task| task.file_name().to_str()?.parse().ok());
+    threads.filter(|&thread| thread != pid).filter_map(|thread| Some((thread, Attributes::of(thread).ok()?))).collect()
 }
 
 /// Tries it on a thread of our own, so that a refusal can be told from a program that cannot be started.

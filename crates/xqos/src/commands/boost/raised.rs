@@ -5,6 +5,7 @@
 //! start, since pids are used again.
 
 use crate::process::Processes;
+use crate::processor::other_threads;
 use crate::sys::Shared;
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -134,9 +135,13 @@ impl Place {
         }
         let started = crate::process::Procfs.look(pid).map(|process| process.started);
         if started == Some(self.started.load(Ordering::SeqCst)) {
-            let words = [0, 1, 2, 3].map(|at: usize| self.before[at].load(Ordering::SeqCst));
-            // It may have ended meanwhile.
-            let _ = Attributes::of_words(words).give(pid);
+            let before = Attributes::of_words([0, 1, 2, 3].map(|at: usize| self.before[at].load(Ordering::SeqCst)));
+            let raised = Attributes::of(pid).ok();
+            // It may have ended meanwhile, here and below.
+            let _ = before.give(pid);
+            // A new thread does not inherit, but may have copied: GLib's pools do, where the program has the right.
+            let copies = other_threads(pid).into_iter().filter(|(_, now)| Some(*now) == raised);
+            copies.for_each(|(thread, _)| _ = before.give(thread));
         }
         self.pid.store(0, Ordering::SeqCst);
     }
@@ -202,6 +207,31 @@ mod tests {
         assert!(matches!(raised.raise(sleeper.pid(), nicer, soon, &Procfs), Verdict::Raised));
         drop(raised);
         assert_eq!(sleeper.nice(), 3);
+    }
+
+    #[test]
+    fn a_thread_that_copied_is_put_back_too() {
+        if !is_allowed() {
+            return;
+        }
+        let (tell, told) = std::sync::mpsc::channel();
+        let (end, ended) = std::sync::mpsc::channel::<()>();
+        let thread = std::thread::spawn(move || {
+            tell.send(std::fs::read_link("/proc/thread-self").unwrap()).unwrap();
+            let _ = ended.recv();
+        });
+        let path = told.recv().unwrap();
+        let copier: i32 = path.file_name().unwrap().to_str().unwrap().parse().unwrap();
+        let own = std::process::id() as i32;
+        let (before, nicer) = (Attributes::of(copier).unwrap(), Attributes::ahead(-5, 0));
+        let mut raised = Raised::new(calling_user()).unwrap();
+        assert!(matches!(raised.raise(own, nicer, Instant::now(), &Procfs), Verdict::Raised));
+        Attributes::of(own).unwrap().give(copier).unwrap();
+        assert_eq!(Attributes::of(copier).unwrap().nice(), -5);
+        assert!(raised.take_back(own));
+        assert_eq!(Attributes::of(copier).unwrap(), before);
+        drop(end);
+        thread.join().unwrap();
     }
 
     #[test]
