@@ -57,9 +57,10 @@ Examples:
   xqos policy --expose-pacing 25ms who drags a window waits for those beneath
 
 Defaults: fair, slice 5 ms, timer interval 5 ms, maximum slice 15 ms, max
-utilization 0.9, blocking observed, expose pacing off, min fps 20. They are set
-for the server's lifetime; those that it starts with are chosen with `xqos
-server`.
+utilization 0.9, blocking observed, expose pacing off, min fps 20. They last
+until the server ends or resets, as it does when its last client has left,
+unless it was started with -noreset; those that it starts with are chosen with
+`xqos server`.
 
 JSON: an object with policy, slice_ms, timer_interval_ms, maximum_slice_ms,
 max_utilization, admitted_utilization, blocking_observed_ms,
