@@ -1,6 +1,7 @@
 //! Plots of captures made by hand and of real programs: what is kept is what the observers are told, and each format is what
 //! its readers take.
 
+mod chromium;
 mod packets;
 
 use base64::Engine;
@@ -368,37 +369,6 @@ fn xplot_knows_every_line() {
     assert!(for_xplot(&whole(&sent_again())).contains("\nred\n"), "what was sent again");
 }
 
-/// A folder that goes with the test.
-struct Folder(PathBuf);
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-/// What Chromium makes of a page, with a script that looks around in it; nothing where there is no Chromium.
-fn looked_at(page: &[u8], look: &str) -> Option<String> {
-    let folder = Folder(std::env::temp_dir().join(format!("xqos-plot-{}", std::process::id())));
-    std::fs::create_dir_all(&folder.0).unwrap();
-    let file = folder.0.join("plot.html");
-    let wait = "while (!document.documentElement.dataset.ready) await new Promise(go => setTimeout(go, 5));";
-    let script = format!(
-        "<script>(async () => {{ {wait} {look} document.documentElement.dataset.looked = \"true\"; }})();</script>"
-    );
-    std::fs::write(&file, [page, script.as_bytes()].concat()).unwrap();
-    for program in ["chromium", "chromium-browser", "google-chrome"] {
-        let mut command = Command::new(program);
-        command.args(["--headless=new", "--no-sandbox", "--disable-gpu", "--window-size=1400,900"]);
-        command.args(["--virtual-time-budget=20000", "--dump-dom"]);
-        command.arg(format!("--user-data-dir={}", folder.0.join("profile").display()));
-        if let Ok(done) = command.arg(format!("file://{}", file.display())).output() {
-            return Some(String::from_utf8_lossy(&done.stdout).into_owned());
-        }
-    }
-    None
-}
-
 #[test]
 fn chromium_shows_the_page_and_all_that_one_can_do_with_it() {
     let plot = captured("gtk3-demo", Choice { with_fields: true, ..Choice::default() }).0;
@@ -432,7 +402,7 @@ fn chromium_shows_the_page_and_all_that_one_can_do_with_it() {
         press('o'); point('pointerdown', 300, TOP + 50); point('pointerup', 300, TOP + 50); note(view.connection === 1);
         document.documentElement.dataset.pointer = said.join('');
         for (let turn = 0; turn < 30; turn++) zoom(0.5, (view.from + view.to) / 2), draw();";
-    let Some(seen) = looked_at(&page, look) else {
+    let Some(seen) = chromium::looked_at(&page, look) else {
         return eprintln!("skipped: Chromium is not installed");
     };
     let root = &seen[..seen.find("<head").unwrap_or(seen.len().min(300))];

@@ -1,0 +1,101 @@
+//! The page of a trace of a million records, in a real Chromium: what is drawn, mouse, keyboard, markers, statistics.
+
+#[path = "../../wire/tests/chromium/mod.rs"]
+mod chromium;
+
+use xqos_abi::trace::{Event, Reason, What};
+use xqos_core::{ClientId, Mode, Time};
+use xqos_trace::export::page;
+use xqos_trace::file::Header;
+use xqos_trace::names::Names;
+
+const US: u64 = 1_000;
+const CLIENTS: u16 = 10;
+const RECORDS: usize = 1_000_000;
+const POLY_LINE: u32 = 65;
+
+/// Ten clients take turns of a millisecond; each gets work at the end of the slice before, and waits 0.2 ms.
+fn events() -> Vec<Event> {
+    let mut events = Vec::with_capacity(RECORDS);
+    let mut add = |at: u64, what| events.push(Event { at: Time(at * US), what });
+    for id in 1..=CLIENTS {
+        let (client, mut bytes) = (ClientId(id), *b"client0\0\0\0\0\0\0\0\0\0");
+        bytes[6] += id as u8 - 1;
+        add(0, What::Creation { client, descriptor: u32::from(id) });
+        add(0, What::Identity { client, pid: 100 + u32::from(id), base: u32::from(id) << 20, uid: 0 });
+        add(0, What::Name { client, part: 0, bytes });
+    }
+    for turn in 0..(RECORDS as u64 - 3 * u64::from(CLIENTS)) / 3 {
+        let (client, at) = (ClientId(1 + (turn % u64::from(CLIENTS)) as u16), 1000 * turn);
+        let (until, requests, bytes) = (Time::NEVER, 3, 0);
+        let (mode, reason) = (Mode::Reserved, Reason::Alone);
+        add(at, What::Activation { client });
+        add(at + 200, What::Dispatch { client: Some(client), mode, reason, until, requests, bytes });
+        let (still_ready, ended_early, last_request, start) = (false, false, POLY_LINE, Time((at + 200) * US));
+        add(at + 999, What::Served { client, still_ready, ended_early, requests, last_request, bytes, start });
+    }
+    events
+}
+
+#[test]
+fn chromium_shows_a_million_records_and_all_that_one_can_do_with_them() {
+    let events = events();
+    assert!(events.len() > RECORDS - 10);
+    let page = page::render(&Header::default(), events.into_iter(), &Names::default()).unwrap();
+    let look = "
+        const root = document.documentElement.dataset, said = [], note = is => { draw(); said.push(is ? 1 : 0); };
+        const press = key => { dispatchEvent(new KeyboardEvent('keydown', { key, cancelable: true })); draw(); };
+        // There is no real pointer to capture.
+        canvas.setPointerCapture = () => {};
+        const box = canvas.getBoundingClientRect();
+        const point = (kind, px, py, more) => canvas.dispatchEvent(new PointerEvent(kind, { clientX: box.left + px, clientY: box.top + py, ...more }));
+        const wheel = (deltaY, more) => canvas.dispatchEvent(new WheelEvent('wheel', { clientX: box.left + 400, clientY: box.top + 60, deltaY, cancelable: true, ...more }));
+        const table = row => [...document.querySelectorAll('#stats tr')[row].children].map(one => one.textContent);
+        root.lanes = lanes.map(lane => lane.name).join();
+        root.slices = lanes.reduce((sum, lane) => sum + lane.slices[0].length, 0);
+        root.all = table(1)[1];
+
+        // A slice of the third lane, near: its colour where it was served, none of it behind it.
+        show(100 * 1e6, 110 * 1e6); draw();
+        const scale = devicePixelRatio || 1, colour = (t, lane) => [...pen.getImageData(x(t) * scale, (TOP + LANE * lane + 25) * scale, 1, 1).data].join();
+        note(colour(102.5e6, 2) !== colour(103.5e6, 2) && colour(103.5e6, 3) === colour(102.5e6, 2));
+        root.near = table(1)[1] + table(1)[4];
+
+        const under = timeAt(400), before = to - from;
+        wheel(300); note(to - from > before && Math.abs(timeAt(400) - under) < 1000);
+        const first = from; wheel(100, { shiftKey: true }); note(from > first);
+        const second = from; point('pointerdown', 500, 60); point('pointermove', 400, 60); point('pointerup', 400, 60); note(from > second && marks.a === null);
+        show(100 * 1e6, 110 * 1e6); draw();
+        for (const [at, shiftKey] of [[101e6, false], [104e6, true]]) for (const kind of ['pointerdown', 'pointerup']) point(kind, x(at), 60, { shiftKey });
+        note(Math.abs(marks.a - 101e6) < 1e5 && Math.abs(marks.b - 104e6) < 1e5);
+        root.between = document.getElementById('what').textContent.slice(0, 9);
+        root.served = [1, 2, 3, 4].map(row => Math.round(parseFloat(table(row)[1]))).join();
+        document.getElementById('span').click(); note(Math.abs(to - from - 3e6) < 1e5);
+        point('pointermove', x(102.5e6), TOP + LANE * 2 + 20); note(tip.style.display === 'block' && tip.textContent.includes('client2') && tip.textContent.includes('PolyLine'));
+        press('Escape'); note(marks.a === null && marks.b === null);
+        press('0'); note(from === 0 && to === span);
+        press('+'); press('+'); const zoomed = to - from; note(zoomed < span / 2);
+        press('End'); note(to === span); press('Home'); note(from === 0);
+        press('ArrowRight'); press('PageDown'); note(from > zoomed); press('-'); note(to - from > zoomed);
+        press('a'); press('b'); note(marks.a === marks.b);
+        document.querySelector('#waits button').click(); note(marks.b > marks.a && from <= marks.a && to >= marks.b);
+        for (let turn = 0; turn < 40; turn++) { zoom(0.7); draw(); } note(to - from === LEAST);
+        root.said = said.join('');";
+    let Some(seen) = chromium::looked_at(page.as_bytes(), look) else {
+        return eprintln!("skipped: Chromium is not installed");
+    };
+    let root = &seen[..seen.find("<head").unwrap_or(seen.len().min(300))];
+    let names: Vec<String> = (0..CLIENTS).map(|n| format!("client{n}")).collect();
+    for (name, expected) in [
+        ("looked", "true"),
+        ("slices", "333323"),
+        ("all", "8.0 %"),
+        ("near", "8.0 %3"),
+        ("between", "A to B: 3"),
+        ("served", "27,27,27,0"),
+        ("said", "11111111111111111"),
+    ] {
+        assert!(root.contains(&format!("data-{name}=\"{expected}\"")), "{name}: {root}");
+    }
+    assert!(names.iter().all(|name| root.contains(name.as_str())), "{root}");
+}
