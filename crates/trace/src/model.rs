@@ -175,11 +175,18 @@ pub struct Model {
     runnable_since: Option<Time>,
     /// The same of clients, by thread.
     runnable: BTreeMap<u32, Time>,
+    without_causes: bool,
 }
 
 impl Model {
     pub fn new() -> Model {
         Model::default()
+    }
+
+    /// Only counts, and never asks why: for a view of many clients, where each slice would be put down to all that wait.
+    /// No burst has causes, and none is kept as one of the worst.
+    pub fn without_causes() -> Model {
+        Model { without_causes: true, ..Model::default() }
     }
 
     /// Every client of the trace, in the order in which they came.
@@ -408,6 +415,7 @@ impl Model {
             (client.ready_since, client.waits_since, client.own_ns) = (Some(at), at, 0);
             client.behind.clear();
             self.ready.push(key);
+            // None are kept without causes.
             let since: Vec<Past> = self.past.iter().rev().take_while(|past| past.end > at).copied().collect();
             since.iter().for_each(|past| self.blame_on(key, past));
         }
@@ -471,6 +479,9 @@ impl Model {
 
     /// Puts the time since the last slice, and this one, down to whoever waited for it.
     fn blame(&mut self, runs: usize, (request, long): (u32, bool), (start, end): (Time, Time)) {
+        if self.without_causes {
+            return;
+        }
         let past = Past { runs, request, long, before: self.served_until.min(start), start, end };
         for at in 0..self.ready.len() {
             self.blame_on(self.ready[at], &past);
@@ -532,7 +543,7 @@ impl Model {
         causes.sort_by_key(|&(_, ns)| std::cmp::Reverse(ns));
         let burst = Burst { key, activation, end, own_ns, waited_ns, causes };
         let least = if self.worst.len() < WORST_KEPT { 0 } else { self.worst.last().map_or(0, |last| last.waited_ns) };
-        if waited_ns > least {
+        if waited_ns > least && !self.without_causes {
             self.worst.push(burst.clone());
             self.worst.sort_by_key(|burst| std::cmp::Reverse(burst.waited_ns));
             self.worst.truncate(WORST_KEPT);
@@ -658,6 +669,28 @@ mod tests {
         assert_eq!(model.name(0), "x11perf (100)");
         assert_eq!(model.clients()[1].total.responses.worst_ns(), 43 * MS);
         assert_eq!(model.clients()[0].total.longest_request, Some((40 * MS, 73)));
+    }
+
+    #[test]
+    fn without_causes_the_figures_are_the_same() {
+        let mut scripts = [two_clients(), two_clients()];
+        scripts[1].0.without_causes = true;
+        for script in &mut scripts {
+            script.at(0, What::Activation { client: ClientId(1) });
+            script.slice(1, 0, 5, 1, true);
+            script.at(7, What::Activation { client: ClientId(2) });
+            script.slice(1, 5, 45, 1, true);
+            script.slice(2, 48, 50, 3, false).expect("its burst is over");
+        }
+        let [with, without] = scripts.map(|Script(model)| model);
+        for (with, without) in with.clients().iter().zip(without.clients()) {
+            assert_eq!(
+                (&with.total.responses, with.total.waited_ns),
+                (&without.total.responses, without.total.waited_ns)
+            );
+            assert_eq!((with.waits_since(), with.total.slices), (without.waits_since(), without.total.slices));
+        }
+        assert!(!with.worst().is_empty() && without.worst().is_empty() && without.delays().is_empty());
     }
 
     #[test]

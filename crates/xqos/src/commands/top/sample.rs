@@ -159,7 +159,7 @@ impl Sampler {
             session,
             names,
             reader: None,
-            model: Model::new(),
+            model: Model::without_causes(),
             before: None,
             titles: HashMap::new(),
             titles_at: None,
