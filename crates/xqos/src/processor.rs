@@ -5,6 +5,7 @@ use crate::sys;
 use anyhow::{Result, anyhow, bail};
 use serde::Serialize;
 use std::fmt;
+use std::io;
 use xqos_abi::kernel::Attributes;
 
 /// The kernel refuses shorter budgets and longer periods.
@@ -38,29 +39,34 @@ pub fn other_threads(pid: i32) -> Vec<(i32, Attributes)> {
     threads.filter(|&thread| thread != pid).filter_map(|thread| Some((thread, Attributes::of(thread).ok()?))).collect()
 }
 
-/// Tries it on a thread of our own, so that a refusal can be told from a program that cannot be started.
+/// A kernel would refuse it everywhere.
 pub fn check(wanted: Reservation) -> Result<()> {
     if wanted.budget < LEAST_BUDGET || wanted.period > LONGEST_PERIOD {
         bail!(
             "{wanted} of a processor is out of range: a budget of {LEAST_BUDGET} and more, a period of {LONGEST_PERIOD} at most"
         );
     }
-    let tried = std::thread::spawn(move || attributes(wanted).give(0)).join();
-    let Ok(Err(error)) = tried else { return Ok(()) };
-    Err(match error.raw_os_error() {
-        Some(libc::EPERM) => {
+    Ok(())
+}
+
+/// Why a program with a reservation was not started, where that is the reservation's fault. There is no trying first: the
+/// kernel takes time to forget a reservation that was given up, and would refuse the second.
+pub fn refusal(wanted: Reservation, error: &io::Error) -> Option<anyhow::Error> {
+    match error.raw_os_error()? {
+        libc::EPERM => {
             let program = sys::own_path();
-            anyhow!(
+            Some(anyhow!(
                 "this user may not reserve processor time: run it as root, or give the program the right, as in `sudo \
                  setcap cap_sys_nice+ep {program}`"
-            )
+            ))
         }
-        Some(libc::EBUSY) => anyhow!(
+        libc::EBUSY => Some(anyhow!(
             "the kernel refuses {wanted} of a processor, because too much is promised already: ask for less \
              (/proc/sys/kernel/sched_rt_runtime_us is the limit)"
-        ),
-        _ => anyhow!("the kernel refuses {wanted} of a processor: {error}"),
-    })
+        )),
+        libc::EINVAL => Some(anyhow!("the kernel refuses {wanted} of a processor: {error}")),
+        _ => None,
+    }
 }
 
 /// How the kernel schedules the main thread of a process, where that is not as usual.
@@ -114,5 +120,16 @@ mod tests {
         let wanted = |text: &str| text.parse::<Reservation>().unwrap();
         assert!(check(wanted("1us/10ms")).unwrap_err().to_string().contains("out of range"));
         assert!(check(wanted("1ms/10s")).unwrap_err().to_string().contains("out of range"));
+    }
+
+    #[test]
+    fn a_refusal_by_the_kernel_is_told_from_a_program_that_cannot_be_started() {
+        let told = |code| {
+            let wanted = "6ms/10ms".parse().unwrap();
+            refusal(wanted, &io::Error::from_raw_os_error(code)).map(|why| why.to_string())
+        };
+        assert!(told(libc::EBUSY).unwrap().contains("refuses 6 ms / 10 ms of a processor"));
+        assert!(told(libc::EPERM).unwrap().contains("setcap"));
+        assert_eq!(told(libc::ENOENT), None);
     }
 }

@@ -136,6 +136,11 @@ impl Arguments {
             sys::schedule(&mut command, processor::attributes(cpu));
         }
         let child = command.spawn();
+        if let (Some(cpu), Err(error)) = (self.cpu, &child) {
+            if let Some(refusal) = processor::refusal(cpu, error) {
+                return Err(refusal);
+            }
+        }
         let child = child.with_context(|| format!("cannot start {}: check its name after --", self.shown()))?;
         Ok(child.id() as i32)
     }

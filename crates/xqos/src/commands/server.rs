@@ -100,6 +100,9 @@ impl Arguments {
             sys::schedule(&mut command, processor::attributes(cpu));
         }
         let error = command.exec();
+        if let Some(refusal) = self.cpu.and_then(|cpu| processor::refusal(cpu, &error)) {
+            return Err(refusal);
+        }
         Err(error).with_context(|| format!("cannot start {}: is it a program?", program.display()))
     }
 }
