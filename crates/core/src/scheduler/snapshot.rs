@@ -195,6 +195,7 @@ impl Client {
             ready,
             waits_since,
             idle_since,
+            likely_ns: u64::MAX,
             watched: false,
             reservation,
             past_reservation,

@@ -119,3 +119,24 @@ fn client_that_would_not_win_before_the_end_of_the_slice_is_not_watched() {
     scheduler.pick(at(37));
     assert_eq!(scheduler.next_to_watch(at(37)), Some(IDLE));
 }
+
+#[test]
+fn beside_a_client_that_asks_and_waits_only_those_are_watched_who_win_while_it_is_likely_to_run() {
+    // It comes back 3 ms behind the hog and is served for as long: its arrival ends a slice after the margin of 1 ms, less
+    // what the hog has had since.
+    let named_after = |length_us: u64, still_ready| {
+        let mut scheduler = hogged_scheduler(|_| ());
+        scheduler.arrived(IDLE, at(20));
+        scheduler.pick(at(20));
+        serve(&mut scheduler, IDLE, at(20), at(23), false);
+        let end = Time(23 * MS + length_us * 1_000);
+        scheduler.pick(at(23));
+        serve(&mut scheduler, HOG, at(23), end, still_ready);
+        scheduler.arrived(HOG, end);
+        scheduler.pick(end);
+        scheduler.next_to_watch(end)
+    };
+    assert_eq!(named_after(300, false), None, "0.6 ms are likely, and 0.7 ms would be left");
+    assert_eq!(named_after(300, true), Some(IDLE), "it was cut short and has more to do");
+    assert_eq!(named_after(400, false), Some(IDLE), "0.8 ms are likely, and 0.6 would be left");
+}

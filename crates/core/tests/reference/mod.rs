@@ -66,6 +66,8 @@ pub struct Client {
     /// The reservation that it had last.
     released: Option<Budget>,
     idle_since: u64,
+    /// Its last slice, where that was one request and then it waited.
+    asked_for_ns: Option<u64>,
 }
 
 impl Client {
@@ -98,6 +100,7 @@ enum Running {
         deadline: u64,
     },
     BestEffort {
+        client: ClientId,
         standing: Standing,
     },
 }
@@ -141,7 +144,8 @@ impl Reference {
 
     pub fn connected(&mut self, id: ClientId, descriptor: u32, now: u64) {
         self.gone(id, now);
-        self.clients.insert(id, Client { ready: false, budget: None, released: None, idle_since: now });
+        let client = Client { ready: false, budget: None, released: None, idle_since: now, asked_for_ns: None };
+        self.clients.insert(id, client);
         self.rules.join(id, descriptor);
     }
 
@@ -189,6 +193,7 @@ impl Reference {
     pub fn served(&mut self, id: ClientId, start: u64, end: u64, (requests, bytes): (u32, u64), still_ready: bool) {
         let running = self.running.take();
         let Some(client) = self.clients.get_mut(&id) else { return };
+        client.asked_for_ns = (requests == 1 && !still_ready).then_some(end - start);
         if !still_ready {
             (client.ready, client.idle_since) = (false, end);
             if requests > 0 {
@@ -307,7 +312,7 @@ impl Reference {
             let turn = self.rules.run(client, best_effort.len() == 1, now);
             let (end, requests, bytes) = (now.saturating_add(turn.length_ns), turn.requests, turn.bytes);
             let decision = Decision { client: Some((client, Mode::BestEffort)), end, requests, bytes };
-            (decision, Running::BestEffort { standing })
+            (decision, Running::BestEffort { client, standing })
         };
         self.running = Some((now, running));
         Some(decision)
@@ -339,7 +344,13 @@ impl Reference {
     pub fn is_to_be_watched(&self, id: ClientId, now: u64, until: u64) -> bool {
         let somebody_hogs = self.hogged.is_some_and(|end| now.saturating_sub(end) < HOG_MEMORY_NS);
         let slice_end = until.min(now + self.parameters.slice_ns);
-        let wins = self.ends_at(id, now).is_some_and(|at| at < slice_end);
+        let runs = match self.running {
+            Some((_, Running::Reserved { client, .. } | Running::BestEffort { client, .. })) => Some(client),
+            _ => None,
+        };
+        let runs = runs.and_then(|client| self.clients[&client].asked_for_ns);
+        let likely_end = runs.map_or(u64::MAX, |ns| now + 2 * ns);
+        let wins = self.ends_at(id, now).is_some_and(|at| at < slice_end && (at <= now || at < likely_end));
         wins && (somebody_hogs || self.clients[&id].has_budget())
     }
 
