@@ -484,7 +484,7 @@ impl Scheduler {
 
     /// The next idle client whose arrival would end the slice just picked early: its socket is to be watched, with
     /// [`rank_on_arrival`](Self::rank_on_arrival), until it arrives; it is named again when that may have changed. Without
-    /// a hog only reserved clients are named.
+    /// a hog only reserved clients are named, and beside a client that asks and waits only who wins soon enough.
     pub fn next_to_watch(&mut self, now: Time) -> Option<ClientId> {
         let (rank, client) = self.idle.peek()?;
         if !rank.is_reserved() && !self.is_hogged(now) {

@@ -49,9 +49,15 @@ pub fn check(wanted: Reservation) -> Result<()> {
     Ok(())
 }
 
-/// Why a program with a reservation was not started, where that is the reservation's fault. There is no trying first: the
-/// kernel takes time to forget a reservation that was given up, and would refuse the second.
-pub fn refusal(wanted: Reservation, error: &io::Error) -> Option<anyhow::Error> {
+/// Why a program was not started: the kernel's refusal of its reservation, or `otherwise`. There is no trying first: the kernel
+/// takes time to forget a reservation that was given up, and would refuse the second.
+pub fn not_started(wanted: Option<Reservation>, error: io::Error, otherwise: String) -> anyhow::Error {
+    let refusal = wanted.and_then(|wanted| refusal(wanted, &error));
+    refusal.unwrap_or_else(|| anyhow::Error::new(error).context(otherwise))
+}
+
+/// `None`: the error is not the reservation's fault.
+fn refusal(wanted: Reservation, error: &io::Error) -> Option<anyhow::Error> {
     match error.raw_os_error()? {
         libc::EPERM => {
             let program = sys::own_path();

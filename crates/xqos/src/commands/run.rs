@@ -135,13 +135,8 @@ impl Arguments {
         if let Some(cpu) = self.cpu {
             sys::schedule(&mut command, processor::attributes(cpu));
         }
-        let child = command.spawn();
-        if let (Some(cpu), Err(error)) = (self.cpu, &child) {
-            if let Some(refusal) = processor::refusal(cpu, error) {
-                return Err(refusal);
-            }
-        }
-        let child = child.with_context(|| format!("cannot start {}: check its name after --", self.shown()))?;
+        let otherwise = || format!("cannot start {}: check its name after --", self.shown());
+        let child = command.spawn().map_err(|error| processor::not_started(self.cpu, error, otherwise()))?;
         Ok(child.id() as i32)
     }
 

@@ -99,11 +99,8 @@ impl Arguments {
             processor::check(cpu)?;
             sys::schedule(&mut command, processor::attributes(cpu));
         }
-        let error = command.exec();
-        if let Some(refusal) = self.cpu.and_then(|cpu| processor::refusal(cpu, &error)) {
-            return Err(refusal);
-        }
-        Err(error).with_context(|| format!("cannot start {}: is it a program?", program.display()))
+        let otherwise = format!("cannot start {}: is it a program?", program.display());
+        Err(processor::not_started(self.cpu, command.exec(), otherwise))
     }
 }
 
