@@ -5,7 +5,9 @@
 //! their requests cost; counting requests or turns cannot give that.
 //!
 //! - **Coming back.** A client that was idle re-enters at most [`CREDIT_NS`] behind the virtual clock, the payment of
-//!   the client that was picked last: it is served soon, and cannot save up time by sleeping.
+//!   the client that was picked last: it is served soon, and cannot save up time by sleeping. Of two who come back with
+//!   the same payment, who rested longer is first: one that only waited for a reply uses more of the server. (Beside
+//!   requests longer than the credit such ties are common.)
 //! - **Arrivals.** An arrival that has paid less than the running client, by [`MARGIN_NS`], ends the slice at the next
 //!   request boundary. The margin keeps two busy clients that wait for replies from cutting each other to pieces.
 //! - **Input and Expose** earn latency, never bandwidth: a client to which they are delivered stands half a slice
@@ -30,6 +32,14 @@ struct Account {
     weight: u32,
     sync_priority: i32,
     noticed: bool,
+    /// Idle for so many microseconds before it came back.
+    rested_us: u32,
+}
+
+impl Account {
+    fn new(paid: i64, weight: u32, sync_priority: i32) -> Account {
+        Account { paid, weight, sync_priority, noticed: false, rested_us: 0 }
+    }
 }
 
 /// The virtual clock of the clients of one SYNC priority.
@@ -53,7 +63,7 @@ impl Fair {
     }
 
     fn account(&self, client: ClientId) -> Account {
-        self.accounts[client.slot()].unwrap_or(Account { paid: 0, weight: 100, sync_priority: 0, noticed: false })
+        self.accounts[client.slot()].unwrap_or(Account::new(0, 100, 0))
     }
 
     fn set_account(&mut self, client: ClientId, account: Account) {
@@ -108,8 +118,7 @@ impl Policy for Fair {
         self.accounts[client.slot()] = None;
         self.use_clock(facts.sync_priority);
         let paid = self.clock(facts.sync_priority);
-        let (weight, sync_priority) = (facts.weight, facts.sync_priority);
-        self.set_account(client, Account { paid, weight, sync_priority, noticed: false });
+        self.set_account(client, Account::new(paid, facts.weight, facts.sync_priority));
     }
 
     fn changed(&mut self, client: ClientId, facts: &Facts) {
@@ -125,9 +134,10 @@ impl Policy for Fair {
         self.set_account(client, account);
     }
 
-    fn ready(&mut self, client: ClientId, _idle_ns: u64) {
+    fn ready(&mut self, client: ClientId, idle_ns: u64) {
         let mut account = self.account(client);
         account.paid = account.paid.max(self.clock(account.sync_priority) - CREDIT_NS);
+        account.rested_us = u32::try_from(idle_ns / 1000).unwrap_or(u32::MAX);
         self.set_account(client, account);
     }
 
@@ -140,7 +150,8 @@ impl Policy for Fair {
     fn key(&self, client: ClientId) -> Key {
         let account = self.account(client);
         // Signed order in an unsigned key.
-        Key(self.standing(&account) as u64 ^ (1 << 63), u64::from(client.0))
+        let standing = self.standing(&account) as u64 ^ (1 << 63);
+        Key(standing, (u64::from(u32::MAX - account.rested_us) << 32) | u64::from(client.0))
     }
 
     fn picked(&mut self, client: ClientId, _alone: bool, _now: Time) -> Allowance {
@@ -175,7 +186,7 @@ impl Policy for Fair {
             out.extend([i64::from(clock.sync_priority) as u64, clock.now as u64]);
         }
         for account in clients.iter().map(|&client| self.account(client)) {
-            out.extend([account.paid as u64, u64::from(account.noticed)]);
+            out.extend([account.paid as u64, u64::from(account.noticed), u64::from(account.rested_us)]);
         }
     }
 
@@ -186,8 +197,8 @@ impl Policy for Fair {
         }
         self.clocks.sort_by_key(|clock| clock.sync_priority);
         for &client in clients {
-            let (paid, noticed) = (words.signed()?, words.flag()?);
-            self.set_account(client, Account { paid, noticed, ..self.account(client) });
+            let (paid, noticed, rested_us) = (words.signed()?, words.flag()?, words.u32()?);
+            self.set_account(client, Account { paid, noticed, rested_us, ..self.account(client) });
         }
         Some(())
     }
@@ -223,6 +234,23 @@ mod tests {
         fair.ready(sleeper, 500_000_000);
         assert_eq!(fair.account(sleeper).paid, fair.clock(0) - CREDIT_NS);
         assert!(fair.key(sleeper) < fair.key(busy));
+    }
+
+    #[test]
+    fn of_two_that_come_back_alike_the_longer_rested_is_first() {
+        let mut fair = Fair::new(&Parameters::default());
+        let (asker, busy, sleeper) = (ClientId(1), ClientId(2), ClientId(3));
+        for client in [asker, busy, sleeper] {
+            fair.join(client, &facts(100, 0));
+        }
+        serve(&mut fair, busy, 10_000_000);
+        serve(&mut fair, busy, 10_000_000);
+        fair.ready(asker, 100_000);
+        fair.ready(sleeper, 9_000_000);
+        assert_eq!(fair.account(asker).paid, fair.account(sleeper).paid);
+        assert!(fair.key(sleeper) < fair.key(asker));
+        fair.served(sleeper, &Served { length_ns: 1, requests: 1, bytes: 4 });
+        assert!(fair.key(asker) < fair.key(sleeper), "it is a tie's end and no more");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The policies, rule by rule. A client has a standing under all of them; the one in force decides which part counts.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use xqos_core::{ClientId, Parameters, PolicyKind};
 
@@ -22,6 +23,7 @@ pub struct Standing {
     /// `fair`: server time / weight.
     paid: i128,
     noticed: bool,
+    rested_us: u32,
     /// `smart`
     priority: i32,
     /// `smart`: what all had used when its last turn was over.
@@ -96,6 +98,7 @@ impl Rules {
             sync_priority: 0,
             paid: 0,
             noticed: false,
+            rested_us: 0,
             priority: 0,
             turn_over_at: 0,
             used_ns: 0,
@@ -117,7 +120,7 @@ impl Rules {
     fn begin(&mut self, id: ClientId) {
         let (paid, pass) = (self.clock_of(id), self.pass + 1);
         let standing = self.standing(id);
-        (standing.paid, standing.noticed, standing.priority) = (paid, false, 0);
+        (standing.paid, standing.noticed, standing.rested_us, standing.priority) = (paid, false, 0, 0);
         self.end_turn(id);
         self.enter_pass(id, pass);
     }
@@ -174,6 +177,7 @@ impl Rules {
         }
         let standing = self.standing(id);
         standing.paid = standing.paid.max(least_paid);
+        standing.rested_us = u32::try_from(idle_ns / 1000).unwrap_or(u32::MAX);
         standing.priority = standing.priority.max(0.min(standing.priority.saturating_add(rests.min(99) as i32)));
     }
 
@@ -222,7 +226,10 @@ impl Rules {
             PolicyKind::Fixed => {
                 standing(b).fixed_priority.cmp(&standing(a).fixed_priority).then(turn(a).cmp(&turn(b)))
             }
-            _ => (self.place(a), a).cmp(&(self.place(b), b)),
+            _ => {
+                let place = |id| (self.place(id), Reverse(standing(id).rested_us), id);
+                place(a).cmp(&place(b))
+            }
         };
         contenders.iter().copied().min_by(order).expect("there are contenders")
     }
