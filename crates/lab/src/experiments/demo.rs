@@ -1,8 +1,12 @@
 //! The demonstration: what one interactive program feels beside twelve busy ones, with and without xqos.
 //!
 //! Two rounds of the four cases, the second in reverse order so that a drift of the machine cancels out, on Xvfb with
-//! twelve `x11perf -ellipse100` as x11perf places them. A minute in all; the figures
+//! twelve `x11perf -ellipse100` side by side, so that all of them really draw. A minute in all; the figures
 //! that are held against goals in earnest, in pairs, are those of `response` and `throughput`.
+//!
+//! The server always has one of their requests in progress then, and no policy cuts a request. So the responses are held
+//! against the idle server's and one request, and not against a multiple of the idle server's, which says more about how fast
+//! that is: where x11perf's windows lie upon each other, as in `response`, their requests are clipped and short.
 
 use super::trial::{Case, RESERVATION, Servers, Trial, of_case, order, range};
 use super::{Measure, Takes};
@@ -47,7 +51,9 @@ impl Measure for Demo {
     }
 
     fn study(&self) -> Study {
-        self.joined().study_joined()
+        let mut study = self.joined().study_joined();
+        study.verdicts.extend(self.scatter_of_work());
+        study
     }
 }
 
@@ -56,6 +62,13 @@ impl Demo {
     fn joined(&self) -> Demo {
         let join = |case| of_case(&self.trials, case).into_iter().cloned().reduce(Trial::followed_by);
         Demo { trials: Case::ALL.into_iter().filter_map(join).collect(), test: self.test.clone(), ..*self }
+    }
+
+    /// What the same server did in one round over the other: how far the machine's own speed moves the work of the twelve.
+    fn scatter_of_work(&self) -> Option<Verdict> {
+        let [first, second] = of_case(&self.trials, Case::Stock)[..] else { return None };
+        let ratio = second.operations_per_second() / first.operations_per_second();
+        Some(Verdict::of_value("stock: work of its second round over its first", ratio, "x", Goal::Reported))
     }
 
     fn study_joined(&self) -> Study {
@@ -99,13 +112,26 @@ impl Demo {
         of(case) / of(Case::Stock)
     }
 
+    fn request_ms(&self) -> f64 {
+        self.trial(Case::Fair).and_then(|trial| trial.served).map_or(0.0, |served| served.mean_request_ms())
+    }
+
     fn verdicts(&self) -> Vec<Verdict> {
         let (idle, stock, fair) = (self.mean(Case::Idle), self.mean(Case::Stock), self.mean(Case::Fair));
+        let reserved = self.mean(Case::Reserved);
+        let requests_above_idle = |mean: f64| (mean - idle) / self.request_ms();
         vec![
-            Verdict::of_value("fair: mean response over idle", fair / idle, "x", Goal::AtMost(1.2)),
             Verdict::of_value("fair: mean response better than stock", stock / fair, "x", Goal::AtLeast(10.0)),
-            Verdict::of_value("reserved: mean over idle", self.mean(Case::Reserved) / idle, "x", Goal::AtMost(1.2)),
-            Verdict::of_value("fair: work of the twelve over stock", self.work(Case::Fair), "x", Goal::AtLeast(0.98)),
+            Verdict::of_value("fair: mean above idle", requests_above_idle(fair), "requests", Goal::AtMost(1.0)),
+            Verdict::of_value(
+                "reserved: mean above idle",
+                requests_above_idle(reserved),
+                "requests",
+                Goal::AtMost(1.0),
+            ),
+            Verdict::of_value("fair: mean over idle", fair / idle, "x", Goal::Reported),
+            Verdict::of_value("reserved: mean over idle", reserved / idle, "x", Goal::Reported),
+            Verdict::of_value("fair: work of the twelve over stock", self.work(Case::Fair), "x", Goal::Reported),
         ]
     }
 
@@ -185,10 +211,16 @@ impl Demo {
              kernel counts it (schedstat): no X server can change that."
                 .to_owned(),
             "The work of the twelve is the number of operations that the x11perf clients completed in the measured \
-             time, by their own count, relative to the stock server. Their windows lie side by side, so that \
-             all of them really draw; the experiments `response` and `throughput` also measure them where x11perf puts them, one \
-             upon the other."
+             time, by their own count, relative to the stock server. Two rounds tell it no better than the same server \
+             repeats itself (last line): `throughput` measures it in pairs, against a goal of 0.98."
                 .to_owned(),
+            format!(
+                "Their windows lie side by side, so that all of them really draw: a request takes {} on the mean, one is always in \
+                 progress, and no policy cuts it. So the goal is one request above the idle server's mean. The experiments `response` and \
+                 `throughput` also measure the twelve where x11perf puts them, one upon the other: their requests are \
+                 mostly clipped there, and the mean is held against 1.2 of the idle server's.",
+                duration(self.request_ms())
+            ),
         ];
         if let Some(us) = self.trials.iter().find_map(|trial| trial.refused_at_blocking_us) {
             notes.push(format!(

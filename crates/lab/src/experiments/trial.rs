@@ -175,6 +175,7 @@ impl Trial {
         self.operations.iter_mut().zip(next.operations).for_each(|(all, more)| *all += more);
         self.elapsed_s += next.elapsed_s;
         self.server_cpu_s += next.server_cpu_s;
+        self.served = self.served.zip(next.served).map(|(served, next)| served.followed_by(&next));
         self.refused_at_blocking_us = self.refused_at_blocking_us.or(next.refused_at_blocking_us);
         self
     }
@@ -200,6 +201,15 @@ impl Served {
 
     pub fn mean_request_ms(&self) -> f64 {
         self.server_time_ns as f64 / self.requests.max(1) as f64 / 1e6
+    }
+
+    fn followed_by(self, next: &Served) -> Served {
+        let longer = if next.longest_request_ns > self.longest_request_ns { *next } else { self };
+        Served {
+            requests: self.requests + next.requests,
+            server_time_ns: self.server_time_ns + next.server_time_ns,
+            ..longer
+        }
     }
 
     fn since(self, before: &Served) -> Served {
@@ -284,8 +294,18 @@ mod tests {
         let spread = ratios(&trials, Case::Fair, Case::Idle, |trial| trial.series.response_ms().mean);
         assert_eq!(spread.count, 2);
         assert!((spread.least - 1.5).abs() < 1e-9 && (spread.greatest - 3.0).abs() < 1e-9, "{spread:?}");
-        let joined = trial(Case::Fair, 0, 5).followed_by(trial(Case::Fair, 1, 7));
+        let served = |requests, longest_request_ns| Served {
+            requests,
+            server_time_ns: 300,
+            longest_request_ns,
+            ..Served::default()
+        };
+        let [mut first, mut next] = [trial(Case::Fair, 0, 5), trial(Case::Fair, 1, 7)];
+        (first.served, next.served) = (Some(served(1, 9)), Some(served(2, 250)));
+        let joined = first.followed_by(next);
         assert_eq!((joined.elapsed_s, joined.operations_per_second()), (2.0, 1200.0));
+        let served = joined.served.unwrap();
+        assert_eq!((served.mean_request_ms(), served.longest_request_ns), (0.0002, 250));
         assert_eq!(joined.series.response_ns, [5, 5, 5, 7, 7, 7]);
         assert_eq!(order(0).iter().rev().copied().collect::<Vec<_>>(), order(1));
     }
