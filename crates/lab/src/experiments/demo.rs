@@ -215,10 +215,11 @@ impl Demo {
              repeats itself (last line): `throughput` measures it in pairs, against a goal of 0.98."
                 .to_owned(),
             format!(
-                "Their windows lie side by side, so that all of them really draw: a request takes {} on the mean, one is always in \
-                 progress, and no policy cuts it. So the goal is one request above the idle server's mean. The experiments `response` and \
-                 `throughput` also measure the twelve where x11perf puts them, one upon the other: their requests are \
-                 mostly clipped there, and the mean is held against 1.2 of the idle server's.",
+                "Their windows lie side by side, so that all of them really draw: a request takes {} on the mean, one \
+                 is always in progress, and no policy cuts it. So the goal is one request above the idle server's \
+                 mean. The experiments `response` and `throughput` also measure the twelve where x11perf puts them, \
+                 one upon the other: their requests are mostly clipped there, and the mean is held against 1.2 of the \
+                 idle server's.",
                 duration(self.request_ms())
             ),
         ];

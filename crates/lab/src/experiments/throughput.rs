@@ -2,8 +2,9 @@
 //!
 //! One client alone needs no scheduling, so all that xqos does for it is a loss: this measures the loss, and that of
 //! twelve. The losses looked for are of a percent or two, and a shared machine drifts more than that within seconds. So
-//! both servers and the clients of both are there all the time, and take turns of some tenths of a second: the clients of
-//! one are stopped in the middle of what they do while those of the other go on. A client that goes on first fills what
+//! both servers and the clients of both are there at the same time, and take many short turns: the clients of
+//! one are stopped in the middle of what they do while those of the other go on. Where a server's memory lies is luck, so
+//! each round has new servers. A client that goes on first fills what
 //! lies between it and its server; from then on it can write as fast as it is served, and bytes written are work done.
 //! Beside it stands the work for each second of the server's processor time, which tells apart what the server itself
 //! does more or less of and what the kernel gave to others.
@@ -16,7 +17,7 @@ use crate::order::in_turn;
 use crate::server::Server;
 use crate::statistics::{Spread, geometric_mean, median};
 use crate::study::{Goal, Study, Table, Verdict, figure, spread_figure};
-use anyhow::Result;
+use anyhow::{Result, bail};
 use serde::{Deserialize, Serialize};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -38,8 +39,6 @@ const DOZEN: [&str; 12] = [
 ];
 const TOGETHER: [&str; 6] = ["ellipse100", "noop", "rect100", "getimagexy100", "putimage500", "getimagexy500"];
 const CLIENTS: usize = 12;
-/// Of windows, for each pair asked for.
-const WINDOWS: u32 = 4;
 
 /// Of a turn: until work is even, while it is counted, and until the server has done what was asked for.
 #[derive(Clone, Copy, Debug)]
@@ -49,11 +48,18 @@ struct Times {
     rest: Duration,
 }
 
-const ALONE: Times = Times::of_ms([50, 300, 30]);
-const ALONE_QUICK: Times = Times::of_ms([30, 120, 20]);
+const ALONE: Times = Times::of_ms([30, 100, 20]);
 /// Requests of 10 ms, one of each client.
-const TOGETHER_FULL: Times = Times::of_ms([250, 1000, 250]);
-const TOGETHER_QUICK: Times = Times::of_ms([150, 350, 150]);
+const TOGETHER_TIMES: Times = Times::of_ms([150, 350, 150]);
+
+/// Pairs of windows in each round.
+const WINDOWS_ALONE: u32 = 12;
+/// The one with a goal of its own.
+const WINDOWS_NOOP: u32 = 48;
+const WINDOWS_TOGETHER: u32 = 10;
+const WINDOWS_QUICK: u32 = 4;
+/// Of a machine, in windows that follow each other.
+const MOST_PAUSES: u32 = 50;
 
 impl Times {
     const fn of_ms([lead, window, rest]: [u64; 3]) -> Times {
@@ -92,22 +98,31 @@ struct Rate {
 impl Measure for Throughput {
     const NAME: &'static str = "throughput";
     const ABOUT: &'static str = "work done with xqos over stock: x11perf alone, and twelve together";
-    const TAKES: Takes = Takes { quick_s: 70, full_s: 700 };
+    const TAKES: Takes = Takes { quick_s: 70, full_s: 900 };
 
     fn run(bench: &Bench) -> Result<Self> {
-        let servers = Servers::start(bench, 256)?;
-        let (mut alone, mut together) = (Vec::new(), Vec::new());
-        let windows = if bench.quick { WINDOWS } else { bench.pairs * WINDOWS };
-        let times = if bench.quick { ALONE_QUICK } else { ALONE };
-        for test in std::iter::once("noop").chain(DOZEN) {
-            bench.say(format!("{test} alone, {windows} pairs of windows"));
-            alone.push(Rates::measure(&servers, test, 1, windows, times)?);
-        }
-        let times = if bench.quick { TOGETHER_QUICK } else { TOGETHER_FULL };
+        let mut alone: Vec<Rates> = std::iter::once("noop").chain(DOZEN).map(Rates::of).collect();
         // In a hurry, drawing, nothing, and images stand for all.
-        for test in TOGETHER.into_iter().take(if bench.quick { 4 } else { TOGETHER.len() }) {
-            bench.say(format!("{CLIENTS} x {test}, {windows} pairs of windows"));
-            together.push(Rates::measure(&servers, test, CLIENTS, windows, times)?);
+        let mut together: Vec<Rates> =
+            TOGETHER.into_iter().take(if bench.quick { 4 } else { TOGETHER.len() }).map(Rates::of).collect();
+        let rounds = if bench.quick { 1 } else { bench.pairs };
+        for round in 0..rounds {
+            let servers = Servers::start(bench, 256)?;
+            let say = |what: String| bench.say(format!("servers {} of {rounds}: {what}", round + 1));
+            for rates in &mut alone {
+                let windows = match rates.test.as_str() {
+                    _ if bench.quick => WINDOWS_QUICK,
+                    "noop" => WINDOWS_NOOP,
+                    _ => WINDOWS_ALONE,
+                };
+                say(format!("{} alone", rates.test));
+                rates.measure(&servers, 1, windows, ALONE)?;
+            }
+            for rates in &mut together {
+                say(format!("{CLIENTS} x {}", rates.test));
+                let windows = if bench.quick { WINDOWS_QUICK } else { WINDOWS_TOGETHER };
+                rates.measure(&servers, CLIENTS, windows, TOGETHER_TIMES)?;
+            }
         }
         Ok(Throughput { alone, together })
     }
@@ -136,11 +151,12 @@ impl Measure for Throughput {
             ],
             charts: Vec::new(),
             notes: vec![
-                "How it was measured. Two Xvfb, one of them with xqos (policy fair, nothing set up), both up all the \
-                 time, and x11perf on both; the clients of one are stopped while those of the other go on, in turn \
+                "How it was measured. Two Xvfb, one of them with xqos (policy fair, nothing set up), both new in each \
+                 round, and x11perf on both; the clients of one are stopped while those of the other go on, in turn \
                  first on this and on that. Work is what the clients wrote in a window of each turn that begins when \
                  they write as fast as they are served; in operations it is about, by x11perf's own count of all that \
-                 it did. The windows of the twelve lie side by side, so that an operation costs the same whoever asks \
+                 it did; a turn in which the server did not run at all, because the machine stood still, is taken \
+                 again. The windows of the twelve lie side by side, so that an operation costs the same whoever asks \
                  for it. Ratios are taken within a pair of turns; given are their median and, as the spread, the \
                  least and the greatest."
                     .to_owned(),
@@ -150,8 +166,13 @@ impl Measure for Throughput {
 }
 
 impl Rates {
-    fn measure(servers: &Servers, test: &str, clients: usize, windows: u32, times: Times) -> Result<Rates> {
-        let perf = Perf::calibrate(servers.stock.display(), test)?;
+    fn of(test: &str) -> Rates {
+        Rates { test: test.to_owned(), operations_per_byte: 0.0, stock: Vec::new(), xqos: Vec::new() }
+    }
+
+    /// Adds a round.
+    fn measure(&mut self, servers: &Servers, clients: usize, windows: u32, times: Times) -> Result<()> {
+        let perf = Perf::calibrate(servers.stock.display(), &self.test)?;
         let mut stock = Side::start(&servers.stock, &perf, clients)?;
         let mut xqos = Side::start(&servers.xqos, &perf, clients)?;
         for window in 0..windows {
@@ -160,8 +181,10 @@ impl Rates {
                 side.take_turn(times)?;
             }
         }
-        let operations_per_byte = stock.load.operations(&perf) / stock.load.written()? as f64;
-        Ok(Rates { test: perf.test, operations_per_byte, stock: stock.rates, xqos: xqos.rates })
+        self.operations_per_byte = stock.load.operations(&perf) / stock.load.written()? as f64;
+        self.stock.extend(stock.rates);
+        self.xqos.extend(xqos.rates);
+        Ok(())
     }
 
     fn ratios(&self) -> Spread {
@@ -192,7 +215,18 @@ impl<'a> Side<'a> {
         Ok(Side { server, load, rates: Vec::new() })
     }
 
+    /// Another one where the server did not run at all: that is the machine's, and has no ratio.
     fn take_turn(&mut self, times: Times) -> Result<()> {
+        for _ in 0..MOST_PAUSES {
+            if let Some(rate) = self.rate(times)? {
+                self.rates.push(rate);
+                return Ok(());
+            }
+        }
+        bail!("the X server {} did nothing in {MOST_PAUSES} windows in turn", self.server.display())
+    }
+
+    fn rate(&mut self, times: Times) -> Result<Option<Rate>> {
         self.load.go_on();
         sleep(times.lead);
         let count = || Ok::<_, anyhow::Error>((self.load.written()?, self.server.cpu_time()?, Instant::now()));
@@ -201,12 +235,11 @@ impl<'a> Side<'a> {
         let (bytes, cpu, to) = count()?;
         self.load.pause();
         sleep(times.rest);
-        let bytes = (bytes - bytes_before) as f64;
-        self.rates.push(Rate {
+        let (bytes, cpu) = ((bytes - bytes_before) as f64, cpu - cpu_before);
+        Ok((bytes > 0.0 && !cpu.is_zero()).then(|| Rate {
             bytes_per_s: bytes / to.duration_since(from).as_secs_f64(),
-            bytes_per_cpu_s: bytes / (cpu - cpu_before).as_secs_f64(),
-        });
-        Ok(())
+            bytes_per_cpu_s: bytes / cpu.as_secs_f64(),
+        }))
     }
 }
 
