@@ -291,8 +291,8 @@ fn notes() -> Vec<String> {
         format!(
             "The longest request is what xqos saw of a slice that was one request; the bound of the goals is the one of \
              a client alone on the server. Where admission refuses 3 ms in 10 ms because it observed a longer blocking \
-             time, as with getimagexy500 it must, it is told to reckon with {} ms: the guarantee then holds up to one \
-             request, which is what is measured.",
+             time, it is told to reckon with {} ms: the guarantee then holds up to one request, which is what is \
+             measured.",
             figure(f64::from(BLOCKING_US) / 1000.0)
         ),
     ]

@@ -58,7 +58,7 @@ const WINDOWS_ALONE: u32 = 12;
 const WINDOWS_NOOP: u32 = 48;
 const WINDOWS_TOGETHER: u32 = 10;
 const WINDOWS_QUICK: u32 = 4;
-/// Of a machine, in windows that follow each other.
+/// Windows that follow each other in which a server may have had no processor.
 const MOST_PAUSES: u32 = 50;
 
 impl Times {
@@ -106,22 +106,18 @@ impl Measure for Throughput {
         let mut together: Vec<Rates> =
             TOGETHER.into_iter().take(if bench.quick { 4 } else { TOGETHER.len() }).map(Rates::of).collect();
         let rounds = if bench.quick { 1 } else { bench.pairs };
+        let in_time = |windows| if bench.quick { WINDOWS_QUICK } else { windows };
         for round in 0..rounds {
             let servers = Servers::start(bench, 256)?;
             let say = |what: String| bench.say(format!("servers {} of {rounds}: {what}", round + 1));
             for rates in &mut alone {
-                let windows = match rates.test.as_str() {
-                    _ if bench.quick => WINDOWS_QUICK,
-                    "noop" => WINDOWS_NOOP,
-                    _ => WINDOWS_ALONE,
-                };
                 say(format!("{} alone", rates.test));
-                rates.measure(&servers, 1, windows, ALONE)?;
+                let windows = if rates.test == "noop" { WINDOWS_NOOP } else { WINDOWS_ALONE };
+                rates.measure(&servers, 1, in_time(windows), ALONE)?;
             }
             for rates in &mut together {
                 say(format!("{CLIENTS} x {}", rates.test));
-                let windows = if bench.quick { WINDOWS_QUICK } else { WINDOWS_TOGETHER };
-                rates.measure(&servers, CLIENTS, windows, TOGETHER_TIMES)?;
+                rates.measure(&servers, CLIENTS, in_time(WINDOWS_TOGETHER), TOGETHER_TIMES)?;
             }
         }
         Ok(Throughput { alone, together })
@@ -215,7 +211,7 @@ impl<'a> Side<'a> {
         Ok(Side { server, load, rates: Vec::new() })
     }
 
-    /// Another one where the server did not run at all: that is the machine's, and has no ratio.
+    /// Takes another one where the server did not run at all: that has no ratio.
     fn take_turn(&mut self, times: Times) -> Result<()> {
         for _ in 0..MOST_PAUSES {
             if let Some(rate) = self.rate(times)? {

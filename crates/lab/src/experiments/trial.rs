@@ -175,7 +175,7 @@ impl Trial {
         self.operations.iter_mut().zip(next.operations).for_each(|(all, more)| *all += more);
         self.elapsed_s += next.elapsed_s;
         self.server_cpu_s += next.server_cpu_s;
-        self.served = self.served.zip(next.served).map(|(served, next)| served.followed_by(&next));
+        self.served = self.served.zip(next.served).map(|(served, next)| served.and(next));
         self.refused_at_blocking_us = self.refused_at_blocking_us.or(next.refused_at_blocking_us);
         self
     }
@@ -187,27 +187,26 @@ impl Trial {
 
 impl Served {
     pub fn read(control: &Control, pids: &[u32]) -> Result<Served> {
-        let mut served = Served::default();
-        for client in control.clients()?.clients.iter().filter(|client| pids.contains(&(client.pid as u32))) {
-            served.requests += client.requests;
-            served.server_time_ns += client.server_time_ns;
-            if client.longest_request_ns > served.longest_request_ns {
-                served.longest_request_ns = client.longest_request_ns;
-                served.longest_request = client.longest_request & 0xffff;
-            }
-        }
-        Ok(served)
+        let clients = control.clients()?.clients;
+        let of_load = clients.iter().filter(|client| pids.contains(&(client.pid as u32)));
+        let served = of_load.map(|client| Served {
+            requests: client.requests,
+            server_time_ns: client.server_time_ns,
+            longest_request_ns: client.longest_request_ns,
+            longest_request: client.longest_request & 0xffff,
+        });
+        Ok(served.fold(Served::default(), Served::and))
     }
 
     pub fn mean_request_ms(&self) -> f64 {
         self.server_time_ns as f64 / self.requests.max(1) as f64 / 1e6
     }
 
-    fn followed_by(self, next: &Served) -> Served {
-        let longer = if next.longest_request_ns > self.longest_request_ns { *next } else { self };
+    fn and(self, other: Served) -> Served {
+        let longer = if other.longest_request_ns > self.longest_request_ns { other } else { self };
         Served {
-            requests: self.requests + next.requests,
-            server_time_ns: self.server_time_ns + next.server_time_ns,
+            requests: self.requests + other.requests,
+            server_time_ns: self.server_time_ns + other.server_time_ns,
             ..longer
         }
     }
