@@ -1,14 +1,18 @@
 //! The emulated link on real namespaces, measured by programs that are not ours: ping and iperf3.
 //!
-//! Where the kernel gives us no namespaces, or a program is not installed, a test says so and is left out. What a busy
-//! machine adds is measured beside it, on a link without delay, or evened out by a median.
+//! Where the kernel gives us no namespaces, or a program is not installed, a test says so and is left out.
+//!
+//! Tests that measure have the machine one after the other, and what it adds itself is measured beside it, on a link
+//! without delay. A virtual machine stands still now and then; the kernel counts that time. A turn in which it did tells
+//! only bounds: pauses make a packet late, never early, so the quickest of many still shows what the link does.
 
 use serde_json::Value;
 use std::io::Write;
 use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::thread::sleep;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::{available_parallelism, sleep};
 use std::time::{Duration, Instant};
 use xqos_wire::link::log::{Entry, Fate, Reader, Record};
 use xqos_wire::link::shape::Queue;
@@ -55,8 +59,38 @@ fn median(mut values: Vec<f64>) -> f64 {
     values[values.len() / 2]
 }
 
-/// Median of round trips in ms, as ping says.
-fn round_trip_ms(link: &Link) -> f64 {
+fn least(values: &[f64]) -> f64 {
+    values.iter().copied().fold(f64::INFINITY, f64::min)
+}
+
+/// Keeps the other tests that measure away while it lives.
+fn alone() -> MutexGuard<'static, ()> {
+    static MACHINE: Mutex<()> = Mutex::new(());
+    MACHINE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Processor time that the host kept from this machine so far, in hundredths of a second; none where it says nothing.
+fn stolen() -> u64 {
+    let stat = std::fs::read_to_string("/proc/stat").unwrap_or_default();
+    stat.split_whitespace().nth(8).and_then(|ticks| ticks.parse().ok()).unwrap_or(0)
+}
+
+/// What a measurement gave, and whether the machine had 99 % of its processors meanwhile.
+fn watched<T>(measure: impl FnOnce() -> T) -> (T, bool) {
+    let (start, before) = (Instant::now(), stolen());
+    let value = measure();
+    let all = 100.0 * start.elapsed().as_secs_f64() * available_parallelism().map_or(1, usize::from) as f64;
+    (value, (stolen() - before) as f64 <= 0.01 * all)
+}
+
+/// Three turns with the machine's processors there, or fewer when there are not so many among eight.
+fn quiet_turns<T>(mut turn: impl FnMut() -> T) -> Vec<T> {
+    let turns = std::iter::repeat_with(|| watched(&mut turn)).take(8);
+    turns.filter_map(|(value, is_quiet)| is_quiet.then_some(value)).take(3).collect()
+}
+
+/// Round trips in ms, as ping says: 31 at most.
+fn round_trips_ms(link: &Link) -> Vec<f64> {
     let mut ping = Command::new("ping");
     ping.args(["-n", "-c", "31", "-i", "0.02", "-W", "5", "10.0.0.1"]);
     let output = link.command_in(Side::Client, &mut ping).output().expect("ping runs");
@@ -64,7 +98,7 @@ fn round_trip_ms(link: &Link) -> f64 {
     let time = |line: &str| line.split_once("time=")?.1.split(' ').next()?.parse().ok();
     let times: Vec<f64> = text.lines().filter_map(time).collect();
     assert!(times.len() > 20, "{text}");
-    median(times)
+    times
 }
 
 #[test]
@@ -72,18 +106,29 @@ fn ping_measures_the_delay_within_0_3_ms() {
     if !is_installed("ping") {
         return;
     }
+    let _machine = alone();
     let Some(near) = link(&Settings::default()) else { return };
     // ping shows tenths of a millisecond below 100 ms, and none above.
     for (delay_ns, rate) in [(MS, None), (10 * MS, mbit(10)), (40 * MS, mbit(1))] {
         let far = link(&Settings { delay_ns, rate, ..Settings::default() }).expect("there was one before");
-        // In turn, so that both meet the same machine.
-        let turns = (0..3).map(|_| round_trip_ms(&far) - round_trip_ms(&near)).collect();
-        let measured_ms = median(turns) / 2.0;
         let sending_ns = rate.map_or(0, |rate| PING_BYTES * 8 * 1000 * MS / rate);
         let expected_ms = (delay_ns + sending_ns) as f64 / 1e6;
-        let off_ms = measured_ms - expected_ms;
-        println!("{expected_ms:.3} ms one way: measured {measured_ms:.3} ms, off by {off_ms:+.3} ms");
-        assert!(off_ms.abs() < 0.3, "{measured_ms:.3} ms instead of {expected_ms:.3} ms");
+        let check = |what: &str, both_ways_ms: f64| {
+            let off_ms = both_ways_ms / 2.0 - expected_ms;
+            println!("{expected_ms:.3} ms one way: {what} of ping off by {off_ms:+.3} ms");
+            assert!(off_ms.abs() < 0.3, "{what}: {off_ms:+.3} ms off {expected_ms:.3} ms");
+        };
+        let mut quickest = [f64::INFINITY; 2];
+        // In turn, so that both meet the same machine.
+        let medians = quiet_turns(|| {
+            let [far, near] = [&far, &near].map(round_trips_ms);
+            quickest = [quickest[0].min(least(&far)), quickest[1].min(least(&near))];
+            median(far) - median(near)
+        });
+        check("the quickest", quickest[0] - quickest[1]);
+        if !medians.is_empty() || left_out::<()>("the median: the host took the processors").is_some() {
+            check("the median", median(medians));
+        }
     }
 }
 
@@ -115,20 +160,28 @@ fn a_bulk_transfer_goes_at_the_rate_within_a_hundredth() {
     if !is_installed("iperf3") {
         return;
     }
+    let _machine = alone();
     for megabits in [1, 10, 100] {
         // Long enough that what TCP gives up after a loss does not empty it.
         let queue = Some(Queue::Bytes(20_000 * megabits.max(5)));
         let settings = Settings { rate: mbit(megabits), delay_ns: 2 * MS, queue, ..Settings::default() };
         let Some(link) = link(&settings) else { return };
         // Where others take the machine the sender cannot always fill the line, and iperf3 its seconds: then it is tried
-        // again. A line of 100 Mb/s it may never fill there, and what that line must not do is to carry more.
+        // again. A line of 100 Mb/s it may never fill there, and none where the machine itself stands still; what a line
+        // must not do then is to carry more.
         let least = if megabits < 100 { 0.99 } else { 0.9 };
-        let turn = |_| bulk_rate(&link, 5) / PAYLOAD / (megabits * 1_000_000) as f64;
-        let mut ratios = Vec::new();
-        let is_right =
-            (0..4).map(turn).inspect(|&ratio| ratios.push(ratio)).any(|ratio| (least..1.01).contains(&ratio));
-        println!("{megabits} Mb/s: {ratios:.4?} of it");
-        assert!(is_right, "{ratios:.4?} of {megabits} Mb/s");
+        let turn = |_| watched(|| bulk_rate(&link, 5) / PAYLOAD / (megabits * 1_000_000) as f64);
+        let mut turns = Vec::new();
+        let is_right = (0..4)
+            .map(turn)
+            .inspect(|&turn| turns.push(turn))
+            .any(|(ratio, is_quiet)| is_quiet && (least..1.01).contains(&ratio));
+        println!("{megabits} Mb/s: {turns:?} of it (with all processors)");
+        let was_quiet = turns.iter().any(|&(_, is_quiet)| is_quiet);
+        if was_quiet || left_out::<()>("the least rate: the host took the processors").is_some() {
+            assert!(is_right, "{turns:?} of {megabits} Mb/s");
+        }
+        assert!(turns.iter().all(|&(ratio, _)| ratio < 1.01), "{turns:?} of {megabits} Mb/s");
     }
 }
 
@@ -147,21 +200,37 @@ fn the_log_tells_what_ping_saw() {
     if !is_installed("ping") {
         return;
     }
+    let _machine = alone();
     let file = log_file("ping");
     let settings = Settings { rate: mbit(1), delay_ns: 5 * MS, log: Some(file.clone()), ..Settings::default() };
-    let Some(link) = link(&settings) else { return };
-    let seen_ms = round_trip_ms(&link);
-    let [requests, replies] = link.finish().expect("it ends well");
-    assert_eq!((requests.packets, requests.bytes, replies.packets), (31, 31 * PING_BYTES, 31));
-    let (there, back) = (packets(&file, Direction::Requests), packets(&file, Direction::Replies));
-    std::fs::remove_file(&file).unwrap();
-    let round_trips = there.iter().zip(&back).map(|(there, back)| {
-        assert_eq!(there.sent_ns.map(|(start, end)| end - start), Some(PING_BYTES * 8 * 1000));
-        (back.delivered_ns.unwrap() - there.arrived_ns) as f64 / 1e6
+    let mut quickest_ms = f64::INFINITY;
+    if link(&Settings::default()).is_none() {
+        return;
+    }
+    let medians = quiet_turns(|| {
+        let link = link(&settings).expect("there was one before");
+        let seen_ms = round_trips_ms(&link);
+        let [requests, replies] = link.finish().expect("it ends well");
+        assert_eq!((requests.packets, requests.bytes), (31, 31 * PING_BYTES));
+        // It does not wait for the last ones when these take much longer than the others.
+        assert!((seen_ms.len() as u64..=31).contains(&replies.packets), "{replies:?}");
+        let (there, back) = (packets(&file, Direction::Requests), packets(&file, Direction::Replies));
+        std::fs::remove_file(&file).unwrap();
+        let logged_ms = there.iter().zip(&back).map_while(|(there, back)| {
+            assert_eq!(there.sent_ns.map(|(start, end)| end - start), Some(PING_BYTES * 8 * 1000));
+            Some((back.delivered_ns? - there.arrived_ns) as f64 / 1e6)
+        });
+        // From 100 ms on, after a pause, ping shows whole milliseconds.
+        let pings = seen_ms.into_iter().zip(logged_ms).filter(|&(seen, _)| seen < 100.0);
+        let beyond_ms: Vec<f64> = pings.map(|(seen, logged)| seen - logged).collect();
+        quickest_ms = quickest_ms.min(least(&beyond_ms));
+        median(beyond_ms)
     });
-    let logged_ms = median(round_trips.collect());
-    println!("ping {seen_ms:.3} ms, log {logged_ms:.3} ms");
-    assert!((seen_ms - logged_ms).abs() < 0.3, "ping {seen_ms} ms, log {logged_ms} ms");
+    println!("ping saw more than the log: {medians:.3?} ms in the median, {quickest_ms:.3} ms at least");
+    assert!(quickest_ms.abs() < 0.3);
+    if !medians.is_empty() || left_out::<()>("the median: the host took the processors").is_some() {
+        assert!(median(medians).abs() < 0.3);
+    }
 }
 
 #[test]
