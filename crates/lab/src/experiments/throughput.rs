@@ -85,6 +85,9 @@ struct Rates {
     operations_per_byte: f64,
     stock: Vec<Rate>,
     xqos: Vec<Rate>,
+    /// Turns of stock and of xqos that were taken again, since the server did not run in them.
+    #[serde(default)]
+    again: [u32; 2],
 }
 
 /// Work in one window.
@@ -151,8 +154,8 @@ impl Measure for Throughput {
                  round, and x11perf on both; the clients of one are stopped while those of the other go on, in turn \
                  first on this and on that. Work is what the clients wrote in a window of each turn that begins when \
                  they write as fast as they are served; in operations it is about, by x11perf's own count of all that \
-                 it did; a turn in which the server did not run at all, because the machine stood still, is taken \
-                 again. The windows of the twelve lie side by side, so that an operation costs the same whoever asks \
+                 it did; a turn in which the server did not run at all is taken again and counted: a machine that \
+                 stands still takes them from both. The windows of the twelve lie side by side, so that an operation costs the same whoever asks \
                  for it. Ratios are taken within a pair of turns; given are their median and, as the spread, the \
                  least and the greatest."
                     .to_owned(),
@@ -163,7 +166,7 @@ impl Measure for Throughput {
 
 impl Rates {
     fn of(test: &str) -> Rates {
-        Rates { test: test.to_owned(), operations_per_byte: 0.0, stock: Vec::new(), xqos: Vec::new() }
+        Rates { test: test.to_owned(), operations_per_byte: 0.0, stock: Vec::new(), xqos: Vec::new(), again: [0; 2] }
     }
 
     /// Adds a round.
@@ -178,6 +181,8 @@ impl Rates {
             }
         }
         self.operations_per_byte = stock.load.operations(&perf) / stock.load.written()? as f64;
+        self.again[0] += stock.again;
+        self.again[1] += xqos.again;
         self.stock.extend(stock.rates);
         self.xqos.extend(xqos.rates);
         Ok(())
@@ -202,13 +207,14 @@ struct Side<'a> {
     server: &'a Server,
     load: Load,
     rates: Vec<Rate>,
+    again: u32,
 }
 
 impl<'a> Side<'a> {
     fn start(server: &'a Server, perf: &Perf, clients: usize) -> Result<Side<'a>> {
         let mut load = Load::start(server.display(), perf, clients, Placement::SideBySide)?;
         load.pause();
-        Ok(Side { server, load, rates: Vec::new() })
+        Ok(Side { server, load, rates: Vec::new(), again: 0 })
     }
 
     /// Takes another one where the server did not run at all: that has no ratio.
@@ -218,6 +224,7 @@ impl<'a> Side<'a> {
                 self.rates.push(rate);
                 return Ok(());
             }
+            self.again += 1;
         }
         bail!("the X server {} did nothing in {MOST_PAUSES} windows in turn", self.server.display())
     }
@@ -240,7 +247,14 @@ impl<'a> Side<'a> {
 }
 
 fn table(title: &str, all: &[Rates]) -> Table {
-    let head = ["x11perf", "stock /s", "xqos /s", "ratio (least .. greatest)", "the same per server processor time"];
+    let head = [
+        "x11perf",
+        "stock /s",
+        "xqos /s",
+        "ratio (least .. greatest)",
+        "the same per server processor time",
+        "turns taken again, stock + xqos",
+    ];
     let mut table = Table::new(title, &head);
     for rates in all {
         table.rows.push(vec![
@@ -249,6 +263,7 @@ fn table(title: &str, all: &[Rates]) -> Table {
             figure(rates.operations_per_s(&rates.xqos)),
             spread_figure(&rates.ratios()),
             spread_figure(&rates.compare(|rate| rate.bytes_per_cpu_s)),
+            format!("{} + {}", rates.again[0], rates.again[1]),
         ]);
     }
     table
