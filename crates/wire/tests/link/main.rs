@@ -3,16 +3,18 @@
 //! Where the kernel gives us no namespaces, or a program is not installed, a test says so and is left out.
 //!
 //! Tests that measure have the machine one after the other, and what it adds itself is measured beside it, on a link
-//! without delay. A virtual machine stands still now and then; the kernel counts that time. A turn in which it did tells
-//! only bounds: pauses make a packet late, never early, so the quickest of many still shows what the link does.
+//! without delay. A busy machine, or a virtual one that stands still now and then, wakes nobody on time. A turn in which
+//! it did not tells only bounds: pauses make a packet late, never early, so the quickest of many still shows what the link
+//! does.
 
 use serde_json::Value;
 use std::io::Write;
 use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::thread::{available_parallelism, sleep};
+use std::thread::sleep;
 use std::time::{Duration, Instant};
 use xqos_wire::link::log::{Entry, Fate, Reader, Record};
 use xqos_wire::link::shape::Queue;
@@ -69,24 +71,32 @@ fn alone() -> MutexGuard<'static, ()> {
     MACHINE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Processor time that the host kept from this machine so far, in hundredths of a second; none where it says nothing.
-fn stolen() -> u64 {
-    let stat = std::fs::read_to_string("/proc/stat").unwrap_or_default();
-    stat.split_whitespace().nth(8).and_then(|ticks| ticks.parse().ok()).unwrap_or(0)
-}
-
-/// What a measurement gave, and whether the machine had 99 % of its processors meanwhile.
+/// What a measurement gave, and whether this machine was punctual meanwhile: a thread that wakes up each millisecond
+/// did so, but for one hundredth of the time.
 fn watched<T>(measure: impl FnOnce() -> T) -> (T, bool) {
-    let (start, before) = (Instant::now(), stolen());
-    let value = measure();
-    let all = 100.0 * start.elapsed().as_secs_f64() * available_parallelism().map_or(1, usize::from) as f64;
-    (value, (stolen() - before) as f64 <= 0.01 * all)
+    let (going_on, ended) = channel::<()>();
+    let wake_up = move || {
+        let (begin, mut late) = (Instant::now(), Duration::ZERO);
+        loop {
+            let start = Instant::now();
+            if ended.recv_timeout(Duration::from_millis(1)) != Err(RecvTimeoutError::Timeout) {
+                return late * 100 <= begin.elapsed();
+            }
+            late += Some(start.elapsed()).filter(|&slept| slept > Duration::from_micros(1500)).unwrap_or_default();
+        }
+    };
+    std::thread::scope(|scope| {
+        let waking = scope.spawn(wake_up);
+        let value = measure();
+        drop(going_on);
+        (value, waking.join().expect("it only waits"))
+    })
 }
 
-/// Three turns with the machine's processors there, or fewer when there are not so many among eight.
-fn quiet_turns<T>(mut turn: impl FnMut() -> T) -> Vec<T> {
+/// Three turns in which the machine was punctual, or fewer when there are not so many among eight.
+fn punctual_turns<T>(mut turn: impl FnMut() -> T) -> Vec<T> {
     let turns = std::iter::repeat_with(|| watched(&mut turn)).take(8);
-    turns.filter_map(|(value, is_quiet)| is_quiet.then_some(value)).take(3).collect()
+    turns.filter_map(|(value, punctual)| punctual.then_some(value)).take(3).collect()
 }
 
 /// Round trips in ms, as ping says: 31 at most.
@@ -120,13 +130,13 @@ fn ping_measures_the_delay_within_0_3_ms() {
         };
         let mut quickest = [f64::INFINITY; 2];
         // In turn, so that both meet the same machine.
-        let medians = quiet_turns(|| {
+        let medians = punctual_turns(|| {
             let [far, near] = [&far, &near].map(round_trips_ms);
             quickest = [quickest[0].min(least(&far)), quickest[1].min(least(&near))];
             median(far) - median(near)
         });
         check("the quickest", quickest[0] - quickest[1]);
-        if !medians.is_empty() || left_out::<()>("the median: the host took the processors").is_some() {
+        if !medians.is_empty() || left_out::<()>("the median: this machine wakes nobody on time").is_some() {
             check("the median", median(medians));
         }
     }
@@ -168,20 +178,19 @@ fn a_bulk_transfer_goes_at_the_rate_within_a_hundredth() {
         let Some(link) = link(&settings) else { return };
         // Where others take the machine the sender cannot always fill the line, and iperf3 its seconds: then it is tried
         // again. A line of 100 Mb/s it may never fill there, and none where the machine itself stands still; what a line
-        // must not do then is to carry more.
+        // must not do then is to carry more, as far as late seconds are some.
         let least = if megabits < 100 { 0.99 } else { 0.9 };
         let turn = |_| watched(|| bulk_rate(&link, 5) / PAYLOAD / (megabits * 1_000_000) as f64);
         let mut turns = Vec::new();
-        let is_right = (0..4)
-            .map(turn)
-            .inspect(|&turn| turns.push(turn))
-            .any(|(ratio, is_quiet)| is_quiet && (least..1.01).contains(&ratio));
-        println!("{megabits} Mb/s: {turns:?} of it (with all processors)");
-        let was_quiet = turns.iter().any(|&(_, is_quiet)| is_quiet);
-        if was_quiet || left_out::<()>("the least rate: the host took the processors").is_some() {
-            assert!(is_right, "{turns:?} of {megabits} Mb/s");
+        let is_right =
+            (0..4).map(turn).inspect(|&turn| turns.push(turn)).any(|(ratio, _)| (least..1.01).contains(&ratio));
+        println!("{megabits} Mb/s: {turns:?} of it (was punctual)");
+        if !is_right {
+            assert!(turns.iter().all(|&(_, punctual)| !punctual), "{turns:?} of {megabits} Mb/s");
+            left_out::<()>("the least rate: this machine wakes nobody on time");
         }
-        assert!(turns.iter().all(|&(ratio, _)| ratio < 1.01), "{turns:?} of {megabits} Mb/s");
+        let most = |punctual| if punctual { 1.01 } else { 1.1 };
+        assert!(turns.iter().all(|&(ratio, punctual)| ratio < most(punctual)), "{turns:?} of {megabits} Mb/s");
     }
 }
 
@@ -207,7 +216,7 @@ fn the_log_tells_what_ping_saw() {
     if link(&Settings::default()).is_none() {
         return;
     }
-    let medians = quiet_turns(|| {
+    let medians = punctual_turns(|| {
         let link = link(&settings).expect("there was one before");
         let seen_ms = round_trips_ms(&link);
         let [requests, replies] = link.finish().expect("it ends well");
@@ -228,7 +237,7 @@ fn the_log_tells_what_ping_saw() {
     });
     println!("ping saw more than the log: {medians:.3?} ms in the median, {quickest_ms:.3} ms at least");
     assert!(quickest_ms.abs() < 0.3);
-    if !medians.is_empty() || left_out::<()>("the median: the host took the processors").is_some() {
+    if !medians.is_empty() || left_out::<()>("the median: this machine wakes nobody on time").is_some() {
         assert!(median(medians).abs() < 0.3);
     }
 }
