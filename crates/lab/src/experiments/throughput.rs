@@ -155,9 +155,9 @@ impl Measure for Throughput {
                  first on this and on that. Work is what the clients wrote in a window of each turn that begins when \
                  they write as fast as they are served; in operations it is about, by x11perf's own count of all that \
                  it did; a turn in which the server did not run at all is taken again and counted: a machine that \
-                 stands still takes them from both. The windows of the twelve lie side by side, so that an operation costs the same whoever asks \
-                 for it. Ratios are taken within a pair of turns; given are their median and, as the spread, the \
-                 least and the greatest."
+                 stands still takes them from both. The windows of the twelve lie side by side, so that an operation \
+                 costs the same whoever asks for it. Ratios are taken within a pair of turns; given are their median \
+                 and, as the spread, the least and the greatest."
                     .to_owned(),
             ],
         }
