@@ -73,7 +73,7 @@ pub(super) struct Given {
     /// Part of the processors that the host took; 0 where the kernel does not tell.
     #[serde(default)]
     steal: f64,
-    /// Windows in which it took too much.
+    /// Windows taken besides, since it took too much.
     #[serde(default)]
     again: u32,
     /// By x11perf's own count.
@@ -244,7 +244,7 @@ impl Given {
     }
 }
 
-/// In a window in which the machine was the guest's, if one of some is.
+/// Takes the window again while a virtual machine's host took much of it.
 pub(super) fn measure(
     server: &Server,
     control: &Control,
