@@ -11,6 +11,7 @@
 //! 3. [`Scheduler::pick`]: whom to serve, and until when at most.
 //! 4. [`Scheduler::next_to_watch`] until `None`: idle clients whose arrival would end this slice early.
 //! 5. [`Scheduler::served`] when the slice ended.
+//! 6. [`Scheduler::next_request_of`]: whose next request is to be waited for before the next decision.
 //!
 //! Decisions allocate nothing and cost O(log n) in the number of clients; memory is taken when a client connects.
 
@@ -22,6 +23,7 @@ extern crate alloc;
 
 mod admission;
 mod blocking;
+mod desktop;
 mod heap;
 mod pacing;
 mod policy;
@@ -32,6 +34,9 @@ mod time;
 mod usage;
 
 pub use admission::{Admission, Term};
+pub use desktop::{
+    CALLED_GAP_NS, CALLED_TURNS, DEFAULT_SHARE_PPM, EASY_TIMES, FRAME_NS, MAX_SHARE_PPM, RESTED_NS, Role, WAIT_NS,
+};
 pub use pacing::Pacing;
 pub use policy::PolicyKind;
 pub use reservation::{Reservation, ReservationState};

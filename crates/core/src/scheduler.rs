@@ -6,6 +6,7 @@
 //! |---|---|---|
 //! | `reserved` | ready, with budget | scheduling deadline |
 //! | `waiting` | ready, without reservation or with a depleted soft one | SYNC priority, then the policy's key |
+//! | `desktop.ready` | the same, where the desktop rule holds for it ([`crate::desktop`]) | SYNC priority, then the time waited |
 //! | `idle` | not ready, to be watched once somebody runs who could be cut short | how it would stand on arrival |
 //! | none of them | not ready and watched at its present rank, or held back (depleted and hard, or paced) | - |
 //!
@@ -20,6 +21,7 @@ pub(crate) use snapshot::Words;
 
 use crate::admission;
 use crate::blocking::Blocking;
+use crate::desktop::{Desktop, RESTED_NS, Role};
 use crate::heap::Heap;
 use crate::pacing::{Hold, Mark, Pacing, SETTLING_NS};
 use crate::policy::{Defence, Facts, Key, Policy, PolicyKind, Served};
@@ -64,6 +66,9 @@ impl Default for Parameters {
     }
 }
 
+/// SYNC priorities are so far apart in [`Rank::tier`]: desktop clients stand between two of them, at odd tiers.
+const TIERS: i64 = 2;
+
 /// From which account a slice is paid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
@@ -76,7 +81,7 @@ pub enum Mode {
 /// How a client stands in a contest for the running slice; smaller is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Rank {
-    /// Reservations first, then SYNC priority.
+    /// Reservations first, then SYNC priority; within one, desktop clients first.
     pub tier: i64,
     /// Within the tier: scheduling deadline, or what the policy says.
     pub key: i64,
@@ -87,9 +92,19 @@ impl Rank {
     /// Contests nothing.
     pub const LAST: Rank = Rank { tier: i64::MAX, key: i64::MAX };
 
-    /// An idle client with budget: watched even when nobody hogs.
-    fn is_reserved(&self) -> bool {
-        self.tier == Rank::RESERVED
+    /// Clients without a role, of this SYNC priority.
+    fn tier_of(sync_priority: i32) -> i64 {
+        -TIERS * i64::from(sync_priority)
+    }
+
+    /// An idle client that works for others.
+    fn is_desktop(&self) -> bool {
+        *self != Rank::LAST && self.tier % TIERS != 0
+    }
+
+    /// Watched even when nobody hogs: a client with budget, or one that works for others.
+    fn is_always_watched(&self) -> bool {
+        self.tier == Rank::RESERVED || self.is_desktop()
     }
 }
 
@@ -104,11 +119,21 @@ pub struct Contest {
     pub growth: u32,
     /// An arrival must be better by this much.
     pub margin: i64,
+    /// From when on a client that works for others ends it.
+    pub desktop_turn: Time,
 }
 
 impl Contest {
+    /// Nobody's arrival ends a slice of this rank but that of a better tier.
+    fn of(rank: Rank, start: Time) -> Contest {
+        Contest { rank, start, growth: 0, margin: 0, desktop_turn: start }
+    }
+
     /// From when on an arrival of this rank ends the slice; [`Time::NEVER`] where it does not.
     pub fn ends_for(&self, arrival: Rank) -> Time {
+        if arrival.is_desktop() && arrival.tier < self.rank.tier {
+            return self.desktop_turn;
+        }
         if arrival.tier != self.rank.tier {
             return if arrival.tier < self.rank.tier { self.start } else { Time::NEVER };
         }
@@ -171,6 +196,9 @@ struct Client {
     /// Since when it waits to be dispatched, while ready.
     waits_since: Time,
     idle_since: Time,
+    role: Role,
+    /// How long it was idle before it came, or for ever where it got input; 0 once it made work for a desktop client.
+    rested_ns: u64,
     /// How long its next slice is at most, by its last one; at least 1, so that who wins at once is always watched.
     likely_ns: u64,
     /// Somebody watches its socket.
@@ -201,6 +229,7 @@ pub struct Scheduler {
     depleted: Heap<Time>,
     paced: Heap<Time>,
     pacing: Pacing,
+    desktop: Desktop,
     supply: Supply,
     running: Option<(ClientId, Mode)>,
     contest: Contest,
@@ -237,9 +266,10 @@ impl Scheduler {
             depleted: Heap::new(),
             paced: Heap::new(),
             pacing: Pacing::default(),
+            desktop: Desktop::new(),
             supply: Supply::default(),
             running: None,
-            contest: Contest { rank: Rank::LAST, start: Time(0), growth: 0, margin: 0 },
+            contest: Contest::of(Rank::LAST, Time(0)),
             until: Time::NEVER,
             grab: None,
             watched: 0,
@@ -262,6 +292,7 @@ impl Scheduler {
         }
         self.reserved.reserve(slot);
         self.waiting.reserve(slot);
+        self.desktop.ready.reserve(slot);
         self.idle.reserve(slot);
         self.depleted.reserve(slot);
         self.paced.reserve(slot);
@@ -271,6 +302,8 @@ impl Scheduler {
             ready: false,
             waits_since: now,
             idle_since: now,
+            role: Role::NONE,
+            rested_ns: 0,
             likely_ns: u64::MAX,
             watched: false,
             reservation: None,
@@ -292,10 +325,12 @@ impl Scheduler {
             return;
         }
         self.clear_reservation(client, now);
+        self.set_role(client, Role::NONE, now);
         self.answered(client, now, 0);
         self.paced.remove(client);
         self.reserved.remove(client);
         self.waiting.remove(client);
+        self.desktop.ready.remove(client);
         self.idle.remove(client);
         if self.grab == Some(client) {
             self.grab = None;
@@ -317,6 +352,7 @@ impl Scheduler {
         record.ready = true;
         record.waits_since = at;
         let idle_ns = at.since(record.idle_since);
+        record.rested_ns = record.rested_ns.max(idle_ns);
         if let Some(state) = record.reservation.as_mut() {
             state.arrived(at);
         }
@@ -337,7 +373,8 @@ impl Scheduler {
 
     /// User input was delivered to a client.
     pub fn input(&mut self, client: ClientId, now: Time) {
-        if self.client(client).is_some() {
+        if let Some(record) = self.client_mut(client) {
+            record.rested_ns = u64::MAX;
             self.policy.noticed(client, true);
             self.file(client, now);
         }
@@ -363,6 +400,16 @@ impl Scheduler {
         if let Some(record) = self.client_mut(client) {
             record.exposing = Some(Mark { until, holds, behind, caught_up: false });
         }
+        true
+    }
+
+    /// A request of this client has made work for one that works for others. True where that changes anything: the client
+    /// had rested, or got input.
+    pub fn made_work(&mut self, client: ClientId) -> bool {
+        let is_rested = |record: &&mut Client| record.rested_ns >= RESTED_NS && !record.role.is_any();
+        let Some(record) = self.client_mut(client).filter(is_rested) else { return false };
+        record.rested_ns = 0;
+        self.desktop.called();
         true
     }
 
@@ -405,6 +452,7 @@ impl Scheduler {
         if !service.still_ready {
             record.ready = false;
             record.idle_since = service.end;
+            record.rested_ns = 0;
         }
         let mut has_answered = !service.still_ready && service.requests > 0 && record.exposing.is_some();
         if let Some(mark) = record.exposing.as_mut().filter(|mark| has_answered && mark.behind && !mark.caught_up) {
@@ -419,9 +467,11 @@ impl Scheduler {
                     self.depleted.set(service.client, deadline);
                 }
             }
-        } else {
+        } else if !self.is_desktop(service.client) {
             let served = Served { length_ns, requests: service.requests, bytes: service.bytes };
             self.policy.served(service.client, &served);
+        } else if self.others_wait() {
+            self.desktop.served(service.start, service.end);
         }
         if length_ns > HOG_SLICE_NS {
             self.hogged = Some(service.end);
@@ -467,8 +517,10 @@ impl Scheduler {
         } else if let Some((deadline, client)) = self.reserved.peek() {
             self.pick_reserved(client, deadline, now)
         } else {
-            let (_, client) = self.waiting.peek()?;
-            self.pick_best_effort(client, now)
+            match self.next_desktop(now) {
+                Some(client) => self.pick_desktop(client, now),
+                None => self.pick_best_effort(self.waiting.peek()?.1, now),
+            }
         };
         if matches!(slice.choice, Choice::Client(_, Mode::Reserved)) && overran_ns > 0 {
             self.blocking.note(overran_ns, now);
@@ -487,13 +539,16 @@ impl Scheduler {
     /// a hog only reserved clients are named, and beside a client that asks and waits only who wins soon enough.
     pub fn next_to_watch(&mut self, now: Time) -> Option<ClientId> {
         let (rank, client) = self.idle.peek()?;
-        if !rank.is_reserved() && !self.is_hogged(now) {
+        if !rank.is_always_watched() && !self.is_hogged(now) {
             return None;
         }
         let running = self.running.and_then(|(client, _)| self.client(client));
         let likely_ns = running.map_or(u64::MAX, |record| record.likely_ns);
         let slice_end = self.until.min(self.contest.start.after(likely_ns.min(self.parameters.slice_ns)));
-        if self.contest.ends_for(rank) >= slice_end {
+        // Those after it in the queue may win sooner than one that works for others and has just had its turn.
+        let comes_first = rank.is_desktop() && rank.tier < self.contest.rank.tier;
+        let ends_at = if comes_first { self.contest.start } else { self.contest.ends_for(rank) };
+        if ends_at >= slice_end {
             return None;
         }
         self.idle.remove(client);
@@ -510,6 +565,7 @@ impl Scheduler {
     /// How this client would contest a slice if it arrived now.
     pub fn rank_on_arrival(&self, client: ClientId, now: Time) -> Rank {
         let Some(record) = self.client(client) else { return Rank::LAST };
+        let tier = self.tier(client);
         match &record.reservation {
             _ if record.paced.is_some() => Rank::LAST,
             Some(state) if !state.depleted || now >= state.deadline => {
@@ -517,8 +573,9 @@ impl Scheduler {
                 Rank { tier: Rank::RESERVED, key }
             }
             Some(state) if state.reservation.hard => Rank::LAST,
+            _ if self.is_desktop(client) => Rank { tier, key: 0 },
             _ => match self.policy.challenge(client) {
-                Some(key) => Rank { tier: -i64::from(record.facts.sync_priority), key },
+                Some(key) => Rank { tier, key },
                 None => Rank::LAST,
             },
         }
@@ -564,7 +621,8 @@ impl Scheduler {
     /// Puts a client where it belongs by its present state.
     fn file(&mut self, client: ClientId, now: Time) {
         let Some(record) = self.client(client) else { return };
-        let (ready, tier) = (record.ready, -i64::from(record.facts.sync_priority));
+        let (ready, waits_since, is_desktop) = (record.ready, record.waits_since, self.is_desktop(client));
+        let tier = Rank::tier_of(record.facts.sync_priority);
         let with_budget = record.reservation.filter(|state| !state.depleted && record.paced.is_none());
         let reserved_until = with_budget.map(|state| state.deadline);
         let held_back = record.is_held_back();
@@ -574,10 +632,16 @@ impl Scheduler {
                 self.reserved.remove(client);
             }
         }
-        if ready && reserved_until.is_none() && !held_back {
+        let is_waiting = ready && reserved_until.is_none() && !held_back;
+        if is_waiting && !is_desktop {
             self.waiting.set(client, (tier, self.policy.key(client)));
         } else {
             self.waiting.remove(client);
+        }
+        if is_waiting && is_desktop {
+            self.desktop.ready.set(client, (tier, waits_since));
+        } else {
+            self.desktop.ready.remove(client);
         }
         if ready {
             self.idle.remove(client);
@@ -693,34 +757,88 @@ impl Scheduler {
             None => Time::NEVER,
         };
         let rank = Rank { tier: Rank::RESERVED, key: i64::try_from(deadline.0).unwrap_or(i64::MAX) };
-        let contest = Contest { rank, start: now, growth: 0, margin: 0 };
+        let contest = Contest::of(rank, now);
         Slice { choice: Choice::Client(client, Mode::Reserved), until, requests: 0, bytes: 0, contest }
     }
 
     fn pick_best_effort(&mut self, client: ClientId, now: Time) -> Slice {
-        let alone = self.waiting.len() == 1;
+        let alone = self.waiting.len() + self.desktop.ready.len() == 1;
         let Defence { key, growth, margin } = self.policy.defence(client);
         let allowance = self.policy.picked(client, alone, now);
         // The head start of input is spent with this pick, so that its place in the queue changes.
         self.file(client, now);
         self.running = Some((client, Mode::BestEffort));
-        let tier = self.client(client).map_or(0, |record| -i64::from(record.facts.sync_priority));
+        let tier = self.tier(client);
+        let desktop_turn = self.desktop.turn_from(now);
+        let mut until = now.after(allowance.slice_ns);
+        if self.desktop.ready.peek().is_some_and(|((waiting, _), _)| waiting <= tier) {
+            until = until.min(desktop_turn);
+        }
         Slice {
             choice: Choice::Client(client, Mode::BestEffort),
-            until: now.after(allowance.slice_ns),
+            until,
             requests: allowance.requests,
             bytes: allowance.bytes,
-            contest: Contest { rank: Rank { tier, key }, start: now, growth, margin },
+            contest: Contest { rank: Rank { tier, key }, start: now, growth, margin, desktop_turn },
+        }
+    }
+
+    /// The client that works for others and is to be served now, if that is anybody's turn.
+    fn next_desktop(&self, now: Time) -> Option<ClientId> {
+        let ((tier, _), client) = self.desktop.ready.peek()?;
+        let Some(((others, _), _)) = self.waiting.peek() else { return Some(client) };
+        (self.desktop.turn_from(now) <= now && tier <= others).then_some(client)
+    }
+
+    /// No longer than its turn while others wait. No arrival of a client that waits for it ends the slice.
+    fn pick_desktop(&mut self, client: ClientId, now: Time) -> Slice {
+        self.running = Some((client, Mode::BestEffort));
+        let slice_end = now.after(self.parameters.slice_ns);
+        let until = if self.others_wait() { slice_end.min(now.after(self.desktop.left_ns(now))) } else { slice_end };
+        let rank = Rank { tier: self.tier(client), key: i64::MIN };
+        Slice {
+            choice: Choice::Client(client, Mode::BestEffort),
+            until,
+            requests: 0,
+            bytes: 0,
+            contest: Contest::of(rank, now),
+        }
+    }
+
+    /// Whether the desktop rule holds for this client now.
+    fn is_desktop(&self, client: ClientId) -> bool {
+        self.client(client).is_some_and(|record| record.role.is_any())
+            && self.desktop.is_on()
+            && self.policy.favours_desktop()
+    }
+
+    /// Where a client stands in a contest without budget of a reservation.
+    fn tier(&self, client: ClientId) -> i64 {
+        let sync_priority = self.client(client).map_or(0, |record| record.facts.sync_priority);
+        Rank::tier_of(sync_priority) - i64::from(self.is_desktop(client))
+    }
+
+    /// Whether anybody without a role is ready and could be served.
+    fn others_wait(&self) -> bool {
+        let is_queued = |id: &&ClientId| self.waiting.contains(**id) || self.reserved.contains(**id);
+        let members = self.desktop.members.iter().filter(is_queued).count();
+        self.waiting.len() + self.reserved.len() > members
+    }
+
+    /// The desktop rule begins or ends for those that have a role.
+    fn requeue_desktop(&mut self, now: Time) {
+        for at in 0..self.desktop.members.len() {
+            self.file(self.desktop.members[at], now);
         }
     }
 
     fn leave_to_server(&self, now: Time) -> Option<Slice> {
-        if self.waiting.len() + self.reserved.len() == 0 && self.grab.is_none() {
+        if self.ready_count() == 0 && self.grab.is_none() {
             return None;
         }
         // Under a grab nobody else can be served, so nobody's arrival ends the slice.
         let tier = if self.grab.is_some() { i64::MIN } else { i64::MAX };
-        let contest = Contest { rank: Rank { tier, key: i64::MIN }, start: now, growth: 0, margin: 0 };
+        let contest = Contest::of(Rank { tier, key: i64::MIN }, now);
         Some(Slice { choice: Choice::Server, until: Time::NEVER, requests: 0, bytes: 0, contest })
     }
 
@@ -728,11 +846,12 @@ impl Scheduler {
     pub fn verify(&self) {
         self.reserved.check();
         self.waiting.check();
+        self.desktop.ready.check();
         self.idle.check();
         self.depleted.check();
         self.paced.check();
         let queued = self.reserved.ids().chain(self.waiting.ids()).chain(self.idle.ids()).chain(self.depleted.ids());
-        let queued = queued.chain(self.paced.ids());
+        let queued = queued.chain(self.paced.ids()).chain(self.desktop.ready.ids());
         for id in queued {
             assert!(self.client(id).is_some(), "{id:?} is queued and not connected");
         }
@@ -749,10 +868,13 @@ impl Scheduler {
             assert_eq!(self.reserved.contains(id), record.ready && has_budget && !paced, "{id:?} reserved");
             let is_out = paced || (depleted && hard);
             let waits = record.ready && !has_budget && !is_out;
-            assert_eq!(self.waiting.contains(id), waits, "{id:?} waiting");
+            let is_desktop = self.is_desktop(id);
+            assert_eq!(self.waiting.contains(id), waits && !is_desktop, "{id:?} waiting");
+            assert_eq!(self.desktop.ready.contains(id), waits && is_desktop, "{id:?} waiting, desktop");
             assert!(!(record.ready && record.watched), "{id:?} has arrived and is watched");
             assert!(!(record.ready && self.idle.contains(id)), "{id:?} idle");
             assert!(record.ready || record.watched || self.idle.contains(id), "{id:?} idle");
+            assert_eq!(self.desktop.members.contains(&id), record.role.is_any(), "{id:?} has a role");
             if let Some(state) = record.reservation {
                 assert_eq!(state.budget_left_ns > 0, !depleted, "{id:?} budget and depletion");
                 assert!(state.budget_left_ns <= state.reservation.budget_ns as i64, "{id:?} has more than Q");

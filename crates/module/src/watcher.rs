@@ -67,7 +67,7 @@ pub struct Shared {
     until: AtomicU64,
     timer_at: AtomicU64,
     contest_version: AtomicU64,
-    contest: [AtomicI64; 5],
+    contest: [AtomicI64; 6],
     /// Which of the server's own descriptors had something, by index: they are to be armed again.
     server_fired: AtomicU64,
     /// The last slice that was told to yield.
@@ -166,8 +166,8 @@ impl Shared {
         self.contest_version.store(version + 1, Ordering::Relaxed);
         // Pairs with the acquire fence of `contest`: who reads a new field sees the odd version.
         fence(Ordering::Release);
-        let fields =
-            [contest.rank.tier, contest.rank.key, contest.start.0 as i64, i64::from(contest.growth), contest.margin];
+        let Contest { rank, start, growth, margin, desktop_turn } = *contest;
+        let fields = [rank.tier, rank.key, start.0 as i64, i64::from(growth), margin, desktop_turn.0 as i64];
         for (place, field) in self.contest.iter().zip(fields) {
             place.store(field, Ordering::Relaxed);
         }
@@ -177,14 +177,15 @@ impl Shared {
     /// The contest, unless it is being changed: then the slice has just begun or ended, and its end looks again.
     fn contest(&self) -> Option<Contest> {
         let version = self.contest_version.load(Ordering::Acquire);
-        let [tier, key, start, growth, margin] =
-            [0, 1, 2, 3, 4].map(|i: usize| self.contest[i].load(Ordering::Relaxed));
+        let [tier, key, start, growth, margin, desktop_turn] =
+            [0, 1, 2, 3, 4, 5].map(|i: usize| self.contest[i].load(Ordering::Relaxed));
         fence(Ordering::Acquire);
         if version % 2 == 1 || self.contest_version.load(Ordering::Relaxed) != version {
             return None;
         }
         let rank = Rank { tier, key };
-        Some(Contest { rank, start: Time(start as u64), growth: growth as u32, margin })
+        let (start, desktop_turn) = (Time(start as u64), Time(desktop_turn as u64));
+        Some(Contest { rank, start, growth: growth as u32, margin, desktop_turn })
     }
 }
 
@@ -566,7 +567,8 @@ mod tests {
     }
 
     fn contest(key: i64, growth: u32) -> Contest {
-        Contest { rank: Rank { tier: 0, key }, start: now(), growth, margin: 0 }
+        let start = now();
+        Contest { rank: Rank { tier: 0, key }, start, growth, margin: 0, desktop_turn: start }
     }
 
     fn socket() -> (RawFd, RawFd) {

@@ -111,6 +111,10 @@ impl Policy for Fair {
         PolicyKind::Fair
     }
 
+    fn favours_desktop(&self) -> bool {
+        true
+    }
+
     fn join(&mut self, client: ClientId, facts: &Facts) {
         if self.accounts.len() <= client.slot() {
             self.accounts.resize(client.slot() + 1, None);

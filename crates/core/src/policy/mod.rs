@@ -125,6 +125,11 @@ pub(crate) trait Policy: Debug + Send {
         true
     }
 
+    /// Whether clients that work for others go first ([`crate::desktop`]).
+    fn favours_desktop(&self) -> bool {
+        false
+    }
+
     /// A client connected, or the policy was set while it is connected. Memory is taken here and nowhere else.
     fn join(&mut self, client: ClientId, facts: &Facts);
 

@@ -3,6 +3,7 @@
 use super::Scheduler;
 use crate::admission::{self, Admission};
 use crate::blocking::Blocking;
+use crate::desktop::{MAX_SHARE_PPM, Role};
 use crate::pacing::Pacing;
 use crate::policy::PolicyKind;
 use crate::{ClientId, Parameters, Reservation, ReservationState, Supply, Time};
@@ -31,6 +32,40 @@ impl Scheduler {
         let held: Vec<ClientId> = self.paced.ids().collect();
         for client in held {
             self.release(client, now);
+        }
+    }
+
+    /// The most that clients that work for others get of the server while somebody else waits, millionths; 0 switches the
+    /// desktop rule off.
+    pub fn set_desktop_share(&mut self, share_ppm: u32, now: Time) {
+        let was_on = self.desktop.is_on();
+        self.desktop.share_ppm = share_ppm.min(MAX_SHARE_PPM);
+        if was_on != self.desktop.is_on() {
+            for at in 0..self.desktop.members.len() {
+                self.begin_anew(self.desktop.members[at]);
+            }
+        }
+        self.requeue_desktop(now);
+    }
+
+    /// What a client does for others.
+    pub fn set_role(&mut self, client: ClientId, role: Role, now: Time) {
+        let Some(record) = self.client_mut(client).filter(|record| record.role != role) else { return };
+        let had_one = core::mem::replace(&mut record.role, role).is_any();
+        if had_one != role.is_any() {
+            self.desktop.members.retain(|&other| other != client);
+            if role.is_any() {
+                self.desktop.members.push(client);
+            }
+            self.begin_anew(client);
+        }
+        self.file(client, now);
+    }
+
+    /// The desktop rule begins or ends for a client: in the policy it stands as if it came from idleness.
+    fn begin_anew(&mut self, client: ClientId) {
+        if self.policy.favours_desktop() {
+            self.policy.ready(client, 0);
         }
     }
 

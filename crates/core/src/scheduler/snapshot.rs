@@ -4,6 +4,7 @@
 //! tells again. Words that no snapshot could be are refused; whatever is accepted can be driven on without a panic.
 
 use super::{Client, Mode, Parameters, Scheduler};
+use crate::desktop::{CALLED_TURNS, MAX_SHARE_PPM, Role, Turn};
 use crate::pacing::{Hold, Mark, Pacing};
 use crate::policy::{Facts, PolicyKind};
 use crate::{ClientId, Reservation, ReservationState, Supply, Time};
@@ -91,6 +92,14 @@ impl Scheduler {
         }
         let clients = (0..self.clients.len() as u16).map(ClientId).filter(|&id| self.client(id).is_some());
         self.policy.save(&clients.collect::<Vec<_>>(), &mut out);
+        let (turn, has_turn) = (self.desktop.turn.unwrap_or_default(), self.desktop.turn.is_some());
+        out.extend([u64::from(self.desktop.share_ppm), u64::from(has_turn)]);
+        out.extend([turn.began.0, turn.served.0, turn.used_ns, u64::from(turn.calls)]);
+        out.push(self.desktop.members.len() as u64);
+        for &id in &self.desktop.members {
+            out.extend([u64::from(id.0), u64::from(self.role(id).bits())]);
+        }
+        out.extend(self.clients.iter().flatten().map(|record| record.rested_ns));
         out
     }
 
@@ -122,6 +131,10 @@ impl Scheduler {
             clients.push(id);
         }
         scheduler.policy.load(&clients, &mut words)?;
+        // Traces of before the desktop rule end here.
+        if !words.left.is_empty() {
+            scheduler.load_desktop(&mut words)?;
+        }
         scheduler.grab = grab.filter(|&id| scheduler.client(id).is_some());
         let mode = if is_reserved { Mode::Reserved } else { Mode::BestEffort };
         scheduler.running = running.filter(|&id| scheduler.client(id).is_some()).map(|id| (id, mode));
@@ -138,6 +151,27 @@ impl Scheduler {
         }
         scheduler.count_reservations();
         (words.left.is_empty() && scheduler.connected == clients.len()).then_some(scheduler)
+    }
+}
+
+impl Scheduler {
+    fn load_desktop(&mut self, words: &mut Words) -> Option<()> {
+        self.desktop.share_ppm = words.below(u64::from(MAX_SHARE_PPM) + 1)? as u32;
+        let has_turn = words.flag()?;
+        let (began, served, used_ns) = (words.time()?, words.time()?, words.ns()?);
+        let calls = words.below(u64::from(CALLED_TURNS) + 1)? as u8;
+        self.desktop.turn = Some(Turn { began, served, used_ns, calls }).filter(|_| has_turn);
+        for _ in 0..words.below(ClientId::LIMIT as u64 + 1)? {
+            let (id, role) =
+                (ClientId(words.below(ClientId::LIMIT as u64)? as u16), Role::from_bits(words.below(4)? as u8));
+            let record = self.client_mut(id).filter(|record| !record.role.is_any() && role.is_any())?;
+            record.role = role;
+            self.desktop.members.push(id);
+        }
+        for record in self.clients.iter_mut().flatten() {
+            record.rested_ns = words.next()?;
+        }
+        Some(())
     }
 }
 
@@ -195,6 +229,8 @@ impl Client {
             ready,
             waits_since,
             idle_since,
+            role: Role::NONE,
+            rested_ns: 0,
             likely_ns: u64::MAX,
             watched: false,
             reservation,

@@ -1,6 +1,7 @@
 //! What there is to see: settings, reservations, who is ready, and each client's accounting.
 
 use super::{Client, Scheduler};
+use crate::desktop::Role;
 use crate::policy::PolicyKind;
 use crate::{ClientId, Parameters, Reservation, ReservationState, Time, Usage};
 
@@ -71,6 +72,34 @@ impl Scheduler {
         self.client(client).map(|record| (record.facts.weight, record.facts.fixed_priority))
     }
 
+    /// What a client does for others.
+    pub fn role(&self, client: ClientId) -> Role {
+        self.client(client).map_or(Role::NONE, |record| record.role)
+    }
+
+    /// Whether a client is served as one that works for others.
+    pub fn works_for_others(&self, client: ClientId) -> bool {
+        self.is_desktop(client)
+    }
+
+    /// The most that clients that work for others get while somebody else waits, millionths; 0: the desktop rule is off.
+    pub fn desktop_share_ppm(&self) -> u32 {
+        self.desktop.share_ppm
+    }
+
+    /// From when on clients that work for others go before them.
+    pub fn desktop_turn(&self, now: Time) -> Time {
+        self.desktop.turn_from(now)
+    }
+
+    /// The client whose next request is to be waited for before anybody else is served, and until when: it works for
+    /// others, was served last, and its turn goes on.
+    pub fn next_request_of(&self, served: ClientId, now: Time) -> Option<Time> {
+        let nobody_first = self.reserved.len() == 0 && self.desktop.ready.len() == 0 && self.grab.is_none();
+        let waits = self.is_desktop(served) && nobody_first && !self.is_ready(served) && self.others_wait();
+        self.desktop.waits_until(now).filter(|_| waits)
+    }
+
     /// True where the client has work.
     pub fn is_ready(&self, client: ClientId) -> bool {
         self.client(client).is_some_and(|record| record.ready)
@@ -88,7 +117,7 @@ impl Scheduler {
 
     /// How many clients are ready and not held back.
     pub fn ready_count(&self) -> usize {
-        self.reserved.len() + self.waiting.len()
+        self.reserved.len() + self.waiting.len() + self.desktop.ready.len()
     }
 
     /// Since when somebody holds the server grab.
@@ -106,6 +135,7 @@ impl Scheduler {
         let queues = [
             self.reserved.memory_bytes(),
             self.waiting.memory_bytes(),
+            self.desktop.ready.memory_bytes(),
             self.idle.memory_bytes(),
             self.depleted.memory_bytes(),
             self.paced.memory_bytes(),

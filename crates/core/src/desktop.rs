@@ -1,0 +1,229 @@
+//! The desktop rule: clients that work for others are served first, a turn in each frame.
+//!
+//! A compositing manager draws what all others have drawn, and a window manager places their windows. While one of them
+//! waits, everybody's result waits; an equal share among all connections makes the whole screen late. Such a client asks
+//! and waits for the reply many times for one frame (picom: for each damaged window), and while it waits others draw, so
+//! that there is more to ask for: served once in a round it may never come to paint. The rule follows bandwidth
+//! inheritance (Lamastra, Lipari, Abeni, RTSS 2001): who holds up others runs in their place and at their cost.
+//!
+//! - **Turns.** A desktop client that is ready begins a turn: it goes before all best effort clients of its SYNC priority or
+//!   a lower one, and its arrival ends their slice at the next request boundary. When it has no request left, the server
+//!   waits [`WAIT_NS`] for the next one and serves nobody else; if none comes, the turn is over.
+//! - **Bound.** What a turn uses is its service and these waits, at most `share` of [`FRAME_NS`] and the request in progress.
+//!   Until the next turn others are served first. It begins used / `share` after the turn began, so that desktop clients get
+//!   at most `share` of any time in which others wait, and one turn and one request more; and after a turn that was not
+//!   cut short [`EASY_TIMES`] used, at most two frames, so that above 30 frames a second others keep nine tenths.
+//! - **Work for who rested.** A client that was idle for half a frame, or got input, and whose request then makes work for a
+//!   desktop client (an event is delivered to it) has the next [`CALLED_TURNS`] begin as early as the bound allows: what a
+//!   person waits for is mostly the work of such a client. It counts once each time.
+//! - **Bandwidth.** Turns are charged to no account. They are paid by those for whom desktop clients work, all that wait, in
+//!   proportion to what they use: the order of the others, and the fairness among them, are those of a server without it.
+//! - Among desktop clients, who waits longest is first.
+//!
+//! Reservations stand above the rule: a reserved client is served before desktop clients, and a desktop client that has a
+//! reservation uses that first. Under the other policies the rule does nothing: those of 1987 and 2000 are measured as they
+//! were, and fixed priorities are the user's.
+
+use crate::heap::Heap;
+use crate::{ClientId, Time};
+use alloc::vec::Vec;
+
+/// A frame of most screens, 1/60 s: the unit of turns.
+pub const FRAME_NS: u64 = 16_666_667;
+/// How long others are kept waiting for the next request of a desktop client. With 0.1 ms picom often came too late beside
+/// twelve busy clients on two processors, and its frames fell apart; 0.2 and 0.4 ms gave the same.
+pub const WAIT_NS: u64 = 300_000;
+/// The turns that somebody's work after a rest may need: one for what was asked before, one that asks for the damage, one
+/// that paints it (xfwm4 does so a millisecond later).
+pub const CALLED_TURNS: u8 = 3;
+/// The least time between two of them.
+pub const CALLED_GAP_NS: u64 = 1_000_000;
+/// So many times as long as a turn took there is none, if a second frame can wait for that.
+pub const EASY_TIMES: u64 = 10;
+/// Idle for so long, a client is taken for one whose drawing a person waits for.
+pub const RESTED_NS: u64 = FRAME_NS / 2;
+/// The default bound: others keep a third of the server.
+pub const DEFAULT_SHARE_PPM: u32 = 666_667;
+/// The largest bound: others keep a tenth.
+pub const MAX_SHARE_PPM: u32 = 900_000;
+
+/// What a client does for others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Role {
+    /// It owns the selection `_NET_WM_CM_Sn` of a screen.
+    pub compositor: bool,
+    /// It owns the selection `WM_Sn` of a screen, or redirects the top-level windows of one.
+    pub window_manager: bool,
+}
+
+impl Role {
+    /// An ordinary client.
+    pub const NONE: Role = Role { compositor: false, window_manager: false };
+
+    /// Whether it works for others.
+    pub fn is_any(self) -> bool {
+        self != Role::NONE
+    }
+
+    /// In records and in the protocol: bit 0 compositor, bit 1 window manager.
+    pub fn bits(self) -> u8 {
+        u8::from(self.compositor) | (u8::from(self.window_manager) << 1)
+    }
+
+    /// The role of these bits; others are ignored.
+    pub fn from_bits(bits: u8) -> Role {
+        Role { compositor: bits & 1 != 0, window_manager: bits & 2 != 0 }
+    }
+}
+
+/// The last turn of desktop clients.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Turn {
+    pub(crate) began: Time,
+    /// The end of its last slice.
+    pub(crate) served: Time,
+    /// Service and waits.
+    pub(crate) used_ns: u64,
+    /// So many turns after it are not put off: somebody who rested has made work.
+    pub(crate) calls: u8,
+}
+
+/// The desktop clients of a server, and their turns.
+#[derive(Debug)]
+pub(crate) struct Desktop {
+    /// At most this part of the server while others wait, millionths; 0: the rule is off.
+    pub(crate) share_ppm: u32,
+    pub(crate) turn: Option<Turn>,
+    /// Clients with a role, in no order.
+    pub(crate) members: Vec<ClientId>,
+    /// Those that wait to be served as desktop clients: by SYNC priority, then who waits longest.
+    pub(crate) ready: Heap<(i64, Time)>,
+}
+
+impl Desktop {
+    pub(crate) fn new() -> Desktop {
+        Desktop { share_ppm: DEFAULT_SHARE_PPM, turn: None, members: Vec::new(), ready: Heap::new() }
+    }
+
+    pub(crate) fn is_on(&self) -> bool {
+        self.share_ppm > 0
+    }
+
+    /// From when on desktop clients go before others: at once within a turn, else when the next one may begin.
+    pub(crate) fn turn_from(&self, now: Time) -> Time {
+        match self.turn {
+            Some(turn) if !self.is_open(&turn, now) => now.max(self.next(&turn)),
+            _ => now,
+        }
+    }
+
+    /// What is left of the turn that goes on, or begins, now.
+    pub(crate) fn left_ns(&self, now: Time) -> u64 {
+        let open = self.turn.filter(|turn| self.is_open(turn, now));
+        self.most_ns() - open.map_or(0, |turn| turn.used_ns)
+    }
+
+    /// Until when the server waits for a request of a client that was served in this turn.
+    pub(crate) fn waits_until(&self, now: Time) -> Option<Time> {
+        let turn = self.turn.filter(|turn| self.is_open(turn, now))?;
+        let until = turn.served.after(WAIT_NS.min(self.most_ns() - turn.used_ns));
+        (now < until).then_some(until)
+    }
+
+    /// A desktop client was served while others waited.
+    pub(crate) fn served(&mut self, start: Time, end: Time) {
+        if self.turn_from(start) > start {
+            // Nobody else was ready when it was chosen.
+            return;
+        }
+        let open = self.turn.filter(|turn| self.is_open(turn, start));
+        let calls = self.turn.map_or(0, |turn| turn.calls.saturating_sub(1));
+        let mut turn = open.unwrap_or(Turn { began: start, served: start, calls, ..Turn::default() });
+        let waited_ns = start.since(turn.served).min(WAIT_NS);
+        turn.used_ns = turn.used_ns.saturating_add(waited_ns).saturating_add(end.since(start));
+        turn.served = end;
+        self.turn = Some(turn);
+    }
+
+    /// Somebody who rested made work for a desktop client.
+    pub(crate) fn called(&mut self) {
+        if let Some(turn) = self.turn.as_mut() {
+            turn.calls = CALLED_TURNS;
+        }
+    }
+
+    fn most_ns(&self) -> u64 {
+        FRAME_NS * u64::from(self.share_ppm) / 1_000_000
+    }
+
+    fn is_open(&self, turn: &Turn, now: Time) -> bool {
+        now < turn.served.after(WAIT_NS) && turn.used_ns < self.most_ns()
+    }
+
+    /// When the next turn may begin.
+    fn next(&self, turn: &Turn) -> Time {
+        let used_ns = turn.used_ns.saturating_add(WAIT_NS);
+        let paid_ns = u128::from(used_ns) * 1_000_000 / u128::from(self.share_ppm.max(1));
+        let eased_ns = match turn.calls {
+            0 if turn.used_ns < self.most_ns() => used_ns.saturating_mul(EASY_TIMES).min(2 * FRAME_NS),
+            0 => 0,
+            _ => CALLED_GAP_NS,
+        };
+        turn.began.after(u64::try_from(paid_ns).unwrap_or(u64::MAX).max(eased_ns))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    fn at(us: u64) -> Time {
+        Time(100 * MS + us * 1000)
+    }
+
+    #[test]
+    fn a_turn_goes_on_while_requests_come_and_is_paid_for_after_it() {
+        let mut desktop = Desktop { share_ppm: 500_000, ..Desktop::new() };
+        assert_eq!(desktop.turn_from(at(0)), at(0));
+        desktop.served(at(0), at(50));
+        assert_eq!((desktop.waits_until(at(60)), desktop.waits_until(at(350))), (Some(at(350)), None));
+        assert_eq!(desktop.turn_from(at(340)), at(340), "it goes on");
+        desktop.served(at(250), at(1200));
+        assert_eq!(desktop.turn.map(|turn| turn.used_ns), Some(1_200_000), "two slices and a wait");
+        assert_eq!(desktop.turn_from(at(1600)), at(15_000), "ten times as long, with the wait at its end");
+        desktop.served(at(5000), at(6000));
+        assert_eq!(desktop.turn.map(|turn| turn.began), Some(at(0)), "nobody else was ready");
+        desktop.called();
+        assert_eq!(desktop.turn_from(at(1600)), at(3000), "twice as long");
+        for (began_us, next_us) in [(3000, 4000), (4000, 5000), (5000, 8100)] {
+            desktop.served(at(began_us), at(began_us + 10));
+            assert_eq!(desktop.turn_from(at(began_us + 400)), at(next_us), "three turns are called");
+        }
+    }
+
+    #[test]
+    fn a_turn_that_uses_all_is_cut_short_and_others_get_their_part() {
+        let mut desktop = Desktop { share_ppm: 500_000, ..Desktop::new() };
+        assert_eq!(desktop.left_ns(at(0)), FRAME_NS / 2);
+        desktop.served(at(0), at(5000));
+        assert_eq!(desktop.left_ns(at(5000)), FRAME_NS / 2 - 5 * MS);
+        desktop.served(at(5000), at(40_000));
+        assert_eq!((desktop.waits_until(at(40_000)), desktop.turn_from(at(40_000))), (None, at(80_600)));
+        desktop.called();
+        assert_eq!(desktop.turn_from(at(40_000)), at(80_600), "who rested changes no bound");
+        desktop.served(Time(u64::MAX - 1), Time::NEVER);
+        assert_eq!(desktop.turn_from(Time::NEVER), Time::NEVER, "no overflow");
+    }
+
+    #[test]
+    fn costly_frames_come_less_often_down_to_every_second_one() {
+        let rest_after = |length_us: u64| {
+            let mut desktop = Desktop::new();
+            desktop.served(at(0), at(length_us));
+            desktop.turn_from(at(length_us + 2000)).since(at(0))
+        };
+        assert_eq!([700, 2000, 5000].map(rest_after), [10 * MS, 23 * MS, 2 * FRAME_NS]);
+    }
+}
