@@ -109,6 +109,17 @@ impl Both {
                 scheduler.set_fixed_priority(client, priority, Time(now));
                 reference.set_fixed_priority(client, priority);
             }
+            Op::SetRole { client, role } => {
+                scheduler.set_role(client, role, Time(now));
+                reference.set_role(client, role);
+            }
+            Op::MadeWork { client } => {
+                assert_eq!(scheduler.made_work(client), reference.made_work(client), "whether it had rested");
+            }
+            Op::SetDesktopShare { share_ppm } => {
+                scheduler.set_desktop_share(share_ppm, Time(now));
+                reference.set_desktop_share(share_ppm);
+            }
         }
     }
 
@@ -246,6 +257,12 @@ impl Both {
             assert_eq!(held_until, self.reference.paced.held_until(client), "until when {client:?} is paced");
         }
         assert_eq!(self.scheduler.grab(), self.reference.grab, "who holds the grab");
+        let turn = self.scheduler.desktop_turn(Time(self.now)).0;
+        assert_eq!(turn, self.reference.desktop.first_from(self.now), "from when on desktop clients go first");
+        for client in (0..CLIENTS).map(ClientId) {
+            let waited_for = self.scheduler.next_request_of(client, Time(self.now)).map(|until| until.0);
+            assert_eq!(waited_for, self.reference.next_request_of(client, self.now), "who is waited for");
+        }
     }
 }
 

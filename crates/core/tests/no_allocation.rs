@@ -5,7 +5,9 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
-use xqos_core::{Admission, Choice, ClientId, Pacing, Parameters, PolicyKind, Reservation, Scheduler, Service, Time};
+use xqos_core::{
+    Admission, Choice, ClientId, Pacing, Parameters, PolicyKind, Reservation, Role, Scheduler, Service, Time,
+};
 
 const CLIENTS: u16 = 200;
 const MS: u64 = 1_000_000;
@@ -55,6 +57,9 @@ fn full_server(policy: PolicyKind) -> Scheduler {
         scheduler.set_weight(client, 50 + u32::from(id), now);
         scheduler.set_fixed_priority(client, i32::from(id % 5), now);
         scheduler.set_sync_priority(client, i32::from(id % 3), now);
+        if id % 31 == 5 {
+            scheduler.set_role(client, Role { compositor: true, window_manager: false }, now);
+        }
         if id % 8 == 0 {
             let reservation = Reservation { budget_ns: MS / 5, period_ns: 10 * MS, hard: id % 16 == 0 };
             let admission = scheduler.reserve(client, reservation, now);
@@ -103,6 +108,8 @@ fn run(scheduler: &mut Scheduler) {
             Choice::Client(client, _) => serve(scheduler, client, now, length_ns, turn % 4 != 0),
             Choice::Server => serve(scheduler, other, now, length_ns, false),
         };
+        scheduler.made_work(other);
+        scheduler.next_request_of(other, now);
     }
 }
 

@@ -6,8 +6,8 @@ mod operations;
 use operations::{CLIENTS, Op, config, report, sequence};
 use proptest::prelude::*;
 use xqos_core::{
-    Admission, Choice, ClientId, Mode, Pacing, Parameters, PolicyKind, Rank, ReservationState, Scheduler, Service,
-    Slice, Time,
+    Admission, Choice, ClientId, Mode, Pacing, Parameters, PolicyKind, Rank, ReservationState, Role, Scheduler,
+    Service, Slice, Time,
 };
 
 /// A scheduler, its clock, and the facts that it cannot be asked for.
@@ -39,6 +39,11 @@ impl Server {
 
     fn sync_priority(&self, client: ClientId) -> i32 {
         self.sync_priorities[usize::from(client.0)]
+    }
+
+    /// SYNC priority; then who works for others.
+    fn place(&self, client: ClientId) -> (i64, bool) {
+        (-i64::from(self.sync_priority(client)), !self.scheduler.works_for_others(client))
     }
 
     fn apply(&mut self, op: Op) {
@@ -98,6 +103,16 @@ impl Server {
             }
             Op::SetWeight { client, weight } => scheduler.set_weight(client, weight, now),
             Op::SetFixedPriority { client, priority } => scheduler.set_fixed_priority(client, priority, now),
+            Op::SetRole { client, role } => {
+                scheduler.set_role(client, role, now);
+                let expected = if self.is_connected(client) { role } else { Role::NONE };
+                assert_eq!(self.scheduler.role(client), expected);
+            }
+            Op::MadeWork { client } => {
+                scheduler.made_work(client);
+                assert!(!scheduler.made_work(client), "it counts once");
+            }
+            Op::SetDesktopShare { share_ppm } => scheduler.set_desktop_share(share_ppm, now),
         }
     }
 
@@ -179,8 +194,10 @@ impl Server {
             Choice::Client(client, Mode::BestEffort) => {
                 assert_eq!(with_budget().next(), None, "best effort is picked while a reserved client has work");
                 assert_ne!(scheduler.policy(), PolicyKind::Stock, "stock picks nobody");
-                let higher = ready().find(|&id| self.sync_priority(id) > self.sync_priority(client));
-                assert_eq!(higher, None, "{client:?} is picked before this client of higher SYNC priority");
+                // Two turns of those who work for others are a gap apart, if anybody else waits.
+                let waits_for_turn = |id| scheduler.works_for_others(id) && scheduler.desktop_turn(self.now) > self.now;
+                let higher = ready().find(|&id| !waits_for_turn(id) && self.place(id) < self.place(client));
+                assert_eq!(higher, None, "{client:?} is picked before this client of a better tier");
             }
         }
     }
@@ -259,6 +276,7 @@ fn client_of(op: Op) -> Option<ClientId> {
     match op {
         Op::Connect { .. } | Op::Overran { .. } | Op::PickAndServe { .. } | Op::Pick | Op::Replenish => None,
         Op::TimePasses { .. } | Op::SetPolicy { .. } | Op::SetParameters { .. } | Op::SetPacing { .. } => None,
+        Op::SetDesktopShare { .. } => None,
         Op::Grabbed { by } => by,
         Op::Gone { client }
         | Op::Arrived { client }
@@ -270,7 +288,9 @@ fn client_of(op: Op) -> Option<ClientId> {
         | Op::ClearReservation { client }
         | Op::SetSyncPriority { client, .. }
         | Op::SetWeight { client, .. }
-        | Op::SetFixedPriority { client, .. } => Some(client),
+        | Op::SetFixedPriority { client, .. }
+        | Op::SetRole { client, .. }
+        | Op::MadeWork { client } => Some(client),
     }
 }
 

@@ -6,7 +6,7 @@
 use proptest::prelude::*;
 use std::cell::RefCell;
 use std::panic::{self, AssertUnwindSafe};
-use xqos_core::{ClientId, Pacing, Parameters, PolicyKind, Reservation};
+use xqos_core::{ClientId, Pacing, Parameters, PolicyKind, Reservation, Role};
 
 const US: u64 = 1_000;
 const MS: u64 = 1_000_000;
@@ -88,6 +88,16 @@ pub enum Op {
     SetFixedPriority {
         client: ClientId,
         priority: i32,
+    },
+    SetRole {
+        client: ClientId,
+        role: Role,
+    },
+    SetDesktopShare {
+        share_ppm: u32,
+    },
+    MadeWork {
+        client: ClientId,
     },
 }
 
@@ -172,6 +182,10 @@ fn op() -> impl Strategy<Value = Op> {
         3 => (client(), sync_priority).prop_map(|(client, priority)| Op::SetSyncPriority { client, priority }),
         2 => (client(), weight).prop_map(|(client, weight)| Op::SetWeight { client, weight }),
         2 => (client(), -3..=3).prop_map(|(client, priority)| Op::SetFixedPriority { client, priority }),
+        4 => (client(), 0..4u8).prop_map(|(client, bits)| Op::SetRole { client, role: Role::from_bits(bits) }),
+        4 => client().prop_map(|client| Op::MadeWork { client }),
+        1 => prop::sample::select(vec![0, 100_000, 666_667, 900_000])
+            .prop_map(|share_ppm| Op::SetDesktopShare { share_ppm }),
     ]
 }
 

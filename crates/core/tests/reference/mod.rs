@@ -3,13 +3,15 @@
 //!
 //! Where two clients stand equal, the lower id is first.
 
+mod desktop;
 mod paced;
 mod policy;
 
+use desktop::Desktop;
 use paced::Paced;
 use policy::{Rules, Standing};
 use std::collections::BTreeMap;
-use xqos_core::{ClientId, Mode, Pacing, Parameters, PolicyKind, Reservation};
+use xqos_core::{ClientId, Mode, Pacing, Parameters, PolicyKind, RESTED_NS, Reservation, Role};
 
 /// A slice longer than this is a hog's, and idle clients are watched for so long after it.
 const HOG_SLICE_NS: u64 = 1_000_000;
@@ -66,6 +68,10 @@ pub struct Client {
     /// The reservation that it had last.
     released: Option<Budget>,
     idle_since: u64,
+    /// Idle before it came, or got input, and no desktop client had work by it since.
+    is_rested: bool,
+    /// Since it arrived, or since the end of its last slice.
+    waits_since: u64,
     /// Its last slice, where that was one request and then it waited.
     asked_for_ns: Option<u64>,
 }
@@ -103,6 +109,11 @@ enum Running {
         client: ClientId,
         standing: Standing,
     },
+    /// A client that works for others, with its place.
+    Desktop {
+        client: ClientId,
+        place: (i64, bool),
+    },
 }
 
 /// Whom the rules choose, and the end of the budget or of the policy's slice.
@@ -124,6 +135,7 @@ pub struct Reference {
     running: Option<(u64, Running)>,
     hogged: Option<u64>,
     pub paced: Paced,
+    pub desktop: Desktop,
 }
 
 impl Reference {
@@ -137,6 +149,7 @@ impl Reference {
             running: None,
             hogged: None,
             paced: Paced::default(),
+            desktop: Desktop::default(),
         }
     }
 
@@ -144,13 +157,22 @@ impl Reference {
 
     pub fn connected(&mut self, id: ClientId, descriptor: u32, now: u64) {
         self.gone(id, now);
-        let client = Client { ready: false, budget: None, released: None, idle_since: now, asked_for_ns: None };
+        let client = Client {
+            ready: false,
+            budget: None,
+            released: None,
+            is_rested: false,
+            idle_since: now,
+            waits_since: now,
+            asked_for_ns: None,
+        };
         self.clients.insert(id, client);
         self.rules.join(id, descriptor);
     }
 
     pub fn gone(&mut self, id: ClientId, now: u64) {
         self.clients.remove(&id);
+        self.desktop.roles.remove(&id);
         self.paced.gone(id, now);
         self.rules.leave(id);
         self.grab = self.grab.filter(|&holder| holder != id);
@@ -158,7 +180,8 @@ impl Reference {
 
     pub fn arrived(&mut self, id: ClientId, now: u64) {
         let Some(client) = self.clients.get_mut(&id).filter(|client| !client.ready) else { return };
-        client.ready = true;
+        (client.ready, client.waits_since) = (true, now);
+        client.is_rested |= now - client.idle_since >= RESTED_NS;
         client.budget = client.budget.map(|budget| budget.at_arrival(now));
         self.rules.enter(id, now - client.idle_since);
     }
@@ -170,9 +193,18 @@ impl Reference {
     }
 
     pub fn noticed(&mut self, id: ClientId, is_input: bool) {
-        if self.clients.contains_key(&id) {
+        if let Some(client) = self.clients.get_mut(&id) {
+            client.is_rested |= is_input;
             self.rules.noticed(id, is_input);
         }
+    }
+
+    pub fn made_work(&mut self, id: ClientId) -> bool {
+        let is_rested = |client: &&mut Client| client.is_rested && !self.desktop.roles.contains_key(&id);
+        let Some(client) = self.clients.get_mut(&id).filter(is_rested) else { return false };
+        client.is_rested = false;
+        self.desktop.called();
+        true
     }
 
     pub fn exposed(&mut self, id: ClientId, cause: Option<ClientId>, now: u64) {
@@ -193,9 +225,10 @@ impl Reference {
     pub fn served(&mut self, id: ClientId, start: u64, end: u64, (requests, bytes): (u32, u64), still_ready: bool) {
         let running = self.running.take();
         let Some(client) = self.clients.get_mut(&id) else { return };
+        client.waits_since = end;
         client.asked_for_ns = (requests == 1 && !still_ready).then_some(end - start);
         if !still_ready {
-            (client.ready, client.idle_since) = (false, end);
+            (client.ready, client.idle_since, client.is_rested) = (false, end, false);
             if requests > 0 {
                 self.paced.answered(id, end);
             }
@@ -207,7 +240,12 @@ impl Reference {
                     budget.depleted = budget.left_ns <= 0;
                 }
             }
+            _ if self.is_desktop(id) => {}
             _ => self.rules.pay(id, end - start, requests, bytes),
+        }
+        let best_effort = !matches!(running, Some((_, Running::Reserved { client, .. })) if client == id);
+        if best_effort && self.is_desktop(id) && self.others_wait() {
+            self.desktop.served(start, end);
         }
         if end - start > HOG_SLICE_NS {
             self.hogged = Some(end);
@@ -215,6 +253,60 @@ impl Reference {
     }
 
     // Control.
+
+    pub fn set_role(&mut self, id: ClientId, role: Role) {
+        if !self.clients.contains_key(&id) {
+            return;
+        }
+        let had_one = self.desktop.roles.remove(&id).is_some();
+        if role.is_any() {
+            self.desktop.roles.insert(id, role);
+        }
+        if had_one != role.is_any() && self.rules.kind == PolicyKind::Fair {
+            self.rules.enter(id, 0);
+        }
+    }
+
+    pub fn set_desktop_share(&mut self, share_ppm: u32) {
+        let was_on = self.desktop.share_ppm > 0;
+        self.desktop.share_ppm = share_ppm;
+        if was_on != (share_ppm > 0) && self.rules.kind == PolicyKind::Fair {
+            for &id in self.desktop.roles.keys() {
+                self.rules.enter(id, 0);
+            }
+        }
+    }
+
+    fn is_desktop(&self, id: ClientId) -> bool {
+        self.desktop.roles.contains_key(&id) && self.desktop.share_ppm > 0 && self.rules.kind == PolicyKind::Fair
+    }
+
+    /// A higher SYNC priority first, then who works for others.
+    fn place(&self, id: ClientId) -> (i64, bool) {
+        (-i64::from(self.rules.standings[&id].sync_priority), !self.is_desktop(id))
+    }
+
+    /// Until when this client's next request is waited for, before others are served.
+    pub fn next_request_of(&self, id: ClientId, now: u64) -> Option<u64> {
+        let is_first = |(&id, client): (&ClientId, &Client)| {
+            client.ready
+                && !self.paced.holds(id)
+                && !client.is_held_back()
+                && (client.has_budget() || self.is_desktop(id))
+        };
+        let is_free = self.grab.is_none() && !self.clients.iter().any(is_first);
+        let is_idle = self.clients.get(&id).is_some_and(|client| !client.ready);
+        let waits = is_free && is_idle && self.is_desktop(id) && self.others_wait();
+        self.desktop.waits_until(now).filter(|_| waits)
+    }
+
+    /// Somebody without a role is ready and not held back.
+    fn others_wait(&self) -> bool {
+        self.clients.iter().any(|(id, client)| {
+            let is_member = self.desktop.roles.contains_key(id);
+            client.ready && !is_member && !client.is_held_back() && !self.paced.holds(*id)
+        })
+    }
 
     pub fn set_policy(&mut self, policy: PolicyKind) {
         self.rules = self.rules.replaced_by(policy, self.parameters);
@@ -303,19 +395,36 @@ impl Reference {
         } else if self.rules.kind == PolicyKind::Stock {
             (servers_choice, Running::Server { grabbed: false })
         } else {
-            let priority = |id: &ClientId| self.rules.standings[id].sync_priority;
-            let highest = best_effort.iter().map(priority).max();
-            let contenders: Vec<ClientId> =
-                best_effort.iter().copied().filter(|id| Some(priority(id)) == highest).collect();
+            // Who works for others has a turn, or others come first.
+            let others_first = self.desktop.first_from(now) > now && best_effort.iter().any(|&id| !self.is_desktop(id));
+            let best_effort_now = best_effort.iter().copied().filter(|&id| !others_first || !self.is_desktop(id));
+            let best = best_effort_now.clone().map(|id| self.place(id)).min();
+            let contenders: Vec<ClientId> = best_effort_now.filter(|&id| Some(self.place(id)) == best).collect();
+            if self.is_desktop(contenders[0]) {
+                return Some(self.pick_desktop(&contenders, now));
+            }
             let client = self.rules.first(&contenders);
             let standing = self.rules.standings[&client];
             let turn = self.rules.run(client, best_effort.len() == 1, now);
-            let (end, requests, bytes) = (now.saturating_add(turn.length_ns), turn.requests, turn.bytes);
+            let (mut end, requests, bytes) = (now.saturating_add(turn.length_ns), turn.requests, turn.bytes);
+            if best_effort.iter().any(|&id| self.is_desktop(id) && self.place(id) < self.place(client)) {
+                end = end.min(self.desktop.first_from(now));
+            }
             let decision = Decision { client: Some((client, Mode::BestEffort)), end, requests, bytes };
             (decision, Running::BestEffort { client, standing })
         };
         self.running = Some((now, running));
         Some(decision)
+    }
+
+    /// Who waits longest, for a slice, and no longer than the turn if others wait.
+    fn pick_desktop(&mut self, contenders: &[ClientId], now: u64) -> Decision {
+        let longest = contenders.iter().min_by_key(|&&id| (self.clients[&id].waits_since, id));
+        let client = *longest.expect("somebody is ready");
+        let slice_end = now + self.parameters.slice_ns;
+        let end = if self.others_wait() { slice_end.min(now + self.desktop.left_ns(now)) } else { slice_end };
+        self.running = Some((now, Running::Desktop { client, place: self.place(client) }));
+        Decision { client: Some((client, Mode::BestEffort)), end, requests: 0, bytes: 0 }
     }
 
     /// When an arrival of this idle client at `arrival` would end the slice that was chosen last; `None`: not at all.
@@ -333,6 +442,11 @@ impl Reference {
             (Running::Server { grabbed: true }, _) => None,
             (Running::Reserved { deadline: before, .. }, Some(deadline)) => (deadline < before).then_some(start),
             (_, Some(_)) => Some(start),
+            (Running::Desktop { place, .. }, None) if !is_held_back => (self.place(id) < place).then_some(start),
+            (Running::BestEffort { standing, .. }, None) if !is_held_back && self.is_desktop(id) => {
+                let turn = self.desktop.first_from(start);
+                (self.place(id) < (-i64::from(standing.sync_priority), true)).then_some(turn)
+            }
             (Running::BestEffort { standing, .. }, None) if !is_held_back => {
                 Some(start + self.rules.ends_after(standing, id)?)
             }
@@ -346,12 +460,13 @@ impl Reference {
         let slice_end = until.min(now + self.parameters.slice_ns);
         let runs = match self.running {
             Some((_, Running::Reserved { client, .. } | Running::BestEffort { client, .. })) => Some(client),
+            Some((_, Running::Desktop { client, .. })) => Some(client),
             _ => None,
         };
         let runs = runs.and_then(|client| self.clients[&client].asked_for_ns);
         let likely_end = runs.map_or(u64::MAX, |ns| now + 2 * ns);
         let wins = self.ends_at(id, now).is_some_and(|at| at < slice_end && (at <= now || at < likely_end));
-        wins && (somebody_hogs || self.clients[&id].has_budget())
+        wins && (somebody_hogs || self.clients[&id].has_budget() || self.is_desktop(id))
     }
 
     /// The times before `end` at which a depleted client comes back and is better than the one chosen last.

@@ -1,0 +1,77 @@
+//! The desktop rule as plainly as it can be: who has which role, and all slices of the last turn.
+
+use std::collections::BTreeMap;
+use xqos_core::{CALLED_GAP_NS, CALLED_TURNS, ClientId, DEFAULT_SHARE_PPM, EASY_TIMES, FRAME_NS, Role, WAIT_NS};
+
+#[derive(Debug)]
+pub struct Desktop {
+    pub share_ppm: u32,
+    pub roles: BTreeMap<ClientId, Role>,
+    /// Of the last turn: begin and end of each slice.
+    slices: Vec<(u64, u64)>,
+    /// Turns that are not put off: somebody who rested has made work.
+    pub calls: u8,
+}
+
+impl Default for Desktop {
+    fn default() -> Self {
+        Desktop { share_ppm: DEFAULT_SHARE_PPM, roles: BTreeMap::new(), slices: Vec::new(), calls: 0 }
+    }
+}
+
+impl Desktop {
+    fn most_ns(&self) -> u64 {
+        FRAME_NS * u64::from(self.share_ppm) / 1_000_000
+    }
+
+    /// The slices, and the wait before each but the first.
+    fn used_ns(&self) -> u64 {
+        let served: u64 = self.slices.iter().map(|(start, end)| end - start).sum();
+        let waited: u64 = self.slices.windows(2).map(|pair| (pair[1].0 - pair[0].1).min(WAIT_NS)).sum();
+        served + waited
+    }
+
+    fn is_open(&self, now: u64) -> bool {
+        self.slices.last().is_some_and(|&(_, end)| now < end + WAIT_NS) && self.used_ns() < self.most_ns()
+    }
+
+    /// From when on desktop clients go first.
+    pub fn first_from(&self, now: u64) -> u64 {
+        let Some(&(began, _)) = self.slices.first().filter(|_| !self.is_open(now)) else { return now };
+        let used_ns = self.used_ns() + WAIT_NS;
+        let paid_ns = (u128::from(used_ns) * 1_000_000 / u128::from(self.share_ppm.max(1))) as u64;
+        let eased_ns = match (self.calls > 0, self.used_ns() < self.most_ns()) {
+            (true, _) => CALLED_GAP_NS,
+            (false, true) => (used_ns * EASY_TIMES).min(2 * FRAME_NS),
+            (false, false) => 0,
+        };
+        now.max(began + paid_ns.max(eased_ns))
+    }
+
+    pub fn left_ns(&self, now: u64) -> u64 {
+        if self.is_open(now) { self.most_ns() - self.used_ns() } else { self.most_ns() }
+    }
+
+    /// Until when the next request is waited for.
+    pub fn waits_until(&self, now: u64) -> Option<u64> {
+        let &(_, end) = self.slices.last().filter(|_| self.is_open(now))?;
+        Some(end + WAIT_NS.min(self.left_ns(now))).filter(|&until| now < until)
+    }
+
+    /// There is nothing to hurry before the first turn.
+    pub fn called(&mut self) {
+        self.calls = if self.slices.is_empty() { 0 } else { CALLED_TURNS };
+    }
+
+    /// Served while others waited.
+    pub fn served(&mut self, start: u64, end: u64) {
+        if self.first_from(start) > start {
+            return;
+        }
+        if !self.is_open(start) {
+            self.slices.clear();
+            self.calls = self.calls.saturating_sub(1);
+        }
+        self.slices.push((start, end));
+    }
+}
