@@ -5,6 +5,7 @@
 
 mod best_effort;
 mod changes;
+mod desktop;
 mod fairness;
 mod order;
 mod reservations;

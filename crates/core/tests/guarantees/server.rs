@@ -63,11 +63,13 @@ pub struct Load {
     pub start_ns: u64,
     /// Input (or an Expose, each second time) is delivered to it so often; 0: never.
     pub noticed_every_ns: u64,
+    /// Each request makes work for those who work for others.
+    pub makes_work: bool,
 }
 
 impl Load {
     pub fn new(behaviour: Behaviour, cost_ns: RangeInclusive<u64>) -> Self {
-        Load { behaviour, cost_ns, request_bytes: 16, start_ns: 0, noticed_every_ns: 0 }
+        Load { behaviour, cost_ns, request_bytes: 16, start_ns: 0, noticed_every_ns: 0, makes_work: false }
     }
 
     pub fn backlogged(cost_ns: RangeInclusive<u64>) -> Self {
@@ -297,7 +299,8 @@ impl Server {
             let limited = slice.requests != 0 && requests >= slice.requests
                 || slice.bytes != 0 && bytes >= u64::from(slice.bytes);
             let drained = self.clients[place].pending.is_empty();
-            if drained || limited || self.now_ns >= until_ns || self.is_contested(&slice) {
+            let calls = self.clients[place].load.makes_work && self.scheduler.made_work(id);
+            if drained || limited || calls || self.now_ns >= until_ns || self.is_contested(&slice) {
                 break;
             }
         }
@@ -311,6 +314,10 @@ impl Server {
             last_request: 0,
             still_ready: !self.clients[place].pending.is_empty(),
         });
+        // As a server does in the turn of a client that works for others.
+        if let Some(until) = self.scheduler.next_request_of(id, Time(self.now_ns)) {
+            self.now_ns = until.0.min(self.clients[place].next_arrival_ns.max(self.now_ns));
+        }
     }
 
     /// A watched socket has become readable, and its client is better than the running one by now.

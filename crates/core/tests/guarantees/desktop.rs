@@ -1,0 +1,198 @@
+//! The desktop rule: latency for those who work for others, a part for the others, fairness among them, reservations kept.
+
+use crate::server::{Behaviour, Load, MS, Random, Run, SECOND, Server, US};
+use xqos_core::{ClientId, FRAME_NS, Mode, Parameters, PolicyKind, Reservation, Role, Time, WAIT_NS};
+
+const COMPOSITOR: Role = Role { compositor: true, window_manager: false };
+
+/// A compositor of this behaviour, and busy clients with requests of at most so long.
+fn desktop(seed: u64, compositor: Load, busy: usize, longest_ns: u64) -> (Server, ClientId) {
+    let mut server = Server::new(PolicyKind::Fair, Parameters::default(), seed);
+    let id = server.connect(compositor);
+    server.scheduler.set_role(id, COMPOSITOR, Time(0));
+    for _ in 0..busy {
+        server.connect(Load::backlogged(longest_ns / 5..=longest_ns));
+    }
+    (server, id)
+}
+
+/// Has always one more request.
+fn mad() -> Load {
+    Load::backlogged(20 * US..=400 * US)
+}
+
+/// The most that a client got in any window, less `share` of the window.
+fn most_above_share(server: &Server, client: ClientId, share: f64) -> f64 {
+    // What it got minus its share so far falls and rises; the greatest rise is what is looked for.
+    let (mut level, mut lowest, mut most): (f64, f64, f64) = (0.0, 0.0, 0.0);
+    let mut at_ns = server.runs.first().map_or(0, |run| run.start_ns);
+    for run in &server.runs {
+        level -= share * (run.start_ns - at_ns) as f64;
+        lowest = lowest.min(level);
+        let length = (run.end_ns - run.start_ns) as f64;
+        level += if run.client == client { length } else { 0.0 } - share * length;
+        (lowest, most) = (lowest.min(level), most.max(level - lowest));
+        at_ns = run.end_ns;
+    }
+    most
+}
+
+#[test]
+fn a_compositor_whose_turn_has_come_waits_for_at_most_one_request_of_others() {
+    for seed in 0..40 {
+        let mut random = Random(seed);
+        let longest_ns = random.one_of(&[20 * US, 300 * US, 3 * MS, 12 * MS]);
+        // Longer than two frames, so that each arrival may begin a turn.
+        let behaviour = Behaviour::RoundTrip { think_ns: random.within(40 * MS..=70 * MS) };
+        let (mut server, compositor) = desktop(seed, Load::new(behaviour, 50 * US..=MS), 6, longest_ns);
+        server.run_until(2 * SECOND);
+        let (own, others): (Vec<&Run>, Vec<&Run>) = server.runs.iter().partition(|run| run.client == compositor);
+        assert!(own.len() >= 25);
+        for run in own {
+            let begun = others.iter().filter(|other| (run.arrived_ns..run.start_ns).contains(&other.start_ns)).count();
+            assert_eq!(begun, 0, "seed {seed}: requests of others were begun after the arrival of {run:?}");
+        }
+    }
+}
+
+#[test]
+fn nobody_is_served_between_the_requests_of_a_turn() {
+    // A question with an answer each, as for the damage of many windows.
+    let think_ns = WAIT_NS / 2;
+    let load = Load::new(Behaviour::RoundTrip { think_ns }, 10 * US..=20 * US);
+    let (mut server, compositor) = desktop(1, load, 12, 500 * US);
+    server.run_until(SECOND);
+    let mut turns = vec![0];
+    for pair in server.runs.windows(2) {
+        match (pair[0].client == compositor, pair[1].client == compositor) {
+            (_, true) => *turns.last_mut().expect("there is one") += 1,
+            (true, false) => turns.push(0),
+            _ => {}
+        }
+    }
+    turns.pop();
+    let expected = FRAME_NS * 2 / 3 / (20 * US + think_ns) - 1;
+    // The last one of a turn may come when less than a wait was left, and others run.
+    assert!(turns.len() > 20 && turns.iter().all(|&turn| turn == 1 || turn >= expected), "requests in each: {turns:?}");
+}
+
+#[test]
+fn a_compositor_gone_mad_leaves_others_their_part_of_any_window() {
+    for (seed, share_ppm) in (0..40).flat_map(|seed| [(seed, 200_000), (seed, 666_667), (seed, 900_000)]) {
+        let mut random = Random(seed);
+        let longest_ns = random.one_of(&[100 * US, MS, 9 * MS]);
+        let load = Load::backlogged(10 * US..=random.one_of(&[50 * US, MS, 30 * MS]));
+        let (busy, longest_of_mad_ns) = (random.within(1..=8) as usize, *load.cost_ns.end());
+        let (mut server, compositor) = desktop(seed, load, busy, longest_ns);
+        server.scheduler.set_desktop_share(share_ppm, Time(0));
+        server.run_until(2 * SECOND);
+        let share = f64::from(share_ppm) / 1e6;
+        let bound = FRAME_NS as f64 * share + longest_of_mad_ns as f64;
+        let above = most_above_share(&server, compositor, share);
+        assert!(above <= bound, "seed {seed}, share {share}: {above} ns above it in some window, {bound} allowed");
+        let got = server.service_ns(compositor, None) as f64 / server.now_ns as f64;
+        assert!(got >= share * 0.5, "seed {seed}, share {share}: and it is not held back either, {got}");
+    }
+}
+
+/// 80 servers, and more than 10,000 requests in all.
+#[test]
+fn those_who_pay_for_a_compositor_never_drift_apart_by_more_than_a_slice_and_a_request() {
+    let mut requests = 0;
+    for seed in 0..80 {
+        let mut random = Random(seed);
+        let longest_ns = random.one_of(&[50 * US, 500 * US, 4 * MS]);
+        let behaviour = match random.within(0..=2) {
+            0 => Behaviour::Backlogged,
+            1 => Behaviour::RoundTrip { think_ns: random.within(10 * US..=2 * MS) },
+            _ => Behaviour::Periodic { period_ns: FRAME_NS, requests: 30 },
+        };
+        let noticed_every_ns = random.one_of(&[0, 3 * MS]);
+        let compositor = Load { noticed_every_ns, ..Load::new(behaviour, 10 * US..=300 * US) };
+        let (mut server, _) = desktop(seed, compositor, 5, longest_ns);
+        server.run_until(800 * MS);
+        requests += server.runs.len();
+        let bound = server.scheduler.parameters().slice_ns + longest_ns + server.slices.len() as u64;
+        let mut got_ns = [0; 7];
+        for (place, run) in server.runs.iter().enumerate() {
+            got_ns[usize::from(run.client.0)] += run.end_ns - run.start_ns;
+            if server.runs.get(place + 1).is_none_or(|next| next.slice != run.slice) {
+                let of_payers = || got_ns[2..].iter().copied();
+                let apart = of_payers().max().unwrap_or(0) - of_payers().min().unwrap_or(0);
+                assert!(apart <= bound, "seed {seed}: {got_ns:?} are further apart than {bound}");
+            }
+        }
+    }
+    assert!(requests > 10_000, "{requests}");
+}
+
+#[test]
+fn a_reserved_client_keeps_its_budget_beside_a_compositor_gone_mad() {
+    for seed in 0..20 {
+        let (mut server, _) = desktop(seed, mad(), 4, 500 * US);
+        let reserved = server.connect(Load::backlogged(50 * US..=100 * US));
+        let (budget_ns, period_ns) = (3 * MS, 10 * MS);
+        assert!(server.try_reserve(reserved, Reservation { budget_ns, period_ns, hard: true }));
+        server.run_until(SECOND);
+        for period in 1..(SECOND / period_ns - 1) {
+            let (from_ns, to_ns) = (period * period_ns, (period + 1) * period_ns);
+            let of_it = server.runs.iter().filter(|run| run.client == reserved && run.mode == Mode::Reserved);
+            let got_ns: u64 = of_it.map(|run| run.within(from_ns, to_ns)).sum();
+            // A request of somebody else may be in progress at its beginning, and the overrun of one of its own is paid back.
+            assert!(got_ns + 600 * US >= budget_ns, "seed {seed}: {got_ns} ns of its budget in period {period}");
+        }
+    }
+}
+
+#[test]
+fn a_compositor_with_a_higher_sync_priority_is_bounded_as_well() {
+    let (mut server, compositor) = desktop(3, mad(), 3, MS);
+    server.scheduler.set_sync_priority(compositor, 10, Time(0));
+    server.run_until(2 * SECOND);
+    let got = server.service_ns(compositor, None) as f64 / server.now_ns as f64;
+    assert!((0.5..0.69).contains(&got), "others keep a third: {got}");
+}
+
+/// How long it takes from the end of a light client's request to the end of the compositor's next one, on the mean, ms.
+fn shown_after_ms(calls: bool) -> f64 {
+    // A frame of 2 ms, so that turns are 20 ms apart for those who draw all the time.
+    let behaviour = Behaviour::RoundTrip { think_ns: 400 * US };
+    let (mut server, compositor) = desktop(5, Load::new(behaviour, 2 * MS..=2 * MS), 4, 200 * US);
+    let light = Load::new(Behaviour::Periodic { period_ns: 101 * MS, requests: 1 }, 10 * US..=10 * US);
+    let light = server.connect(Load { makes_work: calls, ..light });
+    let is_of = |server: &Server, client| server.runs.last().is_some_and(|run| run.client == client);
+    let mut shown_ns = Vec::new();
+    while server.now_ns < 4 * SECOND {
+        server.run_until(server.now_ns + 1);
+        if !is_of(&server, light) {
+            continue;
+        }
+        let drawn_ns = server.now_ns;
+        while !is_of(&server, compositor) {
+            server.run_until(server.now_ns + 1);
+        }
+        shown_ns.push(server.now_ns - drawn_ns);
+    }
+    shown_ns.iter().sum::<u64>() as f64 / shown_ns.len() as f64 / 1e6
+}
+
+#[test]
+fn drawing_after_a_rest_has_the_next_turn_begin_early() {
+    let (called, not_called) = (shown_after_ms(true), shown_after_ms(false));
+    assert!(called < 5.0 && not_called > 2.0 * called, "{called} ms with the call, {not_called} ms without");
+}
+
+#[test]
+fn without_a_desktop_client_every_slice_is_the_same_with_the_rule_and_without() {
+    let run = |share_ppm| {
+        let mut server = Server::new(PolicyKind::Fair, Parameters::default(), 9);
+        server.scheduler.set_desktop_share(share_ppm, Time(0));
+        for longest_us in [30, 300, 3000] {
+            server.connect(Load { noticed_every_ns: 7 * MS, ..Load::backlogged(10 * US..=longest_us * US) });
+        }
+        server.connect(Load::new(Behaviour::RoundTrip { think_ns: MS }, 10 * US..=100 * US));
+        server.run_until(SECOND);
+        server.slices
+    };
+    assert_eq!(run(0), run(666_667));
+}
