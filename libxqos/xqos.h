@@ -88,6 +88,8 @@ enum xqos_policy {
 #define XQOS_CLIENT_YOU 16u        /* the client that asks */
 #define XQOS_CLIENT_LOCAL 32u      /* on the server's machine, by its Unix socket */
 #define XQOS_CLIENT_HOLDS_GRAB 64u /* holds the server grab */
+#define XQOS_CLIENT_COMPOSITOR 128u     /* draws what others have drawn; served before them */
+#define XQOS_CLIENT_WINDOW_MANAGER 256u /* the same */
 
 /* Which fields of struct xqos_policy_change count. */
 #define XQOS_SET_POLICY 1u

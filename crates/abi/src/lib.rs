@@ -17,8 +17,8 @@ pub mod trace;
 
 pub use bytes::{Order, Short};
 pub use reply::{
-    AdmissionReport, ClientEntry, ClientList, LongRequest, LongestRequests, Notify, NotifyKind, PacingReport,
-    ProcessorReport, ReservationReport, ServerInfo, TraceStarted, Version, entry_flag,
+    AdmissionReport, ClientEntry, ClientList, DesktopReport, LongRequest, LongestRequests, Notify, NotifyKind,
+    PacingReport, ProcessorReport, ReservationReport, ServerInfo, TraceStarted, Version, entry_flag,
 };
 pub use request::{Mistake, PolicyChange, REQUESTS, Request, event_mask, minor, reservation_flag};
 

@@ -21,6 +21,10 @@ pub mod entry_flag {
     pub const YOU: u32 = 16;
     pub const LOCAL: u32 = 32;
     pub const GRABS_SERVER: u32 = 64;
+    /// It owns the selection of a screen's compositing manager.
+    pub const COMPOSITOR: u32 = 128;
+    /// It owns the selection of a screen's window manager, or redirects its top-level windows.
+    pub const WINDOW_MANAGER: u32 = 256;
 }
 
 /// Reply to QueryVersion.
@@ -449,6 +453,28 @@ impl PacingReport {
             paced: read.u32(20)?,
             holds: read.u32(24)?,
         })
+    }
+}
+
+/// Reply to GetDesktop: how clients are served that work for others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DesktopReport {
+    /// The most that they get while somebody else waits, millionths; 0: they are served like all others.
+    pub share_ppm: u32,
+    /// How many there are.
+    pub clients: u32,
+}
+
+impl DesktopReport {
+    pub fn encode(&self, sequence: u16, order: Order) -> Vec<u8> {
+        let mut out = header(0, sequence, order);
+        out.u32(self.share_ppm).u32(self.clients);
+        finish(out, order)
+    }
+
+    pub fn decode(bytes: &[u8], order: Order) -> Result<Self, Short> {
+        let read = Reader::new(bytes, order);
+        Ok(DesktopReport { share_ppm: read.u32(8)?, clients: read.u32(12)? })
     }
 }
 

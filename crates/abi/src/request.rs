@@ -27,10 +27,12 @@ pub mod minor {
     pub const SET_PACING: u8 = 15;
     pub const GET_PACING: u8 = 16;
     pub const GET_PROCESSOR: u8 = 17;
+    pub const SET_DESKTOP: u8 = 18;
+    pub const GET_DESKTOP: u8 = 19;
 }
 
 /// Names of the requests, by minor opcode, and whether they have a reply.
-pub const REQUESTS: [(&str, bool); 18] = [
+pub const REQUESTS: [(&str, bool); 20] = [
     ("QueryVersion", true),
     ("GetServerInfo", true),
     ("SetReservation", false),
@@ -49,6 +51,8 @@ pub const REQUESTS: [(&str, bool); 18] = [
     ("SetPacing", false),
     ("GetPacing", true),
     ("GetProcessor", true),
+    ("SetDesktop", false),
+    ("GetDesktop", true),
 ];
 
 /// Flag bits of a reservation.
@@ -141,6 +145,11 @@ pub enum Request {
     },
     GetPacing,
     GetProcessor,
+    SetDesktop {
+        /// The most that clients that work for others get while somebody else waits; 0: they are served like all others.
+        share_ppm: u32,
+    },
+    GetDesktop,
 }
 
 /// What is wrong with a request, as X names it.
@@ -209,6 +218,8 @@ impl Request {
             minor::SET_PACING => Request::SetPacing { limit_us: read.u32(4)?, floor_us: read.u32(8)? },
             minor::GET_PACING => Request::GetPacing,
             minor::GET_PROCESSOR => Request::GetProcessor,
+            minor::SET_DESKTOP => Request::SetDesktop { share_ppm: read.u32(4)? },
+            minor::GET_DESKTOP => Request::GetDesktop,
             _ => return Err(Mistake::Opcode),
         })
     }
@@ -229,7 +240,10 @@ impl Request {
                 out.u32(major).u32(minor);
             }
             Request::GetServerInfo | Request::ListClients | Request::StopTrace | Request::ListLongestRequests => {}
-            Request::GetPacing | Request::GetProcessor => {}
+            Request::GetPacing | Request::GetProcessor | Request::GetDesktop => {}
+            Request::SetDesktop { share_ppm } => {
+                out.u32(share_ppm);
+            }
             Request::SetReservation { client, budget_us, period_us, hard }
             | Request::CheckAdmission { client, budget_us, period_us, hard } => {
                 let flags = if hard { reservation_flag::HARD } else { 0 };
@@ -282,6 +296,8 @@ impl Request {
             Request::LendProcessor { .. } => minor::LEND_PROCESSOR,
             Request::SetPacing { .. } => minor::SET_PACING,
             Request::GetPacing => minor::GET_PACING,
+            Request::SetDesktop { .. } => minor::SET_DESKTOP,
+            Request::GetDesktop => minor::GET_DESKTOP,
             Request::GetProcessor => minor::GET_PROCESSOR,
         }
     }
@@ -292,7 +308,8 @@ pub(crate) fn length(minor: u8) -> Option<usize> {
     Some(match minor {
         minor::QUERY_VERSION | minor::SET_CLIENT_WEIGHT | minor::SET_CLIENT_PRIORITY => 12,
         minor::START_TRACE | minor::LEND_PROCESSOR | minor::SET_PACING => 12,
-        minor::GET_PACING | minor::GET_PROCESSOR => 4,
+        minor::SET_DESKTOP => 8,
+        minor::GET_PACING | minor::GET_PROCESSOR | minor::GET_DESKTOP => 4,
         minor::GET_SERVER_INFO | minor::LIST_CLIENTS | minor::STOP_TRACE | minor::LIST_LONGEST_REQUESTS => 4,
         minor::SET_RESERVATION | minor::CHECK_ADMISSION => 20,
         minor::GET_RESERVATION | minor::CLEAR_RESERVATION | minor::SELECT_EVENTS => 8,
@@ -387,6 +404,8 @@ mod tests {
             Request::LendProcessor { on: true, limit_before: 95 },
             Request::SetPacing { limit_us: 25_000, floor_us: 50_000 },
             Request::GetPacing,
+            Request::SetDesktop { share_ppm: 666_667 },
+            Request::GetDesktop,
             Request::GetProcessor,
         ]
     }

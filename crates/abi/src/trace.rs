@@ -15,7 +15,7 @@
 //! Any four words decode to an event or to `None`; nothing here panics on any input.
 
 use xqos_core::{
-    Choice, ClientId, Mode, Pacing, Parameters, PolicyKind, Reservation, ReservationState, Scheduler, Slice, Time,
+    Choice, ClientId, Mode, Pacing, Parameters, PolicyKind, Reservation, ReservationState, Role, Scheduler, Slice, Time,
 };
 
 /// A record as it stands in the ring.
@@ -72,6 +72,8 @@ pub enum Reason {
     Policy,
     /// Nobody else is ready.
     Alone,
+    /// It works for others.
+    Desktop,
 }
 
 impl Reason {
@@ -82,11 +84,13 @@ impl Reason {
             Choice::Server => Reason::Stock,
             Choice::Client(_, Mode::Reserved) => Reason::Deadline,
             Choice::Client(..) if scheduler.ready_count() == 1 => Reason::Alone,
+            Choice::Client(client, _) if scheduler.works_for_others(client) => Reason::Desktop,
             Choice::Client(..) => Reason::Policy,
         }
     }
 
-    const ALL: [Reason; 5] = [Reason::Stock, Reason::Grab, Reason::Deadline, Reason::Policy, Reason::Alone];
+    const ALL: [Reason; 6] =
+        [Reason::Stock, Reason::Grab, Reason::Deadline, Reason::Policy, Reason::Alone, Reason::Desktop];
 }
 
 /// A fact and its time.
@@ -165,6 +169,19 @@ pub enum What {
     Pacing {
         limit_us: u32,
         floor_us: u32,
+    },
+    /// What it does for others.
+    Role {
+        client: ClientId,
+        role: Role,
+    },
+    /// A request of it made work for a client that works for others, after it had rested.
+    MadeWork {
+        client: ClientId,
+    },
+    /// The most that clients that work for others get while somebody else waits; 0: they are served like all others.
+    Desktop {
+        share_ppm: u32,
     },
     /// It grabbed the server; `None`: nobody does any more.
     Grab {
@@ -399,6 +416,9 @@ impl Event {
             What::Paced { client, until } => [head(29, 0, Some(client), 0), until.0, 0],
             What::Supply { budget_ns, period_ns } => [head(31, 0, None, 0), budget_ns, period_ns],
             What::Pacing { limit_us, floor_us } => [head(30, 0, None, limit_us), floor_us.into(), 0],
+            What::Role { client, role } => [head(32, role.bits(), Some(client), 0), 0, 0],
+            What::MadeWork { client } => [head(34, 0, Some(client), 0), 0, 0],
+            What::Desktop { share_ppm } => [head(33, 0, None, share_ppm), 0, 0],
         };
         [self.at.0, one, two, three]
     }
@@ -478,6 +498,9 @@ impl Event {
             29 => What::Paced { client: client?, until: Time(two) },
             31 => What::Supply { budget_ns: two, period_ns: three },
             30 => What::Pacing { limit_us: head.value, floor_us: u32::try_from(two).ok()? },
+            32 => What::Role { client: client?, role: Role::from_bits(head.flags) },
+            34 => What::MadeWork { client: client? },
+            33 => What::Desktop { share_ppm: head.value },
             _ => return None,
         };
         Some(Event { at: Time(at), what })
@@ -507,6 +530,9 @@ mod tests {
             What::Exposed { client, cause: Some(ClientId(0)) },
             What::Paced { client, until: Time(5) },
             What::Pacing { limit_us: 25_000, floor_us: 50_000 },
+            What::Role { client, role: Role { compositor: true, window_manager: true } },
+            What::Desktop { share_ppm: 666_667 },
+            What::MadeWork { client },
             What::Supply { budget_ns: 8_000_000, period_ns: 10_000_000 },
             What::Grab { client: None },
             What::Grab { client: Some(client) },

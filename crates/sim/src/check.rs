@@ -62,6 +62,11 @@ impl Check {
             }
             What::Supply { budget_ns, period_ns } => scheduler.set_supply(Supply { budget_ns, period_ns }),
             What::Pacing { limit_us, floor_us } => scheduler.set_pacing(pacing(limit_us, floor_us), at),
+            What::Role { client, role } => scheduler.set_role(client, role, at),
+            What::MadeWork { client } => {
+                scheduler.made_work(client);
+            }
+            What::Desktop { share_ppm } => scheduler.set_desktop_share(share_ppm, at),
             What::Grab { client } => scheduler.grabbed(client, at),
             What::Overran { ns } => scheduler.overran(ns),
             What::Replenish => {

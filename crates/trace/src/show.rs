@@ -4,7 +4,7 @@ use crate::model::{Burst, Cause, Client, Figures, Model};
 use crate::names::Names;
 use serde::Serialize;
 use xqos_abi::trace::{Event, Reason, What};
-use xqos_core::{ClientId, Mode, Time};
+use xqos_core::{ClientId, Mode, Role, Time};
 
 /// Which records are shown.
 #[derive(Clone, Debug, Default)]
@@ -38,7 +38,7 @@ impl Filter {
 }
 
 /// All kinds, for help and for checking what was asked for.
-pub const KINDS: [&str; 32] = [
+pub const KINDS: [&str; 35] = [
     "begin",
     "end",
     "creation",
@@ -56,6 +56,9 @@ pub const KINDS: [&str; 32] = [
     "paced",
     "pacing",
     "supply",
+    "role",
+    "desktop",
+    "work",
     "grab",
     "ungrab",
     "overrun",
@@ -90,6 +93,9 @@ pub fn kind(what: &What) -> &'static str {
         What::Paced { .. } => "paced",
         What::Pacing { .. } => "pacing",
         What::Supply { .. } => "supply",
+        What::Role { .. } => "role",
+        What::Desktop { .. } => "desktop",
+        What::MadeWork { .. } => "work",
         What::Grab { client: Some(_) } => "grab",
         What::Grab { client: None } => "ungrab",
         What::Overran { .. } => "overrun",
@@ -129,6 +135,8 @@ pub fn client_of(what: &What) -> Option<ClientId> {
         | What::Clear { client }
         | What::SyncPriority { client, .. }
         | What::Weight { client, .. }
+        | What::Role { client, .. }
+        | What::MadeWork { client }
         | What::FixedPriority { client, .. }
         | What::Request { client, .. } => Some(client),
         What::Dispatch { client, .. } | What::Grab { client } => client,
@@ -160,6 +168,16 @@ pub fn line(event: &Event, model: &Model, names: &Names) -> String {
         .to_owned()
 }
 
+/// What a client does for others, in words; `None`: nothing.
+pub fn role_name(role: Role) -> Option<&'static str> {
+    match (role.compositor, role.window_manager) {
+        (true, true) => Some("window manager and compositor"),
+        (true, false) => Some("compositor"),
+        (false, true) => Some("window manager"),
+        (false, false) => None,
+    }
+}
+
 fn in_(at: Time, from: Time) -> String {
     if at == Time::NEVER { "never".to_owned() } else { format!("in {}", duration(at.since(from))) }
 }
@@ -171,6 +189,10 @@ fn details(event: &Event, names: &Names) -> String {
         What::Paced { until, .. } => format!("waits until others have redrawn, ends {} at the latest", in_(until, at)),
         What::Pacing { limit_us: 0, .. } => "off".to_owned(),
         What::Pacing { limit_us, floor_us } => format!("at most {limit_us} us, comes on each {floor_us} us"),
+        What::Role { role, .. } => role_name(role).unwrap_or("none").to_owned(),
+        What::MadeWork { .. } => "for a compositor or window manager, after a rest".to_owned(),
+        What::Desktop { share_ppm: 0 } => "off".to_owned(),
+        What::Desktop { share_ppm } => format!("at most {:.0} % while others wait", f64::from(share_ppm) / 1e4),
         What::Supply { period_ns: 0, .. } => "no reservation of the kernel".to_owned(),
         What::Supply { budget_ns, period_ns } => format!("{} in {}", duration(budget_ns), duration(period_ns)),
         What::Begin { level, server_pid, .. } => format!("level {}, server pid {server_pid}", level.name()),
@@ -182,6 +204,7 @@ fn details(event: &Event, names: &Names) -> String {
                 Reason::Deadline => "earliest deadline",
                 Reason::Policy => "first by the policy",
                 Reason::Alone => "alone",
+                Reason::Desktop => "works for others",
             };
             let paid = if mode == Mode::Reserved { ", from its reservation" } else { "" };
             let most = if requests > 0 { format!(", at most {requests} requests") } else { String::new() };
