@@ -88,6 +88,7 @@ pub fn serve(workload: &Workload, rules: &Rules, mut write: impl FnMut(Event)) -
     server.watches = rules.watches;
     for (place, plan) in workload.plans.iter().enumerate() {
         let id = server.connect(Generator::of_plan(&plan.bursts, began), plan.sync_priority);
+        server.scheduler.set_role(id, plan.role, began);
         introduce(plan, id, began, &mut write);
         if let Some(&reservation) = rules.reservations.get(&place) {
             if !server.reserve(id, reservation) {
@@ -110,6 +111,9 @@ fn introduce(plan: &Plan, id: ClientId, at: Time, write: &mut impl FnMut(Event))
             other => other,
         };
         write(Event { at, what });
+    }
+    if plan.role.is_any() {
+        write(Event { at, what: What::Role { client: id, role: plan.role } });
     }
 }
 

@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use xqos_abi::snapshot::Collector;
 use xqos_abi::trace::{Event, What};
-use xqos_core::{ClientId, Scheduler, Time};
+use xqos_core::{ClientId, Role, Scheduler, Time};
 
 /// Requests of equal length, one after the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +38,8 @@ pub struct Plan {
     pub id: ClientId,
     pub identity: Vec<What>,
     pub sync_priority: i32,
+    /// The last one that it had.
+    pub role: Role,
     pub bursts: Vec<Burst>,
 }
 
@@ -92,6 +94,11 @@ impl Workload {
                         plan.sync_priority = priority;
                     }
                 }
+                What::Role { client, role } if role.is_any() => {
+                    if let Some(plan) = reading.get_mut(&client).and_then(|one| one.plan.as_mut()) {
+                        plan.role = role;
+                    }
+                }
                 What::Input { client } => {
                     if let Some(one) = reading.get_mut(&client) {
                         one.inputs += 1;
@@ -129,6 +136,9 @@ impl Workload {
         let Some(scheduler) = Scheduler::restore(state) else { return };
         for id in (0..ClientId::LIMIT as u16).map(ClientId).filter(|&id| scheduler.usage(id).is_some()) {
             let one = reading.entry(id).or_insert_with(|| Reading::new(id));
+            if let Some(plan) = one.plan.as_mut() {
+                plan.role = scheduler.role(id);
+            }
             if scheduler.is_ready(id) {
                 one.arrive(self.began, at);
             }
@@ -146,7 +156,7 @@ impl Workload {
 
 impl Reading {
     fn new(id: ClientId) -> Reading {
-        let plan = Plan { id, identity: Vec::new(), sync_priority: 0, bursts: Vec::new() };
+        let plan = Plan { id, identity: Vec::new(), sync_priority: 0, role: Role::NONE, bursts: Vec::new() };
         Reading { plan: Some(plan), ..Reading::default() }
     }
 

@@ -179,5 +179,17 @@ impl Server {
         if let Some(state) = self.scheduler.reservation(client) {
             observer.record(Event { at: end, what: What::budget(client, &state) });
         }
+        if let Some(until) = self.scheduler.next_request_of(client, end) {
+            self.wait_for(client, until);
+        }
+    }
+
+    /// The server waits for the next request of a client that works for others, until then, or until anything else comes that
+    /// the scheduler may prefer.
+    fn wait_for(&mut self, client: ClientId, until: Time) {
+        let is_preferred = |other: ClientId| other == client || self.scheduler.reservation(other).is_some();
+        let next =
+            self.coming.iter().find(|coming| is_preferred(id_of(coming.place))).map_or(Time::NEVER, |one| one.at);
+        self.now = until.min(next.max(self.now));
     }
 }

@@ -2,11 +2,12 @@
 
 use super::*;
 use crate::workload::Burst;
+use xqos_core::Role;
 
 const MS: u64 = 1_000_000;
 
 fn plan(id: u16, bursts: Vec<Burst>) -> Plan {
-    Plan { id: ClientId(id), identity: Vec::new(), sync_priority: 0, bursts }
+    Plan { id: ClientId(id), identity: Vec::new(), sync_priority: 0, role: Role::NONE, bursts }
 }
 
 fn run(requests: u32, request_ns: u64) -> Run {
