@@ -11,6 +11,9 @@
 #include "os.h"
 #include "dixstruct.h"
 #include "dix.h"
+#include "selection.h"
+#include "windowstr.h"
+#include "inputstr.h"
 #include <stddef.h>
 
 #include "client.h"
@@ -161,6 +164,52 @@ int xqos_event_kind(void *info, int xinput_opcode)
             /* A long event takes more places than it counts for. */
             return 0;
         }
+    }
+    return 0;
+}
+
+uint32_t xqos_selection_atom(void *info)
+{
+    return ((SelectionInfoRec *) info)->selection->selection;
+}
+
+void *xqos_selection_owner(void *info)
+{
+    const SelectionInfoRec *change = info;
+
+    /* The two other kinds come before the owner is taken out. */
+    return change->kind == SelectionSetOwner ? change->selection->client : NULL;
+}
+
+uint32_t xqos_setup_root(const void *setup, int screen)
+{
+    const xConnSetup *fixed = setup;
+    const char *at = (const char *) (fixed + 1) + ((fixed->nbytesVendor + 3) & ~3u);
+    int i, depth;
+
+    at += fixed->numFormats * sz_xPixmapFormat;
+    if (screen < 0 || screen >= fixed->numRoots)
+        return 0;
+    for (i = 0; i < screen; i++) {
+        int depths = ((const xWindowRoot *) at)->nDepths;
+
+        at += sz_xWindowRoot;
+        for (depth = 0; depth < depths; depth++)
+            at += sz_xDepth + ((const xDepth *) at)->nVisuals * sz_xVisualType;
+    }
+    return ((const xWindowRoot *) at)->windowId;
+}
+
+uint32_t xqos_redirector(const void *root, uint32_t id)
+{
+    const WindowRec *window = root;
+    const OtherClients *selected;
+
+    if (window->drawable.id != id || window->parent || !window->optional)
+        return 0;
+    for (selected = window->optional->otherClients; selected; selected = selected->next) {
+        if (selected->mask & SubstructureRedirectMask)
+            return selected->resource;
     }
     return 0;
 }

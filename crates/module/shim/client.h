@@ -47,6 +47,15 @@ void *xqos_event_client(void *info);
 /* 1 user input, 2 Expose, 0 anything else among the events delivered. */
 int xqos_event_kind(void *info, int xinput_opcode);
 
+/* What a SelectionCallback tells: the selection's atom, and who owns it from now on; NULL: nobody. */
+uint32_t xqos_selection_atom(void *info);
+void *xqos_selection_owner(void *info);
+
+/* The id of the root window of a screen out of the connection setup; 0 where there is no such screen. */
+uint32_t xqos_setup_root(const void *setup, int screen);
+/* A resource id of the client that redirects the children of this root window (WindowPtr); 0: nobody, or not that root. */
+uint32_t xqos_redirector(const void *root, uint32_t id);
+
 /* Vendor and release out of the connection setup that the server sends. */
 const char *xqos_setup_vendor(const void *setup, uint32_t *length, uint32_t *release);
 

@@ -34,6 +34,10 @@ unsafe extern "C" {
     fn xqos_grab_state(info: *mut c_void) -> c_int;
     fn xqos_event_client(info: *mut c_void) -> ClientPtr;
     fn xqos_event_kind(info: *mut c_void, xinput_opcode: c_int) -> c_int;
+    fn xqos_selection_atom(info: *mut c_void) -> u32;
+    fn xqos_selection_owner(info: *mut c_void) -> ClientPtr;
+    fn xqos_setup_root(setup: *const c_void, screen: c_int) -> u32;
+    fn xqos_redirector(root: *const c_void, id: u32) -> u32;
     fn xqos_setup_vendor(setup: *const c_void, length: *mut u32, release: *mut u32) -> *const c_char;
 }
 
@@ -209,19 +213,47 @@ pub unsafe fn of_grab_info(info: *mut c_void) -> (Option<Client>, Option<bool>) 
     }
 }
 
-/// What an EventCallback delivered to whom: `Some(true)` user input, `Some(false)` Expose, `None` anything else.
+/// To whom an EventCallback delivered what: `Some(true)` user input, `Some(false)` Expose, `None` anything else.
 ///
 /// # Safety
 /// `info` is that callback's argument.
 pub unsafe fn of_event_info(info: *mut c_void, xinput_opcode: c_int) -> (Option<Client>, Option<bool>) {
     // SAFETY: as the caller says.
     unsafe {
-        match xqos_event_kind(info, xinput_opcode) {
-            1 => (Client::new(xqos_event_client(info)), Some(true)),
-            2 => (Client::new(xqos_event_client(info)), Some(false)),
-            _ => (None, None),
-        }
+        let kind = match xqos_event_kind(info, xinput_opcode) {
+            1 => Some(true),
+            2 => Some(false),
+            _ => None,
+        };
+        (Client::new(xqos_event_client(info)), kind)
     }
+}
+
+/// The selection of a SelectionCallback, an atom, and its owner from now on.
+///
+/// # Safety
+/// `info` is that callback's argument.
+pub unsafe fn of_selection_info(info: *mut c_void) -> (u32, Option<Client>) {
+    // SAFETY: as the caller says.
+    unsafe { (xqos_selection_atom(info), Client::new(xqos_selection_owner(info))) }
+}
+
+/// The root windows of all screens, by their ids.
+///
+/// # Safety
+/// `setup` is the server's ConnectionInfo, not null.
+pub unsafe fn roots(setup: *const c_void) -> Vec<u32> {
+    // SAFETY: as the caller says.
+    (0..).map(|screen| unsafe { xqos_setup_root(setup, screen) }).take_while(|&id| id != 0).collect()
+}
+
+/// A resource of the client that redirects the top-level windows of this screen, if anybody does.
+///
+/// # Safety
+/// `root` is the `WindowRec` of the window `id`, of a server of release 21.1 or later.
+pub unsafe fn redirector(root: NonNull<c_void>, id: u32) -> Option<u32> {
+    // SAFETY: as the caller says.
+    Some(unsafe { xqos_redirector(root.as_ptr(), id) }).filter(|&resource| resource != 0)
 }
 
 /// Vendor and release in a connection setup.

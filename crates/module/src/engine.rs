@@ -8,6 +8,7 @@
 //! we hold an IgnoreClient on it; between slices every priority field is what `sync_priority` says it must be.
 
 mod clients;
+mod desktop;
 mod exposing;
 mod loan;
 mod priorities;
@@ -24,6 +25,7 @@ use crate::per_request;
 use crate::polled;
 use crate::ready::{Broken, ReadyRing};
 use crate::recorded::Recorded;
+use crate::roles::Roles;
 use crate::settings::{FaultPlace, Settings};
 use crate::sync_priority::Wrapped;
 use crate::tracer;
@@ -43,6 +45,8 @@ const ARMED_AT_ONCE: usize = 64;
 /// Where clients compete with the server for the processors, it gets its turn after this time and not after one of theirs
 /// (3 ms): the better half of a reserved client's wait beside twelve of NoOp. Shorter ones gained nothing more.
 const KERNEL_SLICE_NS: u64 = 300_000;
+/// The bits of a resource id that name a client and its resource (X11, "Connection setup").
+pub const RESOURCE_ID_BITS: u32 = 0x1fff_ffff;
 /// While somebody hogs, it is looked so often which descriptors the server polls for itself: a viewer may have come.
 const LOOK_AT_SERVER_NS: u64 = 1_000_000_000;
 
@@ -123,6 +127,12 @@ pub struct Engine {
     /// After how long the log names who holds the server grab; 0: never.
     grab_limit_ns: u64,
     grab_reported: bool,
+    roles: Roles,
+    /// The root windows of all screens; none before the server has made them.
+    roots: Vec<u32>,
+    /// Whether the server's windows can be looked at.
+    windows_known: bool,
+    look_at_roots_at: Time,
     /// Clients that have to answer an Expose, or input beside one, for as long as somebody listens.
     attention: Attentions,
     /// Held when its slice ends: it uncovers others.
@@ -142,12 +152,14 @@ type Outcome = Result<(), String>;
 impl Engine {
     pub fn new(host: &'static Host, settings: &Settings, extension: &ExtensionEntry) -> Result<Engine, String> {
         let faults = Counted::new(settings.fault);
+        let mut scheduler = Scheduler::new(settings.policy, settings.parameters);
+        scheduler.set_desktop_share(settings.desktop_share_ppm, now());
         let watcher = Watcher::start(|| host.end_slice(), faults.in_watcher(), KERNEL_SLICE_NS)
             .map_err(|error| format!("the watcher could not be started: {error}"))?;
         let release_timer = watcher::new_timer().map_err(|error| format!("no timer could be made: {error}"))?;
         Ok(Engine {
             host,
-            scheduler: Recorded::new(Scheduler::new(settings.policy, settings.parameters)),
+            scheduler: Recorded::new(scheduler),
             totals: Totals { started: now(), ..Totals::default() },
             slots: Vec::new(),
             ring: ReadyRing::new(),
@@ -169,6 +181,10 @@ impl Engine {
             longest: Longest::default(),
             grab_limit_ns: settings.grab_limit_ns,
             grab_reported: false,
+            roles: Roles::default(),
+            roots: Vec::new(),
+            windows_known: false,
+            look_at_roots_at: Time(0),
             attention: Attentions::default(),
             to_hold: None,
             holds: 0,
@@ -218,8 +234,11 @@ impl Engine {
     /// Before the server polls: the slice is over.
     pub fn block(&mut self) -> Outcome {
         self.faults.pass(FaultPlace::Block)?;
-        if self.running.is_some() {
+        if let Some(running) = self.running {
             self.end_slice(now());
+            if let Choice::Client(id, _) = running.choice {
+                self.wait_for_next_request(id);
+            }
         }
         self.program_release();
         Ok(())
@@ -240,6 +259,7 @@ impl Engine {
             self.sync_hold(client);
         }
         self.watch_grab(now);
+        self.look_at_roots(now);
         self.look(now)?;
         let slice = self.scheduler.pick(now);
         if self.lender.is_some() {
@@ -505,6 +525,10 @@ impl Engine {
         self.scheduler.set_pacing(pacing, now());
     }
 
+    pub fn set_desktop_share(&mut self, share_ppm: u32) {
+        self.scheduler.set_desktop_share(share_ppm, now());
+    }
+
     /// What the kernel gives the server's thread, before a reservation is judged.
     pub fn look_at_supply(&mut self) {
         self.scheduler.set_supply(cpu::supply(), now());
@@ -529,6 +553,15 @@ impl Engine {
     pub fn id_of(&self, client: Client) -> Option<ClientId> {
         let id = ClientId(u16::try_from(client.index()).ok()?);
         self.slot(id).filter(|slot| slot.client == client).map(|_| id)
+    }
+
+    /// The connected client that a resource belongs to: ids are dealt out in equal blocks by the client's index.
+    pub fn owner_of(&self, resource: u32) -> Option<ClientId> {
+        let (at, slot) = self.slots.iter().enumerate().find_map(|(at, slot)| Some((at, slot.as_ref()?)))?;
+        let block = slot.client.base() / (at as u32).max(1);
+        let index = (resource & RESOURCE_ID_BITS) / block.max(1);
+        let id = ClientId(u16::try_from(index).ok()?);
+        self.slot(id).map(|_| id)
     }
 
     /// Indices that may hold a client; does not borrow, so that the engine can be changed on the way.

@@ -3,7 +3,7 @@
 //! Every answer is an X error code or `SUCCESS`; nothing is changed by a request that is refused.
 
 use crate::client::Client;
-use crate::engine::{Engine, Slot, order_of};
+use crate::engine::{Engine, RESOURCE_ID_BITS, Slot, order_of};
 use crate::host::x_error;
 use crate::settings::{MAX_UTILIZATION_LIMIT_PPM, SLICE_RANGE_US};
 use crate::watcher::now;
@@ -11,11 +11,11 @@ use std::ffi::c_int;
 use std::os::fd::IntoRawFd;
 use xqos_abi::trace::{self, Level};
 use xqos_abi::{
-    ADMISSION_ERROR, AdmissionReport, ClientEntry, ClientList, LongestRequests, Mistake, NotifyKind, PacingReport,
-    PolicyChange, ProcessorReport, Request, ReservationReport, ServerInfo, TraceStarted, VERSION, Version, entry_flag,
-    event_mask, us,
+    ADMISSION_ERROR, AdmissionReport, ClientEntry, ClientList, DesktopReport, LongestRequests, Mistake, NotifyKind,
+    PacingReport, PolicyChange, ProcessorReport, Request, ReservationReport, ServerInfo, TraceStarted, VERSION,
+    Version, entry_flag, event_mask, us,
 };
-use xqos_core::{Admission, ClientId, Pacing, Parameters, PolicyKind, Reservation, Term};
+use xqos_core::{Admission, ClientId, MAX_SHARE_PPM, Pacing, Parameters, PolicyKind, Reservation, Term};
 
 /// Limits of a reservation: a budget below a slice's bookkeeping, or a period of minutes, serves nobody.
 const MIN_BUDGET_US: u32 = 100;
@@ -25,8 +25,6 @@ const MAX_PERIOD_US: u32 = 10_000_000;
 const PACING_RANGE_US: std::ops::RangeInclusive<u32> = 1_000..=1_000_000;
 const WEIGHTS: std::ops::RangeInclusive<u32> = 1..=10_000;
 const PRIORITIES: std::ops::RangeInclusive<i32> = -1000..=1000;
-/// The bits of a resource id that name a client and its resource (X11, "Connection setup").
-const RESOURCE_ID_BITS: u32 = 0x1fff_ffff;
 
 /// Why a request is refused: error code and value.
 struct Refused(c_int, u32);
@@ -92,6 +90,7 @@ fn carry_out(engine: &mut Engine, client: Client, asker: ClientId, request: Requ
             let clients = engine.ids().filter_map(|id| entry(engine, id, asker)).collect();
             ClientList { now_ns: now().0, server_cpu_ns: server_cpu_ns(), clients }.encode(sequence, order)
         }
+        Request::GetDesktop => desktop_report(engine).encode(sequence, order),
         Request::GetPacing => pacing_report(engine).encode(sequence, order),
         Request::GetProcessor => {
             engine.look_at_supply();
@@ -153,6 +152,13 @@ fn change(engine: &mut Engine, asker: ClientId, request: Request) -> Result<(), 
             may_steer(engine, asker)?;
             engine.set_pacing(pacing(limit_us, floor_us)?);
         }
+        Request::SetDesktop { share_ppm } => {
+            may_steer(engine, asker)?;
+            if share_ppm > MAX_SHARE_PPM {
+                return Err(Refused(x_error::VALUE, share_ppm));
+            }
+            engine.set_desktop_share(share_ppm);
+        }
         Request::LendProcessor { on, limit_before } => {
             may_steer(engine, asker)?;
             if let Err(error) = engine.lend(asker, on, limit_before) {
@@ -199,12 +205,8 @@ fn subject(engine: &Engine, asker: ClientId, resource: u32) -> Result<ClientId, 
     if resource == 0 {
         return Ok(asker);
     }
-    // Ids are dealt out in equal blocks by the client's index.
-    let block = base_of(engine, asker) / u32::from(asker.0).max(1);
-    let index = (resource & RESOURCE_ID_BITS) / block.max(1);
-    let id = ClientId(u16::try_from(index).map_err(|_| Refused(x_error::VALUE, resource))?);
-    let outside = resource & !RESOURCE_ID_BITS != 0;
-    if outside || slot(engine, id).is_none() { Err(Refused(x_error::VALUE, resource)) } else { Ok(id) }
+    let is_outside = resource & !RESOURCE_ID_BITS != 0;
+    engine.owner_of(resource).filter(|_| !is_outside).ok_or(Refused(x_error::VALUE, resource))
 }
 
 fn subject_to_change(engine: &Engine, asker: ClientId, resource: u32) -> Result<ClientId, Refused> {
@@ -372,6 +374,12 @@ fn pacing_report(engine: &Engine) -> PacingReport {
     }
 }
 
+fn desktop_report(engine: &Engine) -> DesktopReport {
+    let scheduler = &engine.scheduler;
+    let clients = engine.ids().filter(|&id| scheduler.role(id).is_any()).count() as u32;
+    DesktopReport { share_ppm: scheduler.desktop_share_ppm(), clients }
+}
+
 fn processor_report(engine: &Engine) -> ProcessorReport {
     let (supply, (is_lent, raises)) = (engine.scheduler.supply(), engine.loan());
     let limit_ppm = engine.scheduler.limit_ppm();
@@ -421,6 +429,7 @@ fn entry(engine: &Engine, id: ClientId, asker: ClientId) -> Option<ClientEntry> 
     let state = scheduler.reservation(id);
     let hard = state.is_some_and(|state| state.reservation.hard);
     let holds_grab = scheduler.grab() == Some(id);
+    let role = scheduler.role(id);
     let flags = [
         (state.is_some(), entry_flag::RESERVED),
         (hard, entry_flag::HARD),
@@ -429,6 +438,8 @@ fn entry(engine: &Engine, id: ClientId, asker: ClientId) -> Option<ClientEntry> 
         (id == asker, entry_flag::YOU),
         (slot.identity.is_local(), entry_flag::LOCAL),
         (holds_grab, entry_flag::GRABS_SERVER),
+        (role.compositor, entry_flag::COMPOSITOR),
+        (role.window_manager, entry_flag::WINDOW_MANAGER),
     ];
     Some(ClientEntry {
         client: slot.client.base(),

@@ -93,6 +93,9 @@ fn start(host: &'static Host) -> Result<(), String> {
         (host.add_callback)(host.client_state_callback, client_state, null_mut());
         (host.add_callback)(host.event_callback, event, null_mut());
         (host.add_callback)(host.server_grab_callback, server_grab, null_mut());
+        if !host.selection_callback.is_null() {
+            (host.add_callback)(host.selection_callback, selection, null_mut());
+        }
     }
     with_engine(|engine| engine.hook(sync_request, release_timer));
     Ok(())
@@ -105,6 +108,9 @@ fn unhook(host: &Host) {
         (host.delete_callback)(host.client_state_callback, client_state, null_mut());
         (host.delete_callback)(host.event_callback, event, null_mut());
         (host.delete_callback)(host.server_grab_callback, server_grab, null_mut());
+        if !host.selection_callback.is_null() {
+            (host.delete_callback)(host.selection_callback, selection, null_mut());
+        }
     }
 }
 
@@ -162,8 +168,10 @@ unsafe extern "C" fn client_state(_list: *mut *mut c_void, _data: *mut c_void, i
 unsafe extern "C" fn event(_list: *mut *mut c_void, _data: *mut c_void, info: *mut c_void) {
     with_engine(|engine| {
         // SAFETY: the argument of this callback.
-        if let (Some(client), Some(is_input)) = unsafe { client::of_event_info(info, engine.xinput_opcode()) } {
-            engine.noticed(client, is_input);
+        match unsafe { client::of_event_info(info, engine.xinput_opcode()) } {
+            (Some(client), Some(is_input)) => engine.noticed(client, is_input),
+            (Some(client), None) => engine.told(client),
+            (None, _) => {}
         }
         Ok(())
     });
@@ -174,6 +182,15 @@ unsafe extern "C" fn server_grab(_list: *mut *mut c_void, _data: *mut c_void, in
     if let (Some(client), Some(grabs)) = unsafe { client::of_grab_info(info) } {
         with_engine(|engine| engine.grabbed(client, grabs));
     }
+}
+
+unsafe extern "C" fn selection(_list: *mut *mut c_void, _data: *mut c_void, info: *mut c_void) {
+    // SAFETY: the argument of this callback.
+    let (atom, owner) = unsafe { client::of_selection_info(info) };
+    with_engine(|engine| {
+        engine.selection(atom, owner);
+        Ok(())
+    });
 }
 
 /// The timer for the end of a hold fired; the wakeup handler that follows does the rest.

@@ -4,6 +4,7 @@
 //! does not export something is left untouched with a line that names it.
 
 use std::ffi::{CStr, c_char, c_int, c_short, c_uint, c_ushort, c_void};
+use std::ptr::NonNull;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -78,6 +79,11 @@ pub struct Host {
     process_work_queue: Option<unsafe extern "C" fn()>,
     /// Absent where the server does not track names of clients.
     client_command: Option<unsafe extern "C" fn(ClientPtr) -> *const c_char>,
+    /// With `selection_callback`: absent where roles cannot be recognised.
+    name_for_atom: Option<unsafe extern "C" fn(u32) -> *const c_char>,
+    look_up_window: Option<unsafe extern "C" fn(*mut *const c_void, u32, ClientPtr, u32) -> c_int>,
+    server_client: *mut ClientPtr,
+    pub selection_callback: *mut c_void,
     check_string_option: Option<unsafe extern "C" fn(*mut c_void, *const c_char, *const c_char) -> *mut c_char>,
     /// Callback lists, by address.
     pub client_state_callback: *mut c_void,
@@ -147,6 +153,10 @@ fn look_up() -> Result<Host, &'static str> {
             client_state_callback: symbol(c"ClientStateCallback")?,
             event_callback: symbol(c"EventCallback")?,
             server_grab_callback: symbol(c"ServerGrabCallback")?,
+            name_for_atom: function(c"NameForAtom").ok(),
+            look_up_window: function(c"dixLookupWindow").ok(),
+            server_client: symbol(c"serverClient").unwrap_or(std::ptr::null_mut()).cast(),
+            selection_callback: symbol(c"SelectionCallback").unwrap_or(std::ptr::null_mut()),
             is_it_time_to_yield: symbol(c"isItTimeToYield")?.cast(),
             clients: symbol(c"clients")?.cast(),
             current_max_clients: symbol(c"currentMaxClients")?.cast(),
@@ -193,6 +203,27 @@ impl Host {
     pub fn max_clients(&self) -> usize {
         // SAFETY: an int of the server, read on its thread.
         usize::try_from(unsafe { *self.current_max_clients }).unwrap_or(0)
+    }
+
+    /// The string of an atom.
+    pub fn atom_name(&self, atom: u32) -> Option<String> {
+        // SAFETY: the server returns null or a string that lives as long as the generation.
+        let name = unsafe { (self.name_for_atom?)(atom).as_ref() }?;
+        // SAFETY: as above.
+        Some(unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned())
+    }
+
+    /// The window of this id, as the server itself may look at it.
+    pub fn window(&self, id: u32) -> Option<NonNull<c_void>> {
+        /// `DixGetAttrAccess` of resource.h.
+        const GET_ATTRIBUTES: u32 = 1 << 4;
+        if self.server_client.is_null() {
+            return None;
+        }
+        let mut window = std::ptr::null();
+        // SAFETY: a place for the answer, and the server's own client, read on its thread.
+        let status = unsafe { (self.look_up_window?)(&mut window, id, *self.server_client, GET_ATTRIBUTES) };
+        NonNull::new(window.cast_mut()).filter(|_| status == x_error::SUCCESS)
     }
 
     /// The extension of that name.

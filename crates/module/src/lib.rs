@@ -40,6 +40,7 @@ mod per_request;
 mod polled;
 mod ready;
 mod recorded;
+mod roles;
 mod settings;
 mod sync_priority;
 mod ticks;

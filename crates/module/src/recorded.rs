@@ -8,7 +8,7 @@ use std::ops::Deref;
 use xqos_abi::trace::{Reason, What};
 use xqos_abi::us;
 use xqos_core::{
-    Admission, ClientId, Pacing, Parameters, PolicyKind, Reservation, Scheduler, Service, Slice, Supply, Time,
+    Admission, ClientId, Pacing, Parameters, PolicyKind, Reservation, Role, Scheduler, Service, Slice, Supply, Time,
 };
 
 #[derive(Debug)]
@@ -84,6 +84,14 @@ impl Recorded {
         Exposed { is_new, held: hold.map(|(client, _)| client) }
     }
 
+    pub fn made_work(&mut self, client: ClientId, now: Time) -> bool {
+        let counts = self.scheduler.made_work(client);
+        if counts {
+            note(now, What::MadeWork { client });
+        }
+        counts
+    }
+
     pub fn grabbed(&mut self, client: Option<ClientId>, now: Time) {
         note(now, What::Grab { client });
         self.scheduler.grabbed(client, now);
@@ -148,6 +156,19 @@ impl Recorded {
     pub fn set_pacing(&mut self, pacing: Pacing, now: Time) {
         note(now, What::Pacing { limit_us: us(pacing.limit_ns), floor_us: us(pacing.floor_ns) });
         self.scheduler.set_pacing(pacing, now);
+    }
+
+    /// Nothing is written down where it is as before.
+    pub fn set_role(&mut self, client: ClientId, role: Role, now: Time) {
+        if role != self.scheduler.role(client) {
+            note(now, What::Role { client, role });
+            self.scheduler.set_role(client, role, now);
+        }
+    }
+
+    pub fn set_desktop_share(&mut self, share_ppm: u32, now: Time) {
+        note(now, What::Desktop { share_ppm });
+        self.scheduler.set_desktop_share(share_ppm, now);
     }
 
     /// Nothing is written down where it is as before.

@@ -3,7 +3,7 @@
 
 use crate::host::Host;
 use std::ffi::{CStr, c_void};
-use xqos_core::{Parameters, PolicyKind};
+use xqos_core::{DEFAULT_SHARE_PPM, MAX_SHARE_PPM, Parameters, PolicyKind};
 
 /// Largest U: input, new connections and the server's own work always keep 5 %.
 pub const MAX_UTILIZATION_LIMIT_PPM: u32 = 950_000;
@@ -33,6 +33,8 @@ pub struct Fault {
 pub struct Settings {
     pub policy: PolicyKind,
     pub parameters: Parameters,
+    /// The most that clients that work for others get while others wait, millionths; 0: they are served like all others.
+    pub desktop_share_ppm: u32,
     /// After how long the log names who holds the server grab; 0: never.
     pub grab_limit_ns: u64,
     pub fault: Option<Fault>,
@@ -42,12 +44,18 @@ impl Settings {
     /// Reads and clears `XQOS_*`; on Xorg the module's options come after and win. What cannot be understood is logged
     /// and left at its default: a typing error must not cost anybody their X server.
     pub fn read(host: &Host, xorg_options: *mut c_void) -> Settings {
-        let mut settings =
-            Settings { policy: PolicyKind::Fair, parameters: Parameters::default(), grab_limit_ns: 0, fault: None };
-        const NAMES: [(&str, &CStr); 5] = [
+        let mut settings = Settings {
+            policy: PolicyKind::Fair,
+            parameters: Parameters::default(),
+            desktop_share_ppm: DEFAULT_SHARE_PPM,
+            grab_limit_ns: 0,
+            fault: None,
+        };
+        const NAMES: [(&str, &CStr); 6] = [
             ("XQOS_POLICY", c"policy"),
             ("XQOS_SLICE_US", c"slice_us"),
             ("XQOS_MAX_UTILIZATION_PPM", c"max_utilization_ppm"),
+            ("XQOS_DESKTOP_SHARE_PPM", c"desktop_share_ppm"),
             ("XQOS_GRAB_LIMIT_MS", c"grab_limit_ms"),
             ("XQOS_TEST_FAULT", c"test_fault"),
         ];
@@ -73,6 +81,9 @@ impl Settings {
             "XQOS_MAX_UTILIZATION_PPM" => {
                 let ppm = value.parse().ok().filter(|&ppm: &u32| ppm <= MAX_UTILIZATION_LIMIT_PPM)?;
                 self.parameters.max_utilization_ppm = ppm;
+            }
+            "XQOS_DESKTOP_SHARE_PPM" => {
+                self.desktop_share_ppm = value.parse().ok().filter(|&ppm: &u32| ppm <= MAX_SHARE_PPM)?;
             }
             "XQOS_GRAB_LIMIT_MS" => {
                 let ms = value.parse().ok().filter(|&ms: &u32| ms <= 3_600_000)?;

@@ -92,6 +92,7 @@ impl Engine {
             return;
         }
         self.tell(NotifyKind::ClientGone, id, 0);
+        self.leave_seats(id);
         self.set_linked(id, false);
         let at = now();
         self.scheduler.gone(id, at);
@@ -134,6 +135,7 @@ impl Engine {
             ));
         }
         self.server_checked = true;
+        self.find_roots(setup, release);
         self.xinput_opcode = self.host.extension(c"XInputExtension").map_or(0, |extension| extension.base);
         self.see_requests();
         let (policy, version) = (self.scheduler.policy().name(), env!("CARGO_PKG_VERSION"));

@@ -52,7 +52,7 @@ impl Engine {
     }
 
     /// Whose request is being executed, if it is one's.
-    fn who_runs(&self) -> Option<ClientId> {
+    pub(super) fn who_runs(&self) -> Option<ClientId> {
         match self.running?.choice {
             Choice::Client(id, _) => Some(id),
             Choice::Server => self.who_ran().map(|(id, _)| id),
