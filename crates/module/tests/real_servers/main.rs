@@ -7,6 +7,7 @@
 //! | `survival` | resets, grabs, vanishing clients, RECORD, byte orders, faults of ours |
 //! | `priorities` | SYNC priorities |
 //! | `extension` | the protocol of XQOS: requests, errors, rights, events |
+//! | `desktop` | compositors and window managers: recognised, and served first |
 //! | `reservations` | shares, holds, and an idle server's wakeups |
 //! | `exposing` | pacing of clients that uncover others, and the loan of a processor |
 //! | `tracing` | traces: what they say, and readers that die |
@@ -19,6 +20,7 @@
 //! one in target/release. The tests of the command line and of libxqos load that one, as it is installed.
 
 mod busy;
+mod desktop;
 mod exposing;
 mod extension;
 mod fixture;

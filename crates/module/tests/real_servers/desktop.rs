@@ -1,0 +1,141 @@
+//! Compositors and window managers: recognised as they come and go, served first, shown in list and traces.
+
+use crate::busy::Busy;
+use crate::fixture::{Fixture, beside_others, entry, is_missing, setup, wait_for, xvfb};
+use std::time::Duration;
+use x11rb::connection::Connection;
+use x11rb::protocol::xproto::{
+    ChangeWindowAttributesAux, ConnectionExt, CreateWindowAux, EventMask, Window, WindowClass,
+};
+use x11rb::rust_connection::RustConnection;
+use xqos_abi::entry_flag::{COMPOSITOR, WINDOW_MANAGER};
+use xqos_abi::ring::Next;
+use xqos_abi::trace::{Event, Level, Reason, What};
+use xqos_lab::control::Control;
+use xqos_lab::server::Kind;
+use xqos_sim::check::Check;
+
+const SOON: Duration = Duration::from_secs(5);
+
+/// A client that may own selections.
+struct Manager {
+    connection: RustConnection,
+    window: Window,
+}
+
+impl Manager {
+    fn connect(fixture: &Fixture) -> Manager {
+        let connection = fixture.connect().unwrap();
+        let (window, root) = (connection.generate_id().unwrap(), connection.setup().roots[0].root);
+        let values = CreateWindowAux::new();
+        connection.create_window(0, window, root, 0, 0, 1, 1, 0, WindowClass::INPUT_OUTPUT, 0, &values).unwrap();
+        Manager { connection, window }
+    }
+
+    fn base(&self) -> u32 {
+        self.connection.setup().resource_id_base
+    }
+
+    fn own(&self, selection: &str) {
+        let atom = self.connection.intern_atom(false, selection.as_bytes()).unwrap().reply().unwrap().atom;
+        self.connection.set_selection_owner(self.window, atom, x11rb::CURRENT_TIME).unwrap();
+        self.sync();
+    }
+
+    fn sync(&self) {
+        self.connection.get_input_focus().unwrap().reply().unwrap();
+    }
+
+    fn select_on_root(&self, mask: EventMask) {
+        let root = self.connection.setup().roots[0].root;
+        let values = ChangeWindowAttributesAux::new().event_mask(mask);
+        self.connection.change_window_attributes(root, &values).unwrap().check().unwrap();
+    }
+}
+
+fn roles(control: &Control, manager: &Manager) -> u32 {
+    entry(control, manager.base()).flags & (COMPOSITOR | WINDOW_MANAGER)
+}
+
+#[test]
+fn owners_of_the_managers_selections_are_recognised_as_they_come_and_go() {
+    let _others = beside_others();
+    for kind in Kind::ALL.into_iter().filter(|&kind| !is_missing(kind)) {
+        let mut fixture = Fixture::start(&setup(kind));
+        let control = fixture.control().unwrap();
+        let (one, other) = (Manager::connect(&fixture), Manager::connect(&fixture));
+        assert_eq!(roles(&control, &one), 0, "{kind:?}");
+        one.own("_NET_WM_CM_S0");
+        one.own("WM_S0");
+        assert_eq!(roles(&control, &one), COMPOSITOR | WINDOW_MANAGER, "{kind:?}");
+        other.own("_NET_WM_CM_S0");
+        assert_eq!((roles(&control, &one), roles(&control, &other)), (WINDOW_MANAGER, COMPOSITOR), "{kind:?}");
+        one.connection.destroy_window(one.window).unwrap();
+        one.sync();
+        assert_eq!(roles(&control, &one), 0, "{kind:?}: its window is gone");
+        other.own("PRIMARY");
+        other.own("_NET_WM_CM_S7");
+        other.own("WM_S");
+        assert_eq!(roles(&control, &other), COMPOSITOR, "{kind:?}: no such screen, and other selections");
+        assert_eq!(control.desktop().unwrap().clients, 1);
+        drop(other);
+        wait_for("the compositor is gone", SOON, || control.desktop().unwrap().clients == 0);
+        fixture.assert_armed();
+    }
+}
+
+#[test]
+fn who_redirects_the_root_windows_children_is_a_window_manager() {
+    let _others = beside_others();
+    for kind in Kind::ALL.into_iter().filter(|&kind| !is_missing(kind)) {
+        let mut fixture = Fixture::start(&setup(kind));
+        let control = fixture.control().unwrap();
+        let (panel, manager) = (Manager::connect(&fixture), Manager::connect(&fixture));
+        panel.select_on_root(EventMask::SUBSTRUCTURE_NOTIFY | EventMask::PROPERTY_CHANGE);
+        manager.select_on_root(EventMask::SUBSTRUCTURE_REDIRECT | EventMask::SUBSTRUCTURE_NOTIFY);
+        wait_for("it is recognised", SOON, || roles(&control, &manager) == WINDOW_MANAGER);
+        assert_eq!(roles(&control, &panel), 0, "{kind:?}: it only looks");
+        manager.select_on_root(EventMask::NO_EVENT);
+        wait_for("it has resigned", SOON, || roles(&control, &manager) == 0);
+        fixture.assert_armed();
+    }
+}
+
+/// Round trips of a compositor beside two busy clients; all records of them.
+fn traced(share_ppm: u32) -> Vec<Event> {
+    let fixture = xvfb();
+    let control = fixture.control().unwrap();
+    control.set_desktop_share(share_ppm).unwrap();
+    let _load = [Busy::start(&fixture), Busy::start(&fixture)];
+    let compositor = Manager::connect(&fixture);
+    let mut reader = control.start_trace(Level::Slices, 1 << 16).unwrap();
+    compositor.own("_NET_WM_CM_S0");
+    for _ in 0..200 {
+        compositor.sync();
+    }
+    control.stop_trace().unwrap();
+    let mut events = Vec::new();
+    while let Next::Record(words) = reader.read() {
+        events.extend(Event::decode(words));
+    }
+    events
+}
+
+#[test]
+fn a_compositor_is_dispatched_for_what_it_is_and_replay_agrees() {
+    let _others = beside_others();
+    for (share_ppm, is_first) in [(666_667, true), (0, false)] {
+        let events = traced(share_ppm);
+        let dispatched_as = |wanted| {
+            let is_it = |event: &&Event| matches!(event.what, What::Dispatch { reason, .. } if reason == wanted);
+            events.iter().filter(is_it).count()
+        };
+        assert!(events.iter().any(|event| matches!(event.what, What::Role { role, .. } if role.compositor)));
+        // Between two of its round trips that come late, the others are served.
+        assert_eq!(dispatched_as(Reason::Desktop) > 20, is_first, "share {share_ppm}");
+        let mut check = Check::default();
+        events.iter().for_each(|event| check.take(event));
+        assert_eq!((check.differed, check.unchecked), (0, 0), "share {share_ppm}: {:#?}", check.differences);
+        assert!(check.agreed > 100);
+    }
+}
