@@ -14,8 +14,9 @@ use x11rb::utils::RawFdContainer;
 use x11rb::x11_utils::X11Error;
 use xqos_abi::trace::Level;
 use xqos_abi::{
-    ADMISSION_ERROR, AdmissionReport, ClientList, EXTENSION_NAME, LongestRequests, Notify, Order, PacingReport,
-    PolicyChange, ProcessorReport, Request, ReservationReport, ServerInfo, Short, TraceStarted, VERSION, Version, ring,
+    ADMISSION_ERROR, AdmissionReport, ClientList, DesktopReport, EXTENSION_NAME, LongestRequests, Notify, Order,
+    PacingReport, PolicyChange, ProcessorReport, Request, ReservationReport, ServerInfo, Short, TraceStarted, VERSION,
+    Version, ring,
 };
 
 /// What the server answered to a request that it refused.
@@ -150,6 +151,16 @@ impl Control {
 
     pub fn pacing(&self) -> Result<PacingReport> {
         self.ask(Request::GetPacing, PacingReport::decode)
+    }
+
+    /// Clients that work for others go first, and get at most `share_ppm` of the server while others wait; 0: they are served
+    /// like all others.
+    pub fn set_desktop_share(&self, share_ppm: u32) -> Result<()> {
+        self.tell(Request::SetDesktop { share_ppm })
+    }
+
+    pub fn desktop(&self) -> Result<DesktopReport> {
+        self.ask(Request::GetDesktop, DesktopReport::decode)
     }
 
     /// The server's thread may have a real-time priority while it works for a reserved client, as long as this connection

@@ -5,6 +5,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use xqos_core::{DEFAULT_SHARE_PPM, MAX_SHARE_PPM};
 
 /// A time in whole microseconds, above 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -179,6 +180,16 @@ impl FromStr for Share {
     }
 }
 
+/// How much of the server clients that work for others get while others wait: 'on', 'off', which is 0, or 0.05 to 0.9.
+pub fn desktop(text: &str) -> Result<Share, String> {
+    let wanted = || format!("'{text}' is no setting: write on, off, or a number from 0.05 to 0.9, such as 0.5");
+    match text {
+        "on" => Ok(Share(DEFAULT_SHARE_PPM)),
+        "off" => Ok(Share(0)),
+        _ => text.parse().ok().filter(|share: &Share| (50_000..=MAX_SHARE_PPM).contains(&share.0)).ok_or_else(wanted),
+    }
+}
+
 /// A window, or any other resource of a client: `0x1c00007`, or decimal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct XId(pub u32);
@@ -273,6 +284,15 @@ mod tests {
         ] {
             let error = time(text).expect_err(text);
             assert!(error.contains(words), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn the_desktop_rule_is_on_off_or_a_share() {
+        assert_eq!((desktop("on"), desktop("off")), (Ok(Share(DEFAULT_SHARE_PPM)), Ok(Share(0))));
+        assert_eq!(desktop("0.5"), Ok(Share(500_000)));
+        for text in ["", "0", "0.04", "0.91", "yes", "50%"] {
+            assert!(desktop(text).unwrap_err().contains("on, off, or a number"), "{text}");
         }
     }
 

@@ -1,15 +1,15 @@
 //! `xqos policy`: which policy serves clients without a (remaining) reservation, and the server's other settings.
 
 use crate::output;
-use crate::quantity::{Micros, Share, limit, slice};
+use crate::quantity::{Micros, Share, desktop, limit, slice};
 use crate::session::Session;
 use anyhow::{Result, anyhow};
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use serde::Serialize;
 use std::str::FromStr;
-use xqos_abi::{PacingReport, PolicyChange, ServerInfo};
-use xqos_core::PolicyKind;
+use xqos_abi::{DesktopReport, PacingReport, PolicyChange, ServerInfo};
+use xqos_core::{DEFAULT_SHARE_PPM, PolicyKind};
 use xqos_lab::control::Refusal;
 
 /// Shows or sets the scheduling policy and its settings
@@ -43,6 +43,10 @@ pub struct Arguments {
     /// Frames per second below which such a client waits no longer, 1 to 1000
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     min_fps: Option<u32>,
+    /// Serve compositing and window managers first: on, off, or how much they get at most while others wait, 0.05 to 0.9
+    /// [fair]
+    #[arg(long, value_name = "on|off|SHARE", value_parser = desktop)]
+    desktop: Option<Share>,
     /// Write JSON instead of words
     #[arg(long)]
     json: bool,
@@ -55,17 +59,24 @@ Examples:
   xqos policy fair --slice 2ms
   xqos policy --max-utilization 0.8 --blocking observed
   xqos policy --expose-pacing 25ms who drags a window waits for those beneath
+  xqos policy --desktop off        a compositor is served like any other client
+
+The desktop: a compositing manager draws what all others have drawn, and a
+window manager places their windows. Under `fair` they are served as soon as
+they have work. Their time is taken from all others in equal parts; while others
+wait they get at most the share that --desktop sets, and after that go last.
+`xqos list` shows who they are.
 
 Defaults: fair, slice 5 ms, timer interval 5 ms, maximum slice 15 ms, max
-utilization 0.9, blocking observed, expose pacing off, min fps 20. They last
-until the server ends or resets, as it does when its last client has left,
+utilization 0.9, blocking observed, expose pacing off, min fps 20, desktop on
+(0.666667). They last until the server ends or resets, as it does when its last client has left,
 unless it was started with -noreset; those that it starts with are chosen with
 `xqos server`.
 
 JSON: an object with policy, slice_ms, timer_interval_ms, maximum_slice_ms,
 max_utilization, admitted_utilization, blocking_observed_ms,
 blocking_configured_ms (null: the observed one is used), expose_pacing_ms (null:
-off), and min_fps.";
+off), min_fps, and desktop_share (null: off).";
 
 /// What a policy does, in one line.
 pub fn policies() -> impl TypedValueParser<Value = PolicyKind> {
@@ -126,23 +137,27 @@ struct Settings {
     blocking_configured_ms: Option<f64>,
     expose_pacing_ms: Option<f64>,
     min_fps: f64,
+    desktop_share: Option<f64>,
 }
 
 impl Arguments {
     pub fn perform(&self, display: Option<&str>) -> Result<()> {
         let change = self.change();
         let paces = self.expose_pacing.is_some() || self.min_fps.is_some();
-        if change == PolicyChange::default() && !paces {
+        if change == PolicyChange::default() && !paces && self.desktop.is_none() {
             let control = Session::open(display)?.control;
             let info = control.server_info()?;
-            let pacing = if info.armed { control.pacing()? } else { PacingReport::default() };
+            let (pacing, desktop) = match info.armed {
+                true => (control.pacing()?, control.desktop()?),
+                false => Default::default(),
+            };
             return match self.json {
-                true => output::json(&settings(&info, &pacing)),
-                false => output::print(&words(&info, &pacing)),
+                true => output::json(&settings(&info, &pacing, &desktop)),
+                false => output::print(&words(&info, &pacing, &desktop)),
             };
         }
         let (session, before) = Session::open_armed(display)?;
-        let paced_before = session.control.pacing()?;
+        let (paced_before, desktop_before) = (session.control.pacing()?, session.control.desktop()?);
         if change != PolicyChange::default() {
             session.control.set_policy(change).map_err(|error| explain(error, &change, &before))?;
         }
@@ -151,16 +166,27 @@ impl Arguments {
             let floor_us = self.min_fps.map_or_else(|| floor_us(&paced_before), |fps| 1_000_000 / fps);
             session.control.set_pacing(limit_us, floor_us).map_err(|error| explain(error, &change, &before))?;
         }
+        if let Some(share) = self.desktop {
+            session.control.set_desktop_share(share.0).map_err(|error| explain(error, &change, &before))?;
+        }
         if self.json {
-            return output::json(&settings(&session.control.server_info()?, &session.control.pacing()?));
+            let control = &session.control;
+            return output::json(&settings(&control.server_info()?, &control.pacing()?, &control.desktop()?));
         }
         let fps_before = 1_000_000 / floor_us(&paced_before);
-        let set = [typed(&change), pacing_typed(self.expose_pacing.map(|time| time.0), self.min_fps)];
+        let set = [
+            typed(&change),
+            pacing_typed(self.expose_pacing.map(|time| time.0), self.min_fps),
+            desktop_typed(self.desktop.map(|share| share.0)),
+        ];
         let back = [
             typed(&undo(&change, &before)),
             pacing_typed(self.expose_pacing.map(|_| paced_before.limit_us), self.min_fps.map(|_| fps_before)),
+            desktop_typed(self.desktop.map(|_| desktop_before.share_ppm)),
         ];
-        let [set, back] = [set, back].map(|words| words.join(" ").trim().to_owned());
+        let [set, back] =
+            [set, back].map(|words| words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>());
+        let [set, back] = [set, back].map(|words| words.join(" "));
         output::line(&format!("set: {set}; undo: xqos policy {back}"))
     }
 
@@ -223,6 +249,16 @@ fn pacing_typed(limit_us: Option<u32>, fps: Option<u32>) -> String {
     [limit, floor].into_iter().flatten().collect::<Vec<_>>().join(" ")
 }
 
+/// The desktop rule as an argument of this command.
+fn desktop_typed(share_ppm: Option<u32>) -> String {
+    let typed = share_ppm.map(|ppm| match ppm {
+        0 => "--desktop off".to_owned(),
+        DEFAULT_SHARE_PPM => "--desktop on".to_owned(),
+        ppm => format!("--desktop {}", Share(ppm)),
+    });
+    typed.unwrap_or_default()
+}
+
 fn explain(error: anyhow::Error, change: &PolicyChange, before: &ServerInfo) -> anyhow::Error {
     match error.downcast_ref::<Refusal>() {
         Some(Refusal::Access) => {
@@ -242,7 +278,7 @@ fn explain(error: anyhow::Error, change: &PolicyChange, before: &ServerInfo) -> 
     }
 }
 
-fn settings(info: &ServerInfo, pacing: &PacingReport) -> Settings {
+fn settings(info: &ServerInfo, pacing: &PacingReport, desktop: &DesktopReport) -> Settings {
     let ms = |us: u32| f64::from(us) / 1e3;
     Settings {
         policy: info.policy.name(),
@@ -255,10 +291,11 @@ fn settings(info: &ServerInfo, pacing: &PacingReport) -> Settings {
         blocking_configured_ms: (info.blocking_configured_us != 0).then(|| ms(info.blocking_configured_us)),
         expose_pacing_ms: (pacing.limit_us != 0).then(|| ms(pacing.limit_us)),
         min_fps: 1e6 / f64::from(floor_us(pacing)),
+        desktop_share: (desktop.share_ppm != 0).then(|| f64::from(desktop.share_ppm) / 1e6),
     }
 }
 
-fn words(info: &ServerInfo, pacing: &PacingReport) -> String {
+fn words(info: &ServerInfo, pacing: &PacingReport, desktop: &DesktopReport) -> String {
     let observed = Micros(info.blocking_observed_us);
     let blocking = match info.blocking_configured_us {
         0 => format!("observed, {observed} lately"),
@@ -270,6 +307,18 @@ fn words(info: &ServerInfo, pacing: &PacingReport) -> String {
         0 => "off".to_owned(),
         us => format!("{}, down to {fps} frames per second; {} holds so far", Micros(us), pacing.holds),
     };
+    let managers = match desktop.clients {
+        0 => "none now".to_owned(),
+        1 => "1 now".to_owned(),
+        count => format!("{count} now"),
+    };
+    let desktop = match desktop.share_ppm {
+        0 => "off".to_owned(),
+        ppm => format!(
+            "compositors and window managers first, {} at most while others wait; {managers} (fair)",
+            Share(ppm)
+        ),
+    };
     let lines = [
         ("policy", format!("{}: {}", info.policy.name(), explained(info.policy))),
         ("slice", Micros(info.slice_us).to_string()),
@@ -278,6 +327,7 @@ fn words(info: &ServerInfo, pacing: &PacingReport) -> String {
         ("max utilization", format!("{utilization}, {admitted} of it reserved")),
         ("blocking time", blocking),
         ("expose pacing", paced),
+        ("desktop", desktop),
     ];
     lines.into_iter().fold(String::new(), |all, (title, text)| all + &format!("{title:<17}{text}\n"))
 }
@@ -335,14 +385,18 @@ mod tests {
     #[test]
     fn the_settings_are_shown_with_units_and_whose_they_are() {
         let pacing = PacingReport { limit_us: 25_000, floor_us: 50_000, holds: 7, ..PacingReport::default() };
-        let text = words(&info(), &pacing);
+        let desktop = DesktopReport { share_ppm: 500_000, clients: 2 };
+        let text = words(&info(), &pacing, &desktop);
+        assert!(text.contains("first, 0.5 at most while others wait; 2 now"), "{text}");
         assert!(text.contains("25 ms, down to 20 frames per second; 7 holds so far"), "{text}");
         for line in
             ["policy           fair: the ready client", "5 ms (smart)", "0.9, 0.3 of it", "observed, 2.1 ms lately"]
         {
             assert!(text.contains(line), "{line} in:\n{text}");
         }
-        let json = serde_json::to_value(settings(&info(), &PacingReport::default())).unwrap();
+        let json =
+            serde_json::to_value(settings(&info(), &PacingReport::default(), &DesktopReport::default())).unwrap();
+        assert!(json["desktop_share"].is_null());
         assert!(json["expose_pacing_ms"].is_null() && json["min_fps"] == 20.0);
         assert_eq!(json["maximum_slice_ms"], 15.0);
         assert!(json["blocking_configured_ms"].is_null());
