@@ -58,11 +58,12 @@ pub struct Module {
     pub policy: Option<PolicyKind>,
     pub slice_us: Option<u32>,
     pub max_utilization_ppm: Option<u32>,
+    pub desktop_share_ppm: Option<u32>,
 }
 
 impl Module {
     pub fn new(path: impl Into<PathBuf>) -> Module {
-        Module { path: path.into(), policy: None, slice_us: None, max_utilization_ppm: None }
+        Module { path: path.into(), policy: None, slice_us: None, max_utilization_ppm: None, desktop_share_ppm: None }
     }
 }
 
@@ -148,9 +149,14 @@ impl Setup {
     fn add_environment(&self, command: &mut Command, host: Option<&Server>) {
         // What the user has set is for the user's servers.
         command.env_remove("LD_PRELOAD");
-        for name in
-            ["XQOS_POLICY", "XQOS_SLICE_US", "XQOS_MAX_UTILIZATION_PPM", "XQOS_GRAB_LIMIT_MS", "XQOS_TEST_FAULT"]
-        {
+        for name in [
+            "XQOS_POLICY",
+            "XQOS_SLICE_US",
+            "XQOS_MAX_UTILIZATION_PPM",
+            "XQOS_DESKTOP_SHARE_PPM",
+            "XQOS_GRAB_LIMIT_MS",
+            "XQOS_TEST_FAULT",
+        ] {
             command.env_remove(name);
         }
         if let Some(host) = host {
@@ -168,6 +174,9 @@ impl Setup {
             }
             if let Some(ppm) = module.max_utilization_ppm {
                 command.env("XQOS_MAX_UTILIZATION_PPM", ppm.to_string());
+            }
+            if let Some(ppm) = module.desktop_share_ppm {
+                command.env("XQOS_DESKTOP_SHARE_PPM", ppm.to_string());
             }
         }
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));

@@ -5,7 +5,7 @@
 
 use crate::commands::policy::policies;
 use crate::output::note;
-use crate::quantity::{Micros, Reservation, Share, slice};
+use crate::quantity::{Micros, Reservation, Share, desktop, slice};
 use crate::{exports, module_file, processor, sys};
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -34,6 +34,9 @@ pub struct Arguments {
     /// How much may be reserved in all, at most 0.95 [default: 0.9]
     #[arg(long, value_name = "SHARE")]
     max_utilization: Option<Share>,
+    /// Serve compositing and window managers first: on, off, or how much they get at most, 0.05 to 0.9 [default: on]
+    #[arg(long, value_name = "on|off|SHARE", value_parser = desktop)]
+    desktop: Option<Share>,
     /// Processor time for the server's main thread, and how often: 8ms/10ms (SCHED_DEADLINE; needs CAP_SYS_NICE)
     #[arg(long, value_name = "BUDGET/PERIOD")]
     cpu: Option<Reservation>,
@@ -62,8 +65,8 @@ raises the server only while it works for reserved clients, which is mostly
 better.
 
 Environment: XQOS_MODULE names the module. The server gets its settings in
-XQOS_POLICY, XQOS_SLICE_US, XQOS_MAX_UTILIZATION_PPM and XQOS_GRAB_LIMIT_MS,
-which may also be set by hand, and removes them with LD_PRELOAD from what its
+XQOS_POLICY, XQOS_SLICE_US, XQOS_MAX_UTILIZATION_PPM, XQOS_DESKTOP_SHARE_PPM (0
+is off) and XQOS_GRAB_LIMIT_MS, which may also be set by hand, and removes them with LD_PRELOAD from what its
 children see.";
 
 /// In whole milliseconds, as the server's timer is set by it.
@@ -91,6 +94,9 @@ impl Arguments {
         }
         if let Some(share) = self.max_utilization {
             command.env("XQOS_MAX_UTILIZATION_PPM", share.0.to_string());
+        }
+        if let Some(share) = self.desktop {
+            command.env("XQOS_DESKTOP_SHARE_PPM", share.0.to_string());
         }
         if let Some(limit) = self.grab_limit {
             command.env("XQOS_GRAB_LIMIT_MS", (limit.0 / 1000).to_string());

@@ -190,6 +190,20 @@ fn a_server_with_processor_time_promises_no_more_than_it_gets() {
 }
 
 #[test]
+fn the_desktop_rule_is_set_shown_and_undone() {
+    let server = Server::served(&["--desktop", "0.5"]);
+    assert_eq!(server.json(&["policy", "--json"])["desktop_share"], 0.5);
+    let set = server.ask(&["policy", "--desktop", "off"]).with(0);
+    assert_eq!(set.out, "set: --desktop off; undo: xqos policy --desktop 0.5\n");
+    assert!(server.json(&["policy", "--json"])["desktop_share"].is_null());
+    let set = server.ask(&["policy", "fair", "--desktop", "on"]).with(0);
+    assert_eq!(set.out, "set: fair --desktop on; undo: xqos policy fair --desktop off\n");
+    for wrong in ["yes", "0", "0.95", "50%"] {
+        server.ask(&["policy", "--desktop", wrong]).with(2);
+    }
+}
+
+#[test]
 fn pacing_is_set_shown_and_undone() {
     let server = Server::served(&[]);
     let set = server.ask(&["policy", "--expose-pacing", "40ms", "--min-fps", "10"]).with(0);
