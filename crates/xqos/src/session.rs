@@ -5,7 +5,9 @@ use crate::quantity::{Reservation, Weight, XId};
 use anyhow::{Context, Result, anyhow, bail};
 use x11rb::connection::Connection;
 use xqos_abi::{ClientEntry, ServerInfo, entry_flag};
+use xqos_core::Role;
 use xqos_lab::control::{Control, Refusal};
+use xqos_trace::show::role_name;
 
 /// An open connection, with the server's name for messages.
 #[derive(Debug)]
@@ -140,6 +142,12 @@ pub fn reservation_of(entry: &ClientEntry) -> Option<(Reservation, bool)> {
         let reservation = Reservation { budget: Micros(entry.budget_us), period: Micros(entry.period_us) };
         (reservation, entry.flags & entry_flag::HARD != 0)
     })
+}
+
+/// What a client does for others, in words; `None`: nothing.
+pub fn role_of(entry: &ClientEntry) -> Option<&'static str> {
+    let has = |flag: u32| entry.flags & flag != 0;
+    role_name(Role { compositor: has(entry_flag::COMPOSITOR), window_manager: has(entry_flag::WINDOW_MANAGER) })
 }
 
 /// The weight of a client.

@@ -7,7 +7,7 @@ use crate::output;
 use crate::processor::Processor;
 use crate::quantity::{Micros, Reservation};
 use crate::requests::{Names, names_of, opcodes};
-use crate::session::{Session, printable};
+use crate::session::{Session, printable, role_of};
 use crate::sys;
 use crate::table::{Column, Table};
 use anyhow::Result;
@@ -43,6 +43,8 @@ Columns:
   LEFT             budget left in this period; below 0 after a long request
   DEPLETED         how often the budget was used up
   MISSED           deadlines with budget left and work waiting
+  ROLE             compositor or window manager: it works for others, and is
+                   served first (`xqos policy --desktop`)
   LONGEST WAIT     from a request's arrival to its turn
   LONGEST REQUEST  the longest one seen, and its name
   CPU              what the kernel gives the program's main thread, where it
@@ -52,7 +54,8 @@ Columns:
   SYNC             priority set through the SYNC extension
 
 JSON: an object with clients, an array. Each has client, pid, uid, program,
-local, you, ready, holds_server_grab, connected_ms (time since), server_time_ms,
+role (null, compositor, window manager, or window manager and compositor), local,
+you, ready, holds_server_grab, connected_ms (time since), server_time_ms,
 share, reserved_time_ms (paid from the reservation), requests, slices,
 waited_ms, longest_wait_ms, longest_request (null, or ms, major, minor, name),
 grabbed_ms, cpu (null: as usual; or budget_ms and period_ms, priority, or nice),
@@ -71,6 +74,7 @@ struct Client {
     pid: Option<i32>,
     uid: Option<u32>,
     program: Option<String>,
+    role: Option<&'static str>,
     local: bool,
     you: bool,
     ready: bool,
@@ -150,6 +154,7 @@ fn client(entry: &ClientEntry, now_ns: u64, names: &Names) -> Client {
         pid: (entry.pid != 0).then_some(entry.pid),
         uid: (entry.uid != u32::MAX).then_some(entry.uid),
         program: (!entry.name.is_empty()).then(|| entry.name.clone()),
+        role: role_of(entry),
         local: has(entry_flag::LOCAL),
         you: has(entry_flag::YOU),
         ready: has(entry_flag::READY),
@@ -205,6 +210,7 @@ fn table(clients: &[Client]) -> Table {
         number("LEFT", 5),
         number("DEPLETED", 6),
         number("MISSED", 4),
+        words("ROLE", 2, false),
         number("LONGEST WAIT", 2),
         words("LONGEST REQUEST", 1, false),
         words("CPU", 4, false),
@@ -231,6 +237,7 @@ fn cells(client: &Client) -> Vec<String> {
         reserved.map(|reserved| time(reserved.budget_left_ms)).unwrap_or_default(),
         of_reservation(client.depletions.to_string()),
         of_reservation(client.misses.to_string()),
+        client.role.unwrap_or_default().to_owned(),
         time(client.longest_wait_ms),
         client
             .longest_request
@@ -351,6 +358,15 @@ mod tests {
             [0.0, 0.254, 12.34, 345.6, 12_340.0, 123_456.0, -0.25].map(time),
             ["0.00 ms", "0.25 ms", "12.3 ms", "346 ms", "12.3 s", "123 s", "-0.25 ms"]
         );
+    }
+
+    #[test]
+    fn who_works_for_others_is_named() {
+        let manager = ClientEntry { flags: entry_flag::COMPOSITOR | entry_flag::WINDOW_MANAGER, ..entry() };
+        assert!(table(&[shown(&manager)]).render(None).contains("window manager and compositor"));
+        let json = serde_json::to_value(shown(&ClientEntry { flags: entry_flag::COMPOSITOR, ..entry() })).unwrap();
+        assert_eq!(json["role"], "compositor");
+        assert!(serde_json::to_value(shown(&entry())).unwrap()["role"].is_null());
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use crate::processor::Processor;
 use crate::requests::{Names, names_of, opcodes};
-use crate::session::{Session, printable};
+use crate::session::{Session, printable, role_of};
 use crate::windows;
 use anyhow::Result;
 use serde::Serialize;
@@ -74,6 +74,7 @@ pub struct Client {
     pub name: String,
     pub client: String,
     pub title: Option<String>,
+    pub role: Option<&'static str>,
     pub share: f64,
     pub server_time_ms: f64,
     pub requests: u64,
@@ -363,6 +364,7 @@ impl Sampler {
                 None => (major != 0)
                     .then(|| LongestRequest { name: self.names.name(major, minor), ms: ms(entry.longest_request_ns) }),
             },
+            role: role_of(entry),
             grabs: entry.grabs,
             grabbed_ms: ms(entry.grabbed_ns),
             cpu: Some(entry.pid).filter(|&pid| pid > 0).and_then(Processor::of),

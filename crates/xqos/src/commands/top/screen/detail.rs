@@ -50,6 +50,10 @@ fn facts(client: &Client) -> Vec<Line<'static>> {
     let mut lines = vec![
         bold(format!("{} ({pid}, client {})", client.name, client.client)),
         Line::from(format!("window title: {}", client.title.as_deref().unwrap_or("-"))),
+        Line::from(match client.role {
+            Some(role) => format!("role: {role}, served before others (`xqos policy --desktop`)"),
+            None => "role: none".to_owned(),
+        }),
         Line::from(format!(
             "share {:.1} %, {} in all; {} requests, {:.0} /s",
             client.share * 100.0,
@@ -130,6 +134,7 @@ mod tests {
             name: "soffice.bin".to_owned(),
             client: "0x1a00000".to_owned(),
             title: Some("Untitled 1 - LibreOffice Writer".to_owned()),
+            role: Some("window manager and compositor"),
             share: 0.987,
             server_time_ms: 99_999.0,
             requests: 123_456_789,
@@ -170,6 +175,7 @@ mod tests {
             "longest single request: 14ms, RENDER CompositeGlyphs32",
             "worst 999ms",
             "held back",
+            "role: window manager and compositor",
             "processor, by the kernel: 2 / 10 ms",
             "54321 times, 12 deadlines missed",
             "PutImage: 3 times, 1.67ms each, at most 3.00ms",

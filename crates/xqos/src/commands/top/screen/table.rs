@@ -83,7 +83,7 @@ impl ScreenColumn {
 }
 
 /// In the order of their importance; what does not fit is left out.
-const COLUMNS: [(u16, ScreenColumn); 13] = [
+const COLUMNS: [(u16, ScreenColumn); 14] = [
     (
         7,
         ScreenColumn {
@@ -187,6 +187,15 @@ const COLUMNS: [(u16, ScreenColumn); 13] = [
             text: |client| {
                 if client.grabs == 0 { String::new() } else { time(client.grabbed_ms) }
             },
+        },
+    ),
+    (
+        14,
+        ScreenColumn {
+            title: "ROLE",
+            width: Constraint::Length(14),
+            right: false,
+            text: |client| client.role.unwrap_or_default().to_owned(),
         },
     ),
     (
