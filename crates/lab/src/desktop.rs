@@ -111,15 +111,20 @@ impl Film {
         Ok(film)
     }
 
-    /// Plays it again and again in mpv, in the upper left corner, until the player is dropped.
-    pub fn play(&self, display: &str, viewer: &Viewer) -> Result<Owned> {
+    /// What plays it again and again, in the upper left corner.
+    pub fn player(&self, display: &str) -> Command {
         let mut command = Command::new("mpv");
         command.args(["--no-config", "--no-terminal", "--no-audio", "--no-osc", "--osd-level=0", "--no-border"]);
         command.args(["--vo=x11", "--hwdec=no", "--loop-file=inf", "--keepaspect=no"]);
         command.arg(format!("--geometry={}x{}+0+0", self.width, self.height));
         command.arg(self.folder.path(Film::NAME)).env("DISPLAY", display);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        let mut player = Owned::start(&mut command, GRACE).context("mpv is in Debian's package mpv")?;
+        command
+    }
+
+    /// Plays it in mpv until the player is dropped.
+    pub fn play(&self, display: &str, viewer: &Viewer) -> Result<Owned> {
+        let mut player = Owned::start(&mut self.player(display), GRACE).context("mpv is in Debian's package mpv")?;
         let area = Area::new(0, 0, self.width, self.height);
         // One change is the window, many are the film.
         let mut seen = Instant::now();

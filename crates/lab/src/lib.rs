@@ -42,6 +42,7 @@
 pub mod actor;
 pub mod bench;
 mod boost;
+mod composited;
 pub mod control;
 pub mod desktop;
 pub mod disturbance;
@@ -57,6 +58,7 @@ pub mod machine;
 mod mpv;
 pub mod ocbench;
 mod onlooker;
+mod onscreen;
 pub mod order;
 mod page;
 mod pauses;

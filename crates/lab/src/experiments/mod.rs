@@ -5,6 +5,7 @@
 mod animation;
 mod blocking;
 mod demo;
+mod desktop;
 mod endtoend;
 mod expose;
 mod fairness;
@@ -54,9 +55,10 @@ pub(crate) struct Takes {
 }
 
 /// In the order of the report.
-pub(crate) const ALL: [Experiment; 22] = [
+pub(crate) const ALL: [Experiment; 23] = [
     of::<demo::Demo>(),
     of::<response::Response>(),
+    of::<desktop::Desktop>(),
     of::<throughput::Throughput>(),
     of::<speed::Speed>(),
     of::<hard::Hard>(),

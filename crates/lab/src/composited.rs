@@ -1,0 +1,90 @@
+//! A composited desktop: a window manager and a compositing manager, as users have them.
+//!
+//! A manager is in place when it owns the selection of its kind on screen 0; it ends when this is dropped.
+
+use crate::folder::Folder;
+use crate::process::Owned;
+use crate::server::Server;
+use anyhow::{Context, Result, bail};
+use serde::{Deserialize, Serialize};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+use x11rb::protocol::xproto::ConnectionExt;
+use x11rb::rust_connection::RustConnection;
+
+const PATIENCE: Duration = Duration::from_secs(15);
+const GRACE: Duration = Duration::from_millis(1500);
+
+/// Who places and draws the windows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Managers {
+    /// openbox, and picom drawing with RENDER.
+    Picom,
+    /// The same with OpenGL, on a processor where there is no graphics card.
+    PicomGl,
+    /// xfwm4, which does both.
+    Xfwm4,
+}
+
+impl Managers {
+    pub fn name(self) -> &'static str {
+        match self {
+            Managers::Picom => "openbox + picom",
+            Managers::PicomGl => "openbox + picom (OpenGL)",
+            Managers::Xfwm4 => "xfwm4",
+        }
+    }
+
+    /// Program, arguments, and the selection that tells that it is in place.
+    fn programs(self) -> Vec<(&'static str, &'static [&'static str], &'static str)> {
+        const OPENBOX: (&str, &[&str], &str) = ("openbox", &["--sm-disable"], "WM_S0");
+        const CM: &str = "_NET_WM_CM_S0";
+        match self {
+            Managers::Picom => vec![OPENBOX, ("picom", &["--config", "/dev/null", "--backend", "xrender"], CM)],
+            Managers::PicomGl => vec![OPENBOX, ("picom", &["--config", "/dev/null", "--backend", "glx"], CM)],
+            Managers::Xfwm4 => vec![("xfwm4", &["--compositor=on", "--vblank=off"], CM)],
+        }
+    }
+}
+
+/// The managers of a server.
+#[derive(Debug)]
+pub struct Composited {
+    // In this order: the compositor ends before the window manager, and both before their folder goes.
+    _programs: Vec<Owned>,
+    _folder: Folder,
+}
+
+impl Composited {
+    pub fn start(server: &Server, managers: Managers) -> Result<Composited> {
+        let (connection, folder) = (server.connect()?, Folder::create()?);
+        let mut programs = Vec::new();
+        for (program, arguments, selection) in managers.programs() {
+            let mut command = Command::new(program);
+            command.args(arguments).env("DISPLAY", server.display());
+            // Settings of the user's are none of ours, and nothing is to be written to them.
+            for variable in ["HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR"] {
+                command.env(variable, folder.path(""));
+            }
+            command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+            let process = Owned::start(&mut command, GRACE)
+                .with_context(|| format!("{program} is in Debian's package {program}: scripts/setup --for lab"))?;
+            programs.insert(0, process);
+            wait_for_owner(&connection, selection, &mut programs[0])
+                .with_context(|| format!("{program} did not start"))?;
+        }
+        Ok(Composited { _programs: programs, _folder: folder })
+    }
+}
+
+fn wait_for_owner(connection: &RustConnection, selection: &str, process: &mut Owned) -> Result<()> {
+    let atom = connection.intern_atom(false, selection.as_bytes())?.reply()?.atom;
+    let limit = Instant::now() + PATIENCE;
+    while connection.get_selection_owner(atom)?.reply()?.owner == x11rb::NONE {
+        if !process.is_running() || Instant::now() > limit {
+            bail!("nobody owns {selection}");
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    Ok(())
+}
