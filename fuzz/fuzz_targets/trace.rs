@@ -6,7 +6,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use xqos_abi::trace::{Event, Words};
-use xqos_core::{Scheduler, Time};
+use xqos_core::{Fact, Scheduler, Time};
 use xqos_sim::check::Check;
 use xqos_sim::workload::Workload;
 use xqos_trace::export::{csv, page, perfetto};
@@ -28,8 +28,8 @@ fuzz_target!(|bytes: &[u8]| {
     take(&records.into_iter().filter_map(Event::decode).collect::<Vec<_>>());
     if let Some(mut scheduler) = Scheduler::restore(&words) {
         scheduler.verify();
-        while scheduler.replenish(Time(1 << 40)).is_some() {}
-        scheduler.pick(Time(1 << 40));
+        while scheduler.handle(Time(1 << 40), Fact::Replenish).resumed().is_some() {}
+        scheduler.decide(Time(1 << 40));
     }
 });
 

@@ -12,11 +12,13 @@
 //! | 1 | 0-7 kind, 8-15 flags, 16-31 client, 32-63 a value |
 //! | 2, 3 | what the kind says |
 //!
-//! Any four words decode to an event or to `None`; nothing here panics on any input.
+//! Any four words decode to an event or to `None`; nothing here panics on any input. [`What::of_fact`] and [`FactReader`] turn
+//! facts into records and back.
 
-use xqos_core::{
-    Choice, ClientId, Mode, Pacing, Parameters, PolicyKind, Reservation, ReservationState, Role, Scheduler, Slice, Time,
-};
+mod facts;
+
+pub use facts::FactReader;
+use xqos_core::{Choice, ClientId, Mode, PolicyKind, Reservation, ReservationState, Role, Scheduler, Slice, Time};
 
 /// A record as it stands in the ring.
 pub type Words = [u64; 4];
@@ -281,22 +283,6 @@ pub enum What {
         cpu: u32,
         thread: u32,
     },
-}
-
-/// Parameters from their two records.
-pub fn parameters(slice_us: u32, timer_interval_us: u32, maximum_slice_us: u32, limits: (u32, u32)) -> Parameters {
-    Parameters {
-        slice_ns: u64::from(slice_us) * 1000,
-        timer_interval_ns: u64::from(timer_interval_us) * 1000,
-        maximum_slice_ns: u64::from(maximum_slice_us) * 1000,
-        max_utilization_ppm: limits.0,
-        blocking_ns: u64::from(limits.1) * 1000,
-    }
-}
-
-/// Pacing from its record.
-pub fn pacing(limit_us: u32, floor_us: u32) -> Pacing {
-    Pacing { limit_ns: u64::from(limit_us) * 1000, floor_ns: u64::from(floor_us) * 1000 }
 }
 
 impl What {

@@ -9,7 +9,7 @@
 
 use std::hint::black_box;
 use std::time::Instant;
-use xqos_core::{Choice, ClientId, Parameters, PolicyKind, Reservation, Scheduler, Service, Time};
+use xqos_core::{Choice, ClientId, Fact, Parameters, PolicyKind, Reservation, Scheduler, Service, Time};
 
 const READY: [u16; 4] = [10, 100, 1000, 2000];
 const CYCLES: u32 = 100_000;
@@ -23,37 +23,37 @@ fn ready_server(policy: PolicyKind, reserved: bool, clients: u16) -> Scheduler {
     let mut scheduler = Scheduler::new(policy, Parameters::default());
     for id in 0..clients {
         let client = ClientId(id);
-        scheduler.connected(client, u32::from(id) + 10, Time(0));
+        scheduler.handle(Time(0), Fact::Connected { client, descriptor: u32::from(id) + 10 });
         if reserved {
             // Together 80 %, with periods that differ so that the deadlines do.
             let period_ns = SECOND + u64::from(id) * 1_000_000;
             let budget_ns = period_ns * 8 / 10 / u64::from(clients);
-            scheduler.reserve(client, Reservation { budget_ns, period_ns, hard: id % 2 == 0 }, Time(0));
+            scheduler
+                .handle(
+                    Time(0),
+                    Fact::Reserve { client, reservation: Reservation { budget_ns, period_ns, hard: id % 2 == 0 } },
+                )
+                .admission();
         }
-        scheduler.arrived(client, Time(0));
+        scheduler.handle(Time(0), Fact::Arrived { client });
     }
     scheduler
 }
 
 /// One turn of the main loop, and the client that ran.
 fn cycle(scheduler: &mut Scheduler, last: ClientId, now: Time) -> ClientId {
-    while scheduler.replenish(now).is_some() {}
-    scheduler.arrived(last, now);
-    let slice = black_box(scheduler.pick(now));
+    while scheduler.handle(now, Fact::Replenish).resumed().is_some() {}
+    scheduler.handle(now, Fact::Arrived { client: last });
+    let slice = black_box(scheduler.decide(now));
     let client = match slice.map(|slice| slice.choice) {
         Some(Choice::Client(client, _)) => client,
         _ => last,
     };
     let end = now.after(SLICE_NS);
-    scheduler.served(&Service {
-        client,
-        start: now,
-        end,
-        requests: 9,
-        bytes: 200,
-        last_request: 1,
-        still_ready: false,
-    });
+    scheduler.handle(
+        Service { client, start: now, end, requests: 9, bytes: 200, last_request: 1, still_ready: false }.end,
+        Fact::Served(Service { client, start: now, end, requests: 9, bytes: 200, last_request: 1, still_ready: false }),
+    );
     client
 }
 

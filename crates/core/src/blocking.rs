@@ -6,7 +6,7 @@
 //! which nobody suffers yet admits its first reservation by utilization alone, just when somebody needs it most.
 
 use crate::Time;
-use crate::scheduler::Words;
+use crate::words::Words;
 use alloc::vec::Vec;
 
 /// Half of the window: 30 s, so that what is remembered is between 30 s and a minute old.

@@ -1,16 +1,16 @@
 //! Which X client runs next: policies, reservations, admission and accounting.
 //!
 //! One text that runs inside the server, in a simulator and in replay, so it is pure: no clock, no input or output, no
-//! dependency, no unsafe code. Facts go in (`arrived`, `served`, `input`, ...) with the time at which they happened;
-//! decisions come out (`pick`). The same facts give the same decisions.
+//! dependency, no unsafe code. [`Fact`]s go in with the time at which they happened; decisions come out. The same facts give
+//! the same decisions.
 //!
 //! Order of calls for one decision, as the server's main loop gives them:
 //!
-//! 1. [`Scheduler::replenish`] until it has no more to tell: clients whose hold ends.
-//! 2. [`Scheduler::arrived`] for each client that became ready since the last decision.
-//! 3. [`Scheduler::pick`]: whom to serve, and until when at most.
+//! 1. [`Fact::Replenish`] until its outcome is [`Outcome::None`]: clients whose hold ends.
+//! 2. [`Fact::Arrived`] for each client that became ready since the last decision.
+//! 3. [`Scheduler::decide`]: whom to serve, and until when at most.
 //! 4. [`Scheduler::next_to_watch`] until `None`: idle clients whose arrival would end this slice early.
-//! 5. [`Scheduler::served`] when the slice ended.
+//! 5. [`Fact::Served`] when the slice ended.
 //! 6. [`Scheduler::next_request_of`]: whose next request is to be waited for before the next decision.
 //!
 //! Decisions allocate nothing and cost O(log n) in the number of clients; memory is taken when a client connects.
@@ -24,6 +24,7 @@ extern crate alloc;
 mod admission;
 mod blocking;
 mod desktop;
+mod fact;
 mod heap;
 mod pacing;
 mod policy;
@@ -32,11 +33,13 @@ mod scheduler;
 mod supply;
 mod time;
 mod usage;
+mod words;
 
 pub use admission::{Admission, Term};
 pub use desktop::{
     CALLED_GAP_NS, CALLED_TURNS, DEFAULT_SHARE_PPM, EASY_TIMES, FRAME_NS, MAX_SHARE_PPM, RESTED_NS, Role, WAIT_NS,
 };
+pub use fact::{Fact, Outcome};
 pub use pacing::Pacing;
 pub use policy::PolicyKind;
 pub use reservation::{Reservation, ReservationState};

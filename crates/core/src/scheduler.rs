@@ -17,15 +17,13 @@ mod control;
 mod snapshot;
 mod view;
 
-pub(crate) use snapshot::Words;
-
 use crate::admission;
 use crate::blocking::Blocking;
 use crate::desktop::{Desktop, RESTED_NS, Role};
 use crate::heap::Heap;
 use crate::pacing::{Hold, Mark, Pacing, SETTLING_NS};
 use crate::policy::{Defence, Facts, Key, Policy, PolicyKind, Served};
-use crate::{ClientId, ReservationState, Supply, Time, Usage};
+use crate::{ClientId, Fact, Outcome, ReservationState, Supply, Time, Usage};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
@@ -281,10 +279,42 @@ impl Scheduler {
         }
     }
 
-    // Facts.
+    /// Takes a fact that happened at `now`.
+    pub fn handle(&mut self, now: Time, fact: Fact) -> Outcome {
+        match fact {
+            Fact::Connected { client, descriptor } => self.connected(client, descriptor, now),
+            Fact::Gone { client } => self.gone(client, now),
+            Fact::Arrived { client } => self.arrived(client, now),
+            Fact::Withdrawn { client } => self.withdrawn(client, now),
+            Fact::Input { client } => self.input(client, now),
+            Fact::Exposed { client, cause } => return Outcome::of(self.exposed(client, cause, now)),
+            Fact::MadeWork { client } => return Outcome::of(self.made_work(client)),
+            Fact::Grabbed { by } => self.grabbed(by, now),
+            Fact::Overran { ns } => self.overran_ns = ns,
+            Fact::Served(service) => self.served(&service),
+            Fact::Replenish => return self.replenish(now).map_or(Outcome::None, Outcome::Resumed),
+            Fact::Policy(kind) => self.set_policy(kind, now),
+            Fact::Parameters(parameters) => self.set_parameters(parameters, now),
+            Fact::Pacing(pacing) => self.set_pacing(pacing, now),
+            Fact::Supply(supply) => self.supply = supply,
+            Fact::DesktopShare { ppm } => self.set_desktop_share(ppm, now),
+            Fact::SyncPriority { client, priority } => {
+                self.change_facts(client, now, |facts| facts.sync_priority = priority);
+            }
+            Fact::Weight { client, weight } => self.change_facts(client, now, |facts| facts.weight = weight.max(1)),
+            Fact::FixedPriority { client, priority } => {
+                self.change_facts(client, now, |facts| facts.fixed_priority = priority);
+            }
+            Fact::Role { client, role } => self.set_role(client, role, now),
+            Fact::Reserve { client, reservation } => {
+                return self.reserve(client, reservation, now).map_or(Outcome::None, Outcome::Admission);
+            }
+            Fact::Release { client } => return Outcome::of(self.clear_reservation(client, now)),
+        }
+        Outcome::None
+    }
 
-    /// A client connected; it is idle. `descriptor` is its socket.
-    pub fn connected(&mut self, client: ClientId, descriptor: u32, now: Time) {
+    fn connected(&mut self, client: ClientId, descriptor: u32, now: Time) {
         self.gone(client, now);
         let slot = client.slot();
         if self.clients.len() <= slot {
@@ -319,8 +349,7 @@ impl Scheduler {
         self.file(client, now);
     }
 
-    /// A client disconnected. Its reservation ends.
-    pub fn gone(&mut self, client: ClientId, now: Time) {
+    fn gone(&mut self, client: ClientId, now: Time) {
         if self.client(client).is_none() {
             return;
         }
@@ -343,8 +372,7 @@ impl Scheduler {
         self.connected -= 1;
     }
 
-    /// A client has work since `at`. Nothing happens where that was known.
-    pub fn arrived(&mut self, client: ClientId, at: Time) {
+    fn arrived(&mut self, client: ClientId, at: Time) {
         let Some(record) = self.client_mut(client) else { return };
         if record.ready {
             return;
@@ -361,8 +389,7 @@ impl Scheduler {
         self.file(client, at);
     }
 
-    /// A client turned out to have no work.
-    pub fn withdrawn(&mut self, client: ClientId, now: Time) {
+    fn withdrawn(&mut self, client: ClientId, now: Time) {
         let Some(record) = self.client_mut(client) else { return };
         if record.ready {
             record.ready = false;
@@ -371,8 +398,7 @@ impl Scheduler {
         }
     }
 
-    /// User input was delivered to a client.
-    pub fn input(&mut self, client: ClientId, now: Time) {
+    fn input(&mut self, client: ClientId, now: Time) {
         if let Some(record) = self.client_mut(client) {
             record.rested_ns = u64::MAX;
             self.policy.noticed(client, true);
@@ -380,9 +406,7 @@ impl Scheduler {
         }
     }
 
-    /// An Expose was delivered to a client, in a request of `cause`. True where it counts as exposing from now on; false
-    /// where it did before.
-    pub fn exposed(&mut self, client: ClientId, cause: Option<ClientId>, now: Time) -> bool {
+    fn exposed(&mut self, client: ClientId, cause: Option<ClientId>, now: Time) -> bool {
         let Some(record) = self.client(client) else { return false };
         let is_marked = record.exposing.is_some_and(|mark| now < mark.until);
         self.policy.noticed(client, false);
@@ -403,9 +427,7 @@ impl Scheduler {
         true
     }
 
-    /// A request of this client has made work for one that works for others. True where that changes anything: the client
-    /// had rested, or got input.
-    pub fn made_work(&mut self, client: ClientId) -> bool {
+    fn made_work(&mut self, client: ClientId) -> bool {
         let is_rested = |record: &&mut Client| record.rested_ns >= RESTED_NS && !record.role.is_any();
         let Some(record) = self.client_mut(client).filter(is_rested) else { return false };
         record.rested_ns = 0;
@@ -413,8 +435,7 @@ impl Scheduler {
         true
     }
 
-    /// A client grabbed the server, or nobody does any more.
-    pub fn grabbed(&mut self, by: Option<ClientId>, now: Time) {
+    fn grabbed(&mut self, by: Option<ClientId>, now: Time) {
         if let Some(record) = self.grab.and_then(|client| self.client_mut(client)) {
             if let Some(since) = record.grabbed_at.take() {
                 record.usage.grabbed_ns = record.usage.grabbed_ns.saturating_add(now.since(since));
@@ -428,15 +449,7 @@ impl Scheduler {
         }
     }
 
-    /// The slice that just ended was to end `ns` nanoseconds earlier: so long a request in progress took. If a reserved
-    /// client is picked now, this is what blocked it. Whoever drives the scheduler measures it: time in which the
-    /// kernel ran something else is no blocking by a request.
-    pub fn overran(&mut self, ns: u64) {
-        self.overran_ns = ns;
-    }
-
-    /// A slice ended.
-    pub fn served(&mut self, service: &Service) {
+    fn served(&mut self, service: &Service) {
         let picked = self.running.take();
         let Some(record) = self.client_mut(service.client) else { return };
         let length_ns = service.end.since(service.start);
@@ -482,11 +495,8 @@ impl Scheduler {
         }
     }
 
-    // Decisions.
-
-    /// Gives depleted clients their budget back whose deadline has come, and lets paced ones go on whose hold is over; one
-    /// of them at each call, `None` at the end. It is no longer held back.
-    pub fn replenish(&mut self, now: Time) -> Option<ClientId> {
+    /// Lets one go on whose time has come.
+    fn replenish(&mut self, now: Time) -> Option<ClientId> {
         if let Some((_, client)) = self.paced.peek().filter(|&(at, _)| at <= now) {
             self.let_go(client, now);
             return Some(client);
@@ -508,8 +518,10 @@ impl Scheduler {
         None
     }
 
-    /// Whom to serve now; `None` where nobody is ready.
-    pub fn pick(&mut self, now: Time) -> Option<Slice> {
+    // Decisions.
+
+    /// Decides whom to serve now; `None` where nobody is ready.
+    pub fn decide(&mut self, now: Time) -> Option<Slice> {
         self.running = None;
         let overran_ns = core::mem::take(&mut self.overran_ns);
         let mut slice = if self.grab.is_some() || (self.reserved.len() == 0 && !self.policy.decides()) {
@@ -581,7 +593,7 @@ impl Scheduler {
         }
     }
 
-    /// When [`replenish`](Self::replenish) has something to do next.
+    /// When [`Fact::Replenish`] has something to do next.
     pub fn next_replenish(&self) -> Option<Time> {
         let (budget, hold) = (self.depleted.peek(), self.paced.peek());
         [budget, hold].into_iter().flatten().map(|(at, _)| at).min()

@@ -1,6 +1,6 @@
 //! A replayed trace may claim any times, in any order. The scheduler takes them without a panic, under every policy.
 
-use xqos_core::{Choice, ClientId, Parameters, PolicyKind, Reservation, Scheduler, Service, Time};
+use xqos_core::{Choice, ClientId, Fact, Parameters, PolicyKind, Reservation, Scheduler, Service, Time};
 
 const FIRST: ClientId = ClientId(1);
 const SECOND: ClientId = ClientId(2);
@@ -8,31 +8,37 @@ const SECOND: ClientId = ClientId(2);
 /// Serves whoever is picked from the beginning of time to its end.
 fn serve_for_ever(scheduler: &mut Scheduler) {
     for client in [FIRST, SECOND] {
-        scheduler.arrived(client, Time(0));
+        scheduler.handle(Time(0), Fact::Arrived { client });
     }
-    let client = match scheduler.pick(Time(0)).map(|slice| slice.choice) {
+    let client = match scheduler.decide(Time(0)).map(|slice| slice.choice) {
         Some(Choice::Client(client, _)) => client,
         _ => FIRST,
     };
     let (start, end) = (Time(0), Time::NEVER);
     let (requests, bytes, last_request) = (u32::MAX, u64::MAX, 1);
-    scheduler.served(&Service { client, start, end, requests, bytes, last_request, still_ready: true });
+    scheduler.handle(
+        Service { client, start, end, requests, bytes, last_request, still_ready: true }.end,
+        Fact::Served(Service { client, start, end, requests, bytes, last_request, still_ready: true }),
+    );
 }
 
 #[test]
 fn a_debt_of_centuries_is_paid_at_once() {
     let reservation = Reservation { budget_ns: 1, period_ns: 2, hard: true };
     let mut scheduler = Scheduler::new(PolicyKind::Fair, Parameters::default());
-    scheduler.connected(FIRST, 4, Time(0));
-    scheduler.reserve(FIRST, reservation, Time(0));
-    scheduler.arrived(FIRST, Time(0));
-    scheduler.pick(Time(0));
+    scheduler.handle(Time(0), Fact::Connected { client: FIRST, descriptor: 4 });
+    scheduler.handle(Time(0), Fact::Reserve { client: FIRST, reservation }).admission();
+    scheduler.handle(Time(0), Fact::Arrived { client: FIRST });
+    scheduler.decide(Time(0));
     let (start, end) = (Time(0), Time(1 << 61));
     let (requests, bytes, last_request) = (1, 0, 1);
-    scheduler.served(&Service { client: FIRST, start, end, requests, bytes, last_request, still_ready: true });
-    assert_eq!(scheduler.replenish(end), None, "half of it is paid by then");
-    assert_eq!(scheduler.replenish(Time(1 << 62)), Some(FIRST));
-    assert_eq!(scheduler.replenish(Time::NEVER), None);
+    scheduler.handle(
+        Service { client: FIRST, start, end, requests, bytes, last_request, still_ready: true }.end,
+        Fact::Served(Service { client: FIRST, start, end, requests, bytes, last_request, still_ready: true }),
+    );
+    assert_eq!(scheduler.handle(end, Fact::Replenish).resumed(), None, "half of it is paid by then");
+    assert_eq!(scheduler.handle(Time(1 << 62), Fact::Replenish).resumed(), Some(FIRST));
+    assert_eq!(scheduler.handle(Time::NEVER, Fact::Replenish).resumed(), None);
 }
 
 #[test]
@@ -41,17 +47,17 @@ fn lengths_whose_sum_is_too_large_are_taken() {
     for kind in PolicyKind::ALL {
         let mut scheduler = Scheduler::new(kind, Parameters::default());
         for client in [FIRST, SECOND] {
-            scheduler.connected(client, 4, Time(0));
+            scheduler.handle(Time(0), Fact::Connected { client, descriptor: 4 });
         }
         for round in 0..50 {
             serve_for_ever(&mut scheduler);
-            scheduler.set_sync_priority(FIRST, round % 3 - 1, Time(0));
-            scheduler.grabbed(Some(SECOND), Time(0));
-            scheduler.grabbed(None, Time::NEVER);
+            scheduler.handle(Time(0), Fact::SyncPriority { client: FIRST, priority: round % 3 - 1 });
+            scheduler.handle(Time(0), Fact::Grabbed { by: Some(SECOND) });
+            scheduler.handle(Time::NEVER, Fact::Grabbed { by: None });
             match round % 8 {
-                0 => drop(scheduler.reserve(SECOND, reservation, Time(0))),
-                4 => drop(scheduler.clear_reservation(SECOND, Time(0))),
-                _ => while scheduler.replenish(Time(1 << 40)).is_some() {},
+                0 => drop(scheduler.handle(Time(0), Fact::Reserve { client: SECOND, reservation }).admission()),
+                4 => drop(scheduler.handle(Time(0), Fact::Release { client: SECOND })),
+                _ => while scheduler.handle(Time(1 << 40), Fact::Replenish).resumed().is_some() {},
             }
             scheduler.verify();
         }

@@ -11,7 +11,8 @@ use proptest::prelude::*;
 use reference::{Decision, Reference};
 use std::collections::BTreeMap;
 use xqos_core::{
-    Admission, Choice, ClientId, Mode, Parameters, PolicyKind, Rank, Reservation, Scheduler, Service, Slice, Time,
+    Admission, Choice, ClientId, Fact, Mode, Outcome, Parameters, PolicyKind, Rank, Reservation, Scheduler, Service,
+    Slice, Time,
 };
 
 #[derive(Debug)]
@@ -31,111 +32,49 @@ impl Both {
     }
 
     fn apply(&mut self, op: Op) {
-        let (scheduler, reference, now) = (&mut self.scheduler, &mut self.reference, self.now);
         match op {
-            Op::Connect { client, descriptor } => {
-                scheduler.connected(client, descriptor, Time(now));
-                reference.connected(client, descriptor, now);
-            }
-            Op::Gone { client } => {
-                scheduler.gone(client, Time(now));
-                reference.gone(client, now);
-            }
-            Op::Arrived { client } => {
-                // Who is replenished by now has been before it arrives: the order of calls.
-                self.replenish();
-                self.scheduler.arrived(client, Time(now));
-                self.reference.arrived(client, now);
-            }
-            Op::Withdrawn { client } => {
-                scheduler.withdrawn(client, Time(now));
-                reference.withdrawn(client, now);
-            }
-            Op::Input { client } => {
-                scheduler.input(client, Time(now));
-                reference.noticed(client, true);
-            }
-            Op::Exposed { client, cause } => {
-                scheduler.exposed(client, cause, Time(now));
-                reference.noticed(client, false);
-                reference.exposed(client, cause, now);
-            }
-            Op::SetPacing { pacing } => {
-                scheduler.set_pacing(pacing, Time(now));
-                reference.set_pacing(pacing, now);
-            }
-            Op::Grabbed { by } => {
-                scheduler.grabbed(by, Time(now));
-                reference.grabbed(by);
-            }
-            Op::Overran { ns } => scheduler.overran(ns),
-            Op::PickAndServe { length_ns, requests, still_ready, whom } => {
-                if let Some(client) = self.pick().and_then(|slice| self.chosen(slice.choice, whom)) {
+            Op::Tell(fact) => self.tell(fact),
+            Op::DecideAndServe { length_ns, requests, still_ready, whom } => {
+                if let Some(client) = self.decide().and_then(|slice| self.chosen(slice.choice, whom)) {
                     self.serve(client, length_ns, requests, still_ready);
                 }
             }
-            Op::Pick => {
-                self.pick();
+            Op::Decide => {
+                self.decide();
             }
-            Op::ServeUnpicked { client, length_ns } => self.serve(client, length_ns, 1, false),
-            Op::Replenish => self.replenish(),
+            Op::ServeUnchosen { client, length_ns } => self.serve(client, length_ns, 1, false),
             Op::TimePasses { ns } => self.now += ns,
-            Op::Reserve { client, reservation } => {
-                self.replenish();
-                self.reserve(client, reservation);
-            }
-            Op::ClearReservation { client } => {
-                self.replenish();
-                let had_one = self.reference.cleared(client);
-                assert_eq!(self.scheduler.clear_reservation(client, Time(now)), had_one);
-            }
-            Op::SetPolicy { kind } => {
-                scheduler.set_policy(kind, Time(now));
-                reference.set_policy(kind);
-            }
-            Op::SetParameters { parameters } => {
-                scheduler.set_parameters(parameters, Time(now));
-                reference.set_parameters(parameters);
-            }
-            Op::SetSyncPriority { client, priority } => {
-                scheduler.set_sync_priority(client, priority, Time(now));
-                reference.set_sync_priority(client, priority);
-            }
-            Op::SetWeight { client, weight } => {
-                scheduler.set_weight(client, weight, Time(now));
-                reference.set_weight(client, weight);
-            }
-            Op::SetFixedPriority { client, priority } => {
-                scheduler.set_fixed_priority(client, priority, Time(now));
-                reference.set_fixed_priority(client, priority);
-            }
-            Op::SetRole { client, role } => {
-                scheduler.set_role(client, role, Time(now));
-                reference.set_role(client, role);
-            }
-            Op::MadeWork { client } => {
-                assert_eq!(scheduler.made_work(client), reference.made_work(client), "whether it had rested");
-            }
-            Op::SetDesktopShare { share_ppm } => {
-                scheduler.set_desktop_share(share_ppm, Time(now));
-                reference.set_desktop_share(share_ppm);
+        }
+    }
+
+    fn tell(&mut self, fact: Fact) {
+        // Who is replenished by now has been before it arrives: the order of calls.
+        if matches!(fact, Fact::Arrived { .. } | Fact::Reserve { .. } | Fact::Release { .. } | Fact::Replenish) {
+            self.replenish();
+        }
+        match fact {
+            Fact::Replenish => {}
+            Fact::Reserve { client, reservation } => self.reserve(client, reservation),
+            fact => {
+                let changed = self.scheduler.handle(Time(self.now), fact) == Outcome::Changed;
+                assert_eq!(changed, self.reference.handle(self.now, fact), "what comes of {fact:?}");
             }
         }
     }
 
     fn replenish(&mut self) {
         let mut told = Vec::new();
-        while let Some(client) = self.scheduler.replenish(Time(self.now)) {
+        while let Some(client) = self.scheduler.handle(Time(self.now), Fact::Replenish).resumed() {
             told.push(client);
         }
         told.sort();
         assert_eq!(told, self.reference.replenish(self.now), "who has budget again, or goes on");
     }
 
-    fn pick(&mut self) -> Option<Slice> {
+    fn decide(&mut self) -> Option<Slice> {
         self.replenish();
         let now = self.now;
-        let (slice, decision) = (self.scheduler.pick(Time(now)), self.reference.pick(now));
+        let (slice, decision) = (self.scheduler.decide(Time(now)), self.reference.pick(now));
         let (Some(slice), Some(decision)) = (slice, decision) else {
             assert_eq!(slice.map(|slice| slice.choice), decision.map(choice), "one picks somebody, the other nobody");
             return None;
@@ -206,7 +145,7 @@ impl Both {
         let (start, end, bytes) = (self.now, self.now + length_ns, u64::from(requests) * 16);
         let (from, to) = (Time(start), Time(end));
         let service = Service { client, start: from, end: to, requests, bytes, last_request: 0, still_ready };
-        self.scheduler.served(&service);
+        self.scheduler.handle(service.end, Fact::Served(service));
         self.reference.served(client, start, end, (requests, bytes), still_ready);
         self.now = end;
     }
@@ -226,7 +165,7 @@ impl Both {
         let largest = set.iter().map(|one| term(one.period_ns)).fold(0.0, f64::max);
         let limit = f64::from(self.scheduler.parameters().max_utilization_ppm) / 1e6;
         let rounding = (set.len() + 2) as f64 / 1e6;
-        match self.scheduler.reserve(client, reservation, Time(self.now)) {
+        match self.scheduler.handle(Time(self.now), Fact::Reserve { client, reservation }).admission() {
             None => assert!(!self.reference.clients.contains_key(&client)),
             Some(Admission::Admitted(_)) => {
                 assert!(largest <= limit + 1e-9, "{set:?} is admitted with {largest}, the limit is {limit}");

@@ -6,7 +6,8 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use xqos_core::{
-    Admission, Choice, ClientId, Pacing, Parameters, PolicyKind, Reservation, Role, Scheduler, Service, Time,
+    Admission, Choice, ClientId, Fact, Outcome, Pacing, Parameters, PolicyKind, Reservation, Role, Scheduler, Service,
+    Time,
 };
 
 const CLIENTS: u16 = 200;
@@ -50,19 +51,19 @@ static ALLOCATOR: Counting = Counting;
 /// Clients of all kinds: best effort, hard and soft, of different weights and priorities.
 fn full_server(policy: PolicyKind) -> Scheduler {
     let mut scheduler = Scheduler::new(policy, Parameters::default());
-    scheduler.set_pacing(Pacing { limit_ns: 25 * MS, floor_ns: 50 * MS }, Time(0));
+    scheduler.handle(Time(0), Fact::Pacing(Pacing { limit_ns: 25 * MS, floor_ns: 50 * MS }));
     for id in 0..CLIENTS {
         let (client, now) = (ClientId(id), Time(0));
-        scheduler.connected(client, u32::from(id) + 10, now);
-        scheduler.set_weight(client, 50 + u32::from(id), now);
-        scheduler.set_fixed_priority(client, i32::from(id % 5), now);
-        scheduler.set_sync_priority(client, i32::from(id % 3), now);
+        scheduler.handle(now, Fact::Connected { client, descriptor: u32::from(id) + 10 });
+        scheduler.handle(now, Fact::Weight { client, weight: 50 + u32::from(id) });
+        scheduler.handle(now, Fact::FixedPriority { client, priority: i32::from(id % 5) });
+        scheduler.handle(now, Fact::SyncPriority { client, priority: i32::from(id % 3) });
         if id % 31 == 5 {
-            scheduler.set_role(client, Role { compositor: true, window_manager: false }, now);
+            scheduler.handle(now, Fact::Role { client, role: Role { compositor: true, window_manager: false } });
         }
         if id % 8 == 0 {
             let reservation = Reservation { budget_ns: MS / 5, period_ns: 10 * MS, hard: id % 16 == 0 };
-            let admission = scheduler.reserve(client, reservation, now);
+            let admission = scheduler.handle(now, Fact::Reserve { client, reservation }).admission();
             assert!(matches!(admission, Some(Admission::Admitted(_))), "{reservation:?} is admissible");
         }
     }
@@ -71,7 +72,10 @@ fn full_server(policy: PolicyKind) -> Scheduler {
 
 fn serve(scheduler: &mut Scheduler, client: ClientId, start: Time, length_ns: u64, still_ready: bool) -> Time {
     let (end, requests) = (start.after(length_ns), 7);
-    scheduler.served(&Service { client, start, end, requests, bytes: 512, last_request: 1, still_ready });
+    scheduler.handle(
+        Service { client, start, end, requests, bytes: 512, last_request: 1, still_ready }.end,
+        Fact::Served(Service { client, start, end, requests, bytes: 512, last_request: 1, still_ready }),
+    );
     end
 }
 
@@ -79,23 +83,24 @@ fn serve(scheduler: &mut Scheduler, client: ClientId, start: Time, length_ns: u6
 fn run(scheduler: &mut Scheduler) {
     let mut now = Time(MS);
     for turn in 0..20_000u32 {
-        while scheduler.replenish(now).is_some() {}
+        while scheduler.handle(now, Fact::Replenish).resumed().is_some() {}
         for step in 0..3 {
-            scheduler.arrived(ClientId(((turn * 7 + step * 61) % u32::from(CLIENTS)) as u16), now);
+            scheduler
+                .handle(now, Fact::Arrived { client: ClientId(((turn * 7 + step * 61) % u32::from(CLIENTS)) as u16) });
         }
         let other = ClientId((turn % u32::from(CLIENTS)) as u16);
         match turn % 2 {
-            0 => scheduler.input(other, now),
-            _ => _ = scheduler.exposed(other, Some(ClientId(1)), now),
-        }
+            0 => scheduler.handle(now, Fact::Input { client: other }),
+            _ => scheduler.handle(now, Fact::Exposed { client: other, cause: Some(ClientId(1)) }),
+        };
         match turn % 100 {
-            40 => scheduler.grabbed(Some(other), now),
-            43 => scheduler.grabbed(None, now),
-            60 => scheduler.withdrawn(other, now),
-            80 => scheduler.overran(3_000),
-            _ => {}
-        }
-        let Some(slice) = scheduler.pick(now) else {
+            40 => scheduler.handle(now, Fact::Grabbed { by: Some(other) }),
+            43 => scheduler.handle(now, Fact::Grabbed { by: None }),
+            60 => scheduler.handle(now, Fact::Withdrawn { client: other }),
+            80 => scheduler.handle(Time(0), Fact::Overran { ns: 3_000 }),
+            _ => Outcome::None,
+        };
+        let Some(slice) = scheduler.decide(now) else {
             now = now.after(MS);
             continue;
         };
@@ -108,7 +113,7 @@ fn run(scheduler: &mut Scheduler) {
             Choice::Client(client, _) => serve(scheduler, client, now, length_ns, turn % 4 != 0),
             Choice::Server => serve(scheduler, other, now, length_ns, false),
         };
-        scheduler.made_work(other);
+        scheduler.handle(Time(0), Fact::MadeWork { client: other });
         scheduler.next_request_of(other, now);
     }
 }

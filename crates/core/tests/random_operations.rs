@@ -6,8 +6,8 @@ mod operations;
 use operations::{CLIENTS, Op, config, report, sequence};
 use proptest::prelude::*;
 use xqos_core::{
-    Admission, Choice, ClientId, Mode, Pacing, Parameters, PolicyKind, Rank, ReservationState, Role, Scheduler,
-    Service, Slice, Time,
+    Admission, Choice, ClientId, Fact, Mode, Outcome, Pacing, Parameters, PolicyKind, Rank, ReservationState, Role,
+    Scheduler, Service, Slice, Time,
 };
 
 /// A scheduler, its clock, and the facts that it cannot be asked for.
@@ -47,72 +47,68 @@ impl Server {
     }
 
     fn apply(&mut self, op: Op) {
-        let (scheduler, now) = (&mut self.scheduler, self.now);
         match op {
-            Op::Connect { client, descriptor } => {
-                scheduler.connected(client, descriptor, now);
+            Op::Tell(fact) => self.tell(fact),
+            Op::DecideAndServe { length_ns, requests, still_ready, whom } => {
+                self.decide_and_serve(length_ns, requests, still_ready, whom);
+            }
+            Op::Decide => {
+                self.decide();
+            }
+            Op::ServeUnchosen { client, length_ns } => self.serve(client, length_ns, 1, false),
+            Op::TimePasses { ns } => self.now = self.now.after(ns),
+        }
+    }
+
+    fn tell(&mut self, fact: Fact) {
+        let now = self.now;
+        match fact {
+            Fact::Replenish => return self.replenish(),
+            Fact::Exposed { client, cause } => return self.exposed(client, cause),
+            Fact::Parameters(mut parameters) => {
+                // A limit below what is admitted already is another test's subject.
+                let admitted_ppm = self.scheduler.admitted_utilization_ppm();
+                parameters.max_utilization_ppm = parameters.max_utilization_ppm.max(admitted_ppm);
+                self.scheduler.handle(now, Fact::Parameters(parameters));
+                assert_eq!(self.scheduler.parameters(), parameters);
+                return;
+            }
+            _ => {}
+        }
+        let (before, expected) = match fact {
+            Fact::Reserve { client, reservation } => (None, self.scheduler.check_admission(client, reservation, now)),
+            Fact::Release { client } => (self.scheduler.reservation(client), None),
+            _ => (None, None),
+        };
+        let outcome = self.scheduler.handle(now, fact);
+        let (scheduler, is_connected) = (&self.scheduler, |client| self.is_connected(client));
+        match fact {
+            Fact::Connected { client, .. } => {
+                assert!(!scheduler.is_ready(client) && scheduler.reservation(client).is_none());
                 self.sync_priorities[usize::from(client.0)] = 0;
-                assert!(!self.scheduler.is_ready(client) && self.scheduler.reservation(client).is_none());
             }
-            Op::Gone { client } => {
-                scheduler.gone(client, now);
-                assert_eq!(scheduler.rank_on_arrival(client, now), Rank::LAST);
+            Fact::Gone { client } => assert_eq!(scheduler.rank_on_arrival(client, now), Rank::LAST),
+            Fact::MadeWork { client } => {
+                assert_eq!(self.scheduler.handle(now, Fact::MadeWork { client }), Outcome::None, "it counts once");
             }
-            Op::Arrived { client } => scheduler.arrived(client, now),
-            Op::Withdrawn { client } => scheduler.withdrawn(client, now),
-            Op::Input { client } => scheduler.input(client, now),
-            Op::Exposed { client, cause } => self.exposed(client, cause),
-            Op::SetPacing { pacing } => scheduler.set_pacing(pacing, now),
-            Op::Grabbed { by } => scheduler.grabbed(by, now),
-            Op::Overran { ns } => scheduler.overran(ns),
-            Op::PickAndServe { length_ns, requests, still_ready, whom } => {
-                self.pick_and_serve(length_ns, requests, still_ready, whom);
+            Fact::Role { client, role } => {
+                assert_eq!(scheduler.role(client), if is_connected(client) { role } else { Role::NONE });
             }
-            Op::Pick => {
-                self.pick();
+            Fact::SyncPriority { client, priority } if is_connected(client) => {
+                self.sync_priorities[usize::from(client.0)] = priority;
             }
-            Op::ServeUnpicked { client, length_ns } => self.serve(client, length_ns, 1, false),
-            Op::Replenish => self.replenish(),
-            Op::TimePasses { ns } => self.now = now.after(ns),
-            Op::Reserve { client, reservation } => {
-                let expected = scheduler.check_admission(client, reservation, now);
-                assert_eq!(scheduler.reserve(client, reservation, now), expected, "the check says what is then done");
+            Fact::Reserve { client, reservation } => {
+                assert_eq!(outcome.admission(), expected, "the check says what is then done");
                 if matches!(expected, Some(Admission::Admitted(_))) {
                     let state = scheduler.reservation(client).expect("it was admitted");
                     assert_eq!(state.reservation, reservation);
                 }
             }
-            Op::ClearReservation { client } => {
-                let had_one = scheduler.reservation(client).is_some();
-                assert_eq!(scheduler.clear_reservation(client, now), had_one);
-                assert!(!self.scheduler.is_held_back(client));
+            Fact::Release { client } => {
+                assert_eq!(outcome == Outcome::Changed, before.is_some());
+                assert!(!scheduler.is_held_back(client));
             }
-            Op::SetPolicy { kind } => scheduler.set_policy(kind, now),
-            Op::SetParameters { mut parameters } => {
-                // A limit below what is admitted already is another test's subject.
-                let admitted_ppm = scheduler.admitted_utilization_ppm();
-                parameters.max_utilization_ppm = parameters.max_utilization_ppm.max(admitted_ppm);
-                scheduler.set_parameters(parameters, now);
-                assert_eq!(scheduler.parameters(), parameters);
-            }
-            Op::SetSyncPriority { client, priority } => {
-                scheduler.set_sync_priority(client, priority, now);
-                if self.is_connected(client) {
-                    self.sync_priorities[usize::from(client.0)] = priority;
-                }
-            }
-            Op::SetWeight { client, weight } => scheduler.set_weight(client, weight, now),
-            Op::SetFixedPriority { client, priority } => scheduler.set_fixed_priority(client, priority, now),
-            Op::SetRole { client, role } => {
-                scheduler.set_role(client, role, now);
-                let expected = if self.is_connected(client) { role } else { Role::NONE };
-                assert_eq!(self.scheduler.role(client), expected);
-            }
-            Op::MadeWork { client } => {
-                scheduler.made_work(client);
-                assert!(!scheduler.made_work(client), "it counts once");
-            }
-            Op::SetDesktopShare { share_ppm } => scheduler.set_desktop_share(share_ppm, now),
+            _ => {}
         }
     }
 
@@ -121,7 +117,7 @@ impl Server {
         let mut told = Vec::new();
         loop {
             let paced: Vec<ClientId> = all().filter(|&id| self.scheduler.paced_until(id).is_some()).collect();
-            let Some(client) = self.scheduler.replenish(self.now) else { break };
+            let Some(client) = self.scheduler.handle(self.now, Fact::Replenish).resumed() else { break };
             if paced.contains(&client) {
                 assert_eq!(self.scheduler.paced_until(client), None, "its hold is over");
                 continue;
@@ -138,7 +134,7 @@ impl Server {
     fn exposed(&mut self, client: ClientId, cause: Option<ClientId>) {
         let before = cause.and_then(|cause| self.scheduler.paced_until(cause));
         let was_exposing = self.scheduler.is_exposing(client, self.now);
-        let is_new = self.scheduler.exposed(client, cause, self.now);
+        let is_new = self.scheduler.handle(self.now, Fact::Exposed { client, cause }) == Outcome::Changed;
         assert_eq!(is_new, self.is_connected(client) && !was_exposing);
         assert_eq!(self.scheduler.is_exposing(client, self.now), self.is_connected(client));
         let Some(cause) = cause else { return };
@@ -155,8 +151,8 @@ impl Server {
         }
     }
 
-    fn pick(&mut self) -> Option<Slice> {
-        let slice = self.scheduler.pick(self.now);
+    fn decide(&mut self) -> Option<Slice> {
+        let slice = self.scheduler.decide(self.now);
         match &slice {
             Some(slice) => self.check_choice(slice),
             None => {
@@ -202,9 +198,9 @@ impl Server {
         }
     }
 
-    fn pick_and_serve(&mut self, length_ns: u64, requests: u32, still_ready: bool, whom: usize) {
+    fn decide_and_serve(&mut self, length_ns: u64, requests: u32, still_ready: bool, whom: usize) {
         self.replenish();
-        let Some(slice) = self.pick() else { return };
+        let Some(slice) = self.decide() else { return };
         self.watch(&slice);
         let client = match slice.choice {
             Choice::Client(client, _) => client,
@@ -243,7 +239,10 @@ impl Server {
         let before = self.scheduler.usage(client);
         let (start, end) = (self.now, self.now.after(length_ns));
         let bytes = u64::from(requests) * 16;
-        self.scheduler.served(&Service { client, start, end, requests, bytes, last_request: 1, still_ready });
+        self.scheduler.handle(
+            Service { client, start, end, requests, bytes, last_request: 1, still_ready }.end,
+            Fact::Served(Service { client, start, end, requests, bytes, last_request: 1, still_ready }),
+        );
         self.now = end;
         if let (Some(before), Some(after)) = (before, self.scheduler.usage(client)) {
             assert_eq!(after.server_time_ns, before.server_time_ns + length_ns);
@@ -274,23 +273,11 @@ impl Server {
 /// The client that an operation is about, if it is about one.
 fn client_of(op: Op) -> Option<ClientId> {
     match op {
-        Op::Connect { .. } | Op::Overran { .. } | Op::PickAndServe { .. } | Op::Pick | Op::Replenish => None,
-        Op::TimePasses { .. } | Op::SetPolicy { .. } | Op::SetParameters { .. } | Op::SetPacing { .. } => None,
-        Op::SetDesktopShare { .. } => None,
-        Op::Grabbed { by } => by,
-        Op::Gone { client }
-        | Op::Arrived { client }
-        | Op::Withdrawn { client }
-        | Op::Input { client }
-        | Op::Exposed { client, .. }
-        | Op::ServeUnpicked { client, .. }
-        | Op::Reserve { client, .. }
-        | Op::ClearReservation { client }
-        | Op::SetSyncPriority { client, .. }
-        | Op::SetWeight { client, .. }
-        | Op::SetFixedPriority { client, .. }
-        | Op::SetRole { client, .. }
-        | Op::MadeWork { client } => Some(client),
+        Op::ServeUnchosen { client, .. } => Some(client),
+        Op::Tell(Fact::Connected { .. }) => None,
+        Op::Tell(Fact::Grabbed { by }) => by,
+        Op::Tell(fact) => fact.client(),
+        _ => None,
     }
 }
 
@@ -301,7 +288,7 @@ fn apply_and_check(server: &mut Server, op: Op) {
     server.check();
     if let (Some(client), Some(before)) = (unknown, before) {
         // A service of nobody ends the running slice, and an "unknown holds the grab" ends the grab of another.
-        let may_end_something = matches!(op, Op::ServeUnpicked { .. } | Op::Grabbed { .. });
+        let may_end_something = matches!(op, Op::ServeUnchosen { .. } | Op::Tell(Fact::Grabbed { .. }));
         let after = format!("{:?}", server.scheduler);
         assert!(
             may_end_something || before == after,

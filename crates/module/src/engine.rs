@@ -32,7 +32,9 @@ use crate::tracer;
 use crate::watcher::{self, Watcher, now};
 use std::os::fd::{AsRawFd, OwnedFd};
 use xqos_abi::{NotifyKind, Order};
-use xqos_core::{Choice, ClientId, Mode, Pacing, Parameters, PolicyKind, Scheduler, Service, Slice, Time};
+use xqos_core::{
+    Choice, ClientId, Fact, Mode, Outcome as FactOutcome, Parameters, PolicyKind, Scheduler, Service, Slice, Time,
+};
 
 /// A server's own slice is at most this long: a later end needs no timer of ours.
 const SERVER_MAXIMUM_SLICE_NS: u64 = 20_000_000;
@@ -153,7 +155,7 @@ impl Engine {
     pub fn new(host: &'static Host, settings: &Settings, extension: &ExtensionEntry) -> Result<Engine, String> {
         let faults = Counted::new(settings.fault);
         let mut scheduler = Scheduler::new(settings.policy, settings.parameters);
-        scheduler.set_desktop_share(settings.desktop_share_ppm, now());
+        scheduler.handle(now(), Fact::DesktopShare { ppm: settings.desktop_share_ppm });
         let watcher = Watcher::start(|| host.end_slice(), faults.in_watcher(), KERNEL_SLICE_NS)
             .map_err(|error| format!("the watcher could not be started: {error}"))?;
         let release_timer = watcher::new_timer().map_err(|error| format!("no timer could be made: {error}"))?;
@@ -255,13 +257,13 @@ impl Engine {
             self.check_server()?;
         }
         let now = now();
-        while let Some(client) = self.scheduler.replenish(now) {
+        while let FactOutcome::Resumed(client) = self.scheduler.handle(now, Fact::Replenish) {
             self.sync_hold(client);
         }
         self.watch_grab(now);
         self.look_at_roots(now);
         self.look(now)?;
-        let slice = self.scheduler.pick(now);
+        let slice = self.scheduler.decide(now);
         if self.lender.is_some() {
             self.raise_or_lower(slice.as_ref(), now);
         }
@@ -341,7 +343,7 @@ impl Engine {
         let overran_ns = self.watcher.slice_ends();
         if let Some(overran_ns) = overran_ns {
             self.totals.early_ends += 1;
-            self.scheduler.overran(overran_ns, now);
+            self.scheduler.handle(now, Fact::Overran { ns: overran_ns });
         }
         let (id, before) = match running.choice {
             Choice::Client(id, _) => {
@@ -427,7 +429,7 @@ impl Engine {
                 if self.slot(id).is_some_and(|slot| !slot.linked) {
                     self.set_linked(id, true);
                     let seen_at = if self.scheduler.is_watched(id) { self.watcher.arrival(id) } else { None };
-                    self.scheduler.arrived(id, seen_at.unwrap_or(now));
+                    self.scheduler.handle(seen_at.unwrap_or(now), Fact::Arrived { client: id });
                 }
             }
         }
@@ -440,7 +442,7 @@ impl Engine {
             let walk = self.walk;
             if self.slot(id).is_some_and(|slot| slot.linked && slot.seen != walk) {
                 self.set_linked(id, false);
-                self.scheduler.withdrawn(id, now);
+                self.scheduler.handle(now, Fact::Withdrawn { client: id });
             }
         }
     }
@@ -514,24 +516,16 @@ impl Engine {
 
     pub fn set_policy(&mut self, policy: Option<PolicyKind>, parameters: Parameters) {
         let at = now();
-        self.scheduler.set_parameters(parameters, at);
+        self.scheduler.handle(at, Fact::Parameters(parameters));
         if let Some(policy) = policy {
-            self.scheduler.set_policy(policy, at);
+            self.scheduler.handle(at, Fact::Policy(policy));
             self.see_requests();
         }
     }
 
-    pub fn set_pacing(&mut self, pacing: Pacing) {
-        self.scheduler.set_pacing(pacing, now());
-    }
-
-    pub fn set_desktop_share(&mut self, share_ppm: u32) {
-        self.scheduler.set_desktop_share(share_ppm, now());
-    }
-
     /// What the kernel gives the server's thread, before a reservation is judged.
     pub fn look_at_supply(&mut self) {
-        self.scheduler.set_supply(cpu::supply(), now());
+        self.scheduler.handle(now(), Fact::Supply(cpu::supply()));
     }
 
     /// A client's reservation changed: hold it back or attend it, and decide anew, since it may be the one that runs.

@@ -9,13 +9,13 @@ use crate::settings::{MAX_UTILIZATION_LIMIT_PPM, SLICE_RANGE_US};
 use crate::watcher::now;
 use std::ffi::c_int;
 use std::os::fd::IntoRawFd;
-use xqos_abi::trace::{self, Level};
+use xqos_abi::trace::Level;
 use xqos_abi::{
     ADMISSION_ERROR, AdmissionReport, ClientEntry, ClientList, DesktopReport, LongestRequests, Mistake, NotifyKind,
     PacingReport, PolicyChange, ProcessorReport, Request, ReservationReport, ServerInfo, TraceStarted, VERSION,
     Version, entry_flag, event_mask, us,
 };
-use xqos_core::{Admission, ClientId, MAX_SHARE_PPM, Pacing, Parameters, PolicyKind, Reservation, Term};
+use xqos_core::{Admission, ClientId, Fact, MAX_SHARE_PPM, Pacing, Parameters, PolicyKind, Reservation, Term};
 
 /// Limits of a reservation: a budget below a slice's bookkeeping, or a period of minutes, serves nobody.
 const MIN_BUDGET_US: u32 = 100;
@@ -110,7 +110,7 @@ fn change(engine: &mut Engine, asker: ClientId, request: Request) -> Result<(), 
             let id = subject_to_change(engine, asker, client)?;
             let reservation = reservation(budget_us, period_us, hard)?;
             engine.look_at_supply();
-            match engine.scheduler.reserve(id, reservation, now()) {
+            match engine.scheduler.handle(now(), Fact::Reserve { client: id, reservation }).admission() {
                 Some(Admission::Admitted(_)) => {}
                 Some(Admission::Refused(term)) => {
                     let code = c_int::from(engine.first_error + ADMISSION_ERROR);
@@ -125,7 +125,7 @@ fn change(engine: &mut Engine, asker: ClientId, request: Request) -> Result<(), 
             let id = subject_to_change(engine, asker, client)?;
             if engine.scheduler.reservation(id).is_some() {
                 engine.tell(NotifyKind::ReservationCleared, id, 0);
-                engine.scheduler.clear_reservation(id, now());
+                engine.scheduler.handle(now(), Fact::Release { client: id });
                 engine.reservation_changed(id);
             }
         }
@@ -134,14 +134,14 @@ fn change(engine: &mut Engine, asker: ClientId, request: Request) -> Result<(), 
             if !WEIGHTS.contains(&weight) {
                 return Err(Refused(x_error::VALUE, weight));
             }
-            engine.scheduler.set_weight(id, weight, now());
+            engine.scheduler.handle(now(), Fact::Weight { client: id, weight });
         }
         Request::SetClientPriority { client, priority } => {
             let id = subject_to_change(engine, asker, client)?;
             if !PRIORITIES.contains(&priority) {
                 return Err(Refused(x_error::VALUE, priority as u32));
             }
-            engine.scheduler.set_fixed_priority(id, priority, now());
+            engine.scheduler.handle(now(), Fact::FixedPriority { client: id, priority });
         }
         Request::SetPolicy(change) => {
             may_steer(engine, asker)?;
@@ -150,14 +150,14 @@ fn change(engine: &mut Engine, asker: ClientId, request: Request) -> Result<(), 
         }
         Request::SetPacing { limit_us, floor_us } => {
             may_steer(engine, asker)?;
-            engine.set_pacing(pacing(limit_us, floor_us)?);
+            engine.scheduler.handle(now(), Fact::Pacing(pacing(limit_us, floor_us)?));
         }
         Request::SetDesktop { share_ppm } => {
             may_steer(engine, asker)?;
             if share_ppm > MAX_SHARE_PPM {
                 return Err(Refused(x_error::VALUE, share_ppm));
             }
-            engine.set_desktop_share(share_ppm);
+            engine.scheduler.handle(now(), Fact::DesktopShare { ppm: share_ppm });
         }
         Request::LendProcessor { on, limit_before } => {
             may_steer(engine, asker)?;
@@ -256,7 +256,7 @@ fn pacing(limit_us: u32, floor_us: u32) -> Result<Pacing, Refused> {
     if !PACING_RANGE_US.contains(&floor_us) {
         return Err(Refused(x_error::VALUE, floor_us));
     }
-    Ok(trace::pacing(limit_us, floor_us))
+    Ok(Pacing { limit_ns: u64::from(limit_us) * 1000, floor_ns: u64::from(floor_us) * 1000 })
 }
 
 fn changed_parameters(engine: &Engine, change: PolicyChange) -> Result<Parameters, Refused> {

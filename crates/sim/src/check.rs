@@ -1,11 +1,11 @@
-//! Gives a scheduler the very calls that a trace says it had, and compares each decision with the recorded one.
+//! Gives a scheduler the very facts that a trace says it had, and compares each decision with the recorded one.
 //!
 //! It begins with the snapshot at a `Begin`. Where records are missing it stops, and begins again with the next one;
 //! decisions in between are counted as not checked.
 
 use xqos_abi::snapshot::Collector;
-use xqos_abi::trace::{Event, What, pacing, parameters};
-use xqos_core::{Admission, Scheduler, Service, Supply, Time};
+use xqos_abi::trace::{Event, FactReader, What};
+use xqos_core::{Admission, Outcome, Scheduler, Time};
 
 /// Differences that are kept to be shown.
 const KEPT: usize = 10;
@@ -30,7 +30,7 @@ pub struct Check {
     pub differences: Vec<Difference>,
     scheduler: Option<Scheduler>,
     snapshot: Collector,
-    intervals: (u32, u32, u32),
+    facts: FactReader,
 }
 
 impl Check {
@@ -51,60 +51,18 @@ impl Check {
 
     fn tell(&mut self, scheduler: &mut Scheduler, event: &Event) {
         let at = event.at;
-        match event.what {
-            What::Creation { client, descriptor } => scheduler.connected(client, descriptor, at),
-            What::Destruction { client } => scheduler.gone(client, at),
-            What::Activation { client } => scheduler.arrived(client, at),
-            What::Withdrawal { client } => scheduler.withdrawn(client, at),
-            What::Input { client } => scheduler.input(client, at),
-            What::Exposed { client, cause } => {
-                scheduler.exposed(client, cause, at);
+        if let What::Dispatch { reason, .. } = event.what {
+            let decided = scheduler.decide(at).map(|slice| What::dispatch(&slice, reason));
+            self.compare(at, event.what, decided);
+        }
+        let Some(fact) = self.facts.take(at, &event.what) else { return };
+        let outcome = scheduler.handle(at, fact);
+        if let What::Reserve { client, reservation, .. } = event.what {
+            let admitted = matches!(outcome, Outcome::Admission(Admission::Admitted(_)));
+            let decided = What::Reserve { client, reservation, admitted };
+            if decided != event.what {
+                self.compare(at, event.what, Some(decided));
             }
-            What::Supply { budget_ns, period_ns } => scheduler.set_supply(Supply { budget_ns, period_ns }),
-            What::Pacing { limit_us, floor_us } => scheduler.set_pacing(pacing(limit_us, floor_us), at),
-            What::Role { client, role } => scheduler.set_role(client, role, at),
-            What::MadeWork { client } => {
-                scheduler.made_work(client);
-            }
-            What::Desktop { share_ppm } => scheduler.set_desktop_share(share_ppm, at),
-            What::Grab { client } => scheduler.grabbed(client, at),
-            What::Overran { ns } => scheduler.overran(ns),
-            What::Replenish => {
-                scheduler.replenish(at);
-            }
-            What::Served { client, still_ready, requests, last_request, bytes, start, .. } => {
-                let bytes = bytes.into();
-                scheduler.served(&Service { client, start, end: at, requests, bytes, last_request, still_ready });
-            }
-            What::Dispatch { reason, .. } => {
-                let decided = scheduler.pick(at).map(|slice| What::dispatch(&slice, reason));
-                self.compare(at, event.what, decided);
-            }
-            What::Reserve { client, reservation, .. } => {
-                let admission = scheduler.reserve(client, reservation, at);
-                let admitted = matches!(admission, Some(Admission::Admitted(_)));
-                let decided = What::Reserve { client, reservation, admitted };
-                if decided != event.what {
-                    self.compare(at, event.what, Some(decided));
-                }
-            }
-            What::Clear { client } => {
-                scheduler.clear_reservation(client, at);
-            }
-            What::Policy { kind } => scheduler.set_policy(kind, at),
-            What::Intervals { slice_us, timer_interval_us, maximum_slice_us } => {
-                self.intervals = (slice_us, timer_interval_us, maximum_slice_us);
-            }
-            What::Limits { max_utilization_ppm, blocking_us } => {
-                let (slice_us, timer_interval_us, maximum_slice_us) = self.intervals;
-                let limits = (max_utilization_ppm, blocking_us);
-                let changed = parameters(slice_us, timer_interval_us, maximum_slice_us, limits);
-                scheduler.set_parameters(changed, at);
-            }
-            What::SyncPriority { client, priority } => scheduler.set_sync_priority(client, priority, at),
-            What::Weight { client, weight } => scheduler.set_weight(client, weight, at),
-            What::FixedPriority { client, priority } => scheduler.set_fixed_priority(client, priority, at),
-            _ => {}
         }
     }
 

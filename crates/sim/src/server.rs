@@ -16,7 +16,7 @@ use crate::stock::Stock;
 use crate::workload::{Plan, Run, Workload};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use xqos_abi::trace::{Event, Level, What};
-use xqos_core::{Admission, ClientId, Parameters, PolicyKind, Reservation, Scheduler, Time};
+use xqos_core::{Admission, ClientId, Fact, Parameters, PolicyKind, Reservation, Scheduler, Time};
 
 /// Core's numbers of clients have 16 bits, and its queues use the last one for themselves. X servers stop at 2,048.
 pub const MOST_CLIENTS: usize = 60_000;
@@ -88,7 +88,7 @@ pub fn serve(workload: &Workload, rules: &Rules, mut write: impl FnMut(Event)) -
     server.watches = rules.watches;
     for (place, plan) in workload.plans.iter().enumerate() {
         let id = server.connect(Generator::of_plan(&plan.bursts, began), plan.sync_priority);
-        server.scheduler.set_role(id, plan.role, began);
+        server.scheduler.handle(began, Fact::Role { client: id, role: plan.role });
         introduce(plan, id, began, &mut write);
         if let Some(&reservation) = rules.reservations.get(&place) {
             if !server.reserve(id, reservation) {
@@ -185,8 +185,8 @@ impl Server {
     pub(crate) fn connect(&mut self, mut generator: Generator, sync_priority: i32) -> ClientId {
         let (place, first) = (self.clients.len(), generator.first());
         let id = id_of(place);
-        self.scheduler.connected(id, descriptor_of(id), self.now);
-        self.scheduler.set_sync_priority(id, sync_priority, self.now);
+        self.scheduler.handle(self.now, Fact::Connected { client: id, descriptor: descriptor_of(id) });
+        self.scheduler.handle(self.now, Fact::SyncPriority { client: id, priority: sync_priority });
         self.stock.connected(id, sync_priority);
         self.clients.push(Client { generator, tasks: VecDeque::new() });
         self.expect(place, first);
@@ -195,14 +195,17 @@ impl Server {
 
     /// True where it is admitted.
     pub(crate) fn reserve(&mut self, client: ClientId, reservation: Reservation) -> bool {
-        matches!(self.scheduler.reserve(client, reservation, self.now), Some(Admission::Admitted(_)))
+        matches!(
+            self.scheduler.handle(self.now, Fact::Reserve { client, reservation }).admission(),
+            Some(Admission::Admitted(_))
+        )
     }
 
     pub(crate) fn run(&mut self, until: Time, observer: &mut impl Observer) {
         while self.now < until {
-            while self.scheduler.replenish(self.now).is_some() {}
+            while self.scheduler.handle(self.now, Fact::Replenish).resumed().is_some() {}
             self.look(observer);
-            match self.scheduler.pick(self.now) {
+            match self.scheduler.decide(self.now) {
                 Some(slice) => self.slice(&slice, until, observer),
                 None => {
                     self.stock.sleeps(self.now);
@@ -257,7 +260,7 @@ impl Server {
 
     fn deliver(&mut self, place: usize, at: Time, observer: &mut impl Observer) {
         let client = id_of(place);
-        self.scheduler.input(client, at);
+        self.scheduler.handle(at, Fact::Input { client });
         self.stock.input(client);
         observer.record(Event { at, what: What::Input { client } });
     }
@@ -276,7 +279,7 @@ impl Server {
             self.deliver(place, at, observer);
         }
         if !self.scheduler.is_ready(id_of(place)) {
-            self.scheduler.arrived(id_of(place), at);
+            self.scheduler.handle(at, Fact::Arrived { client: id_of(place) });
             self.stock.arrived(id_of(place));
             observer.record(Event { at, what: What::Activation { client: id_of(place) } });
         }

@@ -11,7 +11,7 @@
 //! copy of the set.
 
 use super::{Allowance, Facts, Key, Policy, PolicyKind, Served};
-use crate::scheduler::Words;
+use crate::words::Words;
 use crate::{ClientId, Time};
 use alloc::vec::Vec;
 

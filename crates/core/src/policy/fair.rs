@@ -16,7 +16,7 @@
 //!   for the time that the high ones used.
 
 use super::{Allowance, Defence, Facts, Key, Policy, PolicyKind, Served};
-use crate::scheduler::Words;
+use crate::words::Words;
 use crate::{ClientId, Parameters, Time};
 use alloc::vec::Vec;
 

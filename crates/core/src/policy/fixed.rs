@@ -4,7 +4,7 @@
 //! running slice at the next request boundary. It starves by design: a busy client keeps all lower ones out.
 
 use super::{Allowance, Defence, Facts, Key, Policy, PolicyKind, Served};
-use crate::scheduler::Words;
+use crate::words::Words;
 use crate::{ClientId, Parameters, Time};
 use alloc::vec::Vec;
 

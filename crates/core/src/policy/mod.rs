@@ -10,7 +10,7 @@ mod fixed;
 mod smart;
 mod stock;
 
-use crate::scheduler::Words;
+use crate::words::Words;
 use crate::{ClientId, Parameters, Time};
 use alloc::boxed::Box;
 use alloc::vec::Vec;

@@ -15,7 +15,7 @@
 //! [`LEVEL_NS`] here, and no more: who has waited that much longer than another, for each level between them, is first.
 
 use super::{Allowance, Facts, Key, Policy, PolicyKind, Served};
-use crate::scheduler::Words;
+use crate::words::Words;
 use crate::{ClientId, Parameters, Time};
 use alloc::vec::Vec;
 

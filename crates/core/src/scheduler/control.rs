@@ -11,13 +11,13 @@ use alloc::vec::Vec;
 
 impl Scheduler {
     /// Sets another policy; every client begins in it anew.
-    pub fn set_policy(&mut self, kind: PolicyKind, now: Time) {
+    pub(super) fn set_policy(&mut self, kind: PolicyKind, now: Time) {
         self.policy = kind.build(&self.parameters);
         self.rejoin(now);
     }
 
     /// Sets the parameters; the policy begins anew where they concern it.
-    pub fn set_parameters(&mut self, parameters: Parameters, now: Time) {
+    pub(super) fn set_parameters(&mut self, parameters: Parameters, now: Time) {
         let policy_part = |p: &Parameters| (p.slice_ns, p.timer_interval_ns, p.maximum_slice_ns);
         let concerns_policy = policy_part(&parameters) != policy_part(&self.parameters);
         self.parameters = parameters;
@@ -27,7 +27,7 @@ impl Scheduler {
     }
 
     /// Sets how clients are paced that uncover others. Who is held is let go.
-    pub fn set_pacing(&mut self, pacing: Pacing, now: Time) {
+    pub(super) fn set_pacing(&mut self, pacing: Pacing, now: Time) {
         self.pacing = pacing;
         let held: Vec<ClientId> = self.paced.ids().collect();
         for client in held {
@@ -37,7 +37,7 @@ impl Scheduler {
 
     /// The most that clients that work for others get of the server while somebody else waits, millionths; 0 switches the
     /// desktop rule off.
-    pub fn set_desktop_share(&mut self, share_ppm: u32, now: Time) {
+    pub(super) fn set_desktop_share(&mut self, share_ppm: u32, now: Time) {
         let was_on = self.desktop.is_on();
         self.desktop.share_ppm = share_ppm.min(MAX_SHARE_PPM);
         if was_on != self.desktop.is_on() {
@@ -49,7 +49,7 @@ impl Scheduler {
     }
 
     /// What a client does for others.
-    pub fn set_role(&mut self, client: ClientId, role: Role, now: Time) {
+    pub(super) fn set_role(&mut self, client: ClientId, role: Role, now: Time) {
         let Some(record) = self.client_mut(client).filter(|record| record.role != role) else { return };
         let had_one = core::mem::replace(&mut record.role, role).is_any();
         if had_one != role.is_any() {
@@ -69,11 +69,6 @@ impl Scheduler {
         }
     }
 
-    /// What the server itself gets of a processor, for admissions from now on.
-    pub fn set_supply(&mut self, supply: Supply) {
-        self.supply = supply;
-    }
-
     /// What the server itself gets of a processor.
     pub fn supply(&self) -> Supply {
         self.supply
@@ -82,21 +77,6 @@ impl Scheduler {
     /// How clients are paced.
     pub fn pacing(&self) -> Pacing {
         self.pacing
-    }
-
-    /// The SYNC priority that a client has now.
-    pub fn set_sync_priority(&mut self, client: ClientId, priority: i32, now: Time) {
-        self.change_facts(client, now, |facts| facts.sync_priority = priority);
-    }
-
-    /// The weight of a client under `fair`, hundredths; at least 1.
-    pub fn set_weight(&mut self, client: ClientId, weight: u32, now: Time) {
-        self.change_facts(client, now, |facts| facts.weight = weight.max(1));
-    }
-
-    /// The priority of a client under `fixed`; larger is first.
-    pub fn set_fixed_priority(&mut self, client: ClientId, priority: i32, now: Time) {
-        self.change_facts(client, now, |facts| facts.fixed_priority = priority);
     }
 
     /// Would this reservation be admitted beside the others? `None` for a client that is not connected.
@@ -109,7 +89,7 @@ impl Scheduler {
     }
 
     /// Gives a client a reservation if it is admitted, in place of the one it may have.
-    pub fn reserve(&mut self, client: ClientId, reservation: Reservation, now: Time) -> Option<Admission> {
+    pub(super) fn reserve(&mut self, client: ClientId, reservation: Reservation, now: Time) -> Option<Admission> {
         let admission = self.check_admission(client, reservation, now)?;
         if matches!(admission, Admission::Admitted(_)) {
             self.end_reservation(client);
@@ -130,7 +110,7 @@ impl Scheduler {
     }
 
     /// Ends a client's reservation. True where it had one.
-    pub fn clear_reservation(&mut self, client: ClientId, now: Time) -> bool {
+    pub(super) fn clear_reservation(&mut self, client: ClientId, now: Time) -> bool {
         let had_one = self.end_reservation(client);
         if had_one {
             self.count_reservations();

@@ -7,59 +7,9 @@ use super::{Client, Mode, Parameters, Scheduler};
 use crate::desktop::{CALLED_TURNS, MAX_SHARE_PPM, Role, Turn};
 use crate::pacing::{Hold, Mark, Pacing};
 use crate::policy::{Facts, PolicyKind};
+use crate::words::Words;
 use crate::{ClientId, Reservation, ReservationState, Supply, Time};
 use alloc::vec::Vec;
-
-/// Instants and lengths beyond this (a century) are damage.
-const LATEST_NS: u64 = 1 << 62;
-
-/// Words that are read one after the other.
-#[derive(Debug)]
-pub(crate) struct Words<'a> {
-    left: &'a [u64],
-}
-
-impl Words<'_> {
-    pub(crate) fn next(&mut self) -> Option<u64> {
-        let (&first, rest) = self.left.split_first()?;
-        self.left = rest;
-        Some(first)
-    }
-
-    pub(crate) fn signed(&mut self) -> Option<i64> {
-        self.next().map(|word| word as i64).filter(|&value| value.unsigned_abs() < LATEST_NS)
-    }
-
-    pub(crate) fn flag(&mut self) -> Option<bool> {
-        self.next().filter(|&word| word <= 1).map(|word| word == 1)
-    }
-
-    pub(crate) fn below(&mut self, limit: u64) -> Option<u64> {
-        self.next().filter(|&word| word < limit)
-    }
-
-    pub(crate) fn u32(&mut self) -> Option<u32> {
-        u32::try_from(self.next()?).ok()
-    }
-
-    pub(crate) fn i32(&mut self) -> Option<i32> {
-        i32::try_from(self.next()? as i64).ok()
-    }
-
-    pub(crate) fn ns(&mut self) -> Option<u64> {
-        self.below(LATEST_NS)
-    }
-
-    fn time(&mut self) -> Option<Time> {
-        self.ns().map(Time)
-    }
-
-    /// One less than written; 0 stands for nothing.
-    fn client(&mut self) -> Option<Option<ClientId>> {
-        let word = self.below(ClientId::LIMIT as u64 + 1)?;
-        Some(word.checked_sub(1).map(|slot| ClientId(slot as u16)))
-    }
-}
 
 impl Scheduler {
     /// The state as words; [`restore`](Self::restore) makes the same scheduler of them.
@@ -105,7 +55,7 @@ impl Scheduler {
 
     /// The scheduler of a snapshot; `None` where the words are none.
     pub fn restore(words: &[u64]) -> Option<Scheduler> {
-        let mut words = Words { left: words };
+        let mut words = Words::new(words);
         let kind = PolicyKind::from_code(u8::try_from(words.next()?).ok()?)?;
         let parameters = Parameters {
             slice_ns: words.ns()?,
@@ -132,7 +82,7 @@ impl Scheduler {
         }
         scheduler.policy.load(&clients, &mut words)?;
         // Traces of before the desktop rule end here.
-        if !words.left.is_empty() {
+        if !words.is_empty() {
             scheduler.load_desktop(&mut words)?;
         }
         scheduler.grab = grab.filter(|&id| scheduler.client(id).is_some());
@@ -150,7 +100,7 @@ impl Scheduler {
             scheduler.file(id, since);
         }
         scheduler.count_reservations();
-        (words.left.is_empty() && scheduler.connected == clients.len()).then_some(scheduler)
+        (words.is_empty() && scheduler.connected == clients.len()).then_some(scheduler)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Best effort: nobody starves, SYNC priorities are strict, and a light client does not notice the busy ones.
 
 use crate::server::{Behaviour, Load, MS, Random, SECOND, Server, US};
-use xqos_core::{Choice, ClientId, Mode, Parameters, PolicyKind, Reservation, Time};
+use xqos_core::{Choice, ClientId, Fact, Mode, Parameters, PolicyKind, Reservation, Time};
 
 /// `fixed` starves by intent, and under `stock` the choice is the server's.
 const STARVE_NOBODY: [PolicyKind; 3] = [PolicyKind::Classic, PolicyKind::Smart, PolicyKind::Fair];
@@ -164,7 +164,7 @@ fn no_client_is_picked_while_one_of_higher_sync_priority_is_ready() {
                 let behaviour = random_behaviour(&mut random);
                 let client = server.connect(Load::new(behaviour, 20 * US..=random.one_of(&[100 * US, 2 * MS])));
                 let priority = random.one_of(&[-7, 0, 0, 10, i32::MAX]);
-                server.scheduler.set_sync_priority(client, priority, Time(0));
+                server.scheduler.handle(Time(0), Fact::SyncPriority { client, priority });
                 priorities.insert(client, priority);
             }
             while server.now_ns < 300 * MS {

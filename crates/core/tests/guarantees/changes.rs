@@ -2,7 +2,7 @@
 
 use crate::reservations::{Reserved, check_budgets_are_given};
 use crate::server::{Load, MS, SECOND, Server, US};
-use xqos_core::{Admission, ClientId, Mode, Parameters, PolicyKind, Reservation, Scheduler, Time};
+use xqos_core::{Admission, ClientId, Fact, Mode, Outcome, Parameters, PolicyKind, Reservation, Scheduler, Time};
 
 fn ms(budget: u64, period: u64, hard: bool) -> Reservation {
     Reservation { budget_ns: budget * MS, period_ns: period * MS, hard }
@@ -38,7 +38,7 @@ fn ending_a_reservation_and_reserving_anew_forgives_no_debt() {
         let now = Time(server.now_ns);
         match step % 2 {
             0 => assert!(server.try_reserve(client, ms(1, 10, false))),
-            _ => assert!(server.scheduler.clear_reservation(client, now)),
+            _ => assert_eq!(server.scheduler.handle(now, Fact::Release { client }), Outcome::Changed),
         }
     }
     let reserved_ns = server.service_ns(client, Some(Mode::Reserved));
@@ -79,15 +79,15 @@ fn shorter_period_takes_effect_at_once() {
 fn changing_the_only_reservation_does_not_forget_the_blocking_time() {
     let (client, now) = (ClientId(1), Time(SECOND));
     let mut scheduler = Scheduler::new(PolicyKind::Fair, Parameters::default());
-    scheduler.connected(client, 11, now);
-    scheduler.reserve(client, ms(3, 10, false), now);
-    scheduler.arrived(client, now);
-    scheduler.overran(2 * MS);
-    scheduler.pick(now);
+    scheduler.handle(now, Fact::Connected { client, descriptor: 11 });
+    scheduler.handle(now, Fact::Reserve { client, reservation: ms(3, 10, false) }).admission();
+    scheduler.handle(now, Fact::Arrived { client });
+    scheduler.handle(Time(0), Fact::Overran { ns: 2 * MS });
+    scheduler.decide(now);
     assert_eq!(scheduler.blocking_observed_ns(now), 2 * MS);
-    scheduler.reserve(client, ms(4, 10, false), now);
+    scheduler.handle(now, Fact::Reserve { client, reservation: ms(4, 10, false) }).admission();
     assert_eq!(scheduler.blocking_observed_ns(now), 2 * MS, "the reservation was replaced, not ended");
-    scheduler.clear_reservation(client, now);
+    scheduler.handle(now, Fact::Release { client });
     assert_eq!(scheduler.blocking_observed_ns(now), 0, "forgotten with the last reservation");
 }
 
@@ -101,7 +101,7 @@ fn client_whose_reservation_ends_has_saved_up_nothing() {
         assert!(server.try_reserve(client, ms(1, 10, true)));
         server.run_until(2 * SECOND);
         let before_ns = others.map(|other| server.service_ns(other, None));
-        server.scheduler.clear_reservation(client, Time(server.now_ns));
+        server.scheduler.handle(Time(server.now_ns), Fact::Release { client });
         server.run_until(2200 * MS);
         for (other, before_ns) in others.into_iter().zip(before_ns) {
             let got_ns = server.service_ns(other, None) - before_ns;
@@ -118,15 +118,18 @@ fn client_whose_reservation_ends_has_saved_up_nothing() {
 fn admission_is_exact_to_a_millionth() {
     let (first, second, now) = (ClientId(1), ClientId(2), Time(0));
     let mut scheduler = Scheduler::new(PolicyKind::Fair, Parameters::default());
-    scheduler.connected(first, 11, now);
-    scheduler.connected(second, 12, now);
+    scheduler.handle(now, Fact::Connected { client: first, descriptor: 11 });
+    scheduler.handle(now, Fact::Connected { client: second, descriptor: 12 });
     let of = |ppm: u64| Reservation { budget_ns: ppm * 1_000, period_ns: SECOND, hard: false };
     let is_admitted = |admission| matches!(admission, Some(Admission::Admitted(_)));
-    assert!(is_admitted(scheduler.reserve(first, of(400_000), now)));
+    assert!(is_admitted(scheduler.handle(now, Fact::Reserve { client: first, reservation: of(400_000) }).admission()));
     assert!(is_admitted(scheduler.check_admission(second, of(500_000), now)), "0.9 is the limit");
     assert!(!is_admitted(scheduler.check_admission(second, of(500_001), now)), "0.900001 is above it");
     let just_above = Reservation { budget_ns: SECOND / 2 + 1, ..of(0) };
     assert!(!is_admitted(scheduler.check_admission(second, just_above, now)), "rounded to the safe side");
-    assert!(is_admitted(scheduler.reserve(first, of(900_000), now)), "its own reservation does not stand in its way");
+    assert!(
+        is_admitted(scheduler.handle(now, Fact::Reserve { client: first, reservation: of(900_000) }).admission()),
+        "its own reservation does not stand in its way"
+    );
     assert_eq!(scheduler.admitted_utilization_ppm(), 900_000);
 }

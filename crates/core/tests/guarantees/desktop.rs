@@ -1,7 +1,7 @@
 //! The desktop rule: latency for those who work for others, a part for the others, fairness among them, reservations kept.
 
 use crate::server::{Behaviour, Load, MS, Random, Run, SECOND, Server, US};
-use xqos_core::{ClientId, FRAME_NS, Mode, Parameters, PolicyKind, Reservation, Role, Time, WAIT_NS};
+use xqos_core::{ClientId, FRAME_NS, Fact, Mode, Parameters, PolicyKind, Reservation, Role, Time, WAIT_NS};
 
 const COMPOSITOR: Role = Role { compositor: true, window_manager: false };
 
@@ -9,7 +9,7 @@ const COMPOSITOR: Role = Role { compositor: true, window_manager: false };
 fn desktop(seed: u64, compositor: Load, busy: usize, longest_ns: u64) -> (Server, ClientId) {
     let mut server = Server::new(PolicyKind::Fair, Parameters::default(), seed);
     let id = server.connect(compositor);
-    server.scheduler.set_role(id, COMPOSITOR, Time(0));
+    server.scheduler.handle(Time(0), Fact::Role { client: id, role: COMPOSITOR });
     for _ in 0..busy {
         server.connect(Load::backlogged(longest_ns / 5..=longest_ns));
     }
@@ -84,7 +84,7 @@ fn a_compositor_gone_mad_leaves_others_their_part_of_any_window() {
         let load = Load::backlogged(10 * US..=random.one_of(&[50 * US, MS, 30 * MS]));
         let (busy, longest_of_mad_ns) = (random.within(1..=8) as usize, *load.cost_ns.end());
         let (mut server, compositor) = desktop(seed, load, busy, longest_ns);
-        server.scheduler.set_desktop_share(share_ppm, Time(0));
+        server.scheduler.handle(Time(0), Fact::DesktopShare { ppm: share_ppm });
         server.run_until(2 * SECOND);
         let share = f64::from(share_ppm) / 1e6;
         let bound = FRAME_NS as f64 * share + longest_of_mad_ns as f64;
@@ -147,7 +147,7 @@ fn a_reserved_client_keeps_its_budget_beside_a_compositor_gone_mad() {
 #[test]
 fn a_compositor_with_a_higher_sync_priority_is_bounded_as_well() {
     let (mut server, compositor) = desktop(3, mad(), 3, MS);
-    server.scheduler.set_sync_priority(compositor, 10, Time(0));
+    server.scheduler.handle(Time(0), Fact::SyncPriority { client: compositor, priority: 10 });
     server.run_until(2 * SECOND);
     let got = server.service_ns(compositor, None) as f64 / server.now_ns as f64;
     assert!((0.5..0.69).contains(&got), "others keep a third: {got}");
@@ -186,7 +186,7 @@ fn drawing_after_a_rest_has_the_next_turn_begin_early() {
 fn without_a_desktop_client_every_slice_is_the_same_with_the_rule_and_without() {
     let run = |share_ppm| {
         let mut server = Server::new(PolicyKind::Fair, Parameters::default(), 9);
-        server.scheduler.set_desktop_share(share_ppm, Time(0));
+        server.scheduler.handle(Time(0), Fact::DesktopShare { ppm: share_ppm });
         for longest_us in [30, 300, 3000] {
             server.connect(Load { noticed_every_ns: 7 * MS, ..Load::backlogged(10 * US..=longest_us * US) });
         }

@@ -5,7 +5,7 @@
 //! than that, and within any part of that time the difference changes by no more than both together.
 
 use crate::server::{Behaviour, Load, MS, Random, SECOND, Server, US};
-use xqos_core::{ClientId, Parameters, PolicyKind, Time};
+use xqos_core::{ClientId, Fact, Parameters, PolicyKind, Time};
 
 #[derive(Clone, Copy, Debug)]
 struct Busy {
@@ -32,7 +32,7 @@ fn busy_server(seed: u64, noticed: bool) -> (Server, Vec<Busy>) {
         let noticed_every_ns = if noticed { random.one_of(&[0, 700 * US, 4 * MS, 16 * MS]) } else { 0 };
         let load = Load { noticed_every_ns, ..Load::backlogged(longest_ns / 5..=longest_ns) };
         let (client, weight) = (server.connect(load), random.one_of(&[10, 50, 100, 100, 200, 1000]));
-        server.scheduler.set_weight(client, weight, Time(0));
+        server.scheduler.handle(Time(0), Fact::Weight { client, weight });
         busy.push(Busy { client, weight, longest_ns });
     }
     for _ in 0..random.within(0..=3) {
@@ -115,7 +115,7 @@ fn weights_divide_the_server() {
     let mut server = Server::new(PolicyKind::Fair, Parameters::default(), 1);
     for weight in [100, 200, 300] {
         let client = server.connect(Load::backlogged(50 * US..=900 * US));
-        server.scheduler.set_weight(client, weight, Time(0));
+        server.scheduler.handle(Time(0), Fact::Weight { client, weight });
     }
     server.run_until(12 * SECOND);
     for (id, sixths) in [(1, 1), (2, 2), (3, 3)] {

@@ -1,7 +1,7 @@
 //! The order in which `classic`, `smart` and `fixed` serve, as their texts say.
 
 use crate::server::{Behaviour, Load, MS, SECOND, Server, US};
-use xqos_core::{Choice, ClientId, Parameters, PolicyKind, Time};
+use xqos_core::{Choice, ClientId, Fact, Parameters, PolicyKind, Time};
 
 /// Each slice so far: whom it was given, and how many requests.
 fn turns(server: &Server) -> Vec<(u16, usize)> {
@@ -66,7 +66,7 @@ fn classic_is_done_with_a_client_for_this_pass_when_its_buffer_is_empty() {
 fn classic_does_not_turn_its_passes_back_for_a_client_of_lower_sync_priority() {
     let mut server = Server::new(PolicyKind::Classic, Parameters::default(), 1);
     let high = server.connect(busy(20 * US));
-    server.scheduler.set_sync_priority(high, 10, Time(0));
+    server.scheduler.handle(Time(0), Fact::SyncPriority { client: high, priority: 10 });
     server.connect(busy(20 * US));
     let late = server.connect(Load { start_ns: 990 * MS, ..busy(20 * US) });
     server.run_until(SECOND);
@@ -104,9 +104,9 @@ fn smart_does_not_take_a_newcomer_for_the_client_that_had_its_place() {
     let first = server.connect(busy(50 * US));
     server.run_until(3 * SECOND);
     let now = Time(server.now_ns);
-    server.scheduler.connected(first, 11, now);
-    server.scheduler.arrived(first, now);
-    let slice = server.scheduler.pick(now).expect("the newcomer is ready");
+    server.scheduler.handle(now, Fact::Connected { client: first, descriptor: 11 });
+    server.scheduler.handle(now, Fact::Arrived { client: first });
+    let slice = server.scheduler.decide(now).expect("the newcomer is ready");
     assert_eq!(slice.until.since(now), 5 * MS, "it was never alone for a second");
 }
 
@@ -135,7 +135,7 @@ fn fixed_ends_a_slice_for_higher_priority_at_the_next_request() {
     let low = server.connect(busy(100 * US));
     let behaviour = Behaviour::Periodic { period_ns: 7 * MS, requests: 3 };
     let high = server.connect(Load { start_ns: 20 * MS, ..Load::new(behaviour, 100 * US..=100 * US) });
-    server.scheduler.set_fixed_priority(high, 5, Time(0));
+    server.scheduler.handle(Time(0), Fact::FixedPriority { client: high, priority: 5 });
     server.run_until(SECOND);
     let longest_ns = server.responses_ns(high).into_iter().max().unwrap_or(0);
     assert!(longest_ns <= 4 * 100 * US, "a burst of three requests took {longest_ns} ns beside requests of 0.1 ms");
@@ -147,7 +147,7 @@ fn fixed_lets_equals_take_turns_and_keeps_lower_ones_out() {
     let mut server = Server::new(PolicyKind::Fixed, Parameters::default(), 1);
     let clients = [5, 5, -5].map(|priority| {
         let client = server.connect(busy(100 * US));
-        server.scheduler.set_fixed_priority(client, priority, Time(0));
+        server.scheduler.handle(Time(0), Fact::FixedPriority { client, priority });
         client
     });
     server.run_until(100 * MS);

@@ -9,7 +9,7 @@
 //!   can touch the budgets of more than m + 1 periods (see [`hard_bound_ns`]).
 
 use crate::server::{Behaviour, Load, MS, Random, Run, SECOND, Server, US};
-use xqos_core::{ClientId, Mode, Parameters, PolicyKind, Reservation, Scheduler, Service, Time};
+use xqos_core::{ClientId, Fact, Mode, Parameters, PolicyKind, Reservation, Scheduler, Service, Time};
 
 #[derive(Clone, Copy, Debug)]
 pub struct Reserved {
@@ -273,13 +273,24 @@ fn arrival_with_just_its_bandwidth_left_begins_a_new_period() {
     for (arrival_ms, deadline_ms) in [(3, 8), (4, 12), (8, 16), (9, 17)] {
         let (client, at) = (ClientId(1), |ms: u64| Time(ms * MS));
         let mut scheduler = Scheduler::new(PolicyKind::Fair, Parameters::default());
-        scheduler.connected(client, 11, at(0));
-        scheduler.reserve(client, Reservation { budget_ns: 4 * MS, period_ns: 8 * MS, hard: false }, at(0));
-        scheduler.arrived(client, at(0));
-        scheduler.pick(at(0));
+        scheduler.handle(at(0), Fact::Connected { client, descriptor: 11 });
+        scheduler
+            .handle(
+                at(0),
+                Fact::Reserve {
+                    client,
+                    reservation: Reservation { budget_ns: 4 * MS, period_ns: 8 * MS, hard: false },
+                },
+            )
+            .admission();
+        scheduler.handle(at(0), Fact::Arrived { client });
+        scheduler.decide(at(0));
         let (start, end) = (at(0), at(2));
-        scheduler.served(&Service { client, start, end, requests: 1, bytes: 0, last_request: 0, still_ready: false });
-        scheduler.arrived(client, at(arrival_ms));
+        scheduler.handle(
+            Service { client, start, end, requests: 1, bytes: 0, last_request: 0, still_ready: false }.end,
+            Fact::Served(Service { client, start, end, requests: 1, bytes: 0, last_request: 0, still_ready: false }),
+        );
+        scheduler.handle(at(arrival_ms), Fact::Arrived { client });
         let deadline = scheduler.reservation(client).map(|state| state.deadline);
         assert_eq!(deadline, Some(at(deadline_ms)), "2 ms of 4 in 8 are left, and it arrives at {arrival_ms} ms");
     }

@@ -9,7 +9,8 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::RangeInclusive;
 use xqos_core::{
-    Admission, Choice, ClientId, Mode, Parameters, PolicyKind, Rank, Reservation, Scheduler, Service, Slice, Time,
+    Admission, Choice, ClientId, Fact, Mode, Outcome, Parameters, PolicyKind, Rank, Reservation, Scheduler, Service,
+    Slice, Time,
 };
 
 pub const US: u64 = 1_000;
@@ -180,7 +181,7 @@ impl Server {
 
     pub fn connect_as(&mut self, load: Load, descriptor: u32) -> ClientId {
         let id = ClientId(self.clients.len() as u16 + 1);
-        self.scheduler.connected(id, descriptor, Time(self.now_ns));
+        self.scheduler.handle(Time(self.now_ns), Fact::Connected { client: id, descriptor });
         self.clients.push(Client {
             id,
             pending: VecDeque::new(),
@@ -196,7 +197,10 @@ impl Server {
 
     pub fn try_reserve(&mut self, client: ClientId, reservation: Reservation) -> bool {
         let now = Time(self.now_ns);
-        matches!(self.scheduler.reserve(client, reservation, now), Some(Admission::Admitted(_)))
+        matches!(
+            self.scheduler.handle(now, Fact::Reserve { client, reservation }).admission(),
+            Some(Admission::Admitted(_))
+        )
     }
 
     /// The client's connection is closed.
@@ -205,7 +209,7 @@ impl Server {
         closed.pending.clear();
         (closed.next_arrival_ns, closed.next_notice_ns, closed.waits_since_ns) = (u64::MAX, u64::MAX, None);
         self.armed.remove(&client);
-        self.scheduler.gone(client, Time(self.now_ns));
+        self.scheduler.handle(Time(self.now_ns), Fact::Gone { client });
     }
 
     /// The process is stopped for a while (a debugger, a page fault, a grab): time passes and nobody is served.
@@ -247,16 +251,16 @@ impl Server {
 
     fn decide_and_serve(&mut self) {
         let now = Time(self.now_ns);
-        while self.scheduler.replenish(now).is_some() {}
+        while self.scheduler.handle(now, Fact::Replenish).resumed().is_some() {}
         for client in &mut self.clients {
             client.receive(self.now_ns);
             if !client.pending.is_empty() && !self.scheduler.is_ready(client.id) {
                 self.armed.remove(&client.id);
-                self.scheduler.arrived(client.id, now);
+                self.scheduler.handle(now, Fact::Arrived { client: client.id });
             }
         }
         self.deliver_notices();
-        let Some(slice) = self.scheduler.pick(now) else { return self.sleep() };
+        let Some(slice) = self.scheduler.decide(now) else { return self.sleep() };
         while let Some(client) = self.scheduler.next_to_watch(now) {
             self.armed.insert(client, self.scheduler.rank_on_arrival(client, now));
         }
@@ -299,25 +303,32 @@ impl Server {
             let limited = slice.requests != 0 && requests >= slice.requests
                 || slice.bytes != 0 && bytes >= u64::from(slice.bytes);
             let drained = self.clients[place].pending.is_empty();
-            let calls = self.clients[place].load.makes_work && self.scheduler.made_work(id);
+            let calls = self.clients[place].load.makes_work && self.made_work(id);
             if drained || limited || calls || self.now_ns >= until_ns || self.is_contested(&slice) {
                 break;
             }
         }
         self.slices.push(slice);
-        self.scheduler.served(&Service {
-            client: id,
-            start: Time(start_ns),
-            end: Time(self.now_ns),
-            requests,
-            bytes: if slice.bytes == 0 { 0 } else { bytes },
-            last_request: 0,
-            still_ready: !self.clients[place].pending.is_empty(),
-        });
+        self.scheduler.handle(
+            Time(self.now_ns),
+            Fact::Served(Service {
+                client: id,
+                start: Time(start_ns),
+                end: Time(self.now_ns),
+                requests,
+                bytes: if slice.bytes == 0 { 0 } else { bytes },
+                last_request: 0,
+                still_ready: !self.clients[place].pending.is_empty(),
+            }),
+        );
         // As a server does in the turn of a client that works for others.
         if let Some(until) = self.scheduler.next_request_of(id, Time(self.now_ns)) {
             self.now_ns = until.0.min(self.clients[place].next_arrival_ns.max(self.now_ns));
         }
+    }
+
+    fn made_work(&mut self, client: ClientId) -> bool {
+        self.scheduler.handle(Time(self.now_ns), Fact::MadeWork { client }) == Outcome::Changed
     }
 
     /// A watched socket has become readable, and its client is better than the running one by now.
@@ -348,9 +359,9 @@ impl Server {
                 client.notices += 1;
                 client.next_notice_ns += client.load.noticed_every_ns;
                 match client.notices % 2 {
-                    1 => self.scheduler.input(client.id, Time(self.now_ns)),
-                    _ => _ = self.scheduler.exposed(client.id, None, Time(self.now_ns)),
-                }
+                    1 => self.scheduler.handle(Time(self.now_ns), Fact::Input { client: client.id }),
+                    _ => self.scheduler.handle(Time(self.now_ns), Fact::Exposed { client: client.id, cause: None }),
+                };
             }
         }
     }

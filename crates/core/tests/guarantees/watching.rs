@@ -1,7 +1,7 @@
 //! Watching: who is named, so that its arrival ends the running slice, and that nothing is paid where none would.
 
 use crate::server::MS;
-use xqos_core::{ClientId, Parameters, PolicyKind, Reservation, Scheduler, Service, Time};
+use xqos_core::{ClientId, Fact, Parameters, PolicyKind, Reservation, Scheduler, Service, Time};
 
 const HOG: ClientId = ClientId(1);
 const IDLE: ClientId = ClientId(2);
@@ -11,19 +11,22 @@ fn at(ms: u64) -> Time {
 }
 
 fn serve(scheduler: &mut Scheduler, client: ClientId, start: Time, end: Time, still_ready: bool) {
-    scheduler.served(&Service { client, start, end, requests: 1, bytes: 0, last_request: 0, still_ready });
+    scheduler.handle(
+        Service { client, start, end, requests: 1, bytes: 0, last_request: 0, still_ready }.end,
+        Fact::Served(Service { client, start, end, requests: 1, bytes: 0, last_request: 0, still_ready }),
+    );
 }
 
 /// A hog has run for a while, the other client is idle. It is 20 ms, and the hog runs on.
 fn hogged_scheduler(prepare: impl FnOnce(&mut Scheduler)) -> Scheduler {
     let mut scheduler = Scheduler::new(PolicyKind::Fair, Parameters::default());
-    scheduler.connected(HOG, 11, at(0));
-    scheduler.connected(IDLE, 12, at(0));
+    scheduler.handle(at(0), Fact::Connected { client: HOG, descriptor: 11 });
+    scheduler.handle(at(0), Fact::Connected { client: IDLE, descriptor: 12 });
     prepare(&mut scheduler);
-    scheduler.arrived(HOG, at(10));
-    scheduler.pick(at(10));
+    scheduler.handle(at(10), Fact::Arrived { client: HOG });
+    scheduler.decide(at(10));
     serve(&mut scheduler, HOG, at(10), at(20), true);
-    scheduler.pick(at(20));
+    scheduler.decide(at(20));
     assert_eq!(scheduler.next_to_watch(at(20)), Some(IDLE), "the idle client is to be watched");
     assert_eq!(scheduler.next_to_watch(at(20)), None, "once is enough while nothing changes");
     scheduler
@@ -32,43 +35,56 @@ fn hogged_scheduler(prepare: impl FnOnce(&mut Scheduler)) -> Scheduler {
 #[test]
 fn watched_client_is_named_again_when_it_is_reserved() {
     let mut scheduler = hogged_scheduler(|_| {});
-    scheduler.reserve(IDLE, Reservation { budget_ns: MS, period_ns: 10 * MS, hard: false }, at(20));
+    scheduler
+        .handle(
+            at(20),
+            Fact::Reserve { client: IDLE, reservation: Reservation { budget_ns: MS, period_ns: 10 * MS, hard: false } },
+        )
+        .admission();
     assert_eq!(scheduler.next_to_watch(at(20)), Some(IDLE));
-    scheduler.clear_reservation(IDLE, at(20));
+    scheduler.handle(at(20), Fact::Release { client: IDLE });
     assert_eq!(scheduler.next_to_watch(at(20)), Some(IDLE), "or else it ends slices as if it were reserved");
 }
 
 #[test]
 fn watched_client_is_named_again_when_its_sync_priority_or_the_policy_changes() {
     let mut scheduler = hogged_scheduler(|_| {});
-    scheduler.set_sync_priority(IDLE, 5, at(20));
+    scheduler.handle(at(20), Fact::SyncPriority { client: IDLE, priority: 5 });
     assert_eq!(scheduler.next_to_watch(at(20)), Some(IDLE));
-    scheduler.set_policy(PolicyKind::Fixed, at(20));
+    scheduler.handle(at(20), Fact::Policy(PolicyKind::Fixed));
     assert_eq!(scheduler.next_to_watch(at(20)), Some(IDLE));
 }
 
 #[test]
 fn watched_client_is_named_again_when_its_budget_is_replenished() {
     let mut scheduler = hogged_scheduler(|scheduler| {
-        scheduler.reserve(IDLE, Reservation { budget_ns: 2 * MS, period_ns: 30 * MS, hard: false }, at(0));
-        scheduler.arrived(IDLE, at(0));
-        scheduler.pick(at(0));
+        scheduler
+            .handle(
+                at(0),
+                Fact::Reserve {
+                    client: IDLE,
+                    reservation: Reservation { budget_ns: 2 * MS, period_ns: 30 * MS, hard: false },
+                },
+            )
+            .admission();
+        scheduler.handle(at(0), Fact::Arrived { client: IDLE });
+        scheduler.decide(at(0));
         serve(scheduler, IDLE, at(0), at(2), false);
         assert!(scheduler.reservation(IDLE).is_some_and(|state| state.depleted));
     });
-    assert_eq!(scheduler.replenish(at(30)), Some(IDLE));
-    scheduler.pick(at(30));
+    assert_eq!(scheduler.handle(at(30), Fact::Replenish).resumed(), Some(IDLE));
+    scheduler.decide(at(30));
     assert_eq!(scheduler.next_to_watch(at(30)), Some(IDLE), "it was armed as best effort and has budget now");
 }
 
 #[test]
 fn notice_does_not_make_a_watched_client_look_unwatched() {
     let mut scheduler = hogged_scheduler(|_| {});
-    scheduler.input(IDLE, at(21));
+    scheduler.handle(at(21), Fact::Input { client: IDLE });
     assert!(scheduler.is_watched(IDLE), "its socket is armed still, and knows when it becomes readable");
     assert_eq!(scheduler.next_to_watch(at(21)), Some(IDLE), "with its new rank");
     assert_eq!(scheduler.watched_count(), 1);
-    scheduler.arrived(IDLE, at(22));
+    scheduler.handle(at(22), Fact::Arrived { client: IDLE });
     assert!(!scheduler.is_watched(IDLE) && scheduler.watched_count() == 0);
 }
 
@@ -76,12 +92,12 @@ fn notice_does_not_make_a_watched_client_look_unwatched() {
 fn best_effort_clients_are_watched_for_a_tenth_of_a_second_after_a_hog() {
     for (length_us, pick_at_ms, expected) in [(1_000, 21, None), (1_001, 22, Some(IDLE)), (1_001, 122, None)] {
         let mut scheduler = Scheduler::new(PolicyKind::Fair, Parameters::default());
-        scheduler.connected(HOG, 11, at(0));
-        scheduler.connected(IDLE, 12, at(0));
-        scheduler.arrived(HOG, at(20));
-        scheduler.pick(at(20));
+        scheduler.handle(at(0), Fact::Connected { client: HOG, descriptor: 11 });
+        scheduler.handle(at(0), Fact::Connected { client: IDLE, descriptor: 12 });
+        scheduler.handle(at(20), Fact::Arrived { client: HOG });
+        scheduler.decide(at(20));
         serve(&mut scheduler, HOG, at(20), Time(20 * MS + length_us * 1_000), true);
-        scheduler.pick(at(pick_at_ms));
+        scheduler.decide(at(pick_at_ms));
         let named = scheduler.next_to_watch(at(pick_at_ms));
         assert_eq!(named, expected, "after a slice of {length_us} us, at {pick_at_ms} ms");
     }
@@ -90,11 +106,16 @@ fn best_effort_clients_are_watched_for_a_tenth_of_a_second_after_a_hog() {
 #[test]
 fn reserved_client_is_watched_although_nobody_hogs() {
     let mut scheduler = Scheduler::new(PolicyKind::Stock, Parameters::default());
-    scheduler.connected(HOG, 11, at(0));
-    scheduler.connected(IDLE, 12, at(0));
-    scheduler.reserve(IDLE, Reservation { budget_ns: MS, period_ns: 10 * MS, hard: true }, at(0));
-    scheduler.arrived(HOG, at(1));
-    scheduler.pick(at(1));
+    scheduler.handle(at(0), Fact::Connected { client: HOG, descriptor: 11 });
+    scheduler.handle(at(0), Fact::Connected { client: IDLE, descriptor: 12 });
+    scheduler
+        .handle(
+            at(0),
+            Fact::Reserve { client: IDLE, reservation: Reservation { budget_ns: MS, period_ns: 10 * MS, hard: true } },
+        )
+        .admission();
+    scheduler.handle(at(1), Fact::Arrived { client: HOG });
+    scheduler.decide(at(1));
     assert_eq!(scheduler.next_to_watch(at(1)), Some(IDLE));
     assert_eq!(scheduler.next_to_watch(at(1)), None);
 }
@@ -103,20 +124,20 @@ fn reserved_client_is_watched_although_nobody_hogs() {
 fn client_that_would_not_win_before_the_end_of_the_slice_is_not_watched() {
     // It has paid 10 ms more than the hog, whose slice is 5 ms.
     let mut scheduler = Scheduler::new(PolicyKind::Fair, Parameters::default());
-    scheduler.connected(HOG, 11, at(0));
-    scheduler.connected(IDLE, 12, at(0));
-    scheduler.arrived(IDLE, at(0));
-    scheduler.pick(at(0));
+    scheduler.handle(at(0), Fact::Connected { client: HOG, descriptor: 11 });
+    scheduler.handle(at(0), Fact::Connected { client: IDLE, descriptor: 12 });
+    scheduler.handle(at(0), Fact::Arrived { client: IDLE });
+    scheduler.decide(at(0));
     serve(&mut scheduler, IDLE, at(0), at(20), false);
-    scheduler.arrived(HOG, at(20));
+    scheduler.handle(at(20), Fact::Arrived { client: HOG });
     for start in [20, 25] {
-        scheduler.pick(at(start));
+        scheduler.decide(at(start));
         assert_eq!(scheduler.next_to_watch(at(start)), None, "at {start} ms");
         serve(&mut scheduler, HOG, at(start), at(start + 5), true);
     }
     // From 16 ms on the hog is near enough.
     serve(&mut scheduler, HOG, at(30), at(37), true);
-    scheduler.pick(at(37));
+    scheduler.decide(at(37));
     assert_eq!(scheduler.next_to_watch(at(37)), Some(IDLE));
 }
 
@@ -126,14 +147,14 @@ fn beside_a_client_that_asks_and_waits_only_those_are_watched_who_win_while_it_i
     // what the hog has had since.
     let named_after = |length_us: u64, still_ready| {
         let mut scheduler = hogged_scheduler(|_| ());
-        scheduler.arrived(IDLE, at(20));
-        scheduler.pick(at(20));
+        scheduler.handle(at(20), Fact::Arrived { client: IDLE });
+        scheduler.decide(at(20));
         serve(&mut scheduler, IDLE, at(20), at(23), false);
         let end = Time(23 * MS + length_us * 1_000);
-        scheduler.pick(at(23));
+        scheduler.decide(at(23));
         serve(&mut scheduler, HOG, at(23), end, still_ready);
-        scheduler.arrived(HOG, end);
-        scheduler.pick(end);
+        scheduler.handle(end, Fact::Arrived { client: HOG });
+        scheduler.decide(end);
         scheduler.next_to_watch(end)
     };
     assert_eq!(named_after(300, false), None, "0.6 ms are likely, and 0.7 ms would be left");

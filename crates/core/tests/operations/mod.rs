@@ -1,4 +1,4 @@
-//! Every public operation of a [`Scheduler`] as a variant of [`Op`], and random sequences of them.
+//! Random sequences of all facts and of turns of the server's main loop.
 //!
 //! Few clients and round numbers, so that the interesting coincidences (equal deadlines, a grab by a depleted client, a
 //! reservation that ends in the middle of a slice) come up often.
@@ -6,7 +6,7 @@
 use proptest::prelude::*;
 use std::cell::RefCell;
 use std::panic::{self, AssertUnwindSafe};
-use xqos_core::{ClientId, Pacing, Parameters, PolicyKind, Reservation, Role};
+use xqos_core::{ClientId, Fact, Pacing, Parameters, PolicyKind, Reservation, Role};
 
 const US: u64 = 1_000;
 const MS: u64 = 1_000_000;
@@ -14,90 +14,26 @@ const MS: u64 = 1_000_000;
 /// Ids below this one.
 pub const CLIENTS: u16 = 6;
 
-/// One call, or one turn of the server's main loop.
+/// A fact, or a turn of the server's main loop.
 #[derive(Clone, Copy, Debug)]
 pub enum Op {
-    Connect {
-        client: ClientId,
-        descriptor: u32,
-    },
-    Gone {
-        client: ClientId,
-    },
-    Arrived {
-        client: ClientId,
-    },
-    Withdrawn {
-        client: ClientId,
-    },
-    Input {
-        client: ClientId,
-    },
-    Exposed {
-        client: ClientId,
-        cause: Option<ClientId>,
-    },
-    SetPacing {
-        pacing: Pacing,
-    },
-    Grabbed {
-        by: Option<ClientId>,
-    },
-    Overran {
-        ns: u64,
-    },
+    Tell(Fact),
     /// One decision and its slice. Where the choice is the server's, `whom` says which of the ready clients it makes.
-    PickAndServe {
+    DecideAndServe {
         length_ns: u64,
         requests: u32,
         still_ready: bool,
         whom: usize,
     },
     /// A decision that comes to nothing.
-    Pick,
-    /// A slice of a client that was not picked.
-    ServeUnpicked {
+    Decide,
+    /// A slice of a client that was not chosen.
+    ServeUnchosen {
         client: ClientId,
         length_ns: u64,
     },
-    Replenish,
     TimePasses {
         ns: u64,
-    },
-    Reserve {
-        client: ClientId,
-        reservation: Reservation,
-    },
-    ClearReservation {
-        client: ClientId,
-    },
-    SetPolicy {
-        kind: PolicyKind,
-    },
-    SetParameters {
-        parameters: Parameters,
-    },
-    SetSyncPriority {
-        client: ClientId,
-        priority: i32,
-    },
-    SetWeight {
-        client: ClientId,
-        weight: u32,
-    },
-    SetFixedPriority {
-        client: ClientId,
-        priority: i32,
-    },
-    SetRole {
-        client: ClientId,
-        role: Role,
-    },
-    SetDesktopShare {
-        share_ppm: u32,
-    },
-    MadeWork {
-        client: ClientId,
     },
 }
 
@@ -143,10 +79,10 @@ fn length() -> impl Strategy<Value = u64> {
     prop_oneof![Just(0), Just(MS), 1..100 * US, 100 * US..7 * MS, Just(5 * MS), 20 * MS..200 * MS]
 }
 
-fn pick_and_serve() -> impl Strategy<Value = Op> {
+fn decide_and_serve() -> impl Strategy<Value = Op> {
     let requests = prop_oneof![Just(1u32), 1..=20u32, Just(3000u32)];
     (length(), requests, any::<bool>(), any::<prop::sample::Index>()).prop_map(
-        |(length_ns, requests, still_ready, whom)| Op::PickAndServe {
+        |(length_ns, requests, still_ready, whom)| Op::DecideAndServe {
             length_ns,
             requests,
             still_ready,
@@ -155,44 +91,50 @@ fn pick_and_serve() -> impl Strategy<Value = Op> {
     )
 }
 
+fn fact() -> impl Strategy<Value = Fact> {
+    let sync_priority = prop::sample::select(vec![i32::MIN, -1, 0, 0, 0, 10, i32::MAX]);
+    let weight = prop::sample::select(vec![0, 1, 50, 100, 200, 1000]);
+    let desktop_share = prop::sample::select(vec![0, 100_000, 666_667, 900_000]);
+    prop_oneof![
+        3 => (client(), 3..20u32).prop_map(|(client, descriptor)| Fact::Connected { client, descriptor }),
+        2 => client().prop_map(|client| Fact::Gone { client }),
+        30 => client().prop_map(|client| Fact::Arrived { client }),
+        3 => client().prop_map(|client| Fact::Withdrawn { client }),
+        2 => client().prop_map(|client| Fact::Input { client }),
+        3 => (client(), prop::option::of(client())).prop_map(|(client, cause)| Fact::Exposed { client, cause }),
+        4 => client().prop_map(|client| Fact::MadeWork { client }),
+        2 => prop::option::of(client()).prop_map(|by| Fact::Grabbed { by }),
+        1 => (0..10 * MS).prop_map(|ns| Fact::Overran { ns }),
+        4 => Just(Fact::Replenish),
+        1 => policy().prop_map(Fact::Policy),
+        1 => parameters().prop_map(Fact::Parameters),
+        1 => pacing().prop_map(Fact::Pacing),
+        1 => desktop_share.prop_map(|ppm| Fact::DesktopShare { ppm }),
+        3 => (client(), sync_priority).prop_map(|(client, priority)| Fact::SyncPriority { client, priority }),
+        2 => (client(), weight).prop_map(|(client, weight)| Fact::Weight { client, weight }),
+        2 => (client(), -3..=3).prop_map(|(client, priority)| Fact::FixedPriority { client, priority }),
+        4 => (client(), 0..4u8).prop_map(|(client, bits)| Fact::Role { client, role: Role::from_bits(bits) }),
+        6 => (client(), reservation()).prop_map(|(client, reservation)| Fact::Reserve { client, reservation }),
+        2 => client().prop_map(|client| Fact::Release { client }),
+    ]
+}
+
 /// The weights make busy servers: arrivals and slices are most of what happens.
 fn op() -> impl Strategy<Value = Op> {
     let time = prop_oneof![Just(1), Just(MS), 1..3 * MS, Just(5 * MS), 10 * MS..100 * MS, Just(3_000 * MS)];
-    let sync_priority = prop::sample::select(vec![i32::MIN, -1, 0, 0, 0, 10, i32::MAX]);
-    let weight = prop::sample::select(vec![0, 1, 50, 100, 200, 1000]);
     prop_oneof![
-        3 => (client(), 3..20u32).prop_map(|(client, descriptor)| Op::Connect { client, descriptor }),
-        2 => client().prop_map(|client| Op::Gone { client }),
-        30 => client().prop_map(|client| Op::Arrived { client }),
-        3 => client().prop_map(|client| Op::Withdrawn { client }),
-        2 => client().prop_map(|client| Op::Input { client }),
-        3 => (client(), prop::option::of(client())).prop_map(|(client, cause)| Op::Exposed { client, cause }),
-        1 => pacing().prop_map(|pacing| Op::SetPacing { pacing }),
-        2 => prop::option::of(client()).prop_map(|by| Op::Grabbed { by }),
-        1 => (0..10 * MS).prop_map(|ns| Op::Overran { ns }),
-        40 => pick_and_serve(),
-        2 => Just(Op::Pick),
-        1 => (client(), length()).prop_map(|(client, length_ns)| Op::ServeUnpicked { client, length_ns }),
-        4 => Just(Op::Replenish),
+        75 => fact().prop_map(Op::Tell),
+        40 => decide_and_serve(),
+        2 => Just(Op::Decide),
+        1 => (client(), length()).prop_map(|(client, length_ns)| Op::ServeUnchosen { client, length_ns }),
         12 => time.prop_map(|ns| Op::TimePasses { ns }),
-        6 => (client(), reservation()).prop_map(|(client, reservation)| Op::Reserve { client, reservation }),
-        2 => client().prop_map(|client| Op::ClearReservation { client }),
-        1 => policy().prop_map(|kind| Op::SetPolicy { kind }),
-        1 => parameters().prop_map(|parameters| Op::SetParameters { parameters }),
-        3 => (client(), sync_priority).prop_map(|(client, priority)| Op::SetSyncPriority { client, priority }),
-        2 => (client(), weight).prop_map(|(client, weight)| Op::SetWeight { client, weight }),
-        2 => (client(), -3..=3).prop_map(|(client, priority)| Op::SetFixedPriority { client, priority }),
-        4 => (client(), 0..4u8).prop_map(|(client, bits)| Op::SetRole { client, role: Role::from_bits(bits) }),
-        4 => client().prop_map(|client| Op::MadeWork { client }),
-        1 => prop::sample::select(vec![0, 100_000, 666_667, 900_000])
-            .prop_map(|share_ppm| Op::SetDesktopShare { share_ppm }),
     ]
 }
 
 /// A policy, and up to so many operations under it. Most clients are connected at the beginning.
 pub fn sequence(most: usize) -> impl Strategy<Value = (PolicyKind, Vec<Op>)> {
-    let connected = (0..CLIENTS - 2).map(|id| Op::Connect { client: ClientId(id), descriptor: 20 - u32::from(id) });
-    let connected: Vec<Op> = connected.collect();
+    let connected = (0..CLIENTS - 2).map(|id| Fact::Connected { client: ClientId(id), descriptor: 20 - u32::from(id) });
+    let connected: Vec<Op> = connected.map(Op::Tell).collect();
     let all =
         prop::collection::vec(op(), 1..=most - connected.len()).prop_map(move |ops| [&connected[..], &ops].concat());
     (policy(), all)

@@ -11,7 +11,7 @@ use desktop::Desktop;
 use paced::Paced;
 use policy::{Rules, Standing};
 use std::collections::BTreeMap;
-use xqos_core::{ClientId, Mode, Pacing, Parameters, PolicyKind, RESTED_NS, Reservation, Role};
+use xqos_core::{ClientId, Fact, Mode, Pacing, Parameters, PolicyKind, RESTED_NS, Reservation, Role};
 
 /// A slice longer than this is a hog's, and idle clients are watched for so long after it.
 const HOG_SLICE_NS: u64 = 1_000_000;
@@ -153,9 +153,38 @@ impl Reference {
         }
     }
 
+    /// What a fact changes; whether that is to be told. Not for those that the test tells one by one.
+    pub fn handle(&mut self, now: u64, fact: Fact) -> bool {
+        match fact {
+            Fact::Connected { client, descriptor } => self.connected(client, descriptor, now),
+            Fact::Gone { client } => self.gone(client, now),
+            Fact::Arrived { client } => self.arrived(client, now),
+            Fact::Withdrawn { client } => self.withdrawn(client, now),
+            Fact::Input { client } => self.noticed(client, true),
+            Fact::Exposed { client, cause } => {
+                self.noticed(client, false);
+                return self.exposed(client, cause, now);
+            }
+            Fact::MadeWork { client } => return self.made_work(client),
+            Fact::Grabbed { by } => self.grabbed(by),
+            Fact::Policy(policy) => self.set_policy(policy),
+            Fact::Parameters(parameters) => self.set_parameters(parameters),
+            Fact::Pacing(pacing) => self.set_pacing(pacing, now),
+            Fact::DesktopShare { ppm } => self.set_desktop_share(ppm),
+            Fact::SyncPriority { client, priority } => self.set_sync_priority(client, priority),
+            Fact::Weight { client, weight } => self.set_weight(client, weight),
+            Fact::FixedPriority { client, priority } => self.set_fixed_priority(client, priority),
+            Fact::Role { client, role } => self.set_role(client, role),
+            Fact::Release { client } => return self.cleared(client),
+            Fact::Overran { .. } | Fact::Supply(_) => {}
+            Fact::Served(_) | Fact::Replenish | Fact::Reserve { .. } => panic!("told one by one: {fact:?}"),
+        }
+        false
+    }
+
     // Facts.
 
-    pub fn connected(&mut self, id: ClientId, descriptor: u32, now: u64) {
+    fn connected(&mut self, id: ClientId, descriptor: u32, now: u64) {
         self.gone(id, now);
         let client = Client {
             ready: false,
@@ -170,7 +199,7 @@ impl Reference {
         self.rules.join(id, descriptor);
     }
 
-    pub fn gone(&mut self, id: ClientId, now: u64) {
+    fn gone(&mut self, id: ClientId, now: u64) {
         self.clients.remove(&id);
         self.desktop.roles.remove(&id);
         self.paced.gone(id, now);
@@ -178,7 +207,7 @@ impl Reference {
         self.grab = self.grab.filter(|&holder| holder != id);
     }
 
-    pub fn arrived(&mut self, id: ClientId, now: u64) {
+    fn arrived(&mut self, id: ClientId, now: u64) {
         let Some(client) = self.clients.get_mut(&id).filter(|client| !client.ready) else { return };
         (client.ready, client.waits_since) = (true, now);
         client.is_rested |= now - client.idle_since >= RESTED_NS;
@@ -186,20 +215,20 @@ impl Reference {
         self.rules.enter(id, now - client.idle_since);
     }
 
-    pub fn withdrawn(&mut self, id: ClientId, now: u64) {
+    fn withdrawn(&mut self, id: ClientId, now: u64) {
         if let Some(client) = self.clients.get_mut(&id).filter(|client| client.ready) {
             (client.ready, client.idle_since) = (false, now);
         }
     }
 
-    pub fn noticed(&mut self, id: ClientId, is_input: bool) {
+    fn noticed(&mut self, id: ClientId, is_input: bool) {
         if let Some(client) = self.clients.get_mut(&id) {
             client.is_rested |= is_input;
             self.rules.noticed(id, is_input);
         }
     }
 
-    pub fn made_work(&mut self, id: ClientId) -> bool {
+    fn made_work(&mut self, id: ClientId) -> bool {
         let is_rested = |client: &&mut Client| client.is_rested && !self.desktop.roles.contains_key(&id);
         let Some(client) = self.clients.get_mut(&id).filter(is_rested) else { return false };
         client.is_rested = false;
@@ -207,18 +236,17 @@ impl Reference {
         true
     }
 
-    pub fn exposed(&mut self, id: ClientId, cause: Option<ClientId>, now: u64) {
-        if self.clients.contains_key(&id) {
-            let cause = cause.filter(|cause| self.clients.get(cause).is_some_and(|client| client.budget.is_none()));
-            self.paced.exposed(id, cause, now);
-        }
+    fn exposed(&mut self, id: ClientId, cause: Option<ClientId>, now: u64) -> bool {
+        let is_known = self.clients.contains_key(&id);
+        let cause = cause.filter(|cause| self.clients.get(cause).is_some_and(|client| client.budget.is_none()));
+        is_known && self.paced.exposed(id, cause, now)
     }
 
-    pub fn set_pacing(&mut self, pacing: Pacing, now: u64) {
+    fn set_pacing(&mut self, pacing: Pacing, now: u64) {
         self.paced.set(pacing, now);
     }
 
-    pub fn grabbed(&mut self, by: Option<ClientId>) {
+    fn grabbed(&mut self, by: Option<ClientId>) {
         self.grab = by.filter(|id| self.clients.contains_key(id));
     }
 
@@ -254,7 +282,7 @@ impl Reference {
 
     // Control.
 
-    pub fn set_role(&mut self, id: ClientId, role: Role) {
+    fn set_role(&mut self, id: ClientId, role: Role) {
         if !self.clients.contains_key(&id) {
             return;
         }
@@ -267,7 +295,7 @@ impl Reference {
         }
     }
 
-    pub fn set_desktop_share(&mut self, share_ppm: u32) {
+    fn set_desktop_share(&mut self, share_ppm: u32) {
         let was_on = self.desktop.share_ppm > 0;
         self.desktop.share_ppm = share_ppm;
         if was_on != (share_ppm > 0) && self.rules.kind == PolicyKind::Fair {
@@ -308,11 +336,11 @@ impl Reference {
         })
     }
 
-    pub fn set_policy(&mut self, policy: PolicyKind) {
+    fn set_policy(&mut self, policy: PolicyKind) {
         self.rules = self.rules.replaced_by(policy, self.parameters);
     }
 
-    pub fn set_parameters(&mut self, parameters: Parameters) {
+    fn set_parameters(&mut self, parameters: Parameters) {
         let for_policy = |p: Parameters| (p.slice_ns, p.timer_interval_ns, p.maximum_slice_ns);
         let begins_anew = for_policy(parameters) != for_policy(self.parameters);
         self.parameters = parameters;
@@ -321,19 +349,19 @@ impl Reference {
         }
     }
 
-    pub fn set_sync_priority(&mut self, id: ClientId, priority: i32) {
+    fn set_sync_priority(&mut self, id: ClientId, priority: i32) {
         if self.clients.contains_key(&id) {
             self.rules.set_sync_priority(id, priority);
         }
     }
 
-    pub fn set_weight(&mut self, id: ClientId, weight: u32) {
+    fn set_weight(&mut self, id: ClientId, weight: u32) {
         if let Some(standing) = self.rules.standings.get_mut(&id) {
             standing.weight = weight.max(1);
         }
     }
 
-    pub fn set_fixed_priority(&mut self, id: ClientId, priority: i32) {
+    fn set_fixed_priority(&mut self, id: ClientId, priority: i32) {
         if let Some(standing) = self.rules.standings.get_mut(&id) {
             standing.fixed_priority = priority;
         }
@@ -352,7 +380,7 @@ impl Reference {
     }
 
     /// Ends a reservation. True where there was one.
-    pub fn cleared(&mut self, id: ClientId) -> bool {
+    fn cleared(&mut self, id: ClientId) -> bool {
         let Some(client) = self.clients.get_mut(&id).filter(|client| client.budget.is_some()) else { return false };
         client.released = client.budget.take();
         // To the policy it comes as from idleness: time paid from a reservation saves nothing up.

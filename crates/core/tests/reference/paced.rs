@@ -36,9 +36,10 @@ impl Paced {
         self.held.get(&id).map(|&(_, until)| until)
     }
 
-    pub fn exposed(&mut self, id: ClientId, cause: Option<ClientId>, now: u64) {
+    /// True where it counts as exposing from now on, and did not before.
+    pub fn exposed(&mut self, id: ClientId, cause: Option<ClientId>, now: u64) -> bool {
         if self.marks.get(&id).is_some_and(|mark| now < mark.until) {
-            return;
+            return false;
         }
         let is_on = self.pacing.limit_ns > 0;
         let limit_ns = if is_on { self.pacing.limit_ns } else { LIMIT_NS };
@@ -49,6 +50,7 @@ impl Paced {
         let holds = cause.and_then(|cause| Some((cause, self.hold(cause, now)?)));
         let owed = if is_behind { 2 } else { 1 };
         self.marks.insert(id, Mark { until: now + limit_ns, holds, owed, came: 0 });
+        true
     }
 
     fn hold(&mut self, cause: ClientId, now: u64) -> Option<u64> {

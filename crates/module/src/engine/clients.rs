@@ -6,7 +6,7 @@ use crate::client::{Client, State, vendor_and_release};
 use crate::tracer;
 use crate::watcher::now;
 use xqos_abi::NotifyKind;
-use xqos_core::{Choice, ClientId};
+use xqos_core::{Choice, ClientId, Fact};
 
 const UNKNOWN_RECORD: &str = "the client record is not laid out as this build expects";
 
@@ -62,7 +62,8 @@ impl Engine {
         });
         self.ready.reserve(self.slots.len() - self.ready.len());
         self.watcher.connected(id, fd);
-        self.scheduler.connected(id, u32::try_from(fd).unwrap_or(0), now());
+        let descriptor = u32::try_from(fd).unwrap_or(0);
+        self.scheduler.handle(now(), Fact::Connected { client: id, descriptor });
     }
 
     fn running(&mut self, id: ClientId, client: Client) -> Outcome {
@@ -95,7 +96,7 @@ impl Engine {
         self.leave_seats(id);
         self.set_linked(id, false);
         let at = now();
-        self.scheduler.gone(id, at);
+        self.scheduler.handle(at, Fact::Gone { client: id });
         if tracer::end(id, at) {
             self.see_requests();
         }
@@ -111,7 +112,7 @@ impl Engine {
     pub fn grabbed(&mut self, client: Client, grabs: bool) -> Outcome {
         let Some(id) = self.id_of(client) else { return Ok(()) };
         let at = now();
-        self.scheduler.grabbed(grabs.then_some(id), at);
+        self.scheduler.handle(at, Fact::Grabbed { by: grabs.then_some(id) });
         self.grab_reported = false;
         // Who holds the grab is not held back, and may be again afterwards.
         self.sync_hold(id);

@@ -5,7 +5,7 @@ use crate::client::{Client, redirector, roots};
 use crate::roles::Seat;
 use crate::watcher::now;
 use std::ffi::c_void;
-use xqos_core::{ClientId, Time};
+use xqos_core::{ClientId, Fact, Outcome, Time};
 
 /// Root windows are looked at so often at most, and only when a decision is made.
 const LOOK_AT_ROOTS_NS: u64 = 250_000_000;
@@ -56,7 +56,8 @@ impl Engine {
     pub fn told(&mut self, client: Client) {
         if !self.roles.is_empty() {
             let by = self.id_of(client).filter(|&id| self.scheduler.works_for_others(id)).and_then(|_| self.who_runs());
-            if by.is_some_and(|by| self.scheduler.made_work(by, now())) {
+            let made_work = |client| self.scheduler.handle(now(), Fact::MadeWork { client }) == Outcome::Changed;
+            if by.is_some_and(made_work) {
                 self.host.end_slice();
             }
         }
@@ -89,7 +90,7 @@ impl Engine {
     fn seat(&mut self, seat: Seat, screen: usize, client: Option<ClientId>) {
         let before = self.roles.take(seat, screen, client);
         for id in before.into_iter().chain(client) {
-            self.scheduler.set_role(id, self.roles.of(id), now());
+            self.scheduler.handle(now(), Fact::Role { client: id, role: self.roles.of(id) });
         }
     }
 }

@@ -5,7 +5,7 @@ use crate::client::Client;
 use crate::recorded::Exposed;
 use crate::watcher::now;
 use xqos_abi::NotifyKind;
-use xqos_core::{Choice, ClientId, Time};
+use xqos_core::{Choice, ClientId, Fact, Time};
 
 /// So long a client that gets input beside an Expose may take to answer; most need less than a millisecond.
 const INPUT_ATTENTION_NS: u64 = 10_000_000;
@@ -16,7 +16,7 @@ impl Engine {
         let Some(id) = self.id_of(client) else { return };
         let at = now();
         if is_input {
-            self.scheduler.input(id, at);
+            self.scheduler.handle(at, Fact::Input { client: id });
             self.input_beside_an_expose(id, at);
             return;
         }

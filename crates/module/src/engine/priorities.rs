@@ -4,7 +4,7 @@ use super::{Engine, Running};
 use crate::client::Client;
 use crate::host::RequestProc;
 use crate::watcher::now;
-use xqos_core::Choice;
+use xqos_core::{Choice, Fact};
 
 impl Engine {
     /// The fields hold what clients set.
@@ -50,7 +50,7 @@ impl Engine {
                 if priority != 0 {
                     self.prioritized.push(id);
                 }
-                self.scheduler.set_sync_priority(id, priority, at);
+                self.scheduler.handle(at, Fact::SyncPriority { client: id, priority });
             }
         }
     }

@@ -3,7 +3,7 @@
 use super::{Fate, Looks, Observer, Server, Task, id_of};
 use std::collections::VecDeque;
 use xqos_abi::trace::{Event, Reason, What};
-use xqos_core::{Choice, ClientId, Contest, Service, Slice, Time};
+use xqos_core::{Choice, ClientId, Contest, Fact, Service, Slice, Time};
 
 /// Input that the server polls for ends slices at most so often, as in the module's watcher.
 const MINDED_EVERY_NS: u64 = 1_000_000;
@@ -172,7 +172,10 @@ impl Server {
         let Done { requests, bytes, last_request } = done;
         let still_ready = !self.clients[usize::from(client.0) - 1].tasks.is_empty();
         self.stock.served(client, start, end, still_ready);
-        self.scheduler.served(&Service { client, start, end, requests, bytes, last_request, still_ready });
+        self.scheduler.handle(
+            Service { client, start, end, requests, bytes, last_request, still_ready }.end,
+            Fact::Served(Service { client, start, end, requests, bytes, last_request, still_ready }),
+        );
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
         let what = What::Served { client, still_ready, ended_early, requests, last_request, bytes, start };
         observer.record(Event { at: end, what });

@@ -1,0 +1,182 @@
+//! Facts: all that a scheduler is told, as values.
+//!
+//! One list serves the server's module, trace records (a record encodes a fact), replay, the simulator and the tests. The time
+//! at which a fact happened goes with it to [`Scheduler::handle`](crate::Scheduler::handle).
+
+use crate::{Admission, ClientId, Pacing, Parameters, PolicyKind, Reservation, Role, Service, Supply};
+
+/// Something that happened, or was set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fact {
+    /// A client connected; it is idle. `descriptor` is its socket.
+    Connected {
+        /// Who.
+        client: ClientId,
+        /// The order of the 1987 scheduler.
+        descriptor: u32,
+    },
+    /// A client disconnected. Its reservation and its role end.
+    Gone {
+        /// Who.
+        client: ClientId,
+    },
+    /// A client has work. Nothing happens where that was known.
+    Arrived {
+        /// Who.
+        client: ClientId,
+    },
+    /// A client turned out to have no work.
+    Withdrawn {
+        /// Who.
+        client: ClientId,
+    },
+    /// User input was delivered to a client.
+    Input {
+        /// To whom.
+        client: ClientId,
+    },
+    /// An Expose was delivered to a client. [`Outcome::Changed`] where it counts as exposing from now on and did not before.
+    Exposed {
+        /// To whom.
+        client: ClientId,
+        /// Whose request caused it.
+        cause: Option<ClientId>,
+    },
+    /// A request of this client made work for one that works for others. [`Outcome::Changed`] where that has an effect: the
+    /// client had rested, or got input.
+    MadeWork {
+        /// Whose request.
+        client: ClientId,
+    },
+    /// A client grabbed the server, or nobody does any more.
+    Grabbed {
+        /// Who.
+        by: Option<ClientId>,
+    },
+    /// The slice that just ended was to end this much earlier: so long a request in progress took. If a reserved client is
+    /// chosen next, this is what blocked it. Whoever drives the scheduler measures it: time in which the kernel ran
+    /// something else is no blocking by a request.
+    Overran {
+        /// Nanoseconds.
+        ns: u64,
+    },
+    /// A slice ended.
+    Served(Service),
+    /// The time of somebody who is held back may have come: a depleted client gets its budget, or a paced one goes on. One at
+    /// each time, [`Outcome::Resumed`]; it is to be told again until the outcome is [`Outcome::None`].
+    Replenish,
+    /// The policy; every client begins in it anew.
+    Policy(PolicyKind),
+    /// The parameters; the policy begins anew where they concern it.
+    Parameters(Parameters),
+    /// How clients are paced that uncover others. Who is held is let go.
+    Pacing(Pacing),
+    /// What the server itself gets of a processor, for admissions from now on.
+    Supply(Supply),
+    /// The most that clients that work for others get of the server while somebody else waits.
+    DesktopShare {
+        /// Millionths; 0: the rule is off.
+        ppm: u32,
+    },
+    /// The SYNC priority that a client has now.
+    SyncPriority {
+        /// Whose.
+        client: ClientId,
+        /// Larger is first.
+        priority: i32,
+    },
+    /// The weight of a client under `fair`.
+    Weight {
+        /// Whose.
+        client: ClientId,
+        /// Hundredths; 0 counts as 1.
+        weight: u32,
+    },
+    /// The priority of a client under `fixed`.
+    FixedPriority {
+        /// Whose.
+        client: ClientId,
+        /// Larger is first.
+        priority: i32,
+    },
+    /// What a client does for others.
+    Role {
+        /// Who.
+        client: ClientId,
+        /// Its role from now on.
+        role: Role,
+    },
+    /// A reservation was asked for, in place of the one that the client may have. [`Outcome::Admission`] tells whether it has
+    /// it now.
+    Reserve {
+        /// For whom.
+        client: ClientId,
+        /// What.
+        reservation: Reservation,
+    },
+    /// A reservation ends. [`Outcome::Changed`] where there was one.
+    Release {
+        /// Whose.
+        client: ClientId,
+    },
+}
+
+impl Fact {
+    /// The client that it is about, if it is about one.
+    pub fn client(&self) -> Option<ClientId> {
+        match *self {
+            Fact::Connected { client, .. }
+            | Fact::Gone { client }
+            | Fact::Arrived { client }
+            | Fact::Withdrawn { client }
+            | Fact::Input { client }
+            | Fact::Exposed { client, .. }
+            | Fact::MadeWork { client }
+            | Fact::Served(Service { client, .. })
+            | Fact::SyncPriority { client, .. }
+            | Fact::Weight { client, .. }
+            | Fact::FixedPriority { client, .. }
+            | Fact::Role { client, .. }
+            | Fact::Reserve { client, .. }
+            | Fact::Release { client } => Some(client),
+            Fact::Grabbed { by } => by,
+            Fact::Overran { .. } | Fact::Replenish | Fact::Policy(_) | Fact::Parameters(_) => None,
+            Fact::Pacing(_) | Fact::Supply(_) | Fact::DesktopShare { .. } => None,
+        }
+    }
+}
+
+/// What came of a fact, where somebody may want to know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Nothing to tell.
+    None,
+    /// What the fact says is new.
+    Changed,
+    /// This client is no longer held back, or has budget again.
+    Resumed(ClientId),
+    /// Whether a reservation was admitted.
+    Admission(Admission),
+}
+
+impl Outcome {
+    pub(crate) fn of(changed: bool) -> Outcome {
+        if changed { Outcome::Changed } else { Outcome::None }
+    }
+
+    /// The client that goes on.
+    pub fn resumed(self) -> Option<ClientId> {
+        match self {
+            Outcome::Resumed(client) => Some(client),
+            _ => None,
+        }
+    }
+
+    /// The outcome of the admission test; `None` for a client that is not connected.
+    pub fn admission(self) -> Option<Admission> {
+        match self {
+            Outcome::Admission(admission) => Some(admission),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! The words of a snapshot, read one after the other.
+//!
+//! What no snapshot could hold is refused: readers get `None`, never a panic.
+
+use crate::{ClientId, Time};
+
+/// Instants and lengths beyond this (a century) are damage.
+const LATEST_NS: u64 = 1 << 62;
+
+/// Words that are read one after the other.
+#[derive(Debug)]
+pub(crate) struct Words<'a> {
+    left: &'a [u64],
+}
+
+impl<'a> Words<'a> {
+    pub(crate) fn new(words: &'a [u64]) -> Words<'a> {
+        Words { left: words }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.left.is_empty()
+    }
+
+    pub(crate) fn next(&mut self) -> Option<u64> {
+        let (&first, rest) = self.left.split_first()?;
+        self.left = rest;
+        Some(first)
+    }
+
+    pub(crate) fn signed(&mut self) -> Option<i64> {
+        self.next().map(|word| word as i64).filter(|&value| value.unsigned_abs() < LATEST_NS)
+    }
+
+    pub(crate) fn flag(&mut self) -> Option<bool> {
+        self.next().filter(|&word| word <= 1).map(|word| word == 1)
+    }
+
+    pub(crate) fn below(&mut self, limit: u64) -> Option<u64> {
+        self.next().filter(|&word| word < limit)
+    }
+
+    pub(crate) fn u32(&mut self) -> Option<u32> {
+        u32::try_from(self.next()?).ok()
+    }
+
+    pub(crate) fn i32(&mut self) -> Option<i32> {
+        i32::try_from(self.next()? as i64).ok()
+    }
+
+    pub(crate) fn ns(&mut self) -> Option<u64> {
+        self.below(LATEST_NS)
+    }
+
+    pub(crate) fn time(&mut self) -> Option<Time> {
+        self.ns().map(Time)
+    }
+
+    /// One less than written; 0 stands for nothing.
+    pub(crate) fn client(&mut self) -> Option<Option<ClientId>> {
+        let word = self.below(ClientId::LIMIT as u64 + 1)?;
+        Some(word.checked_sub(1).map(|slot| ClientId(slot as u16)))
+    }
+}
