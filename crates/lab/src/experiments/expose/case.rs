@@ -145,6 +145,20 @@ impl Play {
 mod tests {
     use super::*;
 
+    /// Help and documents recommend what was measured.
+    #[test]
+    fn the_limit_is_the_one_that_is_recommended() {
+        let flag = format!("--expose-pacing {}ms", LIMIT.as_millis());
+        let documents = [
+            include_str!("../../../../../README.md"),
+            include_str!("../../../../../docs/exposing.md"),
+            include_str!("../../../../xqos/src/commands/policy.rs"),
+            include_str!("../../../../xqos/src/commands/boost/mod.rs"),
+        ];
+        assert!(documents.iter().all(|text| text.contains(&flag)), "{flag}");
+        assert!(documents[3].contains(&format!("default_value = \"{}ms\"", LIMIT.as_millis())));
+    }
+
     #[test]
     fn no_case_is_always_the_first() {
         let firsts: Vec<Case> = (0..4).map(|turn| Case::in_turn(turn)[0]).collect();

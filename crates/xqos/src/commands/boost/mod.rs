@@ -57,7 +57,7 @@ struct Share {
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
     /// How long a program may have the processor for one Expose, 1ms to 1s, or 'off'
-    #[arg(long, value_name = "TIME|off", default_value = "25ms", value_parser = limit)]
+    #[arg(long, value_name = "TIME|off", default_value = "40ms", value_parser = limit)]
     expose: Micros,
     /// By what
     #[arg(long, value_name = "WAY", default_value = "auto")]
@@ -79,7 +79,7 @@ Examples:
   sudo -E xqos boost               the same for any user who may become root
   sudo -E xqos boost --expose 40ms -v      longer, and say what is done
   sudo -E xqos boost --expose off          the X server's part alone
-  xqos policy --expose-pacing 25ms         its companion: who uncovers waits
+  xqos policy --expose-pacing 40ms         its companion: who uncovers waits
 
 Ways: rr (a real-time priority, and nobody of the usual class comes between),
 deadline (SCHED_DEADLINE: the time of --expose in each period of twice as
