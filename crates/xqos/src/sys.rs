@@ -6,6 +6,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::ptr;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 use xqos_abi::kernel::Attributes;
 
@@ -199,19 +200,27 @@ pub fn ignore_signals() {
     }
 }
 
+/// A type of which all bytes zero are a value.
+///
+/// # Safety
+/// That must be true of the type that implements this.
+pub unsafe trait ZeroIsValid: Sync {}
+
+// SAFETY: a number.
+unsafe impl ZeroIsValid for AtomicU64 {}
+// SAFETY: an array of such values is one.
+unsafe impl<T: ZeroIsValid, const N: usize> ZeroIsValid for [T; N] {}
+
 /// A value in memory that this process shares with those that it forks.
 #[derive(Debug)]
-pub struct Shared<T: 'static>(&'static T);
+pub struct Shared<T: ZeroIsValid + 'static>(&'static T);
 
-impl<T> Shared<T> {
-    /// All bytes are zero, which must be a value of T; only atomics are of use.
-    pub fn zeroed() -> io::Result<Shared<T>>
-    where
-        T: Sync,
-    {
+impl<T: ZeroIsValid> Shared<T> {
+    /// All bytes are zero.
+    pub fn zeroed() -> io::Result<Shared<T>> {
         let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS);
-        // SAFETY: a new mapping of that size, page-aligned and zeroed; it is never unmapped, so it lives as long as the
-        // process.
+        // SAFETY: a new mapping of that size, page-aligned and zeroed, which is a value of T; it is never unmapped, so it
+        // lives as long as the process.
         unsafe {
             let place = libc::mmap(ptr::null_mut(), mem::size_of::<T>(), protection, flags, -1, 0);
             if place == libc::MAP_FAILED {
@@ -222,7 +231,7 @@ impl<T> Shared<T> {
     }
 }
 
-impl<T> std::ops::Deref for Shared<T> {
+impl<T: ZeroIsValid> std::ops::Deref for Shared<T> {
     type Target = T;
 
     fn deref(&self) -> &T {

@@ -6,7 +6,7 @@
 
 use crate::process::Processes;
 use crate::processor::other_threads;
-use crate::sys::Shared;
+use crate::sys::{Shared, ZeroIsValid};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,6 +23,9 @@ pub struct Place {
     started: AtomicU64,
     before: [AtomicU64; 4],
 }
+
+// SAFETY: atomic numbers only.
+unsafe impl ZeroIsValid for Place {}
 
 /// What came of a wish to raise.
 #[derive(Debug)]
