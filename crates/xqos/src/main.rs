@@ -21,6 +21,7 @@ mod session;
 mod sys;
 mod table;
 mod windows;
+mod xorg_config;
 
 use anyhow::Result;
 use clap::{CommandFactory, Parser, Subcommand};

@@ -5,11 +5,12 @@
 use crate::host::Host;
 use crate::quantity::Micros;
 use crate::session::display_name;
-use crate::{admission, exports, output};
+use crate::{admission, exports, output, xorg_config};
 use anyhow::{Result, anyhow};
 use clap::Args;
 use serde::Serialize;
 use std::env;
+use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
 use xqos_abi::ServerInfo;
@@ -199,21 +200,31 @@ fn advice(host: &Host, service: Option<&Service>, report: &Report) -> Option<Str
     Some(match report.can_be_served {
         None => format!("process {} is not ours to look at: ask again as root", process.pid),
         Some(false) => "use a server that exports them: Debian's Xorg, Xvfb, Xephyr and Xtigervnc do".to_owned(),
-        Some(true) if host.name() == "Xorg" => xorg_advice(),
+        Some(true) if host.name() == "Xorg" => xorg_advice(&process.command),
         Some(true) => format!("end this server and start it as: xqos server -- {}", shell_words(&process.command)),
     })
 }
 
-fn xorg_advice() -> String {
+fn xorg_advice(command: &[String]) -> String {
     let folders = ["/etc/X11/xorg.conf.d", "/usr/share/X11/xorg.conf.d"];
     match folders.into_iter().find(|folder| Path::new(folder).join("20-xqos.conf").exists()) {
         Some(folder) => {
+            if let Some(hiding) = xorg_config::hiding(command, Path::new(folder)) {
+                return hiding.advice(&loaded_by(&Path::new(folder).join("20-xqos.conf")));
+            }
             format!("{folder}/20-xqos.conf is there to load xqos: log out and in, so that Xorg starts again")
         }
         None => "have Xorg load the module: install xqos, which puts 20-xqos.conf into /etc/X11/xorg.conf.d, and log \
                  out and in"
             .to_owned(),
     }
+}
+
+/// The module that our configuration file names.
+fn loaded_by(file: &Path) -> String {
+    let text = fs::read_to_string(file).unwrap_or_default();
+    let load = text.lines().find_map(|line| line.trim().strip_prefix("Load"));
+    load.map_or_else(|| "xqos".to_owned(), |path| path.trim().trim_matches('"').to_owned())
 }
 
 /// A command line that a shell reads as the same words again.
