@@ -26,11 +26,10 @@ const LOOK_EVERY: Duration = Duration::from_millis(1);
 const OF_ONE_FRAME: Duration = Duration::from_millis(2);
 const PATIENCE: Duration = Duration::from_secs(10);
 const GRACE: Duration = Duration::from_millis(1500);
-/// For a terminal to show that it has the focus.
-const SETTLING: Duration = Duration::from_millis(30);
 /// XTEST's fake_input.
 const KEY_PRESS: u8 = 2;
 const KEY_RELEASE: u8 = 3;
+const MOTION: u8 = 6;
 
 /// A window that is painted, and a client that looks for it on the screen.
 #[derive(Debug)]
@@ -93,8 +92,6 @@ pub struct Typist {
     terminal: Owned,
     at: (i16, i16),
     key: u8,
-    /// The window that the window manager has given the focus when the terminal came.
-    focus: Window,
 }
 
 impl Typist {
@@ -110,13 +107,8 @@ impl Typist {
         command.args(["-geometry", &format!("90x3+{}+{}", at.0, at.1), "-e", "cat"]);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let terminal = Owned::start(&mut command, GRACE).context("xterm is in Debian's package xterm")?;
-        let mut typist = Typist { eye, root, terminal, at, key, focus: x11rb::NONE };
+        let mut typist = Typist { eye, root, terminal, at, key };
         let limit = Instant::now() + PATIENCE;
-        while typist.focus <= u32::from(InputFocus::POINTER_ROOT) {
-            ensure!(typist.terminal.is_running() && Instant::now() < limit, "xterm does not get the focus");
-            std::thread::sleep(Duration::from_millis(50));
-            typist.focus = typist.eye.get_input_focus()?.reply()?.focus;
-        }
         while typist.echo()?.is_none_or(|echo| echo > Duration::from_millis(300)) {
             ensure!(typist.terminal.is_running() && Instant::now() < limit, "xterm does not echo what is typed");
         }
@@ -125,9 +117,10 @@ impl Typist {
 
     /// How long it takes from a key until its echo is on the screen; `None`: beyond the limit.
     pub fn echo(&mut self) -> Result<Option<Duration>> {
-        // Other programs may have taken it.
-        self.eye.set_input_focus(InputFocus::PARENT, self.focus, x11rb::CURRENT_TIME)?;
-        std::thread::sleep(SETTLING);
+        let (x, y) = (self.at.0 + 40, self.at.1 + 40);
+        // Other programs may have taken pointer and focus.
+        self.eye.xtest_fake_input(MOTION, 0, x11rb::CURRENT_TIME, self.root, x, y, 0)?;
+        self.eye.set_input_focus(InputFocus::NONE, u32::from(InputFocus::POINTER_ROOT), x11rb::CURRENT_TIME)?;
         let before = self.look()?;
         self.eye.xtest_fake_input(KEY_PRESS, self.key, x11rb::CURRENT_TIME, x11rb::NONE, 0, 0, 0)?;
         let pressed = Instant::now();
