@@ -66,8 +66,8 @@ better.
 
 Environment: XQOS_MODULE names the module. The server gets its settings in
 XQOS_POLICY, XQOS_SLICE_US, XQOS_MAX_UTILIZATION_PPM, XQOS_DESKTOP_SHARE_PPM (0
-is off) and XQOS_GRAB_LIMIT_MS, which may also be set by hand, and removes them with LD_PRELOAD from what its
-children see.";
+is off) and XQOS_GRAB_LIMIT_MS, which may also be set by hand, and removes them
+with LD_PRELOAD from what its children see.";
 
 /// In whole milliseconds, as the server's timer is set by it.
 fn grab_limit(text: &str) -> Result<Micros, String> {

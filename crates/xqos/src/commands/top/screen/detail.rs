@@ -46,14 +46,11 @@ fn bold(text: String) -> Line<'static> {
 /// A line each, of which none needs more than 80 columns.
 fn facts(client: &Client) -> Vec<Line<'static>> {
     let pid = client.pid.map_or_else(|| "another machine".to_owned(), |pid| format!("pid {pid}"));
+    let role = client.role.map_or_else(String::new, |role| format!(", {role}"));
     let held = if client.holds_grab { ", held now" } else { "" };
     let mut lines = vec![
-        bold(format!("{} ({pid}, client {})", client.name, client.client)),
+        bold(format!("{} ({pid}, client {}){role}", client.name, client.client)),
         Line::from(format!("window title: {}", client.title.as_deref().unwrap_or("-"))),
-        Line::from(match client.role {
-            Some(role) => format!("role: {role}, served before others (`xqos policy --desktop`)"),
-            None => "role: none".to_owned(),
-        }),
         Line::from(format!(
             "share {:.1} %, {} in all; {} requests, {:.0} /s",
             client.share * 100.0,
@@ -175,7 +172,7 @@ mod tests {
             "longest single request: 14ms, RENDER CompositeGlyphs32",
             "worst 999ms",
             "held back",
-            "role: window manager and compositor",
+            "client 0x1a00000), window manager and compositor",
             "processor, by the kernel: 2 / 10 ms",
             "54321 times, 12 deadlines missed",
             "PutImage: 3 times, 1.67ms each, at most 3.00ms",
