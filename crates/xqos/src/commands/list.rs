@@ -54,8 +54,8 @@ Columns:
   SYNC             priority set through the SYNC extension
 
 JSON: an object with clients, an array. Each has client, pid, uid, program,
-role (null, compositor, window manager, or window manager and compositor), local,
-you, ready, holds_server_grab, connected_ms (time since), server_time_ms,
+role (null, compositor, window manager, or window manager and compositor),
+local, you, ready, holds_server_grab, connected_ms (time since), server_time_ms,
 share, reserved_time_ms (paid from the reservation), requests, slices,
 waited_ms, longest_wait_ms, longest_request (null, or ms, major, minor, name),
 grabbed_ms, cpu (null: as usual; or budget_ms and period_ms, priority, or nice),

@@ -69,9 +69,9 @@ wait they get at most the share that --desktop sets, and after that go last.
 
 Defaults: fair, slice 5 ms, timer interval 5 ms, maximum slice 15 ms, max
 utilization 0.9, blocking observed, expose pacing off, min fps 20, desktop on
-(0.666667). They last until the server ends or resets, as it does when its last client has left,
-unless it was started with -noreset; those that it starts with are chosen with
-`xqos server`.
+(0.666667). They last until the server ends or resets, as it does when its last
+client has left, unless it was started with -noreset; those that it starts with
+are chosen with `xqos server`.
 
 JSON: an object with policy, slice_ms, timer_interval_ms, maximum_slice_ms,
 max_utilization, admitted_utilization, blocking_observed_ms,
