@@ -111,7 +111,7 @@ fn traced(share_ppm: u32) -> Vec<Event> {
     let compositor = Manager::connect(&fixture);
     let mut reader = control.start_trace(Level::Slices, 1 << 18).unwrap();
     compositor.own("_NET_WM_CM_S0");
-    for _ in 0..200 {
+    for _ in 0..600 {
         compositor.sync();
     }
     control.stop_trace().unwrap();
@@ -135,11 +135,11 @@ fn a_compositor_is_dispatched_for_what_it_is_and_replay_agrees() {
             events.iter().filter(is_it).count()
         };
         assert!(events.iter().any(|event| matches!(event.what, What::Role { role, .. } if role.compositor)));
-        // Between two of its round trips that come late, the others are served.
+        // Several round trips that follow each other fast are one slice.
         assert_eq!(dispatched_as(Reason::Desktop) > 20, is_first, "share {share_ppm}");
         let mut check = Check::default();
         events.iter().for_each(|event| check.take(event));
         assert_eq!((check.differed, check.unchecked), (0, 0), "share {share_ppm}: {:#?}", check.differences);
-        assert!(check.agreed > 100, "share {share_ppm}: {} of {} records", check.agreed, events.len());
+        assert!(check.agreed > 50, "share {share_ppm}: {} of {} records", check.agreed, events.len());
     }
 }
