@@ -136,10 +136,10 @@ fn a_compositor_is_dispatched_for_what_it_is_and_replay_agrees() {
         };
         assert!(events.iter().any(|event| matches!(event.what, What::Role { role, .. } if role.compositor)));
         // Several round trips that follow each other fast are one slice.
-        assert_eq!(dispatched_as(Reason::Desktop) > 20, is_first, "share {share_ppm}");
+        assert_eq!(dispatched_as(Reason::Desktop) > 5, is_first, "share {share_ppm}");
         let mut check = Check::default();
         events.iter().for_each(|event| check.take(event));
         assert_eq!((check.differed, check.unchecked), (0, 0), "share {share_ppm}: {:#?}", check.differences);
-        assert!(check.agreed > 50, "share {share_ppm}: {} of {} records", check.agreed, events.len());
+        assert!(check.agreed > 5, "share {share_ppm}: {} of {} records", check.agreed, events.len());
     }
 }

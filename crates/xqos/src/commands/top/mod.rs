@@ -61,8 +61,8 @@ title, role (null, or what it does for others), share, server_time_ms, requests,
 requests_per_s, response (null, or count, p50_ms, p99_ms, worst_ms of the
 interval), waiting_ms (null where it has nothing to wait for), longest_wait_ms,
 longest_request (null, or name, ms), grabs, grabbed_ms, cpu (as above),
-holds_grab, depletions, misses, sync_priority, and reservation (null, or budget_ms, period_ms, hard, left_ms,
-used, held_back).
+holds_grab, depletions, misses, sync_priority, and reservation (null, or
+budget_ms, period_ms, hard, left_ms, used, held_back).
 Share is of the time since the last sample, or since connecting with --once.";
 
 fn interval(text: &str) -> Result<Micros, String> {
