@@ -549,7 +549,7 @@ static void wrong_lengths_and_opcodes_are_refused(void)
         if (requests[i].bytes > 4)
             EXPECT_INT(send_raw(&c, requests[i].opcode, requests[i].bytes - 4), XCB_LENGTH);
     }
-    EXPECT_INT(send_raw(&c, 18, 4), XCB_REQUEST);
+    EXPECT_INT(send_raw(&c, 20, 4), XCB_REQUEST);
     EXPECT_INT(send_raw(&c, 255, 4), XCB_REQUEST);
     disconnect_client(&c);
 }
