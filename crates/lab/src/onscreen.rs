@@ -13,8 +13,8 @@ use x11rb::protocol::Event;
 use x11rb::protocol::composite::ConnectionExt as _;
 use x11rb::protocol::damage::{self, ConnectionExt as _};
 use x11rb::protocol::xproto::{
-    ChangeGCAux, ConnectionExt as _, CreateGCAux, CreateWindowAux, Gcontext, ImageFormat, InputFocus, Rectangle,
-    Window, WindowClass,
+    ChangeGCAux, ConnectionExt as _, CreateGCAux, CreateWindowAux, Gcontext, ImageFormat, InputFocus, KEY_PRESS_EVENT,
+    KEY_RELEASE_EVENT, MOTION_NOTIFY_EVENT, Rectangle, Window, WindowClass,
 };
 use x11rb::protocol::xtest::ConnectionExt as _;
 use x11rb::rust_connection::RustConnection;
@@ -26,10 +26,6 @@ const LOOK_EVERY: Duration = Duration::from_millis(1);
 const OF_ONE_FRAME: Duration = Duration::from_millis(2);
 const PATIENCE: Duration = Duration::from_secs(10);
 const GRACE: Duration = Duration::from_millis(1500);
-/// XTEST's fake_input.
-const KEY_PRESS: u8 = 2;
-const KEY_RELEASE: u8 = 3;
-const MOTION: u8 = 6;
 
 /// A window that is painted, and a client that looks for it on the screen.
 #[derive(Debug)]
@@ -119,10 +115,10 @@ impl Typist {
     pub fn echo(&mut self) -> Result<Option<Duration>> {
         let (x, y) = (self.at.0 + 40, self.at.1 + 40);
         // Other programs may have taken pointer and focus.
-        self.eye.xtest_fake_input(MOTION, 0, x11rb::CURRENT_TIME, self.root, x, y, 0)?;
+        self.eye.xtest_fake_input(MOTION_NOTIFY_EVENT, 0, x11rb::CURRENT_TIME, self.root, x, y, 0)?;
         self.eye.set_input_focus(InputFocus::NONE, u32::from(InputFocus::POINTER_ROOT), x11rb::CURRENT_TIME)?;
         let before = self.look()?;
-        self.eye.xtest_fake_input(KEY_PRESS, self.key, x11rb::CURRENT_TIME, x11rb::NONE, 0, 0, 0)?;
+        self.eye.xtest_fake_input(KEY_PRESS_EVENT, self.key, x11rb::CURRENT_TIME, x11rb::NONE, 0, 0, 0)?;
         let pressed = Instant::now();
         self.eye.flush()?;
         let mut echo = None;
@@ -132,7 +128,7 @@ impl Typist {
             }
             std::thread::sleep(LOOK_EVERY);
         }
-        self.eye.xtest_fake_input(KEY_RELEASE, self.key, x11rb::CURRENT_TIME, x11rb::NONE, 0, 0, 0)?;
+        self.eye.xtest_fake_input(KEY_RELEASE_EVENT, self.key, x11rb::CURRENT_TIME, x11rb::NONE, 0, 0, 0)?;
         self.eye.flush()?;
         Ok(echo)
     }

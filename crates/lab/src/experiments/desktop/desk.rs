@@ -13,17 +13,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use x11rb::connection::Connection;
-use x11rb::protocol::xproto::ConnectionExt as _;
+use x11rb::protocol::xproto::{BUTTON_PRESS_EVENT, BUTTON_RELEASE_EVENT, ConnectionExt as _, MOTION_NOTIFY_EVENT};
 use x11rb::protocol::xtest::ConnectionExt as _;
 use x11rb::rust_connection::RustConnection;
 
 const GRACE: Duration = Duration::from_millis(1500);
 /// To show its first window.
 const SETTLING: Duration = Duration::from_secs(3);
-/// XTEST's fake_input.
-const BUTTON_PRESS: u8 = 4;
-const BUTTON_RELEASE: u8 = 5;
-const MOTION: u8 = 6;
 const WHEEL: [u8; 2] = [5, 4];
 
 /// A hundred boxes that move, by the browser's own animation.
@@ -101,7 +97,7 @@ fn scroll(connection: &RustConnection, stop: &AtomicBool) -> Result<()> {
             break;
         }
         let button = WHEEL[turn / 20 % 2];
-        for (kind, detail) in [(MOTION, 0), (BUTTON_PRESS, button), (BUTTON_RELEASE, button)] {
+        for (kind, detail) in [(MOTION_NOTIFY_EVENT, 0), (BUTTON_PRESS_EVENT, button), (BUTTON_RELEASE_EVENT, button)] {
             connection.xtest_fake_input(kind, detail, x11rb::CURRENT_TIME, root, 640, 400, 0)?;
         }
         connection.get_input_focus()?.reply()?;
