@@ -63,8 +63,8 @@ Examples:
 
 The desktop: a compositing manager draws what all others have drawn, and a
 window manager places their windows. Under `fair` they are served as soon as
-they have work. Their time is taken from all others in equal parts; while others
-wait they get at most the share that --desktop sets, and after that go last.
+they have work. Their time is taken from all others as these use the server; while
+others wait they get at most the share that --desktop sets, and then go last.
 `xqos list` shows who they are.
 
 Defaults: fair, slice 5 ms, timer interval 5 ms, maximum slice 15 ms, max
@@ -184,9 +184,9 @@ impl Arguments {
             pacing_typed(self.expose_pacing.map(|_| paced_before.limit_us), self.min_fps.map(|_| fps_before)),
             desktop_typed(self.desktop.map(|_| desktop_before.share_ppm)),
         ];
-        let [set, back] =
-            [set, back].map(|words| words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>());
-        let [set, back] = [set, back].map(|words| words.join(" "));
+        let joined =
+            |words: [String; 3]| words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ");
+        let [set, back] = [set, back].map(joined);
         output::line(&format!("set: {set}; undo: xqos policy {back}"))
     }
 
