@@ -51,7 +51,7 @@ fn cycle(scheduler: &mut Scheduler, last: ClientId, now: Time) -> ClientId {
     };
     let end = now.after(SLICE_NS);
     scheduler.handle(
-        Service { client, start: now, end, requests: 9, bytes: 200, last_request: 1, still_ready: false }.end,
+        end,
         Fact::Served(Service { client, start: now, end, requests: 9, bytes: 200, last_request: 1, still_ready: false }),
     );
     client

@@ -179,4 +179,9 @@ impl Outcome {
             _ => None,
         }
     }
+
+    /// True where a reservation was asked for and the client has it now.
+    pub fn is_admitted(self) -> bool {
+        matches!(self, Outcome::Admission(Admission::Admitted(_)))
+    }
 }

@@ -16,10 +16,8 @@ fn serve_for_ever(scheduler: &mut Scheduler) {
     };
     let (start, end) = (Time(0), Time::NEVER);
     let (requests, bytes, last_request) = (u32::MAX, u64::MAX, 1);
-    scheduler.handle(
-        Service { client, start, end, requests, bytes, last_request, still_ready: true }.end,
-        Fact::Served(Service { client, start, end, requests, bytes, last_request, still_ready: true }),
-    );
+    scheduler
+        .handle(end, Fact::Served(Service { client, start, end, requests, bytes, last_request, still_ready: true }));
 }
 
 #[test]
@@ -33,7 +31,7 @@ fn a_debt_of_centuries_is_paid_at_once() {
     let (start, end) = (Time(0), Time(1 << 61));
     let (requests, bytes, last_request) = (1, 0, 1);
     scheduler.handle(
-        Service { client: FIRST, start, end, requests, bytes, last_request, still_ready: true }.end,
+        end,
         Fact::Served(Service { client: FIRST, start, end, requests, bytes, last_request, still_ready: true }),
     );
     assert_eq!(scheduler.handle(end, Fact::Replenish).resumed(), None, "half of it is paid by then");

@@ -6,8 +6,7 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use xqos_core::{
-    Admission, Choice, ClientId, Fact, Outcome, Pacing, Parameters, PolicyKind, Reservation, Role, Scheduler, Service,
-    Time,
+    Choice, ClientId, Fact, Outcome, Pacing, Parameters, PolicyKind, Reservation, Role, Scheduler, Service, Time,
 };
 
 const CLIENTS: u16 = 200;
@@ -63,8 +62,8 @@ fn full_server(policy: PolicyKind) -> Scheduler {
         }
         if id % 8 == 0 {
             let reservation = Reservation { budget_ns: MS / 5, period_ns: 10 * MS, hard: id % 16 == 0 };
-            let admission = scheduler.handle(now, Fact::Reserve { client, reservation }).admission();
-            assert!(matches!(admission, Some(Admission::Admitted(_))), "{reservation:?} is admissible");
+            let outcome = scheduler.handle(now, Fact::Reserve { client, reservation });
+            assert!(outcome.is_admitted(), "{reservation:?} is admissible");
         }
     }
     scheduler
@@ -72,10 +71,8 @@ fn full_server(policy: PolicyKind) -> Scheduler {
 
 fn serve(scheduler: &mut Scheduler, client: ClientId, start: Time, length_ns: u64, still_ready: bool) -> Time {
     let (end, requests) = (start.after(length_ns), 7);
-    scheduler.handle(
-        Service { client, start, end, requests, bytes: 512, last_request: 1, still_ready }.end,
-        Fact::Served(Service { client, start, end, requests, bytes: 512, last_request: 1, still_ready }),
-    );
+    scheduler
+        .handle(end, Fact::Served(Service { client, start, end, requests, bytes: 512, last_request: 1, still_ready }));
     end
 }
 

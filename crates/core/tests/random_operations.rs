@@ -239,10 +239,8 @@ impl Server {
         let before = self.scheduler.usage(client);
         let (start, end) = (self.now, self.now.after(length_ns));
         let bytes = u64::from(requests) * 16;
-        self.scheduler.handle(
-            Service { client, start, end, requests, bytes, last_request: 1, still_ready }.end,
-            Fact::Served(Service { client, start, end, requests, bytes, last_request: 1, still_ready }),
-        );
+        self.scheduler
+            .handle(end, Fact::Served(Service { client, start, end, requests, bytes, last_request: 1, still_ready }));
         self.now = end;
         if let (Some(before), Some(after)) = (before, self.scheduler.usage(client)) {
             assert_eq!(after.server_time_ns, before.server_time_ns + length_ns);

@@ -6,7 +6,7 @@
 use crate::tracer::{self, note};
 use std::ops::Deref;
 use xqos_abi::trace::{Reason, What};
-use xqos_core::{Admission, ClientId, Fact, Outcome, Scheduler, Service, Slice, Time};
+use xqos_core::{ClientId, Fact, Outcome, Scheduler, Service, Slice, Time};
 
 #[derive(Debug)]
 pub struct Recorded {
@@ -49,7 +49,7 @@ impl Recorded {
         }
         let (first, mut what) = What::of_fact(&fact);
         match (&mut what, outcome) {
-            (What::Reserve { admitted, .. }, outcome) => *admitted = is_admitted(outcome),
+            (What::Reserve { admitted, .. }, outcome) => *admitted = outcome.is_admitted(),
             // It changed nothing.
             (What::MadeWork { .. }, Outcome::None) => return outcome,
             _ => {}
@@ -118,9 +118,4 @@ impl Recorded {
             note(now, What::budget(client, &state));
         }
     }
-}
-
-/// Whether a reservation was admitted.
-pub fn is_admitted(outcome: Outcome) -> bool {
-    matches!(outcome, Outcome::Admission(Admission::Admitted(_)))
 }

@@ -5,7 +5,7 @@
 
 use xqos_abi::snapshot::Collector;
 use xqos_abi::trace::{Event, FactReader, What};
-use xqos_core::{Admission, Outcome, Scheduler, Time};
+use xqos_core::{Scheduler, Time};
 
 /// Differences that are kept to be shown.
 const KEPT: usize = 10;
@@ -58,8 +58,7 @@ impl Check {
         let Some(fact) = self.facts.take(at, &event.what) else { return };
         let outcome = scheduler.handle(at, fact);
         if let What::Reserve { client, reservation, .. } = event.what {
-            let admitted = matches!(outcome, Outcome::Admission(Admission::Admitted(_)));
-            let decided = What::Reserve { client, reservation, admitted };
+            let decided = What::Reserve { client, reservation, admitted: outcome.is_admitted() };
             if decided != event.what {
                 self.compare(at, event.what, Some(decided));
             }

@@ -16,7 +16,7 @@ use crate::stock::Stock;
 use crate::workload::{Plan, Run, Workload};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use xqos_abi::trace::{Event, Level, What};
-use xqos_core::{Admission, ClientId, Fact, Parameters, PolicyKind, Reservation, Scheduler, Time};
+use xqos_core::{ClientId, Fact, Parameters, PolicyKind, Reservation, Scheduler, Time};
 
 /// Core's numbers of clients have 16 bits, and its queues use the last one for themselves. X servers stop at 2,048.
 pub const MOST_CLIENTS: usize = 60_000;
@@ -195,10 +195,7 @@ impl Server {
 
     /// True where it is admitted.
     pub(crate) fn reserve(&mut self, client: ClientId, reservation: Reservation) -> bool {
-        matches!(
-            self.scheduler.handle(self.now, Fact::Reserve { client, reservation }).admission(),
-            Some(Admission::Admitted(_))
-        )
+        self.scheduler.handle(self.now, Fact::Reserve { client, reservation }).is_admitted()
     }
 
     pub(crate) fn run(&mut self, until: Time, observer: &mut impl Observer) {

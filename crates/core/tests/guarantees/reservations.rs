@@ -287,7 +287,7 @@ fn arrival_with_just_its_bandwidth_left_begins_a_new_period() {
         scheduler.decide(at(0));
         let (start, end) = (at(0), at(2));
         scheduler.handle(
-            Service { client, start, end, requests: 1, bytes: 0, last_request: 0, still_ready: false }.end,
+            end,
             Fact::Served(Service { client, start, end, requests: 1, bytes: 0, last_request: 0, still_ready: false }),
         );
         scheduler.handle(at(arrival_ms), Fact::Arrived { client });

@@ -9,8 +9,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::RangeInclusive;
 use xqos_core::{
-    Admission, Choice, ClientId, Fact, Mode, Outcome, Parameters, PolicyKind, Rank, Reservation, Scheduler, Service,
-    Slice, Time,
+    Choice, ClientId, Fact, Mode, Outcome, Parameters, PolicyKind, Rank, Reservation, Scheduler, Service, Slice, Time,
 };
 
 pub const US: u64 = 1_000;
@@ -197,10 +196,7 @@ impl Server {
 
     pub fn try_reserve(&mut self, client: ClientId, reservation: Reservation) -> bool {
         let now = Time(self.now_ns);
-        matches!(
-            self.scheduler.handle(now, Fact::Reserve { client, reservation }).admission(),
-            Some(Admission::Admitted(_))
-        )
+        self.scheduler.handle(now, Fact::Reserve { client, reservation }).is_admitted()
     }
 
     /// The client's connection is closed.

@@ -11,10 +11,8 @@ fn at(ms: u64) -> Time {
 }
 
 fn serve(scheduler: &mut Scheduler, client: ClientId, start: Time, end: Time, still_ready: bool) {
-    scheduler.handle(
-        Service { client, start, end, requests: 1, bytes: 0, last_request: 0, still_ready }.end,
-        Fact::Served(Service { client, start, end, requests: 1, bytes: 0, last_request: 0, still_ready }),
-    );
+    scheduler
+        .handle(end, Fact::Served(Service { client, start, end, requests: 1, bytes: 0, last_request: 0, still_ready }));
 }
 
 /// A hog has run for a while, the other client is idle. It is 20 ms, and the hog runs on.
