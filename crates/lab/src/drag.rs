@@ -169,8 +169,7 @@ impl Hand {
     pub fn take(&self, frame: Window) -> Result<Drag> {
         let corner = self.connection.translate_coordinates(frame, self.root, 0, 0)?.reply()?;
         let from = (corner.dst_x + HANDLE.0, corner.dst_y + HANDLE.1);
-        self.point(from)?;
-        self.fake(BUTTON_PRESS_EVENT, 1, (0, 0))?;
+        self.press(from, 1)?;
         Ok(Drag { from, turn: 0 })
     }
 
@@ -182,7 +181,7 @@ impl Hand {
     /// Back where it was, and lets go.
     pub fn let_go(&self, drag: Drag) -> Result<()> {
         self.point(drag.from)?;
-        self.fake(BUTTON_RELEASE_EVENT, 1, (0, 0))
+        self.release(1)
     }
 
     /// Keys go to this window from now on.
@@ -192,11 +191,43 @@ impl Hand {
     }
 
     pub fn key(&self, code: u8) -> Result<()> {
-        self.fake(KEY_PRESS_EVENT, code, (0, 0))?;
+        self.key_down(code)?;
+        self.key_up(code)
+    }
+
+    pub fn key_down(&self, code: u8) -> Result<()> {
+        self.fake(KEY_PRESS_EVENT, code, (0, 0))
+    }
+
+    pub fn key_up(&self, code: u8) -> Result<()> {
         self.fake(KEY_RELEASE_EVENT, code, (0, 0))
     }
 
-    fn point(&self, place: (i16, i16)) -> Result<()> {
+    /// The key that types this character, or stands for this keysym.
+    pub fn keycode_of(&self, keysym: u32) -> Result<u8> {
+        let (min, max) = (self.connection.setup().min_keycode, self.connection.setup().max_keycode);
+        let map = self.connection.get_keyboard_mapping(min, max - min + 1)?.reply()?;
+        let mut keys = map.keysyms.chunks(map.keysyms_per_keycode.into());
+        let at = keys.position(|keysyms| keysyms.contains(&keysym));
+        at.map(|at| min + at as u8).ok_or_else(|| anyhow!("the keyboard has no key for keysym {keysym:#x}"))
+    }
+
+    /// Presses and releases a button of the pointer there; 4 and 5 are the wheel.
+    pub fn click(&self, place: (i16, i16), button: u8) -> Result<()> {
+        self.press(place, button)?;
+        self.release(button)
+    }
+
+    pub fn press(&self, place: (i16, i16), button: u8) -> Result<()> {
+        self.point(place)?;
+        self.fake(BUTTON_PRESS_EVENT, button, (0, 0))
+    }
+
+    pub fn release(&self, button: u8) -> Result<()> {
+        self.fake(BUTTON_RELEASE_EVENT, button, (0, 0))
+    }
+
+    pub fn point(&self, place: (i16, i16)) -> Result<()> {
         self.fake(MOTION_NOTIFY_EVENT, 0, place)
     }
 

@@ -3,20 +3,19 @@
 //! What a compositing manager has not painted yet is not there, whoever has drawn what into which window. The eye looks
 //! once a millisecond, at one pixel or at a line of text, with a round trip each.
 
-use crate::process::Owned;
+use crate::drag::{Hand, Shown};
 use crate::server::Server;
-use anyhow::{Context, Result, anyhow, ensure};
-use std::process::{Command, Stdio};
+use anyhow::{Context, Result, ensure};
+use std::process::Command;
 use std::time::{Duration, Instant};
 use x11rb::connection::Connection;
 use x11rb::protocol::Event;
 use x11rb::protocol::composite::ConnectionExt as _;
 use x11rb::protocol::damage::{self, ConnectionExt as _};
 use x11rb::protocol::xproto::{
-    ChangeGCAux, ConnectionExt as _, CreateGCAux, CreateWindowAux, Gcontext, ImageFormat, InputFocus, KEY_PRESS_EVENT,
-    KEY_RELEASE_EVENT, MOTION_NOTIFY_EVENT, Rectangle, Window, WindowClass,
+    ChangeGCAux, ConnectionExt as _, CreateGCAux, CreateWindowAux, Gcontext, ImageFormat, Rectangle, Window,
+    WindowClass,
 };
-use x11rb::protocol::xtest::ConnectionExt as _;
 use x11rb::rust_connection::RustConnection;
 
 /// Whatever is not seen by then counts as seen then: nobody waits longer.
@@ -24,8 +23,11 @@ pub const LIMIT: Duration = Duration::from_secs(1);
 const LOOK_EVERY: Duration = Duration::from_millis(1);
 /// Damage that comes within this time is of one frame.
 const OF_ONE_FRAME: Duration = Duration::from_millis(2);
+/// For a window manager to give the keyboard to whom was clicked.
+const AFTER_CLICK: Duration = Duration::from_millis(100);
 const PATIENCE: Duration = Duration::from_secs(10);
-const GRACE: Duration = Duration::from_millis(1500);
+/// The terminal, among others of its kind.
+const NAME: &str = "typed-into";
 
 /// A window that is painted, and a client that looks for it on the screen.
 #[derive(Debug)]
@@ -84,8 +86,9 @@ fn look(eye: &RustConnection, root: Window, (x, y): (i16, i16), (width, height):
 #[derive(Debug)]
 pub struct Typist {
     eye: RustConnection,
+    hand: Hand,
     root: Window,
-    terminal: Owned,
+    terminal: Shown,
     at: (i16, i16),
     key: u8,
 }
@@ -97,30 +100,46 @@ impl Typist {
     pub fn start(server: &Server, at: (i16, i16)) -> Result<Typist> {
         let eye = server.connect()?;
         let root = eye.setup().roots[0].root;
-        let key = keycode_of(&eye, 'x')?;
+        let hand = Hand::of(server)?;
+        let key = hand.keycode_of('x'.into())?;
         let mut command = Command::new("xterm");
-        command.args(["-display", server.display(), "-fn", "6x13", "+sb", "+bc", "-b", "0"]);
+        command.args(["-name", NAME, "-fn", "6x13", "+sb", "+bc", "-b", "0"]);
         command.args(["-geometry", &format!("90x3+{}+{}", at.0, at.1), "-e", "cat"]);
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        let terminal = Owned::start(&mut command, GRACE).context("xterm is in Debian's package xterm")?;
-        let mut typist = Typist { eye, root, terminal, at, key };
+        let terminal = Shown::start(server, command, NAME).context("xterm is in Debian's package xterm")?;
+        let mut typist = Typist { eye, hand, root, terminal, at, key };
         let limit = Instant::now() + PATIENCE;
-        while typist.echo()?.is_none_or(|echo| echo > Duration::from_millis(300)) {
-            ensure!(typist.terminal.is_running() && Instant::now() < limit, "xterm does not echo what is typed");
+        // The cursor that changes as the terminal gets the keyboard is no echo: two in a row are.
+        let mut echoes = 0;
+        while echoes < 2 {
+            ensure!(Instant::now() < limit, "xterm does not echo what is typed");
+            typist.take_focus()?;
+            let is_prompt = typist.echo()?.is_some_and(|echo| echo < Duration::from_millis(300));
+            echoes = if is_prompt { echoes + 1 } else { 0 };
         }
         Ok(typist)
     }
 
+    /// Clicks into the terminal until the window manager has given it the keyboard.
+    pub fn take_focus(&self) -> Result<()> {
+        let limit = Instant::now() + PATIENCE;
+        while self.eye.get_input_focus()?.reply()?.focus != self.terminal.window {
+            ensure!(Instant::now() < limit, "the window manager does not give the keyboard to the terminal");
+            self.click()?;
+        }
+        Ok(())
+    }
+
+    fn click(&self) -> Result<()> {
+        self.hand.click((self.at.0 + 40, self.at.1 + 40), 1)?;
+        std::thread::sleep(AFTER_CLICK);
+        Ok(())
+    }
+
     /// How long it takes from a key until its echo is on the screen; `None`: beyond the limit.
     pub fn echo(&mut self) -> Result<Option<Duration>> {
-        let (x, y) = (self.at.0 + 40, self.at.1 + 40);
-        // Other programs may have taken pointer and focus.
-        self.eye.xtest_fake_input(MOTION_NOTIFY_EVENT, 0, x11rb::CURRENT_TIME, self.root, x, y, 0)?;
-        self.eye.set_input_focus(InputFocus::NONE, u32::from(InputFocus::POINTER_ROOT), x11rb::CURRENT_TIME)?;
         let before = self.look()?;
-        self.eye.xtest_fake_input(KEY_PRESS_EVENT, self.key, x11rb::CURRENT_TIME, x11rb::NONE, 0, 0, 0)?;
+        self.hand.key_down(self.key)?;
         let pressed = Instant::now();
-        self.eye.flush()?;
         let mut echo = None;
         while echo.is_none() && pressed.elapsed() < LIMIT {
             if self.look()? != before {
@@ -128,21 +147,13 @@ impl Typist {
             }
             std::thread::sleep(LOOK_EVERY);
         }
-        self.eye.xtest_fake_input(KEY_RELEASE_EVENT, self.key, x11rb::CURRENT_TIME, x11rb::NONE, 0, 0, 0)?;
-        self.eye.flush()?;
+        self.hand.key_up(self.key)?;
         Ok(echo)
     }
 
     fn look(&self) -> Result<Vec<u8>> {
         look(&self.eye, self.root, self.at, Self::SIZE)
     }
-}
-
-fn keycode_of(connection: &RustConnection, letter: char) -> Result<u8> {
-    let (least, most) = (connection.setup().min_keycode, connection.setup().max_keycode);
-    let map = connection.get_keyboard_mapping(least, most - least + 1)?.reply()?;
-    let at = map.keysyms.chunks(map.keysyms_per_keycode.into()).position(|keysyms| keysyms.contains(&(letter as u32)));
-    at.map(|at| least + at as u8).ok_or_else(|| anyhow!("the keyboard has no {letter}"))
 }
 
 /// Counts the frames of a compositing manager: what it paints into the overlay window, or into the root window.
