@@ -1,7 +1,7 @@
 //! The composited desktop: how late the screen is while others keep the server busy.
 //!
 //! A desktop as users have it: a window manager, a compositing manager, a terminal; beside it twelve x11perf, or a player, a
-//! terminal that prints and a window that is scrolled, or a page that animates in a browser. A client paints
+//! terminal that prints and a window that is scrolled and resized, or a page that animates in a browser. A client paints
 //! a rectangle ten times a second and looks at the root window until it is there; a key is typed into the terminal, and
 //! its echo looked for in the same way. Stock server, `fair` without the desktop rule, and `fair` with it, in turn.
 
@@ -59,7 +59,7 @@ impl Busy {
 
     fn name(self) -> String {
         match self {
-            Busy::Desk => "player, printing terminal, scrolled window".to_owned(),
+            Busy::Desk => "player, printing terminal, window scrolled and resized".to_owned(),
             Busy::Browser => "animated page in a browser".to_owned(),
             busy => format!("{CLIENTS} x {}", busy.test().unwrap_or_default()),
         }
@@ -96,11 +96,11 @@ impl Case {
 
 const CASES: [Case; 16] = [
     Case::xvfb(Managers::Picom, Busy::Rect100),
+    Case::xvfb(Managers::Picom, Busy::Desk),
     Case::xvfb(Managers::Picom, Busy::Copywinwin100),
     Case::xvfb(Managers::Picom, Busy::Putimage100),
     Case::xvfb(Managers::Picom, Busy::Ellipse100),
     Case::xvfb(Managers::Picom, Busy::Shmput500),
-    Case::xvfb(Managers::Picom, Busy::Desk),
     Case::xvfb(Managers::Picom, Busy::Browser),
     Case::xvfb(Managers::Xfwm4, Busy::Rect100),
     Case::xvfb(Managers::Xfwm4, Busy::Copywinwin100),
@@ -224,13 +224,14 @@ fn measure(bench: &Bench, case: &Case, way: Way, perf: Option<&Perf>) -> Result<
     }
     let (mut painter, mut typist) = (Painter::start(&server, PAINTER_AT)?, Typist::start(&server, TERMINAL_AT)?);
     let mut load = perf.map(|perf| Load::start(server.display(), perf, CLIENTS, Placement::Stacked)).transpose()?;
-    let _desk = match case.busy {
+    let mut desk = match case.busy {
         Busy::Desk => Some(Desk::start(&server)?),
         Busy::Browser => Some(Desk::browser(&server)?),
         _ => None,
     };
     let frames = FrameCounter::start(&server)?;
-    let looked = look(&server, &mut painter, &mut typist, bench.time(4000, 2000))?;
+    let looked = look(&server, &mut painter, &mut typist, desk.as_mut(), bench.time(4000, 2000))?;
+    desk.as_mut().map_or(Ok(()), Desk::check)?;
     let (from, to) = looked.window;
     let frames_per_s = f64::from(frames.count()?) / (to - from).as_secs_f64();
     let work = load.as_mut().map(|load| load.work(from, to)).transpose()?;
@@ -246,16 +247,26 @@ struct Looked {
     echo_ms: Vec<f64>,
 }
 
-fn look(server: &Server, painter: &mut Painter, typist: &mut Typist, time: Duration) -> Result<Looked> {
+fn look(
+    server: &Server,
+    painter: &mut Painter,
+    typist: &mut Typist,
+    mut desk: Option<&mut Desk>,
+    time: Duration,
+) -> Result<Looked> {
     let ms = |seen: Option<Duration>| seen.unwrap_or(LIMIT).as_secs_f64() * 1e3;
     let (mut shown_ms, mut echo_ms, from) = (Vec::new(), Vec::new(), Instant::now());
     while from.elapsed() < time || shown_ms.len() < LEAST_SAMPLES {
         let seen = painter.paint().with_context(|| format!("the server's log: {}", server.log()))?;
         shown_ms.push(ms(seen));
         std::thread::sleep(PAUSE);
-        if shown_ms.len() % 3 == 0 {
+        let is_resizing = desk.as_ref().is_some_and(|desk| desk.is_resizing());
+        if shown_ms.len() % 3 == 0 && !is_resizing {
+            typist.take_focus()?;
             echo_ms.push(ms(typist.echo()?));
             std::thread::sleep(PAUSE);
+        } else if let Some(desk) = &mut desk {
+            desk.use_it()?;
         }
     }
     Ok(Looked { window: (from, Instant::now()), shown_ms, echo_ms })

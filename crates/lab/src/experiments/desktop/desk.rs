@@ -1,26 +1,37 @@
 //! Programs of a desktop at work: a player, a terminal that prints, a toolkit's window that is scrolled by
 //! injected input; or a browser with a page that animates.
 
+use crate::actor::Place;
 use crate::desktop::Film;
+use crate::drag::{Hand, Shown};
 use crate::folder::Folder;
 use crate::process::Owned;
 use crate::server::Server;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use std::fs;
 use std::process::{Command, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
 use std::time::Duration;
 use x11rb::connection::Connection;
-use x11rb::protocol::xproto::{BUTTON_PRESS_EVENT, BUTTON_RELEASE_EVENT, ConnectionExt as _, MOTION_NOTIFY_EVENT};
-use x11rb::protocol::xtest::ConnectionExt as _;
+use x11rb::protocol::xproto::ConnectionExt as _;
 use x11rb::rust_connection::RustConnection;
 
 const GRACE: Duration = Duration::from_millis(1500);
 /// To show its first window.
 const SETTLING: Duration = Duration::from_secs(3);
-const WHEEL: [u8; 2] = [5, 4];
+/// Of the toolkit's window: it covers neither the terminal in which is typed nor the rectangle, however large it becomes.
+const PLACE: Place = (680, 30, 270, 500);
+/// Buttons of the wheel.
+const UP: u8 = 4;
+const DOWN: u8 = 5;
+/// Openbox and xfwm4 resize a window by this button while this key is down.
+const RESIZES: u8 = 3;
+const ALT_L: u32 = 0xffe9;
+/// Steps of a round: it is scrolled, then resized.
+const ROUND: u32 = 12;
+const SCROLLED: u32 = 8;
+/// The corner's way in each motion, and the motions in each step.
+const STRIDE: i16 = 8;
+const MOTIONS: i16 = 5;
 
 /// A hundred boxes that move, by the browser's own animation.
 const PAGE: &str = "<!doctype html><style>body{margin:0;background:#234}div{position:absolute;width:60px;height:60px;\
@@ -34,28 +45,23 @@ pub(super) struct Desk {
     programs: Vec<Owned>,
     _film: Option<Film>,
     _folder: Folder,
-    stop: Arc<AtomicBool>,
-    hands: Option<JoinHandle<()>>,
+    toolkit: Option<Toolkit>,
 }
 
 impl Desk {
     pub fn start(server: &Server) -> Result<Desk> {
         let (folder, film) = (Folder::create()?, Film::make(640, 360)?);
         let mut player = film.player(server.display());
+        player.arg("--geometry=+0+20");
         let mut terminal = Command::new("xterm");
         terminal.args(["-geometry", "100x24+0+500", "-e", "sh", "-c", "while :; do seq 1 200; sleep 0.05; done"]);
-        let mut toolkit = Command::new("gtk3-demo");
-        toolkit.args(["--run=hypertext"]).env("HOME", folder.path(""));
         let mut programs = Vec::new();
-        for (command, package) in [(&mut player, "mpv"), (&mut terminal, "xterm"), (&mut toolkit, "gtk-3-examples")] {
+        for (command, package) in [(&mut player, "mpv"), (&mut terminal, "xterm")] {
             programs.push(start(server, command, package)?);
         }
         std::thread::sleep(SETTLING);
-        let (stop, connection) = (Arc::default(), server.connect()?);
-        let stops = Arc::clone(&stop);
-        // A server that is gone ends the thread.
-        let hands = std::thread::spawn(move || drop(scroll(&connection, &stops)));
-        Ok(Desk { programs, _film: Some(film), _folder: folder, stop, hands: Some(hands) })
+        let toolkit = Some(Toolkit::start(server, &folder)?);
+        Ok(Desk { programs, _film: Some(film), _folder: folder, toolkit })
     }
 
     pub fn browser(server: &Server) -> Result<Desk> {
@@ -69,17 +75,30 @@ impl Desk {
         browser.arg(format!("--app=file://{}", page.display())).env("HOME", folder.path(""));
         let programs = vec![start(server, &mut browser, "chromium")?];
         std::thread::sleep(SETTLING);
-        Ok(Desk { programs, _film: None, _folder: folder, stop: Arc::default(), hands: None })
+        Ok(Desk { programs, _film: None, _folder: folder, toolkit: None })
+    }
+
+    /// Does what a user does between two looks at the screen.
+    pub fn use_it(&mut self) -> Result<()> {
+        self.toolkit.as_mut().map_or(Ok(()), Toolkit::use_it)
+    }
+
+    /// True while a key and a button are held down.
+    pub fn is_resizing(&self) -> bool {
+        self.toolkit.as_ref().is_some_and(|toolkit| toolkit.step % ROUND > SCROLLED)
+    }
+
+    /// Fails where a program does not run, or its window was not resized.
+    pub fn check(&mut self) -> Result<()> {
+        ensure!(self.programs.iter_mut().all(Owned::is_running), "a program of the desktop has ended");
+        self.toolkit.as_ref().map_or(Ok(()), Toolkit::check)
     }
 }
 
 impl Drop for Desk {
     fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        if let Some(hands) = self.hands.take() {
-            let _ = hands.join();
-        }
         // Before their folder goes.
+        self.toolkit = None;
         self.programs.clear();
     }
 }
@@ -89,19 +108,74 @@ fn start(server: &Server, command: &mut Command, package: &str) -> Result<Owned>
     Owned::start(command, GRACE).with_context(|| format!("install Debian's package {package}: scripts/setup --for lab"))
 }
 
-/// Turns the wheel over the middle of the screen, down and up again.
-fn scroll(connection: &RustConnection, stop: &AtomicBool) -> Result<()> {
-    let root = connection.setup().roots[0].root;
-    for turn in 0.. {
-        if stop.load(Ordering::Relaxed) {
-            break;
-        }
-        let button = WHEEL[turn / 20 % 2];
-        for (kind, detail) in [(MOTION_NOTIFY_EVENT, 0), (BUTTON_PRESS_EVENT, button), (BUTTON_RELEASE_EVENT, button)] {
-            connection.xtest_fake_input(kind, detail, x11rb::CURRENT_TIME, root, 640, 400, 0)?;
-        }
-        connection.get_input_focus()?.reply()?;
-        std::thread::sleep(Duration::from_millis(40));
+/// A toolkit's window that is scrolled and resized by injected input.
+#[derive(Debug)]
+struct Toolkit {
+    shown: Shown,
+    connection: RustConnection,
+    hand: Hand,
+    alt: u8,
+    step: u32,
+    corner: (i16, i16),
+    /// Sizes that it had at the end of a resize.
+    sizes: Vec<(u16, u16)>,
+}
+
+impl Toolkit {
+    fn start(server: &Server, folder: &Folder) -> Result<Toolkit> {
+        let mut command = Command::new("gtk3-demo");
+        command.args(["--run=listbox"]).env("HOME", folder.path(""));
+        let shown =
+            Shown::start(server, command, "gtk3-demo").context("gtk3-demo is in Debian's package gtk-3-examples")?;
+        shown.put(server, PLACE)?;
+        std::thread::sleep(SETTLING);
+        let (connection, hand) = (server.connect()?, Hand::of(server)?);
+        let alt = hand.keycode_of(ALT_L)?;
+        Ok(Toolkit { shown, connection, hand, alt, step: 0, corner: (0, 0), sizes: Vec::new() })
     }
-    Ok(())
+
+    fn use_it(&mut self) -> Result<()> {
+        let (round, step) = (self.step / ROUND, self.step % ROUND);
+        self.step += 1;
+        if step < SCROLLED {
+            let (place, size) = self.place()?;
+            let middle = (place.0 + size.0 as i16 / 2, place.1 + size.1 as i16 / 2);
+            for _ in 0..3 {
+                self.hand.click(middle, if step < SCROLLED / 2 { DOWN } else { UP })?;
+            }
+            return Ok(());
+        }
+        if step == SCROLLED {
+            let (place, size) = self.place()?;
+            self.sizes.push(size);
+            self.corner = (place.0 + size.0 as i16 - 30, place.1 + size.1 as i16 - 30);
+            self.hand.key_down(self.alt)?;
+            self.hand.press(self.corner, RESIZES)?;
+        }
+        // Larger in one round, smaller in the next.
+        let stride = if round % 2 == 0 { STRIDE } else { -STRIDE };
+        for _ in 0..MOTIONS {
+            self.corner = (self.corner.0 + stride, self.corner.1 + stride / 2);
+            self.hand.point(self.corner)?;
+        }
+        if step + 1 == ROUND {
+            self.hand.release(RESIZES)?;
+            self.hand.key_up(self.alt)?;
+        }
+        Ok(())
+    }
+
+    /// Where it is on the screen, and how large.
+    fn place(&self) -> Result<((i16, i16), (u16, u16))> {
+        let (window, root) = (self.shown.window, self.connection.setup().roots[0].root);
+        let geometry = self.connection.get_geometry(window)?.reply()?;
+        let corner = self.connection.translate_coordinates(window, root, 0, 0)?.reply()?;
+        Ok(((corner.dst_x, corner.dst_y), (geometry.width, geometry.height)))
+    }
+
+    fn check(&self) -> Result<()> {
+        let resized = self.sizes.windows(2).filter(|pair| pair[0] != pair[1]).count();
+        ensure!(self.sizes.len() < 2 || resized > 0, "the toolkit's window was not resized");
+        Ok(())
+    }
 }
