@@ -5,7 +5,6 @@
 //! clock; **Frame** the time between the notifications of two frames, by the server's timestamps as in the paper, which
 //! count milliseconds.
 
-use crate::control::Control;
 use crate::light::Reservation;
 use crate::server::Server;
 use anyhow::Result;
@@ -19,6 +18,7 @@ use x11rb::protocol::xproto::{
 };
 use x11rb::rust_connection::RustConnection;
 use x11rb::wrapper::ConnectionExt as _;
+use xqos_client::Control;
 
 /// Between the end of a frame's drawing and the next frame.
 pub const REST: Duration = Duration::from_millis(15);

@@ -20,7 +20,6 @@
 //! | [`plaid`] | clients that draw without end and wait for nothing |
 //! | [`line`], [`frames`] | the clients of Packard's paper: a line that follows the [`pointer`], an animation |
 //! | [`ocbench`] | the client of the QoS paper: a wheel that spins |
-//! | [`control`] | the extension's requests, for experiments and for the command line |
 //! | [`process`], [`tree`] | processes of our own, ended by their id, and what the kernel counts for any |
 //! | [`program`] | what experiments need to be installed, and Debian's packages |
 //! | [`statistics`], [`machine`], [`disturbance`], `pauses` | figures, and the circumstances in which they were measured |
@@ -43,7 +42,6 @@ pub mod actor;
 pub mod bench;
 mod boost;
 mod composited;
-pub mod control;
 pub mod desktop;
 pub mod disturbance;
 mod drag;

@@ -8,7 +8,6 @@
 //!
 //! Motions are told apart by where they lead: no two of a measurement go to the same place.
 
-use crate::control::Control;
 use crate::light::Reservation;
 use crate::pointer::Pointer;
 use crate::server::Server;
@@ -25,6 +24,7 @@ use x11rb::protocol::xproto::{
 };
 use x11rb::rust_connection::RustConnection;
 use x11rb::wrapper::ConnectionExt as _;
+use xqos_client::Control;
 
 /// Of the window at the lower right of the screen, in pixels.
 const SIDE: u16 = 400;

@@ -31,7 +31,7 @@
 
 use crate::process::{self, Owned};
 use crate::program;
-use crate::{control, tiles};
+use crate::tiles;
 use anyhow::{Result, anyhow, bail};
 use serde::{Deserialize, Serialize};
 use std::io::{BufRead, BufReader, Read};
@@ -123,7 +123,7 @@ impl Load {
         let clients = (0..count).map(|_| Client::start(display, perf, REPEAT)).collect::<Result<_>>()?;
         let mut load = Load { test: perf.test.clone(), clients };
         if placement == Placement::SideBySide {
-            let (connection, _) = control::connect(Some(display))?;
+            let (connection, _) = xqos_client::connect(Some(display))?;
             tiles::arrange(&connection, count, Duration::from_secs(30))?;
         }
         let arranged = Instant::now();

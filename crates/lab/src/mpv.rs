@@ -9,7 +9,6 @@
 //! It plays without sound, by its own clock; when it is late it hurries to catch up, if it is less than 0.2 s late, and
 //! else goes on from where it is.
 
-use crate::control::Control;
 use crate::folder::Folder;
 use crate::process::{self, Owned};
 use anyhow::{Context, Result, anyhow, bail};
@@ -23,6 +22,7 @@ use std::time::{Duration, Instant};
 use x11rb::connection::RequestConnection;
 use xqos_abi::ring::{Next, Reader};
 use xqos_abi::trace::{Event, Level, What};
+use xqos_client::Control;
 use xqos_core::ClientId;
 
 pub const FRAMES_PER_SECOND: u32 = 25;

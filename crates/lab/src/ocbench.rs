@@ -10,7 +10,6 @@
 //! The kernel has its part in each period, as in [`crate::light`]: while the server or this client is runnable and has no
 //! processor, no scheduler of the server can help.
 
-use crate::control::Control;
 use crate::process::SchedStat;
 use crate::server::Server;
 use crate::statistics::median;
@@ -20,6 +19,7 @@ use std::time::{Duration, Instant};
 use x11rb::connection::Connection;
 use x11rb::protocol::xproto::{Arc, ConnectionExt as _, CreateGCAux, CreateWindowAux, Gcontext, Window, WindowClass};
 use x11rb::rust_connection::RustConnection;
+use xqos_client::Control;
 
 /// Between the end of a redraw and the next, as in the paper.
 pub const SLEEP: Duration = Duration::from_millis(10);

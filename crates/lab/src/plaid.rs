@@ -5,7 +5,6 @@
 //! them matters, and that is either what the program of X11R4 sends, or requests as long as they were in the paper's time
 //! ([`Pattern`]).
 
-use crate::control;
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -102,7 +101,7 @@ struct Plaid {
 impl Plaid {
     /// A window in its own place, as far as the screen has room.
     fn new(display: &str, index: usize, pattern: Pattern) -> Result<Plaid> {
-        let (connection, screen) = control::connect(Some(display))?;
+        let (connection, screen) = xqos_client::connect(Some(display))?;
         let screen = &connection.setup().roots[screen];
         let (width, height) = pattern.size();
         let columns = usize::from((screen.width_in_pixels / width).max(1));

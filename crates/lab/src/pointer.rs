@@ -3,7 +3,6 @@
 //! A client that injects motion (XTEST) would be scheduled like the others, and what is measured would hold its own
 //! wait. So an Xephyr gets the motion from the server that shows it, where it is injected, and Xtigervnc from a viewer.
 
-use crate::control;
 use crate::rfb::Viewer;
 use crate::server::Server;
 use anyhow::{Result, anyhow};
@@ -29,7 +28,7 @@ impl Pointer {
             return Ok(Pointer::Viewer(Viewer::connect(&socket)?));
         }
         let host = server.host().ok_or_else(|| anyhow!("{:?} has its pointer to itself", server.kind()))?;
-        let (host, screen) = control::connect(Some(host.display()))?;
+        let (host, screen) = xqos_client::connect(Some(host.display()))?;
         let root = host.setup().roots[screen].root;
         Ok(Pointer::Nested { host: Box::new(host), root })
     }

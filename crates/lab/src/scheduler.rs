@@ -4,13 +4,13 @@
 //! in turn, and what drifts hits all alike. Under [`Scheduler::Stock`] xqos only observes, and the server's own scheduler
 //! chooses.
 
-use crate::control::Control;
 use crate::light::Reservation;
 use crate::order::in_turn;
 use crate::server::{Server, Setup};
 use anyhow::{Result, bail};
 use serde::{Deserialize, Serialize};
 use xqos_abi::PolicyChange;
+use xqos_client::Control;
 use xqos_core::{Parameters, PolicyKind};
 
 /// What a measured client reserves under [`Scheduler::Cbs`], as in the paper of 2008: 3 ms in 10 ms; soft.

@@ -3,7 +3,6 @@
 //! The server chooses its own free display and says which (`-displayfd`), so any number of them run side by side. Its
 //! log and configuration live in a private folder that goes away with it; the server is ended by its own id.
 
-use crate::control::{self, Control};
 use crate::folder::Folder;
 use crate::process::{self, Memory, Owned, SchedStat, ThreadSwitches};
 use anyhow::{Context, Result, anyhow, bail};
@@ -19,6 +18,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 use x11rb::connection::Connection;
 use x11rb::rust_connection::RustConnection;
+use xqos_client::Control;
 use xqos_core::PolicyKind;
 
 /// In the server's folder.
@@ -276,7 +276,7 @@ impl Server {
 
     /// A plain client's connection.
     pub fn connect(&self) -> Result<RustConnection> {
-        Ok(control::connect(Some(&self.display))?.0)
+        Ok(xqos_client::connect(Some(&self.display))?.0)
     }
 
     /// A connection that speaks XQOS; an error, with the log, when the server does not.

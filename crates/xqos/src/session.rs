@@ -5,8 +5,8 @@ use crate::quantity::{Reservation, Weight, XId};
 use anyhow::{Context, Result, anyhow, bail};
 use x11rb::connection::Connection;
 use xqos_abi::{ClientEntry, ServerInfo, entry_flag};
+use xqos_client::{Control, Refusal};
 use xqos_core::Role;
-use xqos_lab::control::{Control, Refusal};
 use xqos_trace::show::role_name;
 
 /// An open connection, with the server's name for messages.

@@ -15,7 +15,6 @@ pub(crate) use exposed::PLACE as EXPOSED_PLACE;
 pub use mover::STEPS_MS;
 pub use player::FRAME;
 
-use crate::control;
 use crate::process::Owned;
 use crate::processor;
 use crate::program;
@@ -140,7 +139,7 @@ pub(crate) type Place = (i16, i16, u16, u16);
 
 impl Stage {
     fn new((x, y, width, height): Place, colour: u32, events: EventMask) -> Result<Stage> {
-        let (connection, screen) = control::connect(None)?;
+        let (connection, screen) = xqos_client::connect(None)?;
         let root = connection.setup().roots[screen].root;
         let (window, context) = (connection.generate_id()?, connection.generate_id()?);
         let look = CreateWindowAux::new().background_pixel(colour).override_redirect(1).event_mask(events);

@@ -7,7 +7,6 @@
 use super::trial::{BLOCKING_US, RESERVATION};
 use super::{Measure, Takes};
 use crate::bench::Bench;
-use crate::control::Control;
 use crate::flood::{Flood, Work};
 use crate::light::Light;
 use crate::scheduler::{Scheduler, Stage};
@@ -19,6 +18,7 @@ use anyhow::Result;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use xqos_abi::PolicyChange;
+use xqos_client::Control;
 
 const LENGTHS_US: [u64; 6] = [100, 300, 1000, 3000, 10_000, 30_000];
 const SCHEDULERS: [Scheduler; 3] = [Scheduler::Stock, Scheduler::Fair, Scheduler::Cbs];

@@ -9,7 +9,6 @@
 
 use super::{Measure, Takes};
 use crate::bench::Bench;
-use crate::control::Control;
 use crate::load::{Load, Perf, Placement};
 use crate::server::Server;
 use crate::statistics::{Spread, jain_index, median};
@@ -17,6 +16,7 @@ use crate::study::{Goal, Study, Table, Verdict, figure, percent};
 use anyhow::{Result, anyhow};
 use serde::{Deserialize, Serialize};
 use xqos_abi::PolicyChange;
+use xqos_client::Control;
 use xqos_core::PolicyKind;
 
 /// The cheap client; the other two are the same.

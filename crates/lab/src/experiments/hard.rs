@@ -14,7 +14,6 @@ mod throughput;
 
 use super::{Measure, Takes};
 use crate::bench::Bench;
-use crate::control::Control;
 use crate::disturbance::Watch;
 use crate::load::{Load, Perf, Placement};
 use crate::process::SchedStat;
@@ -25,6 +24,7 @@ use anyhow::{Result, anyhow};
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 use xqos_abi::{ClientEntry, PolicyChange};
+use xqos_client::Control;
 
 pub(super) const TEST: &str = "getimagexy100";
 const PARTS: [(u32, u32); 5] = [(1, 6), (1, 3), (1, 2), (2, 3), (5, 6)];

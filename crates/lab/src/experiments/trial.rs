@@ -2,7 +2,6 @@
 
 use crate::bench::Bench;
 use crate::boost::Boost;
-use crate::control::Control;
 use crate::light::{Light, Reservation, Series};
 use crate::load::{Load, Perf, Placement};
 use crate::order::in_turn;
@@ -14,6 +13,7 @@ use anyhow::Result;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use xqos_abi::PolicyChange;
+use xqos_client::Control;
 
 /// The four circumstances that are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

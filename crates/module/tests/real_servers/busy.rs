@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use xqos_abi::{ClientEntry, Request};
-use xqos_lab::control::Control;
+use xqos_client::Control;
 use xqos_lab::process::Owned;
 
 /// Requests in one write. The kernel counts what waits in a socket by writes, so that many small requests in each make a

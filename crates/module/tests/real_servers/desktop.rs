@@ -11,8 +11,8 @@ use x11rb::rust_connection::RustConnection;
 use xqos_abi::entry_flag::{COMPOSITOR, WINDOW_MANAGER};
 use xqos_abi::ring::Next;
 use xqos_abi::trace::{Event, Level, Reason, What};
+use xqos_client::Control;
 use xqos_core::Time;
-use xqos_lab::control::Control;
 use xqos_lab::server::Kind;
 use xqos_sim::check::Check;
 

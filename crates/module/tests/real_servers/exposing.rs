@@ -11,8 +11,8 @@ use x11rb::protocol::xproto::{
 };
 use x11rb::rust_connection::RustConnection;
 use xqos_abi::{Mistake, NotifyKind, entry_flag, event_mask};
+use xqos_client::Control;
 use xqos_core::PolicyKind;
-use xqos_lab::control::Control;
 
 const SOON: Duration = Duration::from_secs(5);
 

@@ -8,8 +8,8 @@ use std::path::Path;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 use xqos_abi::{ClientEntry, Order, ServerInfo};
+use xqos_client::Control;
 use xqos_core::PolicyKind;
-use xqos_lab::control::Control;
 use xqos_lab::process;
 use xqos_lab::server::{Kind, Module, Server, Setup, find_module};
 

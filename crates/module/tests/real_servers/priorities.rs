@@ -5,8 +5,8 @@ use crate::fixture::{Fixture, alone, beside_others, entry, measured, xvfb_with};
 use crate::wire::Wire;
 use std::time::Duration;
 use xqos_abi::{Order, PolicyChange};
+use xqos_client::Control;
 use xqos_core::PolicyKind;
-use xqos_lab::control::Control;
 use xqos_lab::server::{Kind, Setup};
 
 const VALUES: [i32; 8] = [1, -1, 0, 77, i32::MAX, i32::MIN, i32::MAX - 1, 0];

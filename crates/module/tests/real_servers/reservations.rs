@@ -7,8 +7,8 @@ use crate::fixture::{Fixture, alone, entry, measured, wait_for, xvfb, xvfb_with}
 use crate::wire::Wire;
 use std::time::{Duration, Instant};
 use xqos_abi::{PolicyChange, Request, entry_flag};
+use xqos_client::Control;
 use xqos_core::PolicyKind;
-use xqos_lab::control::Control;
 use xqos_lab::server::{Kind, Setup};
 
 const SOON: Duration = Duration::from_secs(5);

@@ -6,8 +6,8 @@ use crate::wire::{Authorization, Wire, code, local_socket, opcode};
 use std::io::Write;
 use std::time::{Duration, Instant};
 use xqos_abi::{Order, PolicyChange, Request, ReservationReport, entry_flag};
+use xqos_client::Control;
 use xqos_core::PolicyKind;
-use xqos_lab::control::Control;
 use xqos_lab::load::{Load, Perf, Placement};
 use xqos_lab::server::{Kind, Module, Setup};
 

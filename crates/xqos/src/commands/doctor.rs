@@ -14,7 +14,7 @@ use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
 use xqos_abi::ServerInfo;
-use xqos_lab::control::{self, Control};
+use xqos_client::Control;
 
 /// Tells whether an X server is served by xqos, whether it can be, and what to do
 #[derive(Args, Debug)]
@@ -102,7 +102,7 @@ fn examine(display: Option<&str>) -> Result<Report> {
             let info = control.server_info()?;
             (Host::look(control.connection()), Some(service(&info, control)))
         }
-        None => (Host::look(&control::connect(Some(&name))?.0), None),
+        None => (Host::look(&xqos_client::connect(Some(&name))?.0), None),
     };
     let mut report = Report {
         display: name,

@@ -9,8 +9,8 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use serde::Serialize;
 use std::str::FromStr;
 use xqos_abi::{DesktopReport, PacingReport, PolicyChange, ServerInfo};
+use xqos_client::Refusal;
 use xqos_core::{DEFAULT_SHARE_PPM, PolicyKind};
-use xqos_lab::control::Refusal;
 
 /// Shows or sets the scheduling policy and its settings
 ///

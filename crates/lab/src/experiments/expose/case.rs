@@ -1,13 +1,13 @@
 //! The circumstances that are compared: what helps the exposed program, and what is played.
 
 use crate::boost::Boost;
-use crate::control::Control;
 use crate::order::in_turn;
 use crate::processor::{Pinned, SCENE};
 use crate::server::Server;
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
+use xqos_client::Control;
 
 /// N of the message of 2005: for so long at most an exposed program is waited for, or gets the processor. More than the
 /// message's 25 ms, which is just what the redraw takes: who is let go a moment too early uncovers what it does not know of.

@@ -3,7 +3,6 @@
 use super::case::{Case, Play};
 use super::shot::{self, Key, Shot};
 use crate::actor::{Actor, EXPOSED_PLACE, Role};
-use crate::control::Control;
 use crate::drag::{self, Drag, Hand, Manager, Shown};
 use crate::onlooker::{self, Answers, Onlooker};
 use crate::processor::{Pinned, SCENE, now_ns};
@@ -15,6 +14,7 @@ use std::time::Duration;
 use x11rb::protocol::xproto::{ConnectionExt, Window};
 use xqos_abi::ring::{Next, Reader};
 use xqos_abi::trace::{Event, Level, What};
+use xqos_client::Control;
 
 /// Of the exposed program: what gedit took in 2005.
 pub(super) const WORK_US: u32 = 25_000;

@@ -1,12 +1,12 @@
 //! Work done in some time, and what of the server's processor time it took.
 
-use crate::control::Control;
 use crate::load::Load;
 use crate::process;
 use crate::server::Server;
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
 use std::time::Instant;
+use xqos_client::Control;
 
 /// The name of the thread, as the kernel tells it.
 const WATCHER: &str = "xqos-watcher";

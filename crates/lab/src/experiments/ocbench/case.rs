@@ -1,12 +1,12 @@
 //! The circumstances that are compared: who decides, and what ocbench has reserved.
 
-use crate::control::Control;
 use crate::experiments::trial::{ProcessorTime, may_reserve_processors};
 use crate::light::Reservation;
 use crate::order::in_turn;
 use crate::scheduler::Scheduler;
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
+use xqos_client::Control;
 
 /// Who decides whom the server serves, and what ocbench has reserved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -2,7 +2,6 @@
 
 use super::{Situation, Times, live};
 use crate::bench::Bench;
-use crate::control::Control;
 use crate::load::{Load, Perf, Placement};
 use crate::plaid::{Pattern, Plaids};
 use crate::scheduler::Stage;
@@ -11,6 +10,7 @@ use anyhow::{Context, Result, anyhow};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use xqos_client::Control;
 use xqos_sim::scenario::Costs;
 
 /// Between two looks at the server's list of clients.

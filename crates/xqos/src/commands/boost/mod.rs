@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 use x11rb::connection::Connection;
 use xqos_abi::kernel::Attributes;
 use xqos_abi::{Notify, NotifyKind, event_mask};
-use xqos_lab::control::Refusal;
+use xqos_client::Refusal;
 
 /// Of this process and its guard: above whom they raise.
 const OWN_PRIORITY: u32 = 5;

@@ -1,6 +1,6 @@
-//! A connection to an X server that carries xqos: requests of the extension XQOS, and its answers as types.
+//! The control connection to an X server that carries xqos: requests of the extension XQOS, and its answers as types.
 //!
-//! Used by the experiments and by the command line, so that both speak through one door.
+//! Programs, experiments and tests all speak through it.
 
 use anyhow::{Context, Result, anyhow};
 use std::fmt;
