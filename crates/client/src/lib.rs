@@ -2,8 +2,10 @@
 //!
 //! Programs, experiments and tests all speak through it.
 
-use anyhow::{Context, Result, anyhow};
-use std::fmt;
+mod error;
+
+pub use error::Error;
+
 use std::io::IoSlice;
 use std::os::fd::OwnedFd;
 use x11rb::connection::RequestConnection;
@@ -11,7 +13,6 @@ use x11rb::errors::ReplyError;
 use x11rb::protocol::Event;
 use x11rb::rust_connection::RustConnection;
 use x11rb::utils::RawFdContainer;
-use x11rb::x11_utils::X11Error;
 use xqos_abi::trace::Level;
 use xqos_abi::{
     ADMISSION_ERROR, AdmissionReport, ClientList, DesktopReport, EXTENSION_NAME, LongestRequests, Notify, Order,
@@ -19,34 +20,8 @@ use xqos_abi::{
     Version, ring,
 };
 
-/// What the server answered to a request that it refused.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum Refusal {
-    /// The admission test fails; the resource base of the client whose term fails.
-    Admission { failing_client: u32 },
-    /// Not for this client to do.
-    Access,
-    /// A value out of its range, or no such client.
-    Value(u32),
-    /// Any other error.
-    Other(String),
-}
-
-impl fmt::Display for Refusal {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Refusal::Admission { failing_client } => {
-                write!(out, "the admission test fails for client {failing_client:#x}")
-            }
-            Refusal::Access => write!(out, "the server does not allow it to this user"),
-            Refusal::Value(value) => write!(out, "the server refuses the value {value} ({value:#x})"),
-            Refusal::Other(what) => write!(out, "{what}"),
-        }
-    }
-}
-
-impl std::error::Error for Refusal {}
+/// What a request came to.
+pub type Result<T> = std::result::Result<T, Error>;
 
 /// An open connection with the extension present.
 #[derive(Debug)]
@@ -76,11 +51,7 @@ impl Control {
         control.version = control.ask(query, Version::decode)?;
         if control.version.major != VERSION.0 {
             let Version { major, minor } = control.version;
-            return Err(anyhow!(
-                "the server speaks XQOS {major}.{minor}, this program {}.{}: use programs and module of one version",
-                VERSION.0,
-                VERSION.1
-            ));
+            return Err(Error::Version { major, minor });
         }
         Ok(Some(control))
     }
@@ -184,11 +155,9 @@ impl Control {
         let cookie =
             self.connection.send_request_with_reply_with_fds::<WithFds>(&[IoSlice::new(&bytes)], Vec::new())?;
         let WithFds(reply, mut fds) = cookie.reply().map_err(|error| self.refusal(error))?;
-        let started = TraceStarted::decode(&reply, Order::Native).map_err(|Short| {
-            anyhow!("the server's trace is of another version: use programs and module of one version")
-        })?;
-        let fd = fds.pop().ok_or_else(|| anyhow!("the server sent no descriptor: a trace needs a local connection"))?;
-        ring::Reader::open(fd, started.first).context("the server's trace cannot be read")
+        let started = TraceStarted::decode(&reply, Order::Native).map_err(|Short| Error::TraceVersion)?;
+        let fd = fds.pop().ok_or(Error::NoDescriptor)?;
+        ring::Reader::open(fd, started.first).map_err(Error::Ring)
     }
 
     pub fn stop_trace(&self) -> Result<()> {
@@ -205,11 +174,15 @@ impl Control {
         }
     }
 
-    fn ask<T>(&self, request: Request, decode: impl FnOnce(&[u8], Order) -> Result<T, Short>) -> Result<T> {
+    fn ask<T>(
+        &self,
+        request: Request,
+        decode: impl FnOnce(&[u8], Order) -> std::result::Result<T, Short>,
+    ) -> Result<T> {
         let bytes = request.encode(self.major_opcode);
         let cookie = self.connection.send_request_with_reply::<Raw>(&[IoSlice::new(&bytes)], Vec::new())?;
         let reply = cookie.reply().map_err(|error| self.refusal(error))?;
-        decode(&reply.0, Order::Native).map_err(|Short| anyhow!("the server's reply to {request:?} is too short"))
+        decode(&reply.0, Order::Native).map_err(|Short| Error::ShortReply)
     }
 
     fn tell(&self, request: Request) -> Result<()> {
@@ -218,34 +191,27 @@ impl Control {
         cookie.check().map_err(|error| self.refusal(error))
     }
 
-    fn refusal(&self, error: ReplyError) -> anyhow::Error {
-        match error {
-            ReplyError::X11Error(error) => self.x11_refusal(&error).into(),
-            ReplyError::ConnectionError(error) => anyhow!(error).context("the connection to the X server broke"),
-        }
-    }
-
-    fn x11_refusal(&self, error: &X11Error) -> Refusal {
+    fn refusal(&self, error: ReplyError) -> Error {
         const BAD_VALUE: u8 = 2;
         const BAD_ACCESS: u8 = 10;
+        let error = match error {
+            ReplyError::X11Error(error) => error,
+            ReplyError::ConnectionError(error) => return error.into(),
+        };
         match error.error_code {
-            BAD_VALUE => Refusal::Value(error.bad_value),
-            BAD_ACCESS => Refusal::Access,
-            code if code == self.first_error + ADMISSION_ERROR => {
-                Refusal::Admission { failing_client: error.bad_value }
-            }
-            _ => Refusal::Other(format!("the server answered {:?}", error.error_kind)),
+            BAD_VALUE => Error::Value(error.bad_value),
+            BAD_ACCESS => Error::Access,
+            code if code == self.first_error + ADMISSION_ERROR => Error::Admission { failing_client: error.bad_value },
+            _ => Error::Answer(error.error_kind),
         }
     }
 }
 
 /// Connects to a display without asking for the extension.
 pub fn connect(display: Option<&str>) -> Result<(RustConnection, usize)> {
-    x11rb::connect(display).map_err(|error| match display.map(str::to_owned).or_else(|| std::env::var("DISPLAY").ok()) {
-        Some(name) => {
-            anyhow!("cannot reach the X server {name} ({error}): check that it runs and that this user may connect to it")
-        }
-        None => anyhow!("no X server is named: set DISPLAY or give --display"),
+    x11rb::connect(display).map_err(|why| match display.map(str::to_owned).or_else(|| std::env::var("DISPLAY").ok()) {
+        Some(display) => Error::Unreachable { display, why },
+        None => Error::NoDisplay,
     })
 }
 
@@ -253,7 +219,7 @@ pub fn connect(display: Option<&str>) -> Result<(RustConnection, usize)> {
 struct Raw(Vec<u8>);
 
 impl x11rb::x11_utils::TryParse for Raw {
-    fn try_parse(bytes: &[u8]) -> Result<(Self, &[u8]), x11rb::errors::ParseError> {
+    fn try_parse(bytes: &[u8]) -> std::result::Result<(Self, &[u8]), x11rb::errors::ParseError> {
         Ok((Raw(bytes.to_vec()), &[]))
     }
 }
@@ -265,7 +231,7 @@ impl x11rb::x11_utils::TryParseFd for WithFds {
     fn try_parse_fd<'a>(
         bytes: &'a [u8],
         fds: &mut Vec<RawFdContainer>,
-    ) -> Result<(Self, &'a [u8]), x11rb::errors::ParseError> {
+    ) -> std::result::Result<(Self, &'a [u8]), x11rb::errors::ParseError> {
         let count = usize::from(*bytes.get(1).ok_or(x11rb::errors::ParseError::InsufficientData)?);
         if fds.len() < count {
             return Err(x11rb::errors::ParseError::MissingFileDescriptors);

@@ -109,7 +109,7 @@ impl Playing {
             let pid = self.process.pid();
             let mut own = list.iter().filter(|client| client.pid as u32 == pid).peekable();
             if own.peek().is_some() {
-                return own.try_for_each(|client| control.reserve(client.client, budget_us, period_us, false));
+                return Ok(own.try_for_each(|client| control.reserve(client.client, budget_us, period_us, false))?);
             }
             self.go_on(limit, "connect")?;
         }

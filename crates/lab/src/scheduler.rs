@@ -111,7 +111,7 @@ impl Stage {
     pub fn follow(&self, scheduler: Scheduler) -> Result<()> {
         let usual = Parameters::default();
         let us = |ns: u64| Some((ns / 1000) as u32);
-        self.control.set_policy(PolicyChange {
+        Ok(self.control.set_policy(PolicyChange {
             policy: Some(scheduler.policy()),
             slice_us: us(usual.slice_ns),
             timer_interval_us: us(usual.timer_interval_ns),
@@ -119,7 +119,7 @@ impl Stage {
             // The longest request that the other clients have made may refuse the reservation, which is none of it.
             blocking_us: Some(if scheduler == Scheduler::Cbs { BLOCKING_US } else { 0 }),
             ..PolicyChange::default()
-        })
+        })?)
     }
 }
 

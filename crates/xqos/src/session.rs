@@ -5,7 +5,7 @@ use crate::quantity::{Reservation, Weight, XId};
 use anyhow::{Context, Result, anyhow, bail};
 use x11rb::connection::Connection;
 use xqos_abi::{ClientEntry, ServerInfo, entry_flag};
-use xqos_client::{Control, Refusal};
+use xqos_client::{Control, Error};
 use xqos_core::Role;
 use xqos_trace::show::role_name;
 
@@ -60,35 +60,35 @@ impl Session {
         let (budget_us, period_us) = (wanted.budget.0, wanted.period.0);
         let Err(error) = self.control.reserve(entry.client, budget_us, period_us, hard) else { return Ok(()) };
         let who = described(entry);
-        Err(match error.downcast_ref::<Refusal>() {
-            Some(Refusal::Admission { .. }) => {
+        Err(match error {
+            Error::Admission { .. } => {
                 let report = self.control.check_admission(entry.client, budget_us, period_us, hard)?;
                 anyhow!("{wanted} is refused to {who}: {}", admission::explain(&report, entry.client, &self.others()?))
             }
-            Some(Refusal::Value(_)) => self.limits_explained(entry, wanted),
+            Error::Value(_) => self.limits_explained(entry, wanted),
             _ => self.explained(error, entry),
         })
     }
 
     /// Any other request about a client.
-    pub fn explained(&self, error: anyhow::Error, entry: &ClientEntry) -> anyhow::Error {
+    pub fn explained(&self, error: Error, entry: &ClientEntry) -> anyhow::Error {
         let who = described(entry);
-        match error.downcast_ref::<Refusal>() {
-            Some(Refusal::Access) => anyhow!(
+        match error {
+            Error::Access => anyhow!(
                 "{who} belongs to another user: do it as that user, as the user who runs the X server, or as root, on \
                  the server's machine"
             ),
-            Some(Refusal::Value(value)) if *value == entry.client => {
+            Error::Value(value) if value == entry.client => {
                 anyhow!("{who} has ended meanwhile: `xqos list` shows who is connected")
             }
-            _ => error,
+            _ => error.into(),
         }
     }
 
     fn limits_explained(&self, entry: &ClientEntry, wanted: Reservation) -> anyhow::Error {
         let info = match self.control.server_info() {
             Ok(info) => info,
-            Err(error) => return error,
+            Err(error) => return error.into(),
         };
         match out_of_limits(wanted, &info) {
             Some(why) => anyhow!("{wanted} is refused: {why}"),

@@ -9,7 +9,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use serde::Serialize;
 use std::str::FromStr;
 use xqos_abi::{DesktopReport, PacingReport, PolicyChange, ServerInfo};
-use xqos_client::Refusal;
+use xqos_client::Error;
 use xqos_core::{DEFAULT_SHARE_PPM, PolicyKind};
 
 /// Shows or sets the scheduling policy and its settings
@@ -259,22 +259,22 @@ fn desktop_typed(share_ppm: Option<u32>) -> String {
     typed.unwrap_or_default()
 }
 
-fn explain(error: anyhow::Error, change: &PolicyChange, before: &ServerInfo) -> anyhow::Error {
-    match error.downcast_ref::<Refusal>() {
-        Some(Refusal::Access) => {
+fn explain(error: Error, change: &PolicyChange, before: &ServerInfo) -> anyhow::Error {
+    match error {
+        Error::Access => {
             anyhow!(
                 "only the user who runs the X server, or root, on its machine may set the policy: do it as that user"
             )
         }
-        Some(Refusal::Value(value)) => match change.max_utilization_ppm {
-            Some(ppm) if ppm == *value => anyhow!(
+        Error::Value(value) => match change.max_utilization_ppm {
+            Some(ppm) if ppm == value => anyhow!(
                 "{} is already reserved, which is more than {}: release something first (`xqos list`)",
                 Share(before.admitted_utilization_ppm),
                 Share(ppm)
             ),
-            _ => error,
+            _ => error.into(),
         },
-        _ => error,
+        _ => error.into(),
     }
 }
 
@@ -408,7 +408,7 @@ mod tests {
     #[test]
     fn a_limit_below_what_is_reserved_is_told_with_both() {
         let change = PolicyChange { max_utilization_ppm: Some(200_000), ..PolicyChange::default() };
-        let told = explain(Refusal::Value(200_000).into(), &change, &info()).to_string();
+        let told = explain(Error::Value(200_000), &change, &info()).to_string();
         assert!(told.starts_with("0.3 is already reserved, which is more than 0.2"), "{told}");
     }
 

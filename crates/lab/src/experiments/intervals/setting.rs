@@ -37,13 +37,13 @@ impl Setting {
     /// waited for.
     pub fn set(self, stage: &Stage) -> Result<()> {
         let (interval_us, maximum_us) = (self.interval_us - LESS_US, self.maximum_us - LESS_US);
-        stage.control().set_policy(PolicyChange {
+        Ok(stage.control().set_policy(PolicyChange {
             policy: Some(self.scheduler.policy()),
             slice_us: Some(interval_us),
             timer_interval_us: Some(interval_us),
             maximum_slice_us: Some(maximum_us),
             ..PolicyChange::default()
-        })
+        })?)
     }
 
     /// Slices of a client alone become longer than the interval.

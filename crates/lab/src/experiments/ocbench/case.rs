@@ -61,7 +61,7 @@ impl Case {
     pub fn reserve(self, control: &Control) -> Result<()> {
         match self.scheduler().reservation() {
             Some(Reservation { budget_us, period_us, .. }) => {
-                control.reserve(0, budget_us, period_us, self == Case::Hard)
+                Ok(control.reserve(0, budget_us, period_us, self == Case::Hard)?)
             }
             None => Ok(()),
         }

@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 use x11rb::connection::Connection;
 use xqos_abi::kernel::Attributes;
 use xqos_abi::{Notify, NotifyKind, event_mask};
-use xqos_client::Refusal;
+use xqos_client::Error;
 
 /// Of this process and its guard: above whom they raise.
 const OWN_PRIORITY: u32 = 5;
@@ -155,12 +155,10 @@ impl Arguments {
             Ok(()) => true,
             Err(error) => {
                 let _ = sys::allow_real_time(server, before);
-                note(&match error.downcast_ref::<Refusal>() {
-                    Some(Refusal::Access) => {
-                        "the X server is another user's, so its priority is left alone: run this as \
+                note(&match error {
+                    Error::Access => "the X server is another user's, so its priority is left alone: run this as \
                                               that user or as root"
-                            .to_owned()
-                    }
+                        .to_owned(),
                     _ => {
                         "the X server may not raise itself (it has a priority of its own already, or its limits forbid \
                           it), so it is left alone"

@@ -192,7 +192,8 @@ impl Recorder<'_> {
     /// A fresh beginning: a new segment, or a new start after records were lost.
     fn begin_anew(&mut self) -> Result<()> {
         // The reader that we have goes on; its next records are the beginning.
-        self.session.control.start_trace(self.arguments.level.into(), self.arguments.ring).map(drop)
+        self.session.control.start_trace(self.arguments.level.into(), self.arguments.ring)?;
+        Ok(())
     }
 
     fn read(&mut self) -> Result<()> {

@@ -1,0 +1,90 @@
+//! Why something that was asked of the server did not happen.
+
+use std::fmt;
+use std::io;
+use x11rb::errors::{ConnectError, ConnectionError};
+use x11rb::protocol::ErrorKind;
+
+/// What a program that speaks to a server can meet. The text is for its user.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// No display was named, and DISPLAY is not set.
+    NoDisplay,
+    /// There is no server on this display, or it does not let this user in.
+    Unreachable { display: String, why: ConnectError },
+    /// The server's extension is of another major version.
+    Version { major: u32, minor: u32 },
+    /// The admission test fails; the resource base of the client whose term fails.
+    Admission { failing_client: u32 },
+    /// Not for this client to do.
+    Access,
+    /// A value out of its range, or no such client.
+    Value(u32),
+    /// Any other error that the server answered.
+    Answer(ErrorKind),
+    /// The connection broke.
+    Connection(ConnectionError),
+    /// A reply is shorter than this version of the protocol says.
+    ShortReply,
+    /// The trace is of another version.
+    TraceVersion,
+    /// A trace is handed over by file descriptor, which a remote connection cannot carry.
+    NoDescriptor,
+    /// The ring of a trace cannot be mapped.
+    Ring(io::Error),
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::NoDisplay => write!(out, "no X server is named: set DISPLAY or give --display"),
+            Error::Unreachable { display, why } => write!(
+                out,
+                "cannot reach the X server {display} ({why}): check that it runs and that this user may connect to it"
+            ),
+            Error::Version { major, minor } => {
+                let (own_major, own_minor) = xqos_abi::VERSION;
+                write!(
+                    out,
+                    "the server speaks XQOS {major}.{minor}, this program {own_major}.{own_minor}: use programs and \
+                     module of one version"
+                )
+            }
+            Error::Admission { failing_client } => {
+                write!(out, "the admission test fails for client {failing_client:#x}")
+            }
+            Error::Access => write!(out, "the server does not allow it to this user"),
+            Error::Value(value) => write!(out, "the server refuses the value {value} ({value:#x})"),
+            Error::Answer(kind) => write!(out, "the server answered {kind:?}"),
+            Error::Connection(why) => write!(out, "the connection to the X server broke: {why}"),
+            Error::ShortReply => {
+                write!(out, "the server's reply is too short: use programs and module of one version")
+            }
+            Error::TraceVersion => {
+                write!(out, "the server's trace is of another version: use programs and module of one version")
+            }
+            Error::NoDescriptor => {
+                write!(out, "the server sent no descriptor: a trace needs a local connection")
+            }
+            Error::Ring(why) => write!(out, "the server's trace cannot be read: {why}"),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Error::Unreachable { why, .. } => Some(why),
+            Error::Connection(why) => Some(why),
+            Error::Ring(why) => Some(why),
+            _ => None,
+        }
+    }
+}
+
+impl From<ConnectionError> for Error {
+    fn from(why: ConnectionError) -> Error {
+        Error::Connection(why)
+    }
+}
