@@ -63,7 +63,7 @@ Examples:
 
 The desktop: a compositing manager draws what all others have drawn, and a
 window manager places their windows. Under `fair` they are served as soon as
-they have work. Their time is taken from all others as these use the server; while
+they have work, at the cost of all others in proportion to what these use; while
 others wait they get at most the share that --desktop sets, and then go last.
 `xqos list` shows who they are.
 
