@@ -3,9 +3,9 @@
 //! The server tests sum(Qj/Tj, j <= i) + B/Ti <= U for every reservation i in order of its period T: what is promised
 //! to i and to all with shorter periods, and the longest request that may be in progress when i's turn comes.
 
-use crate::quantity::Micros;
 use crate::session::described;
 use xqos_abi::{AdmissionReport, ClientEntry};
+use xqos_cli::quantity::Micros;
 
 /// Why a reservation for `wanted_by` is not admitted; `clients` are there to name others.
 pub fn explain(report: &AdmissionReport, wanted_by: u32, clients: &[ClientEntry]) -> String {

@@ -13,8 +13,8 @@
 //! nothing is reserved, and that is said. A parent that ends takes the knowledge of its children with it; therefore the
 //! tree is noted each time when one of ours connects, and a noted parent is believed after its end.
 
-use crate::process::{Process, Processes};
 use std::collections::{HashMap, HashSet};
+use xqos_cli::process::{Process, Processes};
 
 /// A pid and the instant of its process's start: unique as long as the machine runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -1,11 +1,12 @@
 //! What can be learned about an X server from outside: what it calls itself, and which process it is.
 
-use crate::{exports, sys};
+use crate::exports;
 use std::fs;
 use std::path::{Path, PathBuf};
 use x11rb::connection::Connection;
 use x11rb::protocol::xproto::{ConnectionExt, Setup};
 use x11rb::rust_connection::RustConnection;
+use xqos_cli::sys;
 
 /// File names of the module, as they appear among a server's mappings.
 const MODULE_NAMES: [&str; 2] = ["/xqos.so", "/libxqos_module.so"];

@@ -8,18 +8,11 @@ mod commands;
 mod exports;
 mod family;
 mod host;
-mod manual;
-mod module_file;
-mod output;
 mod pick;
-mod process;
 mod processor;
-mod quantity;
 mod requests;
 mod selector;
 mod session;
-mod sys;
-mod table;
 mod windows;
 mod xorg_config;
 
@@ -30,6 +23,7 @@ use commands::{
 };
 use std::path::PathBuf;
 use std::process::ExitCode;
+use xqos_cli::{manual, output};
 
 /// Decides which client an X server serves next, and gives programs guaranteed shares of it
 ///

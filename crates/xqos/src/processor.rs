@@ -1,12 +1,12 @@
 //! Processor time from the kernel: what is asked for, what is refused and why, and what a process has.
 
-use crate::quantity::{Micros, Reservation};
-use crate::sys;
 use anyhow::{Result, anyhow, bail};
 use serde::Serialize;
 use std::fmt;
 use std::io;
 use xqos_abi::kernel::Attributes;
+use xqos_cli::quantity::{Micros, Reservation};
+use xqos_cli::sys;
 
 /// The kernel refuses shorter budgets and longer periods.
 const LEAST_BUDGET: Micros = Micros(10);

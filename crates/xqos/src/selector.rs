@@ -1,11 +1,11 @@
 //! Which clients a command is about: by process, window, class, client, or by pointing at one.
 
-use crate::quantity::XId;
 use crate::session::Session;
 use crate::{pick, windows};
 use anyhow::{Result, bail};
 use clap::Args;
 use xqos_abi::ClientEntry;
+use xqos_cli::quantity::XId;
 
 /// Exactly one of them.
 #[derive(Args, Debug)]

@@ -1,10 +1,10 @@
 //! A server that carries xqos, and what is said to the user when it does not, or refuses.
 
 use crate::admission;
-use crate::quantity::{Reservation, Weight, XId};
 use anyhow::{Context, Result, anyhow, bail};
 use x11rb::connection::Connection;
 use xqos_abi::{ClientEntry, ServerInfo, entry_flag};
+use xqos_cli::quantity::{Reservation, Weight, XId};
 use xqos_client::{Control, Error};
 use xqos_core::Role;
 use xqos_trace::show::role_name;
@@ -108,7 +108,7 @@ pub fn display_name(display: Option<&str>) -> Result<String> {
 
 /// Which limit of the server a reservation breaks.
 pub fn out_of_limits(wanted: Reservation, info: &ServerInfo) -> Option<String> {
-    let ms = |us: u32| crate::quantity::Micros(us);
+    let ms = |us: u32| xqos_cli::quantity::Micros(us);
     if wanted.budget.0 < info.min_budget_us {
         return Some(format!("this server's shortest budget is {}", ms(info.min_budget_us)));
     }
@@ -137,7 +137,7 @@ pub fn printable(name: &str) -> String {
 
 /// The reservation of a client, if it has one, and whether it is hard.
 pub fn reservation_of(entry: &ClientEntry) -> Option<(Reservation, bool)> {
-    use crate::quantity::Micros;
+    use xqos_cli::quantity::Micros;
     (entry.flags & entry_flag::RESERVED != 0).then(|| {
         let reservation = Reservation { budget: Micros(entry.budget_us), period: Micros(entry.period_us) };
         (reservation, entry.flags & entry_flag::HARD != 0)

@@ -1,9 +1,9 @@
 //! `xqos bench`: the experiments of `xqos_lab::bench`.
 
-use crate::{module_file, output};
 use anyhow::Result;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
+use xqos_cli::{module_file, output};
 use xqos_lab::{actor, bench};
 
 /// Runs the experiments that compare servers with and without xqos

@@ -3,9 +3,8 @@
 //! Everything is gathered into one [`Report`]; the words and the JSON are both made from it.
 
 use crate::host::Host;
-use crate::quantity::Micros;
 use crate::session::display_name;
-use crate::{admission, exports, output, xorg_config};
+use crate::{admission, exports, xorg_config};
 use anyhow::{Result, anyhow};
 use clap::Args;
 use serde::Serialize;
@@ -14,6 +13,8 @@ use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
 use xqos_abi::ServerInfo;
+use xqos_cli::output;
+use xqos_cli::quantity::Micros;
 use xqos_client::Control;
 
 /// Tells whether an X server is served by xqos, whether it can be, and what to do

@@ -3,17 +3,17 @@
 //! [`Client`] is what is known about a client, in the units that people and scripts read; the table and the JSON are
 //! both made from it.
 
-use crate::output;
 use crate::processor::Processor;
-use crate::quantity::{Micros, Reservation};
 use crate::requests::{Names, names_of, opcodes};
 use crate::session::{Session, printable, role_of};
-use crate::sys;
-use crate::table::{Column, Table};
 use anyhow::Result;
 use clap::Args;
 use serde::Serialize;
 use xqos_abi::{ClientEntry, entry_flag};
+use xqos_cli::output;
+use xqos_cli::quantity::{Micros, Reservation};
+use xqos_cli::sys;
+use xqos_cli::table::{Column, Table};
 
 /// Shows who uses the X server: server time, requests, waits and reservations of each client
 ///

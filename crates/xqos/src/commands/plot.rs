@@ -1,13 +1,13 @@
 //! `xqos plot`: time against bytes of a capture, as a page, a picture, or for xplot.
 
 use super::analyse::missing;
-use crate::output;
-use crate::quantity::Micros;
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
+use xqos_cli::output;
+use xqos_cli::quantity::Micros;
 use xqos_wire::plot::model::{Choice, Connection, LeftOut, Plot};
 use xqos_wire::plot::track::Window;
 use xqos_wire::plot::{page, svg, xpl};

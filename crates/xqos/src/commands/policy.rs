@@ -1,7 +1,5 @@
 //! `xqos policy`: which policy serves clients without a (remaining) reservation, and the server's other settings.
 
-use crate::output;
-use crate::quantity::{Micros, Share, desktop, limit, slice};
 use crate::session::Session;
 use anyhow::{Result, anyhow};
 use clap::Args;
@@ -9,6 +7,8 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use serde::Serialize;
 use std::str::FromStr;
 use xqos_abi::{DesktopReport, PacingReport, PolicyChange, ServerInfo};
+use xqos_cli::output;
+use xqos_cli::quantity::{Micros, Share, desktop, limit, slice};
 use xqos_client::Error;
 use xqos_core::{DEFAULT_SHARE_PPM, PolicyKind};
 

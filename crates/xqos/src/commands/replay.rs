@@ -1,13 +1,13 @@
 //! `xqos replay`: a recorded trace through the scheduler again, as it was or under other rules.
 
 use crate::commands::trace;
-use crate::output;
-use crate::quantity::{Micros, Reservation, slice};
-use crate::table::{Column, Table};
 use anyhow::{Result, bail};
 use clap::Args;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use xqos_cli::output;
+use xqos_cli::quantity::{Micros, Reservation, slice};
+use xqos_cli::table::{Column, Table};
 use xqos_core::{Parameters, PolicyKind};
 use xqos_sim::check::Check;
 use xqos_sim::server::{Refused, Rules, serve};

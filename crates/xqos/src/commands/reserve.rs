@@ -1,12 +1,12 @@
 //! `xqos reserve` and `xqos release`: reservations of clients that run already.
 
-use crate::output;
-use crate::quantity::Reservation;
 use crate::selector::Selector;
 use crate::session::{Session, described, reservation_of};
 use anyhow::{Result, bail};
 use clap::Args;
 use xqos_abi::ClientEntry;
+use xqos_cli::output;
+use xqos_cli::quantity::Reservation;
 
 /// Reserves server time for a program that runs already
 ///

@@ -11,12 +11,8 @@
 //! | ended, nothing left | nothing: exit with its status |
 
 use crate::family::{Family, Verdict};
-use crate::output::note;
-use crate::process::Procfs;
 use crate::processor;
-use crate::quantity::{Reservation, Weight};
 use crate::session::{Session, described, out_of_limits};
-use crate::sys::{self, Signal, Signals};
 use crate::{admission, commands::reserve::kind};
 use anyhow::{Context, Result, bail};
 use clap::{ArgGroup, Args};
@@ -28,6 +24,10 @@ use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 use x11rb::connection::Connection;
 use xqos_abi::{ClientEntry, NotifyKind, event_mask};
+use xqos_cli::output::note;
+use xqos_cli::process::Procfs;
+use xqos_cli::quantity::{Reservation, Weight};
+use xqos_cli::sys::{self, Signal, Signals};
 
 /// How long a launcher's children may take to connect after it has ended: a large program from a cold disk needs
 /// seconds, and a daemon that was only left behind must not keep us for ever.

@@ -4,9 +4,7 @@
 //! fail silently later is checked before.
 
 use crate::commands::policy::policies;
-use crate::output::note;
-use crate::quantity::{Micros, Reservation, Share, desktop, slice};
-use crate::{exports, module_file, processor, sys};
+use crate::{exports, processor};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use std::env;
@@ -16,6 +14,9 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use xqos_cli::output::note;
+use xqos_cli::quantity::{Micros, Reservation, Share, desktop, slice};
+use xqos_cli::{module_file, sys};
 use xqos_core::PolicyKind;
 
 /// Starts an X server with xqos in it

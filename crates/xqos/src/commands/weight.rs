@@ -1,11 +1,11 @@
 //! `xqos weight` and `xqos priority`: a client's standing under the policies fair and fixed.
 
-use crate::output::{self, note};
-use crate::quantity::Weight;
 use crate::selector::Selector;
 use crate::session::{Session, described, weight_of};
 use anyhow::Result;
 use clap::Args;
+use xqos_cli::output::{self, note};
+use xqos_cli::quantity::Weight;
 use xqos_core::PolicyKind;
 
 /// Sets how much server time a client gets beside others (policy fair)

@@ -2,11 +2,11 @@
 
 mod text;
 
-use crate::output;
-use crate::quantity::Micros;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use std::path::{Path, PathBuf};
+use xqos_cli::output;
+use xqos_cli::quantity::Micros;
 use xqos_wire::analysis::Analysis;
 use xqos_wire::analysis::budget::Budget;
 use xqos_wire::analysis::compare::compare;

@@ -1,8 +1,8 @@
 //! Reports as tables, after Tables 1 and 2 of Packard and Gettys (2003).
 
-use crate::table::{Column, Table};
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use xqos_cli::table::{Column, Table};
 use xqos_wire::analysis::compare::{Change, Comparison, Unit, Verdict};
 use xqos_wire::analysis::counts::Tally;
 use xqos_wire::analysis::report::{
@@ -48,7 +48,7 @@ fn seconds(value: f64) -> String {
 }
 
 fn section(title: &str, table: &Table) -> String {
-    format!("\n{title}\n{}", table.render(crate::sys::terminal_columns()))
+    format!("\n{title}\n{}", table.render(xqos_cli::sys::terminal_columns()))
 }
 
 fn connections(list: &[ConnectionReport]) -> String {

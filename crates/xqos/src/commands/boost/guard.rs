@@ -6,11 +6,11 @@
 
 use super::OWN_PRIORITY;
 use super::raised::{Raised, put_all_back};
-use crate::sys::{self, Fork};
 use std::io::{self, Read};
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::UnixStream;
 use xqos_abi::kernel::Attributes;
+use xqos_cli::sys::{self, Fork};
 
 /// The guard as its parent holds it. Dropping it ends it.
 #[derive(Debug)]

@@ -11,11 +11,7 @@
 mod guard;
 mod raised;
 
-use crate::output::{self, note};
-use crate::process::Procfs;
-use crate::quantity::{Micros, limit};
 use crate::session::Session;
-use crate::sys::{self, Signal, Signals};
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use guard::Guard;
@@ -26,6 +22,10 @@ use std::time::{Duration, Instant};
 use x11rb::connection::Connection;
 use xqos_abi::kernel::Attributes;
 use xqos_abi::{Notify, NotifyKind, event_mask};
+use xqos_cli::output::{self, note};
+use xqos_cli::process::Procfs;
+use xqos_cli::quantity::{Micros, limit};
+use xqos_cli::sys::{self, Signal, Signals};
 use xqos_client::Error;
 
 /// Of this process and its guard: above whom they raise.

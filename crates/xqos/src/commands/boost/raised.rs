@@ -4,14 +4,14 @@
 //! emptied after it was put back, so that whoever is left finds all that is to be undone. A process is named by pid and
 //! start, since pids are used again.
 
-use crate::process::Processes;
 use crate::processor::other_threads;
-use crate::sys::{Shared, ZeroIsValid};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 use xqos_abi::kernel::Attributes;
+use xqos_cli::process::Processes;
+use xqos_cli::sys::{Shared, ZeroIsValid};
 
 /// More do not redraw at once.
 const PLACES: usize = 64;
@@ -136,7 +136,7 @@ impl Place {
         if pid == 0 {
             return;
         }
-        let started = crate::process::Procfs.look(pid).map(|process| process.started);
+        let started = xqos_cli::process::Procfs.look(pid).map(|process| process.started);
         if started == Some(self.started.load(Ordering::SeqCst)) {
             let before = Attributes::of_words([0, 1, 2, 3].map(|at: usize| self.before[at].load(Ordering::SeqCst)));
             let raised = Attributes::of(pid).ok();
@@ -153,10 +153,10 @@ impl Place {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::process::Procfs;
-    use crate::sys::calling_user;
     use std::process::{Child, Command};
     use std::time::Duration;
+    use xqos_cli::process::Procfs;
+    use xqos_cli::sys::calling_user;
 
     struct Sleeper(Child);
 

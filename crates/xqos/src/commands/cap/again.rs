@@ -2,11 +2,11 @@
 
 use super::progress::Progress;
 use super::{Arguments, create};
-use crate::output::note;
 use anyhow::{Context, Result, bail};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use xqos_cli::output::note;
 use xqos_wire::capture::Reader;
 use xqos_wire::capture::rewrite::rewrite;
 

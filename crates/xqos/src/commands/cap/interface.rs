@@ -2,13 +2,13 @@
 
 use super::progress::Progress;
 use super::{Arguments, create};
-use crate::output::note;
-use crate::sys::{self, Signals};
 use anyhow::{Context, Error, Result, anyhow};
 use std::ops::RangeInclusive;
 use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use xqos_cli::output::note;
+use xqos_cli::sys::{self, Signals};
 use xqos_wire::capture::live::{Drops, GATHERED_FOR, Live, LiveError, filter_of};
 use xqos_wire::capture::record::{Recorder, Watch};
 

@@ -12,14 +12,14 @@ mod program;
 mod progress;
 mod quantity;
 
-use crate::output::{self, note};
-use crate::quantity::Micros;
 use anyhow::{Context, Result, bail};
 use clap::{ArgGroup, Args};
 use quantity::{Ports, StartOn, StopOn, Time};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use xqos_cli::output::{self, note};
+use xqos_cli::quantity::Micros;
 use xqos_wire::capture::record::{Recorded, Settings};
 use xqos_wire::capture::scrub::Extent;
 use xqos_wire::capture::{live, trigger};

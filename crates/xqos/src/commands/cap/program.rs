@@ -1,14 +1,14 @@
 //! `xqos cap -- PROGRAM`: a program behind a relay, and whatever it starts.
 
 use super::{Arguments, counted, create};
-use crate::output::note;
-use crate::process::{Processes, Procfs};
-use crate::sys::{self, Signal, Signals};
 use anyhow::{Context, Result};
 use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
+use xqos_cli::output::note;
+use xqos_cli::process::{Processes, Procfs};
+use xqos_cli::sys::{self, Signal, Signals};
 use xqos_wire::capture::relay::{Relay, Relayed};
 
 /// How long the program may take to end after a signal that we passed on; then it is ended.

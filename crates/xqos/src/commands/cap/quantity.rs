@@ -1,9 +1,9 @@
 //! What `xqos cap` is told: times, ports, and the events to start and stop on.
 
-use crate::quantity::{Micros, scaled};
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 use std::time::Duration;
+use xqos_cli::quantity::{Micros, scaled};
 use xqos_wire::capture::trigger::{Occasion, Start, Stop};
 
 /// How long to capture.

@@ -6,8 +6,6 @@
 
 mod quantity;
 
-use crate::output::note;
-use crate::sys::{self, Signal, Signals};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use quantity::{Bound, Delay, Loss, Rate};
@@ -19,6 +17,8 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
+use xqos_cli::output::note;
+use xqos_cli::sys::{self, Signal, Signals};
 use xqos_wire::link::log::Totals;
 use xqos_wire::link::{Link, Settings, Side};
 

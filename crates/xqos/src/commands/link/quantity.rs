@@ -1,8 +1,8 @@
 //! Quantities of a link: rates, delays, sizes of queues, losses, each with its unit.
 
-use crate::quantity::scaled;
 use std::num::NonZeroU64;
 use std::str::FromStr;
+use xqos_cli::quantity::scaled;
 use xqos_wire::link::shape::Queue;
 
 /// Bits per second; `None` is without limit.

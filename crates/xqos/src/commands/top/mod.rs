@@ -7,14 +7,14 @@ mod metrics;
 mod sample;
 mod screen;
 
-use crate::output;
-use crate::quantity::Micros;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use sample::Sampler;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
+use xqos_cli::output;
+use xqos_cli::quantity::Micros;
 
 /// Shows live which client uses the server: its share, response times, waits, grabs and reservation
 ///

@@ -2,14 +2,14 @@
 
 mod record;
 
-use crate::output;
-use crate::quantity::Micros;
-use crate::table::{Column, Table};
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand, ValueEnum};
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
+use xqos_cli::output;
+use xqos_cli::quantity::Micros;
+use xqos_cli::table::{Column, Table};
 use xqos_trace::export::{csv, page, perfetto};
 use xqos_trace::file::Trace;
 use xqos_trace::model::Model;

@@ -4,11 +4,8 @@
 //! written until it fires: segments are kept in memory, each from a fresh beginning on, so that what is dropped at the
 //! front leaves something that replay can start from.
 
-use crate::output;
-use crate::quantity::Micros;
 use crate::requests::names_of;
 use crate::session::Session;
-use crate::sys::Signals;
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use std::collections::VecDeque;
@@ -16,6 +13,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use xqos_abi::ring::{Next, Reader};
 use xqos_abi::trace::{Event, Level, What, Words};
+use xqos_cli::output;
+use xqos_cli::quantity::Micros;
+use xqos_cli::sys::Signals;
 use xqos_core::Time;
 use xqos_trace::file::{Header, Writer};
 use xqos_trace::kernel::Kernel;
@@ -105,7 +105,7 @@ impl Arguments {
             xqos: env!("CARGO_PKG_VERSION").to_owned(),
             display: session.display.clone(),
             server_pid: info.server_pid,
-            realtime_offset_ns: crate::sys::realtime_offset_ns(),
+            realtime_offset_ns: xqos_cli::sys::realtime_offset_ns(),
             level: level.name().to_owned(),
             extensions: names_of(session.control.connection())?.extensions().collect(),
             kernel: kernel.is_some(),

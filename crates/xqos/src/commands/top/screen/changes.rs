@@ -2,7 +2,7 @@
 
 use super::View;
 use crate::commands::top::sample::{Client, Sample, Sampler};
-use crate::quantity::Reservation;
+use xqos_cli::quantity::Reservation;
 
 /// A change that can be taken back: the client, and the reservation that it had before.
 pub struct Change {

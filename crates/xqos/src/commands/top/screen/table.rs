@@ -3,12 +3,12 @@
 use super::View;
 use super::format::{ago, count, time};
 use crate::commands::top::sample::{Client, Sample};
-use crate::table::{Column, Table};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Rect};
 use ratatui::style::{Modifier, Style};
 use ratatui::text::Line;
 use ratatui::widgets::{Row, Table as Grid};
+use xqos_cli::table::{Column, Table};
 
 impl View {
     pub fn draw_table(&mut self, frame: &mut Frame, area: Rect, sample: &Sample) {
@@ -56,7 +56,7 @@ pub fn text(sample: &Sample) -> String {
         server.policy,
         server.clients,
         server.share * 100.0,
-        table.render(crate::sys::terminal_columns())
+        table.render(xqos_cli::sys::terminal_columns())
     );
     if !server.longest_requests.is_empty() {
         text += "\nThe longest requests since the server began\n";

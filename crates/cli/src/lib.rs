@@ -1,0 +1,18 @@
+//! What the programs of xqos have in common: quantities as users type them, tables, messages, man pages, signals.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`quantity`] | times, reservations, weights and shares, read and written |
+//! | [`table`] | tables that fit the terminal |
+//! | [`output`] | results on standard output, all else on standard error |
+//! | [`manual`] | man pages from the definition of a command line |
+//! | [`module_file`] | where the module is that a server loads |
+//! | [`process`], [`sys`] | processes as /proc tells them; signals, fork, terminals |
+
+pub mod manual;
+pub mod module_file;
+pub mod output;
+pub mod process;
+pub mod quantity;
+pub mod sys;
+pub mod table;
