@@ -17,6 +17,7 @@ XORG_CONF_DIR = $(strip $(if $(filter /usr,$(PREFIX)),/usr/share/X11/xorg.conf.d
 # configuration of the user's would have put it.
 export CARGO_TARGET_DIR := $(CURDIR)/target
 
+PROGRAMS = xqos xqos-wire xqos-bench
 XQOS = target/release/xqos
 
 help:
@@ -49,7 +50,7 @@ test: build
 
 # Needs the build for the man pages only: they are made from the command line's definition.
 lint: build
-	$(XQOS) man target/man
+	for program in $(PROGRAMS); do target/release/$$program man target/man || exit; done
 	scripts/lint target/man man man/*/
 
 # Does not build, so that `sudo make install` needs no compiler and leaves no files of root's.

@@ -6,6 +6,8 @@
 //! | [`table`] | tables that fit the terminal |
 //! | [`output`] | results on standard output, all else on standard error |
 //! | [`manual`] | man pages from the definition of a command line |
+//! | [`program`] | what the main function of each does |
+//! | [`sibling`] | commands that are programs of their own |
 //! | [`module_file`] | where the module is that a server loads |
 //! | [`process`], [`sys`] | processes as /proc tells them; signals, fork, terminals |
 
@@ -13,6 +15,8 @@ pub mod manual;
 pub mod module_file;
 pub mod output;
 pub mod process;
+pub mod program;
 pub mod quantity;
+pub mod sibling;
 pub mod sys;
 pub mod table;

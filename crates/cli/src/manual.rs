@@ -3,7 +3,7 @@
 //! clap_mangen writes all but the last section: examples and tables have lines of their own, which it would run
 //! together.
 
-use crate::output;
+use crate::{output, sibling};
 use anyhow::{Context, Result};
 use clap::Command;
 use clap_mangen::Man;
@@ -12,15 +12,17 @@ use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Writes xqos.1, xqos-run.1, ... into `folder`, which is made where it is not there.
-pub fn write(mut command: Command, folder: &Path) -> Result<()> {
+/// A command that another program performs has its page from that one. `family` stands before the names of commands.
+pub fn write(command: Command, family: &str, folder: &Path) -> Result<()> {
     fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
+    let (name, mut command) = (command.get_name().to_owned(), command.display_name(family.to_owned()));
     command.build();
-    pages(&command, folder, &today())
+    pages(&command.display_name(name), folder, &today())
 }
 
 fn pages(command: &Command, folder: &Path, date: &str) -> Result<()> {
     let subcommands = command.get_subcommands().filter(|subcommand| !subcommand.is_hide_set());
-    for subcommand in subcommands.filter(|subcommand| subcommand.get_name() != "help") {
+    for subcommand in subcommands.filter(|subcommand| !is_elsewhere(subcommand)) {
         pages(subcommand, folder, date)?;
     }
     let man = Man::new(command.clone());
@@ -28,6 +30,10 @@ fn pages(command: &Command, folder: &Path, date: &str) -> Result<()> {
     let text = page(&man, command, date).context("cannot make a man page")?;
     fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
     output::line(&path.display().to_string())
+}
+
+fn is_elsewhere(subcommand: &Command) -> bool {
+    subcommand.get_name() == "help" || sibling::is_listed(subcommand)
 }
 
 fn page(man: &Man, command: &Command, date: &str) -> Result<String> {

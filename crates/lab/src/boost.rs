@@ -16,7 +16,7 @@ pub struct Boost {
 impl Boost {
     /// `expose` of zero: for the server alone. Returns when it serves; an error, with what it said, where it may not or cannot.
     pub fn start(display: &str, expose: Duration) -> Result<Boost> {
-        let mut command = Command::new(program::this()?);
+        let mut command = Command::new(program::own("xqos")?);
         let limit = if expose.is_zero() { "off".to_owned() } else { format!("{}ms", expose.as_millis()) };
         command.args(["boost", "--expose", &limit, "--display", display]);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());

@@ -1,6 +1,6 @@
 //! Programs and fonts that experiments need, and where Debian has them: what is missing is named with its package.
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, error, fmt};
@@ -34,14 +34,14 @@ const PACKAGES: [(&str, &str); 24] = [
     ("xterm", "xterm"),
 ];
 
-/// The path of this program, which some experiments start again.
-pub(crate) fn this() -> Result<PathBuf> {
-    env::current_exe().context("this program does not know its own path")
+/// The path of one of our own programs, which some experiments start.
+pub(crate) fn own(name: &str) -> Result<PathBuf> {
+    xqos_cli::sibling::find(name).ok_or_else(|| Missing::new(name).into())
 }
 
 /// `xqos run` with both reservations for the program whose name is to follow; refused, it does not start.
 pub fn run_reserved(of_server: &str, of_processor: &str) -> Result<Command> {
-    let mut command = Command::new(this()?);
+    let mut command = Command::new(own("xqos")?);
     command.args(["run", "--strict", "--quiet", "--reserve", of_server, "--cpu", of_processor, "--"]);
     Ok(command)
 }

@@ -17,13 +17,13 @@ mod windows;
 mod xorg_config;
 
 use anyhow::Result;
-use clap::{CommandFactory, Parser, Subcommand};
-use commands::{
-    analyse, bench, boost, cap, doctor, link, list, plot, policy, replay, reserve, run, server, top, trace, weight,
-};
-use std::path::PathBuf;
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use commands::{boost, doctor, list, policy, replay, reserve, run, server, top, trace, weight};
+use std::ffi::OsString;
 use std::process::ExitCode;
-use xqos_cli::{manual, output};
+use xqos_cli::output;
+use xqos_cli::program::{self, Packaging};
+use xqos_cli::sibling::{self, Call};
 
 /// Decides which client an X server serves next, and gives programs guaranteed shares of it
 ///
@@ -74,35 +74,26 @@ enum Command {
     Top(top::Arguments),
     Trace(trace::Arguments),
     Replay(replay::Arguments),
-    Cap(cap::Arguments),
-    Analyse(analyse::Arguments),
-    Plot(plot::Arguments),
-    Link(link::Arguments),
     Boost(boost::Arguments),
     Doctor(doctor::Arguments),
-    Bench(bench::Arguments),
-    /// Writes the man pages into a folder
-    #[command(hide = true)]
-    Man {
-        #[arg(value_name = "DIR")]
-        folder: PathBuf,
-    },
-    /// Writes a shell's completions to standard output
-    #[command(hide = true)]
-    Completions {
-        shell: clap_complete::Shell,
-    },
+    #[command(flatten)]
+    Packaging(Packaging),
 }
 
 fn main() -> ExitCode {
-    let CommandLine { display, command } = CommandLine::parse();
-    match perform(&command, display.as_deref()) {
-        Ok(status) => status,
-        Err(error) => {
-            output::note(&one_line(&error));
-            ExitCode::FAILURE
-        }
+    let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
+    if let Some(call) = Call::of(&arguments) {
+        return program::exit(Err(call.perform()));
     }
+    let mut matches = command_line().get_matches();
+    let CommandLine { display, command } =
+        CommandLine::from_arg_matches_mut(&mut matches).unwrap_or_else(|error| error.exit());
+    program::exit(perform(&command, display.as_deref()))
+}
+
+/// With the commands that other programs perform.
+fn command_line() -> clap::Command {
+    CommandLine::command().subcommands(sibling::listed())
 }
 
 fn perform(command: &Command, display: Option<&str>) -> Result<ExitCode> {
@@ -110,8 +101,6 @@ fn perform(command: &Command, display: Option<&str>) -> Result<ExitCode> {
         Command::Run(arguments) => return arguments.perform(display),
         Command::Doctor(arguments) => return arguments.perform(display),
         Command::Boost(arguments) => return arguments.perform(display),
-        Command::Cap(arguments) => return arguments.perform(display),
-        Command::Link(arguments) => return arguments.perform(display),
         Command::Server(arguments) => arguments.perform()?,
         Command::Reserve(arguments) => arguments.perform(display)?,
         Command::Release(arguments) => arguments.perform(display)?,
@@ -122,24 +111,13 @@ fn perform(command: &Command, display: Option<&str>) -> Result<ExitCode> {
         Command::Top(arguments) => arguments.perform(display)?,
         Command::Trace(arguments) => arguments.perform(display)?,
         Command::Replay(arguments) => arguments.perform()?,
-        Command::Analyse(arguments) => arguments.perform()?,
-        Command::Plot(arguments) => arguments.perform()?,
-        Command::Bench(arguments) => arguments.perform()?,
-        Command::Man { folder } => manual::write(CommandLine::command(), folder)?,
-        Command::Completions { shell } => output::print(&completions(*shell))?,
+        Command::Packaging(Packaging::Completions { shell }) => {
+            let command = CommandLine::command().subcommands(sibling::described());
+            output::print(&program::completions(command, *shell))?;
+        }
+        Command::Packaging(packaging) => packaging.perform(command_line(), "xqos")?,
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// An error and what caused it, in one line.
-fn one_line(error: &anyhow::Error) -> String {
-    format!("{error:#}").split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-fn completions(shell: clap_complete::Shell) -> String {
-    let mut script = Vec::new();
-    clap_complete::generate(shell, &mut CommandLine::command(), "xqos", &mut script);
-    String::from_utf8_lossy(&script).into_owned()
 }
 
 #[cfg(test)]
@@ -148,25 +126,11 @@ mod tests {
 
     #[test]
     fn the_command_line_is_consistent() {
-        CommandLine::command().debug_assert();
+        command_line().debug_assert();
     }
 
     #[test]
     fn every_command_teaches_with_an_example_that_fits_a_terminal() {
-        for command in CommandLine::command().get_subcommands().filter(|command| !command.is_hide_set()) {
-            let name = command.get_name();
-            let after = command.get_after_long_help().or(command.get_after_help());
-            let after = after.unwrap_or_else(|| panic!("{name} has no examples")).to_string();
-            assert!(after.contains("Examples:\n  xqos "), "{name}: {after}");
-            for line in after.lines() {
-                assert!(line.chars().count() <= 80, "{name}: '{line}' is wider than a terminal");
-            }
-        }
-    }
-
-    #[test]
-    fn errors_are_one_line_with_their_cause() {
-        let error = anyhow::anyhow!("no such\n  file").context("cannot read it");
-        assert_eq!(one_line(&error), "cannot read it: no such file");
+        assert_eq!(program::faults_of_help(&CommandLine::command()), [""; 0]);
     }
 }

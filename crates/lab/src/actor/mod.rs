@@ -63,20 +63,20 @@ struct Ready {
 
 impl Actor {
     pub fn start(display: &str, role: Role) -> Result<Actor> {
-        Actor::start_by(Command::new(program::this()?), display, role)
+        Actor::start_by(Command::new(program::own("xqos-bench")?), display, role)
     }
 
     /// As the last arguments of this command, which is to start it.
     pub fn start_under(launcher: Command, display: &str, role: Role) -> Result<Actor> {
         let mut command = launcher;
-        command.arg(program::this()?);
+        command.arg(program::own("xqos-bench")?);
         Actor::start_by(command, display, role)
     }
 
     /// Where the command is to run, that is: with the actor's arguments added.
     pub fn start_by(mut command: Command, display: &str, role: Role) -> Result<Actor> {
         const GRACE: Duration = Duration::from_millis(500);
-        command.args(["bench", "act", &serde_json::to_string(&role)?]).env("DISPLAY", display);
+        command.args(["act", &serde_json::to_string(&role)?]).env("DISPLAY", display);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut process = Owned::start(&mut command, GRACE)?;
         let said = process.pipes().stdout.take().ok_or_else(|| anyhow!("an actor has no output"))?;

@@ -1,13 +1,8 @@
 //! The commands, one file each: what clap reads, and what is done.
 
-pub mod analyse;
-pub mod bench;
 pub mod boost;
-pub mod cap;
 pub mod doctor;
-pub mod link;
 pub mod list;
-pub mod plot;
 pub mod policy;
 pub mod replay;
 pub mod reserve;

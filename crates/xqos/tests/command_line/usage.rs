@@ -38,7 +38,6 @@ fn calling_it_wrongly_ends_with_2_and_a_hint() {
         (&["run", "--hard", "--weight", "1", "--", "true"], "--reserve"),
         (&["run", "--reserve", "3ms/10ms"], "PROGRAM"),
         (&["server"], "SERVER"),
-        (&["bench", "run"], "NAME"),
     ] {
         let ended = ended(xqos().args(arguments));
         assert_eq!(ended.status, 2, "{arguments:?}: {ended:#?}");

@@ -157,7 +157,7 @@ impl Site {
 
     /// Captures at the program's end: what goes over the link, or to a proxy.
     pub fn capture(&self, on_loopback: bool, silence: Duration, limit: Duration) -> Result<Actor> {
-        let mut command = Command::new(program::this()?);
+        let mut command = Command::new(program::own("xqos-bench")?);
         command.current_dir(self.folder.path(""));
         self.link.command_in(Side::Client, &mut command);
         let (silence_ms, limit_ms) = (silence.as_millis() as u64, limit.as_millis() as u64);

@@ -103,7 +103,7 @@ fn no_root_is_needed_where_user_namespaces_are_allowed() {
     // Where we are not root, all tests here are this one.
     let folder = Folder::new("link-user");
     let program = folder.path.join("xqos");
-    fs::copy(env!("CARGO_BIN_EXE_xqos"), &program).unwrap();
+    fs::copy(crate::PROGRAM, &program).unwrap();
     for path in [&folder.path, &program] {
         fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
     }

@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 
 fn bench(arguments: &[&str]) -> Command {
     let mut command = xqos();
-    command.env("XQOS_MODULE", module()).arg("bench").args(arguments);
+    command.env("XQOS_MODULE", module()).args(arguments);
     command
 }
 

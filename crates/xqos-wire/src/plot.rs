@@ -1,6 +1,6 @@
 //! `xqos plot`: time against bytes of a capture, as a page, a picture, or for xplot.
 
-use super::analyse::missing;
+use crate::analyse::missing;
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use std::fs::File;

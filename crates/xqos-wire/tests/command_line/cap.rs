@@ -1,10 +1,10 @@
 //! `xqos cap`: programs behind the relay, packets of an interface, captures written anew, on a server as it comes.
 
-use crate::fixture::{Ended, Folder, Running, Server, ended, eventually, identity, is_ignored, kill, xqos};
+use crate::fixture::{Ended, Folder, Running, Server, ended, eventually, is_ignored, kill, xqos};
 use serde_json::Value;
 use std::fs::{self, File};
 use std::os::fd::AsFd;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::process::{Command, Stdio};
 use x11rb::connection::Connection;
 use x11rb::protocol::shm::ConnectionExt as _;
@@ -389,4 +389,9 @@ fn a_capture_stops_by_itself_when_it_is_quiet() {
         return eprintln!("left out: {}", told.err);
     }
     assert!(told.with(0).err.contains("packets"));
+}
+
+/// Which file a path leads to now: another one when somebody else made it anew, as X servers do of a free display's.
+fn identity(path: &str) -> Option<(u64, i64, i64)> {
+    fs::symlink_metadata(path).ok().map(|file| (file.ino(), file.ctime(), file.ctime_nsec()))
 }

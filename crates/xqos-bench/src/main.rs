@@ -1,8 +1,10 @@
-//! `xqos bench`: the experiments of `xqos_lab::bench`.
+//! xqos-bench: the experiments of `xqos_lab::bench`. `xqos bench` is this program.
 
 use anyhow::Result;
-use clap::{Args, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use std::path::PathBuf;
+use std::process::ExitCode;
+use xqos_cli::program::{self, Packaging};
 use xqos_cli::{module_file, output};
 use xqos_lab::{actor, bench};
 
@@ -11,9 +13,9 @@ use xqos_lab::{actor, bench};
 /// Each experiment starts X servers of its own, and loads and measuring clients beside them; nothing of your session is
 /// touched. Keep the machine otherwise idle: every number is a median of trials, with and without xqos in turn. What
 /// else the machine did meanwhile is kept with the results, and a run that was disturbed is called noisy.
-#[derive(Args, Debug)]
-#[command(after_help = EXAMPLES)]
-pub struct Arguments {
+#[derive(Debug, Parser)]
+#[command(name = "xqos-bench", bin_name = "xqos bench", version, max_term_width = 100, after_help = EXAMPLES)]
+struct CommandLine {
     #[command(subcommand)]
     action: Action,
 }
@@ -79,10 +81,16 @@ enum Action {
     /// Plays a part in an experiment, which starts it
     #[command(hide = true)]
     Act { role: String },
+    #[command(flatten)]
+    Packaging(Packaging),
 }
 
-impl Arguments {
-    pub fn perform(&self) -> Result<()> {
+fn main() -> ExitCode {
+    program::exit(CommandLine::parse().perform().map(|()| ExitCode::SUCCESS))
+}
+
+impl CommandLine {
+    fn perform(&self) -> Result<()> {
         match &self.action {
             Action::List => output::print(&listing()),
             Action::Run { names, out, quick, trials, again } => bench::run(&bench::Options {
@@ -93,6 +101,7 @@ impl Arguments {
                 again: *again,
                 module: Some(module_file::find(None)?),
             }),
+            Action::Packaging(packaging) => packaging.perform(CommandLine::command(), "xqos-bench"),
             Action::Act { role } => actor::perform(role),
             Action::Report { folder, page } => bench::report(folder, page.as_deref()),
             Action::Compare { a, b, json } => {
@@ -116,4 +125,21 @@ fn listing() -> String {
 
 fn time(seconds: u32) -> String {
     if seconds < 90 { format!("{seconds} s") } else { format!("{} min", seconds.div_ceil(60)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use xqos_cli::sibling;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        CommandLine::command().debug_assert();
+        assert_eq!(sibling::is_listed_right("xqos-bench", &CommandLine::command()), Ok(()));
+    }
+
+    #[test]
+    fn the_help_fits_a_terminal() {
+        assert!(EXAMPLES.lines().all(|line| line.chars().count() <= 80));
+    }
 }

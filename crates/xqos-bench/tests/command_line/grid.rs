@@ -26,7 +26,7 @@ fn is_allowed() -> bool {
 fn run_until(folder: &Path, has_come: impl Fn(&str) -> bool) -> String {
     let progress = folder.join("progress");
     let mut command = xqos();
-    command.env("XQOS_MODULE", module()).args(["bench", "run", "grid", "--quick", "--out"]).arg(folder.join("out"));
+    command.env("XQOS_MODULE", module()).args(["run", "grid", "--quick", "--out"]).arg(folder.join("out"));
     command.stdout(Stdio::null()).stderr(File::create(&progress).unwrap());
     let mut running = Running::start(command.env("TMPDIR", folder));
     let said = || fs::read_to_string(&progress).unwrap();

@@ -1,0 +1,258 @@
+//! Commands of `xqos` that are programs of their own, run as git and cargo run theirs.
+//!
+//! They are looked for in this program's folder, then in PATH. Their help is theirs; `xqos --help` lists them by this
+//! table, and completions know their options by what they say of themselves.
+
+use anyhow::{Result, anyhow};
+use clap::builder::PossibleValuesParser;
+use clap::{Arg, ArgAction, Command};
+use serde::{Deserialize, Serialize};
+use std::env;
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process;
+
+/// A command that another program performs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sibling {
+    pub command: &'static str,
+    pub about: &'static str,
+    pub program: &'static str,
+    /// The program performs this command alone, and is not told its name.
+    pub alone: bool,
+}
+
+const fn of_wire(command: &'static str, about: &'static str) -> Sibling {
+    Sibling { command, about, program: "xqos-wire", alone: false }
+}
+
+/// All of them.
+pub const SIBLINGS: [Sibling; 5] = [
+    of_wire("cap", "Captures X traffic into a file, of a program or of a network interface"),
+    of_wire(
+        "analyse",
+        "Tells from a capture of X traffic where a program's time and bytes went, and what it could do without",
+    ),
+    of_wire("plot", "Draws a capture of X traffic: time against bytes, with every packet and every message"),
+    of_wire("link", "Runs a program on a slow network of its own"),
+    Sibling {
+        command: "bench",
+        about: "Runs the experiments that compare servers with and without xqos",
+        program: "xqos-bench",
+        alone: true,
+    },
+];
+
+/// A command line that a sibling performs.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Call {
+    pub sibling: Sibling,
+    /// `--display` before the command.
+    display: Option<OsString>,
+    arguments: Vec<OsString>,
+}
+
+impl Call {
+    /// Of the arguments of `xqos`; `None` where `xqos` performs the command itself.
+    pub fn of(arguments: &[OsString]) -> Option<Call> {
+        let (mut rest, mut display, mut helps) = (arguments, None, false);
+        loop {
+            let (first, after) = rest.split_first()?;
+            let word = first.to_str()?;
+            if let Some(sibling) = SIBLINGS.iter().find(|sibling| sibling.command == word) {
+                let words = [helps.then(|| "help".into()), (!sibling.alone).then(|| first.clone())];
+                let arguments = words.into_iter().flatten().chain(after.iter().cloned()).collect();
+                return Some(Call { sibling: *sibling, display, arguments });
+            }
+            rest = after;
+            match word {
+                "--display" => {
+                    let (name, after) = rest.split_first()?;
+                    (display, rest) = (Some(name.clone()), after);
+                }
+                "help" if !helps => helps = true,
+                _ => display = Some(word.strip_prefix("--display=")?.into()),
+            }
+        }
+    }
+
+    /// Becomes that program; returns where it cannot.
+    pub fn perform(self) -> anyhow::Error {
+        let Sibling { command, program, .. } = self.sibling;
+        let Some(path) = find(program) else {
+            return anyhow!(
+                "`xqos {command}` is the program {program}, which is neither beside xqos nor in PATH: install the \
+                 package {program}"
+            );
+        };
+        let mut process = process::Command::new(&path);
+        process.args(self.arguments).envs(self.display.map(|display| ("DISPLAY", display)));
+        anyhow!(process.exec()).context(format!("cannot start {}", path.display()))
+    }
+}
+
+/// The path of one of our programs: beside this one, else in PATH.
+pub fn find(program: &str) -> Option<PathBuf> {
+    let own = env::current_exe().ok();
+    let beside = own.as_deref().and_then(Path::parent).map(Path::to_owned);
+    // Programs of tests are in a folder below.
+    let above = beside.as_deref().filter(|folder| folder.ends_with("deps")).and_then(Path::parent).map(Path::to_owned);
+    let path = env::var_os("PATH").unwrap_or_default();
+    let folders = beside.into_iter().chain(above).chain(env::split_paths(&path));
+    folders.map(|folder| folder.join(program)).find(|path| path.is_file())
+}
+
+/// A command with its options, as a program tells it of itself.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Described {
+    name: String,
+    about: String,
+    options: Vec<Choice>,
+    commands: Vec<Described>,
+}
+
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Choice {
+    long: Option<String>,
+    short: Option<char>,
+    help: String,
+    takes_value: bool,
+    values: Vec<String>,
+}
+
+impl Described {
+    pub fn of(command: &Command) -> Described {
+        let visible = command.get_subcommands().filter(|command| !command.is_hide_set());
+        let options = command.get_arguments().filter(|arg| !arg.is_hide_set() && !arg.is_global_set());
+        Described {
+            name: command.get_name().to_owned(),
+            about: command.get_about().map(ToString::to_string).unwrap_or_default(),
+            options: options.map(Choice::of).collect(),
+            commands: visible.map(Described::of).collect(),
+        }
+    }
+
+    /// The command again, as far as completions need it.
+    fn command(self) -> Command {
+        let arguments = self.options.into_iter().enumerate().map(|(at, option)| option.argument(at));
+        let commands = self.commands.into_iter().map(Described::command);
+        Command::new(self.name).about(self.about).args(arguments).subcommands(commands)
+    }
+}
+
+impl Choice {
+    fn of(arg: &Arg) -> Choice {
+        Choice {
+            long: arg.get_long().map(str::to_owned),
+            short: arg.get_short(),
+            help: arg.get_help().map(ToString::to_string).unwrap_or_default(),
+            takes_value: arg.get_action().takes_values(),
+            values: arg.get_possible_values().iter().map(|value| value.get_name().to_owned()).collect(),
+        }
+    }
+
+    fn argument(self, at: usize) -> Arg {
+        let is_positional = self.long.is_none() && self.short.is_none();
+        let action = if self.takes_value || is_positional { ArgAction::Append } else { ArgAction::SetTrue };
+        let mut arg = Arg::new(at.to_string()).help(self.help).action(action);
+        if let Some(long) = self.long {
+            arg = arg.long(long);
+        }
+        if let Some(short) = self.short {
+            arg = arg.short(short);
+        }
+        if self.values.is_empty() || !self.takes_value {
+            arg
+        } else {
+            arg.value_parser(PossibleValuesParser::new(self.values))
+        }
+    }
+}
+
+/// The commands of all siblings as `xqos --help` lists them.
+pub fn listed() -> impl Iterator<Item = Command> {
+    SIBLINGS.into_iter().map(|sibling| Command::new(sibling.command).about(sibling.about))
+}
+
+/// The same with the options of those that are installed.
+pub fn described() -> Vec<Command> {
+    SIBLINGS.into_iter().zip(listed()).map(|(sibling, listed)| ask(&sibling).unwrap_or(listed)).collect()
+}
+
+fn ask(sibling: &Sibling) -> Option<Command> {
+    let output = process::Command::new(find(sibling.program)?).arg("describe").output().ok()?;
+    let all: Described = serde_json::from_slice(&output.stdout).ok()?;
+    let described = if sibling.alone {
+        Described { name: sibling.command.to_owned(), ..all }
+    } else {
+        all.commands.into_iter().find(|command| command.name == sibling.command)?
+    };
+    Some(described.command())
+}
+
+/// Whether the table says of this program's commands what they say of themselves.
+pub fn is_listed_right(program: &str, command: &Command) -> Result<(), String> {
+    let own = SIBLINGS.iter().filter(|sibling| sibling.program == program);
+    for sibling in own {
+        let named = || command.get_subcommands().find(|known| known.get_name() == sibling.command);
+        let command = if sibling.alone { Some(command) } else { named() };
+        let about = command.and_then(|command| command.get_about()).map(ToString::to_string);
+        if about.as_deref() != Some(sibling.about) {
+            return Err(format!("`xqos --help` says of {} '{}', {program} {about:?}", sibling.command, sibling.about));
+        }
+    }
+    Ok(())
+}
+
+/// Whether this is an entry of the table, and not the command itself.
+pub fn is_listed(command: &Command) -> bool {
+    let is_known = SIBLINGS.iter().any(|sibling| sibling.command == command.get_name());
+    is_known && command.get_arguments().all(|arg| arg.is_global_set() || arg.get_id() == "help")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call(line: &str) -> Option<(String, Option<OsString>, String)> {
+        let arguments: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
+        let call = Call::of(&arguments)?;
+        let rest: Vec<&str> = call.arguments.iter().filter_map(|word| word.to_str()).collect();
+        Some((call.sibling.program.to_owned(), call.display, rest.join(" ")))
+    }
+
+    #[test]
+    fn a_siblings_command_is_passed_on_as_it_was_typed() {
+        let wire = |display: Option<&str>, rest: &str| {
+            Some(("xqos-wire".to_owned(), display.map(OsString::from), rest.to_owned()))
+        };
+        assert_eq!(call("cap -o x.pcap -- xterm -e ls"), wire(None, "cap -o x.pcap -- xterm -e ls"));
+        assert_eq!(call("cap --display :3"), wire(None, "cap --display :3"));
+        assert_eq!(call("--display :7 plot x"), wire(Some(":7"), "plot x"));
+        assert_eq!(call("--display=:7 help link"), wire(Some(":7"), "help link"));
+        let bench = |rest: &str| Some(("xqos-bench".to_owned(), None, rest.to_owned()));
+        assert_eq!(call("bench run all"), bench("run all"));
+        assert_eq!(call("help bench run"), bench("help run"));
+        for own in ["", "list", "run -- cap", "help", "--help cap", "help list", "--display"] {
+            assert_eq!(call(own), None, "{own}");
+        }
+    }
+
+    #[test]
+    fn what_a_program_tells_of_itself_completes_its_options() {
+        let format = Arg::new("format").long("format").short('f').help("How").value_parser(["svg", "xpl"]);
+        let quick = Arg::new("quick").long("quick").action(ArgAction::SetTrue);
+        let file = Arg::new("file").help("Which");
+        let hidden = Command::new("man").hide(true);
+        let command = Command::new("plot").about("Draws").args([format, quick, file]).subcommand(hidden);
+        let described = Described::of(&command);
+        let json = serde_json::to_string(&described).unwrap();
+        let again: Described = serde_json::from_str(&json).unwrap();
+        assert_eq!(again, described);
+        let again = again.command();
+        again.clone().debug_assert();
+        assert_eq!(Described::of(&again), described);
+        assert_eq!(again.get_subcommands().count(), 0);
+    }
+}

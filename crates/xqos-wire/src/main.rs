@@ -1,0 +1,77 @@
+//! xqos-wire: what X costs on the wire. `xqos cap`, `xqos analyse`, `xqos plot` and `xqos link` are this program.
+
+mod analyse;
+mod cap;
+mod link;
+mod plot;
+
+use anyhow::Result;
+use clap::{CommandFactory, Parser, Subcommand};
+use std::process::ExitCode;
+use xqos_cli::program::{self, Packaging};
+
+/// Captures X traffic, tells where time and bytes went, and emulates slow links
+///
+/// `xqos cap` and the other commands of this program are the same with and without the hyphen: xqos runs it.
+#[derive(Debug, Parser)]
+#[command(name = "xqos-wire", bin_name = "xqos", version, max_term_width = 100)]
+#[command(override_usage = "xqos-wire [OPTIONS] <COMMAND>\n       xqos [OPTIONS] <COMMAND>", after_help = EXAMPLES)]
+struct CommandLine {
+    /// The X server, such as :0 [default: the environment variable DISPLAY]
+    #[arg(long, global = true, value_name = "NAME")]
+    display: Option<String>,
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  xqos cap -o firefox.pcap -- firefox       what a program sends and gets
+  xqos analyse firefox.pcap                 what cost how much
+  xqos plot firefox.pcap -o firefox.html    as a picture
+  xqos link --rate 1mbit --delay 50ms -- xterm
+
+Exit status: 0, 1 failed (one line says why and what to do next), 2 called wrongly.";
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Cap(cap::Arguments),
+    Analyse(analyse::Arguments),
+    Plot(plot::Arguments),
+    Link(link::Arguments),
+    #[command(flatten)]
+    Packaging(Packaging),
+}
+
+fn main() -> ExitCode {
+    let CommandLine { display, command } = CommandLine::parse();
+    program::exit(perform(&command, display.as_deref()))
+}
+
+fn perform(command: &Command, display: Option<&str>) -> Result<ExitCode> {
+    match command {
+        Command::Cap(arguments) => return arguments.perform(display),
+        Command::Link(arguments) => return arguments.perform(display),
+        Command::Analyse(arguments) => arguments.perform()?,
+        Command::Plot(arguments) => arguments.perform()?,
+        Command::Packaging(packaging) => packaging.perform(CommandLine::command(), "xqos")?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use xqos_cli::sibling;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        CommandLine::command().debug_assert();
+        assert_eq!(sibling::is_listed_right("xqos-wire", &CommandLine::command()), Ok(()));
+    }
+
+    #[test]
+    fn every_command_teaches_with_an_example_that_fits_a_terminal() {
+        assert_eq!(program::faults_of_help(&CommandLine::command()), [""; 0]);
+    }
+}

@@ -1,0 +1,18 @@
+//! `xqos-wire` as users call it, with programs and servers as they come from the distribution.
+//!
+//! | file | what |
+//! |---|---|
+//! | `cap` | captures of programs and of interfaces, with what they are to leave out |
+//! | `link` | programs on a slow link, and that nothing is left of it |
+//! | `plot` | plots of a capture, and what cannot be drawn |
+
+mod cap;
+// Each of the programs needs a part of it.
+#[allow(dead_code)]
+#[path = "../../../xqos/tests/command_line/fixture.rs"]
+mod fixture;
+mod link;
+mod plot;
+
+/// The program under test.
+const PROGRAM: &str = env!("CARGO_BIN_EXE_xqos-wire");
