@@ -154,7 +154,11 @@ impl Choice {
 
     fn argument(self, at: usize) -> Arg {
         let is_positional = self.long.is_none() && self.short.is_none();
-        let action = if self.takes_value || is_positional { ArgAction::Append } else { ArgAction::SetTrue };
+        let action = match self.takes_value {
+            _ if is_positional => ArgAction::Set,
+            true => ArgAction::Append,
+            false => ArgAction::SetTrue,
+        };
         let mut arg = Arg::new(at.to_string()).help(self.help).action(action);
         if let Some(long) = self.long {
             arg = arg.long(long);
@@ -244,8 +248,9 @@ mod tests {
         let format = Arg::new("format").long("format").short('f').help("How").value_parser(["svg", "xpl"]);
         let quick = Arg::new("quick").long("quick").action(ArgAction::SetTrue);
         let file = Arg::new("file").help("Which");
+        let more = Arg::new("more").help("Others").action(ArgAction::Append).last(true);
         let hidden = Command::new("man").hide(true);
-        let command = Command::new("plot").about("Draws").args([format, quick, file]).subcommand(hidden);
+        let command = Command::new("plot").about("Draws").args([format, quick, file, more]).subcommand(hidden);
         let described = Described::of(&command);
         let json = serde_json::to_string(&described).unwrap();
         let again: Described = serde_json::from_str(&json).unwrap();

@@ -3,6 +3,7 @@
 //! | file | what |
 //! |---|---|
 //! | `bench` | benchmarks that are interrupted, go on, and miss a program |
+//! | `manual` | man pages of its commands |
 //! | `grid` | one corner of the grid of slow links, and that it goes on |
 //!
 //! The module is found through XQOS_MODULE, or in target/release.
@@ -13,6 +14,7 @@ mod bench;
 #[path = "../../../xqos/tests/command_line/fixture.rs"]
 mod fixture;
 mod grid;
+mod manual;
 
 /// The program under test.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_xqos-bench");

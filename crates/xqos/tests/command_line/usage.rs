@@ -161,7 +161,7 @@ fn a_setuid_server_is_warned_about() {
 fn every_command_has_a_man_page_that_lints() {
     let folder = Folder::new("man");
     let told = ended(xqos().arg("man").arg(&folder.path)).with(0);
-    let pages = ["xqos", "xqos-server", "xqos-run", "xqos-reserve", "xqos-list", "xqos-doctor", "xqos-bench-run"];
+    let pages = ["xqos", "xqos-server", "xqos-run", "xqos-reserve", "xqos-list", "xqos-doctor"];
     for page in pages.map(|page| folder.path.join(format!("{page}.1"))) {
         assert!(page.is_file() && told.out.contains(page.to_str().unwrap()), "{} is missing", page.display());
     }
