@@ -24,6 +24,7 @@
 //! | [`program`] | what experiments need to be installed, and Debian's packages |
 //! | [`statistics`], [`machine`], [`disturbance`], `pauses` | figures, and the circumstances in which they were measured |
 //! | [`mod@bench`] | runs experiments, keeps raw data, renders them |
+//! | [`goals`] | what verdicts are held against, since when and why: `lab/goals.toml` |
 //! | `experiments` | one file each: `run` measures, `study` draws conclusions, nothing else |
 //! | [`study`], [`render`], `page` | findings as types, as text, and as a page of its own |
 //!
@@ -49,6 +50,7 @@ mod experiments;
 pub mod flood;
 mod folder;
 pub mod frames;
+pub mod goals;
 pub mod light;
 pub mod line;
 pub mod load;

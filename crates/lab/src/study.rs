@@ -35,10 +35,23 @@ pub struct Verdict {
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Goal {
+    #[serde(alias = "at_most")]
     AtMost(f64),
+    #[serde(alias = "at_least")]
     AtLeast(f64),
     /// Worth knowing, without a goal.
+    #[serde(alias = "reported")]
     Reported,
+}
+
+impl Goal {
+    /// `None` where there is none.
+    pub fn limit(self) -> Option<f64> {
+        match self {
+            Goal::AtMost(limit) | Goal::AtLeast(limit) => Some(limit),
+            Goal::Reported => None,
+        }
+    }
 }
 
 impl Verdict {

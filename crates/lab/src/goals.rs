@@ -1,0 +1,57 @@
+//! The goals as data: `lab/goals.toml` says what each verdict is held against, since when, and why.
+//!
+//! Experiments name a goal by its [`Key`] and state no number, so that a goal cannot change without its ledger. Tests
+//! hold both together: no key is unknown, none is unused, and each change tells its date and its reason.
+
+use crate::study::Goal;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+const TEXT: &str = include_str!("../../../lab/goals.toml");
+
+/// By experiment and name. The file is part of the program, and a test reads it.
+static LEDGER: LazyLock<BTreeMap<String, BTreeMap<String, Entry>>> =
+    LazyLock::new(|| toml::from_str(TEXT).expect("lab/goals.toml is sound"));
+
+/// Experiment and name of a goal, as in `demo.fair_above_idle`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Key(pub &'static str);
+
+/// All but the goal is for readers, and for the tests that hold the file together.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(not(test), allow(dead_code))]
+struct Entry {
+    goal: Goal,
+    unit: String,
+    changed: toml::value::Datetime,
+    reason: String,
+    #[serde(default)]
+    change: Vec<Change>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(not(test), allow(dead_code))]
+struct Change {
+    date: toml::value::Datetime,
+    from: Goal,
+    to: Goal,
+    reason: String,
+}
+
+impl Goal {
+    /// As the ledger has it. A key that it has not is a mistake in the program.
+    pub fn of(key: Key) -> Goal {
+        entry(key.0).unwrap_or_else(|| panic!("lab/goals.toml has no {}", key.0)).goal
+    }
+}
+
+fn entry(key: &str) -> Option<&'static Entry> {
+    let (experiment, name) = key.split_once('.')?;
+    LEDGER.get(experiment)?.get(name)
+}
+
+#[cfg(test)]
+mod tests;
