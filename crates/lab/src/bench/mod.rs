@@ -19,6 +19,8 @@ pub use run::{Options, run};
 
 pub(crate) use parts::Parts;
 pub(crate) use results::Finding;
+#[cfg(test)]
+pub(crate) use results::read_all;
 pub(crate) use summary::conclusions;
 
 use crate::experiments::{self, Experiment};

@@ -109,7 +109,7 @@ impl Finding {
 }
 
 /// In the order of the report; files of other names are not ours.
-pub(super) fn read_all(folder: &Path) -> Result<Vec<Finding>> {
+pub(crate) fn read_all(folder: &Path) -> Result<Vec<Finding>> {
     let mut found = Vec::new();
     for experiment in &experiments::ALL {
         if let Some(stored) = Stored::read(folder, experiment.name) {

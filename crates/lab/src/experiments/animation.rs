@@ -4,6 +4,7 @@ use super::turns::{PLAIDS, Turns, beside_published, name, rows, title, with_devi
 use super::{Measure, Takes};
 use crate::bench::Bench;
 use crate::frames::{self, Shown};
+use crate::goals::Key;
 use crate::plaid::Pattern;
 use crate::scheduler::{Scheduler, Stage};
 use crate::server::{Kind, Setup};
@@ -45,7 +46,7 @@ impl Measure for Animation {
         let (classic, smart) = (Some(Scheduler::Classic), Some(Scheduler::Smart));
         let (stock, fair, cbs) = (Some(Scheduler::Stock), Some(Scheduler::Fair), Some(Scheduler::Cbs));
         let ratio = |what: &str, spread, goal| Verdict::of_spread(what, spread, "x", goal);
-        let at_most = Goal::AtMost(1.5);
+        let at_most = Goal::of(Key("animation.jitter"));
         Study {
             title: "An animation".to_owned(),
             question: format!(

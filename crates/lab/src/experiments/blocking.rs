@@ -8,6 +8,7 @@ use super::trial::{BLOCKING_US, RESERVATION};
 use super::{Measure, Takes};
 use crate::bench::Bench;
 use crate::flood::{Flood, Work};
+use crate::goals::Key;
 use crate::light::Light;
 use crate::scheduler::{Scheduler, Stage};
 use crate::server::{Kind, Setup};
@@ -22,8 +23,6 @@ use xqos_client::Control;
 
 const LENGTHS_US: [u64; 6] = [100, 300, 1000, 3000, 10_000, 30_000];
 const SCHEDULERS: [Scheduler; 3] = [Scheduler::Stock, Scheduler::Fair, Scheduler::Cbs];
-/// As in `response`.
-const ABOVE_MS: f64 = 2.0;
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Blocking {
@@ -82,7 +81,7 @@ impl Measure for Blocking {
 
     fn study(&self) -> Study {
         let above = |scheduler: Scheduler| {
-            let goal = if scheduler == Scheduler::Stock { Goal::Reported } else { Goal::AtMost(ABOVE_MS) };
+            let goal = if scheduler == Scheduler::Stock { Goal::Reported } else { Goal::of(Key("blocking.above")) };
             let what = format!("{}: p99 above the longest request, largest of all", scheduler.name());
             Verdict::of_spread(what, self.most(scheduler, |one| one.response_ms.p99 - one.bound_ms()), "ms", goal)
         };

@@ -10,6 +10,7 @@ mod desk;
 use super::{Measure, Takes};
 use crate::bench::Bench;
 use crate::composited::{Composited, Managers};
+use crate::goals::Key;
 use crate::load::{Load, Perf, Placement};
 use crate::onscreen::{FrameCounter, LIMIT, Painter, Typist};
 use crate::order::in_turn;
@@ -85,11 +86,13 @@ impl Case {
     }
 
     /// What the rule's time until a rectangle is on the screen may be of the stock server's.
-    fn goal(&self) -> f64 {
+    fn goal(&self) -> Goal {
         match (self.vnc, self.managers, self.busy) {
-            (false, Managers::Picom, Busy::Ellipse100) => 0.1,
-            (false, Managers::Picom, Busy::Rect100 | Busy::Copywinwin100 | Busy::Putimage100) => 0.5,
-            _ => 1.0,
+            (false, Managers::Picom, Busy::Ellipse100) => Goal::of(Key("desktop.shown_picom_ellipse100")),
+            (false, Managers::Picom, Busy::Rect100 | Busy::Copywinwin100 | Busy::Putimage100) => {
+                Goal::of(Key("desktop.shown_picom"))
+            }
+            _ => Goal::of(Key("desktop.shown")),
         }
     }
 }
@@ -286,18 +289,18 @@ impl Desktop {
 
     fn shown_verdict(&self, case: &Case) -> Verdict {
         let ratios = self.over_stock(case, |sample| Some(Summary::of(sample.shown_ms.iter().copied()).mean));
-        Verdict::of_spread(
-            format!("{}: on screen after, over stock", case.name()),
-            ratios,
-            "",
-            Goal::AtMost(case.goal()),
-        )
+        Verdict::of_spread(format!("{}: on screen after, over stock", case.name()), ratios, "", case.goal())
     }
 
     fn work_verdict(&self, case: &Case) -> Option<Verdict> {
         case.busy.test()?;
         let ratios = self.over_stock(case, |sample| sample.work);
-        Some(Verdict::of_spread(format!("{}: work, over stock", case.name()), ratios, "", Goal::AtLeast(0.9)))
+        Some(Verdict::of_spread(
+            format!("{}: work, over stock", case.name()),
+            ratios,
+            "",
+            Goal::of(Key("desktop.work")),
+        ))
     }
 
     fn table(&self, case: &Case) -> Table {

@@ -12,6 +12,7 @@ use super::{Measure, Takes};
 use crate::actor::{Actor, Role};
 use crate::bench::Bench;
 use crate::boost::Boost;
+use crate::goals::Key;
 use crate::light::{Light, Reservation, Series};
 use crate::load::{Load, Perf, Placement};
 use crate::order::in_turn;
@@ -39,7 +40,6 @@ const OF_X: Reservation = Reservation { budget_us: 3_000, period_us: 10_000, har
 const OF_PROCESSOR: [Duration; 2] = [Duration::from_millis(2), Duration::from_millis(10)];
 /// Nobody is exposed here; `xqos boost` wants a limit.
 const EXPOSE: Duration = Duration::from_millis(25);
-const LEAST_REGULAR: f64 = 0.99;
 const MOST_TURNS: u32 = 4;
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -155,7 +155,7 @@ impl EndToEnd {
             }
             let regular = Spread::of(self.films_of(player, reserved).map(Film::regular));
             let what = format!("{}: part of the frames within {TOLERANCE_MS} ms", film::title(player, reserved));
-            let goal = if reserved { Goal::AtLeast(LEAST_REGULAR) } else { Goal::Reported };
+            let goal = if reserved { Goal::of(Key("endtoend.regular")) } else { Goal::Reported };
             verdicts.push(Verdict::of_spread(what, regular, "", goal));
         }
         verdicts

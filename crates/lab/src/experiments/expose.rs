@@ -12,6 +12,7 @@ mod traced;
 
 use super::{Measure, Takes};
 use crate::bench::Bench;
+use crate::goals::Key;
 use crate::program;
 use crate::server::{Kind, Setup};
 use crate::statistics::{Spread, Summary, mean, median, quantile};
@@ -23,10 +24,6 @@ use serde::{Deserialize, Serialize};
 use shot::Shot;
 use traced::Traced;
 
-/// Of the slower party's redraws to the faster one's, with both.
-const LEAST_EVENNESS: f64 = 0.8;
-/// For 95 % of the Exposes, with both.
-const ANSWER_MS: f64 = 40.0;
 /// The drag as it is; and a mover that works, which shows best who sets whom aside. The first three where it is to be
 /// quick.
 const TRACED: [(Play, Case); 5] = [
@@ -142,27 +139,23 @@ impl Expose {
         if self.of(play, Case::Both).next().is_none() {
             return verdicts;
         }
-        let goal = |goal| if play.has_goals() { goal } else { Goal::Reported };
+        let goal = |key| if play.has_goals() { Goal::of(key) } else { Goal::Reported };
         let input = self.of(play, Case::Both).filter_map(|both| {
             let without = self.of(play, Case::Without).find(|without| without.turn == both.turn)?;
             Some(mean(&both.echo_ms()) / mean(&without.echo_ms()).max(f64::MIN_POSITIVE))
         });
         let what = format!("{}: response to a key, both over without help", play.title());
         verdicts.extend([
-            evenness(Case::Both, goal(Goal::AtLeast(LEAST_EVENNESS))),
-            verdict(
-                Case::Both,
-                "an Expose is answered, p95",
-                &Shot::p95_answer_ms,
-                "ms",
-                goal(Goal::AtMost(ANSWER_MS)),
-            ),
-            Verdict::of_spread(what, Spread::of(input), "x", goal(Goal::AtMost(1.0))),
+            evenness(Case::Both, goal(Key("expose.evenness"))),
+            verdict(Case::Both, "an Expose is answered, p95", &Shot::p95_answer_ms, "ms", goal(Key("expose.answer"))),
+            Verdict::of_spread(what, Spread::of(input), "x", goal(Key("expose.echo"))),
         ]);
         verdicts
     }
 
     fn table(&self, play: Play) -> Table {
+        let limit_ms = answer_ms();
+        let within = format!("within {} ms", figure(limit_ms));
         let head = [
             "circumstance",
             "exposed redraws /s",
@@ -170,7 +163,7 @@ impl Expose {
             "slower over faster",
             "Expose to answer ms, median",
             "p95",
-            "within 40 ms",
+            &within,
             "never answered",
             "stale for ms, mean",
             "p95",
@@ -192,7 +185,7 @@ impl Expose {
                 figure(over(&Shot::evenness)),
                 figure(over(&|shot| median(shot.answered_after_ms()))),
                 figure(over(&Shot::p95_answer_ms)),
-                percent(over(&|shot| shot.within(ANSWER_MS))),
+                percent(over(&|shot| shot.within(limit_ms))),
                 figure(over(&|shot| f64::from(shot.unanswered))),
                 figure(over(&Shot::mean_age_ms)),
                 figure(over(&Shot::p95_age_ms)),
@@ -252,6 +245,11 @@ impl Expose {
         notes.extend(self.untraced.iter().map(|why| format!("No pictures of who ran: {why}")));
         notes
     }
+}
+
+/// Of the goal, for what is within it.
+fn answer_ms() -> f64 {
+    Goal::of(Key("expose.answer")).limit().unwrap_or(f64::INFINITY)
 }
 
 fn capital(text: &str) -> String {

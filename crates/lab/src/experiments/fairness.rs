@@ -9,6 +9,7 @@
 
 use super::{Measure, Takes};
 use crate::bench::Bench;
+use crate::goals::Key;
 use crate::load::{Load, Perf, Placement};
 use crate::server::Server;
 use crate::statistics::{Spread, jain_index, median};
@@ -80,7 +81,7 @@ impl Measure for Fairness {
             tables.push(self.table(cheap));
             for policy in POLICIES.map(PolicyKind::name) {
                 let jain = Spread::of(self.trials(cheap, policy).iter().map(|trial| trial.jain()));
-                let goal = if policy == "fair" { Goal::AtLeast(0.99) } else { Goal::Reported };
+                let goal = if policy == "fair" { Goal::of(Key("fairness.jain")) } else { Goal::Reported };
                 let what = format!("{policy}: Jain index of server time, {cheap} as the cheap one");
                 verdicts.push(Verdict::of_spread(what, jain, "", goal));
             }

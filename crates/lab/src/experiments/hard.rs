@@ -15,6 +15,7 @@ mod throughput;
 use super::{Measure, Takes};
 use crate::bench::Bench;
 use crate::disturbance::Watch;
+use crate::goals::Key;
 use crate::load::{Load, Perf, Placement};
 use crate::process::SchedStat;
 use crate::server::{Module, Server};
@@ -132,7 +133,7 @@ impl Measure for Hard {
         let worst =
             |cells: &mut dyn Iterator<Item = &Cell>| cells.map(|cell| cell.distance().abs()).fold(0.0, f64::max);
         let reachable = |cell: &&Cell| cell.asked() <= unlimited;
-        let goal = Goal::AtMost(1.0);
+        let goal = Goal::of(Key("hard.share"));
         let mut verdicts = vec![];
         let all = worst(&mut self.cells.iter());
         if self.cells.iter().all(|cell| reachable(&cell)) {
@@ -149,7 +150,7 @@ impl Measure for Hard {
         }
         let falls = f64::from(self.falls());
         let what = "T whose throughput falls anywhere as Q grows";
-        verdicts.push(Verdict::of_value(what, falls, "", Goal::AtMost(0.0)));
+        verdicts.push(Verdict::of_value(what, falls, "", Goal::of(Key("hard.throughput_falls"))));
         notes.push(self.reading());
         Study {
             title: "Hard reservations".to_owned(),

@@ -8,6 +8,7 @@
 
 use super::{Measure, Takes};
 use crate::bench::Bench;
+use crate::goals::Key;
 use crate::process::ThreadSwitches;
 use crate::server::Server;
 use crate::study::{Goal, Study, Table, Verdict};
@@ -99,7 +100,7 @@ impl Idle {
         let (stock, xqos) = (find("stock")?, find("xqos")?);
         let added = xqos.total() as f64 - stock.total() as f64;
         let what = format!("wakeups by xqos in {} s, {clients} clients", xqos.seconds.round());
-        Some(Verdict::of_value(what, added, "wakeups", Goal::AtMost(0.0)))
+        Some(Verdict::of_value(what, added, "wakeups", Goal::of(Key("idle.wakeups"))))
     }
 }
 

@@ -6,6 +6,7 @@
 use super::turns::{PLAIDS, Turns, beside_published, name, rows, with_deviation};
 use super::{Measure, Takes};
 use crate::bench::Bench;
+use crate::goals::Key;
 use crate::line::{self, Echoes};
 use crate::plaid::Pattern;
 use crate::scheduler::{Scheduler, Stage};
@@ -94,8 +95,13 @@ impl OneServer {
         // The one ratio grows with the length of a request, the other one falls.
         let of = |pattern, goal| if self.pattern == pattern { goal } else { Goal::Reported };
         vec![
-            ratio("classic over smart", classic, smart, of(Pattern::Published, Goal::AtLeast(20.0))),
-            ratio("stock over fair", stock, fair, of(Pattern::Original, Goal::AtLeast(10.0))),
+            ratio(
+                "classic over smart",
+                classic,
+                smart,
+                of(Pattern::Published, Goal::of(Key("interactive.classic_over_smart"))),
+            ),
+            ratio("stock over fair", stock, fair, of(Pattern::Original, Goal::of(Key("interactive.stock_over_fair")))),
             ratio("fair over idle", fair, None, Goal::Reported),
             ratio("reserved over idle", cbs, None, Goal::Reported),
         ]

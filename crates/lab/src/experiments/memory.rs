@@ -7,6 +7,7 @@
 
 use super::{Measure, Takes};
 use crate::bench::Bench;
+use crate::goals::Key;
 use crate::process::Memory as Used;
 use crate::server::Server;
 use crate::statistics::Spread;
@@ -82,8 +83,13 @@ impl Measure for Memory {
             question: "How much memory does xqos take in the server, once and for each client?".to_owned(),
             answer: String::new(),
             verdicts: vec![
-                Verdict::of_spread("memory added (RSS)", self.added(rss), "KB", Goal::AtMost(1024.0)),
-                Verdict::of_spread("per client (RSS)", self.added_per_client(rss), "KB", Goal::AtMost(1.0)),
+                Verdict::of_spread("memory added (RSS)", self.added(rss), "KB", Goal::of(Key("memory.once"))),
+                Verdict::of_spread(
+                    "per client (RSS)",
+                    self.added_per_client(rss),
+                    "KB",
+                    Goal::of(Key("memory.per_client")),
+                ),
                 Verdict::of_spread("the module's own account", own, "KB", Goal::Reported),
             ],
             tables: vec![table],

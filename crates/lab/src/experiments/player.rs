@@ -11,6 +11,7 @@ mod showing;
 use super::{Measure, Takes};
 use crate::bench::Bench;
 use crate::boost::Boost;
+use crate::goals::Key;
 use crate::load::{Load, Perf, Placement};
 use crate::mpv::Playing;
 use crate::process::SchedStat;
@@ -226,7 +227,7 @@ fn verdict(films: &[&Showing], way: Way, case: &Case) -> Verdict {
     let films = films.iter().filter(|film| film.way == way);
     let parts = Spread::of(films.map(|film| regular(film.beside())));
     let what = format!("{}: part of regular frames beside {} x {}", way.name(), case.clients, case.test);
-    let goal = if way.is_reserved() { Goal::AtLeast(0.99) } else { Goal::Reported };
+    let goal = if way.is_reserved() { Goal::of(Key("player.regular")) } else { Goal::Reported };
     Verdict::of_spread(what, parts, "", goal)
 }
 

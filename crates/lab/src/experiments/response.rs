@@ -9,6 +9,7 @@
 use super::trial::{BLOCKING_US, Case, Served, Servers, Trial, may_reserve_processors, of_case, order, range, ratios};
 use super::{Measure, Takes};
 use crate::bench::Bench;
+use crate::goals::Key;
 use crate::load::{Load, Perf, Placement};
 use crate::pauses::Pauses;
 use crate::statistics::{Spread, median};
@@ -23,37 +24,61 @@ struct Goals {
     test: &'static str,
     placement: Placement,
     /// Mean under fair over idle.
-    fair_over_idle: Option<f64>,
+    fair_over_idle: Option<Key>,
     /// Mean under stock over fair.
-    stock_over_fair: Option<f64>,
+    stock_over_fair: Option<Key>,
     /// Mean with the reservation over idle.
-    reserved_over_idle: Option<f64>,
+    reserved_over_idle: Option<Key>,
     /// 99th percentile above the longest request, in milliseconds.
-    fair_p99_above: Option<f64>,
-    reserved_p99_above: Option<f64>,
+    fair_p99_above: Option<Key>,
+    reserved_p99_above: Option<Key>,
 }
 
 /// As x11perf places them, then those of longer requests side by side: there every client really draws.
 const LOADS: [Goals; 8] = [
     Goals {
-        fair_over_idle: Some(1.2),
-        stock_over_fair: Some(10.0),
-        reserved_over_idle: Some(1.2),
-        fair_p99_above: Some(2.0),
+        fair_over_idle: Some(Key("response.ellipse100_fair_over_idle")),
+        stock_over_fair: Some(Key("response.ellipse100_better_than_stock")),
+        reserved_over_idle: Some(Key("response.ellipse100_reserved_over_idle")),
+        fair_p99_above: Some(Key("response.ellipse100_fair_p99_above")),
         ..stacked("ellipse100")
     },
-    Goals { stock_over_fair: Some(2.0), reserved_over_idle: Some(1.5), ..stacked("noop") },
     Goals {
-        stock_over_fair: Some(2.0),
-        reserved_over_idle: Some(1.2),
-        fair_p99_above: Some(2.0),
+        stock_over_fair: Some(Key("response.noop_better_than_stock")),
+        reserved_over_idle: Some(Key("response.noop_reserved_over_idle")),
+        ..stacked("noop")
+    },
+    Goals {
+        stock_over_fair: Some(Key("response.getimagexy100_better_than_stock")),
+        reserved_over_idle: Some(Key("response.getimagexy100_reserved_over_idle")),
+        fair_p99_above: Some(Key("response.getimagexy100_fair_p99_above")),
         ..stacked("getimagexy100")
     },
-    Goals { stock_over_fair: Some(1.0), reserved_over_idle: Some(1.5), ..stacked("putimage500") },
-    Goals { fair_p99_above: Some(2.0), reserved_p99_above: Some(2.0), ..stacked("getimagexy500") },
-    Goals { stock_over_fair: Some(10.0), fair_p99_above: Some(2.0), ..side_by_side("ellipse100") },
-    Goals { stock_over_fair: Some(2.0), fair_p99_above: Some(2.0), ..side_by_side("getimagexy100") },
-    Goals { fair_p99_above: Some(2.0), reserved_p99_above: Some(2.0), ..side_by_side("getimagexy500") },
+    Goals {
+        stock_over_fair: Some(Key("response.putimage500_better_than_stock")),
+        reserved_over_idle: Some(Key("response.putimage500_reserved_over_idle")),
+        ..stacked("putimage500")
+    },
+    Goals {
+        fair_p99_above: Some(Key("response.getimagexy500_fair_p99_above")),
+        reserved_p99_above: Some(Key("response.getimagexy500_reserved_p99_above")),
+        ..stacked("getimagexy500")
+    },
+    Goals {
+        stock_over_fair: Some(Key("response.side_by_side_ellipse100_better_than_stock")),
+        fair_p99_above: Some(Key("response.side_by_side_ellipse100_fair_p99_above")),
+        ..side_by_side("ellipse100")
+    },
+    Goals {
+        stock_over_fair: Some(Key("response.side_by_side_getimagexy100_better_than_stock")),
+        fair_p99_above: Some(Key("response.side_by_side_getimagexy100_fair_p99_above")),
+        ..side_by_side("getimagexy100")
+    },
+    Goals {
+        fair_p99_above: Some(Key("response.side_by_side_getimagexy500_fair_p99_above")),
+        reserved_p99_above: Some(Key("response.side_by_side_getimagexy500_reserved_p99_above")),
+        ..side_by_side("getimagexy500")
+    },
 ];
 
 const fn stacked(test: &'static str) -> Goals {
@@ -231,29 +256,28 @@ impl LoadTrials {
             return Vec::new();
         };
         let mut verdicts = Vec::new();
-        let mut add = |what: &str, spread: Spread, unit: &str, goal: Option<Goal>| {
-            if let Some(goal) = goal {
-                verdicts.push(Verdict::of_spread(format!("{}, {what}", self.name()), spread, unit, goal));
+        let mut add = |what: &str, spread: Spread, unit: &str, key: Option<Key>| {
+            if let Some(key) = key {
+                let what = format!("{}, {what}", self.name());
+                verdicts.push(Verdict::of_spread(what, spread, unit, Goal::of(key)));
             }
         };
         let over_idle = |case| ratios(&self.trials, case, Case::Idle, mean_ms);
-        add("fair: mean over idle", over_idle(Case::Fair), "x", goals.fair_over_idle.map(Goal::AtMost));
+        add("fair: mean over idle", over_idle(Case::Fair), "x", goals.fair_over_idle);
         let better = ratios(&self.trials, Case::Stock, Case::Fair, mean_ms);
-        add("fair: mean better than stock", better, "x", goals.stock_over_fair.map(Goal::AtLeast));
-        add("reserved: mean over idle", over_idle(Case::Reserved), "x", goals.reserved_over_idle.map(Goal::AtMost));
+        add("fair: mean better than stock", better, "x", goals.stock_over_fair);
+        add("reserved: mean over idle", over_idle(Case::Reserved), "x", goals.reserved_over_idle);
         if self.cases().any(|case| case == Case::Both) {
             let what = "reserved on both levels: mean over idle";
-            add(what, over_idle(Case::Both), "x", goals.reserved_over_idle.map(Goal::AtMost));
+            add(what, over_idle(Case::Both), "x", goals.reserved_over_idle);
         }
-        let above = |case, goal: Option<f64>| {
+        let above = |case| {
             let longest = self.longest_ms();
             let trials = of_case(&self.trials, case);
-            (Spread::of(trials.iter().map(|trial| trial.series.response_ms().p99 - longest)), goal.map(Goal::AtMost))
+            Spread::of(trials.iter().map(|trial| trial.series.response_ms().p99 - longest))
         };
-        let (spread, goal) = above(Case::Fair, goals.fair_p99_above);
-        add("fair: p99 above the longest request", spread, "ms", goal);
-        let (spread, goal) = above(Case::Reserved, goals.reserved_p99_above);
-        add("reserved: p99 above the longest request", spread, "ms", goal);
+        add("fair: p99 above the longest request", above(Case::Fair), "ms", goals.fair_p99_above);
+        add("reserved: p99 above the longest request", above(Case::Reserved), "ms", goals.reserved_p99_above);
         verdicts
     }
 }

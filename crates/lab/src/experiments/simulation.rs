@@ -14,6 +14,7 @@ mod tables;
 
 use super::{Measure, Takes, hard};
 use crate::bench::Bench;
+use crate::goals::Key;
 use crate::load::Perf;
 use crate::scheduler::{Scheduler, Stage};
 use crate::server::{Kind, Module, Setup};
@@ -235,7 +236,7 @@ impl Simulation {
         let reserved = self.turns.iter().flat_map(|turn| &turn.reserved);
         let points = reserved.map(|one| (one.simulated.0 - one.measured.0).abs() * 100.0);
         let what = "hard reservation: share simulated minus measured";
-        verdicts.push(Verdict::of_spread(what, Spread::of(points), "points", Goal::AtMost(1.0)));
+        verdicts.push(Verdict::of_spread(what, Spread::of(points), "points", Goal::of(Key("simulation.hard_share"))));
         verdicts
     }
 }

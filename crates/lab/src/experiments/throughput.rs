@@ -12,6 +12,7 @@
 use super::trial::{Case, Servers};
 use super::{Measure, Takes};
 use crate::bench::Bench;
+use crate::goals::Key;
 use crate::load::{Load, Perf, Placement};
 use crate::order::in_turn;
 use crate::server::Server;
@@ -129,15 +130,20 @@ impl Measure for Throughput {
     fn study(&self) -> Study {
         let mut verdicts = Vec::new();
         for rates in self.alone.iter().filter(|rates| rates.test == "noop") {
-            verdicts.push(Verdict::of_spread("noop alone over stock", rates.ratios(), "x", Goal::AtLeast(0.98)));
+            verdicts.push(Verdict::of_spread(
+                "noop alone over stock",
+                rates.ratios(),
+                "x",
+                Goal::of(Key("throughput.noop_alone")),
+            ));
         }
         let dozen: Vec<f64> =
             self.alone.iter().filter(|rates| rates.test != "noop").map(|rates| rates.ratios().median).collect();
         let what = format!("geometric mean of {} tests over stock", dozen.len());
-        verdicts.push(Verdict::of_value(what, geometric_mean(&dozen), "x", Goal::AtLeast(0.99)));
+        verdicts.push(Verdict::of_value(what, geometric_mean(&dozen), "x", Goal::of(Key("throughput.dozen_alone"))));
         for rates in &self.together {
             let what = format!("{CLIENTS} x {} together over stock", rates.test);
-            verdicts.push(Verdict::of_spread(what, rates.ratios(), "x", Goal::AtLeast(0.98)));
+            verdicts.push(Verdict::of_spread(what, rates.ratios(), "x", Goal::of(Key("throughput.together"))));
         }
         Study {
             title: "Work done with xqos".to_owned(),

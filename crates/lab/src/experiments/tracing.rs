@@ -6,6 +6,7 @@
 
 use super::{Measure, Takes};
 use crate::bench::Bench;
+use crate::goals::Key;
 use crate::load::{Perf, Run};
 use crate::order::in_turn;
 use crate::server::Server;
@@ -82,8 +83,8 @@ impl Measure for Tracing {
             title: "What a trace costs".to_owned(),
             question: "How much slower is the cheapest request while slices, or each request, are traced?".to_owned(),
             verdicts: vec![
-                Verdict::of_spread("slices: noop over untraced", self.per_cpu("slices"), "x", Goal::AtLeast(0.99)),
-                Verdict::of_spread("requests: cost of a request", more("requests"), "ns", Goal::AtMost(40.0)),
+                Verdict::of_spread("slices: noop over untraced", self.per_cpu("slices"), "x", Goal::of(Key("tracing.slices"))),
+                Verdict::of_spread("requests: cost of a request", more("requests"), "ns", Goal::of(Key("tracing.request"))),
             ],
             tables: vec![table],
             notes: vec![

@@ -1,12 +1,59 @@
-//! The ledger by itself.
+//! The ledger and the experiments, held together by what stands in their files.
 
 use super::{Change, Entry, LEDGER};
 use crate::study::Goal;
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Of the experiments, without their tests, which may invent goals.
+fn sources() -> Vec<(PathBuf, String)> {
+    let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("src/experiments")];
+    let mut found = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                let text = fs::read_to_string(&path).unwrap();
+                let program = text.split("#[cfg(test)]").next().unwrap_or_default().to_owned();
+                found.push((path, program));
+            }
+        }
+    }
+    found
+}
+
+fn used() -> BTreeSet<String> {
+    let keys = |text: &str| -> Vec<String> {
+        text.split("Key(").skip(1).filter_map(|rest| Some(rest.strip_prefix('"')?.split_once('"')?.0.into())).collect()
+    };
+    sources().iter().flat_map(|(_, text)| keys(text)).collect()
+}
 
 fn entries() -> impl Iterator<Item = (String, &'static Entry)> {
     LEDGER
         .iter()
         .flat_map(|(experiment, goals)| goals.iter().map(move |(name, entry)| (format!("{experiment}.{name}"), entry)))
+}
+
+#[test]
+fn each_key_that_an_experiment_uses_is_in_the_ledger_and_the_other_way_round() {
+    let ledger: BTreeSet<String> = entries().map(|(key, _)| key).collect();
+    assert!(ledger.len() > 50, "{ledger:?}");
+    assert_eq!(used().symmetric_difference(&ledger).collect::<Vec<_>>(), [""; 0]);
+}
+
+#[test]
+fn experiments_state_no_number_of_a_goal() {
+    let stated = sources().into_iter().filter(|(_, text)| {
+        // A match on what a goal is binds a name, and states no number either.
+        let number = |rest: &str| !rest.starts_with(|first: char| first == '_' || first.is_ascii_lowercase());
+        let states = |name: &str| text.split(name).skip(1).any(number);
+        states("Goal::AtMost(") || states("Goal::AtLeast(")
+    });
+    assert_eq!(stated.map(|(path, _)| path).collect::<Vec<_>>(), [""; 0].map(PathBuf::from));
 }
 
 #[test]
@@ -26,4 +73,19 @@ fn each_goal_says_since_when_and_why_and_so_does_each_change() {
         assert!(last.is_none_or(|last| (last.to, last.date) == (entry.goal, entry.changed)), "{key}");
         assert!(last.is_some() || entry.goal != Goal::Reported, "{key} never was a goal");
     }
+}
+
+#[test]
+fn what_the_report_holds_against_a_goal_has_its_number_and_unit_from_the_ledger() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/report/data");
+    let mut seen = 0;
+    for finding in crate::bench::read_all(&folder).unwrap() {
+        for verdict in finding.study.verdicts.iter().filter(|verdict| verdict.goal != Goal::Reported) {
+            let goals = &LEDGER[&finding.experiment];
+            let has = goals.values().any(|entry| entry.goal == verdict.goal && entry.unit == verdict.unit);
+            assert!(has, "{}: {verdict:?}", finding.experiment);
+            seen += 1;
+        }
+    }
+    assert!(seen > 50, "{seen}");
 }

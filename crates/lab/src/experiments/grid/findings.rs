@@ -2,11 +2,9 @@
 
 use super::cell::Outcome;
 use super::{Grid, charts, hypotheses, tables};
+use crate::goals::Key;
 use crate::statistics::Spread;
 use crate::study::{Goal, Study, Verdict};
-
-/// Of the time the classifier has to agree with the queue's log.
-const AGREEMENT: f64 = 95.0;
 
 pub(super) fn study(grid: &Grid) -> Study {
     Study {
@@ -47,7 +45,7 @@ fn verdicts(grid: &Grid) -> Vec<Verdict> {
         return Vec::new();
     }
     let dropped: u64 = grid.cells.iter().filter_map(|cell| Some(cell.measured()?.dropped)).sum();
-    let goal = Goal::AtLeast(AGREEMENT);
+    let goal = Goal::of(Key("grid.agreement"));
     vec![
         Verdict::of_spread("idle or blocked, against the queue's log: time in agreement, raw X", spread, "%", goal),
         Verdict::of_value("the same, the worst cell", spread.least, "%", goal),

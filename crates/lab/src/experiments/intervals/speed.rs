@@ -7,6 +7,7 @@
 use super::rate::Rate;
 use super::setting::{LONG_US, OWN_TIMER_AWAY, SCHEDULERS, SHORT_US, Setting, all_at};
 use crate::bench::Bench;
+use crate::goals::Key;
 use crate::load::{Load, Perf, Placement};
 use crate::order::in_turn;
 use crate::scheduler::{Scheduler, Stage};
@@ -29,8 +30,6 @@ pub(super) const TOGETHER: usize = 2;
 const STOCK_US: [u32; 3] = [SHORT_US, 5000, LONG_US];
 /// Of what [`Perf::calibrate`] finds: the work is counted by whole runs, and a measurement is short.
 const RUNS_ARE_SHORTER: u64 = 4;
-/// "Less than a 2 % decrease", section 8.3.
-const PUBLISHED_LEAST: f64 = 0.98;
 /// After a change: clients that waited under the old setting have had their turn.
 const SETTLE: Duration = Duration::from_millis(80);
 /// Where slices grow: they begin to after a second alone, by an interval with each slice.
@@ -125,7 +124,7 @@ impl Speed {
             Verdict::of_spread(what, self.relative(clients, setting, Rate::per_s), "x", goal)
         };
         let short = |scheduler| Setting::of(scheduler, SHORT_US);
-        let paper = Goal::AtLeast(PUBLISHED_LEAST);
+        let paper = Goal::of(Key("intervals.speed_alone"));
         let alone = SCHEDULERS.map(|scheduler| verdict(1, short(scheduler), paper));
         let together = SCHEDULERS.into_iter().chain([Scheduler::Stock]);
         alone

@@ -9,6 +9,7 @@ mod crowd;
 use super::trial::{Case, Served, Servers, Trial};
 use super::{Measure, Takes};
 use crate::bench::Bench;
+use crate::goals::Key;
 use crate::load::{Perf, Placement};
 use crate::order::in_turn;
 use crate::statistics::Spread;
@@ -117,7 +118,7 @@ impl Measure for Scale {
                     format!("fair: p99 with {SILENT} silent clients over without"),
                     self.ratio(Case::Fair, p99),
                     "x",
-                    Goal::AtMost(2.0),
+                    Goal::of(Key("scale.p99")),
                 ),
                 Verdict::of_spread(
                     "fair: the same without the kernel's part",
