@@ -24,6 +24,7 @@
 //! | [`program`] | what experiments need to be installed, and Debian's packages |
 //! | [`statistics`], [`machine`], [`disturbance`], `pauses` | figures, and the circumstances in which they were measured |
 //! | [`mod@bench`] | runs experiments, keeps raw data, renders them |
+//! | [`papers`] | what the papers say in figures, and where: `lab/papers` |
 //! | [`goals`] | what verdicts are held against, since when and why: `lab/goals.toml` |
 //! | `experiments` | one file each: `run` measures, `study` draws conclusions, nothing else |
 //! | [`study`], [`render`], `page` | findings as types, as text, and as a page of its own |
@@ -61,6 +62,7 @@ mod onlooker;
 mod onscreen;
 pub mod order;
 mod page;
+pub mod papers;
 mod pauses;
 pub mod plaid;
 pub mod pointer;

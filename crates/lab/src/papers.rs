@@ -1,0 +1,89 @@
+//! What the papers say in figures, as data: `lab/papers`, a file for each, with the place where each figure is found.
+//!
+//! Experiments name a figure, [`Published`], and state none. Tests see that each is used, and that each has its place.
+
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+const TEXTS: [(&str, &str); 3] = [
+    ("packard-2000", include_str!("../../../lab/papers/packard-2000.toml")),
+    ("packard-gettys-2003", include_str!("../../../lab/papers/packard-gettys-2003.toml")),
+    ("manica-2008", include_str!("../../../lab/papers/manica-2008.toml")),
+];
+
+/// By the names of their files, which are part of the program.
+static PAPERS: LazyLock<BTreeMap<&str, Paper>> = LazyLock::new(|| {
+    let read = |text| toml::from_str(text).unwrap_or_else(|error| panic!("lab/papers: {error}"));
+    TEXTS.into_iter().map(|(name, text)| (name, read(text))).collect()
+});
+
+/// A paper and one of its figures, as in `packard-2000.echo_old`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Published(pub &'static str);
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(not(test), allow(dead_code))]
+struct Paper {
+    title: String,
+    authors: String,
+    published: String,
+    figures: BTreeMap<String, Figure>,
+}
+
+/// All but the numbers is for readers, and for the tests.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(not(test), allow(dead_code))]
+struct Figure {
+    source: String,
+    what: String,
+    value: Number,
+    #[serde(default)]
+    deviation: Option<Number>,
+    unit: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum Number {
+    One(f64),
+    Rows(Vec<Vec<f64>>),
+}
+
+impl Published {
+    pub fn value(self) -> f64 {
+        self.one(Some(&self.figure().value))
+    }
+
+    /// The standard deviation.
+    pub fn deviation(self) -> f64 {
+        self.one(self.figure().deviation.as_ref())
+    }
+
+    /// Value and deviation in a cell of a table; `None` outside it.
+    pub fn cell(self, row: usize, column: usize) -> Option<(f64, f64)> {
+        let of = |number: Option<&Number>| match number {
+            Some(Number::Rows(rows)) => rows.get(row)?.get(column).copied(),
+            _ => panic!("{} is no table", self.0),
+        };
+        Some((of(Some(&self.figure().value))?, of(self.figure().deviation.as_ref())?))
+    }
+
+    fn one(self, number: Option<&Number>) -> f64 {
+        match number {
+            Some(Number::One(one)) => *one,
+            _ => panic!("{} is no single number", self.0),
+        }
+    }
+
+    /// A name that no file has is a mistake in the program.
+    fn figure(self) -> &'static Figure {
+        let found = self.0.split_once('.').and_then(|(paper, figure)| PAPERS.get(paper)?.figures.get(figure));
+        found.unwrap_or_else(|| panic!("lab/papers has no {}", self.0))
+    }
+}
+
+#[cfg(test)]
+mod tests;

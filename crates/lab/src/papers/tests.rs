@@ -1,0 +1,33 @@
+//! The papers' figures by themselves.
+
+use super::{Number, PAPERS, Published, TEXTS};
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+#[test]
+fn each_paper_and_each_figure_says_where_it_is_found() {
+    for (name, paper) in PAPERS.iter() {
+        assert!([&paper.title, &paper.authors, &paper.published].iter().all(|text| text.len() > 8), "{name}");
+        for (figure, found) in &paper.figures {
+            assert!(!found.source.is_empty() && !found.what.is_empty(), "{name}.{figure}");
+            assert!(!found.unit.contains(char::is_whitespace), "{name}.{figure}: a unit is one word");
+        }
+    }
+}
+
+#[test]
+fn each_file_of_the_folder_is_part_of_the_program() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../lab/papers");
+    let files = fs::read_dir(folder).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap());
+    let embedded = TEXTS.map(|(name, _)| format!("{name}.toml"));
+    assert_eq!(files.collect::<BTreeSet<_>>(), BTreeSet::from(embedded));
+}
+
+#[test]
+fn a_table_has_a_deviation_for_each_value() {
+    let Number::Rows(rows) = &Published("manica-2008.hard").figure().value else { panic!("it is a table") };
+    let cell = |row: usize, column: usize| Published("manica-2008.hard").cell(row, column);
+    assert_eq!((cell(0, 0), cell(6, 4), cell(7, 0)), (Some((67.0, 1.14)), Some((305.0, 4.1833)), None));
+    assert!((0..rows.len()).all(|row| (0..5).all(|column| cell(row, column).is_some())));
+}
