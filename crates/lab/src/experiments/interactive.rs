@@ -8,6 +8,7 @@ use super::{Measure, Takes};
 use crate::bench::Bench;
 use crate::goals::Key;
 use crate::line::{self, Echoes};
+use crate::papers::Published;
 use crate::plaid::Pattern;
 use crate::scheduler::{Scheduler, Stage};
 use crate::server::{Kind, Setup};
@@ -16,8 +17,9 @@ use crate::study::{Chart, Goal, Group, Range, Ranges, Study, Table, Verdict, fig
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
-/// Echo beside twelve plaids, milliseconds: under the scheduler of 1987, and under the one of 2000 (section 7.1).
-const PUBLISHED_ECHO_MS: [(Scheduler, f64); 2] = [(Scheduler::Classic, 170.0), (Scheduler::Smart, 7.4)];
+/// Echo beside twelve plaids: under the scheduler of 1987, and under the one of 2000.
+const PUBLISHED_ECHO_MS: [(Scheduler, Published); 2] =
+    [(Scheduler::Classic, Published("packard-2000.echo_old")), (Scheduler::Smart, Published("packard-2000.echo_new"))];
 
 /// The paper's load as it was then, and as it is now: each has the goal of its time.
 const PATTERNS: [Pattern; 2] = [Pattern::Published, Pattern::Original];
@@ -164,23 +166,27 @@ fn plaids(pattern: Pattern) -> &'static str {
 }
 
 fn notes() -> Vec<String> {
+    let [old, new] = PUBLISHED_ECHO_MS.map(|(_, echo)| echo.value());
     vec![
-        "How it was measured. Xephyr inside an Xvfb, its pointer moved in the outer server, and Xtigervnc, its pointer moved \
+        format!(
+            "How it was measured. Xephyr inside an Xvfb, its pointer moved in the outer server, and Xtigervnc, its pointer moved \
          by a viewer; both with xqos, about a hundred motions a second. So no client of the measured server brings the \
          motion. The plaids are connections of the measuring program, which send as fast as they are taken: today's \
          what the program of X11R6 sends, ten small rectangles a request, which cost hundredths of a millisecond now; the \
          paper's requests of a millisecond or more, for what the program sent must have cost the machine of 2000 so much, or \
-         no echo had taken 170 ms. Receipt and Echo are from the instant at which the motion was handed over to the arrival of \
+         no echo had taken {old} ms. Receipt and Echo are from the instant at which the motion was handed over to the arrival of \
          the event and of the PropertyNotify that follows the line; the deviation is that of single motions. By the \
          server's clock: the difference of the two events' timestamps, as in the paper, in whole milliseconds."
-            .to_owned(),
-        "Reading results. The paper's figures are of a Celeron of 466 MHz; their ratio says more than they do: 170 to 7.4 \
-         ms, that is 23 to 1. What it calls the new scheduler is `smart`; `stock` is what became of it in today's \
+        ),
+        format!(
+            "Reading results. The paper's figures are of a Celeron of 466 MHz; their ratio says more than they do: {old} to {new} \
+         ms, that is {:.0} to 1. What it calls the new scheduler is `smart`; `stock` is what became of it in today's \
          server, where waiting clients are praised too and the plaids therefore never fall behind the line. These two \
          servers look at their input between two slices only, where Xorg has a thread for it: under `stock` a motion waits \
          for the slice that runs, which is what Receipt shows. The outer server of Xephyr also has to draw what the \
-         plaids draw, and Xtigervnc to encode it; Receipt under every scheduler holds that."
-            .to_owned(),
+         plaids draw, and Xtigervnc to encode it; Receipt under every scheduler holds that.",
+            old / new
+        ),
     ]
 }
 

@@ -22,6 +22,8 @@ mod response;
 mod scale;
 mod simulation;
 mod soft;
+#[cfg(test)]
+pub(crate) mod sources;
 mod speed;
 mod throughput;
 mod tracing;

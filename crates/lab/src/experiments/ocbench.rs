@@ -15,6 +15,7 @@ use crate::bench::Bench;
 use crate::goals::Key;
 use crate::load::Perf;
 use crate::ocbench::{Ocbench, Period};
+use crate::papers::Published;
 use crate::scheduler::Stage;
 use crate::server::{Kind, Setup};
 use crate::statistics::{Spread, median};
@@ -34,9 +35,8 @@ const SCRIPT: Script = Script { load_from: 200, load_until: 650, activations: 85
 /// Fewer, where it is to be quick.
 const QUICK_SCRIPT: Script = Script { load_from: 50, load_until: 170, activations: 220 };
 
-/// Table 1: mean and deviation of the period in microseconds, under the server's own scheduler.
-const PAPER_IDLE_US: (f64, f64) = (12_005.0, 182.0);
-const PAPER_BESIDE_US: (f64, f64) = (35_606.0, 28_475.0);
+/// Mean and deviation of the period, idle and beside the load, under the server's own scheduler.
+const PAPER: [Published; 2] = [Published("manica-2008.period_idle"), Published("manica-2008.period_beside")];
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Progress {
@@ -278,9 +278,9 @@ impl Progress {
 }
 
 fn paper_row() -> Vec<String> {
-    let over = |of: fn((f64, f64)) -> f64| figure(of(PAPER_BESIDE_US) / of(PAPER_IDLE_US));
-    let [idle, beside] = [PAPER_IDLE_US, PAPER_BESIDE_US].map(|(mean, deviation)| microseconds(mean, deviation));
-    let own = ["paper, its stock".to_owned(), idle, beside, over(|pace| pace.0), over(|pace| pace.1)];
+    let over = |of: fn(Published) -> f64| figure(of(PAPER[1]) / of(PAPER[0]));
+    let [idle, beside] = PAPER.map(|paper| microseconds(paper.value(), paper.deviation()));
+    let own = ["paper, its stock".to_owned(), idle, beside, over(Published::value), over(Published::deviation)];
     own.into_iter().chain(["-"; 3].map(str::to_owned)).collect()
 }
 

@@ -9,6 +9,7 @@ use super::{Measure, Takes};
 use crate::bench::Bench;
 use crate::goals::Key;
 use crate::load::{Load, Perf, Placement};
+use crate::papers::Published;
 use crate::scheduler::{Scheduler, Stage};
 use crate::server::{Kind, Setup};
 use crate::statistics::{Spread, deviation, mean};
@@ -28,7 +29,8 @@ const TURNS_OF_A_PAIR: u32 = 6;
 const SETTLE: Duration = Duration::from_millis(100);
 
 /// Operations per second and their standard deviation, section 4.2; it has no scheduler like fair.
-const PAPER: [(Scheduler, f64, f64); 2] = [(Scheduler::Stock, 357.0, 2.28), (Scheduler::Cbs, 360.0, 1.73)];
+const PAPER: [(Scheduler, Published); 2] =
+    [(Scheduler::Stock, Published("manica-2008.soft_stock")), (Scheduler::Cbs, Published("manica-2008.soft_cbs"))];
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Soft {
@@ -130,9 +132,10 @@ impl Soft {
                 percent(deviation(&rates) / mean(&rates)),
                 spread_figure(&over),
             ];
-            match PAPER.iter().find(|(of, ..)| *of == scheduler) {
-                Some(&(_, per_s, deviation)) => {
-                    let paper_over = per_s / PAPER[0].1;
+            match PAPER.iter().find(|(of, _)| *of == scheduler) {
+                Some((_, paper)) => {
+                    let (per_s, deviation) = (paper.value(), paper.deviation());
+                    let paper_over = per_s / PAPER[0].1.value();
                     row.extend([figure(per_s), figure(deviation), percent(deviation / per_s)]);
                     row.extend([figure(paper_over), figure(over.median / paper_over)]);
                 }
@@ -166,6 +169,7 @@ impl Soft {
     }
 
     fn notes(&self) -> Vec<String> {
+        let [stock, cbs] = PAPER.map(|(_, paper)| paper);
         let (budget, period) = (f64::from(BUDGET_US) / 1e3, f64::from(PERIOD_US) / 1e3);
         vec![
             format!(
@@ -177,13 +181,18 @@ impl Soft {
                 figure(budget),
                 figure(period)
             ),
-            "Reading results. Manica et al. found 360 operations per second (deviation 1.73) under the soft CBS against \
-             357 (2.28) under the server's own scheduler, and put the small gain down to its priority over other clients \
+            format!(
+                "Reading results. Manica et al. found {} operations per second (deviation {}) under the soft CBS against \
+             {} ({}) under the server's own scheduler, and put the small gain down to its priority over other clients \
              such as the window manager; here there are no others, so 1 is what is to be expected. Operations per second \
              are those of another machine; comparable are the ratio and the deviation as a part of the mean, and the \
              latter holds what else ran on the processors meanwhile. Their CBS keeps a depleted client above the others \
-             with a later deadline; here it goes on as best effort: alone on the server it is the same."
-                .to_owned(),
+             with a later deadline; here it goes on as best effort: alone on the server it is the same.",
+                figure(cbs.value()),
+                figure(cbs.deviation()),
+                figure(stock.value()),
+                figure(stock.deviation())
+            ),
         ]
     }
 }

@@ -4,6 +4,7 @@
 //! turn. Ratios are taken within a turn, so that what drifts cancels out.
 
 use crate::bench::Bench;
+use crate::papers::Published;
 use crate::plaid::{Pattern, Plaids};
 use crate::scheduler::{Scheduler, Stage};
 use crate::statistics::{Spread, deviation, mean};
@@ -97,9 +98,13 @@ pub(super) fn with_deviation(values: &[f64]) -> String {
 }
 
 /// What a paper states for a scheduler, and ours over it.
-pub(super) fn beside_published(published: &[(Scheduler, f64)], scheduler: Option<Scheduler>, ours: f64) -> [String; 2] {
+pub(super) fn beside_published(
+    published: &[(Scheduler, Published)],
+    scheduler: Option<Scheduler>,
+    ours: f64,
+) -> [String; 2] {
     match published.iter().find(|(one, _)| Some(*one) == scheduler) {
-        Some((_, theirs)) => [figure(*theirs), figure(ours / theirs)],
+        Some((_, theirs)) => [figure(theirs.value()), figure(ours / theirs.value())],
         None => ["-".to_owned(), "-".to_owned()],
     }
 }

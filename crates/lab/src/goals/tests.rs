@@ -1,36 +1,10 @@
 //! The ledger and the experiments, held together by what stands in their files.
 
 use super::{Change, Entry, LEDGER};
+use crate::experiments::sources;
 use crate::study::Goal;
 use std::collections::BTreeSet;
-use std::fs;
 use std::path::{Path, PathBuf};
-
-/// Of the experiments, without their tests, which may invent goals.
-fn sources() -> Vec<(PathBuf, String)> {
-    let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("src/experiments")];
-    let mut found = Vec::new();
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                folders.push(path);
-            } else {
-                let text = fs::read_to_string(&path).unwrap();
-                let program = text.split("#[cfg(test)]").next().unwrap_or_default().to_owned();
-                found.push((path, program));
-            }
-        }
-    }
-    found
-}
-
-fn used() -> BTreeSet<String> {
-    let keys = |text: &str| -> Vec<String> {
-        text.split("Key(").skip(1).filter_map(|rest| Some(rest.strip_prefix('"')?.split_once('"')?.0.into())).collect()
-    };
-    sources().iter().flat_map(|(_, text)| keys(text)).collect()
-}
 
 fn entries() -> impl Iterator<Item = (String, &'static Entry)> {
     LEDGER
@@ -42,12 +16,12 @@ fn entries() -> impl Iterator<Item = (String, &'static Entry)> {
 fn each_key_that_an_experiment_uses_is_in_the_ledger_and_the_other_way_round() {
     let ledger: BTreeSet<String> = entries().map(|(key, _)| key).collect();
     assert!(ledger.len() > 50, "{ledger:?}");
-    assert_eq!(used().symmetric_difference(&ledger).collect::<Vec<_>>(), [""; 0]);
+    assert_eq!(sources::named("Key(").symmetric_difference(&ledger).collect::<Vec<_>>(), [""; 0]);
 }
 
 #[test]
 fn experiments_state_no_number_of_a_goal() {
-    let stated = sources().into_iter().filter(|(_, text)| {
+    let stated = sources::all().into_iter().filter(|(_, text)| {
         // A match on what a goal is binds a name, and states no number either.
         let number = |rest: &str| !rest.starts_with(|first: char| first == '_' || first.is_ascii_lowercase());
         let states = |name: &str| text.split(name).skip(1).any(number);

@@ -1,9 +1,18 @@
-//! The papers' figures by themselves.
+//! The papers' figures and the experiments, held together by what stands in their files.
 
 use super::{Number, PAPERS, Published, TEXTS};
+use crate::experiments::sources::named;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
+
+#[test]
+fn each_figure_of_a_paper_is_used_and_each_that_is_used_is_there() {
+    let all = PAPERS.iter().flat_map(|(paper, found)| found.figures.keys().map(move |name| format!("{paper}.{name}")));
+    let all: BTreeSet<String> = all.collect();
+    assert!(all.len() > 20, "{all:?}");
+    assert_eq!(named("Published(").symmetric_difference(&all).collect::<Vec<_>>(), [""; 0]);
+}
 
 #[test]
 fn each_paper_and_each_figure_says_where_it_is_found() {

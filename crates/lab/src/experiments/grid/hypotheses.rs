@@ -5,13 +5,17 @@
 
 use super::case::{BASE, Line, Program, Transport, delay_title};
 use super::{Grid, Measured};
+use crate::papers::Published;
 use crate::statistics::Spread;
-use crate::study::{figure, spread_figure};
+use crate::study::{figure, percent, spread_figure};
 
 const LONG: Line = Line { delay_us: 100_000, ..BASE };
 const FAR: Line = Line { delay_us: 10_000, ..BASE };
 const SLOW: Line = Line { kbit_per_s: 10, ..BASE };
 const SLOWER: Line = Line { kbit_per_s: 100, ..BASE };
+
+/// A desktop's background, over a link of 10 kb/s.
+pub(super) const COMPRESSED_LINK: Published = Published("packard-gettys-2003.compressed_link");
 
 /// Less than so much of the other's is better: a tenth is what starts of a program differ by.
 const MENDED: f64 = 0.9;
@@ -140,8 +144,11 @@ fn local_answers(grid: &Grid) -> String {
 }
 
 fn compressed_link(grid: &Grid) -> String {
-    const WHAT: &str =
-        "A compressed 10 kb/s link carries images at an effective 3 Mb/s (paper, a desktop's background)";
+    let images = COMPRESSED_LINK.value();
+    let what = format!(
+        "A compressed 10 kb/s link carries images at an effective {} Mb/s (paper, a desktop's background)",
+        figure(images)
+    );
     let lines = Line::DELAYS.map(|delay_us| Line { kbit_per_s: 10, delay_us });
     let cells = lines.iter().flat_map(|&line| Program::ALL.map(|program| (program, line)));
     let rates = cells.filter_map(|(program, line)| {
@@ -149,19 +156,22 @@ fn compressed_link(grid: &Grid) -> String {
         Some((measured.effective_kbit_per_s(), program))
     });
     match rates.max_by(|one, other| one.0.total_cmp(&other.0)) {
-        None => unmeasured(WHAT),
+        None => unmeasured(&what),
         Some((kbit_per_s, program)) => {
-            let verdict = if kbit_per_s >= 3_000.0 { "yes" } else { "programs that start are not images" };
+            let verdict = if kbit_per_s >= images * 1e3 { "yes" } else { "programs that start are not images" };
             let (rate, times) = (figure(kbit_per_s), figure(kbit_per_s / 10.0));
-            format!("{WHAT}; today {verdict}: at most {rate} kb/s ({}), {times} times the link's.", program.title())
+            format!("{what}; today {verdict}: at most {rate} kb/s ({}), {times} times the link's.", program.title())
         }
     }
 }
 
 /// Figure 8: at 1 Mb/s, over latency.
 fn fonts(grid: &Grid) -> String {
-    const WHAT: &str =
-        "Client-side fonts are faster to start than core fonts, by about 25 % (paper, Mozilla at 1 Mb/s)";
+    let faster = 1.0 - Published("packard-gettys-2003.client_fonts").value();
+    let what = format!(
+        "Client-side fonts are faster to start than core fonts, by about {} (paper, Mozilla at 1 Mb/s)",
+        percent(faster)
+    );
     let lines = Line::DELAYS.map(|delay_us| Line { kbit_per_s: 1_000, delay_us });
     let of = |line| {
         let fonts = [Program::XtermFa, Program::Xterm].map(|program| grid.measured(program, Transport::Raw, line));
@@ -170,7 +180,7 @@ fn fonts(grid: &Grid) -> String {
     };
     let all: Vec<(u64, f64)> = lines.into_iter().filter_map(of).collect();
     if all.is_empty() {
-        return unmeasured(WHAT);
+        return unmeasured(&what);
     }
     let verdict = match all.iter().filter(|(_, ratio)| *ratio < 1.0).count() {
         count if count == all.len() => "yes",
@@ -178,7 +188,7 @@ fn fonts(grid: &Grid) -> String {
         _ => "not at each latency",
     };
     let list: Vec<_> = all.iter().map(|(us, ratio)| format!("{} x at {}", figure(*ratio), delay_title(*us))).collect();
-    format!("{WHAT}; today {verdict}: xterm -fa has of xterm's delay {}.", list.join(", "))
+    format!("{what}; today {verdict}: xterm -fa has of xterm's delay {}.", list.join(", "))
 }
 
 fn unmeasured(what: &str) -> String {

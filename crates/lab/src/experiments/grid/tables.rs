@@ -2,7 +2,9 @@
 
 use super::case::{BASE, Line, Program, Transport, delay_title};
 use super::cell::Outcome;
+use super::hypotheses::COMPRESSED_LINK;
 use super::{Grid, Measured};
+use crate::papers::Published;
 use crate::study::{Table, figure, percent};
 
 /// Before a figure of a cell that was not quiet within its limit.
@@ -35,15 +37,20 @@ fn beside(grid: &Grid) -> Table {
         let best = all.into_iter().flatten().map(Measured::effective_kbit_per_s).max_by(f64::total_cmp);
         Some(format!("{} kb/s", figure(best?)))
     };
+    let paper = |figure_of: &str, published: Published, unit: &str| format!("{figure_of} {}{unit}", published.value());
+    let kedit = paper("kedit over", Published("packard-gettys-2003.kedit_slowest"), " x");
+    let nautilus = paper("Nautilus", Published("packard-gettys-2003.nautilus_round_trips"), "");
+    let mozilla = paper("Mozilla about", Published("packard-gettys-2003.client_fonts"), " x");
+    let background = paper("a background, over", COMPRESSED_LINK, " Mb/s");
     let mut table = Table::new("The paper's figures beside ours", &["", "paper", "ours"]);
     for (what, paper, ours) in [
-        ("raw X over 10 kb/s, 100 ms: relative delay", "kedit over 250 x", of_each(&relative)),
-        ("round trips waited for at the start", "Nautilus 132", of_each(&trips)),
-        ("client-side over core fonts at 1 Mb/s", "Mozilla about 0.75 x", fonts(grid)),
-        ("10 kb/s, ssh -C: effective bandwidth", "a background, over 3 Mb/s", of_each(&effective)),
+        ("raw X over 10 kb/s, 100 ms: relative delay", kedit, of_each(&relative)),
+        ("round trips waited for at the start", nautilus, of_each(&trips)),
+        ("client-side over core fonts at 1 Mb/s", mozilla, fonts(grid)),
+        ("10 kb/s, ssh -C: effective bandwidth", background, of_each(&effective)),
     ] {
         if !ours.is_empty() {
-            table.rows.push([what.to_owned(), paper.to_owned(), ours].into());
+            table.rows.push([what.to_owned(), paper, ours].into());
         }
     }
     table
@@ -151,13 +158,16 @@ fn bytes(grid: &Grid) -> Table {
     table
 }
 
-/// The paper's 3 Mb/s.
+/// The paper's background of a desktop, and ours.
 fn compressed(grid: &Grid) -> Table {
     let head = ["program", "over", "link", "X bytes", "link bytes", "seconds", "effective kb/s"];
-    let mut table = Table::new(
-        "The slow link, compressed: bytes of X over the time of the link (paper: 3.4 MB in 7.99 s, 3.4 Mb/s)",
-        &head,
+    let bytes = Published("packard-gettys-2003.background_bytes").value();
+    let seconds = Published("packard-gettys-2003.background_seconds").value();
+    let title = format!(
+        "The slow link, compressed: bytes of X over the time of the link (paper: {bytes} MB in {seconds} s, {:.1} Mb/s)",
+        bytes * 8.0 / seconds
     );
+    let mut table = Table::new(title, &head);
     for program in grid.programs() {
         for transport in [Transport::SshC, Transport::Nx, Transport::NxTaint] {
             for delay_us in Line::DELAYS {

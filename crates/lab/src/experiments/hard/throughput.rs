@@ -4,31 +4,14 @@
 //! limit.
 
 use super::{Cell, Hard, PARTS, PERIODS_MS, points};
+use crate::papers::Published;
 use crate::statistics::{Spread, deviation, mean, median};
 use crate::study::{Chart, Line, Lines, Table, figure, percent};
 
-/// Operations per second, Table 2: a row for each of [`PERIODS_MS`], a column for each of [`PARTS`].
-const PAPER: [[f64; 5]; 7] = [
-    [67.0, 132.0, 193.0, 264.0, 318.0],
-    [66.2, 133.0, 192.0, 251.0, 313.0],
-    [66.0, 128.0, 189.0, 253.0, 310.0],
-    [65.8, 126.0, 186.0, 248.0, 310.0],
-    [63.7, 126.0, 187.0, 248.0, 306.0],
-    [62.5, 126.0, 188.0, 245.0, 308.0],
-    [62.8, 125.0, 187.0, 246.0, 305.0],
-];
-/// The standard deviations of the five trials of each.
-const PAPER_DEVIATIONS: [[f64; 5]; 7] = [
-    [1.14, 3.64, 2.40, 2.3, 2.48],
-    [0.96, 0.55, 1.78, 1.58, 1.34],
-    [0.55, 1.51, 2.04, 1.30, 1.48],
-    [1.01, 1.22, 2.28, 1.92, 1.82],
-    [1.12, 1.34, 2.28, 2.49, 2.30],
-    [0.99, 1.64, 2.34, 3.36, 2.00],
-    [1.04, 1.08, 2.30, 2.60, 4.1833],
-];
-/// The same x11perf under their soft CBS, which limits nothing (section 4.2).
-const PAPER_UNLIMITED: f64 = 360.0;
+/// A row for each of [`PERIODS_MS`], a column for each of [`PARTS`].
+const PAPER: Published = Published("manica-2008.hard");
+/// The same x11perf under their soft CBS, which limits nothing.
+const PAPER_UNLIMITED: Published = Published("manica-2008.soft_cbs");
 
 impl Hard {
     pub(super) fn table_of_throughput(&self) -> Table {
@@ -36,7 +19,7 @@ impl Hard {
         let title = format!(
             "Operations per second, mean and standard deviation; without a limit {} here, {} in the paper",
             figure(unlimited),
-            figure(PAPER_UNLIMITED)
+            figure(PAPER_UNLIMITED.value())
         );
         let head = ["Q/T", "T ms", "here", "deviation", "of unlimited", "paper", "deviation", "of unlimited", "ratio"];
         let mut table = Table::new(title, &head);
@@ -46,7 +29,7 @@ impl Hard {
             let mut row = vec![format!("{}/{}", cell.part.0, cell.part.1), cell.period_ms.to_string()];
             row.extend([figure(mean(&per_s)), figure(deviation(&per_s)), percent(part)]);
             if let Some((paper, deviation)) = cell.paper() {
-                let paper_part = paper / PAPER_UNLIMITED;
+                let paper_part = paper / PAPER_UNLIMITED.value();
                 row.extend([figure(paper), figure(deviation), percent(paper_part), figure(part / paper_part)]);
             }
             table.rows.push(row);
@@ -69,7 +52,8 @@ impl Hard {
         let ours = self.rows().map(|row| line(row, "cbs", "", &|cell| Some(cell.part_of(unlimited))));
         let paper = |cell: &Cell| {
             let (per_s, deviation) = cell.paper()?;
-            Some((per_s / PAPER_UNLIMITED, deviation / PAPER_UNLIMITED))
+            let unlimited = PAPER_UNLIMITED.value();
+            Some((per_s / unlimited, deviation / unlimited))
         };
         let theirs = self.rows().map(|row| line(row, "paper", ", paper", &paper));
         Chart::Lines(Lines {
@@ -89,14 +73,21 @@ impl Hard {
     }
 
     pub(super) fn reading(&self) -> String {
+        let paper = |column| Spread::of((0..PERIODS_MS.len()).filter_map(|row| Some(PAPER.cell(row, column)?.0)));
+        let [least, most] = [0, PARTS.len() - 1].map(paper);
         format!(
-            "Reading results. Manica et al. measured operations: 62 to 67 per second at 1/6, 305 to 318 at 5/6, 360 \
+            "Reading results. Manica et al. measured operations: {} to {} per second at 1/6, {} to {} at 5/6, {} \
              without a limit. Those of another machine are not comparable; their part of the unlimited ones is, and the \
              last column compares it. More than Q/T is to be expected: an x11perf without a limit waits for its answers \
              part of the time, in which it uses nothing ({} of the server used here; what it was there, the paper does \
              not say). In the paper a row falls by some percent from the shortest T to the longest. The distance of the \
              share says how exact xqos is; operations have the machine's own noise in them too, and where the kernel's \
              part is large it is most of what they show.",
+            figure(least.least),
+            figure(least.greatest),
+            figure(most.least),
+            figure(most.greatest),
+            figure(PAPER_UNLIMITED.value()),
             points(self.unlimited_share())
         )
     }
@@ -116,7 +107,7 @@ impl Cell {
     fn paper(&self) -> Option<(f64, f64)> {
         let row = PERIODS_MS.iter().position(|&period_ms| period_ms == self.period_ms)?;
         let column = PARTS.iter().position(|&part| part == self.part)?;
-        Some((PAPER[row][column], PAPER_DEVIATIONS[row][column]))
+        PAPER.cell(row, column)
     }
 
     fn per_s(&self) -> Spread {

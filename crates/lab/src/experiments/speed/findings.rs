@@ -2,12 +2,16 @@
 
 use super::{Leg, NO_OP, POLY_POINT, Speed, kinds, tables};
 use crate::goals::Key;
+use crate::papers::Published;
 use crate::study::{Chart, Goal, Line, Lines, Study, Verdict, figure, percent};
 
 /// Tables 2 and 3, old and new: what is `classic` and `smart` here.
-pub(super) const PUBLISHED_POLY_POINT: [f64; 2] = [4_740_000.0, 4_900_000.0];
-pub(super) const PUBLISHED_NO_OP: [f64; 2] = [2_130_000.0, 2_680_000.0];
-pub(super) const PUBLISHED_XMARK: [f64; 2] = [24.9919, 25.4732];
+pub(super) const PUBLISHED_POLY_POINT: [Published; 2] =
+    [Published("packard-2000.poly_point_old"), Published("packard-2000.poly_point_new")];
+pub(super) const PUBLISHED_NO_OP: [Published; 2] =
+    [Published("packard-2000.no_op_old"), Published("packard-2000.no_op_new")];
+pub(super) const PUBLISHED_XMARK: [Published; 2] =
+    [Published("packard-2000.xmark_old"), Published("packard-2000.xmark_new")];
 /// The chart's last difference, and its step, in percent.
 const FARTHEST: f64 = 20.0;
 const STEP: f64 = 0.25;
@@ -38,7 +42,8 @@ fn answer(speed: &Speed) -> String {
 fn verdicts(speed: &Speed) -> Vec<Verdict> {
     let of = |what: String, spread, goal| Verdict::of_spread(what, spread, "x", goal);
     let mean = |leg| speed.geometric_mean(leg);
-    let papers = |[old, new]: [f64; 2]| format!("smart over classic, {} in the paper", figure(new / old));
+    let papers =
+        |[old, new]: [Published; 2]| format!("smart over classic, {} in the paper", figure(new.value() / old.value()));
     let (classic, smart, stock, fair) = (Leg::Classic, Leg::Smart, Leg::Stock, Leg::Fair);
     let mark = speed.name_of_mark();
     vec![

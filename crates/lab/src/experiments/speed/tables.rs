@@ -2,6 +2,7 @@
 
 use super::findings::{PUBLISHED_NO_OP, PUBLISHED_POLY_POINT, PUBLISHED_XMARK};
 use super::{Leg, NO_OP, POLY_POINT, Speed, Tested, kinds, xmark};
+use crate::papers::Published;
 use crate::statistics::{Spread, median};
 use crate::study::{Table, figure, percent, spread_figure};
 
@@ -26,7 +27,8 @@ fn papers(speed: &Speed) -> Table {
         "ours over the paper's",
     ];
     let mut table = Table::new("Tables 2 and 3: operations per second, and Xmark; medians of the turns", &head);
-    let mut row = |name: &str, ours: &dyn Fn(Leg) -> Option<f64>, ratio: Spread, [old, new]: [f64; 2]| {
+    let mut row = |name: &str, ours: &dyn Fn(Leg) -> Option<f64>, ratio: Spread, published: [Published; 2]| {
+        let [old, new] = published.map(Published::value);
         let legs = [Leg::Classic, Leg::Smart, Leg::Stock, Leg::Fair];
         let ours = legs.map(|leg| ours(leg).map_or("-".to_owned(), figure));
         let theirs = [figure(old), figure(new), figure(new / old), figure(ratio.median / (new / old))];

@@ -1,0 +1,32 @@
+//! The experiments as text, for tests that hold them against the data in `lab`.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Of the experiments, without their tests, which may invent goals.
+pub(crate) fn all() -> Vec<(PathBuf, String)> {
+    let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("src/experiments")];
+    let mut found = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                let text = fs::read_to_string(&path).unwrap();
+                let program = text.split("#[cfg(test)]").next().unwrap_or_default().to_owned();
+                found.push((path, program));
+            }
+        }
+    }
+    found
+}
+
+/// What stands in quotes behind this word, anywhere.
+pub(crate) fn named(word: &str) -> BTreeSet<String> {
+    let names = |text: &str| -> Vec<String> {
+        text.split(word).skip(1).filter_map(|rest| Some(rest.strip_prefix('"')?.split_once('"')?.0.into())).collect()
+    };
+    all().iter().flat_map(|(_, text)| names(text)).collect()
+}
