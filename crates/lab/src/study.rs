@@ -31,6 +31,25 @@ pub struct Verdict {
     pub goal: Goal,
     /// Of the measurements whose median the value is; empty when it is a single one.
     pub spread: Option<Spread>,
+    /// What was measured behind the value, in the trial that had least of it.
+    #[serde(default)]
+    pub samples: Samples,
+}
+
+/// How many samples there are, and how many make a figure.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Samples {
+    pub had: usize,
+    pub needed: usize,
+}
+
+impl Samples {
+    /// Of the mean or the percentile of a trial; a run with few trials has as many in each.
+    const LEAST: usize = 3;
+
+    pub fn too_few(self) -> bool {
+        self.had < self.needed
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -56,28 +75,40 @@ impl Goal {
 
 impl Verdict {
     /// The median of a spread, which is shown with it.
+    ///
+    /// Each of its values is a measurement of its own, unless [`Verdict::counting`] says of how many samples: then one
+    /// trial is enough, which is all that a quick run has.
     pub fn of_spread(what: impl Into<String>, spread: Spread, unit: &str, goal: Goal) -> Verdict {
-        let value = spread.median;
-        Verdict { what: what.into(), value, unit: unit.to_owned(), goal, spread: Some(spread) }
+        let samples = Samples { had: spread.count, needed: 1 };
+        Verdict { spread: Some(spread), samples, ..Verdict::of_value(what, spread.median, unit, goal) }
     }
 
     pub fn of_value(what: impl Into<String>, value: f64, unit: &str, goal: Goal) -> Verdict {
-        Verdict { what: what.into(), value, unit: unit.to_owned(), goal, spread: None }
+        let samples = Samples { had: 1, needed: 1 };
+        Verdict { what: what.into(), value, unit: unit.to_owned(), goal, spread: None, samples }
     }
 
-    /// `None` without a goal.
+    /// How many samples each trial had of what the value is a mean or a percentile of; no trial, no samples.
+    pub fn counting(mut self, of_trials: impl IntoIterator<Item = usize>) -> Verdict {
+        self.samples = Samples { had: of_trials.into_iter().min().unwrap_or(0), needed: Samples::LEAST };
+        self
+    }
+
+    /// `None` without a goal. What was hardly measured is not met.
     pub fn is_met(&self) -> Option<bool> {
-        match self.goal {
-            Goal::AtMost(limit) => Some(self.value <= limit),
-            Goal::AtLeast(limit) => Some(self.value >= limit),
-            Goal::Reported => None,
-        }
+        let is_within = match self.goal {
+            Goal::AtMost(limit) => self.value <= limit,
+            Goal::AtLeast(limit) => self.value >= limit,
+            Goal::Reported => return None,
+        };
+        Some(is_within && !self.samples.too_few())
     }
 
-    /// As a part of the goal, which may be 0; `None` unless it is missed.
+    /// As a part of the goal, which may be 0; `None` unless it is missed, and where that cannot be told.
     pub fn missed_by(&self) -> Option<f64> {
-        let (Goal::AtMost(limit) | Goal::AtLeast(limit)) = self.goal else { return None };
-        (self.is_met() == Some(false)).then(|| (self.value - limit).abs() / limit.abs())
+        let limit = self.goal.limit()?;
+        let is_missed = self.is_met() == Some(false) && !self.samples.too_few();
+        is_missed.then(|| (self.value - limit).abs() / limit.abs())
     }
 
     /// `mean over idle is 1.50 x, goal <= 1.20 x, missed by 25 %`.
@@ -85,9 +116,13 @@ impl Verdict {
         format!("{} is {}, goal {}, {}", self.what, self.value_text(), self.goal_text(), self.text())
     }
 
-    /// `met`, `missed by 12 %`, or nothing without a goal.
+    /// `met`, `missed by 12 %`, `too few samples (1 of 3)`, or nothing without a goal.
     pub fn text(&self) -> String {
-        let (Goal::AtMost(limit) | Goal::AtLeast(limit)) = self.goal else { return String::new() };
+        let Samples { had, needed } = self.samples;
+        if self.samples.too_few() {
+            return format!("too few samples ({had} of {needed})");
+        }
+        let Some(limit) = self.goal.limit() else { return String::new() };
         match self.is_met() {
             Some(true) => "met".to_owned(),
             // A part of nothing is no measure.
@@ -294,6 +329,19 @@ mod tests {
         let none = Verdict::of_value("x", 3.0, "wakeups", Goal::AtMost(0.0));
         assert_eq!(none.text(), "missed by 3 wakeups");
         assert_eq!(Verdict::of_value("x", 1.0, "", Goal::Reported).is_met(), None);
+    }
+
+    #[test]
+    fn what_was_hardly_measured_is_neither_met_nor_missed_by_something() {
+        let nothing = Verdict::of_spread("x", Spread::of([]), "ms", Goal::AtMost(40.0));
+        assert_eq!((nothing.is_met(), nothing.missed_by()), (Some(false), None));
+        assert_eq!(nothing.text(), "too few samples (0 of 1)");
+        let of = |samples: &[usize]| {
+            let spread = Spread::of(samples.iter().map(|_| 1.0));
+            Verdict::of_spread("x", spread, "ms", Goal::AtMost(40.0)).counting(samples.iter().copied()).text()
+        };
+        assert_eq!(of(&[900, 2]), "too few samples (2 of 3)", "the trial that had least");
+        assert_eq!((of(&[3]), of(&[])), ("met".to_owned(), "too few samples (0 of 3)".to_owned()));
     }
 
     #[test]

@@ -137,6 +137,7 @@ impl Value {
 fn conclusion(a: &Verdict, b: &Verdict, overlap: Option<bool>) -> &'static str {
     let is_more = b.value > a.value;
     match (overlap, a.goal) {
+        _ if a.samples.too_few() || b.samples.too_few() => "too few samples",
         _ if a.value == b.value => "no difference seen",
         (None, _) => "measured once: not to be told",
         (Some(true), _) => "no difference seen",
@@ -207,6 +208,7 @@ mod tests {
         assert_eq!(of(&low, &high, at_least), (Some(false), "better"));
         assert_eq!(of(&low, &high, Goal::Reported), (Some(false), "more"));
         assert_eq!(of(&[1.0], &high, at_most), (None, "measured once: not to be told"));
+        assert_eq!(of(&[], &[], at_most), (None, "too few samples"));
     }
 
     #[test]

@@ -16,8 +16,12 @@ pub(crate) fn conclusions(found: &[Finding]) -> Vec<String> {
     let mut missed: Vec<_> = goals.iter().filter_map(|(of, goal)| Some((goal.missed_by()?, *of, *goal))).collect();
     missed.sort_by(|one, other| other.0.total_cmp(&one.0));
     let with_goal = goals.iter().filter(|(_, verdict)| verdict.is_met().is_some()).count();
-    let met = with_goal - missed.len();
-    let mut lines = vec![format!("{met} of {with_goal} goals are met, in {} experiments.", found.len())];
+    let met = goals.iter().filter(|(_, verdict)| verdict.is_met() == Some(true)).count();
+    let few = match with_goal - met - missed.len() {
+        0 => String::new(),
+        few => format!(", of {few} there are too few samples"),
+    };
+    let mut lines = vec![format!("{met} of {with_goal} goals are met{few}, in {} experiments.", found.len())];
     let sentence = |(_, of, goal): &(f64, &Finding, &Verdict)| format!("{}: {}", of.experiment, goal.sentence());
     let brief =
         |(_, of, goal): &(f64, &Finding, &Verdict)| format!("{}: {} ({})", of.experiment, goal.what, goal.text());
@@ -88,6 +92,7 @@ fn machine(finding: &Finding) -> String {
 mod tests {
     use super::*;
     use crate::machine::Machine;
+    use crate::statistics::Spread;
     use crate::study::{Goal, Study};
 
     fn finding(name: &str, verdicts: Vec<Verdict>, others: f64) -> Finding {
@@ -107,6 +112,9 @@ mod tests {
         assert!(lines[1].contains("demo: v3 is 3 x, goal <= 1 x, missed by 200 %"), "{lines:#?}");
         assert!(lines[2].contains("v1.5") && lines[2].ends_with("and 2 more."), "{lines:#?}");
         assert!(lines[3].contains("Noisy: idle (other processes used 50 % of the processors)"), "{lines:#?}");
+        let unmeasured = Verdict::of_spread("v", Spread::of([]), "x", Goal::AtMost(1.0));
+        let lines = conclusions(&[finding("expose", vec![at_most(0.5), unmeasured], 0.0)]);
+        assert_eq!(lines[0], "1 of 2 goals are met, of 1 there are too few samples, in 1 experiments.");
         let met = conclusions(&[finding("demo", vec![at_most(0.5)], 0.0)]);
         assert_eq!(met[1..3], ["Nothing was missed.", "No run was noisy."]);
     }

@@ -120,7 +120,7 @@ fn write_cards(out: &mut String, verdicts: &[Verdict]) {
     for verdict in verdicts {
         let state = state(verdict);
         let outcome = match verdict.is_met() {
-            None => String::new(),
+            None => verdict.text(),
             Some(_) => format!("goal {}: {}", typeset(&verdict.goal_text()), verdict.text()),
         };
         let _ = write!(
