@@ -49,7 +49,10 @@ impl Measure for Animation {
         let drawing = |shown: &Shown| mean(&shown.drawing_ms());
         let (classic, smart) = (Some(Scheduler::Classic), Some(Scheduler::Smart));
         let (stock, fair, cbs) = (Some(Scheduler::Stock), Some(Scheduler::Fair), Some(Scheduler::Cbs));
-        let ratio = |what: &str, spread, goal| Verdict::of_spread(what, spread, "x", goal);
+        let ratio = |what: &str, [above, below]: [Option<Scheduler>; 2], figure: fn(&Shown) -> f64, goal| {
+            let frames = self.turns.count([above, below], |shown| shown.frame_ms().len());
+            Verdict::of_spread(what, self.turns.ratio(above, below, figure), "x", goal).counting(frames)
+        };
         let at_most = Goal::of(Key("animation.jitter"));
         Study {
             title: "An animation".to_owned(),
@@ -59,14 +62,10 @@ impl Measure for Animation {
             ),
             answer: String::new(),
             verdicts: vec![
-                ratio("deviation of the frame interval: fair over idle", self.turns.ratio(fair, None, jitter), at_most),
-                ratio(
-                    "deviation of the frame interval: reserved over idle",
-                    self.turns.ratio(cbs, None, jitter),
-                    at_most,
-                ),
-                ratio("drawing: classic over smart", self.turns.ratio(classic, smart, drawing), Goal::Reported),
-                ratio("drawing: stock over fair", self.turns.ratio(stock, fair, drawing), Goal::Reported),
+                ratio("deviation of the frame interval: fair over idle", [fair, None], jitter, at_most),
+                ratio("deviation of the frame interval: reserved over idle", [cbs, None], jitter, at_most),
+                ratio("drawing: classic over smart", [classic, smart], drawing, Goal::Reported),
+                ratio("drawing: stock over fair", [stock, fair], drawing, Goal::Reported),
             ],
             tables: vec![self.table()],
             charts: vec![Chart::Lines(self.chart())],

@@ -84,16 +84,17 @@ impl Measure for Blocking {
             let goal = if scheduler == Scheduler::Stock { Goal::Reported } else { Goal::of(Key("blocking.above")) };
             let what = format!("{}: p99 above the longest request, largest of all", scheduler.name());
             Verdict::of_spread(what, self.most(scheduler, |one| one.response_ms.p99 - one.bound_ms()), "ms", goal)
+                .counting(self.responses(scheduler))
         };
         let above_set = |scheduler: Scheduler| {
             let what = format!("{}: p99 above the length that was set, largest of all", scheduler.name());
             let most = self.most(scheduler, |one| one.response_ms.p99 - one.length_ms());
-            Verdict::of_spread(what, most, "ms", Goal::Reported)
+            Verdict::of_spread(what, most, "ms", Goal::Reported).counting(self.responses(scheduler))
         };
         let without = |scheduler: Scheduler| {
             let what = format!("{}: the same without the kernel's part of the waiting", scheduler.name());
             let most = self.most(scheduler, |one| one.without_kernel_ms.p99 - one.length_ms());
-            Verdict::of_spread(what, most, "ms", Goal::Reported)
+            Verdict::of_spread(what, most, "ms", Goal::Reported).counting(self.responses(scheduler))
         };
         Study {
             title: "Blocking by long requests".to_owned(),
@@ -137,6 +138,11 @@ impl Blocking {
     }
 
     /// At the length where its median is largest.
+    /// In each measurement.
+    fn responses(&self, scheduler: Scheduler) -> impl Iterator<Item = usize> {
+        self.measured.iter().filter(move |one| one.scheduler == scheduler).map(|one| one.response_ms.count)
+    }
+
     fn most(&self, scheduler: Scheduler, of: fn(&Measured) -> f64) -> Spread {
         let all = LENGTHS_US.map(|length_us| self.spread(scheduler, length_us, of));
         all.into_iter().max_by(|a, b| a.median.total_cmp(&b.median)).unwrap_or_default()

@@ -8,7 +8,7 @@
 //! against the idle server's and one request, and not against a multiple of the idle server's, which says more about how fast
 //! that is: where x11perf's windows lie upon each other, as in `response`, their requests are clipped and short.
 
-use super::trial::{Case, RESERVATION, Servers, Trial, of_case, order, range};
+use super::trial::{Case, RESERVATION, Servers, Trial, of_case, order, range, responses};
 use super::{Measure, Takes};
 use crate::bench::Bench;
 use crate::goals::Key;
@@ -120,39 +120,28 @@ impl Demo {
     fn verdicts(&self) -> Vec<Verdict> {
         let (idle, stock, fair) = (self.mean(Case::Idle), self.mean(Case::Stock), self.mean(Case::Fair));
         let reserved = self.mean(Case::Reserved);
+        let trials = |case| of_case(&self.trials, case);
+        let counted =
+            |verdict: Verdict, case| verdict.counting(responses(&[trials(case), trials(Case::Idle)].concat()));
         let requests_above_idle = |mean: f64| (mean - idle) / self.request_ms();
+        let of = |what: &str, value, unit, key| Verdict::of_value(what, value, unit, Goal::of(key));
+        let better = of("fair: mean response better than stock", stock / fair, "x", Key("demo.fair_better_than_stock"));
+        let fair_above = requests_above_idle(fair);
+        let reserved_above = requests_above_idle(reserved);
+        let work = self.work(Case::Fair);
         vec![
-            Verdict::of_value(
-                "fair: mean response better than stock",
-                stock / fair,
-                "x",
-                Goal::of(Key("demo.fair_better_than_stock")),
+            better.counting(responses(&[trials(Case::Fair), trials(Case::Stock)].concat())),
+            counted(of("fair: mean above idle", fair_above, "requests", Key("demo.fair_above_idle")), Case::Fair),
+            counted(
+                of("reserved: mean above idle", reserved_above, "requests", Key("demo.reserved_above_idle")),
+                Case::Reserved,
             ),
-            Verdict::of_value(
-                "fair: mean above idle",
-                requests_above_idle(fair),
-                "requests",
-                Goal::of(Key("demo.fair_above_idle")),
+            counted(of("fair: mean over idle", fair / idle, "x", Key("demo.fair_over_idle")), Case::Fair),
+            counted(
+                of("reserved: mean over idle", reserved / idle, "x", Key("demo.reserved_over_idle")),
+                Case::Reserved,
             ),
-            Verdict::of_value(
-                "reserved: mean above idle",
-                requests_above_idle(reserved),
-                "requests",
-                Goal::of(Key("demo.reserved_above_idle")),
-            ),
-            Verdict::of_value("fair: mean over idle", fair / idle, "x", Goal::of(Key("demo.fair_over_idle"))),
-            Verdict::of_value(
-                "reserved: mean over idle",
-                reserved / idle,
-                "x",
-                Goal::of(Key("demo.reserved_over_idle")),
-            ),
-            Verdict::of_value(
-                "fair: work of the twelve over stock",
-                self.work(Case::Fair),
-                "x",
-                Goal::of(Key("demo.fair_work_over_stock")),
-            ),
+            of("fair: work of the twelve over stock", work, "x", Key("demo.fair_work_over_stock")),
         ]
     }
 

@@ -289,7 +289,10 @@ impl Desktop {
 
     fn shown_verdict(&self, case: &Case) -> Verdict {
         let ratios = self.over_stock(case, |sample| Some(Summary::of(sample.shown_ms.iter().copied()).mean));
-        Verdict::of_spread(format!("{}: on screen after, over stock", case.name()), ratios, "", case.goal())
+        let shown =
+            [Way::Stock, Way::Rule].into_iter().flat_map(|way| self.of(case, way)).map(|one| one.shown_ms.len());
+        let what = format!("{}: on screen after, over stock", case.name());
+        Verdict::of_spread(what, ratios, "", case.goal()).counting(shown)
     }
 
     fn work_verdict(&self, case: &Case) -> Option<Verdict> {

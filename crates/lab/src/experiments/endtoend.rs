@@ -156,7 +156,8 @@ impl EndToEnd {
             let regular = Spread::of(self.films_of(player, reserved).map(Film::regular));
             let what = format!("{}: part of the frames within {TOLERANCE_MS} ms", film::title(player, reserved));
             let goal = if reserved { Goal::of(Key("endtoend.regular")) } else { Goal::Reported };
-            verdicts.push(Verdict::of_spread(what, regular, "", goal));
+            let frames = self.films_of(player, reserved).map(|film| film.intervals_ms().len());
+            verdicts.push(Verdict::of_spread(what, regular, "", goal).counting(frames));
         }
         verdicts
     }

@@ -129,12 +129,15 @@ impl Expose {
     }
 
     fn verdicts(&self, play: Play) -> Vec<Verdict> {
-        let verdict = |case: Case, what: &str, value: &dyn Fn(&Shot) -> f64, unit, goal| {
+        let verdict = |case: Case, what: &str, value: fn(&Shot) -> f64, count: fn(&Shot) -> usize, unit, goal| {
             let spread = Spread::of(self.of(play, case).map(value));
-            Verdict::of_spread(format!("{}, {}: {what}", play.title(), case.title()), spread, unit, goal)
+            let verdict = Verdict::of_spread(format!("{}, {}: {what}", play.title(), case.title()), spread, unit, goal);
+            verdict.counting(self.of(play, case).map(count))
         };
-        let evenness =
-            |case, goal| verdict(case, "the slower one's redraws over the faster one's", &Shot::evenness, "x", goal);
+        let evenness = |case, goal| {
+            let what = "the slower one's redraws over the faster one's";
+            verdict(case, what, Shot::evenness, Shot::redraws_or_moves, "x", goal)
+        };
         let mut verdicts = vec![evenness(Case::Without, Goal::Reported)];
         if self.of(play, Case::Both).next().is_none() {
             return verdicts;
@@ -144,11 +147,17 @@ impl Expose {
             let without = self.of(play, Case::Without).find(|without| without.turn == both.turn)?;
             Some(mean(&both.echo_ms()) / mean(&without.echo_ms()).max(f64::MIN_POSITIVE))
         });
+        let shots = self.of(play, Case::Both).chain(self.of(play, Case::Without));
+        let echoes = shots.map(|shot| shot.echo_us.len());
         let what = format!("{}: response to a key, both over without help", play.title());
+        let what_answered = "an Expose is answered, p95";
+        let exposes: fn(&Shot) -> usize = |shot| shot.answered_after_us.len();
+        let answer_goal = goal(Key("expose.answer"));
+        let answered = verdict(Case::Both, what_answered, Shot::p95_answer_ms, exposes, "ms", answer_goal);
         verdicts.extend([
             evenness(Case::Both, goal(Key("expose.evenness"))),
-            verdict(Case::Both, "an Expose is answered, p95", &Shot::p95_answer_ms, "ms", goal(Key("expose.answer"))),
-            Verdict::of_spread(what, Spread::of(input), "x", goal(Key("expose.echo"))),
+            answered,
+            Verdict::of_spread(what, Spread::of(input), "x", goal(Key("expose.echo"))).counting(echoes),
         ]);
         verdicts
     }
@@ -286,5 +295,13 @@ mod tests {
         let study = Expose { shots, missing, traces: Vec::new(), untraced: None }.study();
         assert_eq!(met(&study), [None]);
         assert!(study.notes.iter().any(|note| note.contains("both: no right")));
+    }
+
+    #[test]
+    fn a_play_in_which_nothing_moved_and_nothing_was_redrawn_meets_no_goal() {
+        let nothing = |case| Shot { case, ..Shot::of(&[], &[], 0..1_000_000_000) };
+        let study = study(vec![nothing(Case::Without), nothing(Case::Both)]);
+        assert_eq!(met(&study), [None, Some(false), Some(false), Some(false)]);
+        assert!(study.verdicts.iter().all(|verdict| verdict.text() == "too few samples (0 of 3)"), "{study:?}");
     }
 }

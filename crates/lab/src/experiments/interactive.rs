@@ -90,7 +90,8 @@ impl OneServer {
         let echo = |one: &Echoes| mean(&one.echo_ms());
         let ratio = |what: &str, above, below, goal| {
             let spread = self.turns.ratio(above, below, echo);
-            Verdict::of_spread(format!("{}: {what}", self.name()), spread, "x", goal)
+            let echoes = self.turns.count([above, below], |one| one.echo_ns.len());
+            Verdict::of_spread(format!("{}: {what}", self.name()), spread, "x", goal).counting(echoes)
         };
         let (classic, smart) = (Some(Scheduler::Classic), Some(Scheduler::Smart));
         let (stock, fair, cbs) = (Some(Scheduler::Stock), Some(Scheduler::Fair), Some(Scheduler::Cbs));
@@ -196,10 +197,10 @@ mod tests {
 
     fn echoes(ms: u32) -> Echoes {
         Echoes {
-            receipt_ns: vec![100_000; 2],
-            echo_ns: vec![u64::from(ms) * 1_000_000; 2],
-            echo_server_ms: vec![ms; 2],
-            moved: 3,
+            receipt_ns: vec![100_000; 3],
+            echo_ns: vec![u64::from(ms) * 1_000_000; 3],
+            echo_server_ms: vec![ms; 3],
+            moved: 4,
         }
     }
 

@@ -117,7 +117,8 @@ impl Progress {
         let verdict = |case: Case, what: &str, part, figure: fn(Pace) -> f64, goal| {
             let rest = if part == Part::Whole { "" } else { ", without the kernel's part" };
             let what = format!("{}: {what} beside {clients} x {TEST} over idle{rest}", case.title());
-            Verdict::of_spread(what, self.ratio(case, clients, part, figure), "x", goal)
+            let periods = self.of(case, clients).map(|run| run.idle().len().min(run.beside().len()));
+            Verdict::of_spread(what, self.ratio(case, clients, part, figure), "x", goal).counting(periods)
         };
         let mean: fn(Pace) -> f64 = |pace| pace.mean;
         let deviation: fn(Pace) -> f64 = |pace| pace.deviation;

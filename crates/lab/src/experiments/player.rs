@@ -225,10 +225,11 @@ fn ways(films: &[&Showing]) -> impl Iterator<Item = Way> {
 
 fn verdict(films: &[&Showing], way: Way, case: &Case) -> Verdict {
     let films = films.iter().filter(|film| film.way == way);
-    let parts = Spread::of(films.map(|film| regular(film.beside())));
+    let frames = films.clone().map(|film| film.beside().count());
+    let parts = Spread::of(films.clone().map(|film| regular(film.beside())));
     let what = format!("{}: part of regular frames beside {} x {}", way.name(), case.clients, case.test);
     let goal = if way.is_reserved() { Goal::of(Key("player.regular")) } else { Goal::Reported };
-    Verdict::of_spread(what, parts, "", goal)
+    Verdict::of_spread(what, parts, "", goal).counting(frames)
 }
 
 fn show(stage: &Stage, way: Way, case: &Case, script: &Script, perf: &Perf) -> Result<Showing> {

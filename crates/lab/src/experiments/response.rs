@@ -6,7 +6,9 @@
 //! can only time a request that was a slice of its own; where all that it saw are shorter than the mean request, the
 //! mean stands for the longest.
 
-use super::trial::{BLOCKING_US, Case, Served, Servers, Trial, may_reserve_processors, of_case, order, range, ratios};
+use super::trial::{
+    BLOCKING_US, Case, Served, Servers, Trial, may_reserve_processors, of_case, order, range, ratios, responses,
+};
 use super::{Measure, Takes};
 use crate::bench::Bench;
 use crate::goals::Key;
@@ -256,28 +258,41 @@ impl LoadTrials {
             return Vec::new();
         };
         let mut verdicts = Vec::new();
-        let mut add = |what: &str, spread: Spread, unit: &str, key: Option<Key>| {
+        let mut add = |what: &str, spread: Spread, cases: &[Case], unit: &str, key: Option<Key>| {
+            let trials: Vec<_> = cases.iter().flat_map(|&case| of_case(&self.trials, case)).collect();
             if let Some(key) = key {
                 let what = format!("{}, {what}", self.name());
-                verdicts.push(Verdict::of_spread(what, spread, unit, Goal::of(key)));
+                verdicts.push(Verdict::of_spread(what, spread, unit, Goal::of(key)).counting(responses(&trials)));
             }
         };
         let over_idle = |case| ratios(&self.trials, case, Case::Idle, mean_ms);
-        add("fair: mean over idle", over_idle(Case::Fair), "x", goals.fair_over_idle);
+        add("fair: mean over idle", over_idle(Case::Fair), &[Case::Fair, Case::Idle], "x", goals.fair_over_idle);
         let better = ratios(&self.trials, Case::Stock, Case::Fair, mean_ms);
-        add("fair: mean better than stock", better, "x", goals.stock_over_fair);
-        add("reserved: mean over idle", over_idle(Case::Reserved), "x", goals.reserved_over_idle);
+        add("fair: mean better than stock", better, &[Case::Stock, Case::Fair], "x", goals.stock_over_fair);
+        add(
+            "reserved: mean over idle",
+            over_idle(Case::Reserved),
+            &[Case::Reserved, Case::Idle],
+            "x",
+            goals.reserved_over_idle,
+        );
         if self.cases().any(|case| case == Case::Both) {
             let what = "reserved on both levels: mean over idle";
-            add(what, over_idle(Case::Both), "x", goals.reserved_over_idle);
+            add(what, over_idle(Case::Both), &[Case::Both, Case::Idle], "x", goals.reserved_over_idle);
         }
         let above = |case| {
             let longest = self.longest_ms();
             let trials = of_case(&self.trials, case);
             Spread::of(trials.iter().map(|trial| trial.series.response_ms().p99 - longest))
         };
-        add("fair: p99 above the longest request", above(Case::Fair), "ms", goals.fair_p99_above);
-        add("reserved: p99 above the longest request", above(Case::Reserved), "ms", goals.reserved_p99_above);
+        add("fair: p99 above the longest request", above(Case::Fair), &[Case::Fair], "ms", goals.fair_p99_above);
+        add(
+            "reserved: p99 above the longest request",
+            above(Case::Reserved),
+            &[Case::Reserved],
+            "ms",
+            goals.reserved_p99_above,
+        );
         verdicts
     }
 }

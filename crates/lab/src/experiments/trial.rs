@@ -257,6 +257,11 @@ pub(crate) fn ratios(trials: &[Trial], above: Case, below: Case, figure: impl Fn
     Spread::of(above.iter().filter_map(|trial| Some(figure(trial) / partner(trial)?)))
 }
 
+/// Responses in each of these.
+pub(crate) fn responses(trials: &[&Trial]) -> Vec<usize> {
+    trials.iter().map(|trial| trial.series.response_ns.len()).collect()
+}
+
 /// In turn forwards and backwards, so that no case is always the first.
 pub(crate) fn order(pair: u32) -> Vec<Case> {
     in_turn(Case::ALL, pair)

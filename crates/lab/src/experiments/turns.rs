@@ -71,6 +71,11 @@ impl<T> Turns<T> {
         )
     }
 
+    /// Samples in each turn of these.
+    pub fn count(&self, of: [Option<Scheduler>; 2], samples: fn(&T) -> usize) -> Vec<usize> {
+        of.into_iter().flat_map(|scheduler| self.of(scheduler).map(samples)).collect()
+    }
+
     #[cfg(test)]
     pub fn made_up(results: impl IntoIterator<Item = (u32, Option<Scheduler>, T)>) -> Turns<T> {
         Turns(results.into_iter().map(|(turn, scheduler, result)| Trial { turn, scheduler, result }).collect())

@@ -89,6 +89,11 @@ impl Shot {
         moves as f64 / self.seconds
     }
 
+    /// Of the faster party: a slower one that did nothing at all has starved.
+    pub fn redraws_or_moves(&self) -> usize {
+        self.between_moves_us.len().max(self.answers as usize)
+    }
+
     /// The slower party's rate, as a part of the faster one's.
     pub fn evenness(&self) -> f64 {
         let (one, other) = (self.answers_per_s(), self.moves_per_s());
@@ -189,9 +194,10 @@ pub(super) mod tests {
             let exposes = (at - answer_ms).div_ceil(move_ms) as u32;
             seen.push((at * MS, Sight::Answered { exposes, began_ns: (at - answer_ms) * MS }));
         }
-        seen.push((500 * MS + echo_ms * MS, Sight::Echoed(24)));
+        let keys = [200, 500, 800].map(|at_ms| Key { at_ns: at_ms * MS, code: 24 });
+        seen.extend(keys.iter().map(|key| (key.at_ns + echo_ms * MS, Sight::Echoed(24))));
         seen.sort_by_key(|one| one.0);
-        Shot { case, play, ..Shot::of(&seen, &[Key { at_ns: 500 * MS, code: 24 }], 0..1000 * MS) }
+        Shot { case, play, ..Shot::of(&seen, &keys, 0..1000 * MS) }
     }
 
     #[test]
@@ -235,7 +241,7 @@ pub(super) mod tests {
         assert_eq!((starved.moves_per_s(), starved.answers_per_s()), (125.0, 24.0));
         assert!((starved.evenness() - 0.192).abs() < 1e-9, "{}", starved.evenness());
         assert!(shot(Case::Both, Play::Drag, 40, 40, 3).evenness() > 0.95);
-        assert_eq!((starved.jerk_ms(), starved.echo_ms(), starved.lost_keys()), (0.0, vec![3.0], 0));
+        assert_eq!((starved.jerk_ms(), starved.echo_ms(), starved.lost_keys()), (0.0, vec![3.0; 3], 0));
     }
 
     #[test]

@@ -6,7 +6,7 @@
 
 mod crowd;
 
-use super::trial::{Case, Served, Servers, Trial};
+use super::trial::{Case, Served, Servers, Trial, responses};
 use super::{Measure, Takes};
 use crate::bench::Bench;
 use crate::goals::Key;
@@ -113,21 +113,7 @@ impl Measure for Scale {
                 self.busy
             ),
             answer: String::new(),
-            verdicts: vec![
-                Verdict::of_spread(
-                    format!("fair: p99 with {SILENT} silent clients over without"),
-                    self.ratio(Case::Fair, p99),
-                    "x",
-                    Goal::of(Key("scale.p99")),
-                ),
-                Verdict::of_spread(
-                    "fair: the same without the kernel's part",
-                    self.ratio(Case::Fair, |trial| trial.series.without_kernel_ms().p99),
-                    "x",
-                    Goal::Reported,
-                ),
-                Verdict::of_spread("stock: p99 with them over without", self.ratio(Case::Stock, p99), "x", Goal::Reported),
-            ],
+            verdicts: self.verdicts(),
             tables: vec![table, crowd::table(&self.crowds)],
             charts,
             notes: vec![
@@ -158,6 +144,20 @@ impl Scale {
     }
 
     /// With the silent clients over without, within each pair.
+    fn verdicts(&self) -> Vec<Verdict> {
+        let verdict = |what: &str, case, figure: fn(&Trial) -> f64, goal| {
+            let trials = [self.of(case, 0), self.of(case, SILENT)].concat();
+            Verdict::of_spread(what, self.ratio(case, figure), "x", goal).counting(responses(&trials))
+        };
+        let without_kernel = |trial: &Trial| trial.series.without_kernel_ms().p99;
+        let fair = format!("fair: p99 with {SILENT} silent clients over without");
+        vec![
+            verdict(&fair, Case::Fair, p99, Goal::of(Key("scale.p99"))),
+            verdict("fair: the same without the kernel's part", Case::Fair, without_kernel, Goal::Reported),
+            verdict("stock: p99 with them over without", Case::Stock, p99, Goal::Reported),
+        ]
+    }
+
     fn ratio(&self, case: Case, figure: impl Fn(&Trial) -> f64) -> Spread {
         let without = self.of(case, 0);
         let with = self.of(case, SILENT);
