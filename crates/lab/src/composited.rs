@@ -51,7 +51,7 @@ impl Managers {
 #[derive(Debug)]
 pub struct Composited {
     // In this order: the compositor ends before the window manager, and both before their folder goes.
-    _programs: Vec<Owned>,
+    programs: Vec<(&'static str, Owned)>,
     _folder: Folder,
 }
 
@@ -69,11 +69,16 @@ impl Composited {
             command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
             let process = Owned::start(&mut command, GRACE)
                 .with_context(|| format!("{program} is in Debian's package {program}: scripts/setup --for lab"))?;
-            programs.insert(0, process);
-            wait_for_owner(&connection, selection, &mut programs[0])
+            programs.insert(0, (program, process));
+            wait_for_owner(&connection, selection, &mut programs[0].1)
                 .with_context(|| format!("{program} did not start"))?;
         }
-        Ok(Composited { _programs: programs, _folder: folder })
+        Ok(Composited { programs, _folder: folder })
+    }
+
+    /// To be asked at the end of a measurement.
+    pub fn see_running(&mut self) -> Result<()> {
+        self.programs.iter_mut().try_for_each(|(name, process)| process.see_running(name))
     }
 }
 

@@ -61,6 +61,10 @@ impl Manager {
     pub fn pid(&self) -> u32 {
         self.process.pid()
     }
+
+    pub fn see_running(&mut self) -> Result<()> {
+        self.process.see_running("twm")
+    }
 }
 
 /// A program with a window of its own, as long as this lives.
@@ -99,6 +103,10 @@ impl Shown {
 
     pub fn pid(&self) -> u32 {
         self.process.pid()
+    }
+
+    pub fn see_running(&mut self, name: &str) -> Result<()> {
+        self.process.see_running(name)
     }
 }
 

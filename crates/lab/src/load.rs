@@ -135,6 +135,12 @@ impl Load {
         self.clients.iter().map(|client| client.process.pid()).collect()
     }
 
+    /// To be asked at the end of a measurement, unless [`Load::work`] is: an error when a client is gone.
+    pub fn see_running(&mut self) -> Result<()> {
+        let name = format!("x11perf -{}", self.test);
+        self.clients.iter_mut().try_for_each(|client| client.process.see_running(&name))
+    }
+
     /// Stops all clients in the middle of whatever they do. The server rests when it has done what they had asked for.
     pub fn pause(&mut self) {
         self.clients.iter_mut().for_each(|client| client.process.stop(true));

@@ -7,12 +7,26 @@ use crate::program::Missing;
 use crate::tree;
 use anyhow::{Context, Error, Result, anyhow};
 use serde::{Deserialize, Serialize};
+use std::error;
+use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader};
 use std::os::unix::fs::FileExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
+
+/// A load, a manager or another party of a measurement that was gone before its end: what was measured is of something else.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Ended(pub String);
+
+impl fmt::Display for Ended {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{} ended before the measurement did", self.0)
+    }
+}
+
+impl error::Error for Ended {}
 
 /// A process that we started; it is ended when this is dropped.
 ///
@@ -54,6 +68,11 @@ impl Owned {
 
     pub fn is_running(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))
+    }
+
+    /// To be asked at the end of a measurement. [`Ended`] when it is gone.
+    pub fn see_running(&mut self, name: &str) -> Result<()> {
+        if self.is_running() { Ok(()) } else { Err(Ended(name.to_owned()).into()) }
     }
 
     /// The first line that it has written to its errors, which are a pipe; waits until there is one, or it has ended.
@@ -264,6 +283,19 @@ fn number(text: &str, name: &str) -> Result<u64> {
 mod tests {
     use super::*;
     use std::process::Stdio;
+
+    #[test]
+    fn who_is_gone_at_the_end_of_a_measurement_is_named() {
+        let start = |seconds: &str| Owned::start(Command::new("sleep").arg(seconds), Duration::from_secs(1)).unwrap();
+        let (mut short, mut long) = (start("0"), start("60"));
+        while short.is_running() {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        let error = short.see_running("twm").unwrap_err();
+        assert_eq!(error.downcast_ref::<Ended>(), Some(&Ended("twm".to_owned())));
+        assert_eq!(error.to_string(), "twm ended before the measurement did");
+        assert!(long.see_running("twm").is_ok());
+    }
 
     #[test]
     fn figures_of_this_very_process_can_be_read() {

@@ -93,6 +93,10 @@ impl Actor {
         self.process.is_running()
     }
 
+    pub fn see_running(&mut self, name: &str) -> Result<()> {
+        self.process.see_running(name)
+    }
+
     /// The next thing that it says.
     pub fn hear<T: DeserializeOwned>(&mut self) -> Result<T> {
         let mut line = String::new();

@@ -220,10 +220,10 @@ fn measure(bench: &Bench, case: &Case, way: Way, perf: Option<&Perf>) -> Result<
     let kind = if case.vnc { Kind::Xtigervnc } else { Kind::Xvfb };
     let server = Setup { module: way.module(bench), screen: SCREEN, ..Setup::stock(kind) }.start()?;
     let _viewer = server.viewer_socket().map(|socket| Viewer::connect(&socket)).transpose()?;
-    let _managers = Composited::start(&server, case.managers)?;
+    let mut managers = Composited::start(&server, case.managers)?;
     if way == Way::Rule {
-        let managers = server.control()?.desktop()?.clients;
-        ensure!(managers > 0, "nobody was recognised as compositor or window manager");
+        let recognised = server.control()?.desktop()?.clients;
+        ensure!(recognised > 0, "nobody was recognised as compositor or window manager");
     }
     let (mut painter, mut typist) = (Painter::start(&server, PAINTER_AT)?, Typist::start(&server, TERMINAL_AT)?);
     let mut load = perf.map(|perf| Load::start(server.display(), perf, CLIENTS, Placement::Stacked)).transpose()?;
@@ -235,6 +235,7 @@ fn measure(bench: &Bench, case: &Case, way: Way, perf: Option<&Perf>) -> Result<
     let frames = FrameCounter::start(&server)?;
     let looked = look(&server, &mut painter, &mut typist, desk.as_mut(), bench.time(4000, 2000))?;
     desk.as_mut().map_or(Ok(()), Desk::check)?;
+    managers.see_running()?;
     let (from, to) = looked.window;
     let frames_per_s = f64::from(frames.count()?) / (to - from).as_secs_f64();
     let work = load.as_mut().map(|load| load.work(from, to)).transpose()?;

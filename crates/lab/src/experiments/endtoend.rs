@@ -67,11 +67,11 @@ impl Measure for EndToEnd {
         stage.follow(Scheduler::Cbs)?;
         let (server, display) = (stage.server(), stage.server().display());
         let perf = Perf::calibrate(display, TEST)?;
-        let burners = (0..BURNERS).map(|_| Actor::start(display, Role::Burner)).collect::<Result<Vec<_>>>()?;
+        let mut burners = (0..BURNERS).map(|_| Actor::start(display, Role::Burner)).collect::<Result<Vec<_>>>()?;
         let mut all = EndToEnd { responses: Vec::new(), films: Vec::new(), missing: Vec::new() };
         for turn in 0..bench.pairs.min(MOST_TURNS) {
             bench.say(format!("turn {}: a light client beside {CLIENTS} x {TEST}", turn + 1));
-            let load = Load::start(display, &perf, CLIENTS, Placement::SideBySide)?;
+            let mut load = Load::start(display, &perf, CLIENTS, Placement::SideBySide)?;
             for case in Case::in_turn(turn) {
                 match respond(server, case, bench.time(10_000, 1_500)) {
                     Ok(series) => all.responses.push(Response { turn, case, series }),
@@ -79,6 +79,7 @@ impl Measure for EndToEnd {
                     Err(error) => all.leave_out(case.title(), &format!("{error:#}")),
                 }
             }
+            load.see_running()?;
             drop(load);
             for player in Player::ALL {
                 bench.say(format!("turn {}: {}", turn + 1, player.title()));
@@ -90,6 +91,7 @@ impl Measure for EndToEnd {
                 }
             }
         }
+        burners.iter_mut().try_for_each(|burner| burner.see_running("a burner"))?;
         drop(burners);
         Ok(all)
     }

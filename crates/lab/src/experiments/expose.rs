@@ -13,6 +13,7 @@ mod traced;
 use super::{Measure, Takes};
 use crate::bench::Bench;
 use crate::goals::Key;
+use crate::process::Ended;
 use crate::program;
 use crate::server::{Kind, Setup};
 use crate::statistics::{Spread, Summary, mean, median, quantile};
@@ -78,6 +79,7 @@ impl Measure for Expose {
         for &(play, case) in if bench.quick { &TRACED[..3] } else { &TRACED[..] } {
             match Traced::record(&xqos, play, case) {
                 Ok(traced) => expose.traces.push(traced),
+                Err(error) if error.is::<Ended>() => return Err(error),
                 // Said already.
                 Err(_) if expose.missing.iter().any(|missing| missing.0 == case.title()) => {}
                 Err(error) => expose.untraced = Some(format!("{error:#}")),
@@ -111,7 +113,7 @@ impl Measure for Expose {
 impl Expose {
     /// Only what the helpers may refuse is left out; without the rest there is no experiment.
     fn leave_out(&mut self, case: Case, error: Error) -> Result<()> {
-        if !matches!(case, Case::Pacing | Case::Boost | Case::Both) {
+        if error.is::<Ended>() || !matches!(case, Case::Pacing | Case::Boost | Case::Both) {
             return Err(error);
         }
         self.tell_missing(case.title(), format!("{error:#}"));

@@ -151,10 +151,11 @@ impl Shares {
     ) -> Result<Shares> {
         control.set_policy(PolicyChange { policy: Some(policy), ..PolicyChange::default() })?;
         let start = |perf: &&Perf| Load::start(server.display(), perf, 1, Placement::SideBySide);
-        let loads: Vec<Load> = perfs.iter().map(start).collect::<Result<_>>()?;
+        let mut loads: Vec<Load> = perfs.iter().map(start).collect::<Result<_>>()?;
         let before = control.clients()?;
         std::thread::sleep(bench.time(4000, 1000));
         let after = control.clients()?;
+        loads.iter_mut().try_for_each(Load::see_running)?;
         let share = |(load, perf): (&Load, &&Perf)| {
             let find = |list: &xqos_abi::ClientList| {
                 let found = list.clients.iter().find(|client| load.pids().contains(&(client.pid as u32)));

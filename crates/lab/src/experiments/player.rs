@@ -248,10 +248,11 @@ fn show(stage: &Stage, way: Way, case: &Case, script: &Script, perf: &Perf) -> R
     let delayed_ns = || schedstat.as_ref().and_then(SchedStat::read).map_or(0, |got| got.delayed_ns);
     let (load_began_ns, delayed_before_ns) = (now_ns()?, delayed_ns());
     let placement = if clients == 1 { Placement::Stacked } else { Placement::SideBySide };
-    let load = Load::start(server.display(), perf, clients, placement)?;
+    let mut load = Load::start(server.display(), perf, clients, placement)?;
     let load_busy_ns = now_ns()?;
     playing.play(script.load)?;
     let (load_ended_ns, kernel_ns) = (now_ns()?, delayed_ns() - delayed_before_ns);
+    load.see_running()?;
     drop(load);
     playing.play(script.after)?;
     let (frames, dropped, lost) = playing.end()?;

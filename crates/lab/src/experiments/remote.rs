@@ -241,10 +241,12 @@ impl Desk {
         self.stage.follow(Scheduler::Stock)?;
         let terminal = Terminal::start(display, &self.viewer, TERMINAL.0, TERMINAL.1)?;
         let _video = (beside == Beside::Video).then(|| film.play(display, &self.viewer)).transpose()?;
-        let images = || Load::start(display, perf, PERF_CLIENTS, Placement::Stacked);
-        let _images = (beside == Beside::Images).then(images).transpose()?;
+        let start = || Load::start(display, perf, PERF_CLIENTS, Placement::Stacked);
+        let mut images = (beside == Beside::Images).then(start).transpose()?;
         let all = if beside == Beside::Nothing { vec![Scheduler::Stock] } else { Scheduler::in_turn(turn) };
-        all.into_iter().map(|scheduler| self.trial(bench, &terminal, turn, beside, scheduler)).collect()
+        let trials = all.into_iter().map(|scheduler| self.trial(bench, &terminal, turn, beside, scheduler)).collect();
+        images.as_mut().map_or(Ok(()), Load::see_running)?;
+        trials
     }
 
     fn trial(

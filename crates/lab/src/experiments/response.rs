@@ -304,8 +304,9 @@ fn mean_ms(trial: &Trial) -> f64 {
 /// One client without anyone beside it.
 fn serve_one(bench: &Bench, servers: &Servers, perf: &Perf) -> Result<Served> {
     let control = servers.xqos.control()?;
-    let load = Load::start(servers.xqos.display(), perf, 1, Placement::Stacked)?;
+    let mut load = Load::start(servers.xqos.display(), perf, 1, Placement::Stacked)?;
     std::thread::sleep(bench.time(1500, 500));
+    load.see_running()?;
     Served::read(&control, &load.pids())
 }
 

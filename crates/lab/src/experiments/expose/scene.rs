@@ -62,7 +62,7 @@ pub(super) struct Scene {
     mover: Option<Actor>,
     clock: Option<Shown>,
     exposed: Exposed,
-    _echo: Actor,
+    echo: Actor,
     manager: Option<Manager>,
 }
 
@@ -137,7 +137,7 @@ impl Scene {
         hand.type_into(echo.window)?;
         let drag = frame.map(|frame| hand.take(frame)).transpose()?;
         let next_key = KEYS.start;
-        Ok(Scene { onlooker, hand, drag, next_key, mover, clock, exposed, _echo: echo, manager })
+        Ok(Scene { onlooker, hand, drag, next_key, mover, clock, exposed, echo, manager })
     }
 
     /// Threads of those who compete for the processor, with their names.
@@ -175,8 +175,21 @@ impl Scene {
         }
     }
 
+    /// Whoever takes part still does.
+    fn see_running(&mut self) -> Result<()> {
+        self.manager.as_mut().map_or(Ok(()), Manager::see_running)?;
+        self.clock.as_mut().map_or(Ok(()), |clock| clock.see_running("xclock"))?;
+        self.mover.as_mut().map_or(Ok(()), |mover| mover.see_running("the mover"))?;
+        self.echo.see_running("the program that answers keys")?;
+        match &mut self.exposed {
+            Exposed::Actor(actor) => actor.see_running("the exposed program"),
+            Exposed::Program(shown) => shown.see_running(BROWSER),
+        }
+    }
+
     /// What moved rests, and the last answers come.
     pub fn rest(&mut self) -> Result<Vec<(u64, onlooker::Sight)>> {
+        self.see_running()?;
         if let Some(drag) = self.drag.take() {
             self.hand.let_go(drag)?;
         }

@@ -163,10 +163,11 @@ fn stay(display: &str, perf: &Perf, clients: usize, start: Instant, signals: &Re
     let now_ns = || start.elapsed().as_nanos() as u64;
     signals.recv()?;
     let began_ns = now_ns();
-    let load = Load::start(display, perf, clients, placement(clients))?;
+    let mut load = Load::start(display, perf, clients, placement(clients))?;
     let busy_ns = now_ns();
     signals.recv()?;
     let ended_ns = now_ns();
+    load.see_running()?;
     drop(load);
     Ok(Stay { began_ns, busy_ns, ended_ns, gone_ns: now_ns() })
 }

@@ -46,13 +46,14 @@ impl Traced {
         stage.follow(case.scheduler())?;
         let server = stage.server();
         let start = |(perf, clients)| Load::start(server.display(), perf, clients, course::placement(clients));
-        let load = load.map(start).transpose()?;
+        let mut load = load.map(start).transpose()?;
         let control = server.control()?;
         case.reserve(&control)?;
         let mut ocbench = Ocbench::new(&control, spokes)?;
         ocbench.activate(server, Instant::now(), FIRST_BURSTS, |_| {})?;
         let mut trace = stage.control().start_trace(Level::Slices, CAPACITY)?;
         ocbench.activate(server, Instant::now(), BURSTS, |_| {})?;
+        load.as_mut().map_or(Ok(()), Load::see_running)?;
         let pids = load.as_ref().map(Load::pids).unwrap_or_default();
         let mut recorder = Recorder::new(ocbench.base(), pids);
         recorder.read(&mut trace);

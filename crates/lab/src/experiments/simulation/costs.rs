@@ -32,8 +32,9 @@ pub(super) fn of(situation: Situation, bench: &Bench, stage: &Stage, perf: &Perf
     let mut costs = Costs::new();
     let mut set = |name: &str, us: f64| costs.insert(name.to_owned(), us.max(0.0));
     if situation == Situation::Ocbench {
-        let load = Load::start(display, perf, 1, Placement::SideBySide)?;
+        let mut load = Load::start(display, perf, 1, Placement::SideBySide)?;
         let (got, ()) = Asked::by_the_busiest(stage, wait)?;
+        load.see_running()?;
         drop(load);
         set("getimage", got.each_us());
         set("getimage-rest", got.every_us() - got.each_us());

@@ -23,8 +23,10 @@ pub(super) fn measure(
 ) -> Result<Times> {
     let display = stage.server().display();
     if situation == Situation::Ocbench {
-        let _load = Load::start(display, perf, 1, Placement::SideBySide)?;
-        return alone(situation, bench, stage, Some(scheduler));
+        let mut load = Load::start(display, perf, 1, Placement::SideBySide)?;
+        let times = alone(situation, bench, stage, Some(scheduler))?;
+        load.see_running()?;
+        return Ok(times);
     }
     let _plaids = Plaids::start(display, PLAIDS, Pattern::Heavy)?;
     alone(situation, bench, stage, Some(scheduler))
