@@ -22,7 +22,6 @@ use crate::fault::Counted;
 use crate::host::{ExtensionEntry, Host, NotifyFd, RequestProc};
 use crate::longest::Longest;
 use crate::per_request;
-use crate::polled;
 use crate::ready::{Broken, ReadyRing};
 use crate::recorded::Recorded;
 use crate::roles::Roles;
@@ -49,8 +48,6 @@ const ARMED_AT_ONCE: usize = 64;
 const KERNEL_SLICE_NS: u64 = 300_000;
 /// The bits of a resource id that name a client and its resource (X11, "Connection setup").
 pub const RESOURCE_ID_BITS: u32 = 0x1fff_ffff;
-/// While somebody hogs, it is looked so often which descriptors the server polls for itself: a viewer may have come.
-const LOOK_AT_SERVER_NS: u64 = 1_000_000_000;
 
 /// A connected client as the mechanism sees it.
 #[derive(Debug)]
@@ -114,8 +111,6 @@ pub struct Engine {
     watcher: Watcher,
     release_timer: OwnedFd,
     release_at: Time,
-    /// When it was last looked which descriptors the server polls for itself.
-    looked_at_server: Option<Time>,
     /// Clients with a SYNC priority other than 0.
     prioritized: Vec<ClientId>,
     priorities_shown: bool,
@@ -156,9 +151,10 @@ impl Engine {
         let faults = Counted::new(settings.fault);
         let mut scheduler = Scheduler::new(settings.policy, settings.parameters);
         scheduler.handle(now(), Fact::DesktopShare { ppm: settings.desktop_share_ppm });
-        let watcher = Watcher::start(|| host.end_slice(), faults.in_watcher(), KERNEL_SLICE_NS)
-            .map_err(|error| format!("the watcher could not be started: {error}"))?;
         let release_timer = watcher::new_timer().map_err(|error| format!("no timer could be made: {error}"))?;
+        let watcher =
+            Watcher::start(|| host.end_slice(), release_timer.as_raw_fd(), faults.in_watcher(), KERNEL_SLICE_NS)
+                .map_err(|error| format!("the watcher could not be started: {error}"))?;
         Ok(Engine {
             host,
             scheduler: Recorded::new(scheduler),
@@ -172,7 +168,6 @@ impl Engine {
             watcher,
             release_timer,
             release_at: Time::NEVER,
-            looked_at_server: None,
             prioritized: Vec::new(),
             priorities_shown: true,
             sync: None,
@@ -303,7 +298,7 @@ impl Engine {
             self.watcher.slice_begins(&slice.contest, until);
         }
         if minds_server {
-            self.watcher.arm_server();
+            self.watcher.mind_server(now);
         }
         let mut next = to_watch;
         for _ in 0..ARMED_AT_ONCE {
@@ -319,23 +314,8 @@ impl Engine {
 
     /// Whether input and whatever else the server polls for itself ends this slice. Where the server chooses, it does not:
     /// that is how stock servers are; nor under `classic`, whose turns are short.
-    fn minds_server(&mut self, slice: &Slice, now: Time) -> bool {
-        let ours = matches!(slice.choice, Choice::Client(..)) && slice.requests == 0;
-        if !ours || !self.scheduler.is_hogged(now) {
-            return false;
-        }
-        if self.looked_at_server.is_none_or(|at| now.since(at) >= LOOK_AT_SERVER_NS) {
-            self.looked_at_server = Some(now);
-            let timer = self.release_timer.as_raw_fd();
-            let mut descriptors = polled::beside(timer);
-            // SAFETY: clients whose connections are open.
-            let of_client = |slot: &Slot| unsafe { (self.host.get_client_fd)(slot.client.raw()) };
-            let clients: Vec<i32> =
-                self.slots.iter().flatten().filter(|slot| !slot.client.is_gone()).map(of_client).collect();
-            descriptors.retain(|fd| *fd != timer && !clients.contains(fd));
-            self.watcher.watch_server(descriptors);
-        }
-        self.watcher.watches_server()
+    fn minds_server(&self, slice: &Slice, now: Time) -> bool {
+        matches!(slice.choice, Choice::Client(..)) && slice.requests == 0 && self.scheduler.is_hogged(now)
     }
 
     fn end_slice(&mut self, now: Time) {

@@ -1,7 +1,8 @@
 //! The thread that ends a slice early: it sleeps on the sockets of idle clients and on a timer, and sets
 //! `isItTimeToYield`, which the server tests before each request.
 //!
-//! The server's own descriptors ([`crate::polled`]) are watched with them, for input is looked at between slices.
+//! The server's own descriptors ([`crate::polled`]) are watched with them, for input is looked at between slices. Which
+//! they are is read here, too, when the server's thread asks for it: at most every 100 ms, and only while somebody hogs.
 //!
 //! This answers section 9.3 of Packard's paper (know of new data without a select call). What it costs: a socket is
 //! armed one-shot, only while its client is idle, and only while somebody runs who could be cut short; the timer is
@@ -12,7 +13,7 @@
 //!
 //! | written by | fields |
 //! |---|---|
-//! | the server's thread | `slice`, `until`, the contest, ranks and generations of slots |
+//! | the server's thread | `slice`, `until`, the contest, ranks, descriptors and generations of slots |
 //! | the watcher | `arrived` of slots, `yielded`, `yield_cpu_ns`, `fault` |
 //! | both | `timer_at`, `server_fired` |
 //!
@@ -21,10 +22,11 @@
 
 use crate::cpu::{self, Loan};
 use crate::fault;
+use crate::polled::Polled;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, AtomicU32, AtomicU64, Ordering, fence};
 use std::thread::JoinHandle;
 use xqos_core::{ClientId, Contest, Rank, Time};
 
@@ -35,15 +37,17 @@ const REPEAT_NS: u64 = 50_000;
 pub const KERNEL_SLICE_NS: u64 = 100_000;
 /// Address space, not memory: the thread uses a few pages; the rest leaves room for the server's thread-local data.
 const STACK_BYTES: usize = 256 * 1024;
+/// Until the next event.
+const ONCE: u32 = (libc::EPOLLIN | libc::EPOLLONESHOT) as u32;
 const TIMER_TOKEN: u64 = u64::MAX;
 const STOP_TOKEN: u64 = u64::MAX - 1;
 const LOAN_TOKEN: u64 = u64::MAX - 2;
-/// With the index of one of the server's own descriptors; above any token of a client.
-const SERVER_TOKEN: u64 = 1 << 62;
+const SERVER_TOKEN: u64 = u64::MAX - 3;
+const LOOK_TOKEN: u64 = u64::MAX - 4;
 /// The server's own descriptors end slices at most so often: a source that never dries up shall cost little.
 const SERVER_PAUSE_NS: u64 = 1_000_000;
-/// Of the server's own descriptors; more of them are not watched.
-const MOST_OF_SERVER: usize = 64;
+/// It is read so often at most which these are. A viewer that has come is not noticed for so long.
+const LOOK_NS: u64 = 100_000_000;
 
 /// One client as the watcher knows it.
 #[derive(Debug, Default)]
@@ -54,6 +58,8 @@ struct Slot {
     arrived: AtomicU64,
     /// Longest loan for it ([`Loan`]); 0: it has no reservation.
     loan_ns: AtomicU64,
+    /// Its socket; -1: there is no client, or it has none.
+    descriptor: AtomicI32,
     /// Distinguishes clients that had the same index one after the other.
     generation: AtomicU32,
 }
@@ -68,8 +74,8 @@ pub struct Shared {
     timer_at: AtomicU64,
     contest_version: AtomicU64,
     contest: [AtomicI64; 6],
-    /// Which of the server's own descriptors had something, by index: they are to be armed again.
-    server_fired: AtomicU64,
+    /// One of the server's own descriptors had something: they are to be armed again.
+    server_fired: AtomicBool,
     /// The last slice that was told to yield.
     yielded: AtomicU64,
     /// CPU time of the server's thread at that moment.
@@ -88,14 +94,17 @@ pub struct Watcher {
     shared: Arc<Shared>,
     epoll: Arc<OwnedFd>,
     timer: Arc<OwnedFd>,
+    /// An eventfd: the watcher shall read which the server's own descriptors are.
+    look: Arc<OwnedFd>,
+    look_at: Time,
+    /// The server's own descriptors ([`Polled::gathered`]).
+    of_server: Arc<OwnedFd>,
     stop: OwnedFd,
     thread: Option<JoinHandle<()>>,
     slices: u64,
     /// The slice was published.
     in_slice: bool,
     server_cpu_clock: libc::clockid_t,
-    /// The server's own descriptors; -1 where one has become a client's.
-    of_server: Vec<RawFd>,
 }
 
 /// CLOCK_MONOTONIC.
@@ -125,6 +134,23 @@ pub fn new_timer() -> io::Result<OwnedFd> {
     owned(unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, libc::TFD_CLOEXEC | libc::TFD_NONBLOCK) })
 }
 
+pub fn new_epoll() -> io::Result<OwnedFd> {
+    // SAFETY: no pointers.
+    owned(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })
+}
+
+fn new_event() -> io::Result<OwnedFd> {
+    // SAFETY: no pointers.
+    owned(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) })
+}
+
+/// Makes an eventfd readable.
+fn notify(event: &OwnedFd) {
+    let one = 1u64;
+    // SAFETY: eight bytes from a place of eight bytes; the descriptor does not block.
+    unsafe { libc::write(event.as_raw_fd(), std::ptr::from_ref(&one).cast(), 8) };
+}
+
 /// Programs a timer for an instant; [`Time::NEVER`] stops it.
 pub fn set_timer(timer: &OwnedFd, at: Time) {
     // An instant of 0 would stop it.
@@ -145,13 +171,13 @@ pub fn drain(fd: RawFd) {
 impl Shared {
     fn new(fault_in: u64, server_slice_ns: u64) -> io::Result<Self> {
         Ok(Shared {
-            slots: (0..ClientId::LIMIT).map(|_| Slot::default()).collect(),
+            slots: (0..ClientId::LIMIT).map(|_| Slot { descriptor: AtomicI32::new(-1), ..Slot::default() }).collect(),
             slice: AtomicU64::new(0),
             until: AtomicU64::new(u64::MAX),
             timer_at: AtomicU64::new(u64::MAX),
             contest_version: AtomicU64::new(0),
             contest: Default::default(),
-            server_fired: AtomicU64::new(0),
+            server_fired: AtomicBool::new(false),
             yielded: AtomicU64::new(0),
             yield_cpu_ns: AtomicU64::new(0),
             failed: AtomicBool::new(false),
@@ -174,6 +200,11 @@ impl Shared {
         self.contest_version.store(version + 2, Ordering::Release);
     }
 
+    /// The sockets of all clients.
+    fn descriptors(&self) -> impl Iterator<Item = RawFd> {
+        self.slots.iter().map(|slot| slot.descriptor.load(Ordering::Acquire)).filter(|&fd| fd >= 0)
+    }
+
     /// The contest, unless it is being changed: then the slice has just begun or ended, and its end looks again.
     fn contest(&self) -> Option<Contest> {
         let version = self.contest_version.load(Ordering::Acquire);
@@ -191,17 +222,24 @@ impl Shared {
 
 impl Watcher {
     /// Starts the thread, for the server whose thread calls and has slices of `server_slice_ns` of the kernel; `end_slice`
-    /// has the server end a slice. `fault_in`: a deliberate fault at that event, 0 for none.
-    pub fn start(end_slice: impl Fn() + Send + 'static, fault_in: u64, server_slice_ns: u64) -> io::Result<Watcher> {
-        // SAFETY: no pointers.
-        let epoll = Arc::new(owned(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?);
-        let timer = Arc::new(new_timer()?);
+    /// has the server end a slice. `polled`: a descriptor that the server polls for us. `fault_in`: a deliberate fault at that
+    /// event, 0 for none.
+    pub fn start(
+        end_slice: impl Fn() + Send + 'static,
+        polled: RawFd,
+        fault_in: u64,
+        server_slice_ns: u64,
+    ) -> io::Result<Watcher> {
+        let (epoll, timer) = (Arc::new(new_epoll()?), Arc::new(new_timer()?));
+        let (stop, look) = (new_event()?, Arc::new(new_event()?));
         let shared = Arc::new(Shared::new(fault_in, server_slice_ns)?);
-        // SAFETY: no pointers.
-        let stop = owned(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) })?;
+        let polled = Polled::new(polled)?;
+        let of_server = polled.gathered();
         control(&epoll, libc::EPOLL_CTL_ADD, timer.as_raw_fd(), libc::EPOLLIN as u32, TIMER_TOKEN)?;
         control(&epoll, libc::EPOLL_CTL_ADD, shared.loan.timer(), libc::EPOLLIN as u32, LOAN_TOKEN)?;
         control(&epoll, libc::EPOLL_CTL_ADD, stop.as_raw_fd(), libc::EPOLLIN as u32, STOP_TOKEN)?;
+        control(&epoll, libc::EPOLL_CTL_ADD, look.as_raw_fd(), libc::EPOLLIN as u32, LOOK_TOKEN)?;
+        control(&epoll, libc::EPOLL_CTL_ADD, of_server.as_raw_fd(), ONCE, SERVER_TOKEN)?;
         let mut server_cpu_clock = libc::CLOCK_THREAD_CPUTIME_ID;
         // SAFETY: the calling thread, which lives as long as the server.
         unsafe { libc::pthread_getcpuclockid(libc::pthread_self(), &mut server_cpu_clock) };
@@ -209,6 +247,8 @@ impl Watcher {
             shared: Arc::clone(&shared),
             epoll: Arc::clone(&epoll),
             timer: Arc::clone(&timer),
+            look: Arc::clone(&look),
+            polled,
             end_slice,
             server_cpu_clock,
             cut: None,
@@ -227,12 +267,14 @@ impl Watcher {
             shared,
             epoll,
             timer,
+            look,
+            look_at: Time(0),
+            of_server,
             stop,
             thread: Some(thread),
             slices: 0,
             in_slice: false,
             server_cpu_clock,
-            of_server: Vec::new(),
         })
     }
 
@@ -248,13 +290,17 @@ impl Watcher {
 
     /// A client with this index connected, over this descriptor.
     pub fn connected(&mut self, client: ClientId, fd: RawFd) {
-        for known in self.of_server.iter_mut().filter(|known| **known == fd) {
-            *known = -1;
-        }
         let slot = &self.shared.slots[usize::from(client.0)];
+        // Pairs with the load of `descriptors`, as in `gone`.
+        slot.descriptor.store(fd, Ordering::Release);
         slot.generation.fetch_add(1, Ordering::Relaxed);
         slot.arrived.store(0, Ordering::Relaxed);
         slot.loan_ns.store(0, Ordering::Relaxed);
+    }
+
+    /// The client with this index has no connection any more: its descriptor may become anybody's.
+    pub fn gone(&mut self, client: ClientId) {
+        self.shared.slots[usize::from(client.0)].descriptor.store(-1, Ordering::Release);
     }
 
     /// Watches the socket of an idle client; `known`: it was armed before since the client connected. `loan_ns`: how long
@@ -273,41 +319,23 @@ impl Watcher {
         &self.shared.loan
     }
 
-    /// Watches these descriptors, which the server polls for itself, in place of those before.
-    pub fn watch_server(&mut self, mut descriptors: Vec<RawFd>) {
-        descriptors.truncate(MOST_OF_SERVER);
-        for &fd in self.of_server.iter().filter(|fd| !descriptors.contains(fd)) {
-            // One that was closed is gone already.
-            let _ = control(&self.epoll, libc::EPOLL_CTL_DEL, fd, 0, 0);
+    /// Whatever the server polls for itself ends the slice that begins now.
+    pub fn mind_server(&mut self, now: Time) {
+        if self.shared.server_fired.swap(false, Ordering::Relaxed) {
+            // It is in there until both are closed.
+            let _ = control(&self.epoll, libc::EPOLL_CTL_MOD, self.of_server.as_raw_fd(), ONCE, SERVER_TOKEN);
         }
-        self.of_server = descriptors;
-        self.shared.server_fired.store(u64::MAX, Ordering::Relaxed);
-        self.arm_server();
-    }
-
-    /// Those of the server's own descriptors that had something since are watched again.
-    pub fn arm_server(&self) {
-        let fired = self.shared.server_fired.swap(0, Ordering::Relaxed);
-        if fired == 0 {
-            return;
-        }
-        for (index, &fd) in self.of_server.iter().enumerate().filter(|&(index, _)| (fired >> index) & 1 == 1) {
-            // One that was closed meanwhile is not looked for until the descriptors are read again.
-            let _ = self.arm_once(fd, true, SERVER_TOKEN | index as u64);
+        if now >= self.look_at {
+            self.look_at = now.after(LOOK_NS);
+            notify(&self.look);
         }
     }
 
     /// Until the next event; `known`: probably in the epoll already.
     fn arm_once(&self, fd: RawFd, known: bool, token: u64) -> io::Result<()> {
-        let events = (libc::EPOLLIN | libc::EPOLLONESHOT) as u32;
         let (first, second) =
             if known { (libc::EPOLL_CTL_MOD, libc::EPOLL_CTL_ADD) } else { (libc::EPOLL_CTL_ADD, libc::EPOLL_CTL_MOD) };
-        control(&self.epoll, first, fd, events, token).or_else(|_| control(&self.epoll, second, fd, events, token))
-    }
-
-    /// True where any of the server's own descriptors is watched.
-    pub fn watches_server(&self) -> bool {
-        !self.of_server.is_empty()
+        control(&self.epoll, first, fd, ONCE, token).or_else(|_| control(&self.epoll, second, fd, ONCE, token))
     }
 
     /// How an armed client would stand on arrival.
@@ -358,9 +386,7 @@ impl Watcher {
 impl Drop for Watcher {
     fn drop(&mut self) {
         self.shared.stop.store(true, Ordering::SeqCst);
-        let one = 1u64;
-        // SAFETY: eight bytes from a place of eight bytes.
-        unsafe { libc::write(self.stop.as_raw_fd(), std::ptr::from_ref(&one).cast(), 8) };
+        notify(&self.stop);
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
@@ -372,6 +398,8 @@ struct Run<F> {
     shared: Arc<Shared>,
     epoll: Arc<OwnedFd>,
     timer: Arc<OwnedFd>,
+    look: Arc<OwnedFd>,
+    polled: Polled,
     end_slice: F,
     server_cpu_clock: libc::clockid_t,
     /// End this slice at that instant: an arrival has not waited long enough yet, or a yield is to be repeated.
@@ -403,7 +431,11 @@ impl<F: Fn()> Run<F> {
                         drain(self.shared.loan.timer());
                         self.shared.loan.lower();
                     }
-                    _ if token & SERVER_TOKEN != 0 => self.server_has_work(token & !SERVER_TOKEN, now),
+                    SERVER_TOKEN => self.server_has_work(now),
+                    LOOK_TOKEN => {
+                        drain(self.look.as_raw_fd());
+                        self.polled.look(self.shared.descriptors(), now);
+                    }
                     _ => self.arrived(token, now),
                 }
             }
@@ -431,8 +463,8 @@ impl<F: Fn()> Run<F> {
     }
 
     /// Input, or something else that the server itself waits for: it is looked at between two slices.
-    fn server_has_work(&mut self, index: u64, now: Time) {
-        self.shared.server_fired.fetch_or(1 << (index % 64), Ordering::Relaxed);
+    fn server_has_work(&mut self, now: Time) {
+        self.shared.server_fired.store(true, Ordering::Relaxed);
         let slice = self.shared.slice.load(Ordering::Acquire);
         if slice == 0 {
             return;
@@ -515,7 +547,8 @@ impl<F: Fn()> Run<F> {
     }
 }
 
-fn control(epoll: &OwnedFd, operation: i32, fd: RawFd, events: u32, token: u64) -> io::Result<()> {
+/// A change of what an epoll watches.
+pub fn control(epoll: &OwnedFd, operation: i32, fd: RawFd, events: u32, token: u64) -> io::Result<()> {
     let mut event = libc::epoll_event { events, u64: token };
     // SAFETY: an open epoll and an event that lives through the call.
     let result = unsafe { libc::epoll_ctl(epoll.as_raw_fd(), operation, fd, &mut event) };
@@ -544,14 +577,38 @@ mod tests {
     struct Server {
         flag: Arc<AtomicBool>,
         watcher: Watcher,
+        /// What the server polls: a timer of ours, and what is added.
+        epoll: OwnedFd,
+        _timer: OwnedFd,
     }
 
     impl Server {
         fn new() -> Self {
             let flag = Arc::new(AtomicBool::new(false));
             let told = Arc::clone(&flag);
-            let watcher = Watcher::start(move || told.store(true, Ordering::Relaxed), 0, 0).unwrap();
-            Server { flag, watcher }
+            let (epoll, timer) = (new_epoll().unwrap(), new_timer().unwrap());
+            let polled = timer.as_raw_fd();
+            let watcher = Watcher::start(move || told.store(true, Ordering::Relaxed), polled, 0, 0).unwrap();
+            let server = Server { flag, watcher, epoll, _timer: timer };
+            server.polls(polled);
+            server
+        }
+
+        fn polls(&self, fd: RawFd) {
+            control(&self.epoll, libc::EPOLL_CTL_ADD, fd, libc::EPOLLIN as u32, 0).unwrap();
+        }
+
+        /// Asks for a look, and returns when it is over: something that only that look can have found is told of.
+        fn has_looked(&mut self, at: Time) {
+            let (probe, end) = socket();
+            self.polls(probe);
+            send(end);
+            self.watcher.slice_begins(&contest(0, 0), Time::NEVER);
+            self.watcher.mind_server(at);
+            assert!(self.is_told_to_yield(Duration::from_secs(5)), "no look");
+            self.watcher.slice_ends();
+            drain_socket(probe);
+            self.flag.store(false, Ordering::Relaxed);
         }
 
         fn is_told_to_yield(&self, within: Duration) -> bool {
@@ -634,13 +691,14 @@ mod tests {
     }
 
     #[test]
-    fn the_servers_own_input_ends_a_slice_each_time_it_was_armed() {
+    fn the_servers_own_input_ends_a_slice_each_time_it_is_minded() {
         let mut server = Server::new();
         let (ours, theirs) = socket();
-        server.watcher.watch_server(vec![ours]);
+        server.polls(ours);
+        server.has_looked(now());
         for turn in 0..3 {
             server.watcher.slice_begins(&contest(10, 0), Time::NEVER);
-            server.watcher.arm_server();
+            server.watcher.mind_server(Time(0));
             assert!(!server.is_told_to_yield(Duration::from_millis(5)), "turn {turn}: nothing has come");
             send(theirs);
             assert!(server.is_told_to_yield(Duration::from_secs(5)), "turn {turn}");
@@ -651,16 +709,44 @@ mod tests {
     }
 
     #[test]
-    fn a_descriptor_that_became_a_clients_is_no_longer_the_servers() {
+    fn a_viewer_that_comes_later_is_seen_by_the_look_after_a_tenth_of_a_second() {
         let mut server = Server::new();
+        let start = now();
+        server.has_looked(start);
         let (ours, theirs) = socket();
-        server.watcher.watch_server(vec![ours]);
-        server.watcher.connected(ClientId(1), ours);
+        server.polls(ours);
         send(theirs);
-        std::thread::sleep(Duration::from_millis(5));
         server.watcher.slice_begins(&contest(10, 0), Time::NEVER);
-        server.watcher.arm_server();
-        assert!(!server.is_told_to_yield(Duration::from_millis(30)));
+        server.watcher.mind_server(start.after(LOOK_NS - 1));
+        assert!(!server.is_told_to_yield(Duration::from_millis(30)), "too soon for another look");
+        server.watcher.mind_server(start.after(LOOK_NS));
+        assert!(server.is_told_to_yield(Duration::from_secs(5)));
+    }
+
+    #[test]
+    fn a_clients_socket_is_not_the_servers_until_the_client_is_gone() {
+        let mut server = Server::new();
+        let (start, (ours, theirs)) = (now(), socket());
+        server.polls(ours);
+        server.watcher.connected(ClientId(1), ours);
+        server.has_looked(start);
+        send(theirs);
+        server.watcher.slice_begins(&contest(10, 0), Time::NEVER);
+        server.watcher.mind_server(start);
+        assert!(!server.is_told_to_yield(Duration::from_millis(30)), "a busy client's");
+        server.watcher.gone(ClientId(1));
+        server.watcher.mind_server(start.after(LOOK_NS));
+        assert!(server.is_told_to_yield(Duration::from_secs(5)), "a viewer's, under the same number");
+    }
+
+    #[test]
+    fn nothing_wakes_the_watcher_where_the_server_is_not_minded() {
+        let mut server = Server::new();
+        server.watcher.slice_begins(&contest(10, 0), Time::NEVER);
+        let (ours, theirs) = socket();
+        server.polls(ours);
+        send(theirs);
+        assert!(!server.is_told_to_yield(Duration::from_millis(150)), "nobody asked for a look");
     }
 
     #[test]

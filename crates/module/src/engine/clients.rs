@@ -95,6 +95,7 @@ impl Engine {
         self.tell(NotifyKind::ClientGone, id, 0);
         self.leave_seats(id);
         self.set_linked(id, false);
+        self.watcher.gone(id);
         let at = now();
         self.scheduler.handle(at, Fact::Gone { client: id });
         if tracer::end(id, at) {
