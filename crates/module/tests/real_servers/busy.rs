@@ -1,7 +1,8 @@
 //! Clients that always have more to do.
 
+use crate::decisions::{Decisions, Slice};
 use crate::fixture::{Fixture, wait_for};
-use crate::wire::{Canvas, Wire};
+use crate::wire::{Canvas, Wire, opcode};
 use std::io::Write;
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
@@ -120,20 +121,73 @@ impl X11perf {
     }
 }
 
-/// Share of the server's time that a client got in so long a time from now on.
-pub fn share(control: &Control, base: u32, during: Duration) -> f64 {
-    shares(control, &[base], during)[0]
+/// Holds the server while clients send. What they have sent then waits in their sockets as a whole: from the moment the
+/// server is free they are busy until the last of it is done, however seldom this process gets a processor.
+pub fn send_before_any_is_served(fixture: &Fixture, send: impl FnOnce()) {
+    let mut holder = fixture.native();
+    holder.set_grab(true);
+    send();
+    holder.set_grab(false);
 }
 
-/// The same for several clients, at the same time.
-pub fn shares(control: &Control, bases: &[u32], during: Duration) -> Vec<f64> {
-    let look = || {
-        let list = control.clients().unwrap();
-        let of = |base| list.clients.iter().find(|entry| entry.client == base).expect("it is connected").server_time_ns;
-        (list.now_ns, bases.iter().map(|&base| of(base)).collect::<Vec<u64>>())
-    };
-    let (from, before) = look();
-    std::thread::sleep(during);
-    let (to, after) = look();
-    before.iter().zip(after).map(|(before, after)| (after - before) as f64 / (to - from) as f64).collect()
+/// A property that nobody else uses (CUT_BUFFER0), and its type.
+const SIGNED: u32 = 9;
+const STRING: u32 = 31;
+
+/// A client whose work is counted out; a request takes the server about a twentieth of a millisecond.
+#[derive(Debug)]
+pub struct Worker {
+    pub wire: Wire,
+    canvas: Canvas,
+}
+
+impl Worker {
+    /// Requests that find room in a socket that nobody reads.
+    pub const MOST: u16 = 5000;
+
+    pub fn start(fixture: &Fixture) -> Worker {
+        let mut wire = fixture.native();
+        wire.set_patience(Duration::from_secs(120));
+        let canvas = wire.canvas(500, 500);
+        Worker { wire, canvas }
+    }
+
+    pub fn base(&self) -> u32 {
+        self.wire.base
+    }
+
+    /// Sends so many requests.
+    pub fn send(&mut self, requests: u16) {
+        self.wire.send_many(&self.canvas.fill(1).repeat(requests.into()), requests);
+    }
+
+    /// Sends requests of which every fiftieth adds this letter to a property of the root window, which so tells the order
+    /// in which all was carried out, on any server.
+    pub fn send_and_sign(&mut self, letter: u8, letters: u16) {
+        const APPEND: u8 = 2;
+        let add = self.wire.message(opcode::CHANGE_PROPERTY, APPEND).u32(self.wire.root).u32(SIGNED).u32(STRING);
+        let add = add.raw(&[8, 0, 0, 0]).u32(1).raw(&[letter]).finish();
+        let signed = [self.canvas.fill(1).repeat(49), add].concat();
+        self.wire.send_many(&signed.repeat(letters.into()), 50 * letters);
+    }
+
+    /// The letters in the order in which they were added, which are gone then.
+    pub fn take_signatures(&mut self) -> String {
+        let request = self.wire.message(opcode::GET_PROPERTY, 1).u32(self.wire.root).u32(SIGNED);
+        let reply = self.wire.ask(&request.u32(STRING).u32(0).u32(1000).finish()).unwrap();
+        String::from_utf8_lossy(&reply[32..][..self.wire.u32_in(&reply, 16) as usize]).into_owned()
+    }
+
+    /// Waits until all that was sent is done.
+    pub fn finish(&mut self) {
+        self.wire.sync();
+    }
+}
+
+/// All of them send so many requests before any is served; the slices until all is done.
+pub fn slices_of(fixture: &Fixture, workers: &mut [Worker], requests: u16) -> Vec<Slice> {
+    let decisions = Decisions::of(fixture);
+    send_before_any_is_served(fixture, || workers.iter_mut().for_each(|worker| worker.send(requests)));
+    workers.iter_mut().for_each(Worker::finish);
+    decisions.end()
 }

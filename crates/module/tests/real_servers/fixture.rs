@@ -27,20 +27,6 @@ pub fn alone() -> RwLockWriteGuard<'static, ()> {
     MACHINE.write().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Measures until it is good: the machine is shared, and a load that the kernel did not let run proves nothing. What is
-/// never good within eight tries is a fault.
-pub fn measured<T: std::fmt::Debug>(what: &str, mut measure: impl FnMut() -> T, is_good: impl Fn(&T) -> bool) {
-    let mut seen = Vec::new();
-    for _ in 0..8 {
-        let got = measure();
-        if is_good(&got) {
-            return;
-        }
-        seen.push(got);
-    }
-    panic!("{what}: {seen:.3?}");
-}
-
 /// The object under test.
 pub fn module() -> Module {
     Module::new(find_module(None).unwrap())

@@ -14,12 +14,13 @@
 //! | `input` | what comes to the server itself |
 //! | `leaks` | many connections, many resets, many clients |
 //! | `flood` | random input |
-//! | `fixture`, `wire`, `busy` | servers, raw connections, clients that make load |
+//! | `fixture`, `wire`, `busy`, `decisions` | servers, raw connections, clients that make load, what a trace says of slices |
 //!
 //! The module is that of XQOS_MODULE, else the one built with the tests, whose arithmetic is checked for overflow, else the
 //! one in target/release. The tests of the command line and of libxqos load that one, as it is installed.
 
 mod busy;
+mod decisions;
 mod desktop;
 mod exposing;
 mod extension;

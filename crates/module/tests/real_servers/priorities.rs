@@ -1,11 +1,9 @@
 //! SYNC priorities: what clients set and read is as on a stock server, though xqos decides by the same field.
 
-use crate::busy::{Busy, shares};
-use crate::fixture::{Fixture, alone, beside_others, entry, measured, xvfb_with};
+use crate::busy::{Busy, Worker, send_before_any_is_served};
+use crate::fixture::{Fixture, beside_others, entry, xvfb_with};
 use crate::wire::Wire;
-use std::time::Duration;
 use xqos_abi::{Order, PolicyChange};
-use xqos_client::Control;
 use xqos_core::PolicyKind;
 use xqos_lab::server::{Kind, Setup};
 
@@ -91,48 +89,31 @@ fn a_change_of_policy_leaves_priorities_as_they_are() {
 
 #[test]
 fn a_busy_client_of_high_priority_keeps_the_server_as_on_a_stock_one() {
-    let _turn = alone();
+    let _turn = beside_others();
     // The stock server itself: this is what is to be kept.
-    let fixture = Fixture::start(&Setup::stock(Kind::Xvfb));
-    let (high, low) = (Busy::start(&fixture), Busy::start(&fixture));
-    let mut wire = fixture.native();
-    wire.set_sync_priority(0, 100).unwrap();
-    wire.set_sync_priority(high.base + 1, 10).unwrap();
-    let served = || {
-        let before = (high.sent(), low.sent());
-        std::thread::sleep(Duration::from_millis(300));
-        (high.sent() - before.0, low.sent() - before.1)
-    };
-    measured("the stock server", served, |&(of_high, of_low)| of_high > 20 * of_low);
-    drop((high, low));
-
+    check_strict(&Fixture::start(&Setup::stock(Kind::Xvfb)), "the stock server");
     for policy in PolicyKind::ALL {
         let mut fixture = xvfb_with(policy);
-        let mut wire = fixture.native();
-        wire.set_sync_priority(0, i32::MAX).unwrap();
-        let control = fixture.control().unwrap();
-        wire.set_sync_priority(own_id(&control), i32::MAX).unwrap();
-        let (one, two) = (Busy::start(&fixture), Busy::start(&fixture));
-        for (high, low, priority) in [(&one, &two, 10), (&two, &one, i32::MAX - 1)] {
-            wire.set_sync_priority(high.base + 1, priority).unwrap();
-            std::thread::sleep(Duration::from_millis(50));
-            measured(
-                &format!("{policy:?}, priority {priority}"),
-                || shares(&control, &[high.base, low.base], Duration::from_millis(250)),
-                |got| got[0] > 0.8 && got[1] < 0.05,
-            );
-        }
-        drop((one, two));
+        check_strict(&fixture, policy.name());
         fixture.assert_armed();
     }
 }
 
-/// A resource of the control connection, so that its priority can be set.
-fn own_id(control: &Control) -> u32 {
-    use x11rb::connection::Connection;
-    use x11rb::protocol::xproto::{ConnectionExt, CreateGCAux};
-    let connection = control.connection();
-    let id = connection.generate_id().unwrap();
-    connection.create_gc(id, connection.setup().roots[0].root, &CreateGCAux::new()).unwrap().check().unwrap();
-    id
+/// All of the high client's work is done before any of the low one's, whichever connected first.
+fn check_strict(fixture: &Fixture, what: &str) {
+    const LETTERS: u16 = 40;
+    let mut workers = [(); 2].map(|()| Worker::start(fixture));
+    let mut wire = fixture.native();
+    for (high, priority) in [(0, 10), (1, i32::MAX - 1)] {
+        wire.set_sync_priority(workers[high].base() + 1, priority).unwrap();
+        send_before_any_is_served(fixture, || {
+            for (letter, worker) in [b'a', b'b'].into_iter().zip(&mut workers) {
+                worker.send_and_sign(letter, LETTERS);
+            }
+        });
+        workers.iter_mut().for_each(Worker::finish);
+        let (first, then) = if high == 0 { ("a", "b") } else { ("b", "a") };
+        let wanted = [first, then].map(|letter| letter.repeat(LETTERS.into())).concat();
+        assert_eq!(workers[0].take_signatures(), wanted, "{what}, priority {priority}");
+    }
 }

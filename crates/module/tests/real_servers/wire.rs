@@ -14,6 +14,8 @@ const PATIENCE: Duration = Duration::from_secs(15);
 
 /// Core opcodes.
 pub mod opcode {
+    pub const CHANGE_PROPERTY: u8 = 18;
+    pub const GET_PROPERTY: u8 = 20;
     pub const GRAB_SERVER: u8 = 36;
     pub const UNGRAB_SERVER: u8 = 37;
     pub const GET_INPUT_FOCUS: u8 = 43;
@@ -187,6 +189,12 @@ impl Wire {
     pub fn send(&mut self, request: &[u8]) {
         self.sequence = self.sequence.wrapping_add(1);
         self.send_raw(request);
+    }
+
+    /// Sends so many requests in one write, and does not wait for anything.
+    pub fn send_many(&mut self, requests: &[u8], count: u16) {
+        self.sequence = self.sequence.wrapping_add(count);
+        self.send_raw(requests);
     }
 
     pub fn message(&self, opcode: u8, data: u8) -> Message {

@@ -1,0 +1,134 @@
+//! What was decided, by the trace: at each slice who ran, for how long by the server's clock, and who was ready and had
+//! budget when it was chosen.
+//!
+//! The facts of the trace are given to a scheduler here, which then stands as the server's did at each decision. How long
+//! anything takes on a busy machine changes none of what is asked of it.
+
+use crate::fixture::Fixture;
+use std::collections::BTreeMap;
+use xqos_abi::ring::{Next, Reader};
+use xqos_abi::snapshot::Collector;
+use xqos_abi::trace::{Event, FactReader, Level, What};
+use xqos_client::Control;
+use xqos_core::{ClientId, Mode, ReservationState, Scheduler, Time};
+
+/// A slice, and what stood when it was decided.
+#[derive(Clone, Debug)]
+pub struct Slice {
+    pub client: u32,
+    /// The reservation chose it.
+    pub is_reserved: bool,
+    pub decided: Time,
+    pub ns: u64,
+    ready: Vec<u32>,
+    reservations: Vec<(u32, ReservationState)>,
+}
+
+impl Slice {
+    pub fn was_ready(&self, base: u32) -> bool {
+        self.ready.contains(&base)
+    }
+
+    pub fn reservation(&self, base: u32) -> Option<&ReservationState> {
+        self.reservations.iter().find(|(one, _)| *one == base).map(|(_, state)| state)
+    }
+}
+
+/// A trace that goes on until it is read.
+#[derive(Debug)]
+pub struct Decisions {
+    control: Control,
+    reader: Reader,
+}
+
+impl Decisions {
+    pub fn of(fixture: &Fixture) -> Decisions {
+        let control = fixture.control().unwrap();
+        let reader = control.start_trace(Level::Slices, 0).unwrap();
+        Decisions { control, reader }
+    }
+
+    /// All slices since the beginning.
+    pub fn end(mut self) -> Vec<Slice> {
+        self.control.stop_trace().unwrap();
+        let mut told = Told::default();
+        loop {
+            match self.reader.read() {
+                Next::Record(words) => told.take(Event::decode(words).unwrap_or_else(|| panic!("{words:x?}"))),
+                Next::Lost(records) => panic!("{records} records of the trace were overwritten"),
+                Next::Nothing | Next::Ended => return told.slices,
+            }
+        }
+    }
+}
+
+#[derive(Default)]
+struct Told {
+    scheduler: Option<Scheduler>,
+    snapshot: Collector,
+    facts: FactReader,
+    bases: BTreeMap<ClientId, u32>,
+    chosen: Option<(Option<ClientId>, Slice)>,
+    slices: Vec<Slice>,
+}
+
+impl Told {
+    fn take(&mut self, event: Event) {
+        if let Some(words) = self.snapshot.take(&event.what) {
+            self.scheduler = Scheduler::restore(&words);
+        }
+        match event.what {
+            What::Identity { client, base, .. } => _ = self.bases.insert(client, base),
+            What::Dispatch { client, mode, .. } => self.chosen = Some((client, self.decided(event.at, mode))),
+            What::Served { client, start, .. } => self.served(client, event.at.since(start)),
+            _ => {}
+        }
+        let Some(scheduler) = &mut self.scheduler else { return };
+        if matches!(event.what, What::Dispatch { .. }) {
+            scheduler.decide(event.at);
+        }
+        if let Some(fact) = self.facts.take(event.at, &event.what) {
+            scheduler.handle(event.at, fact);
+        }
+    }
+
+    fn decided(&self, decided: Time, mode: Mode) -> Slice {
+        let scheduler = self.scheduler.as_ref().expect("a trace begins with a snapshot");
+        let ready = self.bases.iter().filter(|(id, _)| scheduler.is_ready(**id)).map(|(_, &base)| base).collect();
+        let reservations =
+            self.bases.iter().filter_map(|(&id, &base)| Some((base, scheduler.reservation(id)?))).collect();
+        let is_reserved = mode == Mode::Reserved;
+        Slice { client: 0, is_reserved, decided, ns: 0, ready, reservations }
+    }
+
+    /// Who was chosen is who was served; where the server chooses it may be anybody.
+    fn served(&mut self, client: ClientId, ns: u64) {
+        // The slice in which the trace began has no decision in it.
+        let Some((chosen, slice)) = self.chosen.take() else { return };
+        assert!(chosen.is_none_or(|chosen| chosen == client), "{chosen:?} was chosen, {client:?} served");
+        let client = self.bases.get(&client).copied().unwrap_or_default();
+        self.slices.push(Slice { client, ns, ..slice });
+    }
+}
+
+/// A client with this reservation, the only busy one that has any, is served while it has budget and only then above others.
+pub fn check_reservation(slices: &[Slice], base: u32) {
+    let mut used_ns = 0;
+    let began = slices.first().expect("slices").decided;
+    for slice in slices {
+        let state = slice.reservation(base).expect("it is reserved");
+        let reservation = state.reservation;
+        if state.depleted {
+            assert!(slice.decided < state.deadline, "not replenished in time: {slice:?}");
+            assert!(slice.client != base || !slice.is_reserved && !reservation.hard, "nothing was left: {slice:?}");
+        } else if slice.was_ready(base) {
+            assert!(slice.client == base && slice.is_reserved, "it had budget: {slice:?}");
+        }
+        if slice.client == base && slice.is_reserved {
+            // One budget that was there, one for each period that has begun, and what each slice was too long is paid back.
+            let periods = 2 + slice.decided.since(began) / reservation.period_ns;
+            assert!(used_ns < periods * reservation.budget_ns, "{used_ns} ns used in {periods} periods: {slice:?}");
+            used_ns += slice.ns;
+        }
+    }
+}
