@@ -1,0 +1,3 @@
+//! The servers that the mechanism works in.
+
+pub mod dix;

@@ -1,0 +1,271 @@
+//! The server's client record, through the C shim: plain values in and out.
+
+use crate::host::dix::symbols::ClientPtr;
+use std::ffi::{c_char, c_int, c_void};
+use std::ptr::NonNull;
+
+/// A node of a ring of ready clients.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Ring {
+    pub next: *mut Ring,
+    pub previous: *mut Ring,
+}
+
+unsafe extern "C" {
+    fn xqos_client_index(client: ClientPtr) -> c_int;
+    fn xqos_client_base(client: ClientPtr) -> u32;
+    fn xqos_client_sequence(client: ClientPtr) -> u32;
+    fn xqos_client_last_request(client: ClientPtr) -> u32;
+    fn xqos_client_swapped(client: ClientPtr) -> c_int;
+    fn xqos_client_gone(client: ClientPtr) -> c_int;
+    fn xqos_client_state(client: ClientPtr) -> c_int;
+    fn xqos_client_priority(client: ClientPtr) -> c_int;
+    fn xqos_client_set_priority(client: ClientPtr, priority: c_int);
+    fn xqos_client_request(client: ClientPtr) -> *const u8;
+    fn xqos_client_request_bytes(client: ClientPtr) -> u32;
+    fn xqos_client_head(client: ClientPtr, head: *mut Head);
+    fn xqos_client_set_error_value(client: ClientPtr, value: u32);
+    fn xqos_client_request_vector(client: ClientPtr) -> *const c_void;
+    fn xqos_client_ring(client: ClientPtr) -> *mut Ring;
+    fn xqos_ring_client(node: *mut Ring) -> ClientPtr;
+    fn xqos_state_client(info: *mut c_void) -> ClientPtr;
+    fn xqos_grab_client(info: *mut c_void) -> ClientPtr;
+    fn xqos_grab_state(info: *mut c_void) -> c_int;
+    fn xqos_event_client(info: *mut c_void) -> ClientPtr;
+    fn xqos_event_kind(info: *mut c_void, xinput_opcode: c_int) -> c_int;
+    fn xqos_selection_atom(info: *mut c_void) -> u32;
+    fn xqos_selection_owner(info: *mut c_void) -> ClientPtr;
+    fn xqos_setup_root(setup: *const c_void, screen: c_int) -> u32;
+    fn xqos_redirector(root: *const c_void, id: u32) -> u32;
+    fn xqos_setup_vendor(setup: *const c_void, length: *mut u32, release: *mut u32) -> *const c_char;
+}
+
+/// The request that is being dispatched, in short.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Head {
+    pub index: u32,
+    pub sequence: u32,
+    /// Major opcode + 65536 x minor opcode.
+    pub request: u32,
+    pub bytes: u32,
+    pub swapped: u32,
+}
+
+/// Where a client is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    Connecting,
+    Running,
+    Retained,
+    Gone,
+}
+
+/// A live client of the server, used on the server's thread only.
+///
+/// Invariant: made by [`Client::new`] from a pointer that the server gave us, and dropped at the latest when the
+/// server says that the client is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Client(NonNull<crate::host::dix::symbols::RawClient>);
+
+impl Client {
+    /// `None` for null.
+    ///
+    /// # Safety
+    /// The pointer is null or a `ClientRec` of the running server, and the `Client` is not used after the server
+    /// frees it (which it announces by the state Gone).
+    pub unsafe fn new(client: ClientPtr) -> Option<Client> {
+        NonNull::new(client).map(Client)
+    }
+
+    pub fn raw(self) -> ClientPtr {
+        self.0.as_ptr()
+    }
+
+    pub fn index(self) -> usize {
+        // SAFETY: a live client, by the invariant.
+        usize::try_from(unsafe { xqos_client_index(self.raw()) }).unwrap_or(usize::MAX)
+    }
+
+    /// Base of its resource ids.
+    pub fn base(self) -> u32 {
+        // SAFETY: a live client, by the invariant.
+        unsafe { xqos_client_base(self.raw()) }
+    }
+
+    pub fn sequence(self) -> u32 {
+        // SAFETY: a live client, by the invariant.
+        unsafe { xqos_client_sequence(self.raw()) }
+    }
+
+    pub fn last_request(self) -> u32 {
+        // SAFETY: a live client, by the invariant.
+        unsafe { xqos_client_last_request(self.raw()) }
+    }
+
+    pub fn is_swapped(self) -> bool {
+        // SAFETY: a live client, by the invariant.
+        unsafe { xqos_client_swapped(self.raw()) != 0 }
+    }
+
+    /// Its connection is closed.
+    pub fn is_gone(self) -> bool {
+        // SAFETY: a live client, by the invariant.
+        unsafe { xqos_client_gone(self.raw()) != 0 }
+    }
+
+    pub fn state(self) -> State {
+        // SAFETY: a live client, by the invariant.
+        match unsafe { xqos_client_state(self.raw()) } {
+            0 => State::Connecting,
+            1 => State::Running,
+            2 => State::Retained,
+            _ => State::Gone,
+        }
+    }
+
+    pub fn priority(self) -> i32 {
+        // SAFETY: a live client, by the invariant.
+        unsafe { xqos_client_priority(self.raw()) }
+    }
+
+    pub fn set_priority(self, priority: i32) {
+        // SAFETY: a live client, by the invariant.
+        unsafe { xqos_client_set_priority(self.raw(), priority) }
+    }
+
+    /// The request that is being dispatched. Only within a request procedure.
+    pub fn request(self) -> Vec<u8> {
+        // SAFETY: while a request is dispatched the buffer holds `request_bytes` bytes of it.
+        unsafe {
+            let (start, length) = (xqos_client_request(self.raw()), xqos_client_request_bytes(self.raw()));
+            std::slice::from_raw_parts(start, length as usize).to_vec()
+        }
+    }
+
+    /// What is asked at each request while requests are seen, in one call. Only within a request procedure.
+    pub fn head(self) -> Head {
+        let mut head = Head::default();
+        // SAFETY: a live client, by the invariant, and a place for what is known of it.
+        unsafe { xqos_client_head(self.raw(), &mut head) };
+        head
+    }
+
+    /// Minor opcode and length of the request that is being dispatched.
+    pub fn request_head(self) -> (u8, u32) {
+        // SAFETY: a request that is being dispatched has at least its four bytes of header.
+        unsafe { (*xqos_client_request(self.raw()).add(1), xqos_client_request_bytes(self.raw())) }
+    }
+
+    pub fn set_error_value(self, value: u32) {
+        // SAFETY: a live client, by the invariant.
+        unsafe { xqos_client_set_error_value(self.raw(), value) }
+    }
+
+    pub fn request_vector(self) -> *const c_void {
+        // SAFETY: a live client, by the invariant.
+        unsafe { xqos_client_request_vector(self.raw()) }
+    }
+
+    /// Its node in the server's rings; linked to itself while it is in none.
+    pub fn ring(self) -> *mut Ring {
+        // SAFETY: a live client, by the invariant.
+        unsafe { xqos_client_ring(self.raw()) }
+    }
+
+    /// True while it is in a ring of ready clients.
+    pub fn is_linked(self) -> bool {
+        let node = self.ring();
+        // SAFETY: the node is part of the live client.
+        unsafe { (*node).next != node }
+    }
+}
+
+/// The client record around a ring's node; meaningless for the ring's head.
+pub fn record_around(node: *mut Ring) -> ClientPtr {
+    // SAFETY: address arithmetic only.
+    unsafe { xqos_ring_client(node) }
+}
+
+/// The client of a ClientStateCallback.
+///
+/// # Safety
+/// `info` is that callback's argument.
+pub unsafe fn of_state_info(info: *mut c_void) -> Option<Client> {
+    // SAFETY: as the caller says.
+    unsafe { Client::new(xqos_state_client(info)) }
+}
+
+/// The client of a ServerGrabCallback, and whether it grabbed (`Some(true)`), ungrabbed, or neither.
+///
+/// # Safety
+/// `info` is that callback's argument.
+pub unsafe fn of_grab_info(info: *mut c_void) -> (Option<Client>, Option<bool>) {
+    // SAFETY: as the caller says.
+    unsafe {
+        let state = match xqos_grab_state(info) {
+            1 => Some(true),
+            0 => Some(false),
+            _ => None,
+        };
+        (Client::new(xqos_grab_client(info)), state)
+    }
+}
+
+/// To whom an EventCallback delivered what: `Some(true)` user input, `Some(false)` Expose, `None` anything else.
+///
+/// # Safety
+/// `info` is that callback's argument.
+pub unsafe fn of_event_info(info: *mut c_void, xinput_opcode: c_int) -> (Option<Client>, Option<bool>) {
+    // SAFETY: as the caller says.
+    unsafe {
+        let kind = match xqos_event_kind(info, xinput_opcode) {
+            1 => Some(true),
+            2 => Some(false),
+            _ => None,
+        };
+        (Client::new(xqos_event_client(info)), kind)
+    }
+}
+
+/// The selection of a SelectionCallback, an atom, and its owner from now on.
+///
+/// # Safety
+/// `info` is that callback's argument.
+pub unsafe fn of_selection_info(info: *mut c_void) -> (u32, Option<Client>) {
+    // SAFETY: as the caller says.
+    unsafe { (xqos_selection_atom(info), Client::new(xqos_selection_owner(info))) }
+}
+
+/// The root windows of all screens, by their ids.
+///
+/// # Safety
+/// `setup` is the server's ConnectionInfo, not null.
+pub unsafe fn roots(setup: *const c_void) -> Vec<u32> {
+    // SAFETY: as the caller says.
+    (0..).map(|screen| unsafe { xqos_setup_root(setup, screen) }).take_while(|&id| id != 0).collect()
+}
+
+/// A resource of the client that redirects the top-level windows of this screen, if anybody does.
+///
+/// # Safety
+/// `root` is the `WindowRec` of the window `id`, of a server of release 21.1 or later.
+pub unsafe fn redirector(root: NonNull<c_void>, id: u32) -> Option<u32> {
+    // SAFETY: as the caller says.
+    Some(unsafe { xqos_redirector(root.as_ptr(), id) }).filter(|&resource| resource != 0)
+}
+
+/// Vendor and release in a connection setup.
+///
+/// # Safety
+/// `setup` is the server's ConnectionInfo, not null.
+pub unsafe fn vendor_and_release(setup: *const c_void) -> (String, u32) {
+    let (mut length, mut release) = (0, 0);
+    // SAFETY: as the caller says; the vendor follows the fixed part, `length` bytes of it.
+    unsafe {
+        let vendor = xqos_setup_vendor(setup, &mut length, &mut release);
+        let bytes = std::slice::from_raw_parts(vendor.cast::<u8>(), (length as usize).min(256));
+        (String::from_utf8_lossy(bytes).into_owned(), release)
+    }
+}

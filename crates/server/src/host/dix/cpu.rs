@@ -1,0 +1,213 @@
+//! What we ask of the kernel's scheduler for the server's thread and for the watcher.
+//!
+//! Two things. **Short slices** bring a thread to a processor sooner and give it no more of it; they need no right, and
+//! kernels before 6.12 ignore them. **A loan**: while somebody with the right lends it (`xqos boost`), the server's thread
+//! has a real-time priority as long as it works for a reserved client, and no longer: what a reservation promises would
+//! else wait for whoever computes. The watcher raises it the moment that a reserved client's data arrive, the wakeup
+//! handler lowers it as soon as the choice is another, and a timer of the length of the budget lowers it in any case. It has
+//! one as well while a client has to redraw: that client has the processor then, and input would wait for it.
+//!
+//! Both threads call in, without a lock. Who raises looks afterwards whether it was lowered meanwhile, and lowers again;
+//! so a race can end a loan too early, never leave it.
+
+use crate::host::dix::watcher;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
+use xqos_abi::kernel::Attributes;
+use xqos_core::{Supply, Time};
+
+/// Of the server's thread, while it is raised; the programs that `xqos boost` raises stand below it.
+const SERVER_PRIORITY: u32 = 3;
+/// Of the watcher, while there is a loan: it ends what it began.
+const WATCHER_PRIORITY: u32 = 4;
+
+/// The usual policy with slices of this length, the nice value as it is.
+fn usual(thread: i32, slice_ns: u64) -> Attributes {
+    // SAFETY: a number, and no more.
+    let nice = unsafe { libc::getpriority(libc::PRIO_PROCESS, thread as libc::id_t) };
+    Attributes::usual(nice, slice_ns)
+}
+
+/// The calling thread's id.
+fn this_thread() -> i32 {
+    // SAFETY: no arguments.
+    unsafe { libc::gettid() }
+}
+
+/// The calling thread's slices, as far as it runs under the kernel's usual policy; 0 for the kernel's own choice.
+pub fn ask_for_slices(ns: u64) {
+    if Attributes::of(0).is_ok_and(|own| own.is_usual()) {
+        let _ = usual(0, ns).give(0);
+    }
+}
+
+/// What the calling thread gets of a processor by a reservation of the kernel.
+pub fn supply() -> Supply {
+    let reservation = Attributes::of(0).ok().and_then(|own| own.reservation());
+    reservation.map_or_else(Supply::default, |(budget_ns, period_ns)| Supply { budget_ns, period_ns })
+}
+
+/// The loan, as both threads see it.
+#[derive(Debug)]
+pub struct Loan {
+    server: i32,
+    server_slice_ns: u64,
+    watcher: AtomicI32,
+    /// Ends it at the latest; the watcher waits for it, and calls [`lower`](Self::lower).
+    timer: OwnedFd,
+    is_on: AtomicBool,
+    raised: AtomicBool,
+    raises: AtomicU32,
+}
+
+impl Loan {
+    /// For the server whose thread calls.
+    pub fn new(server_slice_ns: u64) -> io::Result<Loan> {
+        Ok(Loan {
+            server: this_thread(),
+            server_slice_ns,
+            watcher: AtomicI32::new(0),
+            timer: watcher::new_timer()?,
+            is_on: AtomicBool::new(false),
+            raised: AtomicBool::new(false),
+            raises: AtomicU32::new(0),
+        })
+    }
+
+    pub fn timer(&self) -> RawFd {
+        self.timer.as_raw_fd()
+    }
+
+    /// The watcher's thread says which it is. Beside a server with a reservation of the kernel it would come late.
+    pub fn watcher_is_here(&self) {
+        self.watcher.store(this_thread(), Ordering::SeqCst);
+        if Attributes::of(self.server).is_ok_and(|server| server.reservation().is_some()) {
+            // Without the right it stays as it is.
+            let _ = Attributes::real_time(WATCHER_PRIORITY).give(0);
+        }
+    }
+
+    /// Begins the loan. An error where the kernel does not allow it, or the server's thread is scheduled otherwise than
+    /// usual already.
+    pub fn begin(&self) -> io::Result<()> {
+        let watcher = self.watcher.load(Ordering::SeqCst);
+        if watcher == 0 || !Attributes::of(self.server)?.is_usual() {
+            return Err(io::ErrorKind::ResourceBusy.into());
+        }
+        Attributes::real_time(WATCHER_PRIORITY).give(watcher)?;
+        self.is_on.store(true, Ordering::SeqCst);
+        Ok(())
+    }
+
+    /// Ends it.
+    pub fn end(&self) {
+        self.is_on.store(false, Ordering::SeqCst);
+        self.lower();
+        let thread = self.watcher.load(Ordering::SeqCst);
+        if thread != 0 {
+            let _ = usual(thread, watcher::KERNEL_SLICE_NS).give(thread);
+        }
+    }
+
+    pub fn is_on(&self) -> bool {
+        self.is_on.load(Ordering::Relaxed)
+    }
+
+    #[cfg(test)]
+    fn is_raised(&self) -> bool {
+        self.raised.load(Ordering::Relaxed)
+    }
+
+    /// How often the server's thread was raised.
+    pub fn raises(&self) -> u32 {
+        self.raises.load(Ordering::Relaxed)
+    }
+
+    /// The server's thread works for a reserved client, and is raised until then at the latest.
+    pub fn raise(&self, until: Time) {
+        watcher::set_timer(&self.timer, until);
+        if self.raised.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        self.raises.fetch_add(1, Ordering::Relaxed);
+        let is_done = Attributes::real_time(SERVER_PRIORITY).give(self.server).is_ok();
+        let is_wanted = self.raised.load(Ordering::SeqCst) && self.is_on.load(Ordering::SeqCst);
+        if !is_done || !is_wanted {
+            self.put_down();
+        }
+    }
+
+    /// It does not any more.
+    pub fn lower(&self) {
+        if self.raised.load(Ordering::SeqCst) {
+            self.put_down();
+        }
+    }
+
+    fn put_down(&self) {
+        self.raised.store(false, Ordering::SeqCst);
+        let _ = usual(self.server, self.server_slice_ns).give(self.server);
+    }
+}
+
+/// Sets the limit of real-time priorities of this process back, as far as it may: after a loan it is as it was before.
+pub fn limit_real_time(priority: u32) {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: a place for the limits, and then limits not above those.
+    unsafe {
+        if libc::getrlimit(libc::RLIMIT_RTPRIO, &mut limit) == 0 && limit.rlim_max > u64::from(priority) {
+            (limit.rlim_cur, limit.rlim_max) = (priority.into(), priority.into());
+            libc::setrlimit(libc::RLIMIT_RTPRIO, &limit);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    #[test]
+    fn a_loan_that_is_over_raises_nobody() {
+        let loan = Arc::new(Loan::new(300_000).unwrap());
+        loan.raise(Time::NEVER);
+        assert!(!loan.is_raised(), "nobody lends");
+        assert!(Attributes::of(0).unwrap().is_usual());
+    }
+
+    #[test]
+    fn without_the_right_a_loan_is_refused_and_with_it_a_thread_is_raised_and_lowered() {
+        let loan = Arc::new(Loan::new(300_000).unwrap());
+        let (told, wait) = std::sync::mpsc::channel();
+        let (done, end) = std::sync::mpsc::channel::<()>();
+        let watcher = std::thread::spawn({
+            let loan = Arc::clone(&loan);
+            move || {
+                loan.watcher_is_here();
+                told.send(()).unwrap();
+                let _ = end.recv();
+            }
+        });
+        wait.recv().unwrap();
+        match loan.begin() {
+            Err(error) => {
+                assert_eq!(error.raw_os_error(), Some(libc::EPERM));
+                assert!(!loan.is_on());
+            }
+            Ok(()) => {
+                loan.raise(Time::NEVER);
+                assert_eq!(Attributes::of(0).unwrap().real_time_priority(), Some(SERVER_PRIORITY));
+                loan.lower();
+                assert!(Attributes::of(0).unwrap().is_usual());
+                loan.raise(Time::NEVER);
+                loan.end();
+                assert!(!loan.is_raised() && !loan.is_on());
+                assert!(Attributes::of(0).unwrap().is_usual());
+                assert!(Attributes::of(loan.watcher.load(Ordering::SeqCst)).unwrap().is_usual());
+            }
+        }
+        drop(done);
+        watcher.join().unwrap();
+    }
+}

@@ -1,0 +1,192 @@
+//! How the server finds us: Xorg's module data, or the constructor of a preloaded object.
+//!
+//! Both end in LoadExtensionList, and the server runs `hooks::init` with its own extensions, at start and again after
+//! each reset. In a process that is no X server the constructor does nothing at all, so that a preload survives
+//! wrapper scripts on its way to the server; inside the server it takes itself out of the environment at once, or the
+//! `sh -c xkbcomp` that the server starts would inherit it.
+
+use crate::host::dix::hooks;
+use crate::host::dix::symbols::{ExtensionModule, host};
+use crate::mechanism::settings::Settings;
+use std::ffi::{c_char, c_int, c_void};
+use std::ptr::{null, null_mut};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// `XF86ModuleVersionInfo` of xf86Module.h.
+#[repr(C)]
+#[derive(Debug)]
+pub struct ModuleVersion {
+    name: *const c_char,
+    vendor: *const c_char,
+    mark_1: u32,
+    mark_2: u32,
+    xorg_version: u32,
+    major: u8,
+    minor: u8,
+    patch: u16,
+    abi_class: *const c_char,
+    abi_version: u32,
+    module_class: *const c_char,
+    checksum: [u32; 4],
+}
+
+/// `XF86ModuleData` of xf86Module.h.
+#[repr(C)]
+#[derive(Debug)]
+pub struct ModuleData {
+    version: &'static ModuleVersion,
+    setup: unsafe extern "C" fn(*mut c_void, *mut c_void, *mut c_int, *mut c_int) -> *mut c_void,
+    teardown: Option<unsafe extern "C" fn(*mut c_void)>,
+}
+
+// SAFETY: constant data that the server only reads.
+unsafe impl Sync for ModuleVersion {}
+// SAFETY: as above.
+unsafe impl Sync for ModuleData {}
+
+static VERSION: ModuleVersion = ModuleVersion {
+    name: c"xqos".as_ptr(),
+    vendor: c"xqos".as_ptr(),
+    // MODINFOSTRING1 and MODINFOSTRING2
+    mark_1: 0xef23_fdc5,
+    mark_2: 0x10dc_023a,
+    // The server that the headers were of does not matter: we check the server ourselves.
+    xorg_version: 12_101_007,
+    major: 0,
+    minor: 1,
+    patch: 0,
+    // ABI_CLASS_NONE: one binary for all versions.
+    abi_class: null(),
+    abi_version: 0,
+    module_class: null(),
+    checksum: [0; 4],
+};
+
+/// What Xorg looks for in a module named `xqos`.
+#[unsafe(no_mangle)]
+#[allow(non_upper_case_globals)]
+pub static xqosModuleData: ModuleData = ModuleData { version: &VERSION, setup: xorg_setup, teardown: None };
+
+/// Run by the dynamic loader when the object is preloaded (and, before `xorg_setup`, when Xorg loads it).
+#[used]
+#[unsafe(link_section = ".init_array")]
+static CONSTRUCTOR: extern "C" fn() = constructor;
+
+static REGISTERED: AtomicBool = AtomicBool::new(false);
+static SETTINGS: OnceLock<Settings> = OnceLock::new();
+
+static EXTENSION: ExtensionModule =
+    ExtensionModule { init: hooks::init_extension, name: c"XQOS".as_ptr(), disable: null_mut() };
+
+/// What the server was started with.
+pub fn settings() -> Option<&'static Settings> {
+    SETTINGS.get()
+}
+
+extern "C" fn constructor() {
+    // Nothing may unwind into the loader.
+    let _ = std::panic::catch_unwind(|| {
+        if !is_preloaded() {
+            return;
+        }
+        match host() {
+            Ok(_) => {
+                leave_the_environment();
+                register(null_mut());
+            }
+            Err(missing) if looks_like_x_server() => {
+                leave_the_environment();
+                eprintln!(
+                    "xqos: this X server does not export {missing}; it is left untouched, with its own scheduling"
+                );
+            }
+            Err(_) => {}
+        }
+    });
+}
+
+unsafe extern "C" fn xorg_setup(
+    _module: *mut c_void,
+    options: *mut c_void,
+    error_major: *mut c_int,
+    _error_minor: *mut c_int,
+) -> *mut c_void {
+    const LDR_MODSPECIFIC: c_int = 12;
+    let registered = std::panic::catch_unwind(|| register(options)).unwrap_or(false);
+    if registered {
+        return std::ptr::dangling_mut::<u8>().cast();
+    }
+    // SAFETY: Xorg gives a place for the code, or null.
+    if let Some(code) = unsafe { error_major.as_mut() } {
+        *code = LDR_MODSPECIFIC;
+    }
+    null_mut()
+}
+
+/// Has the server run our init with its extensions. Once, even where both ways lead here.
+fn register(xorg_options: *mut c_void) -> bool {
+    let host = match host() {
+        Ok(host) => host,
+        Err(missing) => {
+            eprintln!("xqos: this X server does not export {missing}; it is left untouched");
+            return false;
+        }
+    };
+    if REGISTERED.swap(true, Ordering::SeqCst) {
+        return true;
+    }
+    SETTINGS.get_or_init(|| Settings::read(host, xorg_options));
+    // SAFETY: one entry that lives as long as the object, which is never unloaded once it has a thread.
+    unsafe { (host.load_extension_list)(&EXTENSION, 1, 0) };
+    true
+}
+
+/// True where LD_PRELOAD names this object; Xorg's module loader is the other way in.
+fn is_preloaded() -> bool {
+    own_file_name().is_some_and(|own| preload_entries().iter().any(|entry| file_name(entry) == own))
+}
+
+/// Takes this object, and nothing else, out of LD_PRELOAD.
+fn leave_the_environment() {
+    let Some(own) = own_file_name() else { return };
+    let rest: Vec<String> = preload_entries().into_iter().filter(|entry| file_name(entry) != own).collect();
+    // SAFETY: run by the loader, before the process has a second thread.
+    unsafe {
+        if rest.is_empty() {
+            std::env::remove_var("LD_PRELOAD")
+        } else {
+            std::env::set_var("LD_PRELOAD", rest.join(":"))
+        }
+    }
+}
+
+fn preload_entries() -> Vec<String> {
+    let list = std::env::var("LD_PRELOAD").unwrap_or_default();
+    list.split([':', ' ']).filter(|entry| !entry.is_empty()).map(str::to_owned).collect()
+}
+
+fn file_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+/// The file that this code was loaded from.
+fn own_file_name() -> Option<String> {
+    // SAFETY: dladdr fills in the record for any address; ours is in a loaded object.
+    unsafe {
+        let mut info: libc::Dl_info = std::mem::zeroed();
+        if libc::dladdr(std::ptr::from_ref(&VERSION).cast(), &mut info) == 0 || info.dli_fname.is_null() {
+            return None;
+        }
+        let path = std::ffi::CStr::from_ptr(info.dli_fname).to_string_lossy();
+        Some(file_name(&path).to_owned())
+    }
+}
+
+fn looks_like_x_server() -> bool {
+    const SERVERS: [&str; 8] = ["Xorg", "Xvfb", "Xephyr", "Xtigervnc", "Xvnc", "Xwayland", "Xnest", "X"];
+    std::fs::read_link("/proc/self/exe")
+        .ok()
+        .and_then(|path| path.file_name().map(|name| name.to_string_lossy().into_owned()))
+        .is_some_and(|name| SERVERS.contains(&name.as_str()))
+}

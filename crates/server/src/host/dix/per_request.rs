@@ -1,0 +1,183 @@
+//! What happens at each request, while somebody asked for it: counting for the policy `classic`, whose turns are ten
+//! requests long and whose buffers end, and timing for a trace of level `requests`.
+//!
+//! The only place where xqos runs per request. All entries of the request tables are wrapped (not a client's own vector,
+//! which RECORD swaps), and put back when nobody needs it any more, at a server reset and when xqos steps aside.
+
+use crate::host::dix::client::{Client, Head};
+use crate::host::dix::symbols::{ClientPtr, Host, RequestProc, host, x_error};
+use crate::host::dix::ticks::Ticks;
+use crate::host::dix::watcher;
+use crate::mechanism::tracer;
+use std::cell::UnsafeCell;
+use xqos_abi::trace::What;
+use xqos_core::{ClientId, Time};
+
+const ENTRIES: usize = 256;
+
+struct Wrapped {
+    original: [RequestProc; ENTRIES],
+    swapped_original: [RequestProc; ENTRIES],
+    installed: bool,
+    counts: bool,
+    times: bool,
+    requests_left: u32,
+    bytes_left: u32,
+    bytes: u64,
+    ticks: Ticks,
+    /// Where the next request's time begins: the end of the one before, or the beginning of the slice.
+    since: Time,
+}
+
+/// Touched on the server's thread only.
+struct OnServerThread(UnsafeCell<Wrapped>);
+
+// SAFETY: the server dispatches, and calls our hooks, on one thread.
+unsafe impl Sync for OnServerThread {}
+
+static WRAPPED: OnServerThread = OnServerThread(UnsafeCell::new(Wrapped {
+    original: [never; ENTRIES],
+    swapped_original: [never; ENTRIES],
+    installed: false,
+    counts: false,
+    times: false,
+    requests_left: 0,
+    bytes_left: 0,
+    bytes: 0,
+    ticks: Ticks::UNKNOWN,
+    since: Time(0),
+}));
+
+unsafe extern "C" fn never(_: ClientPtr) -> i32 {
+    x_error::IMPLEMENTATION
+}
+
+/// The reference must not be held over a call into the server.
+fn wrapped() -> &'static mut Wrapped {
+    // SAFETY: on the server's thread; held by one function at a time, as the comment above asks.
+    unsafe { &mut *WRAPPED.0.get() }
+}
+
+/// Wraps the tables or puts them back, as it is needed.
+pub fn want(host: &Host, counts: bool, times: bool) {
+    let wrapped = wrapped();
+    if times && !wrapped.times {
+        wrapped.since = watcher::now();
+        wrapped.ticks = Ticks::begin(wrapped.since);
+    }
+    (wrapped.counts, wrapped.times) = (counts, times);
+    match (wrapped.installed, counts || times) {
+        (false, true) => install(wrapped, host),
+        (true, false) => remove(wrapped, host),
+        _ => {}
+    }
+}
+
+fn install(wrapped: &mut Wrapped, host: &Host) {
+    for entry in 0..ENTRIES {
+        // SAFETY: the server's tables have 256 entries; on its thread.
+        unsafe {
+            wrapped.original[entry] = *host.proc_vector.add(entry);
+            wrapped.swapped_original[entry] = *host.swapped_proc_vector.add(entry);
+            *host.proc_vector.add(entry) = native;
+            *host.swapped_proc_vector.add(entry) = swapped;
+        }
+    }
+    wrapped.installed = true;
+}
+
+/// Entries that somebody else changed meanwhile are left alone.
+fn remove(wrapped: &mut Wrapped, host: &Host) {
+    for entry in 0..ENTRIES {
+        let entries = [
+            (host.proc_vector, native as RequestProc, wrapped.original[entry]),
+            (host.swapped_proc_vector, swapped as RequestProc, wrapped.swapped_original[entry]),
+        ];
+        for (table, ours, original) in entries {
+            // SAFETY: as in `install`.
+            unsafe {
+                if std::ptr::fn_addr_eq(*table.add(entry), ours) {
+                    *table.add(entry) = original;
+                }
+            }
+        }
+    }
+    wrapped.installed = false;
+}
+
+/// A slice begins: it ends after so many requests or bytes; 0: not limited.
+pub fn slice_begins(requests: u32, bytes: u32, now: Time) {
+    let wrapped = wrapped();
+    wrapped.requests_left = if requests == 0 { u32::MAX } else { requests };
+    wrapped.bytes_left = if bytes == 0 { u32::MAX } else { bytes };
+    wrapped.bytes = 0;
+    wrapped.since = now;
+    if wrapped.times {
+        wrapped.ticks.synchronise(now);
+    }
+}
+
+/// Bytes of requests since the slice began.
+pub fn bytes() -> u64 {
+    wrapped().bytes
+}
+
+/// In the table for clients of this machine's byte order. The core's swapped procedures end here too, after `swapped`
+/// has seen their request.
+unsafe extern "C" fn native(raw: ClientPtr) -> i32 {
+    // SAFETY: the client that the server dispatches.
+    let Some(client) = (unsafe { Client::new(raw) }) else { return x_error::IMPLEMENTATION };
+    let head = client.head();
+    let procedure = wrapped().original[entry_of(&head)];
+    if head.swapped != 0 { call(procedure, raw) } else { seen(client, &head, procedure) }
+}
+
+unsafe extern "C" fn swapped(raw: ClientPtr) -> i32 {
+    // SAFETY: the client that the server dispatches.
+    let Some(client) = (unsafe { Client::new(raw) }) else { return x_error::IMPLEMENTATION };
+    let head = client.head();
+    seen(client, &head, wrapped().swapped_original[entry_of(&head)])
+}
+
+fn call(procedure: RequestProc, client: ClientPtr) -> i32 {
+    // SAFETY: the entry that the server's table had, with the client that it dispatches.
+    unsafe { procedure(client) }
+}
+
+fn entry_of(head: &Head) -> usize {
+    (head.request & 0xff) as usize
+}
+
+fn seen(client: Client, head: &Head, procedure: RequestProc) -> i32 {
+    let &Head { index, sequence, request, bytes, .. } = head;
+    if wrapped().counts {
+        count(bytes);
+    }
+    // RECORD keeps copies of the table: one made in our time leads here still when nobody asks any more.
+    if !wrapped().times {
+        return call(procedure, client.raw());
+    }
+    let result = call(procedure, client.raw());
+    let now = wrapped().ticks.now();
+    let since = std::mem::replace(&mut wrapped().since, now);
+    // A request may end its client. One that has to wait is taken back, and comes again.
+    let is_there = host().is_ok_and(|host| host.client_at(index as usize) == client.raw());
+    if !is_there || client.sequence() == sequence {
+        let client = ClientId(index as u16);
+        tracer::note(now, What::Request { client, request, bytes, ns: now.since(since) });
+    }
+    result
+}
+
+fn count(length: u32) {
+    let wrapped = wrapped();
+    wrapped.bytes += u64::from(length);
+    wrapped.requests_left = wrapped.requests_left.saturating_sub(1);
+    wrapped.bytes_left = wrapped.bytes_left.saturating_sub(length);
+    let is_over = wrapped.requests_left == 0 || wrapped.bytes_left == 0;
+    if is_over && wrapped.installed {
+        if let Ok(host) = host() {
+            host.end_slice();
+        }
+    }
+}

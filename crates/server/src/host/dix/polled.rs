@@ -1,0 +1,315 @@
+//! What a server polls for itself: input of a nested server, viewers of a VNC server, devices, the display's events.
+//!
+//! The server looks at these only between two slices. Xorg reads its input devices in a thread and delivers between two
+//! requests; Xephyr and Xtigervnc get theirs over a socket, and a key or a motion would wait for the end of a slice, that
+//! is 5 ms and more. No call tells which descriptors they are, but the kernel does: all that the server's epoll watches,
+//! less the clients.
+//!
+//! The watcher's thread reads that, and gathers them in an epoll of their own, which is readable while one of them is.
+//! Nobody else touches it; so what is read may be a moment old: a client's socket that gets in by mistake ends slices for
+//! nothing until the next look and disturbs no client, and what is closed leaves by itself.
+
+use crate::host::dix::watcher::{control, new_epoll};
+use std::fs::{self, File};
+use std::io::{self, Read, Seek};
+use std::os::fd::{OwnedFd, RawFd};
+use std::sync::Arc;
+use xqos_core::Time;
+
+/// Between two searches through all open descriptors, where the server's epoll is not found.
+const SEARCH_NS: u64 = 1_000_000_000;
+
+/// The server's own descriptors, as the watcher sees them. Once it has found them, a look allocates nothing: the allocator
+/// has locks that the server's thread may want.
+#[derive(Debug)]
+pub struct Polled {
+    /// A descriptor of ours that the server polls: its epoll is the one that holds it.
+    known: RawFd,
+    gathered: Arc<OwnedFd>,
+    members: Vec<RawFd>,
+    /// What the kernel tells of the server's epoll. It is kept open, and goes by the number: another may have that one day.
+    info: Option<File>,
+    search_at: Time,
+    text: String,
+    found: Vec<RawFd>,
+    clients: Vec<RawFd>,
+}
+
+impl Polled {
+    pub fn new(known: RawFd) -> io::Result<Polled> {
+        Ok(Polled {
+            known,
+            gathered: Arc::new(new_epoll()?),
+            members: Vec::new(),
+            info: None,
+            search_at: Time(0),
+            text: String::new(),
+            found: Vec::new(),
+            clients: Vec::new(),
+        })
+    }
+
+    /// The epoll that is readable while one of the server's own descriptors is.
+    pub fn gathered(&self) -> Arc<OwnedFd> {
+        Arc::clone(&self.gathered)
+    }
+
+    /// Reads anew which they are. The clients' descriptors are asked for afterwards: who is in the server's epoll by then
+    /// has been told of before.
+    pub fn look(&mut self, clients: impl Iterator<Item = RawFd>, now: Time) {
+        self.read(now);
+        self.clients.clear();
+        self.clients.extend(clients);
+        self.clients.push(self.known);
+        remove(&mut self.found, &mut self.clients);
+        self.gather();
+    }
+
+    /// What the server's epoll watches; nothing where there is none, or where the kernel does not tell.
+    fn read(&mut self, now: Time) {
+        if let Some(info) = &mut self.info {
+            if holds(info, self.known, &mut self.text, &mut self.found) {
+                return;
+            }
+            self.info = None;
+        }
+        self.found.clear();
+        if now >= self.search_at {
+            self.search_at = now.after(SEARCH_NS);
+            self.info = self.search();
+        }
+    }
+
+    /// Among all open descriptors.
+    fn search(&mut self) -> Option<File> {
+        let open = fs::read_dir("/proc/self/fd").ok()?;
+        let epolls = open.flatten().filter(|entry| {
+            fs::read_link(entry.path()).is_ok_and(|target| target.as_os_str() == "anon_inode:[eventpoll]")
+        });
+        let mut infos = epolls.filter_map(|entry| File::open(info_path(entry.file_name().to_str()?)).ok());
+        let found =
+            infos.find_map(|mut info| holds(&mut info, self.known, &mut self.text, &mut self.found).then_some(info));
+        if found.is_none() {
+            self.found.clear();
+        }
+        found
+    }
+
+    /// What was found becomes what is watched.
+    fn gather(&mut self) {
+        self.found.sort_unstable();
+        for &fd in self.members.iter().filter(|fd| self.found.binary_search(fd).is_err()) {
+            // One that was closed is gone already.
+            let _ = control(&self.gathered, libc::EPOLL_CTL_DEL, fd, 0, 0);
+        }
+        for &fd in &self.found {
+            // All of them: another may have come under the number of one that was there. Most are known to the kernel.
+            let _ = control(&self.gathered, libc::EPOLL_CTL_ADD, fd, libc::EPOLLIN as u32, 0);
+        }
+        std::mem::swap(&mut self.members, &mut self.found);
+    }
+}
+
+fn info_path(descriptor: &str) -> String {
+    format!("/proc/self/fdinfo/{descriptor}")
+}
+
+/// Whether an epoll watches a descriptor; `found` is all that it watches.
+fn holds(info: &mut File, known: RawFd, text: &mut String, found: &mut Vec<RawFd>) -> bool {
+    text.clear();
+    found.clear();
+    if info.rewind().and_then(|()| info.read_to_string(text)).is_err() {
+        return false;
+    }
+    found.extend(descriptors(text));
+    found.contains(&known)
+}
+
+/// Of lines such as `tfd:        5 events:       19 data: 7f01a8  pos:0 ino:1c2 sdev:9`.
+fn descriptors(info: &str) -> impl Iterator<Item = RawFd> {
+    let targets = info.lines().filter_map(|line| line.strip_prefix("tfd:"));
+    targets.filter_map(|rest| rest.split_whitespace().next()?.parse().ok())
+}
+
+/// Leaves out the clients', in as many steps as it takes to sort them.
+fn remove(found: &mut Vec<RawFd>, clients: &mut [RawFd]) {
+    clients.sort_unstable();
+    found.retain(|fd| clients.binary_search(fd).is_err());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::dix::watcher::new_timer;
+    use std::os::fd::AsRawFd;
+    use std::os::unix::net::UnixStream;
+
+    /// As much of a server as is seen by /proc: an epoll, our timer in it, and what is added.
+    struct Server {
+        epoll: OwnedFd,
+        timer: OwnedFd,
+        now: Time,
+    }
+
+    impl Server {
+        fn new() -> Server {
+            let server = Server { epoll: new_epoll().unwrap(), timer: new_timer().unwrap(), now: Time(1) };
+            server.polls(server.timer.as_raw_fd());
+            server
+        }
+
+        fn polls(&self, fd: RawFd) {
+            control(&self.epoll, libc::EPOLL_CTL_ADD, fd, libc::EPOLLIN as u32, 7).unwrap();
+        }
+
+        /// What is found that belongs to the server, in order.
+        fn look(&self, polled: &mut Polled, clients: &[RawFd]) -> Vec<RawFd> {
+            polled.look(clients.iter().copied(), self.now);
+            polled.members.clone()
+        }
+    }
+
+    fn pair() -> (UnixStream, UnixStream) {
+        UnixStream::pair().unwrap()
+    }
+
+    fn is_readable(epoll: &OwnedFd) -> bool {
+        let mut polled = libc::pollfd { fd: epoll.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        // SAFETY: one place.
+        unsafe { libc::poll(&mut polled, 1, 0) == 1 }
+    }
+
+    fn send(to: &mut UnixStream) {
+        std::io::Write::write_all(to, b"x").unwrap();
+    }
+
+    #[test]
+    fn targets_are_read_and_other_lines_are_not() {
+        let info = "pos:\t0\nflags:\t02\nmnt_id:\t15\ntfd:        5 events:       19 data: 7f01a8  pos:0\n\
+                    tfd:       12 events: 80000019 data:  1\ntfd: x\n";
+        assert_eq!(descriptors(info).collect::<Vec<_>>(), [5, 12]);
+    }
+
+    #[test]
+    fn what_the_servers_epoll_watches_is_its_own_less_the_clients_and_our_timer() {
+        let (server, other) = (Server::new(), Server::new());
+        let mut polled = Polled::new(server.timer.as_raw_fd()).unwrap();
+        let ((viewer, _a), (client, _b), (elsewhere, _c)) = (pair(), pair(), pair());
+        server.polls(viewer.as_raw_fd());
+        server.polls(client.as_raw_fd());
+        other.polls(elsewhere.as_raw_fd());
+        let idle_client = elsewhere.as_raw_fd();
+        assert_eq!(server.look(&mut polled, &[idle_client, client.as_raw_fd()]), [viewer.as_raw_fd()]);
+    }
+
+    #[test]
+    fn one_of_them_makes_the_gathered_readable_and_a_client_does_not() {
+        let server = Server::new();
+        let mut polled = Polled::new(server.timer.as_raw_fd()).unwrap();
+        let ((viewer, mut from_viewer), (client, mut from_client)) = (pair(), pair());
+        server.polls(viewer.as_raw_fd());
+        server.polls(client.as_raw_fd());
+        server.look(&mut polled, &[client.as_raw_fd()]);
+        send(&mut from_client);
+        assert!(!is_readable(&polled.gathered()));
+        send(&mut from_viewer);
+        assert!(is_readable(&polled.gathered()));
+    }
+
+    #[test]
+    fn a_client_that_was_taken_for_the_servers_is_so_until_the_next_look() {
+        let server = Server::new();
+        let mut polled = Polled::new(server.timer.as_raw_fd()).unwrap();
+        let (client, mut from_client) = pair();
+        server.polls(client.as_raw_fd());
+        assert_eq!(server.look(&mut polled, &[]), [client.as_raw_fd()]);
+        assert_eq!(server.look(&mut polled, &[client.as_raw_fd()]), []);
+        send(&mut from_client);
+        assert!(!is_readable(&polled.gathered()));
+    }
+
+    #[test]
+    fn a_viewer_under_the_number_of_one_that_was_there_is_watched() {
+        let server = Server::new();
+        let mut polled = Polled::new(server.timer.as_raw_fd()).unwrap();
+        let ((first, _first_end), (second, mut second_end)) = (pair(), pair());
+        let number = first.as_raw_fd();
+        server.polls(number);
+        assert_eq!(server.look(&mut polled, &[]), [number]);
+        // In one step, so that no other test gets the number.
+        // SAFETY: two open descriptors; that of `first` stays one of its.
+        assert_eq!(unsafe { libc::dup2(second.as_raw_fd(), number) }, number);
+        send(&mut second_end);
+        assert!(!is_readable(&polled.gathered()), "what was there is closed, and has left");
+        server.polls(number);
+        assert_eq!(server.look(&mut polled, &[]), [number]);
+        assert!(is_readable(&polled.gathered()));
+    }
+
+    #[test]
+    fn a_client_goes_and_a_viewer_comes_under_its_number() {
+        let server = Server::new();
+        let mut polled = Polled::new(server.timer.as_raw_fd()).unwrap();
+        let ((client, _client_end), (viewer, mut viewer_end)) = (pair(), pair());
+        let number = client.as_raw_fd();
+        server.polls(number);
+        assert_eq!(server.look(&mut polled, &[number]), []);
+        // SAFETY: two open descriptors; that of `client` stays one of its.
+        assert_eq!(unsafe { libc::dup2(viewer.as_raw_fd(), number) }, number);
+        server.polls(number);
+        assert_eq!(server.look(&mut polled, &[]), [number]);
+        send(&mut viewer_end);
+        assert!(is_readable(&polled.gathered()));
+    }
+
+    #[test]
+    fn an_epoll_that_is_not_there_is_searched_for_once_a_second() {
+        let (mut server, viewer) = (Server::new(), pair());
+        let mut polled = Polled::new(server.timer.as_raw_fd()).unwrap();
+        server.polls(viewer.0.as_raw_fd());
+        control(&server.epoll, libc::EPOLL_CTL_DEL, server.timer.as_raw_fd(), 0, 0).unwrap();
+        assert_eq!(server.look(&mut polled, &[]), []);
+        server.polls(server.timer.as_raw_fd());
+        server.now = server.now.after(SEARCH_NS - 1);
+        assert_eq!(server.look(&mut polled, &[]), []);
+        server.now = server.now.after(1);
+        assert_eq!(server.look(&mut polled, &[]), [viewer.0.as_raw_fd()]);
+        // From now on it is known, and seen without a search.
+        let next = pair();
+        server.polls(next.0.as_raw_fd());
+        assert_eq!(server.look(&mut polled, &[viewer.0.as_raw_fd()]), [next.0.as_raw_fd()]);
+    }
+
+    #[test]
+    fn the_servers_epoll_is_found_anew_when_it_has_another_number() {
+        let (mut server, viewer) = (Server::new(), pair());
+        let mut polled = Polled::new(server.timer.as_raw_fd()).unwrap();
+        server.polls(viewer.0.as_raw_fd());
+        assert_eq!(server.look(&mut polled, &[]).len(), 1);
+        let closed = std::mem::replace(&mut server.epoll, new_epoll().unwrap());
+        server.polls(server.timer.as_raw_fd());
+        drop(closed);
+        server.now = server.now.after(SEARCH_NS);
+        assert_eq!(server.look(&mut polled, &[]), [], "the viewer is not in the new one");
+        server.polls(viewer.0.as_raw_fd());
+        assert_eq!(server.look(&mut polled, &[]), [viewer.0.as_raw_fd()]);
+    }
+
+    #[test]
+    fn a_look_at_what_is_known_needs_no_more_memory() {
+        let server = Server::new();
+        let mut polled = Polled::new(server.timer.as_raw_fd()).unwrap();
+        let clients: Vec<_> = (0..200).map(|_| pair()).collect();
+        clients.iter().for_each(|(client, _)| server.polls(client.as_raw_fd()));
+        let numbers: Vec<RawFd> = clients.iter().map(|(client, _)| client.as_raw_fd()).collect();
+        let room = |polled: &Polled| {
+            let vectors = polled.found.capacity() + polled.members.capacity();
+            (polled.text.capacity(), vectors, polled.clients.capacity())
+        };
+        // The two vectors change places.
+        (0..3).for_each(|_| assert_eq!(server.look(&mut polled, &numbers), []));
+        let before = room(&polled);
+        (0..5).for_each(|_| assert_eq!(server.look(&mut polled, &numbers), []));
+        assert_eq!(room(&polled), before);
+    }
+}

@@ -1,0 +1,72 @@
+//! The server's ring of ready clients, as its own scheduler sees it.
+//!
+//! The ring's head is a static variable of the server that has no name for us. It is found once: the first time that
+//! a client is ready, its ring is walked, and the node that belongs to no client is the head. Only while nobody holds
+//! the server grab: then the ring of clients that wait for its end has another head. From then on a walk costs one step
+//! for each ready client, as the server's own choice does.
+
+use crate::host::dix::client::{Client, Ring, record_around};
+use std::ptr::null_mut;
+
+/// No server has more clients; a longer ring is broken.
+const LIMIT: usize = 4096;
+
+#[derive(Debug)]
+pub struct ReadyRing {
+    head: *mut Ring,
+}
+
+/// The ring is not what it was believed to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Broken;
+
+impl ReadyRing {
+    pub fn new() -> Self {
+        ReadyRing { head: null_mut() }
+    }
+
+    pub fn is_known(&self) -> bool {
+        !self.head.is_null()
+    }
+
+    /// Finds the head through a client that is ready. `is_client` tells whether an address is that of a live client.
+    pub fn find(&mut self, ready: Client, is_client: impl Fn(Client) -> bool) -> Result<(), Broken> {
+        let start = ready.ring();
+        let mut node = start;
+        for _ in 0..LIMIT {
+            // SAFETY: nodes of a ring of the server, walked on its thread.
+            node = unsafe { (*node).next };
+            if node == start {
+                return Err(Broken);
+            }
+            // SAFETY: only compared, never looked into, unless it is a client.
+            let candidate = unsafe { Client::new(record_around(node)) };
+            if !candidate.is_some_and(&is_client) {
+                self.head = node;
+                return Ok(());
+            }
+        }
+        Err(Broken)
+    }
+
+    /// Calls `visit` for each ready client, in the order in which they became ready.
+    pub fn walk(&self, mut visit: impl FnMut(Client) -> Result<(), Broken>) -> Result<(), Broken> {
+        if self.head.is_null() {
+            return Ok(());
+        }
+        // SAFETY: the head is a static variable of the server.
+        let mut node = unsafe { (*self.head).next };
+        for _ in 0..LIMIT {
+            if node == self.head {
+                return Ok(());
+            }
+            // SAFETY: every node of this ring but the head is part of a live client.
+            let client = unsafe { Client::new(record_around(node)) }.ok_or(Broken)?;
+            // SAFETY: as above; read before the visit, which may not change the ring.
+            let next = unsafe { (*node).next };
+            visit(client)?;
+            node = next;
+        }
+        Err(Broken)
+    }
+}

@@ -1,0 +1,87 @@
+//! What clients see and set as their SYNC priority.
+//!
+//! The server's choice sorts by `ClientRec.priority` first, which is the field of SYNC SetPriority and GetPriority. We
+//! raise it for the client that was decided upon. So while we decide, the clients' own values are kept here and the
+//! fields are 0, and 1 for the chosen one: no tie is possible, whatever a client sets. The two requests of SYNC are
+//! wrapped, and only that extension's entry of the request table: before one runs the fields get the clients' values,
+//! after it what it set is taken out again. While the server decides (policy stock, a server grab) the fields hold the
+//! clients' values all the time.
+
+use crate::host::dix::client::Client;
+use crate::host::dix::symbols::{ClientPtr, Host, RequestProc};
+use std::sync::OnceLock;
+
+/// Minor opcodes of syncproto.h.
+const SET_PRIORITY: u8 = 12;
+const GET_PRIORITY: u8 = 13;
+
+/// The wrapped entries, to be put back.
+#[derive(Clone, Copy, Debug)]
+pub struct Wrapped {
+    major_opcode: usize,
+    original: RequestProc,
+    swapped_original: RequestProc,
+    wrapper: RequestProc,
+}
+
+impl Wrapped {
+    /// Puts `wrapper` in front of SYNC's requests; `None` where the server has no SYNC, and so no priorities.
+    pub fn install(host: &Host, wrapper: RequestProc) -> Option<Wrapped> {
+        let major_opcode = usize::try_from(host.extension(c"SYNC")?.base).ok().filter(|&opcode| opcode >= 128)?;
+        // SAFETY: an entry of the server's tables of 256, changed on its thread.
+        unsafe {
+            if std::ptr::fn_addr_eq(*host.proc_vector.add(major_opcode), wrapper) {
+                return LAST.get().copied();
+            }
+            let wrapped = Wrapped {
+                major_opcode,
+                original: *host.proc_vector.add(major_opcode),
+                swapped_original: *host.swapped_proc_vector.add(major_opcode),
+                wrapper,
+            };
+            *host.proc_vector.add(major_opcode) = wrapper;
+            *host.swapped_proc_vector.add(major_opcode) = wrapper;
+            let _ = LAST.set(wrapped);
+            Some(wrapped)
+        }
+    }
+
+    /// The procedure that we stand before.
+    pub fn original(&self, client: Client) -> RequestProc {
+        if client.is_swapped() { self.swapped_original } else { self.original }
+    }
+
+    /// Puts the entries back, unless somebody has wrapped them after us; then ours stays and only passes on.
+    pub fn remove(&self, host: &Host) {
+        // SAFETY: as in `install`.
+        unsafe {
+            for (table, original) in
+                [(host.proc_vector, self.original), (host.swapped_proc_vector, self.swapped_original)]
+            {
+                let entry = table.add(self.major_opcode);
+                if std::ptr::fn_addr_eq(*entry, self.wrapper) {
+                    *entry = original;
+                }
+            }
+        }
+    }
+}
+
+/// The entries as they were found first; SYNC's procedures are the same in every generation of a server.
+static LAST: OnceLock<Wrapped> = OnceLock::new();
+
+/// The procedure to pass on to when there is no engine any more.
+pub fn last_original(client: Client) -> Option<RequestProc> {
+    LAST.get().map(|wrapped| wrapped.original(client))
+}
+
+/// True for the two requests that read or write priorities.
+pub fn concerns_priorities(client: Client) -> bool {
+    matches!(client.request_head().0, SET_PRIORITY | GET_PRIORITY)
+}
+
+/// Calls a request procedure of the server.
+pub fn call(procedure: RequestProc, client: ClientPtr) -> i32 {
+    // SAFETY: an entry of the server's table, with the client that it is dispatching.
+    unsafe { procedure(client) }
+}

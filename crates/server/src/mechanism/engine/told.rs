@@ -1,0 +1,148 @@
+//! What clients are told: events of the extension, the trace's records, and lines of the log.
+
+use super::{Engine, Told, order_of};
+use crate::host::dix::client::Client;
+use crate::host::dix::per_request;
+use crate::host::dix::watcher::now;
+use crate::mechanism::tracer;
+use xqos_abi::trace::{Level, What};
+use xqos_abi::{LongRequest, Notify, NotifyKind, us};
+use xqos_core::{ClientId, PolicyKind, Service, Time, Usage};
+
+/// A client's depletions and misses are told at most ten times a second.
+const TELL_INTERVAL_NS: u64 = 100_000_000;
+
+impl Engine {
+    pub fn select_events(&mut self, id: ClientId, mask: u32) {
+        self.listeners.retain(|&other| other != id);
+        if mask != 0 {
+            self.listeners.push(id);
+        }
+        if let Some(slot) = self.slot_mut(id) {
+            slot.event_mask = mask;
+        }
+    }
+
+    /// Sends an XqosNotify to whoever selected it.
+    pub fn tell(&self, kind: NotifyKind, about: ClientId, count: u32) {
+        if self.listeners.is_empty() {
+            return;
+        }
+        let Some(subject) = self.slot(about) else { return };
+        let state = self.scheduler.reservation(about);
+        let event = Notify {
+            kind,
+            client: subject.client.base(),
+            pid: subject.identity.pid,
+            budget_us: state.map_or(0, |state| us(state.reservation.budget_ns)),
+            period_us: state.map_or(0, |state| us(state.reservation.period_ns)),
+            flags: state.map_or(0, |state| u32::from(state.reservation.hard)),
+            count,
+            time_ms: (now().0 / 1_000_000) as u32,
+        };
+        for listener in self.listeners.iter().filter_map(|&id| self.slot(id)) {
+            if listener.event_mask & kind.mask() != 0 {
+                let order = order_of(listener.client);
+                self.send(listener.client, &event.encode(self.first_event, listener.client.sequence() as u16, order));
+            }
+        }
+    }
+
+    /// Writes a reply or an event, in the client's byte order already.
+    pub fn send(&self, client: Client, bytes: &[u8]) {
+        if !client.is_gone() {
+            // SAFETY: an open client, and that many bytes, which the server copies.
+            unsafe { (self.host.write_to_client)(client.raw(), bytes.len() as i32, bytes.as_ptr().cast()) };
+        }
+    }
+
+    pub(super) fn tell_depletion(&mut self, id: ClientId, now: Time) {
+        if self.listeners.is_empty() {
+            return;
+        }
+        let (Some(Usage { depletions, misses, .. }), Some(slot)) = (self.scheduler.usage(id), self.slot_mut(id)) else {
+            return;
+        };
+        let told = slot.told;
+        let new = (depletions.wrapping_sub(told.depletions), misses.wrapping_sub(told.misses));
+        if new == (0, 0) || now.since(told.at) < TELL_INTERVAL_NS {
+            return;
+        }
+        slot.told = Told { depletions, misses, at: now };
+        if new.0 > 0 {
+            self.tell(NotifyKind::Depleted, id, new.0);
+        }
+        if new.1 > 0 {
+            self.tell(NotifyKind::Missed, id, new.1);
+        }
+    }
+
+    /// The policy `classic` counts requests, a trace of level `requests` times them; else nothing is done for them.
+    pub fn see_requests(&mut self) {
+        let counts = self.scheduler.policy() == PolicyKind::Classic && self.server_checked;
+        let times = tracer::level() == Some(Level::Requests);
+        self.sees_requests = counts || times;
+        per_request::want(self.host, counts, times);
+    }
+
+    /// Gives a client the trace, and tells its readers who everybody is.
+    pub fn start_trace(&mut self, reader: ClientId, level: Level, capacity: u32) -> std::io::Result<tracer::Handed> {
+        let handed = tracer::begin(reader, level, capacity, &self.scheduler.snapshot(), now())?;
+        for id in self.ids() {
+            self.note_identity(id);
+        }
+        self.see_requests();
+        Ok(handed)
+    }
+
+    pub fn stop_trace(&mut self, reader: ClientId) {
+        tracer::end(reader, now());
+        self.see_requests();
+    }
+
+    pub(super) fn note_identity(&self, id: ClientId) {
+        let Some(slot) = self.slot(id).filter(|_| tracer::is_on()) else { return };
+        let (at, pid) = (now(), u32::try_from(slot.identity.pid).unwrap_or(0));
+        tracer::note(at, What::Identity { client: id, pid, base: slot.client.base(), uid: slot.identity.uid });
+        for (part, chunk) in slot.program.as_bytes().chunks(16).take(4).enumerate() {
+            let mut bytes = [0; 16];
+            bytes[..chunk.len()].copy_from_slice(chunk);
+            tracer::note(at, What::Name { client: id, part: part as u8, bytes });
+        }
+    }
+
+    pub(super) fn note_longest(&mut self, id: ClientId, service: &Service) {
+        let Some(slot) = self.slots.get(usize::from(id.0)).and_then(Option::as_ref) else { return };
+        let (ns, base, request) = (service.end.since(service.start), slot.client.base(), service.last_request);
+        self.longest.add(ns, base, request, || LongRequest {
+            ns,
+            at_ns: service.end.0,
+            client: base,
+            pid: slot.identity.pid,
+            request,
+            name: slot.program.to_string(),
+        });
+    }
+
+    pub(super) fn grab_report_at(&self) -> Time {
+        match self.scheduler.grab_began() {
+            Some(began) if self.grab_limit_ns > 0 && !self.grab_reported => began.after(self.grab_limit_ns),
+            _ => Time::NEVER,
+        }
+    }
+
+    /// Names who holds the server grab for too long, once for each grab.
+    pub(super) fn watch_grab(&mut self, now: Time) {
+        if self.grab_report_at() > now {
+            return;
+        }
+        self.grab_reported = true;
+        if let Some(slot) = self.scheduler.grab().and_then(|id| self.slot(id)) {
+            let (program, pid, ms) = (&slot.program, slot.identity.pid, self.grab_limit_ns / 1_000_000);
+            let base = slot.client.base();
+            self.host.log(&format!(
+                "{program} (pid {pid}, client {base:#x}) has held the server grab for more than {ms} ms: no other client is served"
+            ));
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! The scheduler with its trace: each fact is written down, so that replay can give it again.
+//!
+//! Reading goes straight through ([`std::ops::Deref`]); changing is only possible by the methods here, which is what
+//! makes a trace complete.
+
+use crate::mechanism::tracer::{self, note};
+use std::ops::Deref;
+use xqos_abi::trace::{Reason, What};
+use xqos_core::{ClientId, Fact, Outcome, Scheduler, Service, Slice, Time};
+
+#[derive(Debug)]
+pub struct Recorded {
+    scheduler: Scheduler,
+    /// An overrun was written down, and no decision since.
+    overran: bool,
+}
+
+/// What an Expose has changed.
+#[derive(Clone, Copy, Debug)]
+pub struct Exposed {
+    /// Its client counts as exposing from now on.
+    pub is_new: bool,
+    /// Who waits for it from now on, at the end of its slice.
+    pub held: Option<ClientId>,
+}
+
+impl Deref for Recorded {
+    type Target = Scheduler;
+
+    fn deref(&self) -> &Scheduler {
+        &self.scheduler
+    }
+}
+
+impl Recorded {
+    pub fn new(scheduler: Scheduler) -> Recorded {
+        Recorded { scheduler, overran: false }
+    }
+
+    /// Takes a fact, and writes it down where it is news. What came of it is what the scheduler says.
+    pub fn handle(&mut self, now: Time, fact: Fact) -> Outcome {
+        if !self.is_news(now, &fact) {
+            return Outcome::None;
+        }
+        self.overran |= matches!(fact, Fact::Overran { .. });
+        let outcome = self.scheduler.handle(now, fact);
+        if !tracer::is_on() {
+            return outcome;
+        }
+        let (first, mut what) = What::of_fact(&fact);
+        match (&mut what, outcome) {
+            (What::Reserve { admitted, .. }, outcome) => *admitted = outcome.is_admitted(),
+            // It changed nothing.
+            (What::MadeWork { .. }, Outcome::None) => return outcome,
+            _ => {}
+        }
+        first.into_iter().chain([what]).for_each(|what| note(now, what));
+        match fact {
+            Fact::Arrived { client } | Fact::Reserve { client, .. } => self.note_budget(client, now),
+            Fact::Replenish => outcome.resumed().into_iter().for_each(|client| self.note_budget(client, now)),
+            _ => {}
+        }
+        outcome
+    }
+
+    /// A slice ended, early or not.
+    pub fn served(&mut self, service: &Service, ended_early: bool) {
+        note(service.end, What::served(service, ended_early));
+        self.scheduler.handle(service.end, Fact::Served(*service));
+        self.note_budget(service.client, service.end);
+    }
+
+    /// An Expose was delivered, in a request of `cause`.
+    pub fn exposed(&mut self, client: ClientId, cause: Option<ClientId>, now: Time) -> Exposed {
+        let was_paced = cause.is_some_and(|cause| self.scheduler.paced_until(cause).is_some());
+        let is_new = self.handle(now, Fact::Exposed { client, cause }) == Outcome::Changed;
+        let hold = cause.filter(|_| !was_paced).and_then(|cause| Some((cause, self.scheduler.paced_until(cause)?)));
+        if let Some((client, until)) = hold {
+            note(now, What::Paced { client, until });
+        }
+        Exposed { is_new, held: hold.map(|(client, _)| client) }
+    }
+
+    /// False where a fact would change nothing.
+    fn is_news(&self, now: Time, fact: &Fact) -> bool {
+        match *fact {
+            Fact::Arrived { client } => !self.scheduler.is_ready(client),
+            Fact::Withdrawn { client } => self.scheduler.is_ready(client),
+            Fact::Replenish => self.scheduler.next_replenish().is_some_and(|at| at <= now),
+            Fact::Supply(supply) => supply != self.scheduler.supply(),
+            Fact::Role { client, role } => role != self.scheduler.role(client),
+            _ => true,
+        }
+    }
+
+    pub fn decide(&mut self, now: Time) -> Option<Slice> {
+        let slice = self.scheduler.decide(now);
+        match &slice {
+            Some(slice) if tracer::is_on() => note(now, What::dispatch(slice, Reason::of(slice, &self.scheduler))),
+            // Also a decision for nobody uses an overrun up.
+            None if self.overran => note(now, What::Overran { ns: 0 }),
+            _ => {}
+        }
+        self.overran = false;
+        slice
+    }
+
+    pub fn next_to_watch(&mut self, now: Time) -> Option<ClientId> {
+        self.scheduler.next_to_watch(now)
+    }
+
+    /// For readers that do not compute it.
+    fn note_budget(&self, client: ClientId, now: Time) {
+        if !tracer::is_on() {
+            return;
+        }
+        if let Some(state) = self.scheduler.reservation(client) {
+            note(now, What::budget(client, &state));
+        }
+    }
+}

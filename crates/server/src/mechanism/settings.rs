@@ -1,0 +1,109 @@
+//! How xqos starts in this server: from the environment (a preload, as `xqos server` sets it) or from the options of
+//! the module in xorg.conf. Read once; the environment is cleared, so that the server's children do not inherit it.
+
+use crate::host::dix::symbols::Host;
+use std::ffi::{CStr, c_void};
+use xqos_core::{DEFAULT_SHARE_PPM, MAX_SHARE_PPM, Parameters, PolicyKind};
+
+/// Largest U: input, new connections and the server's own work always keep 5 %.
+pub const MAX_UTILIZATION_LIMIT_PPM: u32 = 950_000;
+/// Smallest and largest slice, timer interval and maximum slice.
+pub const SLICE_RANGE_US: std::ops::RangeInclusive<u32> = 100..=1_000_000;
+
+/// Where a deliberate fault strikes, for tests of stepping aside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FaultPlace {
+    Wakeup,
+    Block,
+    Request,
+    Watcher,
+    /// A failed check instead of a panic.
+    Check,
+}
+
+/// The test switch `XQOS_TEST_FAULT=PLACE:COUNT`: a fault at the COUNT-th passage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fault {
+    pub place: FaultPlace,
+    pub count: u64,
+}
+
+/// What to start with.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    pub policy: PolicyKind,
+    pub parameters: Parameters,
+    /// The most that clients that work for others get while others wait, millionths; 0: they are served like all others.
+    pub desktop_share_ppm: u32,
+    /// After how long the log names who holds the server grab; 0: never.
+    pub grab_limit_ns: u64,
+    pub fault: Option<Fault>,
+}
+
+impl Settings {
+    /// Reads and clears `XQOS_*`; on Xorg the module's options come after and win. What cannot be understood is logged
+    /// and left at its default: a typing error must not cost anybody their X server.
+    pub fn read(host: &Host, xorg_options: *mut c_void) -> Settings {
+        let mut settings = Settings {
+            policy: PolicyKind::Fair,
+            parameters: Parameters::default(),
+            desktop_share_ppm: DEFAULT_SHARE_PPM,
+            grab_limit_ns: 0,
+            fault: None,
+        };
+        const NAMES: [(&str, &CStr); 6] = [
+            ("XQOS_POLICY", c"policy"),
+            ("XQOS_SLICE_US", c"slice_us"),
+            ("XQOS_MAX_UTILIZATION_PPM", c"max_utilization_ppm"),
+            ("XQOS_DESKTOP_SHARE_PPM", c"desktop_share_ppm"),
+            ("XQOS_GRAB_LIMIT_MS", c"grab_limit_ms"),
+            ("XQOS_TEST_FAULT", c"test_fault"),
+        ];
+        for (variable, option) in NAMES {
+            let from_environment = std::env::var_os(variable).map(|value| value.to_string_lossy().into_owned());
+            // SAFETY: the server has no other thread yet that reads the environment: this runs while it loads us.
+            unsafe { std::env::remove_var(variable) };
+            let Some(value) = host.option(xorg_options, option).or(from_environment) else { continue };
+            if settings.apply(variable, &value).is_none() {
+                host.log(&format!("{variable}={value} is not understood; the default is used"));
+            }
+        }
+        settings
+    }
+
+    fn apply(&mut self, variable: &str, value: &str) -> Option<()> {
+        match variable {
+            "XQOS_POLICY" => self.policy = PolicyKind::from_name(value)?,
+            "XQOS_SLICE_US" => {
+                let slice_us = value.parse().ok().filter(|slice_us| SLICE_RANGE_US.contains(slice_us))?;
+                self.parameters.slice_ns = u64::from(slice_us) * 1000;
+            }
+            "XQOS_MAX_UTILIZATION_PPM" => {
+                let ppm = value.parse().ok().filter(|&ppm: &u32| ppm <= MAX_UTILIZATION_LIMIT_PPM)?;
+                self.parameters.max_utilization_ppm = ppm;
+            }
+            "XQOS_DESKTOP_SHARE_PPM" => {
+                self.desktop_share_ppm = value.parse().ok().filter(|&ppm: &u32| ppm <= MAX_SHARE_PPM)?;
+            }
+            "XQOS_GRAB_LIMIT_MS" => {
+                let ms = value.parse().ok().filter(|&ms: &u32| ms <= 3_600_000)?;
+                self.grab_limit_ns = u64::from(ms) * 1_000_000;
+            }
+            _ => self.fault = Some(parse_fault(value)?),
+        }
+        Some(())
+    }
+}
+
+fn parse_fault(value: &str) -> Option<Fault> {
+    let (place, count) = value.split_once(':')?;
+    let place = match place {
+        "wakeup" => FaultPlace::Wakeup,
+        "block" => FaultPlace::Block,
+        "request" => FaultPlace::Request,
+        "watcher" => FaultPlace::Watcher,
+        "check" => FaultPlace::Check,
+        _ => return None,
+    };
+    Some(Fault { place, count: count.parse().ok()? })
+}
