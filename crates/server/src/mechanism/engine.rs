@@ -28,7 +28,6 @@ use crate::mechanism::longest::Longest;
 use crate::mechanism::recorded::Recorded;
 use crate::mechanism::roles::Roles;
 use crate::mechanism::settings::{FaultPlace, Settings};
-use crate::mechanism::tracer;
 use std::os::fd::{AsRawFd, OwnedFd};
 use xqos_abi::{NotifyKind, Order};
 use xqos_core::{
@@ -206,7 +205,7 @@ impl Engine {
 
     /// Undoes everything that the server would notice. Works from any state.
     pub fn let_go(&mut self) {
-        tracer::close(now());
+        self.scheduler.trace.close(now());
         per_request::want(self.host, false, false);
         self.end_loan();
         cpu::ask_for_slices(0);

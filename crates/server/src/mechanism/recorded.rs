@@ -3,7 +3,7 @@
 //! Reading goes straight through ([`std::ops::Deref`]); changing is only possible by the methods here, which is what
 //! makes a trace complete.
 
-use crate::mechanism::tracer::{self, note};
+use crate::mechanism::tracer::Tracer;
 use std::ops::Deref;
 use xqos_abi::trace::{Reason, What};
 use xqos_core::{ClientId, Fact, Outcome, Scheduler, Service, Slice, Time};
@@ -11,6 +11,7 @@ use xqos_core::{ClientId, Fact, Outcome, Scheduler, Service, Slice, Time};
 #[derive(Debug)]
 pub struct Recorded {
     scheduler: Scheduler,
+    pub trace: Tracer,
     /// An overrun was written down, and no decision since.
     overran: bool,
 }
@@ -34,7 +35,7 @@ impl Deref for Recorded {
 
 impl Recorded {
     pub fn new(scheduler: Scheduler) -> Recorded {
-        Recorded { scheduler, overran: false }
+        Recorded { scheduler, trace: Tracer::default(), overran: false }
     }
 
     /// Takes a fact, and writes it down where it is news. What came of it is what the scheduler says.
@@ -44,7 +45,7 @@ impl Recorded {
         }
         self.overran |= matches!(fact, Fact::Overran { .. });
         let outcome = self.scheduler.handle(now, fact);
-        if !tracer::is_on() {
+        if !self.trace.is_on() {
             return outcome;
         }
         let (first, mut what) = What::of_fact(&fact);
@@ -54,7 +55,7 @@ impl Recorded {
             (What::MadeWork { .. }, Outcome::None) => return outcome,
             _ => {}
         }
-        first.into_iter().chain([what]).for_each(|what| note(now, what));
+        first.into_iter().chain([what]).for_each(|what| self.trace.note(now, what));
         match fact {
             Fact::Arrived { client } | Fact::Reserve { client, .. } => self.note_budget(client, now),
             Fact::Replenish => outcome.resumed().into_iter().for_each(|client| self.note_budget(client, now)),
@@ -65,7 +66,7 @@ impl Recorded {
 
     /// A slice ended, early or not.
     pub fn served(&mut self, service: &Service, ended_early: bool) {
-        note(service.end, What::served(service, ended_early));
+        self.trace.note(service.end, What::served(service, ended_early));
         self.scheduler.handle(service.end, Fact::Served(*service));
         self.note_budget(service.client, service.end);
     }
@@ -76,7 +77,7 @@ impl Recorded {
         let is_new = self.handle(now, Fact::Exposed { client, cause }) == Outcome::Changed;
         let hold = cause.filter(|_| !was_paced).and_then(|cause| Some((cause, self.scheduler.paced_until(cause)?)));
         if let Some((client, until)) = hold {
-            note(now, What::Paced { client, until });
+            self.trace.note(now, What::Paced { client, until });
         }
         Exposed { is_new, held: hold.map(|(client, _)| client) }
     }
@@ -96,9 +97,11 @@ impl Recorded {
     pub fn decide(&mut self, now: Time) -> Option<Slice> {
         let slice = self.scheduler.decide(now);
         match &slice {
-            Some(slice) if tracer::is_on() => note(now, What::dispatch(slice, Reason::of(slice, &self.scheduler))),
+            Some(slice) if self.trace.is_on() => {
+                self.trace.note(now, What::dispatch(slice, Reason::of(slice, &self.scheduler)))
+            }
             // Also a decision for nobody uses an overrun up.
-            None if self.overran => note(now, What::Overran { ns: 0 }),
+            None if self.overran => self.trace.note(now, What::Overran { ns: 0 }),
             _ => {}
         }
         self.overran = false;
@@ -110,12 +113,12 @@ impl Recorded {
     }
 
     /// For readers that do not compute it.
-    fn note_budget(&self, client: ClientId, now: Time) {
-        if !tracer::is_on() {
+    fn note_budget(&mut self, client: ClientId, now: Time) {
+        if !self.trace.is_on() {
             return;
         }
         if let Some(state) = self.scheduler.reservation(client) {
-            note(now, What::budget(client, &state));
+            self.trace.note(now, What::budget(client, &state));
         }
     }
 }

@@ -5,10 +5,10 @@
 //! which RECORD swaps), and put back when nobody needs it any more, at a server reset and when xqos steps aside.
 
 use crate::host::dix::client::{Client, Head};
+use crate::host::dix::hooks::with_engine;
 use crate::host::dix::symbols::{ClientPtr, Host, RequestProc, host, x_error};
 use crate::host::dix::ticks::Ticks;
 use crate::host::dix::watcher;
-use crate::mechanism::tracer;
 use std::cell::UnsafeCell;
 use xqos_abi::trace::What;
 use xqos_core::{ClientId, Time};
@@ -164,7 +164,11 @@ fn seen(client: Client, head: &Head, procedure: RequestProc) -> i32 {
     let is_there = host().is_ok_and(|host| host.client_at(index as usize) == client.raw());
     if !is_there || client.sequence() == sequence {
         let client = ClientId(index as u16);
-        tracer::note(now, What::Request { client, request, bytes, ns: now.since(since) });
+        let what = What::Request { client, request, bytes, ns: now.since(since) };
+        with_engine(|engine| {
+            engine.scheduler.trace.note(now, what);
+            Ok(())
+        });
     }
     result
 }

@@ -4,7 +4,6 @@ use super::{Engine, Outcome, Slot, Told};
 use crate::host::dix::client::{Client, State, vendor_and_release};
 use crate::host::dix::watcher::now;
 use crate::mechanism::access::{Identity, program_name};
-use crate::mechanism::tracer;
 use xqos_abi::NotifyKind;
 use xqos_core::{Choice, ClientId, Fact};
 
@@ -98,7 +97,7 @@ impl Engine {
         self.watcher.gone(id);
         let at = now();
         self.scheduler.handle(at, Fact::Gone { client: id });
-        if tracer::end(id, at) {
+        if self.scheduler.trace.end(id, at) {
             self.see_requests();
         }
         self.prioritized.retain(|&other| other != id);

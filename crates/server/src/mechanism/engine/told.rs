@@ -80,14 +80,15 @@ impl Engine {
     /// The policy `classic` counts requests, a trace of level `requests` times them; else nothing is done for them.
     pub fn see_requests(&mut self) {
         let counts = self.scheduler.policy() == PolicyKind::Classic && self.server_checked;
-        let times = tracer::level() == Some(Level::Requests);
+        let times = self.scheduler.trace.level() == Some(Level::Requests);
         self.sees_requests = counts || times;
         per_request::want(self.host, counts, times);
     }
 
     /// Gives a client the trace, and tells its readers who everybody is.
     pub fn start_trace(&mut self, reader: ClientId, level: Level, capacity: u32) -> std::io::Result<tracer::Handed> {
-        let handed = tracer::begin(reader, level, capacity, &self.scheduler.snapshot(), now())?;
+        let snapshot = self.scheduler.snapshot();
+        let handed = self.scheduler.trace.begin(reader, level, capacity, &snapshot, now())?;
         for id in self.ids() {
             self.note_identity(id);
         }
@@ -96,18 +97,21 @@ impl Engine {
     }
 
     pub fn stop_trace(&mut self, reader: ClientId) {
-        tracer::end(reader, now());
+        self.scheduler.trace.end(reader, now());
         self.see_requests();
     }
 
-    pub(super) fn note_identity(&self, id: ClientId) {
-        let Some(slot) = self.slot(id).filter(|_| tracer::is_on()) else { return };
+    pub(super) fn note_identity(&mut self, id: ClientId) {
+        let trace = &mut self.scheduler.trace;
+        let Some(slot) = self.slots.get(usize::from(id.0)).and_then(Option::as_ref).filter(|_| trace.is_on()) else {
+            return;
+        };
         let (at, pid) = (now(), u32::try_from(slot.identity.pid).unwrap_or(0));
-        tracer::note(at, What::Identity { client: id, pid, base: slot.client.base(), uid: slot.identity.uid });
+        trace.note(at, What::Identity { client: id, pid, base: slot.client.base(), uid: slot.identity.uid });
         for (part, chunk) in slot.program.as_bytes().chunks(16).take(4).enumerate() {
             let mut bytes = [0; 16];
             bytes[..chunk.len()].copy_from_slice(chunk);
-            tracer::note(at, What::Name { client: id, part: part as u8, bytes });
+            trace.note(at, What::Name { client: id, part: part as u8, bytes });
         }
     }
 
