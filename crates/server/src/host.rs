@@ -1,3 +1,143 @@
-//! The servers that the mechanism works in.
+//! What the mechanism needs of a server, and the servers that give it.
+//!
+//! The mechanism decides; a host carries it out. A host calls [`Engine`](crate::mechanism::engine::Engine) when something
+//! happens, all on the server's thread: `block` when a slice is over, `wakeup` when the next one is to be decided,
+//! `connected`, `established` and `gone` as clients come and go, `grabbed`, `noticed` and `delivered` for what it sees of
+//! grabs and events. It answers the calls below, which name clients by [`ClientId`] alone.
+//!
+//! | a host | chooses | ends a slice | holds a client back |
+//! |---|---|---|---|
+//! | [`dix`]: exported symbols | raises `ClientRec.priority` | sets `isItTimeToYield` | IgnoreClient |
 
 pub mod dix;
+
+use crate::mechanism::access::Identity;
+use std::io;
+use std::os::fd::OwnedFd;
+use xqos_abi::Notify;
+use xqos_core::{ClientId, Contest, Rank, Slice, Supply, Time};
+
+/// A client that has just connected.
+#[derive(Clone, Copy, Debug)]
+pub struct Connection {
+    pub identity: Identity,
+    /// First of its resource ids.
+    pub base: u32,
+    /// How many resource ids it has: all clients of a server have the same number.
+    pub ids: u32,
+    /// Its socket; clients that share one stand one behind the other in the trace.
+    pub descriptor: u32,
+}
+
+/// What was done in a slice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Work {
+    pub client: ClientId,
+    /// Requests that were executed; 0 where the client was only set up or read from.
+    pub requests: u32,
+    /// Bytes of those requests, where they are counted.
+    pub bytes: u64,
+    /// Major opcode + 65536 x minor opcode.
+    pub last_request: u32,
+    /// It has more.
+    pub still_ready: bool,
+}
+
+/// Which requests a host has to look at one by one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SeenRequests {
+    /// Counts them, and ends a slice after so many: the policy `classic`.
+    pub counted: bool,
+    /// Writes the time of each into the trace.
+    pub timed: bool,
+}
+
+/// A server as the mechanism sees it.
+pub trait Host {
+    /// Why a server cannot be served, or no longer.
+    type Error: std::error::Error;
+
+    // Clocks and the log.
+
+    /// CLOCK_MONOTONIC, or virtual time.
+    fn now(&self) -> Time;
+    /// Processor time of the server's thread, nanoseconds.
+    fn cpu_ns(&self) -> u64;
+    /// One line in the server's log.
+    fn log(&self, line: &str);
+
+    // The server.
+
+    /// Looks whether the server is sound. The server's name, the first time that it is known.
+    fn check(&mut self) -> Result<Option<String>, Self::Error>;
+    /// The user that the server runs as.
+    fn user(&self) -> u32;
+    /// How many screens it has; 0 until that is known.
+    fn screens(&self) -> usize;
+    /// A resource of the client that redirects the top-level windows of this screen, if anybody does.
+    fn redirector(&self, screen: usize) -> Option<u32>;
+    /// What the kernel reserves for the server's thread.
+    fn supply(&self) -> Supply;
+    /// Memory that the host takes, bytes, about.
+    fn memory_bytes(&self) -> usize;
+
+    // Clients.
+
+    /// False once its connection is closed, even where `gone` was not called yet.
+    fn is_open(&self, client: ClientId) -> bool;
+    /// The engine forgets this client.
+    fn forget(&mut self, client: ClientId);
+    /// Serves nothing of this client until [`resume`](Self::resume).
+    fn hold(&mut self, client: ClientId);
+    fn resume(&mut self, client: ClientId);
+    /// Sends an event to a client that selected it.
+    fn notify(&self, listener: ClientId, event: &Notify);
+    /// Gives a client a descriptor, with the next reply to it.
+    fn hand_over(&mut self, client: ClientId, fd: OwnedFd) -> io::Result<()>;
+
+    // Slices.
+
+    /// Adds the clients that have requests, in the order in which they came.
+    fn ready(&mut self, ready: &mut Vec<ClientId>) -> Result<(), Self::Error>;
+    /// Has the server serve whom the slice names; `ready`: whom it may choose from where that is the server.
+    fn begin(&mut self, slice: &Slice, ready: &[ClientId], now: Time);
+    /// Who ran since [`begin`](Self::begin), and what it did; none where nobody executed anything.
+    fn finish(&mut self) -> Option<Work>;
+    /// Whose request is being executed, where the server chose.
+    fn who_runs(&self) -> Option<ClientId>;
+    /// Ends the running slice after the request in progress.
+    fn end_slice(&self);
+    /// How requests are looked at from now on.
+    fn see_requests(&mut self, seen: SeenRequests);
+
+    // Arrivals within a slice.
+
+    /// Ends the slice for watched clients that win this contest, and at that time.
+    fn watch(&mut self, contest: &Contest, until: Time);
+    /// The slice is over. Where it was ended early: processor time of the request in progress since then, nanoseconds.
+    fn unwatch(&mut self) -> Option<u64>;
+    /// Watches an idle client; it would have this rank on arrival. `loan_ns`: how long the server may be raised for it.
+    fn watch_client(&mut self, client: ClientId, rank: Rank, loan_ns: u64);
+    /// When a watched client's data were seen, if they were.
+    fn arrival(&self, client: ClientId) -> Option<Time>;
+    /// What the server polls for itself (input, say) may end the slice, too.
+    fn server_fds_may_preempt(&mut self, now: Time);
+    /// Calls `wakeup` at that time, even where nothing else happens; [`Time::NEVER`]: not.
+    fn wake_at(&mut self, at: Time);
+    /// Waits until one of these clients has sent something, or until that time.
+    fn wait_for(&self, clients: impl Iterator<Item = ClientId>, until: Time);
+
+    // A real-time priority for the server's thread, lent by a client.
+
+    fn begin_loan(&mut self) -> io::Result<()>;
+    /// `limit_before`: the process's limit of real-time priorities, to be set again.
+    fn end_loan(&mut self, limit_before: u32);
+    /// The thread has the priority, until that time at the latest.
+    fn raise(&self, until: Time);
+    fn lower(&self);
+    /// How often it was raised.
+    fn raises(&self) -> u32;
+
+    /// Undoes everything that the server would notice. Works from any state.
+    fn let_go(&mut self);
+}

@@ -1,12 +1,20 @@
-//! From the server's calls to the scheduler and back: mechanism without opinion.
+//! From the host's calls to the scheduler and back. Calls no symbol of the server and owns no clock: both are the host's.
+//!
+//! | file | what |
+//! |---|---|
+//! | `engine` | slices, holds, clients, events, roles, loans |
+//! | `requests`, `access` | requests of XQOS, and who may make them |
+//! | `recorded`, `tracer` | the scheduler with its trace, and the ring that carries it out |
+//! | `attention`, `roles`, `longest` | who has to answer an Expose; who works for others; the longest requests |
+//! | `fault`, `settings` | why xqos steps aside; what it was started with |
 
 pub mod access;
 pub mod attention;
 pub mod engine;
-pub mod extension;
 pub mod fault;
 pub mod longest;
 pub mod recorded;
+pub mod requests;
 pub mod roles;
 pub mod settings;
 pub mod tracer;

@@ -4,10 +4,35 @@
 //! hooked is unhooked, every client that was held back is served again, priorities are what clients set, and the reason
 //! stands in the server's log and in GetServerInfo.
 
-use crate::host::dix::symbols::Host;
-use crate::mechanism::settings::{Fault, FaultPlace};
+use crate::mechanism::settings::{FaultPlace, PlannedFault};
 use std::any::Any;
+use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Why xqos steps aside. `E`: why the host cannot go on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fault<E> {
+    Panicked(String),
+    /// A test asked for it ([`FaultPlace::Check`]).
+    Planned,
+    Host(E),
+}
+
+impl<E> From<E> for Fault<E> {
+    fn from(error: E) -> Fault<E> {
+        Fault::Host(error)
+    }
+}
+
+impl<E: fmt::Display> fmt::Display for Fault<E> {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Fault::Panicked(message) => f.write_str(message),
+            Fault::Planned => f.write_str("a test asked for a failed check"),
+            Fault::Host(error) => error.fmt(f),
+        }
+    }
+}
 
 /// Runs our code on a thread of the server's: a panic becomes its reason. (Rust's own report of it, with the place, goes
 /// to standard error, which is the server's log or beside it.)
@@ -16,8 +41,8 @@ pub fn guarded<T>(work: impl FnOnce() -> T) -> Result<T, String> {
 }
 
 /// The line for the server's log.
-pub fn report(host: &Host, reason: &str) {
-    host.log(&format!("stepped aside: {reason}; the server schedules as if xqos were not there"));
+pub fn line(reason: &str) -> String {
+    format!("stepped aside: {reason}; the server schedules as if xqos were not there")
 }
 
 fn message(payload: &(dyn Any + Send)) -> String {
@@ -28,28 +53,23 @@ fn message(payload: &(dyn Any + Send)) -> String {
 /// Deliberate faults, for tests: counts the passages through each place.
 #[derive(Clone, Copy, Debug)]
 pub struct Counted {
-    fault: Option<Fault>,
+    planned: Option<PlannedFault>,
     passages: u64,
 }
 
 impl Counted {
-    pub fn new(fault: Option<Fault>) -> Self {
-        Counted { fault, passages: 0 }
-    }
-
-    /// The event at which the watcher is to fail; 0: at none.
-    pub fn in_watcher(&self) -> u64 {
-        self.fault.filter(|fault| fault.place == FaultPlace::Watcher).map_or(0, |fault| fault.count)
+    pub fn new(planned: Option<PlannedFault>) -> Self {
+        Counted { planned, passages: 0 }
     }
 
     /// Fails where it was asked for.
-    pub fn pass(&mut self, place: FaultPlace) -> Result<(), String> {
-        let Some(fault) = self.fault.filter(|fault| fault.place == place) else { return Ok(()) };
+    pub fn pass<E>(&mut self, place: FaultPlace) -> Result<(), Fault<E>> {
+        let Some(fault) = self.planned.filter(|fault| fault.place == place) else { return Ok(()) };
         self.passages += 1;
         if self.passages != fault.count {
             return Ok(());
         }
         assert!(place == FaultPlace::Check, "a test asked for a fault in {place:?}");
-        Err("a test asked for a failed check".to_owned())
+        Err(Fault::Planned)
     }
 }

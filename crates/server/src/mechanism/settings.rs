@@ -1,8 +1,6 @@
 //! How xqos starts in this server: from the environment (a preload, as `xqos server` sets it) or from the options of
 //! the module in xorg.conf. Read once; the environment is cleared, so that the server's children do not inherit it.
 
-use crate::host::dix::symbols::Host;
-use std::ffi::{CStr, c_void};
 use xqos_core::{DEFAULT_SHARE_PPM, MAX_SHARE_PPM, Parameters, PolicyKind};
 
 /// Largest U: input, new connections and the server's own work always keep 5 %.
@@ -23,7 +21,7 @@ pub enum FaultPlace {
 
 /// The test switch `XQOS_TEST_FAULT=PLACE:COUNT`: a fault at the COUNT-th passage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fault {
+pub struct PlannedFault {
     pub place: FaultPlace,
     pub count: u64,
 }
@@ -37,35 +35,41 @@ pub struct Settings {
     pub desktop_share_ppm: u32,
     /// After how long the log names who holds the server grab; 0: never.
     pub grab_limit_ns: u64,
-    pub fault: Option<Fault>,
+    pub fault: Option<PlannedFault>,
 }
 
-impl Settings {
-    /// Reads and clears `XQOS_*`; on Xorg the module's options come after and win. What cannot be understood is logged
-    /// and left at its default: a typing error must not cost anybody their X server.
-    pub fn read(host: &Host, xorg_options: *mut c_void) -> Settings {
-        let mut settings = Settings {
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
             policy: PolicyKind::Fair,
             parameters: Parameters::default(),
             desktop_share_ppm: DEFAULT_SHARE_PPM,
             grab_limit_ns: 0,
             fault: None,
-        };
-        const NAMES: [(&str, &CStr); 6] = [
-            ("XQOS_POLICY", c"policy"),
-            ("XQOS_SLICE_US", c"slice_us"),
-            ("XQOS_MAX_UTILIZATION_PPM", c"max_utilization_ppm"),
-            ("XQOS_DESKTOP_SHARE_PPM", c"desktop_share_ppm"),
-            ("XQOS_GRAB_LIMIT_MS", c"grab_limit_ms"),
-            ("XQOS_TEST_FAULT", c"test_fault"),
+        }
+    }
+}
+
+impl Settings {
+    /// Reads and clears `XQOS_*`; what `option` gives for a name (on Xorg the module's options) wins. What cannot be
+    /// understood is logged and left at its default: a typing error must not cost anybody their X server.
+    pub fn read(option: impl Fn(&str) -> Option<String>, log: impl Fn(&str)) -> Settings {
+        let mut settings = Settings::default();
+        const NAMES: [(&str, &str); 6] = [
+            ("XQOS_POLICY", "policy"),
+            ("XQOS_SLICE_US", "slice_us"),
+            ("XQOS_MAX_UTILIZATION_PPM", "max_utilization_ppm"),
+            ("XQOS_DESKTOP_SHARE_PPM", "desktop_share_ppm"),
+            ("XQOS_GRAB_LIMIT_MS", "grab_limit_ms"),
+            ("XQOS_TEST_FAULT", "test_fault"),
         ];
-        for (variable, option) in NAMES {
+        for (variable, name) in NAMES {
             let from_environment = std::env::var_os(variable).map(|value| value.to_string_lossy().into_owned());
             // SAFETY: the server has no other thread yet that reads the environment: this runs while it loads us.
             unsafe { std::env::remove_var(variable) };
-            let Some(value) = host.option(xorg_options, option).or(from_environment) else { continue };
+            let Some(value) = option(name).or(from_environment) else { continue };
             if settings.apply(variable, &value).is_none() {
-                host.log(&format!("{variable}={value} is not understood; the default is used"));
+                log(&format!("{variable}={value} is not understood; the default is used"));
             }
         }
         settings
@@ -95,7 +99,7 @@ impl Settings {
     }
 }
 
-fn parse_fault(value: &str) -> Option<Fault> {
+fn parse_fault(value: &str) -> Option<PlannedFault> {
     let (place, count) = value.split_once(':')?;
     let place = match place {
         "wakeup" => FaultPlace::Wakeup,
@@ -105,5 +109,5 @@ fn parse_fault(value: &str) -> Option<Fault> {
         "check" => FaultPlace::Check,
         _ => return None,
     };
-    Some(Fault { place, count: count.parse().ok()? })
+    Some(PlannedFault { place, count: count.parse().ok()? })
 }

@@ -6,7 +6,7 @@
 //! `sh -c xkbcomp` that the server starts would inherit it.
 
 use crate::host::dix::hooks;
-use crate::host::dix::symbols::{ExtensionModule, host};
+use crate::host::dix::symbols::{ExtensionModule, symbols};
 use crate::mechanism::settings::Settings;
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr::{null, null_mut};
@@ -90,7 +90,7 @@ extern "C" fn constructor() {
         if !is_preloaded() {
             return;
         }
-        match host() {
+        match symbols() {
             Ok(_) => {
                 leave_the_environment();
                 register(null_mut());
@@ -126,8 +126,8 @@ unsafe extern "C" fn xorg_setup(
 
 /// Has the server run our init with its extensions. Once, even where both ways lead here.
 fn register(xorg_options: *mut c_void) -> bool {
-    let host = match host() {
-        Ok(host) => host,
+    let symbols = match symbols() {
+        Ok(symbols) => symbols,
         Err(missing) => {
             eprintln!("xqos: this X server does not export {missing}; it is left untouched");
             return false;
@@ -136,9 +136,9 @@ fn register(xorg_options: *mut c_void) -> bool {
     if REGISTERED.swap(true, Ordering::SeqCst) {
         return true;
     }
-    SETTINGS.get_or_init(|| Settings::read(host, xorg_options));
+    SETTINGS.get_or_init(|| Settings::read(|name| symbols.option(xorg_options, name), |line| symbols.log(line)));
     // SAFETY: one entry that lives as long as the object, which is never unloaded once it has a thread.
-    unsafe { (host.load_extension_list)(&EXTENSION, 1, 0) };
+    unsafe { (symbols.load_extension_list)(&EXTENSION, 1, 0) };
     true
 }
 

@@ -5,19 +5,22 @@
 //! nested call finds the engine busy and does nothing.
 
 use crate::host::dix::client::{self, Client};
-use crate::host::dix::entry;
-use crate::host::dix::symbols::{ClientPtr, ExtensionEntry, Host, host, x_error};
+use crate::host::dix::error::Error;
+use crate::host::dix::symbols::{ClientPtr, ExtensionEntry, Symbols, symbols, x_error};
 use crate::host::dix::sync_priority;
+use crate::host::dix::watcher::{self, now};
+use crate::host::dix::{Dix, entry, order_of};
 use crate::mechanism::engine::Engine;
-use crate::mechanism::extension;
-use crate::mechanism::fault;
+use crate::mechanism::fault::{self, Fault};
+use crate::mechanism::requests::{self, Form, Refused};
 use std::cell::UnsafeCell;
 use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;
+use xqos_abi::ADMISSION_ERROR;
 use xqos_core::PolicyKind;
 
 struct Place {
-    engine: Option<Box<Engine>>,
+    engine: Option<Box<Engine<Dix>>>,
     /// Why there is none any more.
     aside: Option<String>,
     busy: bool,
@@ -31,7 +34,7 @@ unsafe impl Sync for OnServerThread {}
 static PLACE: OnServerThread = OnServerThread(UnsafeCell::new(Place { engine: None, aside: None, busy: false }));
 
 /// Runs `work` on the engine; a panic or an error in it makes xqos step aside. `None`: no engine, busy, or a fault.
-pub fn with_engine<T>(work: impl FnOnce(&mut Engine) -> Result<T, String>) -> Option<T> {
+pub fn with_engine<T>(work: impl FnOnce(&mut Engine<Dix>) -> Result<T, Fault<Error>>) -> Option<T> {
     let place = PLACE.0.get();
     // SAFETY: on the server's thread, and `busy` keeps a nested call from a second reference to the engine.
     let engine = unsafe {
@@ -42,13 +45,13 @@ pub fn with_engine<T>(work: impl FnOnce(&mut Engine) -> Result<T, String>) -> Op
         (*place).busy = true;
         engine
     };
-    let result = fault::guarded(|| work(engine)).and_then(|result| result);
+    let result = fault::guarded(|| work(engine)).unwrap_or_else(|panic| Err(Fault::Panicked(panic)));
     // SAFETY: the reference above is not used any more.
     unsafe { (*place).busy = false };
     match result {
         Ok(value) => Some(value),
         Err(reason) => {
-            step_aside(reason);
+            step_aside(reason.to_string());
             None
         }
     }
@@ -62,63 +65,64 @@ pub fn aside() -> Option<String> {
 
 /// The server sets up its extensions: at start, and after each reset.
 pub unsafe extern "C" fn init_extension() {
-    let Ok(host) = host() else { return };
-    if let Err(reason) = fault::guarded(|| start(host)).and_then(|result| result) {
-        host.log(&format!("not started: {reason}; this server is left untouched"));
+    let Ok(symbols) = symbols() else { return };
+    let started = fault::guarded(|| start(symbols).map_err(|error| error.to_string())).unwrap_or_else(Err);
+    if let Err(reason) = started {
+        symbols.log(&format!("not started: {reason}; this server is left untouched"));
     }
 }
 
-fn start(host: &'static Host) -> Result<(), String> {
-    let settings = entry::settings().ok_or("it was not registered")?;
+fn start(symbols: &'static Symbols) -> Result<(), Error> {
+    let settings = entry::settings().ok_or(Error::NotRegistered)?;
     // SAFETY: a name that lives for ever and procedures of the types of extnsionst.h.
     let extension = unsafe {
-        (host.add_extension)(
+        (symbols.add_extension)(
             c"XQOS".as_ptr(),
             xqos_abi::EVENTS.into(),
             xqos_abi::ERRORS.into(),
             dispatch,
             dispatch,
             close_down,
-            host.standard_minor_opcode,
+            symbols.standard_minor_opcode,
         )
         .as_ref()
     };
-    let extension = extension.ok_or("the server has no room for another extension")?;
-    let engine = Engine::new(host, settings, extension)?;
+    let extension = extension.ok_or(Error::NoRoom)?;
+    let engine = Engine::new(Dix::new(symbols, extension, settings.fault)?, settings);
     // SAFETY: on the server's thread, and no engine exists: it was dropped when the last generation closed down.
     unsafe {
         (*PLACE.0.get()).aside = None;
         (*PLACE.0.get()).engine = Some(Box::new(engine));
-        (host.register_handlers)(block, wakeup, null_mut());
-        (host.add_callback)(host.client_state_callback, client_state, null_mut());
-        (host.add_callback)(host.event_callback, event, null_mut());
-        (host.add_callback)(host.server_grab_callback, server_grab, null_mut());
-        if !host.selection_callback.is_null() {
-            (host.add_callback)(host.selection_callback, selection, null_mut());
+        (symbols.register_handlers)(block, wakeup, null_mut());
+        (symbols.add_callback)(symbols.client_state_callback, client_state, null_mut());
+        (symbols.add_callback)(symbols.event_callback, event, null_mut());
+        (symbols.add_callback)(symbols.server_grab_callback, server_grab, null_mut());
+        if !symbols.selection_callback.is_null() {
+            (symbols.add_callback)(symbols.selection_callback, selection, null_mut());
         }
     }
-    with_engine(|engine| engine.hook(sync_request, release_timer));
+    with_engine(|engine| Ok(engine.host.hook(sync_request, wakeup_timer)?));
     Ok(())
 }
 
-fn unhook(host: &Host) {
+fn unhook(symbols: &Symbols) {
     // SAFETY: the very functions that `start` gave; the server allows it within its handlers and callbacks.
     unsafe {
-        (host.remove_handlers)(block, wakeup, null_mut());
-        (host.delete_callback)(host.client_state_callback, client_state, null_mut());
-        (host.delete_callback)(host.event_callback, event, null_mut());
-        (host.delete_callback)(host.server_grab_callback, server_grab, null_mut());
-        if !host.selection_callback.is_null() {
-            (host.delete_callback)(host.selection_callback, selection, null_mut());
+        (symbols.remove_handlers)(block, wakeup, null_mut());
+        (symbols.delete_callback)(symbols.client_state_callback, client_state, null_mut());
+        (symbols.delete_callback)(symbols.event_callback, event, null_mut());
+        (symbols.delete_callback)(symbols.server_grab_callback, server_grab, null_mut());
+        if !symbols.selection_callback.is_null() {
+            (symbols.delete_callback)(symbols.selection_callback, selection, null_mut());
         }
     }
 }
 
 /// Leaves the server as if we had never been there, but for an extension that says why.
 fn step_aside(reason: String) {
-    let Ok(host) = host() else { return };
-    fault::report(host, &reason);
-    unhook(host);
+    let Ok(symbols) = symbols() else { return };
+    symbols.log(&fault::line(&reason));
+    unhook(symbols);
     // SAFETY: on the server's thread; `busy` is false and stays so for the callers above us.
     let engine = unsafe {
         (*PLACE.0.get()).aside = Some(reason);
@@ -133,11 +137,11 @@ fn step_aside(reason: String) {
 
 /// The generation ends: reset or exit of the server.
 unsafe extern "C" fn close_down(_extension: *mut ExtensionEntry) {
-    let Ok(host) = host() else { return };
+    let Ok(symbols) = symbols() else { return };
     // SAFETY: on the server's thread, between generations; nothing of ours is on the stack.
     let engine = unsafe { (*PLACE.0.get()).engine.take() };
     if let Some(mut engine) = engine {
-        unhook(host);
+        unhook(symbols);
         let _ = fault::guarded(|| {
             engine.let_go();
             drop(engine);
@@ -152,8 +156,8 @@ unsafe extern "C" fn block(_data: *mut c_void, _timeout: *mut c_void) {
 unsafe extern "C" fn wakeup(_data: *mut c_void, _result: c_int) {
     // Xephyr puts events off that it read while it waited for the server around it: they would wait for a whole slice.
     let decides = with_engine(|engine| Ok(engine.scheduler.policy() != PolicyKind::Stock));
-    if let (Some(true), Ok(host)) = (decides, host()) {
-        host.do_queued_work();
+    if let (Some(true), Ok(symbols)) = (decides, symbols()) {
+        symbols.do_queued_work();
     }
     with_engine(Engine::wakeup);
 }
@@ -168,10 +172,11 @@ unsafe extern "C" fn client_state(_list: *mut *mut c_void, _data: *mut c_void, i
 unsafe extern "C" fn event(_list: *mut *mut c_void, _data: *mut c_void, info: *mut c_void) {
     with_engine(|engine| {
         // SAFETY: the argument of this callback.
-        match unsafe { client::of_event_info(info, engine.xinput_opcode()) } {
-            (Some(client), Some(is_input)) => engine.noticed(client, is_input),
-            (Some(client), None) => engine.told(client),
-            (None, _) => {}
+        let (client, is_input) = unsafe { client::of_event_info(info, engine.host.xinput_opcode()) };
+        let Some(id) = client.and_then(|client| engine.host.id_of(client)) else { return Ok(()) };
+        match is_input {
+            Some(is_input) => engine.noticed(id, is_input),
+            None => engine.delivered(id),
         }
         Ok(())
     });
@@ -180,7 +185,13 @@ unsafe extern "C" fn event(_list: *mut *mut c_void, _data: *mut c_void, info: *m
 unsafe extern "C" fn server_grab(_list: *mut *mut c_void, _data: *mut c_void, info: *mut c_void) {
     // SAFETY: the argument of this callback.
     if let (Some(client), Some(grabs)) = unsafe { client::of_grab_info(info) } {
-        with_engine(|engine| engine.grabbed(client, grabs));
+        with_engine(|engine| {
+            engine.host.grabbed = grabs;
+            if let Some(id) = engine.host.id_of(client) {
+                engine.grabbed(id, grabs);
+            }
+            Ok(())
+        });
     }
 }
 
@@ -188,14 +199,17 @@ unsafe extern "C" fn selection(_list: *mut *mut c_void, _data: *mut c_void, info
     // SAFETY: the argument of this callback.
     let (atom, owner) = unsafe { client::of_selection_info(info) };
     with_engine(|engine| {
-        engine.selection(atom, owner);
+        if let Some(name) = engine.host.atom_name(atom) {
+            let owner = owner.and_then(|owner| engine.host.id_of(owner));
+            engine.selection(&name, owner);
+        }
         Ok(())
     });
 }
 
 /// The timer for the end of a hold fired; the wakeup handler that follows does the rest.
-unsafe extern "C" fn release_timer(fd: c_int, _ready: c_int, _data: *mut c_void) {
-    crate::host::dix::watcher::drain(fd);
+unsafe extern "C" fn wakeup_timer(fd: c_int, _ready: c_int, _data: *mut c_void) {
+    watcher::drain(fd);
 }
 
 /// Stands before the requests of SYNC.
@@ -205,9 +219,9 @@ unsafe extern "C" fn sync_request(raw: ClientPtr) -> c_int {
     let concerned = sync_priority::concerns_priorities(client);
     let original = with_engine(|engine| {
         if concerned {
-            engine.show_priorities();
+            engine.host.show_priorities();
         }
-        Ok(engine.original_of_sync(client))
+        Ok(engine.host.original_of_sync(client))
     });
     // Wrapped for good where somebody else wrapped SYNC after us and xqos is gone.
     let Some(original) = original.flatten().or_else(|| sync_priority::last_original(client)) else {
@@ -227,8 +241,37 @@ unsafe extern "C" fn sync_request(raw: ClientPtr) -> c_int {
 unsafe extern "C" fn dispatch(raw: ClientPtr) -> c_int {
     // SAFETY: the client that the server dispatches.
     let Some(client) = (unsafe { Client::new(raw) }) else { return x_error::IMPLEMENTATION };
-    match aside() {
-        Some(reason) => extension::answer_aside(client, &reason),
-        None => with_engine(|engine| Ok(extension::answer(engine, client))).unwrap_or(x_error::IMPLEMENTATION),
+    let (request, form) = (client.request(), Form { sequence: client.sequence() as u16, order: order_of(client) });
+    let answer = match aside() {
+        Some(reason) => requests::answer_aside(&request, form, &reason, now(), watcher::thread_cpu_ns()).map(Some),
+        None => with_engine(|engine| {
+            let asker = engine.host.id_of(client);
+            Ok(asker.map_or(Err(Refused::Implementation), |asker| requests::answer(engine, asker, &request, form)))
+        })
+        .unwrap_or(Err(Refused::Implementation)),
+    };
+    match (answer, symbols()) {
+        (Ok(Some(reply)), Ok(symbols)) => symbols.send(client, &reply),
+        (Ok(_), _) => {}
+        (Err(refused), _) => return refuse(client, refused),
     }
+    x_error::SUCCESS
+}
+
+/// The code of the error that a client gets.
+fn refuse(client: Client, refused: Refused) -> c_int {
+    let (code, value) = match refused {
+        Refused::Request => (x_error::REQUEST, 0),
+        Refused::Length => (x_error::LENGTH, 0),
+        Refused::Value(value) => (x_error::VALUE, value),
+        Refused::Access(client) => (x_error::ACCESS, client),
+        Refused::Alloc => (x_error::ALLOC, 0),
+        Refused::Implementation => (x_error::IMPLEMENTATION, 0),
+        Refused::Admission(client) => {
+            let first_error = with_engine(|engine| Ok(engine.host.first_error)).unwrap_or_default();
+            (c_int::from(first_error + ADMISSION_ERROR), client)
+        }
+    };
+    client.set_error_value(value);
+    code
 }

@@ -6,7 +6,7 @@
 
 use crate::host::dix::client::{Client, Head};
 use crate::host::dix::hooks::with_engine;
-use crate::host::dix::symbols::{ClientPtr, Host, RequestProc, host, x_error};
+use crate::host::dix::symbols::{ClientPtr, RequestProc, Symbols, symbols, x_error};
 use crate::host::dix::ticks::Ticks;
 use crate::host::dix::watcher;
 use std::cell::UnsafeCell;
@@ -59,7 +59,7 @@ fn wrapped() -> &'static mut Wrapped {
 }
 
 /// Wraps the tables or puts them back, as it is needed.
-pub fn want(host: &Host, counts: bool, times: bool) {
+pub fn want(symbols: &Symbols, counts: bool, times: bool) {
     let wrapped = wrapped();
     if times && !wrapped.times {
         wrapped.since = watcher::now();
@@ -67,31 +67,31 @@ pub fn want(host: &Host, counts: bool, times: bool) {
     }
     (wrapped.counts, wrapped.times) = (counts, times);
     match (wrapped.installed, counts || times) {
-        (false, true) => install(wrapped, host),
-        (true, false) => remove(wrapped, host),
+        (false, true) => install(wrapped, symbols),
+        (true, false) => remove(wrapped, symbols),
         _ => {}
     }
 }
 
-fn install(wrapped: &mut Wrapped, host: &Host) {
+fn install(wrapped: &mut Wrapped, symbols: &Symbols) {
     for entry in 0..ENTRIES {
         // SAFETY: the server's tables have 256 entries; on its thread.
         unsafe {
-            wrapped.original[entry] = *host.proc_vector.add(entry);
-            wrapped.swapped_original[entry] = *host.swapped_proc_vector.add(entry);
-            *host.proc_vector.add(entry) = native;
-            *host.swapped_proc_vector.add(entry) = swapped;
+            wrapped.original[entry] = *symbols.proc_vector.add(entry);
+            wrapped.swapped_original[entry] = *symbols.swapped_proc_vector.add(entry);
+            *symbols.proc_vector.add(entry) = native;
+            *symbols.swapped_proc_vector.add(entry) = swapped;
         }
     }
     wrapped.installed = true;
 }
 
 /// Entries that somebody else changed meanwhile are left alone.
-fn remove(wrapped: &mut Wrapped, host: &Host) {
+fn remove(wrapped: &mut Wrapped, symbols: &Symbols) {
     for entry in 0..ENTRIES {
         let entries = [
-            (host.proc_vector, native as RequestProc, wrapped.original[entry]),
-            (host.swapped_proc_vector, swapped as RequestProc, wrapped.swapped_original[entry]),
+            (symbols.proc_vector, native as RequestProc, wrapped.original[entry]),
+            (symbols.swapped_proc_vector, swapped as RequestProc, wrapped.swapped_original[entry]),
         ];
         for (table, ours, original) in entries {
             // SAFETY: as in `install`.
@@ -161,7 +161,7 @@ fn seen(client: Client, head: &Head, procedure: RequestProc) -> i32 {
     let now = wrapped().ticks.now();
     let since = std::mem::replace(&mut wrapped().since, now);
     // A request may end its client. One that has to wait is taken back, and comes again.
-    let is_there = host().is_ok_and(|host| host.client_at(index as usize) == client.raw());
+    let is_there = symbols().is_ok_and(|symbols| symbols.client_at(index as usize) == client.raw());
     if !is_there || client.sequence() == sequence {
         let client = ClientId(index as u16);
         let what = What::Request { client, request, bytes, ns: now.since(since) };
@@ -180,8 +180,8 @@ fn count(length: u32) {
     wrapped.bytes_left = wrapped.bytes_left.saturating_sub(length);
     let is_over = wrapped.requests_left == 0 || wrapped.bytes_left == 0;
     if is_over && wrapped.installed {
-        if let Ok(host) = host() {
-            host.end_slice();
+        if let Ok(symbols) = symbols() {
+            symbols.end_slice();
         }
     }
 }

@@ -3,7 +3,8 @@
 //! A lookup costs nothing later and needs no undefined symbols: the same binary works in every server, and one that
 //! does not export something is left untouched with a line that names it.
 
-use std::ffi::{CStr, c_char, c_int, c_short, c_uint, c_ushort, c_void};
+use crate::host::dix::client::Client;
+use std::ffi::{CStr, CString, c_char, c_int, c_short, c_uint, c_ushort, c_void};
 use std::ptr::NonNull;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -51,7 +52,7 @@ unsafe impl Sync for ExtensionModule {}
 
 /// What the server exports. Functions are called on its main thread only.
 #[derive(Debug)]
-pub struct Host {
+pub struct Symbols {
     pub load_extension_list: unsafe extern "C" fn(*const ExtensionModule, c_int, c_int),
     pub add_extension: unsafe extern "C" fn(
         *const c_char,
@@ -68,11 +69,11 @@ pub struct Host {
     pub remove_handlers: unsafe extern "C" fn(BlockHandler, WakeupHandler, *mut c_void),
     pub add_callback: unsafe extern "C" fn(*mut c_void, Callback, *mut c_void) -> c_int,
     pub delete_callback: unsafe extern "C" fn(*mut c_void, Callback, *mut c_void) -> c_int,
-    pub get_client_fd: unsafe extern "C" fn(ClientPtr) -> c_int,
+    get_client_fd: unsafe extern "C" fn(ClientPtr) -> c_int,
     pub ignore_client: unsafe extern "C" fn(ClientPtr),
     pub attend_client: unsafe extern "C" fn(ClientPtr),
     pub set_notify_fd: unsafe extern "C" fn(c_int, NotifyFd, c_int, *mut c_void) -> c_int,
-    pub write_to_client: unsafe extern "C" fn(ClientPtr, c_int, *const c_void) -> c_int,
+    write_to_client: unsafe extern "C" fn(ClientPtr, c_int, *const c_void) -> c_int,
     /// Absent where the server was built without passing descriptors.
     pub write_fd_to_client: Option<unsafe extern "C" fn(ClientPtr, c_int, c_int) -> c_int>,
     error_f: unsafe extern "C" fn(*const c_char, ...),
@@ -99,15 +100,15 @@ pub struct Host {
 
 // SAFETY: addresses of the server's own functions and variables, which live as long as the process. The variables are
 // touched on the server's thread only, except `is_it_time_to_yield`, which the watcher sets with an atomic store.
-unsafe impl Send for Host {}
+unsafe impl Send for Symbols {}
 // SAFETY: as above.
-unsafe impl Sync for Host {}
+unsafe impl Sync for Symbols {}
 
-static HOST: OnceLock<Result<Host, &'static str>> = OnceLock::new();
+static SYMBOLS: OnceLock<Result<Symbols, &'static str>> = OnceLock::new();
 
 /// The server around us, or the name of the first symbol that is not there.
-pub fn host() -> Result<&'static Host, &'static str> {
-    HOST.get_or_init(look_up).as_ref().map_err(|name| *name)
+pub fn symbols() -> Result<&'static Symbols, &'static str> {
+    SYMBOLS.get_or_init(look_up).as_ref().map_err(|name| *name)
 }
 
 /// The address of a symbol of the process, or its name where there is none.
@@ -128,10 +129,10 @@ unsafe fn function<F: Copy>(name: &'static CStr) -> Result<F, &'static str> {
     Ok(unsafe { std::mem::transmute_copy(&address) })
 }
 
-fn look_up() -> Result<Host, &'static str> {
+fn look_up() -> Result<Symbols, &'static str> {
     // SAFETY: the types are those of the server's headers extension.h, extnsionst.h, dix.h, os.h and xf86Opt.h.
     unsafe {
-        Ok(Host {
+        Ok(Symbols {
             load_extension_list: function(c"LoadExtensionList")?,
             add_extension: function(c"AddExtension")?,
             check_extension: function(c"CheckExtension")?,
@@ -167,7 +168,7 @@ fn look_up() -> Result<Host, &'static str> {
     }
 }
 
-impl Host {
+impl Symbols {
     /// One line in the server's log.
     pub fn log(&self, line: &str) {
         let text: Vec<u8> = format!("xqos: {line}\n").bytes().filter(|&byte| byte != 0).chain([0]).collect();
@@ -188,6 +189,20 @@ impl Host {
     pub fn end_slice(&self) {
         // SAFETY: a volatile char of the server that lives as long as the process; any thread may set it.
         unsafe { AtomicU8::from_ptr(self.is_it_time_to_yield.cast()) }.store(1, Ordering::Relaxed);
+    }
+
+    /// A client's socket; below 0 where it has none.
+    pub fn descriptor(&self, client: Client) -> c_int {
+        // SAFETY: a live client, by the invariant of `Client`, whose connection is open.
+        unsafe { (self.get_client_fd)(client.raw()) }
+    }
+
+    /// Writes a reply or an event, in the client's byte order already.
+    pub fn send(&self, client: Client, bytes: &[u8]) {
+        if !client.is_gone() {
+            // SAFETY: an open client, and that many bytes, which the server copies.
+            unsafe { (self.write_to_client)(client.raw(), bytes.len() as c_int, bytes.as_ptr().cast()) };
+        }
     }
 
     /// The server's entry for a client index; null where there is none.
@@ -247,7 +262,8 @@ impl Host {
     }
 
     /// An option of our `SubSection` in xorg.conf.
-    pub fn option(&self, options: *mut c_void, name: &CStr) -> Option<String> {
+    pub fn option(&self, options: *mut c_void, name: &str) -> Option<String> {
+        let name = CString::new(name).ok()?;
         if options.is_null() {
             return None;
         }

@@ -7,9 +7,12 @@
 //! after it what it set is taken out again. While the server decides (policy stock, a server grab) the fields hold the
 //! clients' values all the time.
 
+use crate::host::dix::Dix;
 use crate::host::dix::client::Client;
-use crate::host::dix::symbols::{ClientPtr, Host, RequestProc};
+use crate::host::dix::symbols::{ClientPtr, RequestProc, Symbols};
+use crate::mechanism::engine::Engine;
 use std::sync::OnceLock;
+use xqos_core::{Choice, ClientId};
 
 /// Minor opcodes of syncproto.h.
 const SET_PRIORITY: u8 = 12;
@@ -26,21 +29,21 @@ pub struct Wrapped {
 
 impl Wrapped {
     /// Puts `wrapper` in front of SYNC's requests; `None` where the server has no SYNC, and so no priorities.
-    pub fn install(host: &Host, wrapper: RequestProc) -> Option<Wrapped> {
-        let major_opcode = usize::try_from(host.extension(c"SYNC")?.base).ok().filter(|&opcode| opcode >= 128)?;
+    pub fn install(symbols: &Symbols, wrapper: RequestProc) -> Option<Wrapped> {
+        let major_opcode = usize::try_from(symbols.extension(c"SYNC")?.base).ok().filter(|&opcode| opcode >= 128)?;
         // SAFETY: an entry of the server's tables of 256, changed on its thread.
         unsafe {
-            if std::ptr::fn_addr_eq(*host.proc_vector.add(major_opcode), wrapper) {
+            if std::ptr::fn_addr_eq(*symbols.proc_vector.add(major_opcode), wrapper) {
                 return LAST.get().copied();
             }
             let wrapped = Wrapped {
                 major_opcode,
-                original: *host.proc_vector.add(major_opcode),
-                swapped_original: *host.swapped_proc_vector.add(major_opcode),
+                original: *symbols.proc_vector.add(major_opcode),
+                swapped_original: *symbols.swapped_proc_vector.add(major_opcode),
                 wrapper,
             };
-            *host.proc_vector.add(major_opcode) = wrapper;
-            *host.swapped_proc_vector.add(major_opcode) = wrapper;
+            *symbols.proc_vector.add(major_opcode) = wrapper;
+            *symbols.swapped_proc_vector.add(major_opcode) = wrapper;
             let _ = LAST.set(wrapped);
             Some(wrapped)
         }
@@ -52,11 +55,11 @@ impl Wrapped {
     }
 
     /// Puts the entries back, unless somebody has wrapped them after us; then ours stays and only passes on.
-    pub fn remove(&self, host: &Host) {
+    pub fn remove(&self, symbols: &Symbols) {
         // SAFETY: as in `install`.
         unsafe {
             for (table, original) in
-                [(host.proc_vector, self.original), (host.swapped_proc_vector, self.swapped_original)]
+                [(symbols.proc_vector, self.original), (symbols.swapped_proc_vector, self.swapped_original)]
             {
                 let entry = table.add(self.major_opcode);
                 if std::ptr::fn_addr_eq(*entry, self.wrapper) {
@@ -84,4 +87,64 @@ pub fn concerns_priorities(client: Client) -> bool {
 pub fn call(procedure: RequestProc, client: ClientPtr) -> i32 {
     // SAFETY: an entry of the server's table, with the client that it is dispatching.
     unsafe { procedure(client) }
+}
+
+impl Dix {
+    /// The fields hold what clients set.
+    pub fn show_priorities(&mut self) {
+        if std::mem::replace(&mut self.priorities_shown, true) {
+            return;
+        }
+        let chosen = self.running.and_then(|running| match running.choice {
+            Choice::Client(id, _) => Some(id),
+            Choice::Server => None,
+        });
+        for &id in chosen.iter().chain(&self.prioritized) {
+            if let Some(known) = self.known(id) {
+                known.client.set_priority(known.sync_priority);
+            }
+        }
+    }
+
+    /// The fields are ours.
+    pub fn hide_priorities(&mut self) {
+        if !std::mem::replace(&mut self.priorities_shown, false) {
+            return;
+        }
+        for &id in &self.prioritized {
+            if let Some(known) = self.known(id) {
+                known.client.set_priority(0);
+            }
+        }
+    }
+
+    /// The procedure that SYNC's requests are passed on to.
+    pub fn original_of_sync(&self, client: Client) -> Option<RequestProc> {
+        self.sync.map(|sync| sync.original(client))
+    }
+
+    /// What a client has set in this field since it was last looked.
+    fn new_priority(&mut self, id: ClientId) -> Option<i32> {
+        let known = self.known_mut(id)?;
+        let priority = known.client.priority();
+        if priority == std::mem::replace(&mut known.sync_priority, priority) {
+            return None;
+        }
+        self.prioritized.retain(|&other| other != id);
+        if priority != 0 {
+            self.prioritized.push(id);
+        }
+        Some(priority)
+    }
+}
+
+impl Engine<Dix> {
+    /// A client may have set priorities: any client's.
+    pub fn take_priorities(&mut self) {
+        for id in self.ids() {
+            if let Some(priority) = self.host.new_priority(id) {
+                self.prioritized(id, priority);
+            }
+        }
+    }
 }

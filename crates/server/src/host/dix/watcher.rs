@@ -112,6 +112,11 @@ pub fn now() -> Time {
     Time(read_clock(libc::CLOCK_MONOTONIC))
 }
 
+/// Processor time of the calling thread, nanoseconds.
+pub fn thread_cpu_ns() -> u64 {
+    read_clock(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
 /// A clock of the kernel, nanoseconds.
 pub fn read_clock(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
@@ -320,7 +325,7 @@ impl Watcher {
     }
 
     /// Whatever the server polls for itself ends the slice that begins now.
-    pub fn mind_server(&mut self, now: Time) {
+    pub fn server_fds_may_preempt(&mut self, now: Time) {
         if self.shared.server_fired.swap(false, Ordering::Relaxed) {
             // It is in there until both are closed.
             let _ = control(&self.epoll, libc::EPOLL_CTL_MOD, self.of_server.as_raw_fd(), ONCE, SERVER_TOKEN);
@@ -604,7 +609,7 @@ mod tests {
             self.polls(probe);
             send(end);
             self.watcher.slice_begins(&contest(0, 0), Time::NEVER);
-            self.watcher.mind_server(at);
+            self.watcher.server_fds_may_preempt(at);
             assert!(self.is_told_to_yield(Duration::from_secs(5)), "no look");
             self.watcher.slice_ends();
             drain_socket(probe);
@@ -698,7 +703,7 @@ mod tests {
         server.has_looked(now());
         for turn in 0..3 {
             server.watcher.slice_begins(&contest(10, 0), Time::NEVER);
-            server.watcher.mind_server(Time(0));
+            server.watcher.server_fds_may_preempt(Time(0));
             assert!(!server.is_told_to_yield(Duration::from_millis(5)), "turn {turn}: nothing has come");
             send(theirs);
             assert!(server.is_told_to_yield(Duration::from_secs(5)), "turn {turn}");
@@ -717,9 +722,9 @@ mod tests {
         server.polls(ours);
         send(theirs);
         server.watcher.slice_begins(&contest(10, 0), Time::NEVER);
-        server.watcher.mind_server(start.after(LOOK_NS - 1));
+        server.watcher.server_fds_may_preempt(start.after(LOOK_NS - 1));
         assert!(!server.is_told_to_yield(Duration::from_millis(30)), "too soon for another look");
-        server.watcher.mind_server(start.after(LOOK_NS));
+        server.watcher.server_fds_may_preempt(start.after(LOOK_NS));
         assert!(server.is_told_to_yield(Duration::from_secs(5)));
     }
 
@@ -732,10 +737,10 @@ mod tests {
         server.has_looked(start);
         send(theirs);
         server.watcher.slice_begins(&contest(10, 0), Time::NEVER);
-        server.watcher.mind_server(start);
+        server.watcher.server_fds_may_preempt(start);
         assert!(!server.is_told_to_yield(Duration::from_millis(30)), "a busy client's");
         server.watcher.gone(ClientId(1));
-        server.watcher.mind_server(start.after(LOOK_NS));
+        server.watcher.server_fds_may_preempt(start.after(LOOK_NS));
         assert!(server.is_told_to_yield(Duration::from_secs(5)), "a viewer's, under the same number");
     }
 

@@ -1,8 +1,7 @@
 //! Who has to answer an Expose, or input beside one, and what is done about it.
 
 use super::Engine;
-use crate::host::dix::client::Client;
-use crate::host::dix::watcher::now;
+use crate::host::Host;
 use crate::mechanism::recorded::Exposed;
 use xqos_abi::NotifyKind;
 use xqos_core::{Choice, ClientId, Fact, Time};
@@ -10,11 +9,10 @@ use xqos_core::{Choice, ClientId, Fact, Time};
 /// So long a client that gets input beside an Expose may take to answer; most need less than a millisecond.
 const INPUT_ATTENTION_NS: u64 = 10_000_000;
 
-impl Engine {
+impl<H: Host> Engine<H> {
     /// User input, or else an Expose, was delivered to a client.
-    pub fn noticed(&mut self, client: Client, is_input: bool) {
-        let Some(id) = self.id_of(client) else { return };
-        let at = now();
+    pub fn noticed(&mut self, id: ClientId, is_input: bool) {
+        let at = self.host.now();
         if is_input {
             self.scheduler.handle(at, Fact::Input { client: id });
             self.input_beside_an_expose(id, at);
@@ -46,16 +44,16 @@ impl Engine {
         self.attention.begin(id, cause, until);
         // First: whoever is told may raise others at once, and we would wait for those.
         if self.lender.is_some() {
-            self.watcher.loan().raise(until);
+            self.host.raise(until);
         }
-        self.tell(kind, id, 0);
+        self.notify(kind, id, 0);
     }
 
     /// Whose request is being executed, if it is one's.
     pub(super) fn who_runs(&self) -> Option<ClientId> {
         match self.running?.choice {
             Choice::Client(id, _) => Some(id),
-            Choice::Server => self.who_ran().map(|(id, _)| id),
+            Choice::Server => self.host.who_runs(),
         }
     }
 }

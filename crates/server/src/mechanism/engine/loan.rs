@@ -1,14 +1,14 @@
 //! The loan: a real-time priority that somebody lends the server's thread, for as long as it has a reason for it.
 
 use super::Engine;
-use crate::host::dix::cpu;
+use crate::host::Host;
 use xqos_core::{Choice, ClientId, Mode, Slice, Time};
 
-impl Engine {
+impl<H: Host> Engine<H> {
     /// Somebody lends the server's thread a real-time priority, or does no more.
     pub fn lend(&mut self, lender: ClientId, on: bool, limit_before: u32) -> std::io::Result<()> {
         if on {
-            self.watcher.loan().begin()?;
+            self.host.begin_loan()?;
             self.lender = Some((lender, limit_before));
             self.host.log("the server has a real-time priority while it works for a reserved client");
         } else {
@@ -19,27 +19,25 @@ impl Engine {
 
     pub(super) fn end_loan(&mut self) {
         if let Some((_, limit_before)) = self.lender.take() {
-            self.watcher.loan().end();
-            cpu::limit_real_time(limit_before);
+            self.host.end_loan(limit_before);
             self.host.log("the server has no real-time priority any more");
         }
     }
 
     /// Whether there is a loan, and how often the server's thread was raised.
     pub fn loan(&self) -> (bool, u32) {
-        (self.lender.is_some(), self.watcher.loan().raises())
+        (self.lender.is_some(), self.host.raises())
     }
 
     pub(super) fn raise_or_lower(&mut self, slice: Option<&Slice>, now: Time) {
-        let loan = self.watcher.loan();
         match slice.map(|slice| slice.choice) {
             Some(Choice::Client(id, Mode::Reserved)) => {
                 let budget_ns = self.scheduler.reservation(id).map_or(0, |state| state.budget_left_ns.max(0));
-                loan.raise(now.after(budget_ns as u64));
+                self.host.raise(now.after(budget_ns as u64));
             }
             _ => match self.attention.latest(now) {
-                Some(until) => loan.raise(until),
-                None => loan.lower(),
+                Some(until) => self.host.raise(until),
+                None => self.host.lower(),
             },
         }
     }

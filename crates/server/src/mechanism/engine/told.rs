@@ -1,18 +1,16 @@
 //! What clients are told: events of the extension, the trace's records, and lines of the log.
 
-use super::{Engine, Told, order_of};
-use crate::host::dix::client::Client;
-use crate::host::dix::per_request;
-use crate::host::dix::watcher::now;
+use super::{Engine, Told};
+use crate::host::{Host, SeenRequests};
 use crate::mechanism::tracer;
 use xqos_abi::trace::{Level, What};
 use xqos_abi::{LongRequest, Notify, NotifyKind, us};
 use xqos_core::{ClientId, PolicyKind, Service, Time, Usage};
 
 /// A client's depletions and misses are told at most ten times a second.
-const TELL_INTERVAL_NS: u64 = 100_000_000;
+const NOTIFY_INTERVAL_NS: u64 = 100_000_000;
 
-impl Engine {
+impl<H: Host> Engine<H> {
     pub fn select_events(&mut self, id: ClientId, mask: u32) {
         self.listeners.retain(|&other| other != id);
         if mask != 0 {
@@ -24,7 +22,7 @@ impl Engine {
     }
 
     /// Sends an XqosNotify to whoever selected it.
-    pub fn tell(&self, kind: NotifyKind, about: ClientId, count: u32) {
+    pub fn notify(&self, kind: NotifyKind, about: ClientId, count: u32) {
         if self.listeners.is_empty() {
             return;
         }
@@ -32,31 +30,22 @@ impl Engine {
         let state = self.scheduler.reservation(about);
         let event = Notify {
             kind,
-            client: subject.client.base(),
+            client: subject.base,
             pid: subject.identity.pid,
             budget_us: state.map_or(0, |state| us(state.reservation.budget_ns)),
             period_us: state.map_or(0, |state| us(state.reservation.period_ns)),
             flags: state.map_or(0, |state| u32::from(state.reservation.hard)),
             count,
-            time_ms: (now().0 / 1_000_000) as u32,
+            time_ms: (self.host.now().0 / 1_000_000) as u32,
         };
-        for listener in self.listeners.iter().filter_map(|&id| self.slot(id)) {
-            if listener.event_mask & kind.mask() != 0 {
-                let order = order_of(listener.client);
-                self.send(listener.client, &event.encode(self.first_event, listener.client.sequence() as u16, order));
+        for &listener in &self.listeners {
+            if self.slot(listener).is_some_and(|slot| slot.event_mask & kind.mask() != 0) {
+                self.host.notify(listener, &event);
             }
         }
     }
 
-    /// Writes a reply or an event, in the client's byte order already.
-    pub fn send(&self, client: Client, bytes: &[u8]) {
-        if !client.is_gone() {
-            // SAFETY: an open client, and that many bytes, which the server copies.
-            unsafe { (self.host.write_to_client)(client.raw(), bytes.len() as i32, bytes.as_ptr().cast()) };
-        }
-    }
-
-    pub(super) fn tell_depletion(&mut self, id: ClientId, now: Time) {
+    pub(super) fn notify_depletion(&mut self, id: ClientId, now: Time) {
         if self.listeners.is_empty() {
             return;
         }
@@ -65,30 +54,29 @@ impl Engine {
         };
         let told = slot.told;
         let new = (depletions.wrapping_sub(told.depletions), misses.wrapping_sub(told.misses));
-        if new == (0, 0) || now.since(told.at) < TELL_INTERVAL_NS {
+        if new == (0, 0) || now.since(told.at) < NOTIFY_INTERVAL_NS {
             return;
         }
         slot.told = Told { depletions, misses, at: now };
         if new.0 > 0 {
-            self.tell(NotifyKind::Depleted, id, new.0);
+            self.notify(NotifyKind::Depleted, id, new.0);
         }
         if new.1 > 0 {
-            self.tell(NotifyKind::Missed, id, new.1);
+            self.notify(NotifyKind::Missed, id, new.1);
         }
     }
 
     /// The policy `classic` counts requests, a trace of level `requests` times them; else nothing is done for them.
     pub fn see_requests(&mut self) {
-        let counts = self.scheduler.policy() == PolicyKind::Classic && self.server_checked;
-        let times = self.scheduler.trace.level() == Some(Level::Requests);
-        self.sees_requests = counts || times;
-        per_request::want(self.host, counts, times);
+        let counted = self.scheduler.policy() == PolicyKind::Classic && self.server_known;
+        let timed = self.scheduler.trace.level() == Some(Level::Requests);
+        self.host.see_requests(SeenRequests { counted, timed });
     }
 
     /// Gives a client the trace, and tells its readers who everybody is.
     pub fn start_trace(&mut self, reader: ClientId, level: Level, capacity: u32) -> std::io::Result<tracer::Handed> {
         let snapshot = self.scheduler.snapshot();
-        let handed = self.scheduler.trace.begin(reader, level, capacity, &snapshot, now())?;
+        let handed = self.scheduler.trace.begin(reader, level, capacity, &snapshot, self.host.now())?;
         for id in self.ids() {
             self.note_identity(id);
         }
@@ -97,7 +85,7 @@ impl Engine {
     }
 
     pub fn stop_trace(&mut self, reader: ClientId) {
-        self.scheduler.trace.end(reader, now());
+        self.scheduler.trace.end(reader, self.host.now());
         self.see_requests();
     }
 
@@ -106,8 +94,8 @@ impl Engine {
         let Some(slot) = self.slots.get(usize::from(id.0)).and_then(Option::as_ref).filter(|_| trace.is_on()) else {
             return;
         };
-        let (at, pid) = (now(), u32::try_from(slot.identity.pid).unwrap_or(0));
-        trace.note(at, What::Identity { client: id, pid, base: slot.client.base(), uid: slot.identity.uid });
+        let (at, pid) = (self.host.now(), u32::try_from(slot.identity.pid).unwrap_or(0));
+        trace.note(at, What::Identity { client: id, pid, base: slot.base, uid: slot.identity.uid });
         for (part, chunk) in slot.program.as_bytes().chunks(16).take(4).enumerate() {
             let mut bytes = [0; 16];
             bytes[..chunk.len()].copy_from_slice(chunk);
@@ -117,7 +105,7 @@ impl Engine {
 
     pub(super) fn note_longest(&mut self, id: ClientId, service: &Service) {
         let Some(slot) = self.slots.get(usize::from(id.0)).and_then(Option::as_ref) else { return };
-        let (ns, base, request) = (service.end.since(service.start), slot.client.base(), service.last_request);
+        let (ns, base, request) = (service.end.since(service.start), slot.base, service.last_request);
         self.longest.add(ns, base, request, || LongRequest {
             ns,
             at_ns: service.end.0,
@@ -143,7 +131,7 @@ impl Engine {
         self.grab_reported = true;
         if let Some(slot) = self.scheduler.grab().and_then(|id| self.slot(id)) {
             let (program, pid, ms) = (&slot.program, slot.identity.pid, self.grab_limit_ns / 1_000_000);
-            let base = slot.client.base();
+            let base = slot.base;
             self.host.log(&format!(
                 "{program} (pid {pid}, client {base:#x}) has held the server grab for more than {ms} ms: no other client is served"
             ));

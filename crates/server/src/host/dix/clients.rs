@@ -1,0 +1,146 @@
+//! Clients come and go, as the server tells; and whether this server and its client records are those we know.
+
+use super::client::{Client, State, roots, vendor_and_release};
+use super::{Dix, Error};
+use crate::host::Connection;
+use crate::mechanism::access::{Identity, program_name};
+use crate::mechanism::engine::{Engine, Outcome};
+use std::os::fd::RawFd;
+use xqos_core::{Choice, ClientId};
+
+/// Releases from this one on have the window record that the shim was compiled with.
+const KNOWN_WINDOWS: u32 = 12_101_000;
+
+/// A connected client.
+#[derive(Debug)]
+pub struct Known {
+    pub client: Client,
+    pub established: bool,
+    /// Its socket was watched before.
+    pub armed_before: bool,
+    /// What it has set by SYNC.
+    pub sync_priority: i32,
+    /// Its sequence number when the slice began, where the server chose.
+    pub sequence: u32,
+}
+
+/// What is known of the server so far.
+#[derive(Debug, Default)]
+pub struct Checked {
+    server: bool,
+    record: bool,
+    /// The root windows of all screens.
+    pub roots: Vec<u32>,
+    /// Whether the server's windows can be looked at.
+    pub windows_known: bool,
+    pub xinput_opcode: i32,
+}
+
+impl Engine<Dix> {
+    /// A client's state has changed.
+    pub fn client_state(&mut self, client: Client) -> Outcome<Dix> {
+        let id = match client.index() {
+            index @ 1..ClientId::LIMIT => ClientId(index as u16),
+            index => return Err(Error::ClientIndex(index).into()),
+        };
+        match client.state() {
+            State::Connecting => {
+                self.host.check_new_record(client)?;
+                self.gone(id);
+                let connection = self.host.connected(id, client);
+                self.connected(id, connection);
+            }
+            State::Running => {
+                self.host.established(id, client)?;
+                let command = self.host.symbols.command_of(client.raw());
+                self.established(id, command.map(|command| program_name(&command)));
+            }
+            State::Retained => {
+                // Its record lives on with its resources, and other clients may ask for its priority.
+                if let Some(known) = self.host.known(id) {
+                    known.client.set_priority(known.sync_priority);
+                }
+                self.gone(id);
+            }
+            State::Gone => self.gone(id),
+        }
+        Ok(())
+    }
+}
+
+impl Dix {
+    fn connected(&mut self, id: ClientId, client: Client) -> Connection {
+        let index = usize::from(id.0);
+        if self.clients.len() <= index {
+            self.clients.resize_with(index + 1, || None);
+        }
+        self.clients[index] =
+            Some(Known { client, established: false, armed_before: false, sync_priority: 0, sequence: 0 });
+        self.candidates.reserve(self.clients.len() - self.candidates.len());
+        let fd: RawFd = self.symbols.descriptor(client);
+        self.watcher.connected(id, fd);
+        Connection {
+            identity: if fd >= 0 { Identity::of_peer(fd) } else { Identity::REMOTE },
+            base: client.base(),
+            ids: client.base() / u32::from(id.0),
+            descriptor: u32::try_from(fd).unwrap_or(0),
+        }
+    }
+
+    /// The server counts requests from here on.
+    fn established(&mut self, id: ClientId, client: Client) -> Result<(), Error> {
+        self.check_record(client)?;
+        let chosen = |choice| matches!(choice, Choice::Client(chosen, _) if chosen == id);
+        if let Some(running) = self.running.as_mut().filter(|running| chosen(running.choice)) {
+            (running.sequence, running.established) = (0, true);
+        }
+        if let Some(known) = self.known_mut(id) {
+            (known.sequence, known.established) = (0, true);
+        }
+        Ok(())
+    }
+
+    /// A server that we know: X.Org's, of the releases whose records we were built for.
+    pub fn check_server(&mut self) -> Result<Option<String>, Error> {
+        let setup = self.symbols.connection_setup();
+        if self.checked.server || setup.is_null() {
+            return Ok(None);
+        }
+        // SAFETY: not null, and made by the server before it dispatches.
+        let (vendor, release) = unsafe { vendor_and_release(setup) };
+        if !vendor.contains("X.Org") || !(12_000_000..12_200_000).contains(&release) {
+            return Err(Error::UnknownServer(vendor, release));
+        }
+        self.checked = Checked {
+            server: true,
+            record: self.checked.record,
+            // SAFETY: the server's connection setup, not null.
+            roots: unsafe { roots(setup) },
+            windows_known: release >= KNOWN_WINDOWS,
+            xinput_opcode: self.symbols.extension(c"XInputExtension").map_or(0, |extension| extension.base),
+        };
+        Ok(Some(format!("{vendor}, release {release}")))
+    }
+
+    /// The client record is laid out as we were compiled: before anything is written to one.
+    fn check_new_record(&self, client: Client) -> Result<(), Error> {
+        let index = client.index();
+        let sound = self.symbols.client_at(index) == client.raw()
+            && client.priority() == 0
+            && client.base() != 0
+            && client.base() as usize % index == 0;
+        if sound || self.checked.record { Ok(()) } else { Err(Error::UnknownRecord) }
+    }
+
+    /// The same, for what is only known of a client that runs.
+    fn check_record(&mut self, client: Client) -> Result<(), Error> {
+        let tables = [self.symbols.proc_vector, self.symbols.swapped_proc_vector];
+        let expected = tables[usize::from(client.is_swapped())].cast::<std::ffi::c_void>();
+        self.checked.record |= client.request_vector() == expected.cast_const();
+        if self.checked.record { Ok(()) } else { Err(Error::UnknownRecord) }
+    }
+
+    pub fn xinput_opcode(&self) -> i32 {
+        self.checked.xinput_opcode
+    }
+}

@@ -1,0 +1,45 @@
+//! Why a server that exports its symbols cannot be served, or no longer.
+
+use std::fmt;
+use std::io;
+
+#[derive(Debug)]
+pub enum Error {
+    /// The module was not registered before its extension was started.
+    NotRegistered,
+    /// The server has no opcode left for an extension.
+    NoRoom,
+    Timer(io::Error),
+    Watcher(io::Error),
+    WatcherEnded,
+    /// The server does not poll our timer.
+    NotPolled,
+    NoRing,
+    BrokenRing,
+    /// Vendor and release of a server that we were not built for.
+    UnknownServer(String, u32),
+    UnknownRecord,
+    ClientIndex(usize),
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Error::NotRegistered => f.write_str("it was not registered"),
+            Error::NoRoom => f.write_str("the server has no room for another extension"),
+            Error::Timer(error) => write!(f, "no timer could be made: {error}"),
+            Error::Watcher(error) => write!(f, "the watcher could not be started: {error}"),
+            Error::WatcherEnded => f.write_str("the watcher's thread ended by a fault"),
+            Error::NotPolled => f.write_str("the server does not poll our timer"),
+            Error::NoRing => f.write_str("the server's list of ready clients was not found"),
+            Error::BrokenRing => f.write_str("the list of ready clients is not what it was"),
+            Error::UnknownServer(vendor, release) => {
+                write!(f, "the server is \"{vendor}\" {release}, whose client record is not known to this build")
+            }
+            Error::UnknownRecord => f.write_str("the client record is not laid out as this build expects"),
+            Error::ClientIndex(index) => write!(f, "a client has the index {index}"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}

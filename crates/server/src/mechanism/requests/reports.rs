@@ -1,0 +1,177 @@
+//! What requests are answered with.
+
+use super::{MAX_PERIOD_US, MIN_BUDGET_US, MIN_PERIOD_US};
+use crate::host::Host;
+use crate::mechanism::engine::Engine;
+use xqos_abi::{
+    AdmissionReport, ClientEntry, DesktopReport, PacingReport, ProcessorReport, ReservationReport, ServerInfo, VERSION,
+    Version, entry_flag, us,
+};
+use xqos_core::{Admission, ClientId, PolicyKind, Term};
+
+pub fn version() -> Version {
+    Version { major: VERSION.0, minor: VERSION.1 }
+}
+
+pub fn server_info<H: Host>(engine: &Engine<H>) -> ServerInfo {
+    let (scheduler, at) = (&engine.scheduler, engine.host.now());
+    let parameters = scheduler.parameters();
+    ServerInfo {
+        armed: true,
+        server_pid: std::process::id(),
+        policy: scheduler.policy(),
+        clients: scheduler.client_count() as u16,
+        max_utilization_ppm: parameters.max_utilization_ppm,
+        admitted_utilization_ppm: scheduler.admitted_utilization_ppm(),
+        blocking_observed_us: us(scheduler.blocking_observed_ns(at)),
+        blocking_configured_us: us(parameters.blocking_ns),
+        min_budget_us: MIN_BUDGET_US,
+        min_period_us: MIN_PERIOD_US,
+        max_period_us: MAX_PERIOD_US,
+        slice_us: us(parameters.slice_ns),
+        timer_interval_us: us(parameters.timer_interval_ns),
+        maximum_slice_us: us(parameters.maximum_slice_ns),
+        uptime_ns: at.since(engine.totals.started),
+        busy_ns: engine.totals.busy_ns,
+        decisions: engine.totals.decisions,
+        early_ends: engine.totals.early_ends,
+        memory_bytes: engine.memory_bytes() as u32,
+        reservations: scheduler.reservation_count() as u32,
+        reason: String::new(),
+    }
+}
+
+pub fn server_info_aside(reason: &str) -> ServerInfo {
+    ServerInfo {
+        armed: false,
+        server_pid: std::process::id(),
+        policy: PolicyKind::Stock,
+        clients: 0,
+        max_utilization_ppm: 0,
+        admitted_utilization_ppm: 0,
+        blocking_observed_us: 0,
+        blocking_configured_us: 0,
+        min_budget_us: MIN_BUDGET_US,
+        min_period_us: MIN_PERIOD_US,
+        max_period_us: MAX_PERIOD_US,
+        slice_us: 0,
+        timer_interval_us: 0,
+        maximum_slice_us: 0,
+        uptime_ns: 0,
+        busy_ns: 0,
+        decisions: 0,
+        early_ends: 0,
+        memory_bytes: 0,
+        reservations: 0,
+        reason: reason.to_owned(),
+    }
+}
+
+pub fn pacing_report<H: Host>(engine: &Engine<H>) -> PacingReport {
+    let (scheduler, at) = (&engine.scheduler, engine.host.now());
+    let count = |is: &dyn Fn(ClientId) -> bool| engine.ids().filter(|&id| is(id)).count() as u32;
+    PacingReport {
+        limit_us: us(scheduler.pacing().limit_ns),
+        floor_us: us(scheduler.pacing().floor_ns),
+        exposing: count(&|id| scheduler.is_exposing(id, at)),
+        paced: count(&|id| scheduler.paced_until(id).is_some()),
+        holds: engine.holds,
+    }
+}
+
+pub fn desktop_report<H: Host>(engine: &Engine<H>) -> DesktopReport {
+    let scheduler = &engine.scheduler;
+    let clients = engine.ids().filter(|&id| scheduler.role(id).is_any()).count() as u32;
+    DesktopReport { share_ppm: scheduler.desktop_share_ppm(), clients }
+}
+
+pub fn processor_report<H: Host>(engine: &Engine<H>) -> ProcessorReport {
+    let (supply, (is_lent, raises)) = (engine.scheduler.supply(), engine.loan());
+    let limit_ppm = engine.scheduler.limit_ppm();
+    ProcessorReport { is_lent, budget_us: us(supply.budget_ns), period_us: us(supply.period_ns), limit_ppm, raises }
+}
+
+pub fn reservation_report<H: Host>(engine: &Engine<H>, id: ClientId) -> ReservationReport {
+    let usage = engine.scheduler.usage(id).unwrap_or_default();
+    let Some(state) = engine.scheduler.reservation(id) else {
+        return ReservationReport { depletions: usage.depletions, misses: usage.misses, ..Default::default() };
+    };
+    ReservationReport {
+        reserved: true,
+        budget_us: us(state.reservation.budget_ns),
+        period_us: us(state.reservation.period_ns),
+        hard: state.reservation.hard,
+        held_back: engine.scheduler.is_held_back(id),
+        depletions: usage.depletions,
+        budget_left_ns: state.budget_left_ns,
+        deadline_ns: state.deadline.0,
+        misses: usage.misses,
+    }
+}
+
+pub fn admission_report<H: Host>(engine: &Engine<H>, admission: Admission) -> AdmissionReport {
+    let (admitted, term) = match admission {
+        Admission::Admitted(term) => (true, term),
+        Admission::Refused(term) => (false, term),
+    };
+    let Term { client, period_ns, sum_ppm, blocking_ppm } = term;
+    AdmissionReport {
+        admitted,
+        failing_client: super::base_of(engine, client),
+        failing_period_us: us(period_ns),
+        sum_ppm,
+        blocking_ppm,
+        limit_ppm: engine.scheduler.limit_ppm(),
+        blocking_us: us(engine.scheduler.blocking_ns(engine.host.now())),
+    }
+}
+
+pub fn entry<H: Host>(engine: &Engine<H>, id: ClientId, asker: ClientId) -> Option<ClientEntry> {
+    let slot = engine.slot(id)?;
+    let scheduler = &engine.scheduler;
+    let usage = scheduler.usage(id)?;
+    let (weight, fixed_priority) = scheduler.weight_and_priority(id)?;
+    let state = scheduler.reservation(id);
+    let hard = state.is_some_and(|state| state.reservation.hard);
+    let holds_grab = scheduler.grab() == Some(id);
+    let role = scheduler.role(id);
+    let flags = [
+        (state.is_some(), entry_flag::RESERVED),
+        (hard, entry_flag::HARD),
+        (scheduler.is_held_back(id), entry_flag::HELD_BACK),
+        (scheduler.is_ready(id), entry_flag::READY),
+        (id == asker, entry_flag::YOU),
+        (slot.identity.is_local(), entry_flag::LOCAL),
+        (holds_grab, entry_flag::GRABS_SERVER),
+        (role.compositor, entry_flag::COMPOSITOR),
+        (role.window_manager, entry_flag::WINDOW_MANAGER),
+    ];
+    Some(ClientEntry {
+        client: slot.base,
+        pid: slot.identity.pid,
+        uid: slot.identity.uid,
+        sync_priority: slot.sync_priority,
+        weight,
+        fixed_priority,
+        flags: flags.iter().filter(|(set, _)| *set).map(|(_, flag)| flag).sum(),
+        budget_us: state.map_or(0, |state| us(state.reservation.budget_ns)),
+        period_us: state.map_or(0, |state| us(state.reservation.period_ns)),
+        depletions: usage.depletions,
+        misses: usage.misses,
+        longest_request: usage.longest_request,
+        budget_left_ns: state.map_or(0, |state| state.budget_left_ns),
+        deadline_ns: state.map_or(0, |state| state.deadline.0),
+        server_time_ns: usage.server_time_ns,
+        reserved_time_ns: usage.reserved_time_ns,
+        requests: usage.requests,
+        slices: usage.slices,
+        waited_ns: usage.waited_ns,
+        longest_wait_ns: usage.longest_wait_ns,
+        longest_request_ns: usage.longest_request_ns,
+        connected_ns: usage.connected.0,
+        grabbed_ns: usage.grabbed_ns
+            + scheduler.grab_began().filter(|_| holds_grab).map_or(0, |since| engine.host.now().since(since)),
+        grabs: usage.grabs,
+        name: slot.program.to_string(),
+    })
+}
