@@ -3,6 +3,7 @@
 //! | file | what |
 //! |---|---|
 //! | `engine` | slices, holds, clients, events, roles, loans |
+//! | `early_end` | when a slice ends before it would by itself |
 //! | `requests`, `access` | requests of XQOS, and who may make them |
 //! | `recorded`, `tracer` | the scheduler with its trace, and the ring that carries it out |
 //! | `attention`, `roles`, `longest` | who has to answer an Expose; who works for others; the longest requests |
@@ -10,6 +11,7 @@
 
 pub mod access;
 pub mod attention;
+pub mod early_end;
 pub mod engine;
 pub mod fault;
 pub mod longest;

@@ -22,6 +22,7 @@
 
 use crate::host::dix::cpu::{self, Loan};
 use crate::host::dix::polled::Polled;
+use crate::mechanism::early_end::{EarlyEnd, Verdict};
 use crate::mechanism::fault;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -30,9 +31,6 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, AtomicU32, AtomicU64, 
 use std::thread::JoinHandle;
 use xqos_core::{ClientId, Contest, Rank, Time};
 
-/// The server clears the flag when a slice begins, and the kernel may put it aside just before: a yield is repeated
-/// until the slice has ended, first after this time, then after twice as long each time.
-const REPEAT_NS: u64 = 50_000;
 /// The shortest that the kernel grants.
 pub const KERNEL_SLICE_NS: u64 = 100_000;
 /// Address space, not memory: the thread uses a few pages; the rest leaves room for the server's thread-local data.
@@ -44,8 +42,6 @@ const STOP_TOKEN: u64 = u64::MAX - 1;
 const LOAN_TOKEN: u64 = u64::MAX - 2;
 const SERVER_TOKEN: u64 = u64::MAX - 3;
 const LOOK_TOKEN: u64 = u64::MAX - 4;
-/// The server's own descriptors end slices at most so often: a source that never dries up shall cost little.
-const SERVER_PAUSE_NS: u64 = 1_000_000;
 /// It is read so often at most which these are. A viewer that has come is not noticed for so long.
 const LOOK_NS: u64 = 100_000_000;
 
@@ -256,9 +252,7 @@ impl Watcher {
             polled,
             end_slice,
             server_cpu_clock,
-            cut: None,
-            repeat_ns: REPEAT_NS,
-            server_since: Time(0),
+            early_end: EarlyEnd::default(),
         };
         let thread = with_signals_blocked(|| {
             let builder = std::thread::Builder::new().name("xqos-watcher".to_owned()).stack_size(STACK_BYTES);
@@ -407,12 +401,7 @@ struct Run<F> {
     polled: Polled,
     end_slice: F,
     server_cpu_clock: libc::clockid_t,
-    /// End this slice at that instant: an arrival has not waited long enough yet, or a yield is to be repeated.
-    cut: Option<(u64, Time)>,
-    /// After how long the next repetition comes.
-    repeat_ns: u64,
-    /// When one of the server's own descriptors last ended a slice.
-    server_since: Time,
+    early_end: EarlyEnd,
 }
 
 impl<F: Fn()> Run<F> {
@@ -460,11 +449,8 @@ impl<F: Fn()> Run<F> {
         let slice = self.shared.slice.load(Ordering::Acquire);
         let Some(contest) = self.shared.contest().filter(|_| slice != 0) else { return };
         let rank = Rank { tier: slot.tier.load(Ordering::Relaxed), key: slot.key.load(Ordering::Relaxed) };
-        match contest.ends_for(rank) {
-            Time::NEVER => {}
-            at if at <= now => self.end(slice, now),
-            at => self.cut_at(slice, at),
-        }
+        let verdict = self.early_end.arrived(slice, &contest, rank, now);
+        self.carry_out(verdict, slice, now);
     }
 
     /// Input, or something else that the server itself waits for: it is looked at between two slices.
@@ -474,13 +460,8 @@ impl<F: Fn()> Run<F> {
         if slice == 0 {
             return;
         }
-        let at = self.server_since.after(SERVER_PAUSE_NS);
-        if at <= now {
-            self.server_since = now;
-            self.end(slice, now);
-        } else {
-            self.cut_at(slice, at);
-        }
+        let verdict = self.early_end.server_has_work(slice, now);
+        self.carry_out(verdict, slice, now);
     }
 
     fn timer_fired(&mut self, now: Time) {
@@ -490,14 +471,18 @@ impl<F: Fn()> Run<F> {
         if slice == 0 {
             return;
         }
-        let cut = self.cut.filter(|&(cut_slice, _)| cut_slice == slice).map_or(Time::NEVER, |(_, at)| at);
         let has_yielded = self.shared.yielded.load(Ordering::Relaxed) == slice;
         let until = if has_yielded { Time::NEVER } else { Time(self.shared.until.load(Ordering::SeqCst)) };
-        let end = until.min(cut);
-        if end <= now {
-            self.end(slice, now);
-        } else if end != Time::NEVER {
-            self.program(end);
+        let verdict = self.early_end.time_has_come(slice, until, now);
+        self.carry_out(verdict, slice, now);
+    }
+
+    fn carry_out(&mut self, verdict: Verdict, slice: u64, now: Time) {
+        match verdict {
+            Verdict::Nothing => {}
+            Verdict::End => self.end(slice, now),
+            Verdict::AskAt(at) if at.0 < self.shared.timer_at.load(Ordering::SeqCst) => self.program(at),
+            Verdict::AskAt(_) => {}
         }
     }
 
@@ -506,27 +491,10 @@ impl<F: Fn()> Run<F> {
         if self.shared.yielded.load(Ordering::Relaxed) != slice {
             self.shared.yield_cpu_ns.store(read_clock(self.server_cpu_clock), Ordering::Relaxed);
             self.shared.yielded.store(slice, Ordering::Release);
-            self.repeat_ns = REPEAT_NS;
         }
         if self.shared.slice.load(Ordering::Acquire) == slice {
             (self.end_slice)();
-            // More arrivals in the slice, say of a thousand clients that go away at once, leave the repetition as it is.
-            let is_pending =
-                self.repeat_ns > REPEAT_NS && self.cut.is_some_and(|(cut_slice, at)| cut_slice == slice && at > now);
-            if !is_pending {
-                let at = now.after(self.repeat_ns);
-                self.cut = Some((slice, at));
-                self.program(at);
-                self.repeat_ns = self.repeat_ns.saturating_mul(2);
-            }
-        }
-    }
-
-    fn cut_at(&mut self, slice: u64, at: Time) {
-        let earlier = self.cut.filter(|&(cut_slice, cut)| cut_slice == slice && cut <= at);
-        if earlier.is_none() {
-            self.cut = Some((slice, at));
-            if at.0 < self.shared.timer_at.load(Ordering::SeqCst) {
+            if let Verdict::AskAt(at) = self.early_end.ended(slice, now) {
                 self.program(at);
             }
         }
