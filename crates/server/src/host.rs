@@ -8,8 +8,11 @@
 //! | a host | chooses | ends a slice | holds a client back |
 //! |---|---|---|---|
 //! | [`dix`]: exported symbols | raises `ClientRec.priority` | sets `isItTimeToYield` | IgnoreClient |
+//! | `mock`: tests, in virtual time | serves it first | after the request | skips it |
 
 pub mod dix;
+#[cfg(test)]
+pub mod mock;
 
 use crate::mechanism::access::Identity;
 use std::io;

@@ -20,3 +20,6 @@ pub mod requests;
 pub mod roles;
 pub mod settings;
 pub mod tracer;
+
+#[cfg(test)]
+mod tests;

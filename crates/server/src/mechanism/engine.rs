@@ -144,6 +144,12 @@ impl<H: Host> Engine<H> {
         }
     }
 
+    /// The server, after [`let_go`](Self::let_go).
+    #[cfg(test)]
+    pub fn into_host(self) -> H {
+        self.host
+    }
+
     /// Undoes everything that the server would notice. Works from any state.
     pub fn let_go(&mut self) {
         let now = self.host.now();

@@ -1,0 +1,36 @@
+//! What the mechanism promises, in virtual time: each case once, decided by the clock of a server that is not there.
+//! Real servers (tests/real_servers) show that the host's calls do what we think.
+
+mod control;
+mod faults;
+mod holds;
+mod random;
+mod slices;
+
+use crate::host::mock::{MS, Server};
+use crate::mechanism::settings::Settings;
+use xqos_abi::Request;
+use xqos_core::{ClientId, PolicyKind};
+
+/// The user whose clients they are, unless a test says otherwise.
+const USER: u32 = 1000;
+
+fn server(policy: PolicyKind) -> Server {
+    Server::new(&Settings { policy, ..Settings::default() })
+}
+
+/// So many clients.
+fn clients<const N: usize>(server: &mut Server) -> [ClientId; N] {
+    [(); N].map(|()| server.connect(USER))
+}
+
+/// For the client itself.
+fn reserve(server: &mut Server, id: ClientId, budget_ms: u32, period_ms: u32, hard: bool) {
+    let request = Request::SetReservation { client: 0, budget_us: budget_ms * 1000, period_us: period_ms * 1000, hard };
+    server.ask(id, request).unwrap();
+}
+
+/// Enough short requests that a client is busy for so long.
+fn keep_busy(server: &mut Server, id: ClientId, ms: u64) {
+    server.send(id, (ms * 20) as usize, MS / 20);
+}

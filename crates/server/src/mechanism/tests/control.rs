@@ -1,0 +1,133 @@
+//! Requests of XQOS: who may make them, what admission control says, roles, loans and traces.
+
+use super::{clients, keep_busy, reserve, server};
+use crate::host::mock::{Does, IDS, MS, at_us, base};
+use crate::mechanism::requests::Refused;
+use xqos_abi::trace::Level;
+use xqos_abi::{PolicyChange, Request};
+use xqos_core::{PolicyKind, Time};
+
+#[test]
+fn who_may_change_whom() {
+    const SERVER: u32 = 900;
+    let mut server = server(PolicyKind::Fair);
+    let [own, same] = clients(&mut server);
+    let [stranger, root, of_server] = [1001, 0, SERVER].map(|uid| server.connect(uid));
+    let weight = |client, weight| Request::SetClientWeight { client, weight };
+    let policy = Request::SetPolicy(PolicyChange { policy: Some(PolicyKind::Fixed), ..PolicyChange::default() });
+    for (asker, may) in [(own, true), (same, true), (root, true), (of_server, true), (stranger, false)] {
+        let refused = Err(Refused::Access(base(own)));
+        assert_eq!(server.ask(asker, weight(base(own), 50)), if may { Ok(None) } else { refused }, "{asker:?}");
+        let may_steer = asker == root || asker == of_server;
+        assert_eq!(server.ask(asker, policy).is_ok(), may_steer, "{asker:?}");
+    }
+    assert_eq!(server.ask(own, weight(base(own) + IDS - 1, 50)), Ok(None), "any resource names its client");
+    assert_eq!(server.ask(own, weight(77 * IDS, 50)), Err(Refused::Value(77 * IDS)), "there is no such client");
+    assert_eq!(server.ask(own, weight(0, 0)), Err(Refused::Value(0)));
+}
+
+#[test]
+fn what_is_refused_changes_nothing() {
+    let mut server = server(PolicyKind::Fair);
+    let [first, second] = clients(&mut server);
+    reserve(&mut server, first, 6, 10, false);
+    let too_much = Request::SetReservation { client: 0, budget_us: 6000, period_us: 10_000, hard: true };
+    assert!(matches!(server.ask(second, too_much), Err(Refused::Admission(_))));
+    let no_period = Request::SetReservation { client: 0, budget_us: 6000, period_us: 1, hard: true };
+    assert_eq!(server.ask(second, no_period), Err(Refused::Value(1)));
+    assert_eq!(server.engine().scheduler.reservation_count(), 1);
+    keep_busy(&mut server, second, 2);
+    server.run_until(Time(10 * MS));
+    assert_eq!(server.left(second), 0);
+}
+
+#[test]
+fn a_window_manager_is_found_at_the_root_window_and_a_compositor_by_its_selection() {
+    let mut server = server(PolicyKind::Fair);
+    let [manager, compositor, other] = clients(&mut server);
+    server.host().redirector = Some(base(manager) + 5);
+    server.engine().selection("_NET_WM_CM_S0", Some(compositor));
+    server.engine().selection("PRIMARY", Some(other));
+    keep_busy(&mut server, other, 1);
+    server.run_until(Time(2 * MS));
+    let role = |server: &mut crate::host::mock::Server, id| server.engine().scheduler.role(id);
+    assert!(role(&mut server, manager).window_manager && role(&mut server, compositor).compositor);
+    assert!(!role(&mut server, other).is_any());
+    // It goes, and the next one that redirects is looked for a quarter of a second later.
+    server.disconnect(manager);
+    server.host().redirector = Some(base(other));
+    server.send_at(Time(300 * MS), other, 1000, Does::Nothing);
+    server.run_until(Time(301 * MS));
+    assert!(role(&mut server, other).window_manager);
+    server.engine().selection("_NET_WM_CM_S0", None);
+    assert!(!role(&mut server, compositor).is_any());
+}
+
+#[test]
+fn work_that_a_client_makes_for_the_compositor_is_done_at_the_compositors_turn() {
+    let mut server = server(PolicyKind::Fair);
+    let [compositor, painter, other] = clients(&mut server);
+    server.engine().selection("_NET_WM_CM_S0", Some(compositor));
+    [painter, other].into_iter().for_each(|id| keep_busy(&mut server, id, 100));
+    for ms in 1..20 {
+        server.send_at(Time(2 * ms * MS), painter, MS / 50, Does::Event(compositor));
+        server.send_at(Time(2 * ms * MS + MS / 2), compositor, MS / 10, Does::Nothing);
+    }
+    server.run_until(Time(60 * MS));
+    let of_compositor: Vec<_> = server.done.iter().filter(|done| done.client == compositor).collect();
+    assert_eq!(of_compositor.len(), 19);
+    for (ms, done) in (1..20).zip(of_compositor) {
+        let waited = done.start.since(Time(2 * ms * MS + MS / 2));
+        assert!(waited < 20 * MS, "{waited} ns");
+    }
+}
+
+#[test]
+fn a_loan_raises_the_server_for_reserved_clients_only_and_ends_with_its_lender() {
+    let mut server = server(PolicyKind::Fair);
+    let [reserved, other] = clients(&mut server);
+    let lender = server.connect(0);
+    let lend = Request::LendProcessor { on: true, limit_before: 0 };
+    assert_eq!(server.ask(other, lend), Err(Refused::Access(0)));
+    server.host().refuses_loans = true;
+    assert_eq!(server.ask(lender, lend), Err(Refused::Alloc));
+    server.host().refuses_loans = false;
+    server.ask(lender, lend).unwrap();
+    reserve(&mut server, reserved, 2, 10, false);
+    server.send_at(at_us(100), reserved, MS, Does::Nothing);
+    server.run_until(at_us(600));
+    assert!(server.host().raises.get() > 0);
+    server.send_at(at_us(20_000), other, MS, Does::Nothing);
+    server.run_until(at_us(20_500));
+    assert_eq!(server.host().raised.get(), None, "it works for somebody else");
+    server.disconnect(lender);
+    assert!(!server.host().lent);
+}
+
+#[test]
+fn a_trace_tells_its_reader_all_and_ends_with_it() {
+    use xqos_abi::ring::{Next, Reader};
+    use xqos_abi::trace::{Event, What};
+    let mut server = server(PolicyKind::Fair);
+    let [reader, busy] = clients(&mut server);
+    let remote = server.connect(crate::mechanism::access::Identity::NOBODY);
+    let start = Request::StartTrace { level: Level::Slices, capacity: 0 };
+    assert_eq!(server.ask(remote, start), Err(Refused::Access(0)), "it can take no descriptor");
+    server.ask(reader, start).unwrap();
+    let ring = server.host().handed.pop().unwrap();
+    let mut ring = Reader::open(ring, 0).unwrap();
+    keep_busy(&mut server, busy, 20);
+    server.run_until(Time(30 * MS));
+    server.disconnect(reader);
+    let (mut served, mut names, mut ended) = (0, 0, false);
+    while let Next::Record(words) = ring.read() {
+        match Event::decode(words).unwrap().what {
+            What::Served { .. } => served += 1,
+            What::Name { .. } => names += 1,
+            What::End => ended = true,
+            _ => {}
+        }
+    }
+    assert!(served >= 1 && names == 3 && ended, "{served} slices, {names} names");
+    assert!(!server.engine().scheduler.trace.is_on());
+}

@@ -1,0 +1,65 @@
+//! Whatever goes wrong in us, the server goes on as if we had never been there.
+
+use super::{clients, keep_busy, reserve};
+use crate::host::mock::{Does, MS, Server};
+use crate::mechanism::fault::Fault;
+use crate::mechanism::settings::{FaultPlace, PlannedFault, Settings};
+use xqos_core::Time;
+
+/// One client is held back by then, and everybody has work.
+fn served_with(fault: Option<PlannedFault>, unsound: bool) -> Server {
+    let mut server = Server::new(&Settings { fault, ..Settings::default() });
+    let [held, other] = clients(&mut server);
+    reserve(&mut server, held, 1, 100, true);
+    [held, other].into_iter().for_each(|id| keep_busy(&mut server, id, 30));
+    // The server polls each time that a request comes when nobody else has any.
+    (8..18).for_each(|nth| server.send_at(Time(5 * nth * MS), other, 1000, Does::Nothing));
+    server.run_until(Time(5 * MS));
+    assert!(server.fault.is_none() && server.host().is_held(held));
+    server.host().unsound = unsound;
+    server.run_until(Time(90 * MS));
+    server
+}
+
+#[test]
+fn after_a_fault_nobody_is_held_back_and_everybody_is_served() {
+    let planned = |place| Some(PlannedFault { place, count: 12 });
+    for place in [FaultPlace::Block, FaultPlace::Wakeup, FaultPlace::Check] {
+        let mut server = served_with(planned(place), false);
+        match (&server.fault, place) {
+            (Some(Fault::Planned), FaultPlace::Check) => {}
+            (Some(Fault::Panicked(why)), FaultPlace::Block | FaultPlace::Wakeup) => {
+                assert!(why.contains("a test asked"))
+            }
+            (fault, _) => panic!("{place:?}: {fault:?}"),
+        }
+        assert_all_served(&mut server);
+    }
+}
+
+#[test]
+fn a_host_that_finds_the_server_unsound_is_a_fault_too() {
+    let mut server = served_with(None, true);
+    assert_eq!(server.fault.as_ref().unwrap().to_string(), "a test made the server unsound");
+    assert_all_served(&mut server);
+}
+
+fn assert_all_served(server: &mut Server) {
+    assert!(server.engine.is_none() && server.host().let_go);
+    server.run_until(Time(150 * MS));
+    for id in [1, 2].map(xqos_core::ClientId) {
+        assert!(!server.host().is_held(id));
+        assert_eq!(server.left(id), 0, "{id:?} has 30 ms of work in 150 ms");
+    }
+}
+
+#[test]
+fn a_generation_that_ends_leaves_nobody_held_and_the_next_one_begins_anew() {
+    let mut server = served_with(None, false);
+    let held = xqos_core::ClientId(1);
+    assert!(server.host().is_held(held));
+    server.engine().let_go();
+    assert!(!server.host().is_held(held));
+    let mut server = served_with(None, false);
+    assert_eq!(server.left(xqos_core::ClientId(2)), 0);
+}

@@ -1,0 +1,127 @@
+//! Who is held back, until when, and that nobody stays so.
+
+use super::{clients, keep_busy, reserve, server};
+use crate::host::mock::{Does, MS, at_us};
+use crate::mechanism::settings::Settings;
+use xqos_abi::{NotifyKind, Request, event_mask};
+use xqos_core::{PolicyKind, Time};
+
+#[test]
+fn a_hard_reservation_gets_its_budget_in_each_period_and_no_more() {
+    let mut server = server(PolicyKind::Fair);
+    let [client] = clients(&mut server);
+    for (budget, period) in [(5, 30), (45, 90), (20, 30)] {
+        let start = server.now();
+        reserve(&mut server, client, budget, period, true);
+        keep_busy(&mut server, client, u64::from(budget * 12));
+        let length = u64::from(period) * 10 * MS;
+        server.run_until(start.after(length - MS));
+        let got = server.time_of(client, start, start.after(length));
+        let wanted = u64::from(budget) * 10 * MS;
+        assert!(got.abs_diff(wanted) <= MS / 20, "{budget}/{period} ms: {got} ns, not {wanted}");
+        assert!(server.host().is_held(client), "it has used its budget up");
+        server.ask(client, Request::ClearReservation { client: 0 }).unwrap();
+        assert!(!server.host().is_held(client));
+        server.run_until(start.after(2 * length));
+        assert_eq!(server.left(client), 0);
+    }
+}
+
+#[test]
+fn a_server_with_nothing_else_to_do_is_woken_once_for_each_replenishment_and_else_by_nobody() {
+    let mut server = server(PolicyKind::Fair);
+    let [client] = clients(&mut server);
+    reserve(&mut server, client, 1, 10, true);
+    keep_busy(&mut server, client, 5);
+    server.run_until(Time(200 * MS));
+    // The last one finds its budget used up and nothing left to do.
+    assert_eq!((server.left(client), server.idle_wakeups), (0, 5));
+    server.run_until(Time(10_000 * MS));
+    assert_eq!(server.idle_wakeups, 5, "an idle server is woken by nobody");
+}
+
+#[test]
+fn who_holds_the_grab_is_not_held_back_for_its_budget_until_it_lets_go() {
+    let mut server = server(PolicyKind::Fair);
+    let [client, other] = clients(&mut server);
+    reserve(&mut server, client, 1, 100, true);
+    server.send_at(at_us(0), client, 1000, Does::Grab);
+    server.run_until(at_us(10));
+    keep_busy(&mut server, client, 20);
+    keep_busy(&mut server, other, 1);
+    server.run_until(Time(30 * MS));
+    assert_eq!(server.left(client), 0, "nobody could be served, had it been held back");
+    server.send_at(Time(31 * MS), client, 1000, Does::Ungrab);
+    server.run_until(Time(40 * MS));
+    assert_eq!(server.left(other), 0);
+}
+
+#[test]
+fn who_uncovers_others_waits_for_them_for_a_while() {
+    const LIMIT_MS: u64 = 40;
+    let mut server = server(PolicyKind::Fair);
+    let [mover, painter] = clients(&mut server);
+    let pacing = Request::SetPacing { limit_us: LIMIT_MS as u32 * 1000, floor_us: 1_000_000 };
+    let root = server.connect(0);
+    server.ask(root, pacing).unwrap();
+    // The painter answers after 5 ms, and then never.
+    for (start, answers) in [(Time(MS), Some(5)), (Time(200 * MS), None)] {
+        server.send_at(start, mover, 1000, Does::Expose(painter));
+        server.send_at(start.after(MS), mover, 1000, Does::Nothing);
+        answers.into_iter().for_each(|ms| server.send_at(start.after(ms * MS), painter, 1000, Does::Nothing));
+        server.run_until(start.after(2 * MS));
+        assert!(server.host().is_held(mover));
+        server.run_until(start.after(100 * MS));
+        let next = server.done.iter().rfind(|done| done.client == mover).unwrap();
+        let waited = next.start.since(start);
+        match answers {
+            Some(ms) => assert!(waited >= ms * MS && waited < LIMIT_MS * MS, "{waited} ns"),
+            None => assert!(waited.abs_diff(LIMIT_MS * MS) < MS, "{waited} ns"),
+        }
+        assert!(!server.host().is_held(mover));
+    }
+}
+
+#[test]
+fn a_client_that_goes_while_it_is_held_back_is_forgotten() {
+    let mut server = server(PolicyKind::Fair);
+    let [client, other] = clients(&mut server);
+    reserve(&mut server, client, 1, 100, true);
+    keep_busy(&mut server, client, 5);
+    server.run_until(Time(3 * MS));
+    assert!(server.host().is_held(client));
+    server.disconnect(client);
+    let again = server.connect(super::USER);
+    assert_eq!(again, client, "the index is used again");
+    [again, other].into_iter().for_each(|id| keep_busy(&mut server, id, 5));
+    server.run_until(Time(30 * MS));
+    assert_eq!((server.left(again), server.left(other)), (0, 0));
+}
+
+#[test]
+fn depletions_are_told_to_listeners_ten_times_a_second_at_most_and_none_is_lost() {
+    let mut server = server(PolicyKind::Fair);
+    let [client, listener] = clients(&mut server);
+    server.ask(listener, Request::SelectEvents { mask: event_mask::ALL }).unwrap();
+    reserve(&mut server, client, 1, 10, true);
+    keep_busy(&mut server, client, 98);
+    server.run_until(Time(1000 * MS));
+    let events = server.host().events.borrow();
+    let depleted: Vec<u32> =
+        events.iter().filter(|(_, event)| event.kind == NotifyKind::Depleted).map(|(_, event)| event.count).collect();
+    assert!((8..=11).contains(&depleted.len()), "{depleted:?}");
+    assert!(depleted.iter().sum::<u32>() >= 85, "{depleted:?}");
+    assert!(events.iter().all(|&(to, _)| to == listener));
+}
+
+#[test]
+fn a_grab_that_lasts_is_named_in_the_log_once() {
+    let mut server = crate::host::mock::Server::new(&Settings { grab_limit_ns: 50 * MS, ..Settings::default() });
+    let [holder] = clients(&mut server);
+    server.send_at(at_us(10), holder, 1000, Does::Grab);
+    server.run_until(Time(500 * MS));
+    let lines = server.host().lines.borrow().clone();
+    let named: Vec<&String> = lines.iter().filter(|line| line.contains("server grab")).collect();
+    assert_eq!(named.len(), 1, "{lines:?}");
+    assert!(named[0].contains("program1 (pid 1001") && named[0].contains("50 ms"), "{named:?}");
+}

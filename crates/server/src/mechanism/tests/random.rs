@@ -1,0 +1,102 @@
+//! Random clients, requests and settings: no request is lost, nobody is served while held back, and all ends well.
+
+use super::{USER, server};
+use crate::host::mock::{Does, MS, Server};
+use xqos_abi::{PolicyChange, Request};
+use xqos_core::{ClientId, PolicyKind, Time};
+
+/// xorshift64*: the same operations in each run.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) % limit
+    }
+
+    fn one_of<T: Copy>(&mut self, from: &[T]) -> Option<T> {
+        from.get(self.below(from.len().max(1) as u64) as usize).copied()
+    }
+}
+
+#[test]
+fn random_operations() {
+    for seed in 1..=60 {
+        let mut random = Random(0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(seed));
+        let policy = random.one_of(&PolicyKind::ALL).unwrap();
+        let mut server = server(policy);
+        let root = server.connect(0);
+        let mut clients: Vec<ClientId> = (0..4).map(|_| server.connect(USER)).collect();
+        let mut sent = 0;
+        for _ in 0..150 {
+            sent += operate(&mut server, &mut random, root, &mut clients);
+            let until = server.now().after(random.below(4) * MS);
+            server.run_until(until);
+            assert!(server.fault.is_none(), "seed {seed}: {:?}", server.fault);
+            server.engine().scheduler.verify();
+        }
+        finish(&mut server, root, &clients);
+        assert_eq!(server.done.len() as u64, sent, "seed {seed}: requests were lost");
+        assert!(server.done.windows(2).all(|pair| pair[0].end <= pair[1].start), "seed {seed}: two at once");
+    }
+}
+
+/// One operation; how many requests it sent.
+fn operate(server: &mut Server, random: &mut Random, root: ClientId, clients: &mut Vec<ClientId>) -> u64 {
+    let Some(id) = random.one_of(clients) else { return 0 };
+    let other = random.one_of(clients).unwrap_or(id);
+    match random.below(9) {
+        0 | 1 => {
+            let count = 1 + random.below(40);
+            server.send(id, count as usize, 1000 + random.below(MS));
+            return count;
+        }
+        2 => {
+            let at = server.now().after(random.below(3 * MS));
+            let does = random.one_of(&[0, 1, 2]).map(|kind| match kind {
+                0 => Does::Expose(other),
+                1 => Does::Event(other),
+                _ => Does::Prioritize(other, random.below(3) as i32),
+            });
+            server.send_at(at, id, 1000, does.unwrap());
+            return 1;
+        }
+        3 => {
+            let budget_us = 500 + random.below(3000) as u32;
+            let hard = random.below(2) == 0;
+            let request = Request::SetReservation { client: 0, budget_us, period_us: 20_000, hard };
+            let _ = server.ask(id, request);
+        }
+        4 => _ = server.ask(id, Request::ClearReservation { client: 0 }),
+        5 => {
+            let policy = random.one_of(&PolicyKind::ALL);
+            server.ask(root, Request::SetPolicy(PolicyChange { policy, ..PolicyChange::default() })).unwrap();
+        }
+        6 => {
+            let limit_us = random.one_of(&[0, 5000, 40_000]).unwrap();
+            server.ask(root, Request::SetPacing { limit_us, floor_us: 100_000 }).unwrap();
+        }
+        7 => server.engine().selection("_NET_WM_CM_S0", Some(id).filter(|_| other != id)),
+        _ if server.left(id) == 0 && clients.len() < 8 => clients.push(server.connect(USER)),
+        _ => {
+            let request = Request::SetClientWeight { client: 0, weight: 1 + random.below(1000) as u32 };
+            server.ask(id, request).unwrap();
+        }
+    }
+    0
+}
+
+/// Lets everybody finish.
+fn finish(server: &mut Server, root: ClientId, clients: &[ClientId]) {
+    server.ask(root, Request::SetPacing { limit_us: 0, floor_us: 100_000 }).unwrap();
+    for &id in clients {
+        server.ask(id, Request::ClearReservation { client: 0 }).unwrap();
+    }
+    let long_after = server.now().after(600_000 * MS);
+    server.run_until(long_after);
+    for &id in clients {
+        assert!(!server.host().is_held(id) && server.left(id) == 0, "{id:?} at {:?}", Time(long_after.0));
+    }
+}

@@ -1,0 +1,109 @@
+//! Who is served, for how long, and what ends a slice early.
+
+use super::{clients, keep_busy, reserve, server};
+use crate::host::mock::{Does, MS, at_us};
+use xqos_abi::Request;
+use xqos_core::{PolicyKind, Time};
+
+#[test]
+fn fair_gives_the_same_time_and_twice_the_weight_twice_of_it() {
+    let mut server = server(PolicyKind::Fair);
+    let [first, second, third] = clients(&mut server);
+    for (weight, shares) in [(100, [100, 100, 100]), (200, [150, 75, 75])] {
+        server.ask(first, Request::SetClientWeight { client: 0, weight }).unwrap();
+        let start = server.now();
+        [first, second, third].into_iter().for_each(|id| keep_busy(&mut server, id, 400));
+        server.run_until(start.after(300 * MS));
+        for (id, share) in [first, second, third].into_iter().zip(shares) {
+            let got = server.time_of(id, start, start.after(300 * MS)) / MS;
+            assert!(got.abs_diff(share) <= 8, "weight {weight}: {id:?} got {got} ms, not {share}");
+        }
+        server.run_until(start.after(2000 * MS));
+    }
+}
+
+#[test]
+fn an_idle_client_is_served_after_the_request_in_progress() {
+    let mut server = server(PolicyKind::Fair);
+    let [busy, light] = clients(&mut server);
+    server.send(busy, 300, MS / 3);
+    // Each arrives in the midst of a request, long after its last one.
+    (1..4).for_each(|nth| server.send_at(at_us(20_000 * nth + 100), light, 1000, Does::Nothing));
+    server.run_until(at_us(100_000));
+    let served: Vec<_> = server.done.iter().filter(|done| done.client == light).copied().collect();
+    assert_eq!(served.len(), 3);
+    for (nth, done) in (1..4).zip(served) {
+        let waited = done.start.since(at_us(20_000 * nth + 100));
+        assert!(waited <= MS / 3, "it waited for {waited} ns");
+    }
+}
+
+#[test]
+fn the_stock_policy_leaves_all_to_the_server() {
+    let mut server = server(PolicyKind::Stock);
+    let [busy, light] = clients(&mut server);
+    server.send(busy, 300, MS / 3);
+    server.send_at(at_us(20_100), light, 1000, Does::Nothing);
+    server.run_until(at_us(30_000));
+    let done = server.done.iter().find(|done| done.client == light).copied();
+    // The server polls when the only busy client has nothing more.
+    assert_eq!(done, None);
+}
+
+#[test]
+fn fixed_priorities_are_strict() {
+    let mut server = server(PolicyKind::Fixed);
+    let [low, high] = clients(&mut server);
+    server.ask(high, Request::SetClientPriority { client: 0, priority: 5 }).unwrap();
+    [low, high].into_iter().for_each(|id| keep_busy(&mut server, id, 50));
+    server.run_until(Time(200 * MS));
+    let last_of_high = server.done.iter().rposition(|done| done.client == high);
+    let first_of_low = server.done.iter().position(|done| done.client == low);
+    assert!(last_of_high < first_of_low);
+}
+
+#[test]
+fn a_higher_sync_priority_keeps_the_server_under_every_policy() {
+    for policy in [PolicyKind::Fair, PolicyKind::Fixed, PolicyKind::Classic] {
+        let mut server = server(policy);
+        let [low, high] = clients(&mut server);
+        server.send_at(at_us(1), low, 1000, Does::Prioritize(high, 10));
+        server.run_until(at_us(100));
+        let start = server.now();
+        [low, high].into_iter().for_each(|id| keep_busy(&mut server, id, 50));
+        server.run_until(start.after(200 * MS));
+        let done: Vec<_> = server.done.iter().filter(|done| done.start >= start).collect();
+        let last_of_high = done.iter().rposition(|done| done.client == high);
+        assert!(last_of_high < done.iter().position(|done| done.client == low), "{policy:?}");
+    }
+}
+
+#[test]
+fn a_soft_reservation_goes_first_within_its_budget_and_competes_beyond() {
+    let mut server = server(PolicyKind::Fair);
+    let [reserved, one, two] = clients(&mut server);
+    reserve(&mut server, reserved, 3, 10, false);
+    [reserved, one, two].into_iter().for_each(|id| keep_busy(&mut server, id, 400));
+    server.run_until(Time(300 * MS));
+    let got = server.time_of(reserved, Time(0), Time(300 * MS)) / MS;
+    // Its third of the rest comes on top of 90 ms; both are less than all.
+    assert!((90..200).contains(&got), "{got} ms of 300");
+    for period in 1..29 {
+        let (from, to) = (Time(10 * MS * period), Time(10 * MS * (period + 1)));
+        let in_period = server.time_of(reserved, from, to);
+        assert!(in_period >= 3 * MS - MS / 20, "{in_period} ns in period {period}");
+    }
+}
+
+#[test]
+fn the_holder_of_a_server_grab_is_the_only_one_served() {
+    let mut server = server(PolicyKind::Fair);
+    let [holder, other] = clients(&mut server);
+    keep_busy(&mut server, other, 20);
+    server.send_at(at_us(10), holder, 1000, Does::Grab);
+    server.send_at(at_us(30_000), holder, 1000, Does::Ungrab);
+    server.run_until(at_us(60_000));
+    let grabbed = server.done.iter().find(|done| done.client == holder).unwrap().end;
+    let meanwhile = server.time_of(other, grabbed, at_us(30_000));
+    assert_eq!((meanwhile, server.left(other)), (0, 0), "grabbed at {grabbed:?}");
+}
