@@ -23,6 +23,7 @@ extern crate alloc;
 
 mod admission;
 mod blocking;
+mod decision;
 mod desktop;
 mod fact;
 mod heap;
@@ -36,6 +37,7 @@ mod usage;
 mod words;
 
 pub use admission::{Admission, Term};
+pub use decision::{Choice, Contest, Mode, Parameters, Rank, Service, Slice};
 pub use desktop::{
     CALLED_GAP_NS, CALLED_TURNS, DEFAULT_SHARE_PPM, EASY_TIMES, FRAME_NS, MAX_SHARE_PPM, RESTED_NS, Role, WAIT_NS,
 };
@@ -43,7 +45,7 @@ pub use fact::{Fact, Outcome};
 pub use pacing::Pacing;
 pub use policy::PolicyKind;
 pub use reservation::{Reservation, ReservationState};
-pub use scheduler::{Choice, Contest, Mode, Parameters, Rank, Scheduler, Service, Slice};
+pub use scheduler::Scheduler;
 pub use supply::Supply;
 pub use time::Time;
 pub use usage::Usage;

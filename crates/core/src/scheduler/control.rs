@@ -59,7 +59,7 @@ impl Scheduler {
             }
             self.begin_anew(client);
         }
-        self.file(client, now);
+        self.requeue(client, now);
     }
 
     /// The desktop rule begins or ends for a client: in the policy it stands as if it came from idleness.
@@ -104,7 +104,7 @@ impl Scheduler {
             }
             self.count_reservations();
             self.release(client, now);
-            self.file(client, now);
+            self.requeue(client, now);
         }
         Some(admission)
     }
@@ -117,7 +117,7 @@ impl Scheduler {
             if self.reservations == 0 {
                 self.blocking = Blocking::default();
             }
-            self.file(client, now);
+            self.requeue(client, now);
         }
         had_one
     }

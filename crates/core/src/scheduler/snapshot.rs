@@ -3,12 +3,12 @@
 //! Not in it: each client's accounting, which decides nothing, and who is watched, which is what a driver was told and
 //! tells again. Words that no snapshot could be are refused; whatever is accepted can be driven on without a panic.
 
-use super::{Client, Mode, Parameters, Scheduler};
+use super::{Client, Scheduler};
 use crate::desktop::{CALLED_TURNS, MAX_SHARE_PPM, Role, Turn};
 use crate::pacing::{Hold, Mark, Pacing};
 use crate::policy::{Facts, PolicyKind};
 use crate::words::Words;
-use crate::{ClientId, Reservation, ReservationState, Supply, Time};
+use crate::{ClientId, Mode, Parameters, Reservation, ReservationState, Supply, Time};
 use alloc::vec::Vec;
 
 impl Scheduler {
@@ -97,7 +97,7 @@ impl Scheduler {
                 scheduler.depleted.set(id, state.deadline);
             }
             let since = if ready { waits_since } else { idle_since };
-            scheduler.file(id, since);
+            scheduler.requeue(id, since);
         }
         scheduler.count_reservations();
         (words.is_empty() && scheduler.connected == clients.len()).then_some(scheduler)

@@ -142,4 +142,31 @@ impl Scheduler {
         ];
         self.clients.capacity() * size_of::<Option<Client>>() + queues.iter().sum::<usize>()
     }
+
+    /// When [`Fact::Replenish`] has something to do next.
+    pub fn next_replenish(&self) -> Option<Time> {
+        let (budget, hold) = (self.depleted.peek(), self.paced.peek());
+        [budget, hold].into_iter().flatten().map(|(at, _)| at).min()
+    }
+
+    /// True for a depleted hard client and for a paced one: not to be served until it is replenished or let go. Who holds
+    /// the server grab is never held back, since everybody waits for it.
+    pub fn is_held_back(&self, client: ClientId) -> bool {
+        self.grab != Some(client) && self.client(client).is_some_and(Client::is_held_back)
+    }
+
+    /// Until when a paced client is held at most.
+    pub fn paced_until(&self, client: ClientId) -> Option<Time> {
+        Some(self.client(client)?.paced?.until)
+    }
+
+    /// True from an Expose until its answer, or until its limit.
+    pub fn is_exposing(&self, client: ClientId, now: Time) -> bool {
+        now < self.exposing_until(client)
+    }
+
+    /// The limit of a client's last Expose; 0 where that was answered.
+    pub fn exposing_until(&self, client: ClientId) -> Time {
+        self.client(client).and_then(|record| record.exposing).map_or(Time(0), |mark| mark.until)
+    }
 }

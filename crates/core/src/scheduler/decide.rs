@@ -1,0 +1,158 @@
+//! Decisions: whom to serve, and whose arrival ends that early.
+
+use super::{LONG_SLICE_MEMORY_NS, Scheduler};
+use crate::policy::Defence;
+use crate::{Choice, ClientId, Contest, Mode, Rank, Slice, Time};
+
+impl Scheduler {
+    /// Decides whom to serve now; `None` where nobody is ready.
+    pub fn decide(&mut self, now: Time) -> Option<Slice> {
+        self.running = None;
+        let overran_ns = core::mem::take(&mut self.overran_ns);
+        let mut slice = if self.grab.is_some() || (self.reserved.len() == 0 && !self.policy.decides()) {
+            self.leave_to_server(now)?
+        } else if let Some((deadline, client)) = self.reserved.peek() {
+            self.pick_reserved(client, deadline, now)
+        } else {
+            match self.next_desktop(now) {
+                Some(client) => self.pick_desktop(client, now),
+                None => self.pick_best_effort(self.waiting.peek()?.1, now),
+            }
+        };
+        if matches!(slice.choice, Choice::Client(_, Mode::Reserved)) && overran_ns > 0 {
+            self.blocking.note(overran_ns, now);
+        }
+        // A client that is held back comes again: decide anew then.
+        if let Some(at) = self.next_replenish() {
+            slice.until = slice.until.min(at.max(now));
+        }
+        self.until = slice.until;
+        self.contest = slice.contest;
+        Some(slice)
+    }
+
+    /// The next idle client whose arrival would end the slice just picked early: its socket is to be watched, with
+    /// [`rank_on_arrival`](Self::rank_on_arrival), until it arrives; it is named again when that may have changed. Without
+    /// a hog only reserved clients are named, and beside a client that asks and waits only who wins soon enough.
+    pub fn next_to_watch(&mut self, now: Time) -> Option<ClientId> {
+        let (rank, client) = self.idle.peek()?;
+        if !rank.is_always_watched() && !self.is_hogged(now) {
+            return None;
+        }
+        let running = self.running.and_then(|(client, _)| self.client(client));
+        let likely_ns = running.map_or(u64::MAX, |record| record.likely_ns);
+        let slice_end = self.until.min(self.contest.start.after(likely_ns.min(self.parameters.slice_ns)));
+        // Those after it in the queue may win sooner than one that works for others and has just had its turn.
+        let comes_first = rank.is_desktop() && rank.tier < self.contest.rank.tier;
+        let ends_at = if comes_first { self.contest.start } else { self.contest.ends_for(rank) };
+        if ends_at >= slice_end {
+            return None;
+        }
+        self.idle.remove(client);
+        let was_watched = core::mem::replace(&mut self.client_mut(client)?.watched, true);
+        self.watched += usize::from(!was_watched);
+        Some(client)
+    }
+
+    /// Somebody had a long slice lately, so that others may have to wait.
+    pub fn is_hogged(&self, now: Time) -> bool {
+        self.hogged.is_some_and(|end| now.since(end) < LONG_SLICE_MEMORY_NS)
+    }
+
+    /// How this client would contest a slice if it arrived now.
+    pub fn rank_on_arrival(&self, client: ClientId, now: Time) -> Rank {
+        let Some(record) = self.client(client) else { return Rank::LAST };
+        let tier = self.tier(client);
+        match &record.reservation {
+            _ if record.paced.is_some() => Rank::LAST,
+            Some(state) if !state.depleted || now >= state.deadline => {
+                let key = i64::try_from(state.deadline_at_arrival(now).0).unwrap_or(i64::MAX);
+                Rank { tier: Rank::RESERVED, key }
+            }
+            Some(state) if state.reservation.hard => Rank::LAST,
+            _ if self.is_desktop(client) => Rank { tier, key: 0 },
+            _ => match self.policy.challenge(client) {
+                Some(key) => Rank { tier, key },
+                None => Rank::LAST,
+            },
+        }
+    }
+
+    fn pick_reserved(&mut self, client: ClientId, deadline: Time, now: Time) -> Slice {
+        self.running = Some((client, Mode::Reserved));
+        let until = match self.client_mut(client) {
+            Some(record) => match record.reservation.as_mut() {
+                Some(state) => {
+                    record.usage.misses += u32::from(state.misses(now));
+                    state.budget_end(now)
+                }
+                None => Time::NEVER,
+            },
+            None => Time::NEVER,
+        };
+        let rank = Rank { tier: Rank::RESERVED, key: i64::try_from(deadline.0).unwrap_or(i64::MAX) };
+        let contest = Contest::of(rank, now);
+        Slice { choice: Choice::Client(client, Mode::Reserved), until, requests: 0, bytes: 0, contest }
+    }
+
+    fn pick_best_effort(&mut self, client: ClientId, now: Time) -> Slice {
+        let alone = self.waiting.len() + self.desktop.ready.len() == 1;
+        let Defence { key, growth, margin } = self.policy.defence(client);
+        let allowance = self.policy.picked(client, alone, now);
+        // The head start of input is spent with this pick, so that its place in the queue changes.
+        self.requeue(client, now);
+        self.running = Some((client, Mode::BestEffort));
+        let tier = self.tier(client);
+        let desktop_turn = self.desktop.turn_from(now);
+        let mut until = now.after(allowance.slice_ns);
+        if self.desktop.ready.peek().is_some_and(|((waiting, _), _)| waiting <= tier) {
+            until = until.min(desktop_turn);
+        }
+        Slice {
+            choice: Choice::Client(client, Mode::BestEffort),
+            until,
+            requests: allowance.requests,
+            bytes: allowance.bytes,
+            contest: Contest { rank: Rank { tier, key }, start: now, growth, margin, desktop_turn },
+        }
+    }
+
+    /// The client that works for others and is to be served now, if that is anybody's turn.
+    fn next_desktop(&self, now: Time) -> Option<ClientId> {
+        let ((tier, _), client) = self.desktop.ready.peek()?;
+        let Some(((others, _), _)) = self.waiting.peek() else { return Some(client) };
+        (self.desktop.turn_from(now) <= now && tier <= others).then_some(client)
+    }
+
+    /// No longer than its turn while others wait. No arrival of a client that waits for it ends the slice.
+    fn pick_desktop(&mut self, client: ClientId, now: Time) -> Slice {
+        self.running = Some((client, Mode::BestEffort));
+        let slice_end = now.after(self.parameters.slice_ns);
+        let until = if self.others_wait() { slice_end.min(now.after(self.desktop.left_ns(now))) } else { slice_end };
+        let rank = Rank { tier: self.tier(client), key: i64::MIN };
+        Slice {
+            choice: Choice::Client(client, Mode::BestEffort),
+            until,
+            requests: 0,
+            bytes: 0,
+            contest: Contest::of(rank, now),
+        }
+    }
+
+    /// Whether anybody without a role is ready and could be served.
+    pub(super) fn others_wait(&self) -> bool {
+        let is_queued = |id: &&ClientId| self.waiting.contains(**id) || self.reserved.contains(**id);
+        let members = self.desktop.members.iter().filter(is_queued).count();
+        self.waiting.len() + self.reserved.len() > members
+    }
+
+    fn leave_to_server(&self, now: Time) -> Option<Slice> {
+        if self.ready_count() == 0 && self.grab.is_none() {
+            return None;
+        }
+        // Under a grab nobody else can be served, so nobody's arrival ends the slice.
+        let tier = if self.grab.is_some() { i64::MIN } else { i64::MAX };
+        let contest = Contest::of(Rank { tier, key: i64::MIN }, now);
+        Some(Slice { choice: Choice::Server, until: Time::NEVER, requests: 0, bytes: 0, contest })
+    }
+}

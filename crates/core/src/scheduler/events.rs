@@ -1,0 +1,261 @@
+//! What happens: clients come, are served, redraw and go; holds begin and end.
+
+use super::{Client, LIKELY_TIMES, LONG_SLICE_NS, Scheduler};
+use crate::desktop::{RESTED_NS, Role};
+use crate::pacing::{Hold, Mark, SETTLING_NS};
+use crate::policy::{Facts, Served};
+use crate::{ClientId, Mode, Service, Time, Usage};
+
+impl Scheduler {
+    pub(super) fn connected(&mut self, client: ClientId, descriptor: u32, now: Time) {
+        self.gone(client, now);
+        let slot = client.slot();
+        if self.clients.len() <= slot {
+            self.clients.resize_with(slot + 1, || None);
+        }
+        self.reserved.reserve(slot);
+        self.waiting.reserve(slot);
+        self.desktop.ready.reserve(slot);
+        self.idle.reserve(slot);
+        self.depleted.reserve(slot);
+        self.paced.reserve(slot);
+        let facts = Facts { descriptor, weight: 100, fixed_priority: 0, sync_priority: 0 };
+        self.clients[slot] = Some(Client {
+            facts,
+            ready: false,
+            waits_since: now,
+            idle_since: now,
+            role: Role::NONE,
+            rested_ns: 0,
+            likely_ns: u64::MAX,
+            watched: false,
+            reservation: None,
+            past_reservation: None,
+            grabbed_at: None,
+            exposing: None,
+            paced: None,
+            resumed: Time(0),
+            usage: Usage { connected: now, ..Usage::default() },
+        });
+        self.connected += 1;
+        self.policy.join(client, &facts);
+        self.requeue(client, now);
+    }
+
+    pub(super) fn gone(&mut self, client: ClientId, now: Time) {
+        if self.client(client).is_none() {
+            return;
+        }
+        self.clear_reservation(client, now);
+        self.set_role(client, Role::NONE, now);
+        self.answered(client, now, 0);
+        self.paced.remove(client);
+        self.reserved.remove(client);
+        self.waiting.remove(client);
+        self.desktop.ready.remove(client);
+        self.idle.remove(client);
+        if self.grab == Some(client) {
+            self.grab = None;
+        }
+        if self.running.is_some_and(|(running, _)| running == client) {
+            self.running = None;
+        }
+        self.unwatch(client);
+        self.clients[client.slot()] = None;
+        self.connected -= 1;
+    }
+
+    pub(super) fn arrived(&mut self, client: ClientId, at: Time) {
+        let Some(record) = self.client_mut(client) else { return };
+        if record.ready {
+            return;
+        }
+        record.ready = true;
+        record.waits_since = at;
+        let idle_ns = at.since(record.idle_since);
+        record.rested_ns = record.rested_ns.max(idle_ns);
+        if let Some(state) = record.reservation.as_mut() {
+            state.arrived(at);
+        }
+        self.policy.ready(client, idle_ns);
+        self.unwatch(client);
+        self.requeue(client, at);
+    }
+
+    pub(super) fn withdrawn(&mut self, client: ClientId, now: Time) {
+        let Some(record) = self.client_mut(client) else { return };
+        if record.ready {
+            record.ready = false;
+            record.idle_since = now;
+            self.requeue(client, now);
+        }
+    }
+
+    pub(super) fn input(&mut self, client: ClientId, now: Time) {
+        if let Some(record) = self.client_mut(client) {
+            record.rested_ns = u64::MAX;
+            self.policy.noticed(client, true);
+            self.requeue(client, now);
+        }
+    }
+
+    pub(super) fn exposed(&mut self, client: ClientId, cause: Option<ClientId>, now: Time) -> bool {
+        let Some(record) = self.client(client) else { return false };
+        let is_marked = record.exposing.is_some_and(|mark| now < mark.until);
+        self.policy.noticed(client, false);
+        self.requeue(client, now);
+        if is_marked {
+            return false;
+        }
+        let limit_ns = self.pacing.mark_ns();
+        let before = self.client(client).and_then(|record| record.exposing);
+        let behind = before.is_some_and(|mark| mark.leaves_behind(limit_ns, now));
+        self.answered(client, now, 0);
+        let cause = cause.filter(|&cause| cause != client && self.pacing.is_on());
+        let holds = cause.and_then(|cause| Some((cause, self.hold(cause, now)?)));
+        let until = self.pacing.marked_until(now);
+        if let Some(record) = self.client_mut(client) {
+            record.exposing = Some(Mark { until, holds, behind, caught_up: false });
+        }
+        true
+    }
+
+    pub(super) fn made_work(&mut self, client: ClientId) -> bool {
+        let is_rested = |record: &&mut Client| record.rested_ns >= RESTED_NS && !record.role.is_any();
+        let Some(record) = self.client_mut(client).filter(is_rested) else { return false };
+        record.rested_ns = 0;
+        self.desktop.called();
+        true
+    }
+
+    pub(super) fn grabbed(&mut self, by: Option<ClientId>, now: Time) {
+        if let Some(record) = self.grab.and_then(|client| self.client_mut(client)) {
+            if let Some(since) = record.grabbed_at.take() {
+                record.usage.grabbed_ns = record.usage.grabbed_ns.saturating_add(now.since(since));
+            }
+        }
+        let by = by.filter(|&client| self.client(client).is_some());
+        self.grab = by;
+        if let Some(record) = by.and_then(|client| self.client_mut(client)) {
+            record.grabbed_at = Some(now);
+            record.usage.grabs += 1;
+        }
+    }
+
+    pub(super) fn served(&mut self, service: &Service) {
+        let picked = self.running.take();
+        let Some(record) = self.client_mut(service.client) else { return };
+        let length_ns = service.end.since(service.start);
+        let mode = match picked {
+            Some((client, mode)) if client == service.client => mode,
+            _ => Mode::BestEffort,
+        };
+        record.usage.waited(service.start.since(record.waits_since));
+        record.usage.served(service, mode);
+        record.waits_since = service.end;
+        let asked_and_waits = service.requests == 1 && !service.still_ready;
+        record.likely_ns = if asked_and_waits { length_ns.saturating_mul(LIKELY_TIMES).max(1) } else { u64::MAX };
+        if !service.still_ready {
+            record.ready = false;
+            record.idle_since = service.end;
+            record.rested_ns = 0;
+        }
+        let mut has_answered = !service.still_ready && service.requests > 0 && record.exposing.is_some();
+        if let Some(mark) = record.exposing.as_mut().filter(|mark| has_answered && mark.behind && !mark.caught_up) {
+            (mark.caught_up, has_answered) = (true, false);
+        }
+        if mode == Mode::Reserved {
+            if let Some(state) = record.reservation.as_mut() {
+                record.usage.misses += u32::from(state.misses(service.end));
+                if state.charge(length_ns) {
+                    let deadline = state.deadline;
+                    record.usage.depletions += 1;
+                    self.depleted.set(service.client, deadline);
+                }
+            }
+        } else if !self.is_desktop(service.client) {
+            let served = Served { length_ns, requests: service.requests, bytes: service.bytes };
+            self.policy.served(service.client, &served);
+        } else if self.others_wait() {
+            self.desktop.served(service.start, service.end);
+        }
+        if length_ns > LONG_SLICE_NS {
+            self.hogged = Some(service.end);
+        }
+        self.requeue(service.client, service.end);
+        if has_answered {
+            self.answered(service.client, service.end, SETTLING_NS);
+        }
+    }
+
+    /// Lets one go on whose time has come.
+    pub(super) fn replenish(&mut self, now: Time) -> Option<ClientId> {
+        if let Some((_, client)) = self.paced.peek().filter(|&(at, _)| at <= now) {
+            self.end_hold(client, now);
+            return Some(client);
+        }
+        while let Some((at, client)) = self.depleted.peek().filter(|&(at, _)| at <= now) {
+            let Some(state) = self.client_mut(client).and_then(|record| record.reservation.as_mut()) else {
+                self.depleted.remove(client);
+                continue;
+            };
+            debug_assert_eq!(state.deadline, at);
+            if state.replenish(now) {
+                self.depleted.remove(client);
+                self.requeue(client, now);
+                return Some(client);
+            }
+            let next = state.deadline;
+            self.depleted.set(client, next);
+        }
+        None
+    }
+
+    /// Holds a client that uncovers another one. Since when; `None` where it is not to be held.
+    pub(super) fn hold(&mut self, client: ClientId, now: Time) -> Option<Time> {
+        let pacing = self.pacing;
+        let record = self.client_mut(client).filter(|record| record.reservation.is_none())?;
+        if let Some(hold) = record.paced.as_mut() {
+            hold.awaited += 1;
+            return Some(hold.since);
+        }
+        let Some(until) = pacing.held_until(record.resumed, now) else {
+            record.resumed = now;
+            return None;
+        };
+        record.paced = Some(Hold { since: now, until, awaited: 1 });
+        self.paced.set(client, until);
+        self.requeue(client, now);
+        Some(now)
+    }
+
+    /// A client has redrawn, or will not; who waits for it goes on after `settling_ns`.
+    pub(super) fn answered(&mut self, client: ClientId, now: Time, settling_ns: u64) {
+        let Some(mark) = self.client_mut(client).and_then(|record| record.exposing.take()) else { return };
+        let Some((cause, since)) = mark.holds else { return };
+        let hold = self.client_mut(cause).and_then(|record| record.paced.as_mut());
+        let Some(hold) = hold.filter(|hold| hold.since == since && hold.awaited > 0) else { return };
+        hold.awaited -= 1;
+        if hold.awaited == 0 {
+            self.release(cause, now.after(settling_ns));
+        }
+    }
+
+    /// A paced client is let go at that time, if not earlier.
+    pub(super) fn release(&mut self, client: ClientId, at: Time) {
+        if let Some(hold) = self.client_mut(client).and_then(|record| record.paced.as_mut()) {
+            hold.until = hold.until.min(at);
+            let until = hold.until;
+            self.paced.set(client, until);
+        }
+    }
+
+    /// The hold is over.
+    pub(super) fn end_hold(&mut self, client: ClientId, now: Time) {
+        self.paced.remove(client);
+        if let Some(record) = self.client_mut(client) {
+            (record.paced, record.resumed) = (None, now);
+        }
+        self.requeue(client, now);
+    }
+}
