@@ -8,6 +8,7 @@
 #![deny(unsafe_code)]
 
 mod bytes;
+mod event;
 pub mod kernel;
 mod reply;
 mod request;
@@ -16,9 +17,10 @@ pub mod snapshot;
 pub mod trace;
 
 pub use bytes::{Order, Short};
+pub use event::{Notify, NotifyKind};
 pub use reply::{
-    AdmissionReport, ClientEntry, ClientList, DesktopReport, LongRequest, LongestRequests, Notify, NotifyKind,
-    PacingReport, ProcessorReport, ReservationReport, ServerInfo, TraceStarted, Version, entry_flag,
+    AdmissionReport, ClientEntry, ClientList, DesktopReport, LongRequest, LongestRequests, PacingReport,
+    ProcessorReport, ReservationReport, ServerInfo, TraceStarted, Version, entry_flag,
 };
 pub use request::{Mistake, PolicyChange, REQUESTS, Request, event_mask, minor, reservation_flag};
 

@@ -1,0 +1,216 @@
+//! Replies that are lists: clients, and the longest requests.
+
+use super::{finish, header};
+use crate::bytes::{Order, Reader, Short, Writer};
+
+/// Bytes of one entry of a ListClients reply.
+pub(crate) const ENTRY_BYTES: usize = 176;
+/// Bytes of one entry of a ListLongestRequests reply.
+pub(crate) const LONG_REQUEST_BYTES: usize = 64;
+const NAME_BYTES: usize = 32;
+
+/// Flag bits of a [`ClientEntry`].
+pub mod entry_flag {
+    pub const RESERVED: u32 = 1;
+    pub const HARD: u32 = 2;
+    pub const HELD_BACK: u32 = 4;
+    pub const READY: u32 = 8;
+    pub const YOU: u32 = 16;
+    pub const LOCAL: u32 = 32;
+    pub const GRABS_SERVER: u32 = 64;
+    /// It owns the selection of a screen's compositing manager.
+    pub const COMPOSITOR: u32 = 128;
+    /// It owns the selection of a screen's window manager, or redirects its top-level windows.
+    pub const WINDOW_MANAGER: u32 = 256;
+}
+
+/// One client in a ListClients reply; the fields are explained in `xqosproto.md`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClientEntry {
+    pub client: u32,
+    pub pid: i32,
+    pub uid: u32,
+    pub sync_priority: i32,
+    pub weight: u32,
+    pub fixed_priority: i32,
+    pub flags: u32,
+    pub budget_us: u32,
+    pub period_us: u32,
+    pub depletions: u32,
+    pub misses: u32,
+    pub longest_request: u32,
+    pub budget_left_ns: i64,
+    pub deadline_ns: u64,
+    pub server_time_ns: u64,
+    pub reserved_time_ns: u64,
+    pub requests: u64,
+    pub slices: u64,
+    pub waited_ns: u64,
+    pub longest_wait_ns: u64,
+    pub longest_request_ns: u64,
+    pub connected_ns: u64,
+    pub grabbed_ns: u64,
+    pub grabs: u32,
+    pub name: String,
+}
+
+impl ClientEntry {
+    fn write(&self, out: &mut Writer) {
+        let start = out.len();
+        out.u32(self.client).i32(self.pid).u32(self.uid).i32(self.sync_priority);
+        out.u32(self.weight).i32(self.fixed_priority).u32(self.flags).u32(self.budget_us);
+        out.u32(self.period_us).u32(self.depletions).u32(self.misses).u32(self.longest_request);
+        out.i64(self.budget_left_ns);
+        for value in [
+            self.deadline_ns,
+            self.server_time_ns,
+            self.reserved_time_ns,
+            self.requests,
+            self.slices,
+            self.waited_ns,
+            self.longest_wait_ns,
+            self.longest_request_ns,
+            self.connected_ns,
+            self.grabbed_ns,
+        ] {
+            out.u64(value);
+        }
+        out.u32(self.grabs).u32(0);
+        write_name(out, &self.name, start + ENTRY_BYTES);
+    }
+
+    fn read(bytes: &[u8], order: Order) -> Result<Self, Short> {
+        let read = Reader::new(bytes, order);
+        Ok(ClientEntry {
+            client: read.u32(0)?,
+            pid: read.i32(4)?,
+            uid: read.u32(8)?,
+            sync_priority: read.i32(12)?,
+            weight: read.u32(16)?,
+            fixed_priority: read.i32(20)?,
+            flags: read.u32(24)?,
+            budget_us: read.u32(28)?,
+            period_us: read.u32(32)?,
+            depletions: read.u32(36)?,
+            misses: read.u32(40)?,
+            longest_request: read.u32(44)?,
+            budget_left_ns: read.i64(48)?,
+            deadline_ns: read.u64(56)?,
+            server_time_ns: read.u64(64)?,
+            reserved_time_ns: read.u64(72)?,
+            requests: read.u64(80)?,
+            slices: read.u64(88)?,
+            waited_ns: read.u64(96)?,
+            longest_wait_ns: read.u64(104)?,
+            longest_request_ns: read.u64(112)?,
+            connected_ns: read.u64(120)?,
+            grabbed_ns: read.u64(128)?,
+            grabs: read.u32(136)?,
+            name: read_name(read.slice(144, NAME_BYTES)?),
+        })
+    }
+}
+
+/// Reply to ListClients.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClientList {
+    pub now_ns: u64,
+    /// Processor time of the server's thread.
+    pub server_cpu_ns: u64,
+    pub clients: Vec<ClientEntry>,
+}
+
+impl ClientList {
+    pub fn encode(&self, sequence: u16, order: Order) -> Vec<u8> {
+        let mut out = header(0, sequence, order);
+        out.u32(self.clients.len() as u32).u32(ENTRY_BYTES as u32).u64(self.now_ns);
+        out.u64(self.server_cpu_ns);
+        for client in &self.clients {
+            client.write(&mut out);
+        }
+        finish(out, order)
+    }
+
+    /// Entries may be longer than ours when the server is newer; the rest is skipped.
+    pub fn decode(bytes: &[u8], order: Order) -> Result<Self, Short> {
+        let read = Reader::new(bytes, order);
+        let clients = entries(bytes, order, ENTRY_BYTES)?
+            .map(|entry| ClientEntry::read(entry?, order))
+            .collect::<Result<_, Short>>()?;
+        Ok(ClientList { now_ns: read.u64(16)?, server_cpu_ns: read.u64(24)?, clients })
+    }
+}
+
+/// One of the longest requests since the start.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LongRequest {
+    pub ns: u64,
+    /// When it ended.
+    pub at_ns: u64,
+    pub client: u32,
+    pub pid: i32,
+    /// Major opcode + 65536 x minor opcode.
+    pub request: u32,
+    pub name: String,
+}
+
+/// Reply to ListLongestRequests.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LongestRequests {
+    pub requests: Vec<LongRequest>,
+}
+
+impl LongestRequests {
+    pub fn encode(&self, sequence: u16, order: Order) -> Vec<u8> {
+        let mut out = header(0, sequence, order);
+        out.u32(self.requests.len() as u32).u32(LONG_REQUEST_BYTES as u32).pad_to(32);
+        for request in &self.requests {
+            let start = out.len();
+            out.u64(request.ns).u64(request.at_ns).u32(request.client).i32(request.pid);
+            out.u32(request.request).u32(0);
+            write_name(&mut out, &request.name, start + LONG_REQUEST_BYTES);
+        }
+        finish(out, order)
+    }
+
+    /// Entries may be longer than ours when the server is newer; the rest is skipped.
+    pub fn decode(bytes: &[u8], order: Order) -> Result<Self, Short> {
+        let requests = entries(bytes, order, LONG_REQUEST_BYTES)?
+            .map(|entry| {
+                let entry = Reader::new(entry?, order);
+                Ok(LongRequest {
+                    ns: entry.u64(0)?,
+                    at_ns: entry.u64(8)?,
+                    client: entry.u32(16)?,
+                    pid: entry.i32(20)?,
+                    request: entry.u32(24)?,
+                    name: read_name(entry.slice(32, NAME_BYTES)?),
+                })
+            })
+            .collect::<Result<_, Short>>()?;
+        Ok(LongestRequests { requests })
+    }
+}
+
+/// The entries of a list: their count at 8, their size at 12, the first at 32.
+fn entries(bytes: &[u8], order: Order, least: usize) -> Result<impl Iterator<Item = Result<&[u8], Short>>, Short> {
+    let read = Reader::new(bytes, order);
+    let (count, size) = (read.u32(8)? as usize, read.u32(12)? as usize);
+    if size < least {
+        return Err(Short);
+    }
+    Ok((0..count).map(move |i| {
+        let at = i.checked_mul(size).and_then(|offset| offset.checked_add(32)).ok_or(Short)?;
+        Reader::new(bytes, order).slice(at, size)
+    }))
+}
+
+/// A name that ends at `end`; one zero is kept, so that a reader in C finds its end.
+fn write_name(out: &mut Writer, name: &str, end: usize) {
+    out.raw(&name.as_bytes()[..name.len().min(NAME_BYTES - 1)]).pad_to(end);
+}
+
+fn read_name(bytes: &[u8]) -> String {
+    let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
+    String::from_utf8_lossy(&bytes[..end]).into_owned()
+}
