@@ -81,11 +81,11 @@ impl Control {
 
     /// `client` 0 is this connection.
     pub fn reserve(&self, client: u32, budget_us: u32, period_us: u32, hard: bool) -> Result<()> {
-        self.tell(Request::SetReservation { client, budget_us, period_us, hard })
+        self.send(Request::SetReservation { client, budget_us, period_us, hard })
     }
 
     pub fn release(&self, client: u32) -> Result<()> {
-        self.tell(Request::ClearReservation { client })
+        self.send(Request::ClearReservation { client })
     }
 
     pub fn reservation(&self, client: u32) -> Result<ReservationReport> {
@@ -97,27 +97,27 @@ impl Control {
     }
 
     pub fn set_policy(&self, change: PolicyChange) -> Result<()> {
-        self.tell(Request::SetPolicy(change))
+        self.send(Request::SetPolicy(change))
     }
 
     /// `weight` in hundredths.
     pub fn set_weight(&self, client: u32, weight: u32) -> Result<()> {
-        self.tell(Request::SetClientWeight { client, weight })
+        self.send(Request::SetClientWeight { client, weight })
     }
 
     pub fn set_priority(&self, client: u32, priority: i32) -> Result<()> {
-        self.tell(Request::SetClientPriority { client, priority })
+        self.send(Request::SetClientPriority { client, priority })
     }
 
     /// Bits of [`xqos_abi::event_mask`].
     pub fn select_events(&self, mask: u32) -> Result<()> {
-        self.tell(Request::SelectEvents { mask })
+        self.send(Request::SelectEvents { mask })
     }
 
     /// Clients that uncover others wait for them: for each Expose at most `limit_us` (0: nobody waits), and they come on
     /// once in `floor_us` at least.
     pub fn set_pacing(&self, limit_us: u32, floor_us: u32) -> Result<()> {
-        self.tell(Request::SetPacing { limit_us, floor_us })
+        self.send(Request::SetPacing { limit_us, floor_us })
     }
 
     pub fn pacing(&self) -> Result<PacingReport> {
@@ -127,7 +127,7 @@ impl Control {
     /// Clients that work for others go first, and get at most `share_ppm` of the server while others wait; 0: they are served
     /// like all others.
     pub fn set_desktop_share(&self, share_ppm: u32) -> Result<()> {
-        self.tell(Request::SetDesktop { share_ppm })
+        self.send(Request::SetDesktop { share_ppm })
     }
 
     pub fn desktop(&self) -> Result<DesktopReport> {
@@ -137,7 +137,7 @@ impl Control {
     /// The server's thread may have a real-time priority while it works for a reserved client, as long as this connection
     /// lives. `limit_before`: the server's limit for such priorities, to be set afterwards.
     pub fn lend_processor(&self, on: bool, limit_before: u32) -> Result<()> {
-        self.tell(Request::LendProcessor { on, limit_before })
+        self.send(Request::LendProcessor { on, limit_before })
     }
 
     pub fn processor(&self) -> Result<ProcessorReport> {
@@ -161,7 +161,7 @@ impl Control {
     }
 
     pub fn stop_trace(&self) -> Result<()> {
-        self.tell(Request::StopTrace)
+        self.send(Request::StopTrace)
     }
 
     /// Our event in an event of the connection, if it is one.
@@ -185,7 +185,7 @@ impl Control {
         decode(&reply.0, Order::Native).map_err(|Short| Error::ShortReply)
     }
 
-    fn tell(&self, request: Request) -> Result<()> {
+    fn send(&self, request: Request) -> Result<()> {
         let bytes = request.encode(self.major_opcode);
         let cookie = self.connection.send_request_without_reply(&[IoSlice::new(&bytes)], Vec::new())?;
         cookie.check().map_err(|error| self.refusal(error))

@@ -142,5 +142,5 @@ pub trait Host {
     fn raises(&self) -> u32;
 
     /// Undoes everything that the server would notice. Works from any state.
-    fn let_go(&mut self);
+    fn step_back(&mut self);
 }

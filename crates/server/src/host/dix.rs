@@ -114,7 +114,7 @@ impl Dix {
     pub fn hook(&mut self, sync_request: RequestProc, wakeup_timer: NotifyFd) -> Result<(), Error> {
         self.sync = Wrapped::install(self.symbols, sync_request);
         cpu::ask_for_slices(KERNEL_SLICE_NS);
-        // SAFETY: our own descriptor, taken back in `let_go` before it is closed.
+        // SAFETY: our own descriptor, taken back in `step_back` before it is closed.
         let set = unsafe {
             (self.symbols.set_notify_fd)(self.wakeup_timer.as_raw_fd(), wakeup_timer, 1, std::ptr::null_mut())
         };
@@ -398,7 +398,7 @@ impl Host for Dix {
         self.watcher.loan().raises()
     }
 
-    fn let_go(&mut self) {
+    fn step_back(&mut self) {
         per_request::want(self.symbols, false, false);
         cpu::ask_for_slices(0);
         if let Some(sync) = self.sync.take() {

@@ -96,7 +96,7 @@ pub struct Mock {
     pub lines: RefCell<Vec<String>>,
     pub events: RefCell<Vec<(ClientId, Notify)>>,
     pub handed: Vec<OwnedFd>,
-    pub let_go: bool,
+    pub step_back: bool,
 }
 
 impl Mock {
@@ -313,9 +313,9 @@ impl Host for Mock {
         self.raises.get()
     }
 
-    fn let_go(&mut self) {
+    fn step_back(&mut self) {
         self.chosen = None;
-        self.let_go = true;
+        self.step_back = true;
     }
 }
 
@@ -437,7 +437,7 @@ impl Server {
             crate::mechanism::fault::guarded(|| work(engine)).unwrap_or_else(|panic| Err(Fault::Panicked(panic)));
         if let Err(fault) = result {
             let mut engine = self.engine.take().unwrap();
-            engine.let_go();
+            engine.step_back();
             self.fault = Some(fault);
             self.host_aside = Some(engine.into_host());
         }

@@ -10,7 +10,7 @@ mod clients;
 mod desktop;
 mod exposing;
 mod loan;
-mod told;
+mod notify;
 
 use crate::host::{Host, Work};
 use crate::mechanism::access::Identity;
@@ -50,12 +50,12 @@ pub struct Slot {
     held: bool,
     /// The last look that saw it ready.
     seen: u32,
-    told: Told,
+    notified: Notified,
 }
 
-/// What was told of a client's depletions and misses, and when.
+/// Depletions and misses that listeners were notified of, and when.
 #[derive(Clone, Copy, Debug, Default)]
-struct Told {
+struct Notified {
     depletions: u32,
     misses: u32,
     at: Time,
@@ -144,14 +144,14 @@ impl<H: Host> Engine<H> {
         }
     }
 
-    /// The server, after [`let_go`](Self::let_go).
+    /// The server, after [`step_back`](Self::step_back).
     #[cfg(test)]
     pub fn into_host(self) -> H {
         self.host
     }
 
     /// Undoes everything that the server would notice. Works from any state.
-    pub fn let_go(&mut self) {
+    pub fn step_back(&mut self) {
         let now = self.host.now();
         self.scheduler.trace.close(now);
         self.end_loan();
@@ -160,7 +160,7 @@ impl<H: Host> Engine<H> {
                 self.host.resume(id);
             }
         }
-        self.host.let_go();
+        self.host.step_back();
     }
 
     // Decisions.

@@ -11,11 +11,11 @@ pub struct Longest {
 impl Longest {
     const KEPT: usize = 16;
     /// Shorter ones delay nobody.
-    const LEAST_NS: u64 = 100_000;
+    const MIN_NS: u64 = 100_000;
 
     pub fn floor_ns(&self) -> u64 {
         let last = self.requests.get(Self::KEPT - 1).map_or(0, |request| request.ns);
-        last.max(Self::LEAST_NS)
+        last.max(Self::MIN_NS)
     }
 
     /// One for each client and kind of request: or one client would fill the list.

@@ -56,7 +56,9 @@ static VERSION: ModuleVersion = ModuleVersion {
     major: 0,
     minor: 1,
     patch: 0,
-    // ABI_CLASS_NONE: one binary for all versions.
+    // ABI_CLASS_NONE. Any class would have Xorg refuse the module for servers of another ABI version, though it links no
+    // symbol of the server. What we rely on instead is checked before it is used: symbols by name, vendor and release,
+    // and the client record by its contents (`clients`).
     abi_class: null(),
     abi_version: 0,
     module_class: null(),

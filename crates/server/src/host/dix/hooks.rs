@@ -130,7 +130,7 @@ fn step_aside(reason: String) {
     };
     if let Some(mut engine) = engine {
         // Even what is left undone by a second fault in here must not reach the server.
-        let _ = fault::guarded(|| engine.let_go());
+        let _ = fault::guarded(|| engine.step_back());
         let _ = fault::guarded(|| drop(engine));
     }
 }
@@ -143,7 +143,7 @@ unsafe extern "C" fn close_down(_extension: *mut ExtensionEntry) {
     if let Some(mut engine) = engine {
         unhook(symbols);
         let _ = fault::guarded(|| {
-            engine.let_go();
+            engine.step_back();
             drop(engine);
         });
     }

@@ -1,6 +1,6 @@
 //! Clients come, are set up, set priorities, grab the server, and go.
 
-use super::{Engine, Slot, Told};
+use super::{Engine, Notified, Slot};
 use crate::host::{Connection, Host};
 use xqos_abi::NotifyKind;
 use xqos_core::{ClientId, Fact};
@@ -23,7 +23,7 @@ impl<H: Host> Engine<H> {
             linked: false,
             held: false,
             seen: 0,
-            told: Told::default(),
+            notified: Notified::default(),
         });
         self.ready.reserve(self.slots.len() - self.ready.len());
         self.scheduler.handle(self.host.now(), Fact::Connected { client: id, descriptor });

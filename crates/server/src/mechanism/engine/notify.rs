@@ -1,13 +1,13 @@
-//! What clients are told: events of the extension, the trace's records, and lines of the log.
+//! What goes out: events of the extension, the trace's records, and lines of the log.
 
-use super::{Engine, Told};
+use super::{Engine, Notified};
 use crate::host::{Host, SeenRequests};
 use crate::mechanism::tracer;
 use xqos_abi::trace::{Level, What};
 use xqos_abi::{LongRequest, Notify, NotifyKind, us};
 use xqos_core::{ClientId, PolicyKind, Service, Time, Usage};
 
-/// A client's depletions and misses are told at most ten times a second.
+/// A client's depletions and misses are sent at most ten times a second.
 const NOTIFY_INTERVAL_NS: u64 = 100_000_000;
 
 impl<H: Host> Engine<H> {
@@ -52,12 +52,12 @@ impl<H: Host> Engine<H> {
         let (Some(Usage { depletions, misses, .. }), Some(slot)) = (self.scheduler.usage(id), self.slot_mut(id)) else {
             return;
         };
-        let told = slot.told;
-        let new = (depletions.wrapping_sub(told.depletions), misses.wrapping_sub(told.misses));
-        if new == (0, 0) || now.since(told.at) < NOTIFY_INTERVAL_NS {
+        let before = slot.notified;
+        let new = (depletions.wrapping_sub(before.depletions), misses.wrapping_sub(before.misses));
+        if new == (0, 0) || now.since(before.at) < NOTIFY_INTERVAL_NS {
             return;
         }
-        slot.told = Told { depletions, misses, at: now };
+        slot.notified = Notified { depletions, misses, at: now };
         if new.0 > 0 {
             self.notify(NotifyKind::Depleted, id, new.0);
         }

@@ -45,7 +45,7 @@ fn a_host_that_finds_the_server_unsound_is_a_fault_too() {
 }
 
 fn assert_all_served(server: &mut Server) {
-    assert!(server.engine.is_none() && server.host().let_go);
+    assert!(server.engine.is_none() && server.host().step_back);
     server.run_until(Time(150 * MS));
     for id in [1, 2].map(xqos_core::ClientId) {
         assert!(!server.host().is_held(id));
@@ -58,7 +58,7 @@ fn a_generation_that_ends_leaves_nobody_held_and_the_next_one_begins_anew() {
     let mut server = served_with(None, false);
     let held = xqos_core::ClientId(1);
     assert!(server.host().is_held(held));
-    server.engine().let_go();
+    server.engine().step_back();
     assert!(!server.host().is_held(held));
     let mut server = served_with(None, false);
     assert_eq!(server.left(xqos_core::ClientId(2)), 0);
