@@ -338,6 +338,7 @@ impl Head {
 impl Event {
     /// The record.
     #[inline]
+    #[allow(clippy::too_many_lines)] // a row for each kind of record
     pub fn encode(&self) -> Words {
         let head = |kind, flags, client: Option<ClientId>, value| {
             Head { kind, flags, client: client.map_or(NOBODY, |id| id.0), value }.word()
@@ -410,6 +411,7 @@ impl Event {
     }
 
     /// The event of a record; `None` where it is none that we know.
+    #[allow(clippy::too_many_lines)] // a row for each kind of record
     pub fn decode(words: Words) -> Option<Event> {
         let [at, one, two, three] = words;
         let head = Head::of(one);

@@ -147,31 +147,42 @@ fn change<H: Host>(engine: &mut Engine<H>, asker: ClientId, request: Request) ->
             }
             engine.scheduler.handle(engine.host.now(), Fact::FixedPriority { client: id, priority });
         }
-        Request::SetPolicy(change) => {
+        Request::SetPolicy(_)
+        | Request::SetPacing { .. }
+        | Request::SetDesktop { .. }
+        | Request::LendProcessor { .. } => {
             may_steer(engine, asker)?;
+            steer(engine, asker, request)?;
+        }
+        Request::StopTrace => engine.stop_trace(asker),
+        Request::SelectEvents { mask } => engine.select_events(asker, mask & event_mask::ALL),
+        _ => return Err(Refused::Request),
+    }
+    Ok(())
+}
+
+/// The same, for what concerns the whole server.
+fn steer<H: Host>(engine: &mut Engine<H>, asker: ClientId, request: Request) -> Result<(), Refused> {
+    match request {
+        Request::SetPolicy(change) => {
             let parameters = changed_parameters(engine, change)?;
             engine.set_policy(change.policy, parameters);
         }
         Request::SetPacing { limit_us, floor_us } => {
-            may_steer(engine, asker)?;
             engine.scheduler.handle(engine.host.now(), Fact::Pacing(pacing(limit_us, floor_us)?));
         }
         Request::SetDesktop { share_ppm } => {
-            may_steer(engine, asker)?;
             if share_ppm > MAX_SHARE_PPM {
                 return Err(Refused::Value(share_ppm));
             }
             engine.scheduler.handle(engine.host.now(), Fact::DesktopShare { ppm: share_ppm });
         }
         Request::LendProcessor { on, limit_before } => {
-            may_steer(engine, asker)?;
             if let Err(error) = engine.lend(asker, on, limit_before) {
                 engine.host.log(&format!("no real-time priority was taken: {error}"));
                 return Err(Refused::Alloc);
             }
         }
-        Request::StopTrace => engine.stop_trace(asker),
-        Request::SelectEvents { mask } => engine.select_events(asker, mask & event_mask::ALL),
         _ => return Err(Refused::Request),
     }
     Ok(())
