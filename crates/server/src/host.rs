@@ -93,6 +93,10 @@ pub trait Host {
     /// Serves nothing of this client until [`resume`](Self::resume).
     fn hold(&mut self, client: ClientId);
     fn resume(&mut self, client: ClientId);
+    /// Who is at the other end of a control connection that is no client's. Those have ids from [`ClientId::LIMIT`] on.
+    fn identity_of_control(&self, _asker: ClientId) -> Option<Identity> {
+        None
+    }
     /// Sends an event to a client that selected it.
     fn notify(&self, listener: ClientId, event: &Notify);
     /// Gives a client a descriptor, with the next reply to it.

@@ -44,8 +44,6 @@ pub struct Slot {
     pub program: Box<str>,
     /// What SYNC GetPriority answers.
     pub sync_priority: i32,
-    /// Events it selected.
-    pub event_mask: u32,
     linked: bool,
     held: bool,
     /// The last look that saw it ready.
@@ -92,7 +90,8 @@ pub struct Engine<H> {
     running: Option<Running>,
     wake_at: Time,
     server_known: bool,
-    listeners: Vec<ClientId>,
+    /// Who selected which events.
+    listeners: Vec<(ClientId, u32)>,
     pub longest: Longest,
     /// After how long the log names who holds the server grab; 0: never.
     grab_limit_ns: u64,
@@ -383,6 +382,11 @@ impl<H: Host> Engine<H> {
         let block = self.ids_of_a_client.max(1);
         let base = (resource & RESOURCE_ID_BITS) / block * block;
         self.ids().find(|&id| self.slot(id).is_some_and(|slot| slot.base == base))
+    }
+
+    /// Who asks: a client, or somebody on the control socket.
+    pub fn identity(&self, asker: ClientId) -> Option<Identity> {
+        self.slot(asker).map(|slot| slot.identity).or_else(|| self.host.identity_of_control(asker))
     }
 
     /// Indices that may hold a client; does not borrow, so that the engine can be changed on the way.

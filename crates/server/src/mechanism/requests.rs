@@ -54,7 +54,7 @@ pub fn answer<H: Host>(engine: &mut Engine<H>, asker: ClientId, request: &[u8], 
     if let Err(fault) = engine.fail_on_purpose() {
         panic!("{fault}");
     }
-    if engine.slot(asker).is_none() {
+    if engine.identity(asker).is_none() {
         return Err(Refused::Implementation);
     }
     carry_out(engine, asker, request, form)
@@ -196,7 +196,7 @@ fn start_trace<H: Host>(
     capacity: u32,
     form: Form,
 ) -> Result<Vec<u8>, Refused> {
-    if !engine.slot(asker).is_some_and(|slot| slot.identity.is_local()) {
+    if !engine.identity(asker).is_some_and(|identity| identity.is_local()) {
         return Err(Refused::Access(0));
     }
     let handed = engine.start_trace(asker, level, capacity).map_err(|error| {
@@ -225,15 +225,15 @@ fn subject<H: Host>(engine: &Engine<H>, asker: ClientId, resource: u32) -> Resul
 
 fn subject_to_change<H: Host>(engine: &Engine<H>, asker: ClientId, resource: u32) -> Result<ClientId, Refused> {
     let id = subject(engine, asker, resource)?;
-    let (Some(asking), Some(other)) = (engine.slot(asker), engine.slot(id)) else {
+    let (Some(asking), Some(other)) = (engine.identity(asker), engine.slot(id)) else {
         return Err(Refused::Value(resource));
     };
-    let may = id == asker || asking.identity.may_change(&other.identity, engine.host.user());
+    let may = id == asker || asking.may_change(&other.identity, engine.host.user());
     if may { Ok(id) } else { Err(Refused::Access(resource)) }
 }
 
 fn may_steer<H: Host>(engine: &Engine<H>, asker: ClientId) -> Result<(), Refused> {
-    let may = engine.slot(asker).is_some_and(|slot| slot.identity.may_steer(engine.host.user()));
+    let may = engine.identity(asker).is_some_and(|identity| identity.may_steer(engine.host.user()));
     if may { Ok(()) } else { Err(Refused::Access(0)) }
 }
 

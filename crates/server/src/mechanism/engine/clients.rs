@@ -19,7 +19,6 @@ impl<H: Host> Engine<H> {
             identity,
             program: Box::default(),
             sync_priority: 0,
-            event_mask: 0,
             linked: false,
             held: false,
             seen: 0,
@@ -47,17 +46,21 @@ impl<H: Host> Engine<H> {
         self.roles.leave(id);
         self.set_linked(id, false);
         self.host.forget(id);
-        let at = self.host.now();
-        self.scheduler.handle(at, Fact::Gone { client: id });
-        if self.scheduler.trace.end(id, at) {
+        self.scheduler.handle(self.host.now(), Fact::Gone { client: id });
+        self.attention.end(id);
+        self.control_gone(id);
+        self.slots[usize::from(id.0)] = None;
+    }
+
+    /// Who asked for events, a trace or a loan has closed its connection.
+    pub fn control_gone(&mut self, asker: ClientId) {
+        if self.scheduler.trace.end(asker, self.host.now()) {
             self.see_requests();
         }
-        self.listeners.retain(|&other| other != id);
-        self.attention.end(id);
-        if self.lender.is_some_and(|(lender, _)| lender == id) {
+        self.listeners.retain(|&(other, _)| other != asker);
+        if self.lender.is_some_and(|(lender, _)| lender == asker) {
             self.end_loan();
         }
-        self.slots[usize::from(id.0)] = None;
     }
 
     /// A client set a priority by SYNC: its own, or another's.

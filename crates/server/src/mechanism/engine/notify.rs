@@ -12,12 +12,9 @@ const NOTIFY_INTERVAL_NS: u64 = 100_000_000;
 
 impl<H: Host> Engine<H> {
     pub fn select_events(&mut self, id: ClientId, mask: u32) {
-        self.listeners.retain(|&other| other != id);
+        self.listeners.retain(|&(other, _)| other != id);
         if mask != 0 {
-            self.listeners.push(id);
-        }
-        if let Some(slot) = self.slot_mut(id) {
-            slot.event_mask = mask;
+            self.listeners.push((id, mask));
         }
     }
 
@@ -38,10 +35,8 @@ impl<H: Host> Engine<H> {
             count,
             time_ms: (self.host.now().0 / 1_000_000) as u32,
         };
-        for &listener in &self.listeners {
-            if self.slot(listener).is_some_and(|slot| slot.event_mask & kind.mask() != 0) {
-                self.host.notify(listener, &event);
-            }
+        for &(listener, _) in self.listeners.iter().filter(|&&(_, mask)| mask & kind.mask() != 0) {
+            self.host.notify(listener, &event);
         }
     }
 
