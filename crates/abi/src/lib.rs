@@ -8,6 +8,7 @@
 #![deny(unsafe_code)]
 
 mod bytes;
+pub mod control;
 mod event;
 pub mod kernel;
 mod reply;
