@@ -25,6 +25,8 @@ pub enum Error {
     Answer(ErrorKind),
     /// The connection broke.
     Connection(ConnectionError),
+    /// The control socket broke.
+    Socket(io::Error),
     /// A reply is shorter than this version of the protocol says.
     ShortReply,
     /// The trace is of another version.
@@ -58,6 +60,7 @@ impl fmt::Display for Error {
             Error::Value(value) => write!(out, "the server refuses the value {value} ({value:#x})"),
             Error::Answer(kind) => write!(out, "the server answered {kind:?}"),
             Error::Connection(why) => write!(out, "the connection to the X server broke: {why}"),
+            Error::Socket(why) => write!(out, "the control socket of the X server broke: {why}"),
             Error::ShortReply => {
                 write!(out, "the server's reply is too short: use programs and module of one version")
             }
@@ -77,7 +80,7 @@ impl std::error::Error for Error {
         match self {
             Error::Unreachable { why, .. } => Some(why),
             Error::Connection(why) => Some(why),
-            Error::Ring(why) => Some(why),
+            Error::Ring(why) | Error::Socket(why) => Some(why),
             _ => None,
         }
     }

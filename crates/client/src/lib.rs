@@ -1,14 +1,18 @@
-//! The control connection to an X server that carries xqos: requests of the extension XQOS, and its answers as types.
+//! The control connection to an X server that carries xqos: requests of the extension XQOS, and its answers as types. Where
+//! the server cannot have an extension, the same requests go over a socket of its own.
 //!
 //! Programs, experiments and tests all speak through it.
 
 mod error;
+mod socket;
 
 pub use error::Error;
 
+use socket::Socket;
 use std::io::IoSlice;
 use std::os::fd::OwnedFd;
-use x11rb::connection::RequestConnection;
+use std::os::fd::{AsRawFd, RawFd};
+use x11rb::connection::{Connection, RequestConnection};
 use x11rb::errors::ReplyError;
 use x11rb::protocol::Event;
 use x11rb::rust_connection::RustConnection;
@@ -17,7 +21,7 @@ use xqos_abi::trace::Level;
 use xqos_abi::{
     ADMISSION_ERROR, AdmissionReport, ClientList, DesktopReport, EXTENSION_NAME, LongestRequests, Notify, Order,
     PacingReport, PolicyChange, ProcessorReport, Request, ReservationReport, ServerInfo, Short, TraceStarted, VERSION,
-    Version, ring,
+    Version, entry_flag, ring,
 };
 
 /// What a request came to.
@@ -28,25 +32,33 @@ pub type Result<T> = std::result::Result<T, Error>;
 pub struct Control {
     connection: RustConnection,
     screen: usize,
-    major_opcode: u8,
-    first_event: u8,
-    first_error: u8,
+    way: Way,
     version: Version,
+}
+
+/// How requests reach the server.
+#[derive(Debug)]
+enum Way {
+    Extension { major_opcode: u8, first_event: u8, first_error: u8 },
+    Socket(Socket),
 }
 
 impl Control {
     /// Connects to a display (`None`: the one in DISPLAY). `Ok(None)`: the server is there and does not carry xqos.
     pub fn connect(display: Option<&str>) -> Result<Option<Control>> {
         let (connection, screen) = connect(display)?;
-        let Some(extension) = connection.extension_information(EXTENSION_NAME)? else { return Ok(None) };
-        let mut control = Control {
-            connection,
-            screen,
-            major_opcode: extension.major_opcode,
-            first_event: extension.first_event,
-            first_error: extension.first_error,
-            version: Version { major: 0, minor: 0 },
+        let way = match connection.extension_information(EXTENSION_NAME)? {
+            Some(extension) => Way::Extension {
+                major_opcode: extension.major_opcode,
+                first_event: extension.first_event,
+                first_error: extension.first_error,
+            },
+            None => match socket_of(&connection, display) {
+                Some(socket) => Way::Socket(socket),
+                None => return Ok(None),
+            },
         };
+        let mut control = Control { connection, screen, way, version: Version { major: 0, minor: 0 } };
         let query = Request::QueryVersion { major: VERSION.0, minor: VERSION.1 };
         control.version = control.ask(query, Version::decode)?;
         if control.version.major != VERSION.0 {
@@ -75,25 +87,37 @@ impl Control {
         self.ask(Request::GetServerInfo, ServerInfo::decode)
     }
 
+    /// Our own X connection is marked, however we ask.
     pub fn clients(&self) -> Result<ClientList> {
-        self.ask(Request::ListClients, ClientList::decode)
+        let mut list = self.ask(Request::ListClients, ClientList::decode)?;
+        if let Way::Socket(_) = self.way {
+            let own = self.own_base();
+            list.clients
+                .iter_mut()
+                .filter(|entry| entry.client == own)
+                .for_each(|entry| entry.flags |= entry_flag::YOU);
+        }
+        Ok(list)
     }
 
     /// `client` 0 is this connection.
     pub fn reserve(&self, client: u32, budget_us: u32, period_us: u32, hard: bool) -> Result<()> {
-        self.send(Request::SetReservation { client, budget_us, period_us, hard })
+        self.send(Request::SetReservation { client: self.subject(client), budget_us, period_us, hard })
     }
 
     pub fn release(&self, client: u32) -> Result<()> {
-        self.send(Request::ClearReservation { client })
+        self.send(Request::ClearReservation { client: self.subject(client) })
     }
 
     pub fn reservation(&self, client: u32) -> Result<ReservationReport> {
-        self.ask(Request::GetReservation { client }, ReservationReport::decode)
+        self.ask(Request::GetReservation { client: self.subject(client) }, ReservationReport::decode)
     }
 
     pub fn check_admission(&self, client: u32, budget_us: u32, period_us: u32, hard: bool) -> Result<AdmissionReport> {
-        self.ask(Request::CheckAdmission { client, budget_us, period_us, hard }, AdmissionReport::decode)
+        self.ask(
+            Request::CheckAdmission { client: self.subject(client), budget_us, period_us, hard },
+            AdmissionReport::decode,
+        )
     }
 
     pub fn set_policy(&self, change: PolicyChange) -> Result<()> {
@@ -102,11 +126,11 @@ impl Control {
 
     /// `weight` in hundredths.
     pub fn set_weight(&self, client: u32, weight: u32) -> Result<()> {
-        self.send(Request::SetClientWeight { client, weight })
+        self.send(Request::SetClientWeight { client: self.subject(client), weight })
     }
 
     pub fn set_priority(&self, client: u32, priority: i32) -> Result<()> {
-        self.send(Request::SetClientPriority { client, priority })
+        self.send(Request::SetClientPriority { client: self.subject(client), priority })
     }
 
     /// Bits of [`xqos_abi::event_mask`].
@@ -151,10 +175,20 @@ impl Control {
 
     /// The trace, from a new beginning on. `capacity`: records in the ring, if nobody reads it yet; 0 for the usual.
     pub fn start_trace(&self, level: Level, capacity: u32) -> Result<ring::Reader> {
-        let bytes = Request::StartTrace { level, capacity }.encode(self.major_opcode);
-        let cookie =
-            self.connection.send_request_with_reply_with_fds::<WithFds>(&[IoSlice::new(&bytes)], Vec::new())?;
-        let WithFds(reply, mut fds) = cookie.reply().map_err(|error| self.refusal(error))?;
+        let request = Request::StartTrace { level, capacity };
+        let (reply, mut fds) = match &self.way {
+            Way::Extension { major_opcode, .. } => {
+                let bytes = request.encode(*major_opcode);
+                let parts = [IoSlice::new(&bytes)];
+                let cookie = self.connection.send_request_with_reply_with_fds::<WithFds>(&parts, Vec::new())?;
+                let WithFds(reply, fds) = cookie.reply().map_err(|error| self.refusal(error))?;
+                (reply, fds)
+            }
+            Way::Socket(socket) => {
+                let answer = socket.ask(request)?;
+                (answer.reply, answer.descriptors)
+            }
+        };
         let started = TraceStarted::decode(&reply, Order::Native).map_err(|Short| Error::TraceVersion)?;
         let fd = fds.pop().ok_or(Error::NoDescriptor)?;
         ring::Reader::open(fd, started.first).map_err(Error::Ring)
@@ -164,13 +198,49 @@ impl Control {
         self.send(Request::StopTrace)
     }
 
-    /// Our event in an event of the connection, if it is one.
-    pub fn notify(&self, event: &Event) -> Option<Notify> {
-        match event {
-            Event::Unknown(bytes) if bytes.first().is_some_and(|code| code & 0x7f == self.first_event) => {
-                Notify::decode(bytes, Order::Native).ok()
+    /// The next event of ours that has come, if one has; others are passed over.
+    pub fn next_notify(&self) -> Result<Option<Notify>> {
+        let Way::Extension { first_event, .. } = self.way else { return self.next_of_socket() };
+        while let Some(event) = self.connection.poll_for_event()? {
+            match event {
+                Event::Unknown(bytes) if bytes.first().is_some_and(|code| code & 0x7f == first_event) => {
+                    if let Ok(notify) = Notify::decode(&bytes, Order::Native) {
+                        return Ok(Some(notify));
+                    }
+                }
+                _ => {}
             }
-            _ => None,
+        }
+        Ok(None)
+    }
+
+    fn next_of_socket(&self) -> Result<Option<Notify>> {
+        // Its own events are of no interest, but shall not pile up.
+        while self.connection.poll_for_event()?.is_some() {}
+        match &self.way {
+            Way::Socket(socket) => socket.next_event(),
+            Way::Extension { .. } => Ok(None),
+        }
+    }
+
+    /// What becomes readable when an event comes, or the server goes.
+    pub fn descriptor(&self) -> RawFd {
+        match &self.way {
+            Way::Extension { .. } => self.connection.stream().as_raw_fd(),
+            Way::Socket(socket) => socket.descriptor(),
+        }
+    }
+
+    /// First resource id of our own connection.
+    fn own_base(&self) -> u32 {
+        self.connection.setup().resource_id_base
+    }
+
+    /// The client that a request is about. On the socket nobody is the asker: its own X connection is named.
+    fn subject(&self, client: u32) -> u32 {
+        match &self.way {
+            Way::Socket(_) if client == 0 => self.own_base(),
+            _ => client,
         }
     }
 
@@ -179,16 +249,30 @@ impl Control {
         request: Request,
         decode: impl FnOnce(&[u8], Order) -> std::result::Result<T, Short>,
     ) -> Result<T> {
-        let bytes = request.encode(self.major_opcode);
-        let cookie = self.connection.send_request_with_reply::<Raw>(&[IoSlice::new(&bytes)], Vec::new())?;
-        let reply = cookie.reply().map_err(|error| self.refusal(error))?;
-        decode(&reply.0, Order::Native).map_err(|Short| Error::ShortReply)
+        let reply = match &self.way {
+            Way::Extension { major_opcode, .. } => {
+                let bytes = request.encode(*major_opcode);
+                let cookie = self.connection.send_request_with_reply::<Raw>(&[IoSlice::new(&bytes)], Vec::new())?;
+                cookie.reply().map_err(|error| self.refusal(error))?.0
+            }
+            Way::Socket(socket) => socket.ask(request)?.reply,
+        };
+        decode(&reply, Order::Native).map_err(|Short| Error::ShortReply)
     }
 
     fn send(&self, request: Request) -> Result<()> {
-        let bytes = request.encode(self.major_opcode);
-        let cookie = self.connection.send_request_without_reply(&[IoSlice::new(&bytes)], Vec::new())?;
-        cookie.check().map_err(|error| self.refusal(error))
+        match &self.way {
+            Way::Extension { major_opcode, .. } => {
+                let bytes = request.encode(*major_opcode);
+                let cookie = self.connection.send_request_without_reply(&[IoSlice::new(&bytes)], Vec::new())?;
+                cookie.check().map_err(|error| self.refusal(error))
+            }
+            Way::Socket(socket) => socket.ask(request).map(|_| ()),
+        }
+    }
+
+    fn is_admission_error(&self, code: u8) -> bool {
+        matches!(self.way, Way::Extension { first_error, .. } if code == first_error + ADMISSION_ERROR)
     }
 
     fn refusal(&self, error: ReplyError) -> Error {
@@ -201,10 +285,17 @@ impl Control {
         match error.error_code {
             BAD_VALUE => Error::Value(error.bad_value),
             BAD_ACCESS => Error::Access,
-            code if code == self.first_error + ADMISSION_ERROR => Error::Admission { failing_client: error.bad_value },
+            code if self.is_admission_error(code) => Error::Admission { failing_client: error.bad_value },
             _ => Error::Answer(error.error_kind),
         }
     }
+}
+
+/// The control socket of the server at the other end, for a local display.
+fn socket_of(connection: &RustConnection, display: Option<&str>) -> Option<Socket> {
+    let display = display.map(str::to_owned).or_else(|| std::env::var("DISPLAY").ok())?;
+    let number = display.rsplit_once(':')?.1.split('.').next()?.parse().ok()?;
+    Socket::of_server(connection.stream(), number)
 }
 
 /// Connects to a display without asking for the extension.

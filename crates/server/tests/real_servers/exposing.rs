@@ -207,7 +207,7 @@ fn exposing_and_answered_are_told_to_who_wants_to_know() {
     painter.draw();
     let mut told = Vec::new();
     wait_for("two events", SOON, || {
-        told.extend(control.connection().poll_for_event().unwrap().and_then(|event| control.notify(&event)));
+        told.extend(control.next_notify().unwrap());
         told.len() == 2
     });
     let (exposing, answered) = (told[0], told[1]);

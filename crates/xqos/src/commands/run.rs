@@ -22,7 +22,6 @@ use std::ffi::OsString;
 use std::os::fd::AsRawFd;
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
-use x11rb::connection::Connection;
 use xqos_abi::{ClientEntry, NotifyKind, event_mask};
 use xqos_cli::output::note;
 use xqos_cli::process::Procfs;
@@ -204,7 +203,7 @@ impl<'a> Run<'a> {
                 }
                 None => left,
             };
-            let files = [signals.as_raw_fd(), self.session.control.connection().stream().as_raw_fd()];
+            let files = [signals.as_raw_fd(), self.session.control.descriptor()];
             let files = if self.server_gone { &files[..1] } else { &files[..] };
             sys::poll(files, left).context("cannot wait for the program")?;
         }
@@ -227,12 +226,12 @@ impl<'a> Run<'a> {
 
     fn hear_server(&mut self) {
         while !self.server_gone {
-            match self.session.control.connection().poll_for_event() {
-                Ok(Some(event)) => match self.session.control.notify(&event) {
-                    Some(notify) if notify.kind == NotifyKind::ClientConnected => {
+            match self.session.control.next_notify() {
+                Ok(Some(notify)) => match notify.kind {
+                    NotifyKind::ClientConnected => {
                         self.connected(notify.client, notify.pid);
                     }
-                    Some(notify) if notify.kind == NotifyKind::ClientGone => {
+                    NotifyKind::ClientGone => {
                         self.seen.remove(&notify.client);
                         self.ours.remove(&notify.client);
                     }

@@ -19,7 +19,6 @@ use raised::{Raised, Verdict};
 use std::os::fd::AsRawFd;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
-use x11rb::connection::Connection;
 use xqos_abi::kernel::Attributes;
 use xqos_abi::{Notify, NotifyKind, event_mask};
 use xqos_cli::output::{self, note};
@@ -192,7 +191,7 @@ impl Boost {
                 return Ok(status);
             }
             let left = self.raised.next().map(|at| at.saturating_duration_since(Instant::now()));
-            let server = self.session.control.connection().stream().as_raw_fd();
+            let server = self.session.control.descriptor();
             sys::poll(&[signals.as_raw_fd(), server, self.guard.as_raw_fd()], left).context("cannot wait")?;
         }
     }
@@ -200,12 +199,8 @@ impl Boost {
     /// What has happened; the exit status where it is the end.
     fn hear(&mut self, signals: &Signals) -> Option<ExitCode> {
         loop {
-            match self.session.control.connection().poll_for_event() {
-                Ok(Some(event)) => {
-                    if let Some(notify) = self.session.control.notify(&event) {
-                        self.take(&notify);
-                    }
-                }
+            match self.session.control.next_notify() {
+                Ok(Some(notify)) => self.take(&notify),
                 Ok(None) => break,
                 Err(_) => {
                     note("the X server has gone");
