@@ -8,9 +8,11 @@
 //! | a host | chooses | ends a slice | holds a client back |
 //! |---|---|---|---|
 //! | [`dix`]: exported symbols | raises `ClientRec.priority` | sets `isItTimeToYield` | IgnoreClient |
+//! | [`libc`](self::libc): calls of libc | tells the server of its data | answers EAGAIN | does not tell of it |
 //! | `mock`: tests, in virtual time | serves it first | after the request | skips it |
 
 pub mod dix;
+pub mod libc;
 #[cfg(test)]
 pub mod mock;
 

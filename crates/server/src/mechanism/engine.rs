@@ -319,6 +319,11 @@ impl<H: Host> Engine<H> {
         }
     }
 
+    /// Whom the running slice is for.
+    pub fn choice(&self) -> Option<Choice> {
+        self.running.map(|running| running.choice)
+    }
+
     // Holding back.
 
     /// Holds a client back or serves it again, as the scheduler wants it.

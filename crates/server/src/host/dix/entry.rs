@@ -7,6 +7,7 @@
 
 use crate::host::dix::hooks;
 use crate::host::dix::symbols::{ExtensionModule, symbols};
+use crate::host::libc::place;
 use crate::mechanism::settings::Settings;
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr::{null, null_mut};
@@ -86,24 +87,50 @@ pub fn settings() -> Option<&'static Settings> {
     SETTINGS.get()
 }
 
+/// Which host is wanted, by XQOS_HOST.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wanted {
+    Any,
+    Dix,
+    Libc,
+}
+
+impl Wanted {
+    fn take() -> Wanted {
+        match std::env::var("XQOS_HOST").as_deref() {
+            Ok("dix") => Wanted::Dix,
+            Ok("libc") => Wanted::Libc,
+            Ok(other) => {
+                eprintln!("xqos: XQOS_HOST={other} is neither dix nor libc; the one that fits is taken");
+                Wanted::Any
+            }
+            Err(_) => Wanted::Any,
+        }
+    }
+}
+
 extern "C" fn constructor() {
     // Nothing may unwind into the loader.
     let _ = std::panic::catch_unwind(|| {
         if !is_preloaded() {
             return;
         }
-        match symbols() {
-            Ok(_) => {
+        match (Wanted::take(), symbols()) {
+            (Wanted::Any | Wanted::Dix, Ok(_)) => {
                 leave_the_environment();
                 register(null_mut());
             }
-            Err(missing) if looks_like_x_server() => {
+            (Wanted::Any | Wanted::Libc, _) if looks_like_x_server() => {
+                leave_the_environment();
+                place::want(Settings::read(|_| None, |line| eprintln!("xqos: {line}")));
+            }
+            (Wanted::Dix, Err(missing)) if looks_like_x_server() => {
                 leave_the_environment();
                 eprintln!(
                     "xqos: this X server does not export {missing}; it is left untouched, with its own scheduling"
                 );
             }
-            Err(_) => {}
+            _ => {}
         }
     });
 }

@@ -28,6 +28,15 @@ impl<H: Host> Engine<H> {
         self.scheduler.handle(self.host.now(), Fact::Connected { client: id, descriptor });
     }
 
+    /// Its resource ids are known, where they were not when it connected.
+    pub fn named(&mut self, id: ClientId, base: u32, ids: u32) {
+        self.ids_of_a_client = ids;
+        if let Some(slot) = self.slot_mut(id) {
+            slot.base = base;
+        }
+        self.established(id, None);
+    }
+
     /// It was set up. `program`: its name, where the server knows it.
     pub fn established(&mut self, id: ClientId, program: Option<String>) {
         if let Some(slot) = self.slot_mut(id) {

@@ -1,0 +1,217 @@
+//! The control socket of a server that has no extension: its connections, and what is sent over them.
+//!
+//! Everything here is non-blocking and on the server's thread. Who does not read what it asked for is disconnected.
+
+use super::calls;
+use crate::mechanism::access::Identity;
+use crate::mechanism::requests::Refused;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use xqos_abi::control::{EVENT, FIRST_ERROR, MAX_REQUEST_BYTES, done, error, paths};
+use xqos_abi::{ADMISSION_ERROR, Notify, Order};
+use xqos_core::ClientId;
+
+/// More connections are refused.
+const MAX_CONNECTIONS: usize = 64;
+
+#[derive(Debug)]
+struct Connection {
+    id: ClientId,
+    stream: UnixStream,
+    identity: Identity,
+    input: Vec<u8>,
+    sequence: u16,
+    /// Goes with the next reply.
+    descriptor: Option<OwnedFd>,
+    is_gone: std::cell::Cell<bool>,
+}
+
+/// A request that has come, and who asks.
+#[derive(Debug)]
+pub struct Asked {
+    pub asker: ClientId,
+    pub sequence: u16,
+    pub bytes: Vec<u8>,
+}
+
+#[derive(Debug, Default)]
+pub struct Connections {
+    listener: Option<(UnixListener, PathBuf)>,
+    open: Vec<Connection>,
+}
+
+impl Drop for Connections {
+    fn drop(&mut self) {
+        if let Some((_, path)) = &self.listener {
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+impl Connections {
+    pub fn is_listening(&self) -> bool {
+        self.listener.is_some()
+    }
+
+    /// Listens for the display, in the first place that can be had.
+    pub fn listen(&mut self, epoll: RawFd, display: u32) -> io::Result<&Path> {
+        // SAFETY: no arguments, cannot fail.
+        let user = unsafe { libc::geteuid() };
+        let mut failed = io::Error::from(io::ErrorKind::NotFound);
+        for path in paths(display, user) {
+            match bind(&path) {
+                Ok(listener) => {
+                    calls::watch_own(epoll, listener.as_raw_fd());
+                    return Ok(&self.listener.insert((listener, path)).1);
+                }
+                Err(error) => failed = error,
+            }
+        }
+        Err(failed)
+    }
+
+    /// Takes what has come: requests, and who is gone.
+    pub fn receive(&mut self, epoll: RawFd) -> (Vec<Asked>, Vec<ClientId>) {
+        while let Some(Ok((stream, _))) = self.listener.as_ref().map(|(listener, _)| listener.accept()) {
+            self.accept(epoll, stream);
+        }
+        let mut asked = Vec::new();
+        for connection in &mut self.open {
+            connection.receive(&mut asked);
+        }
+        let gone = self.open.iter().filter(|one| one.is_gone.get()).map(|one| one.id).collect();
+        self.open.retain(|one| !one.is_gone.get());
+        (asked, gone)
+    }
+
+    fn accept(&mut self, epoll: RawFd, stream: UnixStream) {
+        let is_free = |id: &ClientId| self.open.iter().all(|one| one.id != *id);
+        let id = (0..MAX_CONNECTIONS).map(|at| ClientId((ClientId::LIMIT + at) as u16)).find(is_free);
+        let (Some(id), Ok(())) = (id, stream.set_nonblocking(true)) else { return };
+        calls::watch_own(epoll, stream.as_raw_fd());
+        let identity = Identity::of_peer(stream.as_raw_fd());
+        let is_gone = std::cell::Cell::new(false);
+        self.open.push(Connection { id, stream, identity, input: Vec::new(), sequence: 0, descriptor: None, is_gone });
+    }
+
+    pub fn identity(&self, asker: ClientId) -> Option<Identity> {
+        self.connection(asker).map(|one| one.identity)
+    }
+
+    pub fn send_event(&self, listener: ClientId, event: &Notify) {
+        if let Some(one) = self.connection(listener) {
+            one.send(&event.encode(EVENT, one.sequence, Order::Native));
+        }
+    }
+
+    pub fn hand_over(&mut self, asker: ClientId, fd: OwnedFd) -> io::Result<()> {
+        let one = self.open.iter_mut().find(|one| one.id == asker).ok_or(io::ErrorKind::NotConnected)?;
+        one.descriptor = Some(fd);
+        Ok(())
+    }
+
+    /// Answers a request.
+    pub fn reply(&mut self, asked: &Asked, answer: Result<Option<Vec<u8>>, Refused>) {
+        let Some(one) = self.open.iter_mut().find(|one| one.id == asked.asker) else { return };
+        let descriptor = one.descriptor.take();
+        match (answer, descriptor) {
+            (Ok(Some(reply)), Some(descriptor)) => one.send_with(&reply, &descriptor),
+            (Ok(Some(reply)), None) => one.send(&reply),
+            (Ok(None), _) => one.send(&done(asked.sequence)),
+            (Err(refused), _) => {
+                let (code, value) = code_of(refused);
+                one.send(&error(code, asked.sequence, value));
+            }
+        }
+    }
+
+    fn connection(&self, id: ClientId) -> Option<&Connection> {
+        self.open.iter().find(|one| one.id == id)
+    }
+}
+
+impl Connection {
+    fn receive(&mut self, asked: &mut Vec<Asked>) {
+        let mut chunk = [0; 4096];
+        loop {
+            match self.stream.read(&mut chunk) {
+                Ok(0) => self.is_gone.set(true),
+                Ok(count) => {
+                    self.input.extend_from_slice(&chunk[..count]);
+                    self.take_requests(asked);
+                    if self.input.len() < MAX_REQUEST_BYTES {
+                        continue;
+                    }
+                    self.is_gone.set(true);
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(_) => self.is_gone.set(true),
+            }
+            return;
+        }
+    }
+
+    /// Cuts whole requests off the input. One of no length, or of more than any has, is the last.
+    fn take_requests(&mut self, asked: &mut Vec<Asked>) {
+        while self.input.len() >= 4 && !self.is_gone.get() {
+            let bytes = 4 * usize::from(u16::from_ne_bytes([self.input[2], self.input[3]]));
+            if !(4..=MAX_REQUEST_BYTES).contains(&bytes) {
+                self.is_gone.set(true);
+                return;
+            }
+            if self.input.len() < bytes {
+                return;
+            }
+            self.sequence = self.sequence.wrapping_add(1);
+            let bytes = self.input.drain(..bytes).collect();
+            asked.push(Asked { asker: self.id, sequence: self.sequence, bytes });
+        }
+    }
+
+    fn send(&self, bytes: &[u8]) {
+        if (&self.stream).write_all(bytes).is_err() {
+            self.is_gone.set(true);
+        }
+    }
+
+    /// The second byte says how many descriptors come with a reply.
+    fn send_with(&self, reply: &[u8], descriptor: &OwnedFd) {
+        let mut reply = reply.to_vec();
+        reply[1] = 1;
+        let sent = calls::send_with_descriptor(self.stream.as_raw_fd(), &reply, descriptor.as_raw_fd());
+        if sent.is_err() {
+            self.is_gone.set(true);
+        }
+    }
+}
+
+fn bind(path: &Path) -> io::Result<UnixListener> {
+    let folder = path.parent().unwrap_or(Path::new("/"));
+    // In /run/user/N and /run nothing is made but the last folder.
+    if !folder.is_dir() {
+        std::fs::create_dir(folder)?;
+        std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o755))?;
+    }
+    // Of a server that is gone: this one has the display now.
+    let _ = std::fs::remove_file(path);
+    let listener = UnixListener::bind(path)?;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o666))?;
+    listener.set_nonblocking(true)?;
+    Ok(listener)
+}
+
+fn code_of(refused: Refused) -> (u8, u32) {
+    match refused {
+        Refused::Request => (1, 0),
+        Refused::Value(value) => (2, value),
+        Refused::Access(client) => (10, client),
+        Refused::Alloc => (11, 0),
+        Refused::Length => (16, 0),
+        Refused::Implementation => (17, 0),
+        Refused::Admission(client) => (FIRST_ERROR + ADMISSION_ERROR, client),
+    }
+}
