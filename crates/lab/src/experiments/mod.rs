@@ -17,7 +17,6 @@ mod intervals;
 mod memory;
 mod ocbench;
 mod player;
-mod remote;
 mod response;
 mod scale;
 mod simulation;
@@ -57,7 +56,7 @@ pub(crate) struct Takes {
 }
 
 /// In the order of the report.
-pub(crate) const ALL: [Experiment; 23] = [
+pub(crate) const ALL: [Experiment; 22] = [
     of::<demo::Demo>(),
     of::<response::Response>(),
     of::<desktop::Desktop>(),
@@ -76,7 +75,6 @@ pub(crate) const ALL: [Experiment; 23] = [
     of::<interactive::Interactive>(),
     of::<animation::Animation>(),
     of::<intervals::Intervals>(),
-    of::<remote::Remote>(),
     of::<expose::Expose>(),
     of::<endtoend::EndToEnd>(),
     of::<simulation::Simulation>(),

@@ -2,8 +2,8 @@
 //! injected input; or a browser with a page that animates.
 
 use crate::actor::Place;
-use crate::desktop::Film;
 use crate::drag::{Hand, Shown};
+use crate::film::Film;
 use crate::folder::Folder;
 use crate::process::Owned;
 use crate::server::Server;
