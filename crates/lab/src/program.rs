@@ -1,4 +1,4 @@
-//! Programs and fonts that experiments need, and where Debian has them: what is missing is named with its package.
+//! Programs that experiments need, and where Debian has them: what is missing is named with its package.
 
 use anyhow::Result;
 use std::path::{Path, PathBuf};
@@ -6,12 +6,8 @@ use std::process::Command;
 use std::{env, error, fmt};
 
 /// Who looks for a program by its name need not know the package's.
-const PACKAGES: [(&str, &str); 24] = [
-    // Fonts, by the names that x11perf asks for.
-    ("-adobe-times-medium-r-normal--24-240-75-75-p-124-iso8859-1", "xfonts-75dpi"),
-    ("-jis-fixed-medium-r-normal--24-230-75-75-c-240-jisx0208.1983-*", "xfonts-base"),
+const PACKAGES: [(&str, &str); 20] = [
     ("Xephyr", "xserver-xephyr"),
-    ("Xmark", "x11-apps"),
     ("Xorg", "xserver-xorg-core"),
     ("Xtigervnc", "tigervnc-standalone-server"),
     ("Xvfb", "xvfb"),
@@ -28,7 +24,6 @@ const PACKAGES: [(&str, &str); 24] = [
     ("stdbuf", "coreutils"),
     ("twm", "twm"),
     ("x11perf", "x11-apps"),
-    ("x11perfcomp", "x11-apps"),
     ("xauth", "xauth"),
     ("xclock", "x11-apps"),
     ("xterm", "xterm"),
@@ -46,7 +41,7 @@ pub fn run_reserved(of_server: &str, of_processor: &str) -> Result<Command> {
     Ok(command)
 }
 
-/// A program or font that is not installed. An experiment that ends with this error is skipped, and the others are run.
+/// A program that is not installed. An experiment that ends with this error is skipped, and the others are run.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Missing {
     program: String,

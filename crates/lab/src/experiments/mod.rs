@@ -23,7 +23,6 @@ mod simulation;
 mod soft;
 #[cfg(test)]
 pub(crate) mod sources;
-mod speed;
 mod throughput;
 mod tracing;
 mod trial;
@@ -56,12 +55,11 @@ pub(crate) struct Takes {
 }
 
 /// In the order of the report.
-pub(crate) const ALL: [Experiment; 22] = [
+pub(crate) const ALL: [Experiment; 21] = [
     of::<demo::Demo>(),
     of::<response::Response>(),
     of::<desktop::Desktop>(),
     of::<throughput::Throughput>(),
-    of::<speed::Speed>(),
     of::<hard::Hard>(),
     of::<soft::Soft>(),
     of::<ocbench::Progress>(),
