@@ -21,6 +21,8 @@ pub enum Error {
     Access,
     /// A value out of its range, or no such client.
     Value(u32),
+    /// It needs to see each request, and the server is served by the calls of libc that it makes.
+    NotFromBelow,
     /// Any other error that the server answered.
     Answer(ErrorKind),
     /// The connection broke.
@@ -58,6 +60,11 @@ impl fmt::Display for Error {
             }
             Error::Access => write!(out, "the server does not allow it to this user"),
             Error::Value(value) => write!(out, "the server refuses the value {value} ({value:#x})"),
+            Error::NotFromBelow => write!(
+                out,
+                "this server exports no symbols and is served by its calls of libc, which do not show single \
+                 requests: the policy classic and traces of requests need a server that exports them (xqos doctor)"
+            ),
             Error::Answer(kind) => write!(out, "the server answered {kind:?}"),
             Error::Connection(why) => write!(out, "the connection to the X server broke: {why}"),
             Error::Socket(why) => write!(out, "the control socket of the X server broke: {why}"),

@@ -141,6 +141,7 @@ fn refusal(code: u8, value: u32) -> Error {
     match code {
         2 => Error::Value(value),
         10 => Error::Access,
+        17 => Error::NotFromBelow,
         code if code == FIRST_ERROR + ADMISSION_ERROR => Error::Admission { failing_client: value },
         code => Error::Answer(x11rb::protocol::ErrorKind::Unknown(code)),
     }
