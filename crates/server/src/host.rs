@@ -106,6 +106,14 @@ pub trait Host {
 
     // Slices.
 
+    /// Whether requests can be counted and timed one by one.
+    fn sees_each_request(&self) -> bool {
+        true
+    }
+    /// Whether the server's own timer ends a slice of one interval while others wait.
+    fn ends_slices_itself(&self) -> bool {
+        true
+    }
     /// Adds the clients that have requests, in the order in which they came.
     fn ready(&mut self, ready: &mut Vec<ClientId>) -> Result<(), Self::Error>;
     /// Has the server serve whom the slice names; `ready`: whom it may choose from where that is the server.

@@ -336,6 +336,15 @@ impl Host for Libc {
         self.control.hand_over(client, fd)
     }
 
+    fn sees_each_request(&self) -> bool {
+        false
+    }
+
+    /// It sees one ready client at a time, and would let that one run on.
+    fn ends_slices_itself(&self) -> bool {
+        false
+    }
+
     fn ready(&mut self, ready: &mut Vec<ClientId>) -> Result<(), Error> {
         let is_ready = |known: &Option<Known>| known.as_ref().is_some_and(Known::is_ready);
         let places = self.clients.iter().enumerate().filter(|(_, known)| is_ready(known));

@@ -115,7 +115,12 @@ pub type Outcome<H> = Result<(), Fault<<H as Host>::Error>>;
 impl<H: Host> Engine<H> {
     pub fn new(host: H, settings: &Settings) -> Engine<H> {
         let started = host.now();
-        let mut scheduler = Scheduler::new(settings.policy, settings.parameters);
+        let mut policy = settings.policy;
+        if policy == PolicyKind::Classic && !host.sees_each_request() {
+            policy = PolicyKind::Fair;
+            host.log(&format!("classic counts requests, which cannot be seen here; policy {} is used", policy.name()));
+        }
+        let mut scheduler = Scheduler::new(policy, settings.parameters);
         scheduler.handle(started, Fact::DesktopShare { ppm: settings.desktop_share_ppm });
         Engine {
             host,
@@ -212,7 +217,8 @@ impl<H: Host> Engine<H> {
         self.totals.decisions += 1;
         self.host.begin(slice, &self.ready, now);
         self.running = Some(Running { choice: slice.choice, start: now });
-        let (until, to_watch) = (timed_end(slice, now), self.scheduler.next_to_watch(now));
+        let until = if self.host.ends_slices_itself() { timed_end(slice, now) } else { slice.until };
+        let to_watch = self.scheduler.next_to_watch(now);
         let server_fds_may_preempt = self.server_fds_may_preempt(slice, now);
         if until != Time::NEVER || self.scheduler.watched_count() > 0 || server_fds_may_preempt {
             self.host.watch(&slice.contest, until);

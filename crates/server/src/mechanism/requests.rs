@@ -11,7 +11,7 @@ use xqos_abi::trace::Level;
 use xqos_abi::{
     ClientList, LongestRequests, Mistake, NotifyKind, Order, PolicyChange, Request, TraceStarted, event_mask,
 };
-use xqos_core::{Admission, ClientId, Fact, MAX_SHARE_PPM, Pacing, Parameters, Reservation, Time};
+use xqos_core::{Admission, ClientId, Fact, MAX_SHARE_PPM, Pacing, Parameters, PolicyKind, Reservation, Time};
 
 /// Limits of a reservation: a budget below a slice's bookkeeping, or a period of minutes, serves nobody.
 const MIN_BUDGET_US: u32 = 100;
@@ -165,6 +165,9 @@ fn change<H: Host>(engine: &mut Engine<H>, asker: ClientId, request: Request) ->
 fn steer<H: Host>(engine: &mut Engine<H>, asker: ClientId, request: Request) -> Result<(), Refused> {
     match request {
         Request::SetPolicy(change) => {
+            if change.policy == Some(PolicyKind::Classic) && !engine.host.sees_each_request() {
+                return Err(Refused::Implementation);
+            }
             let parameters = changed_parameters(engine, change)?;
             engine.set_policy(change.policy, parameters);
         }
@@ -198,6 +201,9 @@ fn start_trace<H: Host>(
 ) -> Result<Vec<u8>, Refused> {
     if !engine.identity(asker).is_some_and(|identity| identity.is_local()) {
         return Err(Refused::Access(0));
+    }
+    if level == Level::Requests && !engine.host.sees_each_request() {
+        return Err(Refused::Implementation);
     }
     let handed = engine.start_trace(asker, level, capacity).map_err(|error| {
         engine.host.log(&format!("no trace could be started: {error}"));

@@ -155,20 +155,24 @@ fn a_wrapper_script_starts_a_server_with_xqos_in_it() {
 }
 
 #[test]
-fn a_server_that_exports_nothing_is_told_so_in_one_line() {
+fn a_server_that_exports_nothing_is_told_so_in_one_line_where_its_symbols_are_asked_for() {
     let _turn = beside_others();
     let folder = Folder::new("inert");
     // What looks like a server by its name, and has none of a server's symbols.
     let program = folder.0.join("Xvfb");
     fs::copy("/bin/sh", &program).unwrap();
-    let script = "echo child:$LD_PRELOAD";
-    let output = Command::new(&program).args(["-c", script]).env("LD_PRELOAD", module().path).output().unwrap();
+    let script = "echo child:$LD_PRELOAD:$XQOS_HOST";
+    let output = Command::new(&program)
+        .args(["-c", script])
+        .envs([("LD_PRELOAD", module().path.as_os_str()), ("XQOS_HOST", "dix".as_ref())])
+        .output()
+        .unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "{output:?}");
     assert_eq!(said.lines().count(), 1, "{said}");
     assert!(said.starts_with("xqos: ") && said.contains("does not export"), "{said}");
-    // A real server's children would inherit it.
-    assert_eq!(output.stdout, b"child:\n");
+    // A real server's children would inherit them.
+    assert_eq!(output.stdout, b"child::\n");
 }
 
 /// The server runs xkbcomp, which reads its files in a folder of ours, one of them a pipe: it waits there for as long as

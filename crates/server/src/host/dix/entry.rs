@@ -87,7 +87,9 @@ pub fn settings() -> Option<&'static Settings> {
     SETTINGS.get()
 }
 
-/// Which host is wanted, by XQOS_HOST.
+const HOST: &str = "XQOS_HOST";
+
+/// Which host is wanted, by [`HOST`].
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Wanted {
     Any,
@@ -96,12 +98,12 @@ enum Wanted {
 }
 
 impl Wanted {
-    fn take() -> Wanted {
-        match std::env::var("XQOS_HOST").as_deref() {
+    fn read() -> Wanted {
+        match std::env::var(HOST).as_deref() {
             Ok("dix") => Wanted::Dix,
             Ok("libc") => Wanted::Libc,
             Ok(other) => {
-                eprintln!("xqos: XQOS_HOST={other} is neither dix nor libc; the one that fits is taken");
+                eprintln!("xqos: {HOST}={other} is neither dix nor libc; the one that fits is taken");
                 Wanted::Any
             }
             Err(_) => Wanted::Any,
@@ -115,7 +117,7 @@ extern "C" fn constructor() {
         if !is_preloaded() {
             return;
         }
-        match (Wanted::take(), symbols()) {
+        match (Wanted::read(), symbols()) {
             (Wanted::Any | Wanted::Dix, Ok(_)) => {
                 leave_the_environment();
                 register(null_mut());
@@ -176,8 +178,10 @@ fn is_preloaded() -> bool {
     own_file_name().is_some_and(|own| preload_entries().iter().any(|entry| file_name(entry) == own))
 }
 
-/// Takes this object, and nothing else, out of LD_PRELOAD.
+/// Takes this object out of LD_PRELOAD, and our setting out of the environment.
 fn leave_the_environment() {
+    // SAFETY: as below.
+    unsafe { std::env::remove_var(HOST) };
     let Some(own) = own_file_name() else { return };
     let rest: Vec<String> = preload_entries().into_iter().filter(|entry| file_name(entry) != own).collect();
     // SAFETY: run by the loader, before the process has a second thread.
