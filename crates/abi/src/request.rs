@@ -170,6 +170,24 @@ impl From<Short> for Mistake {
 }
 
 impl Request {
+    /// The same, with the sender named where it means itself: over the control socket 0 is nobody.
+    pub fn named(mut self, own: u32) -> Request {
+        match &mut self {
+            Request::SetReservation { client, .. }
+            | Request::GetReservation { client }
+            | Request::ClearReservation { client }
+            | Request::CheckAdmission { client, .. }
+            | Request::SetClientWeight { client, .. }
+            | Request::SetClientPriority { client, .. }
+                if *client == 0 =>
+            {
+                *client = own;
+            }
+            _ => {}
+        }
+        self
+    }
+
     /// Parses a whole request, header included.
     pub fn parse(bytes: &[u8], order: Order) -> Result<Request, Mistake> {
         let read = Reader::new(bytes, order);

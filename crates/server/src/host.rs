@@ -126,6 +126,8 @@ pub trait Host {
     fn end_slice(&self);
     /// How requests are looked at from now on.
     fn see_requests(&mut self, seen: SeenRequests);
+    /// Whether somebody reads a trace, and the requests of a slice are to be counted exactly.
+    fn see_all_slices(&mut self, _is_traced: bool) {}
 
     // Arrivals within a slice.
 

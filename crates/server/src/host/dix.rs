@@ -46,9 +46,6 @@ use xqos_core::{Choice, ClientId, Contest, Rank, Slice, Supply, Time};
 /// Where clients compete with the server for the processors, it gets its turn after this time and not after one of theirs
 /// (3 ms): the better half of a reserved client's wait beside twelve of NoOp. Shorter ones gained nothing more.
 const KERNEL_SLICE_NS: u64 = 300_000;
-/// Descriptors that are waited for at once; of more, the first.
-const WAITED_FOR: usize = 16;
-
 /// One generation of such a server.
 #[derive(Debug)]
 pub struct Dix {
@@ -368,13 +365,7 @@ impl Host for Dix {
 
     /// A signal ends the wait, too.
     fn wait_for(&self, clients: impl Iterator<Item = ClientId>, until: Time) {
-        let mut polled = [libc::pollfd { fd: -1, events: libc::POLLIN, revents: 0 }; WAITED_FOR];
-        for (place, id) in polled.iter_mut().zip(clients) {
-            place.fd = self.descriptor(id);
-        }
-        let time = libc::timespec { tv_sec: 0, tv_nsec: until.since(now()) as i64 };
-        // SAFETY: that many places, and a time that lives through the call; descriptors below 0 are passed over.
-        unsafe { libc::ppoll(polled.as_mut_ptr(), WAITED_FOR as libc::nfds_t, &time, std::ptr::null()) };
+        watcher::wait_for(clients.map(|id| self.descriptor(id)), until);
     }
 
     fn begin_loan(&mut self) -> io::Result<()> {

@@ -8,7 +8,7 @@
 //! | know who is ready | keeps the clients whose data the server has not read to the end |
 //! | choose | tells the server of this client alone, by an event with the data that the server gave |
 //! | end a slice | answers EAGAIN to the next read of the client that runs |
-//! | bound the work of one read | lets it return the bytes of about half a millisecond, by what the client's bytes took so far |
+//! | bound the work of one read | lets it return whole requests of less than half a millisecond, by what the client's bytes took so far |
 //! | hold back | does not tell the server of the client |
 //! | see arrivals within a slice | looks into the server's epoll at a read, at most each 50 us |
 //!
@@ -16,21 +16,29 @@
 //! |---|---|
 //! | `calls` | the calls that stand before libc's, and those behind them |
 //! | `place` | the engine of this process; each call a panic boundary |
+//! | `alarm` | the server's own timer |
 //! | `clients` | clients, as their sockets come and go |
+//! | `reading` | what a read may return, and when the slice is over |
+//! | `framing` | where requests begin and end in what is read |
 //! | `control` | the control socket, for there is no extension |
 //!
-//! Requests, grabs and events are not seen: work is told in reads, and policies that count requests cannot be had.
+//! The server's own timer, which ends its slices, is kept from it while we choose. Single requests are not timed, and a policy
+//! that counts them cannot be had; of a flood of small ones the number is an estimate unless there is a trace.
 
+mod alarm;
 pub mod calls;
 pub mod clients;
 pub mod control;
+mod framing;
 pub mod place;
+mod reading;
 
 use crate::host::dix::cpu;
 use crate::host::dix::watcher::{self, now};
 use crate::host::{Host, SeenRequests, Work};
 use crate::mechanism::access::Identity;
-use crate::mechanism::early_end::{EarlyEnd, Verdict};
+use crate::mechanism::early_end::EarlyEnd;
+use alarm::Alarm;
 use clients::Known;
 use control::Connections;
 use std::cell::{Cell, RefCell};
@@ -40,12 +48,8 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use xqos_abi::Notify;
 use xqos_core::{Choice, ClientId, Contest, Rank, Slice, Supply, Time};
 
-/// A read may return the bytes of so much work.
-const CHUNK_NS: u64 = 400_000;
-/// The fewest bytes that a read is cut to: below that the server's main loop costs more than the work.
-const MIN_CHUNK_BYTES: usize = 256;
-/// Arrivals are looked for at most so often.
-const LOOK_NS: u64 = 50_000;
+/// So many bytes are looked at to find where the first request ends.
+const MIN_PEEK_BYTES: usize = 256;
 const HANGUP: u32 = (libc::EPOLLHUP | libc::EPOLLRDHUP) as u32;
 /// Events of ours in the server's epoll: a descriptor beneath this tag, which is no address of a process.
 const OWN: u64 = 0x5851_0000_0000_0000;
@@ -69,7 +73,9 @@ struct Running {
     /// Who reads; somebody else than was chosen where the server had a rest of its requests.
     reader: Option<ClientId>,
     chunks: u32,
+    requests: u32,
     bytes: u64,
+    last_request: u32,
     looked: Time,
     contest: Option<(Contest, Time)>,
     server_may_preempt: bool,
@@ -84,18 +90,28 @@ pub struct Libc {
     /// By the data that the server gave to its epoll.
     by_data: HashMap<u64, ClientId>,
     by_descriptor: Vec<Option<ClientId>>,
+    /// Clients that have something, in the order in which it came; and some that had.
+    queue: Vec<ClientId>,
+    /// How many the server does not listen to.
+    muted: usize,
+    /// What a read may return is the work of so long, or one request.
+    chunk_ns: u64,
+    /// Size of the server's buffer for what a client sends; 0: nobody has connected yet.
+    buffer_bytes: usize,
+    is_traced: bool,
     running: Running,
     slice: u64,
     early: RefCell<EarlyEnd>,
     ask_at: Cell<Time>,
     end: Cell<bool>,
     timer: OwnedFd,
+    pub alarm: Alarm,
     pub control: Connections,
     named: bool,
 }
 
 impl Libc {
-    pub fn new(epoll: RawFd) -> io::Result<Libc> {
+    pub fn new(epoll: RawFd, chunk_ns: u64) -> io::Result<Libc> {
         let timer = watcher::new_timer()?;
         calls::watch_own(epoll, timer.as_raw_fd());
         Ok(Libc {
@@ -103,12 +119,18 @@ impl Libc {
             clients: Vec::new(),
             by_data: HashMap::new(),
             by_descriptor: Vec::new(),
+            queue: Vec::new(),
+            muted: 0,
+            chunk_ns,
+            buffer_bytes: 0,
+            is_traced: false,
             running: Running::default(),
             slice: 0,
             early: RefCell::default(),
             ask_at: Cell::new(Time::NEVER),
             end: Cell::new(false),
             timer,
+            alarm: Alarm::new(),
             control: Connections::default(),
             named: false,
         })
@@ -120,7 +142,7 @@ impl Libc {
 
     /// Whether anybody could be served at once.
     pub fn has_ready(&self) -> bool {
-        self.clients.iter().flatten().any(Known::is_ready)
+        self.queue.iter().any(|&id| self.known(id).is_some_and(Known::is_ready))
     }
 
     /// Takes what the server's epoll told; what is not ours is left in place, and its number returned. True: a control
@@ -134,8 +156,8 @@ impl Libc {
                 watcher::drain(self.timer.as_raw_fd());
             } else if data & 0xffff_0000_0000_0000 == OWN {
                 is_asked = true;
-            } else if let Some(known) = self.by_data.get(&data).copied().and_then(|id| self.known_mut(id)) {
-                known.has(bits);
+            } else if let Some(id) = self.by_data.get(&data).copied() {
+                self.has(id, bits);
             } else {
                 events[kept] = event;
                 kept += 1;
@@ -151,9 +173,13 @@ impl Libc {
             _ => None,
         };
         let leaves_all = choice == Some(Choice::Server);
-        for (index, known) in self.clients.iter_mut().enumerate() {
-            let Some(known) = known else { continue };
-            let is_served = known.is_ready() && (leaves_all || chosen.is_some_and(|id| usize::from(id.0) == index));
+        if choice.is_some() {
+            self.alarm.keep(!leaves_all);
+        }
+        let Libc { queue, clients, .. } = self;
+        for &id in queue.iter() {
+            let Some(known) = clients.get_mut(usize::from(id.0)).and_then(Option::as_mut) else { continue };
+            let is_served = known.is_ready() && (leaves_all || chosen == Some(id));
             // A hangup closes a client at once: it is told when its data have been read.
             let later = if known.pending { HANGUP } else { 0 };
             let rest = known.saved & !later;
@@ -164,89 +190,12 @@ impl Libc {
         }
     }
 
-    /// Before a client's read: the most bytes that it may return, or none: the slice is over.
-    pub fn before_read(&mut self, id: ClientId, most: usize) -> Option<usize> {
-        let now = now();
-        self.measure(now);
-        let is_first = self.running.reader != Some(id) || self.running.chunks == 0;
-        self.running.reader = Some(id);
-        if !is_first && (self.is_over(now) || self.running.chosen.is_some_and(|chosen| chosen != id)) {
-            return None;
-        }
-        let known = self.known_mut(id)?;
-        known.reading = Some(now);
-        let cut = known.bytes_in(CHUNK_NS).max(MIN_CHUNK_BYTES);
-        Some(if cut < most { cut & !3 } else { most })
-    }
-
-    /// After it: so many bytes were read; 0: the client has closed; below 0: there is nothing more.
-    pub fn after_read(&mut self, id: ClientId, read: isize) {
+    /// The epoll told this of a client.
+    fn has(&mut self, id: ClientId, bits: u32) {
         let Some(known) = self.known_mut(id) else { return };
-        match usize::try_from(read) {
-            Err(_) | Ok(0) => (known.pending, known.reading) = (false, None),
-            Ok(bytes) => {
-                known.last_bytes = bytes;
-                known.begin_setup();
-                self.running.chunks += 1;
-                self.running.bytes += bytes as u64;
-            }
-        }
-    }
-
-    /// What the last read's bytes took.
-    fn measure(&mut self, now: Time) {
-        if let Some(known) = self.running.reader.and_then(|id| self.known_mut(id)) {
-            known.measure(now);
-        }
-    }
-
-    fn is_over(&mut self, now: Time) -> bool {
-        let Some((_, until)) = self.running.contest else { return self.end.get() };
-        if now >= self.ask_at.get() {
-            self.ask_at.set(Time::NEVER);
-            let until = if self.running.ended_at.is_some() { Time::NEVER } else { until };
-            let verdict = self.early.borrow_mut().time_has_come(self.slice, until, now);
-            self.carry_out(verdict, now);
-        }
-        if !self.end.get() && now.since(self.running.looked) >= LOOK_NS {
-            self.running.looked = now;
-            self.look(now);
-        }
-        self.end.get()
-    }
-
-    /// Who has come since the slice began.
-    fn look(&mut self, now: Time) {
-        let mut events = [libc::epoll_event { events: 0, u64: 0 }; 64];
-        let count = calls::epoll_wait_now(self.epoll, &mut events);
-        let Some((contest, _)) = self.running.contest else { return };
-        for event in &events[..count] {
-            let (data, bits) = (event.u64, event.events);
-            let Some(id) = self.by_data.get(&data).copied() else {
-                if self.running.server_may_preempt {
-                    let verdict = self.early.borrow_mut().server_has_work(self.slice, now);
-                    self.carry_out(verdict, now);
-                }
-                continue;
-            };
-            let Some(known) = self.known_mut(id) else { continue };
-            let was_idle = !known.pending;
-            known.has(bits);
-            let Some(rank) = known.watched.filter(|_| was_idle && known.is_ready()) else { continue };
-            (known.watched, known.arrived) = (None, Some(now));
-            let verdict = self.early.borrow_mut().arrived(self.slice, &contest, rank, now);
-            self.carry_out(verdict, now);
-        }
-    }
-
-    fn carry_out(&mut self, verdict: Verdict, now: Time) {
-        match verdict {
-            Verdict::Nothing => {}
-            Verdict::AskAt(at) => self.ask_at.set(self.ask_at.get().min(at)),
-            Verdict::End => {
-                self.running.ended_at.get_or_insert(now);
-                self.end.set(true);
-            }
+        known.has(bits);
+        if !std::mem::replace(&mut known.is_queued, true) {
+            self.queue.push(id);
         }
     }
 
@@ -307,6 +256,7 @@ impl Host for Libc {
     fn forget(&mut self, client: ClientId) {
         let Some(known) = self.clients.get_mut(usize::from(client.0)).and_then(Option::take) else { return };
         self.by_data.remove(&known.data);
+        self.muted -= usize::from(known.muted);
         if let Some(place) = self.by_descriptor.get_mut(known.descriptor as usize) {
             *place = None;
         }
@@ -346,9 +296,15 @@ impl Host for Libc {
     }
 
     fn ready(&mut self, ready: &mut Vec<ClientId>) -> Result<(), Error> {
-        let is_ready = |known: &Option<Known>| known.as_ref().is_some_and(Known::is_ready);
-        let places = self.clients.iter().enumerate().filter(|(_, known)| is_ready(known));
-        ready.extend(places.map(|(index, _)| ClientId(index as u16)));
+        let clients = &mut self.clients;
+        self.queue.retain(|id| {
+            let Some(known) = clients.get_mut(usize::from(id.0)).and_then(Option::as_mut) else { return false };
+            known.is_queued = known.pending || known.saved != 0;
+            if known.is_ready() {
+                ready.push(*id);
+            }
+            known.is_queued
+        });
         Ok(())
     }
 
@@ -366,7 +322,8 @@ impl Host for Libc {
         let running = std::mem::take(&mut self.running);
         let client = running.reader.or(running.chosen)?;
         let still_ready = self.known(client).is_some_and(Known::is_ready);
-        Some(Work { client, requests: running.chunks, bytes: running.bytes, last_request: 0, still_ready })
+        let Running { requests, bytes, last_request, .. } = running;
+        Some(Work { client, requests, bytes, last_request, still_ready })
     }
 
     fn who_runs(&self) -> Option<ClientId> {
@@ -378,6 +335,10 @@ impl Host for Libc {
     }
 
     fn see_requests(&mut self, _seen: SeenRequests) {}
+
+    fn see_all_slices(&mut self, is_traced: bool) {
+        self.is_traced = is_traced;
+    }
 
     fn watch(&mut self, contest: &Contest, until: Time) {
         self.slice += 1;
@@ -408,7 +369,9 @@ impl Host for Libc {
         watcher::set_timer(&self.timer, at);
     }
 
-    fn wait_for(&self, _clients: impl Iterator<Item = ClientId>, _until: Time) {}
+    fn wait_for(&self, clients: impl Iterator<Item = ClientId>, until: Time) {
+        watcher::wait_for(clients.filter_map(|id| self.known(id)).map(|known| known.descriptor), until);
+    }
 
     fn begin_loan(&mut self) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
@@ -425,6 +388,7 @@ impl Host for Libc {
     }
 
     fn step_back(&mut self) {
+        self.alarm.keep(false);
         for known in self.clients.iter_mut().flatten() {
             known.held = false;
         }

@@ -8,6 +8,9 @@ pub const MAX_UTILIZATION_LIMIT_PPM: u32 = 950_000;
 /// Smallest and largest slice, timer interval and maximum slice.
 pub const SLICE_RANGE_US: std::ops::RangeInclusive<u32> = 100..=1_000_000;
 
+/// Shortest and longest chunk of work that one read may bring.
+pub const CHUNK_RANGE_US: std::ops::RangeInclusive<u32> = 50..=20_000;
+
 /// Where a deliberate fault strikes, for tests of stepping aside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaultPlace {
@@ -33,6 +36,8 @@ pub struct Settings {
     pub parameters: Parameters,
     /// The most that clients that work for others get while others wait, millionths; 0: they are served like all others.
     pub desktop_share_ppm: u32,
+    /// Where requests are not seen: a read may return the work of so long, or one request.
+    pub chunk_ns: u64,
     /// After how long the log names who holds the server grab; 0: never.
     pub grab_limit_ns: u64,
     pub fault: Option<PlannedFault>,
@@ -44,6 +49,7 @@ impl Default for Settings {
             policy: PolicyKind::Fair,
             parameters: Parameters::default(),
             desktop_share_ppm: DEFAULT_SHARE_PPM,
+            chunk_ns: 400_000,
             grab_limit_ns: 0,
             fault: None,
         }
@@ -55,11 +61,12 @@ impl Settings {
     /// understood is logged and left at its default: a typing error must not cost anybody their X server.
     pub fn read(option: impl Fn(&str) -> Option<String>, log: impl Fn(&str)) -> Settings {
         let mut settings = Settings::default();
-        const NAMES: [(&str, &str); 6] = [
+        const NAMES: [(&str, &str); 7] = [
             ("XQOS_POLICY", "policy"),
             ("XQOS_SLICE_US", "slice_us"),
             ("XQOS_MAX_UTILIZATION_PPM", "max_utilization_ppm"),
             ("XQOS_DESKTOP_SHARE_PPM", "desktop_share_ppm"),
+            ("XQOS_CHUNK_US", "chunk_us"),
             ("XQOS_GRAB_LIMIT_MS", "grab_limit_ms"),
             ("XQOS_TEST_FAULT", "test_fault"),
         ];
@@ -88,6 +95,10 @@ impl Settings {
             }
             "XQOS_DESKTOP_SHARE_PPM" => {
                 self.desktop_share_ppm = value.parse().ok().filter(|&ppm: &u32| ppm <= MAX_SHARE_PPM)?;
+            }
+            "XQOS_CHUNK_US" => {
+                let us = value.parse().ok().filter(|us: &u32| CHUNK_RANGE_US.contains(us))?;
+                self.chunk_ns = u64::from(us) * 1000;
             }
             "XQOS_GRAB_LIMIT_MS" => {
                 let ms = value.parse().ok().filter(|&ms: &u32| ms <= 3_600_000)?;

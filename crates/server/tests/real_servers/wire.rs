@@ -123,6 +123,8 @@ pub struct Wire {
     /// Events that came in between.
     pub events: VecDeque<Vec<u8>>,
     xqos: Option<Extension>,
+    /// The control socket of a server without the extension.
+    control: Option<UnixStream>,
 }
 
 impl Wire {
@@ -153,8 +155,17 @@ impl Wire {
         bytes.resize(bytes.len().next_multiple_of(4), 0);
         bytes.extend_from_slice(data);
         bytes.resize(bytes.len().next_multiple_of(4), 0);
-        let mut wire =
-            Wire { stream, order, sequence: 0, base: 0, root: 0, resources: 0, events: VecDeque::new(), xqos: None };
+        let mut wire = Wire {
+            stream,
+            order,
+            sequence: 0,
+            base: 0,
+            root: 0,
+            resources: 0,
+            events: VecDeque::new(),
+            xqos: None,
+            control: None,
+        };
         let outcome = wire.stream.write_all(&bytes).and_then(|()| wire.read_setup());
         match outcome {
             Ok(None) => Ok(wire),
@@ -364,12 +375,54 @@ impl Wire {
         request.encode_as(major, self.order)
     }
 
+    /// Over the control socket, where there is no extension.
+    fn ask_below(&mut self, request: Request) -> Option<Result<Vec<u8>, XError>> {
+        if self.xqos.is_none() && self.control.is_none() {
+            self.xqos = self.extension(EXTENSION_NAME);
+        }
+        if self.xqos.is_some() {
+            return None;
+        }
+        let path = self.stream.peer_addr().unwrap().as_pathname().unwrap().to_string_lossy().into_owned();
+        let mut stream = self.control.take().unwrap_or_else(|| {
+            let display = xqos_abi::control::display_of_socket(&path).expect("a display");
+            // SAFETY: no arguments, cannot fail.
+            let paths = xqos_abi::control::paths(display, unsafe { libc::geteuid() });
+            let connected = paths.iter().find_map(|path| UnixStream::connect(path).ok());
+            connected.expect("the server has XQOS, or a control socket")
+        });
+        stream.write_all(&request.named(self.base).encode_as(0, Order::Native)).unwrap();
+        let mut answer = vec![0; 32];
+        loop {
+            stream.read_exact(&mut answer[..32]).unwrap();
+            if answer[0] <= 1 {
+                break;
+            }
+        }
+        let value = u32::from_ne_bytes(answer[4..8].try_into().unwrap());
+        let outcome = if answer[0] == 0 {
+            Err(XError { code: answer[1], value, minor: 0, major: 0 })
+        } else {
+            answer.resize(32 + 4 * value as usize, 0);
+            stream.read_exact(&mut answer[32..]).unwrap();
+            Ok(answer)
+        };
+        self.control = Some(stream);
+        Some(outcome)
+    }
+
     pub fn ask_xqos(&mut self, request: Request) -> Result<Vec<u8>, XError> {
+        if let Some(answer) = self.ask_below(request) {
+            return answer;
+        }
         let bytes = self.xqos_bytes(request);
         self.ask(&bytes)
     }
 
     pub fn tell_xqos(&mut self, request: Request) -> Result<(), XError> {
+        if let Some(answer) = self.ask_below(request) {
+            return answer.map(|_| ());
+        }
         let bytes = self.xqos_bytes(request);
         self.tell(&bytes)
     }

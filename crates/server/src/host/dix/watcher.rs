@@ -103,6 +103,20 @@ pub struct Watcher {
     server_cpu_clock: libc::clockid_t,
 }
 
+/// Waits until one of these descriptors has something to read, or until that time; for a signal, too. Those below 0 are
+/// passed over.
+pub fn wait_for(descriptors: impl Iterator<Item = RawFd>, until: Time) {
+    // Of more, the first.
+    const WAITED_FOR: usize = 16;
+    let mut polled = [libc::pollfd { fd: -1, events: libc::POLLIN, revents: 0 }; WAITED_FOR];
+    for (place, fd) in polled.iter_mut().zip(descriptors) {
+        place.fd = fd;
+    }
+    let time = libc::timespec { tv_sec: 0, tv_nsec: until.since(now()) as i64 };
+    // SAFETY: that many places, and a time that lives through the call.
+    unsafe { libc::ppoll(polled.as_mut_ptr(), WAITED_FOR as libc::nfds_t, &time, std::ptr::null()) };
+}
+
 /// CLOCK_MONOTONIC.
 pub fn now() -> Time {
     Time(read_clock(libc::CLOCK_MONOTONIC))

@@ -15,6 +15,7 @@ type EpollCtl = unsafe extern "C" fn(c_int, c_int, c_int, *mut libc::epoll_event
 type EpollWait = unsafe extern "C" fn(c_int, *mut libc::epoll_event, c_int, c_int) -> c_int;
 type Read = unsafe extern "C" fn(c_int, *mut c_void, usize) -> isize;
 type RecvMsg = unsafe extern "C" fn(c_int, *mut libc::msghdr, c_int) -> isize;
+type SetITimer = unsafe extern "C" fn(c_int, *const libc::itimerval, *mut libc::itimerval) -> c_int;
 type WriteV = unsafe extern "C" fn(c_int, *const libc::iovec, c_int) -> isize;
 
 /// The calls behind ours.
@@ -24,6 +25,7 @@ struct Behind {
     epoll_wait: EpollWait,
     read: Read,
     recvmsg: RecvMsg,
+    setitimer: SetITimer,
     writev: WriteV,
 }
 
@@ -45,6 +47,7 @@ fn behind() -> &'static Behind {
                 epoll_wait: std::mem::transmute::<*mut c_void, EpollWait>(find(c"epoll_wait")),
                 read: std::mem::transmute::<*mut c_void, Read>(find(c"read")),
                 recvmsg: std::mem::transmute::<*mut c_void, RecvMsg>(find(c"recvmsg")),
+                setitimer: std::mem::transmute::<*mut c_void, SetITimer>(find(c"setitimer")),
                 writev: std::mem::transmute::<*mut c_void, WriteV>(find(c"writev")),
             }
         }
@@ -241,26 +244,38 @@ pub unsafe extern "C" fn epoll_wait(
     kept as c_int
 }
 
-/// The most bytes that this read may return; none: it says EAGAIN.
-fn before_read(fd: RawFd, most: usize) -> Option<usize> {
+/// How many bytes this read may return at most; none: it says EAGAIN.
+fn before_read(fd: RawFd, wanted: usize) -> Option<usize> {
     place::with_engine(|engine| {
         let id = engine.host.of_descriptor(fd);
-        Ok(id.map_or(Some(most), |id| engine.host.before_read(id, most)))
+        Ok(id.map_or(Some(wanted), |id| engine.host.before_read(id, fd, wanted)))
     })
-    .unwrap_or(Some(most))
+    .unwrap_or(Some(wanted))
 }
 
-fn after_read(fd: RawFd, read: isize) {
+/// # Safety
+/// So many bytes were read to there.
+unsafe fn after_read(fd: RawFd, buffer: *const c_void, read: isize) {
     // Interrupted is neither: it is read again.
     if read < 0 && io::Error::last_os_error().kind() != io::ErrorKind::WouldBlock {
         return;
     }
+    let bytes = usize::try_from(read).ok();
+    // SAFETY: as the caller says.
+    let bytes = bytes.map(|bytes| unsafe { std::slice::from_raw_parts(buffer.cast::<u8>(), bytes) });
     place::with_engine(|engine| {
         if let Some(id) = engine.host.of_descriptor(fd) {
-            engine.host.after_read(id, read);
+            engine.host.after_read(id, bytes);
         }
         Ok(())
     });
+}
+
+/// What there is to read, without taking it; 0: nothing, or it cannot be said.
+pub fn peek(fd: RawFd, buffer: &mut [u8]) -> usize {
+    // SAFETY: room for that many bytes.
+    let seen = unsafe { libc::recv(fd, buffer.as_mut_ptr().cast(), buffer.len(), libc::MSG_PEEK | libc::MSG_DONTWAIT) };
+    usize::try_from(seen).unwrap_or(0)
 }
 
 /// Says EAGAIN.
@@ -280,6 +295,28 @@ fn keeping_errno(work: impl FnOnce()) {
     }
 }
 
+/// Sets the timer that sends SIGALRM.
+pub fn set_alarm(value: &libc::itimerval) {
+    // SAFETY: a value that lives through the call.
+    unsafe { (behind().setitimer)(libc::ITIMER_REAL, value, std::ptr::null_mut()) };
+}
+
+/// # Safety
+/// As of setitimer(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn setitimer(which: c_int, new: *const libc::itimerval, old: *mut libc::itimerval) -> c_int {
+    if which == libc::ITIMER_REAL && old.is_null() && place::is_here() {
+        // SAFETY: as the caller says.
+        let new = unsafe { new.as_ref() }.copied();
+        let is_kept = new.and_then(|new| place::with_engine(|engine| Ok(engine.host.alarm.keeps(new))));
+        if is_kept == Some(true) {
+            return 0;
+        }
+    }
+    // SAFETY: as the caller says.
+    unsafe { (behind().setitimer)(which, new, old) }
+}
+
 /// # Safety
 /// As of read(2).
 #[unsafe(no_mangle)]
@@ -291,7 +328,8 @@ pub unsafe extern "C" fn read(fd: c_int, buffer: *mut c_void, most: usize) -> is
     let Some(most) = before_read(fd, most) else { return nothing() };
     // SAFETY: as the caller says, and no more than that.
     let read = unsafe { (behind().read)(fd, buffer, most) };
-    keeping_errno(|| after_read(fd, read));
+    // SAFETY: the kernel has written them.
+    keeping_errno(|| unsafe { after_read(fd, buffer, read) });
     read
 }
 
@@ -306,7 +344,7 @@ pub unsafe extern "C" fn recvmsg(fd: c_int, message: *mut libc::msghdr, flags: c
         return unsafe { (behind().recvmsg)(fd, message, flags) };
     };
     // SAFETY: as above.
-    let whole = unsafe { (*part).iov_len };
+    let (whole, buffer) = unsafe { ((*part).iov_len, (*part).iov_base) };
     let Some(most) = before_read(fd, whole) else { return nothing() };
     // SAFETY: as the caller says; the part is shorter during the call only. Descriptors come with its first byte.
     let read = unsafe {
@@ -315,7 +353,8 @@ pub unsafe extern "C" fn recvmsg(fd: c_int, message: *mut libc::msghdr, flags: c
         (*part).iov_len = whole;
         read
     };
-    keeping_errno(|| after_read(fd, read));
+    // SAFETY: the kernel has written them.
+    keeping_errno(|| unsafe { after_read(fd, buffer, read) });
     read
 }
 

@@ -7,6 +7,8 @@ use crate::mechanism::engine::Engine;
 use std::os::fd::RawFd;
 use xqos_core::{ClientId, Rank, Time};
 
+/// What a byte of a new client takes, picoseconds: its first requests are read by a few kilobytes.
+const FIRST_COST_PS: u64 = 100_000;
 /// Bytes of the setup's answer up to the mask of resource ids.
 const SETUP_BYTES: usize = 20;
 
@@ -25,6 +27,12 @@ pub struct Known {
     pub saved: u32,
     pub watched: Option<Rank>,
     pub arrived: Option<Time>,
+    pub is_queued: bool,
+    pub is_swapped: bool,
+    /// Its last read began with a request.
+    pub begins_request: bool,
+    /// So much is still to come of a request.
+    pub rest_bytes: usize,
     /// When its last read returned; none where that was measured.
     pub reading: Option<Time>,
     pub last_bytes: usize,
@@ -54,9 +62,13 @@ impl Known {
             saved: 0,
             watched: None,
             arrived: None,
+            is_queued: false,
+            is_swapped: false,
+            begins_request: false,
+            rest_bytes: 0,
             reading: None,
             last_bytes: 0,
-            cost: 0,
+            cost: FIRST_COST_PS,
             setup: Setup::Awaited,
         }
     }
@@ -80,8 +92,9 @@ impl Known {
         let Some(began) = self.reading.take() else { return };
         let bytes = std::mem::take(&mut self.last_bytes) as u64;
         let Some(cost) = now.since(began).saturating_mul(1000).checked_div(bytes) else { return };
-        let cost = cost.max(1);
-        self.cost = if self.cost == 0 { cost } else { self.cost.saturating_mul(4).saturating_add(cost) / 5 };
+        // Up at once, for a chunk that takes too long is what others wait for; but one hiccup is not believed.
+        let cost = cost.clamp(1, self.cost.saturating_mul(4));
+        self.cost = if cost > self.cost { cost } else { self.cost.saturating_mul(4).saturating_add(cost) / 5 + 1 };
     }
 
     /// How many bytes take so long.
@@ -90,7 +103,13 @@ impl Known {
         usize::try_from(bytes).unwrap_or(usize::MAX)
     }
 
-    pub fn begin_setup(&mut self) {
+    pub fn is_set_up(&self) -> bool {
+        matches!(self.setup, Setup::Done)
+    }
+
+    /// Its first byte has come: the byte order.
+    pub fn begin_setup(&mut self, order: u8) {
+        self.is_swapped = (order == b'B') != cfg!(target_endian = "big");
         if matches!(self.setup, Setup::Awaited) {
             self.setup = Setup::Answered(Vec::new());
         }
@@ -157,7 +176,9 @@ impl Engine<Libc> {
         let Some(id) = self.host.of_descriptor(fd) else { return };
         let Some(known) = self.host.known_mut(id) else { return };
         let (before, muted) = (known.data, events & libc::EPOLLIN as u32 == 0);
-        (known.data, known.muted) = (data, muted);
+        let was_muted = std::mem::replace(&mut known.muted, muted);
+        known.data = data;
+        self.host.muted = self.host.muted + usize::from(muted) - usize::from(was_muted);
         if before != data {
             self.host.by_data.remove(&before);
             self.host.by_data.insert(data, id);
@@ -183,12 +204,10 @@ impl Engine<Libc> {
 
     /// Where the server listens to one client alone, and does not to others, that one has grabbed it.
     fn see_grab(&mut self) {
-        let clients = self.host.clients.iter().enumerate().filter_map(|(at, known)| Some((at, known.as_ref()?)));
-        let (mut muted, mut heard) = (0, Vec::new());
-        for (at, known) in clients {
-            if known.muted { muted += 1 } else { heard.push(ClientId(at as u16)) }
-        }
-        let holder = heard.first().copied().filter(|_| muted > 0 && heard.len() == 1);
+        let (muted, all) = (self.host.muted, self.host.by_data.len());
+        let is_heard = |known: &Option<Known>| known.as_ref().is_some_and(|known| !known.muted);
+        let heard = || self.host.clients.iter().position(is_heard).map(|at| ClientId(at as u16));
+        let holder = if muted > 0 && muted + 1 == all { heard() } else { None };
         if holder != self.scheduler.grab() {
             match (holder, self.scheduler.grab()) {
                 (Some(id), _) => self.grabbed(id, true),

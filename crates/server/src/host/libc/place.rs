@@ -75,7 +75,7 @@ pub fn begin(epoll: RawFd) {
         return;
     }
     EPOLL.store(epoll, Ordering::Relaxed);
-    match Libc::new(epoll) {
+    match Libc::new(epoll, settings.chunk_ns) {
         Ok(host) => {
             let mut engine = Engine::new(host, settings);
             listen(&mut engine);

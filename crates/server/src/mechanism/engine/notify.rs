@@ -66,6 +66,7 @@ impl<H: Host> Engine<H> {
         let counted = self.scheduler.policy() == PolicyKind::Classic && self.server_known;
         let timed = self.scheduler.trace.level() == Some(Level::Requests);
         self.host.see_requests(SeenRequests { counted, timed });
+        self.host.see_all_slices(self.scheduler.trace.is_on());
     }
 
     /// Gives a client the trace, and tells its readers who everybody is.

@@ -1,0 +1,120 @@
+//! Where requests begin and end in what a client has sent (X11 protocol, appendix B; BIG-REQUESTS).
+//!
+//! The server reads when its buffer holds no whole request; where it asks for as many bytes as the buffer has, it holds
+//! nothing at all, and what comes begins with a request. From there the lengths in the headers lead on. Nothing is kept from
+//! one read to the next but the rest of a request that was not whole, so a mistake lasts until the buffer is empty again.
+
+/// What was found in a piece of a client's stream that begins with a request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Framed {
+    /// Bytes of the whole requests.
+    pub bytes: usize,
+    pub requests: u32,
+    /// Of the last request that began in it: major opcode + 65536 x minor opcode.
+    pub last_request: u32,
+    /// Length of the one that is not whole, where its header is there; else 0.
+    pub next_bytes: usize,
+}
+
+/// Looks for requests, until `max_requests` of them are found.
+pub fn frame(stream: &[u8], is_swapped: bool, max_requests: u32) -> Framed {
+    let mut found = Framed::default();
+    while found.requests < max_requests {
+        let rest = &stream[found.bytes..];
+        let Some(length) = length(rest, is_swapped) else { break };
+        found.last_request = name(rest);
+        if length > rest.len() {
+            found.next_bytes = length;
+            break;
+        }
+        found.bytes += length;
+        found.requests += 1;
+    }
+    found
+}
+
+/// Bytes of the request that begins here; none where its header is not there yet.
+fn length(stream: &[u8], is_swapped: bool) -> Option<usize> {
+    let words = u16_at(stream, 2, is_swapped)?;
+    if words > 0 {
+        return Some(4 * usize::from(words));
+    }
+    // Of a client without BIG-REQUESTS that is a mistake; the server reads on after four bytes.
+    let words = u32::from_ne_bytes(stream.get(4..8)?.try_into().ok()?);
+    let words = if is_swapped { words.swap_bytes() } else { words };
+    usize::try_from(words).ok()?.checked_mul(4).filter(|&bytes| bytes >= 8).or(Some(4))
+}
+
+/// Opcodes of extensions begin at 128, and have their minor opcode in the second byte.
+fn name(stream: &[u8]) -> u32 {
+    let (major, minor) = (u32::from(stream[0]), u32::from(stream[1]));
+    if major < 128 { major } else { major + 65536 * minor }
+}
+
+fn u16_at(stream: &[u8], at: usize, is_swapped: bool) -> Option<u16> {
+    let value = u16::from_ne_bytes(stream.get(at..at + 2)?.try_into().ok()?);
+    Some(if is_swapped { value.swap_bytes() } else { value })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(major: u8, minor: u8, words: u16) -> Vec<u8> {
+        let mut bytes = vec![0; 4 * usize::from(words)];
+        bytes[..2].copy_from_slice(&[major, minor]);
+        bytes[2..4].copy_from_slice(&words.to_ne_bytes());
+        bytes
+    }
+
+    #[test]
+    fn requests_are_counted_and_the_last_is_named() {
+        let stream = [request(127, 0, 1), request(130, 7, 3), request(70, 1, 5)].concat();
+        let found = frame(&stream, false, u32::MAX);
+        assert_eq!(found, Framed { bytes: 36, requests: 3, last_request: 70, next_bytes: 0 });
+        let found = frame(&stream, false, 2);
+        assert_eq!(found, Framed { bytes: 16, requests: 2, last_request: 130 + 7 * 65536, next_bytes: 0 });
+    }
+
+    #[test]
+    fn a_request_that_is_not_whole_tells_how_long_it_will_be() {
+        let stream = [request(127, 0, 1), request(72, 2, 1000)].concat();
+        assert_eq!(frame(&stream[..12], false, u32::MAX).next_bytes, 4000);
+        let found = frame(&stream[..6], false, u32::MAX);
+        assert_eq!((found.bytes, found.next_bytes), (4, 0), "its header is not there");
+    }
+
+    #[test]
+    fn a_big_request_has_its_length_in_the_second_word() {
+        let mut stream = vec![72, 2, 0, 0];
+        stream.extend_from_slice(&4_000_000_u32.to_ne_bytes());
+        assert_eq!(frame(&stream, false, u32::MAX).next_bytes, 16_000_000);
+        stream[4..8].copy_from_slice(&4_000_000_u32.swap_bytes().to_ne_bytes());
+        assert_eq!(frame(&stream, true, u32::MAX).next_bytes, 16_000_000);
+        assert_eq!(frame(&stream[..6], false, u32::MAX), Framed::default());
+    }
+
+    #[test]
+    fn a_length_of_nothing_does_not_stop_it() {
+        assert_eq!(frame(&[1; 7], false, u32::MAX).next_bytes, 4 * 257);
+        let found = frame(&[0; 64], false, u32::MAX);
+        assert_eq!((found.bytes, found.requests), (64 - 4, 15), "the last header is not whole");
+    }
+
+    #[test]
+    fn random_bytes_never_lead_beyond_their_end() {
+        let mut state = 1_u64;
+        for _ in 0..2000 {
+            let stream: Vec<u8> = (0..64)
+                .map(|_| {
+                    state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                    if state >> 62 == 0 { 0 } else { (state >> 56) as u8 & 7 }
+                })
+                .collect();
+            for end in 0..stream.len() {
+                let found = frame(&stream[..end], state & 1 == 0, 1000);
+                assert!(found.bytes <= end && (found.next_bytes == 0 || found.bytes + found.next_bytes > end));
+            }
+        }
+    }
+}

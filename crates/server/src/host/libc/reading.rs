@@ -1,0 +1,164 @@
+//! What a client's read may return, and when the slice that it reads in is over.
+//!
+//! | the server reads for | it gets |
+//! |---|---|
+//! | somebody else than was chosen | EAGAIN: it has to wait for its turn |
+//! | the client that runs, its slice is over | EAGAIN |
+//! | a client that is being set up | all that there is |
+//! | one whose bytes take little | all that there is |
+//! | one whose bytes take long | whole requests of one chunk's time, at least one |
+//! | the rest of a request | no more than that |
+
+use super::framing::frame;
+use super::{Libc, MIN_PEEK_BYTES, calls};
+use crate::host::dix::watcher::now;
+use crate::mechanism::early_end::Verdict;
+use std::os::fd::RawFd;
+use xqos_core::{ClientId, Time};
+
+/// Arrivals are looked for at most so often.
+const LOOK_NS: u64 = 50_000;
+/// Of the requests of one read so many are counted; the others are taken to be as long. All, while there is a trace.
+const COUNTED_REQUESTS: u32 = 128;
+/// The server's buffer for what it reads of a client is as large.
+const MAX_BUFFER_BYTES: usize = 65_536;
+
+impl Libc {
+    /// Before a client's read: how many bytes it may return at most; none: nothing, for it is not its turn.
+    pub fn before_read(&mut self, id: ClientId, fd: RawFd, wanted: usize) -> Option<usize> {
+        let now = now();
+        self.measure(now);
+        let is_first = self.running.chunks == 0;
+        if self.known(id)?.is_set_up() {
+            let is_chosen = self.running.chosen.is_none_or(|chosen| chosen == id);
+            if !is_chosen || (!is_first && self.is_over(now)) {
+                return None;
+            }
+        } else if self.buffer_bytes == 0 && wanted <= MAX_BUFFER_BYTES {
+            // The server has put the head of a request before what is read first.
+            self.buffer_bytes = wanted.next_multiple_of(1024);
+        }
+        self.running.reader = Some(id);
+        let (buffer_bytes, chunk_ns) = (self.buffer_bytes, self.chunk_ns);
+        let known = self.known_mut(id)?;
+        known.reading = Some(now);
+        known.begins_request = known.is_set_up() && wanted == buffer_bytes;
+        if known.begins_request {
+            let room = known.bytes_in(chunk_ns);
+            if room >= wanted {
+                return Some(wanted);
+            }
+            let is_swapped = known.is_swapped;
+            return Some(self.whole_requests(fd, room, wanted, is_swapped));
+        }
+        Some(if known.rest_bytes > 0 { known.rest_bytes.min(wanted) } else { wanted })
+    }
+
+    /// Bytes of the whole requests in `room`, by what there is to read; at least one request.
+    fn whole_requests(&mut self, fd: RawFd, room: usize, wanted: usize, is_swapped: bool) -> usize {
+        let mut stream = [0; MAX_BUFFER_BYTES];
+        let seen = calls::peek(fd, &mut stream[..room.max(MIN_PEEK_BYTES).min(wanted)]);
+        let stream = &stream[..seen];
+        let in_room = frame(&stream[..room.min(seen)], is_swapped, u32::MAX);
+        let bytes = if in_room.bytes > 0 { in_room.bytes } else { one_request(stream, is_swapped) };
+        if bytes == 0 { wanted } else { bytes.min(wanted) }
+    }
+
+    /// After it. None: the server was told that there is nothing more; empty: the client has closed.
+    pub fn after_read(&mut self, id: ClientId, read: Option<&[u8]>) {
+        let max_requests = if self.is_traced { u32::MAX } else { COUNTED_REQUESTS };
+        let Some(known) = self.known_mut(id) else { return };
+        let Some(read) = read.filter(|read| !read.is_empty()) else {
+            (known.pending, known.reading) = (false, None);
+            return;
+        };
+        known.last_bytes = read.len();
+        let (mut requests, mut last_request) = (0, None);
+        if !known.is_set_up() {
+            known.begin_setup(read[0]);
+        } else if known.begins_request {
+            let found = frame(read, known.is_swapped, max_requests);
+            let is_whole = found.requests < max_requests;
+            let rest = read.len() - found.bytes;
+            requests = found.requests;
+            if is_whole {
+                known.rest_bytes = found.next_bytes.saturating_sub(rest);
+            } else {
+                (known.rest_bytes, requests) =
+                    (0, (u64::from(requests) * read.len() as u64 / found.bytes as u64) as u32);
+            }
+            last_request = Some(found.last_request);
+        } else if known.rest_bytes > 0 {
+            known.rest_bytes = known.rest_bytes.saturating_sub(read.len());
+            requests = u32::from(known.rest_bytes == 0);
+        }
+        let running = &mut self.running;
+        running.chunks += 1;
+        running.bytes += read.len() as u64;
+        running.requests += requests;
+        running.last_request = last_request.unwrap_or(running.last_request);
+    }
+
+    /// What the last read's bytes took.
+    pub(super) fn measure(&mut self, now: Time) {
+        if let Some(known) = self.running.reader.and_then(|id| self.known_mut(id)) {
+            known.measure(now);
+        }
+    }
+
+    fn is_over(&mut self, now: Time) -> bool {
+        let Some((_, until)) = self.running.contest else { return self.end.get() };
+        if now >= self.ask_at.get() {
+            self.ask_at.set(Time::NEVER);
+            let until = if self.running.ended_at.is_some() { Time::NEVER } else { until };
+            let verdict = self.early.borrow_mut().time_has_come(self.slice, until, now);
+            self.carry_out(verdict, now);
+        }
+        if !self.end.get() && now.since(self.running.looked) >= LOOK_NS {
+            self.running.looked = now;
+            self.look(now);
+        }
+        self.end.get()
+    }
+
+    /// Who has come since the slice began.
+    fn look(&mut self, now: Time) {
+        let mut events = [libc::epoll_event { events: 0, u64: 0 }; 64];
+        let count = calls::epoll_wait_now(self.epoll, &mut events);
+        let Some((contest, _)) = self.running.contest else { return };
+        for event in &events[..count] {
+            let (data, bits) = (event.u64, event.events);
+            let Some(id) = self.by_data.get(&data).copied() else {
+                if self.running.server_may_preempt {
+                    let verdict = self.early.borrow_mut().server_has_work(self.slice, now);
+                    self.carry_out(verdict, now);
+                }
+                continue;
+            };
+            let was_idle = self.known(id).is_some_and(|known| !known.pending);
+            self.has(id, bits);
+            let Some(known) = self.known_mut(id) else { continue };
+            let Some(rank) = known.watched.filter(|_| was_idle && known.is_ready()) else { continue };
+            (known.watched, known.arrived) = (None, Some(now));
+            let verdict = self.early.borrow_mut().arrived(self.slice, &contest, rank, now);
+            self.carry_out(verdict, now);
+        }
+    }
+
+    fn carry_out(&mut self, verdict: Verdict, now: Time) {
+        match verdict {
+            Verdict::Nothing => {}
+            Verdict::AskAt(at) => self.ask_at.set(self.ask_at.get().min(at)),
+            Verdict::End => {
+                self.running.ended_at.get_or_insert(now);
+                self.end.set(true);
+            }
+        }
+    }
+}
+
+/// Bytes of the first request; 0 where its header is not there.
+fn one_request(stream: &[u8], is_swapped: bool) -> usize {
+    let first = frame(stream, is_swapped, 1);
+    first.bytes.max(first.next_bytes)
+}
