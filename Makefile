@@ -41,9 +41,12 @@ demo: build
 bench: build
 	$(XQOS) bench run all --out out/bench
 
+NOT_FROM_BELOW = $(shell awk '!/^\#/ {print "--skip", $$1}' crates/server/tests/not-from-below)
+
 # The release module is what the tests of the command line and of libxqos load into servers.
 test: build
 	$(CARGO) test --workspace --locked
+	XQOS_HOST=libc $(CARGO) test --locked -p xqos-server --test real_servers -- $(NOT_FROM_BELOW)
 	$(MAKE) -C libxqos check
 	scripts/check-no-std
 	scripts/check-loom

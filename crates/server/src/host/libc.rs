@@ -43,6 +43,7 @@ use clients::Known;
 use control::Connections;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
+use std::ffi::c_int;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use xqos_abi::Notify;
@@ -50,6 +51,8 @@ use xqos_core::{Choice, ClientId, Contest, Rank, Slice, Supply, Time};
 
 /// So many bytes are looked at to find where the first request ends.
 const MIN_PEEK_BYTES: usize = 256;
+/// Whoever hangs up is served for so long what it sent before; a stock server forgets that at once.
+const HANGUP_NS: u64 = 100_000_000;
 const HANGUP: u32 = (libc::EPOLLHUP | libc::EPOLLRDHUP) as u32;
 /// Events of ours in the server's epoll: a descriptor beneath this tag, which is no address of a process.
 const OWN: u64 = 0x5851_0000_0000_0000;
@@ -140,9 +143,22 @@ impl Libc {
         self.epoll
     }
 
-    /// Whether anybody could be served at once.
-    pub fn has_ready(&self) -> bool {
-        self.queue.iter().any(|&id| self.known(id).is_some_and(Known::is_ready))
+    /// How long the server may sleep that wants to sleep so long, milliseconds; below 0: for ever.
+    pub fn timeout(&self, wanted: c_int) -> c_int {
+        let mut limit = c_int::MAX;
+        for known in self.queue.iter().filter_map(|&id| self.known(id)) {
+            if known.is_ready() {
+                return 0;
+            }
+            if known.saved & HANGUP != 0 {
+                limit = (HANGUP_NS / 1_000_000) as c_int;
+            }
+        }
+        match (wanted < 0, limit) {
+            (true, c_int::MAX) => wanted,
+            (true, limit) => limit,
+            (false, limit) => limit.min(wanted),
+        }
     }
 
     /// Takes what the server's epoll told; what is not ours is left in place, and its number returned. True: a control
@@ -172,6 +188,7 @@ impl Libc {
             Some(Choice::Client(id, _)) => Some(id),
             _ => None,
         };
+        let now = now();
         let leaves_all = choice == Some(Choice::Server);
         if choice.is_some() {
             self.alarm.keep(!leaves_all);
@@ -180,8 +197,8 @@ impl Libc {
         for &id in queue.iter() {
             let Some(known) = clients.get_mut(usize::from(id.0)).and_then(Option::as_mut) else { continue };
             let is_served = known.is_ready() && (leaves_all || chosen == Some(id));
-            // A hangup closes a client at once: it is told when its data have been read.
-            let later = if known.pending { HANGUP } else { 0 };
+            // A hangup closes a client at once: it is told when its data have been read, or when that takes too long.
+            let later = if known.pending && known.hung_up_at.after(HANGUP_NS) > now { HANGUP } else { 0 };
             let rest = known.saved & !later;
             let bits = rest | if is_served { libc::EPOLLIN as u32 } else { 0 };
             if bits != 0 && add(libc::epoll_event { events: bits, u64: known.data }) {
@@ -194,6 +211,9 @@ impl Libc {
     fn has(&mut self, id: ClientId, bits: u32) {
         let Some(known) = self.known_mut(id) else { return };
         known.has(bits);
+        if bits & HANGUP != 0 {
+            known.hung_up_at = now();
+        }
         if !std::mem::replace(&mut known.is_queued, true) {
             self.queue.push(id);
         }

@@ -64,6 +64,8 @@ struct Notified {
 struct Running {
     choice: Choice,
     start: Time,
+    /// From then on its end is no early one: the slice is as long as the policy's.
+    whole_at: Time,
 }
 
 /// Figures of the whole server.
@@ -216,8 +218,10 @@ impl<H: Host> Engine<H> {
     fn begin_slice(&mut self, slice: &Slice, now: Time) {
         self.totals.decisions += 1;
         self.host.begin(slice, &self.ready, now);
-        self.running = Some(Running { choice: slice.choice, start: now });
-        let until = if self.host.ends_slices_itself() { timed_end(slice, now) } else { slice.until };
+        let timed = timed_end(slice, now);
+        let until = if self.host.ends_slices_itself() { timed } else { slice.until };
+        let whole_at = if timed == until { Time::NEVER } else { until };
+        self.running = Some(Running { choice: slice.choice, start: now, whole_at });
         let to_watch = self.scheduler.next_to_watch(now);
         let server_fds_may_preempt = self.server_fds_may_preempt(slice, now);
         if until != Time::NEVER || self.scheduler.watched_count() > 0 || server_fds_may_preempt {
@@ -245,7 +249,7 @@ impl<H: Host> Engine<H> {
 
     fn end_slice(&mut self, now: Time) {
         let Some(running) = self.running.take() else { return };
-        let overran_ns = self.host.unwatch();
+        let overran_ns = self.host.unwatch().filter(|_| now < running.whole_at);
         if let Some(overran_ns) = overran_ns {
             self.totals.early_ends += 1;
             self.scheduler.handle(now, Fact::Overran { ns: overran_ns });

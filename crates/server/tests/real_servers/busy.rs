@@ -42,8 +42,7 @@ impl Busy {
     pub fn start_with(mut wire: Wire, first: &[Request]) -> Busy {
         let (base, canvas) = (wire.base, wire.canvas(500, 500));
         for &request in first {
-            let request = wire.xqos_bytes(request);
-            wire.send(&request);
+            wire.send_xqos(request);
         }
         let stream = wire.into_stream();
         let mut writer = stream.try_clone().unwrap();

@@ -2,7 +2,7 @@
 
 use crate::busy::Busy;
 use crate::fixture::{
-    Fixture, alone, as_nobody, beside_others, entry, is_not_root, setup, try_entry, wait_for, xvfb, xvfb_with,
+    Fixture, alone, as_nobody, beside_others, entry, is_not_root, policies, setup, try_entry, wait_for, xvfb, xvfb_with,
 };
 use crate::wire::{Authorization, Message, Wire, XError, authority_entry, code, local_socket, opcode};
 use std::time::{Duration, Instant};
@@ -133,7 +133,7 @@ fn every_request_is_carried_out_in_both_byte_orders() {
 }
 
 fn change_every_parameter(wire: &mut Wire) {
-    for policy in PolicyKind::ALL.into_iter().rev() {
+    for policy in policies().into_iter().rev() {
         wire.tell_xqos(Request::SetPolicy(PolicyChange { policy: Some(policy), ..PolicyChange::default() })).unwrap();
         assert_eq!(info(wire).policy, policy);
     }
@@ -687,7 +687,7 @@ fn a_clients_first_requests_are_counted_under_every_policy() {
     let _turn = beside_others();
     let fixture = xvfb();
     let control = fixture.control().unwrap();
-    for policy in PolicyKind::ALL {
+    for policy in policies() {
         control.set_policy(PolicyChange { policy: Some(policy), ..PolicyChange::default() }).unwrap();
         for _ in 0..20 {
             let mut wire = fixture.native();

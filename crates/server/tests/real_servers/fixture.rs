@@ -45,6 +45,16 @@ pub fn xvfb_with(policy: PolicyKind) -> Fixture {
     Fixture::start(&Setup::with_module(Kind::Xvfb, Module { policy: Some(policy), ..module() }))
 }
 
+/// Whether the servers are served by their calls of libc, as if they exported nothing.
+pub fn is_from_below() -> bool {
+    std::env::var("XQOS_HOST").is_ok_and(|host| host == "libc")
+}
+
+/// The policies that such a server can have: `classic` counts single requests.
+pub fn policies() -> Vec<PolicyKind> {
+    PolicyKind::ALL.into_iter().filter(|&policy| policy != PolicyKind::Classic || !is_from_below()).collect()
+}
+
 /// Says why a test is left out, where its program is not here.
 pub fn is_missing(kind: Kind) -> bool {
     let program = kind.program();

@@ -66,8 +66,9 @@ fn ten_thousand_connections_leave_nothing_behind() {
     println!("{grown} KB more after 10,000 connections");
     assert!(grown < NOISE_KB, "{grown} KB more after 10,000 connections");
     drop(busy);
+    wait_for("it is gone", SOON, || control.server_info().unwrap().clients == 1);
     let info = control.server_info().unwrap();
-    assert_eq!((info.clients, info.reservations, info.admitted_utilization_ppm), (1, 0, 0));
+    assert_eq!((info.reservations, info.admitted_utilization_ppm), (0, 0));
     fixture.assert_armed();
 }
 

@@ -1,7 +1,7 @@
 //! SYNC priorities: what clients set and read is as on a stock server, though xqos decides by the same field.
 
 use crate::busy::{Busy, Worker, send_before_any_is_served};
-use crate::fixture::{Fixture, beside_others, entry, xvfb_with};
+use crate::fixture::{Fixture, beside_others, entry, policies, xvfb_with};
 use crate::wire::Wire;
 use xqos_abi::{Order, PolicyChange};
 use xqos_core::PolicyKind;
@@ -12,7 +12,7 @@ const VALUES: [i32; 8] = [1, -1, 0, 77, i32::MAX, i32::MIN, i32::MAX - 1, 0];
 #[test]
 fn clients_read_what_clients_set_under_every_policy() {
     let _turn = beside_others();
-    for policy in PolicyKind::ALL {
+    for policy in policies() {
         for order in [Order::Native, Order::Swapped] {
             let mut fixture = xvfb_with(policy);
             let control = fixture.control().unwrap();
@@ -39,7 +39,7 @@ fn clients_read_what_clients_set_under_every_policy() {
 #[test]
 fn a_client_reads_what_it_set_within_its_own_slice() {
     let _turn = beside_others();
-    for policy in PolicyKind::ALL {
+    for policy in policies() {
         let fixture = xvfb_with(policy);
         let busy = Busy::start(&fixture);
         for order in [Order::Native, Order::Swapped] {
@@ -79,7 +79,7 @@ fn a_change_of_policy_leaves_priorities_as_they_are() {
     for (client, priority) in clients.iter_mut().zip([3, -3, i32::MIN]) {
         client.set_sync_priority(0, priority).unwrap();
     }
-    for policy in PolicyKind::ALL.into_iter().chain(PolicyKind::ALL.into_iter().rev()) {
+    for policy in policies().into_iter().chain(policies().into_iter().rev()) {
         control.set_policy(PolicyChange { policy: Some(policy), ..PolicyChange::default() }).unwrap();
         for (client, priority) in clients.iter_mut().zip([3, -3, i32::MIN]) {
             assert_eq!(client.sync_priority(0), priority, "{policy:?}");
@@ -92,7 +92,7 @@ fn a_busy_client_of_high_priority_keeps_the_server_as_on_a_stock_one() {
     let _turn = beside_others();
     // The stock server itself: this is what is to be kept.
     check_strict(&Fixture::start(&Setup::stock(Kind::Xvfb)), "the stock server");
-    for policy in PolicyKind::ALL {
+    for policy in policies() {
         let mut fixture = xvfb_with(policy);
         check_strict(&fixture, policy.name());
         fixture.assert_armed();

@@ -5,7 +5,7 @@
 
 use crate::busy::{Busy, Worker, X11perf, slices_of};
 use crate::decisions::{Decisions, Slice, check_reservation};
-use crate::fixture::{Fixture, alone, beside_others, entry, wait_for, xvfb, xvfb_with};
+use crate::fixture::{Fixture, alone, beside_others, entry, policies, wait_for, xvfb, xvfb_with};
 use crate::wire::Wire;
 use std::time::{Duration, Instant};
 use xqos_abi::{PolicyChange, Request, entry_flag};
@@ -118,7 +118,7 @@ fn a_soft_reservation_goes_first_while_it_has_budget_under_every_policy() {
     let mut workers = [(); 3].map(|()| Worker::start(&fixture));
     let base = workers[0].base();
     control.reserve(base, 3000, 10_000, false).unwrap();
-    for policy in PolicyKind::ALL {
+    for policy in policies() {
         control.set_policy(PolicyChange { policy: Some(policy), ..PolicyChange::default() }).unwrap();
         let slices = slices_of(&fixture, &mut workers, Worker::MOST);
         check_reservation(&slices, base);
@@ -137,7 +137,7 @@ fn best_effort_keeps_what_is_not_reserved() {
     let mut workers = [(); 5].map(|()| Worker::start(&fixture));
     let base = workers[0].base();
     control.reserve(base, 8500, 10_000, false).unwrap();
-    for policy in PolicyKind::ALL {
+    for policy in policies() {
         control.set_policy(PolicyChange { policy: Some(policy), ..PolicyChange::default() }).unwrap();
         let slices = slices_of(&fixture, &mut workers, Worker::MOST);
         check_reservation(&slices, base);

@@ -1,7 +1,9 @@
 //! What a server lives through: resets, grabs, clients that vanish, recorders, foreign byte orders, faults of ours.
 
 use crate::busy::{Busy, X11perf};
-use crate::fixture::{Fixture, alone, beside_others, entry, module, setup, try_entry, wait_for, xvfb, xvfb_with};
+use crate::fixture::{
+    Fixture, alone, beside_others, entry, is_from_below, module, policies, setup, try_entry, wait_for, xvfb, xvfb_with,
+};
 use crate::wire::{Authorization, Wire, code, local_socket, opcode};
 use std::io::Write;
 use std::time::{Duration, Instant};
@@ -88,7 +90,7 @@ fn has_clients(fixture: &Fixture) -> bool {
 #[test]
 fn a_server_grab_by_any_client_ends_with_everybody_served() {
     let _turn = beside_others();
-    for kind in [PolicyKind::Fair, PolicyKind::Stock, PolicyKind::Classic] {
+    for kind in policies() {
         let mut fixture = xvfb_with(kind);
         let control = fixture.control().unwrap();
         let busy = Busy::start(&fixture);
@@ -110,7 +112,8 @@ fn a_server_grab_by_any_client_ends_with_everybody_served() {
             assert!(other.is_answered(SOON), "{kind:?} {reservation:?}: not served after a grab");
             let sent = busy.sent();
             wait_for("the busy client is served again", SOON, || busy.sent() > sent + 100);
-            assert!(entry(&control, holder.base).grabbed_ns >= A_WHILE.as_nanos() as u64);
+            let grabbed_ns = entry(&control, holder.base).grabbed_ns;
+            assert!(grabbed_ns >= A_WHILE.as_nanos() as u64, "{kind:?}: {grabbed_ns} ns");
         }
         fixture.assert_armed();
     }
@@ -228,7 +231,7 @@ fn clients_that_vanish_in_the_midst_of_a_request_leave_nothing_behind() {
     for order in [Order::Native, Order::Swapped] {
         for cut in [1, 3, 4, 6, 19] {
             let mut wire = fixture.wire(order);
-            let request = wire.xqos_bytes(reserve(3000, 10_000, true));
+            let request = wire.canvas(10, 10).fill(1);
             wire.send_raw(&request[..cut]);
             std::thread::sleep(Duration::from_millis(3));
             other.sync();
@@ -251,7 +254,9 @@ fn half_a_request_takes_no_time_from_the_others() {
     let fixture = xvfb();
     let control = fixture.control().unwrap();
     let mut wire = fixture.native();
-    let request = wire.xqos_bytes(reserve(3000, 10_000, true));
+    let canvas = wire.canvas(10, 10);
+    wire.sync();
+    let request = canvas.fill(1);
     wire.send_raw(&request[..10]);
     let before = entry(&control, wire.base);
     std::thread::sleep(Duration::from_millis(300));
@@ -260,7 +265,7 @@ fn half_a_request_takes_no_time_from_the_others() {
     assert!(after.slices - before.slices < 5, "the server keeps trying: {} slices", after.slices - before.slices);
     wire.send(&request[10..]);
     wire.sync();
-    assert_eq!(control.reservation(wire.base).unwrap().budget_us, 3000);
+    assert_eq!(entry(&control, wire.base).requests, before.requests + 2);
 }
 
 #[test]
@@ -280,7 +285,9 @@ fn clients_that_are_killed_in_the_midst_of_a_slice_are_forgotten() {
         let busy = Busy::start(&fixture);
         control.reserve(busy.base, 2000, 10_000, false).unwrap();
         other.sync();
+        let base = busy.base;
         busy.end();
+        wait_for("it is gone", SOON, || try_entry(&control, base).is_none());
     }
     wait_for("they are gone", SOON, || control.clients().unwrap().clients.len() == 2);
     let info = control.server_info().unwrap();
@@ -317,7 +324,7 @@ fn clients_that_leave_their_resources_behind_are_no_clients_any_more() {
     let control = fixture.control().unwrap();
     let mut other = fixture.native();
     let mut retained = Vec::new();
-    for kind in [PolicyKind::Fair, PolicyKind::Stock, PolicyKind::Classic] {
+    for kind in policies() {
         control.set_policy(policy(kind)).unwrap();
         let mut wire = fixture.native();
         let canvas = wire.canvas(50, 50);
@@ -354,7 +361,7 @@ fn clients_that_leave_their_resources_behind_are_no_clients_any_more() {
 #[test]
 fn a_client_of_the_other_byte_order_works_under_every_policy() {
     let _turn = beside_others();
-    for kind in PolicyKind::ALL {
+    for kind in policies() {
         let mut fixture = xvfb_with(kind);
         let busy = Busy::start(&fixture);
         let mut wire = fixture.wire(Order::Swapped);
@@ -385,7 +392,7 @@ fn a_recorder_sees_every_request_under_every_policy() {
     let _turn = beside_others();
     let mut fixture = xvfb();
     let control = fixture.control().unwrap();
-    for kind in PolicyKind::ALL {
+    for kind in policies() {
         for order in [Order::Native, Order::Swapped] {
             control.set_policy(policy(PolicyKind::Fair)).unwrap();
             let mut client = fixture.wire(order);
@@ -494,6 +501,10 @@ impl Faulty {
 
     /// None where XQOS answers with an error, as it does to the request with the fault.
     fn is_armed(&self, wire: &mut Wire) -> Option<(bool, String)> {
+        if is_from_below() && self.fixture.xqos_log().contains("stepped aside: ") {
+            // There is nobody left to ask.
+            return Some((false, "it stands in the log".into()));
+        }
         let reply = wire.ask_xqos(Request::GetServerInfo).ok()?;
         let info = xqos_abi::ServerInfo::decode(&reply, Order::Native).unwrap();
         Some((info.armed, info.reason))
@@ -539,6 +550,10 @@ fn x11perf_load(fixture: &Fixture) -> Load {
 fn after_a_fault_under_load_everybody_is_served_as_by_a_stock_server() {
     let _turn = beside_others();
     for fault in ["wakeup:600", "block:901", "check:700", "request:30", "watcher:30"] {
+        if fault.starts_with("watcher") && is_from_below() {
+            // There is no such thread.
+            continue;
+        }
         let mut faulty = Faulty::start(fault);
         let mut light = faulty.fixture.native();
         let (mut high, mut low) = (faulty.fixture.native(), faulty.fixture.native());
@@ -611,6 +626,9 @@ fn a_server_that_resets_after_a_fault_is_armed_again() {
         assert!(wire.ask_xqos(Request::ListClients).is_ok());
         wire.tell_xqos(reserve(1000, 10_000, true)).unwrap();
         assert_eq!(wire.ask_xqos(Request::ListClients).unwrap_err().code, code::BAD_IMPLEMENTATION);
+        if is_from_below() {
+            continue;
+        }
         let info = xqos_abi::ServerInfo::decode(&wire.ask_xqos(Request::GetServerInfo).unwrap(), Order::Native);
         assert!(!info.unwrap().armed);
     }
@@ -620,7 +638,7 @@ fn a_server_that_resets_after_a_fault_is_armed_again() {
 #[test]
 fn a_recorder_goes_on_after_a_fault() {
     let _turn = beside_others();
-    for kind in [PolicyKind::Fair, PolicyKind::Classic] {
+    for kind in policies() {
         let mut wanted = setup(Kind::Xvfb);
         wanted.module = Some(Module { policy: Some(kind), ..module() });
         wanted.environment.push(("XQOS_TEST_FAULT".into(), "request:4".into()));
@@ -650,7 +668,7 @@ fn policies_can_be_changed_under_load() {
     let busy = Busy::start_with(fixture.native(), &[reserve(2000, 10_000, false)]);
     let mut light = fixture.native();
     for round in 0..20 {
-        let kind = PolicyKind::ALL[round * 7 % 5];
+        let kind = policies()[round * 7 % policies().len()];
         let slice_us = Some([100, 5000, 1_000_000][round % 3]);
         control.set_policy(PolicyChange { slice_us, ..policy(kind) }).unwrap();
         for _ in 0..3 {

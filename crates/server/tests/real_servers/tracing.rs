@@ -1,14 +1,14 @@
 //! The trace: what it says, who gets it, and that readers that die, read slowly or never read cost nobody anything.
 
 use crate::busy::{Busy, X11perf};
-use crate::fixture::{Fixture, alone, as_nobody, beside_others, entry, setup, wait_for, xvfb, xvfb_with};
+use crate::fixture::{Fixture, alone, as_nobody, beside_others, entry, policies, setup, wait_for, xvfb, xvfb_with};
 use crate::wire::Wire;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 use xqos_abi::ring::{Next, Reader};
 use xqos_abi::trace::{Event, Level, What};
 use xqos_abi::{Order, PolicyChange, Request};
-use xqos_core::{ClientId, PolicyKind};
+use xqos_core::ClientId;
 use xqos_lab::server::Kind;
 use xqos_sim::check::Check;
 
@@ -88,7 +88,7 @@ fn a_trace_tells_the_seven_events_of_the_paper_and_who_they_are_about() {
 #[test]
 fn replay_agrees_with_every_decision_of_every_policy() {
     let _turn = alone();
-    for policy in PolicyKind::ALL {
+    for policy in policies() {
         let mut fixture = xvfb_with(policy);
         let control = fixture.control().unwrap();
         let _load = X11perf::start_many(&fixture, "getimagexy100", 3);

@@ -309,7 +309,13 @@ impl Wire {
     /// One message of the server's; `None` where none begins in the time set.
     fn read_message(&mut self) -> Option<Vec<u8>> {
         let mut bytes = vec![0; 32];
-        match self.stream.read(&mut bytes[..1]) {
+        let first = loop {
+            match self.stream.read(&mut bytes[..1]) {
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                first => break first,
+            }
+        };
+        match first {
             Ok(1) => {}
             Ok(_) => panic!("the server closed the connection"),
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => return None,
@@ -383,20 +389,14 @@ impl Wire {
         if self.xqos.is_some() {
             return None;
         }
-        let path = self.stream.peer_addr().unwrap().as_pathname().unwrap().to_string_lossy().into_owned();
-        let mut stream = self.control.take().unwrap_or_else(|| {
-            let display = xqos_abi::control::display_of_socket(&path).expect("a display");
-            // SAFETY: no arguments, cannot fail.
-            let paths = xqos_abi::control::paths(display, unsafe { libc::geteuid() });
-            let connected = paths.iter().find_map(|path| UnixStream::connect(path).ok());
-            connected.expect("the server has XQOS, or a control socket")
-        });
-        stream.write_all(&request.named(self.base).encode_as(0, Order::Native)).unwrap();
-        let mut answer = vec![0; 32];
-        loop {
-            stream.read_exact(&mut answer[..32]).unwrap();
-            if answer[0] <= 1 {
-                break;
+        // The socket goes with what has stepped aside.
+        let aside = XError { code: code::BAD_IMPLEMENTATION, value: 0, minor: 0, major: 0 };
+        let Some(mut stream) = self.control.take().or_else(|| self.connect_below()) else { return Some(Err(aside)) };
+        let sent = stream.write_all(&request.named(self.base).encode_as(0, Order::Native));
+        let mut answer = vec![2; 32];
+        while answer[0] > 1 {
+            if sent.is_err() || stream.read_exact(&mut answer[..32]).is_err() {
+                return Some(Err(aside));
             }
         }
         let value = u32::from_ne_bytes(answer[4..8].try_into().unwrap());
@@ -409,6 +409,14 @@ impl Wire {
         };
         self.control = Some(stream);
         Some(outcome)
+    }
+
+    fn connect_below(&self) -> Option<UnixStream> {
+        let address = self.stream.peer_addr().ok()?;
+        let display = xqos_abi::control::display_of_socket(address.as_pathname()?.to_str()?)?;
+        // SAFETY: no arguments, cannot fail.
+        let paths = xqos_abi::control::paths(display, unsafe { libc::geteuid() });
+        paths.iter().find_map(|path| UnixStream::connect(path).ok())
     }
 
     pub fn ask_xqos(&mut self, request: Request) -> Result<Vec<u8>, XError> {
@@ -425,6 +433,14 @@ impl Wire {
         }
         let bytes = self.xqos_bytes(request);
         self.tell(&bytes)
+    }
+
+    /// Sends a request of XQOS, and waits for nothing that it may cause.
+    pub fn send_xqos(&mut self, request: Request) {
+        if self.ask_below(request).is_none() {
+            let bytes = self.xqos_bytes(request);
+            self.send(&bytes);
+        }
     }
 
     // SYNC.

@@ -80,6 +80,11 @@ fn is_client(fd: RawFd) -> bool {
     bit(&CLIENTS, fd).is_some_and(|(word, bit)| word.load(Ordering::Relaxed) & bit != 0) && place::is_here()
 }
 
+/// True where no client is left.
+pub fn has_no_clients() -> bool {
+    CLIENTS.iter().all(|word| word.load(Ordering::Relaxed) == 0)
+}
+
 /// Has the server's epoll tell of a descriptor of ours.
 pub fn watch_own(epoll: RawFd, fd: RawFd) {
     let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: OWN | fd as u64 };
@@ -88,15 +93,28 @@ pub fn watch_own(epoll: RawFd, fd: RawFd) {
     unsafe { (behind().epoll_ctl)(epoll, libc::EPOLL_CTL_ADD, fd, &mut event) };
 }
 
+/// Has it tell when a descriptor of ours has room for output, too, or no more.
+pub fn watch_own_for(epoll: RawFd, fd: RawFd, output: bool) {
+    let bits = if output { libc::EPOLLIN | libc::EPOLLOUT } else { libc::EPOLLIN };
+    let mut event = libc::epoll_event { events: bits as u32, u64: OWN | fd as u64 };
+    // SAFETY: as above.
+    unsafe { (behind().epoll_ctl)(epoll, libc::EPOLL_CTL_MOD, fd, &mut event) };
+}
+
 /// Takes all of ours out again.
 pub fn leave_own(epoll: RawFd) {
     for fd in 0..DESCRIPTORS as RawFd {
         if bit(&OURS, fd).is_some_and(|(word, bit)| word.load(Ordering::Relaxed) & bit != 0) {
-            mark(&OURS, fd, false);
-            // SAFETY: an open epoll; a descriptor that was closed is out of it already.
-            unsafe { (behind().epoll_ctl)(epoll, libc::EPOLL_CTL_DEL, fd, std::ptr::null_mut()) };
+            leave(epoll, fd);
         }
     }
+}
+
+/// Takes one of ours out.
+pub fn leave(epoll: RawFd, fd: RawFd) {
+    mark(&OURS, fd, false);
+    // SAFETY: an open epoll and a descriptor of ours.
+    unsafe { (behind().epoll_ctl)(epoll, libc::EPOLL_CTL_DEL, fd, std::ptr::null_mut()) };
 }
 
 /// What the epoll has to tell at this moment.
@@ -210,10 +228,11 @@ pub unsafe extern "C" fn epoll_wait(
         return unsafe { behind(epoll, events, most, timeout) };
     }
     place::with_engine(|engine| engine.block());
-    let has_ready = place::with_engine(|engine| Ok(engine.host.has_ready())).unwrap_or(false);
+    let alone = if place::has_untold() { 0 } else { timeout };
+    let timeout = place::with_engine(|engine| Ok(engine.host.timeout(timeout))).unwrap_or(alone);
     let room = most as usize;
     // SAFETY: as the caller says; some room is kept for what we add.
-    let count = unsafe { behind(epoll, events, most - most / 8, if has_ready { 0 } else { timeout }) };
+    let count = unsafe { behind(epoll, events, most - most / 8, timeout) };
     let Ok(count) = usize::try_from(count) else { return count };
     // SAFETY: the caller gives so much room, and plain numbers in it may be anything.
     let events = unsafe { std::slice::from_raw_parts_mut(events, room) };

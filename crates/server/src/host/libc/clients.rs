@@ -27,10 +27,14 @@ pub struct Known {
     pub saved: u32,
     pub watched: Option<Rank>,
     pub arrived: Option<Time>,
+    /// When it closed its connection, if it did.
+    pub hung_up_at: Time,
     pub is_queued: bool,
     pub is_swapped: bool,
     /// Its last read began with a request.
     pub begins_request: bool,
+    /// What it has sent up to now ends with a request.
+    pub at_boundary: bool,
     /// So much is still to come of a request.
     pub rest_bytes: usize,
     /// When its last read returned; none where that was measured.
@@ -62,9 +66,11 @@ impl Known {
             saved: 0,
             watched: None,
             arrived: None,
+            hung_up_at: Time::NEVER,
             is_queued: false,
             is_swapped: false,
             begins_request: false,
+            at_boundary: false,
             rest_bytes: 0,
             reading: None,
             last_bytes: 0,
@@ -217,11 +223,12 @@ impl Engine<Libc> {
         }
     }
 
-    /// Everybody's edge that the server was not told of, for a server that goes on without us.
+    /// Everybody's edge that the server was not told of, for a server that goes on without us. Whom it does not listen to it
+    /// is told of by the kernel, when it does so again.
     pub fn untold(&self) -> Vec<libc::epoll_event> {
         let known = self.host.clients.iter().flatten();
         let event = |known: &Known| libc::epoll_event {
-            events: known.saved | if known.pending { libc::EPOLLIN as u32 } else { 0 },
+            events: known.saved | if known.pending && !known.muted { libc::EPOLLIN as u32 } else { 0 },
             u64: known.data,
         };
         known.map(event).filter(|event| event.events != 0).collect()

@@ -5,6 +5,7 @@
 use super::calls;
 use crate::mechanism::access::Identity;
 use crate::mechanism::requests::Refused;
+use std::cell::{Cell, RefCell};
 use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::PermissionsExt;
@@ -14,6 +15,8 @@ use xqos_abi::control::{EVENT, FIRST_ERROR, MAX_REQUEST_BYTES, done, error, path
 use xqos_abi::{ADMISSION_ERROR, Notify, Order};
 use xqos_core::ClientId;
 
+/// Who leaves more unread than that is disconnected: a few lists of all clients.
+const MAX_UNREAD_BYTES: usize = 4 << 20;
 /// More connections are refused.
 const MAX_CONNECTIONS: usize = 64;
 
@@ -26,7 +29,10 @@ struct Connection {
     sequence: u16,
     /// Goes with the next reply.
     descriptor: Option<OwnedFd>,
-    is_gone: std::cell::Cell<bool>,
+    /// What the socket had no room for.
+    output: RefCell<Vec<u8>>,
+    epoll: RawFd,
+    is_gone: Cell<bool>,
 }
 
 /// A request that has come, and who asks.
@@ -80,6 +86,10 @@ impl Connections {
         }
         let mut asked = Vec::new();
         for connection in &mut self.open {
+            if !connection.output.borrow().is_empty() {
+                connection.flush();
+                connection.set_waits_for_room();
+            }
             connection.receive(&mut asked);
         }
         let gone = self.open.iter().filter(|one| one.is_gone.get()).map(|one| one.id).collect();
@@ -93,8 +103,17 @@ impl Connections {
         let (Some(id), Ok(())) = (id, stream.set_nonblocking(true)) else { return };
         calls::watch_own(epoll, stream.as_raw_fd());
         let identity = Identity::of_peer(stream.as_raw_fd());
-        let is_gone = std::cell::Cell::new(false);
-        self.open.push(Connection { id, stream, identity, input: Vec::new(), sequence: 0, descriptor: None, is_gone });
+        self.open.push(Connection {
+            id,
+            stream,
+            identity,
+            input: Vec::new(),
+            sequence: 0,
+            descriptor: None,
+            output: RefCell::default(),
+            epoll,
+            is_gone: Cell::new(false),
+        });
     }
 
     pub fn identity(&self, asker: ClientId) -> Option<Identity> {
@@ -130,6 +149,13 @@ impl Connections {
 
     fn connection(&self, id: ClientId) -> Option<&Connection> {
         self.open.iter().find(|one| one.id == id)
+    }
+}
+
+impl Drop for Connection {
+    /// Its number may be a client's next.
+    fn drop(&mut self) {
+        calls::leave(self.epoll, self.stream.as_raw_fd());
     }
 }
 
@@ -173,15 +199,50 @@ impl Connection {
     }
 
     fn send(&self, bytes: &[u8]) {
-        if (&self.stream).write_all(bytes).is_err() {
+        let was_empty = self.output.borrow().is_empty();
+        self.output.borrow_mut().extend_from_slice(bytes);
+        if was_empty {
+            self.flush();
+            if !self.output.borrow().is_empty() {
+                self.set_waits_for_room();
+            }
+        }
+        if self.output.borrow().len() > MAX_UNREAD_BYTES {
             self.is_gone.set(true);
         }
+    }
+
+    /// Writes what there is room for.
+    fn flush(&self) {
+        let mut output = self.output.borrow_mut();
+        let mut written = 0;
+        while written < output.len() {
+            match (&self.stream).write(&output[written..]) {
+                Ok(bytes) => written += bytes,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(_) => {
+                    self.is_gone.set(true);
+                    break;
+                }
+            }
+        }
+        output.drain(..written);
+    }
+
+    fn set_waits_for_room(&self) {
+        calls::watch_own_for(self.epoll, self.stream.as_raw_fd(), !self.output.borrow().is_empty());
     }
 
     /// The second byte says how many descriptors come with a reply.
     fn send_with(&self, reply: &[u8], descriptor: &OwnedFd) {
         let mut reply = reply.to_vec();
         reply[1] = 1;
+        if !self.output.borrow().is_empty() {
+            // It would overtake what came before.
+            self.is_gone.set(true);
+            return;
+        }
         let sent = calls::send_with_descriptor(self.stream.as_raw_fd(), &reply, descriptor.as_raw_fd());
         if sent.is_err() {
             self.is_gone.set(true);

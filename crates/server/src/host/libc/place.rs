@@ -68,10 +68,14 @@ pub fn listens_for(display: u32) {
     }
 }
 
-/// The server adds a client to this epoll: the first one makes the engine.
+/// The server adds a client to this epoll: the first one makes the engine, and the first one after we stepped aside and
+/// everybody has left makes another.
 pub fn begin(epoll: RawFd) {
     let Some(settings) = SETTINGS.get() else { return };
-    if THREAD.compare_exchange(0, this_thread(), Ordering::Relaxed, Ordering::Relaxed).is_err() {
+    let is_first = THREAD.compare_exchange(0, this_thread(), Ordering::Relaxed, Ordering::Relaxed).is_ok();
+    // SAFETY: looked at on the server's thread only.
+    let is_again = || serves(epoll) && unsafe { (*PLACE.0.get()).engine.is_none() } && calls::has_no_clients();
+    if !is_first && !is_again() {
         return;
     }
     EPOLL.store(epoll, Ordering::Relaxed);
@@ -127,6 +131,12 @@ fn step_aside(reason: &Fault<Error>) {
     unsafe { (*PLACE.0.get()).untold = untold.unwrap_or_default() };
     calls::leave_own(engine.host.epoll());
     let _ = fault::guarded(|| drop(engine));
+}
+
+/// Whether the server has still to be told of anything.
+pub fn has_untold() -> bool {
+    // SAFETY: as below.
+    unsafe { !(*PLACE.0.get()).untold.is_empty() }
 }
 
 /// An event that the server has still to be told; empty unless we stepped aside.

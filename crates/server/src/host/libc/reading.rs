@@ -20,7 +20,7 @@ use xqos_core::{ClientId, Time};
 const LOOK_NS: u64 = 50_000;
 /// Of the requests of one read so many are counted; the others are taken to be as long. All, while there is a trace.
 const COUNTED_REQUESTS: u32 = 128;
-/// The server's buffer for what it reads of a client is as large.
+/// So much is looked at, at most; the server's buffer for what it reads of a client is no larger.
 const MAX_BUFFER_BYTES: usize = 65_536;
 
 impl Libc {
@@ -42,7 +42,7 @@ impl Libc {
         let (buffer_bytes, chunk_ns) = (self.buffer_bytes, self.chunk_ns);
         let known = self.known_mut(id)?;
         known.reading = Some(now);
-        known.begins_request = known.is_set_up() && wanted == buffer_bytes;
+        known.begins_request = known.is_set_up() && (known.at_boundary || wanted == buffer_bytes);
         if known.begins_request {
             let room = known.bytes_in(chunk_ns);
             if room >= wanted {
@@ -57,7 +57,7 @@ impl Libc {
     /// Bytes of the whole requests in `room`, by what there is to read; at least one request.
     fn whole_requests(&mut self, fd: RawFd, room: usize, wanted: usize, is_swapped: bool) -> usize {
         let mut stream = [0; MAX_BUFFER_BYTES];
-        let seen = calls::peek(fd, &mut stream[..room.max(MIN_PEEK_BYTES).min(wanted)]);
+        let seen = calls::peek(fd, &mut stream[..room.max(MIN_PEEK_BYTES).min(wanted).min(MAX_BUFFER_BYTES)]);
         let stream = &stream[..seen];
         let in_room = frame(&stream[..room.min(seen)], is_swapped, u32::MAX);
         let bytes = if in_room.bytes > 0 { in_room.bytes } else { one_request(stream, is_swapped) };
@@ -81,6 +81,7 @@ impl Libc {
             let is_whole = found.requests < max_requests;
             let rest = read.len() - found.bytes;
             requests = found.requests;
+            known.at_boundary = rest == 0;
             if is_whole {
                 known.rest_bytes = found.next_bytes.saturating_sub(rest);
             } else {
@@ -90,7 +91,8 @@ impl Libc {
             last_request = Some(found.last_request);
         } else if known.rest_bytes > 0 {
             known.rest_bytes = known.rest_bytes.saturating_sub(read.len());
-            requests = u32::from(known.rest_bytes == 0);
+            known.at_boundary = known.rest_bytes == 0;
+            requests = u32::from(known.at_boundary);
         }
         let running = &mut self.running;
         running.chunks += 1;
