@@ -1,56 +1,3 @@
-<!doctype html>
-<html lang="en">
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>xqos trace</title>
-<style>
-:root { color-scheme: light dark; --bg: #fff; --fg: #1b1f24; --soft: #69717c; --line: #d8dde3; --band: #f4f6f8;
-  --served: #2563eb; --burst: #f3b765; --budget: #15803d; --deadline: #b91c1c; --input: #a21caf; --a: #0f766e; --b: #b45309; }
-@media (prefers-color-scheme: dark) { :root { --bg: #14171b; --fg: #e6e9ed; --soft: #97a0ab; --line: #333a43;
-  --band: #1b2026; --served: #6ea0ff; --burst: #8a5a14; --budget: #4ade80; --deadline: #f87171; --input: #e879f9;
-  --a: #2dd4bf; --b: #fbbf24; } }
-* { box-sizing: border-box; }
-body { margin: 0; font: 14px/1.45 system-ui, sans-serif; background: var(--bg); color: var(--fg);
-  display: flex; flex-direction: column; height: 100vh; }
-header { padding: 8px 14px; display: flex; gap: 6px 18px; flex-wrap: wrap; align-items: baseline; border-bottom: 1px solid var(--line); }
-h1 { font-size: 16px; margin: 0; }
-.soft { color: var(--soft); }
-.key i { display: inline-block; width: 12px; height: 10px; margin: 0 4px 0 10px; border-radius: 2px; }
-main { flex: 1; display: flex; min-height: 0; }
-#stage { flex: 1; overflow-y: auto; min-width: 0; position: relative; }
-canvas { display: block; width: 100%; outline-offset: -2px; cursor: crosshair; }
-aside { width: 465px; overflow: hidden auto; border-left: 1px solid var(--line); padding: 8px 14px; }
-aside h2 { font-size: 13px; margin: 12px 0 4px; }
-table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; font-size: 11.5px; }
-td, th { text-align: right; padding: 1px 4px; white-space: nowrap; }
-th { font-weight: 600; color: var(--soft); }
-td:first-child, th:first-child { text-align: left; max-width: 110px; overflow: hidden; text-overflow: ellipsis; }
-button { font: inherit; color: inherit; background: var(--band); border: 1px solid var(--line); border-radius: 4px; padding: 1px 8px; cursor: pointer; }
-.waits button { display: block; width: 100%; text-align: left; margin: 2px 0; font-size: 12px; white-space: normal; }
-#tip { position: fixed; pointer-events: none; background: var(--bg); border: 1px solid var(--line); border-radius: 4px;
-  padding: 3px 8px; font-size: 12px; display: none; max-width: 420px; box-shadow: 0 2px 8px #0003; white-space: pre-line; }
-@media (max-width: 800px) { main { flex-direction: column; } aside { width: auto; border: 0; border-top: 1px solid var(--line); max-height: 40vh; } }
-</style>
-<header>
-  <h1 id="title"></h1><span class="soft" id="facts"></span>
-  <span class="key soft"><i style="background:var(--burst)"></i>has work<i style="background:var(--served)"></i>served<i
-    style="background:var(--budget)"></i>budget<i style="background:var(--deadline)"></i>deadline<i
-    style="background:var(--input)"></i>input</span>
-  <span class="soft">drag: pan, wheel or + and -: zoom, arrows: move, click: marker A, shift-click: marker B, 0: all</span>
-</header>
-<main>
-  <div id="stage"><canvas id="view" tabindex="0" aria-label="Timeline: one lane for each client"></canvas></div>
-  <aside>
-    <div><button id="all">All</button> <button id="span">A to B</button> <button id="clear">No markers</button></div>
-    <h2 id="what">Statistics of what is shown</h2>
-    <table id="stats"></table>
-    <h2>Who waited longest</h2>
-    <div class="waits" id="waits"></div>
-  </aside>
-</main>
-<div id="tip"></div>
-<script type="application/json" id="data">/*DATA*/</script>
-<script>
 "use strict";
 const data = JSON.parse(document.getElementById("data").textContent);
 function bytes(text) { const raw = atob(text), out = new Uint8Array(raw.length); for (let i = 0; i < raw.length; i++) out[i] = raw.charCodeAt(i); return out; }
@@ -197,5 +144,3 @@ document.getElementById("waits").append(...data.worst.slice(0, 20).map(wait => {
   button.onclick = () => { const room = Math.max(wait.end_ns - wait.begin_ns, 1e5); marks = { a: wait.begin_ns, b: wait.end_ns }; show(wait.begin_ns - room / 2, wait.end_ns + room / 2); }; return button; }));
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { readColours(); ask(); });
 addEventListener("resize", ask); readColours(); draw(); document.documentElement.dataset.ready = "true";
-</script>
-</html>

@@ -1,5 +1,7 @@
 //! One page that shows a trace and needs nothing else: no network, no server, no installation.
 //!
+//! `page.html` is what stands where, `page.css` how it looks, `page.js` what it does.
+//!
 //! The records become arrays of numbers, in base64, which the page's script reads without parsing; what is drawn for a
 //! pixel is found by binary search in them, so a million records pan like a thousand.
 
@@ -14,6 +16,8 @@ use xqos_abi::trace::{Event, What};
 use xqos_core::Time;
 
 const TEMPLATE: &str = include_str!("page.html");
+const STYLE: &str = include_str!("page.css");
+const SCRIPT: &str = include_str!("page.js");
 const PLACE: &str = "/*DATA*/";
 
 /// A client's lane: times in ns since the beginning.
@@ -126,7 +130,8 @@ pub fn render(header: &Header, events: impl Iterator<Item = Event>, names: &Name
     };
     // "</script>" in a name would end the script.
     let json = serde_json::to_string(&page)?.replace('<', "\\u003c");
-    Ok(TEMPLATE.replacen(PLACE, &json, 1))
+    // The data come last: no name in them is taken for a place.
+    Ok(TEMPLATE.replace("/*STYLE*/", STYLE).replace("/*SCRIPT*/", SCRIPT).replacen(PLACE, &json, 1))
 }
 
 impl From<Lane> for PageLane {
