@@ -52,7 +52,7 @@ fn chromium_shows_a_million_records_and_all_that_one_can_do_with_them() {
         const wheel = (deltaY, more) => canvas.dispatchEvent(new WheelEvent('wheel', { clientX: box.left + 400, clientY: box.top + 60, deltaY, cancelable: true, ...more }));
         const table = row => [...document.querySelectorAll('#stats tr')[row].children].map(one => one.textContent);
         root.lanes = lanes.map(lane => lane.name).join();
-        root.slices = lanes.reduce((sum, lane) => sum + lane.slices[0].length, 0);
+        root.slices = lanes.reduce((sum, lane) => sum + lane.slices.begins.length, 0);
         root.all = table(1)[1];
 
         // A slice of the third lane, near: its colour where it was served, none of it behind it.

@@ -1,6 +1,6 @@
 //! One page that shows a trace and needs nothing else: no network, no server, no installation.
 //!
-//! `page.html` is what stands where, `page.css` how it looks, `page.js` what it does.
+//! `page.html` is what stands where, `page.css` how it looks, `page.js` what it does; `web/` has what pages share.
 //!
 //! The records become arrays of numbers, in base64, which the page's script reads without parsing; what is drawn for a
 //! pixel is found by binary search in them, so a million records pan like a thousand.
@@ -17,7 +17,7 @@ use xqos_core::Time;
 
 const TEMPLATE: &str = include_str!("page.html");
 const STYLE: &str = include_str!("page.css");
-const SCRIPT: &str = include_str!("page.js");
+const SCRIPT: &str = concat!(include_str!("../../../../../web/search.js"), include_str!("page.js"));
 const PLACE: &str = "/*DATA*/";
 
 /// A client's lane: times in ns since the beginning.

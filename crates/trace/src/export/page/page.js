@@ -1,22 +1,11 @@
-"use strict";
 const data = JSON.parse(document.getElementById("data").textContent);
 function bytes(text) { const raw = atob(text), out = new Uint8Array(raw.length); for (let i = 0; i < raw.length; i++) out[i] = raw.charCodeAt(i); return out; }
 const floats = text => new Float64Array(bytes(text).buffer), integers = text => new Uint32Array(bytes(text).buffer);
-const sums = (from, to) => { const out = new Float64Array(from.length + 1); for (let i = 0; i < from.length; i++) out[i + 1] = out[i] + to[i] - from[i]; return out; };
 const lanes = data.lanes.map(lane => {
-  const slices = lane.slices.map(floats), bursts = lane.bursts.map(floats), requests = integers(lane.slice_requests);
-  const counted = new Float64Array(requests.length + 1); for (let i = 0; i < requests.length; i++) counted[i + 1] = counted[i] + requests[i];
-  return { name: lane.name, gone: lane.gone, slices, bursts, sliceNames: integers(lane.slice_names), requests, counted,
-    served: sums(...slices), busy: sums(...bursts), budgets: lane.budgets.map(floats), inputs: floats(lane.inputs), exposes: floats(lane.exposes) };
+  const requests = integers(lane.slice_requests);
+  return { name: lane.name, gone: lane.gone, slices: intervals(lane.slices.map(floats)), bursts: intervals(lane.bursts.map(floats)),
+    sliceNames: integers(lane.slice_names), requests, counted: sums(requests), budgets: lane.budgets.map(floats), inputs: floats(lane.inputs), exposes: floats(lane.exposes) };
 });
-// Index of the first element that is not less than t.
-const lower = (array, t) => { let low = 0, high = array.length; while (low < high) { const mid = (low + high) >> 1; if (array[mid] < t) low = mid + 1; else high = mid; } return low; };
-// How much of [from, to] the intervals cover: prefix sums, and the two at the borders by their part.
-function covered([begins, ends], prefix, from, to) {
-  const first = lower(ends, from), last = lower(begins, to);
-  if (first >= last) return 0;
-  return prefix[last] - prefix[first] - Math.max(0, from - begins[first]) - Math.max(0, ends[last - 1] - to);
-}
 const duration = ns => { const a = Math.abs(ns); return a < 1e4 ? ns.toFixed(0) + " ns" : a < 1e6 ? (ns / 1e3).toFixed(1) + " µs" : a < 1e9 ? (ns / 1e6).toFixed(2) + " ms" : (ns / 1e9).toFixed(a < 1e10 ? 3 : 2) + " s"; };
 // As many digits as tell one tick from the next.
 function axis(t, step) { const [unit, name] = t < 1e4 ? [1, "ns"] : t < 1e6 ? [1e3, "µs"] : t < 1e9 ? [1e6, "ms"] : [1e9, "s"]; return (t / unit).toFixed(Math.max(0, -Math.floor(Math.log10(step / unit) + 1e-9))) + " " + name; }
@@ -34,15 +23,15 @@ function show(begin, end) {
   from = Math.min(Math.max((begin + end - length) / 2, 0), span - length); to = from + length; ask();
 }
 // One column of pixels at a time where intervals are denser than pixels, so the work depends on the width alone.
-function drawIntervals(intervals, prefix, top, height, colour) {
-  const [begins, ends] = intervals, first = lower(ends, from), last = lower(begins, to);
+function drawIntervals(some, top, height, colour) {
+  const { begins, ends } = some, first = lower(ends, from), last = lower(begins, to);
   pen.fillStyle = colour;
   if (last - first < 2 * (width - LABEL)) {
     for (let i = first; i < last; i++) { const left = Math.max(x(begins[i]), LABEL), right = Math.min(x(ends[i]), width); pen.fillRect(left, top, Math.max(right - left, 0.7), height); }
     return;
   }
   for (let px = LABEL; px < width; px++) {
-    const part = covered(intervals, prefix, timeAt(px), timeAt(px + 1)) / (timeAt(px + 1) - timeAt(px));
+    const part = covered(some, timeAt(px), timeAt(px + 1)) / (timeAt(px + 1) - timeAt(px));
     if (part > 0) { pen.globalAlpha = Math.max(0.25, Math.min(1, part)); pen.fillRect(px, top, 1, height); }
   }
   pen.globalAlpha = 1;
@@ -76,8 +65,8 @@ function draw() {
   lanes.forEach((lane, i) => {
     const top = TOP + i * LANE;
     if (i % 2) { pen.fillStyle = colours.band; pen.globalAlpha = 0.6; pen.fillRect(LABEL, top, width, LANE); pen.globalAlpha = 1; }
-    drawIntervals(lane.bursts, lane.busy, top + 8, 9, colours.burst);
-    drawIntervals(lane.slices, lane.served, top + 17, 16, colours.served);
+    drawIntervals(lane.bursts, top + 8, 9, colours.burst);
+    drawIntervals(lane.slices, top + 17, 16, colours.served);
     drawBudget(lane, top); ticks(lane.exposes, top + 36, 5, colours.soft); ticks(lane.inputs, top + 3, 5, colours.input);
   });
   pen.fillStyle = colours.bg; pen.fillRect(0, 0, LABEL - 1, height); pen.textAlign = "left";
@@ -92,10 +81,10 @@ function statistics() {
   const table = document.getElementById("stats"), head = document.createElement("tr");
   for (const title of ["client", "share", "served", "waited", "requests", "worst"]) cell(head, title, "th");
   const rows = lanes.map(lane => {
-    const served = covered(lane.slices, lane.served, begin, end), busy = covered(lane.bursts, lane.busy, begin, end);
-    const first = lower(lane.slices[1], begin), last = lower(lane.slices[0], end);
+    const served = covered(lane.slices, begin, end), busy = covered(lane.bursts, begin, end);
+    const first = lower(lane.slices.ends, begin), last = lower(lane.slices.begins, end);
     // The longest burst that ends here; of many, a sample would lie, so all are looked at up to a million.
-    let worst = 0; for (let i = lower(lane.bursts[1], begin), stop = lower(lane.bursts[1], end); i < stop; i++) worst = Math.max(worst, lane.bursts[1][i] - lane.bursts[0][i]);
+    let worst = 0; for (let i = lower(lane.bursts.ends, begin), stop = lower(lane.bursts.ends, end); i < stop; i++) worst = Math.max(worst, lane.bursts.ends[i] - lane.bursts.begins[i]);
     return { name: lane.name, served, waited: Math.max(0, busy - served), requests: Math.max(0, lane.counted[Math.max(last, first)] - lane.counted[first]), worst };
   }).sort((p, q) => q.served - p.served);
   table.replaceChildren(head, ...rows.map(one => { const row = document.createElement("tr");
@@ -105,10 +94,10 @@ function hover(event) {
   const box = canvas.getBoundingClientRect(), px = event.clientX - box.left, lane = lanes[Math.floor((event.clientY - box.top - TOP) / LANE)], t = timeAt(px);
   tip.style.display = lane && px >= LABEL ? "block" : "none";
   if (!lane || px < LABEL) return;
-  const near = 2 * (to - from) / (width - LABEL); let i = lower(lane.slices[1], t - near), text = lane.name + "\n" + duration(t);
-  if (i < lane.slices[0].length && lane.slices[0][i] <= t + near) text += "\nserved " + duration(lane.slices[1][i] - lane.slices[0][i]) + ", " + lane.requests[i].toLocaleString("en") + " requests, last " + data.names[lane.sliceNames[i]];
-  i = lower(lane.bursts[1], t - near);
-  if (i < lane.bursts[0].length && lane.bursts[0][i] <= t + near) text += "\nburst of " + duration(lane.bursts[1][i] - lane.bursts[0][i]) + ", of it waiting " + duration(lane.bursts[1][i] - lane.bursts[0][i] - covered(lane.slices, lane.served, lane.bursts[0][i], lane.bursts[1][i]));
+  const near = 2 * (to - from) / (width - LABEL); let i = lower(lane.slices.ends, t - near), text = lane.name + "\n" + duration(t);
+  if (i < lane.slices.begins.length && lane.slices.begins[i] <= t + near) text += "\nserved " + duration(lane.slices.ends[i] - lane.slices.begins[i]) + ", " + lane.requests[i].toLocaleString("en") + " requests, last " + data.names[lane.sliceNames[i]];
+  i = lower(lane.bursts.ends, t - near);
+  if (i < lane.bursts.begins.length && lane.bursts.begins[i] <= t + near) text += "\nburst of " + duration(lane.bursts.ends[i] - lane.bursts.begins[i]) + ", of it waiting " + duration(lane.bursts.ends[i] - lane.bursts.begins[i] - covered(lane.slices, lane.bursts.begins[i], lane.bursts.ends[i]));
   if (lane.budgets[0].length) { i = Math.max(0, lower(lane.budgets[0], t) - 1); text += "\nbudget left " + duration(lane.budgets[1][i]) + ", deadline at " + duration(lane.budgets[2][i]); }
   tip.textContent = text; tip.style.left = Math.min(event.clientX + 14, innerWidth - tip.offsetWidth - 8) + "px"; tip.style.top = Math.min(event.clientY + 14, innerHeight - tip.offsetHeight - 8) + "px";
 }

@@ -6,11 +6,12 @@
 //! | file | what |
 //! |---|---|
 //! | `page.html`, `page.css` | what stands where, and its looks by day and by night |
-//! | `unpack.js` | rows out of bytes, and searching in them |
+//! | `unpack.js` | rows out of bytes |
 //! | `view.js` | which time and which bytes are shown, of what; markers |
 //! | `draw.js`, `panel.js`, `overview.js` | the canvas: axes, one connection in two panels, all of them as lanes |
 //! | `aside.js` | connections, statistics of a span, a message with its fields and its reply |
 //! | `input.js` | wheel, drag, click and keys |
+//! | `web/` | what pages share: searching in times |
 
 use super::model::{Connection, Plot, REASONS};
 use super::rows::Rows;
@@ -26,6 +27,7 @@ use std::io::{self, Write};
 const TEMPLATE: &str = include_str!("page.html");
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = concat!(
+    include_str!("../../../../../web/search.js"),
     include_str!("unpack.js"),
     include_str!("view.js"),
     include_str!("draw.js"),
