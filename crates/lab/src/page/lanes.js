@@ -1,4 +1,3 @@
-"use strict";
 // A lane for each client: who was served when, from a trace. Marks stand only where a lane has any.
 
 const LANE = { plain: 22, marked: 62, bar: 12 };

@@ -11,7 +11,12 @@ use std::fmt::Write;
 
 const FRAME: &str = include_str!("page.html");
 const STYLE: &str = include_str!("page.css");
-const SCRIPT: &str = concat!(include_str!("lanes.js"), include_str!("page.js"));
+const SCRIPT: &str = concat!(
+    "\"use strict\";\n",
+    include_str!("../../../../web/format.js"),
+    include_str!("lanes.js"),
+    include_str!("page.js")
+);
 
 /// More than these are a table.
 const MOST_CARDS: usize = 4;

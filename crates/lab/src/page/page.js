@@ -1,10 +1,9 @@
-"use strict";
 // Draws the charts of the page from the data it carries. Scatters are canvases (thousands of points), ranges are SVG.
 
 const charts = JSON.parse(document.getElementById("charts").textContent);
 const tip = document.getElementById("tip");
 const colour = name => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
-const number = value => value >= 100 ? value.toFixed(0) : value >= 10 ? value.toFixed(1) : value >= 1 ? value.toFixed(2)
+const threeDigits = value => value >= 100 ? value.toFixed(0) : value >= 10 ? value.toFixed(1) : value >= 1 ? value.toFixed(2)
   : value.toFixed(3);
 const redraws = [];
 
@@ -25,11 +24,6 @@ function axis(least, greatest, from, to, isLog) {
       if (value >= least * 0.999 && value <= greatest * 1.001) ticks.push(value);
     }
   return { at: v => from + (to - from) * (Math.log10(Math.max(v, least)) - low) / (high - low), ticks };
-}
-
-function niceStep(rough) {
-  const power = 10 ** Math.floor(Math.log10(rough));
-  return power * [1, 2, 5, 10].find(step => step * power >= rough);
 }
 
 /** From the next 1, 2 or 5 below to the next above. */
@@ -117,7 +111,7 @@ function scatter(figure, chart) {
         if (distance < best) { best = distance; near = point; }
       }
       draw();
-      if (near) showTip(event, `${number(near[1])} ms at ${near[0].toFixed(2)} s`);
+      if (near) showTip(event, `${threeDigits(near[1])} ms at ${near[0].toFixed(2)} s`);
       else tip.hidden = true;
     };
     canvas.onmouseleave = () => { near = null; tip.hidden = true; draw(); };
@@ -162,7 +156,7 @@ function drawPanel(canvas, panel, chart, view) {
     pen.fill();
   }
   pen.globalAlpha = 1;
-  drawMean(pen, y.at(view.mean), left, right, top, `mean ${number(view.mean)}`);
+  drawMean(pen, y.at(view.mean), left, right, top, `mean ${threeDigits(view.mean)}`);
   if (view.near) {
     pen.strokeStyle = colour("ink");
     pen.lineWidth = 2;
@@ -232,8 +226,8 @@ function drawRanges(holder, chart, isLog) {
     for (const range of group.ranges) {
       const middle = y + row / 2, fill = `var(--${range.case})`;
       text(left - 10, middle + 4, "end", range.case, "soft");
-      const title = `${range.case}: median ${number(range.p50)}, mean ${number(range.mean)}, ` +
-        `99th percentile ${number(range.p99)}, worst ${number(range.worst)} ms`;
+      const title = `${range.case}: median ${threeDigits(range.p50)}, mean ${threeDigits(range.mean)}, ` +
+        `99th percentile ${threeDigits(range.p99)}, worst ${threeDigits(range.worst)} ms`;
       const length = Math.max(x.at(range.p99) - x.at(range.p50), 2);
       parts.push(`<g data-tip="${escapeText(title)}">` +
         `<rect x="${left}" y="${y}" width="${right - left}" height="${row}" fill="transparent"/>` +
@@ -331,7 +325,7 @@ function drawLine(parts, line, x, y, isLog) {
       parts.push(`<path d="M${middle} ${low}V${high}M${middle - 4} ${low}h8M${middle - 4} ${high}h8" ` +
         `stroke="${colour}" fill="none"/>`);
     }
-    const words = `${line.name}: ${number(value)}${deviation ? ` (deviation ${number(deviation)})` : ""} at ${trim(at)}`;
+    const words = `${line.name}: ${threeDigits(value)}${deviation ? ` (deviation ${threeDigits(deviation)})` : ""} at ${trim(at)}`;
     parts.push(`<g data-tip="${escapeText(words)}">${mark(kind, middle, y.at(value), colour)}</g>`);
   }
 }

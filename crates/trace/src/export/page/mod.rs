@@ -17,7 +17,12 @@ use xqos_core::Time;
 
 const TEMPLATE: &str = include_str!("page.html");
 const STYLE: &str = include_str!("page.css");
-const SCRIPT: &str = concat!(include_str!("../../../../../web/search.js"), include_str!("page.js"));
+const SCRIPT: &str = concat!(
+    "\"use strict\";\n",
+    include_str!("../../../../../web/format.js"),
+    include_str!("../../../../../web/search.js"),
+    include_str!("page.js")
+);
 const PLACE: &str = "/*DATA*/";
 
 /// A client's lane: times in ns since the beginning.

@@ -6,9 +6,6 @@ const lanes = data.lanes.map(lane => {
   return { name: lane.name, gone: lane.gone, slices: intervals(lane.slices.map(floats)), bursts: intervals(lane.bursts.map(floats)),
     sliceNames: integers(lane.slice_names), requests, counted: sums(requests), budgets: lane.budgets.map(floats), inputs: floats(lane.inputs), exposes: floats(lane.exposes) };
 });
-const duration = ns => { const a = Math.abs(ns); return a < 1e4 ? ns.toFixed(0) + " ns" : a < 1e6 ? (ns / 1e3).toFixed(1) + " µs" : a < 1e9 ? (ns / 1e6).toFixed(2) + " ms" : (ns / 1e9).toFixed(a < 1e10 ? 3 : 2) + " s"; };
-// As many digits as tell one tick from the next.
-function axis(t, step) { const [unit, name] = t < 1e4 ? [1, "ns"] : t < 1e6 ? [1e3, "µs"] : t < 1e9 ? [1e6, "ms"] : [1e9, "s"]; return (t / unit).toFixed(Math.max(0, -Math.floor(Math.log10(step / unit) + 1e-9))) + " " + name; }
 // The text is not needed any more, and is the most of the page's memory.
 data.lanes = null; document.getElementById("data").remove();
 const canvas = document.getElementById("view"), pen = canvas.getContext("2d"), tip = document.getElementById("tip"), stage = document.getElementById("stage");
@@ -59,9 +56,9 @@ function draw() {
   width = Math.max(stage.clientWidth, LABEL + 50);
   if (canvas.width !== Math.round(width * scale) || canvas.height !== Math.round(height * scale)) { canvas.width = Math.round(width * scale); canvas.height = Math.round(height * scale); canvas.style.height = height + "px"; }
   pen.setTransform(scale, 0, 0, scale, 0, 0); pen.fillStyle = colours.bg; pen.fillRect(0, 0, width, height); pen.font = "12px system-ui, sans-serif"; pen.textBaseline = "middle";
-  const step = [1, 2, 5].flatMap(one => [...Array(15).keys()].map(power => one * 10 ** power)).sort((p, q) => p - q).find(one => one * (width - LABEL) / (to - from) > 90) || 1e15;
+  const step = stepFor(to - from, width - LABEL, 90);
   pen.textAlign = "center";
-  for (let t = Math.ceil(from / step) * step; t <= to; t += step) { pen.fillStyle = colours.line; pen.fillRect(x(t), TOP - 6, 1, height); pen.fillStyle = colours.soft; pen.fillText(axis(t, step), Math.min(Math.max(x(t), LABEL + 24), width - 36), 10); }
+  for (let t = Math.ceil(from / step) * step; t <= to; t += step) { pen.fillStyle = colours.line; pen.fillRect(x(t), TOP - 6, 1, height); pen.fillStyle = colours.soft; pen.fillText(timeText(t, step), Math.min(Math.max(x(t), LABEL + 24), width - 36), 10); }
   lanes.forEach((lane, i) => {
     const top = TOP + i * LANE;
     if (i % 2) { pen.fillStyle = colours.band; pen.globalAlpha = 0.6; pen.fillRect(LABEL, top, width, LANE); pen.globalAlpha = 1; }
@@ -77,7 +74,7 @@ function draw() {
 const cell = (row, text, kind) => { const one = row.appendChild(document.createElement(kind || "td")); one.textContent = text; one.title = text; };
 function statistics() {
   const both = marks.a !== null && marks.b !== null, begin = both ? Math.min(marks.a, marks.b) : from, end = both ? Math.max(marks.a, marks.b) : to;
-  document.getElementById("what").textContent = both ? "A to B: " + duration(marks.b - marks.a) : "Shown: " + duration(end - begin) + (marks.a !== null ? ", A at " + duration(marks.a) : "");
+  document.getElementById("what").textContent = both ? "A to B: " + duration(marks.b - marks.a) : "Shown: " + duration(end - begin) + (marks.a !== null ? ", A at " + timeText(marks.a, (end - begin) / 1000) : "");
   const table = document.getElementById("stats"), head = document.createElement("tr");
   for (const title of ["client", "share", "served", "waited", "requests", "worst"]) cell(head, title, "th");
   const rows = lanes.map(lane => {
@@ -88,17 +85,17 @@ function statistics() {
     return { name: lane.name, served, waited: Math.max(0, busy - served), requests: Math.max(0, lane.counted[Math.max(last, first)] - lane.counted[first]), worst };
   }).sort((p, q) => q.served - p.served);
   table.replaceChildren(head, ...rows.map(one => { const row = document.createElement("tr");
-    cell(row, one.name); cell(row, (100 * one.served / (end - begin)).toFixed(1) + " %"); cell(row, duration(one.served)); cell(row, duration(one.waited)); cell(row, one.requests.toLocaleString("en")); cell(row, duration(one.worst)); return row; }));
+    cell(row, one.name); cell(row, (100 * one.served / (end - begin)).toFixed(1) + " %"); cell(row, duration(one.served)); cell(row, duration(one.waited)); cell(row, number(one.requests)); cell(row, duration(one.worst)); return row; }));
 }
 function hover(event) {
   const box = canvas.getBoundingClientRect(), px = event.clientX - box.left, lane = lanes[Math.floor((event.clientY - box.top - TOP) / LANE)], t = timeAt(px);
   tip.style.display = lane && px >= LABEL ? "block" : "none";
   if (!lane || px < LABEL) return;
-  const near = 2 * (to - from) / (width - LABEL); let i = lower(lane.slices.ends, t - near), text = lane.name + "\n" + duration(t);
-  if (i < lane.slices.begins.length && lane.slices.begins[i] <= t + near) text += "\nserved " + duration(lane.slices.ends[i] - lane.slices.begins[i]) + ", " + lane.requests[i].toLocaleString("en") + " requests, last " + data.names[lane.sliceNames[i]];
+  const near = 2 * (to - from) / (width - LABEL); let i = lower(lane.slices.ends, t - near), text = lane.name + "\n" + timeText(t, (to - from) / 1000);
+  if (i < lane.slices.begins.length && lane.slices.begins[i] <= t + near) text += "\nserved " + duration(lane.slices.ends[i] - lane.slices.begins[i]) + ", " + counted(lane.requests[i], "request") + ", last " + data.names[lane.sliceNames[i]];
   i = lower(lane.bursts.ends, t - near);
   if (i < lane.bursts.begins.length && lane.bursts.begins[i] <= t + near) text += "\nburst of " + duration(lane.bursts.ends[i] - lane.bursts.begins[i]) + ", of it waiting " + duration(lane.bursts.ends[i] - lane.bursts.begins[i] - covered(lane.slices, lane.bursts.begins[i], lane.bursts.ends[i]));
-  if (lane.budgets[0].length) { i = Math.max(0, lower(lane.budgets[0], t) - 1); text += "\nbudget left " + duration(lane.budgets[1][i]) + ", deadline at " + duration(lane.budgets[2][i]); }
+  if (lane.budgets[0].length) { i = Math.max(0, lower(lane.budgets[0], t) - 1); text += "\nbudget left " + duration(lane.budgets[1][i]) + ", deadline at " + timeText(lane.budgets[2][i], (to - from) / 1000); }
   tip.textContent = text; tip.style.left = Math.min(event.clientX + 14, innerWidth - tip.offsetWidth - 8) + "px"; tip.style.top = Math.min(event.clientY + 14, innerHeight - tip.offsetHeight - 8) + "px";
 }
 function zoom(factor, at) { const t = at ?? (from + to) / 2, length = Math.min(Math.max((to - from) * factor, LEAST), span), part = (t - from) / (to - from); show(t - part * length, t - part * length + length); }
@@ -128,7 +125,7 @@ document.getElementById("all").onclick = () => show(0, span);
 document.getElementById("clear").onclick = () => { marks = { a: null, b: null }; ask(); };
 document.getElementById("span").onclick = () => { if (marks.a !== null && marks.b !== null) show(Math.min(marks.a, marks.b), Math.max(marks.a, marks.b)); };
 document.getElementById("title").textContent = data.title; document.title = data.title;
-document.getElementById("facts").textContent = [data.policy && "policy " + data.policy, duration(data.span_ns), lanes.length + " clients", data.level && "level " + data.level, data.lost && data.lost + " records are missing"].filter(Boolean).join(" · ");
+document.getElementById("facts").textContent = [data.policy && "policy " + data.policy, duration(data.span_ns), counted(lanes.length, "client"), data.level && "level " + data.level, data.lost && data.lost + " records are missing"].filter(Boolean).join(" · ");
 document.getElementById("waits").append(...data.worst.slice(0, 20).map(wait => { const button = document.createElement("button"); button.textContent = wait.text;
   button.onclick = () => { const room = Math.max(wait.end_ns - wait.begin_ns, 1e5); marks = { a: wait.begin_ns, b: wait.end_ns }; show(wait.begin_ns - room / 2, wait.end_ns + room / 2); }; return button; }));
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { readColours(); ask(); });

@@ -27,29 +27,6 @@ function draw() {
   describeSpan();
 }
 
-// Steps of 1, 2 or 5 that lie at least so far apart.
-function stepFor(range, pixels, least) {
-  const raw = range / Math.max(pixels / least, 1), power = 10 ** Math.floor(Math.log10(Math.max(raw, 1e-9)));
-  return [1, 2, 5, 10].map(one => one * power).find(one => one >= raw);
-}
-// A time since the beginning, as fine as a step needs.
-function timeText(time, step) {
-  const digits = Math.max(0, Math.min(9, Math.ceil(-Math.log10(step / 1e9) - 1e-9))), seconds = time / 1e9;
-  if (seconds < 60) return (time === 0 ? "0" : seconds.toFixed(digits)) + " s";
-  // Rounded as a whole, or 59.96 s would become 60.0 in the middle of a minute.
-  const [whole, rest] = seconds.toFixed(digits).split("."), two = number => String(number).padStart(2, "0");
-  const hours = Math.floor(whole / 3600), minutes = Math.floor(whole / 60) % 60;
-  return (hours ? hours + ":" + two(minutes) : minutes) + ":" + two(whole % 60) + (rest ? "." + rest : "");
-}
-const duration = ns => {
-  const size = Math.abs(ns);
-  const [divisor, unit] = size < 1e3 ? [1, "ns"] : size < 1e6 ? [1e3, "µs"] : size < 1e9 ? [1e6, "ms"] : [1e9, "s"];
-  const digits = size < 1e3 ? 0 : size < 10 * divisor ? 3 : size < 100 * divisor ? 2 : 1;
-  return (ns / divisor).toFixed(digits) + " " + unit;
-};
-const number = value => Math.round(value).toLocaleString("en");
-const counted = (count, what) => `${number(count)} ${what}${count === 1 ? "" : "s"}`;
-
 function drawTimes() {
   const step = stepFor(view.to - view.from, width - GUTTER, 110);
   pen.fillStyle = colours.paper; pen.fillRect(0, 0, width, TOP - 1);

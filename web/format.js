@@ -1,0 +1,30 @@
+// Numbers, durations and times as text.
+
+const number = value => Math.round(value).toLocaleString("en");
+const counted = (count, what) => `${number(count)} ${what}${count === 1 ? "" : "s"}`;
+
+// A duration with three digits or more, in the unit that suits it.
+function duration(ns) {
+  const size = Math.abs(ns);
+  const [divisor, unit] = size < 1e3 ? [1, "ns"] : size < 1e6 ? [1e3, "µs"] : size < 1e9 ? [1e6, "ms"] : [1e9, "s"];
+  const digits = size < 1e3 ? 0 : size < 10 * divisor ? 3 : size < 100 * divisor ? 2 : 1;
+  return (ns / divisor).toFixed(digits) + " " + unit;
+}
+
+// A time since the beginning, as fine as a step needs.
+function timeText(ns, step) {
+  const digits = Math.max(0, Math.min(9, Math.ceil(-Math.log10(step / 1e9) - 1e-9))), seconds = ns / 1e9;
+  if (seconds < 60) return (ns === 0 ? "0" : seconds.toFixed(digits)) + " s";
+  // Rounded as a whole, or 59.96 s would become 60.0 in the middle of a minute.
+  const [whole, rest] = seconds.toFixed(digits).split("."), two = number => String(number).padStart(2, "0");
+  const hours = Math.floor(whole / 3600), minutes = Math.floor(whole / 60) % 60;
+  return (hours ? hours + ":" + two(minutes) : minutes) + ":" + two(whole % 60) + (rest ? "." + rest : "");
+}
+
+// The 1, 2 or 5 times a power of ten that is not less than a number.
+function niceStep(rough) {
+  const power = 10 ** Math.floor(Math.log10(Math.max(rough, 1e-9)));
+  return [1, 2, 5, 10].map(one => one * power).find(step => step >= rough);
+}
+// The step between ticks that shall stand at least so far apart.
+const stepFor = (range, pixels, apart) => niceStep(range / Math.max(pixels / apart, 1));
