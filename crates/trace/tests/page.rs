@@ -71,7 +71,7 @@ fn chromium_shows_a_million_records_and_all_that_one_can_do_with_them() {
         root.between = document.getElementById('what').textContent.slice(0, 9);
         root.served = [1, 2, 3, 4].map(row => Math.round(parseFloat(table(row)[1]))).join();
         document.getElementById('span').click(); note(Math.abs(to - from - 3e6) < 1e5);
-        point('pointermove', x(102.5e6), TOP + LANE * 2 + 20); note(tip.style.display === 'block' && tip.textContent.includes('client2') && tip.textContent.includes('PolyLine'));
+        point('pointermove', x(102.5e6), TOP + LANE * 2 + 20); note(!tip.hidden && tip.textContent.includes('client2') && tip.textContent.includes('PolyLine'));
         press('Escape'); note(marks.a === null && marks.b === null);
         press('0'); note(from === 0 && to === span);
         press('+'); press('+'); const zoomed = to - from; note(zoomed < span / 2);

@@ -10,10 +10,11 @@ use anyhow::Result;
 use std::fmt::Write;
 
 const FRAME: &str = include_str!("page.html");
-const STYLE: &str = include_str!("page.css");
+const STYLE: &str = concat!(include_str!("../../../../web/colours.css"), include_str!("page.css"));
 const SCRIPT: &str = concat!(
     "\"use strict\";\n",
     include_str!("../../../../web/format.js"),
+    include_str!("../../../../web/dom.js"),
     include_str!("lanes.js"),
     include_str!("page.js")
 );

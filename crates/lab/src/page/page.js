@@ -1,8 +1,6 @@
 // Draws the charts of the page from the data it carries. Scatters are canvases (thousands of points), ranges are SVG.
 
-const charts = JSON.parse(document.getElementById("charts").textContent);
-const tip = document.getElementById("tip");
-const colour = name => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
+const charts = JSON.parse(element("charts").textContent);
 const threeDigits = value => value >= 100 ? value.toFixed(0) : value >= 10 ? value.toFixed(1) : value >= 1 ? value.toFixed(2)
   : value.toFixed(3);
 const redraws = [];
@@ -62,14 +60,6 @@ function scaleSwitch(figure, redraw) {
   return state;
 }
 
-function showTip(event, text) {
-  tip.textContent = text;
-  tip.hidden = false;
-  const box = tip.getBoundingClientRect();
-  tip.style.left = Math.min(event.clientX + 12, innerWidth - box.width - 6) + "px";
-  tip.style.top = Math.max(event.clientY - box.height - 10, 6) + "px";
-}
-
 function scatter(figure, chart) {
   const panels = document.createElement("div");
   panels.className = "panels";
@@ -112,9 +102,9 @@ function scatter(figure, chart) {
       }
       draw();
       if (near) showTip(event, `${threeDigits(near[1])} ms at ${near[0].toFixed(2)} s`);
-      else tip.hidden = true;
+      else hideTip();
     };
-    canvas.onmouseleave = () => { near = null; tip.hidden = true; draw(); };
+    canvas.onmouseleave = () => { near = null; hideTip(); draw(); };
   }
   redraws.push(redraw);
 }
@@ -246,7 +236,7 @@ function drawRanges(holder, chart, isLog) {
     `aria-label="${escapeText(chart.title)}">${parts.join("")}</svg>`;
   for (const group of holder.querySelectorAll("g[data-tip]")) {
     group.onmousemove = event => showTip(event, group.dataset.tip);
-    group.onmouseleave = () => { tip.hidden = true; };
+    group.onmouseleave = hideTip;
   }
 }
 
@@ -307,7 +297,7 @@ function drawLines(holder, chart) {
     `<div class="keys">${legend.join("")}</div>`;
   for (const group of holder.querySelectorAll("g[data-tip]")) {
     group.onmousemove = event => showTip(event, group.dataset.tip);
-    group.onmouseleave = () => { tip.hidden = true; };
+    group.onmouseleave = hideTip;
   }
 }
 

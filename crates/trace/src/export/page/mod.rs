@@ -16,10 +16,15 @@ use xqos_abi::trace::{Event, What};
 use xqos_core::Time;
 
 const TEMPLATE: &str = include_str!("page.html");
-const STYLE: &str = include_str!("page.css");
+const STYLE: &str = concat!(
+    include_str!("../../../../../web/colours.css"),
+    include_str!("../../../../../web/viewer.css"),
+    include_str!("page.css")
+);
 const SCRIPT: &str = concat!(
     "\"use strict\";\n",
     include_str!("../../../../../web/format.js"),
+    include_str!("../../../../../web/dom.js"),
     include_str!("../../../../../web/search.js"),
     include_str!("page.js")
 );

@@ -1,18 +1,8 @@
 // Beside the canvas: the list of connections, figures of the shown or marked time, and the message picked out.
-const element = id => document.getElementById(id);
 const hint = element("message").firstElementChild;
 // Of more round trips in a span there is no table: the hand that moves would have to wait for it.
 const MOST_TRIPS = 50000;
 
-function row(cells, kind) {
-  const out = document.createElement("tr");
-  for (const text of cells) {
-    const cell = out.appendChild(document.createElement(kind || "td"));
-    if (text instanceof Node) cell.append(text);
-    else { cell.textContent = text; cell.title = text; }
-  }
-  return out;
-}
 function dotted(state, text) {
   const out = document.createElement("span"), dot = out.appendChild(document.createElement("i"));
   dot.className = "dot"; dot.style.background = `var(--${state})`;

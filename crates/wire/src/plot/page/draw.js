@@ -1,5 +1,5 @@
 // The canvas: size, colours, the axis of time, and what panels and lanes have in common.
-const canvas = document.getElementById("view"), pen = canvas.getContext("2d"), stage = document.getElementById("stage");
+const canvas = element("view"), pen = canvas.getContext("2d"), stage = element("stage");
 const GUTTER = 92, TOP = 30, FONT = '12px system-ui, "DejaVu Sans", sans-serif';
 let width = 0, height = 0, colours = {}, isAsked = false;
 
@@ -7,9 +7,8 @@ const x = time => GUTTER + (time - view.from) / (view.to - view.from) * (width -
 const timeAt = px => view.from + (px - GUTTER) / (width - GUTTER) * (view.to - view.from);
 
 function readColours() {
-  const style = getComputedStyle(document.documentElement);
   const names = ["paper", "raised", "ink", "soft", "line", "grid", "packet", "again", "acknowledged", "window", "a", "b", "picked"];
-  for (const name of [...names, ...STATES]) colours[name] = style.getPropertyValue("--" + name).trim();
+  colours = Object.fromEntries([...names, ...STATES].map(name => [name, colour(name)]));
 }
 function ask() { if (!isAsked) { isAsked = true; requestAnimationFrame(() => { isAsked = false; draw(); }); } }
 

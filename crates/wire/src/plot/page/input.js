@@ -1,5 +1,4 @@
 // Wheel, drag, click and keys; and the beginning of it all.
-const tip = element("tip");
 let drag = null, pointer = null;
 
 const place = event => { const box = canvas.getBoundingClientRect(); return [event.clientX - box.left, event.clientY - box.top]; };
@@ -21,7 +20,7 @@ canvas.addEventListener("pointermove", event => {
   const [px, py] = place(event);
   pointer = [px, py];
   if (!drag) return hover(event, px, py);
-  if (Math.abs(px - drag.px) > 3 || Math.abs(py - drag.py) > 3) { drag.hasMoved = true; tip.hidden = true; }
+  if (Math.abs(px - drag.px) > 3 || Math.abs(py - drag.py) > 3) { drag.hasMoved = true; hideTip(); }
   if (!drag.hasMoved) return;
   if (drag.isBox) { draw(); return drawBox(px, py); }
   const move = (drag.px - px) / (width - GUTTER) * (drag.to - drag.from);
@@ -48,7 +47,7 @@ canvas.addEventListener("pointerup", event => {
   if (hasBytes) view.bytes[done.panel.direction] = [done.py, py].map(done.panel.placeAt).sort(inOrder);
   if (Math.abs(px - done.px) > 4) show(...times); else ask();
 });
-canvas.addEventListener("pointerleave", () => { tip.hidden = true; pointer = null; });
+canvas.addEventListener("pointerleave", () => { hideTip(); pointer = null; });
 function click(event, px, py) {
   if (px < GUTTER && chosen()) return;
   if (event.shiftKey) { view.b = timeAt(px); return ask(); }
@@ -67,11 +66,7 @@ canvas.addEventListener("dblclick", event => {
 
 function hover(event, px, py) {
   const lines = chosen() ? aboutPlace(px, py) : aboutLane(px, py);
-  tip.hidden = !lines;
-  if (!lines) return;
-  tip.textContent = lines.join("\n");
-  tip.style.left = Math.min(event.clientX + 16, innerWidth - tip.offsetWidth - 8) + "px";
-  tip.style.top = Math.min(event.clientY + 16, innerHeight - tip.offsetHeight - 8) + "px";
+  showTip(event, lines && lines.join("\n"));
 }
 function aboutPlace(px, py) {
   const found = hit(px, py);

@@ -11,7 +11,7 @@
 //! | `draw.js`, `panel.js`, `overview.js` | the canvas: axes, one connection in two panels, all of them as lanes |
 //! | `aside.js` | connections, statistics of a span, a message with its fields and its reply |
 //! | `input.js` | wheel, drag, click and keys |
-//! | `web/` | what pages share: numbers and times as text, searching in times |
+//! | `web/` | what pages share: looks, numbers and times as text, the tip beside the pointer, searching in times |
 
 use super::model::{Connection, Plot, REASONS};
 use super::rows::Rows;
@@ -25,10 +25,15 @@ use serde::Serialize;
 use std::io::{self, Write};
 
 const TEMPLATE: &str = include_str!("page.html");
-const STYLE: &str = include_str!("page.css");
+const STYLE: &str = concat!(
+    include_str!("../../../../../web/colours.css"),
+    include_str!("../../../../../web/viewer.css"),
+    include_str!("page.css")
+);
 const SCRIPT: &str = concat!(
     "\"use strict\";\n",
     include_str!("../../../../../web/format.js"),
+    include_str!("../../../../../web/dom.js"),
     include_str!("../../../../../web/search.js"),
     include_str!("unpack.js"),
     include_str!("view.js"),

@@ -1,9 +1,9 @@
 // Rows out of bytes: each column holds differences to the row before, folded, seven bits in a byte.
-const facts = JSON.parse(document.getElementById("data-facts").textContent);
+const facts = JSON.parse(element("data-facts").textContent);
 
 async function inflated() {
-  const element = document.getElementById("data-bytes"), text = atob(element.textContent);
-  element.remove();
+  const holder = element("data-bytes"), text = atob(holder.textContent);
+  holder.remove();
   const packed = new Uint8Array(text.length);
   for (let i = 0; i < text.length; i++) packed[i] = text.charCodeAt(i);
   const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));

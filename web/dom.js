@@ -1,0 +1,28 @@
+// Elements, colours and the tip beside the pointer.
+
+const element = id => document.getElementById(id);
+
+// A colour of the page's style, which differs by day and by night.
+const colour = name => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
+
+// A row of a table: texts or nodes.
+function row(cells, kind = "td") {
+  const out = document.createElement("tr");
+  for (const text of cells) {
+    const cell = out.appendChild(document.createElement(kind));
+    if (text instanceof Node) cell.append(text);
+    else { cell.textContent = text; cell.title = text; }
+  }
+  return out;
+}
+
+// Shows a text beside the pointer, within the window; without a text, nothing.
+function showTip(event, text) {
+  const tip = element("tip");
+  tip.hidden = !text;
+  if (!text) return;
+  tip.textContent = text;
+  tip.style.left = Math.max(Math.min(event.clientX + 14, innerWidth - tip.offsetWidth - 8), 0) + "px";
+  tip.style.top = Math.max(Math.min(event.clientY + 14, innerHeight - tip.offsetHeight - 8), 0) + "px";
+}
+const hideTip = () => { element("tip").hidden = true; };
