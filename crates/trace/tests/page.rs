@@ -56,30 +56,30 @@ fn chromium_shows_a_million_records_and_all_that_one_can_do_with_them() {
         root.all = table(1)[1];
 
         // A slice of the third lane, near: its colour where it was served, none of it behind it.
-        show(100 * 1e6, 110 * 1e6); draw();
+        timeline.show(100 * 1e6, 110 * 1e6); draw();
         const scale = devicePixelRatio || 1, colour = (t, lane) => [...pen.getImageData(x(t) * scale, (TOP + LANE * lane + 25) * scale, 1, 1).data].join();
         note(colour(102.5e6, 2) !== colour(103.5e6, 2) && colour(103.5e6, 3) === colour(102.5e6, 2));
         root.near = table(1)[1] + table(1)[4];
 
-        const under = timeAt(400), before = to - from;
-        wheel(300); note(to - from > before && Math.abs(timeAt(400) - under) < 1000);
-        const first = from; wheel(100, { shiftKey: true }); note(from > first);
-        const second = from; point('pointerdown', 500, 60); point('pointermove', 400, 60); point('pointerup', 400, 60); note(from > second && marks.a === null);
-        show(100 * 1e6, 110 * 1e6); draw();
+        const under = timeAt(400), before = timeline.length;
+        wheel(300); note(timeline.length > before && Math.abs(timeAt(400) - under) < 1000);
+        const first = timeline.from; wheel(100, { shiftKey: true }); note(timeline.from > first);
+        const second = timeline.from; point('pointerdown', 500, 60); point('pointermove', 400, 60); point('pointerup', 400, 60); note(timeline.from > second && timeline.a === null);
+        timeline.show(100 * 1e6, 110 * 1e6); draw();
         for (const [at, shiftKey] of [[101e6, false], [104e6, true]]) for (const kind of ['pointerdown', 'pointerup']) point(kind, x(at), 60, { shiftKey });
-        note(Math.abs(marks.a - 101e6) < 1e5 && Math.abs(marks.b - 104e6) < 1e5);
+        note(Math.abs(timeline.a - 101e6) < 1e5 && Math.abs(timeline.b - 104e6) < 1e5);
         root.between = document.getElementById('what').textContent.slice(0, 9);
         root.served = [1, 2, 3, 4].map(row => Math.round(parseFloat(table(row)[1]))).join();
-        document.getElementById('span').click(); note(Math.abs(to - from - 3e6) < 1e5);
+        document.getElementById('span').click(); note(Math.abs(timeline.length - 3e6) < 1e5);
         point('pointermove', x(102.5e6), TOP + LANE * 2 + 20); note(!tip.hidden && tip.textContent.includes('client2') && tip.textContent.includes('PolyLine'));
-        press('Escape'); note(marks.a === null && marks.b === null);
-        press('0'); note(from === 0 && to === span);
-        press('+'); press('+'); const zoomed = to - from; note(zoomed < span / 2);
-        press('End'); note(to === span); press('Home'); note(from === 0);
-        press('ArrowRight'); press('PageDown'); note(from > zoomed); press('-'); note(to - from > zoomed);
-        press('a'); press('b'); note(marks.a === marks.b);
-        document.querySelector('#waits button').click(); note(marks.b > marks.a && from <= marks.a && to >= marks.b);
-        for (let turn = 0; turn < 40; turn++) { zoom(0.7); draw(); } note(to - from === LEAST);
+        press('Escape'); note(timeline.a === null && timeline.b === null);
+        press('0'); note(timeline.from === 0 && timeline.to === timeline.end);
+        press('+'); press('+'); const zoomed = timeline.length; note(zoomed < timeline.end / 2);
+        press('End'); note(timeline.to === timeline.end); press('Home'); note(timeline.from === 0);
+        press('ArrowRight'); press('PageDown'); note(timeline.from > zoomed); press('-'); note(timeline.length > zoomed);
+        press('a'); press('b'); note(timeline.a === timeline.b);
+        document.querySelector('#waits button').click(); note(timeline.b > timeline.a && timeline.from <= timeline.a && timeline.to >= timeline.b);
+        for (let turn = 0; turn < 40; turn++) { timeline.zoom(0.7); draw(); } note(timeline.length === timeline.least);
         root.said = said.join('');";
     let Some(seen) = chromium::looked_at(page.as_bytes(), look) else {
         return eprintln!("skipped: Chromium is not installed");

@@ -26,6 +26,8 @@ const SCRIPT: &str = concat!(
     include_str!("../../../../../web/format.js"),
     include_str!("../../../../../web/dom.js"),
     include_str!("../../../../../web/search.js"),
+    include_str!("../../../../../web/timeline.js"),
+    include_str!("../../../../../web/viewer.js"),
     include_str!("page.js")
 );
 const PLACE: &str = "/*DATA*/";
