@@ -392,15 +392,15 @@ fn chromium_shows_the_page_and_all_that_one_can_do_with_it() {
         const wheel = (deltaY, more) => canvas.dispatchEvent(new WheelEvent('wheel', { clientX: box.left + 300, clientY: box.top + 120, deltaY, cancelable: true, ...more }));
         const note = is => { draw(); said.push(is ? 1 : 0); };
         press('Escape'); press('0'); press('f');
-        const under = timeAt(300); wheel(-300); note(view.to - view.from < end - begin && Math.abs(timeAt(300) - under) < 1000);
+        const under = timeAt(300); wheel(-300); note(timeline.length < timeline.end - timeline.begin && Math.abs(timeAt(300) - under) < 1000);
         wheel(-300, { shiftKey: true }); note(view.bytes[0] && !view.bytes[1]);
-        const before = view.from; point('pointerdown', 400, 100); point('pointermove', 300, 120); point('pointerup', 300, 120); note(view.from > before);
-        point('pointerdown', 200, 60, { shiftKey: true }); point('pointermove', 500, 200, { shiftKey: true }); point('pointerup', 500, 200, { shiftKey: true }); note(view.to - view.from < (end - begin) / 3);
-        press('0'); point('pointerdown', 300, 90, { shiftKey: true }); point('pointerup', 300, 90, { shiftKey: true }); note(view.b !== null && view.a === null);
+        const before = timeline.from; point('pointerdown', 400, 100); point('pointermove', 300, 120); point('pointerup', 300, 120); note(timeline.from > before);
+        point('pointerdown', 200, 60, { shiftKey: true }); point('pointermove', 500, 200, { shiftKey: true }); point('pointerup', 500, 200, { shiftKey: true }); note(timeline.length < (timeline.end - timeline.begin) / 3);
+        press('0'); point('pointerdown', 300, 90, { shiftKey: true }); point('pointerup', 300, 90, { shiftKey: true }); note(timeline.b !== null && timeline.a === null);
         point('pointermove', 250, 150); note(!tip.hidden);
         press('o'); point('pointerdown', 300, TOP + 50); point('pointerup', 300, TOP + 50); note(view.connection === 1);
         document.documentElement.dataset.pointer = said.join('');
-        for (let turn = 0; turn < 30; turn++) zoom(0.5, (view.from + view.to) / 2), draw();";
+        for (let turn = 0; turn < 30; turn++) timeline.zoom(0.5), draw();";
     let Some(seen) = chromium::looked_at(&page, look) else {
         return eprintln!("skipped: Chromium is not installed");
     };

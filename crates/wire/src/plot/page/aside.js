@@ -25,13 +25,9 @@ function listed(one, i) {
   return line;
 }
 
-// The time that figures are about: from marker to marker, or all that is shown.
-const isMarked = () => view.a !== null && view.b !== null;
-const spanOf = () => isMarked() ? [Math.min(view.a, view.b), Math.max(view.a, view.b)] : [view.from, view.to];
-
 function describeSpan() {
-  const [from, to] = spanOf(), all = chosen() ? [chosen()] : data.connections;
-  const what = isMarked() ? `A to B: ${duration(view.b - view.a)}` : `Shown: ${duration(to - from)}`;
+  const [from, to] = timeline.span, all = chosen() ? [chosen()] : data.connections;
+  const what = timeline.isMarked ? `A to B: ${duration(timeline.b - timeline.a)}` : `Shown: ${duration(to - from)}`;
   element("span-title").textContent = what + (chosen() ? `, connection ${chosen().number}` : ", all connections");
   const trips = sumTrips(all, from, to);
   describeStates(all, from, to, trips);

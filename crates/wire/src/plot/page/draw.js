@@ -1,59 +1,9 @@
-// The canvas: size, colours, the axis of time, and what panels and lanes have in common.
-const canvas = element("view"), pen = canvas.getContext("2d"), stage = element("stage");
-const GUTTER = 92, TOP = 30, FONT = '12px system-ui, "DejaVu Sans", sans-serif';
-let width = 0, height = 0, colours = {}, isAsked = false;
-
-const x = time => GUTTER + (time - view.from) / (view.to - view.from) * (width - GUTTER);
-const timeAt = px => view.from + (px - GUTTER) / (width - GUTTER) * (view.to - view.from);
-
-function readColours() {
-  const names = ["paper", "raised", "ink", "soft", "line", "grid", "packet", "again", "acknowledged", "window", "a", "b", "picked"];
-  colours = Object.fromEntries([...names, ...STATES].map(name => [name, colour(name)]));
-}
-function ask() { if (!isAsked) { isAsked = true; requestAnimationFrame(() => { isAsked = false; draw(); }); } }
-
+// The canvas: all of it, and what panels and lanes have in common.
 function draw() {
-  const scale = devicePixelRatio || 1;
-  width = Math.max(stage.clientWidth, GUTTER + 60); height = Math.max(stage.clientHeight, 120);
-  if (canvas.width !== Math.round(width * scale) || canvas.height !== Math.round(height * scale)) {
-    canvas.width = Math.round(width * scale); canvas.height = Math.round(height * scale);
-  }
-  pen.setTransform(scale, 0, 0, scale, 0, 0);
-  pen.fillStyle = colours.paper; pen.fillRect(0, 0, width, height);
-  pen.font = FONT; pen.textBaseline = "middle"; pen.lineWidth = 1;
+  prepare(Math.max(stage.clientWidth, GUTTER + 60), Math.max(stage.clientHeight, 120));
   if (chosen()) drawPanels(); else drawLanes();
   drawTimes(); drawMarkers();
   describeSpan();
-}
-
-function drawTimes() {
-  const step = stepFor(view.to - view.from, width - GUTTER, 110);
-  pen.fillStyle = colours.paper; pen.fillRect(0, 0, width, TOP - 1);
-  pen.fillStyle = colours.soft; pen.textAlign = "center";
-  for (let time = Math.ceil(view.from / step) * step; time <= view.to; time += step) {
-    const text = timeText(time, step), half = pen.measureText(text).width / 2, px = x(time);
-    if (px - half < GUTTER - 40 || px + half > width - 2) continue;
-    pen.fillText(text, px, 10); pen.fillRect(Math.round(px), TOP - 7, 1, 6);
-  }
-}
-function drawGrid(top, bottom) {
-  const step = stepFor(view.to - view.from, width - GUTTER, 110);
-  pen.fillStyle = colours.grid;
-  for (let time = Math.ceil(view.from / step) * step; time <= view.to; time += step)
-    pen.fillRect(Math.round(x(time)), top, 1, bottom - top);
-}
-function drawMarkers() {
-  pen.textAlign = "left";
-  for (const name of ["a", "b"]) {
-    const time = view[name];
-    if (time === null || time < view.from || time > view.to) continue;
-    const px = Math.round(x(time));
-    pen.fillStyle = colours[name]; pen.fillRect(px, TOP - 8, 1.5, height);
-    pen.fillRect(px, TOP - 14, 13, 13); pen.fillStyle = colours.paper; pen.fillText(name.toUpperCase(), px + 3, TOP - 7);
-  }
-  if (!isMarked()) return;
-  const [from, to] = spanOf().map(x);
-  pen.fillStyle = colours.waiting; pen.globalAlpha = 0.07; pen.fillRect(from, TOP, to - from, height); pen.globalAlpha = 1;
 }
 
 // How much of each pixel a direction spent in each state but idle: the work depends on the width alone.

@@ -7,11 +7,11 @@
 //! |---|---|
 //! | `page.html`, `page.css` | what stands where, and its looks by day and by night |
 //! | `unpack.js` | rows out of bytes |
-//! | `view.js` | which time and which bytes are shown, of what; markers |
-//! | `draw.js`, `panel.js`, `overview.js` | the canvas: axes, one connection in two panels, all of them as lanes |
+//! | `view.js` | which bytes are shown, of what, and the message picked out |
+//! | `draw.js`, `panel.js`, `overview.js` | the canvas: one connection in two panels, all of them as lanes |
 //! | `aside.js` | connections, statistics of a span, a message with its fields and its reply |
 //! | `input.js` | wheel, drag, click and keys |
-//! | `web/` | what pages share: looks, numbers and times as text, the tip beside the pointer, searching in times |
+//! | `web/` | what pages share: looks, numbers and times as text, the tip beside the pointer, searching in times, the time shown, mouse and keys |
 
 use super::model::{Connection, Plot, REASONS};
 use super::rows::Rows;
@@ -35,6 +35,8 @@ const SCRIPT: &str = concat!(
     include_str!("../../../../../web/format.js"),
     include_str!("../../../../../web/dom.js"),
     include_str!("../../../../../web/search.js"),
+    include_str!("../../../../../web/timeline.js"),
+    include_str!("../../../../../web/viewer.js"),
     include_str!("unpack.js"),
     include_str!("view.js"),
     include_str!("draw.js"),

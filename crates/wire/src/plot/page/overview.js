@@ -38,8 +38,8 @@ function bytesText(bytes) {
 function drawDensity(track, base, sign) {
   const { ends, order } = track.packets;
   pen.fillStyle = colours.ink; pen.globalAlpha = 0.75;
-  let i = lower(order.highest, view.from);
-  const last = upper(order.lowest, view.to);
+  let i = lower(order.highest, timeline.from);
+  const last = upper(order.lowest, timeline.to);
   while (i < last) {
     const px = Math.max(GUTTER, Math.floor(x(order.highest[i])));
     const next = Math.max(i + 1, Math.min(lower(order.highest, timeAt(px + 1)), last));

@@ -37,7 +37,7 @@ function drawFrame(panel) {
   pen.fillStyle = colours.line; pen.fillRect(GUTTER - 1, top - STRIP, 1, bottom - top + STRIP); pen.fillRect(GUTTER, bottom, width, 1);
   pen.textAlign = "left"; pen.fillStyle = colours.ink; pen.font = "600 " + FONT;
   pen.fillText(DIRECTIONS[direction], GUTTER + 4, top - STRIP - TITLE / 2); pen.font = FONT;
-  const [first, last] = messagesIn(track, view.from, view.to), [one, other] = packetsIn(track, view.from, view.to);
+  const [first, last] = messagesIn(track, timeline.from, timeline.to), [one, other] = packetsIn(track, timeline.from, timeline.to);
   const names = last - first > MOST_MARKS ? ", zoom in for names" : "";
   const fixed = view.bytes[direction] ? " · bytes fixed, f lets them follow" : "";
   const said = `${counted(last - first, "message")} in ${counted(other - one, "packet")}` + names + fixed;
@@ -57,7 +57,7 @@ function drawBytes({ low, high, top, bottom, y }) {
 // What was acknowledged, or may be sent: a stair of steps, of which a pixel shows the last.
 function drawStairs({ track, y, top, bottom }, column, colour, dash) {
   const times = track.steps[0], values = track.steps[column];
-  const first = stepAt(track, view.from), last = stepAt(track, view.to);
+  const first = stepAt(track, timeline.from), last = stepAt(track, timeline.to);
   if (last < 0) return;
   const clamp = py => Math.min(Math.max(py, top - 20), bottom + 20);
   pen.strokeStyle = colour; pen.setLineDash(dash); pen.beginPath();
@@ -81,7 +81,7 @@ function drawGaps({ track, y, top }) {
   const [times, places, lengths] = track.gaps;
   pen.fillStyle = colours.again;
   for (let i = 0; i < Math.min(times.length, MOST_BARS); i++) {
-    if (times[i] < view.from || times[i] > view.to) continue;
+    if (times[i] < timeline.from || times[i] > timeline.to) continue;
     const px = x(times[i]), high = y(places[i] + lengths[i]);
     pen.globalAlpha = 0.25; pen.fillRect(px - 4, high, 8, Math.max(2, y(places[i]) - high));
     pen.globalAlpha = 1; pen.textAlign = "center"; pen.fillText("not captured", px, Math.max(high - 8, top + 8));
@@ -90,7 +90,7 @@ function drawGaps({ track, y, top }) {
 
 function drawPackets({ track, y, taken }) {
   const { at, offset, length, flags, ends, again, againAt } = track.packets;
-  const [first, last] = packetsIn(track, view.from, view.to);
+  const [first, last] = packetsIn(track, timeline.from, timeline.to);
   if (last - first <= MOST_BARS) {
     const cap = last - first < 400 ? 3 : last - first < 1500 ? 1.5 : 0;
     for (let i = first; i < last; i++) {
@@ -113,7 +113,7 @@ function drawPackets({ track, y, taken }) {
   }
   pen.fillStyle = colours.again;
   let before = -9;
-  for (let k = lower(againAt, view.from); k < again.length && againAt[k] <= view.to; k++) {
+  for (let k = lower(againAt, timeline.from); k < again.length && againAt[k] <= timeline.to; k++) {
     const px = x(againAt[k]);
     if (px - before < 1) { k = Math.max(k, lower(againAt, timeAt(before + 1)) - 1); continue; }
     pen.fillRect(px - 0.5, y(offset[again[k]] + length[again[k]]) - 2, 1.5, 5); before = px;
@@ -123,7 +123,7 @@ function drawPackets({ track, y, taken }) {
 // Messages beside their packet, with an arrow where they end, and a name where there is room for one.
 function drawMessages({ track, y, top, bottom, low, high, direction, taken }) {
   const { last: times, offset, length, name } = track.messages;
-  let [first, last] = messagesIn(track, view.from, view.to);
+  let [first, last] = messagesIn(track, timeline.from, timeline.to);
   // Of many at one time only those among the shown bytes.
   first = Math.max(first, lower(offset, low) - 1); last = Math.min(last, lower(offset, high));
   if (last - first > MOST_MARKS) return drawPicked(track, y, direction);

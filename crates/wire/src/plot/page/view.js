@@ -1,28 +1,10 @@
-// What is shown: a time, of one connection or all, with the bytes of each panel; markers and the message picked out.
-const LEAST_NS = 1000;
-const begin = facts.from_ns, end = Math.max(facts.to_ns, facts.from_ns + LEAST_NS);
-const view = { from: begin, to: end, connection: null, panels: [0, 1], bytes: [null, null], hasWindow: false,
-  a: null, b: null, picked: null };
+// What is shown beside the time: one connection or all, with the bytes of each panel; and the message picked out.
+const GUTTER = 92;
+const timeline = new Timeline({ begin: facts.from_ns, end: facts.to_ns, least: 1000, left: GUTTER, changed: ask });
+const view = { connection: null, panels: [0, 1], bytes: [null, null], hasWindow: false, picked: null };
 let data = { connections: [], texts: [] };
 const chosen = () => view.connection === null ? null : data.connections[view.connection];
 
-function show(from, to) {
-  const length = Math.min(Math.max(to - from, LEAST_NS), end - begin);
-  view.from = Math.min(Math.max((from + to - length) / 2, begin), end - length);
-  view.to = view.from + length;
-  ask();
-}
-function zoom(factor, at) {
-  const time = at ?? (view.from + view.to) / 2, length = (view.to - view.from) * factor;
-  const part = (time - view.from) / (view.to - view.from);
-  // Kept exactly under the pointer, unless an end of the capture is in the way.
-  const wanted = Math.min(Math.max(length, LEAST_NS), end - begin);
-  show(time - part * wanted, time - part * wanted + wanted);
-}
-function pan(part) {
-  const move = Math.min(Math.max(part * (view.to - view.from), begin - view.from), end - view.to);
-  view.from += move; view.to += move; ask();
-}
 function choose(index) {
   view.connection = index; view.bytes = [null, null]; view.picked = null;
   ask(); describe();
@@ -49,8 +31,8 @@ function stepAt(track, time) { return upper(track.stepOrder.highest, time) - 1; 
 function bytesShown(direction) {
   if (view.bytes[direction]) return view.bytes[direction];
   const track = chosen().tracks[direction], { ends, offset } = track.packets;
-  const [first, last] = packetsIn(track, view.from, view.to);
-  const [firstMessage, lastMessage] = messagesIn(track, view.from, view.to);
+  const [first, last] = packetsIn(track, timeline.from, timeline.to);
+  const [firstMessage, lastMessage] = messagesIn(track, timeline.from, timeline.to);
   let low = first > 0 ? ends[first - 1] : offset.length ? offset[0] : 0, high = last > 0 ? ends[last - 1] : low;
   if (lastMessage > firstMessage) {
     const { offset: places, length } = track.messages;
@@ -58,7 +40,7 @@ function bytesShown(direction) {
   }
   if (view.hasWindow) {
     const [, acknowledged, edge] = track.steps;
-    const firstStep = Math.max(0, stepAt(track, view.from)), lastStep = stepAt(track, view.to);
+    const firstStep = Math.max(0, stepAt(track, timeline.from)), lastStep = stepAt(track, timeline.to);
     if (lastStep >= 0) { low = Math.min(low, acknowledged[firstStep]); high = Math.max(high, edge[lastStep]); }
   }
   const air = Math.max((high - low) * 0.06, 8);
@@ -109,7 +91,7 @@ function pick(picked, isSought) {
   view.picked = picked;
   if (picked && isSought) {
     const { last, offset, length } = chosen().tracks[picked.direction].messages, time = last[picked.index];
-    if (time < view.from || time > view.to) show(time - (view.to - view.from) / 2, time + (view.to - view.from) / 2);
+    if (time < timeline.from || time > timeline.to) timeline.moveTo(time - timeline.length / 2);
     const [low, high] = bytesShown(picked.direction), place = offset[picked.index] + length[picked.index] / 2;
     const isOutside = place < low || place > high;
     if (view.bytes[picked.direction] && isOutside) panBytes(picked.direction, (place - (low + high) / 2) / (high - low));
@@ -126,5 +108,5 @@ function zoomTo(picked) {
     view.bytes[direction] = [middle - room, middle + room];
   }
   const from = Math.min(...times), to = Math.max(...times), air = Math.max((to - from) * 0.4, 20000);
-  show(from - air, to + air);
+  timeline.show(from - air, to + air);
 }
