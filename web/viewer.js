@@ -100,6 +100,8 @@ function listen(page) {
     if (page.box) page.box(done, at);
     if (Math.abs(at[0] - done.at[0]) > 4) timeline.show(...[done.at[0], at[0]].map(timeAt).sort(inOrder)); else ask();
   });
+  // A touch that became a scroll.
+  canvas.addEventListener("pointercancel", () => { drag = null; });
   canvas.addEventListener("pointerleave", () => { hideTip(); pointer = null; });
 }
 
