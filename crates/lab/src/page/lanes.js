@@ -1,6 +1,6 @@
 // A lane for each client: who was served when, from a trace. Marks stand only where a lane has any.
 
-const LANE = { plain: 22, marked: 62, bar: 12 };
+const LANE = { plain: 22, marked: 62, bar: 12, left: 92, top: 6 };
 /** Stem, head, colour, and what a key shows of it; around 0: a deadline hangs from above, an arrival stands on the bar. */
 const MARKS = {
   arrivals: ["requests arrive", "M0 0V-19", "M0 -23l3.5 7h-7z", "ink", "-6 -24 12 25"],
@@ -11,8 +11,59 @@ const MARKS = {
 
 function lanes(figure, chart) {
   const holder = document.createElement("div");
+  const redraw = () => drawLanes(holder, chart, timeline);
+  const timeline = new Timeline({ begin: 0, end: chart.length, least: chart.length / 1000, left: LANE.left, changed: redraw });
   figure.append(holder);
-  redraws.push(() => drawLanes(holder, chart));
+  figure.querySelector("figcaption").append(zoomButtons(timeline));
+  const place = event => {
+    const box = holder.getBoundingClientRect();
+    return [event.clientX - box.left, event.clientY - box.top];
+  };
+  let move = null, begun = 0;
+  holder.onpointerdown = event => { [begun] = place(event); move = timeline.drag(); holder.setPointerCapture(event.pointerId); };
+  holder.onpointerup = holder.onpointercancel = () => { move = null; };
+  holder.onpointermove = event => {
+    const [px, py] = place(event), lane = laneAt(chart, py);
+    if (move) { hideTip(); move(px - begun); } else showTip(event, lane && px >= LANE.left && aboutLane(chart, lane, timeline, px));
+  };
+  holder.onpointerleave = hideTip;
+  // The wheel alone scrolls the page.
+  holder.addEventListener("wheel", event => {
+    if (!event.ctrlKey) return;
+    event.preventDefault();
+    timeline.wheel(event, place(event)[0]);
+  }, { passive: false });
+  redraws.push(redraw);
+}
+
+function zoomButtons(timeline) {
+  const group = document.createElement("span");
+  group.className = "scale";
+  group.setAttribute("role", "group");
+  group.setAttribute("aria-label", "zoom");
+  const acts = [["−", "zoom out", () => timeline.zoom(1 / 0.6)], ["+", "zoom in; ctrl and wheel, at the pointer", () => timeline.zoom(0.6)],
+    ["whole", "the whole time", () => timeline.showAll()]];
+  for (const [text, title, act] of acts) {
+    const button = document.createElement("button");
+    Object.assign(button, { type: "button", textContent: text, title, onclick: act });
+    group.append(button);
+  }
+  return group;
+}
+
+const laneHeights = chart => chart.lanes.map(lane => laneMarks(lane).length ? LANE.marked : LANE.plain);
+function laneAt(chart, py) {
+  let below = LANE.top;
+  return py < below ? undefined : chart.lanes[laneHeights(chart).findIndex(height => py < (below += height))];
+}
+function aboutLane(chart, lane, timeline, px) {
+  const [before, after] = [px - 2, px + 2].map(place => timeline.at(place)), lines = [lane.name];
+  lines.push(`${trim(timeline.at(px))} ${chart.x_label}`);
+  for (const [list, words] of [[lane.slices, "served"], [lane.waiting, "waiting for the processor"]]) {
+    const found = list.find(([from, to]) => from <= after && to >= before);
+    if (found) lines.push(`${words}: ${threeDigits(found[1] - found[0])}`);
+  }
+  return lines.join("\n");
 }
 
 const laneMarks = lane => Object.keys(MARKS).filter(kind => lane[kind].length);
@@ -24,33 +75,34 @@ function drawMark(kind, x, y) {
     `<path d="${stem}" fill="none"/><path d="${head}" fill="var(--${fill})"/></g>`;
 }
 
-function drawLanes(holder, chart) {
-  const width = Math.max(holder.clientWidth, 320), left = 92, right = width - 14;
-  const heights = chart.lanes.map(lane => laneMarks(lane).length ? LANE.marked : LANE.plain);
-  const bottom = heights.reduce((sum, height) => sum + height, 6), height = bottom + 44;
-  const x = axis(0, chart.length, left, right, false);
+function drawLanes(holder, chart, timeline) {
+  const width = Math.max(holder.clientWidth, 320), { left } = LANE, right = width - 14, heights = laneHeights(chart);
+  const bottom = heights.reduce((sum, height) => sum + height, LANE.top), height = bottom + 44;
+  timeline.right = right;
+  const x = time => clamp(timeline.x(time), left, right), isShown = (from, to) => to >= timeline.from && from <= timeline.to;
   const parts = [];
   const text = (at, down, anchor, words, kind) =>
     parts.push(`<text x="${at}" y="${down}" text-anchor="${anchor}" class="${kind}">${escapeText(words)}</text>`);
-  for (const tick of x.ticks) {
-    parts.push(`<line x1="${x.at(tick)}" x2="${x.at(tick)}" y1="4" y2="${bottom}" stroke="var(--line)"/>`);
-    text(x.at(tick), bottom + 17, "middle", trim(tick), "soft");
+  for (const tick of timeline.ticks()) {
+    parts.push(`<line x1="${x(tick)}" x2="${x(tick)}" y1="4" y2="${bottom}" stroke="var(--line)"/>`);
+    text(x(tick), bottom + 17, "middle", trim(tick), "soft");
   }
   text((left + right) / 2, bottom + 37, "middle", chart.x_label, "soft");
-  let top = 6;
+  let top = LANE.top;
   chart.lanes.forEach((lane, i) => {
     const bar = top + (heights[i] === LANE.marked ? 28 : (LANE.plain - LANE.bar) / 2);
     text(left - 10, bar + LANE.bar - 2, "end", lane.name, "");
     parts.push(`<line x1="${left}" x2="${right}" y1="${bar + LANE.bar}" y2="${bar + LANE.bar}" stroke="var(--line)"/>`);
     // A slice shorter than a pixel is still to be seen.
-    const path = lane.slices.map(([from, to]) => {
-      const begin = x.at(from).toFixed(1), length = Math.max(x.at(to) - x.at(from), 0.7).toFixed(1);
+    const path = lane.slices.filter(slice => isShown(...slice)).map(([from, to]) => {
+      const begin = x(from).toFixed(1), length = Math.max(x(to) - x(from), 0.7).toFixed(1);
       return `M${begin} ${bar}h${length}v${LANE.bar}H${begin}z`;
     });
     parts.push(`<path d="${path.join("")}" fill="var(--${lane.case})"/>`);
-    const waits = lane.waiting.map(([from, to]) => `M${x.at(from).toFixed(1)} ${bar + LANE.bar - 2}H${x.at(to).toFixed(1)}`);
+    const waits = lane.waiting.filter(wait => isShown(...wait))
+      .map(([from, to]) => `M${x(from).toFixed(1)} ${bar + LANE.bar - 2}H${x(to).toFixed(1)}`);
     parts.push(`<path d="${waits.join("")}" stroke="var(--missed)" stroke-width="3" fill="none"/>`);
-    for (const kind of laneMarks(lane)) for (const at of lane[kind]) parts.push(drawMark(kind, x.at(at), bar));
+    for (const kind of laneMarks(lane)) for (const at of lane[kind]) if (isShown(at, at)) parts.push(drawMark(kind, x(at), bar));
     top += heights[i];
   });
   const kinds = Object.keys(MARKS).filter(kind => chart.lanes.some(lane => lane[kind].length));

@@ -15,6 +15,7 @@ const SCRIPT: &str = concat!(
     "\"use strict\";\n",
     include_str!("../../../../web/format.js"),
     include_str!("../../../../web/dom.js"),
+    include_str!("../../../../web/timeline.js"),
     include_str!("lanes.js"),
     include_str!("page.js")
 );
