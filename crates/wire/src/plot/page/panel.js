@@ -197,7 +197,8 @@ function hit(px, py) {
   if (!panel || py < panel.top || px < GUTTER) return null;
   const { track, direction, placeAt } = panel, { last: times, offset, length } = track.messages;
   const near = timeAt(px + 4) - timeAt(px), from = timeAt(px - 22), to = timeAt(px + 3);
-  let first = Math.max(lower(offset, placeAt(py + 4)) - 1, 0), best = null, least = Infinity;
+  const first = Math.max(lower(offset, placeAt(py + 4)) - 1, 0);
+  let best = null, least = Infinity;
   for (let i = first; i < Math.min(lower(offset, placeAt(py - 4)), first + MOST_MARKS); i++) {
     if (offset[i] + length[i] < placeAt(py + 4) || times[i] < from || times[i] > to) continue;
     const middle = panel.y(offset[i] + length[i] / 2);
