@@ -25,7 +25,7 @@ help:
 	@echo 'make demo       measures X11 clients with and without xqos: out/demo/index.html'
 	@echo 'make bench      runs all benchmarks'
 	@echo 'make test       runs all tests'
-	@echo 'make lint       checks formatting, clippy, shell scripts and man pages'
+	@echo 'make lint       checks formatting, clippy, shell scripts, the pages'\'' scripts and man pages'
 	@echo 'make install    installs what was built (PREFIX=$(PREFIX), DESTDIR=$(DESTDIR),'
 	@echo '                XORG_CONF_DIR=$(XORG_CONF_DIR))'
 	@echo 'make uninstall  removes what make install placed, with the same PREFIX and DESTDIR'

@@ -1,5 +1,6 @@
 // A viewer: a canvas with time along its top, wheel, drag, click and keys. The page has `timeline`, a Timeline, and
 // `draw`, which draws all of it; both are its own.
+/* global timeline, draw */
 
 const canvas = element("view"), pen = canvas.getContext("2d"), stage = element("stage");
 const TOP = 30, FONT = '12px system-ui, "DejaVu Sans", sans-serif';
