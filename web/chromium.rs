@@ -1,0 +1,57 @@
+//! A page in a real Chromium, where there is one: what a script finds that looks around in it. The tests of each page
+//! include this file. Whatever the page complains of, by an exception or on the console, fails the test.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+/// Stands before the page's own scripts. Failed loads are errors too: pages need nothing from elsewhere.
+const LISTENER: &str = "<script>{
+    const all = [], complain = what => { all.push(what); document.documentElement.dataset.complaints = all.join('; '); };
+    addEventListener('error', event => complain(event.message || 'not loaded: ' + event.target.outerHTML), true);
+    addEventListener('unhandledrejection', event => complain(event.reason));
+    for (const kind of ['error', 'warn']) console[kind] = (...words) => complain(words.join(' '));
+}</script>";
+
+/// A folder that goes with the test.
+struct Folder(PathBuf);
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// What Chromium makes of a page, as HTML, with a script that looks around in it and writes into the dataset of the
+/// document's element; nothing where there is no Chromium. The page says by `data-ready` that it is drawn.
+pub fn looked_at(page: &[u8], look: &str) -> Option<String> {
+    let folder = Folder(std::env::temp_dir().join(format!("xqos-page-{}", std::process::id())));
+    std::fs::create_dir_all(&folder.0).unwrap();
+    let file = folder.0.join("page.html");
+    let wait = "while (!document.documentElement.dataset.ready) await new Promise(go => setTimeout(go, 5));";
+    let script = format!(
+        "<script>(async () => {{ {wait} try {{ {look} }} catch (error) {{ console.error(error.stack); }} \
+         document.documentElement.dataset.looked = \"true\"; }})();</script>"
+    );
+    let head = page.iter().position(|&byte| byte == b'\n').expect("a page begins with its doctype") + 1;
+    let whole = [&page[..head], LISTENER.as_bytes(), &page[head..], script.as_bytes()].concat();
+    std::fs::write(&file, whole).unwrap();
+    for program in ["chromium", "chromium-browser", "google-chrome"] {
+        let mut command = Command::new(program);
+        command.args(["--headless=new", "--no-sandbox", "--disable-gpu", "--window-size=1400,900"]);
+        command.args(["--virtual-time-budget=20000", "--dump-dom"]);
+        command.arg(format!("--user-data-dir={}", folder.0.join("profile").display()));
+        if let Ok(done) = command.arg(format!("file://{}", file.display())).output() {
+            let seen = String::from_utf8_lossy(&done.stdout).into_owned();
+            let root = root(&seen);
+            assert!(root.contains("data-looked=\"true\""), "the page was not drawn, or not looked at: {root}");
+            assert!(!root.contains("data-complaints"), "{root}");
+            return Some(seen);
+        }
+    }
+    None
+}
+
+/// The document's element, with all that was noted in its attributes.
+pub fn root(seen: &str) -> &str {
+    &seen[..seen.find("<head").unwrap_or(seen.len().min(300))]
+}
