@@ -60,6 +60,18 @@ fn chromium_shows_a_million_records_and_all_that_one_can_do_with_them() {
         const scale = devicePixelRatio || 1, colour = (t, lane) => [...pen.getImageData(x(t) * scale, (TOP + LANE * lane + 25) * scale, 1, 1).data].join();
         note(colour(102.5e6, 2) !== colour(103.5e6, 2) && colour(103.5e6, 3) === colour(102.5e6, 2));
         root.near = table(1)[1] + table(1)[4];
+        // In each lane the client's own turn, and none half a round later.
+        root.drawn = lanes.filter((_, i) => colour((100.5 + i) * 1e6, i) !== colour((100.5 + (i + 5) % 10) * 1e6, i)).length;
+
+        // What is written along the axis and beside the lanes, and whom the tip names.
+        const written = () => { const all = [], write = pen.fillText; pen.fillText = text => all.push(text); draw(); pen.fillText = write; return all; };
+        timeline.zoom(0.5, 102e6);
+        root.ends = [timeline.from, timeline.to].map(Math.round).join();
+        root.axis = written().filter(text => text.endsWith(' s')).join();
+        root.names = written().filter(text => text.startsWith('client')).length;
+        const tips = lanes.map((lane, i) => { point('pointermove', x(103e6), TOP + LANE * i + 20); return tip.textContent.split('\\n'); });
+        note(tips.every((lines, i) => lines[0] === lanes[i].name && lines[1] === '0.103000 s'));
+        timeline.show(100 * 1e6, 110 * 1e6); draw();
 
         const under = timeAt(400), before = timeline.length;
         wheel(300); note(timeline.length > before && Math.abs(timeAt(400) - under) < 1000);
@@ -92,7 +104,11 @@ fn chromium_shows_a_million_records_and_all_that_one_can_do_with_them() {
         ("near", "8.0 %3"),
         ("between", "A to B: 3"),
         ("served", "27,27,27,0"),
-        ("said", "11111111111111111"),
+        ("drawn", "10"),
+        ("ends", "101000000,106000000"),
+        ("axis", "0.101 s,0.102 s,0.103 s,0.104 s,0.105 s"),
+        ("names", "10"),
+        ("said", "111111111111111111"),
     ] {
         assert!(root.contains(&format!("data-{name}=\"{expected}\"")), "{name}: {root}");
     }

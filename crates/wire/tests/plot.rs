@@ -399,16 +399,28 @@ fn chromium_shows_the_page_and_all_that_one_can_do_with_it() {
         point('pointerdown', 200, 60, { shiftKey: true }); point('pointermove', 500, 200, { shiftKey: true }); point('pointerup', 500, 200, { shiftKey: true }); note(timeline.length < (timeline.end - timeline.begin) / 3);
         press('0'); point('pointerdown', 300, 90, { shiftKey: true }); point('pointerup', 300, 90, { shiftKey: true }); note(timeline.b !== null && timeline.a === null);
         point('pointermove', 250, 150); note(!tip.hidden);
-        press('o'); point('pointerdown', 300, TOP + 50); point('pointerup', 300, TOP + 50); note(view.connection === 1);
+        const ends = [200, 500].map(timeAt); for (const [kind, px] of [['pointerdown', 200], ['pointermove', 500], ['pointerup', 500]]) point(kind, px, 60, { shiftKey: true });
+        note(Math.abs(timeline.from - ends[0]) < 1 && Math.abs(timeline.to - ends[1]) < 1);
+        press('o'); press('0');
+        const lanes = [], write = pen.fillText; pen.fillText = (text, px, py) => { if (px === 8 && (py - TOP) % LANE === LANE / 2 - 7) lanes.push(text); }; draw(); pen.fillText = write;
+        document.documentElement.dataset.lanes = lanes.join();
+        document.documentElement.dataset.tips = [0, 1].map(i => { point('pointermove', 300, TOP + LANE * i + 20); return tip.textContent.split(':')[0]; }).join();
+        note(document.querySelectorAll('#connections tr[data-number]').length === 2);
+        point('pointerdown', 300, TOP + 50); point('pointerup', 300, TOP + 50); note(view.connection === 1);
         document.documentElement.dataset.pointer = said.join('');
         for (let turn = 0; turn < 30; turn++) timeline.zoom(0.5), draw();";
     let Some(seen) = chromium::looked_at(&page, look) else {
         return eprintln!("skipped: Chromium is not installed");
     };
     let root = chromium::root(&seen);
-    for word in
-        ["data-ready=\"true\"", "data-found=\"true\"", "data-answer=\"InternAtom1\"", "data-pointer=\"1111111\""]
-    {
+    for word in [
+        "data-ready=\"true\"",
+        "data-found=\"true\"",
+        "data-answer=\"InternAtom1\"",
+        "data-lanes=\"1,2\"",
+        "data-tips=\"connection 1,connection 2\"",
+        "data-pointer=\"111111111\"",
+    ] {
         assert!(root.contains(word), "'{word}' is missing in {root}");
     }
     assert!(!root.contains("data-failed"), "{root}");
