@@ -2,6 +2,9 @@
 //!
 //! Text, verdicts and tables are written here; charts are drawn in the browser from the data that the page carries.
 
+#[cfg(test)]
+mod browser;
+
 use crate::bench::{Finding, conclusions};
 use crate::disturbance::Disturbance;
 use crate::render::is_numeric;

@@ -333,3 +333,4 @@ const redrawAll = () => redraws.forEach(redraw => redraw());
 redrawAll();
 addEventListener("resize", redrawAll);
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redrawAll);
+document.documentElement.dataset.ready = "true";
