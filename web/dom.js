@@ -2,7 +2,7 @@
 
 const element = id => document.getElementById(id);
 
-// A colour of the page's style, which differs by day and by night.
+// A colour of the page's style, light or dark.
 const colour = name => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
 
 // A row of a table: texts or nodes.

@@ -26,5 +26,5 @@ function niceStep(rough) {
   const power = 10 ** Math.floor(Math.log10(Math.max(rough, 1e-9)));
   return [1, 2, 5, 10].map(one => one * power).find(step => step >= rough);
 }
-// The step between ticks that shall stand at least so far apart.
+// The step of ticks that stand no less than `apart` pixels from each other.
 const stepFor = (range, pixels, apart) => niceStep(range / Math.max(pixels / apart, 1));

@@ -1,7 +1,7 @@
 // Searching in times and in intervals of time, which are arrays of numbers in order: what is drawn for a pixel costs two
 // binary searches, however many records there are.
 
-// Times are nearly in order. Where they are not, the greatest so far and the least to come bound the search.
+// Times are nearly in order. Where they are not, the maximum so far and the minimum to come bound the search.
 function sorted(times) {
   let isSorted = true;
   for (let i = 1; i < times.length && isSorted; i++) isSorted = times[i] >= times[i - 1];

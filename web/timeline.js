@@ -1,13 +1,12 @@
 // The time along a page: which part of it is shown, where that stands in pixels, and the markers A and B.
-// Whatever changes what is shown goes through `show` or `moveTo`: it stays between begin and end, and never gets
-// shorter than `least`.
+// What is shown is changed by `show` and `moveTo` alone: it stays between `begin` and `end` and is never shorter than `min`.
 
 const clamp = (value, low, high) => Math.min(Math.max(value, low), high);
 
 class Timeline {
   // `left` is the pixel where time begins; the page sets `right`. `changed` is called when something else is to be drawn.
-  constructor({ begin, end, least, left, changed }) {
-    Object.assign(this, { begin, end: Math.max(end, begin + least), least, left, right: left + 1, changed });
+  constructor({ begin, end, min, left, changed }) {
+    Object.assign(this, { begin, end: Math.max(end, begin + min), min, left, right: left + 1, changed });
     this.from = this.begin;
     this.to = this.end;
     this.a = this.b = null;
@@ -19,7 +18,7 @@ class Timeline {
   at(px) { return this.from + (px - this.left) / (this.right - this.left) * this.length; }
 
   show(from, to) {
-    const length = clamp(to - from, this.least, this.end - this.begin);
+    const length = clamp(to - from, this.min, this.end - this.begin);
     this.from = clamp((from + to - length) / 2, this.begin, this.end - length);
     this.to = this.from + length;
     this.changed();
@@ -36,7 +35,7 @@ class Timeline {
   pan(part) { this.moveTo(this.from + part * this.length); }
   // Shows so many times as much. A time stays where it is, unless begin or end is in the way.
   zoom(factor, at = this.middle) {
-    const part = (at - this.from) / this.length, length = clamp(this.length * factor, this.least, this.end - this.begin);
+    const part = (at - this.from) / this.length, length = clamp(this.length * factor, this.min, this.end - this.begin);
     this.show(at - part * length, at - part * length + length);
   }
 

@@ -118,7 +118,7 @@ function bind(keys, buttons) {
   for (const [id, act] of Object.entries(buttons)) element(id).onclick = act;
 }
 
-// Colours by their names in the style, read again whenever day and night change.
+// Colours by their names in the style, read again when light changes to dark.
 function useColours(names) {
   const read = () => { colours = Object.fromEntries([...names, "paper", "raised", "ink", "soft", "line", "grid", "a", "b", "focus"]
     .map(name => [name, colour(name)])); };

@@ -91,7 +91,7 @@ fn chromium_shows_a_million_records_and_all_that_one_can_do_with_them() {
         press('ArrowRight'); press('PageDown'); note(timeline.from > zoomed); press('-'); note(timeline.length > zoomed);
         press('a'); press('b'); note(timeline.a === timeline.b);
         document.querySelector('#waits button').click(); note(timeline.b > timeline.a && timeline.from <= timeline.a && timeline.to >= timeline.b);
-        for (let turn = 0; turn < 40; turn++) { timeline.zoom(0.7); draw(); } note(timeline.length === timeline.least);
+        for (let turn = 0; turn < 40; turn++) { timeline.zoom(0.7); draw(); } note(timeline.length === timeline.min);
         root.said = said.join('');";
     let Some(seen) = chromium::looked_at(page.as_bytes(), look) else {
         return eprintln!("skipped: Chromium is not installed");

@@ -12,7 +12,7 @@ const MARKS = {
 function lanes(figure, chart) {
   const holder = document.createElement("div");
   const redraw = () => drawLanes(holder, chart, timeline);
-  const timeline = new Timeline({ begin: 0, end: chart.length, least: chart.length / 1000, left: LANE.left, changed: redraw });
+  const timeline = new Timeline({ begin: 0, end: chart.length, min: chart.length / 1000, left: LANE.left, changed: redraw });
   figure.append(holder);
   figure.querySelector("figcaption").append(zoomButtons(timeline));
   const place = event => {

@@ -6,33 +6,33 @@ const threeDigits = value => value >= 100 ? value.toFixed(0) : value >= 10 ? val
 const redraws = [];
 
 /** An axis from data to pixels: `at(value)`, and the values to label. */
-function axis(least, greatest, from, to, isLog) {
+function axis(min, max, from, to, isLog) {
   if (!isLog) {
-    const step = niceStep(greatest / 5);
-    const end = Math.ceil(greatest / step) * step;
+    const step = niceStep(max / 5);
+    const end = Math.ceil(max / step) * step;
     const ticks = [];
     for (let i = 0; i * step <= end * 1.0001; i++) ticks.push(i * step);
     return { at: v => from + (to - from) * v / end, ticks };
   }
-  const low = Math.log10(least), high = Math.log10(greatest);
+  const low = Math.log10(min), high = Math.log10(max);
   const ticks = [];
   for (let power = Math.floor(low); power <= Math.ceil(high); power++)
     for (const part of Math.abs(to - from) / (high - low) > 110 ? [1, 2, 5] : [1]) {
       const value = part * 10 ** power;
-      if (value >= least * 0.999 && value <= greatest * 1.001) ticks.push(value);
+      if (value >= min * 0.999 && value <= max * 1.001) ticks.push(value);
     }
-  return { at: v => from + (to - from) * (Math.log10(Math.max(v, least)) - low) / (high - low), ticks };
+  return { at: v => from + (to - from) * (Math.log10(Math.max(v, min)) - low) / (high - low), ticks };
 }
 
 /** From the next 1, 2 or 5 below to the next above. */
 function niceBounds(values) {
   const steps = [1, 2, 5, 10];
   const positive = values.filter(v => v > 0);
-  const least = positive.reduce((a, b) => Math.min(a, b), Infinity);
-  const greatest = positive.reduce((a, b) => Math.max(a, b), 0);
+  const min = positive.reduce((a, b) => Math.min(a, b), Infinity);
+  const max = positive.reduce((a, b) => Math.max(a, b), 0);
   const power = value => 10 ** Math.floor(Math.log10(value));
-  const below = [...steps].reverse().find(s => s * power(least) <= least) * power(least);
-  const above = steps.find(s => s * power(greatest) >= greatest) * power(greatest);
+  const below = [...steps].reverse().find(s => s * power(min) <= min) * power(min);
+  const above = steps.find(s => s * power(max) >= max) * power(max);
   return [below, above];
 }
 
@@ -65,8 +65,8 @@ function scatter(figure, chart) {
   panels.className = "panels";
   figure.append(panels);
   const all = chart.panels.flatMap(panel => panel.points.map(point => point[1]));
-  const [least, greatest] = niceBounds(all);
-  const seconds = chart.panels.reduce((most, panel) => Math.max(most, ...panel.points.slice(-1).map(p => p[0])), 1);
+  const [min, max] = niceBounds(all);
+  const seconds = chart.panels.reduce((longest, panel) => Math.max(longest, ...panel.points.slice(-1).map(p => p[0])), 1);
   const draws = [];
   const redraw = () => draws.forEach(draw => draw());
   const state = scaleSwitch(figure, redraw);
@@ -89,7 +89,7 @@ function scatter(figure, chart) {
     const mean = panel.points.reduce((sum, point) => sum + point[1], 0) / Math.max(panel.points.length, 1);
     let near = null, place = null;
     const draw = () => {
-      place = drawPanel(canvas, panel, chart, { least, greatest, seconds, mean, near, isLog: state.isLog });
+      place = drawPanel(canvas, panel, chart, { min, max, seconds, mean, near, isLog: state.isLog });
     };
     draws.push(draw);
     canvas.onmousemove = event => {
@@ -117,7 +117,7 @@ function drawPanel(canvas, panel, chart, view) {
   pen.scale(ratio, ratio);
   pen.font = "12px system-ui, 'DejaVu Sans', sans-serif";
   const left = 38, right = width - 8, top = 24, bottom = height - 36;
-  const y = axis(view.least, view.greatest, bottom, top, view.isLog);
+  const y = axis(view.min, view.max, bottom, top, view.isLog);
   const x = axis(0, view.seconds, left, right, false);
   const toX = value => left + (right - left) * value / view.seconds;
   pen.fillStyle = colour("soft");
@@ -197,8 +197,8 @@ function drawRanges(holder, chart, isLog) {
   const rows = chart.groups.reduce((sum, group) => sum + group.ranges.length, 0);
   const height = rows * row + chart.groups.length * (gap + (narrow ? 18 : 0)) + foot;
   const values = chart.groups.flatMap(group => group.ranges.flatMap(r => [r.p50, r.mean, r.p99, r.worst]));
-  const [least, greatest] = niceBounds(values);
-  const x = axis(least, greatest, left, right, isLog);
+  const [min, max] = niceBounds(values);
+  const x = axis(min, max, left, right, isLog);
   const parts = [];
   const text = (at, y, anchor, words, kind = "") =>
     parts.push(`<text x="${at}" y="${y}" text-anchor="${anchor}" class="${kind}">${escapeText(words)}</text>`);
@@ -248,7 +248,7 @@ const STYLES = {
   both: ["both", "8 3 2 3", "triangle"],
 };
 /** With more points than these a line has no marks. */
-const MOST_MARKS = 60;
+const MAX_MARKS = 60;
 
 function lines(figure, chart) {
   const holder = document.createElement("div");
@@ -269,9 +269,9 @@ function drawLines(holder, chart) {
   const width = Math.max(holder.clientWidth, 320), height = 360, left = 62, right = width - 14, top = 26;
   const bottom = height - 46;
   const tops = chart.lines.flatMap(l => l.points.map((p, i) => p[1] + (l.deviations[i] || 0)));
-  const [least, greatest] = chart.log_y ? niceBounds(tops.concat(chart.lines.flatMap(l => l.points.map(p => p[1]))))
+  const [min, max] = chart.log_y ? niceBounds(tops.concat(chart.lines.flatMap(l => l.points.map(p => p[1]))))
     : [0, Math.max(...tops, 1e-9)];
-  const y = axis(least, greatest, bottom, top, chart.log_y);
+  const y = axis(min, max, bottom, top, chart.log_y);
   const places = chart.lines.flatMap(l => l.points.map(p => p[0]));
   const farthest = Math.max(...places, 1e-9);
   const x = axis(chart.log_x ? Math.min(...places, farthest / 10) : 0, farthest, left, right, chart.log_x);
@@ -307,7 +307,7 @@ function drawLine(parts, line, x, y, isLog) {
   const shown = line.points.map((point, i) => [...point, line.deviations[i]]).filter(p => !isLog || p[1] > 0);
   const path = shown.map(p => `${x.at(p[0]).toFixed(1)} ${y.at(p[1]).toFixed(1)}`).join("L");
   if (path) parts.push(`<path d="M${path}" fill="none" stroke="${colour}" stroke-width="2" stroke-dasharray="${dashes}"/>`);
-  if (shown.length > MOST_MARKS) return;
+  if (shown.length > MAX_MARKS) return;
   for (const [at, value, deviation] of shown) {
     const middle = x.at(at);
     if (deviation) {

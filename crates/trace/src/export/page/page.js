@@ -2,7 +2,7 @@
 
 const data = JSON.parse(element("data").textContent);
 const LANE = 46, LABEL = 150;
-const timeline = new Timeline({ begin: 0, end: data.span_ns, least: 2000, left: LABEL, changed: ask });
+const timeline = new Timeline({ begin: 0, end: data.span_ns, min: 2000, left: LABEL, changed: ask });
 
 function bytes(text) {
   const raw = atob(text), out = new Uint8Array(raw.length);
@@ -16,7 +16,7 @@ const lanes = data.lanes.map(lane => {
     slices: intervals(lane.slices.map(floats)), bursts: intervals(lane.bursts.map(floats)),
     budgets: lane.budgets.map(floats), inputs: floats(lane.inputs), exposes: floats(lane.exposes) };
 });
-// The text is not needed any more, and is the most of the page's memory.
+// The text is not needed any more, and takes much of the page's memory.
 data.lanes = null;
 element("data").remove();
 

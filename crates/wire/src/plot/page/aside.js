@@ -1,7 +1,7 @@
 // Beside the canvas: the list of connections, figures of the shown or marked time, and the message picked out.
 const hint = element("message").firstElementChild;
-// Of more round trips in a span there is no table: the hand that moves would have to wait for it.
-const MOST_TRIPS = 50000;
+// With more round trips in a span there is no table of them: moving and zooming would get slow.
+const MAX_TRIPS = 50000;
 
 function dotted(state, text) {
   const out = document.createElement("span"), dot = out.appendChild(document.createElement("i"));
@@ -48,7 +48,7 @@ function sumTrips(all, from, to) {
     const first = lower(order.highest, from), last = upper(order.lowest, to);
     if (last <= first) continue;
     count += last - first; ns += sums[last] - sums[first];
-    if (last - first > MOST_TRIPS) continue;
+    if (last - first > MAX_TRIPS) continue;
     for (let i = first; i < last; i++) {
       const sum = byName.get(names[i]) || { count: 0, ns: 0, avoidable: 0, why: new Set() };
       sum.count++; sum.ns += lengths[i];

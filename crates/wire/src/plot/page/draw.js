@@ -29,7 +29,7 @@ function drawStrip(parts, top, tall) {
     }
   });
 }
-// Behind the data: the state that had most of a pixel.
+// Behind the data: the state that had more than half of a pixel.
 function drawTint(parts, top, tall) {
   pen.globalAlpha = 0.1;
   STATES.slice(1).forEach((name, state) => {

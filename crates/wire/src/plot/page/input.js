@@ -8,7 +8,7 @@ listen({
   grab(drag) { drag.panel = chosen() && panelAt(drag.at[1]); },
   moved({ panel, last }, [, py]) {
     const by = py - last[1];
-    // Bytes follow the data by themselves until somebody takes hold of them.
+    // Bytes follow the data until they are zoomed or moved themselves.
     if (panel && view.bytes[panel.direction]) panBytes(panel.direction, by / (panel.bottom - panel.top));
     if (!chosen()) scroll -= by / LANE;
   },

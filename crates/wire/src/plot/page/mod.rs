@@ -5,7 +5,7 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `page.html`, `page.css` | what stands where, and its looks by day and by night |
+//! | `page.html`, `page.css` | what stands where, and its looks, light and dark |
 //! | `unpack.js` | rows out of bytes |
 //! | `view.js` | which bytes are shown, of what, and the message picked out |
 //! | `draw.js`, `panel.js`, `overview.js` | the canvas: one connection in two panels, all of them as lanes |

@@ -1,7 +1,7 @@
 // One connection: a panel for each direction, with its packets, the stairs around them, and its messages.
 const STRIP = 9, TITLE = 18, BETWEEN = 10;
 // More of them than this are drawn a column of pixels at a time.
-const MOST_BARS = 6000, MOST_MARKS = 3000;
+const MAX_BARS = 6000, MAX_MARKS = 3000;
 const DIRECTIONS = ["Requests", "Replies, events, errors"];
 
 function panels() {
@@ -38,7 +38,7 @@ function drawFrame(panel) {
   pen.textAlign = "left"; pen.fillStyle = colours.ink; pen.font = "600 " + FONT;
   pen.fillText(DIRECTIONS[direction], GUTTER + 4, top - STRIP - TITLE / 2); pen.font = FONT;
   const [first, last] = messagesIn(track, timeline.from, timeline.to), [one, other] = packetsIn(track, timeline.from, timeline.to);
-  const names = last - first > MOST_MARKS ? ", zoom in for names" : "";
+  const names = last - first > MAX_MARKS ? ", zoom in for names" : "";
   const fixed = view.bytes[direction] ? " · bytes fixed, f lets them follow" : "";
   const said = `${counted(last - first, "message")} in ${counted(other - one, "packet")}` + names + fixed;
   pen.fillStyle = colours.soft; pen.fillText(said, GUTTER + 20 + pen.measureText(DIRECTIONS[direction]).width * 1.08, top - STRIP - TITLE / 2);
@@ -80,7 +80,7 @@ function drawStairs({ track, y, top, bottom }, column, colour, dash) {
 function drawGaps({ track, y, top }) {
   const [times, places, lengths] = track.gaps;
   pen.fillStyle = colours.again;
-  for (let i = 0; i < Math.min(times.length, MOST_BARS); i++) {
+  for (let i = 0; i < Math.min(times.length, MAX_BARS); i++) {
     if (times[i] < timeline.from || times[i] > timeline.to) continue;
     const px = x(times[i]), high = y(places[i] + lengths[i]);
     pen.globalAlpha = 0.25; pen.fillRect(px - 4, high, 8, Math.max(2, y(places[i]) - high));
@@ -91,7 +91,7 @@ function drawGaps({ track, y, top }) {
 function drawPackets({ track, y, taken }) {
   const { at, offset, length, flags, ends, again, againAt } = track.packets;
   const [first, last] = packetsIn(track, timeline.from, timeline.to);
-  if (last - first <= MOST_BARS) {
+  if (last - first <= MAX_BARS) {
     const cap = last - first < 400 ? 3 : last - first < 1500 ? 1.5 : 0;
     for (let i = first; i < last; i++) {
       const isAgain = flags[i] & 1;
@@ -126,7 +126,7 @@ function drawMessages({ track, y, top, bottom, low, high, direction, taken }) {
   let [first, last] = messagesIn(track, timeline.from, timeline.to);
   // Of many at one time only those among the shown bytes.
   first = Math.max(first, lower(offset, low) - 1); last = Math.min(last, lower(offset, high));
-  if (last - first > MOST_MARKS) return drawPicked(track, y, direction);
+  if (last - first > MAX_MARKS) return drawPicked(track, y, direction);
   const names = [];
   for (let i = Math.max(first, 0); i < last; i++) {
     const px = x(times[i]), from = y(offset[i]), to = y(offset[i] + length[i]);
@@ -198,17 +198,17 @@ function hit(px, py) {
   const { track, direction, placeAt } = panel, { last: times, offset, length } = track.messages;
   const near = timeAt(px + 4) - timeAt(px), from = timeAt(px - 22), to = timeAt(px + 3);
   const first = Math.max(lower(offset, placeAt(py + 4)) - 1, 0);
-  let best = null, least = Infinity;
-  for (let i = first; i < Math.min(lower(offset, placeAt(py - 4)), first + MOST_MARKS); i++) {
+  let best = null, nearest = Infinity;
+  for (let i = first; i < Math.min(lower(offset, placeAt(py - 4)), first + MAX_MARKS); i++) {
     if (offset[i] + length[i] < placeAt(py + 4) || times[i] < from || times[i] > to) continue;
     const middle = panel.y(offset[i] + length[i] / 2);
     const away = Math.abs(x(times[i]) + 7 - px) + Math.abs(middle - py) / 50;
-    if (away < least) { best = { direction, index: i }; least = away; }
+    if (away < nearest) { best = { direction, index: i }; nearest = away; }
   }
   if (best) return { panel, message: best };
   const [one, other] = packetsIn(track, timeAt(px) - near, timeAt(px) + near), packets = track.packets;
   const low = placeAt(py + 4), high = placeAt(py - 4);
-  for (let i = one; i < Math.min(other, one + MOST_BARS); i++)
+  for (let i = one; i < Math.min(other, one + MAX_BARS); i++)
     if (low <= packets.offset[i] + packets.length[i] && high >= packets.offset[i]) return { panel, packet: i };
   return { panel };
 }

@@ -64,9 +64,9 @@ const STATE_NAMES = { idle: "idle", network: "blocked by the network", receiver:
 
 function unpackPackets(at, offset, length, flags) {
   const ends = offset.slice(), again = [];
-  let most = 0;
+  let max = 0;
   for (let i = 0; i < ends.length; i++) {
-    most = Math.max(most, offset[i] + length[i]); ends[i] = most;
+    max = Math.max(max, offset[i] + length[i]); ends[i] = max;
     if (flags[i] & 1) again.push(i);
   }
   return { at, offset, length, flags, ends, again, againAt: Float64Array.from(again, i => at[i]), order: sorted(at) };

@@ -1,6 +1,6 @@
 // What is shown beside the time: one connection or all, with the bytes of each panel; and the message picked out.
 const GUTTER = 92;
-const timeline = new Timeline({ begin: facts.from_ns, end: facts.to_ns, least: 1000, left: GUTTER, changed: ask });
+const timeline = new Timeline({ begin: facts.from_ns, end: facts.to_ns, min: 1000, left: GUTTER, changed: ask });
 const view = { connection: null, panels: [0, 1], bytes: [null, null], hasWindow: false, picked: null };
 let data = { connections: [], texts: [] };
 const chosen = () => view.connection === null ? null : data.connections[view.connection];
@@ -66,12 +66,12 @@ function stateUntil(track, time) {
   }
   return "idle";
 }
-// What most of a time was spent with.
+// The state that had more than half of a time.
 function stateOf(track, from, to) {
-  let best = "idle", most = (to - from) / 2;
+  let best = "idle", max = (to - from) / 2;
   for (const name of STATES.slice(1)) {
     const part = covered(track.states[name], from, to);
-    if (part >= most) { best = name; most = part; }
+    if (part >= max) { best = name; max = part; }
   }
   return best;
 }
