@@ -19,6 +19,10 @@ const SCRIPT: &str = concat!(
     include_str!("../../../../web/format.js"),
     include_str!("../../../../web/dom.js"),
     include_str!("../../../../web/timeline.js"),
+    include_str!("axis.js"),
+    include_str!("scatter.js"),
+    include_str!("ranges.js"),
+    include_str!("lines.js"),
     include_str!("lanes.js"),
     include_str!("page.js")
 );
