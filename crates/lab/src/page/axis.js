@@ -35,7 +35,6 @@ function niceBounds(values) {
 }
 
 const trim = value => String(+value.toPrecision(6));
-const escapeText = words => words.replace(/[&<>"]/g, c => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[c]);
 
 function scaleSwitch(figure, redraw) {
   const group = document.createElement("span");

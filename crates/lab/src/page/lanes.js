@@ -76,33 +76,28 @@ function drawMark(kind, x, y) {
 }
 
 function drawLanes(holder, chart, timeline) {
-  const width = Math.max(holder.clientWidth, 320), { left } = LANE, right = width - 14, heights = laneHeights(chart);
-  const bottom = heights.reduce((sum, height) => sum + height, LANE.top), height = bottom + 44;
+  const heights = laneHeights(chart), bottom = heights.reduce((sum, height) => sum + height, LANE.top);
+  const drawing = new Drawing(holder, bottom + 44), { left } = LANE, right = drawing.width - 14;
   timeline.right = right;
   const x = time => clamp(timeline.x(time), left, right), isShown = (from, to) => to >= timeline.from && from <= timeline.to;
-  const parts = [];
-  const text = (at, down, anchor, words, kind) =>
-    parts.push(`<text x="${at}" y="${down}" text-anchor="${anchor}" class="${kind}">${escapeText(words)}</text>`);
-  for (const tick of timeline.ticks()) {
-    parts.push(`<line x1="${x(tick)}" x2="${x(tick)}" y1="4" y2="${bottom}" stroke="var(--line)"/>`);
-    text(x(tick), bottom + 17, "middle", trim(tick), "soft");
-  }
-  text((left + right) / 2, bottom + 37, "middle", chart.x_label, "soft");
+  const ticks = timeline.ticks();
+  for (const tick of ticks) drawing.line(x(tick), 4, x(tick), bottom);
+  drawing.ticks(ticks, x, bottom, (left + right) / 2, chart.x_label);
   let top = LANE.top;
   chart.lanes.forEach((lane, i) => {
     const bar = top + (heights[i] === LANE.marked ? 28 : (LANE.plain - LANE.bar) / 2);
-    text(left - 10, bar + LANE.bar - 2, "end", lane.name, "");
-    parts.push(`<line x1="${left}" x2="${right}" y1="${bar + LANE.bar}" y2="${bar + LANE.bar}" stroke="var(--line)"/>`);
+    drawing.text(left - 10, bar + LANE.bar - 2, "end", lane.name, "");
+    drawing.line(left, bar + LANE.bar, right, bar + LANE.bar);
     // A slice shorter than a pixel is still to be seen.
     const path = lane.slices.filter(slice => isShown(...slice)).map(([from, to]) => {
       const begin = x(from).toFixed(1), length = Math.max(x(to) - x(from), 0.7).toFixed(1);
       return `M${begin} ${bar}h${length}v${LANE.bar}H${begin}z`;
     });
-    parts.push(`<path d="${path.join("")}" fill="var(--${lane.case})"/>`);
+    drawing.add(`<path d="${path.join("")}" fill="var(--${lane.case})"/>`);
     const waits = lane.waiting.filter(wait => isShown(...wait))
       .map(([from, to]) => `M${x(from).toFixed(1)} ${bar + LANE.bar - 2}H${x(to).toFixed(1)}`);
-    parts.push(`<path d="${waits.join("")}" stroke="var(--missed)" stroke-width="3" fill="none"/>`);
-    for (const kind of laneMarks(lane)) for (const at of lane[kind]) if (isShown(at, at)) parts.push(drawMark(kind, x(at), bar));
+    drawing.add(`<path d="${waits.join("")}" stroke="var(--missed)" stroke-width="3" fill="none"/>`);
+    for (const kind of laneMarks(lane)) for (const at of lane[kind]) if (isShown(at, at)) drawing.add(drawMark(kind, x(at), bar));
     top += heights[i];
   });
   const kinds = Object.keys(MARKS).filter(kind => chart.lanes.some(lane => lane[kind].length));
@@ -112,9 +107,7 @@ function drawLanes(holder, chart, timeline) {
     return `<span><svg width="${wide}" height="${high}" viewBox="${box}" aria-hidden="true">${drawMark(kind, 0, 0)}</svg> ` +
       `${escapeText(words)}</span>`;
   });
-  holder.innerHTML = `<svg class="lanes" viewBox="0 0 ${width} ${height}" role="img" ` +
-    `aria-label="${escapeText(chart.title)}; the table has the figures">${parts.join("")}</svg>` +
-    `<div class="keys"><span>bars: ${escapeText(chart.words.slices || "served")}</span>` +
-    (chart.lanes.some(lane => lane.waiting.length) ? `<span class="missed">lines: waiting for the processor</span>` : "") +
-    `${keys.join("")}</div>`;
+  const waits = chart.lanes.some(lane => lane.waiting.length) ? '<span class="missed">lines: waiting for the processor</span>' : "";
+  drawing.show("lanes", chart.title + "; the table has the figures",
+    `<div class="keys"><span>bars: ${escapeText(chart.words.slices || "served")}</span>${waits}${keys.join("")}</div>`);
 }

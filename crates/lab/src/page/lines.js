@@ -26,8 +26,8 @@ function mark(kind, x, y, colour) {
 }
 
 function drawLines(holder, chart) {
-  const width = Math.max(holder.clientWidth, 320), height = 360, left = 62, right = width - 14, top = 26;
-  const bottom = height - 46;
+  const drawing = new Drawing(holder, 360), left = 62, right = drawing.width - 14, top = 26;
+  const bottom = drawing.height - 46;
   const tops = chart.lines.flatMap(l => l.points.map((p, i) => p[1] + (l.deviations[i] || 0)));
   const [min, max] = chart.log_y ? niceBounds(tops.concat(chart.lines.flatMap(l => l.points.map(p => p[1]))))
     : [0, Math.max(...tops, 1e-9)];
@@ -35,47 +35,37 @@ function drawLines(holder, chart) {
   const places = chart.lines.flatMap(l => l.points.map(p => p[0]));
   const farthest = Math.max(...places, 1e-9);
   const x = axis(chart.log_x ? Math.min(...places, farthest / 10) : 0, farthest, left, right, chart.log_x);
-  const parts = [];
-  const text = (at, down, anchor, words, kind = "soft") =>
-    parts.push(`<text x="${at}" y="${down}" text-anchor="${anchor}" class="${kind}">${escapeText(words)}</text>`);
   for (const tick of y.ticks) {
-    parts.push(`<line x1="${left}" x2="${right}" y1="${y.at(tick)}" y2="${y.at(tick)}" stroke="var(--line)"/>`);
-    text(left - 8, y.at(tick) + 4, "end", trim(tick));
+    drawing.line(left, y.at(tick), right, y.at(tick));
+    drawing.text(left - 8, y.at(tick) + 4, "end", trim(tick));
   }
-  for (const tick of x.ticks) text(x.at(tick), bottom + 18, "middle", trim(tick));
-  text((left + right) / 2, bottom + 38, "middle", chart.x_label);
-  text(2, 14, "start", chart.y_label);
-  for (const line of chart.lines) drawLine(parts, line, x, y, chart.log_y);
+  drawing.ticks(x.ticks, x.at, bottom, (left + right) / 2, chart.x_label);
+  drawing.text(2, 14, "start", chart.y_label);
+  for (const line of chart.lines) drawLine(drawing, line, x, y, chart.log_y);
   const legend = chart.lines.map(line => {
     const [colour, dashes, kind] = STYLES[line.case] || STYLES.idle;
     const stroke = `var(--${colour})`;
     return `<span><svg width="44" height="14" aria-hidden="true"><line x1="2" x2="42" y1="7" y2="7" stroke="${stroke}" ` +
       `stroke-width="2" stroke-dasharray="${dashes}"/>${mark(kind, 22, 7, stroke)}</svg> ${escapeText(line.name)}</span>`;
   });
-  holder.innerHTML = `<svg class="lines" viewBox="0 0 ${width} ${height}" role="img" ` +
-    `aria-label="${escapeText(chart.title)}; the tables have the figures">${parts.join("")}</svg>` +
-    `<div class="keys">${legend.join("")}</div>`;
-  for (const group of holder.querySelectorAll("g[data-tip]")) {
-    group.onmousemove = event => showTip(event, group.dataset.tip);
-    group.onmouseleave = hideTip;
-  }
+  drawing.show("lines", chart.title + "; the tables have the figures", `<div class="keys">${legend.join("")}</div>`);
 }
 
-function drawLine(parts, line, x, y, isLog) {
+function drawLine(drawing, line, x, y, isLog) {
   const [name, dashes, kind] = STYLES[line.case] || STYLES.idle;
   const colour = `var(--${name})`;
   const shown = line.points.map((point, i) => [...point, line.deviations[i]]).filter(p => !isLog || p[1] > 0);
   const path = shown.map(p => `${x.at(p[0]).toFixed(1)} ${y.at(p[1]).toFixed(1)}`).join("L");
-  if (path) parts.push(`<path d="M${path}" fill="none" stroke="${colour}" stroke-width="2" stroke-dasharray="${dashes}"/>`);
+  if (path) drawing.add(`<path d="M${path}" fill="none" stroke="${colour}" stroke-width="2" stroke-dasharray="${dashes}"/>`);
   if (shown.length > MAX_MARKS) return;
   for (const [at, value, deviation] of shown) {
     const middle = x.at(at);
     if (deviation) {
       const low = y.at(Math.max(value - deviation, isLog ? value / 100 : 0)), high = y.at(value + deviation);
-      parts.push(`<path d="M${middle} ${low}V${high}M${middle - 4} ${low}h8M${middle - 4} ${high}h8" ` +
+      drawing.add(`<path d="M${middle} ${low}V${high}M${middle - 4} ${low}h8M${middle - 4} ${high}h8" ` +
         `stroke="${colour}" fill="none"/>`);
     }
     const words = `${line.name}: ${threeDigits(value)}${deviation ? ` (deviation ${threeDigits(deviation)})` : ""} at ${trim(at)}`;
-    parts.push(`<g data-tip="${escapeText(words)}">${mark(kind, middle, y.at(value), colour)}</g>`);
+    drawing.group(words, mark(kind, middle, y.at(value), colour));
   }
 }

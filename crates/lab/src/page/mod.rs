@@ -19,6 +19,7 @@ const SCRIPT: &str = concat!(
     include_str!("../../../../web/format.js"),
     include_str!("../../../../web/dom.js"),
     include_str!("../../../../web/timeline.js"),
+    include_str!("drawing.js"),
     include_str!("axis.js"),
     include_str!("scatter.js"),
     include_str!("ranges.js"),
