@@ -255,8 +255,9 @@ Examples:
   xqos trace export desk.trace desk.csv        a line for each record
 
 The page shows a lane for each client: when it had work, when it was served,
-its budget and deadlines, the input it got. Drag and wheel move and zoom; a
-click sets marker A and shift-click B, and the table is about what is between.";
+its budget and deadlines, the input it got. Drag and wheel move and zoom, and
+a drag with shift zooms to what it spans. A click sets marker A, one with shift
+marker B, and the table is about what is between.";
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Format {
