@@ -39,13 +39,12 @@ pub struct Answer {
 }
 
 impl Socket {
-    /// The socket of the server at the other end of an X connection to this display. None where there is none: another process
-    /// may have left one behind, or pretend to be the server.
+    /// The socket of the server at the other end of an X connection to this display. None where there is none, or it is
+    /// another user's, who pretends to be the server. The process may be another one: a Wayland compositor listens before
+    /// it starts Xwayland.
     pub fn of_server(connection: impl AsFd, display: u32) -> Option<Socket> {
         let server = socket_peercred(connection).ok()?;
-        let is_the_server = |stream: &UnixStream| {
-            socket_peercred(stream).is_ok_and(|peer| (peer.pid, peer.uid) == (server.pid, server.uid))
-        };
+        let is_the_server = |stream: &UnixStream| socket_peercred(stream).is_ok_and(|peer| peer.uid == server.uid);
         let mut streams =
             paths(display, server.uid.as_raw()).into_iter().filter_map(|path| UnixStream::connect(path).ok());
         let stream = streams.find(is_the_server)?;
