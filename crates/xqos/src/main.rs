@@ -11,6 +11,7 @@ mod host;
 mod pick;
 mod processor;
 mod requests;
+mod sample;
 mod selector;
 mod session;
 mod windows;

@@ -1,6 +1,6 @@
 //! The figures in the format of OpenMetrics 1.0, for Prometheus. Each metric is described once, here.
 
-use super::sample::{Client, Sample, Server};
+use crate::sample::{Client, Sample, Server};
 use std::fmt::Write;
 
 enum Kind {

@@ -1,15 +1,14 @@
 //! `xqos top`: which client uses the server, live.
 //!
-//! [`sample`] makes one sample from the server's own figures and from a trace of level `slices`; the screen, the JSON and
+//! [`crate::sample`] makes one sample from the server's own figures and from a trace of level `slices`; the screen, the JSON and
 //! the metrics show the same one.
 
 mod metrics;
-mod sample;
 mod screen;
 
+use crate::sample::{Sample, Sampler};
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use sample::Sampler;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
@@ -94,7 +93,7 @@ impl Arguments {
     }
 }
 
-fn print_json(sample: &sample::Sample) -> Result<()> {
+fn print_json(sample: &Sample) -> Result<()> {
     output::line(&serde_json::to_string(sample)?)
 }
 

@@ -1,7 +1,7 @@
 //! Reservations made and released from the screen; each can be taken back.
 
 use super::View;
-use crate::commands::top::sample::{Client, Sample, Sampler};
+use crate::sample::{Client, Sample, Sampler};
 use xqos_cli::quantity::Reservation;
 
 /// A change that can be taken back: the client, and the reservation that it had before.

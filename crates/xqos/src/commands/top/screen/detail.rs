@@ -2,7 +2,7 @@
 
 use super::View;
 use super::format::time;
-use crate::commands::top::sample::{Client, Reserved};
+use crate::sample::{Client, Reserved};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Modifier, Style};
@@ -120,8 +120,8 @@ fn expensive(kinds: &[(String, Kind)], height: u16) -> Vec<Line<'static>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::commands::top::sample::{LongestRequest, Response};
     use crate::processor::Processor;
+    use crate::sample::{LongestRequest, Response};
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
 

@@ -1,7 +1,7 @@
 //! What the keys do to the view.
 
 use super::{Page, Prompt, View};
-use crate::commands::top::sample::{Client, Sample, Sampler};
+use crate::sample::{Client, Sample, Sampler};
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use xqos_abi::trace::Level;
 

@@ -3,7 +3,7 @@
 
 use super::View;
 use super::format::{ago, time};
-use crate::commands::top::sample::Longest;
+use crate::sample::Longest;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Modifier, Style};

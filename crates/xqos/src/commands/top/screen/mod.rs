@@ -12,7 +12,7 @@ mod longest;
 mod order;
 mod table;
 
-use super::sample::{Client, Sample, Sampler};
+use crate::sample::{Client, Sample, Sampler};
 use anyhow::{Context, Result, bail};
 use changes::Change;
 use format::time;

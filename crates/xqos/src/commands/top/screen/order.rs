@@ -1,6 +1,6 @@
 //! By what the clients are ordered.
 
-use crate::commands::top::sample::Client;
+use crate::sample::Client;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Order {

@@ -2,7 +2,7 @@
 
 use super::View;
 use super::format::{ago, count, time};
-use crate::commands::top::sample::{Client, Sample};
+use crate::sample::{Client, Sample};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Rect};
 use ratatui::style::{Modifier, Style};
