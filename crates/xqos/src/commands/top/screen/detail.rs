@@ -121,7 +121,7 @@ fn expensive(kinds: &[(String, Kind)], height: u16) -> Vec<Line<'static>> {
 mod tests {
     use super::*;
     use crate::processor::Processor;
-    use crate::sample::{LongestRequest, Response};
+    use crate::sample::client::{LongestRequest, Response};
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
 

@@ -1,0 +1,204 @@
+//! Takes samples one after the other, and reads the trace between them.
+
+use super::client::Beside;
+use super::{Client, Longest, Sample, Server, ms};
+use crate::requests::{Names, names_of};
+use crate::session::{Session, printable};
+use crate::windows;
+use anyhow::Result;
+use std::collections::{BTreeMap, HashMap};
+use std::time::{Duration, Instant};
+use xqos_abi::ring::{Next, Reader};
+use xqos_abi::trace::{Event, Level};
+use xqos_abi::{ClientList, ServerInfo, entry_flag};
+use xqos_trace::model::{Figures, Kind, Model};
+
+/// How often the ring is read between samples.
+const READ_EVERY: Duration = Duration::from_millis(100);
+/// Titles cost a round trip for each window.
+const TITLES_EVERY: Duration = Duration::from_secs(10);
+
+/// Samples one after the other.
+pub struct Sampler {
+    pub session: Session,
+    names: Names,
+    reader: Option<Reader>,
+    model: Model,
+    before: Option<(ClientList, ServerInfo)>,
+    titles: HashMap<u32, String>,
+    titles_at: Option<Instant>,
+    level: Level,
+}
+
+impl Sampler {
+    /// Response times from now on, and figures since this moment.
+    pub fn open(display: Option<&str>) -> Result<Sampler> {
+        let mut sampler = Sampler::connect(display)?;
+        sampler.trace(Level::Slices);
+        sampler.before = Some(sampler.look()?);
+        Ok(sampler)
+    }
+
+    /// The figures since each client connected.
+    pub fn once(display: Option<&str>) -> Result<Sample> {
+        Sampler::connect(display)?.sample()
+    }
+
+    fn connect(display: Option<&str>) -> Result<Sampler> {
+        let session = Session::open(display)?;
+        let names = names_of(session.control.connection())?;
+        Ok(Sampler {
+            session,
+            names,
+            reader: None,
+            model: Model::without_causes(),
+            before: None,
+            titles: HashMap::new(),
+            titles_at: None,
+            level: Level::Slices,
+        })
+    }
+
+    /// Asks for a trace; without one (a server of another machine) there are no response times.
+    pub fn trace(&mut self, level: Level) {
+        self.level = level;
+        match self.session.control.start_trace(level, 0) {
+            // The reader that is there goes on: its next records are a new beginning.
+            Ok(reader) if self.reader.is_none() => self.reader = Some(reader),
+            _ => {}
+        }
+    }
+
+    pub fn level(&self) -> Level {
+        self.level
+    }
+
+    pub fn has_trace(&self) -> bool {
+        self.reader.is_some()
+    }
+
+    /// Lets time pass, reading the trace meanwhile; `stop` may end it early.
+    pub fn wait(&mut self, time: Duration, mut stop: impl FnMut() -> bool) -> Result<()> {
+        let until = Instant::now() + time;
+        loop {
+            self.read();
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() || stop() {
+                return Ok(());
+            }
+            std::thread::sleep(left.min(READ_EVERY));
+        }
+    }
+
+    pub fn read(&mut self) {
+        let mut lost = false;
+        let Some(reader) = &mut self.reader else { return };
+        loop {
+            match reader.read() {
+                Next::Record(words) => {
+                    if let Some(event) = Event::decode(words) {
+                        self.model.take(&event);
+                    }
+                }
+                Next::Lost(records) => {
+                    self.model.lost += records;
+                    lost = true;
+                }
+                Next::Nothing => break,
+                Next::Ended => {
+                    self.reader = None;
+                    break;
+                }
+            }
+        }
+        if lost {
+            self.trace(self.level);
+        }
+    }
+
+    fn look(&self) -> Result<(ClientList, ServerInfo)> {
+        Ok((self.session.control.clients()?, self.session.control.server_info()?))
+    }
+
+    /// A sample since the last one; the first of `once` is since each client connected.
+    pub fn sample(&mut self) -> Result<Sample> {
+        self.read();
+        self.look_for_titles();
+        let (list, info) = self.look()?;
+        let recent: BTreeMap<u32, Figures> = self
+            .model
+            .take_recent()
+            .into_iter()
+            .map(|(key, figures)| (self.model.clients()[key].identity.base, figures))
+            .collect();
+        self.model.forget_gone();
+        let before = self.before.replace((list.clone(), info.clone()));
+        let server = self.server(&list, &info, before.as_ref())?;
+        let before = before.map(|(list, _)| list);
+        let others = list.clients.iter().filter(|entry| entry.flags & entry_flag::YOU == 0);
+        let mut clients: Vec<Client> = others
+            .map(|entry| {
+                let traced = self.model.present().find(|client| client.identity.base == entry.client);
+                Client::new(
+                    entry,
+                    &Beside {
+                        now_ns: list.now_ns,
+                        before: before.as_ref(),
+                        responses: recent.get(&entry.client).map(|figures| &figures.responses),
+                        traced,
+                        title: self.titles.get(&entry.client),
+                        names: &self.names,
+                        running: server.running,
+                    },
+                )
+            })
+            .collect();
+        clients.sort_by(|a, b| b.share.total_cmp(&a.share).then(b.server_time_ms.total_cmp(&a.server_time_ms)));
+        let interval_ms = before.map(|before| ms(list.now_ns.saturating_sub(before.now_ns)));
+        Ok(Sample { now_ms: ms(list.now_ns), interval_ms, server, clients })
+    }
+
+    fn server(
+        &self,
+        list: &ClientList,
+        info: &ServerInfo,
+        before: Option<&(ClientList, ServerInfo)>,
+    ) -> Result<Server> {
+        let control = &self.session.control;
+        let longest = control.longest_requests()?.requests;
+        // No more can be promised than the server gets itself.
+        let limit_ppm = if info.armed { control.processor()?.limit_ppm } else { 0 };
+        Ok(Server {
+            utilization_limit: f64::from(limit_ppm) / 1e6,
+            longest_requests: longest.iter().map(|request| Longest::new(request, list.now_ns, &self.names)).collect(),
+            lost: self.model.lost,
+            ..Server::new(list, info, before)
+        })
+    }
+
+    /// The most expensive kinds of requests of a client since its trace began; empty below level requests.
+    pub fn kinds(&self, base: u32) -> Vec<(String, Kind)> {
+        let Some(client) = self.model.present().find(|client| client.identity.base == base) else { return Vec::new() };
+        let mut kinds: Vec<(String, Kind)> =
+            client.total.kinds.iter().map(|(&request, &kind)| (self.names.of(request), kind)).collect();
+        kinds.sort_by_key(|(_, kind)| std::cmp::Reverse(kind.ns));
+        kinds
+    }
+
+    fn look_for_titles(&mut self) {
+        let is_due = self.titles_at.is_none_or(|at| at.elapsed() >= TITLES_EVERY);
+        if !is_due {
+            return;
+        }
+        self.titles_at = Some(Instant::now());
+        let connection = self.session.control.connection();
+        // Windows come and go while we look; without titles the rest is worth as much.
+        if let Ok(titles) = windows::titles(connection) {
+            let mask = x11rb::connection::Connection::setup(connection).resource_id_mask;
+            self.titles.clear();
+            for (window, title) in titles {
+                self.titles.entry(window & !mask).or_insert_with(|| printable(&title));
+            }
+        }
+    }
+}
