@@ -1,15 +1,10 @@
 //! `xqos list`: who uses the server.
 //!
-//! [`Client`] is what is known about a client, in the units that people and scripts read; the table and the JSON are
-//! both made from it.
+//! The table and the JSON are made from a [`Sample`](crate::sample::Sample) since each client connected.
 
-use crate::processor::Processor;
-use crate::requests::{Names, names_of, opcodes};
-use crate::session::{Session, printable, role_of};
+use crate::sample::{Client, Reserved, Sampler, json_help};
 use anyhow::Result;
 use clap::Args;
-use serde::Serialize;
-use xqos_abi::{ClientEntry, entry_flag};
 use xqos_cli::output;
 use xqos_cli::quantity::{Micros, Reservation};
 use xqos_cli::sys;
@@ -29,14 +24,16 @@ pub struct Arguments {
     all: bool,
 }
 
-const EXAMPLES: &str = "\
+const EXAMPLES: &str = concat!(
+    "\
 Examples:
   xqos list
   xqos list --json | jq '.clients[] | select(.share > 0.1) | .program'
 
 Columns:
   SERVER TIME      for which the server worked for the client
-  SHARE            that time over the time since the client connected
+  SHARE            that time over the time since the client connected, as far as
+                   the server had a processor
   REQUESTS         served since then
   RESERVED         budget / period; a 'hard' one is held back when its budget
                    is used up, and 'held' while it is
@@ -53,141 +50,22 @@ Columns:
   PRIORITY         for policy fixed (`xqos priority`)
   SYNC             priority set through the SYNC extension
 
-JSON: an object with clients, an array. Each has client, pid, uid, program,
-role (null, compositor, window manager, or window manager and compositor),
-local, you, ready, holds_server_grab, connected_ms (time since), server_time_ms,
-share, reserved_time_ms (paid from the reservation), requests, slices,
-waited_ms, longest_wait_ms, longest_request (null, or ms, major, minor, name),
-grabbed_ms, cpu (null: as usual; or budget_ms and period_ms, priority, or nice),
-weight, fixed_priority, sync_priority, depletions, misses, and
-reservation (null, or budget_ms, period_ms, hard, held_back, budget_left_ms,
-deadline_in_ms). pid, uid and program are null for a client of another machine.";
-
-#[derive(Debug, Serialize)]
-struct Listing {
-    clients: Vec<Client>,
-}
-
-#[derive(Debug, Serialize)]
-struct Client {
-    client: String,
-    pid: Option<i32>,
-    uid: Option<u32>,
-    program: Option<String>,
-    role: Option<&'static str>,
-    local: bool,
-    you: bool,
-    ready: bool,
-    holds_server_grab: bool,
-    connected_ms: f64,
-    server_time_ms: f64,
-    share: f64,
-    reserved_time_ms: f64,
-    requests: u64,
-    slices: u64,
-    waited_ms: f64,
-    longest_wait_ms: f64,
-    longest_request: Option<LongestRequest>,
-    grabbed_ms: f64,
-    cpu: Option<Processor>,
-    weight: f64,
-    fixed_priority: i32,
-    sync_priority: i32,
-    depletions: u32,
-    misses: u32,
-    reservation: Option<Reserved>,
-}
-
-#[derive(Debug, Serialize)]
-struct LongestRequest {
-    ms: f64,
-    major: u8,
-    minor: u16,
-    name: String,
-}
-
-#[derive(Debug, Serialize)]
-struct Reserved {
-    budget_ms: f64,
-    period_ms: f64,
-    hard: bool,
-    held_back: bool,
-    budget_left_ms: f64,
-    deadline_in_ms: f64,
-}
+",
+    json_help!()
+);
 
 impl Arguments {
     pub fn perform(&self, display: Option<&str>) -> Result<()> {
-        let session = Session::open(display)?;
-        let mut list = session.control.clients()?;
-        list.clients.retain(|entry| self.all || entry.flags & entry_flag::YOU == 0);
-        list.clients.sort_by_key(|entry| std::cmp::Reverse(entry.server_time_ns));
-        let names = names_for(&session, &list.clients)?;
-        let clients: Vec<Client> = list.clients.iter().map(|entry| client(entry, list.now_ns, &names)).collect();
+        let mut sample = Sampler::list(display, self.all)?;
+        sample.clients.sort_by_key(|client| std::cmp::Reverse(client.entry.server_time_ns));
         if self.json {
-            return output::json(&Listing { clients });
+            return output::json(&sample);
         }
-        output::print(&table(&clients).render(width()))?;
-        let info = session.control.server_info()?;
-        if !info.armed {
-            output::note(&format!("xqos has stepped aside ({}): these figures no longer change", info.reason));
+        output::print(&table(&sample.clients).render(width()))?;
+        if let Some(reason) = &sample.server.aside {
+            output::note(&format!("xqos has stepped aside ({reason}): these figures no longer change"));
         }
         Ok(())
-    }
-}
-
-/// Asks for the server's extensions only where a name is needed.
-fn names_for(session: &Session, clients: &[ClientEntry]) -> Result<Names> {
-    match clients.iter().any(|entry| opcodes(entry.longest_request).0 >= 128) {
-        true => names_of(session.control.connection()),
-        false => Ok(Names::default()),
-    }
-}
-
-fn client(entry: &ClientEntry, now_ns: u64, names: &Names) -> Client {
-    let has = |flag: u32| entry.flags & flag != 0;
-    let ms = |ns: u64| ns as f64 / 1e6;
-    let connected_ns = now_ns.saturating_sub(entry.connected_ns);
-    let (major, minor) = opcodes(entry.longest_request);
-    Client {
-        client: format!("{:#x}", entry.client),
-        pid: (entry.pid != 0).then_some(entry.pid),
-        uid: (entry.uid != u32::MAX).then_some(entry.uid),
-        program: (!entry.name.is_empty()).then(|| entry.name.clone()),
-        role: role_of(entry),
-        local: has(entry_flag::LOCAL),
-        you: has(entry_flag::YOU),
-        ready: has(entry_flag::READY),
-        holds_server_grab: has(entry_flag::GRABS_SERVER),
-        connected_ms: ms(connected_ns),
-        server_time_ms: ms(entry.server_time_ns),
-        share: entry.server_time_ns as f64 / connected_ns.max(1) as f64,
-        reserved_time_ms: ms(entry.reserved_time_ns),
-        requests: entry.requests,
-        slices: entry.slices,
-        waited_ms: ms(entry.waited_ns),
-        longest_wait_ms: ms(entry.longest_wait_ns),
-        longest_request: (major != 0).then(|| LongestRequest {
-            ms: ms(entry.longest_request_ns),
-            major,
-            minor,
-            name: names.name(major, minor),
-        }),
-        grabbed_ms: ms(entry.grabbed_ns),
-        cpu: Some(entry.pid).filter(|&pid| pid > 0).and_then(Processor::of),
-        weight: f64::from(entry.weight) / 100.0,
-        fixed_priority: entry.fixed_priority,
-        sync_priority: entry.sync_priority,
-        depletions: entry.depletions,
-        misses: entry.misses,
-        reservation: has(entry_flag::RESERVED).then(|| Reserved {
-            budget_ms: f64::from(entry.budget_us) / 1e3,
-            period_ms: f64::from(entry.period_us) / 1e3,
-            hard: has(entry_flag::HARD),
-            held_back: has(entry_flag::HELD_BACK),
-            budget_left_ms: entry.budget_left_ns as f64 / 1e6,
-            deadline_in_ms: (i128::from(entry.deadline_ns) - i128::from(now_ns)) as f64 / 1e6,
-        }),
     }
 }
 
@@ -229,7 +107,7 @@ fn cells(client: &Client) -> Vec<String> {
     let of_reservation = |text: String| if reserved.is_some() || text != "0" { text } else { String::new() };
     vec![
         client.pid.map(|pid| pid.to_string()).unwrap_or_default(),
-        client.program.as_deref().map_or_else(|| client.client.clone(), printable),
+        client.name.clone(),
         time(client.server_time_ms),
         format!("{:.1}%", 100.0 * client.share),
         client.requests.to_string(),
@@ -277,6 +155,9 @@ fn time(ms: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::requests::Names;
+    use crate::sample::client::Beside;
+    use xqos_abi::{ClientEntry, entry_flag};
 
     fn entry() -> ClientEntry {
         ClientEntry {
@@ -302,7 +183,7 @@ mod tests {
     }
 
     fn shown(entry: &ClientEntry) -> Client {
-        client(entry, 10_000_000_000, &Names::default())
+        Client::new(entry, &Beside::new(10_000_000_000, &Names::default()))
     }
 
     #[test]
@@ -321,38 +202,6 @@ mod tests {
     }
 
     #[test]
-    fn json_has_milliseconds_and_nulls_for_what_is_unknown() {
-        let json = serde_json::to_value(Listing { clients: vec![shown(&entry())] }).unwrap();
-        let client = &json["clients"][0];
-        assert_eq!(client["client"], "0x400000");
-        assert_eq!(client["pid"], 1234);
-        assert_eq!(client["server_time_ms"], 2500.0);
-        assert_eq!(client["share"], 0.5);
-        assert_eq!(client["weight"], 1.5);
-        assert_eq!(client["longest_request"]["name"], "GetImage");
-        assert_eq!(client["reservation"]["budget_left_ms"], -0.25);
-        assert_eq!(client["reservation"]["deadline_in_ms"], 4.0);
-        assert_eq!(client["reservation"]["hard"], true);
-        let remote = ClientEntry { uid: u32::MAX, ..ClientEntry::default() };
-        let json = serde_json::to_value(shown(&remote)).unwrap();
-        for field in ["pid", "uid", "program", "reservation", "longest_request"] {
-            assert!(json[field].is_null(), "{field}: {json}");
-        }
-    }
-
-    #[test]
-    fn every_field_of_the_json_is_in_the_help() {
-        let json = serde_json::to_value(shown(&entry())).unwrap();
-        let reserved = json["reservation"].as_object().unwrap().keys();
-        let longest = json["longest_request"].as_object().unwrap().keys();
-        for field in json.as_object().unwrap().keys().chain(reserved).chain(longest) {
-            let documented =
-                EXAMPLES.split(|letter: char| !letter.is_alphanumeric() && letter != '_').any(|word| word == field);
-            assert!(documented, "{field} is not in `xqos list --help`");
-        }
-    }
-
-    #[test]
     fn times_keep_three_digits() {
         assert_eq!(
             [0.0, 0.254, 12.34, 345.6, 12_340.0, 123_456.0, -0.25].map(time),
@@ -364,9 +213,6 @@ mod tests {
     fn who_works_for_others_is_named() {
         let manager = ClientEntry { flags: entry_flag::COMPOSITOR | entry_flag::WINDOW_MANAGER, ..entry() };
         assert!(table(&[shown(&manager)]).render(None).contains("window manager and compositor"));
-        let json = serde_json::to_value(shown(&ClientEntry { flags: entry_flag::COMPOSITOR, ..entry() })).unwrap();
-        assert_eq!(json["role"], "compositor");
-        assert!(serde_json::to_value(shown(&entry())).unwrap()["role"].is_null());
     }
 
     #[test]

@@ -11,32 +11,43 @@ use xqos_trace::model;
 
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Client {
-    pub pid: Option<i32>,
-    pub name: String,
     pub client: String,
+    pub pid: Option<i32>,
+    pub uid: Option<u32>,
+    pub program: Option<String>,
     pub title: Option<String>,
     pub role: Option<&'static str>,
+    pub local: bool,
+    pub you: bool,
+    pub ready: bool,
+    pub holds_server_grab: bool,
+    pub connected_ms: f64,
     pub share: f64,
     pub server_time_ms: f64,
+    pub reserved_time_ms: f64,
     pub requests: u64,
     pub requests_per_s: f64,
+    pub slices: u64,
     pub response: Option<Response>,
     pub waiting_ms: Option<f64>,
+    pub waited_ms: f64,
     pub longest_wait_ms: f64,
     pub longest_request: Option<LongestRequest>,
     pub grabs: u32,
     pub grabbed_ms: f64,
     /// How the kernel schedules the program's main thread, where that is not as usual.
     pub cpu: Option<Processor>,
-    pub holds_grab: bool,
+    pub weight: f64,
+    pub fixed_priority: i32,
+    pub sync_priority: i32,
     pub depletions: u32,
     pub misses: u32,
-    pub sync_priority: i32,
     pub reservation: Option<Reserved>,
+    /// What people are shown: the program, printable, or the client.
+    #[serde(skip)]
+    pub name: String,
     #[serde(skip)]
     pub entry: ClientEntry,
-    #[serde(skip)]
-    pub waited_s: f64,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -51,6 +62,8 @@ pub struct Response {
 pub struct LongestRequest {
     pub name: String,
     pub ms: f64,
+    pub major: u8,
+    pub minor: u16,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -58,14 +71,15 @@ pub struct Reserved {
     pub budget_ms: f64,
     pub period_ms: f64,
     pub hard: bool,
-    pub left_ms: f64,
+    pub held_back: bool,
+    pub budget_left_ms: f64,
+    pub deadline_in_ms: f64,
     /// Part of the reservation that was used.
     pub used: f64,
-    pub held_back: bool,
 }
 
 /// What is known about a client beside its entry.
-pub(super) struct Beside<'a> {
+pub struct Beside<'a> {
     pub now_ns: u64,
     /// The list of the sample before.
     pub before: Option<&'a ClientList>,
@@ -102,34 +116,51 @@ impl Used {
     }
 }
 
+impl<'a> Beside<'a> {
+    /// Nothing but the names of requests.
+    pub fn new(now_ns: u64, names: &'a Names) -> Beside<'a> {
+        Beside { now_ns, before: None, responses: None, traced: None, title: None, names, running: 1.0 }
+    }
+}
+
 impl Client {
-    pub(super) fn new(entry: &ClientEntry, beside: &Beside) -> Client {
+    pub fn new(entry: &ClientEntry, beside: &Beside) -> Client {
         let has = |flag: u32| entry.flags & flag != 0;
         let used = Used::since(beside.before, entry, beside.now_ns);
         let waits_since = beside.traced.and_then(model::Client::waits_since);
         Client {
-            pid: (entry.pid != 0).then_some(entry.pid),
-            name: if entry.name.is_empty() { format!("{:#x}", entry.client) } else { printable(&entry.name) },
             client: format!("{:#x}", entry.client),
+            pid: (entry.pid != 0).then_some(entry.pid),
+            uid: (entry.uid != u32::MAX).then_some(entry.uid),
+            program: (!entry.name.is_empty()).then(|| entry.name.clone()),
             title: beside.title.cloned(),
             role: role_of(entry),
+            local: has(entry_flag::LOCAL),
+            you: has(entry_flag::YOU),
+            ready: has(entry_flag::READY),
+            holds_server_grab: has(entry_flag::GRABS_SERVER),
+            connected_ms: ms(beside.now_ns.saturating_sub(entry.connected_ns)),
             share: used.server_ns as f64 / used.elapsed_ns as f64 * beside.running,
             server_time_ms: ms(entry.server_time_ns),
+            reserved_time_ms: ms(entry.reserved_time_ns),
             requests: entry.requests,
             requests_per_s: used.requests as f64 / (used.elapsed_ns as f64 / 1e9),
+            slices: entry.slices,
             response: beside.responses.and_then(Response::new),
             waiting_ms: waits_since.map(|since| ms(beside.now_ns.saturating_sub(since.0))),
+            waited_ms: ms(entry.waited_ns),
             longest_wait_ms: ms(entry.longest_wait_ns),
             longest_request: LongestRequest::new(entry, beside),
             grabs: entry.grabs,
             grabbed_ms: ms(entry.grabbed_ns),
             cpu: Some(entry.pid).filter(|&pid| pid > 0).and_then(Processor::of),
-            holds_grab: has(entry_flag::GRABS_SERVER),
+            weight: f64::from(entry.weight) / 100.0,
+            fixed_priority: entry.fixed_priority,
+            sync_priority: entry.sync_priority,
             depletions: entry.depletions,
             misses: entry.misses,
-            sync_priority: entry.sync_priority,
-            reservation: has(entry_flag::RESERVED).then(|| Reserved::new(entry, &used)),
-            waited_s: entry.waited_ns as f64 / 1e9,
+            reservation: has(entry_flag::RESERVED).then(|| Reserved::new(entry, &used, beside.now_ns)),
+            name: if entry.name.is_empty() { format!("{:#x}", entry.client) } else { printable(&entry.name) },
             entry: entry.clone(),
         }
     }
@@ -150,24 +181,90 @@ impl LongestRequest {
     fn new(entry: &ClientEntry, beside: &Beside) -> Option<LongestRequest> {
         // Of the whole trace: what was the longest does not become shorter in the next interval.
         let traced = beside.traced.and_then(|client| client.total.longest_request);
-        if let Some((ns, request)) = traced.filter(|&(ns, _)| ns > entry.longest_request_ns) {
-            return Some(LongestRequest { name: beside.names.of(request), ms: ms(ns) });
-        }
-        let (major, minor) = opcodes(entry.longest_request);
-        (major != 0).then(|| LongestRequest { name: beside.names.name(major, minor), ms: ms(entry.longest_request_ns) })
+        let traced = traced.filter(|&(ns, _)| ns > entry.longest_request_ns);
+        let (ns, request) = traced.unwrap_or((entry.longest_request_ns, entry.longest_request));
+        let (major, minor) = opcodes(request);
+        (major != 0).then(|| LongestRequest { name: beside.names.name(major, minor), ms: ms(ns), major, minor })
     }
 }
 
 impl Reserved {
-    fn new(entry: &ClientEntry, used: &Used) -> Reserved {
+    fn new(entry: &ClientEntry, used: &Used, now_ns: u64) -> Reserved {
         let reserved_share = used.reserved_ns as f64 / used.elapsed_ns as f64;
         Reserved {
             budget_ms: f64::from(entry.budget_us) / 1e3,
             period_ms: f64::from(entry.period_us) / 1e3,
             hard: entry.flags & entry_flag::HARD != 0,
-            left_ms: entry.budget_left_ns as f64 / 1e6,
-            used: reserved_share * f64::from(entry.period_us) / f64::from(entry.budget_us.max(1)),
             held_back: entry.flags & entry_flag::HELD_BACK != 0,
+            budget_left_ms: entry.budget_left_ns as f64 / 1e6,
+            deadline_in_ms: (i128::from(entry.deadline_ns) - i128::from(now_ns)) as f64 / 1e6,
+            used: reserved_share * f64::from(entry.period_us) / f64::from(entry.budget_us.max(1)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry() -> ClientEntry {
+        ClientEntry {
+            client: 0x40_0000,
+            pid: 1234,
+            uid: 1000,
+            weight: 150,
+            flags: entry_flag::RESERVED | entry_flag::HARD | entry_flag::LOCAL,
+            budget_us: 3000,
+            period_us: 10_000,
+            depletions: 7,
+            longest_request: 73,
+            budget_left_ns: -250_000,
+            deadline_ns: 10_004_000_000,
+            server_time_ns: 2_500_000_000,
+            requests: 123_456,
+            longest_wait_ns: 17_400_000,
+            longest_request_ns: 11_200_000,
+            connected_ns: 5_000_000_000,
+            name: "a-program-with-a-long-name".into(),
+            ..ClientEntry::default()
+        }
+    }
+
+    fn json(entry: &ClientEntry) -> serde_json::Value {
+        serde_json::to_value(Client::new(entry, &Beside::new(10_000_000_000, &Names::default()))).unwrap()
+    }
+
+    #[test]
+    fn json_has_milliseconds_and_nulls_for_what_is_unknown() {
+        let client = json(&entry());
+        assert_eq!(client["client"], "0x400000");
+        assert_eq!(client["pid"], 1234);
+        assert_eq!(client["server_time_ms"], 2500.0);
+        assert_eq!(client["share"], 0.5);
+        assert_eq!(client["weight"], 1.5);
+        assert_eq!(client["longest_request"]["name"], "GetImage");
+        assert_eq!(client["reservation"]["budget_left_ms"], -0.25);
+        assert_eq!(client["reservation"]["deadline_in_ms"], 4.0);
+        assert_eq!(client["reservation"]["hard"], true);
+        let remote = json(&ClientEntry { uid: u32::MAX, ..ClientEntry::default() });
+        for field in ["pid", "uid", "program", "title", "response", "reservation", "longest_request"] {
+            assert!(remote[field].is_null(), "{field}: {remote}");
+        }
+    }
+
+    #[test]
+    fn who_works_for_others_has_a_role() {
+        assert_eq!(json(&ClientEntry { flags: entry_flag::COMPOSITOR, ..entry() })["role"], "compositor");
+        assert!(json(&entry())["role"].is_null());
+    }
+
+    #[test]
+    fn an_interval_counts_what_was_used_since_the_sample_before() {
+        let earlier = ClientEntry { server_time_ns: 2_000_000_000, requests: 123_000, ..entry() };
+        let before = ClientList { now_ns: 9_000_000_000, clients: vec![earlier], ..ClientList::default() };
+        let names = Names::default();
+        let beside = Beside { before: Some(&before), running: 0.5, ..Beside::new(10_000_000_000, &names) };
+        let client = Client::new(&entry(), &beside);
+        assert_eq!((client.share, client.requests_per_s), (0.25, 456.0), "half of a second, half of it run");
     }
 }

@@ -1,7 +1,7 @@
 //! Takes samples one after the other, and reads the trace between them.
 
 use super::client::Beside;
-use super::{Client, Longest, Sample, Server, ms};
+use super::{Client, Longest, Sample, Server, VERSION, ms};
 use crate::requests::{Names, names_of};
 use crate::session::{Session, printable};
 use crate::windows;
@@ -28,6 +28,8 @@ pub struct Sampler {
     titles: HashMap<u32, String>,
     titles_at: Option<Instant>,
     level: Level,
+    /// Our own connection is a client too.
+    with_own: bool,
 }
 
 impl Sampler {
@@ -44,6 +46,12 @@ impl Sampler {
         Sampler::connect(display)?.sample()
     }
 
+    /// As [`once`](Sampler::once), without titles of windows.
+    pub fn list(display: Option<&str>, with_own: bool) -> Result<Sample> {
+        let titles_at = Some(Instant::now());
+        Sampler { with_own, titles_at, ..Sampler::connect(display)? }.sample()
+    }
+
     fn connect(display: Option<&str>) -> Result<Sampler> {
         let session = Session::open(display)?;
         let names = names_of(session.control.connection())?;
@@ -56,6 +64,7 @@ impl Sampler {
             titles: HashMap::new(),
             titles_at: None,
             level: Level::Slices,
+            with_own: false,
         })
     }
 
@@ -135,27 +144,23 @@ impl Sampler {
         let before = self.before.replace((list.clone(), info.clone()));
         let server = self.server(&list, &info, before.as_ref())?;
         let before = before.map(|(list, _)| list);
-        let others = list.clients.iter().filter(|entry| entry.flags & entry_flag::YOU == 0);
-        let mut clients: Vec<Client> = others
+        let listed = list.clients.iter().filter(|entry| self.with_own || entry.flags & entry_flag::YOU == 0);
+        let mut clients: Vec<Client> = listed
             .map(|entry| {
-                let traced = self.model.present().find(|client| client.identity.base == entry.client);
-                Client::new(
-                    entry,
-                    &Beside {
-                        now_ns: list.now_ns,
-                        before: before.as_ref(),
-                        responses: recent.get(&entry.client).map(|figures| &figures.responses),
-                        traced,
-                        title: self.titles.get(&entry.client),
-                        names: &self.names,
-                        running: server.running,
-                    },
-                )
+                let beside = Beside {
+                    before: before.as_ref(),
+                    responses: recent.get(&entry.client).map(|figures| &figures.responses),
+                    traced: self.model.present().find(|client| client.identity.base == entry.client),
+                    title: self.titles.get(&entry.client),
+                    running: server.running,
+                    ..Beside::new(list.now_ns, &self.names)
+                };
+                Client::new(entry, &beside)
             })
             .collect();
         clients.sort_by(|a, b| b.share.total_cmp(&a.share).then(b.server_time_ms.total_cmp(&a.server_time_ms)));
         let interval_ms = before.map(|before| ms(list.now_ns.saturating_sub(before.now_ns)));
-        Ok(Sample { now_ms: ms(list.now_ns), interval_ms, server, clients })
+        Ok(Sample { version: VERSION, now_ms: ms(list.now_ns), interval_ms, server, clients })
     }
 
     fn server(
@@ -165,9 +170,11 @@ impl Sampler {
         before: Option<&(ClientList, ServerInfo)>,
     ) -> Result<Server> {
         let control = &self.session.control;
-        let longest = control.longest_requests()?.requests;
-        // No more can be promised than the server gets itself.
-        let limit_ppm = if info.armed { control.processor()?.limit_ppm } else { 0 };
+        // Where xqos has stepped aside the server answers neither. No more can be promised than the server gets itself.
+        let (longest, limit_ppm) = match info.armed {
+            true => (control.longest_requests()?.requests, control.processor()?.limit_ppm),
+            false => (Vec::new(), 0),
+        };
         Ok(Server {
             utilization_limit: f64::from(limit_ppm) / 1e6,
             longest_requests: longest.iter().map(|request| Longest::new(request, list.now_ns, &self.names)).collect(),

@@ -7,7 +7,7 @@ use crate::session::printable;
 use serde::Serialize;
 use xqos_abi::{ClientList, LongRequest, ServerInfo, entry_flag};
 
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Server {
     pub policy: &'static str,
     pub clients: usize,

@@ -134,7 +134,7 @@ fn top_tells_shares_that_are_those_of_the_server() {
     server.ask(&["reserve", "--pid", &clients[0].pid().to_string(), "2ms/20ms"]).with(0);
     let once = server.json(&["top", "--once", "--json"]);
     assert_eq!(once["clients"].as_array().unwrap().len(), 2, "{once:#}");
-    for key in ["pid", "name", "share", "server_time_ms", "requests"] {
+    for key in ["pid", "program", "share", "server_time_ms", "requests"] {
         assert!(!once["clients"][0][key].is_null(), "{key}: {once:#}");
     }
     let mut command = server.xqos(&["top", "--json", "--interval", "500ms"]);
@@ -156,6 +156,36 @@ fn top_tells_shares_that_are_those_of_the_server() {
         sample["clients"].as_array().unwrap().iter().find(|client| client["pid"] == clients[0].pid()).unwrap();
     assert_eq!(reserved["reservation"]["budget_ms"], 2.0, "{reserved:#}");
     assert!(reserved["response"]["p99_ms"].as_f64() > Some(0.0), "{reserved:#}");
+}
+
+/// All fields with the path to each, as "clients.reservation.used", sorted.
+fn fields(value: &Value, path: &str) -> Vec<String> {
+    let mut all = match value {
+        Value::Object(object) => object
+            .iter()
+            .flat_map(|(name, value)| {
+                let path = format!("{path}.{name}");
+                [vec![path.clone()], fields(value, &path)].concat()
+            })
+            .collect(),
+        Value::Array(list) => list.iter().flat_map(|value| fields(value, path)).collect(),
+        _ => Vec::new(),
+    };
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
+#[test]
+fn list_and_top_write_the_same_json() {
+    let server = Server::served(&[]);
+    let clients = busy(&server, 2);
+    server.ask(&["reserve", "--pid", &clients[0].pid().to_string(), "2ms/20ms"]).with(0);
+    let list = server.json(&["list", "--json"]);
+    let top = server.json(&["top", "--once", "--json"]);
+    assert_eq!((&list["version"], &top["version"]), (&1.into(), &1.into()));
+    assert_eq!(fields(&list, ""), fields(&top, ""));
+    assert!(fields(&list, "").contains(&".clients.reservation.used".to_owned()), "{list:#}");
 }
 
 #[test]

@@ -43,7 +43,7 @@ const CLIENT: [Metric<Client>; 12] = [
     counter("xqos_client_server_seconds", "seconds", "Server time used.", |client| Some(client.server_time_ms / 1e3)),
     counter("xqos_client_requests", "", "Requests served.", |client| Some(client.requests as f64)),
     counter("xqos_client_waited_seconds", "seconds", "Time from arrival to dispatch, in sum.", |client| {
-        Some(client.waited_s)
+        Some(client.waited_ms / 1e3)
     }),
     gauge("xqos_client_longest_wait_seconds", "seconds", "Longest time from arrival to dispatch.", |client| {
         Some(client.longest_wait_ms / 1e3)

@@ -6,7 +6,7 @@
 mod metrics;
 mod screen;
 
-use crate::sample::{Sample, Sampler};
+use crate::sample::{Sample, Sampler, json_help};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use std::io::{Read, Write};
@@ -38,7 +38,8 @@ pub struct Arguments {
     interval: Micros,
 }
 
-const EXAMPLES: &str = "\
+const EXAMPLES: &str = concat!(
+    "\
 Examples:
   xqos top
   xqos top --once
@@ -49,20 +50,11 @@ Keys: s sort, / filter, p pause, Enter one client, l longest requests,
 r reserve, x release, u undo, R time each request (some ten nanoseconds each,
 until R again), ? help, q quit.
 
-JSON: now_ms, interval_ms (null with --once), server (policy, clients, share (of
-the time, for clients), outside_share (the server's processor time for anything
-else: input, updates of viewers), running (of the time of slices, the part in
-which the server had a processor; shares count that part), utilization_admitted,
-utilization_limit, utilization_used, blocking_ms, cpu (null: as usual; or
-budget_ms and period_ms, priority, or nice), reservations, longest_requests
-(name, ms, ago_ms, pid, client)), clients. Each client has pid, name, client,
-title, role (null, or what it does for others), share, server_time_ms, requests,
-requests_per_s, response (null, or count, p50_ms, p99_ms, worst_ms of the
-interval), waiting_ms (null where it has nothing to wait for), longest_wait_ms,
-longest_request (null, or name, ms), grabs, grabbed_ms, cpu (as above),
-holds_grab, depletions, misses, sync_priority, and reservation (null, or
-budget_ms, period_ms, hard, left_ms, used, held_back).
-Share is of the time since the last sample, or since connecting with --once.";
+Share is of the time since the last sample, or since connecting with --once.
+
+",
+    json_help!()
+);
 
 fn interval(text: &str) -> Result<Micros, String> {
     let time: Micros = text.parse()?;

@@ -47,7 +47,7 @@ fn bold(text: String) -> Line<'static> {
 fn facts(client: &Client) -> Vec<Line<'static>> {
     let pid = client.pid.map_or_else(|| "another machine".to_owned(), |pid| format!("pid {pid}"));
     let role = client.role.map_or_else(String::new, |role| format!(", {role}"));
-    let held = if client.holds_grab { ", held now" } else { "" };
+    let held = if client.holds_server_grab { ", held now" } else { "" };
     let mut lines = vec![
         bold(format!("{} ({pid}, client {}){role}", client.name, client.client)),
         Line::from(format!("window title: {}", client.title.as_deref().unwrap_or("-"))),
@@ -96,7 +96,7 @@ fn longest(client: &Client) -> String {
 fn reservation(client: &Client, reserved: &Reserved) -> [String; 2] {
     let kind = if reserved.hard { " hard" } else { "" };
     let held = if reserved.held_back { ", held back" } else { "" };
-    let (budget, period, left) = (time(reserved.budget_ms), time(reserved.period_ms), time(reserved.left_ms));
+    let (budget, period, left) = (time(reserved.budget_ms), time(reserved.period_ms), time(reserved.budget_left_ms));
     [
         format!("reservation: {budget} / {period}{kind}, {:.0} % used, {left} left{held}", reserved.used * 100.0),
         format!("             depleted {} times, {} deadlines missed", client.depletions, client.misses),
@@ -139,10 +139,15 @@ mod tests {
             response: Some(Response { count: 100_000, p50_ms: 0.55, p99_ms: 9.99, worst_ms: 999.0 }),
             waiting_ms: Some(12.0),
             longest_wait_ms: 1234.0,
-            longest_request: Some(LongestRequest { name: "RENDER CompositeGlyphs32".to_owned(), ms: 14.0 }),
+            longest_request: Some(LongestRequest {
+                name: "RENDER CompositeGlyphs32".to_owned(),
+                ms: 14.0,
+                major: 139,
+                minor: 25,
+            }),
             grabs: 17,
             grabbed_ms: 2300.0,
-            holds_grab: true,
+            holds_server_grab: true,
             depletions: 54_321,
             misses: 12,
             sync_priority: -1000,
@@ -151,7 +156,8 @@ mod tests {
                 budget_ms: 3.0,
                 period_ms: 10.0,
                 hard: true,
-                left_ms: -0.12,
+                deadline_in_ms: 4.0,
+                budget_left_ms: -0.12,
                 used: 1.0,
                 held_back: true,
             }),

@@ -18,7 +18,8 @@ impl View {
         let head = Row::new(columns.iter().map(|column| column.aligned(column.title.to_owned())))
             .style(Style::new().add_modifier(Modifier::BOLD));
         let rows = shown.iter().map(|client| {
-            let style = if client.holds_grab { Style::new().add_modifier(Modifier::UNDERLINED) } else { Style::new() };
+            let style =
+                if client.holds_server_grab { Style::new().add_modifier(Modifier::UNDERLINED) } else { Style::new() };
             Row::new(columns.iter().map(|column| column.aligned((column.text)(client)))).style(style)
         });
         let at = shown.iter().position(|client| Some(client.entry.client) == self.selected);
