@@ -1,6 +1,7 @@
 //! Tables that fit: columns too many for the terminal are left out, the least important first, and named below.
 
 use std::fmt::Write;
+use xqos_text::width::{Align, columns, fitted};
 
 /// Space between columns.
 const GAP: usize = 2;
@@ -37,7 +38,7 @@ impl Table {
         self.rows.push(cells);
     }
 
-    /// The table in lines of at most `width` characters, as far as columns of rank 0 allow; `None` is any width.
+    /// The table in lines of at most `width` columns of a terminal, as far as columns of rank 0 allow; `None` is any width.
     pub fn render(&self, width: Option<usize>) -> String {
         let mut widths: Vec<usize> = (0..self.columns.len()).map(|at| self.natural_width(at)).collect();
         let mut shown = vec![true; self.columns.len()];
@@ -81,8 +82,8 @@ impl Table {
     }
 
     fn natural_width(&self, at: usize) -> usize {
-        let cells = self.rows.iter().map(|row| row[at].chars().count());
-        cells.chain([self.columns[at].title.chars().count()]).max().unwrap_or(0)
+        let cells = self.rows.iter().map(|row| columns(&row[at]));
+        cells.chain([columns(self.columns[at].title)]).max().unwrap_or(0)
     }
 
     fn line<'a>(&self, text: &mut String, cells: impl Iterator<Item = &'a str>, widths: &[usize], shown: &[bool]) {
@@ -93,8 +94,7 @@ impl Table {
             if !line.is_empty() {
                 line.push_str(&" ".repeat(GAP));
             }
-            let cell = shortened(cell, width);
-            let _ = if column.right { write!(line, "{cell:>width$}") } else { write!(line, "{cell:<width$}") };
+            line.push_str(&fitted(cell, width, if column.right { Align::Right } else { Align::Left }));
         }
         text.push_str(line.trim_end());
         text.push('\n');
@@ -104,15 +104,6 @@ impl Table {
 fn total(widths: &[usize], shown: &[bool]) -> usize {
     let sum: usize = widths.iter().zip(shown).filter(|(_, shown)| **shown).map(|(width, _)| width + GAP).sum();
     sum.saturating_sub(GAP)
-}
-
-fn shortened(cell: &str, width: usize) -> String {
-    if cell.chars().count() <= width {
-        return cell.to_owned();
-    }
-    let mut short: String = cell.chars().take(width.saturating_sub(1)).collect();
-    short.push('…');
-    short
 }
 
 #[cfg(test)]
@@ -157,5 +148,17 @@ mod tests {
     fn the_columns_that_matter_most_stay_at_any_width() {
         let text = table().render(Some(1));
         assert!(text.contains("PID") && text.contains("a-progr…"), "{text}");
+    }
+
+    #[test]
+    fn names_in_any_script_stand_in_line() {
+        let mut table = table();
+        table.row(vec!["7".into(), "東京都庁の時計プログラム".into(), "2".into()]);
+        table.row(vec!["8".into(), "cafe\u{301}".into(), "2".into()]);
+        for width in [None, Some(30)] {
+            let text = table.render(width);
+            let widths: Vec<usize> = text.lines().map(columns).collect();
+            assert!(widths.iter().all(|&width| width == widths[0]), "{text}");
+        }
     }
 }

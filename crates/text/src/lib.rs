@@ -1,0 +1,5 @@
+//! How quantities and names are written and read as text, by all programs and pages alike.
+
+#![forbid(unsafe_code)]
+
+pub mod width;

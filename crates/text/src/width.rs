@@ -1,0 +1,85 @@
+//! Text in columns of a terminal.
+//!
+//! A program or a window may have any name: a letter of Chinese, Japanese or Korean takes two columns, a combining mark
+//! takes none. What is cut here is never wider than it may be, and what is padded is exactly as wide.
+
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+/// At which side of its column a text stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Align {
+    Left,
+    Right,
+}
+
+/// The columns that a text takes.
+pub fn columns(text: &str) -> usize {
+    text.width()
+}
+
+/// A text in exactly `width` columns: cut, or padded with spaces.
+pub fn fitted(text: &str, width: usize, align: Align) -> String {
+    padded(&cut(text, width), width, align)
+}
+
+/// A text in at least `width` columns.
+pub fn padded(text: &str, width: usize, align: Align) -> String {
+    let spaces = " ".repeat(width.saturating_sub(columns(text)));
+    match align {
+        Align::Left => format!("{text}{spaces}"),
+        Align::Right => format!("{spaces}{text}"),
+    }
+}
+
+/// A text in at most `width` columns; where something is left out it ends in '…'.
+pub fn cut(text: &str, width: usize) -> String {
+    if columns(text) <= width {
+        return text.to_owned();
+    }
+    let Some(room) = width.checked_sub(1) else { return String::new() };
+    let mut used = 0;
+    let fits = |letter: &char| {
+        used += letter.width().unwrap_or(0);
+        used <= room
+    };
+    let mut short: String = text.chars().take_while(fits).collect();
+    short.push('…');
+    short
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// "e" with a combining acute accent: two characters, one column.
+    const ACCENTED: &str = "e\u{301}";
+
+    #[test]
+    fn wide_letters_take_two_columns_and_marks_none() {
+        assert_eq!((columns("xclock"), columns("東京"), columns(ACCENTED), columns("")), (6, 4, 1, 0));
+        assert_eq!(fitted("東京", 6, Align::Left), "東京  ");
+        assert_eq!(fitted("東京", 6, Align::Right), "  東京");
+        assert_eq!(fitted(ACCENTED, 3, Align::Right), format!("  {ACCENTED}"));
+    }
+
+    #[test]
+    fn a_letter_is_cut_off_as_a_whole() {
+        // Two columns are left for a letter and '…', and the letter needs them both.
+        assert_eq!(cut("東京都", 4), "東…");
+        assert_eq!(fitted("東京都", 4, Align::Left), "東… ");
+        assert_eq!(cut("東京都", 6), "東京都");
+        let name = ACCENTED.repeat(3);
+        assert_eq!(cut(&name, 2), format!("{ACCENTED}…"), "a mark stays with its letter");
+        assert_eq!((cut("xclock", 1), cut("xclock", 0)), ("…".to_owned(), String::new()));
+    }
+
+    #[test]
+    fn a_text_is_as_wide_as_it_was_to_be() {
+        for text in ["xclock", "東京都庁", "e\u{301}e\u{301}e\u{301}e\u{301}", "한국어 x", "👩‍🚀 mpv", ""]
+        {
+            for width in 0..12 {
+                assert_eq!(columns(&fitted(text, width, Align::Left)), width, "{text} in {width}");
+            }
+        }
+    }
+}
