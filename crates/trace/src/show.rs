@@ -5,6 +5,7 @@ use crate::names::Names;
 use serde::Serialize;
 use xqos_abi::trace::{Event, Reason, What};
 use xqos_core::{ClientId, Mode, Role, Time};
+use xqos_text::width::{Align, padded};
 
 /// Which records are shown.
 #[derive(Clone, Debug, Default)]
@@ -163,9 +164,8 @@ pub fn line(event: &Event, model: &Model, names: &Names) -> String {
         None => format!("client {}", id.0),
     });
     let details = details(event, names);
-    format!("{seconds:14.6}  {:<12}  {:<24}  {details}", kind(&event.what), client.unwrap_or_default())
-        .trim_end()
-        .to_owned()
+    let client = padded(&client.unwrap_or_default(), 24, Align::Left);
+    format!("{seconds:14.6}  {:<12}  {client}  {details}", kind(&event.what)).trim_end().to_owned()
 }
 
 /// What a client does for others, in words; `None`: nothing.
