@@ -6,6 +6,8 @@
 use std::fmt;
 use std::str::FromStr;
 use xqos_core::{DEFAULT_SHARE_PPM, MAX_SHARE_PPM};
+use xqos_text::number::{decimal, scaled};
+use xqos_text::time;
 
 /// A time in whole microseconds, above 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -34,35 +36,16 @@ impl FromStr for Micros {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let text = text.trim();
-        let number = text.trim_end_matches(|letter: char| letter.is_alphabetic()).trim_end();
-        let unit_us: u128 = match text[number.len()..].trim_start() {
-            "us" | "µs" | "μs" => 1,
-            "ms" => 1_000,
-            "s" => 1_000_000,
-            "" if !number.is_empty() => {
-                return Err(format!("'{text}' has no unit: write {text}ms, {text}us or {text}s"));
-            }
-            unit if !number.is_empty() => return Err(format!("'{unit}' is no unit of time: use us, ms or s")),
-            _ => {
-                return Err(format!("'{text}' is no time: write a number and a unit, such as 3ms, 0.5ms, 500us or 1s"));
-            }
-        };
-        let (mantissa, tenth) = scaled(number)
-            .ok_or_else(|| format!("'{number}' is no number: write a time such as 3ms, 0.5ms, 500us or 1s"))?;
-        let us = mantissa.checked_mul(unit_us).ok_or_else(|| too_long(text))?;
-        if us % tenth != 0 {
+        let ns = time::read_ns(text)?;
+        if ns % 1000 != 0 {
             return Err(format!("{text} is finer than a microsecond, the unit that xqos counts in"));
         }
-        match u32::try_from(us / tenth) {
+        match u32::try_from(ns / 1000) {
             Ok(0) => Err(format!("{text} is no time at all: it has to be above 0")),
             Ok(us) => Ok(Micros(us)),
-            Err(_) => Err(too_long(text)),
+            Err(_) => Err(format!("{text} is too long: at most 4294s can be expressed")),
         }
     }
-}
-
-fn too_long(text: &str) -> String {
-    format!("{text} is too long: at most 4294s can be expressed")
 }
 
 /// What the extension takes as a slice or a timer interval, in microseconds.
@@ -210,37 +193,11 @@ impl FromStr for XId {
     }
 }
 
-/// A decimal number as (digits, power of ten that divides them): "0.5" is (5, 10).
-pub fn scaled(number: &str) -> Option<(u128, u128)> {
-    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
-    let digits = format!("{whole}{fraction}");
-    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        return None;
-    }
-    // More digits than any quantity here has, few enough that nothing overflows on the way.
-    let fraction = fraction.trim_end_matches('0');
-    if whole.len() > 15 || fraction.len() > 12 {
-        return None;
-    }
-    let mantissa: u128 = format!("0{whole}{fraction}").parse().ok()?;
-    Some((mantissa, 10u128.pow(fraction.len() as u32)))
-}
-
-/// `value` / 10^`places`, without zeros at the end.
-fn decimal(value: u64, places: u32) -> String {
-    let unit = 10u64.pow(places);
-    let fraction = format!("{:0width$}", value % unit, width = places as usize);
-    match fraction.trim_end_matches('0') {
-        "" => (value / unit).to_string(),
-        fraction => format!("{}.{fraction}", value / unit),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn time(text: &str) -> Result<u32, String> {
+    fn micros(text: &str) -> Result<u32, String> {
         text.parse::<Micros>().map(|micros| micros.0)
     }
 
@@ -256,10 +213,12 @@ mod tests {
             (".25ms", 250),
             ("3 ms", 3000),
             ("4294s", 4_294_000_000),
+            ("10min", 600_000_000),
+            ("1h", 3_600_000_000),
             ("007ms", 7000),
             ("1.50000000000000000ms", 1500),
         ] {
-            assert_eq!(time(text), Ok(us), "{text}");
+            assert_eq!(micros(text), Ok(us), "{text}");
         }
     }
 
@@ -267,7 +226,7 @@ mod tests {
     fn nonsense_is_refused_with_what_to_write_instead() {
         for (text, words) in [
             ("3", "write 3ms"),
-            ("3min", "use us, ms or s"),
+            ("3days", "use us, ms, s, min or h"),
             ("", "such as 3ms"),
             ("ms", "such as 3ms"),
             ("-3ms", "is no number"),
@@ -282,7 +241,7 @@ mod tests {
             ("infs", "such as 3ms"),
             ("∞ms", "is no number"),
         ] {
-            let error = time(text).expect_err(text);
+            let error = micros(text).expect_err(text);
             assert!(error.contains(words), "{text}: {error}");
         }
     }

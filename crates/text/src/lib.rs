@@ -2,4 +2,6 @@
 
 #![forbid(unsafe_code)]
 
+pub mod number;
+pub mod time;
 pub mod width;

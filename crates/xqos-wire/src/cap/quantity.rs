@@ -3,7 +3,8 @@
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 use std::time::Duration;
-use xqos_cli::quantity::{Micros, scaled};
+use xqos_cli::quantity::Micros;
+use xqos_text::time;
 use xqos_wire::capture::trigger::{Occasion, Start, Stop};
 
 /// How long to capture.
@@ -14,18 +15,10 @@ impl FromStr for Time {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wanted = || format!("'{text}' is no time: write a number and a unit, such as 500ms, 30s, 10min or 2h");
-        let number = text.trim_end_matches(char::is_alphabetic);
-        let unit_ms = match &text[number.len()..] {
-            "ms" => 1,
-            "s" => 1000,
-            "min" => 60_000,
-            "h" => 3_600_000,
-            _ => return Err(wanted()),
-        };
-        let (mantissa, tenth) = scaled(number).ok_or_else(wanted)?;
-        let ms = mantissa.checked_mul(unit_ms).map(|ms| ms / tenth).and_then(|ms| u64::try_from(ms).ok());
-        ms.filter(|&ms| ms > 0).map(|ms| Time(Duration::from_millis(ms))).ok_or_else(wanted)
+        match time::read_ns(text)? {
+            0 => Err(format!("{text} is no time at all: it has to be above 0")),
+            ns => Ok(Time(Duration::from_nanos(ns))),
+        }
     }
 }
 
@@ -100,8 +93,16 @@ mod tests {
     fn times_have_units() {
         let ms = |text: &str| text.parse::<Time>().map(|time| time.0.as_millis());
         assert_eq!((ms("500ms"), ms("1.5s"), ms("2min"), ms("1h")), (Ok(500), Ok(1500), Ok(120_000), Ok(3_600_000)));
-        for text in ["", "5", "s", "-1s", "0s", "1day", "99999999999999999999h"] {
-            assert!(ms(text).is_err_and(|error| error.contains("such as 500ms")), "{text}");
+        for (text, words) in [
+            ("", "such as 3ms"),
+            ("5", "write 5ms"),
+            ("s", "such as 3ms"),
+            ("-1s", "such as 3ms"),
+            ("0s", "above 0"),
+            ("1day", "use us, ms, s, min or h"),
+            ("99999999999999999999h", "such as 3ms"),
+        ] {
+            assert!(ms(text).is_err_and(|error| error.contains(words)), "{text}");
         }
     }
 

@@ -2,7 +2,8 @@
 
 use std::num::NonZeroU64;
 use std::str::FromStr;
-use xqos_cli::quantity::scaled;
+use xqos_text::number::{RATES, SIZES, read};
+use xqos_text::time;
 use xqos_wire::link::shape::Queue;
 
 /// Bits per second; `None` is without limit.
@@ -10,7 +11,7 @@ use xqos_wire::link::shape::Queue;
 pub struct Rate(pub Option<NonZeroU64>);
 
 /// A full packet takes a second and more below; above, this program is the limit.
-const RATES: std::ops::RangeInclusive<u64> = 1_000..=100_000_000_000;
+const BITS_PER_SECOND: std::ops::RangeInclusive<u64> = 1_000..=100_000_000_000;
 
 impl FromStr for Rate {
     type Err = String;
@@ -20,9 +21,8 @@ impl FromStr for Rate {
             return Ok(Rate(None));
         }
         let wanted = || format!("'{text}' is no rate: write a number and a unit, such as 100kbit, 1.5mbit or 1gbit");
-        let units = [("bit", 1), ("kbit", 1_000), ("mbit", 1_000_000), ("gbit", 1_000_000_000)];
-        let bits = whole(text, &units).ok_or_else(wanted)?;
-        match NonZeroU64::new(bits).filter(|bits| RATES.contains(&bits.get())) {
+        let bits = read(text, RATES).map_err(|_| wanted())?;
+        match NonZeroU64::new(bits).filter(|bits| BITS_PER_SECOND.contains(&bits.get())) {
             Some(bits) => Ok(Rate(Some(bits))),
             None => Err(format!("{text} is out of range: choose from 1kbit to 100gbit, or unlimited")),
         }
@@ -40,9 +40,7 @@ impl FromStr for Delay {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wanted = || format!("'{text}' is no time: write a number and a unit, such as 10ms, 0.1ms, 50us or 1s");
-        let units = [("us", 1_000), ("µs", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)];
-        match whole(text, &units).ok_or_else(wanted)? {
+        match time::read_ns(text)? {
             ns @ 0..=LONGEST_NS => Ok(Delay(ns)),
             _ => Err(format!("{text} is too long: a packet is under way for 10s at most")),
         }
@@ -62,8 +60,7 @@ impl FromStr for Bound {
         }
         let wanted =
             || format!("'{text}' is no size of a queue: write bytes such as 64k or 1m, or packets such as 50p");
-        let units = [("", 1), ("b", 1), ("k", 1 << 10), ("m", 1 << 20)];
-        whole(text, &units).map(|bytes| Bound(Queue::Bytes(bytes))).ok_or_else(wanted)
+        read(text, SIZES).map(|bytes| Bound(Queue::Bytes(bytes))).map_err(|_| wanted())
     }
 }
 
@@ -75,21 +72,10 @@ impl FromStr for Loss {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let ppm = whole(text, &[("%", 10_000)]).filter(|&ppm| ppm <= 1_000_000);
+        let ppm = read(text, &[("%", 10_000)]).ok().filter(|&ppm| ppm <= 1_000_000);
         let ppm = ppm.and_then(|ppm| u32::try_from(ppm).ok());
         ppm.map(Loss).ok_or_else(|| format!("'{text}' is no loss: write a percentage such as 1% or 0.0005%"))
     }
-}
-
-/// A number with one of these units, if it is a whole number of the smallest one.
-fn whole(text: &str, units: &[(&str, u64)]) -> Option<u64> {
-    let text = text.trim();
-    let number = text.trim_end_matches(|letter: char| !letter.is_ascii_digit());
-    let unit = text[number.len()..].trim_start();
-    let (_, factor) = units.iter().find(|(name, _)| *name == unit)?;
-    let (mantissa, tenth) = scaled(number)?;
-    let value = mantissa.checked_mul(u128::from(*factor))?;
-    u64::try_from(value / tenth).ok().filter(|_| value % tenth == 0)
 }
 
 #[cfg(test)]
@@ -124,9 +110,15 @@ mod tests {
         assert_eq!("0ms".parse(), Ok(Delay(0)));
         assert_eq!("0.1ms".parse(), Ok(Delay(100_000)));
         assert_eq!("10s".parse(), Ok(Delay(10_000_000_000)));
-        assert!("11s".parse::<Delay>().unwrap_err().contains("10s at most"));
-        for text in ["10", "", "ms", "1min", "-1ms"] {
-            assert!(text.parse::<Delay>().unwrap_err().contains("such as 10ms"), "{text}");
+        for (text, words) in [
+            ("11s", "10s at most"),
+            ("1min", "10s at most"),
+            ("10", "write 10ms"),
+            ("", "such as 3ms"),
+            ("ms", "such as 3ms"),
+            ("-1ms", "such as 3ms"),
+        ] {
+            assert!(text.parse::<Delay>().unwrap_err().contains(words), "{text}");
         }
     }
 

@@ -64,7 +64,7 @@ fn calling_it_wrongly_says_what_to_write() {
         (&["-o", "x", "-r", "y", "-i", "lo"], "cannot be used with"),
         (&["-o", "x", "--filter", "tcp", "--", "true"], "cannot be used with"),
         (&["-o", "x", "--duration", "5s", "--", "true"], "cannot be used with"),
-        (&["-o", "x", "-i", "lo", "--duration", "5"], "such as 500ms"),
+        (&["-o", "x", "-i", "lo", "--duration", "5"], "write 5ms"),
         (&["-o", "x", "-i", "lo", "--port", "x"], "such as 6010"),
         (&["-o", "x", "--snaplen", "10", "--", "true"], "10 is not in"),
         (&["-o", "x", "--start-on", "tea", "--", "true"], "first-window"),

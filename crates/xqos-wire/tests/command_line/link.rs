@@ -19,7 +19,7 @@ fn is_allowed() -> bool {
 fn calling_it_wrongly_says_what_to_write() {
     for (arguments, words) in [
         (&["--rate", "10"][..], "such as 100kbit"),
-        (&["--delay", "10"], "such as 10ms"),
+        (&["--delay", "10"], "write 10ms"),
         (&["--queue", "x"], "such as 64k"),
         (&["--loss", "2"], "such as 1%"),
         (&["--netem", "--log", "x"], "cannot be used with"),

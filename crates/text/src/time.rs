@@ -1,0 +1,102 @@
+//! Times: as people type them, and as they are shown.
+
+use crate::number::{self, TIMES, Unread};
+
+/// Reads a time, in nanoseconds; an error is a sentence that says what to write instead.
+pub fn read_ns(text: &str) -> Result<u64, String> {
+    let advice = "write a time such as 3ms, 0.5ms, 500us, 1s, 10min or 2h";
+    let text = text.trim();
+    number::read(text, TIMES).map_err(|error| match error {
+        Unread::NoUnit => format!("'{text}' has no unit: write {text}ms, {text}us or {text}s"),
+        Unread::UnknownUnit(unit) => format!("'{unit}' is no unit of time: use us, ms, s, min or h"),
+        Unread::NoNumber(number) => format!("'{number}' is no number: {advice}"),
+        Unread::TooFine => format!("{text} is finer than a nanosecond"),
+        Unread::TooLarge => format!("{text} is too long"),
+        Unread::Nothing => format!("'{text}' is no time: {advice}"),
+    })
+}
+
+/// A time with three digits, in the unit that suits: `12.3 ms`.
+pub fn of_ns(ns: f64) -> String {
+    let (number, unit) = parts(ns);
+    if unit.is_empty() { number } else { format!("{number} {unit}") }
+}
+
+/// As [`of_ns`], for the narrow columns of a screen: `12.3ms`.
+pub fn narrow_of_ns(ns: f64) -> String {
+    let (number, unit) = parts(ns);
+    number + unit
+}
+
+/// How long ago something was, in seven columns at most: `5 min`.
+pub fn ago_of_ns(ns: f64) -> String {
+    match (ns / 1e9) as u64 {
+        seconds @ ..120 => format!("{seconds} s"),
+        seconds @ ..7_200 => format!("{} min", seconds / 60),
+        seconds @ ..172_800 => format!("{} h", seconds / 3_600),
+        seconds => format!("{} d", seconds / 86_400),
+    }
+}
+
+/// The number and its unit. Rounding comes first: what is 1000 of a unit is 1 of the next.
+fn parts(ns: f64) -> (String, &'static str) {
+    match ns.abs() {
+        0.0 => ("0".to_owned(), ""),
+        below if below < 999.5 => (format!("{ns:.0}"), "ns"),
+        below if below < 999.5e3 => (digits(ns / 1e3), "us"),
+        below if below < 999.5e6 => (digits(ns / 1e6), "ms"),
+        _ => (digits(ns / 1e9), "s"),
+    }
+}
+
+fn digits(number: f64) -> String {
+    match number.abs() {
+        below if below < 9.995 => format!("{number:.2}"),
+        below if below < 99.95 => format!("{number:.1}"),
+        _ => format!("{number:.0}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::width::columns;
+
+    #[test]
+    fn three_digits_and_the_unit_that_suits() {
+        let shown = [0.0, 640.0, 999.6, 12_340.0, 254e3, 1e6, -0.25e6, 12.34e6, 345.6e6, 12.34e9, 123.456e9, 4e12];
+        let expected = [
+            "0", "640 ns", "1.00 us", "12.3 us", "254 us", "1.00 ms", "-250 us", "12.3 ms", "346 ms", "12.3 s",
+            "123 s", "4000 s",
+        ];
+        assert_eq!(shown.map(of_ns), expected);
+    }
+
+    #[test]
+    fn narrow_times_fit_eight_columns() {
+        for ns in [0.0, 0.4, 9.0, 9_994.0, 999_499.0, 999_600.0, 12e6, 99.96e9, 1e12, 9e14, -120e3, -999.4e6] {
+            assert!(columns(&narrow_of_ns(ns)) <= 8, "{}", narrow_of_ns(ns));
+        }
+    }
+
+    #[test]
+    fn what_was_long_ago_is_told_in_larger_units() {
+        let told = [0.0, 119.999e9, 120e9, 7.2e12, 1.8e14, 1e18].map(ago_of_ns);
+        assert_eq!(told, ["0 s", "119 s", "2 min", "2 h", "2 d", "11574 d"]);
+    }
+
+    #[test]
+    fn nonsense_is_refused_with_what_to_write_instead() {
+        for (text, words) in [
+            ("3", "write 3ms"),
+            ("3days", "use us, ms, s, min or h"),
+            ("", "such as 3ms"),
+            ("-3ms", "such as 3ms"),
+            ("0.5ns", "finer than a nanosecond"),
+            ("999999999999999h", "too long"),
+        ] {
+            let error = read_ns(text).expect_err(text);
+            assert!(error.contains(words), "{text}: {error}");
+        }
+    }
+}
