@@ -17,20 +17,25 @@ pub fn read_ns(text: &str) -> Result<u64, String> {
 }
 
 /// A time with three digits, in the unit that suits: `12.3 ms`.
-pub fn of_ns(ns: f64) -> String {
-    let (number, unit) = parts(ns);
+pub fn of_ns(ns: u64) -> String {
+    of_ms(ns as f64 / 1e6)
+}
+
+/// As [`of_ns`].
+pub fn of_ms(ms: f64) -> String {
+    let (number, unit) = parts(ms * 1e6);
     if unit.is_empty() { number } else { format!("{number} {unit}") }
 }
 
-/// As [`of_ns`], for the narrow columns of a screen: `12.3ms`.
-pub fn narrow_of_ns(ns: f64) -> String {
-    let (number, unit) = parts(ns);
+/// As [`of_ms`], for the narrow columns of a screen: `12.3ms`.
+pub fn narrow_of_ms(ms: f64) -> String {
+    let (number, unit) = parts(ms * 1e6);
     number + unit
 }
 
 /// How long ago something was, in seven columns at most: `5 min`.
-pub fn ago_of_ns(ns: f64) -> String {
-    match (ns / 1e9) as u64 {
+pub fn ago_of_ms(ms: f64) -> String {
+    match (ms / 1e3) as u64 {
         seconds @ ..120 => format!("{seconds} s"),
         seconds @ ..7_200 => format!("{} min", seconds / 60),
         seconds @ ..172_800 => format!("{} h", seconds / 3_600),
@@ -64,24 +69,25 @@ mod tests {
 
     #[test]
     fn three_digits_and_the_unit_that_suits() {
-        let shown = [0.0, 640.0, 999.6, 12_340.0, 254e3, 1e6, -0.25e6, 12.34e6, 345.6e6, 12.34e9, 123.456e9, 4e12];
+        let shown = [0.0, 64e-5, 0.000_999_6, 0.012_34, 0.254, 1.0, -0.25, 12.34, 345.6, 12_340.0, 123_456.0, 4e6];
         let expected = [
             "0", "640 ns", "1.00 us", "12.3 us", "254 us", "1.00 ms", "-250 us", "12.3 ms", "346 ms", "12.3 s",
             "123 s", "4000 s",
         ];
-        assert_eq!(shown.map(of_ns), expected);
+        assert_eq!(shown.map(of_ms), expected);
+        assert_eq!(of_ns(12_340), "12.3 us");
     }
 
     #[test]
     fn narrow_times_fit_eight_columns() {
-        for ns in [0.0, 0.4, 9.0, 9_994.0, 999_499.0, 999_600.0, 12e6, 99.96e9, 1e12, 9e14, -120e3, -999.4e6] {
-            assert!(columns(&narrow_of_ns(ns)) <= 8, "{}", narrow_of_ns(ns));
+        for ms in [0.0, 4e-7, 9e-6, 0.009994, 0.9994, 0.9996, 12.0, 99_960.0, 1e6, 9e8, -0.12, -999.4] {
+            assert!(columns(&narrow_of_ms(ms)) <= 8, "{}", narrow_of_ms(ms));
         }
     }
 
     #[test]
     fn what_was_long_ago_is_told_in_larger_units() {
-        let told = [0.0, 119.999e9, 120e9, 7.2e12, 1.8e14, 1e18].map(ago_of_ns);
+        let told = [0.0, 119_999.0, 120_000.0, 7.2e6, 1.8e8, 1e12].map(ago_of_ms);
         assert_eq!(told, ["0 s", "119 s", "2 min", "2 h", "2 d", "11574 d"]);
     }
 

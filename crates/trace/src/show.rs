@@ -5,6 +5,7 @@ use crate::names::Names;
 use serde::Serialize;
 use xqos_abi::trace::{Event, Reason, What};
 use xqos_core::{ClientId, Mode, Role, Time};
+use xqos_text::time::of_ns;
 use xqos_text::width::{Align, padded};
 
 /// Which records are shown.
@@ -145,16 +146,6 @@ pub fn client_of(what: &What) -> Option<ClientId> {
     }
 }
 
-/// A duration in the unit that reads best.
-pub fn duration(ns: u64) -> String {
-    match ns {
-        0..=9_999 => format!("{ns} ns"),
-        10_000..=999_999 => format!("{:.1} us", ns as f64 / 1e3),
-        1_000_000..=9_999_999_999 => format!("{:.2} ms", ns as f64 / 1e6),
-        _ => format!("{:.2} s", ns as f64 / 1e9),
-    }
-}
-
 /// A record as a line: seconds since the beginning, the kind, the client, and what else there is to say.
 pub fn line(event: &Event, model: &Model, names: &Names) -> String {
     let began = model.began.unwrap_or(event.at);
@@ -179,7 +170,7 @@ pub fn role_name(role: Role) -> Option<&'static str> {
 }
 
 fn in_(at: Time, from: Time) -> String {
-    if at == Time::NEVER { "never".to_owned() } else { format!("in {}", duration(at.since(from))) }
+    if at == Time::NEVER { "never".to_owned() } else { format!("in {}", of_ns(at.since(from))) }
 }
 
 fn details(event: &Event, names: &Names) -> String {
@@ -194,7 +185,7 @@ fn details(event: &Event, names: &Names) -> String {
         What::Desktop { share_ppm: 0 } => "off".to_owned(),
         What::Desktop { share_ppm } => format!("at most {:.0} % while others wait", f64::from(share_ppm) / 1e4),
         What::Supply { period_ns: 0, .. } => "no reservation of the kernel".to_owned(),
-        What::Supply { budget_ns, period_ns } => format!("{} in {}", duration(budget_ns), duration(period_ns)),
+        What::Supply { budget_ns, period_ns } => format!("{} in {}", of_ns(budget_ns), of_ns(period_ns)),
         What::Begin { level, server_pid, .. } => format!("level {}, server pid {server_pid}", level.name()),
         What::Identity { pid, base, uid, .. } => format!("pid {pid}, base {base:#x}, uid {uid}"),
         What::Dispatch { mode, reason, until, requests, .. } => {
@@ -215,17 +206,17 @@ fn details(event: &Event, names: &Names) -> String {
             let early = if ended_early { ", ended early" } else { "" };
             let plural = if requests == 1 { "" } else { "s" };
             let last = if requests > 0 { format!(", last {}", names.of(last_request)) } else { String::new() };
-            format!("{}, {requests} request{plural}{last}{early}", duration(at.since(start)))
+            format!("{}, {requests} request{plural}{last}{early}", of_ns(at.since(start)))
         }
-        What::Overran { ns } => format!("by {} of processor time", duration(ns)),
+        What::Overran { ns } => format!("by {} of processor time", of_ns(ns)),
         What::Budget { hard, depleted, left_ns, deadline, .. } => {
             let sign = if left_ns < 0 { "-" } else { "" };
             let state = if depleted { ", depleted" } else { "" };
             let kind = if hard { "hard" } else { "soft" };
-            format!("{kind}, {sign}{} left, deadline {}{state}", duration(left_ns.unsigned_abs()), in_(deadline, at))
+            format!("{kind}, {sign}{} left, deadline {}{state}", of_ns(left_ns.unsigned_abs()), in_(deadline, at))
         }
         What::Reserve { reservation, admitted, .. } => {
-            let (budget, period) = (duration(reservation.budget_ns), duration(reservation.period_ns));
+            let (budget, period) = (of_ns(reservation.budget_ns), of_ns(reservation.period_ns));
             let kind = if reservation.hard { "hard" } else { "soft" };
             format!("{kind}, {budget} in {period}, {}", if admitted { "admitted" } else { "refused" })
         }
@@ -238,7 +229,7 @@ fn details(event: &Event, names: &Names) -> String {
         }
         What::SyncPriority { priority, .. } | What::FixedPriority { priority, .. } => priority.to_string(),
         What::Weight { weight, .. } => format!("{}", f64::from(weight) / 100.0),
-        What::Request { request, bytes, ns, .. } => format!("{}, {bytes} bytes, {}", names.of(request), duration(ns)),
+        What::Request { request, bytes, ns, .. } => format!("{}, {bytes} bytes, {}", names.of(request), of_ns(ns)),
         What::Lost { records } => format!("{records} records are missing"),
         What::Switch { cpu, from, to, still_runnable } => {
             format!("cpu {cpu}: {from}{} -> {to}", if still_runnable { " (runnable)" } else { "" })
@@ -265,14 +256,10 @@ pub fn cause(cause: &Cause, model: &Model, names: &Names) -> String {
 
 /// "mpv (12) waited 41.00 ms: 38.00 ms behind x11perf (9) GetImage, 3.00 ms the server's own work".
 pub fn burst(burst: &Burst, model: &Model, names: &Names) -> String {
-    let causes: Vec<String> = burst
-        .causes
-        .iter()
-        .take(3)
-        .map(|(why, ns)| format!("{} {}", duration(*ns), cause(why, model, names)))
-        .collect();
+    let causes: Vec<String> =
+        burst.causes.iter().take(3).map(|(why, ns)| format!("{} {}", of_ns(*ns), cause(why, model, names))).collect();
     let since = model.began.map_or(0, |began| burst.activation.since(began));
-    let text = format!("{} waited {}", model.name(burst.key), duration(burst.waited_ns));
+    let text = format!("{} waited {}", model.name(burst.key), of_ns(burst.waited_ns));
     let causes = if causes.is_empty() { String::new() } else { format!(": {}", causes.join(", ")) };
     format!("at {:.3} s  {text}{causes}", since as f64 / 1e9)
 }
@@ -473,7 +460,7 @@ mod tests {
         };
         let text = line(&Event { at: Time(12_000_000), what: served }, &model, &Names::default());
         let words: Vec<&str> = text.split_whitespace().collect();
-        assert_eq!(words.join(" "), "0.011000 deactivation client 3 10.00 ms, 1 request, last GetImage, ended early");
+        assert_eq!(words.join(" "), "0.011000 deactivation client 3 10.0 ms, 1 request, last GetImage, ended early");
     }
 
     #[test]

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use xqos_abi::trace::{Event, What};
 use xqos_core::Time;
+use xqos_text::time::of_ns;
 
 /// Of perfetto's builtin clocks.
 const CLOCK_MONOTONIC: u64 = 3;
@@ -149,7 +150,7 @@ impl<W: Write> Writer<'_, W> {
         if let Some(burst) = burst {
             self.describe(burst.key)?;
             let track = uuid(burst.key, Track::Bursts);
-            let waited = format!("waited {:.2} ms", burst.waited_ns as f64 / 1e6);
+            let waited = format!("waited {}", of_ns(burst.waited_ns));
             self.packet(burst.activation, event_of(SLICE_BEGIN, track).text(field::EVENT_NAME, &waited))?;
             self.packet(burst.end, event_of(SLICE_END, track))?;
         }

@@ -9,6 +9,7 @@ use xqos_cli::output;
 use xqos_cli::quantity::{Micros, Reservation};
 use xqos_cli::sys;
 use xqos_cli::table::{Column, Table};
+use xqos_text::time::of_ms;
 
 /// Shows who uses the X server: server time, requests, waits and reservations of each client
 ///
@@ -108,19 +109,19 @@ fn cells(client: &Client) -> Vec<String> {
     vec![
         client.pid.map(|pid| pid.to_string()).unwrap_or_default(),
         client.name.clone(),
-        time(client.server_time_ms),
+        of_ms(client.server_time_ms),
         format!("{:.1}%", 100.0 * client.share),
         client.requests.to_string(),
         reserved.map(reservation).unwrap_or_default(),
-        reserved.map(|reserved| time(reserved.budget_left_ms)).unwrap_or_default(),
+        reserved.map(|reserved| of_ms(reserved.budget_left_ms)).unwrap_or_default(),
         of_reservation(client.depletions.to_string()),
         of_reservation(client.misses.to_string()),
         client.role.unwrap_or_default().to_owned(),
-        time(client.longest_wait_ms),
+        of_ms(client.longest_wait_ms),
         client
             .longest_request
             .as_ref()
-            .map(|request| format!("{} {}", time(request.ms), request.name))
+            .map(|request| format!("{} {}", of_ms(request.ms), request.name))
             .unwrap_or_default(),
         client.cpu.as_ref().map(ToString::to_string).unwrap_or_default(),
         client.weight.to_string(),
@@ -139,17 +140,6 @@ fn reservation(reserved: &Reserved) -> String {
         (false, false) => "",
     };
     format!("{}/{} ms{kind}", budget.ms(), period.ms())
-}
-
-/// Three digits or so: seconds from one second on, milliseconds below.
-fn time(ms: f64) -> String {
-    match ms.abs() {
-        ms_abs if ms_abs >= 100_000.0 => format!("{:.0} s", ms / 1e3),
-        ms_abs if ms_abs >= 1000.0 => format!("{:.1} s", ms / 1e3),
-        ms_abs if ms_abs >= 100.0 => format!("{ms:.0} ms"),
-        ms_abs if ms_abs >= 10.0 => format!("{ms:.1} ms"),
-        _ => format!("{ms:.2} ms"),
-    }
 }
 
 #[cfg(test)]
@@ -192,21 +182,13 @@ mod tests {
         let clients = [shown(&entry()), shown(&remote)];
         let text = table(&clients).render(Some(80));
         assert!(text.lines().take(3).all(|line| line.chars().count() <= 80), "{text}");
-        for word in ["1234", "2.5 s", "50.0%", "3/10 ms hard", "11.2 ms GetImage", "0x600000", "Not shown"] {
+        for word in ["1234", "2.50 s", "50.0%", "3/10 ms hard", "11.2 ms GetImage", "0x600000", "Not shown"] {
             assert!(text.contains(word), "{word} in:\n{text}");
         }
         let text = table(&clients).render(None);
-        for word in ["a-program-with-a-long-name", "123456", "-0.25 ms", "17.4 ms", "1.5", "SYNC", "MISSED"] {
+        for word in ["a-program-with-a-long-name", "123456", "-250 us", "17.4 ms", "1.5", "SYNC", "MISSED"] {
             assert!(text.contains(word), "{word} in:\n{text}");
         }
-    }
-
-    #[test]
-    fn times_keep_three_digits() {
-        assert_eq!(
-            [0.0, 0.254, 12.34, 345.6, 12_340.0, 123_456.0, -0.25].map(time),
-            ["0.00 ms", "0.25 ms", "12.3 ms", "346 ms", "12.3 s", "123 s", "-0.25 ms"]
-        );
     }
 
     #[test]

@@ -12,9 +12,10 @@ use xqos_core::{Parameters, PolicyKind};
 use xqos_sim::check::Check;
 use xqos_sim::server::{Refused, Rules, serve};
 use xqos_sim::workload::Workload;
+use xqos_text::time::of_ns;
 use xqos_trace::histogram::Histogram;
 use xqos_trace::model::Model;
-use xqos_trace::show::{duration, line};
+use xqos_trace::show::line;
 
 /// Feeds a recorded trace through the scheduler again, under another policy or other reservations
 ///
@@ -202,14 +203,14 @@ fn report(recorded: &Model, replayed: &Model, policy: PolicyKind) -> String {
         let other = (0..replayed.clients().len()).find(|&other| base(replayed, other) == Some(client.identity.base));
         let Some(other) = other.map(|other| &replayed.clients()[other].total) else { continue };
         let figures = |responses: &Histogram| {
-            let quantiles = [0.5, 0.99].map(|part| duration(responses.quantile_ns(part)));
+            let quantiles = [0.5, 0.99].map(|part| of_ns(responses.quantile_ns(part)));
             let [p50, p99] = quantiles;
-            [responses.count().to_string(), duration(responses.mean_ns()), p50, p99, duration(responses.worst_ns())]
+            [responses.count().to_string(), of_ns(responses.mean_ns()), p50, p99, of_ns(responses.worst_ns())]
         };
         let mut row = vec![recorded.name(key)];
         row.extend(figures(&client.total.responses));
         row.extend(figures(&other.responses));
-        row.extend([duration(client.total.server_time_ns), duration(other.server_time_ns)]);
+        row.extend([of_ns(client.total.server_time_ns), of_ns(other.server_time_ns)]);
         table.row(row);
     }
     let was = recorded.policy.map_or("unknown", PolicyKind::name);

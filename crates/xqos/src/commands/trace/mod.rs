@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use xqos_cli::output;
 use xqos_cli::quantity::Micros;
 use xqos_cli::table::{Column, Table};
+use xqos_text::time::of_ms;
 use xqos_trace::export::{csv, page, perfetto};
 use xqos_trace::file::Trace;
 use xqos_trace::model::Model;
@@ -169,21 +170,20 @@ pub fn text(statistics: &Statistics) -> String {
         number("MISSED"),
         words("LONGEST REQUEST"),
     ]);
-    let ms = |value: f64| if value < 10.0 { format!("{value:.2} ms") } else { format!("{value:.0} ms") };
     for client in statistics.clients.iter().filter(|client| client.slices > 0) {
         let responses = &client.responses;
-        let longest = client.longest_request.as_ref().map(|request| format!("{} {}", ms(request.ms), request.name));
+        let longest = client.longest_request.as_ref().map(|request| format!("{} {}", of_ms(request.ms), request.name));
         table.row(vec![
             client.name.clone(),
             format!("{:.1} %", client.share * 100.0),
-            ms(client.server_time_ms),
+            of_ms(client.server_time_ms),
             client.requests.to_string(),
             responses.count.to_string(),
-            ms(responses.mean_ms),
-            ms(responses.p50_ms),
-            ms(responses.p99_ms),
-            ms(responses.worst_ms),
-            ms(client.waited_ms),
+            of_ms(responses.mean_ms),
+            of_ms(responses.p50_ms),
+            of_ms(responses.p99_ms),
+            of_ms(responses.worst_ms),
+            of_ms(client.waited_ms),
             client.misses.to_string(),
             longest.unwrap_or_default(),
         ]);
@@ -200,12 +200,13 @@ pub fn text(statistics: &Statistics) -> String {
     }
     text += &format!("\n\n{}", table.render(None));
     for client in statistics.clients.iter().filter(|client| client.without_processor_ms > 0.0) {
-        text += &format!("{} was runnable without a processor for {}\n", client.name, ms(client.without_processor_ms));
+        text +=
+            &format!("{} was runnable without a processor for {}\n", client.name, of_ms(client.without_processor_ms));
     }
     if !statistics.delays.is_empty() {
         text += "\nWho delayed whom, in sum\n";
         for delay in statistics.delays.iter().take(10) {
-            text += &format!("{:>10}  {}: {}\n", ms(delay.ms), delay.who, delay.why);
+            text += &format!("{:>10}  {}: {}\n", of_ms(delay.ms), delay.who, delay.why);
         }
     }
     if !statistics.worst.is_empty() {
@@ -220,14 +221,14 @@ pub fn text(statistics: &Statistics) -> String {
     if !kinds.is_empty() {
         text += "\nThe most expensive kinds of requests\n";
         for (client, kind) in kinds.into_iter().take(10) {
-            let mean_us = kind.ms * 1000.0 / kind.count.max(1) as f64;
+            let mean = of_ms(kind.ms / kind.count.max(1) as f64);
             text += &format!(
-                "{:>10}  {} {}: {} requests, {mean_us:.2} us each, {} the longest\n",
-                ms(kind.ms),
+                "{:>10}  {} {}: {} requests, {mean} each, {} the longest\n",
+                of_ms(kind.ms),
                 client.name,
                 kind.name,
                 kind.count,
-                ms(kind.longest_ms)
+                of_ms(kind.longest_ms)
             );
         }
     }

@@ -1,13 +1,13 @@
 //! All about one client, also what the table has no room for.
 
 use super::View;
-use super::format::time;
 use crate::sample::{Client, Reserved};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Paragraph, Sparkline};
+use xqos_text::time::narrow_of_ms;
 use xqos_trace::model::Kind;
 
 impl View {
@@ -22,7 +22,7 @@ impl View {
         let most = shares.iter().max().map_or(0, |most| *most) as f64 / 10.0;
         draw_history(frame, share, &shares, format!("share of the server, up to {most:.1} %"));
         let p99 = self.recent(client, area.width, |point| point.1 * 1000.0);
-        let most = time(p99.iter().max().map_or(0, |most| *most) as f64 / 1e3);
+        let most = narrow_of_ms(p99.iter().max().map_or(0, |most| *most) as f64 / 1e3);
         draw_history(frame, response, &p99, format!("p99 of its response times, up to {most}"));
         frame.render_widget(Paragraph::new(expensive(kinds, rest.height)), rest);
     }
@@ -54,17 +54,17 @@ fn facts(client: &Client) -> Vec<Line<'static>> {
         Line::from(format!(
             "share {:.1} %, {} in all; {} requests, {:.0} /s",
             client.share * 100.0,
-            time(client.server_time_ms),
+            narrow_of_ms(client.server_time_ms),
             client.requests,
             client.requests_per_s
         )),
         Line::from(format!("response: {}", response(client))),
-        Line::from(format!("longest wait: {}{}", time(client.longest_wait_ms), waiting(client))),
+        Line::from(format!("longest wait: {}{}", narrow_of_ms(client.longest_wait_ms), waiting(client))),
         Line::from(format!("longest single request: {}", longest(client))),
         Line::from(format!(
             "server grabs: {}, for {} in all{held}; SYNC priority: {}",
             client.grabs,
-            time(client.grabbed_ms),
+            narrow_of_ms(client.grabbed_ms),
             client.sync_priority
         )),
     ];
@@ -80,23 +80,24 @@ fn facts(client: &Client) -> Vec<Line<'static>> {
 
 fn response(client: &Client) -> String {
     let Some(response) = &client.response else { return "nothing in this interval".to_owned() };
-    let [p50, p99, worst] = [response.p50_ms, response.p99_ms, response.worst_ms].map(time);
+    let [p50, p99, worst] = [response.p50_ms, response.p99_ms, response.worst_ms].map(narrow_of_ms);
     format!("{} bursts, p50 {p50}, p99 {p99}, worst {worst}", response.count)
 }
 
 fn waiting(client: &Client) -> String {
-    client.waiting_ms.map_or_else(String::new, |ms| format!("; waiting now, for {}", time(ms)))
+    client.waiting_ms.map_or_else(String::new, |ms| format!("; waiting now, for {}", narrow_of_ms(ms)))
 }
 
 fn longest(client: &Client) -> String {
     let Some(request) = &client.longest_request else { return "-".to_owned() };
-    format!("{}, {}", time(request.ms), request.name)
+    format!("{}, {}", narrow_of_ms(request.ms), request.name)
 }
 
 fn reservation(client: &Client, reserved: &Reserved) -> [String; 2] {
     let kind = if reserved.hard { " hard" } else { "" };
     let held = if reserved.held_back { ", held back" } else { "" };
-    let (budget, period, left) = (time(reserved.budget_ms), time(reserved.period_ms), time(reserved.budget_left_ms));
+    let (budget, period, left) =
+        (narrow_of_ms(reserved.budget_ms), narrow_of_ms(reserved.period_ms), narrow_of_ms(reserved.budget_left_ms));
     [
         format!("reservation: {budget} / {period}{kind}, {:.0} % used, {left} left{held}", reserved.used * 100.0),
         format!("             depleted {} times, {} deadlines missed", client.depletions, client.misses),
@@ -110,8 +111,8 @@ fn expensive(kinds: &[(String, Kind)], height: u16) -> Vec<Line<'static>> {
         lines.push(Line::from("not timed: R times each request, at some ten nanoseconds each"));
     }
     for (name, kind) in kinds.iter().take(usize::from(height.saturating_sub(1))) {
-        let mean = time(kind.ns as f64 / kind.count.max(1) as f64 / 1e6);
-        let (total, longest) = (time(kind.ns as f64 / 1e6), time(kind.longest_ns as f64 / 1e6));
+        let mean = narrow_of_ms(kind.ns as f64 / kind.count.max(1) as f64 / 1e6);
+        let (total, longest) = (narrow_of_ms(kind.ns as f64 / 1e6), narrow_of_ms(kind.longest_ns as f64 / 1e6));
         lines.push(Line::from(format!("{total:>9}  {name}: {} times, {mean} each, at most {longest}", kind.count)));
     }
     lines
@@ -175,7 +176,7 @@ mod tests {
             "SYNC priority: -1000",
             "server grabs: 17, for 2.30s in all, held now",
             "window title: Untitled 1 - LibreOffice Writer",
-            "longest single request: 14ms, RENDER CompositeGlyphs32",
+            "longest single request: 14.0ms, RENDER CompositeGlyphs32",
             "worst 999ms",
             "held back",
             "client 0x1a00000), window manager and compositor",

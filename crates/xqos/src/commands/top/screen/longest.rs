@@ -2,13 +2,13 @@
 //! policy and no reservation protects.
 
 use super::View;
-use super::format::{ago, time};
 use crate::sample::Longest;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Modifier, Style};
 use ratatui::text::Line;
 use ratatui::widgets::{Cell, Paragraph, Row, Table as Grid};
+use xqos_text::time::{ago_of_ms, narrow_of_ms};
 
 /// Length, request, program, pid, and how long ago.
 const WIDTHS: [Constraint; 5] =
@@ -34,7 +34,13 @@ impl View {
 
 fn row(request: &Longest) -> Row<'static> {
     let pid = if request.pid == 0 { "remote".to_owned() } else { request.pid.to_string() };
-    Row::new(cells([time(request.ms), request.name.clone(), request.program.clone(), pid, ago(request.ago_ms)]))
+    Row::new(cells([
+        narrow_of_ms(request.ms),
+        request.name.clone(),
+        request.program.clone(),
+        pid,
+        ago_of_ms(request.ago_ms),
+    ]))
 }
 
 /// Numbers stand at the right.
@@ -73,7 +79,7 @@ mod tests {
         let screen = drawn(&View::default(), &requests(16));
         for at in 0..16 {
             let line = screen.lines().find(|line| line.contains(&format!("firefox-{at} "))).expect(&screen);
-            for word in ["12ms", "RENDER CompositeGlyphs32", &format!("{}", 4_100_000 + at), "5 min"] {
+            for word in ["12.0ms", "RENDER CompositeGlyphs32", &format!("{}", 4_100_000 + at), "5 min"] {
                 assert!(line.contains(word), "'{word}' is missing in\n{screen}");
             }
         }

@@ -15,7 +15,6 @@ mod table;
 use crate::sample::{Client, Sample, Sampler};
 use anyhow::{Context, Result, bail};
 use changes::Change;
-use format::time;
 use order::Order;
 use ratatui::Frame;
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
@@ -27,6 +26,7 @@ use std::collections::{HashMap, VecDeque};
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 pub use table::text;
+use xqos_text::time::narrow_of_ms;
 
 /// Samples of a client's history.
 const HISTORY: usize = 240;
@@ -182,7 +182,7 @@ impl View {
             } else {
                 String::new()
             },
-            time(server.blocking_ms)
+            narrow_of_ms(server.blocking_ms)
         );
         let lost = if server.lost > 0 { format!("; {} trace records lost", server.lost) } else { String::new() };
         let cpu = server.cpu.as_ref().map_or_else(String::new, |cpu| format!("; processor: {cpu}"));

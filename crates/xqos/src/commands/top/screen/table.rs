@@ -1,7 +1,7 @@
 //! The table of clients: its columns, on the screen and in the text of `--once`.
 
 use super::View;
-use super::format::{ago, count, time};
+use super::format::count;
 use crate::sample::{Client, Sample};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Rect};
@@ -9,6 +9,7 @@ use ratatui::style::{Modifier, Style};
 use ratatui::text::Line;
 use ratatui::widgets::{Row, Table as Grid};
 use xqos_cli::table::{Column, Table};
+use xqos_text::time::{ago_of_ms, narrow_of_ms};
 
 impl View {
     pub fn draw_table(&mut self, frame: &mut Frame, area: Rect, sample: &Sample) {
@@ -62,7 +63,7 @@ pub fn text(sample: &Sample) -> String {
     if !server.longest_requests.is_empty() {
         text += "\nThe longest requests since the server began\n";
         for request in server.longest_requests.iter().take(8) {
-            let (length, ago) = (time(request.ms), ago(request.ago_ms));
+            let (length, ago) = (narrow_of_ms(request.ms), ago_of_ms(request.ago_ms));
             text += &format!("{length:>9}  {} ({}) {}, {ago} ago\n", request.program, request.pid, request.name);
         }
     }
@@ -113,7 +114,7 @@ const COLUMNS: [(u16, ScreenColumn); 14] = [
             title: "TIME",
             width: Constraint::Length(8),
             right: true,
-            text: |client| time(client.server_time_ms),
+            text: |client| narrow_of_ms(client.server_time_ms),
         },
     ),
     (
@@ -131,7 +132,9 @@ const COLUMNS: [(u16, ScreenColumn); 14] = [
             title: "P99",
             width: Constraint::Length(8),
             right: true,
-            text: |client| client.response.as_ref().map_or_else(|| "-".to_owned(), |response| time(response.p99_ms)),
+            text: |client| {
+                client.response.as_ref().map_or_else(|| "-".to_owned(), |response| narrow_of_ms(response.p99_ms))
+            },
         },
     ),
     (
@@ -140,7 +143,7 @@ const COLUMNS: [(u16, ScreenColumn); 14] = [
             title: "WAIT",
             width: Constraint::Length(8),
             right: true,
-            text: |client| time(client.longest_wait_ms),
+            text: |client| narrow_of_ms(client.longest_wait_ms),
         },
     ),
     (
@@ -166,7 +169,7 @@ const COLUMNS: [(u16, ScreenColumn); 14] = [
                 client
                     .longest_request
                     .as_ref()
-                    .map_or_else(String::new, |request| format!("{} {}", time(request.ms), request.name))
+                    .map_or_else(String::new, |request| format!("{} {}", narrow_of_ms(request.ms), request.name))
             },
         },
     ),
@@ -176,7 +179,9 @@ const COLUMNS: [(u16, ScreenColumn); 14] = [
             title: "P50",
             width: Constraint::Length(8),
             right: true,
-            text: |client| client.response.as_ref().map_or_else(|| "-".to_owned(), |response| time(response.p50_ms)),
+            text: |client| {
+                client.response.as_ref().map_or_else(|| "-".to_owned(), |response| narrow_of_ms(response.p50_ms))
+            },
         },
     ),
     (
@@ -186,7 +191,7 @@ const COLUMNS: [(u16, ScreenColumn); 14] = [
             width: Constraint::Length(8),
             right: true,
             text: |client| {
-                if client.grabs == 0 { String::new() } else { time(client.grabbed_ms) }
+                if client.grabs == 0 { String::new() } else { narrow_of_ms(client.grabbed_ms) }
             },
         },
     ),
