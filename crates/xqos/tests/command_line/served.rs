@@ -92,7 +92,10 @@ fn the_list_shows_who_uses_the_server() {
     // Where the processors are busy, a request of its first moments is the longest for a while.
     let entry = eventually("x11perf has used server time, most of it at once for an image", || {
         server.entry(perf.pid()).filter(|entry| {
-            entry["server_time_ms"].as_f64().unwrap() > 100.0 && entry["longest_request"]["name"] == "GetImage"
+            // A clock that begins on a busy machine takes as much for its fonts.
+            let of_clock = server.entry(clock.pid()).and_then(|clock| clock["server_time_ms"].as_f64());
+            let used = entry["server_time_ms"].as_f64().unwrap();
+            used > 100.0 && Some(used) > of_clock && entry["longest_request"]["name"] == "GetImage"
         })
     });
     assert_eq!((&entry["program"], &entry["weight"]), (&"x11perf".into(), &1.0.into()), "{entry:#}");
