@@ -1,8 +1,16 @@
-//! The system calls that std has no words for: the only unsafe code of this program.
+//! The system calls that std lacks, by rustix, and those that rustix lacks: the only unsafe code of this program.
 
+use rustix::event::{self, PollFd, PollFlags, Timespec};
+use rustix::fs::getxattr;
+use rustix::io::Errno;
+use rustix::process::{
+    Pid, Signal as SignalNumber, WaitOptions, getegid, geteuid, getpid, kill_process, set_child_subreaper, wait,
+};
+use rustix::termios::tcgetwinsize;
+use rustix::time::{ClockId, clock_gettime};
 use std::io;
 use std::mem;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::ptr;
@@ -79,12 +87,10 @@ fn watched_set() -> libc::sigset_t {
 /// CLOCK_REALTIME minus CLOCK_MONOTONIC, ns.
 pub fn realtime_offset_ns() -> i64 {
     let read = |clock| {
-        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        // SAFETY: a valid clock and a place for its value.
-        unsafe { libc::clock_gettime(clock, &mut time) };
+        let time = clock_gettime(clock);
         time.tv_sec * 1_000_000_000 + time.tv_nsec
     };
-    read(libc::CLOCK_REALTIME) - read(libc::CLOCK_MONOTONIC)
+    read(ClockId::Realtime) - read(ClockId::Monotonic)
 }
 
 /// The program is to get the signals that we watch, as it would without us.
@@ -101,48 +107,35 @@ pub fn unblock_signals_in(command: &mut Command) {
 
 /// Orphans below us become our children instead of init's.
 pub fn adopt_orphans() -> io::Result<()> {
-    let on: libc::c_ulong = 1;
-    // SAFETY: PR_SET_CHILD_SUBREAPER takes a number and touches no memory.
-    match unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, on, 0, 0, 0) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
+    // Any pid switches it on.
+    Ok(set_child_subreaper(Some(getpid()))?)
 }
 
 /// A child that has ended: its pid, and its exit status as a shell shows it (128 + n for signal n).
 pub fn reap() -> Option<(i32, u8)> {
-    let mut status = 0;
-    // SAFETY: `status` is a valid place for the result.
-    let pid = unsafe { libc::waitpid(-1, &mut status, libc::WNOHANG) };
-    let code = if libc::WIFSIGNALED(status) { 128 + libc::WTERMSIG(status) } else { libc::WEXITSTATUS(status) };
-    (pid > 0).then_some((pid, code as u8))
+    let (pid, status) = wait(WaitOptions::NOHANG).ok()??;
+    let by_signal = status.terminating_signal().map(|signal| 128 + signal);
+    Some((pid.as_raw_pid(), by_signal.or(status.exit_status()).unwrap_or(0) as u8))
 }
 
 /// Sends a signal; a process that is gone is no error.
 pub fn send(pid: i32, signal: i32) {
-    if pid > 0 {
-        // SAFETY: kill takes numbers only; a positive pid is one process.
-        unsafe { libc::kill(pid, signal) };
+    // A pid above 0 is one process.
+    if let (true, Some(pid), Some(signal)) = (pid > 0, Pid::from_raw(pid), SignalNumber::from_named_raw(signal)) {
+        let _ = kill_process(pid, signal);
     }
 }
 
 /// Waits until one of the files is readable or its peer has gone, or until `timeout`; `None` is for ever.
 pub fn poll(files: &[RawFd], timeout: Option<Duration>) -> io::Result<()> {
-    let mut polled: Vec<libc::pollfd> =
-        files.iter().map(|&fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 }).collect();
-    let left = timeout.map(|left| libc::timespec {
-        tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
-        tv_nsec: left.subsec_nanos().into(),
-    });
-    let left = left.as_ref().map_or(ptr::null(), ptr::from_ref);
-    // SAFETY: `polled` is an array of that many entries, `left` null or a time; both live through the call, and the mask
-    // of signals stays as it is. A descriptor that is not open only makes the call return.
-    match unsafe { libc::ppoll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, left, ptr::null()) } {
-        -1 => Err(io::Error::last_os_error()).or_else(|error| match error.kind() {
-            io::ErrorKind::Interrupted => Ok(()),
-            _ => Err(error),
-        }),
-        _ => Ok(()),
+    // SAFETY: they are borrowed for the call only. A descriptor that is not open only makes it return.
+    let borrowed = files.iter().map(|&fd| unsafe { BorrowedFd::borrow_raw(fd) });
+    let mut polled: Vec<PollFd> = borrowed.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
+    // A time that is too long to be told is for ever.
+    let timeout = timeout.and_then(|left| Timespec::try_from(left).ok());
+    match event::poll(&mut polled, timeout.as_ref()) {
+        Ok(_) | Err(Errno::INTR) => Ok(()),
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -249,6 +242,7 @@ pub fn schedule(command: &mut Command, attributes: Attributes) {
 
 /// The pid of the process at the other end of a Unix socket: the one that listened. `None` for other sockets.
 pub fn peer_pid(socket: &impl AsRawFd) -> Option<i32> {
+    // Not by rustix, whose pids are never 0: that is what a peer of another pid namespace has.
     // SAFETY: an all-zero ucred is valid; getsockopt writes at most `length` bytes into it.
     unsafe {
         let mut peer: libc::ucred = mem::zeroed();
@@ -267,24 +261,16 @@ pub fn own_path() -> String {
 
 /// Columns of the terminal at standard output, if there is one.
 pub fn terminal_columns() -> Option<usize> {
-    // SAFETY: an all-zero winsize is valid, and TIOCGWINSZ fills in one of them.
-    unsafe {
-        let mut size: libc::winsize = mem::zeroed();
-        let result = libc::ioctl(libc::STDOUT_FILENO, libc::TIOCGWINSZ, ptr::from_mut(&mut size));
-        (result == 0 && size.ws_col > 0).then_some(size.ws_col.into())
-    }
+    let size = tcgetwinsize(io::stdout()).ok()?;
+    (size.ws_col > 0).then_some(size.ws_col.into())
 }
 
 /// The user and the group whose rights this process has.
 pub fn effective_ids() -> (u32, u32) {
-    // SAFETY: neither call can fail or touches memory.
-    unsafe { (libc::geteuid(), libc::getegid()) }
+    (geteuid().as_raw(), getegid().as_raw())
 }
 
 /// Whether the file carries capabilities, by which the loader treats it like a setuid program.
 pub fn has_capabilities(path: &std::path::Path) -> bool {
-    use std::os::unix::ffi::OsStrExt;
-    let Ok(path) = std::ffi::CString::new(path.as_os_str().as_bytes()) else { return false };
-    // SAFETY: both strings end with a zero; a size of 0 asks for the length only and writes nothing.
-    unsafe { libc::getxattr(path.as_ptr(), c"security.capability".as_ptr(), ptr::null_mut(), 0) > 0 }
+    getxattr(path, "security.capability", &mut [0; 64]).is_ok_and(|bytes| bytes > 0)
 }
