@@ -16,6 +16,7 @@
 //! A process belongs to us by being in one of the namespaces, however it came about; nothing else is ever ended.
 
 use super::{Error, Side, sys};
+use rustix::process::Signal;
 use std::collections::BTreeSet;
 use std::ffi::CStr;
 use std::fs::{self, File};
@@ -259,18 +260,18 @@ fn end_all(networks: &[Option<(u64, u64)>; 2]) {
         }
         for (pid, process) in left {
             if begun.elapsed() >= GRACE {
-                process.signal(libc::SIGKILL);
+                process.signal(Signal::KILL);
             } else if asked.insert(pid) {
-                process.signal(libc::SIGTERM);
+                process.signal(Signal::TERM);
                 // One that was stopped would not hear it.
-                process.signal(libc::SIGCONT);
+                process.signal(Signal::CONT);
             }
         }
         sleep(Duration::from_millis(5));
     }
 }
 
-fn members(networks: &[Option<(u64, u64)>; 2]) -> Vec<(u32, sys::Process)> {
+fn members(networks: &[Option<(u64, u64)>; 2]) -> Vec<(i32, sys::Process)> {
     let entries = fs::read_dir("/proc").into_iter().flatten();
     let pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
     let member = |pid| {
@@ -279,7 +280,8 @@ fn members(networks: &[Option<(u64, u64)>; 2]) -> Vec<(u32, sys::Process)> {
         let network = identity(fs::metadata(format!("/proc/{pid}/ns/net")));
         (network.is_some() && networks.contains(&network)).then_some((pid, process))
     };
-    pids.filter(|&pid| pid != process::id()).filter_map(member).collect()
+    let own = process::id() as i32;
+    pids.filter(|&pid| pid != own).filter_map(member).collect()
 }
 
 impl Side {

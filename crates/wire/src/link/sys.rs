@@ -1,13 +1,18 @@
-//! The system calls that std has no words for: namespaces, TUN devices, descriptors over a socket. The only unsafe code
-//! of this crate.
+//! The system calls that std lacks, by rustix, and those that rustix lacks: namespaces, TUN devices, descriptors over a
+//! socket. The only unsafe code of this crate.
 
 #![allow(unsafe_code)]
 
+use rustix::event::{self, PollFd, PollFlags, Timespec};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, getegid, geteuid, pidfd_open, pidfd_send_signal, waitpid};
+use rustix::thread::set_current_timer_slack;
 use std::ffi::CStr;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::mem;
 use std::net::Ipv4Addr;
+use std::num::NonZeroU64;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixStream;
@@ -44,12 +49,7 @@ pub fn fork(child: impl FnOnce()) -> io::Result<i32> {
 
 /// Waits for the end of a child.
 pub fn wait(pid: i32) {
-    // SAFETY: a null pointer says that the status is not wanted.
-    while unsafe { libc::waitpid(pid, ptr::null_mut(), 0) } < 0 {
-        if io::Error::last_os_error().kind() != io::ErrorKind::Interrupted {
-            return;
-        }
-    }
+    while let Err(Errno::INTR) = waitpid(Pid::from_raw(pid), WaitOptions::empty()) {}
 }
 
 /// For a forked process: no signal reaches it, no terminal, and no file but this one stays open.
@@ -92,8 +92,7 @@ pub fn unshare(what: New) -> io::Result<()> {
 
 /// The user and the group whose rights this process has.
 pub fn effective_ids() -> (u32, u32) {
-    // SAFETY: neither call can fail or touches memory.
-    unsafe { (libc::geteuid(), libc::getegid()) }
+    (geteuid().as_raw(), getegid().as_raw())
 }
 
 /// The command will run in these namespaces, entered in this order.
@@ -247,45 +246,34 @@ pub fn receive(socket: &UnixStream, bytes: &mut [u8]) -> io::Result<(usize, Vec<
 pub struct Process(OwnedFd);
 
 impl Process {
-    pub fn open(pid: u32) -> io::Result<Process> {
-        // SAFETY: takes numbers; what it gives is new and nobody else's.
-        unsafe {
-            let fd = checked(libc::syscall(libc::SYS_pidfd_open, pid, 0) as libc::c_int)?;
-            Ok(Process(OwnedFd::from_raw_fd(fd)))
-        }
+    pub fn open(pid: i32) -> io::Result<Process> {
+        let pid = Pid::from_raw(pid).ok_or(Errno::SRCH)?;
+        Ok(Process(pidfd_open(pid, PidfdFlags::empty())?))
     }
 
     /// A process that is gone is no error.
-    pub fn signal(&self, signal: i32) {
-        let nothing = ptr::null::<libc::siginfo_t>();
-        // SAFETY: no further information is passed, so nothing is read.
-        unsafe { libc::syscall(libc::SYS_pidfd_send_signal, self.0.as_raw_fd(), signal, nothing, 0) };
+    pub fn signal(&self, signal: Signal) {
+        let _ = pidfd_send_signal(&self.0, signal);
     }
 }
 
 /// Waits until one of the files is readable or its peer has gone, or until `timeout`; says which are.
 pub fn poll<const N: usize>(files: [BorrowedFd<'_>; N], timeout: Option<Duration>) -> io::Result<[bool; N]> {
-    let mut polled = files.map(|file| libc::pollfd { fd: file.as_raw_fd(), events: libc::POLLIN, revents: 0 });
-    let timeout = timeout.map(|timeout| libc::timespec {
-        tv_sec: libc::time_t::try_from(timeout.as_secs()).unwrap_or(libc::time_t::MAX),
-        tv_nsec: timeout.subsec_nanos() as libc::c_long,
-    });
-    let timeout = timeout.as_ref().map_or(ptr::null(), ptr::from_ref);
-    // SAFETY: an array of N entries and a time, or none, which live through the call; signals stay as they are.
-    match checked(unsafe { libc::ppoll(polled.as_mut_ptr(), N as libc::nfds_t, timeout, ptr::null()) }) {
-        Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok([false; N]),
-        Err(error) => Err(error),
-        Ok(_) => Ok(polled.map(|polled| polled.revents != 0)),
+    let mut polled = files.map(|file| PollFd::from_borrowed_fd(file, PollFlags::IN));
+    // A time that is too long to be told is for ever.
+    let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
+    match event::poll(&mut polled, timeout.as_ref()) {
+        Ok(_) => Ok(polled.map(|polled| !polled.revents().is_empty())),
+        Err(Errno::INTR) => Ok([false; N]),
+        Err(error) => Err(error.into()),
     }
 }
 
 /// This thread wakes on time: no slack for its timers, and before all ordinary threads where that is allowed.
 pub fn be_punctual() {
-    let slack_ns: libc::c_ulong = 1;
+    // Where either fails nothing changes.
+    let _ = set_current_timer_slack(Some(NonZeroU64::MIN));
     let priority = libc::sched_param { sched_priority: 1 };
-    // SAFETY: a number, and a structure that lives through the call. Without the right it fails and changes nothing.
-    unsafe {
-        libc::prctl(libc::PR_SET_TIMERSLACK, slack_ns, 0, 0, 0);
-        libc::sched_setscheduler(0, libc::SCHED_RR | libc::SCHED_RESET_ON_FORK, &priority);
-    }
+    // SAFETY: a structure that lives through the call.
+    unsafe { libc::sched_setscheduler(0, libc::SCHED_RR | libc::SCHED_RESET_ON_FORK, &priority) };
 }
