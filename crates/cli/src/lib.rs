@@ -9,12 +9,11 @@
 //! | [`program`] | what the main function of each does |
 //! | [`sibling`] | commands that are programs of their own |
 //! | [`module_file`] | where the module is that a server loads |
-//! | [`process`], [`sys`] | processes as /proc tells them; signals, fork, terminals |
+//! | [`sys`] | signals, fork, terminals |
 
 pub mod manual;
 pub mod module_file;
 pub mod output;
-pub mod process;
 pub mod program;
 pub mod quantity;
 pub mod sibling;

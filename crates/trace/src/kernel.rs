@@ -100,8 +100,8 @@ impl Drop for Kernel {
 fn remove_orphans(root: &Path) {
     for entry in fs::read_dir(root.join("instances")).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
-        let owner = name.strip_prefix(PREFIX).and_then(|pid| pid.parse::<u32>().ok());
-        if owner.is_some_and(|pid| !Path::new("/proc").join(pid.to_string()).exists()) {
+        let owner = name.strip_prefix(PREFIX).and_then(|pid| pid.parse().ok());
+        if owner.is_some_and(|pid| !xqos_proc::exists(pid)) {
             let _ = fs::remove_dir(entry.path());
         }
     }

@@ -37,7 +37,7 @@ impl Host {
     pub fn look(connection: &RustConnection) -> Host {
         let setup = connection.setup();
         let vendor = String::from_utf8_lossy(&setup.vendor).into_owned();
-        let process = sys::peer_pid(connection.stream()).filter(|&pid| in_proc(pid)).map(HostProcess::look);
+        let process = sys::peer_pid(connection.stream()).filter(|&pid| xqos_proc::exists(pid)).map(HostProcess::look);
         let program = process.as_ref().and_then(|process| process.program.as_deref());
         let xwayland = is_xwayland(connection, &vendor, program);
         Host { release: release(setup), xwayland, process, vendor }
@@ -70,11 +70,6 @@ impl HostProcess {
             module_loaded: maps.lines().any(|line| MODULE_NAMES.iter().any(|name| line.ends_with(name))),
         }
     }
-}
-
-/// A pid of another pid namespace may be 0, or mean nothing here.
-fn in_proc(pid: i32) -> bool {
-    Path::new(&format!("/proc/{pid}")).exists()
 }
 
 fn is_xwayland(connection: &RustConnection, vendor: &str, program: Option<&Path>) -> bool {

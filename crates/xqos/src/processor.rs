@@ -34,8 +34,7 @@ pub fn put_threads_ahead(pid: i32) {
 
 /// All threads of a process but its main one, and how each is scheduled.
 pub fn other_threads(pid: i32) -> Vec<(i32, Attributes)> {
-    let Ok(tasks) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
-    let threads = tasks.flatten().filter_map(|task| task.file_name().to_str()?.parse().ok());
+    let threads = xqos_proc::threads(pid).into_iter();
     threads.filter(|&thread| thread != pid).filter_map(|thread| Some((thread, Attributes::of(thread).ok()?))).collect()
 }
 

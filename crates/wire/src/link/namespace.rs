@@ -272,8 +272,6 @@ fn end_all(networks: &[Option<(u64, u64)>; 2]) {
 }
 
 fn members(networks: &[Option<(u64, u64)>; 2]) -> Vec<(i32, sys::Process)> {
-    let entries = fs::read_dir("/proc").into_iter().flatten();
-    let pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
     let member = |pid| {
         // Opened before the look, so that it is the one that was looked at.
         let process = sys::Process::open(pid).ok()?;
@@ -281,7 +279,7 @@ fn members(networks: &[Option<(u64, u64)>; 2]) -> Vec<(i32, sys::Process)> {
         (network.is_some() && networks.contains(&network)).then_some((pid, process))
     };
     let own = process::id() as i32;
-    pids.filter(|&pid| pid != own).filter_map(member).collect()
+    xqos_proc::pids().into_iter().filter(|&pid| pid != own).filter_map(member).collect()
 }
 
 impl Side {

@@ -7,8 +7,8 @@ use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 use xqos_cli::output::note;
-use xqos_cli::process::{Processes, Procfs};
 use xqos_cli::sys::{self, Signal, Signals};
+use xqos_proc::{Processes, Procfs};
 use xqos_wire::capture::relay::{Relay, Relayed};
 
 /// How long the program may take to end after a signal that we passed on; then it is ended.

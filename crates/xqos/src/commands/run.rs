@@ -24,9 +24,9 @@ use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 use xqos_abi::{ClientEntry, NotifyKind, event_mask};
 use xqos_cli::output::note;
-use xqos_cli::process::Procfs;
 use xqos_cli::quantity::{Reservation, Weight};
 use xqos_cli::sys::{self, Signal, Signals};
+use xqos_proc::Procfs;
 
 /// How long a launcher's children may take to connect after it has ended: a large program from a cold disk needs
 /// seconds, and a daemon that was only left behind must not keep us for ever.

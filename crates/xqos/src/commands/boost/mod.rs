@@ -22,10 +22,10 @@ use std::time::{Duration, Instant};
 use xqos_abi::kernel::Attributes;
 use xqos_abi::{Notify, NotifyKind, event_mask};
 use xqos_cli::output::{self, note};
-use xqos_cli::process::Procfs;
 use xqos_cli::quantity::{Micros, limit};
 use xqos_cli::sys::{self, Signal, Signals};
 use xqos_client::Error;
+use xqos_proc::Procfs;
 
 /// Of this process and its guard: above whom they raise.
 const OWN_PRIORITY: u32 = 5;

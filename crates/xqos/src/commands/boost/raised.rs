@@ -10,8 +10,8 @@ use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 use xqos_abi::kernel::Attributes;
-use xqos_cli::process::Processes;
 use xqos_cli::sys::{Shared, ZeroIsValid};
+use xqos_proc::Processes;
 
 /// More do not redraw at once.
 const PLACES: usize = 64;
@@ -136,7 +136,7 @@ impl Place {
         if pid == 0 {
             return;
         }
-        let started = xqos_cli::process::Procfs.look(pid).map(|process| process.started);
+        let started = xqos_proc::Procfs.look(pid).map(|process| process.started);
         if started == Some(self.started.load(Ordering::SeqCst)) {
             let before = Attributes::of_words([0, 1, 2, 3].map(|at: usize| self.before[at].load(Ordering::SeqCst)));
             let raised = Attributes::of(pid).ok();
@@ -155,8 +155,8 @@ mod tests {
     use super::*;
     use std::process::{Child, Command};
     use std::time::Duration;
-    use xqos_cli::process::Procfs;
     use xqos_cli::sys::calling_user;
+    use xqos_proc::Procfs;
 
     struct Sleeper(Child);
 

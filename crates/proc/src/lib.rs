@@ -1,9 +1,12 @@
-//! Processes as /proc shows them: who started whom.
+//! Processes and threads as /proc shows them: which there are, and who started whom.
 //!
 //! A process is named by its pid and the instant of its start, since pids are used again.
 
+#![forbid(unsafe_code)]
+
 use std::collections::HashMap;
 use std::fs;
+use std::path::Path;
 
 /// A process that lives, or has ended and was not waited for yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,12 +34,28 @@ impl Processes for Procfs {
     }
 
     fn all(&self) -> HashMap<i32, Process> {
-        let Ok(entries) = fs::read_dir("/proc") else { return HashMap::new() };
-        entries
-            .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
-            .filter_map(|pid| Some((pid, self.look(pid)?)))
-            .collect()
+        pids().into_iter().filter_map(|pid| Some((pid, self.look(pid)?))).collect()
     }
+}
+
+/// The processes that there are.
+pub fn pids() -> Vec<i32> {
+    numbers("/proc")
+}
+
+/// The threads of a process; none where it is gone.
+pub fn threads(pid: i32) -> Vec<i32> {
+    numbers(&format!("/proc/{pid}/task"))
+}
+
+/// Whether there is such a process. A pid of another pid namespace may be 0, or mean nothing here.
+pub fn exists(pid: i32) -> bool {
+    Path::new(&format!("/proc/{pid}")).exists()
+}
+
+fn numbers(folder: &str) -> Vec<i32> {
+    let entries = fs::read_dir(folder).into_iter().flatten();
+    entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect()
 }
 
 /// Field 2 is the program's name in parentheses and may hold anything, spaces and parentheses too.
@@ -72,5 +91,7 @@ mod tests {
         assert_eq!(process.parent, std::os::unix::process::parent_id() as i32);
         assert_eq!(Procfs.all().get(&me), Some(&process));
         assert_eq!(Procfs.look(-1), None);
+        assert!(threads(me).contains(&me) && threads(-1).is_empty());
+        assert!(exists(me) && !exists(0));
     }
 }
