@@ -6,7 +6,7 @@ use xqos_text::width::{Align, columns, fitted};
 /// Space between columns.
 const GAP: usize = 2;
 /// A cell that may be shortened keeps at least this much, enough to tell programs apart.
-const SHORTEST: usize = 8;
+const MIN_COLUMNS: usize = 8;
 
 /// One column.
 #[derive(Clone, Copy, Debug)]
@@ -65,17 +65,17 @@ impl Table {
             if total <= width {
                 return;
             }
-            let elastic = (0..widths.len()).find(|&at| self.columns[at].elastic && widths[at] > SHORTEST);
+            let elastic = (0..widths.len()).find(|&at| self.columns[at].elastic && widths[at] > MIN_COLUMNS);
             let last = (0..widths.len()).filter(|&at| shown[at]).max_by_key(|&at| self.columns[at].rank);
             let Some(last) = last.filter(|&at| self.columns[at].rank > 0) else {
                 // Only what is always shown is left: shorten as far as it goes.
                 if let Some(at) = elastic {
-                    widths[at] = widths[at].saturating_sub(total - width).max(SHORTEST);
+                    widths[at] = widths[at].saturating_sub(total - width).max(MIN_COLUMNS);
                 }
                 return;
             };
             match elastic {
-                Some(at) if widths[at] - SHORTEST >= total - width => widths[at] -= total - width,
+                Some(at) if widths[at] - MIN_COLUMNS >= total - width => widths[at] -= total - width,
                 _ => shown[last] = false,
             }
         }

@@ -19,7 +19,7 @@ use xqos_abi::trace::{Event, Level, What};
 use xqos_core::{ClientId, Fact, Parameters, PolicyKind, Reservation, Scheduler, Time};
 
 /// Core's numbers of clients have 16 bits, and its queues use the last one for themselves. X servers stop at 2,048.
-pub const MOST_CLIENTS: usize = 60_000;
+pub const MAX_CLIENTS: usize = 60_000;
 
 /// Under which rules.
 #[derive(Clone, Debug)]
@@ -38,7 +38,7 @@ pub struct Rules {
 pub enum Refused {
     /// The reservation of this plan is not admitted.
     Admission(usize),
-    /// More than [`MOST_CLIENTS`].
+    /// More than [`MAX_CLIENTS`].
     TooManyClients,
 }
 
@@ -78,7 +78,7 @@ pub(crate) struct Fate {
 
 /// Serves it, and gives each record to `write`.
 pub fn serve(workload: &Workload, rules: &Rules, mut write: impl FnMut(Event)) -> Result<(), Refused> {
-    if workload.plans.len() > MOST_CLIENTS {
+    if workload.plans.len() > MAX_CLIENTS {
         return Err(Refused::TooManyClients);
     }
     let began = workload.began;
@@ -181,7 +181,7 @@ impl Server {
         }
     }
 
-    /// At most [`MOST_CLIENTS`].
+    /// At most [`MAX_CLIENTS`].
     pub(crate) fn connect(&mut self, mut generator: Generator, sync_priority: i32) -> ClientId {
         let (place, first) = (self.clients.len(), generator.first());
         let id = id_of(place);

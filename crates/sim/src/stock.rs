@@ -21,7 +21,7 @@ use xqos_core::{ClientId, Time};
 
 const INTERVAL_NS: u64 = 5_000_000;
 /// In ticks.
-const LONGEST_SLICE: u64 = 3;
+const MAX_SLICE_TICKS: u64 = 3;
 const ALONE_TICKS: u64 = 200;
 const LOWEST: i8 = -20;
 const HIGHEST: i8 = 20;
@@ -152,7 +152,7 @@ impl Stock {
         }
         if !alone {
             self.slice_ticks = 1;
-        } else if tick - self.last_since > ALONE_TICKS && self.slice_ticks < LONGEST_SLICE {
+        } else if tick - self.last_since > ALONE_TICKS && self.slice_ticks < MAX_SLICE_TICKS {
             self.slice_ticks += 1;
         }
     }

@@ -30,7 +30,7 @@ const CHUNK_MAGIC: &[u8; 4] = b"xqch";
 /// Records in a chunk at most.
 const CHUNK_RECORDS: usize = 16_384;
 /// A record takes at most so many bytes before compression.
-const MOST_BYTES: usize = 48;
+const MAX_BYTES: usize = 48;
 /// Fast, and little behind the slower ones on records.
 const ZSTD_LEVEL: i32 = 3;
 
@@ -212,7 +212,7 @@ fn unpack(bytes: &[u8], at: usize) -> Option<(Vec<Words>, usize)> {
     if count > CHUNK_RECORDS {
         return None;
     }
-    let plain = zstd::bulk::decompress(packed, count * MOST_BYTES).ok()?;
+    let plain = zstd::bulk::decompress(packed, count * MAX_BYTES).ok()?;
     let mut left = plain.as_slice();
     let mut before = 0;
     let mut records = Vec::with_capacity(count);

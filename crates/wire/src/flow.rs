@@ -9,7 +9,7 @@ use crate::x11::names::Names;
 use std::net::SocketAddr;
 
 /// Packets held back until it is known what they belong to: the handshake's, with some of them again.
-const MOST_HELD: usize = 8;
+const MAX_HELD: usize = 8;
 /// Of a setup, without the texts behind it.
 const SETUP_BYTES: usize = 12;
 
@@ -62,7 +62,7 @@ impl Candidate {
             );
         }
         let packet = self.stream.note(direction, at_ns, segment);
-        if self.held.len() < MOST_HELD {
+        if self.held.len() < MAX_HELD {
             self.held.push(packet);
         }
         (segment.is_reset || segment.is_fin).then_some(false)

@@ -48,7 +48,7 @@ const IPV6: u16 = 0x86dd;
 /// 802.1Q, 802.1ad and an older number for the outer of two tags.
 const VLAN: [u16; 3] = [0x8100, 0x88a8, 0x9100];
 /// The largest shift that TCP allows.
-const MOST_WINDOW_SCALE: u8 = 14;
+const MAX_WINDOW_SCALE: u8 = 14;
 
 /// Reads a packet.
 pub fn parse<'a>(record: &Record<'a>) -> Frame<'a> {
@@ -136,7 +136,7 @@ fn tcp<'a>(ip: &LaxIpSlice<'_>, payload: &'a [u8], length: usize) -> Frame<'a> {
 
 fn window_scale(header: &TcpHeaderSlice<'_>) -> Option<u8> {
     header.options_iterator().find_map(|option| match option {
-        Ok(TcpOptionElement::WindowScale(shift)) => Some(shift.min(MOST_WINDOW_SCALE)),
+        Ok(TcpOptionElement::WindowScale(shift)) => Some(shift.min(MAX_WINDOW_SCALE)),
         _ => None,
     })
 }

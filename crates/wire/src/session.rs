@@ -17,16 +17,16 @@ use std::path::Path;
 /// Display 0 and its successors; ssh's forwarded ones begin at 6010.
 const DISPLAY_PORTS: RangeInclusive<u16> = 6000..=6063;
 /// Connections that are known at once, X or not; others are counted.
-const MOST_FLOWS: usize = 65_536;
+const MAX_FLOWS: usize = 65_536;
 /// Connections of X that are followed at once.
-const MOST_FOLLOWED: usize = 1024;
+const MAX_FOLLOWED: usize = 1024;
 /// Bytes that may wait for others in front of them, in each direction of all connections together.
 const WAITING_BYTES: usize = 16 << 20;
 /// Requests that may wait for replies, of all connections together, and of one: as many as numbers tell apart.
 const PENDING_REQUESTS: usize = 1 << 19;
-const MOST_PENDING: usize = 1 << 16;
+const MAX_PENDING: usize = 1 << 16;
 /// Servers whose extensions are known.
-const MOST_SERVERS: usize = 1024;
+const MAX_SERVERS: usize = 1024;
 
 /// What was in a capture, and what could not be used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -195,7 +195,7 @@ impl<'a> Session<'a> {
         self.next_id += 1;
         self.followed += 1;
         self.counts.connections += 1;
-        (id, (PENDING_REQUESTS / self.followed).min(MOST_PENDING))
+        (id, (PENDING_REQUESTS / self.followed).min(MAX_PENDING))
     }
 
     fn take_out(&mut self, key: Key, at_ns: u64, ending: Ending) {
@@ -228,10 +228,10 @@ impl<'a> Session<'a> {
     }
 
     fn has_room(&mut self) -> bool {
-        if self.flows.len() >= MOST_FLOWS {
+        if self.flows.len() >= MAX_FLOWS {
             self.flows.retain(|_, flow| matches!(flow, Flow::Followed(_)));
         }
-        self.followed < MOST_FOLLOWED
+        self.followed < MAX_FOLLOWED
     }
 }
 
@@ -251,7 +251,7 @@ fn followed(flow: Flow) -> Option<Box<Followed>> {
 }
 
 fn names(all: &mut HashMap<SocketAddr, Names>, server: SocketAddr) -> &mut Names {
-    if all.len() >= MOST_SERVERS && !all.contains_key(&server) {
+    if all.len() >= MAX_SERVERS && !all.contains_key(&server) {
         all.clear();
     }
     all.entry(server).or_default()

@@ -9,8 +9,8 @@ use xqos_cli::quantity::{Micros, Reservation};
 use xqos_cli::sys;
 
 /// The kernel refuses shorter budgets and longer periods.
-const LEAST_BUDGET: Micros = Micros(10);
-const LONGEST_PERIOD: Micros = Micros(4_000_000);
+const MIN_BUDGET: Micros = Micros(10);
+const MAX_PERIOD: Micros = Micros(4_000_000);
 
 /// A reservation of the kernel (SCHED_DEADLINE).
 pub fn attributes(wanted: Reservation) -> Attributes {
@@ -40,9 +40,9 @@ pub fn other_threads(pid: i32) -> Vec<(i32, Attributes)> {
 
 /// A kernel would refuse it everywhere.
 pub fn check(wanted: Reservation) -> Result<()> {
-    if wanted.budget < LEAST_BUDGET || wanted.period > LONGEST_PERIOD {
+    if wanted.budget < MIN_BUDGET || wanted.period > MAX_PERIOD {
         bail!(
-            "{wanted} of a processor is out of range: a budget of {LEAST_BUDGET} and more, a period of {LONGEST_PERIOD} at most"
+            "{wanted} of a processor is out of range: a budget of {MIN_BUDGET} and more, a period of {MAX_PERIOD} at most"
         );
     }
     Ok(())

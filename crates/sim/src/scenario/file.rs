@@ -2,7 +2,7 @@
 
 use super::{Costs, Group, Mistake, Regime, Scenario};
 use crate::generator::{Habit, Pace};
-use crate::server::{Looks, MOST_CLIENTS};
+use crate::server::{Looks, MAX_CLIENTS};
 use crate::workload::Run;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -11,11 +11,11 @@ use toml::Spanned;
 use xqos_core::{Parameters, Reservation, Time};
 
 /// An hour; longer lengths are mistakes of unit.
-const LONGEST_US: f64 = 3.6e9;
+const MAX_LENGTH_US: f64 = 3.6e9;
 /// Of one kind in a burst.
-const MOST_REQUESTS: u32 = 1_000_000;
+const MAX_REQUESTS: u32 = 1_000_000;
 /// The largest request of the core protocol.
-const MOST_BYTES: u32 = 262_140;
+const MAX_BYTES: u32 = 262_140;
 /// Any opcode does; records need one.
 const REQUEST: u32 = 1;
 /// The scenario begins so long after the clock does: times of 0 mean "never" in places.
@@ -171,8 +171,8 @@ impl Reader<'_> {
             groups: groups.collect::<Result<_, _>>()?,
         };
         let clients: u64 = scenario.groups.iter().map(|group| u64::from(group.count)).sum();
-        if clients == 0 || clients > MOST_CLIENTS as u64 {
-            let what = format!("{clients} clients: from 1 to {MOST_CLIENTS} can be simulated; change a count");
+        if clients == 0 || clients > MAX_CLIENTS as u64 {
+            let what = format!("{clients} clients: from 1 to {MAX_CLIENTS} can be simulated; change a count");
             return Err(self.mistake(file.client.last().map_or(0..0, Spanned::span), what));
         }
         Ok(scenario)
@@ -253,8 +253,8 @@ impl Reader<'_> {
 
     fn run(&self, spanned: &Spanned<RequestsPart>) -> Result<Run, Mistake> {
         let &RequestsPart { requests, ref each_us, bytes } = spanned.get_ref();
-        if !(1..=MOST_REQUESTS).contains(&requests) || !(4..=MOST_BYTES).contains(&bytes) {
-            let what = format!("requests are 1 to {MOST_REQUESTS}, with 4 to {MOST_BYTES} bytes each");
+        if !(1..=MAX_REQUESTS).contains(&requests) || !(4..=MAX_BYTES).contains(&bytes) {
+            let what = format!("requests are 1 to {MAX_REQUESTS}, with 4 to {MAX_BYTES} bytes each");
             return Err(self.mistake(spanned.span(), what));
         }
         Ok(Run { requests, request_ns: self.ns(each_us, true)?, request: REQUEST, bytes })
@@ -292,7 +292,7 @@ impl Reader<'_> {
     /// In nanoseconds.
     fn us(&self, us: f64, at: Range<usize>, is_needed: bool) -> Result<u64, Mistake> {
         let ns = (us * 1e3).round();
-        if !(0.0..=LONGEST_US * 1e3).contains(&ns) {
+        if !(0.0..=MAX_LENGTH_US * 1e3).contains(&ns) {
             return Err(self.mistake(at, format!("{us} us is not a length between 0 and an hour")));
         }
         if is_needed && ns < 1.0 {

@@ -23,7 +23,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// Answers that are remembered; a session asks for some hundreds of different things. Beyond, all are forgotten, so that
 /// something avoidable may be missed and nothing is accused wrongly.
-const MOST: usize = 4_096;
+const MAX_ANSWERS: usize = 4_096;
 
 /// Why a round trip can be avoided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -120,7 +120,7 @@ impl Judge {
     }
 
     fn changed(&mut self, what: (u32, u32)) {
-        if self.changes.len() >= MOST {
+        if self.changes.len() >= MAX_ANSWERS {
             self.forget();
         }
         self.change += 1;
@@ -156,7 +156,7 @@ impl Judge {
         // Bytes 2 and 3 are the number of the request.
         (message.kind, message.length, message.bytes.get(..2), message.bytes.get(4..)).hash(&mut hasher);
         let hash = hasher.finish();
-        if self.answers.len() >= MOST && !self.answers.contains_key(&question.hash) {
+        if self.answers.len() >= MAX_ANSWERS && !self.answers.contains_key(&question.hash) {
             self.forget();
         }
         let before = self.answers.insert(question.hash, Answer { hash, change: self.change });

@@ -1,7 +1,7 @@
 //! What the bytes were used for: images, glyphs, properties, text, the rest.
 //!
 //! Bytes come as the packets had them and messages when they are complete, so the bytes of a message that is not yet
-//! complete are held back, up to [`MOST_HELD`]. A longer one is assigned by its first bytes: a request by its opcodes, as
+//! complete are held back, up to [`MAX_HELD`]. A longer one is assigned by its first bytes: a request by its opcodes, as
 //! they were named before, a reply by the request whose reply is due.
 
 use super::compression::Sample;
@@ -46,11 +46,11 @@ impl Use {
 }
 
 /// Longer messages are images, as a rule, which are known by their opcode.
-const MOST_HELD: usize = 64 << 10;
+const MAX_HELD: usize = 64 << 10;
 /// Opcodes that were named; extensions have two bytes of them.
-const MOST_NAMED: usize = 4_096;
+const MAX_NAMED: usize = 4_096;
 /// Replies that are due, and of use to know.
-const MOST_DUE: usize = 256;
+const MAX_DUE: usize = 256;
 
 /// Bytes of one direction that are not assigned yet.
 #[derive(Debug, Default)]
@@ -119,7 +119,7 @@ impl Bandwidth {
     /// Lets go what is held where it is too much. The messages of the packets before have been told by now, so that all of
     /// it belongs to one message.
     fn shed(&mut self, direction: Direction, samples: &mut Samples) {
-        if self.held[direction as usize].left().len() <= MOST_HELD {
+        if self.held[direction as usize].left().len() <= MAX_HELD {
             return;
         }
         let guess = self.guess(direction);
@@ -171,12 +171,12 @@ impl Bandwidth {
         if message.kind != Kind::Request {
             return;
         }
-        if what != Use::Rest && self.named.len() < MOST_NAMED {
+        if what != Use::Rest && self.named.len() < MAX_NAMED {
             let minor = if message.major < 128 { 0 } else { message.minor as u8 };
             self.named.insert((message.major, minor), what);
         }
         if what != Use::Rest && message.has_reply {
-            if self.due.len() >= MOST_DUE {
+            if self.due.len() >= MAX_DUE {
                 self.due.pop_front();
             }
             self.due.push_back((message.sequence as u16, what));
@@ -227,7 +227,7 @@ mod tests {
         let image = vec![72; 8 << 20];
         let large = Said { bytes: &image, ..small };
         tell(&mut bandwidth, &mut samples, &large, Direction::Requests, 32);
-        assert!(bandwidth.held[0].bytes.capacity() < 4 * MOST_HELD);
+        assert!(bandwidth.held[0].bytes.capacity() < 4 * MAX_HELD);
         assert_eq!(samples.uses[Use::Images as usize].seen, 32 + (8 << 20));
     }
 

@@ -6,7 +6,7 @@ use super::report::Report;
 use std::fmt::{self, Display};
 
 /// Culprits that are named; more are no help.
-const MOST_CULPRITS: usize = 3;
+const MAX_CULPRITS: usize = 3;
 
 /// What can be limited, of all connections of a capture together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,7 +125,7 @@ impl Budget {
         let broken = |limit: &Limit| {
             let found = limit.quantity.of(report);
             let name = |(name, share): (String, f64)| format!("{name} {}", limit.quantity.text(share));
-            let culprits = limit.quantity.culprits(report).into_iter().take(MOST_CULPRITS).map(name).collect();
+            let culprits = limit.quantity.culprits(report).into_iter().take(MAX_CULPRITS).map(name).collect();
             (found > limit.most).then_some(Excess { limit: *limit, found, culprits })
         };
         self.0.iter().filter_map(broken).collect()

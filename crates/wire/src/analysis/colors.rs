@@ -7,7 +7,7 @@ use std::collections::HashMap;
 /// VisualClass of the protocol.
 const TRUE_COLOR: u8 = 4;
 /// A server has some dozens of visuals, a client a few colormaps.
-const MOST: usize = 4_096;
+const MAX_VISUALS: usize = 4_096;
 
 /// Learned from the server's greeting and from CreateColormap.
 #[derive(Debug, Default)]
@@ -32,7 +32,7 @@ impl Colormaps {
     }
 
     fn created(&mut self, message: &Message<'_>) -> Option<()> {
-        if self.visuals.len() < MOST {
+        if self.visuals.len() < MAX_VISUALS {
             self.visuals.insert(word(message, 4)?, word(message, 12)?);
         }
         Some(())

@@ -48,7 +48,7 @@ use std::collections::BTreeMap;
 use waits::Waits;
 
 /// Connections that are analysed; a desktop has some hundreds in a day. Others are counted.
-const MOST: usize = 4_096;
+const MAX_CONNECTIONS: usize = 4_096;
 
 /// What went through one direction, by the packets.
 #[derive(Clone, Copy, Debug, Default)]
@@ -111,7 +111,7 @@ pub struct Analysis {
 
 impl Observer for Analysis {
     fn opened(&mut self, id: ConnectionId, opened: &Opened) {
-        if self.connections.len() >= MOST {
+        if self.connections.len() >= MAX_CONNECTIONS {
             self.left_out += 1;
             return;
         }

@@ -1,12 +1,12 @@
 //! Names of messages as small numbers, so that a message costs one look-up and no allocation.
 //!
-//! A hostile capture can announce extensions and invent names without end; from [`MOST`] on they are all one.
+//! A hostile capture can announce extensions and invent names without end; from [`MAX_NAMES`] on they are all one.
 
 use super::bandwidth::Use;
 use std::collections::HashMap;
 
 /// The protocol and all its extensions have some 1,500.
-const MOST: usize = 2_048;
+const MAX_NAMES: usize = 2_048;
 const OTHER: &str = "(other)";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -46,7 +46,7 @@ impl Names {
     }
 
     fn find(&mut self, name: &str) -> NameId {
-        let name = if self.list.len() < MOST || self.ids.contains_key(name) { name } else { OTHER };
+        let name = if self.list.len() < MAX_NAMES || self.ids.contains_key(name) { name } else { OTHER };
         if let Some(&id) = self.ids.get(name) {
             return id;
         }
@@ -79,13 +79,13 @@ mod tests {
     fn names_without_end_become_one() {
         let mut names = Names::default();
         let first = names.id("CreateWindow");
-        for number in 0..2 * MOST {
+        for number in 0..2 * MAX_NAMES {
             names.id(&format!("Made::Up{number}"));
         }
         assert_eq!(names.id("CreateWindow"), first);
         assert_eq!(names.name(first), "CreateWindow");
         let late = names.id("Made::UpLate");
         assert_eq!(names.name(late), OTHER);
-        assert!(names.list.len() <= MOST + 1);
+        assert!(names.list.len() <= MAX_NAMES + 1);
     }
 }

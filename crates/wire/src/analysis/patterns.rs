@@ -8,11 +8,11 @@ use super::waits::{Total, Wait};
 use std::collections::{HashMap, VecDeque};
 
 /// The last names before the wait say enough.
-const MOST_NAMES: usize = 4;
+const MAX_NAMES: usize = 4;
 /// Programs have some dozens of patterns; from here on they are one.
-const MOST_PATTERNS: usize = 512;
+const MAX_PATTERNS: usize = 512;
 
-/// Requests between two waits: each name with how many in a row, the last [`MOST_NAMES`] of them.
+/// Requests between two waits: each name with how many in a row, the last [`MAX_NAMES`] of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Batch {
     names: VecDeque<(NameId, u32)>,
@@ -27,7 +27,7 @@ impl Batch {
             Some((last, count)) if *last == name => *count = count.saturating_add(1),
             _ => self.names.push_back((name, 1)),
         }
-        if self.names.len() > MOST_NAMES {
+        if self.names.len() > MAX_NAMES {
             self.names.pop_front();
             self.is_cut = true;
         }
@@ -70,7 +70,7 @@ pub struct Patterns {
 
 impl Patterns {
     pub fn add(&mut self, batch: Batch, wait: &Wait) {
-        let is_new = self.list.len() >= MOST_PATTERNS && !self.list.contains_key(&batch);
+        let is_new = self.list.len() >= MAX_PATTERNS && !self.list.contains_key(&batch);
         let batch = if is_new { Batch::default() } else { batch };
         self.in_a_row = if self.last == batch && !batch.is_other() { self.in_a_row + 1 } else { 1 };
         if self.last != batch {
@@ -121,14 +121,14 @@ mod tests {
     fn patterns_without_end_become_one() {
         let mut names = Names::default();
         let mut patterns = Patterns::default();
-        for number in 0..4 * MOST_PATTERNS {
+        for number in 0..4 * MAX_PATTERNS {
             let mut batch = Batch::default();
             let name = names.id(&number.to_string());
             batch.add(name, true);
             patterns.add(batch, &wait(name));
         }
         let named = patterns.named(&names);
-        assert!(named.len() <= MOST_PATTERNS + 1);
-        assert_eq!(named.iter().map(|(_, pattern)| pattern.total.count).sum::<u64>(), 4 * MOST_PATTERNS as u64);
+        assert!(named.len() <= MAX_PATTERNS + 1);
+        assert_eq!(named.iter().map(|(_, pattern)| pattern.total.count).sum::<u64>(), 4 * MAX_PATTERNS as u64);
     }
 }

@@ -10,9 +10,9 @@
 
 /// Of so many bytes at least: errors of the round trip (some tenths of a millisecond) then matter only on links that are
 /// hardly ever busy.
-const LEAST: u64 = 2_500;
+const MIN_BYTES: u64 = 2_500;
 /// Anything faster is not a link: times of captures are no finer than microseconds.
-const SHORTEST_NS: u64 = 1_000;
+const MIN_NS: u64 = 1_000;
 /// Three for a doubling of the rate, for rates up to 2^43 bytes per second.
 const BINS: usize = 128;
 
@@ -63,7 +63,7 @@ impl Rate {
     pub fn acknowledged(&mut self, left_ns: u64, size: u64, unseen: u64) {
         self.passed = self.passed.saturating_add(size);
         let passed = self.passed.saturating_sub(unseen);
-        if passed >= LEAST {
+        if passed >= MIN_BYTES {
             let rate = rate(passed, left_ns.saturating_sub(self.began_ns));
             self.bytes_per_second = self.bytes_per_second.max(Some(rate));
         }
@@ -75,7 +75,7 @@ impl Rate {
             return self.start(at_ns);
         }
         self.passed = self.passed.saturating_add(size);
-        if self.passed >= LEAST {
+        if self.passed >= MIN_BYTES {
             self.sort_in(self.passed, at_ns.saturating_sub(self.began_ns));
             self.start(at_ns);
         }
@@ -104,7 +104,7 @@ pub fn ns_of(size: u64, bytes_per_second: u64) -> u64 {
 }
 
 fn rate(size: u64, ns: u64) -> u64 {
-    let rate = u128::from(size) * 1_000_000_000 / u128::from(ns.max(SHORTEST_NS));
+    let rate = u128::from(size) * 1_000_000_000 / u128::from(ns.max(MIN_NS));
     u64::try_from(rate).unwrap_or(u64::MAX)
 }
 

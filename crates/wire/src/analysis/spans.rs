@@ -1,12 +1,12 @@
 //! Stretches of time: what a state lasted, as a sum and as a list that stays short.
 //!
 //! The sum is exact. The list is for plots and for comparing two states: when it grows too long, its smallest gaps are
-//! closed, so that it is exact up to [`MOST`] stretches and coarser after that.
+//! closed, so that it is exact up to [`MAX_SPANS`] stretches and coarser after that.
 
 use serde::Serialize;
 
 /// Some hours of a busy connection, in a quarter of a megabyte.
-pub const MOST: usize = 16_384;
+pub const MAX_SPANS: usize = 16_384;
 /// The first gaps to be closed: nobody sees 10 us in a plot of so many stretches.
 const FIRST_CLOSED_NS: u64 = 10_000;
 
@@ -37,7 +37,7 @@ impl Spans {
             Some(last) if from_ns - last.to_ns <= self.closed_ns => last.to_ns = to_ns,
             _ => self.list.push(Span { from_ns, to_ns }),
         }
-        if self.list.len() > MOST {
+        if self.list.len() > MAX_SPANS {
             self.thin();
         }
     }
@@ -72,7 +72,7 @@ impl Spans {
 
     /// Closes the smallest gaps until half of the list is left.
     fn thin(&mut self) {
-        while self.list.len() > MOST / 2 {
+        while self.list.len() > MAX_SPANS / 2 {
             self.closed_ns = (self.closed_ns * 2).max(FIRST_CLOSED_NS);
             let closed_ns = self.closed_ns;
             self.list.dedup_by(|next, last| {
@@ -149,7 +149,7 @@ mod tests {
         for at in 0..200_000u64 {
             some.add(at * 1000, at * 1000 + 400);
         }
-        assert!(some.list().len() <= MOST, "{}", some.list().len());
+        assert!(some.list().len() <= MAX_SPANS, "{}", some.list().len());
         assert_eq!(some.total_ns(), 200_000 * 400);
     }
 

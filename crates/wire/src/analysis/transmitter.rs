@@ -17,7 +17,7 @@ const PROMPT_NS: u64 = 1_000_000;
 /// window is closed.
 pub(super) const FULL: u64 = 1000;
 /// Packets on the way that are told apart; beyond, the last one stands for all.
-pub(super) const MOST_IN_FLIGHT: usize = 4096;
+pub(super) const MAX_IN_FLIGHT: usize = 4096;
 
 /// Where the capture was made, seen from one transmitter.
 #[derive(Clone, Copy, Debug)]
@@ -194,7 +194,7 @@ impl Transmitter {
     }
 
     fn take_off(&mut self, sent: Sent) {
-        let is_full = self.flight.len() >= MOST_IN_FLIGHT;
+        let is_full = self.flight.len() >= MAX_IN_FLIGHT;
         match self.flight.back_mut() {
             Some(last) if sent.is_again => last.end = last.end.max(sent.end),
             Some(last) if is_full => {
@@ -253,7 +253,7 @@ impl Transmitter {
             is_new = true;
         }
         if is_new && packet.length == 0 && !packet.is_control {
-            if self.elicits.len() >= MOST_IN_FLIGHT {
+            if self.elicits.len() >= MAX_IN_FLIGHT {
                 self.elicits.pop_front();
             }
             self.elicits.push_back(at_ns);
@@ -321,7 +321,7 @@ impl Transmitter {
     }
 
     fn suspect(&mut self, state: State, from_ns: u64, to_ns: u64) {
-        if self.pending.len() >= MOST_IN_FLIGHT {
+        if self.pending.len() >= MAX_IN_FLIGHT {
             self.settle(from_ns);
         }
         self.pending.push_back((state, Span { from_ns, to_ns }));

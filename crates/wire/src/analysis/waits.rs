@@ -23,7 +23,7 @@ use std::collections::{BTreeMap, VecDeque};
 /// Who speaks so soon after a reply was waiting for it. Programs do some work first; more than this is on the safe side.
 const PROMPT_NS: u64 = 5_000_000;
 /// Requests whose replies are due; more are pipelined by nobody who waits.
-const MOST_DUE: usize = 4_096;
+const MAX_DUE: usize = 4_096;
 /// The name of the greeting, which the client waits for too.
 pub const SETUP: &str = "Setup";
 
@@ -146,7 +146,7 @@ impl Waits {
         self.newest = Some((message.sequence, message.last_ns));
         self.batch.add(name, has_reply);
         if has_reply {
-            if self.due.len() >= MOST_DUE {
+            if self.due.len() >= MAX_DUE {
                 self.due.pop_front();
             }
             let question = self.judge.question(message);

@@ -10,7 +10,7 @@ use etherparse::{PacketBuilder, TcpOptionElement};
 use std::net::Ipv4Addr;
 
 /// What fits into one packet of IPv4: 65,535 less the headers.
-pub const MOST_BYTES: usize = 65_495;
+pub const MAX_BYTES: usize = 65_495;
 
 /// What a receiver takes at once: one packet, which is what the relay holds of a direction.
 const WINDOW: u16 = u16::MAX;
@@ -102,7 +102,7 @@ impl Conversation {
             self.has_begun[own] = true;
         }
         self.packet.clear();
-        let bytes = &bytes[..bytes.len().min(MOST_BYTES)];
+        let bytes = &bytes[..bytes.len().min(MAX_BYTES)];
         // A vector takes everything, and a packet of that length can be.
         let _ = tcp.write(&mut self.packet, bytes);
         let control = u32::from(matches!(purpose, Purpose::Open | Purpose::Finish));

@@ -15,11 +15,11 @@ use std::path::Path;
 /// Some hundred packets at once; more gains nothing.
 const BUFFER_BYTES: usize = 1 << 18;
 /// The longest block that is still read. The kernel's largest packets are 512 KiB.
-const MOST_BLOCK_BYTES: usize = 16 << 20;
+const MAX_BLOCK_BYTES: usize = 16 << 20;
 /// Enough to tell one format from the other; a pipe may deliver less at first.
 const BEGINNING_BYTES: u64 = 4096;
 /// Hostile files could list interfaces for ever.
-const MOST_INTERFACES: usize = 65_536;
+const MAX_INTERFACES: usize = 65_536;
 
 const PCAP_HEADER: usize = 16;
 /// Kuznetzov's variant has an interface and a protocol in it.
@@ -161,9 +161,9 @@ impl Reader {
         let buffer_bytes = self.source.data().len();
         match trouble {
             Trouble::NeedsMore => self.refill(),
-            Trouble::NeedsRoom if buffer_bytes < MOST_BLOCK_BYTES => {
+            Trouble::NeedsRoom if buffer_bytes < MAX_BLOCK_BYTES => {
                 // The whole block is a few times what is there at most, or the length is a lie.
-                self.source.grow(MOST_BLOCK_BYTES + BUFFER_BYTES);
+                self.source.grow(MAX_BLOCK_BYTES + BUFFER_BYTES);
                 self.refill();
             }
             Trouble::NeedsRoom => self.stop("has a block too long to be true"),
@@ -244,7 +244,7 @@ fn take_block(
 fn take_pcapng_block(block: &Block<'_>, interfaces: &mut Vec<Interface>, last_ns: u64) -> Option<Place> {
     match block {
         Block::SectionHeader(_) => interfaces.clear(),
-        Block::InterfaceDescription(description) if interfaces.len() < MOST_INTERFACES => {
+        Block::InterfaceDescription(description) if interfaces.len() < MAX_INTERFACES => {
             let is_foreign = description.block_type != IDB_MAGIC;
             let offset_s = description.if_tsoffset;
             interfaces.push(Interface {

@@ -20,7 +20,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 /// What is kept of the time before a start, in memory.
-const MOST_KEPT_BYTES: usize = 256 << 20;
+const MAX_KEPT_BYTES: usize = 256 << 20;
 /// Some of the largest packets at once.
 const BUFFER_BYTES: usize = 1 << 18;
 /// A packet's own costs in memory.
@@ -220,7 +220,7 @@ impl Tail {
         self.kept_bytes += bytes.len() + PACKET_COSTS;
         self.kept.push_back(Kept { at_ns, link, length, bytes: bytes.into() });
         let since_ns = at_ns.saturating_sub(self.before_ns);
-        while self.kept_bytes > MOST_KEPT_BYTES || self.kept.front().is_some_and(|first| first.at_ns < since_ns) {
+        while self.kept_bytes > MAX_KEPT_BYTES || self.kept.front().is_some_and(|first| first.at_ns < since_ns) {
             let Some(first) = self.kept.pop_front() else { return };
             self.kept_bytes -= first.bytes.len() + PACKET_COSTS;
         }

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 /// Packets that are read from one device before the other one has its turn.
 const BATCH: usize = 64;
 /// The largest packet that IP has.
-const LARGEST: usize = 65_535;
+const MAX_PACKET_BYTES: usize = 65_535;
 
 /// The thread that runs a link. Its drop ends it.
 #[derive(Debug)]
@@ -88,7 +88,7 @@ struct Loop {
 
 impl Loop {
     fn run(&mut self) -> io::Result<()> {
-        let mut buffer = vec![0; LARGEST];
+        let mut buffer = vec![0; MAX_PACKET_BYTES];
         loop {
             let timeout = self.until_next();
             let [requests, replies] = [0, 1].map(|way| self.ways[way].from.as_fd());

@@ -48,7 +48,7 @@ pub enum Queue {
 }
 
 /// The smallest queue that is chosen for anyone: what one write of TCP puts on a line at once.
-const LEAST_QUEUE_BYTES: u64 = 64 << 10;
+const MIN_QUEUE_BYTES: u64 = 64 << 10;
 
 impl Queue {
     /// What arrives in a round trip: with it one TCP stream keeps the line busy, with more it would only wait longer.
@@ -56,7 +56,7 @@ impl Queue {
         let rate = rate.map_or(0, NonZeroU64::get);
         let one_way = u128::from(rate) * u128::from(delay_ns) / u128::from(NS) / 8;
         let bytes = u64::try_from(2 * one_way).unwrap_or(u64::MAX);
-        Queue::Bytes(bytes.clamp(LEAST_QUEUE_BYTES, HELD_BYTES))
+        Queue::Bytes(bytes.clamp(MIN_QUEUE_BYTES, HELD_BYTES))
     }
 }
 

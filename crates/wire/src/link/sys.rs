@@ -24,7 +24,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// The descriptors of one message, at most.
-pub const MOST_FILES: usize = 5;
+pub const MAX_FILES: usize = 5;
 
 fn checked(result: libc::c_int) -> io::Result<libc::c_int> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
@@ -188,17 +188,17 @@ fn control(file: BorrowedFd<'_>, code: libc::Ioctl, request: &mut libc::ifreq) -
     checked(unsafe { libc::ioctl(file.as_raw_fd(), code, ptr::from_mut(request)) }).map(drop)
 }
 
-/// Control data of a message with [`MOST_FILES`] descriptors; the words align it.
+/// Control data of a message with [`MAX_FILES`] descriptors; the words align it.
 type ControlData = [u64; 8];
 
 /// Sends `bytes` and, where there are any, descriptors with them.
 pub fn send(socket: &UnixStream, bytes: &mut [u8], files: &[BorrowedFd<'_>]) -> io::Result<()> {
-    assert!(files.len() <= MOST_FILES);
-    let size = mem::size_of_val(&[0 as RawFd; MOST_FILES][..files.len()]) as libc::c_uint;
+    assert!(files.len() <= MAX_FILES);
+    let size = mem::size_of_val(&[0 as RawFd; MAX_FILES][..files.len()]) as libc::c_uint;
     let mut control: ControlData = [0; 8];
     let mut part = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
     // SAFETY: the header points to buffers of the lengths that it says, which live through the call; the control data
-    // has room for one header with MOST_FILES descriptors, and that is where CMSG_FIRSTHDR and CMSG_DATA point.
+    // has room for one header with MAX_FILES descriptors, and that is where CMSG_FIRSTHDR and CMSG_DATA point.
     unsafe {
         let mut message: libc::msghdr = mem::zeroed();
         (message.msg_iov, message.msg_iovlen) = (&mut part, 1);

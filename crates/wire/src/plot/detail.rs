@@ -7,7 +7,7 @@
 use super::track::{Bar, Mark, Step, Track, Window};
 
 /// Names that a picture has room for; among more messages the longest have one.
-const MOST_MARKS: usize = 1500;
+const MAX_MARKS: usize = 1500;
 
 /// Columns of time.
 #[derive(Clone, Copy, Debug)]
@@ -65,19 +65,19 @@ pub fn steps(track: &Track, columns: &Columns) -> Vec<Step> {
 
 /// The messages that have names, in their order: all, or the longest.
 pub fn marks(track: &Track) -> Vec<Mark> {
-    if track.messages.count() <= MOST_MARKS {
+    if track.messages.count() <= MAX_MARKS {
         return track.marks().collect();
     }
-    let mut longest: Vec<Mark> = Vec::with_capacity(2 * MOST_MARKS);
+    let mut longest: Vec<Mark> = Vec::with_capacity(2 * MAX_MARKS);
     for mark in track.marks() {
         longest.push(mark);
-        if longest.len() == 2 * MOST_MARKS {
-            longest.select_nth_unstable_by_key(MOST_MARKS, |mark| std::cmp::Reverse(mark.length));
-            longest.truncate(MOST_MARKS);
+        if longest.len() == 2 * MAX_MARKS {
+            longest.select_nth_unstable_by_key(MAX_MARKS, |mark| std::cmp::Reverse(mark.length));
+            longest.truncate(MAX_MARKS);
         }
     }
     longest.sort_by_key(|mark| std::cmp::Reverse(mark.length));
-    longest.truncate(MOST_MARKS);
+    longest.truncate(MAX_MARKS);
     longest.sort_by_key(|mark| mark.offset);
     longest
 }

@@ -15,7 +15,7 @@
 //! | [`svg`] | a picture of one connection |
 //! | [`xpl`] | for xplot |
 //!
-//! Memory is some ten bytes for a message; from [`model::MOST_MESSAGES`] on messages are counted and left out.
+//! Memory is some ten bytes for a message; from [`model::MAX_MESSAGES`] on messages are counted and left out.
 
 pub mod detail;
 pub mod doing;

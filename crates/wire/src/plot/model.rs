@@ -13,13 +13,13 @@ use crate::observe::{ConnectionId, Direction, Ending, Gap, Kind, Message, Observ
 use std::collections::BTreeMap;
 
 /// Messages of all connections, some ten bytes each.
-pub const MOST_MESSAGES: u64 = 8_000_000;
+pub const MAX_MESSAGES: u64 = 8_000_000;
 /// Packets, of which each has some ten bytes in both directions; and gaps.
-pub const MOST_PACKETS: u64 = 8_000_000;
+pub const MAX_PACKETS: u64 = 8_000_000;
 /// Connections; a desktop has some hundreds in a day.
-const MOST_CONNECTIONS: usize = 4_096;
+const MAX_CONNECTIONS: usize = 4_096;
 /// Beyond this a time means a damaged capture; it is 52 days.
-const LONGEST_NS: u64 = 1 << 52;
+const MAX_NS: u64 = 1 << 52;
 
 /// Which part of a capture is kept.
 #[derive(Clone, Copy, Debug)]
@@ -137,7 +137,7 @@ impl Plot {
     }
 
     fn since(&self, at_ns: u64) -> u64 {
-        at_ns.saturating_sub(self.began_ns).min(LONGEST_NS)
+        at_ns.saturating_sub(self.began_ns).min(MAX_NS)
     }
 
     /// Whether there is room for one more packet that lies in the kept time.
@@ -145,7 +145,7 @@ impl Plot {
         if !self.choice.window.contains(at_ns) {
             return false;
         }
-        let has_room = self.packets < MOST_PACKETS;
+        let has_room = self.packets < MAX_PACKETS;
         *(if has_room { &mut self.packets } else { &mut self.left_out.packets }) += 1;
         has_room
     }
@@ -154,7 +154,7 @@ impl Plot {
         if !self.choice.window.contains(at_ns) {
             return false;
         }
-        let has_room = self.messages < MOST_MESSAGES;
+        let has_room = self.messages < MAX_MESSAGES;
         *(if has_room { &mut self.messages } else { &mut self.left_out.messages }) += 1;
         has_room
     }
@@ -169,7 +169,7 @@ impl Observer for Plot {
         if self.choice.connection.is_some_and(|chosen| chosen != number) {
             return;
         }
-        if self.connections.len() >= MOST_CONNECTIONS {
+        if self.connections.len() >= MAX_CONNECTIONS {
             self.left_out.connections += 1;
             return;
         }
@@ -211,7 +211,7 @@ impl Observer for Plot {
         let (began_ns, window) = (self.began_ns, self.choice.window);
         let Some(connection) = self.connections.get_mut(&id) else { return };
         if let Some(wait) = connection.waits.message(message, name, &mut self.names) {
-            let since = |at_ns: u64| at_ns.saturating_sub(began_ns).min(LONGEST_NS);
+            let since = |at_ns: u64| at_ns.saturating_sub(began_ns).min(MAX_NS);
             let (from_ns, to_ns) = (since(wait.from_ns), since(wait.to_ns));
             if window.contains(to_ns) {
                 let reason = wait.avoidable.map_or(0, |reason| reason as u64 + 1);

@@ -27,7 +27,7 @@ const LETTERS: f64 = 12.0;
 /// Of one letter, about.
 const LETTER_WIDTH: f64 = 6.1;
 /// A message that is less high has no name, unless it is an error.
-const LEAST_NAMED: f64 = 2.0;
+const MIN_NAMED: f64 = 2.0;
 
 const HEAD: &str = "<style>
 :root { color-scheme: light dark; }
@@ -266,7 +266,7 @@ impl<'a> Panel<'a> {
             // At the right border a name stands before its packet.
             let x = if x + wide > WIDTH { x - 24.0 - wide } else { x };
             let y = ((low + high) / 2.0).clamp(self.top + STRIP + 6.0, self.top + TALL - 6.0);
-            if low - high < LEAST_NAMED && !is_error || !reserve(rows, x, y, wide) {
+            if low - high < MIN_NAMED && !is_error || !reserve(rows, x, y, wide) {
                 continue;
             }
             let class = if is_error { "name error" } else { "name" };

@@ -5,9 +5,9 @@ use crate::x11::fields;
 use std::collections::HashMap;
 
 /// Bytes of all texts; what follows has none.
-const MOST_BYTES: usize = 8 << 20;
+const MAX_BYTES: usize = 8 << 20;
 /// Messages whose fields are read at all; they take a microsecond each.
-const MOST_READ: u64 = 1 << 20;
+const MAX_READ: u64 = 1 << 20;
 
 /// Texts by number.
 #[derive(Debug, Default)]
@@ -22,7 +22,7 @@ pub struct Texts {
 impl Texts {
     /// The number of a message's text, counted from 1; 0 where there is no room for it.
     pub fn number(&mut self, message: &Message<'_>) -> u64 {
-        if self.bytes >= MOST_BYTES || self.read >= MOST_READ {
+        if self.bytes >= MAX_BYTES || self.read >= MAX_READ {
             self.left_out += 1;
             return 0;
         }

@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 const QUERY_EXTENSION: u8 = 98;
 const KEYMAP_NOTIFY: u8 = 11;
 /// Questions for extensions that are not yet answered; a client asks for one after the other.
-const MOST_QUERIES: usize = 64;
+const MAX_QUERIES: usize = 64;
 
 /// What is known of a connection's messages.
 #[derive(Debug)]
@@ -100,7 +100,7 @@ impl Decoder {
     fn query(&mut self, sequence: u64, frame: &Frame<'_>, order: ByteOrder) {
         let length = usize::from(order.u16(frame.bytes, 4).unwrap_or(0));
         let Some(name) = frame.bytes.get(8..8 + length) else { return };
-        if self.queries.len() >= MOST_QUERIES {
+        if self.queries.len() >= MAX_QUERIES {
             self.queries.pop_front();
         }
         self.queries.push_back((sequence, name.to_vec()));

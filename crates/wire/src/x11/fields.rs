@@ -11,13 +11,13 @@ use std::fmt::Write;
 use std::sync::LazyLock;
 
 /// Letters of a message at most, about; pixels and property values are longer.
-const MOST: usize = 500;
+const MAX_TEXT_BYTES: usize = 500;
 /// Numbers of one array.
-const MOST_NUMBERS: usize = 24;
+const MAX_NUMBERS: usize = 24;
 /// Letters of one text.
-const MOST_LETTERS: usize = 120;
+const MAX_LETTERS: usize = 120;
 /// Bytes that are shown of what has no table.
-const MOST_BYTES: usize = 48;
+const MAX_BYTES: usize = 48;
 /// Between fields; no text contains it.
 pub const SEPARATOR: char = '\t';
 
@@ -82,7 +82,7 @@ pub fn text(message: &Message<'_>) -> String {
             fields.map_or_else(|| reader.plain(), |fields| reader.list(fields))
         }
     };
-    if message.bytes.len() as u64 != message.length && out.len() < MOST {
+    if message.bytes.len() as u64 != message.length && out.len() < MAX_TEXT_BYTES {
         add(&mut out, "(read)", &format!("the first {} of {} bytes", message.bytes.len(), message.length));
     }
     out
@@ -146,7 +146,7 @@ impl<'a> Reader<'a> {
     fn list(&self, fields: &[Field]) -> String {
         let mut out = String::new();
         for field in fields {
-            if out.len() > MOST {
+            if out.len() > MAX_TEXT_BYTES {
                 add(&mut out, "(more)", "left out");
                 break;
             }
@@ -161,7 +161,7 @@ impl<'a> Reader<'a> {
     /// What no table knows.
     fn plain(&self) -> String {
         let mut out = String::new();
-        let shown = &self.bytes[..self.bytes.len().min(MOST_BYTES)];
+        let shown = &self.bytes[..self.bytes.len().min(MAX_BYTES)];
         let bytes: Vec<String> = shown.iter().map(|byte| format!("{byte:02x}")).collect();
         add(&mut out, "bytes", &bytes.join(" "));
         out
@@ -185,10 +185,10 @@ impl<'a> Reader<'a> {
         if field.kind == b's' || field.size == 1 && is_text(&rest[..count]) {
             return Some(quoted(&rest[..count]));
         }
-        let values: Option<Vec<String>> = (0..count.min(MOST_NUMBERS))
+        let values: Option<Vec<String>> = (0..count.min(MAX_NUMBERS))
             .map(|at| Some(shown(field.kind, field.size, self.number(place + at * field.size, field.size)?)))
             .collect();
-        let more = if count > MOST_NUMBERS { format!(" … ({count})") } else { String::new() };
+        let more = if count > MAX_NUMBERS { format!(" … ({count})") } else { String::new() };
         Some(format!("[{}{more}]", values?.join(" ")))
     }
 
@@ -234,9 +234,9 @@ fn is_text(bytes: &[u8]) -> bool {
 }
 
 fn quoted(bytes: &[u8]) -> String {
-    let text = String::from_utf8_lossy(&bytes[..bytes.len().min(MOST_LETTERS)]);
+    let text = String::from_utf8_lossy(&bytes[..bytes.len().min(MAX_LETTERS)]);
     let text: String = text.chars().map(|letter| if letter.is_control() { '·' } else { letter }).collect();
-    format!("\"{text}\"{}", if bytes.len() > MOST_LETTERS { " …" } else { "" })
+    format!("\"{text}\"{}", if bytes.len() > MAX_LETTERS { " …" } else { "" })
 }
 
 #[cfg(test)]
@@ -318,7 +318,7 @@ mod tests {
             for &(_, name) in TABLE.keys() {
                 for length in [0, 1, 7, 33, 4000] {
                     let said = text(&message(kind, name, &bytes[..length], true));
-                    assert!(said.len() < MOST + 500, "{name}: {}", said.len());
+                    assert!(said.len() < MAX_TEXT_BYTES + 500, "{name}: {}", said.len());
                 }
             }
         }

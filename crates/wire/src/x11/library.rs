@@ -11,7 +11,7 @@ use x11rb_protocol::protocol::{ErrorKind, Event, get_request_name};
 use x11rb_protocol::x11_utils::{ExtInfoProvider, ExtensionInformation};
 
 /// No extension has more events, XKB's kinds and XInput's generic ones included, or more errors.
-const MOST_EVENTS: u8 = 40;
+const MAX_EVENTS: u8 = 40;
 
 /// The names of an extension's messages, each after its own: `RENDER::CompositeGlyphs8`.
 #[derive(Debug)]
@@ -64,9 +64,9 @@ impl Table {
                 .map(|request| request.as_ref().and_then(|text| Some(format!("{name}::{}", text.split_once("::")?.1))))
                 .collect(),
             with_reply: tables::with_reply(name).unwrap_or([false; 256]),
-            events: (0..MOST_EVENTS).map(|number| own(extension_event_name(&known, number))).collect(),
-            generic: (0..MOST_EVENTS).map(|number| own(generic_event_name(&known, number))).collect(),
-            errors: (0..MOST_EVENTS).map(|number| own(error_name(&known, FIRST_EXTENSION_ERROR + number))).collect(),
+            events: (0..MAX_EVENTS).map(|number| own(extension_event_name(&known, number))).collect(),
+            generic: (0..MAX_EVENTS).map(|number| own(generic_event_name(&known, number))).collect(),
+            errors: (0..MAX_EVENTS).map(|number| own(error_name(&known, FIRST_EXTENSION_ERROR + number))).collect(),
         }
     }
 

@@ -19,9 +19,9 @@ pub const GENERIC_EVENT: u8 = 35;
 /// XKB has one event, and its kind in the second byte.
 pub const XKB: &str = "XKEYBOARD";
 /// Names of messages that no table names are kept, so many at most.
-const MOST_UNNAMED: usize = 4096;
+const MAX_UNNAMED: usize = 4096;
 /// A name that is longer is a hostile one.
-const LONGEST_NAME: usize = 64;
+const MAX_NAME_LETTERS: usize = 64;
 
 /// What a server calls its messages.
 #[derive(Debug)]
@@ -59,7 +59,7 @@ impl Names {
     /// Takes what the server answered to QueryExtension. An extension without events says 0, and so for errors.
     pub fn learn(&mut self, name: &str, major: u8, first_event: u8, first_error: u8) {
         let Some(slot) = major.checked_sub(FIRST_EXTENSION) else { return };
-        let name: String = name.chars().filter(|letter| !letter.is_control()).take(LONGEST_NAME).collect();
+        let name: String = name.chars().filter(|letter| !letter.is_control()).take(MAX_NAME_LETTERS).collect();
         let is_known = |known: &Extension| known.name == name && known.first_event == first_event;
         if self.extensions[usize::from(slot)].as_deref().is_some_and(is_known) {
             return;
@@ -177,7 +177,7 @@ impl Names {
     }
 
     fn unnamed(&mut self, what: Unnamed) -> &str {
-        if self.unnamed.len() >= MOST_UNNAMED && !self.unnamed.contains_key(&what) {
+        if self.unnamed.len() >= MAX_UNNAMED && !self.unnamed.contains_key(&what) {
             self.unnamed.clear();
         }
         let extensions = &self.extensions;

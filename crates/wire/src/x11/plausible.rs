@@ -10,9 +10,9 @@ use super::tables;
 use crate::observe::Direction;
 
 /// No message of a plausible chain is longer: 16 MiB is the usual limit of BIG-REQUESTS.
-const LONGEST: u64 = 16 << 20;
+const MAX_MESSAGE_BYTES: u64 = 16 << 20;
 /// Requests that a server may have read since its last message where their count is not known.
-const MOST_BETWEEN: u64 = 4096;
+const MAX_BETWEEN: u64 = 4096;
 const LAST_CORE_ERROR: u8 = 17;
 const KEYMAP_NOTIFY: u8 = 11;
 
@@ -45,7 +45,7 @@ fn requests(search: &mut Search, missing: u64, order: ByteOrder, names: &Names) 
 
 fn request(bytes: &[u8], order: ByteOrder, names: &Names) -> Look {
     let length = match length(Phase::Requests, order, bytes) {
-        Length::Known(length) if length <= LONGEST => length,
+        Length::Known(length) if length <= MAX_MESSAGE_BYTES => length,
         Length::Needs(_) => return Look::Short,
         _ => return Look::No,
     };
@@ -61,7 +61,7 @@ fn request(bytes: &[u8], order: ByteOrder, names: &Names) -> Look {
 
 fn from_server(bytes: &[u8], order: ByteOrder, decoder: &Decoder) -> Look {
     let length = match length(Phase::Replies, order, bytes) {
-        Length::Known(length) if length <= LONGEST => length,
+        Length::Known(length) if length <= MAX_MESSAGE_BYTES => length,
         Length::Needs(_) => return Look::Short,
         _ => return Look::No,
     };
@@ -84,7 +84,7 @@ fn is_possible_number(low: u16, decoder: &Decoder) -> bool {
     let is_unknown = sequence.answered() == 0 && sequence.right_until().is_some();
     let ahead = u64::from(low.wrapping_sub(sequence.answered() as u16));
     let most = match sequence.right_until() {
-        Some(_) => MOST_BETWEEN,
+        Some(_) => MAX_BETWEEN,
         None => sequence.requests().saturating_sub(sequence.answered()),
     };
     is_unknown || ahead <= most

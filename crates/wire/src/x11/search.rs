@@ -11,11 +11,11 @@ const CHAIN: usize = 8;
 /// So many, if the last one ends with a packet.
 const CHAIN_TO_END: usize = 3;
 /// Bytes looked at; a connection that is not understood costs no more memory.
-const MOST_BYTES: usize = 16 << 10;
+const MAX_BYTES: usize = 16 << 10;
 /// Packets in these bytes; a sender of single bytes costs no more memory either.
-const MOST_MARKS: usize = 256;
+const MAX_MARKS: usize = 256;
 /// Places that need more bytes to tell; more of them are in nothing but rubbish.
-const MOST_UNDECIDED: usize = 64;
+const MAX_UNDECIDED: usize = 64;
 
 /// What stands at a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,16 +72,16 @@ impl Search {
 
     pub fn push(&mut self, mark: Mark, bytes: &[u8]) {
         // Of a long piece its end is enough.
-        let skipped = bytes.len().saturating_sub(MOST_BYTES / 2);
+        let skipped = bytes.len().saturating_sub(MAX_BYTES / 2);
         let (offset, bytes) = (mark.offset + skipped as u64, &bytes[skipped..]);
         if offset != self.end() {
             // Nothing leads over bytes that are missing.
             self.forget(self.bytes.len());
             self.start = offset;
-        } else if self.bytes.len() + bytes.len() > MOST_BYTES {
-            self.forget(self.bytes.len().saturating_sub(MOST_BYTES / 2));
+        } else if self.bytes.len() + bytes.len() > MAX_BYTES {
+            self.forget(self.bytes.len().saturating_sub(MAX_BYTES / 2));
         }
-        if let Some(mark) = self.marks.get(MOST_MARKS) {
+        if let Some(mark) = self.marks.get(MAX_MARKS) {
             self.forget((mark.offset - self.start) as usize);
         }
         self.marks.push(Mark { offset, ..mark });
@@ -102,7 +102,7 @@ impl Search {
         for place in again.into_iter().chain(new) {
             match self.judge(place, missing, look) {
                 Verdict::Accepted => return Some(place),
-                Verdict::Undecided if scan.undecided.len() < MOST_UNDECIDED => scan.undecided.push(place),
+                Verdict::Undecided if scan.undecided.len() < MAX_UNDECIDED => scan.undecided.push(place),
                 Verdict::Undecided | Verdict::Rejected => {}
             }
         }

@@ -10,7 +10,7 @@ use xqos_wire::analysis::report::{
 };
 
 /// Names that matter; --json and --csv have all of them.
-const MOST_ROWS: usize = 15;
+const MAX_ROWS: usize = 15;
 
 pub fn session(report: &Report) -> String {
     let mut text = connections(&report.connections);
@@ -123,7 +123,7 @@ fn waits(list: &[WaitFigures]) -> String {
         number("AVOIDABLE", 0),
         Column { title: "WHY", right: false, rank: 1, elastic: false },
     ]);
-    for wait in list.iter().take(MOST_ROWS) {
+    for wait in list.iter().take(MAX_ROWS) {
         let why = wait.reasons.iter().max_by_key(|(_, count)| **count).map_or("", |(reason, _)| reason.advice());
         let (count, avoidable) = (wait.count.to_string(), wait.avoidable.to_string());
         table.row(vec![wait.name.clone(), count, seconds(wait.seconds), avoidable, why.to_owned()]);
@@ -132,7 +132,7 @@ fn waits(list: &[WaitFigures]) -> String {
 }
 
 fn heading(title: &str, count: usize) -> String {
-    if count > MOST_ROWS { format!("{title} (the first {MOST_ROWS} of {count})") } else { title.to_owned() }
+    if count > MAX_ROWS { format!("{title} (the first {MAX_ROWS} of {count})") } else { title.to_owned() }
 }
 
 fn patterns(figures: &Figures) -> String {
@@ -143,7 +143,7 @@ fn patterns(figures: &Figures) -> String {
         number("SECONDS", 0),
         number("AVOIDABLE", 0),
     ]);
-    for pattern in figures.patterns.iter().take(MOST_ROWS) {
+    for pattern in figures.patterns.iter().take(MAX_ROWS) {
         let counts = [pattern.count, pattern.in_a_row].map(|count| count.to_string());
         let [count, in_a_row] = counts;
         let avoidable = pattern.avoidable.to_string();
@@ -171,7 +171,7 @@ fn messages(figures: &Figures) -> String {
         number("BYTES", 0),
         number("MEAN", 0),
     ]);
-    for (kind, name, tally) in list.iter().take(MOST_ROWS) {
+    for (kind, name, tally) in list.iter().take(MAX_ROWS) {
         let mean = tally.bytes as f64 / tally.count.max(1) as f64;
         let counts = [tally.count, tally.bytes].map(|count| count.to_string());
         let [count, bytes] = counts;
@@ -267,7 +267,7 @@ fn changes(list: &[Change]) -> Table {
         number("CHANGE", 0),
         words("", false),
     ]);
-    for change in list.iter().take(MOST_ROWS) {
+    for change in list.iter().take(MAX_ROWS) {
         let figure = |value: f64| if change.unit == Unit::Seconds { seconds(value) } else { format!("{value:.0}") };
         let difference = change.after - change.before;
         let sign = if difference > 0.0 { "+" } else { "" };

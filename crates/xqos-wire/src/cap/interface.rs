@@ -61,8 +61,8 @@ fn run(arguments: &Arguments, live: &mut Live, recorder: &mut Recorder<'_>, sign
 
 /// What is there now. Under a flood that is more and more, and the clock is looked at again.
 fn take_all(live: &mut Live, recorder: &mut Recorder<'_>) -> Result<()> {
-    const MOST: usize = 10_000;
-    for _ in 0..MOST {
+    const MAX_PACKETS: usize = 10_000;
+    for _ in 0..MAX_PACKETS {
         match live.take().map_err(|error| anyhow!(error).context("the capture broke off"))? {
             Some(record) => recorder.take(&record),
             None => {

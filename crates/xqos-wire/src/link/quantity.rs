@@ -34,14 +34,14 @@ impl FromStr for Rate {
 pub struct Delay(pub u64);
 
 /// More than any line has; packets on their way need memory.
-const LONGEST_NS: u64 = 10_000_000_000;
+const MAX_DELAY_NS: u64 = 10_000_000_000;
 
 impl FromStr for Delay {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
         match time::read_ns(text)? {
-            ns @ 0..=LONGEST_NS => Ok(Delay(ns)),
+            ns @ 0..=MAX_DELAY_NS => Ok(Delay(ns)),
             _ => Err(format!("{text} is too long: a packet is under way for 10s at most")),
         }
     }

@@ -120,9 +120,9 @@ fn a_request_that_was_cut_off_is_not_judged() {
 #[test]
 fn answers_without_end_take_little_memory() {
     let mut client = Client::default();
-    for window in 0..3 * MOST as u32 {
+    for window in 0..3 * MAX_ANSWERS as u32 {
         client.wait("GetProperty", &[20, window, 39, 31], &[1, 2]);
         client.tell(Kind::Event, "PropertyNotify", &words(&[28, window, 39, 0]));
     }
-    assert!(client.judge.answers.len() <= MOST && client.judge.changes.len() <= MOST);
+    assert!(client.judge.answers.len() <= MAX_ANSWERS && client.judge.changes.len() <= MAX_ANSWERS);
 }

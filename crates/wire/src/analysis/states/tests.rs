@@ -1,5 +1,5 @@
 use super::super::spans::{Span, length_until, minus};
-use super::super::transmitter::MOST_IN_FLIGHT;
+use super::super::transmitter::MAX_IN_FLIGHT;
 use super::link::{Exchange, Link, Seen, run};
 use super::*;
 
@@ -202,6 +202,6 @@ fn packets_in_any_order_and_of_any_numbers_are_no_error() {
     }
     states.end(u64::MAX);
     for transmitter in [&states.requests, &states.replies] {
-        assert!(transmitter.kept() <= MOST_IN_FLIGHT + 1);
+        assert!(transmitter.kept() <= MAX_IN_FLIGHT + 1);
     }
 }

@@ -142,7 +142,7 @@ fn questions_that_are_never_answered_take_little_memory() {
     for number in 0..100_000 {
         talk.ask(number, number + 1, "InternAtom", true);
     }
-    assert!(talk.waits.due.len() <= MOST_DUE);
+    assert!(talk.waits.due.len() <= MAX_DUE);
     talk.reply(100_000, 100_000, "InternAtom");
     assert_eq!(talk.told.len(), 1);
 }

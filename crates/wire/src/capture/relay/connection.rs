@@ -7,7 +7,7 @@
 //! | an end takes nothing any more | what waits for it is dropped, and what it sent itself still goes on |
 //! | the server is gone for good, or a socket breaks | both ends are closed, after what waits for the client |
 
-use super::super::conversation::{Conversation, MOST_BYTES};
+use super::super::conversation::{Conversation, MAX_BYTES};
 use super::upstream::Socket;
 use crate::observe::Direction;
 use rustix::event::PollFlags;
@@ -21,9 +21,9 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// What one read takes: a packet.
-pub const PIECE_BYTES: usize = MOST_BYTES;
+pub const PIECE_BYTES: usize = MAX_BYTES;
 /// The kernel lets no message have more.
-const MOST_FILES: usize = 253;
+const MAX_FILES: usize = 253;
 
 const WAYS: [Direction; 2] = [Direction::Requests, Direction::Replies];
 
@@ -189,7 +189,7 @@ impl Way {
 }
 
 fn receive(socket: &Socket, buffer: &mut [u8]) -> Result<(usize, Vec<OwnedFd>), Errno> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_FILES))];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FILES))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let received = recvmsg(&socket.fd, &mut [IoSliceMut::new(buffer)], &mut control, RecvFlags::CMSG_CLOEXEC)?;
     let files = control.drain().flat_map(|message| match message {
@@ -204,7 +204,7 @@ fn send(socket: &Socket, bytes: &[u8], files: &mut Vec<OwnedFd>) -> Result<usize
     let mut sent = 0;
     while sent < bytes.len() {
         let borrowed: Vec<BorrowedFd<'_>> = files.iter().map(AsFd::as_fd).collect();
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_FILES))];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FILES))];
         let mut control = SendAncillaryBuffer::new(&mut space);
         if !borrowed.is_empty() {
             control.push(SendAncillaryMessage::ScmRights(&borrowed));

@@ -26,11 +26,11 @@ use std::ops::Range;
 use std::rc::Rc;
 
 /// Packets that wait for the end of their messages: four of the longest requests.
-const MOST_WAITING_BYTES: usize = 64 << 20;
+const MAX_WAITING_BYTES: usize = 64 << 20;
 /// A packet's own costs in memory.
 const PACKET_COSTS: usize = 128;
 /// Places that are remembered of a direction, for packets that come again.
-const MOST_MARKS: usize = 1 << 14;
+const MAX_MARKS: usize = 1 << 14;
 
 /// What is overwritten.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -179,7 +179,7 @@ impl Side {
             Some(last) if last.end >= range.start => last.end = last.end.max(range.end),
             _ => self.secrets.push_back(range),
         }
-        if self.secrets.len() > MOST_MARKS {
+        if self.secrets.len() > MAX_MARKS {
             self.forgotten = self.secrets.pop_front().map_or(0, |first| first.end);
         }
     }
@@ -271,7 +271,7 @@ impl Scrubber {
         self.waiting_bytes += waiting.bytes.len() + PACKET_COSTS;
         self.waiting.push_back(waiting);
         self.hand_on_decided(hand_on);
-        while self.waiting_bytes > MOST_WAITING_BYTES {
+        while self.waiting_bytes > MAX_WAITING_BYTES {
             self.give_up_first();
             self.hand_on_decided(hand_on);
         }

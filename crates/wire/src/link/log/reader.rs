@@ -8,7 +8,7 @@ use std::path::Path;
 use std::{error, fmt};
 
 /// Eight numbers of twenty digits and some words are far less.
-const LONGEST_LINE: u64 = 512;
+const MAX_LINE_BYTES: u64 = 512;
 
 /// The entries of a log, in the order of the file.
 #[derive(Debug)]
@@ -48,9 +48,9 @@ impl<R: BufRead> Reader<R> {
     fn next_line(&mut self) -> Result<Option<String>, BadLog> {
         let mut bytes = Vec::new();
         self.line += 1;
-        let got = self.input.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut bytes).map_err(BadLog::Io)?;
+        let got = self.input.by_ref().take(MAX_LINE_BYTES).read_until(b'\n', &mut bytes).map_err(BadLog::Io)?;
         if bytes.pop() != Some(b'\n') {
-            return if (got as u64) < LONGEST_LINE { Ok(None) } else { Err(BadLog::Line(self.line)) };
+            return if (got as u64) < MAX_LINE_BYTES { Ok(None) } else { Err(BadLog::Line(self.line)) };
         }
         String::from_utf8(bytes).map(Some).map_err(|_| BadLog::Line(self.line))
     }

@@ -131,8 +131,8 @@ fn the_directions_have_luck_of_their_own() {
 #[test]
 fn a_queue_for_a_round_trip_holds_what_arrives_in_one() {
     assert_eq!(Queue::for_round_trip(rate(100_000_000), 50 * MS), Queue::Bytes(1_250_000));
-    assert_eq!(Queue::for_round_trip(rate(10_000), 100 * MS), Queue::Bytes(LEAST_QUEUE_BYTES));
-    assert_eq!(Queue::for_round_trip(None, 100 * MS), Queue::Bytes(LEAST_QUEUE_BYTES));
+    assert_eq!(Queue::for_round_trip(rate(10_000), 100 * MS), Queue::Bytes(MIN_QUEUE_BYTES));
+    assert_eq!(Queue::for_round_trip(None, 100 * MS), Queue::Bytes(MIN_QUEUE_BYTES));
     assert_eq!(Queue::for_round_trip(rate(u64::MAX), u64::MAX), Queue::Bytes(HELD_BYTES));
 }
 
