@@ -41,7 +41,7 @@ pub struct Packet {
     pub acknowledged: u64,
     pub window: u64,
     /// Its bytes, or some of them, had been seen before.
-    pub is_again: bool,
+    pub is_retransmission: bool,
     /// SYN, FIN or RST.
     pub is_control: bool,
 }

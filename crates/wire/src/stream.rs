@@ -84,7 +84,7 @@ impl Stream {
         };
         let (offset, length) = (half.offset(first), u64::from(segment.length));
         let is_old_end = segment.is_syn && !is_first || segment.is_fin && half.fin.is_some();
-        let is_again = half.has_seen(offset, length) || is_old_end;
+        let is_retransmission = half.has_seen(offset, length) || is_old_end;
         let end = (offset + length as i64).max(0) as u64;
         half.end = half.end.max(end);
         if segment.is_fin {
@@ -100,7 +100,7 @@ impl Stream {
             length: segment.length,
             acknowledged,
             window: u64::from(segment.window) << scale.unwrap_or(0),
-            is_again,
+            is_retransmission,
             is_control: segment.is_syn || segment.is_fin || segment.is_reset,
         }
     }

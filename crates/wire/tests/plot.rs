@@ -154,7 +154,7 @@ fn what_is_sent_again_is_marked_and_counted_once() {
     let track = &plot.connections[&ConnectionId(0)].tracks[0];
     let bars: Vec<Bar> = track.bars().filter(|bar| bar.length > 0).collect();
     assert_eq!(
-        bars.iter().map(|bar| (bar.offset, bar.length, bar.is_again)).collect::<Vec<_>>(),
+        bars.iter().map(|bar| (bar.offset, bar.length, bar.is_retransmission)).collect::<Vec<_>>(),
         [(0, 48, false), (48, 400, false), (48, 400, true)]
     );
     assert_eq!((track.bytes, track.messages.count()), (448, 2));
@@ -473,7 +473,7 @@ fn a_packet_of_any_numbers_is_kept_as_something_that_can_be_drawn() {
                 length: u32::MAX,
                 acknowledged: offset,
                 window: u64::MAX,
-                is_again: false,
+                is_retransmission: false,
                 is_control: false,
             },
         );

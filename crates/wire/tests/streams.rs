@@ -103,7 +103,7 @@ fn what_comes_again_is_told_once() {
     let (seen, _) = see(&whole);
     assert_eq!(seen.lines(), focus(1..=3));
     let again: Vec<bool> =
-        seen.packets.iter().filter(|packet| packet.length > 0).map(|packet| packet.is_again).collect();
+        seen.packets.iter().filter(|packet| packet.length > 0).map(|packet| packet.is_retransmission).collect();
     assert_eq!(again, [false, true].repeat(again.len() / 2));
     // A retransmission that also brings something new.
     let old = talk.next[0] - 1;
@@ -215,7 +215,7 @@ fn what_is_acknowledged_beyond_a_hole_fills_none() {
         ["Request 1 GetInputFocus", "Request 2 MapWindow", "Request 3 MapWindow", "Reply 1 GetInputFocus"]
     );
     assert_eq!(
-        (counts.gaps, counts.broken_packets, seen.packets.iter().filter(|packet| packet.is_again).count()),
+        (counts.gaps, counts.broken_packets, seen.packets.iter().filter(|packet| packet.is_retransmission).count()),
         (0, 0, 0)
     );
 }

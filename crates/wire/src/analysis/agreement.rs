@@ -88,7 +88,7 @@ mod tests {
             length,
             acknowledged,
             window: 1 << 20,
-            is_again: false,
+            is_retransmission: false,
             is_control: false,
         };
         for number in 0..20 {

@@ -56,7 +56,7 @@ pub struct Traffic {
     pub packets: u64,
     pub bytes: u64,
     /// Bytes of packets that brought nothing new.
-    pub again: u64,
+    pub retransmitted: u64,
     /// Bytes that nobody captured.
     pub missing: u64,
 }
@@ -124,7 +124,7 @@ impl Observer for Analysis {
         connection.ended_ns = connection.ended_ns.max(packet.at_ns);
         let traffic = &mut connection.traffic[packet.direction as usize];
         traffic.packets += 1;
-        let kind = if packet.is_again { &mut traffic.again } else { &mut traffic.bytes };
+        let kind = if packet.is_retransmission { &mut traffic.retransmitted } else { &mut traffic.bytes };
         *kind += u64::from(packet.length);
     }
 

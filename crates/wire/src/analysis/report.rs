@@ -328,7 +328,7 @@ fn stream(traffic: &Traffic, transmitter: &Transmitter, duration_ns: u64) -> Str
     StreamFigures {
         packets: traffic.packets,
         bytes: traffic.bytes,
-        again_bytes: traffic.again,
+        again_bytes: traffic.retransmitted,
         missing_bytes: traffic.missing,
         idle_s: seconds(duration_ns.saturating_sub(link + window + receiver)),
         blocked_link_s: seconds(link),

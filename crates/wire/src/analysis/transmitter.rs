@@ -43,7 +43,7 @@ struct Sent {
     end: u64,
     /// Data and headers.
     size: u64,
-    is_again: bool,
+    is_retransmission: bool,
     /// Of acknowledgements without data, and of data sent again, that were sent after it and before the next.
     behind: u64,
     /// When it left the link is told.
@@ -118,7 +118,14 @@ impl Transmitter {
     pub(super) fn sent(&mut self, packet: &Packet, place: &Place) {
         let size = u64::from(packet.length) + HEADERS;
         let end = packet.offset.saturating_add(u64::from(packet.length));
-        let sent = Sent { at_ns: packet.at_ns, end, size, is_again: packet.is_again, behind: 0, is_told: false };
+        let sent = Sent {
+            at_ns: packet.at_ns,
+            end,
+            size,
+            is_retransmission: packet.is_retransmission,
+            behind: 0,
+            is_told: false,
+        };
         if packet.length > 0 {
             self.sent_data(sent, place);
         } else if packet.is_control && self.last_sent.is_none() && packet.offset == 0 {
@@ -141,7 +148,7 @@ impl Transmitter {
                 );
             }
             self.passed(&sent, place);
-        } else if sent.is_again && !self.flight.is_empty() {
+        } else if sent.is_retransmission && !self.flight.is_empty() {
             self.sent_besides(&sent, place);
         } else {
             if self.flight.is_empty() {
@@ -196,7 +203,7 @@ impl Transmitter {
     fn take_off(&mut self, sent: Sent) {
         let is_full = self.flight.len() >= MAX_IN_FLIGHT;
         match self.flight.back_mut() {
-            Some(last) if sent.is_again => last.end = last.end.max(sent.end),
+            Some(last) if sent.is_retransmission => last.end = last.end.max(sent.end),
             Some(last) if is_full => {
                 last.end = last.end.max(sent.end);
                 last.size += sent.size;
@@ -209,7 +216,7 @@ impl Transmitter {
     fn block_before(&mut self, sent: &Sent, place: &Place) {
         let Some(last) = self.last_sent else { return };
         let is_elicited = self.is_elicited(sent, place) && last.size >= FULL + HEADERS;
-        if sent.is_again || is_elicited {
+        if sent.is_retransmission || is_elicited {
             let half_ns = place.half_ns();
             self.suspect(State::Window, last.at_ns.saturating_sub(half_ns), sent.at_ns.saturating_sub(half_ns));
         }
@@ -268,7 +275,7 @@ impl Transmitter {
 
     fn measure(&mut self, sent: &Sent, at_ns: u64, size: u64, place: &Place) {
         let ns = at_ns.saturating_sub(sent.at_ns);
-        if !sent.is_again && self.round_trip.is_none_or(|shortest| ns < shortest.ns) {
+        if !sent.is_retransmission && self.round_trip.is_none_or(|shortest| ns < shortest.ns) {
             self.round_trip = Some(RoundTrip { ns, size: sent.size + size });
         }
         let is_data = !place.is_behind_link && sent.size > HEADERS;

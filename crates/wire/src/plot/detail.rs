@@ -28,13 +28,13 @@ impl Columns {
 pub fn bars(track: &Track, columns: &Columns) -> Vec<Bar> {
     let is_sparse = track.packets.count() as u64 <= columns.count;
     let mut bars: Vec<Bar> = Vec::new();
-    let mut last_again = None;
+    let mut last_retransmission = None;
     for bar in track.bars().filter(|bar| bar.length > 0) {
         let column = columns.of(bar.at_ns);
-        match bars.iter_mut().rev().find(|last| !last.is_again) {
+        match bars.iter_mut().rev().find(|last| !last.is_retransmission) {
             _ if is_sparse => bars.push(bar),
-            _ if bar.is_again => {
-                if last_again.replace(column) != Some(column) {
+            _ if bar.is_retransmission => {
+                if last_retransmission.replace(column) != Some(column) {
                     bars.push(bar);
                 }
             }
@@ -109,13 +109,13 @@ mod tests {
                 length: 1448,
                 acknowledged: at * 1448,
                 window: 65_536,
-                is_again: false,
+                is_retransmission: false,
                 is_control: false,
             };
             track.packet(packet.at_ns, &packet);
             track.acknowledged(packet.at_ns, &packet, &window);
             if at % 100 == 0 {
-                track.packet(packet.at_ns + 500_000, &Packet { is_again: true, ..packet });
+                track.packet(packet.at_ns + 500_000, &Packet { is_retransmission: true, ..packet });
             }
         }
         track
@@ -126,7 +126,7 @@ mod tests {
         let track = busy();
         let columns = Columns { window: Window { from_ns: 0, to_ns: 20_000_000_000 }, count: 500 };
         let bars = bars(&track, &columns);
-        let new: Vec<&Bar> = bars.iter().filter(|bar| !bar.is_again).collect();
+        let new: Vec<&Bar> = bars.iter().filter(|bar| !bar.is_retransmission).collect();
         assert!((499..=501).contains(&new.len()), "{}", new.len());
         assert!(new.windows(2).all(|pair| pair[0].offset + pair[0].length == pair[1].offset));
         assert_eq!(bars.len() - new.len(), 200, "what was sent again is seen");

@@ -200,9 +200,11 @@ impl<'a> Panel<'a> {
     fn packets(&self, rows: &mut Rows, out: &mut String) {
         let bars = detail::bars(self.track, &self.columns());
         let cap = if bars.len() < 300 { 3.0 } else { 0.0 };
-        let path = |is_again: bool| {
+        let path = |is_retransmission: bool| {
             let mut path = String::new();
-            bars.iter().filter(|bar| bar.is_again == is_again).for_each(|bar| self.bar(bar, cap, &mut path));
+            bars.iter()
+                .filter(|bar| bar.is_retransmission == is_retransmission)
+                .for_each(|bar| self.bar(bar, cap, &mut path));
             path
         };
         for (class, path) in [("packet", path(false)), ("again", path(true))] {
@@ -210,7 +212,7 @@ impl<'a> Panel<'a> {
                 let _ = writeln!(out, "<path class='{class}' d='{path}'/>");
             }
         }
-        for bar in bars.iter().filter(|bar| bar.is_again) {
+        for bar in bars.iter().filter(|bar| bar.is_retransmission) {
             let (x, y) = (self.x(bar.at_ns), self.y(bar.offset) + 6.0);
             if reserve(rows, x - LETTER_WIDTH, y, 2.0 * LETTER_WIDTH) {
                 let _ = writeln!(

@@ -28,7 +28,7 @@ pub struct Bar {
     pub at_ns: u64,
     pub offset: u64,
     pub length: u64,
-    pub is_again: bool,
+    pub is_retransmission: bool,
     pub is_control: bool,
 }
 
@@ -90,9 +90,9 @@ impl Track {
         if packet.length == 0 && !packet.is_control {
             return;
         }
-        let flags = u64::from(packet.is_again) | (u64::from(packet.is_control) << 1);
+        let flags = u64::from(packet.is_retransmission) | (u64::from(packet.is_control) << 1);
         let offset = packet.offset.min(FARTHEST);
-        self.bytes += if packet.is_again { 0 } else { u64::from(packet.length) };
+        self.bytes += if packet.is_retransmission { 0 } else { u64::from(packet.length) };
         self.packets.push([at_ns, offset, u64::from(packet.length), flags]);
     }
 
@@ -147,7 +147,7 @@ impl Track {
             at_ns,
             offset,
             length,
-            is_again: flags & 1 != 0,
+            is_retransmission: flags & 1 != 0,
             is_control: flags & 2 != 0,
         })
     }

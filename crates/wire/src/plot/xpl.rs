@@ -49,12 +49,12 @@ impl Clock {
 
 fn packet(bar: &Bar, clock: &Clock, out: &mut impl Write) -> io::Result<()> {
     let (at, low, high) = (clock.at(bar.at_ns), bar.offset, bar.offset + bar.length);
-    writeln!(out, "{}", if bar.is_again { "red" } else { "white" })?;
+    writeln!(out, "{}", if bar.is_retransmission { "red" } else { "white" })?;
     writeln!(
         out,
         "dtick {at} {low}\nutick {at} {high}\nhtick {at} {low}\nhtick {at} {high}\nline {at} {low} {at} {high}"
     )?;
-    if bar.is_again {
+    if bar.is_retransmission {
         writeln!(out, "btext {at} {low}\nR")?;
     }
     Ok(())

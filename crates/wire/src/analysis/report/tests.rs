@@ -99,7 +99,7 @@ fn the_states_of_a_connection_add_up_to_its_time() {
         length: 1448,
         acknowledged: 0,
         window: 60_000,
-        is_again: false,
+        is_retransmission: false,
         is_control: false,
     };
     let back = Packet { direction: Direction::Replies, length: 0, acknowledged: 1448, ..base };

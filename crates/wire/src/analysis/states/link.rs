@@ -136,7 +136,7 @@ impl Simulation {
             length: length as u32,
             acknowledged: from.received,
             window: 1 << 20,
-            is_again: false,
+            is_retransmission: false,
             is_control: !is_plain,
         };
         from.sent += length;

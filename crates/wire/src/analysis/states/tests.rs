@@ -69,8 +69,8 @@ fn a_greeting_over_a_slow_line_is_known_although_the_rate_is_learnt_from_it() {
 fn what_is_sent_again_and_acknowledgements_beside_it_are_on_the_link_when_they_are_sent() {
     use Direction::{Replies, Requests};
     let mut states = States::new(false);
-    let mut take = |direction, at_ms, offset, length, acknowledged, is_again| {
-        states.packet(&Packet { is_again, ..packet(direction, at_ms, offset, length, acknowledged, 60_000) });
+    let mut take = |direction, at_ms, offset, length, acknowledged, is_retransmission| {
+        states.packet(&Packet { is_retransmission, ..packet(direction, at_ms, offset, length, acknowledged, 60_000) });
     };
     take(Requests, 1_000, 0, 1448, 0, false);
     take(Replies, 2_250, 0, 0, 1448, false);
@@ -143,7 +143,7 @@ fn delayed_acknowledgements_are_no_network() {
 
 fn packet(direction: Direction, at_ms: u64, offset: u64, length: u32, acknowledged: u64, window: u64) -> Packet {
     let at_ns = at_ms * MS;
-    Packet { direction, at_ns, offset, length, acknowledged, window, is_again: false, is_control: false }
+    Packet { direction, at_ns, offset, length, acknowledged, window, is_retransmission: false, is_control: false }
 }
 
 #[test]
@@ -171,7 +171,7 @@ fn data_that_are_sent_again_were_held_up_by_the_network() {
     states.packet(&packet(Direction::Requests, 1_000, 0, 100, 0, 60_000));
     states.packet(&packet(Direction::Replies, 1_001, 0, 0, 100, 60_000));
     states.packet(&packet(Direction::Requests, 2_000, 100, 100, 0, 60_000));
-    states.packet(&Packet { is_again: true, ..packet(Direction::Requests, 2_200, 100, 100, 0, 60_000) });
+    states.packet(&Packet { is_retransmission: true, ..packet(Direction::Requests, 2_200, 100, 100, 0, 60_000) });
     states.packet(&packet(Direction::Replies, 2_201, 0, 0, 200, 60_000));
     states.end(3_000 * MS);
     let blocked_ns = states.requests.link.total_ns() + states.requests.window.total_ns();
@@ -195,7 +195,7 @@ fn packets_in_any_order_and_of_any_numbers_are_no_error() {
             length: if random(20) == 0 { u32::MAX } else { random(3_000) as u32 },
             acknowledged: huge(random(1 << 20), random(100) == 0),
             window: random(4_000),
-            is_again: random(10) == 0,
+            is_retransmission: random(10) == 0,
             is_control: random(30) == 0,
         };
         states.packet(&packet);

@@ -264,7 +264,7 @@ impl Scrubber {
             place,
         };
         // Bytes from before the capture's beginning have no place; those of no X have no message.
-        let is_from_before = told.is_some_and(|(_, packet)| packet.is_again && packet.offset == 0);
+        let is_from_before = told.is_some_and(|(_, packet)| packet.is_retransmission && packet.offset == 0);
         if is_from_before || extent == Extent::All && told.is_none() {
             waiting.blank();
         }
