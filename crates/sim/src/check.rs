@@ -45,11 +45,11 @@ impl Check {
             self.unchecked += u64::from(matches!(event.what, What::Dispatch { .. }));
             return;
         };
-        self.tell(&mut scheduler, event);
+        self.apply(&mut scheduler, event);
         self.scheduler = Some(scheduler);
     }
 
-    fn tell(&mut self, scheduler: &mut Scheduler, event: &Event) {
+    fn apply(&mut self, scheduler: &mut Scheduler, event: &Event) {
         let at = event.at;
         if let What::Dispatch { reason, .. } = event.what {
             let decided = scheduler.decide(at).map(|slice| What::dispatch(&slice, reason));

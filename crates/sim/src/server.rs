@@ -214,7 +214,7 @@ impl Server {
                 }
             }
         }
-        self.tell_unserved(observer);
+        self.notify_unserved(observer);
     }
 
     fn next_event(&self) -> Time {
@@ -282,7 +282,7 @@ impl Server {
         }
     }
 
-    fn tell_unserved(&self, observer: &mut impl Observer) {
+    fn notify_unserved(&self, observer: &mut impl Observer) {
         for (place, client) in self.clients.iter().enumerate().filter(|(_, client)| !client.generator.is_busy()) {
             for &Task { asked, seen, .. } in &client.tasks {
                 observer.burst(&Fate { client: id_of(place), asked, seen, done: None });

@@ -31,7 +31,7 @@ impl<W: Write> Lines<W> {
 
 impl<W: Write> Observer for Lines<W> {
     fn opened(&mut self, id: ConnectionId, opened: &Opened) {
-        let how = if opened.is_joined { "joined" } else { "opened" };
+        let how = if opened.started_midstream { "joined" } else { "opened" };
         self.line(id, opened.at_ns, format_args!("{how} {} {}", opened.client, opened.server));
     }
 

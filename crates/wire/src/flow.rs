@@ -68,9 +68,9 @@ impl Candidate {
         (segment.is_reset || segment.is_fin).then_some(false)
     }
 
-    pub fn follow(self, id: ConnectionId, most_pending: usize, observers: &mut Observers<'_>) -> Followed {
+    pub fn follow(self, id: ConnectionId, max_pending: usize, observers: &mut Observers<'_>) -> Followed {
         let followed =
-            Followed { id, ends: self.ends, stream: self.stream, connection: Connection::new(false, most_pending) };
+            Followed { id, ends: self.ends, stream: self.stream, connection: Connection::new(false, max_pending) };
         followed.open(self.at_ns, false, observers);
         for packet in &self.held {
             observers.iter_mut().for_each(|observer| observer.packet(id, packet));
@@ -92,13 +92,13 @@ impl Followed {
     pub fn new(
         id: ConnectionId,
         ends: Ends,
-        (at_ns, is_joined): (u64, bool),
-        most_pending: usize,
+        (at_ns, started_midstream): (u64, bool),
+        max_pending: usize,
         observers: &mut Observers<'_>,
     ) -> Followed {
-        let connection = Connection::new(is_joined, most_pending);
-        let followed = Followed { id, ends, stream: Stream::new(is_joined), connection };
-        followed.open(at_ns, is_joined, observers);
+        let connection = Connection::new(started_midstream, max_pending);
+        let followed = Followed { id, ends, stream: Stream::new(started_midstream), connection };
+        followed.open(at_ns, started_midstream, observers);
         followed
     }
 
@@ -120,14 +120,14 @@ impl Followed {
         &mut self,
         at_ns: u64,
         segment: &Segment<'_>,
-        most_waiting: usize,
-        tell: &mut Tell<'_, '_>,
+        max_waiting: usize,
+        notified: &mut Notified<'_, '_>,
     ) -> Option<Ending> {
         let direction = self.ends.direction(segment);
         let packet = self.stream.note(direction, at_ns, segment);
-        tell.observers.iter_mut().for_each(|observer| observer.packet(self.id, &packet));
+        notified.observers.iter_mut().for_each(|observer| observer.packet(self.id, &packet));
         let Followed { id, stream, connection, .. } = self;
-        stream.deliver(direction, at_ns, segment, most_waiting, &mut |piece| tell.piece(*id, connection, piece));
+        stream.deliver(direction, at_ns, segment, max_waiting, &mut |piece| notified.piece(*id, connection, piece));
         if segment.is_reset {
             return Some(Ending::Reset);
         }
@@ -135,32 +135,32 @@ impl Followed {
     }
 
     /// Hands on what still waits, and ends.
-    pub fn end(mut self, at_ns: u64, ending: Ending, tell: &mut Tell<'_, '_>) {
+    pub fn end(mut self, at_ns: u64, ending: Ending, notified: &mut Notified<'_, '_>) {
         let Followed { id, stream, connection, .. } = &mut self;
-        stream.finish(at_ns, &mut |piece| tell.piece(*id, connection, piece));
-        tell.counts.skipped_bytes += connection.skipped_bytes();
-        tell.counts.foreign_connections += u64::from(connection.is_foreign());
-        tell.counts.unfinished_messages += [Direction::Requests, Direction::Replies]
+        stream.finish(at_ns, &mut |piece| notified.piece(*id, connection, piece));
+        notified.counts.skipped_bytes += connection.skipped_bytes();
+        notified.counts.foreign_connections += u64::from(connection.is_foreign());
+        notified.counts.unfinished_messages += [Direction::Requests, Direction::Replies]
             .iter()
             .filter(|&&direction| connection.is_within(direction))
             .count() as u64;
-        tell.observers.iter_mut().for_each(|observer| observer.ended(self.id, at_ns, ending));
+        notified.observers.iter_mut().for_each(|observer| observer.ended(self.id, at_ns, ending));
     }
 
-    fn open(&self, at_ns: u64, is_joined: bool, observers: &mut Observers<'_>) {
-        let opened = Opened { at_ns, client: self.ends.client, server: self.ends.server, is_joined };
+    fn open(&self, at_ns: u64, started_midstream: bool, observers: &mut Observers<'_>) {
+        let opened = Opened { at_ns, client: self.ends.client, server: self.ends.server, started_midstream };
         observers.iter_mut().for_each(|observer| observer.opened(self.id, &opened));
     }
 }
 
-/// Whom to tell, and what is needed for it.
-pub struct Tell<'t, 'o> {
+/// Who is notified, and what is needed for it.
+pub struct Notified<'t, 'o> {
     pub observers: &'t mut Observers<'o>,
     pub names: &'t mut Names,
     pub counts: &'t mut Counts,
 }
 
-impl Tell<'_, '_> {
+impl Notified<'_, '_> {
     #[inline]
     fn piece(&mut self, id: ConnectionId, connection: &mut Connection, piece: &stream::Piece<'_>) {
         let stream::Piece { direction, at_ns, offset, acknowledged, bytes, missing } = *piece;
@@ -168,7 +168,7 @@ impl Tell<'_, '_> {
             self.observers.iter_mut().for_each(|observer| observer.bytes(id, direction, at_ns, offset, bytes));
             let piece = connection::Piece { direction, at_ns, offset, acknowledged, bytes };
             let observers = &mut *self.observers;
-            connection.push(&piece, self.names, &mut |message| tell_message(observers, id, message));
+            connection.push(&piece, self.names, &mut |message| notify_message(observers, id, message));
         }
         if missing > 0 {
             let gap = Gap { direction, at_ns, offset: offset + bytes.len() as u64, length: missing };
@@ -181,11 +181,11 @@ impl Tell<'_, '_> {
         self.counts.gap_bytes += gap.length;
         self.observers.iter_mut().for_each(|observer| observer.gap(id, gap));
         let observers = &mut *self.observers;
-        connection.gap(gap, self.names, &mut |message| tell_message(observers, id, message));
+        connection.gap(gap, self.names, &mut |message| notify_message(observers, id, message));
     }
 }
 
 #[inline]
-fn tell_message(observers: &mut Observers<'_>, id: ConnectionId, message: &Message<'_>) {
+fn notify_message(observers: &mut Observers<'_>, id: ConnectionId, message: &Message<'_>) {
     observers.iter_mut().for_each(|observer| observer.message(id, message));
 }

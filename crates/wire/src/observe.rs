@@ -26,7 +26,7 @@ pub struct Opened {
     pub server: SocketAddr,
     /// Its beginning was not captured: offsets count from what was seen first, window scales are not known, and messages
     /// begin where the stream could be understood.
-    pub is_joined: bool,
+    pub started_midstream: bool,
 }
 
 /// A packet with what TCP says in it; retransmissions and pure acknowledgements too.

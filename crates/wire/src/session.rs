@@ -5,7 +5,7 @@
 //! cannot claim more than one.
 
 use crate::capture::{CaptureError, Reader, Record};
-use crate::flow::{Candidate, Ends, Flow, Followed, Tell};
+use crate::flow::{Candidate, Ends, Flow, Followed, Notified};
 use crate::frame::{Frame, Segment, parse};
 use crate::observe::{ConnectionId, Ending, Observer};
 use crate::x11::names::Names;
@@ -147,9 +147,9 @@ impl<'a> Session<'a> {
             }
             Some(Flow::Followed(followed)) => {
                 let names = names(&mut self.names, followed.server());
-                let most_waiting = WAITING_BYTES / self.followed;
-                let mut tell = Tell { observers: &mut self.observers, names, counts: &mut self.counts };
-                if let Some(ending) = followed.take(at_ns, segment, most_waiting, &mut tell) {
+                let max_waiting = WAITING_BYTES / self.followed;
+                let mut notified = Notified { observers: &mut self.observers, names, counts: &mut self.counts };
+                if let Some(ending) = followed.take(at_ns, segment, max_waiting, &mut notified) {
                     self.take_out(key, at_ns, ending);
                 }
             }
@@ -174,17 +174,17 @@ impl<'a> Session<'a> {
             self.flows.insert(key, Flow::Candidate(Box::new(Candidate::new(ends, at_ns))));
             return self.segment(at_ns, segment);
         }
-        let (id, most_pending) = self.count();
-        let is_joined = !segment.is_syn;
-        let followed = Followed::new(id, ends, (at_ns, is_joined), most_pending, &mut self.observers);
+        let (id, max_pending) = self.count();
+        let started_midstream = !segment.is_syn;
+        let followed = Followed::new(id, ends, (at_ns, started_midstream), max_pending, &mut self.observers);
         self.flows.insert(key, Flow::Followed(Box::new(followed)));
         self.segment(at_ns, segment);
     }
 
     fn follow_candidate(&mut self, key: Key, at_ns: u64, segment: &Segment<'_>) {
         let Some(Flow::Candidate(candidate)) = self.flows.remove(&key) else { return };
-        let (id, most_pending) = self.count();
-        let followed = candidate.follow(id, most_pending, &mut self.observers);
+        let (id, max_pending) = self.count();
+        let followed = candidate.follow(id, max_pending, &mut self.observers);
         self.flows.insert(key, Flow::Followed(Box::new(followed)));
         self.segment(at_ns, segment);
     }
@@ -207,7 +207,7 @@ impl<'a> Session<'a> {
     fn end(&mut self, followed: Followed, at_ns: u64, ending: Ending) {
         self.followed -= 1;
         let names = names(&mut self.names, followed.server());
-        followed.end(at_ns, ending, &mut Tell { observers: &mut self.observers, names, counts: &mut self.counts });
+        followed.end(at_ns, ending, &mut Notified { observers: &mut self.observers, names, counts: &mut self.counts });
     }
 
     /// Who is the client: whoever began, or whoever is not at a display's port.

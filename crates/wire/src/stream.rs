@@ -39,21 +39,22 @@ pub struct Piece<'a> {
 pub struct Stream {
     requests: Half,
     replies: Half,
-    is_joined: bool,
+    started_midstream: bool,
     /// When a hole was first acknowledged, and how many packets ago.
     hole: Option<(u64, u32)>,
 }
 
 impl Stream {
     /// Begins with the first packet that was seen.
-    pub fn new(is_joined: bool) -> Stream {
-        Stream { requests: Half::default(), replies: Half::default(), is_joined, hole: None }
+    pub fn new(started_midstream: bool) -> Stream {
+        Stream { requests: Half::default(), replies: Half::default(), started_midstream, hole: None }
     }
 
     /// Whether a SYN begins another connection between the same ports.
     pub fn is_reused_by(&self, direction: Direction, segment: &Segment<'_>) -> bool {
         let half = self.half(direction);
-        segment.is_syn && (self.is_joined || half.has_begun() && !half.begins_with(segment.sequence.wrapping_add(1)))
+        segment.is_syn
+            && (self.started_midstream || half.has_begun() && !half.begins_with(segment.sequence.wrapping_add(1)))
     }
 
     /// Whether both directions ended, and all of them was handed on.
@@ -112,7 +113,7 @@ impl Stream {
         direction: Direction,
         at_ns: u64,
         segment: &Segment<'_>,
-        most_waiting: usize,
+        max_waiting: usize,
         take: &mut impl FnMut(&Piece<'_>),
     ) {
         let is_calm = !self.requests.is_waiting() && !self.replies.is_waiting();
@@ -134,14 +135,14 @@ impl Stream {
             }
         }
         if !is_calm || self.needs_settling() {
-            self.settle(at_ns, most_waiting, take);
+            self.settle(at_ns, max_waiting, take);
         }
     }
 
     /// Hands on all that waits, with gaps for what is missing.
     pub fn finish(&mut self, at_ns: u64, take: &mut impl FnMut(&Piece<'_>)) {
         self.hand_on_due(take);
-        while self.give_up_a_hole(at_ns, take) {
+        while self.skip_hole(at_ns, take) {
             self.hand_on_due(take);
         }
     }
@@ -166,9 +167,9 @@ impl Stream {
         halves.iter().any(|half| half.is_waiting() || half.has_acknowledged_hole())
     }
 
-    fn settle(&mut self, at_ns: u64, most_waiting: usize, take: &mut impl FnMut(&Piece<'_>)) {
+    fn settle(&mut self, at_ns: u64, max_waiting: usize, take: &mut impl FnMut(&Piece<'_>)) {
         self.hand_on_due(take);
-        while self.is_out_of_patience(at_ns, most_waiting) && self.give_up_a_hole(at_ns, take) {
+        while self.has_waited_too_long(at_ns, max_waiting) && self.skip_hole(at_ns, take) {
             self.hand_on_due(take);
         }
     }
@@ -188,9 +189,9 @@ impl Stream {
     }
 
     /// Counts how long an acknowledged hole has been there.
-    fn is_out_of_patience(&mut self, at_ns: u64, most_waiting: usize) -> bool {
+    fn has_waited_too_long(&mut self, at_ns: u64, max_waiting: usize) -> bool {
         let halves = [&self.requests, &self.replies];
-        if halves.iter().any(|half| half.waiting_bytes() > most_waiting) {
+        if halves.iter().any(|half| half.waiting_bytes() > max_waiting) {
             return true;
         }
         if !halves.iter().any(|half| half.has_acknowledged_hole()) {
@@ -203,7 +204,7 @@ impl Stream {
     }
 
     /// Goes on behind one hole, first those that no retransmission will fill; `false` if nothing waits.
-    fn give_up_a_hole(&mut self, at_ns: u64, take: &mut impl FnMut(&Piece<'_>)) -> bool {
+    fn skip_hole(&mut self, at_ns: u64, take: &mut impl FnMut(&Piece<'_>)) -> bool {
         self.hole = None;
         let is_hole_before_waiting = |half: &Half| half.first_waiting().is_some_and(|first| first > half.next);
         let hole = DIRECTIONS.into_iter().find(|&it| self.half(it).has_acknowledged_hole());

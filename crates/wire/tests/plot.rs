@@ -460,7 +460,7 @@ fn a_packet_of_any_numbers_is_kept_as_something_that_can_be_drawn() {
             at_ns: 5,
             client: "10.0.0.1:1".parse().unwrap(),
             server: "10.0.0.2:6000".parse().unwrap(),
-            is_joined: true,
+            started_midstream: true,
         },
     );
     for (at_ns, offset) in [(u64::MAX, u64::MAX), (0, 0), (7, u64::MAX - 3)] {

@@ -254,7 +254,7 @@ fn a_connection_may_be_joined_in_the_middle() {
             talk.client(&requests).server(&reply(order, number * 2, 0, 0));
         }
         let (seen, _) = see(&talk.packets);
-        assert!(seen.opened[0].is_joined);
+        assert!(seen.opened[0].started_midstream);
         // What 16 bits say of 140,080.
         assert_eq!((seen.last().sequence, seen.last().name.as_str()), (140_080 % 65_536, "GetInputFocus"), "{order:?}");
         assert!(seen.lines().len() > 100, "nearly all is understood: {}", seen.lines().len());
@@ -269,7 +269,7 @@ fn windows_are_scaled_if_both_sides_said_so() {
     let windows: Vec<u64> = seen.packets.iter().map(|packet| packet.window).collect();
     assert_eq!(windows, [1000, 1000, 128_000, 128_000, 128_000], "a SYN's is never scaled");
     let (seen, _) = see(&talk.packets[2..]);
-    assert!(seen.opened[0].is_joined && seen.packets.iter().all(|packet| packet.window == 1000));
+    assert!(seen.opened[0].started_midstream && seen.packets.iter().all(|packet| packet.window == 1000));
 }
 
 #[test]

@@ -78,7 +78,7 @@ mod tests {
     fn analysis() -> Analysis {
         let mut analysis = Analysis::default();
         let ends = ["10.0.0.2:40000", "10.0.0.1:6000"].map(|end| end.parse().unwrap());
-        let opened = Opened { at_ns: BEGAN_NS, client: ends[0], server: ends[1], is_joined: false };
+        let opened = Opened { at_ns: BEGAN_NS, client: ends[0], server: ends[1], started_midstream: false };
         let id = ConnectionId(0);
         analysis.opened(id, &opened);
         let packet = |direction, at_ns, offset, length, acknowledged| Packet {

@@ -82,7 +82,7 @@ impl Connection {
             ended_ns: opened.at_ns,
             ending: Ending::Open,
             traffic: [Traffic::default(); 2],
-            states: States::new(opened.is_joined),
+            states: States::new(opened.started_midstream),
             counts: Counts::default(),
             waits: Waits::default(),
             startup: Startup::default(),

@@ -36,7 +36,7 @@ pub struct ConnectionReport {
     /// Since 1970.
     pub began_s: f64,
     pub seconds: f64,
-    pub is_joined: bool,
+    pub started_midstream: bool,
     pub ending: &'static str,
     #[serde(flatten)]
     pub figures: Figures,
@@ -115,7 +115,7 @@ pub struct Streams {
 pub struct StreamFigures {
     pub packets: u64,
     pub bytes: u64,
-    pub again_bytes: u64,
+    pub retransmitted_bytes: u64,
     pub missing_bytes: u64,
     pub idle_s: f64,
     /// Blocked by the network: its queue was not empty, or as much was on the way as TCP allows.
@@ -222,7 +222,7 @@ fn connection_report(connection: &Connection, names: &Names, latency_s: f64) -> 
         server: opened.server.to_string(),
         began_s: seconds(opened.at_ns),
         seconds: seconds(duration_ns),
-        is_joined: opened.is_joined,
+        started_midstream: opened.started_midstream,
         ending: match ending {
             Ending::Finished => "finished",
             Ending::Reset => "reset",
@@ -328,7 +328,7 @@ fn stream(traffic: &Traffic, transmitter: &Transmitter, duration_ns: u64) -> Str
     StreamFigures {
         packets: traffic.packets,
         bytes: traffic.bytes,
-        again_bytes: traffic.retransmitted,
+        retransmitted_bytes: traffic.retransmitted,
         missing_bytes: traffic.missing,
         idle_s: seconds(duration_ns.saturating_sub(link + window + receiver)),
         blocked_link_s: seconds(link),

@@ -63,7 +63,7 @@ pub struct States {
     pub requests: Transmitter,
     pub replies: Transmitter,
     /// Window scales are unknown: only 0 is surely closed.
-    is_joined: bool,
+    started_midstream: bool,
     /// The first packets, until they are told once more.
     beginning: Option<Vec<Packet>>,
 }
@@ -72,8 +72,8 @@ pub struct States {
 const BEGINNING: usize = 256;
 
 impl States {
-    pub fn new(is_joined: bool) -> States {
-        States { is_joined, beginning: Some(Vec::new()), ..States::default() }
+    pub fn new(started_midstream: bool) -> States {
+        States { started_midstream, beginning: Some(Vec::new()), ..States::default() }
     }
 
     pub fn packet(&mut self, packet: &Packet) {
@@ -81,12 +81,12 @@ impl States {
         if let Some(beginning) = &mut self.beginning {
             beginning.push(*packet);
             if beginning.len() == BEGINNING {
-                self.tell_again();
+                self.take_beginning_again();
             }
         }
     }
 
-    fn tell_again(&mut self) {
+    fn take_beginning_again(&mut self) {
         let Some(beginning) = self.beginning.take() else { return };
         self.requests = self.requests.afresh();
         self.replies = self.replies.afresh();
@@ -94,7 +94,7 @@ impl States {
     }
 
     fn take(&mut self, packet: &Packet) {
-        let closed_below = if self.is_joined { 1 } else { FULL };
+        let closed_below = if self.started_midstream { 1 } else { FULL };
         let (sender, receiver) = match packet.direction {
             Direction::Requests => (&mut self.requests, &mut self.replies),
             Direction::Replies => (&mut self.replies, &mut self.requests),
@@ -107,7 +107,7 @@ impl States {
 
     /// Nothing more comes: what is pending is settled.
     pub fn end(&mut self, at_ns: u64) {
-        self.tell_again();
+        self.take_beginning_again();
         let places = [self.requests.place(&self.replies), self.replies.place(&self.requests)];
         self.requests.end(at_ns, &places[0]);
         self.replies.end(at_ns, &places[1]);

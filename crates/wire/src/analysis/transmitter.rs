@@ -47,7 +47,7 @@ struct Sent {
     /// Of acknowledgements without data, and of data sent again, that were sent after it and before the next.
     behind: u64,
     /// When it left the link is told.
-    is_told: bool,
+    is_settled: bool,
 }
 
 /// The shortest way there and back that was seen.
@@ -124,7 +124,7 @@ impl Transmitter {
             size,
             is_retransmission: packet.is_retransmission,
             behind: 0,
-            is_told: false,
+            is_settled: false,
         };
         if packet.length > 0 {
             self.sent_data(sent, place);
@@ -167,9 +167,9 @@ impl Transmitter {
             return self.passed(sent, place);
         }
         if sent.at_ns >= self.free_ns {
-            self.tell_flight(place);
+            self.settle_flight(place);
         }
-        match self.flight.back_mut().filter(|last| !last.is_told) {
+        match self.flight.back_mut().filter(|last| !last.is_settled) {
             Some(last) => last.behind = last.behind.saturating_add(sent.size),
             None => {
                 let begin_ns = self.settled_link_ns().max(sent.at_ns);
@@ -186,13 +186,13 @@ impl Transmitter {
     }
 
     /// By the rate, all of it has left the link.
-    fn tell_flight(&mut self, place: &Place) {
-        for index in self.flight.partition_point(|sent| sent.is_told)..self.flight.len() {
+    fn settle_flight(&mut self, place: &Place) {
+        for index in self.flight.partition_point(|sent| sent.is_settled)..self.flight.len() {
             let sent = self.flight[index];
             let begin_ns = self.settled_link_ns().max(sent.at_ns);
             let ns = self.ns_of(sent.size.saturating_add(sent.behind), place).unwrap_or(0);
             self.busy(begin_ns, begin_ns.saturating_add(ns));
-            self.flight[index] = Sent { behind: 0, is_told: true, ..sent };
+            self.flight[index] = Sent { behind: 0, is_settled: true, ..sent };
         }
     }
 
@@ -291,7 +291,7 @@ impl Transmitter {
         let latest_ns = at_ns.saturating_sub(back_ns).max(sent.at_ns);
         let begin_ns = self.settled_link_ns().max(sent.at_ns);
         let left_ns = match self.ns_of(sent.size, place) {
-            _ if sent.is_told => begin_ns,
+            _ if sent.is_settled => begin_ns,
             Some(ns) => begin_ns.saturating_add(ns).min(latest_ns),
             // The acknowledgement took its turn on the way back: a fair share for both.
             None => begin_ns.saturating_add(share(latest_ns.saturating_sub(begin_ns), sent.size, size)),

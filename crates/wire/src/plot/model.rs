@@ -75,7 +75,7 @@ impl Connection {
             tracks: <[Track; 2]>::default(),
             trips: Rows::default(),
             doing: Doing::default(),
-            states: States::new(opened.is_joined),
+            states: States::new(opened.started_midstream),
             waits: Waits::default(),
         }
     }

@@ -75,10 +75,10 @@ fn phase(direction: Direction) -> Phase {
 
 impl Connection {
     /// Keeps so many requests at most until their replies come. One that is joined begins anywhere in its streams.
-    pub fn new(is_joined: bool, most_pending: usize) -> Connection {
-        let side = || if is_joined { Side::Searching(Search::new(0, false)) } else { Side::New };
-        let mut decoder = Decoder::new(most_pending);
-        if is_joined {
+    pub fn new(started_midstream: bool, max_pending: usize) -> Connection {
+        let side = || if started_midstream { Side::Searching(Search::new(0, false)) } else { Side::New };
+        let mut decoder = Decoder::new(max_pending);
+        if started_midstream {
             decoder.sequence.doubt();
         }
         Connection { order: None, sides: [side(), side()], decoder, skipped_bytes: 0 }

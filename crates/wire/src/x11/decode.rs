@@ -24,8 +24,8 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    pub fn new(most_pending: usize) -> Decoder {
-        let (sequence, pending) = (Sequence::default(), Pending::new(most_pending));
+    pub fn new(max_pending: usize) -> Decoder {
+        let (sequence, pending) = (Sequence::default(), Pending::new(max_pending));
         Decoder { sequence, pending, queries: VecDeque::new(), has_lost_replies: false }
     }
 

@@ -74,14 +74,14 @@ bytes (of X, both ways; 200k, 5M), waits (time waiting for replies), seconds
 (until the last client was quiet for 2 s), errors.
 
 JSON: version, latency_s, connections [client, server, began_s (since 1970),
-seconds, is_joined (its beginning is missing), ending, requests, replies,
+seconds, started_midstream (its beginning is missing), ending, requests, replies,
 events and errors {NAME: {count, bytes}}, waits [{name, count, seconds,
 avoidable (how many), reasons {REASON: count}}], patterns [{pattern, count,
 in_a_row, seconds, avoidable}], idle_s, blocked_network_s,
 blocked_receiver_s (these three make up seconds, for either stream),
 reply_wait_s, network_delay_s, round_trips, avoidable, pipelined, saving_s
 (of avoidable at latency_s), bytes, missing_bytes, bandwidth {USE: bytes},
-streams {requests, replies: {packets, bytes, again_bytes, missing_bytes,
+streams {requests, replies: {packets, bytes, retransmitted_bytes, missing_bytes,
 idle_s, blocked_link_s, blocked_window_s, blocked_receiver_s,
 link_bytes_per_s, round_trip_s}}, startup {window, quiet: {seconds, requests,
 bytes, round_trips, avoidable, saving_s, reply_wait_s, blocked_s, client_s

@@ -102,9 +102,9 @@ fn streams(list: &[ConnectionReport]) -> String {
     ]);
     for (place, connection) in list.iter().enumerate() {
         for (name, stream) in [("requests", &connection.streams.requests), ("replies", &connection.streams.replies)] {
-            let StreamFigures { packets, bytes, again_bytes, .. } = stream;
+            let StreamFigures { packets, bytes, retransmitted_bytes, .. } = stream;
             let mut row = vec![(place + 1).to_string(), name.to_owned()];
-            row.extend([packets, bytes, again_bytes].map(ToString::to_string));
+            row.extend([packets, bytes, retransmitted_bytes].map(ToString::to_string));
             row.extend(
                 [stream.idle_s, stream.blocked_link_s, stream.blocked_window_s, stream.blocked_receiver_s].map(seconds),
             );

@@ -7,7 +7,7 @@ const MS: u64 = 1_000_000;
 
 fn open(analysis: &mut Analysis, id: u32, at_ms: u64) {
     let address = |port| ([127, 0, 0, 1], port).into();
-    let opened = Opened { at_ns: at_ms * MS, client: address(40_000), server: address(6000), is_joined: false };
+    let opened = Opened { at_ns: at_ms * MS, client: address(40_000), server: address(6000), started_midstream: false };
     analysis.opened(ConnectionId(id), &opened);
 }
 

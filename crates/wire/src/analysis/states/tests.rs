@@ -149,8 +149,8 @@ fn packet(direction: Direction, at_ms: u64, offset: u64, length: u32, acknowledg
 #[test]
 fn a_closed_window_is_the_receivers() {
     use Direction::{Replies, Requests};
-    for (is_joined, window, closed_ms) in [(false, 0, 500), (false, 999, 500), (true, 999, 0), (true, 0, 500)] {
-        let mut states = States::new(is_joined);
+    for (started_midstream, window, closed_ms) in [(false, 0, 500), (false, 999, 500), (true, 999, 0), (true, 0, 500)] {
+        let mut states = States::new(started_midstream);
         for packet in [
             packet(Requests, 1_000, 0, 1448, 0, 60_000),
             packet(Replies, 1_001, 0, 0, 1448, window),
@@ -161,7 +161,7 @@ fn a_closed_window_is_the_receivers() {
             states.packet(&packet);
         }
         states.end(2_000 * MS);
-        assert_eq!(states.requests.receiver.total_ns(), closed_ms * MS, "joined: {is_joined}, window {window}");
+        assert_eq!(states.requests.receiver.total_ns(), closed_ms * MS, "joined: {started_midstream}, window {window}");
     }
 }
 

@@ -98,7 +98,7 @@ impl Marks {
         let open = || Side { decided: u64::MAX, ..Side::default() };
         let sides = match self.extent {
             Extent::All => <[Side; 2]>::default(),
-            Extent::Cookie if opened.is_joined => [open(), open()],
+            Extent::Cookie if opened.started_midstream => [open(), open()],
             Extent::Cookie => [Side::default(), open()],
         };
         self.connections.insert(id, sides);

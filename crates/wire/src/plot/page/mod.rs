@@ -158,7 +158,7 @@ impl Packed<'_> {
             number: connection.number,
             client: connection.opened.client.to_string(),
             server: connection.opened.server.to_string(),
-            is_joined: connection.opened.is_joined,
+            is_joined: connection.opened.started_midstream,
             ending: format!("{:?}", connection.ending).to_lowercase(),
             opened_ns: connection.opened_ns,
             ended_ns: connection.ended_ns,
