@@ -74,8 +74,8 @@ bytes (of X, both ways; 200k, 5M), waits (time waiting for replies), seconds
 (until the last client was quiet for 2 s), errors.
 
 JSON: version, latency_s, connections [client, server, began_s (since 1970),
-seconds, started_midstream (its beginning is missing), ending, requests, replies,
-events and errors {NAME: {count, bytes}}, waits [{name, count, seconds,
+seconds, started_midstream (its beginning is missing), ending, requests,
+replies, events and errors {NAME: {count, bytes}}, waits [{name, count, seconds,
 avoidable (how many), reasons {REASON: count}}], patterns [{pattern, count,
 in_a_row, seconds, avoidable}], idle_s, blocked_network_s,
 blocked_receiver_s (these three make up seconds, for either stream),
