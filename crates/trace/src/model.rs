@@ -265,24 +265,8 @@ impl Model {
             What::Creation { client, .. } => {
                 self.create(client, at);
             }
-            What::Identity { client, pid, base, uid } => self.identify(client, (pid, base, uid), at),
-            What::Name { client, part, bytes } => self.rename(client, part, &bytes),
-            What::Destruction { client } => self.destroy(client, at),
-            What::Activation { client } => self.activate(client, at),
-            What::Withdrawal { client } => {
-                let key = self.key(client)?;
-                self.ready.retain(|&other| other != key);
-                self.clients[key].ready_since = None;
-            }
-            What::Input { client } => {
-                let key = self.key(client)?;
-                self.clients[key].figures(|figures| figures.inputs += 1);
-            }
-            What::Exposed { client, .. } => {
-                let key = self.key(client)?;
-                self.clients[key].figures(|figures| figures.exposes += 1);
-            }
-            What::Grab { client } => self.grab(client, at),
+            What::Policy { kind } => self.policy = Some(kind),
+            What::Lost { records } => self.lost = self.lost.saturating_add(records),
             What::Dispatch { client, mode, .. } => {
                 self.decisions += 1;
                 self.requests_of_slice.clear();
@@ -292,21 +276,7 @@ impl Model {
                 self.early_ends += u64::from(ended_early);
                 return self.served(client, (start.min(at), at), requests, last_request, still_ready);
             }
-            What::Budget { client, hard, depleted, left_ns, deadline } => {
-                let key = self.key(client)?;
-                self.budget(key, Budget { left_ns, deadline, hard, depleted, missed: false });
-            }
-            What::Clear { client } => {
-                let key = self.key(client)?;
-                self.clients[key].budget = None;
-            }
-            What::Policy { kind } => self.policy = Some(kind),
-            What::SyncPriority { client, priority } => {
-                let key = self.key(client)?;
-                self.clients[key].sync_priority = priority;
-            }
-            What::Request { client, request, bytes, ns } => self.request(client, request, bytes, ns),
-            What::Lost { records } => self.lost = self.lost.saturating_add(records),
+            What::Grab { client } => self.grab(client, at),
             What::Switch { from, to, still_runnable, .. } => self.switch(from, to, still_runnable, at),
             What::Wakeup { thread, .. } if thread == self.server_pid => {
                 self.runnable_since.get_or_insert(at);
@@ -314,9 +284,43 @@ impl Model {
             What::Wakeup { thread, .. } => {
                 self.runnable.entry(thread).or_insert(at);
             }
-            _ => {}
+            _ => self.take_of_client(event),
         }
         None
+    }
+
+    /// Takes a record in that is about one client.
+    fn take_of_client(&mut self, event: &Event) {
+        let at = event.at;
+        match event.what {
+            What::Identity { client, pid, base, uid } => self.identify(client, (pid, base, uid), at),
+            What::Name { client, part, bytes } => self.rename(client, part, &bytes),
+            What::Destruction { client } => self.destroy(client, at),
+            What::Activation { client } => self.activate(client, at),
+            What::Request { client, request, bytes, ns } => self.request(client, request, bytes, ns),
+            What::Withdrawal { client } => {
+                let Some(key) = self.key(client) else { return };
+                self.ready.retain(|&other| other != key);
+                self.clients[key].ready_since = None;
+            }
+            What::Budget { client, hard, depleted, left_ns, deadline } => {
+                let Some(key) = self.key(client) else { return };
+                self.budget(key, Budget { left_ns, deadline, hard, depleted, missed: false });
+            }
+            What::Input { client } => self.change(client, |client| client.figures(|figures| figures.inputs += 1)),
+            What::Exposed { client, .. } => {
+                self.change(client, |client| client.figures(|figures| figures.exposes += 1));
+            }
+            What::Clear { client } => self.change(client, |client| client.budget = None),
+            What::SyncPriority { client, priority } => self.change(client, |client| client.sync_priority = priority),
+            _ => {}
+        }
+    }
+
+    fn change(&mut self, id: ClientId, change: impl FnOnce(&mut Client)) {
+        if let Some(key) = self.key(id) {
+            change(&mut self.clients[key]);
+        }
     }
 
     /// From the scheduler's snapshot at a beginning: who has work, and the policy.
