@@ -76,59 +76,65 @@ impl Workload {
             if let Some(words) = snapshot.take(&event.what) {
                 workload.begin(&mut reading, &words, at);
             }
-            match event.what {
-                What::Creation { client, .. } | What::Destruction { client } => {
-                    workload.finish(reading.remove(&client));
-                    if matches!(event.what, What::Creation { .. }) {
-                        reading.insert(client, Reading::new(client));
-                    }
-                }
-                What::Identity { client, .. } | What::Name { client, .. } => {
-                    let plan = reading.entry(client).or_insert_with(|| Reading::new(client)).plan.as_mut();
-                    if let Some(plan) = plan {
-                        plan.identity.push(event.what);
-                    }
-                }
-                What::SyncPriority { client, priority } => {
-                    if let Some(plan) = reading.get_mut(&client).and_then(|one| one.plan.as_mut()) {
-                        plan.sync_priority = priority;
-                    }
-                }
-                What::Role { client, role } if role.is_any() => {
-                    if let Some(plan) = reading.get_mut(&client).and_then(|one| one.plan.as_mut()) {
-                        plan.role = role;
-                    }
-                }
-                What::Input { client } => {
-                    if let Some(one) = reading.get_mut(&client) {
-                        one.inputs += 1;
-                    }
-                }
-                What::Activation { client } => {
-                    let began = workload.began;
-                    reading.entry(client).or_insert_with(|| Reading::new(client)).arrive(began, at);
-                }
-                What::Request { client, request, bytes, ns } => {
-                    if let Some(one) = reading.get_mut(&client) {
-                        one.add(Run { requests: 1, request_ns: ns, request, bytes });
-                    }
-                }
-                What::Served { client, still_ready, requests, last_request, bytes, start, .. } => {
-                    let began = workload.began;
-                    let one = reading.entry(client).or_insert_with(|| Reading::new(client));
-                    one.arrive(began, start);
-                    one.serve(at.since(start), requests, last_request, bytes);
-                    if !still_ready {
-                        one.done(at);
-                    }
-                }
-                _ => {}
-            }
+            workload.take(&mut reading, &event);
         }
         for one in reading.into_values() {
             workload.finish(Some(one));
         }
         workload
+    }
+
+    /// Takes a record about a client.
+    fn take(&mut self, reading: &mut BTreeMap<ClientId, Reading>, event: &Event) {
+        let at = event.at;
+        match event.what {
+            What::Creation { client, .. } | What::Destruction { client } => {
+                self.finish(reading.remove(&client));
+                if matches!(event.what, What::Creation { .. }) {
+                    reading.insert(client, Reading::new(client));
+                }
+            }
+            What::Identity { client, .. } | What::Name { client, .. } => {
+                let plan = reading.entry(client).or_insert_with(|| Reading::new(client)).plan.as_mut();
+                if let Some(plan) = plan {
+                    plan.identity.push(event.what);
+                }
+            }
+            What::SyncPriority { client, priority } => {
+                if let Some(plan) = reading.get_mut(&client).and_then(|one| one.plan.as_mut()) {
+                    plan.sync_priority = priority;
+                }
+            }
+            What::Role { client, role } if role.is_any() => {
+                if let Some(plan) = reading.get_mut(&client).and_then(|one| one.plan.as_mut()) {
+                    plan.role = role;
+                }
+            }
+            What::Input { client } => {
+                if let Some(one) = reading.get_mut(&client) {
+                    one.inputs += 1;
+                }
+            }
+            What::Activation { client } => {
+                let began = self.began;
+                reading.entry(client).or_insert_with(|| Reading::new(client)).arrive(began, at);
+            }
+            What::Request { client, request, bytes, ns } => {
+                if let Some(one) = reading.get_mut(&client) {
+                    one.add(Run { requests: 1, request_ns: ns, request, bytes });
+                }
+            }
+            What::Served { client, still_ready, requests, last_request, bytes, start, .. } => {
+                let began = self.began;
+                let one = reading.entry(client).or_insert_with(|| Reading::new(client));
+                one.arrive(began, start);
+                one.serve(at.since(start), requests, last_request, bytes);
+                if !still_ready {
+                    one.done(at);
+                }
+            }
+            _ => {}
+        }
     }
 
     /// The state at the beginning: who was there, and had work.
