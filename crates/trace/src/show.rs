@@ -178,14 +178,8 @@ fn details(event: &Event, names: &Names) -> String {
     match event.what {
         What::Exposed { cause: Some(cause), .. } => format!("by client {}", cause.0),
         What::Paced { until, .. } => format!("waits until others have redrawn, ends {} at the latest", in_(until, at)),
-        What::Pacing { limit_us: 0, .. } => "off".to_owned(),
-        What::Pacing { limit_us, floor_us } => format!("at most {limit_us} us, comes on each {floor_us} us"),
         What::Role { role, .. } => role_name(role).unwrap_or("none").to_owned(),
         What::MadeWork { .. } => "for a compositor or window manager, after a rest".to_owned(),
-        What::Desktop { share_ppm: 0 } => "off".to_owned(),
-        What::Desktop { share_ppm } => format!("at most {:.0} % while others wait", f64::from(share_ppm) / 1e4),
-        What::Supply { period_ns: 0, .. } => "no reservation of the kernel".to_owned(),
-        What::Supply { budget_ns, period_ns } => format!("{} in {}", of_ns(budget_ns), of_ns(period_ns)),
         What::Begin { level, server_pid, .. } => format!("level {}, server pid {server_pid}", level.name()),
         What::Identity { pid, base, uid, .. } => format!("pid {pid}, base {base:#x}, uid {uid}"),
         What::Dispatch { mode, reason, until, requests, .. } => {
@@ -220,6 +214,25 @@ fn details(event: &Event, names: &Names) -> String {
             let kind = if reservation.hard { "hard" } else { "soft" };
             format!("{kind}, {budget} in {period}, {}", if admitted { "admitted" } else { "refused" })
         }
+        What::Request { request, bytes, ns, .. } => format!("{}, {bytes} bytes, {}", names.of(request), of_ns(ns)),
+        What::Lost { records } => format!("{records} records are missing"),
+        What::Switch { cpu, from, to, still_runnable } => {
+            format!("cpu {cpu}: {from}{} -> {to}", if still_runnable { " (runnable)" } else { "" })
+        }
+        What::Wakeup { cpu, thread } => format!("cpu {cpu}: {thread} woken"),
+        _ => setting(&event.what),
+    }
+}
+
+/// What was set, of the server or of a client.
+fn setting(what: &What) -> String {
+    match *what {
+        What::Pacing { limit_us: 0, .. } => "off".to_owned(),
+        What::Pacing { limit_us, floor_us } => format!("at most {limit_us} us, comes on each {floor_us} us"),
+        What::Desktop { share_ppm: 0 } => "off".to_owned(),
+        What::Desktop { share_ppm } => format!("at most {:.0} % while others wait", f64::from(share_ppm) / 1e4),
+        What::Supply { period_ns: 0, .. } => "no reservation of the kernel".to_owned(),
+        What::Supply { budget_ns, period_ns } => format!("{} in {}", of_ns(budget_ns), of_ns(period_ns)),
         What::Policy { kind } => kind.name().to_owned(),
         What::Intervals { slice_us, timer_interval_us, maximum_slice_us } => {
             format!("slice {slice_us} us, timer interval {timer_interval_us} us, maximum slice {maximum_slice_us} us")
@@ -229,12 +242,6 @@ fn details(event: &Event, names: &Names) -> String {
         }
         What::SyncPriority { priority, .. } | What::FixedPriority { priority, .. } => priority.to_string(),
         What::Weight { weight, .. } => format!("{}", f64::from(weight) / 100.0),
-        What::Request { request, bytes, ns, .. } => format!("{}, {bytes} bytes, {}", names.of(request), of_ns(ns)),
-        What::Lost { records } => format!("{records} records are missing"),
-        What::Switch { cpu, from, to, still_runnable } => {
-            format!("cpu {cpu}: {from}{} -> {to}", if still_runnable { " (runnable)" } else { "" })
-        }
-        What::Wakeup { cpu, thread } => format!("cpu {cpu}: {thread} woken"),
         _ => String::new(),
     }
 }
