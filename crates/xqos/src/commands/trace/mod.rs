@@ -154,6 +154,37 @@ impl Stats {
 
 /// Statistics for people.
 pub fn text(statistics: &Statistics) -> String {
+    let mut text = format!(
+        "{:.3} s, policy {}, {} decisions, {} slices ended early",
+        statistics.seconds,
+        statistics.policy.as_deref().unwrap_or("unknown"),
+        statistics.decisions,
+        statistics.early_ends
+    );
+    if statistics.lost_records > 0 {
+        text += &format!("; {} records are missing", statistics.lost_records);
+    }
+    text += &format!("\n\n{}", table(statistics).render(None));
+    for client in statistics.clients.iter().filter(|client| client.without_processor_ms > 0.0) {
+        text +=
+            &format!("{} was runnable without a processor for {}\n", client.name, of_ms(client.without_processor_ms));
+    }
+    if !statistics.delays.is_empty() {
+        text += "\nWho delayed whom, in sum\n";
+        for delay in statistics.delays.iter().take(10) {
+            text += &format!("{:>10}  {}: {}\n", of_ms(delay.ms), delay.who, delay.why);
+        }
+    }
+    if !statistics.worst.is_empty() {
+        text += "\nThe longest waits\n";
+        for worst in statistics.worst.iter().take(10) {
+            text += &format!("  {}\n", worst.text);
+        }
+    }
+    text + &expensive(statistics)
+}
+
+fn table(statistics: &Statistics) -> Table {
     let number = |title| Column { title, right: true, rank: 0, elastic: false };
     let words = |title| Column { title, right: false, rank: 0, elastic: true };
     let mut table = Table::new(vec![
@@ -188,49 +219,28 @@ pub fn text(statistics: &Statistics) -> String {
             longest.unwrap_or_default(),
         ]);
     }
-    let mut text = format!(
-        "{:.3} s, policy {}, {} decisions, {} slices ended early",
-        statistics.seconds,
-        statistics.policy.as_deref().unwrap_or("unknown"),
-        statistics.decisions,
-        statistics.early_ends
-    );
-    if statistics.lost_records > 0 {
-        text += &format!("; {} records are missing", statistics.lost_records);
-    }
-    text += &format!("\n\n{}", table.render(None));
-    for client in statistics.clients.iter().filter(|client| client.without_processor_ms > 0.0) {
-        text +=
-            &format!("{} was runnable without a processor for {}\n", client.name, of_ms(client.without_processor_ms));
-    }
-    if !statistics.delays.is_empty() {
-        text += "\nWho delayed whom, in sum\n";
-        for delay in statistics.delays.iter().take(10) {
-            text += &format!("{:>10}  {}: {}\n", of_ms(delay.ms), delay.who, delay.why);
-        }
-    }
-    if !statistics.worst.is_empty() {
-        text += "\nThe longest waits\n";
-        for worst in statistics.worst.iter().take(10) {
-            text += &format!("  {}\n", worst.text);
-        }
-    }
+    table
+}
+
+/// The kinds of requests that took most, where requests were timed.
+fn expensive(statistics: &Statistics) -> String {
     let mut kinds: Vec<_> =
         statistics.clients.iter().flat_map(|client| client.kinds.iter().map(move |kind| (client, kind))).collect();
     kinds.sort_by(|a, b| b.1.ms.total_cmp(&a.1.ms));
-    if !kinds.is_empty() {
-        text += "\nThe most expensive kinds of requests\n";
-        for (client, kind) in kinds.into_iter().take(10) {
-            let mean = of_ms(kind.ms / kind.count.max(1) as f64);
-            text += &format!(
-                "{:>10}  {} {}: {} requests, {mean} each, {} the longest\n",
-                of_ms(kind.ms),
-                client.name,
-                kind.name,
-                kind.count,
-                of_ms(kind.longest_ms)
-            );
-        }
+    if kinds.is_empty() {
+        return String::new();
+    }
+    let mut text = "\nThe most expensive kinds of requests\n".to_owned();
+    for (client, kind) in kinds.into_iter().take(10) {
+        let mean = of_ms(kind.ms / kind.count.max(1) as f64);
+        text += &format!(
+            "{:>10}  {} {}: {} requests, {mean} each, {} the longest\n",
+            of_ms(kind.ms),
+            client.name,
+            kind.name,
+            kind.count,
+            of_ms(kind.longest_ms)
+        );
     }
     text
 }
