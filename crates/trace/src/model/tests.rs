@@ -1,0 +1,143 @@
+//! Small traces, written by hand, and what the model makes of them.
+
+use super::*;
+use xqos_abi::trace::Reason;
+
+const MS: u64 = 1_000_000;
+
+struct Script(Model);
+
+impl Script {
+    fn at(&mut self, ms: u64, what: What) -> Option<Burst> {
+        self.0.take(&Event { at: Time(ms * MS), what })
+    }
+
+    fn slice(&mut self, id: u16, from: u64, to: u64, requests: u32, still_ready: bool) -> Option<Burst> {
+        let client = ClientId(id);
+        let until = Time::NEVER;
+        let (mode, reason) = (Mode::BestEffort, Reason::Policy);
+        self.at(from, What::Dispatch { client: Some(client), mode, reason, until, requests: 0, bytes: 0 });
+        let start = Time(from * MS);
+        let (last_request, bytes, ended_early) = (73, 0, false);
+        self.at(to, What::Served { client, still_ready, ended_early, requests, last_request, bytes, start })
+    }
+}
+
+fn two_clients() -> Script {
+    let mut script = Script(Model::new());
+    for (id, name) in [(1, b"x11perf\0\0\0\0\0\0\0\0\0"), (2, b"mpv\0\0\0\0\0\0\0\0\0\0\0\0\0")] {
+        let client = ClientId(id);
+        script.at(0, What::Creation { client, descriptor: 4 });
+        script.at(0, What::Identity { client, pid: u32::from(id) * 100, base: u32::from(id) << 20, uid: 0 });
+        script.at(0, What::Name { client, part: 0, bytes: *name });
+    }
+    script
+}
+
+#[test]
+fn a_wait_is_put_down_to_who_ran() {
+    let mut script = two_clients();
+    script.at(0, What::Activation { client: ClientId(1) });
+    script.slice(1, 0, 5, 1, true);
+    script.at(7, What::Activation { client: ClientId(2) });
+    script.slice(1, 5, 45, 1, true);
+    let burst = script.slice(2, 48, 50, 3, false).expect("its burst is over");
+    assert_eq!((burst.own_ns, burst.waited_ns), (2 * MS, 41 * MS));
+    assert_eq!(burst.causes, [(Cause::Client { key: 0, request: 73, long: true }, 38 * MS), (Cause::Server, 3 * MS)]);
+    let Script(model) = script;
+    assert_eq!(model.worst()[0], burst);
+    assert_eq!(model.name(0), "x11perf (100)");
+    assert_eq!(model.clients()[1].total.responses.worst_ns(), 43 * MS);
+    assert_eq!(model.clients()[0].total.longest_request, Some((40 * MS, 73)));
+}
+
+#[test]
+fn without_causes_the_figures_are_the_same() {
+    let mut scripts = [two_clients(), two_clients()];
+    scripts[1].0.without_causes = true;
+    for script in &mut scripts {
+        script.at(0, What::Activation { client: ClientId(1) });
+        script.slice(1, 0, 5, 1, true);
+        script.at(7, What::Activation { client: ClientId(2) });
+        script.slice(1, 5, 45, 1, true);
+        script.slice(2, 48, 50, 3, false).expect("its burst is over");
+    }
+    let [with, without] = scripts.map(|Script(model)| model);
+    for (with, without) in with.clients().iter().zip(without.clients()) {
+        assert_eq!((&with.total.responses, with.total.waited_ns), (&without.total.responses, without.total.waited_ns));
+        assert_eq!((with.waits_since(), with.total.slices), (without.waits_since(), without.total.slices));
+    }
+    assert!(!with.worst().is_empty() && without.worst().is_empty() && without.delays().is_empty());
+}
+
+#[test]
+fn who_ran_when_a_client_came_is_to_blame_although_that_is_written_down_later() {
+    let mut script = two_clients();
+    script.at(0, What::Activation { client: ClientId(1) });
+    script.slice(1, 0, 5, 1, true);
+    script.slice(1, 6, 45, 1, true);
+    script.at(20, What::Activation { client: ClientId(2) });
+    let burst = script.slice(2, 46, 50, 3, false).expect("its burst is over");
+    assert_eq!(burst.waited_ns, 26 * MS);
+    assert_eq!(burst.causes, [(Cause::Client { key: 0, request: 73, long: true }, 25 * MS), (Cause::Server, MS)]);
+}
+
+#[test]
+fn what_the_kernel_withheld_is_told_apart() {
+    let mut script = two_clients();
+    script.at(0, What::Begin { level: xqos_abi::trace::Level::Slices, server_pid: 9, words: 0 });
+    script.at(10, What::Activation { client: ClientId(2) });
+    script.at(11, What::Wakeup { cpu: 0, thread: 9 });
+    script.at(15, What::Switch { cpu: 0, from: 4, to: 9, still_runnable: false });
+    let burst = script.slice(2, 16, 17, 1, false).unwrap();
+    assert_eq!(burst.causes, [(Cause::Kernel, 4 * MS), (Cause::Server, 2 * MS)]);
+}
+
+#[test]
+fn recent_figures_begin_anew_and_the_total_stays() {
+    let mut script = two_clients();
+    script.at(0, What::Activation { client: ClientId(1) });
+    script.slice(1, 0, 5, 1, true);
+    let recent = script.0.take_recent();
+    assert_eq!(recent[0].1.server_time_ns, 5 * MS);
+    script.slice(1, 5, 6, 1, true);
+    assert_eq!(script.0.take_recent()[0].1.server_time_ns, MS);
+    assert_eq!(script.0.clients()[0].total.server_time_ns, 6 * MS);
+}
+
+#[test]
+fn grabs_are_counted_with_their_time_also_when_the_client_goes() {
+    let mut script = two_clients();
+    script.at(1, What::Grab { client: Some(ClientId(1)) });
+    script.at(4, What::Grab { client: None });
+    script.at(5, What::Grab { client: Some(ClientId(1)) });
+    script.at(15, What::Destruction { client: ClientId(1) });
+    let total = &script.0.clients()[0].total;
+    assert_eq!((total.grabs, total.grabbed_ns, total.longest_grab_ns), (2, 13 * MS, 10 * MS));
+}
+
+#[test]
+fn an_index_used_again_is_another_client() {
+    let mut script = two_clients();
+    script.at(1, What::Destruction { client: ClientId(1) });
+    script.at(2, What::Creation { client: ClientId(1), descriptor: 4 });
+    assert_eq!(script.0.clients().len(), 3);
+    assert_eq!(script.0.name(2), "client 0x0");
+}
+
+#[test]
+fn any_records_are_taken_without_a_panic() {
+    let mut seed = 1u64;
+    let mut model = Model::new();
+    for _ in 0..200_000 {
+        let mut word = || {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            seed >> (seed >> 59)
+        };
+        let head = (word() % 29) | ((word() & 0xff) << 8) | ((word() % 8) << 16) | (word() << 32);
+        if let Some(event) = Event::decode([word(), head, word(), word()]) {
+            model.take(&event);
+        }
+    }
+    assert!(!model.clients().is_empty());
+}
