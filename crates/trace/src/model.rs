@@ -7,7 +7,11 @@
 //!
 //! Records are taken one by one, live or from a file; a trace may begin anywhere and have gaps. Nothing panics.
 
-use crate::histogram::Histogram;
+mod client;
+#[cfg(test)]
+mod tests;
+
+pub use client::{Budget, Burst, Cause, Client, Figures, Identity, Kind};
 use std::collections::{BTreeMap, VecDeque};
 use xqos_abi::snapshot::Collector;
 use xqos_abi::trace::{Event, What};
@@ -21,118 +25,6 @@ const LONG_REQUEST_NS: u64 = 1_000_000;
 const ABSENCES_KEPT: usize = 1024;
 /// An arrival in the middle of a slice is written down after it, with the time at which it was seen: so many slices back.
 const SLICES_KEPT: usize = 64;
-
-/// Who a client is. Stays when it is gone.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Identity {
-    /// The resource base: tells apart clients that had the same index one after the other.
-    pub base: u32,
-    pub pid: u32,
-    pub uid: u32,
-    pub program: String,
-}
-
-/// What a wait was spent on.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Cause {
-    /// Behind this client's slices, that ended with this kind of request; `long`: each of a single long request.
-    Client { key: usize, request: u32, long: bool },
-    /// The server was runnable and the kernel ran something else.
-    Kernel,
-    /// Nobody was being served; without the kernel's records, also because the server had no processor between two slices.
-    Server,
-    /// Its own budget was used up, and its reservation is hard.
-    HeldBack,
-}
-
-/// What a client did and suffered, in a trace or since the last look.
-#[derive(Clone, Debug, Default)]
-pub struct Figures {
-    pub server_time_ns: u64,
-    pub reserved_time_ns: u64,
-    pub requests: u64,
-    pub slices: u64,
-    /// Response times of its bursts.
-    pub responses: Histogram,
-    pub waited_ns: u64,
-    pub longest_wait_ns: u64,
-    /// Length and request.
-    pub longest_request: Option<(u64, u32)>,
-    pub grabs: u64,
-    pub grabbed_ns: u64,
-    pub longest_grab_ns: u64,
-    pub depletions: u64,
-    /// Deadlines that passed while it had budget and work.
-    pub misses: u64,
-    pub inputs: u64,
-    pub exposes: u64,
-    /// The client was runnable and had no processor, from the kernel.
-    pub without_processor_ns: u64,
-    /// Kinds of requests, where each was traced.
-    pub kinds: BTreeMap<u32, Kind>,
-}
-
-/// Requests of one kind.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Kind {
-    pub count: u64,
-    pub ns: u64,
-    pub longest_ns: u64,
-    pub bytes: u64,
-}
-
-/// A reservation as it stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Budget {
-    pub left_ns: i64,
-    pub deadline: Time,
-    pub hard: bool,
-    pub depleted: bool,
-    missed: bool,
-}
-
-/// A burst that waited.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Burst {
-    pub key: usize,
-    pub activation: Time,
-    pub end: Time,
-    pub own_ns: u64,
-    pub waited_ns: u64,
-    /// The greatest first.
-    pub causes: Vec<(Cause, u64)>,
-}
-
-/// A client of the trace; `key` is its place in [`Model::clients`] for good.
-#[derive(Clone, Debug)]
-pub struct Client {
-    pub id: ClientId,
-    pub identity: Identity,
-    pub connected: Time,
-    pub gone: Option<Time>,
-    pub budget: Option<Budget>,
-    pub total: Figures,
-    /// Since [`Model::take_recent`].
-    pub recent: Figures,
-    pub sync_priority: i32,
-    ready_since: Option<Time>,
-    waits_since: Time,
-    own_ns: u64,
-    behind: BTreeMap<Cause, u64>,
-    grabbed_at: Option<Time>,
-}
-
-impl Client {
-    fn figures(&mut self, change: impl Fn(&mut Figures)) {
-        change(&mut self.total);
-        change(&mut self.recent);
-    }
-
-    /// It has work and is not served.
-    pub fn waits_since(&self) -> Option<Time> {
-        self.ready_since.map(|_| self.waits_since)
-    }
-}
 
 /// A slice, for those who waited for it.
 #[derive(Clone, Copy, Debug)]
@@ -618,6 +510,3 @@ impl Model {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;
