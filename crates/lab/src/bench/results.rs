@@ -6,7 +6,7 @@ use super::{print, summary};
 use crate::disturbance::Disturbance;
 use crate::experiments::{self, Experiment};
 use crate::machine::Machine;
-use crate::study::Study;
+use crate::study::{Chart, Study};
 use crate::{page, render};
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
@@ -78,7 +78,8 @@ impl Stored {
 
     pub fn finding(self, of: &Experiment) -> Result<Finding> {
         let not_ours = || format!("the result of {} is not of this version", of.name);
-        let study = (of.study)(self.raw).with_context(not_ours)?;
+        let mut study = (of.study)(self.raw).with_context(not_ours)?;
+        study.charts.iter_mut().for_each(Chart::round);
         let Stored { experiment, quick, pairs, machine, disturbance, .. } = self;
         Ok(Finding { experiment, quick, pairs, machine, disturbance, study })
     }

@@ -1,6 +1,8 @@
 //! Charts of a study, as data: the page draws them.
+//!
+//! A chart of many points is rounded to what a screen can show ([`Chart::round`]): the page carries its data.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use std::collections::BTreeMap;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -9,6 +11,28 @@ pub enum Chart {
     Ranges(Ranges),
     Lines(Lines),
     Lanes(Lanes),
+}
+
+/// With at most this many points a line has marks, and each mark shows its values; the page has the same number.
+const MAX_MARKS: usize = 60;
+
+impl Chart {
+    /// Rounds the points of scatters and of lines without marks to four significant digits, a quarter of a pixel.
+    pub fn round(&mut self) {
+        let round = |points: &mut Vec<[f64; 2]>| points.iter_mut().flatten().for_each(|value| *value = rounded(*value));
+        match self {
+            Chart::Scatter(scatter) => scatter.panels.iter_mut().for_each(|panel| round(&mut panel.points)),
+            Chart::Lines(lines) => {
+                let lines = lines.lines.iter_mut().filter(|line| line.points.len() > MAX_MARKS);
+                lines.for_each(|line| round(&mut line.points));
+            }
+            Chart::Ranges(_) | Chart::Lanes(_) => {}
+        }
+    }
+}
+
+fn rounded(value: f64) -> f64 {
+    format!("{value:.3e}").parse().unwrap_or(value)
 }
 
 /// Points of several cases side by side, with the same axes.
@@ -25,6 +49,7 @@ pub struct Panel {
     /// idle, reserved, or a scheduler's name: it decides the colour.
     pub case: String,
     pub name: String,
+    #[serde(serialize_with = "short")]
     pub points: Vec<[f64; 2]>,
 }
 
@@ -70,6 +95,7 @@ pub struct Line {
     /// idle, paper, or a scheduler's name: it decides colour, dashes and marks.
     pub case: String,
     pub name: String,
+    #[serde(serialize_with = "short")]
     pub points: Vec<[f64; 2]>,
     /// Standard deviations, as bars; empty, or one for each point.
     pub deviations: Vec<f64>,
@@ -104,4 +130,50 @@ pub struct Lane {
     pub ends: Vec<f64>,
     /// Scheduling deadlines.
     pub deadlines: Vec<f64>,
+}
+
+/// Writes whole numbers without a decimal point.
+fn short<S: Serializer>(points: &[[f64; 2]], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(points.iter().map(|point| point.map(Number)))
+}
+
+struct Number(f64);
+
+impl Serialize for Number {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        // Up to here every whole number is exact as a floating-point number.
+        const EXACT: f64 = 9_007_199_254_740_992.0;
+        let Number(value) = *self;
+        match value.fract() == 0.0 && value.abs() < EXACT {
+            true => serializer.serialize_i64(value as i64),
+            false => serializer.serialize_f64(value),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(count: usize) -> Chart {
+        let line = Line { points: vec![[1234.0, 0.123_456]; count], ..Line::default() };
+        Chart::Lines(Lines { lines: vec![line], ..Lines::default() })
+    }
+
+    #[test]
+    fn only_lines_without_marks_are_rounded() {
+        for (count, expected) in [(MAX_MARKS, "[1234,0.123456]"), (MAX_MARKS + 1, "[1234,0.1235]")] {
+            let mut chart = line(count);
+            chart.round();
+            let text = serde_json::to_string(&chart).unwrap();
+            assert!(text.contains(expected), "{count}: {text}");
+            assert_eq!(serde_json::from_str::<Chart>(&text).unwrap(), chart);
+        }
+    }
+
+    #[test]
+    fn the_page_draws_marks_up_to_the_same_number_of_points() {
+        let script = include_str!("../page/page.js");
+        assert!(script.contains(&format!("const MOST_MARKS = {MAX_MARKS};")));
+    }
 }
