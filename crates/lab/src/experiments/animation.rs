@@ -109,18 +109,15 @@ impl Animation {
         let line = |scheduler| {
             let shown = self.turns.of(scheduler).next();
             let frames = shown.map(Shown::frame_ms).unwrap_or_default();
-            let points = frames.iter().take(CHARTED).enumerate().map(|(index, &ms)| [index as f64, ms]).collect();
-            let (case, name) = (name(scheduler).to_owned(), title(scheduler).to_owned());
-            Line { case, name, points, deviations: Vec::new() }
+            let points = frames.iter().take(CHARTED).enumerate().map(|(index, &ms)| [index as f64, ms]);
+            Line::new(name(scheduler), title(scheduler), points)
         };
-        Lines {
-            title: "Figure 2: times between the frames of the first turn".to_owned(),
-            x_label: "frame".to_owned(),
-            y_label: "ms since the one before".to_owned(),
-            log_y: false,
-            log_x: false,
-            lines: rows().map(line).collect(),
-        }
+        Lines::new(
+            "Figure 2: times between the frames of the first turn",
+            "frame",
+            "ms since the one before",
+            rows().map(line),
+        )
     }
 }
 

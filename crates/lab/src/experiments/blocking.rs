@@ -185,27 +185,17 @@ impl Blocking {
     /// Up to a length; on straight axes, so that the floor is a straight line.
     fn lines(&self, most_us: u64) -> Lines {
         let lengths = || LENGTHS_US.into_iter().filter(|&us| us <= most_us);
-        let points = |y: &dyn Fn(u64) -> f64| lengths().map(|us| [us as f64 / 1000.0, y(us)]).collect();
-        let floor = Line {
-            case: "idle".to_owned(),
-            name: "y = x, the floor".to_owned(),
-            points: points(&|us| us as f64 / 1000.0),
-            deviations: Vec::new(),
-        };
-        let measured = SCHEDULERS.map(|scheduler| Line {
-            case: scheduler.name().to_owned(),
-            name: scheduler.title().to_owned(),
-            points: points(&|us| self.spread(scheduler, us, |one| one.response_ms.p99).median),
-            deviations: Vec::new(),
+        let floor = Line::new("idle", "y = x, the floor", lengths().map(|us| [us as f64 / 1000.0; 2]));
+        let measured = SCHEDULERS.map(|scheduler| {
+            let p99 = |us| self.spread(scheduler, us, |one| one.response_ms.p99).median;
+            Line::new(scheduler.name(), scheduler.title(), lengths().map(|us| [us as f64 / 1000.0, p99(us)]))
         });
-        Lines {
-            title: format!("99th percentile of the response, requests of up to {} ms", most_us / 1000),
-            x_label: "length of a request, ms".to_owned(),
-            y_label: "response p99, ms".to_owned(),
-            log_y: false,
-            log_x: false,
-            lines: std::iter::once(floor).chain(measured).collect(),
-        }
+        Lines::new(
+            format!("99th percentile of the response, requests of up to {} ms", most_us / 1000),
+            "length of a request, ms",
+            "response p99, ms",
+            std::iter::once(floor).chain(measured),
+        )
     }
 
     fn notes(&self) -> Vec<String> {

@@ -232,18 +232,10 @@ impl EndToEnd {
                 (Player::Mpv, false) => "classic",
                 (Player::Mpv, true) => "smart",
             };
-            let points = film.intervals_ms().into_iter().enumerate().map(|(frame, ms)| [frame as f64, ms]).collect();
-            let name = film::title(player, reserved);
-            Some(Line { case: case.to_owned(), name, points, deviations: Vec::new() })
+            let points = film.intervals_ms().into_iter().enumerate().map(|(frame, ms)| [frame as f64, ms]);
+            Some(Line::new(case, film::title(player, reserved), points))
         });
-        Lines {
-            title: "Inter-frame times of the first turn".to_owned(),
-            x_label: "frame".to_owned(),
-            y_label: "time since the frame before, ms".to_owned(),
-            log_y: false,
-            log_x: false,
-            lines: lines.collect(),
-        }
+        Lines::new("Inter-frame times of the first turn", "frame", "time since the frame before, ms", lines)
     }
 
     fn notes(&self) -> Vec<String> {

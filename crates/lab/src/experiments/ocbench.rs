@@ -207,30 +207,18 @@ impl Progress {
     /// Figures 1 and 6; the first turn.
     fn chart_of_progress(&self, clients: usize) -> Chart {
         let Script { load_from, load_until, activations } = self.script;
-        let line = |case: &str, name: &str, points| Line {
-            case: case.to_owned(),
-            name: name.to_owned(),
-            points,
-            deviations: Vec::new(),
-        };
         let mut lines = Vec::new();
         if let Some(stock) = self.of(Case::Stock, clients).next() {
             let pace_s = Pace::of(&stock.idle(), Part::Whole).mean / 1e3;
             let ends = [0.0, activations as f64].map(|activation| [activation, activation * pace_s]);
-            lines.push(line("idle", "at the idle pace of stock", ends.to_vec()));
+            lines.push(Line::new("idle", "at the idle pace of stock", ends));
         }
         for case in self.cases(clients) {
             let Some(run) = self.of(case, clients).next() else { continue };
-            lines.push(line(case.name(), case.title(), run.progress()));
+            lines.push(Line::new(case.name(), case.title(), run.progress()));
         }
-        Chart::Lines(Lines {
-            title: format!("Progress of ocbench; {clients} x {TEST} from activation {load_from} to {load_until}"),
-            x_label: "activation".to_owned(),
-            y_label: "seconds since the first".to_owned(),
-            log_y: false,
-            log_x: false,
-            lines,
-        })
+        let title = format!("Progress of ocbench; {clients} x {TEST} from activation {load_from} to {load_until}");
+        Chart::Lines(Lines::new(title, "activation", "seconds since the first", lines))
     }
 
     /// Figure 2; the first turn.

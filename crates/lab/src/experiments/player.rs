@@ -136,14 +136,12 @@ impl Player {
     fn chart(&self, films: &[&Showing], case: &Case) -> Chart {
         let lines = ways(films).filter_map(|way| {
             let film = films.iter().find(|film| film.way == way)?;
-            let points = film.intervals().map(|interval| [interval.frame as f64, interval.ms]).collect();
+            let points = film.intervals().map(|interval| [interval.frame as f64, interval.ms]);
             let end = film.beside().last().map_or(self.load_at_frame, |interval| interval.frame);
-            let (name, deviations) = (format!("{}; load until frame {end}", way.title()), Vec::new());
-            Some(Line { case: way.name().to_owned(), name, points, deviations })
+            Some(Line::new(way.name(), format!("{}; load until frame {end}", way.title()), points))
         });
         let title = format!("Inter-frame times; {} x {} from frame {} on", case.clients, case.test, self.load_at_frame);
-        let (x_label, y_label) = ("frame".to_owned(), "time since the frame before, ms".to_owned());
-        Chart::Lines(Lines { title, x_label, y_label, log_y: false, log_x: false, lines: lines.collect() })
+        Chart::Lines(Lines::new(title, "frame", "time since the frame before, ms", lines))
     }
 
     fn notes(&self) -> Vec<String> {

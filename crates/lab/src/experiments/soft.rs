@@ -147,25 +147,17 @@ impl Soft {
     }
 
     fn chart(&self) -> Chart {
-        let lines = COMPARED.iter().map(|&scheduler| Line {
-            case: scheduler.name().to_owned(),
-            name: scheduler.title().to_owned(),
-            points: self
-                .rates
-                .iter()
-                .filter(|rate| rate.scheduler == scheduler)
-                .map(|rate| [f64::from(rate.turn + 1), rate.per_s])
-                .collect(),
-            deviations: Vec::new(),
+        let lines = COMPARED.iter().map(|&scheduler| {
+            let rates = self.rates.iter().filter(|rate| rate.scheduler == scheduler);
+            let points = rates.map(|rate| [f64::from(rate.turn + 1), rate.per_s]);
+            Line::new(scheduler.name(), scheduler.title(), points)
         });
-        Chart::Lines(Lines {
-            title: format!("One x11perf -{}, turn by turn", self.test),
-            x_label: "turn".to_owned(),
-            y_label: "operations per second".to_owned(),
-            log_y: false,
-            log_x: false,
-            lines: lines.collect(),
-        })
+        Chart::Lines(Lines::new(
+            format!("One x11perf -{}, turn by turn", self.test),
+            "turn",
+            "operations per second",
+            lines,
+        ))
     }
 
     fn notes(&self) -> Vec<String> {

@@ -16,6 +16,34 @@ pub enum Chart {
 /// With at most this many points a line has marks, and each mark shows its values; the page has the same number.
 const MAX_MARKS: usize = 60;
 
+impl Lines {
+    /// On linear axes.
+    pub fn new(title: impl Into<String>, x_label: &str, y_label: &str, lines: impl IntoIterator<Item = Line>) -> Lines {
+        let (x_label, y_label, lines) = (x_label.to_owned(), y_label.to_owned(), lines.into_iter().collect());
+        Lines { title: title.into(), x_label, y_label, lines, log_y: false, log_x: false }
+    }
+
+    pub fn log_y(self) -> Lines {
+        Lines { log_y: true, ..self }
+    }
+
+    pub fn log_both(self) -> Lines {
+        Lines { log_y: true, log_x: true, ..self }
+    }
+}
+
+impl Line {
+    pub fn new(case: &str, name: impl Into<String>, points: impl IntoIterator<Item = [f64; 2]>) -> Line {
+        let points = points.into_iter().collect();
+        Line { case: case.to_owned(), name: name.into(), points, ..Line::default() }
+    }
+
+    /// With a standard deviation for each point.
+    pub fn deviating(self, deviations: impl IntoIterator<Item = f64>) -> Line {
+        Line { deviations: deviations.into_iter().collect(), ..self }
+    }
+}
+
 impl Chart {
     /// Rounds the points of scatters and of lines without marks to four significant digits, a quarter of a pixel.
     pub fn round(&mut self) {

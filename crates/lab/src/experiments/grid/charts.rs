@@ -27,7 +27,7 @@ pub(super) fn all(grid: &Grid) -> Vec<Chart> {
 /// Figure 5: the ways to carry X beside each other, at one latency.
 fn proxies(grid: &Grid, program: Program, delay_us: u64) -> Lines {
     let line = |transport: Transport| {
-        drawn(transport.look(), transport.title(), over_rates(grid, program, transport, delay_us))
+        Drawn::new(transport.look(), transport.title(), over_rates(grid, program, transport, delay_us))
     };
     let title = format!("{}: each way to carry X, {} one way (Figure 5)", program.title(), delay_title(delay_us));
     over_bandwidth(title, grid.transports().into_iter().map(line))
@@ -36,7 +36,7 @@ fn proxies(grid: &Grid, program: Program, delay_us: u64) -> Lines {
 /// Figures 6 and 7: one way to carry X, a line for each latency.
 fn latencies(grid: &Grid, program: Program, transport: Transport, number: &str) -> Lines {
     let line = |(delay_us, look): (u64, &str)| {
-        drawn(look, &delay_title(delay_us), over_rates(grid, program, transport, delay_us))
+        Drawn::new(look, delay_title(delay_us), over_rates(grid, program, transport, delay_us))
     };
     let title = format!("{} over {}, by latency (Figure {number})", program.title(), transport.title());
     over_bandwidth(title, Line::DELAYS.into_iter().zip(LOOKS).map(line))
@@ -50,21 +50,19 @@ fn fonts(grid: &Grid) -> Lines {
             let measured = grid.measured(program, Transport::Raw, line)?;
             Some([line.delay_us as f64 / 1e3, measured.delay_s])
         });
-        drawn(look, program.title(), points.collect())
+        Drawn::new(look, program.title(), points)
     };
-    Lines {
-        title: "Core fonts and client-side fonts: xterm over raw X at 1 Mb/s (Figure 8)".to_owned(),
-        x_label: "one-way delay, ms".to_owned(),
-        y_label: "total network delay, s".to_owned(),
-        log_y: true,
-        log_x: true,
-        lines: shown([(Program::Xterm, "stock"), (Program::XtermFa, "fair")].into_iter().map(line)),
-    }
+    Lines::new(
+        "Core fonts and client-side fonts: xterm over raw X at 1 Mb/s (Figure 8)",
+        "one-way delay, ms",
+        "total network delay, s",
+        shown([(Program::Xterm, "stock"), (Program::XtermFa, "fair")].into_iter().map(line)),
+    )
+    .log_both()
 }
 
 fn over_bandwidth(title: String, lines: impl Iterator<Item = Drawn>) -> Lines {
-    let (x_label, y_label) = (BANDWIDTH.to_owned(), RELATIVE.to_owned());
-    Lines { title, x_label, y_label, log_y: true, log_x: true, lines: shown(lines) }
+    Lines::new(title, BANDWIDTH, RELATIVE, shown(lines)).log_both()
 }
 
 fn shown(lines: impl Iterator<Item = Drawn>) -> Vec<Drawn> {
@@ -75,10 +73,6 @@ fn over_rates(grid: &Grid, program: Program, transport: Transport, delay_us: u64
     let lines = Line::RATES.map(|kbit_per_s| Line { kbit_per_s, delay_us });
     let point = |line: Line| Some([line.kbit_per_s as f64 / 1e3, grid.relative(program, transport, line)?]);
     lines.into_iter().filter_map(point).collect()
-}
-
-fn drawn(look: &str, name: &str, points: Vec<[f64; 2]>) -> Drawn {
-    Drawn { case: look.to_owned(), name: name.to_owned(), points, deviations: Vec::new() }
 }
 
 #[cfg(test)]

@@ -42,12 +42,9 @@ impl Hard {
         let unlimited = self.unlimited_per_s();
         let line = |row: &[Cell], case: &str, whose: &str, part: &dyn Fn(&Cell) -> Option<(f64, f64)>| {
             let found: Vec<_> = row.iter().filter_map(|cell| Some((cell.asked(), part(cell)?))).collect();
-            Line {
-                case: case.to_owned(),
-                name: format!("T = {} ms{whose}", row[0].period_ms),
-                points: found.iter().map(|(asked, (part, _))| [*asked, *part]).collect(),
-                deviations: found.iter().map(|(_, (_, deviation))| *deviation).collect(),
-            }
+            let points = found.iter().map(|(asked, (part, _))| [*asked, *part]);
+            let name = format!("T = {} ms{whose}", row[0].period_ms);
+            Line::new(case, name, points).deviating(found.iter().map(|(_, (_, deviation))| *deviation))
         };
         let ours = self.rows().map(|row| line(row, "cbs", "", &|cell| Some(cell.part_of(unlimited))));
         let paper = |cell: &Cell| {
@@ -56,14 +53,12 @@ impl Hard {
             Some((per_s / unlimited, deviation / unlimited))
         };
         let theirs = self.rows().map(|row| line(row, "paper", ", paper", &paper));
-        Chart::Lines(Lines {
-            title: "Throughput over Q/T, by T".to_owned(),
-            x_label: "Q/T".to_owned(),
-            y_label: "operations, as a part of those without a limit".to_owned(),
-            log_y: false,
-            log_x: false,
-            lines: ours.chain(theirs).collect(),
-        })
+        Chart::Lines(Lines::new(
+            "Throughput over Q/T, by T",
+            "Q/T",
+            "operations, as a part of those without a limit",
+            ours.chain(theirs),
+        ))
     }
 
     /// Periods in which a greater Q got less done somewhere.

@@ -146,22 +146,16 @@ impl Latency {
                 .filter(|setting| setting.scheduler == scheduler)
                 .map(|setting| (setting.interval_ms(), self.all(setting, quantity)))
                 .collect();
-            Line {
-                case: case.to_owned(),
-                name: quantity.name().to_owned(),
-                points: at_each.iter().map(|(ms, values)| [*ms, mean(values)]).collect(),
-                deviations: at_each.iter().map(|(_, values)| deviation(values)).collect(),
-            }
+            let points = at_each.iter().map(|(ms, values)| [*ms, mean(values)]);
+            Line::new(case, quantity.name(), points).deviating(at_each.iter().map(|(_, values)| deviation(values)))
         };
         let names = quantities.map(Quantity::name).join(" and ");
-        Lines {
-            title: format!("{title}, {}: {names}, with deviations", scheduler.title()),
-            x_label: "interval, ms".to_owned(),
-            y_label: "ms".to_owned(),
-            log_y: false,
-            log_x: false,
-            lines: quantities.into_iter().zip(["idle", scheduler.name()]).map(line).collect(),
-        }
+        Lines::new(
+            format!("{title}, {}: {names}, with deviations", scheduler.title()),
+            "interval, ms",
+            "ms",
+            quantities.into_iter().zip(["idle", scheduler.name()]).map(line),
+        )
     }
 
     /// Those that were measured, in the order of the tables.

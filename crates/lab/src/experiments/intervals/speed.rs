@@ -171,29 +171,18 @@ impl Speed {
         let together = SCHEDULERS.into_iter().chain([Scheduler::Stock]).map(|scheduler| {
             self.line(scheduler.name(), scheduler.title(), TOGETHER, |one| one.scheduler == scheduler)
         });
-        let chart = |who: &str, lines| {
-            Chart::Lines(Lines {
-                title: format!("Figure 5, {who}: speed over that at {} ms", LONG_US / 1000),
-                x_label: "timer interval or slice, ms".to_owned(),
-                y_label: "x".to_owned(),
-                log_y: false,
-                log_x: false,
-                lines,
-            })
+        let chart = |who: &str, lines: Vec<Line>| {
+            let title = format!("Figure 5, {who}: speed over that at {} ms", LONG_US / 1000);
+            Chart::Lines(Lines::new(title, "timer interval or slice, ms", "x", lines))
         };
-        let (alone, together) = (alone.into_iter().collect(), together.collect());
-        vec![chart("one client", alone), chart(&format!("{TOGETHER} clients"), together)]
+        vec![chart("one client", alone.into()), chart(&format!("{TOGETHER} clients"), together.collect())]
     }
 
     fn line(&self, case: &str, name: &str, clients: usize, of: impl Fn(&Setting) -> bool) -> Line {
         let settings: Vec<Setting> = self.settings(clients).into_iter().filter(of).collect();
         let means = |setting: &Setting| self.means(&self.tests(), clients, *setting, Rate::per_s);
-        Line {
-            case: case.to_owned(),
-            name: name.to_owned(),
-            points: settings.iter().map(|one| [one.interval_ms(), Spread::of(means(one)).median]).collect(),
-            deviations: settings.iter().map(|one| deviation(&means(one))).collect(),
-        }
+        let points = settings.iter().map(|one| [one.interval_ms(), Spread::of(means(one)).median]);
+        Line::new(case, name, points).deviating(settings.iter().map(|one| deviation(&means(one))))
     }
 
     /// Slice ends a second of the server's processor time, and the work done in it: a point for each interval of a turn.

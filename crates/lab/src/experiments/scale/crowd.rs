@@ -125,13 +125,14 @@ pub(super) fn table(all: &[Crowd]) -> Table {
 pub(super) fn charts(all: &[Crowd]) -> Vec<Lines> {
     let by_busy: Vec<_> = places().into_iter().filter(|(silent, _)| *silent == 0).collect();
     let by_silent: Vec<_> = places().into_iter().filter(|(silent, _)| *silent > 0).collect();
-    let chart = |title: &str, x_label: &str, places: &[(usize, usize)], x: fn(&(usize, usize)) -> usize| Lines {
-        title: title.to_owned(),
-        x_label: x_label.to_owned(),
-        y_label: "response p99, ms".to_owned(),
-        log_y: true,
-        log_x: false,
-        lines: SCHEDULERS.map(|scheduler| line(all, scheduler, places, x)).to_vec(),
+    let chart = |title: &str, x_label: &str, places: &[(usize, usize)], x: fn(&(usize, usize)) -> usize| {
+        Lines::new(
+            title.to_owned(),
+            x_label,
+            "response p99, ms",
+            SCHEDULERS.map(|scheduler| line(all, scheduler, places, x)),
+        )
+        .log_y()
     };
     vec![
         chart("Response against busy clients", "clients that never pause", &by_busy, |place| place.1),
@@ -144,12 +145,7 @@ fn line(all: &[Crowd], scheduler: Scheduler, places: &[(usize, usize)], x: fn(&(
         let found = spread(all, scheduler, place.0, place.1, p99);
         (found.count > 0).then(|| [x(place) as f64, found.median])
     };
-    Line {
-        case: scheduler.name().to_owned(),
-        name: scheduler.title().to_owned(),
-        points: places.iter().filter_map(point).collect(),
-        deviations: Vec::new(),
-    }
+    Line::new(scheduler.name(), scheduler.title(), places.iter().filter_map(point))
 }
 
 /// Silent and busy clients.
