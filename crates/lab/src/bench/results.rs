@@ -79,7 +79,7 @@ impl Stored {
     pub fn finding(self, of: &Experiment) -> Result<Finding> {
         let not_ours = || format!("the result of {} is not of this version", of.name);
         let mut study = (of.study)(self.raw).with_context(not_ours)?;
-        study.charts.iter_mut().for_each(Chart::round);
+        study.charts.iter_mut().for_each(Chart::reduce);
         let Stored { experiment, quick, pairs, machine, disturbance, .. } = self;
         Ok(Finding { experiment, quick, pairs, machine, disturbance, study })
     }

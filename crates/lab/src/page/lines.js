@@ -57,7 +57,7 @@ function drawLine(drawing, line, x, y, isLog) {
   const shown = line.points.map((point, i) => [...point, line.deviations[i]]).filter(p => !isLog || p[1] > 0);
   const path = shown.map(p => `${x.at(p[0]).toFixed(1)} ${y.at(p[1]).toFixed(1)}`).join("L");
   if (path) drawing.add(`<path d="M${path}" fill="none" stroke="${colour}" stroke-width="2" stroke-dasharray="${dashes}"/>`);
-  if (shown.length > MAX_MARKS) return;
+  if (line.unmarked || shown.length > MAX_MARKS) return;
   for (const [at, value, deviation] of shown) {
     const middle = x.at(at);
     if (deviation) {

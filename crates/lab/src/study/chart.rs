@@ -1,6 +1,6 @@
 //! Charts of a study, as data: the page draws them.
 //!
-//! A chart of many points is rounded to what a screen can show ([`Chart::round`]): the page carries its data.
+//! A chart of many points is reduced to what a screen can show ([`Chart::reduce`]): the page carries its data.
 
 use serde::{Deserialize, Serialize, Serializer};
 use std::collections::BTreeMap;
@@ -15,6 +15,9 @@ pub enum Chart {
 
 /// With at most this many points a line has marks, and each mark shows its values; the page has the same number.
 const MAX_MARKS: usize = 60;
+
+/// A chart is drawn in fewer pixels than this, from 0 to its maximum.
+const PIXELS: f64 = 1000.0;
 
 impl Lines {
     /// On linear axes.
@@ -45,14 +48,23 @@ impl Line {
 }
 
 impl Chart {
-    /// Rounds the points of scatters and of lines without marks to four significant digits, a quarter of a pixel.
-    pub fn round(&mut self) {
+    /// Rounds the points of scatters and of lines without marks to four significant digits, finer than a pixel, and
+    /// leaves out points of such lines that a straight line goes through.
+    pub fn reduce(&mut self) {
         let round = |points: &mut Vec<[f64; 2]>| points.iter_mut().flatten().for_each(|value| *value = rounded(*value));
         match self {
             Chart::Scatter(scatter) => scatter.panels.iter_mut().for_each(|panel| round(&mut panel.points)),
-            Chart::Lines(lines) => {
-                let lines = lines.lines.iter_mut().filter(|line| line.points.len() > MAX_MARKS);
-                lines.for_each(|line| round(&mut line.points));
+            Chart::Lines(chart) => {
+                let is_linear = !chart.log_x && !chart.log_y;
+                let values = chart.lines.iter().flat_map(|line| &line.points).map(|point| point[1]);
+                let tolerance = values.fold(0.0, f64::max) / PIXELS;
+                for line in chart.lines.iter_mut().filter(|line| line.points.len() > MAX_MARKS) {
+                    round(&mut line.points);
+                    if is_linear && line.deviations.is_empty() {
+                        line.points = bends(&line.points, tolerance);
+                        line.unmarked = true;
+                    }
+                }
             }
             Chart::Ranges(_) | Chart::Lanes(_) => {}
         }
@@ -61,6 +73,38 @@ impl Chart {
 
 fn rounded(value: f64) -> f64 {
     format!("{value:.3e}").parse().unwrap_or(value)
+}
+
+/// The ends of the straight pieces that pass all points within `tolerance`.
+///
+/// From the last end, each further point leaves a range of slopes that pass it; a piece ends before the point that leaves
+/// none. Points that go back on the axis are all kept.
+fn bends(points: &[[f64; 2]], tolerance: f64) -> Vec<[f64; 2]> {
+    let mut kept: Vec<[f64; 2]> = Vec::new();
+    let mut slopes = (f64::NEG_INFINITY, f64::INFINITY);
+    let mut before: Option<[f64; 2]> = None;
+    for &point in points {
+        let Some(last) = kept.last().copied() else {
+            kept.push(point);
+            continue;
+        };
+        let slopes_to = |from: [f64; 2]| {
+            let (x, y) = (point[0] - from[0], point[1] - from[1]);
+            (x > 0.0).then_some(((y - tolerance) / x, y / x, (y + tolerance) / x))
+        };
+        let is_on = slopes_to(last).is_some_and(|(_, slope, _)| (slopes.0..=slopes.1).contains(&slope));
+        let from = if is_on { last } else { before.unwrap_or(last) };
+        if !is_on {
+            kept.extend(before);
+            slopes = (f64::NEG_INFINITY, f64::INFINITY);
+        }
+        if let Some((low, _, high)) = slopes_to(from) {
+            slopes = (slopes.0.max(low), slopes.1.min(high));
+        }
+        before = Some(point);
+    }
+    kept.extend(before);
+    kept
 }
 
 /// Points of several cases side by side, with the same axes.
@@ -127,6 +171,9 @@ pub struct Line {
     pub points: Vec<[f64; 2]>,
     /// Standard deviations, as bars; empty, or one for each point.
     pub deviations: Vec<f64>,
+    /// Set where points were left out: a mark would look like a measurement.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unmarked: bool,
 }
 
 /// Who was served when, a lane for each client: the traces of the papers.
@@ -192,10 +239,27 @@ mod tests {
     fn only_lines_without_marks_are_rounded() {
         for (count, expected) in [(MAX_MARKS, "[1234,0.123456]"), (MAX_MARKS + 1, "[1234,0.1235]")] {
             let mut chart = line(count);
-            chart.round();
+            chart.reduce();
             let text = serde_json::to_string(&chart).unwrap();
             assert!(text.contains(expected), "{count}: {text}");
             assert_eq!(serde_json::from_str::<Chart>(&text).unwrap(), chart);
+        }
+    }
+
+    #[test]
+    fn a_straight_line_has_two_points_and_no_line_moves_by_more_than_the_tolerance() {
+        let straight: Vec<_> = (0..500).map(|x| [f64::from(x), 2.0 * f64::from(x)]).collect();
+        assert_eq!(bends(&straight, 0.1), [straight[0], straight[499]]);
+        let sawtooth: Vec<_> = (0..9).map(|x| [f64::from(x), f64::from(x % 2)]).collect();
+        assert_eq!(bends(&sawtooth, 0.1), sawtooth);
+        let curve: Vec<_> = (0..500).map(|x| [f64::from(x), f64::from(x * x) / 1e3]).collect();
+        let kept = bends(&curve, 0.5);
+        assert!(kept.len() < 60, "{}", kept.len());
+        for point in &curve {
+            let next = kept.iter().position(|end| end[0] >= point[0]).unwrap().max(1);
+            let ([x0, y0], [x1, y1]) = (kept[next - 1], kept[next]);
+            let drawn = y0 + (y1 - y0) * (point[0] - x0) / (x1 - x0);
+            assert!((drawn - point[1]).abs() <= 0.5 + 1e-9, "{point:?} is drawn at {drawn}");
         }
     }
 
