@@ -151,24 +151,25 @@ fn write_cards(out: &mut String, verdicts: &[Verdict]) {
 }
 
 fn write_verdicts(out: &mut String, verdicts: &[Verdict]) {
-    out.push_str("<div class=\"table\"><table><caption>Goals</caption><thead><tr><th></th>");
+    out.push_str("<div class=\"table\"><table><caption>Goals</caption><thead><tr><th class=\"text\"></th>");
     for name in ["measured", "goal", "verdict", "pairs from .. to"] {
-        let _ = write!(out, "<th class=\"number\">{name}</th>");
+        let _ = write!(out, "<th>{name}</th>");
     }
     out.push_str("</tr></thead><tbody>");
     for verdict in verdicts {
         let _ = write!(out, "<tr><th scope=\"row\">{}</th>", escape(&verdict.what));
         for cell in [verdict.value_text(), verdict.goal_text()] {
-            let _ = write!(out, "<td class=\"number\">{}</td>", escape(&typeset(&cell)));
+            let _ = write!(out, "<td>{}</td>", escape(&typeset(&cell)));
         }
-        let _ = write!(out, "<td class=\"number {}\">{}</td>", state(verdict), escape(&verdict.text()));
-        let _ = write!(out, "<td class=\"number\">{}</td></tr>", escape(&verdict.spread_text()));
+        let _ = write!(out, "<td class=\"{}\">{}</td>", state(verdict), escape(&verdict.text()));
+        let _ = write!(out, "<td>{}</td></tr>", escape(&verdict.spread_text()));
     }
     out.push_str("</tbody></table></div>");
 }
 
 fn write_table(out: &mut String, table: &Table) {
-    let class = |column| if is_numeric(table, column) { " class=\"number\"" } else { "" };
+    // Most cells are numbers, so these have no class.
+    let class = |column| if is_numeric(table, column) { "" } else { " class=\"text\"" };
     let _ = write!(out, "<div class=\"table\"><table><caption>{}</caption><thead><tr>", escape(&table.title));
     for (column, name) in table.head.iter().enumerate() {
         let _ = write!(out, "<th{}>{}</th>", class(column), escape(name));
