@@ -5,7 +5,7 @@
 //! of it.
 
 use super::Finding;
-use super::results::read_all;
+use super::results::read_some;
 use crate::render;
 use crate::statistics::Spread;
 use crate::study::{Goal, Table, Verdict, figure};
@@ -46,20 +46,12 @@ pub struct Value {
 
 /// Reads both folders; an error when one holds no results or they have nothing in common.
 pub fn compare(a: &Path, b: &Path) -> Result<Comparison> {
-    let (found_a, found_b) = (read(a)?, read(b)?);
+    let (found_a, found_b) = (read_some(a)?, read_some(b)?);
     let comparison = Comparison::of(&found_a, &found_b);
     if comparison.verdicts.is_empty() {
         bail!("{} and {} hold no verdict in common: run the same experiments for both", a.display(), b.display());
     }
     Ok(comparison)
-}
-
-fn read(folder: &Path) -> Result<Vec<Finding>> {
-    let found = read_all(folder)?;
-    if found.is_empty() {
-        bail!("{} holds no results: make some with `xqos bench run all --out {0}`", folder.display());
-    }
-    Ok(found)
 }
 
 impl Comparison {

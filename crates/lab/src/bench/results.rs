@@ -1,5 +1,7 @@
 //! Results as they are kept in a folder, and what is made of them: text, a page, and verdicts as JSON.
 //!
+//! A result holds the raw data that were measured, or, where it was published, only the study that was made of them.
+//!
 //! A file is whole or not there: it is written under another name and then renamed.
 
 use super::{print, summary};
@@ -17,10 +19,7 @@ use std::path::{Path, PathBuf};
 
 /// Renders again what a folder holds: into its own report, or as one page in `page`.
 pub fn report(folder: &Path, page: Option<&Path>) -> Result<()> {
-    let found = read_all(folder)?;
-    if found.is_empty() {
-        bail!("{} holds no results: make some with `xqos bench run all --out {0}`", folder.display());
-    }
+    let found = read_some(folder)?;
     let written = match page {
         Some(path) => {
             write(path, &page::html(&found)?)?;
@@ -41,7 +40,7 @@ pub(super) struct Subject {
     pub module: String,
 }
 
-/// Raw data of one experiment, as kept.
+/// The result of one experiment, as kept.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Stored {
     pub experiment: String,
@@ -50,7 +49,18 @@ pub(super) struct Stored {
     pub machine: Machine,
     #[serde(default)]
     pub disturbance: Option<Disturbance>,
-    pub raw: Value,
+    #[serde(flatten)]
+    pub held: Held,
+}
+
+/// What a file keeps of an experiment.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Held {
+    /// As measured: it is studied anew each time.
+    Raw(Value),
+    /// As studied when it was published.
+    Study(Box<Study>),
 }
 
 impl Stored {
@@ -77,11 +87,24 @@ impl Stored {
     }
 
     pub fn finding(self, of: &Experiment) -> Result<Finding> {
-        let not_ours = || format!("the result of {} is not of this version", of.name);
-        let mut study = (of.study)(self.raw).with_context(not_ours)?;
-        study.charts.iter_mut().for_each(Chart::reduce);
-        let Stored { experiment, quick, pairs, machine, disturbance, .. } = self;
+        let Stored { experiment, quick, pairs, machine, disturbance, held } = self;
+        let study = match held {
+            Held::Raw(raw) => {
+                let not_ours = || format!("the result of {} is not of this version", of.name);
+                let mut study = (of.study)(raw).with_context(not_ours)?;
+                study.charts.iter_mut().for_each(Chart::reduce);
+                study
+            }
+            Held::Study(study) => *study,
+        };
         Ok(Finding { experiment, quick, pairs, machine, disturbance, study })
+    }
+}
+
+impl From<Finding> for Stored {
+    fn from(finding: Finding) -> Stored {
+        let Finding { experiment, quick, pairs, machine, disturbance, study } = finding;
+        Stored { experiment, quick, pairs, machine, disturbance, held: Held::Study(Box::new(study)) }
     }
 }
 
@@ -117,6 +140,15 @@ pub(crate) fn read_all(folder: &Path) -> Result<Vec<Finding>> {
             let finding = stored.and_then(|stored| stored.finding(experiment));
             found.push(finding.with_context(|| format!("cannot use what {} holds", folder.display()))?);
         }
+    }
+    Ok(found)
+}
+
+/// The same; an error when there is none.
+pub(super) fn read_some(folder: &Path) -> Result<Vec<Finding>> {
+    let found = read_all(folder)?;
+    if found.is_empty() {
+        bail!("{} holds no results: make some with `xqos bench run all --out {0}`", folder.display());
     }
     Ok(found)
 }
@@ -178,8 +210,8 @@ mod tests {
     #[test]
     fn only_what_is_as_thorough_and_of_the_same_servers_is_kept() {
         let machine = Machine { server: "Xvfb 1".into(), module: "0.1 (a)".into(), ..Machine::default() };
-        let raw = Value::Null;
-        let stored = Stored { experiment: "idle".into(), quick: true, pairs: 1, machine, disturbance: None, raw };
+        let held = Held::Raw(Value::Null);
+        let stored = Stored { experiment: "idle".into(), quick: true, pairs: 1, machine, disturbance: None, held };
         let subject = |server: &str, module: &str| Subject { server: server.into(), module: module.into() };
         assert!(stored.is_of(&subject("Xvfb 1", "0.1 (a)"), true, 1));
         assert!(!stored.is_of(&subject("Xvfb 2", "0.1 (a)"), true, 1));

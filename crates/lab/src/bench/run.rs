@@ -4,7 +4,7 @@
 //! A missed goal is a finding, not an error; an experiment that could not be run is one, after the others have been run.
 
 use super::progress::{Pace, Plan, Progress};
-use super::results::{Stored, Subject, read_all, write_findings};
+use super::results::{Held, Stored, Subject, read_all, write_findings};
 use super::{Bench, choose, interrupt, print, summary};
 use crate::disturbance::Watch;
 use crate::experiments::Experiment;
@@ -175,7 +175,7 @@ impl Run<'_> {
         let raw = (experiment.run)(&bench)?;
         bench.progress.done();
         let disturbance = watch.and_then(Watch::end);
-        Ok(Stored { experiment: experiment.name.into(), quick, pairs, machine, disturbance, raw })
+        Ok(Stored { experiment: experiment.name.into(), quick, pairs, machine, disturbance, held: Held::Raw(raw) })
     }
 }
 
