@@ -64,6 +64,17 @@ enum Action {
         #[arg(short = 'o', long = "output", value_name = "FILE")]
         page: Option<PathBuf>,
     },
+    /// Writes the part of earlier results that is published
+    ///
+    /// OUT/data/NAME.json holds tables, verdicts and charts of each experiment, without the samples of each turn that DIR
+    /// has; OUT/report.html and OUT/report.txt show all that is in OUT/data. `report` and `compare` read OUT/data as they
+    /// read DIR.
+    Publish {
+        #[arg(value_name = "DIR")]
+        folder: PathBuf,
+        #[arg(value_name = "OUT")]
+        out: PathBuf,
+    },
     /// Compares two folders of results
     ///
     /// For each verdict that both have: the value in A and in B, their ratio, and what follows. B is better or worse
@@ -104,6 +115,7 @@ impl CommandLine {
             Action::Packaging(packaging) => packaging.perform(CommandLine::command(), "xqos-bench"),
             Action::Act { role } => actor::perform(role),
             Action::Report { folder, page } => bench::report(folder, page.as_deref()),
+            Action::Publish { folder, out } => bench::publish(folder, out),
             Action::Compare { a, b, json } => {
                 let comparison = bench::compare(a, b)?;
                 if *json { output::json(&comparison) } else { output::print(&comparison.text()) }

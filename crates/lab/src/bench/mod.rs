@@ -9,11 +9,13 @@ mod compare;
 mod interrupt;
 mod parts;
 mod progress;
+mod publish;
 mod results;
 mod run;
 mod summary;
 
 pub use compare::{Comparison, compare};
+pub use publish::publish;
 pub use results::report;
 pub use run::{Options, run};
 

@@ -162,7 +162,7 @@ pub(super) fn write_findings(folder: &Path, found: &[Finding]) -> Result<()> {
     write(&folder.join("index.html"), &page::html(found)?)
 }
 
-fn text(found: &[Finding]) -> String {
+pub(super) fn text(found: &[Finding]) -> String {
     let conclusions = summary::conclusions(found).join("\n");
     let studies: Vec<String> = found.iter().map(Finding::text).collect();
     let machine = found.first().map(|finding| render::machine(&finding.machine)).unwrap_or_default();
@@ -170,7 +170,7 @@ fn text(found: &[Finding]) -> String {
 }
 
 /// Who reads the file, now or after an interruption, finds the old text or the new one.
-fn write(path: &Path, text: &str) -> Result<()> {
+pub(super) fn write(path: &Path, text: &str) -> Result<()> {
     let mut partial = path.as_os_str().to_owned();
     partial.push(".partial");
     let partial = PathBuf::from(partial);
