@@ -56,7 +56,12 @@ fn what_the_report_holds_against_a_goal_has_its_number_and_unit_from_the_ledger(
     for finding in crate::bench::read_all(&folder).unwrap() {
         for verdict in finding.study.verdicts.iter().filter(|verdict| verdict.goal != Goal::Reported) {
             let goals = &LEDGER[&finding.experiment];
-            let has = goals.values().any(|entry| entry.goal == verdict.goal && entry.unit == verdict.unit);
+            // A published verdict keeps the goal of its time.
+            let is_of = |entry: &Entry| {
+                let was = entry.change.iter().any(|change| change.from == verdict.goal);
+                entry.unit == verdict.unit && (was || entry.goal == verdict.goal)
+            };
+            let has = goals.values().any(is_of);
             assert!(has, "{}: {verdict:?}", finding.experiment);
             seen += 1;
         }
