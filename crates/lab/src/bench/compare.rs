@@ -4,8 +4,8 @@
 //! seen: that is no proof that there is none. A value that was measured once has no known spread, and nothing is claimed
 //! of it.
 
-use super::Finding;
 use super::results::read_some;
+use super::{Build, Finding};
 use crate::render;
 use crate::statistics::Spread;
 use crate::study::{Goal, Table, Verdict, figure};
@@ -66,6 +66,8 @@ impl Comparison {
         }
         for (name, found, others) in [("A", a, b), ("B", b, a)] {
             notes.extend(found.iter().flat_map(|finding| doubts(name, finding)));
+            let build = Build::of(found);
+            notes.extend(build.others(found).map(|others| format!("{name} is of {}. {others}", build.name())));
             let only = |finding: &&Finding| !others.iter().any(|other| other.experiment == finding.experiment);
             let only: Vec<&str> = found.iter().filter(only).map(|finding| finding.experiment.as_str()).collect();
             notes.extend((!only.is_empty()).then(|| format!("Only {name} has {}.", only.join(", "))));

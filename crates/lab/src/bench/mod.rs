@@ -5,6 +5,7 @@
 //! experiment's raw data are written when it is done and at once, so that a run which was interrupted can go on. One that
 //! takes hours keeps each of its parts, in `NAME.parts`, until it is done.
 
+mod build;
 mod compare;
 mod interrupt;
 mod parts;
@@ -19,6 +20,7 @@ pub use publish::publish;
 pub use results::report;
 pub use run::{Options, run};
 
+pub(crate) use build::Build;
 pub(crate) use parts::Parts;
 pub(crate) use results::Finding;
 #[cfg(test)]

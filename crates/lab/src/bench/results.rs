@@ -4,7 +4,7 @@
 //!
 //! A file is whole or not there: it is written under another name and then renamed.
 
-use super::{print, summary};
+use super::{Build, print, summary};
 use crate::disturbance::Disturbance;
 use crate::experiments::{self, Experiment};
 use crate::machine::Machine;
@@ -126,9 +126,9 @@ impl Finding {
         self.disturbance?.noise().map(|causes| format!("Noisy: while this was measured {causes}."))
     }
 
-    pub fn text(&self) -> String {
-        let noise = self.noise().map_or(String::new(), |noise| format!("\n{noise}\n"));
-        render::study(&self.study) + &noise
+    pub fn text(&self, build: Build) -> String {
+        let doubts = build.caution(self).into_iter().chain(self.noise());
+        doubts.fold(render::study(&self.study), |text, doubt| format!("{text}\n{doubt}\n"))
     }
 }
 
@@ -163,9 +163,10 @@ pub(super) fn write_findings(folder: &Path, found: &[Finding]) -> Result<()> {
 }
 
 pub(super) fn text(found: &[Finding]) -> String {
+    let build = Build::of(found);
     let conclusions = summary::conclusions(found).join("\n");
-    let studies: Vec<String> = found.iter().map(Finding::text).collect();
-    let machine = found.first().map(|finding| render::machine(&finding.machine)).unwrap_or_default();
+    let studies: Vec<String> = found.iter().map(|finding| finding.text(build)).collect();
+    let machine = build.first(found).map(|finding| render::machine(&finding.machine)).unwrap_or_default();
     format!("{conclusions}\n\n{}\n{}\n{machine}", studies.join("\n\n"), summary::text(found))
 }
 

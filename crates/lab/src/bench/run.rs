@@ -4,8 +4,8 @@
 //! A missed goal is a finding, not an error; an experiment that could not be run is one, after the others have been run.
 
 use super::progress::{Pace, Plan, Progress};
-use super::results::{Held, Stored, Subject, read_all, write_findings};
-use super::{Bench, choose, interrupt, print, summary};
+use super::results::{Finding, Held, Stored, Subject, read_all, write_findings};
+use super::{Bench, Build, choose, interrupt, print, summary};
 use crate::disturbance::Watch;
 use crate::experiments::Experiment;
 use crate::machine::{self, Machine};
@@ -130,7 +130,7 @@ impl Run<'_> {
         if let Some(stored) = self.kept(experiment) {
             let measured = machine::date(stored.machine.measured_at);
             progress.note(&format!("kept, as measured on {measured}; --again measures it anew"));
-            print(&format!("{}\n", stored.finding(experiment)?.text()))?;
+            print(&text(&stored.finding(experiment)?))?;
             return Ok(State::Kept);
         }
         match self.measured(experiment, progress) {
@@ -138,7 +138,7 @@ impl Run<'_> {
                 stored.write(&self.options.out)?;
                 // All of them are in the result now; most experiments have none.
                 let _ = fs::remove_file(self.options.out.join(format!("{}.parts", experiment.name)));
-                print(&format!("{}\n", stored.finding(experiment)?.text()))?;
+                print(&text(&stored.finding(experiment)?))?;
                 Ok(State::Measured)
             }
             Err(error) => {
@@ -188,6 +188,11 @@ impl State {
             State::Failed(why) => format!("failed: {why}"),
         }
     }
+}
+
+/// Of one result, which is of its own build.
+fn text(finding: &Finding) -> String {
+    finding.text(Build::of(std::slice::from_ref(finding))) + "\n"
 }
 
 fn state_of(error: &Error) -> State {

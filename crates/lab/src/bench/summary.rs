@@ -1,6 +1,6 @@
-//! What to conclude from all experiments together: five lines, and a table of all goals.
+//! What to conclude from all experiments together: a few lines, and a table of all goals.
 
-use super::Finding;
+use super::{Build, Finding};
 use crate::disturbance::Disturbance;
 use crate::machine::date;
 use crate::render;
@@ -9,8 +9,10 @@ use crate::study::Verdict;
 /// More of what was missed than this is counted.
 const NAMED: usize = 2;
 
-/// At most five lines: goals met, what was missed by most, what else, whether to believe it, and where it was measured.
+/// At most six lines: goals met, what was missed by most, what else, whether to believe it, where and of which build it
+/// was measured, and what is of another build.
 pub(crate) fn conclusions(found: &[Finding]) -> Vec<String> {
+    let build = Build::of(found);
     let goals: Vec<(&Finding, &Verdict)> =
         found.iter().flat_map(|finding| finding.study.verdicts.iter().map(move |verdict| (finding, verdict))).collect();
     let mut missed: Vec<_> = goals.iter().filter_map(|(of, goal)| Some((goal.missed_by()?, *of, *goal))).collect();
@@ -22,9 +24,9 @@ pub(crate) fn conclusions(found: &[Finding]) -> Vec<String> {
         few => format!(", of {few} there are too few samples"),
     };
     let mut lines = vec![format!("{met} of {with_goal} goals are met{few}, in {} experiments.", found.len())];
-    let sentence = |(_, of, goal): &(f64, &Finding, &Verdict)| format!("{}: {}", of.experiment, goal.sentence());
+    let sentence = |(_, of, goal): &(f64, &Finding, &Verdict)| format!("{}: {}", build.label(of), goal.sentence());
     let brief =
-        |(_, of, goal): &(f64, &Finding, &Verdict)| format!("{}: {} ({})", of.experiment, goal.what, goal.text());
+        |(_, of, goal): &(f64, &Finding, &Verdict)| format!("{}: {} ({})", build.label(of), goal.what, goal.text());
     match missed.split_first() {
         None => lines.push("Nothing was missed.".to_owned()),
         Some((worst, others)) => {
@@ -36,16 +38,18 @@ pub(crate) fn conclusions(found: &[Finding]) -> Vec<String> {
         }
     }
     lines.push(credibility(found));
-    lines.extend(found.first().map(machine));
+    lines.extend(build.first(found).map(|first| machine(first, build)));
+    lines.extend(build.others(found));
     lines
 }
 
 /// All goals in one table.
 pub(super) fn text(found: &[Finding]) -> String {
+    let build = Build::of(found);
     let verdicts = found.iter().flat_map(|finding| {
         finding.study.verdicts.iter().map(|verdict| {
             let mut verdict = verdict.clone();
-            verdict.what = format!("{}: {}", finding.experiment, verdict.what);
+            verdict.what = format!("{}: {}", build.label(finding), verdict.what);
             verdict
         })
     });
@@ -75,16 +79,17 @@ fn credibility(found: &[Finding]) -> String {
     if hurried > 0 { format!("{noise}; {hurried} measured in a hurry (--quick).") } else { format!("{noise}.") }
 }
 
-fn machine(finding: &Finding) -> String {
+fn machine(finding: &Finding, build: Build) -> String {
     let machine = &finding.machine;
     let virtual_machine = if machine.virtualisation.is_empty() { "" } else { ", a virtual machine" };
     format!(
-        "Measured on {}: {}, {} cores{virtual_machine}, Linux {}, {}.",
+        "Measured on {}: {}, {} cores{virtual_machine}, Linux {}, {}, xqos {}.",
         date(machine.measured_at),
         machine.processor,
         machine.cores,
         machine.kernel,
-        machine.server
+        machine.server,
+        build.name()
     )
 }
 

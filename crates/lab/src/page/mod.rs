@@ -5,7 +5,7 @@
 #[cfg(test)]
 mod browser;
 
-use crate::bench::{Finding, conclusions};
+use crate::bench::{Build, Finding, conclusions};
 use crate::disturbance::Disturbance;
 use crate::render::is_numeric;
 use crate::study::{Chart, Study, Table, Verdict};
@@ -34,8 +34,9 @@ const MOST_CARDS: usize = 4;
 pub(crate) fn html(findings: &[Finding]) -> Result<String> {
     let mut body = String::new();
     let mut charts: Vec<&Chart> = Vec::new();
+    let build = Build::of(findings);
     for finding in findings {
-        write_study(&mut body, finding, findings.len() == 1, &mut charts);
+        write_study(&mut body, finding, (findings.len() == 1, build), &mut charts);
     }
     let conclusions = list(&conclusions(findings));
     let title = match findings {
@@ -62,11 +63,13 @@ fn list(conclusions: &[String]) -> String {
 }
 
 fn contents(findings: &[Finding]) -> String {
+    let build = Build::of(findings);
     let links = findings.iter().map(|finding| {
         let (met, goals) = count(&finding.study);
         let state = if met == goals { "met" } else { "missed" };
         let score = if goals > 0 { format!("<span class=\"{state}\">{met}/{goals}</span>") } else { String::new() };
-        format!("<li><a href=\"#{}\">{}</a> {score}</li>", finding.experiment, escape(&finding.study.title))
+        let mark = build.mark(finding).map_or(String::new(), |mark| format!(" <small>{mark}</small>"));
+        format!("<li><a href=\"#{}\">{}</a> {score}{mark}</li>", finding.experiment, escape(&finding.study.title))
     });
     format!("<nav><ul>{}</ul></nav>", links.collect::<String>())
 }
@@ -76,7 +79,8 @@ fn count(study: &Study) -> (usize, usize) {
     (goals.clone().filter(|&met| met).count(), goals.count())
 }
 
-fn write_study<'a>(out: &mut String, finding: &'a Finding, alone: bool, charts: &mut Vec<&'a Chart>) {
+fn write_study<'a>(out: &mut String, finding: &'a Finding, of: (bool, Build), charts: &mut Vec<&'a Chart>) {
+    let (alone, build) = of;
     let study = &finding.study;
     let _ = write!(out, "<section id=\"{}\">", finding.experiment);
     if !alone {
@@ -89,8 +93,8 @@ fn write_study<'a>(out: &mut String, finding: &'a Finding, alone: bool, charts: 
     if finding.quick {
         out.push_str("<p class=\"quick\">Measured in a hurry (--quick): shows that it works, not how well.</p>");
     }
-    if let Some(noise) = finding.noise() {
-        let _ = write!(out, "<p class=\"quick\">{}</p>", escape(&noise));
+    for doubt in build.caution(finding).into_iter().chain(finding.noise()) {
+        let _ = write!(out, "<p class=\"quick\">{}</p>", escape(&doubt));
     }
     let as_cards = study.verdicts.len() <= MOST_CARDS;
     if as_cards {
@@ -242,6 +246,19 @@ mod tests {
         let page = html(&[finding]).unwrap();
         assert_eq!(page.matches("</script>").count(), 2, "the data's and the script's own ends");
         assert!(!page.contains("<b>{body}"));
+    }
+
+    #[test]
+    fn a_result_of_another_build_is_marked_in_the_contents_and_in_its_section() {
+        let finding = |name: &str, module: &str, measured_at| {
+            let machine = Machine { module: module.into(), measured_at, ..Machine::default() };
+            let study = Study { title: format!("About {name}"), ..Study::default() };
+            Finding { experiment: name.into(), quick: false, pairs: 1, machine, disturbance: None, study }
+        };
+        let page = html(&[finding("hard", "0.1 (a)", 1), finding("soft", "0.1 (b)", 2)]).unwrap();
+        assert!(page.contains(">About hard</a>  <small>another build</small></li>"), "{page}");
+        assert!(page.contains(">About soft</a> </li>"), "{page}");
+        assert_eq!(page.matches("Of another build: measured with 0.1 (a), the report is of 0.1 (b).").count(), 1);
     }
 
     #[test]
