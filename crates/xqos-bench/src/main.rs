@@ -75,6 +75,15 @@ enum Action {
         #[arg(value_name = "OUT")]
         out: PathBuf,
     },
+    /// Writes the table of the README from results
+    ///
+    /// The table is printed, or written between the two comments that mark it in FILE.
+    Table {
+        #[arg(value_name = "DIR")]
+        folder: PathBuf,
+        #[arg(long, value_name = "FILE")]
+        into: Option<PathBuf>,
+    },
     /// Compares two folders of results
     ///
     /// For each verdict that both have: the value in A and in B, their ratio, and what follows. B is better or worse
@@ -116,6 +125,7 @@ impl CommandLine {
             Action::Act { role } => actor::perform(role),
             Action::Report { folder, page } => bench::report(folder, page.as_deref()),
             Action::Publish { folder, out } => bench::publish(folder, out),
+            Action::Table { folder, into } => bench::table(folder, into.as_deref()),
             Action::Compare { a, b, json } => {
                 let comparison = bench::compare(a, b)?;
                 if *json { output::json(&comparison) } else { output::print(&comparison.text()) }

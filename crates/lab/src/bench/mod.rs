@@ -7,6 +7,7 @@
 
 mod build;
 mod compare;
+mod headlines;
 mod interrupt;
 mod parts;
 mod progress;
@@ -16,6 +17,7 @@ mod run;
 mod summary;
 
 pub use compare::{Comparison, compare};
+pub use headlines::table;
 pub use publish::publish;
 pub use results::report;
 pub use run::{Options, run};
