@@ -48,7 +48,7 @@ pub struct Samples {
 
 impl Samples {
     /// Of the mean or the percentile of a trial; a run with few trials has as many in each.
-    const LEAST: usize = 3;
+    pub const MIN: usize = 3;
 
     pub fn too_few(self) -> bool {
         self.had < self.needed
@@ -93,7 +93,7 @@ impl Verdict {
 
     /// How many samples each trial had of what the value is a mean or a percentile of; no trial, no samples.
     pub fn counting(mut self, of_trials: impl IntoIterator<Item = usize>) -> Verdict {
-        self.samples = Samples { had: of_trials.into_iter().min().unwrap_or(0), needed: Samples::LEAST };
+        self.samples = Samples { had: of_trials.into_iter().min().unwrap_or(0), needed: Samples::MIN };
         self
     }
 

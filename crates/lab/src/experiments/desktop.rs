@@ -17,7 +17,7 @@ use crate::order::in_turn;
 use crate::rfb::Viewer;
 use crate::server::{Kind, Module, Server, Setup};
 use crate::statistics::{Spread, Summary};
-use crate::study::{Goal, Study, Table, Verdict, figure};
+use crate::study::{Goal, Samples, Study, Table, Verdict, figure};
 use anyhow::{Context, Result, ensure};
 use desk::Desk;
 use serde::{Deserialize, Serialize};
@@ -30,8 +30,6 @@ const TERMINAL_AT: (i16, i16) = (640, 850);
 /// Between two rectangles; each third time a key is typed too.
 const PAUSE: Duration = Duration::from_millis(80);
 const CLIENTS: usize = 12;
-/// Of each figure, or nothing is said about it.
-const LEAST_SAMPLES: usize = 3;
 
 /// What keeps the server busy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -241,7 +239,7 @@ fn measure(bench: &Bench, case: &Case, way: Way, perf: Option<&Perf>) -> Result<
     let work = load.as_mut().map(|load| load.work(from, to)).transpose()?;
     let work = work.map(|work| work.iter().sum::<f64>() / (to - from).as_secs_f64());
     let (shown_ms, echo_ms) = (looked.shown_ms, looked.echo_ms);
-    ensure!(shown_ms.len() >= LEAST_SAMPLES, "only {} rectangles were painted", shown_ms.len());
+    ensure!(shown_ms.len() >= Samples::MIN, "only {} rectangles were painted", shown_ms.len());
     Ok(Sample { turn: 0, case: *case, way, shown_ms, echo_ms, frames_per_s, work })
 }
 
@@ -260,7 +258,7 @@ fn look(
 ) -> Result<Looked> {
     let ms = |seen: Option<Duration>| seen.unwrap_or(LIMIT).as_secs_f64() * 1e3;
     let (mut shown_ms, mut echo_ms, from) = (Vec::new(), Vec::new(), Instant::now());
-    while from.elapsed() < time || shown_ms.len() < LEAST_SAMPLES {
+    while from.elapsed() < time || shown_ms.len() < Samples::MIN {
         let seen = painter.paint().with_context(|| format!("the server's log: {}", server.log()))?;
         shown_ms.push(ms(seen));
         std::thread::sleep(PAUSE);

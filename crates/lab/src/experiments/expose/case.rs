@@ -152,11 +152,12 @@ mod tests {
         let documents = [
             include_str!("../../../../../README.md"),
             include_str!("../../../../../docs/exposing.md"),
+            include_str!("../../../../../docs/experiments/expose.md"),
             include_str!("../../../../xqos/src/commands/policy.rs"),
             include_str!("../../../../xqos/src/commands/boost/mod.rs"),
         ];
         assert!(documents.iter().all(|text| text.contains(&flag)), "{flag}");
-        assert!(documents[3].contains(&format!("default_value = \"{}ms\"", LIMIT.as_millis())));
+        assert!(documents[4].contains(&format!("default_value = \"{}ms\"", LIMIT.as_millis())));
     }
 
     #[test]
