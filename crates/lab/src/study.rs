@@ -4,8 +4,10 @@
 //! page). Studying never measures, so a stored result can be rendered again, and differently, at any time.
 
 mod chart;
+mod column;
 
 pub use chart::{Chart, Group, Lane, Lanes, Line, Lines, Panel, Range, Ranges, Scatter};
+pub use column::{Columns, Row};
 
 use crate::statistics::Spread;
 use serde::{Deserialize, Serialize};
