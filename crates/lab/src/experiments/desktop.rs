@@ -17,7 +17,7 @@ use crate::order::in_turn;
 use crate::rfb::Viewer;
 use crate::server::{Kind, Module, Server, Setup};
 use crate::statistics::{Spread, Summary};
-use crate::study::{Goal, Samples, Study, Table, Verdict, figure};
+use crate::study::{Columns, Goal, Row, Samples, Study, Table, Verdict, figure};
 use anyhow::{Context, Result, ensure};
 use desk::Desk;
 use serde::{Deserialize, Serialize};
@@ -306,33 +306,26 @@ impl Desktop {
     }
 
     fn table(&self, case: &Case) -> Table {
-        let head =
-            ["", "on screen after ms, mean", "p99", "key to screen ms, mean", "p99", "frames /s", "work, of stock"];
-        let mut table = Table::new(case.name(), &head);
-        for way in Way::ALL {
-            let over = |figure: &dyn Fn(&Sample) -> f64| figure_of(Spread::of(self.of(case, way).map(figure)));
-            let summary = |samples: &[f64]| Summary::of(samples.iter().copied());
-            let work = self.of(case, way).filter_map(|sample| {
-                let stock = self.of(case, Way::Stock).find(|stock| stock.turn == sample.turn)?;
-                Some(sample.work? / stock.work?)
-            });
-            let work = Spread::of(work);
-            table.rows.push(vec![
-                way.title().to_owned(),
-                over(&|sample| summary(&sample.shown_ms).mean),
-                over(&|sample| summary(&sample.shown_ms).p99),
-                over(&|sample| summary(&sample.echo_ms).mean),
-                over(&|sample| summary(&sample.echo_ms).p99),
-                over(&|sample| sample.frames_per_s),
-                if work.count > 0 { figure_of(work) } else { "-".to_owned() },
-            ]);
-        }
-        table
-    }
-}
+        let summary = |samples: &[f64]| Summary::of(samples.iter().copied());
+        let of_stock = |sample: &Sample| {
+            let stock = self.of(case, Way::Stock).find(|stock| stock.turn == sample.turn)?;
+            Some(sample.work? / stock.work?)
+        };
+        let work = |row: &Row<Sample>| {
+            let work = Spread::of(row.samples.iter().filter_map(|sample| of_stock(sample)));
+            if work.count > 0 { figure(work.median) } else { "-".to_owned() }
+        };
 
-fn figure_of(spread: Spread) -> String {
-    figure(spread.median)
+        Columns::of(case.name(), Way::ALL.map(|way| Row::new(way.title(), self.of(case, way))))
+            .name("")
+            .median("on screen after ms, mean", |sample| summary(&sample.shown_ms).mean)
+            .median("p99", |sample| summary(&sample.shown_ms).p99)
+            .median("key to screen ms, mean", |sample| summary(&sample.echo_ms).mean)
+            .median("p99", |sample| summary(&sample.echo_ms).p99)
+            .median("frames /s", |sample| sample.frames_per_s)
+            .cell("work, of stock", work)
+            .table()
+    }
 }
 
 fn notes() -> Vec<String> {
