@@ -15,7 +15,9 @@ use crate::goals::Key;
 use crate::load::{Load, Perf, Placement};
 use crate::pauses::Pauses;
 use crate::statistics::{Spread, median};
-use crate::study::{Chart, Goal, Group, Ranges, Study, Table, Verdict, duration, figure, percent, spread_figure};
+use crate::study::{
+    Chart, Columns, Goal, Group, Ranges, Row, Study, Table, Verdict, duration, figure, percent, spread_figure,
+};
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
@@ -157,21 +159,18 @@ impl Measure for Response {
 impl Response {
     /// What no X server can mend, in the measure of the goals.
     fn machine(&self) -> Table {
-        let head = ["before", "of the time", "longest ms", "mean wait ms", "over the idle mean"];
-        let mut table = Table::new("What the machine takes from a program that only computes", &head);
-        for load in self.loads.iter().filter(|load| !load.pauses.is_empty()) {
-            let over = |figure: fn(&Pauses) -> f64| Spread::of(load.pauses.iter().map(figure));
+        let over_idle = |load: &&LoadTrials| {
             let idle_ms = median(of_case(&load.trials, Case::Idle).into_iter().map(mean_ms));
-            let wait = over(|pauses| pauses.mean_wait_ms);
-            table.rows.push(vec![
-                load.name(),
-                percent(over(|pauses| pauses.part).median),
-                figure(over(|pauses| pauses.longest_ms).greatest),
-                spread_figure(&wait),
-                figure(wait.median / idle_ms),
-            ]);
-        }
-        table
+            figure(load.pauses(|pauses| pauses.mean_wait_ms).median / idle_ms)
+        };
+        let loads = self.loads.iter().filter(|load| !load.pauses.is_empty());
+        Columns::of("What the machine takes from a program that only computes", loads)
+            .cell("before", |load| load.name())
+            .cell("of the time", |load| percent(load.pauses(|pauses| pauses.part).median))
+            .cell("longest ms", |load| figure(load.pauses(|pauses| pauses.longest_ms).greatest))
+            .cell("mean wait ms", |load| spread_figure(&load.pauses(|pauses| pauses.mean_wait_ms)))
+            .cell("over the idle mean", over_idle)
+            .table()
     }
 }
 
@@ -193,6 +192,10 @@ impl LoadTrials {
             }
         }
         Ok(LoadTrials { test: perf.test, placement, reps: perf.reps, alone, pauses, trials })
+    }
+
+    fn pauses(&self, value: fn(&Pauses) -> f64) -> Spread {
+        Spread::of(self.pauses.iter().map(value))
     }
 
     fn name(&self) -> String {
@@ -217,39 +220,27 @@ impl LoadTrials {
         let mean = duration(median(self.alone.iter().map(Served::mean_request_ms)));
         let longest = duration(self.longest_ms());
         let title = format!("{CLIENTS} x {}; alone, its requests take {mean}, at most {longest}", self.name());
-        let head = [
-            "case",
-            "mean ms",
-            "p50 ms",
-            "p99 ms",
-            "worst ms",
-            "mean over idle",
-            "kernel's part ms",
-            "p99 without it",
-            "missed turns",
-            "longest request ms",
-        ];
-        let mut table = Table::new(title, &head);
-        for case in self.cases() {
-            let trials = of_case(&self.trials, case);
-            let over = |figure: fn(&Trial) -> f64| Spread::of(trials.iter().map(|trial| figure(trial)));
-            let missed = over(|trial| trial.series.missed_part());
-            let longest = over(|trial| trial.served.map_or(0.0, |served| served.longest_request_ns as f64 / 1e6));
-            let over_idle = ratios(&self.trials, case, Case::Idle, mean_ms);
-            table.rows.push(vec![
-                case.name().to_owned(),
-                figure(over(mean_ms).median),
-                figure(over(|trial| trial.series.response_ms().p50).median),
-                figure(over(|trial| trial.series.response_ms().p99).median),
-                figure(over(|trial| trial.series.response_ms().worst).greatest),
-                if case == Case::Idle { "1".to_owned() } else { spread_figure(&over_idle) },
-                figure(over(|trial| trial.series.kernel_ms().mean).median),
-                figure(over(|trial| trial.series.without_kernel_ms().p99).median),
-                percent(missed.median),
-                if longest.greatest > 0.0 { figure(longest.median) } else { "-".to_owned() },
-            ]);
-        }
-        table
+        let over_idle = |row: &Row<Trial>| match row.samples.first().map(|trial| trial.case) {
+            Some(case) if case != Case::Idle => spread_figure(&ratios(&self.trials, case, Case::Idle, mean_ms)),
+            _ => "1".to_owned(),
+        };
+        let longest = |row: &Row<Trial>| {
+            let longest = row.spread(|trial| trial.served.map_or(0.0, |served| served.longest_request_ns as f64 / 1e6));
+            if longest.greatest > 0.0 { figure(longest.median) } else { "-".to_owned() }
+        };
+
+        Columns::of(title, self.cases().map(|case| Row::new(case.name(), of_case(&self.trials, case))))
+            .name("case")
+            .median("mean ms", mean_ms)
+            .median("p50 ms", |trial| trial.series.response_ms().p50)
+            .median("p99 ms", |trial| trial.series.response_ms().p99)
+            .max("worst ms", |trial| trial.series.response_ms().worst)
+            .cell("mean over idle", over_idle)
+            .median("kernel's part ms", |trial| trial.series.kernel_ms().mean)
+            .median("p99 without it", |trial| trial.series.without_kernel_ms().p99)
+            .percent("missed turns", |trial| trial.series.missed_part())
+            .cell("longest request ms", longest)
+            .table()
     }
 
     fn verdicts(&self) -> Vec<Verdict> {
