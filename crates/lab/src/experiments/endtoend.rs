@@ -19,10 +19,8 @@ use crate::order::in_turn;
 use crate::processor::Reserved;
 use crate::scheduler::{Scheduler, Stage};
 use crate::server::{Kind, Server, Setup};
-use crate::statistics::{Spread, median};
-use crate::study::{
-    Chart, Goal, Group, Line, Lines, Range, Ranges, Study, Table, Verdict, figure, percent, spread_figure,
-};
+use crate::statistics::Spread;
+use crate::study::{Chart, Columns, Goal, Group, Line, Lines, Range, Ranges, Row, Study, Table, Verdict};
 use crate::tiles::SCREEN;
 use anyhow::{Result, anyhow};
 use case::Case;
@@ -165,45 +163,32 @@ impl EndToEnd {
     }
 
     fn table_of_responses(&self) -> Table {
-        let head =
-            ["light client", "mean ms", "median", "p99", "worst", "kernel's part, mean", "its p99", "turns left out"];
         let title = format!("Response beside {CLIENTS} x {TEST} and {BURNERS} burners; medians of the turns");
-        let mut table = Table::new(title, &head);
-        for case in Case::ALL.into_iter().filter(|&case| self.of(case).next().is_some()) {
-            let over = |value: &dyn Fn(&Series) -> f64| Spread::of(self.of(case).map(|one| value(&one.series)));
-            table.rows.push(vec![
-                case.title().to_owned(),
-                spread_figure(&over(&|series| series.response_ms().mean)),
-                figure(over(&|series| series.response_ms().p50).median),
-                spread_figure(&over(&|series| series.response_ms().p99)),
-                figure(over(&|series| series.response_ms().worst).greatest),
-                figure(over(&|series| series.kernel_ms().mean).median),
-                figure(over(&|series| series.kernel_ms().p99).median),
-                percent(over(&Series::missed_part).median),
-            ]);
-        }
-        table
+        let rows = Case::ALL.into_iter().map(|case| Row::new(case.title(), self.of(case)));
+        Columns::of_measured(title, rows)
+            .name("light client")
+            .spread("mean ms", |one| one.series.response_ms().mean)
+            .median("median", |one| one.series.response_ms().p50)
+            .spread("p99", |one| one.series.response_ms().p99)
+            .max("worst", |one| one.series.response_ms().worst)
+            .median("kernel's part, mean", |one| one.series.kernel_ms().mean)
+            .median("its p99", |one| one.series.kernel_ms().p99)
+            .percent("turns left out", |one| one.series.missed_part())
+            .table()
     }
 
     fn table_of_films(&self) -> Table {
-        let head = ["player", "within 3 ms", "mean ms", "deviation", "p99", "worst ms", "frames left out"];
-        let mut table = Table::new(format!("Inter-frame times beside {BURNERS} burners; medians of the turns"), &head);
-        for (player, reserved) in film::all() {
-            if self.films_of(player, reserved).next().is_none() {
-                continue;
-            }
-            let over = |value: &dyn Fn(&Film) -> f64| median(self.films_of(player, reserved).map(value));
-            table.rows.push(vec![
-                film::title(player, reserved),
-                percent(over(&Film::regular)),
-                figure(over(&|film| film.summary().mean)),
-                figure(over(&Film::deviation_ms)),
-                figure(over(&|film| film.summary().p99)),
-                figure(over(&|film| film.summary().worst)),
-                figure(over(&Film::left_out)),
-            ]);
-        }
-        table
+        let row = |(player, reserved)| Row::new(film::title(player, reserved), self.films_of(player, reserved));
+        let rows = film::all().map(row);
+        Columns::of_measured(format!("Inter-frame times beside {BURNERS} burners; medians of the turns"), rows)
+            .name("player")
+            .percent("within 3 ms", Film::regular)
+            .median("mean ms", |film| film.summary().mean)
+            .median("deviation", Film::deviation_ms)
+            .median("p99", |film| film.summary().p99)
+            .median("worst ms", |film| film.summary().worst)
+            .median("frames left out", Film::left_out)
+            .table()
     }
 
     fn chart_of_responses(&self) -> Ranges {
