@@ -19,7 +19,7 @@ use crate::program;
 use crate::scheduler::Stage;
 use crate::server::{Kind, Setup};
 use crate::statistics::{Spread, Summary, deviation, mean};
-use crate::study::{Chart, Goal, Line, Lines, Study, Table, Verdict, figure, percent};
+use crate::study::{Chart, Columns, Goal, Line, Lines, Row, Study, Table, Verdict, figure};
 use crate::tiles::SCREEN;
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
@@ -179,41 +179,22 @@ impl Player {
 }
 
 fn table(films: &[&Showing], case: &Case) -> Table {
-    let head = [
-        "scheduler",
-        "regular before it",
-        "beside it",
-        "while busy",
-        "mpv's own",
-        "mean ms",
-        "deviation",
-        "worst ms",
-        "asked to drawn ms, p99",
-        "behind others ms, p99",
-        "kernel's part",
-        "left out",
-    ];
-    let mut table = Table::new(case.name(), &head);
-    for way in ways(films) {
-        let films = || films.iter().filter(|film| film.way == way);
-        let over = |of: &dyn Fn(&Showing) -> f64| Spread::of(films().map(|film| of(film)));
-        let beside = |film: &Showing| -> Vec<f64> { film.beside().map(|interval| interval.ms).collect() };
-        table.rows.push(vec![
-            way.title().to_owned(),
-            percent(over(&|film| regular(film.before())).median),
-            percent(over(&|film| regular(film.beside())).median),
-            percent(over(&|film| regular(film.busy())).median),
-            percent(over(&Showing::own_regular).median),
-            figure(over(&|film| mean(&beside(film))).median),
-            figure(over(&|film| deviation(&beside(film))).median),
-            figure(over(&|film| Summary::of(beside(film)).worst).greatest),
-            figure(over(&|film| film.response_ms().p99).median),
-            figure(over(&|film| film.behind_ms().p99).median),
-            percent(over(&Showing::kernel_part).median),
-            figure(over(&|film| film.dropped as f64).median),
-        ]);
-    }
-    table
+    let beside = |film: &Showing| -> Vec<f64> { film.beside().map(|interval| interval.ms).collect() };
+    let row = |way: Way| Row::new(way.title(), films.iter().copied().filter(move |film| film.way == way));
+    Columns::of(case.name(), ways(films).map(row))
+        .name("scheduler")
+        .percent("regular before it", |film| regular(film.before()))
+        .percent("beside it", |film| regular(film.beside()))
+        .percent("while busy", |film| regular(film.busy()))
+        .percent("mpv's own", Showing::own_regular)
+        .median("mean ms", |film| mean(&beside(film)))
+        .median("deviation", |film| deviation(&beside(film)))
+        .max("worst ms", |film| Summary::of(beside(film)).worst)
+        .median("asked to drawn ms, p99", |film| film.response_ms().p99)
+        .median("behind others ms, p99", |film| film.behind_ms().p99)
+        .percent("kernel's part", Showing::kernel_part)
+        .median("left out", |film| film.dropped as f64)
+        .table()
 }
 
 /// Those that were measured.
