@@ -13,7 +13,7 @@ use crate::light::Light;
 use crate::scheduler::{Scheduler, Stage};
 use crate::server::{Kind, Setup};
 use crate::statistics::{Spread, Summary};
-use crate::study::{Chart, Goal, Line, Lines, Study, Table, Verdict, figure, spread_figure};
+use crate::study::{Chart, Columns, Goal, Line, Lines, Row, Study, Table, Verdict, figure, spread_figure};
 use crate::tiles::SCREEN;
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
@@ -149,37 +149,21 @@ impl Blocking {
     }
 
     fn table(&self) -> Table {
-        let head = [
-            "scheduler",
-            "request ms",
-            "longest ms",
-            "mean ms",
-            "p99 ms",
-            "worst ms",
-            "p99 over request",
-            "kernel's part ms",
-            "p99 without it",
-        ];
-        let mut table = Table::new("Response of the light client, medians of the turns", &head);
-        for scheduler in SCHEDULERS {
-            for length_us in LENGTHS_US {
-                let length_ms = length_us as f64 / 1000.0;
-                let median = |of: fn(&Measured) -> f64| self.spread(scheduler, length_us, of).median;
-                let p99 = self.spread(scheduler, length_us, |one| one.response_ms.p99);
-                table.rows.push(vec![
-                    scheduler.name().to_owned(),
-                    figure(length_ms),
-                    figure(median(|one| one.longest_request_ms)),
-                    figure(median(|one| one.response_ms.mean)),
-                    spread_figure(&p99),
-                    figure(median(|one| one.response_ms.worst)),
-                    figure(p99.median / length_ms),
-                    figure(median(|one| one.kernel_ms.mean)),
-                    figure(median(|one| one.without_kernel_ms.p99)),
-                ]);
-            }
-        }
-        table
+        let length_ms = |row: &Row<Measured>| row.samples.first().map_or(0.0, |one| one.length_ms());
+        let p99_over = |row: &Row<Measured>| figure(row.spread(|one| one.response_ms.p99).median / length_ms(row));
+        let of_one = |scheduler: Scheduler| LENGTHS_US.map(|us| Row::new(scheduler.name(), self.of(scheduler, us)));
+        let rows = SCHEDULERS.into_iter().flat_map(of_one);
+        Columns::of_measured("Response of the light client, medians of the turns", rows)
+            .name("scheduler")
+            .cell("request ms", |row| figure(length_ms(row)))
+            .median("longest ms", |one| one.longest_request_ms)
+            .median("mean ms", |one| one.response_ms.mean)
+            .spread("p99 ms", |one| one.response_ms.p99)
+            .median("worst ms", |one| one.response_ms.worst)
+            .cell("p99 over request", p99_over)
+            .median("kernel's part ms", |one| one.kernel_ms.mean)
+            .median("p99 without it", |one| one.without_kernel_ms.p99)
+            .table()
     }
 
     /// Up to a length; on straight axes, so that the floor is a straight line.
