@@ -11,7 +11,7 @@ use crate::load::{Perf, Run};
 use crate::order::in_turn;
 use crate::server::Server;
 use crate::statistics::{Spread, median};
-use crate::study::{Goal, Study, Table, Verdict, figure};
+use crate::study::{Columns, Goal, Row, Study, Verdict, figure};
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -63,20 +63,15 @@ impl Measure for Tracing {
     }
 
     fn study(&self) -> Study {
-        let head = ["trace", "requests /s", "of untraced", "ns of the server for a request", "records", "lost"];
-        let mut table = Table::new(format!("One x11perf -{TEST}, medians"), &head);
-        for (case, _) in CASES {
-            let of_case: Vec<&Rate> = self.rates.iter().filter(|rate| rate.case == case).collect();
-            let over = |pick: fn(&Rate) -> f64| median(of_case.iter().map(|rate| pick(rate)));
-            table.rows.push(vec![
-                case.to_owned(),
-                figure(over(|rate| rate.per_s)),
-                figure(self.ratio(case).median),
-                figure(over(|rate| 1e9 / rate.per_cpu_s)),
-                figure(over(|rate| rate.records as f64)),
-                figure(over(|rate| rate.lost as f64)),
-            ]);
-        }
+        let rows = CASES.map(|(case, _)| Row::new(case, self.rates.iter().filter(move |rate| rate.case == case)));
+        let table = Columns::of(format!("One x11perf -{TEST}, medians"), rows)
+            .name("trace")
+            .median("requests /s", |rate| rate.per_s)
+            .cell("of untraced", |row| figure(self.ratio(&row.name).median))
+            .median("ns of the server for a request", |rate| 1e9 / rate.per_cpu_s)
+            .median("records", |rate| rate.records as f64)
+            .median("lost", |rate| rate.lost as f64)
+            .table();
         let more =
             |case| Spread::of(self.pairs(case).map(|(with, without)| 1e9 / with.per_cpu_s - 1e9 / without.per_cpu_s));
         Study {
