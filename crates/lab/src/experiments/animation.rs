@@ -10,7 +10,7 @@ use crate::plaid::Pattern;
 use crate::scheduler::{Scheduler, Stage};
 use crate::server::{Kind, Setup};
 use crate::statistics::{Summary, deviation, mean};
-use crate::study::{Chart, Goal, Line, Lines, Study, Table, Verdict, figure, percent};
+use crate::study::{Chart, Columns, Goal, Line, Lines, Study, Table, Verdict, figure, percent};
 use crate::tiles::SCREEN;
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
@@ -76,32 +76,21 @@ impl Measure for Animation {
 
 impl Animation {
     fn table(&self) -> Table {
-        let head = [
-            "scheduler",
-            "drawing ms (deviation)",
-            "p99",
-            "in the paper",
-            "ours over the paper's",
-            "frame ms (deviation)",
-            "frames within 2 ms of the one before",
-        ];
-        let mut table = Table::new("Over all turns; milliseconds", &head);
-        for scheduler in rows() {
-            let drawing = self.turns.all(scheduler, Shown::drawing_ms);
-            let frame = self.turns.all(scheduler, Shown::frame_ms);
-            let [published, over_published] = beside_published(&PUBLISHED_DRAWING_MS, scheduler, mean(&drawing));
-            let together = frame.iter().filter(|&&ms| ms <= TOGETHER_MS).count() as f64 / frame.len().max(1) as f64;
-            table.rows.push(vec![
-                name(scheduler).to_owned(),
-                with_deviation(&drawing),
-                figure(Summary::of(drawing.iter().copied()).p99),
-                published,
-                over_published,
-                with_deviation(&frame),
-                percent(together),
-            ]);
-        }
-        table
+        let drawing = |row: &Option<Scheduler>| self.turns.all(*row, Shown::drawing_ms);
+        let frame = |row: &Option<Scheduler>| self.turns.all(*row, Shown::frame_ms);
+        let published = |row: &Option<Scheduler>| beside_published(&PUBLISHED_DRAWING_MS, *row, mean(&drawing(row)));
+        let together = |frame: Vec<f64>| {
+            percent(frame.iter().filter(|&&ms| ms <= TOGETHER_MS).count() as f64 / frame.len().max(1) as f64)
+        };
+        Columns::of("Over all turns; milliseconds", rows())
+            .cell("scheduler", |row| name(*row).to_owned())
+            .cell("drawing ms (deviation)", |row| with_deviation(&drawing(row)))
+            .cell("p99", |row| figure(Summary::of(drawing(row)).p99))
+            .cell("in the paper", |row| published(row)[0].clone())
+            .cell("ours over the paper's", |row| published(row)[1].clone())
+            .cell("frame ms (deviation)", |row| with_deviation(&frame(row)))
+            .cell("frames within 2 ms of the one before", |row| together(frame(row)))
+            .table()
     }
 
     /// The times between frames of the first turn, one after the other.
