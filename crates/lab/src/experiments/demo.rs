@@ -13,7 +13,9 @@ use super::{Measure, Takes};
 use crate::bench::Bench;
 use crate::goals::Key;
 use crate::load::{Perf, Placement};
-use crate::study::{Chart, Goal, Group, Panel, Ranges, Scatter, Study, Table, Verdict, duration, figure, percent};
+use crate::study::{
+    Chart, Columns, Goal, Group, Panel, Ranges, Scatter, Study, Table, Verdict, duration, figure, percent,
+};
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
@@ -146,32 +148,20 @@ impl Demo {
     }
 
     fn table(&self) -> Table {
-        let head = [
-            "case",
-            "mean ms",
-            "p50 ms",
-            "p99 ms",
-            "worst ms",
-            "kernel's part ms",
-            "missed turns",
-            "work of the twelve",
-        ];
-        let mut table = Table::new("Response time of the interactive client", &head);
-        for trial in &self.trials {
-            let response = trial.series.response_ms();
-            let work = if trial.operations.is_empty() { "-".to_owned() } else { percent(self.work(trial.case)) };
-            table.rows.push(vec![
-                trial.case.name().to_owned(),
-                figure(response.mean),
-                figure(response.p50),
-                figure(response.p99),
-                figure(response.worst),
-                figure(trial.series.kernel_ms().mean),
-                percent(trial.series.missed_part()),
-                work,
-            ]);
-        }
-        table
+        let work = |trial: &&Trial| match trial.operations.is_empty() {
+            true => "-".to_owned(),
+            false => percent(self.work(trial.case)),
+        };
+        Columns::of("Response time of the interactive client", &self.trials)
+            .cell("case", |trial| trial.case.name().to_owned())
+            .cell("mean ms", |trial| figure(trial.series.response_ms().mean))
+            .cell("p50 ms", |trial| figure(trial.series.response_ms().p50))
+            .cell("p99 ms", |trial| figure(trial.series.response_ms().p99))
+            .cell("worst ms", |trial| figure(trial.series.response_ms().worst))
+            .cell("kernel's part ms", |trial| figure(trial.series.kernel_ms().mean))
+            .cell("missed turns", |trial| percent(trial.series.missed_part()))
+            .cell("work of the twelve", work)
+            .table()
     }
 
     fn scatter(&self) -> Scatter {
