@@ -17,7 +17,7 @@ use crate::process::Ended;
 use crate::program;
 use crate::server::{Kind, Setup};
 use crate::statistics::{Spread, Summary, mean, median, quantile};
-use crate::study::{Chart, Goal, Group, Range, Ranges, Study, Table, Verdict, figure, percent};
+use crate::study::{Chart, Columns, Goal, Group, Range, Ranges, Row, Study, Table, Verdict, figure};
 use anyhow::{Error, Result};
 use case::{Case, LIMIT, Play};
 use scene::{Stage, WORK_US, shoot};
@@ -166,47 +166,23 @@ impl Expose {
 
     fn table(&self, play: Play) -> Table {
         let limit_ms = answer_ms();
-        let within = format!("within {} ms", figure(limit_ms));
-        let head = [
-            "circumstance",
-            "exposed redraws /s",
-            "moves /s",
-            "slower over faster",
-            "Expose to answer ms, median",
-            "p95",
-            &within,
-            "never answered",
-            "stale for ms, mean",
-            "p95",
-            "moves' deviation ms",
-            "key to answer ms, mean",
-            "p95",
-            "keys lost",
-        ];
-        let mut table = Table::new(format!("{}; medians of the turns", capital(play.title())), &head);
-        for case in Case::ALL {
-            if self.of(play, case).next().is_none() {
-                continue;
-            }
-            let over = |value: &dyn Fn(&Shot) -> f64| median(self.of(play, case).map(value));
-            table.rows.push(vec![
-                case.title().to_owned(),
-                figure(over(&Shot::answers_per_s)),
-                figure(over(&Shot::moves_per_s)),
-                figure(over(&Shot::evenness)),
-                figure(over(&|shot| median(shot.answered_after_ms()))),
-                figure(over(&Shot::p95_answer_ms)),
-                percent(over(&|shot| shot.within(limit_ms))),
-                figure(over(&|shot| f64::from(shot.unanswered))),
-                figure(over(&Shot::mean_age_ms)),
-                figure(over(&Shot::p95_age_ms)),
-                figure(over(&Shot::jerk_ms)),
-                figure(over(&|shot| mean(&shot.echo_ms()))),
-                figure(over(&|shot| quantile(shot.echo_ms(), 0.95))),
-                figure(over(&|shot| f64::from(shot.lost_keys()))),
-            ]);
-        }
-        table
+        let rows = Case::ALL.map(|case| Row::new(case.title(), self.of(play, case)));
+        Columns::of_measured(format!("{}; medians of the turns", capital(play.title())), rows)
+            .name("circumstance")
+            .median("exposed redraws /s", Shot::answers_per_s)
+            .median("moves /s", Shot::moves_per_s)
+            .median("slower over faster", Shot::evenness)
+            .median("Expose to answer ms, median", |shot| median(shot.answered_after_ms()))
+            .median("p95", Shot::p95_answer_ms)
+            .percent(format!("within {} ms", figure(limit_ms)), |shot| shot.within(limit_ms))
+            .median("never answered", |shot| f64::from(shot.unanswered))
+            .median("stale for ms, mean", Shot::mean_age_ms)
+            .median("p95", Shot::p95_age_ms)
+            .median("moves' deviation ms", Shot::jerk_ms)
+            .median("key to answer ms, mean", |shot| mean(&shot.echo_ms()))
+            .median("p95", |shot| quantile(shot.echo_ms(), 0.95))
+            .median("keys lost", |shot| f64::from(shot.lost_keys()))
+            .table()
     }
 
     fn chart(&self, plays: impl Iterator<Item = Play>) -> Ranges {
