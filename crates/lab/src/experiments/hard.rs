@@ -20,7 +20,7 @@ use crate::load::{Load, Perf, Placement};
 use crate::process::SchedStat;
 use crate::server::{Module, Server};
 use crate::statistics::{Spread, median};
-use crate::study::{Goal, Study, Table, Verdict, figure, percent, spread_figure};
+use crate::study::{Columns, Goal, Study, Table, Verdict, figure, percent, spread_figure};
 use anyhow::{Result, anyhow};
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
@@ -170,37 +170,24 @@ impl Measure for Hard {
 impl Hard {
     fn table(&self, unlimited: f64) -> Table {
         let title = "Share of server time, medians; the distance is in points of a hundred";
-        let head = [
-            "Q/T",
-            "T ms",
-            "Q ms",
-            "asked %",
-            "share % (least .. greatest)",
-            "distance",
-            "depletions /s",
-            "kernel's part",
-            "host's part",
-            "windows taken again",
-            "",
-        ];
-        let mut table = Table::new(title, &head);
-        for cell in &self.cells {
-            let depletions = cell.spread(|given| f64::from(given.depletions) / given.elapsed_ns as f64 * 1e9);
-            table.rows.push(vec![
-                format!("{}/{}", cell.part.0, cell.part.1),
-                cell.period_ms.to_string(),
-                figure(f64::from(cell.budget_us()) / 1000.0),
-                figure(cell.asked() * 100.0),
-                spread_figure(&cell.spread(|given| given.share() * 100.0)),
-                format!("{:+.2}", cell.distance()),
-                figure(depletions.median),
-                percent(cell.spread(|given| given.kernel_ns as f64 / given.elapsed_ns as f64).median),
-                percent(cell.spread(|given| given.steal).median),
-                cell.measured.iter().map(|given| given.again).sum::<u32>().to_string(),
-                if cell.asked() > unlimited { "beyond the client's own use".to_owned() } else { String::new() },
-            ]);
-        }
-        table
+        let depletions = |given: &Given| f64::from(given.depletions) / given.elapsed_ns as f64 * 1e9;
+        let beyond =
+            |cell: &&Cell| if cell.asked() > unlimited { "beyond the client's own use" } else { "" }.to_owned();
+        Columns::of(title, &self.cells)
+            .cell("Q/T", |cell| format!("{}/{}", cell.part.0, cell.part.1))
+            .cell("T ms", |cell| cell.period_ms.to_string())
+            .cell("Q ms", |cell| figure(f64::from(cell.budget_us()) / 1000.0))
+            .cell("asked %", |cell| figure(cell.asked() * 100.0))
+            .cell("share % (least .. greatest)", |cell| spread_figure(&cell.spread(|given| given.share() * 100.0)))
+            .cell("distance", |cell| format!("{:+.2}", cell.distance()))
+            .cell("depletions /s", |cell| figure(cell.spread(depletions).median))
+            .cell("kernel's part", |cell| {
+                percent(cell.spread(|given| given.kernel_ns as f64 / given.elapsed_ns as f64).median)
+            })
+            .cell("host's part", |cell| percent(cell.spread(|given| given.steal).median))
+            .cell("windows taken again", |cell| cell.measured.iter().map(|given| given.again).sum::<u32>().to_string())
+            .cell("", beyond)
+            .table()
     }
 }
 
