@@ -13,7 +13,7 @@ use crate::plaid::Pattern;
 use crate::scheduler::{Scheduler, Stage};
 use crate::server::{Kind, Setup};
 use crate::statistics::{Summary, mean};
-use crate::study::{Chart, Goal, Group, Range, Ranges, Study, Table, Verdict, figure};
+use crate::study::{Chart, Columns, Goal, Group, Range, Ranges, Study, Table, Verdict, figure};
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
@@ -111,38 +111,21 @@ impl OneServer {
     }
 
     fn table(&self) -> Table {
-        let head = [
-            "scheduler",
-            "receipt ms (deviation)",
-            "echo ms (deviation)",
-            "echo by the server's clock",
-            "p99 echo",
-            "worst echo",
-            "echo in the paper",
-            "ours over the paper's",
-            "motions without echo",
-        ];
-        let mut table = Table::new(format!("{}, over all turns; milliseconds", self.name()), &head);
-        for scheduler in rows() {
-            let receipt = self.turns.all(scheduler, Echoes::receipt_ms);
-            let echo = self.turns.all(scheduler, Echoes::echo_ms);
-            let by_server = self.turns.all(scheduler, Echoes::echo_server_ms);
-            let summary = Summary::of(echo.iter().copied());
-            let [published, over_published] = beside_published(&PUBLISHED_ECHO_MS, scheduler, summary.mean);
-            let lost: u64 = self.turns.of(scheduler).map(|echoes| echoes.moved - echoes.echo_ns.len() as u64).sum();
-            table.rows.push(vec![
-                name(scheduler).to_owned(),
-                with_deviation(&receipt),
-                with_deviation(&echo),
-                with_deviation(&by_server),
-                figure(summary.p99),
-                figure(summary.worst),
-                published,
-                over_published,
-                lost.to_string(),
-            ]);
-        }
-        table
+        let all = |row: &Option<Scheduler>, values| self.turns.all(*row, values);
+        let echo = |row: &Option<Scheduler>| Summary::of(all(row, Echoes::echo_ms));
+        let published = |row: &Option<Scheduler>| beside_published(&PUBLISHED_ECHO_MS, *row, echo(row).mean);
+        let lost = |echoes: &Echoes| echoes.moved - echoes.echo_ns.len() as u64;
+        Columns::of(format!("{}, over all turns; milliseconds", self.name()), rows())
+            .cell("scheduler", |row| name(*row).to_owned())
+            .cell("receipt ms (deviation)", |row| with_deviation(&all(row, Echoes::receipt_ms)))
+            .cell("echo ms (deviation)", |row| with_deviation(&all(row, Echoes::echo_ms)))
+            .cell("echo by the server's clock", |row| with_deviation(&all(row, Echoes::echo_server_ms)))
+            .cell("p99 echo", |row| figure(echo(row).p99))
+            .cell("worst echo", |row| figure(echo(row).worst))
+            .cell("echo in the paper", |row| published(row)[0].clone())
+            .cell("ours over the paper's", |row| published(row)[1].clone())
+            .cell("motions without echo", |row| self.turns.of(*row).map(lost).sum::<u64>().to_string())
+            .table()
     }
 
     fn group(&self) -> Group {
