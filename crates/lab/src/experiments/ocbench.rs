@@ -19,7 +19,9 @@ use crate::papers::Published;
 use crate::scheduler::Stage;
 use crate::server::{Kind, Setup};
 use crate::statistics::{Spread, median};
-use crate::study::{Chart, Goal, Line, Lines, Panel, Scatter, Study, Table, Verdict, figure, percent, spread_figure};
+use crate::study::{
+    Chart, Columns, Goal, Line, Lines, Panel, Row, Scatter, Study, Table, Verdict, figure, percent, spread_figure,
+};
 use crate::tiles::SCREEN;
 use anyhow::Result;
 use case::Case;
@@ -137,37 +139,26 @@ impl Progress {
     /// Table 1.
     fn table_of_periods(&self, clients: usize) -> Table {
         let title = format!("Period of ocbench, idle and beside {clients} x {TEST}, medians (standard deviation)");
-        let head = [
-            "scheduler",
-            "idle us",
-            "beside us",
-            "period over idle",
-            "deviation over idle",
-            "without the kernel's part: period",
-            "deviation",
-            "kernel's part",
-        ];
-        let mut table = Table::new(title, &head);
-        if clients == LOADS[0] {
-            table.rows.push(paper_row());
-        }
-        for case in self.cases(clients) {
-            let over = |figure: &dyn Fn(&Course) -> f64| median(self.of(case, clients).map(figure));
-            let pace = |periods: fn(&Course) -> Vec<Period>| {
-                let mean = over(&|run| Pace::of(&periods(run), Part::Whole).mean);
-                let deviation = over(&|run| Pace::of(&periods(run), Part::Whole).deviation);
-                microseconds(mean * 1e3, deviation * 1e3)
+        let pace = |case: &Case, periods: fn(&Course) -> Vec<Period>| {
+            let over = |value: fn(Pace) -> f64| {
+                median(self.of(*case, clients).map(|run| value(Pace::of(&periods(run), Part::Whole)))) * 1e3
             };
-            table.rows.push(vec![
-                case.title().to_owned(),
-                pace(Course::idle),
-                pace(Course::beside),
-                spread_figure(&self.ratio(case, clients, Part::Whole, |pace| pace.mean)),
-                spread_figure(&self.ratio(case, clients, Part::Whole, |pace| pace.deviation)),
-                spread_figure(&self.ratio(case, clients, Part::WithoutKernel, |pace| pace.mean)),
-                spread_figure(&self.ratio(case, clients, Part::WithoutKernel, |pace| pace.deviation)),
-                percent(over(&Course::kernel_part)),
-            ]);
+            microseconds(over(|pace| pace.mean), over(|pace| pace.deviation))
+        };
+        let ratio = |case: &Case, part, value| spread_figure(&self.ratio(*case, clients, part, value));
+        let kernel = |case: &Case| percent(median(self.of(*case, clients).map(Course::kernel_part)));
+        let mut table = Columns::of(title, self.cases(clients))
+            .cell("scheduler", |case| case.title().to_owned())
+            .cell("idle us", |case| pace(case, Course::idle))
+            .cell("beside us", |case| pace(case, Course::beside))
+            .cell("period over idle", |case| ratio(case, Part::Whole, |pace| pace.mean))
+            .cell("deviation over idle", |case| ratio(case, Part::Whole, |pace| pace.deviation))
+            .cell("without the kernel's part: period", |case| ratio(case, Part::WithoutKernel, |pace| pace.mean))
+            .cell("deviation", |case| ratio(case, Part::WithoutKernel, |pace| pace.deviation))
+            .cell("kernel's part", kernel)
+            .table();
+        if clients == LOADS[0] {
+            table.rows.insert(0, paper_row());
         }
         table
     }
@@ -175,33 +166,17 @@ impl Progress {
     /// Figure 2 in numbers.
     fn table_of_latencies(&self, clients: usize) -> Table {
         let title = format!("X latency in ms, idle and beside {clients} x {TEST}, medians of the turns");
-        let head = [
-            "scheduler",
-            "idle, median",
-            "p99",
-            "beside, median",
-            "p99",
-            "worst",
-            "without the kernel's part: median",
-            "p99",
-            "worst",
-        ];
-        let mut table = Table::new(title, &head);
-        for case in self.cases(clients) {
-            let over = |value: &dyn Fn(&Course) -> f64| figure(median(self.of(case, clients).map(value)));
-            table.rows.push(vec![
-                case.title().to_owned(),
-                over(&|run| run.latency_ms().0.p50),
-                over(&|run| run.latency_ms().0.p99),
-                over(&|run| run.latency_ms().1.p50),
-                over(&|run| run.latency_ms().1.p99),
-                over(&|run| run.latency_ms().1.worst),
-                over(&|run| run.latency_without_kernel_ms().1.p50),
-                over(&|run| run.latency_without_kernel_ms().1.p99),
-                over(&|run| run.latency_without_kernel_ms().1.worst),
-            ]);
-        }
-        table
+        Columns::of(title, self.cases(clients).map(|case| Row::new(case.title(), self.of(case, clients))))
+            .name("scheduler")
+            .median("idle, median", |run| run.latency_ms().0.p50)
+            .median("p99", |run| run.latency_ms().0.p99)
+            .median("beside, median", |run| run.latency_ms().1.p50)
+            .median("p99", |run| run.latency_ms().1.p99)
+            .median("worst", |run| run.latency_ms().1.worst)
+            .median("without the kernel's part: median", |run| run.latency_without_kernel_ms().1.p50)
+            .median("p99", |run| run.latency_without_kernel_ms().1.p99)
+            .median("worst", |run| run.latency_without_kernel_ms().1.worst)
+            .table()
     }
 
     /// Figures 1 and 6; the first turn.
