@@ -17,7 +17,7 @@ use crate::load::{Load, Perf, Placement};
 use crate::order::in_turn;
 use crate::server::Server;
 use crate::statistics::{Spread, geometric_mean, median};
-use crate::study::{Goal, Study, Table, Verdict, figure, spread_figure};
+use crate::study::{Columns, Goal, Study, Table, Verdict, figure, spread_figure};
 use anyhow::{Result, bail};
 use serde::{Deserialize, Serialize};
 use std::thread::sleep;
@@ -253,24 +253,12 @@ impl<'a> Side<'a> {
 }
 
 fn table(title: &str, all: &[Rates]) -> Table {
-    let head = [
-        "x11perf",
-        "stock /s",
-        "xqos /s",
-        "ratio (least .. greatest)",
-        "the same per server processor time",
-        "turns taken again, stock + xqos",
-    ];
-    let mut table = Table::new(title, &head);
-    for rates in all {
-        table.rows.push(vec![
-            rates.test.clone(),
-            figure(rates.operations_per_s(&rates.stock)),
-            figure(rates.operations_per_s(&rates.xqos)),
-            spread_figure(&rates.ratios()),
-            spread_figure(&rates.compare(|rate| rate.bytes_per_cpu_s)),
-            format!("{} + {}", rates.again[0], rates.again[1]),
-        ]);
-    }
-    table
+    Columns::of(title, all)
+        .cell("x11perf", |rates| rates.test.clone())
+        .cell("stock /s", |rates| figure(rates.operations_per_s(&rates.stock)))
+        .cell("xqos /s", |rates| figure(rates.operations_per_s(&rates.xqos)))
+        .cell("ratio (least .. greatest)", |rates| spread_figure(&rates.ratios()))
+        .cell("the same per server processor time", |rates| spread_figure(&rates.compare(|rate| rate.bytes_per_cpu_s)))
+        .cell("turns taken again, stock + xqos", |rates| format!("{} + {}", rates.again[0], rates.again[1]))
+        .table()
 }
