@@ -13,7 +13,7 @@ use crate::plaid::{Pattern, Plaids};
 use crate::scheduler::{Scheduler, Stage};
 use crate::server::{Kind, Setup};
 use crate::statistics::{Spread, Summary, deviation, mean};
-use crate::study::{Chart, Goal, Line, Lines, Table, Verdict, figure};
+use crate::study::{Chart, Columns, Goal, Line, Lines, Table, Verdict, figure};
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
@@ -101,34 +101,18 @@ impl Latency {
     }
 
     pub fn table(&self) -> Table {
-        let head = [
-            "scheduler",
-            "interval ms",
-            "receipt ms (deviation)",
-            "echo ms (deviation)",
-            "p99 echo",
-            "drawing ms (deviation)",
-            "p99 drawing",
-            "frame interval ms (deviation)",
-        ];
-        let mut table = Table::new(format!("Beside {PLAIDS} plaids, over all turns; milliseconds"), &head);
-        for setting in self.settings() {
-            let [receipt, echo, drawing, frame] =
-                [Quantity::Receipt, Quantity::Echo, Quantity::Drawing, Quantity::Frame]
-                    .map(|quantity| self.all(setting, quantity));
-            let p99 = |values: &[f64]| figure(Summary::of(values.iter().copied()).p99);
-            table.rows.push(vec![
-                setting.scheduler.name().to_owned(),
-                figure(setting.interval_ms()),
-                with_deviation(&receipt),
-                with_deviation(&echo),
-                p99(&echo),
-                with_deviation(&drawing),
-                p99(&drawing),
-                with_deviation(&frame),
-            ]);
-        }
-        table
+        let both = |row: &Setting, quantity| with_deviation(&self.all(*row, quantity));
+        let p99 = |row: &Setting, quantity| figure(Summary::of(self.all(*row, quantity)).p99);
+        Columns::of(format!("Beside {PLAIDS} plaids, over all turns; milliseconds"), self.settings())
+            .cell("scheduler", |row| row.scheduler.name().to_owned())
+            .cell("interval ms", |row| figure(row.interval_ms()))
+            .cell("receipt ms (deviation)", |row| both(row, Quantity::Receipt))
+            .cell("echo ms (deviation)", |row| both(row, Quantity::Echo))
+            .cell("p99 echo", |row| p99(row, Quantity::Echo))
+            .cell("drawing ms (deviation)", |row| both(row, Quantity::Drawing))
+            .cell("p99 drawing", |row| p99(row, Quantity::Drawing))
+            .cell("frame interval ms (deviation)", |row| both(row, Quantity::Frame))
+            .table()
     }
 
     pub fn charts(&self) -> Vec<Chart> {
