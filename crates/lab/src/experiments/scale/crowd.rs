@@ -10,7 +10,7 @@ use crate::light::Light;
 use crate::scheduler::{Scheduler, Stage};
 use crate::server::{Kind, Setup};
 use crate::statistics::{Spread, Summary};
-use crate::study::{Line, Lines, Table, figure, spread_figure};
+use crate::study::{Columns, Line, Lines, Table, figure, spread_figure};
 use crate::tiles::SCREEN;
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
@@ -85,40 +85,24 @@ fn one(bench: &Bench, stage: &Stage, scheduler: Scheduler, silent: usize, busy: 
 }
 
 pub(super) fn table(all: &[Crowd]) -> Table {
-    let head = [
-        "server",
-        "silent",
-        "busy",
-        "mean ms",
-        "p99 ms",
-        "p99 without kernel",
-        "decisions /s",
-        "server RSS MB",
-        "xqos KB",
-    ];
-    let mut table = Table::new("Crowds of cheap requests, medians of the turns", &head);
-    for scheduler in SCHEDULERS {
-        for (silent, busy) in places() {
-            if !all.iter().any(|one| (one.silent, one.busy) == (silent, busy)) {
-                continue;
-            }
-            let of = |figure: fn(&Crowd) -> f64| spread(all, scheduler, silent, busy, figure);
-            // Who got no answer in all the time has no response time.
-            let response = |text: String| if of(p99).count == 0 { "none".to_owned() } else { text };
-            table.rows.push(vec![
-                scheduler.name().to_owned(),
-                silent.to_string(),
-                busy.to_string(),
-                response(figure(of(|one| one.response_ms.mean).median)),
-                response(spread_figure(&of(p99))),
-                response(figure(of(|one| one.without_kernel_ms.p99).median)),
-                figure(of(|one| one.decisions_per_s).median),
-                figure(of(|one| one.rss_kb as f64 / 1024.0).median),
-                figure(of(|one| f64::from(one.own_bytes) / 1024.0).median),
-            ]);
-        }
-    }
-    table
+    let is_measured = |place: &(usize, usize)| all.iter().any(|one| (one.silent, one.busy) == *place);
+    let of_one = |scheduler: Scheduler| places().into_iter().filter(is_measured).map(move |place| (scheduler, place));
+    type Place = (Scheduler, (usize, usize));
+    let of = |place: &Place, value: fn(&Crowd) -> f64| spread(all, place.0, place.1.0, place.1.1, value);
+    let median = |place: &Place, value| figure(of(place, value).median);
+    // Who got no answer in all the time has no response time.
+    let response = |place: &Place, text: String| if of(place, p99).count == 0 { "none".to_owned() } else { text };
+    Columns::of("Crowds of cheap requests, medians of the turns", SCHEDULERS.into_iter().flat_map(of_one))
+        .cell("server", |(scheduler, _)| scheduler.name().to_owned())
+        .cell("silent", |(_, place)| place.0.to_string())
+        .cell("busy", |(_, place)| place.1.to_string())
+        .cell("mean ms", |place| response(place, median(place, |one| one.response_ms.mean)))
+        .cell("p99 ms", |place| response(place, spread_figure(&of(place, p99))))
+        .cell("p99 without kernel", |place| response(place, median(place, |one| one.without_kernel_ms.p99)))
+        .cell("decisions /s", |place| median(place, |one| one.decisions_per_s))
+        .cell("server RSS MB", |place| median(place, |one| one.rss_kb as f64 / 1024.0))
+        .cell("xqos KB", |place| median(place, |one| f64::from(one.own_bytes) / 1024.0))
+        .table()
 }
 
 /// Over the busy clients, and over the silent ones.
