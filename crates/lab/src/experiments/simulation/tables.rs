@@ -3,73 +3,46 @@
 use super::{Pair, RESERVED, Reserved, Simulation, Situation, Turn};
 use crate::scheduler::Scheduler;
 use crate::statistics::{Spread, Summary, deviation, mean};
-use crate::study::{Group, Range, Ranges, Table, figure, spread_figure};
+use crate::study::{Columns, Group, Range, Ranges, Table, figure, spread_figure};
 use xqos_sim::scenario::Costs;
 
 impl Simulation {
     pub(super) fn table(&self, situation: Situation) -> Table {
         let response = situation.response();
-        let head = [
-            "scheduler".to_owned(),
-            format!("{response}: measured"),
-            "simulated".to_owned(),
-            "simulated over measured".to_owned(),
-            "p99: measured".to_owned(),
-            "simulated".to_owned(),
-            "interval (deviation): measured".to_owned(),
-            "simulated".to_owned(),
-        ];
-        let head: Vec<&str> = head.iter().map(String::as_str).collect();
-        let mut table = Table::new(format!("{}; milliseconds, mean over all turns", situation.title()), &head);
-        for scheduler in Scheduler::ALL {
-            let measured = self.all(situation, scheduler, |pair| &pair.measured.response_ms);
-            let simulated = self.all(situation, scheduler, |pair| &pair.simulated.response_ms);
-            let interval = |values: Vec<f64>| match values.len() {
-                0 => "-".to_owned(),
-                _ => format!("{} ({})", figure(mean(&values)), figure(deviation(&values))),
-            };
-            table.rows.push(vec![
-                scheduler.name().to_owned(),
-                figure(mean(&measured)),
-                figure(mean(&simulated)),
-                spread_figure(&self.ratio(situation, scheduler, mean)),
-                figure(Summary::of(measured.iter().copied()).p99),
-                figure(Summary::of(simulated.iter().copied()).p99),
-                interval(self.all(situation, scheduler, |pair| &pair.measured.interval_ms)),
-                interval(self.all(situation, scheduler, |pair| &pair.simulated.interval_ms)),
-            ]);
-        }
-        table
+        let measured = |row: &Scheduler| self.all(situation, *row, |pair| &pair.measured.response_ms);
+        let simulated = |row: &Scheduler| self.all(situation, *row, |pair| &pair.simulated.response_ms);
+        let p99 = |values: Vec<f64>| figure(Summary::of(values).p99);
+        let interval = |row: &Scheduler, of: fn(&Pair) -> &[f64]| match self.all(situation, *row, of) {
+            none if none.is_empty() => "-".to_owned(),
+            values => format!("{} ({})", figure(mean(&values)), figure(deviation(&values))),
+        };
+        Columns::of(format!("{}; milliseconds, mean over all turns", situation.title()), Scheduler::ALL)
+            .cell("scheduler", |row| row.name().to_owned())
+            .cell(format!("{response}: measured"), |row| figure(mean(&measured(row))))
+            .cell("simulated", |row| figure(mean(&simulated(row))))
+            .cell("simulated over measured", |row| spread_figure(&self.ratio(situation, *row, mean)))
+            .cell("p99: measured", |row| p99(measured(row)))
+            .cell("simulated", |row| p99(simulated(row)))
+            .cell("interval (deviation): measured", |row| interval(row, |pair| &pair.measured.interval_ms))
+            .cell("simulated", |row| interval(row, |pair| &pair.simulated.interval_ms))
+            .table()
     }
 
     pub(super) fn table_of_reserved(&self) -> Table {
         let title = "hard: x11perf -getimagexy100 alone with a hard reservation, medians over the turns";
-        let head = [
-            "Q/T",
-            "T ms",
-            "asked %",
-            "share %: measured",
-            "simulated",
-            "x11perf's operations /s: measured",
-            "requests /s: simulated",
-        ];
-        let mut table = Table::new(title, &head);
-        for (part, period_ms) in RESERVED {
-            let of = |value: fn(&Reserved) -> f64| {
-                let all = self.turns.iter().flat_map(|turn| &turn.reserved);
-                figure(Spread::of(all.filter(|one| (one.part, one.period_ms) == (part, period_ms)).map(value)).median)
-            };
-            table.rows.push(vec![
-                format!("{}/{}", part.0, part.1),
-                period_ms.to_string(),
-                figure(f64::from(part.0) / f64::from(part.1) * 100.0),
-                of(|one| one.measured.0 * 100.0),
-                of(|one| one.simulated.0 * 100.0),
-                of(|one| one.measured.1),
-                of(|one| one.simulated.1),
-            ]);
-        }
-        table
+        let of = |(part, period_ms): &((u32, u32), u32), value: fn(&Reserved) -> f64| {
+            let all = self.turns.iter().flat_map(|turn| &turn.reserved);
+            figure(Spread::of(all.filter(|one| (one.part, one.period_ms) == (*part, *period_ms)).map(value)).median)
+        };
+        Columns::of(title, RESERVED)
+            .cell("Q/T", |(part, _)| format!("{}/{}", part.0, part.1))
+            .cell("T ms", |(_, period_ms)| period_ms.to_string())
+            .cell("asked %", |(part, _)| figure(f64::from(part.0) / f64::from(part.1) * 100.0))
+            .cell("share %: measured", |row| of(row, |one| one.measured.0 * 100.0))
+            .cell("simulated", |row| of(row, |one| one.simulated.0 * 100.0))
+            .cell("x11perf's operations /s: measured", |row| of(row, |one| one.measured.1))
+            .cell("requests /s: simulated", |row| of(row, |one| one.simulated.1))
+            .table()
     }
 
     pub(super) fn table_of_costs(&self) -> Table {
