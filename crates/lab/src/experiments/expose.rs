@@ -189,8 +189,7 @@ impl Expose {
         let group = |play: Play| {
             let range = |case: Case| {
                 let all = Summary::of(self.of(play, case).flat_map(Shot::answered_after_ms));
-                let Summary { mean, p50, p99, worst, .. } = all;
-                (all.count > 0).then(|| Range { case: case.name().to_owned(), p50, mean, p99, worst })
+                Range::of(case.name(), all)
             };
             Group { name: play.short().to_owned(), ranges: Case::ALL.into_iter().filter_map(range).collect() }
         };

@@ -129,10 +129,8 @@ impl OneServer {
     }
 
     fn group(&self) -> Group {
-        let ranges = rows().map(|scheduler| {
-            let Summary { mean, p50, p99, worst, .. } = Summary::of(self.turns.all(scheduler, Echoes::echo_ms));
-            Range { case: name(scheduler).to_owned(), p50, mean, p99, worst }
-        });
+        let echo = |scheduler| Summary::of(self.turns.all(scheduler, Echoes::echo_ms));
+        let ranges = rows().filter_map(|scheduler| Range::of(name(scheduler), echo(scheduler)));
         Group { name: self.name(), ranges: ranges.collect() }
     }
 

@@ -2,6 +2,7 @@
 //!
 //! A chart of many points is reduced to what a screen can show ([`Chart::reduce`]): the page carries its data.
 
+use crate::statistics::Summary;
 use serde::{Deserialize, Serialize, Serializer};
 use std::collections::BTreeMap;
 
@@ -18,6 +19,14 @@ const MAX_MARKS: usize = 60;
 
 /// A chart is drawn in fewer pixels than this, from 0 to its maximum.
 const PIXELS: f64 = 1000.0;
+
+impl Range {
+    /// `None` without samples.
+    pub fn of(case: &str, samples: Summary) -> Option<Range> {
+        let Summary { count, mean, p50, p99, worst, .. } = samples;
+        (count > 0).then(|| Range { case: case.to_owned(), p50, mean, p99, worst })
+    }
+}
 
 impl Lines {
     /// On linear axes.

@@ -61,11 +61,9 @@ impl Simulation {
 
     pub(super) fn chart(&self) -> Ranges {
         let group = |situation: Situation, whose: &str, values: fn(&Pair) -> &[f64]| {
-            let ranges = Scheduler::ALL.map(|scheduler| {
-                let Summary { mean, p50, p99, worst, .. } = Summary::of(self.all(situation, scheduler, values));
-                Range { case: scheduler.name().to_owned(), p50, mean, p99, worst }
-            });
-            Group { name: format!("{}, {whose}", situation.name()), ranges: ranges.into() }
+            let all = |scheduler| Summary::of(self.all(situation, scheduler, values));
+            let ranges = Scheduler::ALL.into_iter().filter_map(|one| Range::of(one.name(), all(one)));
+            Group { name: format!("{}, {whose}", situation.name()), ranges: ranges.collect() }
         };
         let groups = Situation::ALL.into_iter().flat_map(|situation| {
             [
