@@ -69,6 +69,20 @@ pub fn median(values: impl IntoIterator<Item = f64>) -> f64 {
     median_of_sorted(&sorted(values))
 }
 
+/// One ratio for each turn that both sides have: they were measured in turn, so what drifts cancels out.
+///
+/// A sample whose value is `None` has no ratio.
+pub fn ratios<'a, T: 'a>(
+    above: impl IntoIterator<Item = &'a T>,
+    below: impl IntoIterator<Item = &'a T>,
+    turn: impl Fn(&T) -> u32,
+    value: impl Fn(&T) -> Option<f64>,
+) -> Spread {
+    let below: Vec<&T> = below.into_iter().collect();
+    let partner = |one: &T| below.iter().find(|other| turn(other) == turn(one));
+    Spread::of(above.into_iter().filter_map(|one| Some(value(one)? / value(partner(one)?)?)))
+}
+
 /// The least value that at least `part` of the values do not exceed; 0 of none.
 pub fn quantile(values: impl IntoIterator<Item = f64>, part: f64) -> f64 {
     let sorted = sorted(values);

@@ -16,7 +16,7 @@ use crate::onscreen::{FrameCounter, LIMIT, Painter, Typist};
 use crate::order::in_turn;
 use crate::rfb::Viewer;
 use crate::server::{Kind, Module, Server, Setup};
-use crate::statistics::{Spread, Summary};
+use crate::statistics::{Spread, Summary, ratios};
 use crate::study::{Columns, Goal, Row, Samples, Study, Table, Verdict, figure};
 use anyhow::{Context, Result, ensure};
 use desk::Desk;
@@ -280,14 +280,12 @@ impl Desktop {
     }
 
     /// One ratio a turn.
-    fn over_stock(&self, case: &Case, figure: impl Fn(&Sample) -> Option<f64>) -> Spread {
-        let stock = |turn| self.of(case, Way::Stock).find(|sample| sample.turn == turn);
-        let ratios = self.of(case, Way::Rule).filter_map(|rule| Some(figure(rule)? / figure(stock(rule.turn)?)?));
-        Spread::of(ratios)
+    fn over_stock(&self, case: &Case, way: Way, figure: impl Fn(&Sample) -> Option<f64>) -> Spread {
+        ratios(self.of(case, way), self.of(case, Way::Stock), |sample| sample.turn, figure)
     }
 
     fn shown_verdict(&self, case: &Case) -> Verdict {
-        let ratios = self.over_stock(case, |sample| Some(Summary::of(sample.shown_ms.iter().copied()).mean));
+        let ratios = self.over_stock(case, Way::Rule, |sample| Some(Summary::of(sample.shown_ms.iter().copied()).mean));
         let shown =
             [Way::Stock, Way::Rule].into_iter().flat_map(|way| self.of(case, way)).map(|one| one.shown_ms.len());
         let what = format!("{}: on screen after, over stock", case.name());
@@ -296,7 +294,7 @@ impl Desktop {
 
     fn work_verdict(&self, case: &Case) -> Option<Verdict> {
         case.busy.test()?;
-        let ratios = self.over_stock(case, |sample| sample.work);
+        let ratios = self.over_stock(case, Way::Rule, |sample| sample.work);
         Some(Verdict::of_spread(
             format!("{}: work, over stock", case.name()),
             ratios,
@@ -307,14 +305,11 @@ impl Desktop {
 
     fn table(&self, case: &Case) -> Table {
         let summary = |samples: &[f64]| Summary::of(samples.iter().copied());
-        let of_stock = |sample: &Sample| {
-            let stock = self.of(case, Way::Stock).find(|stock| stock.turn == sample.turn)?;
-            Some(sample.work? / stock.work?)
-        };
-        let work = |row: &Row<Sample>| {
-            let work = Spread::of(row.samples.iter().filter_map(|sample| of_stock(sample)));
-            if work.count > 0 { figure(work.median) } else { "-".to_owned() }
-        };
+        let work =
+            |row: &Row<Sample>| match row.samples.first().map(|one| self.over_stock(case, one.way, |one| one.work)) {
+                Some(work) if work.count > 0 => figure(work.median),
+                _ => "-".to_owned(),
+            };
 
         Columns::of(case.name(), Way::ALL.map(|way| Row::new(way.title(), self.of(case, way))))
             .name("")

@@ -19,7 +19,7 @@ use crate::order::in_turn;
 use crate::processor::Reserved;
 use crate::scheduler::{Scheduler, Stage};
 use crate::server::{Kind, Server, Setup};
-use crate::statistics::Spread;
+use crate::statistics::{Spread, Summary, ratios};
 use crate::study::{Chart, Columns, Goal, Group, Line, Lines, Range, Ranges, Row, Study, Table, Verdict};
 use crate::tiles::SCREEN;
 use anyhow::{Result, anyhow};
@@ -142,12 +142,10 @@ impl EndToEnd {
     fn verdicts(&self) -> Vec<Verdict> {
         let mut verdicts = Vec::new();
         for case in Case::ALL.into_iter().skip(1).filter(|&case| self.of(case).next().is_some()) {
-            let ratios = self.of(case).filter_map(|one| {
-                let plain = self.of(Case::Unreserved).find(|plain| plain.turn == one.turn)?;
-                Some(plain.series.response_ms().mean / one.series.response_ms().mean)
-            });
+            let mean = |one: &Response| Some(one.series.response_ms().mean);
+            let ratios = ratios(self.of(Case::Unreserved), self.of(case), |one| one.turn, mean);
             let what = format!("light client: mean response unreserved over {}", case.title());
-            verdicts.push(Verdict::of_spread(what, Spread::of(ratios), "x", Goal::Reported));
+            verdicts.push(Verdict::of_spread(what, ratios, "x", Goal::Reported));
         }
         for (player, reserved) in film::all() {
             if self.films_of(player, reserved).next().is_none() {
@@ -194,8 +192,7 @@ impl EndToEnd {
     fn chart_of_responses(&self) -> Ranges {
         let range = |case: Case| {
             let all = self.of(case).flat_map(|one| one.series.response_ns.iter().map(|&ns| ns as f64 / 1e6));
-            let crate::statistics::Summary { count, mean, p50, p99, worst, .. } = crate::statistics::Summary::of(all);
-            (count > 0).then(|| Range { case: case.name().to_owned(), p50, mean, p99, worst })
+            Range::of(case.name(), Summary::of(all))
         };
         Ranges {
             title: "Response of the light client".to_owned(),

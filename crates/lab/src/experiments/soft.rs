@@ -12,7 +12,7 @@ use crate::load::{Load, Perf, Placement};
 use crate::papers::Published;
 use crate::scheduler::{Scheduler, Stage};
 use crate::server::{Kind, Setup};
-use crate::statistics::{Spread, deviation, mean};
+use crate::statistics::{Spread, deviation, mean, ratios};
 use crate::study::{Chart, Goal, Line, Lines, Study, Table, Verdict, figure, percent, spread_figure};
 use anyhow::{Result, anyhow};
 use serde::{Deserialize, Serialize};
@@ -102,10 +102,7 @@ impl Soft {
     /// Within a turn.
     fn over_stock(&self, scheduler: Scheduler, figure: fn(&Rate) -> f64) -> Spread {
         let of = |scheduler| self.rates.iter().filter(move |rate| rate.scheduler == scheduler);
-        Spread::of(of(scheduler).filter_map(|rate| {
-            let stock = of(Scheduler::Stock).find(|stock| stock.turn == rate.turn)?;
-            Some(figure(rate) / figure(stock))
-        }))
+        ratios(of(scheduler), of(Scheduler::Stock), |rate| rate.turn, |rate| Some(figure(rate)))
     }
 
     fn table(&self) -> Table {

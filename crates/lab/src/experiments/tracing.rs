@@ -10,7 +10,7 @@ use crate::goals::Key;
 use crate::load::{Perf, Run};
 use crate::order::in_turn;
 use crate::server::Server;
-use crate::statistics::{Spread, median};
+use crate::statistics::{Spread, median, ratios};
 use crate::study::{Columns, Goal, Row, Study, Verdict, figure};
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
@@ -101,11 +101,16 @@ impl Tracing {
 
     /// By the server's processor time: a single x11perf cannot keep the server busy with NoOp.
     fn per_cpu(&self, case: &str) -> Spread {
-        Spread::of(self.pairs(case).map(|(with, without)| with.per_cpu_s / without.per_cpu_s))
+        self.over_untraced(case, |rate| rate.per_cpu_s)
     }
 
     fn ratio(&self, case: &str) -> Spread {
-        Spread::of(self.pairs(case).map(|(with, without)| with.per_s / without.per_s))
+        self.over_untraced(case, |rate| rate.per_s)
+    }
+
+    fn over_untraced(&self, case: &str, value: fn(&Rate) -> f64) -> Spread {
+        let of = |case: &str| self.rates.iter().filter(|rate| rate.case == case).collect::<Vec<_>>();
+        ratios(of(case), of("untraced"), |rate| rate.pair, |rate| Some(value(rate)))
     }
 }
 

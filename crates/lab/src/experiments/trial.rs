@@ -7,7 +7,7 @@ use crate::load::{Load, Perf, Placement};
 use crate::order::in_turn;
 use crate::processor::Reserved;
 use crate::server::Server;
-use crate::statistics::Spread;
+use crate::statistics::{self, Spread};
 use crate::study::Range;
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
@@ -251,10 +251,8 @@ pub(crate) fn of_case(trials: &[Trial], case: Case) -> Vec<&Trial> {
 
 /// One ratio for each pair: both sides were measured in turn, so what drifts cancels out.
 pub(crate) fn ratios(trials: &[Trial], above: Case, below: Case, figure: impl Fn(&Trial) -> f64) -> Spread {
-    let above = of_case(trials, above);
-    let below = of_case(trials, below);
-    let partner = |trial: &Trial| below.iter().find(|other| other.pair == trial.pair).map(|other| figure(other));
-    Spread::of(above.iter().filter_map(|trial| Some(figure(trial) / partner(trial)?)))
+    let (above, below) = (of_case(trials, above), of_case(trials, below));
+    statistics::ratios(above, below, |trial| trial.pair, |trial| Some(figure(trial)))
 }
 
 /// Responses in each of these.

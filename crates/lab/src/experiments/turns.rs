@@ -7,7 +7,7 @@ use crate::bench::Bench;
 use crate::papers::Published;
 use crate::plaid::{Pattern, Plaids};
 use crate::scheduler::{Scheduler, Stage};
-use crate::statistics::{Spread, deviation, mean};
+use crate::statistics::{Spread, deviation, mean, ratios};
 use crate::study::figure;
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
@@ -62,13 +62,8 @@ impl<T> Turns<T> {
 
     /// Within each turn.
     pub fn ratio(&self, above: Option<Scheduler>, below: Option<Scheduler>, value: impl Fn(&T) -> f64) -> Spread {
-        let partner = |turn: u32| self.0.iter().find(|trial| trial.turn == turn && trial.scheduler == below);
-        Spread::of(
-            self.0
-                .iter()
-                .filter(|trial| trial.scheduler == above)
-                .filter_map(|trial| Some(value(&trial.result) / value(&partner(trial.turn)?.result))),
-        )
+        let of = |scheduler| self.0.iter().filter(move |trial| trial.scheduler == scheduler);
+        ratios(of(above), of(below), |trial| trial.turn, |trial| Some(value(&trial.result)))
     }
 
     /// Samples in each turn of these.

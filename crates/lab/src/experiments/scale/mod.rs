@@ -12,7 +12,7 @@ use crate::bench::Bench;
 use crate::goals::Key;
 use crate::load::{Perf, Placement};
 use crate::order::in_turn;
-use crate::statistics::Spread;
+use crate::statistics::{Spread, ratios};
 use crate::study::{Chart, Goal, Group, Range, Ranges, Study, Table, Verdict, figure, spread_figure};
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
@@ -159,10 +159,8 @@ impl Scale {
     }
 
     fn ratio(&self, case: Case, figure: impl Fn(&Trial) -> f64) -> Spread {
-        let without = self.of(case, 0);
-        let with = self.of(case, SILENT);
-        let partner = |trial: &Trial| without.iter().find(|other| other.pair == trial.pair).map(|other| figure(other));
-        Spread::of(with.iter().filter_map(|trial| Some(figure(trial) / partner(trial)?)))
+        let (with, without) = (self.of(case, SILENT), self.of(case, 0));
+        ratios(with, without, |trial| trial.pair, |trial| Some(figure(trial)))
     }
 
     fn requests_per_second(&self, case: Case, silent: usize) -> Option<f64> {
