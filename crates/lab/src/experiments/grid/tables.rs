@@ -5,7 +5,7 @@ use super::cell::Outcome;
 use super::hypotheses::COMPRESSED_LINK;
 use super::{Grid, Measured};
 use crate::papers::Published;
-use crate::study::{Table, figure, percent};
+use crate::study::{Columns, Table, figure, percent};
 
 /// Before a figure of a cell that was not quiet within its limit.
 const BOUND: &str = "> ";
@@ -101,25 +101,20 @@ fn bound(measured: &Measured) -> &'static str {
 }
 
 fn raw(grid: &Grid, program: Program) -> Table {
-    let head =
-        ["link", "quiet after", "delay", "waiting", "round trips", "X bytes", "link there", "link back", "agreement"];
-    let mut table = Table::new(format!("{}, raw X", program.title()), &head);
-    for line in grid.lines() {
-        let Some(measured) = grid.measured(program, Transport::Raw, line) else { continue };
-        let least = measured.agreement.map_or("-".to_owned(), |[one, other]| percent(one.min(other)));
-        table.rows.push(vec![
-            line.title(),
-            elapsed(measured),
-            format!("{} s", figure(measured.delay_s)),
-            format!("{} s", figure(measured.reply_wait_s)),
-            measured.round_trips.to_string(),
-            measured.x_bytes.to_string(),
-            measured.link_bytes[0].to_string(),
-            measured.link_bytes[1].to_string(),
-            least,
-        ]);
-    }
-    table
+    let agreement =
+        |measured: &Measured| measured.agreement.map_or("-".to_owned(), |[one, other]| percent(one.min(other)));
+    let row = |line| Some((line, grid.measured(program, Transport::Raw, line)?));
+    Columns::of(format!("{}, raw X", program.title()), grid.lines().into_iter().filter_map(row))
+        .cell("link", |(line, _)| line.title())
+        .cell("quiet after", |(_, measured)| elapsed(measured))
+        .cell("delay", |(_, measured)| format!("{} s", figure(measured.delay_s)))
+        .cell("waiting", |(_, measured)| format!("{} s", figure(measured.reply_wait_s)))
+        .cell("round trips", |(_, measured)| measured.round_trips.to_string())
+        .cell("X bytes", |(_, measured)| measured.x_bytes.to_string())
+        .cell("link there", |(_, measured)| measured.link_bytes[0].to_string())
+        .cell("link back", |(_, measured)| measured.link_bytes[1].to_string())
+        .cell("agreement", |(_, measured)| agreement(measured))
+        .table()
 }
 
 fn elapsed(measured: &Measured) -> String {
@@ -160,32 +155,27 @@ fn bytes(grid: &Grid) -> Table {
 
 /// The paper's background of a desktop, and ours.
 fn compressed(grid: &Grid) -> Table {
-    let head = ["program", "over", "link", "X bytes", "link bytes", "seconds", "effective kb/s"];
     let bytes = Published("packard-gettys-2003.background_bytes").value();
     let seconds = Published("packard-gettys-2003.background_seconds").value();
     let title = format!(
         "The slow link, compressed: bytes of X over the time of the link (paper: {bytes} MB in {seconds} s, {:.1} Mb/s)",
         bytes * 8.0 / seconds
     );
-    let mut table = Table::new(title, &head);
-    for program in grid.programs() {
-        for transport in [Transport::SshC, Transport::Nx, Transport::NxTaint] {
-            for delay_us in Line::DELAYS {
-                let line = Line { kbit_per_s: 10, delay_us };
-                let Some(measured) = grid.measured(program, transport, line) else { continue };
-                table.rows.push(vec![
-                    program.title().to_owned(),
-                    transport.title().to_owned(),
-                    line.title(),
-                    measured.x_bytes.to_string(),
-                    measured.link_bytes.iter().sum::<u64>().to_string(),
-                    format!("{}{}", bound(measured), figure(measured.link_s)),
-                    figure(measured.effective_kbit_per_s()),
-                ]);
-            }
-        }
-    }
-    table
+    let slowest = Line::DELAYS.map(|delay_us| Line { kbit_per_s: 10, delay_us });
+    let cases = grid.programs().into_iter().flat_map(|program| {
+        let ways = [Transport::SshC, Transport::Nx, Transport::NxTaint];
+        ways.into_iter().flat_map(move |way| slowest.map(|line| (program, way, line)))
+    });
+    let rows = cases.filter_map(|(program, way, line)| Some((program, way, line, grid.measured(program, way, line)?)));
+    Columns::of(title, rows)
+        .cell("program", |(program, ..)| program.title().to_owned())
+        .cell("over", |(_, way, ..)| way.title().to_owned())
+        .cell("link", |(_, _, line, _)| line.title())
+        .cell("X bytes", |(.., measured)| measured.x_bytes.to_string())
+        .cell("link bytes", |(.., measured)| measured.link_bytes.iter().sum::<u64>().to_string())
+        .cell("seconds", |(.., measured)| format!("{}{}", bound(measured), figure(measured.link_s)))
+        .cell("effective kb/s", |(.., measured)| figure(measured.effective_kbit_per_s()))
+        .table()
 }
 
 /// Each reason once.
