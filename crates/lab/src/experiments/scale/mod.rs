@@ -13,7 +13,7 @@ use crate::goals::Key;
 use crate::load::{Perf, Placement};
 use crate::order::in_turn;
 use crate::statistics::{Spread, ratios};
-use crate::study::{Chart, Goal, Group, Range, Ranges, Study, Table, Verdict, figure, spread_figure};
+use crate::study::{Chart, Columns, Goal, Group, Range, Ranges, Study, Verdict, figure, spread_figure};
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
@@ -71,38 +71,32 @@ impl Measure for Scale {
     }
 
     fn study(&self) -> Study {
-        let head = [
-            "server",
-            "silent clients",
-            "mean ms",
-            "p50 ms",
-            "p99 ms",
-            "worst ms",
-            "kernel's part ms",
-            "p99 without it",
-            "p99 over 0 silent",
-            "requests /s",
-        ];
-        let mut table = Table::new(format!("Beside {} x {}, medians of the pairs", self.busy, self.test), &head);
-        let mut groups = Vec::new();
-        for case in CASES {
-            for silent in [0, SILENT] {
-                let range = self.range(case, silent);
-                table.rows.push(vec![
-                    case.name().to_owned(),
-                    silent.to_string(),
-                    figure(range.mean),
-                    figure(range.p50),
-                    figure(range.p99),
-                    figure(range.worst),
-                    figure(self.median(case, silent, |trial| trial.series.kernel_ms().mean)),
-                    figure(self.median(case, silent, |trial| trial.series.without_kernel_ms().p99)),
-                    if silent == 0 { "1".to_owned() } else { spread_figure(&self.ratio(case, p99)) },
-                    self.requests_per_second(case, silent).map_or("-".to_owned(), figure),
-                ]);
-                groups.push(Group { name: format!("{}, {silent} silent", case.name()), ranges: vec![range] });
-            }
-        }
+        let places = || CASES.into_iter().flat_map(|case| [(case, 0), (case, SILENT)]);
+        type Place = (Case, usize);
+        let range = |(case, silent): &Place| self.range(*case, *silent);
+        let median = |(case, silent): &Place, value: fn(&Trial) -> f64| figure(self.median(*case, *silent, value));
+        let over_none = |(case, silent): &Place| match silent {
+            0 => "1".to_owned(),
+            _ => spread_figure(&self.ratio(*case, p99)),
+        };
+        let rate = |(case, silent): &Place| self.requests_per_second(*case, *silent).map_or("-".to_owned(), figure);
+        let table = Columns::of(format!("Beside {} x {}, medians of the pairs", self.busy, self.test), places())
+            .cell("server", |(case, _)| case.name().to_owned())
+            .cell("silent clients", |(_, silent)| silent.to_string())
+            .cell("mean ms", |place| figure(range(place).mean))
+            .cell("p50 ms", |place| figure(range(place).p50))
+            .cell("p99 ms", |place| figure(range(place).p99))
+            .cell("worst ms", |place| figure(range(place).worst))
+            .cell("kernel's part ms", |place| median(place, |trial| trial.series.kernel_ms().mean))
+            .cell("p99 without it", |place| median(place, |trial| trial.series.without_kernel_ms().p99))
+            .cell("p99 over 0 silent", over_none)
+            .cell("requests /s", rate)
+            .table();
+        let group = |(case, silent)| Group {
+            name: format!("{}, {silent} silent", Case::name(case)),
+            ranges: vec![self.range(case, silent)],
+        };
+        let groups = places().map(group).collect();
         let title = "From the median to the 99th percentile".to_owned();
         let ranges = Chart::Ranges(Ranges { title, x_label: "response time, ms".to_owned(), groups });
         let charts = std::iter::once(ranges).chain(crowd::charts(&self.crowds).into_iter().map(Chart::Lines)).collect();
