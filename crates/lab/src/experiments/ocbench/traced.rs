@@ -9,7 +9,7 @@ use crate::load::{Load, Perf};
 use crate::ocbench::Ocbench;
 use crate::scheduler::Stage;
 use crate::statistics::{Summary, deviation, mean};
-use crate::study::{Chart, Lane, Lanes, Table, figure};
+use crate::study::{Chart, Columns, Lane, Lanes, Table, figure};
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
 use std::time::Instant;
@@ -141,52 +141,42 @@ impl Traced {
         all_ns.filter(|ns| drawn.contains(ns)).map(|ns| self.place(ns)).collect()
     }
 
-    fn row(&self) -> Vec<String> {
-        let spacing: Vec<f64> = self
-            .bursts
-            .windows(2)
-            .map(|pair| pair[1].arrived_ns.saturating_sub(pair[0].arrived_ns) as f64 / 1e6)
-            .collect();
-        let over = |ns: fn(&Burst) -> u64| Summary::of(self.bursts.iter().map(|burst| ns(burst) as f64 / 1e6));
-        let both = |ns: fn(&Burst) -> u64| {
-            let of = over(ns);
-            format!("{} ({})", figure(of.mean), figure(of.worst))
-        };
-        let count = |held: fn(&Burst) -> bool| self.bursts.iter().filter(|burst| held(burst)).count().to_string();
-        let reserved = self.bursts.iter().any(|burst| burst.deadline_ns.is_some());
-        let of_reserved = |text: String| if reserved { text } else { "-".to_owned() };
-        vec![
-            self.name(),
-            self.bursts.len().to_string(),
-            format!("{} ({})", figure(mean(&spacing)), figure(deviation(&spacing))),
-            both(Burst::delay_ns),
-            both(|burst| burst.served_ns),
-            both(|burst| burst.behind_ns),
-            both(Burst::neither_ns),
-            of_reserved(count(|burst| burst.deadline_ns.is_some_and(|deadline| burst.done_ns > deadline))),
-            of_reserved(count(|burst| burst.depleted)),
-            self.lost.to_string(),
-        ]
+    fn spacing(&self) -> String {
+        let apart = |pair: &[Burst]| pair[1].arrived_ns.saturating_sub(pair[0].arrived_ns) as f64 / 1e6;
+        let spacing: Vec<f64> = self.bursts.windows(2).map(apart).collect();
+        format!("{} ({})", figure(mean(&spacing)), figure(deviation(&spacing)))
+    }
+
+    /// Mean and worst.
+    fn ms(&self, ns: fn(&Burst) -> u64) -> String {
+        let of = Summary::of(self.bursts.iter().map(|burst| ns(burst) as f64 / 1e6));
+        format!("{} ({})", figure(of.mean), figure(of.worst))
+    }
+
+    /// Only a reservation has a deadline and is depleted.
+    fn count(&self, holds: fn(&Burst) -> bool) -> String {
+        match self.bursts.iter().any(|burst| burst.deadline_ns.is_some()) {
+            true => self.bursts.iter().filter(|burst| holds(burst)).count().to_string(),
+            false => "-".to_owned(),
+        }
     }
 }
 
 /// Of all traces, the numbers that the pictures show.
 pub(super) fn table(traces: &[Traced]) -> Table {
-    let head = [
-        "trace",
-        "bursts",
-        "spacing ms (deviation)",
-        "arrival to end ms, mean (worst)",
-        "served",
-        "behind others",
-        "neither",
-        "past the deadline",
-        "depleted",
-        "records lost",
-    ];
-    let mut table = Table::new("Bursts of ocbench in the traces, by the server's clock", &head);
-    table.rows = traces.iter().map(Traced::row).collect();
-    table
+    let is_late = |burst: &Burst| burst.deadline_ns.is_some_and(|deadline| burst.done_ns > deadline);
+    Columns::of("Bursts of ocbench in the traces, by the server's clock", traces)
+        .cell("trace", |trace| trace.name())
+        .cell("bursts", |trace| trace.bursts.len().to_string())
+        .cell("spacing ms (deviation)", |trace| trace.spacing())
+        .cell("arrival to end ms, mean (worst)", |trace| trace.ms(Burst::delay_ns))
+        .cell("served", |trace| trace.ms(|burst| burst.served_ns))
+        .cell("behind others", |trace| trace.ms(|burst| burst.behind_ns))
+        .cell("neither", |trace| trace.ms(Burst::neither_ns))
+        .cell("past the deadline", |trace| trace.count(is_late))
+        .cell("depleted", |trace| trace.count(|burst| burst.depleted))
+        .cell("records lost", |trace| trace.lost.to_string())
+        .table()
 }
 
 /// Why budgets were used up, if any was.
