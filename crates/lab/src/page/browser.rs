@@ -38,6 +38,7 @@ fn finding() -> Finding {
         name: "under fair".to_owned(),
         points: vec![[1.0, 2.0], [2.0, 4.0]],
         deviations: Vec::new(),
+        unmarked: false,
     };
     let lines = Lines { title: "Lines".to_owned(), lines: vec![line], ..Lines::default() };
     let charts = vec![Chart::Lanes(lanes()), Chart::Scatter(scatter), Chart::Ranges(ranges), Chart::Lines(lines)];
