@@ -274,7 +274,7 @@ mod tests {
 
     #[test]
     fn the_page_draws_marks_up_to_the_same_number_of_points() {
-        let script = include_str!("../page/page.js");
-        assert!(script.contains(&format!("const MOST_MARKS = {MAX_MARKS};")));
+        let script = include_str!("../page/lines.js");
+        assert!(script.contains(&format!("const MAX_MARKS = {MAX_MARKS};")));
     }
 }
