@@ -78,6 +78,12 @@ impl Control {
         self.screen
     }
 
+    /// True for a server that exports nothing and is served through libc: it has no extension, and requests go over the
+    /// control socket.
+    pub fn is_below(&self) -> bool {
+        matches!(self.way, Way::Socket(_))
+    }
+
     /// The server's version of the extension.
     pub fn version(&self) -> Version {
         self.version

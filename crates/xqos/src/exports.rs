@@ -1,7 +1,7 @@
 //! Whether a server's program exports what xqos needs, read from its dynamic symbol table without running it.
 //!
 //! Debian's Xorg, Xvfb, Xephyr and Xtigervnc do; servers linked without their export flag (Xvfb and Xephyr of some other
-//! distributions) and every Xwayland do not, and then nothing can be loaded into them.
+//! distributions) and every Xwayland do not, and are served from below, by what they ask of libc.
 
 use anyhow::{Context, Result};
 use object::{Object, ObjectSymbol};
@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
 
-/// What the module takes from the server.
+/// What the module takes from a server whose own functions it uses.
 pub const NEEDED: [&str; 15] = [
     "LoadExtensionList",
     "AddExtension",
@@ -47,11 +47,14 @@ pub fn missing(program: &Path) -> Result<Option<Vec<&'static str>>> {
 pub fn verdict(missing: &[&str]) -> String {
     let count = NEEDED.len();
     match missing {
-        [] => format!("exports all {count} symbols that xqos needs"),
-        [one] => format!("does not export {one}, which xqos needs"),
-        all if all.len() == count => format!("exports none of the {count} symbols that xqos needs"),
+        [] => format!("exports all {count} symbols by which xqos joins a server"),
+        [one] => format!("does not export {one}, by which xqos joins a server"),
+        all if all.len() == count => format!("exports none of the {count} symbols by which xqos joins a server"),
         [first, rest @ ..] => {
-            format!("does not export {first} and {} more of the {count} symbols that xqos needs", rest.len())
+            format!(
+                "does not export {first} and {} more of the {count} symbols by which xqos joins a server",
+                rest.len()
+            )
         }
     }
 }
@@ -65,7 +68,7 @@ mod tests {
         let me = std::env::current_exe().unwrap();
         let missing = missing(&me).unwrap().expect("tests are ELF programs");
         assert_eq!(missing.len(), NEEDED.len());
-        assert_eq!(verdict(&missing), "exports none of the 15 symbols that xqos needs");
+        assert_eq!(verdict(&missing), "exports none of the 15 symbols by which xqos joins a server");
     }
 
     #[test]
@@ -77,7 +80,7 @@ mod tests {
 
     #[test]
     fn what_is_missing_is_counted() {
-        assert_eq!(verdict(&["clients"]), "does not export clients, which xqos needs");
+        assert_eq!(verdict(&["clients"]), "does not export clients, by which xqos joins a server");
         assert!(verdict(&["clients", "ProcVector"]).contains("clients and 1 more of the 15 symbols"));
     }
 }

@@ -34,10 +34,13 @@ pub struct HostProcess {
 }
 
 impl Host {
-    pub fn look(connection: &RustConnection) -> Host {
+    /// `told`: the server's process, where the server has told it. The one at the other end of the connection may be a
+    /// Wayland compositor, which listens before it starts Xwayland.
+    pub fn look(connection: &RustConnection, told: Option<i32>) -> Host {
         let setup = connection.setup();
         let vendor = String::from_utf8_lossy(&setup.vendor).into_owned();
-        let process = sys::peer_pid(connection.stream()).filter(|&pid| xqos_proc::exists(pid)).map(HostProcess::look);
+        let pid = told.or_else(|| sys::peer_pid(connection.stream()));
+        let process = pid.filter(|&pid| xqos_proc::exists(pid)).map(HostProcess::look);
         let program = process.as_ref().and_then(|process| process.program.as_deref());
         let xwayland = is_xwayland(connection, &vendor, program);
         Host { release: release(setup), xwayland, process, vendor }

@@ -36,8 +36,9 @@ Exit status: 0 the server is served and xqos is armed, 1 otherwise.
 
 JSON: one object. display, reachable, error, vendor, release, program, pid and
 command of the server; xwayland; can_be_served (null: cannot be told from here)
-and missing_symbols; served; service (null when not served): armed, reason (why
-xqos stepped aside), version, policy, reservations, admitted_utilization,
+and missing_symbols; served; service (null when not served): host (dix: by the
+server's own functions; libc: from below, by what it asks of libc), armed,
+reason (why xqos stepped aside), version, policy, reservations, admitted_utilization,
 max_utilization, blocking_observed_ms, blocking_configured_ms (null: the
 observed one is used), uptime_ms, busy_ms, decisions, early_ends, memory_bytes;
 advice (null: none is needed). What is not known is null.";
@@ -62,6 +63,7 @@ struct Report {
 
 #[derive(Debug, Serialize)]
 struct Service {
+    host: &'static str,
     armed: bool,
     reason: Option<String>,
     version: String,
@@ -101,9 +103,10 @@ fn examine(display: Option<&str>) -> Result<Report> {
     let (host, service) = match &control {
         Some(control) => {
             let info = control.server_info()?;
-            (Host::look(control.connection()), Some(service(&info, control)))
+            let pid = i32::try_from(info.server_pid).ok();
+            (Host::look(control.connection(), pid), Some(service(&info, control)))
         }
-        None => (Host::look(&xqos_client::connect(Some(&name))?.0), None),
+        None => (Host::look(&xqos_client::connect(Some(&name))?.0, None), None),
     };
     let mut report = Report {
         display: name,
@@ -148,6 +151,7 @@ fn service(info: &ServerInfo, control: &Control) -> Service {
     let ms = |ns: u64| ns as f64 / 1e6;
     let version = control.version();
     Service {
+        host: if control.is_below() { "libc" } else { "dix" },
         armed: info.armed,
         reason: (!info.reason.is_empty()).then(|| info.reason.clone()),
         version: format!("{}.{}", version.major, version.minor),
@@ -170,11 +174,8 @@ fn can_be_served(host: &Host, served: bool) -> Option<bool> {
     if served {
         return Some(true);
     }
-    if host.xwayland {
-        return Some(false);
-    }
-    let missing = host.process.as_ref()?.missing.as_ref()?;
-    Some(missing.is_empty())
+    // A program that lacks them is served from below.
+    host.process.as_ref()?.missing.as_ref().map(|_| true)
 }
 
 fn advice(host: &Host, service: Option<&Service>, report: &Report) -> Option<String> {
@@ -182,13 +183,6 @@ fn advice(host: &Host, service: Option<&Service>, report: &Report) -> Option<Str
         Some(service) if service.armed => return None,
         Some(_) => return Some("start the server again; its log tells more about what happened".to_owned()),
         None => {}
-    }
-    if host.xwayland {
-        return Some(
-            "Xwayland is started by the compositor and lets nothing be loaded, and native Wayland programs never \
-             reach it: log into an Xorg session, or run X programs in `xqos server -- Xephyr :77`"
-                .to_owned(),
-        );
     }
     let Some(process) = &host.process else {
         return Some("it runs on another machine or in a container: run `xqos doctor` there".to_owned());
@@ -198,12 +192,24 @@ fn advice(host: &Host, service: Option<&Service>, report: &Report) -> Option<Str
             "the module is loaded but does not serve: the server's log has a line of xqos that says why".into(),
         );
     }
+    if host.xwayland && !is_rootful(&process.command) {
+        return Some(
+            "have the compositor start Xwayland with xqos: write a script of `exec xqos server -- Xwayland \"$@\"`, make \
+             it executable, and name it in WLR_XWAYLAND (sway and others of wlroots) or in `path` below [xwayland] of \
+             weston.ini; programs that speak Wayland are the compositor's to serve"
+                .to_owned(),
+        );
+    }
     Some(match report.can_be_served {
-        None => format!("process {} is not ours to look at: ask again as root", process.pid),
-        Some(false) => "use a server that exports them: Debian's Xorg, Xvfb, Xephyr and Xtigervnc do".to_owned(),
+        None | Some(false) => format!("process {} is not ours to look at: ask again as root", process.pid),
         Some(true) if host.name() == "Xorg" => xorg_advice(&process.command),
         Some(true) => format!("end this server and start it as: xqos server -- {}", shell_words(&process.command)),
     })
+}
+
+/// Whether an Xwayland was started by hand, in a window of its own.
+fn is_rootful(command: &[String]) -> bool {
+    !command.iter().any(|word| word == "-rootless")
 }
 
 fn xorg_advice(command: &[String]) -> String {
@@ -246,7 +252,7 @@ fn words(report: &Report) -> String {
             let reason = service.reason.as_deref().unwrap_or("it gives no reason");
             lines.push(("served", format!("no: xqos has stepped aside: {reason}")));
         }
-        Some(service) => lines.extend(service_words(service)),
+        Some(service) => lines.extend(service_words(service, &report.missing_symbols)),
     }
     lines.extend(report.advice.iter().map(|advice| ("do", advice.clone())));
     lines.into_iter().fold(String::new(), |all, (title, text)| all + &format!("{title:<14}{text}\n"))
@@ -262,13 +268,12 @@ fn server_words(report: &Report) -> String {
 fn can_be_words(report: &Report) -> String {
     match report.can_be_served {
         None => "unknown: its program cannot be looked at from here".to_owned(),
-        Some(true) => format!("yes: it {}", exports::verdict(&[])),
-        Some(false) if report.missing_symbols.is_empty() => "no: this is Xwayland, into which nothing loads".to_owned(),
-        Some(false) => format!("no: it {}", exports::verdict(&report.missing_symbols)),
+        Some(_) if report.missing_symbols.is_empty() => format!("yes: it {}", exports::verdict(&[])),
+        Some(_) => format!("yes, from below: it {}", exports::verdict(&report.missing_symbols)),
     }
 }
 
-fn service_words(service: &Service) -> Vec<(&'static str, String)> {
+fn service_words(service: &Service, missing: &[&str]) -> Vec<(&'static str, String)> {
     let ms = |ms: f64| Micros((ms * 1e3).round() as u32).to_string();
     let blocking = match service.blocking_configured_ms {
         Some(configured) => format!(
@@ -282,6 +287,7 @@ fn service_words(service: &Service) -> Vec<(&'static str, String)> {
     let places = |share: f64| admission::ratio((share * 1e6).round() as u32, 2);
     vec![
         ("served", format!("yes: XQOS {}, policy {}", service.version, service.policy)),
+        ("by", host_words(service.host, missing)),
         (
             "reserved",
             format!(
@@ -296,6 +302,15 @@ fn service_words(service: &Service) -> Vec<(&'static str, String)> {
         ("server time", format!("{:.1} s for clients, {busy:.1} % of its time", service.busy_ms / 1e3)),
         ("decisions", format!("{}, {} slices ended early for a better client", service.decisions, service.early_ends)),
     ]
+}
+
+/// Which of the two ways into a server is taken, and why not the other.
+fn host_words(host: &str, missing: &[&str]) -> String {
+    match (host, missing) {
+        ("dix", _) => "the server's own functions (host dix)".to_owned(),
+        (_, []) => "what the server asks of libc (host libc): XQOS_HOST or its log says why".to_owned(),
+        (_, missing) => format!("what the server asks of libc (host libc), as it {}", exports::verdict(missing)),
+    }
 }
 
 #[cfg(test)]
@@ -334,8 +349,11 @@ mod tests {
     fn every_kind_of_server_gets_advice_of_its_own() {
         assert!(advised(&host("/usr/bin/Xvfb", Some(vec![]), false)).ends_with("xqos server -- /usr/bin/Xvfb :0"));
         assert!(advised(&host("/usr/lib/xorg/Xorg", Some(vec![]), false)).contains("xorg.conf.d"));
-        assert!(advised(&host("/usr/bin/Xwayland", Some(vec![]), false)).contains("Xwayland is started by"));
-        assert!(advised(&host("/usr/bin/Xvfb", Some(vec!["clients"]), false)).contains("use a server that exports"));
+        let mut xwayland = host("/usr/bin/Xwayland", Some(exports::NEEDED.to_vec()), false);
+        assert!(advised(&xwayland).ends_with("xqos server -- /usr/bin/Xwayland :0"), "in a window of its own");
+        xwayland.process.as_mut().unwrap().command.push("-rootless".to_owned());
+        assert!(advised(&xwayland).contains("WLR_XWAYLAND"));
+        assert!(advised(&host("/usr/bin/Xvfb", Some(vec!["clients"]), false)).contains("xqos server --"));
         assert!(advised(&host("/usr/bin/Xvfb", None, false)).contains("as root"));
         assert!(advised(&host("/usr/bin/Xvfb", Some(vec![]), true)).contains("server's log"));
         let elsewhere = Host { process: None, ..host("Xvfb", None, false) };
@@ -344,10 +362,9 @@ mod tests {
 
     #[test]
     fn a_server_that_exports_nothing_is_told_apart_from_one_that_cannot_be_seen() {
-        let mut report = Report { can_be_served: Some(false), missing_symbols: vec!["clients"], ..Report::default() };
-        assert!(can_be_words(&report).contains("does not export clients"));
-        report = Report { xwayland: true, can_be_served: Some(false), ..Report::default() };
-        assert!(can_be_words(&report).contains("Xwayland"));
+        let report = Report { can_be_served: Some(true), missing_symbols: vec!["clients"], ..Report::default() };
+        assert!(can_be_words(&report).starts_with("yes, from below: it does not export clients"));
+        assert!(host_words("libc", &["clients"]).contains("does not export clients"));
         assert!(can_be_words(&Report::default()).starts_with("unknown"));
     }
 }
