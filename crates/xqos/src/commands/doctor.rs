@@ -38,10 +38,11 @@ JSON: one object. display, reachable, error, vendor, release, program, pid and
 command of the server; xwayland; can_be_served (null: cannot be told from here)
 and missing_symbols; served; service (null when not served): host (dix: by the
 server's own functions; libc: from below, by what it asks of libc), armed,
-reason (why xqos stepped aside), version, policy, reservations, admitted_utilization,
-max_utilization, blocking_observed_ms, blocking_configured_ms (null: the
-observed one is used), uptime_ms, busy_ms, decisions, early_ends, memory_bytes;
-advice (null: none is needed). What is not known is null.";
+reason (why xqos stepped aside), version, policy, reservations,
+admitted_utilization, max_utilization, blocking_observed_ms,
+blocking_configured_ms (null: the observed one is used), uptime_ms, busy_ms,
+decisions, early_ends, memory_bytes; advice (null: none is needed). What is not
+known is null.";
 
 #[derive(Debug, Default, Serialize)]
 struct Report {

@@ -71,9 +71,9 @@ is off) and XQOS_GRAB_LIMIT_MS, which may also be set by hand, and removes them
 with LD_PRELOAD from what its children see.
 
 XQOS_HOST forces the way into the server: dix by its own functions, libc from
-below, by what it asks of libc, as for Xwayland. By default dix is taken where the
-server exports its functions, else libc. XQOS_CHUNK_US is the longest work at a
-time under libc: 50 to 20000 us, 400 by default, or one request.";
+below, by what it asks of libc, as for Xwayland. By default dix is taken where
+the server exports its functions, else libc. XQOS_CHUNK_US is the longest work
+at a time under libc: 50 to 20000 us, 400 by default, or one request.";
 
 /// In whole milliseconds, as the server's timer is set by it.
 fn grab_limit(text: &str) -> Result<Micros, String> {
