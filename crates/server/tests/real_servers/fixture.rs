@@ -55,9 +55,13 @@ pub fn policies() -> Vec<PolicyKind> {
     PolicyKind::ALL.into_iter().filter(|&policy| policy != PolicyKind::Classic || !is_from_below()).collect()
 }
 
-/// Says why a test is left out, where its program is not here.
+/// Says why a test is left out, where its server is not here.
 pub fn is_missing(kind: Kind) -> bool {
-    let program = kind.program();
+    is_missing_program(kind.program())
+}
+
+/// Says why a test is left out, where a program that it starts is not here.
+pub fn is_missing_program(program: &str) -> bool {
     let path = std::env::var("PATH").unwrap_or_default();
     let missing = !path.split(':').any(|folder| Path::new(folder).join(program).exists());
     if missing {

@@ -7,6 +7,7 @@
 //! | `survival` | resets, grabs, vanishing clients, RECORD, byte orders, faults of ours |
 //! | `priorities` | SYNC priorities |
 //! | `extension` | the protocol of XQOS: requests, errors, rights, events |
+//! | `below` | servers served by what they ask of libc: the control socket, long requests, Xwayland |
 //! | `desktop` | compositors and window managers: recognised, and served first |
 //! | `reservations` | shares, holds, and an idle server's wakeups |
 //! | `exposing` | pacing of clients that uncover others, and the loan of a processor |
@@ -19,6 +20,7 @@
 //! The module is that of XQOS_MODULE, else the one built with the tests, whose arithmetic is checked for overflow, else the
 //! one in target/release. The tests of the command line and of libxqos load that one, as it is installed.
 
+mod below;
 mod busy;
 mod decisions;
 mod desktop;

@@ -22,6 +22,8 @@ pub mod opcode {
     pub const CREATE_PIXMAP: u8 = 53;
     pub const CREATE_GC: u8 = 55;
     pub const POLY_FILL_RECTANGLE: u8 = 70;
+    pub const PUT_IMAGE: u8 = 72;
+    pub const GET_IMAGE: u8 = 73;
     pub const QUERY_EXTENSION: u8 = 98;
     pub const SET_CLOSE_DOWN_MODE: u8 = 112;
     pub const KILL_CLIENT: u8 = 113;
@@ -85,12 +87,17 @@ impl Message {
         self
     }
 
-    /// Pads it and fills in its length.
+    /// Pads it and fills in its length, as BIG-REQUESTS has it where it is longer than the protocol itself allows.
     pub fn finish(mut self) -> Vec<u8> {
         self.bytes.resize(self.bytes.len().next_multiple_of(4), 0);
-        let units = (self.bytes.len() / 4) as u16;
-        let field = self.ordered(units.to_ne_bytes());
-        self.bytes[2..4].copy_from_slice(&field);
+        let units = self.bytes.len() / 4;
+        if let Ok(units) = u16::try_from(units) {
+            let field = self.ordered(units.to_ne_bytes());
+            self.bytes[2..4].copy_from_slice(&field);
+        } else {
+            let field = self.ordered((units as u32 + 1).to_ne_bytes());
+            self.bytes.splice(4..4, field);
+        }
         self.bytes
     }
 
@@ -489,8 +496,8 @@ impl Wire {
 /// Something to draw in: a request that fills it costs the server as much as it is large.
 #[derive(Clone, Copy, Debug)]
 pub struct Canvas {
-    pixmap: u32,
-    context: u32,
+    pub pixmap: u32,
+    pub context: u32,
     width: u16,
     height: u16,
     order: Order,
