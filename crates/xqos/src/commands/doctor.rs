@@ -13,6 +13,7 @@ use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
 use xqos_abi::ServerInfo;
+use xqos_cli::module_file;
 use xqos_cli::output;
 use xqos_cli::quantity::Micros;
 use xqos_client::Control;
@@ -194,12 +195,14 @@ fn advice(host: &Host, service: Option<&Service>, report: &Report) -> Option<Str
         );
     }
     if host.xwayland && !is_rootful(&process.command) {
-        return Some(
-            "have the compositor start Xwayland with xqos: write a script of `exec xqos server -- Xwayland \"$@\"`, make \
+        // Not by `xqos server`: where the module is gone, the loader goes on without it, and the session has an Xwayland.
+        let module = module_file::find(None).unwrap_or_else(|_| "/usr/local/lib/xqos/xqos.so".into());
+        return Some(format!(
+            "have the compositor start Xwayland with xqos: write a script of `LD_PRELOAD={} exec Xwayland \"$@\"`, make \
              it executable, and name it in WLR_XWAYLAND (sway and others of wlroots) or in `path` below [xwayland] of \
-             weston.ini; programs that speak Wayland are the compositor's to serve"
-                .to_owned(),
-        );
+             weston.ini; programs that speak Wayland are the compositor's to serve",
+            module.display()
+        ));
     }
     Some(match report.can_be_served {
         None | Some(false) => format!("process {} is not ours to look at: ask again as root", process.pid),
