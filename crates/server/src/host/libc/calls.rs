@@ -93,9 +93,9 @@ pub fn watch_own(epoll: RawFd, fd: RawFd) {
     unsafe { (behind().epoll_ctl)(epoll, libc::EPOLL_CTL_ADD, fd, &mut event) };
 }
 
-/// Has it tell when a descriptor of ours has room for output, too, or no more.
+/// Has it tell when a descriptor of ours has room for output, in place of input, or of input again.
 pub fn watch_own_for(epoll: RawFd, fd: RawFd, output: bool) {
-    let bits = if output { libc::EPOLLIN | libc::EPOLLOUT } else { libc::EPOLLIN };
+    let bits = if output { libc::EPOLLOUT } else { libc::EPOLLIN };
     let mut event = libc::epoll_event { events: bits as u32, u64: OWN | fd as u64 };
     // SAFETY: as above.
     unsafe { (behind().epoll_ctl)(epoll, libc::EPOLL_CTL_MOD, fd, &mut event) };

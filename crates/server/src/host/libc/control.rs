@@ -1,6 +1,7 @@
 //! The control socket of a server that has no extension: its connections, and what is sent over them.
 //!
-//! Everything here is non-blocking and on the server's thread. Who does not read what it asked for is disconnected.
+//! Everything here is non-blocking and on the server's thread. A connection gets little of it at a time, so that one that
+//! never stops asking holds up nobody: one read of a few requests, and none before its answers have found room.
 
 use super::calls;
 use crate::mechanism::access::Identity;
@@ -15,7 +16,7 @@ use xqos_abi::control::{EVENT, FIRST_ERROR, MAX_REQUEST_BYTES, done, error, path
 use xqos_abi::{ADMISSION_ERROR, Notify, Order};
 use xqos_core::ClientId;
 
-/// Who leaves more unread than that is disconnected: a few lists of all clients.
+/// Who leaves more unread than that is disconnected: a few lists of all clients, or many events.
 const MAX_UNREAD_BYTES: usize = 4 << 20;
 /// More connections are refused.
 const MAX_CONNECTIONS: usize = 64;
@@ -161,23 +162,19 @@ impl Drop for Connection {
 
 impl Connection {
     fn receive(&mut self, asked: &mut Vec<Asked>) {
-        let mut chunk = [0; 4096];
-        loop {
-            match self.stream.read(&mut chunk) {
-                Ok(0) => self.is_gone.set(true),
-                Ok(count) => {
-                    self.input.extend_from_slice(&chunk[..count]);
-                    self.take_requests(asked);
-                    if self.input.len() < MAX_REQUEST_BYTES {
-                        continue;
-                    }
-                    self.is_gone.set(true);
-                }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                Err(_) => self.is_gone.set(true),
-            }
+        if !self.output.borrow().is_empty() {
             return;
+        }
+        // The epoll tells again of what is left.
+        let mut chunk = [0; MAX_REQUEST_BYTES];
+        match self.stream.read(&mut chunk) {
+            Ok(0) => self.is_gone.set(true),
+            Ok(count) => {
+                self.input.extend_from_slice(&chunk[..count]);
+                self.take_requests(asked);
+            }
+            Err(error) if matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock) => {}
+            Err(_) => self.is_gone.set(true),
         }
     }
 
