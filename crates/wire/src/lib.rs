@@ -15,6 +15,7 @@
 //! | `stream` | both directions of a connection in order, and what is missing |
 //! | [`x11`] | boundaries, numbers, names of messages, and what a reply answers |
 //! | [`session`] | all connections of a capture, each given to the observers |
+//! | [`contents`] | what was in a capture as a whole, and what could not be used |
 //! | [`analysis`] | where time and bytes went, and which round trips could be avoided |
 //! | [`plot`] | time against bytes: a page to zoom in, SVG, and xplot's format |
 //! | [`observe`] | what is seen, as types: the door between those who read a capture and those who conclude from it |
@@ -28,6 +29,8 @@
 
 pub mod analysis;
 pub mod capture;
+pub mod contents;
+mod descriptors;
 mod flow;
 pub mod frame;
 mod half;

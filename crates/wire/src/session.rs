@@ -5,6 +5,7 @@
 //! cannot claim more than one.
 
 use crate::capture::{CaptureError, Reader, Record};
+use crate::contents::Contents;
 use crate::flow::{Candidate, Ends, Flow, Followed, Notified};
 use crate::frame::{Frame, Segment, parse};
 use crate::observe::{ConnectionId, Ending, Observer};
@@ -28,34 +29,6 @@ const MAX_PENDING: usize = 1 << 16;
 /// Servers whose extensions are known.
 const MAX_SERVERS: usize = 1024;
 
-/// What was in a capture, and what could not be used.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    pub packets: u64,
-    /// As they were on the wire.
-    pub bytes: u64,
-    /// Those that the capture cut off.
-    pub cut_packets: u64,
-    /// Neither TCP nor IP.
-    pub other_packets: u64,
-    pub fragments: u64,
-    pub broken_packets: u64,
-    /// On links of a kind that is not known.
-    pub unknown_links: u64,
-    /// Connections of X.
-    pub connections: u64,
-    /// Connections to a display's port that began with something else.
-    pub foreign_connections: u64,
-    /// Packets of connections that were too many.
-    pub not_followed_packets: u64,
-    /// Messages that a connection's end cut off, or the capture's.
-    pub unfinished_messages: u64,
-    pub gaps: u64,
-    pub gap_bytes: u64,
-    /// Captured, and not understood: after gaps, and before a connection that was joined could be understood.
-    pub skipped_bytes: u64,
-}
-
 /// A capture, as far as it was read.
 pub struct Session<'a> {
     observers: Vec<&'a mut dyn Observer>,
@@ -65,7 +38,7 @@ pub struct Session<'a> {
     followed: usize,
     next_id: u32,
     last_ns: u64,
-    counts: Counts,
+    counts: Contents,
 }
 
 impl std::fmt::Debug for Session<'_> {
@@ -78,7 +51,7 @@ impl std::fmt::Debug for Session<'_> {
 }
 
 /// Reads a whole capture. What is told besides is the reader's note on its end.
-pub fn read(path: &Path, mut session: Session<'_>) -> Result<(Counts, Option<String>), CaptureError> {
+pub fn read(path: &Path, mut session: Session<'_>) -> Result<(Contents, Option<String>), CaptureError> {
     let mut reader = Reader::open(path)?;
     while let Some(record) = reader.next() {
         session.packet(&record);
@@ -97,7 +70,7 @@ impl<'a> Session<'a> {
             followed: 0,
             next_id: 0,
             last_ns: 0,
-            counts: Counts::default(),
+            counts: Contents::default(),
         }
     }
 
@@ -108,7 +81,7 @@ impl<'a> Session<'a> {
     }
 
     /// What was counted up to now.
-    pub fn counts(&self) -> &Counts {
+    pub fn counts(&self) -> &Contents {
         &self.counts
     }
 
@@ -128,7 +101,7 @@ impl<'a> Session<'a> {
     }
 
     /// Ends what is open, and tells the counts.
-    pub fn finish(mut self) -> Counts {
+    pub fn finish(mut self) -> Contents {
         let flows = std::mem::take(&mut self.flows);
         let mut open: Vec<Box<Followed>> = flows.into_values().filter_map(followed).collect();
         open.sort_by_key(|followed| followed.id());
@@ -189,7 +162,7 @@ impl<'a> Session<'a> {
         self.segment(at_ns, segment);
     }
 
-    /// Counts one more connection: its number, and its share of the requests that may be remembered.
+    /// Contents one more connection: its number, and its share of the requests that may be remembered.
     fn count(&mut self) -> (ConnectionId, usize) {
         let id = ConnectionId(self.next_id);
         self.next_id += 1;

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 /// What the kernel keeps until we read it: a gigabit's for an eighth of a second.
 const BUFFER_BYTES: i32 = 16 << 20;
-/// So long the kernel may gather packets before we get them.
+/// How long the kernel may gather packets before we get them.
 pub const GATHERED_FOR: Duration = Duration::from_millis(50);
 /// The largest packet that the kernel hands out, from loopback and offloading.
 const SNAP_BYTES: i32 = 262_144;

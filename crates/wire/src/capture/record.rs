@@ -31,7 +31,7 @@ const PACKET_COSTS: usize = 64;
 pub struct Settings {
     /// `None`: the file has everything that the packets have.
     pub scrub: Option<Extent>,
-    /// So many bytes of a packet at most.
+    /// Maximum bytes kept of a packet.
     pub snap_bytes: Option<usize>,
     pub trigger: trigger::Settings,
     /// A port that is X's, besides those of displays.

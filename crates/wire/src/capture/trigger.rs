@@ -30,7 +30,7 @@ pub enum Start {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
     On(Occasion),
-    /// After the last message of X nothing came for so long.
+    /// For this time after the last message of X, nothing came.
     Quiet {
         ns: u64,
     },
@@ -41,7 +41,7 @@ pub enum Stop {
 pub struct Settings {
     pub start: Start,
     pub stop: Option<Stop>,
-    /// So much of what was before the start is kept too.
+    /// How much of the time before the start is kept.
     pub before_ns: u64,
 }
 

@@ -88,7 +88,7 @@ pub struct Busy {
 }
 
 impl Entry {
-    /// The same, on a clock that shows so much more.
+    /// The same, on a clock that is ahead by this much.
     fn later_by(self, ns: u64) -> Entry {
         let later = |time_ns: u64| time_ns.saturating_add(ns);
         match self {

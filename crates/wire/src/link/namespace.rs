@@ -16,6 +16,7 @@
 //! A process belongs to us by being in one of the namespaces, however it came about; nothing else is ever ended.
 
 use super::{Error, Side, sys};
+use crate::descriptors;
 use rustix::process::Signal;
 use std::collections::BTreeSet;
 use std::ffi::CStr;
@@ -110,7 +111,7 @@ impl Guard {
     fn receive(&self) -> Result<(impl Iterator<Item = OwnedFd> + use<>, bool), Error> {
         let mut report = [0; Report::BYTES];
         let (got, files) = match &self.socket {
-            Some(socket) => sys::receive(socket, &mut report).map_err(Error::Guard)?,
+            Some(socket) => descriptors::receive(socket, &mut report).map_err(|error| Error::Guard(error.into()))?,
             None => (0, Vec::new()),
         };
         match Report::of(report) {
@@ -179,13 +180,13 @@ fn guard(socket: &UnixStream, ids: (u32, u32)) {
         Err((step, error)) => {
             let report = Report { step: Some(step), with_user: false, error: error.raw_os_error().unwrap_or(0) };
             // Nobody to tell: then they are gone.
-            let _ = sys::send(socket, &mut report.bytes(), &[]);
+            let _ = descriptors::send(socket, &report.bytes(), &[]);
             return;
         }
     };
     let files: Vec<BorrowedFd<'_>> = tuns.iter().chain(&networks).chain(&user).map(File::as_fd).collect();
     let report = Report { step: None, with_user: user.is_some(), error: 0 };
-    if sys::send(socket, &mut report.bytes(), &files).is_err() {
+    if descriptors::send(socket, &report.bytes(), &files).is_err() {
         return;
     }
     // Ours alone would keep the devices up when those who serve them are gone.

@@ -32,7 +32,7 @@ pub struct Shape {
     pub rate: Option<NonZeroU64>,
     /// From the end of a packet's transmission to its delivery.
     pub delay_ns: u64,
-    /// The delay varies by so much both ways, evenly; it is never less than none.
+    /// The delay varies by at most this much, up or down, evenly; it is never negative.
     pub jitter_ns: u64,
     /// What may wait, apart from the packet that is being sent.
     pub queue: Queue,
@@ -71,7 +71,7 @@ pub struct Shaper<P> {
     arrived: u64,
     /// When the line has sent all that it took.
     free_ns: u64,
-    /// What the line has sent beyond `free_ns`, in parts of a nanosecond: so many divided by the rate.
+    /// What the line has sent beyond `free_ns`, in parts of a nanosecond, as a numerator over the rate.
     carry: u64,
     /// Since when it has been sending without a pause.
     busy_since_ns: u64,

@@ -1,5 +1,4 @@
-//! The system calls that std lacks, by rustix, and those that rustix lacks: namespaces, TUN devices, descriptors over a
-//! socket. The only unsafe code of this crate.
+//! The system calls that std lacks, by rustix, and those that rustix lacks: namespaces and TUN devices. The only unsafe code of this crate.
 
 #![allow(unsafe_code)]
 
@@ -15,16 +14,12 @@ use std::net::Ipv4Addr;
 use std::num::NonZeroU64;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::OpenOptionsExt;
-use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::Command;
 use std::ptr;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// The descriptors of one message, at most.
-pub const MAX_FILES: usize = 5;
 
 fn checked(result: libc::c_int) -> io::Result<libc::c_int> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
@@ -186,59 +181,6 @@ fn request(name: &CStr) -> libc::ifreq {
 fn control(file: BorrowedFd<'_>, code: libc::Ioctl, request: &mut libc::ifreq) -> io::Result<()> {
     // SAFETY: all codes that are used here take an ifreq, which lives through the call.
     checked(unsafe { libc::ioctl(file.as_raw_fd(), code, ptr::from_mut(request)) }).map(drop)
-}
-
-/// Control data of a message with [`MAX_FILES`] descriptors; the words align it.
-type ControlData = [u64; 8];
-
-/// Sends `bytes` and, where there are any, descriptors with them.
-pub fn send(socket: &UnixStream, bytes: &mut [u8], files: &[BorrowedFd<'_>]) -> io::Result<()> {
-    assert!(files.len() <= MAX_FILES);
-    let size = mem::size_of_val(&[0 as RawFd; MAX_FILES][..files.len()]) as libc::c_uint;
-    let mut control: ControlData = [0; 8];
-    let mut part = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
-    // SAFETY: the header points to buffers of the lengths that it says, which live through the call; the control data
-    // has room for one header with MAX_FILES descriptors, and that is where CMSG_FIRSTHDR and CMSG_DATA point.
-    unsafe {
-        let mut message: libc::msghdr = mem::zeroed();
-        (message.msg_iov, message.msg_iovlen) = (&mut part, 1);
-        if !files.is_empty() {
-            message.msg_control = control.as_mut_ptr().cast();
-            message.msg_controllen = libc::CMSG_SPACE(size) as _;
-            let header = libc::CMSG_FIRSTHDR(&message);
-            (*header).cmsg_level = libc::SOL_SOCKET;
-            (*header).cmsg_type = libc::SCM_RIGHTS;
-            (*header).cmsg_len = libc::CMSG_LEN(size) as _;
-            let data = libc::CMSG_DATA(header).cast::<RawFd>();
-            for (place, file) in files.iter().enumerate() {
-                data.add(place).write_unaligned(file.as_raw_fd());
-            }
-        }
-        checked(libc::sendmsg(socket.as_raw_fd(), &message, libc::MSG_NOSIGNAL) as libc::c_int).map(drop)
-    }
-}
-
-/// Receives what [`send`] sent: how many bytes, and the descriptors.
-pub fn receive(socket: &UnixStream, bytes: &mut [u8]) -> io::Result<(usize, Vec<OwnedFd>)> {
-    let mut control: ControlData = [0; 8];
-    let mut part = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
-    let mut files = Vec::new();
-    // SAFETY: as in `send`; the kernel wrote as many descriptors as the header's length says, and they are ours alone.
-    unsafe {
-        let mut message: libc::msghdr = mem::zeroed();
-        (message.msg_iov, message.msg_iovlen) = (&mut part, 1);
-        (message.msg_control, message.msg_controllen) = (control.as_mut_ptr().cast(), mem::size_of_val(&control) as _);
-        let got = checked(libc::recvmsg(socket.as_raw_fd(), &mut message, libc::MSG_CMSG_CLOEXEC) as libc::c_int)?;
-        let header = libc::CMSG_FIRSTHDR(&message);
-        if !header.is_null() && (*header).cmsg_type == libc::SCM_RIGHTS {
-            let length = (*header).cmsg_len as usize - libc::CMSG_LEN(0) as usize;
-            let data = libc::CMSG_DATA(header).cast::<RawFd>();
-            for place in 0..length / mem::size_of::<RawFd>() {
-                files.push(OwnedFd::from_raw_fd(data.add(place).read_unaligned()));
-            }
-        }
-        Ok((got as usize, files))
-    }
 }
 
 /// A process that keeps its identity, even when it ends and its number is used again.

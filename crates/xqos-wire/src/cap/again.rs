@@ -20,7 +20,7 @@ pub fn write(arguments: &Arguments, capture: &Path, output: &Path) -> Result<()>
         bail!("{name} would be overwritten while it is read: name another file after -o");
     }
     let mut progress = Progress::new(arguments.quiet);
-    let ports = arguments.port.as_ref().map(|ports| &ports.0);
+    let ports = arguments.port.as_ref();
     let rewritten = rewrite(reader, ports, create(output)?, &arguments.settings(), &mut |packets, bytes| {
         if packets % STRIDE == 0 {
             progress.tell(|| format!("{packets} packets, {bytes} bytes read"));

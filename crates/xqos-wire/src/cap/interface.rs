@@ -18,7 +18,7 @@ const DISPLAY_PORTS: RangeInclusive<u16> = 6000..=6063;
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 pub fn capture(arguments: &Arguments, interface: &str, output: &Path) -> Result<()> {
-    let ports = arguments.port.as_ref().map_or(DISPLAY_PORTS, |ports| ports.0.clone());
+    let ports = arguments.port.clone().unwrap_or(DISPLAY_PORTS);
     let filter = arguments.filter.clone().unwrap_or_else(|| filter_of(&ports));
     let mut live = Live::open(interface, &filter).map_err(|error| explained(error, interface))?;
     let settings = arguments.settings();
@@ -36,7 +36,7 @@ pub fn capture(arguments: &Arguments, interface: &str, output: &Path) -> Result<
 
 fn run(arguments: &Arguments, live: &mut Live, recorder: &mut Recorder<'_>, signals: &Signals) -> Result<Drops> {
     let mut progress = Progress::new(arguments.quiet);
-    let end = arguments.duration.map(|time| Instant::now() + time.0);
+    let end = arguments.duration.map(|time| Instant::now() + time);
     let mut is_last = false;
     loop {
         take_all(live, recorder)?;

@@ -14,15 +14,18 @@ mod quantity;
 
 use anyhow::{Context, Result, bail};
 use clap::{ArgGroup, Args};
-use quantity::{Ports, StartOn, StopOn, Time};
+use quantity::{ports, start, stop, time};
 use std::ffi::OsString;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 use xqos_cli::output::{self, note};
 use xqos_cli::quantity::Micros;
+use xqos_wire::capture::live;
 use xqos_wire::capture::record::{Recorded, Settings};
 use xqos_wire::capture::scrub::Extent;
-use xqos_wire::capture::{live, trigger};
+use xqos_wire::capture::trigger::{self, Start, Stop};
 
 /// Captures X traffic into a file, of a program or of a network interface
 ///
@@ -49,24 +52,24 @@ pub struct Arguments {
     #[arg(long)]
     list: bool,
     /// TCP ports, such as 6010 or 6000-6063 [default: 6000-6063 of an interface, all of a capture]
-    #[arg(long, value_name = "PORTS", conflicts_with = "program")]
-    port: Option<Ports>,
+    #[arg(long, value_name = "PORTS", value_parser = ports, conflicts_with = "program")]
+    port: Option<RangeInclusive<u16>>,
     /// Packets of an interface, in libpcap's words, instead of --port
     #[arg(long, value_name = "EXPR", conflicts_with_all = ["program", "read", "port"])]
     filter: Option<String>,
     /// Stop after this time, such as 30s or 10min
-    #[arg(long, value_name = "TIME", conflicts_with_all = ["program", "read"])]
-    duration: Option<Time>,
+    #[arg(long, value_name = "TIME", value_parser = time, conflicts_with_all = ["program", "read"])]
+    duration: Option<Duration>,
     /// Begin the file here: now, key, or first-window
-    #[arg(long, value_name = "EVENT", default_value = "now")]
-    start_on: StartOn,
-    /// End the file here: key, first-window, or quiet=TIME when no message came for so long
-    #[arg(long, value_name = "EVENT")]
-    stop_on: Option<StopOn>,
+    #[arg(long, value_name = "EVENT", default_value = "now", value_parser = start)]
+    start_on: Start,
+    /// End the file here: key, first-window, or quiet=TIME when no message came for that time
+    #[arg(long, value_name = "EVENT", value_parser = stop)]
+    stop_on: Option<Stop>,
     /// With --start-on: how much from before is kept
     #[arg(long, value_name = "TIME", default_value = "5s")]
     before: Micros,
-    /// Keep only so many bytes of a packet; 96 are its headers and a message's beginning
+    /// Keep at most this many bytes of each packet; 96 cover its headers and the beginning of a message
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(64..))]
     snaplen: Option<u32>,
     /// Overwrite text, keys and pixels; sizes, names of messages, and times stay
@@ -139,12 +142,9 @@ impl Arguments {
         Settings {
             scrub: (!self.keep_cookie).then_some(extent),
             snap_bytes: self.snaplen.map(|bytes| bytes as usize),
-            trigger: trigger::Settings {
-                start: self.start_on.0,
-                stop: self.stop_on.map(|stop| stop.0),
-                before_ns: u64::from(self.before.0) * 1000,
-            },
-            also_port: self.port.as_ref().and_then(Ports::only),
+            trigger: trigger::Settings { start: self.start_on, stop: self.stop_on, before_ns: self.before.ns() },
+            // Whatever goes to a single port is X.
+            also_port: self.port.as_ref().filter(|ports| ports.len() == 1).map(|ports| *ports.start()),
         }
     }
 

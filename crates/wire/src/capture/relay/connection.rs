@@ -9,28 +9,22 @@
 
 use super::super::conversation::{Conversation, MAX_BYTES};
 use super::upstream::Socket;
+use crate::descriptors;
 use crate::observe::Direction;
 use rustix::event::PollFlags;
 use rustix::io::Errno;
-use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
-    Shutdown, recvmsg, sendmsg, shutdown,
-};
-use std::io::{IoSlice, IoSliceMut};
-use std::mem::MaybeUninit;
+use rustix::net::{Shutdown, shutdown};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// What one read takes: a packet.
 pub const PIECE_BYTES: usize = MAX_BYTES;
-/// The kernel lets no message have more.
-const MAX_FILES: usize = 253;
 
 const WAYS: [Direction; 2] = [Direction::Requests, Direction::Replies];
 
 /// What a step did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// So many bytes and files came at that time; whether all of them went on.
+    /// Bytes and files that came at that time, and whether all of them went on.
     Passed { came_ns: u64, bytes: usize, files: usize, files_lost: usize, is_delivered: bool },
     /// What had waited has gone on.
     Delivered,
@@ -121,7 +115,7 @@ impl Connection {
 
     /// Reads once, and sends on what came.
     fn pass(&mut self, way: Direction, is_hung_up: bool, buffer: &mut [u8], now_ns: &impl Fn() -> u64) -> Option<Step> {
-        let (bytes, mut files) = match receive(&self.sockets[way as usize], buffer) {
+        let (bytes, mut files) = match descriptors::receive(&self.sockets[way as usize].fd, buffer) {
             Err(Errno::AGAIN | Errno::INTR) => return None,
             Err(_) => {
                 self.is_broken = true;
@@ -188,28 +182,12 @@ impl Way {
     }
 }
 
-fn receive(socket: &Socket, buffer: &mut [u8]) -> Result<(usize, Vec<OwnedFd>), Errno> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FILES))];
-    let mut control = RecvAncillaryBuffer::new(&mut space);
-    let received = recvmsg(&socket.fd, &mut [IoSliceMut::new(buffer)], &mut control, RecvFlags::CMSG_CLOEXEC)?;
-    let files = control.drain().flat_map(|message| match message {
-        RecvAncillaryMessage::ScmRights(files) => files.collect(),
-        _ => Vec::new(),
-    });
-    Ok((received.bytes, files.collect()))
-}
-
 /// Sends as much as is taken now, and the files with its first byte; an error is the end of that socket.
 fn send(socket: &Socket, bytes: &[u8], files: &mut Vec<OwnedFd>) -> Result<usize, ()> {
     let mut sent = 0;
     while sent < bytes.len() {
         let borrowed: Vec<BorrowedFd<'_>> = files.iter().map(AsFd::as_fd).collect();
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FILES))];
-        let mut control = SendAncillaryBuffer::new(&mut space);
-        if !borrowed.is_empty() {
-            control.push(SendAncillaryMessage::ScmRights(&borrowed));
-        }
-        match sendmsg(&socket.fd, &[IoSlice::new(&bytes[sent..])], &mut control, SendFlags::NOSIGNAL) {
+        match descriptors::send(&socket.fd, &bytes[sent..], &borrowed) {
             Ok(count) => {
                 sent += count;
                 files.clear();

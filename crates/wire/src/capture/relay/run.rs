@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-/// With nothing to do for so long, what is buffered goes into the file.
+/// After this time with nothing to do, what is buffered goes into the file.
 const REST: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 /// Open files of ours that are not for clients.
 const OWN_FILES: u64 = 64;

@@ -105,10 +105,7 @@ impl Marks {
     }
 
     fn message(&mut self, id: ConnectionId, message: &Message<'_>) {
-        let direction = match message.kind {
-            crate::observe::Kind::Setup | crate::observe::Kind::Request => Direction::Requests,
-            _ => Direction::Replies,
-        };
+        let direction = message.kind.direction();
         let extent = self.extent;
         let Some(sides) = self.connections.get_mut(&id) else { return };
         let side = &mut sides[direction as usize];
