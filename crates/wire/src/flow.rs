@@ -1,8 +1,8 @@
 //! One connection of a capture on its way to the observers: a stream, and the messages in it.
 
+use crate::contents::Contents;
 use crate::frame::Segment;
 use crate::observe::{ConnectionId, Direction, Ending, Gap, Message, Observer, Opened, Packet};
-use crate::session::Counts;
 use crate::stream::{self, Stream};
 use crate::x11::connection::{self, Connection, is_setup};
 use crate::x11::names::Names;
@@ -157,7 +157,7 @@ impl Followed {
 pub struct Notified<'t, 'o> {
     pub observers: &'t mut Observers<'o>,
     pub names: &'t mut Names,
-    pub counts: &'t mut Counts,
+    pub counts: &'t mut Contents,
 }
 
 impl Notified<'_, '_> {

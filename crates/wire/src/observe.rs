@@ -59,6 +59,16 @@ pub enum Kind {
     Error,
 }
 
+impl Kind {
+    /// The stream that such messages are in.
+    pub fn direction(self) -> Direction {
+        match self {
+            Kind::Setup | Kind::Request => Direction::Requests,
+            Kind::SetupReply | Kind::Reply | Kind::Event | Kind::Error => Direction::Replies,
+        }
+    }
+}
+
 /// One message of X, complete.
 #[derive(Clone, Copy, Debug)]
 pub struct Message<'a> {

@@ -15,7 +15,7 @@ use crate::frame::Segment;
 use crate::half::{Half, Waiting};
 use crate::observe::{Direction, Packet};
 
-/// Captures of several queues have packets in wrong order, by so many at most.
+/// Captures of several queues have packets in wrong order; by at most this many.
 const PATIENCE_PACKETS: u32 = 16;
 const PATIENCE_NS: u64 = 50_000_000;
 
@@ -106,7 +106,7 @@ impl Stream {
         }
     }
 
-    /// Hands on the packet's bytes, and others whose turn has come by it. Of a direction, so many bytes may wait.
+    /// Hands on the packet's bytes, and those behind them that waited for it. `max_waiting`: bytes that may wait in a direction.
     #[inline]
     pub fn deliver(
         &mut self,

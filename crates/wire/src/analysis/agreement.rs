@@ -1,6 +1,6 @@
 //! How far our states agree with the truth, where there is one: the queue's log of a link that we emulated.
 //!
-//! The claim is [`State::Link`](super::states::State): data were in the queue or on the slowest link. The truth is when the
+//! The claim is [`State::Link`](super::transmitter::State): data were in the queue or on the slowest link. The truth is when the
 //! line was sending. Both are cut to the time from the first connection's begin to the last one's end, and every
 //! nanosecond in which only one of them says busy is a disagreement. Other traffic on the link would be held against us,
 //! so nothing else may run there.

@@ -56,7 +56,7 @@ const MAX_DUE: usize = 256;
 #[derive(Debug, Default)]
 struct Held {
     bytes: Vec<u8>,
-    /// So many of them are assigned: a packet may hold thousands of messages, and moving the rest for each would be slow.
+    /// How many of them are assigned: a packet may hold thousands of messages, and moving the rest for each would be slow.
     taken: usize,
     /// Of the first that is not, in the stream.
     offset: u64,
@@ -150,17 +150,13 @@ impl Bandwidth {
 
     /// `what` is the use of its name.
     pub fn message(&mut self, message: &Message<'_>, what: Use, samples: &mut Samples) {
-        let direction = match message.kind {
-            Kind::Setup | Kind::Request => Direction::Requests,
-            _ => Direction::Replies,
-        };
         let what = match message.kind {
             Kind::Request | Kind::Reply => what,
             _ => Use::Rest,
         };
         self.learn(message, what);
         self.bytes[what as usize] = self.bytes[what as usize].saturating_add(message.length);
-        let held = &mut self.held[direction as usize];
+        let held = &mut self.held[message.kind.direction() as usize];
         held.known = None;
         held.take(message.offset, |bytes| samples.uses[Use::Rest as usize].add(bytes));
         let end = message.offset.saturating_add(message.length);

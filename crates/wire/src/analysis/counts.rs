@@ -4,7 +4,7 @@ use super::names::NameId;
 use crate::observe::{Kind, Message};
 use serde::Serialize;
 
-/// So many, and all together so long.
+/// How many there are, and their length in all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Tally {
     pub count: u64,

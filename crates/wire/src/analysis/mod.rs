@@ -13,7 +13,7 @@
 //! | [`report`], [`table`] | all of it as figures, for JSON, and as CSV |
 //! | [`agreement`] | whether the states are true, where the link's own log tells |
 //! | [`compare`], [`budget`] | two reports beside each other; a report against limits |
-//! | [`spans`], [`names`], `fields`, `merge` | what these are made of |
+//! | [`round_trip`], [`spans`], [`names`], `fields`, `merge` | what these are made of |
 
 pub mod agreement;
 pub mod avoidable;
@@ -29,6 +29,7 @@ pub mod names;
 pub mod patterns;
 pub mod rate;
 pub mod report;
+pub mod round_trip;
 pub mod spans;
 pub mod startup;
 pub mod states;

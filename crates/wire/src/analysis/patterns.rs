@@ -4,7 +4,7 @@
 //! 46 atoms.
 
 use super::names::{NameId, Names};
-use super::waits::{Total, Wait};
+use super::round_trip::{Total, Wait};
 use std::collections::{HashMap, VecDeque};
 
 /// The last names before the wait say enough.

@@ -8,7 +8,7 @@
 //! takes several at once, and a transmitter pauses. So measurements are short and sorted by their rate, a quarter apart,
 //! and the rate is the one that most of them agree on.
 
-/// Of so many bytes at least: errors of the round trip (some tenths of a millisecond) then matter only on links that are
+/// Minimum bytes of a measurement: errors of the round trip (some tenths of a millisecond) then matter only on links that are
 /// hardly ever busy.
 const MIN_BYTES: u64 = 2_500;
 /// Anything faster is not a link: times of captures are no finer than microseconds.
@@ -59,7 +59,7 @@ impl Rate {
         (self.began_ns, self.passed) = (at_ns, 0);
     }
 
-    /// So many bytes more had left the link by then, `unseen` of all of them within the shortest round trip.
+    /// These bytes more had left the link by then; `unseen` of all of them within the shortest round trip.
     pub fn acknowledged(&mut self, left_ns: u64, size: u64, unseen: u64) {
         self.passed = self.passed.saturating_add(size);
         let passed = self.passed.saturating_sub(unseen);
@@ -69,7 +69,7 @@ impl Rate {
         }
     }
 
-    /// So many bytes came out of the link, behind a packet that was full or not.
+    /// These bytes came out of the link, behind a packet that was full or not.
     pub fn passed(&mut self, at_ns: u64, size: u64, is_behind_full: bool) {
         if !is_behind_full || self.began_ns == 0 {
             return self.start(at_ns);
@@ -97,7 +97,7 @@ impl Rate {
     }
 }
 
-/// How long a link of this rate takes for so many bytes.
+/// How long a link of this rate takes for these bytes.
 pub fn ns_of(size: u64, bytes_per_second: u64) -> u64 {
     let ns = u128::from(size) * 1_000_000_000 / u128::from(bytes_per_second.max(1));
     u64::try_from(ns).unwrap_or(u64::MAX)

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 /// Some hours of a busy connection, in a quarter of a megabyte.
 pub const MAX_SPANS: usize = 16_384;
-/// The first gaps to be closed: nobody sees 10 us in a plot of so many stretches.
+/// The first gaps to be closed: in a plot with that many stretches nobody sees 10 us.
 const FIRST_CLOSED_NS: u64 = 10_000;
 
 /// From one time to another, ns since 1970.
@@ -42,7 +42,7 @@ impl Spans {
         }
     }
 
-    /// Lets the last stretch begin earlier by so much, as far as it is free and not before `floor_ns`.
+    /// Lets the last stretch begin earlier, as far as that time is free and not before `floor_ns`.
     pub fn reach_back(&mut self, ns: u64, floor_ns: u64) {
         let Some(mut last) = self.list.pop() else { return };
         let mut left_ns = ns;

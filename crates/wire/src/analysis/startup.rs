@@ -5,11 +5,11 @@
 //! computes for long before it shows itself has not started yet.
 
 use super::names::NameId;
-use super::waits::{Total, Wait};
+use super::round_trip::{Total, Wait};
 use crate::observe::{Kind, Message};
 use std::collections::BTreeMap;
 
-/// A program that says nothing for so long has started; blinking cursors and clocks are faster than the end of this.
+/// A program that says nothing for this time has started. A blinking cursor or a clock would speak earlier.
 pub const QUIET_NS: u64 = 2_000_000_000;
 
 /// What there was up to a point in time.

@@ -24,10 +24,10 @@
 //!
 //! | case | state |
 //! |---|---|
-//! | data are in the queue or on the link by that account | [`State::Link`] |
-//! | the link is free, a pure acknowledgement elicits data, and the data before it were a full packet | [`State::Window`]: the transmitter had more, but TCP let it have no more on the way |
-//! | data are sent again | [`State::Window`], since the data before |
-//! | the receiver takes less than a packet more, and the link is free | [`State::Receiver`] |
+//! | data are in the queue or on the link by that account | `State::Link` |
+//! | the link is free, a pure acknowledgement elicits data, and the data before it were a full packet | `State::Window`: the transmitter had more, but TCP let it have no more on the way |
+//! | data are sent again | `State::Window`, since the data before |
+//! | the receiver takes less than a packet more, and the link is free | `State::Receiver` |
 //! | sent packets travel over a free link, and nobody waits to send | idle: that time is a reply's, if somebody waits for one |
 //! | anything else | idle |
 //!
@@ -45,17 +45,6 @@
 
 use super::transmitter::{FULL, Transmitter};
 use crate::observe::{Direction, Packet};
-
-/// What keeps a transmitter from sending.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
-    /// Data before it are still in the queue or on the slowest link.
-    Link,
-    /// As much is on the way as TCP allows, and the link is free.
-    Window,
-    /// The receiver does not read.
-    Receiver,
-}
 
 /// Both directions of one connection.
 #[derive(Debug, Default)]

@@ -5,7 +5,6 @@
 
 use super::rate::{self, Rate};
 use super::spans::{Span, Spans};
-use super::states::State;
 use crate::observe::Packet;
 use std::collections::VecDeque;
 
@@ -18,6 +17,17 @@ const PROMPT_NS: u64 = 1_000_000;
 pub(super) const FULL: u64 = 1000;
 /// Packets on the way that are told apart; beyond, the last one stands for all.
 pub(super) const MAX_IN_FLIGHT: usize = 4096;
+
+/// What keeps a transmitter from sending.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// Data before it are still in the queue or on the slowest link.
+    Link,
+    /// As much is on the way as TCP allows, and the link is free.
+    Window,
+    /// The receiver does not read.
+    Receiver,
+}
 
 /// Where the capture was made, seen from one transmitter.
 #[derive(Clone, Copy, Debug)]
@@ -376,7 +386,7 @@ impl Transmitter {
     }
 }
 
-/// Of a time, what falls to so many bytes beside others.
+/// The part of a time that falls to these bytes beside others.
 fn share(ns: u64, size: u64, other: u64) -> u64 {
     let part = u128::from(ns) * u128::from(size) / (u128::from(size) + u128::from(other)).max(1);
     u64::try_from(part).unwrap_or(ns)

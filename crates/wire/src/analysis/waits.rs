@@ -13,9 +13,10 @@
 //! So a batch of requests with replies is one round trip, named after the last of it. A client that asks and then sits
 //! idle, reading the reply when it comes, is counted as well: nothing on the wire tells it from one that waits.
 
-use super::avoidable::{Judge, Question, Reason};
+use super::avoidable::{Judge, Question};
 use super::names::{NameId, Names};
 use super::patterns::{Batch, Patterns};
+use super::round_trip::{Total, Wait};
 use super::spans::Spans;
 use crate::observe::{Kind, Message};
 use std::collections::{BTreeMap, VecDeque};
@@ -26,50 +27,6 @@ const PROMPT_NS: u64 = 5_000_000;
 const MAX_DUE: usize = 4_096;
 /// The name of the greeting, which the client waits for too.
 pub const SETUP: &str = "Setup";
-
-/// A round trip that the client waited for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wait {
-    pub name: NameId,
-    pub from_ns: u64,
-    pub to_ns: u64,
-    pub avoidable: Option<Reason>,
-}
-
-/// All waits of one name.
-#[derive(Clone, Debug, Default)]
-pub struct Total {
-    pub count: u64,
-    pub ns: u64,
-    pub avoidable: BTreeMap<Reason, (u64, u64)>,
-}
-
-impl Total {
-    pub fn add(&mut self, wait: &Wait) {
-        let ns = wait.to_ns.saturating_sub(wait.from_ns);
-        self.count += 1;
-        self.ns += ns;
-        if let Some(reason) = wait.avoidable {
-            let (count, sum_ns) = self.avoidable.entry(reason).or_default();
-            *count += 1;
-            *sum_ns += ns;
-        }
-    }
-
-    pub fn merge(&mut self, other: &Total) {
-        self.count += other.count;
-        self.ns += other.ns;
-        for (&reason, (count, ns)) in &other.avoidable {
-            let sums = self.avoidable.entry(reason).or_default();
-            sums.0 += count;
-            sums.1 += ns;
-        }
-    }
-
-    pub fn avoidable_count(&self) -> u64 {
-        self.avoidable.values().map(|(count, _)| count).sum()
-    }
-}
 
 /// A request whose reply is due.
 #[derive(Clone, Copy, Debug)]
