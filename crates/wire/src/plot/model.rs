@@ -9,7 +9,7 @@ use crate::analysis::names::Names;
 use crate::analysis::spans::Spans;
 use crate::analysis::states::States;
 use crate::analysis::waits::Waits;
-use crate::observe::{ConnectionId, Direction, Ending, Gap, Kind, Message, Observer, Opened, Packet};
+use crate::observe::{ConnectionId, Direction, Ending, Gap, Message, Observer, Opened, Packet};
 use std::collections::BTreeMap;
 
 /// Messages of all connections, some ten bytes each.
@@ -219,8 +219,8 @@ impl Observer for Plot {
             }
         }
         if is_taken {
-            let direction = direction(message.kind) as usize;
-            connection.tracks[direction].message(times, message, u64::from(name.0), text);
+            let track = &mut connection.tracks[message.kind.direction() as usize];
+            track.message(times, message, u64::from(name.0), text);
         }
     }
 
@@ -245,13 +245,6 @@ impl Observer for Plot {
             connection.end(at_ns, began_ns, &window);
         }
         self.left_out.fields = self.texts.left_out;
-    }
-}
-
-fn direction(kind: Kind) -> Direction {
-    match kind {
-        Kind::Setup | Kind::Request => Direction::Requests,
-        Kind::SetupReply | Kind::Reply | Kind::Event | Kind::Error => Direction::Replies,
     }
 }
 

@@ -350,7 +350,7 @@ fn columned(list: &[Span], columns: &Columns) -> Vec<(u64, u64)> {
     joined
 }
 
-/// 1, 2 or 5 and zeros, so that about so many steps fit.
+/// 1, 2 or 5 and zeros, so that about `count` steps fit.
 fn step_for(range: f64, count: f64) -> f64 {
     let power = 10_f64.powf((range / count).max(1e-9).log10().floor());
     [1.0, 2.0, 5.0, 10.0].into_iter().map(|one| one * power).find(|step| range / step <= count).unwrap_or(10.0 * power)

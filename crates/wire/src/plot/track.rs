@@ -32,7 +32,7 @@ pub struct Bar {
     pub is_control: bool,
 }
 
-/// From this time on, so much was acknowledged, and the sender might go so far.
+/// What was acknowledged from this time on, and how far the sender might go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
     pub at_ns: u64,

@@ -58,13 +58,6 @@ enum Side {
     Foreign,
 }
 
-fn index(direction: Direction) -> usize {
-    match direction {
-        Direction::Requests => 0,
-        Direction::Replies => 1,
-    }
-}
-
 /// What a direction carries once the setup is over.
 fn phase(direction: Direction) -> Phase {
     match direction {
@@ -74,7 +67,7 @@ fn phase(direction: Direction) -> Phase {
 }
 
 impl Connection {
-    /// Keeps so many requests at most until their replies come. One that is joined begins anywhere in its streams.
+    /// Keeps at most this many requests until their replies come. One that is joined begins anywhere in its streams.
     pub fn new(started_midstream: bool, max_pending: usize) -> Connection {
         let side = || if started_midstream { Side::Searching(Search::new(0, false)) } else { Side::New };
         let mut decoder = Decoder::new(max_pending);
@@ -96,15 +89,15 @@ impl Connection {
 
     /// Whether a direction is within a message.
     pub fn is_within(&self, direction: Direction) -> bool {
-        matches!(&self.sides[index(direction)], Side::Framing(framer) if framer.is_within())
+        matches!(&self.sides[direction as usize], Side::Framing(framer) if framer.is_within())
     }
 
     /// Takes the next bytes of a direction, and gives out the messages that they complete.
     pub fn push(&mut self, piece: &Piece<'_>, names: &mut Names, emit: &mut impl FnMut(&Message<'_>)) {
-        if matches!(self.sides[index(piece.direction)], Side::New) {
+        if matches!(self.sides[piece.direction as usize], Side::New) {
             self.begin(piece);
         }
-        match &mut self.sides[index(piece.direction)] {
+        match &mut self.sides[piece.direction as usize] {
             Side::Framing(_) => self.frame(piece, names, emit),
             Side::Searching(_) => self.search(piece, names, emit),
             Side::New | Side::Foreign => self.skipped_bytes += piece.bytes.len() as u64,
@@ -114,11 +107,11 @@ impl Connection {
     /// Takes notice of bytes that nobody captured.
     pub fn gap(&mut self, gap: &Gap, names: &mut Names, emit: &mut impl FnMut(&Message<'_>)) {
         let Gap { direction, at_ns, offset, length } = *gap;
-        if matches!(self.sides[index(direction)], Side::Searching(_)) {
+        if matches!(self.sides[direction as usize], Side::Searching(_)) {
             self.resume(direction, length, names, emit);
         }
         let Connection { order, sides, decoder, .. } = self;
-        let side = &mut sides[index(direction)];
+        let side = &mut sides[direction as usize];
         let is_lost = match side {
             Side::Framing(framer) => {
                 let order = framer.order;
@@ -139,7 +132,7 @@ impl Connection {
 
     /// The first bytes of a direction.
     fn begin(&mut self, piece: &Piece<'_>) {
-        let (place, other) = (index(piece.direction), index(piece.direction) ^ 1);
+        let (place, other) = (piece.direction as usize, piece.direction as usize ^ 1);
         match (piece.direction, self.order) {
             (Direction::Requests, _) if is_setup(piece.bytes) => {
                 self.order = piece.bytes.first().and_then(|&first| ByteOrder::of_setup(first));
@@ -159,7 +152,7 @@ impl Connection {
 
     fn frame(&mut self, piece: &Piece<'_>, names: &mut Names, emit: &mut impl FnMut(&Message<'_>)) {
         let Connection { sides, decoder, .. } = self;
-        let Side::Framing(framer) = &mut sides[index(piece.direction)] else { return };
+        let Side::Framing(framer) = &mut sides[piece.direction as usize] else { return };
         let (phase, steady, order) = (framer.phase, phase(piece.direction), framer.order);
         let mut input = Input { at_ns: piece.at_ns, bytes: piece.bytes };
         let lost = loop {
@@ -191,7 +184,7 @@ impl Connection {
     /// No message can begin where one should.
     fn lose(&mut self, piece: &Piece<'_>, names: &mut Names, emit: &mut impl FnMut(&Message<'_>)) {
         self.decoder.lose(piece.direction);
-        self.sides[index(piece.direction)] = Side::Searching(Search::new(piece.offset, true));
+        self.sides[piece.direction as usize] = Side::Searching(Search::new(piece.offset, true));
         // At the place where it was lost, nothing begins.
         let Some(rest) = piece.bytes.get(4..) else { return };
         self.skipped_bytes += 4;
@@ -200,15 +193,15 @@ impl Connection {
 
     fn search(&mut self, piece: &Piece<'_>, names: &mut Names, emit: &mut impl FnMut(&Message<'_>)) {
         self.skipped_bytes += piece.bytes.len() as u64;
-        let place = index(piece.direction);
+        let place = piece.direction as usize;
         let Side::Searching(search) = &mut self.sides[place] else { return };
         search.push(Mark { offset: piece.offset, at_ns: piece.at_ns, acknowledged: piece.acknowledged }, piece.bytes);
         self.resume(piece.direction, 0, names, emit);
     }
 
-    /// Goes on with messages if a boundary is found; so many bytes behind those that are searched are missing.
+    /// Goes on with messages if a boundary is found; `missing` bytes behind those that are searched were not captured.
     fn resume(&mut self, direction: Direction, missing: u64, names: &mut Names, emit: &mut impl FnMut(&Message<'_>)) {
-        let place = index(direction);
+        let place = direction as usize;
         let Side::Searching(search) = &mut self.sides[place] else { return };
         let found = plausible::find(search, missing, direction, self.order, &self.decoder, names);
         let Some((order, offset)) = found else { return };

@@ -1,8 +1,9 @@
 //! What a framed message is: its number, its name, and the request that it answers.
 
 use super::bytes::ByteOrder;
+use super::codes::FIRST_EXTENSION;
 use super::framing::{ERROR, Frame, REPLY};
-use super::names::{FIRST_EXTENSION, Names, UNKNOWN_REQUEST};
+use super::names::{Names, UNKNOWN_REQUEST};
 use super::pending::{Asked, Pending};
 use super::sequence::Sequence;
 use crate::observe::{Direction, Kind, Message};

@@ -36,7 +36,7 @@ enum Count {
     Fixed(usize),
     /// As many as another field says.
     By(&'static str),
-    /// Bytes: as many values as one field says, of so many bits as another does.
+    /// Bytes: one field has the number of values, the other the bits of each.
     Bits(&'static str, &'static str),
     /// Up to the message's end.
     Rest,

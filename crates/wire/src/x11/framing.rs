@@ -11,7 +11,7 @@
 //! | server's | 32 bytes, and of replies and generic events as many words more as they say |
 
 use super::bytes::ByteOrder;
-use super::names::{GENERIC_EVENT, SENT_BY_CLIENT};
+use super::codes::{GENERIC_EVENT, SENT_BY_CLIENT};
 use crate::observe::KEPT_BYTES;
 
 /// What a direction carries now.
@@ -51,7 +51,7 @@ pub struct Input<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Length {
     Known(u64),
-    /// So many bytes are needed to know.
+    /// How many bytes are needed to know.
     Needs(usize),
     /// No message begins so.
     Impossible,
@@ -214,7 +214,7 @@ impl Framer {
         }
     }
 
-    /// Takes so many bytes at most, and keeps them as far as they are to be kept.
+    /// Takes at most this many bytes, and keeps those that are to be kept.
     fn take(&mut self, most: u64, input: &mut Input<'_>) {
         let taken = usize::try_from(most).unwrap_or(usize::MAX).min(input.bytes.len());
         let (bytes, rest) = input.bytes.split_at(taken);

@@ -3,7 +3,7 @@
 //! The library names a request by its numbers; an event or an error only as what it has parsed. So one of zeros is
 //! given to it, of each number, and its Debug text begins with the name.
 
-use super::names::{FIRST_EXTENSION, FIRST_EXTENSION_ERROR, FIRST_EXTENSION_EVENT, GENERIC_EVENT, XKB};
+use super::codes::{FIRST_EXTENSION, FIRST_EXTENSION_ERROR, FIRST_EXTENSION_EVENT, GENERIC_EVENT, XKB};
 use super::tables;
 use std::collections::HashMap;
 use std::sync::LazyLock;

@@ -1,6 +1,7 @@
 //! From bytes to messages of X: where each begins, what it is called, what it answers.
 
 pub mod bytes;
+mod codes;
 pub mod connection;
 mod decode;
 pub mod fields;

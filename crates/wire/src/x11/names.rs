@@ -3,22 +3,13 @@
 //! Which opcodes an extension has, only the server says, in its reply to QueryExtension; what it said on one connection
 //! holds for all of them. What no table names is called by its numbers: `extension 131 request 7`.
 
+use super::codes::{FIRST_EXTENSION, FIRST_EXTENSION_ERROR, FIRST_EXTENSION_EVENT, GENERIC_EVENT, SENT_BY_CLIENT, XKB};
 use super::library::{CORE, EXTENSIONS, Table};
 use std::collections::HashMap;
 
-/// Extensions' major opcodes are from here on.
-pub const FIRST_EXTENSION: u8 = 128;
 /// A reply to a request that was not captured.
 pub const UNKNOWN_REQUEST: &str = "unknown request";
-
-/// Extensions' events are from here on; one bit more says that a client sent the event.
-pub const FIRST_EXTENSION_EVENT: u8 = 64;
-pub const FIRST_EXTENSION_ERROR: u8 = 128;
-pub const SENT_BY_CLIENT: u8 = 0x80;
-pub const GENERIC_EVENT: u8 = 35;
-/// XKB has one event, and its kind in the second byte.
-pub const XKB: &str = "XKEYBOARD";
-/// Names of messages that no table names are kept, so many at most.
+/// Names of messages that no table names are kept, at most this many.
 const MAX_UNNAMED: usize = 4096;
 /// A name that is longer is a hostile one.
 const MAX_NAME_LETTERS: usize = 64;

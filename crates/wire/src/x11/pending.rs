@@ -26,7 +26,7 @@ pub struct Pending {
 }
 
 impl Pending {
-    /// Keeps so many at most; the oldest is forgotten first.
+    /// Keeps at most this many; the oldest is forgotten first.
     pub fn new(most: usize) -> Pending {
         Pending { asked: VecDeque::new(), most }
     }
@@ -68,7 +68,7 @@ impl Pending {
         self.asked.iter()
     }
 
-    /// Those after a number turned out to be so many further.
+    /// Adds to the numbers of all after this one: they turned out to be too low.
     pub fn raise(&mut self, after: u64, by: u64) {
         for asked in self.asked.iter_mut().filter(|asked| asked.sequence > after) {
             asked.sequence += by;

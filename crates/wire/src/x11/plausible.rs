@@ -2,9 +2,10 @@
 //! server's extensions, and the numbers that are possible now.
 
 use super::bytes::ByteOrder;
+use super::codes::{FIRST_EXTENSION, GENERIC_EVENT};
 use super::decode::Decoder;
 use super::framing::{ERROR, Length, Phase, REPLY, length};
-use super::names::{FIRST_EXTENSION, GENERIC_EVENT, Names};
+use super::names::Names;
 use super::search::{Look, Search};
 use super::tables;
 use crate::observe::Direction;
@@ -18,7 +19,7 @@ const KEYMAP_NOTIFY: u8 = 11;
 
 /// Finds a boundary of messages in a direction. Where the byte order is not known yet, requests tell it by their lengths.
 ///
-/// So many bytes behind those that are searched are missing.
+/// `missing`: bytes behind those that are searched that were not captured.
 pub fn find(
     search: &mut Search,
     missing: u64,

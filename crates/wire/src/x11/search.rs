@@ -8,7 +8,7 @@ use super::bytes::ByteOrder;
 
 /// Messages in a row that are no accident: each excludes at least nine of ten places.
 const CHAIN: usize = 8;
-/// So many, if the last one ends with a packet.
+/// Messages that are enough if the last one ends with a packet.
 const CHAIN_TO_END: usize = 3;
 /// Bytes looked at; a connection that is not understood costs no more memory.
 const MAX_BYTES: usize = 16 << 10;
@@ -88,7 +88,7 @@ impl Search {
         self.bytes.extend(bytes);
     }
 
-    /// The first place from which messages follow, in a byte order. So many bytes behind these are missing.
+    /// The first place from which messages follow, in a byte order. `missing`: bytes that were not captured behind these.
     pub fn find(&mut self, order: ByteOrder, missing: u64, look: impl Fn(&[u8]) -> Look) -> Option<u64> {
         let mut scan = std::mem::take(&mut self.scans[order as usize]);
         let found = self.scan(&mut scan, missing, &look);

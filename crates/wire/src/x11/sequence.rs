@@ -71,7 +71,7 @@ impl Sequence {
         }
     }
 
-    /// The count turned out to be too low by so much.
+    /// Raises the count, which turned out to be too low.
     pub fn raise(&mut self, by: u64) -> u64 {
         self.requests += by;
         if let Some(doubt) = self.doubt.as_mut().filter(|_| by > 0) {

@@ -59,7 +59,7 @@ const WITH_REPLY: [(&str, &[u8]); 32] = [
     ("XVideo-MotionCompensation", &[0, 1, 2, 4, 6, 8]),
 ];
 
-/// Lengths of the core's requests in words, by major opcode: so many exactly or, where negative, at least; 0 is none.
+/// Lengths of the core's requests in words, by major opcode. A negative one is a minimum; 0: there is no such request.
 const WORDS: [i8; 128] = [
     0, -8, -3, 2, 2, 2, 2, 4, 2, 2, 2, 2, -3, 2, 2, 2, //
     -2, 2, -6, 3, 6, 2, 4, 2, 6, 11, 6, 2, 6, 3, 4, 4, //
@@ -86,7 +86,7 @@ pub fn extensions() -> impl Iterator<Item = &'static str> {
     WITH_REPLY.iter().map(|(name, _)| *name).filter(|name| !name.is_empty())
 }
 
-/// Whether a core request can have so many words.
+/// Whether a core request can have this length.
 pub fn is_core_length(major: u8, words: u64) -> bool {
     match WORDS.get(usize::from(major)) {
         Some(0) | None => false,
@@ -136,7 +136,7 @@ mod tests {
     #[test]
     fn replies_come_to_the_requests_that_the_protocol_says() {
         let Ok(files) = std::fs::read_dir("/usr/share/xcb") else {
-            return eprintln!("skipped: the protocol's description is not installed (xcb-proto)");
+            return xqos_skip::left_out("the protocol's description is not installed (xcb-proto)");
         };
         let files =
             files.map(|file| file.unwrap().path()).filter(|path| path.extension().is_some_and(|it| it == "xml"));

@@ -13,6 +13,9 @@
 //! | `input.js` | wheel, drag, click and keys |
 //! | `web/` | what pages share: looks, numbers and times as text, the tip beside the pointer, searching in times, the time shown, mouse and keys |
 
+#[path = "../../../../../web/page.rs"]
+mod web;
+
 use super::model::{Connection, Plot, REASONS};
 use super::rows::Rows;
 use super::track::Track;
@@ -25,18 +28,8 @@ use serde::Serialize;
 use std::io::{self, Write};
 
 const TEMPLATE: &str = include_str!("page.html");
-const STYLE: &str = concat!(
-    include_str!("../../../../../web/colours.css"),
-    include_str!("../../../../../web/viewer.css"),
-    include_str!("page.css")
-);
+const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = concat!(
-    "\"use strict\";\n",
-    include_str!("../../../../../web/format.js"),
-    include_str!("../../../../../web/dom.js"),
-    include_str!("../../../../../web/search.js"),
-    include_str!("../../../../../web/timeline.js"),
-    include_str!("../../../../../web/viewer.js"),
     include_str!("unpack.js"),
     include_str!("view.js"),
     include_str!("draw.js"),
@@ -84,17 +77,17 @@ pub fn write(plot: &Plot, title: &str, out: &mut impl Write) -> io::Result<()> {
     let texts = plot.texts.list().join("\n");
     let packed: Vec<Packed<'_>> = plot.connections.values().map(Packed::of).collect();
     out.write_all(parts[0].as_bytes())?;
+    out.write_all(web::STYLE.as_bytes())?;
     out.write_all(STYLE.as_bytes())?;
     out.write_all(parts[1].as_bytes())?;
-    // "</script>" in a name would end the script.
-    let facts = serde_json::to_string(&facts(plot, title, texts.len(), &packed))?.replace('<', "\\u003c");
-    out.write_all(facts.as_bytes())?;
+    out.write_all(web::json(&facts(plot, title, texts.len(), &packed))?.as_bytes())?;
     out.write_all(parts[2].as_bytes())?;
     let mut bytes = ZlibEncoder::new(EncoderWriter::new(&mut *out, &STANDARD), Compression::default());
     bytes.write_all(texts.as_bytes())?;
     packed.iter().try_for_each(|connection| connection.write(&mut bytes))?;
     bytes.finish()?.finish()?;
     out.write_all(parts[3].as_bytes())?;
+    out.write_all(web::SCRIPT.as_bytes())?;
     out.write_all(SCRIPT.as_bytes())?;
     out.write_all(parts[4].as_bytes())
 }
