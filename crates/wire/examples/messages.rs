@@ -13,8 +13,9 @@ use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use xqos_wire::capture::Reader;
+use xqos_wire::contents::Contents;
 use xqos_wire::observe::{ConnectionId, Direction, Ending, Gap, Kind, Message, Observer, Opened};
-use xqos_wire::session::{Counts, Session};
+use xqos_wire::session::Session;
 
 struct Lines<W> {
     out: W,
@@ -52,7 +53,7 @@ impl<W: Write> Observer for Lines<W> {
 }
 
 /// Prints what a capture has, connections to one more port included.
-pub fn print(reader: &mut Reader, port: Option<u16>, out: impl Write) -> Counts {
+pub fn print(reader: &mut Reader, port: Option<u16>, out: impl Write) -> Contents {
     let mut lines = Lines { out, start_ns: None };
     let mut session = Session::new(vec![&mut lines]);
     if let Some(port) = port {

@@ -15,16 +15,6 @@ use xqos_wire::session::Session;
 /// Rounds of each level; the fuzz target does more.
 const ROUNDS: u64 = 300;
 
-/// Knuth's generator: the same numbers wherever it runs.
-struct Numbers(u64);
-
-impl Numbers {
-    fn below(&mut self, most: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) as usize % most.max(1)
-    }
-}
-
 fn session(numbers: &mut Numbers) -> Talk {
     let order = if numbers.below(2) == 0 { Order::Little } else { Order::Big };
     let mut talk = Talk::new();

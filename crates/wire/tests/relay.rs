@@ -118,14 +118,9 @@ fn rest(stream: &mut UnixStream) -> Vec<u8> {
     bytes
 }
 
-/// Knuth's generator: the same numbers wherever it runs.
 fn noise(seed: u64, count: usize) -> Vec<u8> {
-    let mut number = seed;
-    let next = || {
-        number = number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (number >> 56) as u8
-    };
-    std::iter::repeat_with(next).take(count).collect()
+    let mut numbers = Numbers(seed);
+    std::iter::repeat_with(|| numbers.below(256) as u8).take(count).collect()
 }
 
 #[test]

@@ -195,11 +195,8 @@ fn seen(capture: Vec<u8>) -> Seen {
 
 #[test]
 fn packets_that_come_again_early_or_late_tell_nothing() {
-    let mut numbers = 1_u64;
-    let mut below = |most: usize| {
-        numbers = numbers.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (numbers >> 33) as usize % most
-    };
+    let mut numbers = Numbers(1);
+    let mut below = |most| numbers.below(most);
     for round in 0..60 {
         let mut packets = telling(L).packets;
         for _ in 0..8 {
@@ -246,11 +243,8 @@ fn a_message_that_never_ends_costs_no_more_memory_than_is_said() {
 
 #[test]
 fn damaged_packets_are_survived() {
-    let mut number = 7_u64;
-    let mut below = |most: usize| {
-        number = number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (number >> 33) as usize % most
-    };
+    let mut numbers = Numbers(7);
+    let mut below = |most| numbers.below(most);
     for _ in 0..300 {
         let mut packets = telling(L).packets;
         for _ in 0..20 {

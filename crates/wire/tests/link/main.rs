@@ -8,7 +8,6 @@
 //! does.
 
 use serde_json::Value;
-use std::io::Write;
 use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -35,7 +34,7 @@ fn link(settings: &Settings) -> Option<Link> {
 }
 
 fn left_out<T>(why: &str) -> Option<T> {
-    let _ = writeln!(std::io::stderr(), "left out: {why}");
+    xqos_skip::left_out(why);
     None
 }
 

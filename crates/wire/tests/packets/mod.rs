@@ -4,8 +4,9 @@
 
 use std::net::SocketAddr;
 use xqos_wire::capture::{Link, Record};
+use xqos_wire::contents::Contents;
 use xqos_wire::observe::{ConnectionId, Direction, Ending, Gap, Kind, Message, Observer, Opened, Packet};
-use xqos_wire::session::{Counts, Session};
+use xqos_wire::session::Session;
 
 pub const SYN: u8 = 2;
 pub const FIN: u8 = 1;
@@ -365,14 +366,14 @@ impl Seen {
 }
 
 /// Gives packets to a session.
-pub fn see<'p>(packets: impl IntoIterator<Item = &'p Captured>) -> (Seen, Counts) {
+pub fn see<'p>(packets: impl IntoIterator<Item = &'p Captured>) -> (Seen, Contents) {
     see_with(packets, |session| session)
 }
 
 pub fn see_with<'p>(
     packets: impl IntoIterator<Item = &'p Captured>,
     set: impl for<'s> FnOnce(Session<'s>) -> Session<'s>,
-) -> (Seen, Counts) {
+) -> (Seen, Contents) {
     let mut seen = Seen::default();
     let mut session = set(Session::new(vec![&mut seen]));
     for packet in packets {
@@ -380,4 +381,14 @@ pub fn see_with<'p>(
     }
     let counts = session.finish();
     (seen, counts)
+}
+
+/// Knuth's generator: the same numbers wherever it runs.
+pub struct Numbers(pub u64);
+
+impl Numbers {
+    pub fn below(&mut self, most: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % most.max(1)
+    }
 }
