@@ -130,8 +130,7 @@ impl Arguments {
     }
 
     fn window(&self) -> Result<Window> {
-        let ns = |time: Micros| u64::from(time.0) * 1000;
-        let (from_ns, to_ns) = (self.from.map_or(0, ns), self.to.map_or(u64::MAX, ns));
+        let (from_ns, to_ns) = (self.from.map_or(0, Micros::ns), self.to.map_or(u64::MAX, Micros::ns));
         if from_ns >= to_ns {
             bail!("--from has to be before --to");
         }

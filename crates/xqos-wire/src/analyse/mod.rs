@@ -12,7 +12,8 @@ use xqos_wire::analysis::budget::Budget;
 use xqos_wire::analysis::compare::compare;
 use xqos_wire::analysis::report::Report;
 use xqos_wire::analysis::table::csv;
-use xqos_wire::session::{self, Counts, Session};
+use xqos_wire::contents::Contents;
+use xqos_wire::session::{self, Session};
 
 /// Tells from a capture of X traffic where a program's time and bytes went, and what it could do without
 ///
@@ -143,7 +144,7 @@ impl Arguments {
 }
 
 /// What figures and plots do not know about.
-pub fn missing(counts: &Counts) -> Vec<String> {
+pub fn missing(counts: &Contents) -> Vec<String> {
     let told = |count: u64, text: &str| (count > 0).then(|| format!("{count} {text}"));
     let list = [
         told(counts.gap_bytes, "bytes were not captured: counts are too low, and waits around them are not told"),

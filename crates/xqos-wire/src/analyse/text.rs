@@ -35,14 +35,6 @@ fn figures(figures: &Figures) -> String {
     waits(&figures.waits) + &patterns(figures) + &messages(figures) + &bandwidth(figures)
 }
 
-fn number(title: &'static str, rank: u8) -> Column {
-    Column { title, right: true, rank, elastic: false }
-}
-
-fn words(title: &'static str, elastic: bool) -> Column {
-    Column { title, right: false, rank: 0, elastic }
-}
-
 fn seconds(value: f64) -> String {
     format!("{value:.3}")
 }
@@ -53,17 +45,17 @@ fn section(title: &str, table: &Table) -> String {
 
 fn connections(list: &[ConnectionReport]) -> String {
     let mut table = Table::new(vec![
-        number("", 0),
-        words("CLIENT", true),
-        number("SECONDS", 0),
-        number("IDLE", 0),
-        number("NETWORK", 0),
-        number("RECEIVER", 0),
-        number("REPLIES", 0),
-        number("DELAY", 0),
-        number("ROUND TRIPS", 0),
-        number("AVOIDABLE", 0),
-        number("BYTES", 1),
+        Column::number("", 0),
+        Column::words("CLIENT", 0).elastic(),
+        Column::number("SECONDS", 0),
+        Column::number("IDLE", 0),
+        Column::number("NETWORK", 0),
+        Column::number("RECEIVER", 0),
+        Column::number("REPLIES", 0),
+        Column::number("DELAY", 0),
+        Column::number("ROUND TRIPS", 0),
+        Column::number("AVOIDABLE", 0),
+        Column::number("BYTES", 1),
     ]);
     for (place, connection) in list.iter().enumerate() {
         let figures = &connection.figures;
@@ -89,16 +81,16 @@ fn connections(list: &[ConnectionReport]) -> String {
 
 fn streams(list: &[ConnectionReport]) -> String {
     let mut table = Table::new(vec![
-        number("", 0),
-        words("STREAM", false),
-        number("PACKETS", 2),
-        number("BYTES", 1),
-        number("AGAIN", 3),
-        number("IDLE", 0),
-        number("LINK", 0),
-        number("WINDOW", 0),
-        number("RECEIVER", 0),
-        number("LINK kB/s", 4),
+        Column::number("", 0),
+        Column::words("STREAM", 0),
+        Column::number("PACKETS", 2),
+        Column::number("BYTES", 1),
+        Column::number("AGAIN", 3),
+        Column::number("IDLE", 0),
+        Column::number("LINK", 0),
+        Column::number("WINDOW", 0),
+        Column::number("RECEIVER", 0),
+        Column::number("LINK kB/s", 4),
     ]);
     for (place, connection) in list.iter().enumerate() {
         for (name, stream) in [("requests", &connection.streams.requests), ("replies", &connection.streams.replies)] {
@@ -117,11 +109,11 @@ fn streams(list: &[ConnectionReport]) -> String {
 
 fn waits(list: &[WaitFigures]) -> String {
     let mut table = Table::new(vec![
-        words("REQUEST", true),
-        number("ROUND TRIPS", 0),
-        number("SECONDS", 0),
-        number("AVOIDABLE", 0),
-        Column { title: "WHY", right: false, rank: 1, elastic: false },
+        Column::words("REQUEST", 0).elastic(),
+        Column::number("ROUND TRIPS", 0),
+        Column::number("SECONDS", 0),
+        Column::number("AVOIDABLE", 0),
+        Column::words("WHY", 1),
     ]);
     for wait in list.iter().take(MAX_ROWS) {
         let why = wait.reasons.iter().max_by_key(|(_, count)| **count).map_or("", |(reason, _)| reason.advice());
@@ -137,11 +129,11 @@ fn heading(title: &str, count: usize) -> String {
 
 fn patterns(figures: &Figures) -> String {
     let mut table = Table::new(vec![
-        words("SENT BEFORE THE WAIT", true),
-        number("ROUND TRIPS", 0),
-        number("IN A ROW", 0),
-        number("SECONDS", 0),
-        number("AVOIDABLE", 0),
+        Column::words("SENT BEFORE THE WAIT", 0).elastic(),
+        Column::number("ROUND TRIPS", 0),
+        Column::number("IN A ROW", 0),
+        Column::number("SECONDS", 0),
+        Column::number("AVOIDABLE", 0),
     ]);
     for pattern in figures.patterns.iter().take(MAX_ROWS) {
         let counts = [pattern.count, pattern.in_a_row].map(|count| count.to_string());
@@ -165,11 +157,11 @@ fn messages(figures: &Figures) -> String {
         .collect();
     list.sort_by_key(|(.., tally)| std::cmp::Reverse(tally.bytes));
     let mut table = Table::new(vec![
-        words("KIND", false),
-        words("NAME", true),
-        number("COUNT", 0),
-        number("BYTES", 0),
-        number("MEAN", 0),
+        Column::words("KIND", 0),
+        Column::words("NAME", 0).elastic(),
+        Column::number("COUNT", 0),
+        Column::number("BYTES", 0),
+        Column::number("MEAN", 0),
     ]);
     for (kind, name, tally) in list.iter().take(MAX_ROWS) {
         let mean = tally.bytes as f64 / tally.count.max(1) as f64;
@@ -182,7 +174,8 @@ fn messages(figures: &Figures) -> String {
 
 fn bandwidth(figures: &Figures) -> String {
     let total = figures.bandwidth.values().sum::<u64>().max(1) as f64;
-    let mut table = Table::new(vec![words("USED FOR", false), number("BYTES", 0), number("SHARE", 0)]);
+    let mut table =
+        Table::new(vec![Column::words("USED FOR", 0), Column::number("BYTES", 0), Column::number("SHARE", 0)]);
     for (name, bytes) in &figures.bandwidth {
         let share = format!("{:.1}%", 100.0 * *bytes as f64 / total);
         table.row(vec![name.clone(), bytes.to_string(), share]);
@@ -191,8 +184,12 @@ fn bandwidth(figures: &Figures) -> String {
 }
 
 fn compression(session: &Session) -> String {
-    let mut table =
-        Table::new(vec![words("BYTES OF", false), number("SAMPLED", 1), number("ZSTD -3", 0), number("SSH -C", 0)]);
+    let mut table = Table::new(vec![
+        Column::words("BYTES OF", 0),
+        Column::number("SAMPLED", 1),
+        Column::number("ZSTD -3", 0),
+        Column::number("SSH -C", 0),
+    ]);
     for (name, sample) in &session.compression {
         let left = [sample.zstd, sample.deflate].map(|left| format!("{:.1}%", 100.0 * left));
         let [zstd, deflate] = left;
@@ -203,16 +200,16 @@ fn compression(session: &Session) -> String {
 
 fn startup(title: &str, startup: &StartupFigures) -> String {
     let mut table = Table::new(vec![
-        words("START-UP UNTIL", false),
-        number("SECONDS", 0),
-        number("REPLIES", 0),
-        number("BLOCKED", 0),
-        number("CLIENT", 0),
-        number("ROUND TRIPS", 0),
-        number("AVOIDABLE", 0),
-        number("REQUESTS", 1),
-        number("BYTES", 1),
-        words("WAITED FOR", true),
+        Column::words("START-UP UNTIL", 0),
+        Column::number("SECONDS", 0),
+        Column::number("REPLIES", 0),
+        Column::number("BLOCKED", 0),
+        Column::number("CLIENT", 0),
+        Column::number("ROUND TRIPS", 0),
+        Column::number("AVOIDABLE", 0),
+        Column::number("REQUESTS", 1),
+        Column::number("BYTES", 1),
+        Column::words("WAITED FOR", 0).elastic(),
     ]);
     let quiet = if startup.is_quiet { "quiet" } else { "the end" };
     let phases = startup.window.iter().map(|phase| ("the window", phase)).chain([(quiet, &startup.quiet)]);
@@ -261,11 +258,11 @@ pub fn comparison(comparison: &Comparison) -> String {
 
 fn changes(list: &[Change]) -> Table {
     let mut table = Table::new(vec![
-        words("WHAT", true),
-        number("BEFORE", 0),
-        number("AFTER", 0),
-        number("CHANGE", 0),
-        words("", false),
+        Column::words("WHAT", 0).elastic(),
+        Column::number("BEFORE", 0),
+        Column::number("AFTER", 0),
+        Column::number("CHANGE", 0),
+        Column::words("", 0),
     ]);
     for change in list.iter().take(MAX_ROWS) {
         let figure = |value: f64| if change.unit == Unit::Seconds { seconds(value) } else { format!("{value:.0}") };

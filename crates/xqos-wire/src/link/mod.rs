@@ -8,7 +8,7 @@ mod quantity;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use quantity::{Bound, Delay, Loss, Rate};
+use quantity::{Rate, delay, loss, queue, rate};
 use std::env;
 use std::ffi::OsString;
 use std::io;
@@ -20,6 +20,7 @@ use std::time::{Duration, Instant};
 use xqos_cli::output::note;
 use xqos_cli::sys::{self, Signal, Signals};
 use xqos_wire::link::log::Totals;
+use xqos_wire::link::shape::Queue;
 use xqos_wire::link::{Link, Settings, Side};
 
 /// How long a server may take until it listens: Xorg on a slow machine takes some seconds.
@@ -43,20 +44,20 @@ const X_PORT: u16 = 6000;
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
     /// Bits per second, each way: 10kbit to 1gbit, or unlimited
-    #[arg(long, value_name = "RATE", default_value = "unlimited")]
+    #[arg(long, value_name = "RATE", default_value = "unlimited", value_parser = rate)]
     rate: Rate,
     /// How long a packet is under way, each way: 0.1ms to 10s
-    #[arg(long, value_name = "TIME", default_value = "0ms")]
-    delay: Delay,
+    #[arg(long, value_name = "TIME", default_value = "0ms", value_parser = delay)]
+    delay: u64,
     /// What may wait at each end: bytes such as 64k, or 50p for packets [default: what arrives in a round trip]
-    #[arg(long, value_name = "SIZE")]
-    queue: Option<Bound>,
+    #[arg(long, value_name = "SIZE", value_parser = queue)]
+    queue: Option<Queue>,
     /// How many packets vanish
-    #[arg(long, value_name = "PERCENT", default_value = "0%")]
-    loss: Loss,
+    #[arg(long, value_name = "PERCENT", default_value = "0%", value_parser = loss)]
+    loss: u32,
     /// By how much the delay varies, both ways; packets may overtake each other
-    #[arg(long, value_name = "TIME", default_value = "0ms")]
-    jitter: Delay,
+    #[arg(long, value_name = "TIME", default_value = "0ms", value_parser = delay)]
+    jitter: u64,
     /// Which packets are lost or late is decided by this number
     #[arg(long, value_name = "N", default_value_t = 0, conflicts_with = "netem")]
     seed: u64,
@@ -124,11 +125,11 @@ impl Arguments {
 
     fn settings(&self) -> Settings {
         Settings {
-            rate: self.rate.0,
-            delay_ns: self.delay.0,
-            jitter_ns: self.jitter.0,
-            queue: self.queue.map(|bound| bound.0),
-            loss_ppm: self.loss.0,
+            rate: self.rate,
+            delay_ns: self.delay,
+            jitter_ns: self.jitter,
+            queue: self.queue,
+            loss_ppm: self.loss,
             seed: self.seed,
             log: self.log.clone(),
             netem: self.netem,
