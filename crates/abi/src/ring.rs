@@ -115,7 +115,7 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// A new ring with room for so many records, rounded up to a power of two within [`CAPACITIES`].
+    /// A new ring with room for this many records, rounded up to a power of two within [`CAPACITIES`].
     pub fn create(capacity: u32) -> io::Result<Writer> {
         let capacity = capacity.clamp(*CAPACITIES.start(), *CAPACITIES.end()).next_power_of_two();
         let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
@@ -174,7 +174,7 @@ impl Drop for Writer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     Record(Words),
-    /// So many were overwritten before they were read.
+    /// How many were overwritten before they were read.
     Lost(u64),
     /// Nothing new yet.
     Nothing,

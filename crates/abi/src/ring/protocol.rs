@@ -54,7 +54,7 @@ pub fn end(memory: &impl Memory) {
 pub enum Found {
     /// Records.
     Some,
-    /// So many were overwritten before they were read.
+    /// How many were overwritten before they were read.
     Lost(u64),
     /// Nothing new yet.
     Nothing,

@@ -34,6 +34,9 @@ impl What {
             Fact::DesktopShare { ppm } => What::Desktop { share_ppm: ppm },
             Fact::SyncPriority { client, priority } => What::SyncPriority { client, priority },
             Fact::Weight { client, weight } => What::Weight { client, weight },
+            Fact::Group { client, group } => What::Group { client, group },
+            Fact::GroupWeight { group, weight } => What::GroupWeight { group, weight },
+            Fact::GroupCap { group, ppm } => What::GroupCap { group, ppm },
             Fact::FixedPriority { client, priority } => What::FixedPriority { client, priority },
             Fact::Role { client, role } => What::Role { client, role },
             Fact::Reserve { client, reservation } => What::Reserve { client, reservation, admitted: false },
@@ -104,6 +107,9 @@ impl FactReader {
             What::Desktop { share_ppm } => Fact::DesktopShare { ppm: share_ppm },
             What::SyncPriority { client, priority } => Fact::SyncPriority { client, priority },
             What::Weight { client, weight } => Fact::Weight { client, weight },
+            What::Group { client, group } => Fact::Group { client, group },
+            What::GroupWeight { group, weight } => Fact::GroupWeight { group, weight },
+            What::GroupCap { group, ppm } => Fact::GroupCap { group, ppm },
             What::FixedPriority { client, priority } => Fact::FixedPriority { client, priority },
             What::Role { client, role } => Fact::Role { client, role },
             What::Reserve { client, reservation, .. } => Fact::Reserve { client, reservation },
@@ -120,7 +126,7 @@ fn ns(us: u32) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use xqos_core::{ClientId, PolicyKind, Reservation, Role, Time};
+    use xqos_core::{ClientId, GroupId, PolicyKind, Reservation, Role, Time};
 
     fn one_of_each() -> Vec<Fact> {
         let (client, at) = (ClientId(9), Time(7_000));
@@ -147,6 +153,9 @@ mod tests {
             Fact::DesktopShare { ppm: 500_000 },
             Fact::SyncPriority { client, priority: -3 },
             Fact::Weight { client, weight: 250 },
+            Fact::Group { client, group: GroupId(3) },
+            Fact::GroupWeight { group: GroupId(3), weight: 250 },
+            Fact::GroupCap { group: GroupId(3), ppm: 200_000 },
             Fact::FixedPriority { client, priority: 4 },
             Fact::Role { client, role },
             Fact::Reserve { client, reservation },
