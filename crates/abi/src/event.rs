@@ -17,10 +17,12 @@ pub enum NotifyKind {
     Answered,
     /// User input was delivered to it while somebody else has to redraw.
     Input,
+    /// Its weight, priority or group was set.
+    Settings,
 }
 
 impl NotifyKind {
-    pub(crate) const ALL: [NotifyKind; 9] = [
+    pub(crate) const ALL: [NotifyKind; 10] = [
         NotifyKind::ClientConnected,
         NotifyKind::ClientGone,
         NotifyKind::ReservationSet,
@@ -30,6 +32,7 @@ impl NotifyKind {
         NotifyKind::Exposing,
         NotifyKind::Answered,
         NotifyKind::Input,
+        NotifyKind::Settings,
     ];
 
     /// The bit of SelectEvents that asks for it.
@@ -41,6 +44,7 @@ impl NotifyKind {
             NotifyKind::Depleted => event_mask::DEPLETIONS,
             NotifyKind::Missed => event_mask::MISSES,
             NotifyKind::Exposing | NotifyKind::Answered | NotifyKind::Input => event_mask::EXPOSES,
+            NotifyKind::Settings => event_mask::SETTINGS,
         }
     }
 }

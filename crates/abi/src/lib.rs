@@ -11,6 +11,7 @@ mod bytes;
 pub mod control;
 mod event;
 pub mod kernel;
+mod label;
 mod reply;
 mod request;
 pub mod ring;
@@ -19,11 +20,12 @@ pub mod trace;
 
 pub use bytes::{Order, Short};
 pub use event::{Notify, NotifyKind};
+pub use label::Label;
 pub use reply::{
-    AdmissionReport, ClientEntry, ClientList, DesktopReport, LongRequest, LongestRequests, PacingReport,
+    AdmissionReport, ClientEntry, ClientList, DesktopReport, GroupsReport, LongRequest, LongestRequests, PacingReport,
     ProcessorReport, ReservationReport, ServerInfo, TraceStarted, Version, entry_flag,
 };
-pub use request::{Mistake, PolicyChange, REQUESTS, Request, event_mask, minor, reservation_flag};
+pub use request::{Grouping, Mistake, PolicyChange, REQUESTS, Request, event_mask, minor, reservation_flag};
 
 /// Microseconds, in which intervals cross the border; the greatest number where they are more.
 pub fn us(ns: u64) -> u32 {
@@ -33,7 +35,7 @@ pub fn us(ns: u64) -> u32 {
 /// The extension's name, as QueryExtension knows it.
 pub const EXTENSION_NAME: &str = "XQOS";
 /// Version of the protocol: (major, minor).
-pub const VERSION: (u32, u32) = (1, 0);
+pub const VERSION: (u32, u32) = (1, 1);
 /// Events that the extension defines.
 pub const EVENTS: u8 = 1;
 /// Errors that the extension defines.

@@ -5,6 +5,7 @@
 mod lists;
 
 use crate::bytes::{Order, Reader, Short, Writer};
+use crate::request::Grouping;
 use crate::trace::RECORD_BYTES;
 use xqos_core::PolicyKind;
 
@@ -267,6 +268,33 @@ impl DesktopReport {
     pub fn decode(bytes: &[u8], order: Order) -> Result<Self, Short> {
         let read = Reader::new(bytes, order);
         Ok(DesktopReport { share_ppm: read.u32(8)?, clients: read.u32(12)? })
+    }
+}
+
+/// Reply to GetGroups: which clients are one group.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GroupsReport {
+    pub grouping: Grouping,
+    /// The most that the reservations of one user may sum up to, millionths.
+    pub user_limit_ppm: u32,
+    /// How many groups there are; clients that stand for themselves are not counted.
+    pub groups: u32,
+}
+
+impl GroupsReport {
+    pub fn encode(&self, sequence: u16, order: Order) -> Vec<u8> {
+        let mut out = header(self.grouping.code(), sequence, order);
+        out.u32(self.user_limit_ppm).u32(self.groups);
+        finish(out, order)
+    }
+
+    pub fn decode(bytes: &[u8], order: Order) -> Result<Self, Short> {
+        let read = Reader::new(bytes, order);
+        Ok(GroupsReport {
+            grouping: Grouping::from_code(read.u8(1)?).unwrap_or_default(),
+            user_limit_ppm: read.u32(8)?,
+            groups: read.u32(12)?,
+        })
     }
 }
 

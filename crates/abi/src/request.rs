@@ -4,6 +4,7 @@
 //! each kind; what is wrong is named the way X names it.
 
 use crate::bytes::{Order, Reader, Short, Writer};
+use crate::label::{LABEL_BYTES, Label};
 use crate::trace::Level;
 use xqos_core::PolicyKind;
 
@@ -29,10 +30,16 @@ pub mod minor {
     pub const GET_PROCESSOR: u8 = 17;
     pub const SET_DESKTOP: u8 = 18;
     pub const GET_DESKTOP: u8 = 19;
+    pub const SET_ORIGIN: u8 = 20;
+    pub const SET_GROUPS: u8 = 21;
+    pub const GET_GROUPS: u8 = 22;
+    pub const SET_CLIENT_GROUP: u8 = 23;
+    pub const SET_GROUP_WEIGHT: u8 = 24;
+    pub const SET_GROUP_CAP: u8 = 25;
 }
 
 /// Names of the requests, by minor opcode, and whether they have a reply.
-pub const REQUESTS: [(&str, bool); 20] = [
+pub const REQUESTS: [(&str, bool); 26] = [
     ("QueryVersion", true),
     ("GetServerInfo", true),
     ("SetReservation", false),
@@ -53,6 +60,12 @@ pub const REQUESTS: [(&str, bool); 20] = [
     ("GetProcessor", true),
     ("SetDesktop", false),
     ("GetDesktop", true),
+    ("SetOrigin", false),
+    ("SetGroups", false),
+    ("GetGroups", true),
+    ("SetClientGroup", false),
+    ("SetGroupWeight", false),
+    ("SetGroupCap", false),
 ];
 
 /// Flag bits of a reservation.
@@ -69,7 +82,46 @@ pub mod event_mask {
     pub const DEPLETIONS: u32 = 4;
     pub const MISSES: u32 = 8;
     pub const EXPOSES: u32 = 16;
-    pub const ALL: u32 = 31;
+    /// Weights, priorities and groups.
+    pub const SETTINGS: u32 = 32;
+    pub const ALL: u32 = 63;
+}
+
+/// Which clients are one group under `fair`, unless a client was put into a group by name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Grouping {
+    /// Each client stands for itself.
+    None,
+    /// Those of one application: of its control group, else of a process.
+    #[default]
+    Application,
+    /// Those of one user.
+    User,
+}
+
+impl Grouping {
+    pub const ALL: [Grouping; 3] = [Grouping::None, Grouping::Application, Grouping::User];
+
+    /// The word on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Grouping::None => "none",
+            Grouping::Application => "app",
+            Grouping::User => "user",
+        }
+    }
+
+    pub fn from_name(name: &str) -> Option<Grouping> {
+        Self::ALL.into_iter().find(|grouping| grouping.name() == name)
+    }
+
+    pub fn code(self) -> u8 {
+        self as u8
+    }
+
+    pub fn from_code(code: u8) -> Option<Grouping> {
+        Self::ALL.get(usize::from(code)).copied()
+    }
 }
 
 /// Which values of a SetPolicy count; `None` leaves a value as it is.
@@ -150,6 +202,33 @@ pub enum Request {
         share_ppm: u32,
     },
     GetDesktop,
+    /// What the sender sets from now on is told to others with this name.
+    SetOrigin {
+        name: Label,
+        /// It ends with the sender's connection.
+        lease: bool,
+    },
+    SetGroups {
+        grouping: Grouping,
+        /// The most that the reservations of one user may sum up to, millionths; root and the server's user excepted.
+        user_limit_ppm: u32,
+    },
+    GetGroups,
+    /// Puts a client into the group of this name; empty: into that of the grouping.
+    SetClientGroup {
+        client: u32,
+        name: Label,
+    },
+    /// Sets the weight of a client's group; 0: that of its heaviest client.
+    SetGroupWeight {
+        client: u32,
+        weight: u32,
+    },
+    /// Sets the most that a client's group gets, millionths; 0: no cap.
+    SetGroupCap {
+        client: u32,
+        ppm: u32,
+    },
 }
 
 /// What is wrong with a request, as X names it.
@@ -179,6 +258,9 @@ impl Request {
             | Request::CheckAdmission { client, .. }
             | Request::SetClientWeight { client, .. }
             | Request::SetClientPriority { client, .. }
+            | Request::SetClientGroup { client, .. }
+            | Request::SetGroupWeight { client, .. }
+            | Request::SetGroupCap { client, .. }
                 if *client == 0 =>
             {
                 *client = own;
@@ -238,7 +320,7 @@ impl Request {
             minor::GET_PROCESSOR => Request::GetProcessor,
             minor::SET_DESKTOP => Request::SetDesktop { share_ppm: read.u32(4)? },
             minor::GET_DESKTOP => Request::GetDesktop,
-            _ => return Err(Mistake::Opcode),
+            _ => return parse_later(minor, read),
         })
     }
 
@@ -258,7 +340,16 @@ impl Request {
                 out.u32(major).u32(minor);
             }
             Request::GetServerInfo | Request::ListClients | Request::StopTrace | Request::ListLongestRequests => {}
-            Request::GetPacing | Request::GetProcessor | Request::GetDesktop => {}
+            Request::GetPacing | Request::GetProcessor | Request::GetDesktop | Request::GetGroups => {}
+            Request::SetOrigin { name, lease } => {
+                out.u8(lease.into()).pad_to(8).raw(name.bytes());
+            }
+            Request::SetGroups { grouping, user_limit_ppm } => {
+                out.u8(grouping.code()).pad_to(8).u32(user_limit_ppm);
+            }
+            Request::SetClientGroup { client, name } => {
+                out.u32(client).raw(name.bytes());
+            }
             Request::SetDesktop { share_ppm } => {
                 out.u32(share_ppm);
             }
@@ -271,8 +362,11 @@ impl Request {
                 out.u32(client);
             }
             Request::SetPolicy(change) => write_policy_change(&mut out, &change),
-            Request::SetClientWeight { client, weight } => {
+            Request::SetClientWeight { client, weight } | Request::SetGroupWeight { client, weight } => {
                 out.u32(client).u32(weight);
+            }
+            Request::SetGroupCap { client, ppm } => {
+                out.u32(client).u32(ppm);
             }
             Request::SetClientPriority { client, priority } => {
                 out.u32(client).i32(priority);
@@ -317,8 +411,39 @@ impl Request {
             Request::SetDesktop { .. } => minor::SET_DESKTOP,
             Request::GetDesktop => minor::GET_DESKTOP,
             Request::GetProcessor => minor::GET_PROCESSOR,
+            Request::SetOrigin { .. } => minor::SET_ORIGIN,
+            Request::SetGroups { .. } => minor::SET_GROUPS,
+            Request::GetGroups => minor::GET_GROUPS,
+            Request::SetClientGroup { .. } => minor::SET_CLIENT_GROUP,
+            Request::SetGroupWeight { .. } => minor::SET_GROUP_WEIGHT,
+            Request::SetGroupCap { .. } => minor::SET_GROUP_CAP,
         }
     }
+}
+
+/// Requests of version 1.1.
+fn parse_later(minor: u8, read: Reader<'_>) -> Result<Request, Mistake> {
+    Ok(match minor {
+        minor::SET_ORIGIN => {
+            let code = read.u8(4)?;
+            if code > 1 {
+                return Err(Mistake::Value(code.into()));
+            }
+            Request::SetOrigin { name: Label::read(read.slice(8, LABEL_BYTES)?), lease: code == 1 }
+        }
+        minor::SET_GROUPS => {
+            let code = read.u8(4)?;
+            let grouping = Grouping::from_code(code).ok_or(Mistake::Value(code.into()))?;
+            Request::SetGroups { grouping, user_limit_ppm: read.u32(8)? }
+        }
+        minor::GET_GROUPS => Request::GetGroups,
+        minor::SET_CLIENT_GROUP => {
+            Request::SetClientGroup { client: read.u32(4)?, name: Label::read(read.slice(8, LABEL_BYTES)?) }
+        }
+        minor::SET_GROUP_WEIGHT => Request::SetGroupWeight { client: read.u32(4)?, weight: read.u32(8)? },
+        minor::SET_GROUP_CAP => Request::SetGroupCap { client: read.u32(4)?, ppm: read.u32(8)? },
+        _ => return Err(Mistake::Opcode),
+    })
 }
 
 /// Length in bytes of a request, by its minor opcode; `None` for no such opcode.
@@ -326,8 +451,10 @@ pub(crate) fn length(minor: u8) -> Option<usize> {
     Some(match minor {
         minor::QUERY_VERSION | minor::SET_CLIENT_WEIGHT | minor::SET_CLIENT_PRIORITY => 12,
         minor::START_TRACE | minor::LEND_PROCESSOR | minor::SET_PACING => 12,
+        minor::SET_GROUPS | minor::SET_GROUP_WEIGHT | minor::SET_GROUP_CAP => 12,
+        minor::SET_ORIGIN | minor::SET_CLIENT_GROUP => 8 + LABEL_BYTES,
         minor::SET_DESKTOP => 8,
-        minor::GET_PACING | minor::GET_PROCESSOR | minor::GET_DESKTOP => 4,
+        minor::GET_PACING | minor::GET_PROCESSOR | minor::GET_DESKTOP | minor::GET_GROUPS => 4,
         minor::GET_SERVER_INFO | minor::LIST_CLIENTS | minor::STOP_TRACE | minor::LIST_LONGEST_REQUESTS => 4,
         minor::SET_RESERVATION | minor::CHECK_ADMISSION => 20,
         minor::GET_RESERVATION | minor::CLEAR_RESERVATION | minor::SELECT_EVENTS => 8,
@@ -425,6 +552,12 @@ mod tests {
             Request::SetDesktop { share_ppm: 666_667 },
             Request::GetDesktop,
             Request::GetProcessor,
+            Request::SetOrigin { name: Label::new("rule players"), lease: true },
+            Request::SetGroups { grouping: Grouping::User, user_limit_ppm: 300_000 },
+            Request::GetGroups,
+            Request::SetClientGroup { client: 7, name: Label::new("players") },
+            Request::SetGroupWeight { client: 7, weight: 50 },
+            Request::SetGroupCap { client: 7, ppm: 50_000 },
         ]
     }
 
@@ -455,8 +588,8 @@ mod tests {
     fn unknown_opcodes_flags_and_masks_are_named() {
         assert_eq!(Request::parse(&[130, 99, 1, 0], Order::Native), Err(Mistake::Opcode));
         let mut bytes = Request::SelectEvents { mask: 0 }.encode(130);
-        bytes[4] = 32;
-        assert_eq!(Request::parse(&bytes, Order::Native), Err(Mistake::Value(32)));
+        bytes[4] = 64;
+        assert_eq!(Request::parse(&bytes, Order::Native), Err(Mistake::Value(64)));
         let mut bytes = Request::ListClients.encode(130);
         bytes[1] = minor::SET_RESERVATION;
         assert_eq!(Request::parse(&bytes, Order::Native), Err(Mistake::Length));
@@ -481,7 +614,7 @@ mod tests {
                 state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
                 *byte = (state >> 56) as u8;
             }
-            bytes[1] %= 19;
+            bytes[1] %= 26;
             let length = usize::from(bytes[47]) % 48;
             let _ = Request::parse(&bytes[..length], Order::Swapped);
         }

@@ -2,12 +2,16 @@
 
 use super::{finish, header};
 use crate::bytes::{Order, Reader, Short, Writer};
+use crate::label::Label;
 
 /// Bytes of one entry of a ListClients reply.
-pub(crate) const ENTRY_BYTES: usize = 176;
+pub(crate) const ENTRY_BYTES: usize = 328;
+/// The same in version 1.0.
+const ENTRY_BYTES_1_0: usize = 176;
 /// Bytes of one entry of a ListLongestRequests reply.
 pub(crate) const LONG_REQUEST_BYTES: usize = 64;
 const NAME_BYTES: usize = 32;
+const HOST_BYTES: usize = 48;
 
 /// Flag bits of a [`ClientEntry`].
 pub mod entry_flag {
@@ -51,7 +55,20 @@ pub struct ClientEntry {
     pub connected_ns: u64,
     pub grabbed_ns: u64,
     pub grabs: u32,
+    /// The most that its group gets, millionths; 0: it has no cap.
+    pub group_cap_ppm: u32,
     pub name: String,
+    /// 0: it stands for itself.
+    pub group: u32,
+    /// What was set for its group; 0: nothing.
+    pub group_weight: u32,
+    pub group_name: Label,
+    /// Who made its reservation: itself, hand, or the name of an origin; empty where it has none.
+    pub reservation_origin: Label,
+    /// The same of its weight, priority or group, whichever was set last.
+    pub settings_origin: Label,
+    /// The address from which a client of another machine connected; empty where it is local.
+    pub host: String,
 }
 
 impl ClientEntry {
@@ -75,8 +92,12 @@ impl ClientEntry {
         ] {
             out.u64(value);
         }
-        out.u32(self.grabs).u32(0);
-        write_name(out, &self.name, start + ENTRY_BYTES);
+        out.u32(self.grabs).u32(self.group_cap_ppm);
+        write_name(out, &self.name, start + ENTRY_BYTES_1_0);
+        out.u32(self.group).u32(self.group_weight);
+        out.raw(self.group_name.bytes()).raw(self.reservation_origin.bytes()).raw(self.settings_origin.bytes());
+        let host = &self.host.as_bytes()[..self.host.len().min(HOST_BYTES - 1)];
+        out.raw(host).pad_to(start + ENTRY_BYTES);
     }
 
     fn read(bytes: &[u8], order: Order) -> Result<Self, Short> {
@@ -106,8 +127,24 @@ impl ClientEntry {
             connected_ns: read.u64(120)?,
             grabbed_ns: read.u64(128)?,
             grabs: read.u32(136)?,
+            group_cap_ppm: read.u32(140)?,
             name: read_name(read.slice(144, NAME_BYTES)?),
+            ..ClientEntry::read_later(read)
         })
+    }
+
+    /// What a server of version 1.0 does not tell.
+    fn read_later(read: Reader<'_>) -> Self {
+        let label = |at| read.slice(at, NAME_BYTES).map(Label::read).unwrap_or_default();
+        ClientEntry {
+            group: read.u32(176).unwrap_or(0),
+            group_weight: read.u32(180).unwrap_or(0),
+            group_name: label(184),
+            reservation_origin: label(216),
+            settings_origin: label(248),
+            host: read.slice(280, HOST_BYTES).map(read_name).unwrap_or_default(),
+            ..ClientEntry::default()
+        }
     }
 }
 
@@ -131,10 +168,10 @@ impl ClientList {
         finish(out, order)
     }
 
-    /// Entries may be longer than ours when the server is newer; the rest is skipped.
+    /// Entries may be longer than ours when the server is newer, and shorter when it is older.
     pub fn decode(bytes: &[u8], order: Order) -> Result<Self, Short> {
         let read = Reader::new(bytes, order);
-        let clients = entries(bytes, order, ENTRY_BYTES)?
+        let clients = entries(bytes, order, ENTRY_BYTES_1_0)?
             .map(|entry| ClientEntry::read(entry?, order))
             .collect::<Result<_, Short>>()?;
         Ok(ClientList { now_ns: read.u64(16)?, server_cpu_ns: read.u64(24)?, clients })

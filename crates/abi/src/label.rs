@@ -1,0 +1,69 @@
+//! A name in a request or a reply: at most 31 bytes of text, filled up with zeros to 32, so that a reader in C finds its end.
+
+/// Bytes of a name.
+pub const LABEL_BYTES: usize = 32;
+
+/// A short name, of a group or of what made a setting.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Label([u8; LABEL_BYTES]);
+
+impl Label {
+    /// As much of a text as there is room for, in whole characters and without control characters.
+    pub fn new(text: &str) -> Label {
+        let mut bytes = [0; LABEL_BYTES];
+        let mut end = 0;
+        for character in text.chars().filter(|character| !character.is_control()) {
+            if end + character.len_utf8() >= LABEL_BYTES {
+                break;
+            }
+            end += character.encode_utf8(&mut bytes[end..]).len();
+        }
+        Label(bytes)
+    }
+
+    /// What somebody sent.
+    pub(crate) fn read(bytes: &[u8]) -> Label {
+        let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
+        Label::new(&String::from_utf8_lossy(&bytes[..end]))
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8; LABEL_BYTES] {
+        &self.0
+    }
+
+    pub fn as_str(&self) -> &str {
+        let end = self.0.iter().position(|&byte| byte == 0).unwrap_or(LABEL_BYTES);
+        std::str::from_utf8(&self.0[..end]).unwrap_or_default()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0[0] == 0
+    }
+}
+
+impl std::fmt::Debug for Label {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        write!(f, "{:?}", self.as_str())
+    }
+}
+
+impl std::fmt::Display for Label {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whole_characters_are_kept_and_no_control_characters() {
+        assert_eq!(Label::new("rule players").as_str(), "rule players");
+        assert_eq!(Label::new(&"ü".repeat(40)).as_str(), "ü".repeat(15));
+        assert_eq!(Label::new("a\nb\0c").as_str(), "abc");
+        assert_eq!(Label::read(b"x\0y").as_str(), "x");
+        assert_eq!(Label::read(&[0xff; 40]).as_str(), "\u{fffd}".repeat(10));
+        assert!(Label::read(&[]).is_empty());
+    }
+}
