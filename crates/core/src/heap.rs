@@ -1,12 +1,13 @@
 //! A binary heap of clients that knows where each one stands, so that a client can be moved or removed in O(log n).
 //!
 //! Invariants: `places[c]` is the position of `c` in `entries` and `ABSENT` elsewhere; no entry is smaller than its
-//! parent. Room for all clients is taken by [`Heap::reserve`]; nothing else allocates.
+//! parent. Room for all clients is taken by [`Heap::reserve`]; nothing else allocates. The functions beneath it are for
+//! several heaps that share one list of places, since a client is in one of them at most.
 
 use crate::ClientId;
 use alloc::vec::Vec;
 
-const ABSENT: u16 = u16::MAX;
+pub(crate) const ABSENT: u16 = u16::MAX;
 
 #[derive(Debug, Default)]
 pub(crate) struct Heap<K> {
@@ -36,7 +37,7 @@ impl<K: Ord + Copy> Heap<K> {
     }
 
     pub(crate) fn contains(&self, client: ClientId) -> bool {
-        self.place(client).is_some()
+        place(&self.places, client).is_some()
     }
 
     pub(crate) fn ids(&self) -> impl Iterator<Item = ClientId> + '_ {
@@ -45,64 +46,11 @@ impl<K: Ord + Copy> Heap<K> {
 
     /// Puts a client in, or moves it to another key.
     pub(crate) fn set(&mut self, client: ClientId, key: K) {
-        let place = match self.place(client) {
-            Some(place) => {
-                self.entries[place].0 = key;
-                place
-            }
-            None => {
-                self.entries.push((key, client));
-                self.entries.len() - 1
-            }
-        };
-        self.settle(place);
+        set(&mut self.entries, &mut self.places, client, key);
     }
 
     pub(crate) fn remove(&mut self, client: ClientId) -> bool {
-        let Some(place) = self.place(client) else { return false };
-        self.places[client.slot()] = ABSENT;
-        self.entries.swap_remove(place);
-        if place < self.entries.len() {
-            self.settle(place);
-        }
-        true
-    }
-
-    fn place(&self, client: ClientId) -> Option<usize> {
-        self.places.get(client.slot()).filter(|&&place| place != ABSENT).map(|&place| usize::from(place))
-    }
-
-    /// Moves the entry at `place` up or down to where it belongs.
-    fn settle(&mut self, mut place: usize) {
-        while place > 0 && self.entries[place] < self.entries[(place - 1) / 2] {
-            self.swap(place, (place - 1) / 2);
-            place = (place - 1) / 2;
-        }
-        loop {
-            let mut least = place;
-            for child in [2 * place + 1, 2 * place + 2] {
-                if child < self.entries.len() && self.entries[child] < self.entries[least] {
-                    least = child;
-                }
-            }
-            if least == place {
-                break;
-            }
-            self.swap(place, least);
-            place = least;
-        }
-        self.note(place);
-    }
-
-    fn swap(&mut self, a: usize, b: usize) {
-        self.entries.swap(a, b);
-        self.note(a);
-        self.note(b);
-    }
-
-    fn note(&mut self, place: usize) {
-        let slot = self.entries[place].1.slot();
-        self.places[slot] = place as u16;
+        remove(&mut self.entries, &mut self.places, client)
     }
 
     pub(crate) fn memory_bytes(&self) -> usize {
@@ -111,10 +59,70 @@ impl<K: Ord + Copy> Heap<K> {
 
     /// Panics unless the invariants hold; for tests.
     pub(crate) fn check(&self) {
-        for (place, &(key, client)) in self.entries.iter().enumerate() {
-            assert_eq!(usize::from(self.places[client.slot()]), place, "{client:?} is not where the heap notes it");
-            assert!(place == 0 || self.entries[(place - 1) / 2].0 <= key, "a child is smaller than its parent");
-        }
+        check(&self.entries, &self.places);
         assert_eq!(self.places.iter().filter(|&&place| place != ABSENT).count(), self.entries.len());
+    }
+}
+
+/// Puts a client in, or moves it to another key.
+pub(crate) fn set<K: Ord + Copy>(entries: &mut Vec<(K, ClientId)>, places: &mut [u16], client: ClientId, key: K) {
+    let place = match place(places, client) {
+        Some(place) => {
+            entries[place].0 = key;
+            place
+        }
+        None => {
+            entries.push((key, client));
+            entries.len() - 1
+        }
+    };
+    settle(entries, places, place);
+}
+
+pub(crate) fn remove<K: Ord + Copy>(entries: &mut Vec<(K, ClientId)>, places: &mut [u16], client: ClientId) -> bool {
+    let Some(place) = place(places, client) else { return false };
+    places[client.slot()] = ABSENT;
+    entries.swap_remove(place);
+    if place < entries.len() {
+        settle(entries, places, place);
+    }
+    true
+}
+
+fn place(places: &[u16], client: ClientId) -> Option<usize> {
+    places.get(client.slot()).filter(|&&place| place != ABSENT).map(|&place| usize::from(place))
+}
+
+/// Moves the entry at `place` up or down to where it belongs.
+fn settle<K: Ord + Copy>(entries: &mut [(K, ClientId)], places: &mut [u16], mut place: usize) {
+    let mut swap = |entries: &mut [(K, ClientId)], a: usize, b: usize| {
+        entries.swap(a, b);
+        places[entries[a].1.slot()] = a as u16;
+    };
+    while place > 0 && entries[place] < entries[(place - 1) / 2] {
+        swap(entries, place, (place - 1) / 2);
+        place = (place - 1) / 2;
+    }
+    loop {
+        let mut least = place;
+        for child in [2 * place + 1, 2 * place + 2] {
+            if child < entries.len() && entries[child] < entries[least] {
+                least = child;
+            }
+        }
+        if least == place {
+            break;
+        }
+        swap(entries, place, least);
+        place = least;
+    }
+    places[entries[place].1.slot()] = place as u16;
+}
+
+/// Panics unless the invariants hold; for tests.
+pub(crate) fn check<K: Ord + Copy>(entries: &[(K, ClientId)], places: &[u16]) {
+    for (place, &(key, client)) in entries.iter().enumerate() {
+        assert_eq!(usize::from(places[client.slot()]), place, "{client:?} is not where the heap notes it");
+        assert!(place == 0 || entries[(place - 1) / 2].0 <= key, "a child is smaller than its parent");
     }
 }
