@@ -1,20 +1,24 @@
-//! `fair`, the default: virtual time (after start-time fair queueing, and EEVDF's treatment of sleepers).
+//! `fair`, the default: virtual time (after start-time fair queueing, and EEVDF's treatment of sleepers), in two levels.
 //!
-//! Each client pays the server time that it used, divided by its weight. The ready client that has paid least runs, for
-//! one slice at most. So the time that two busy clients paid never differs by more than a slice and a request, whatever
-//! their requests cost; counting requests or turns cannot give that.
+//! Each group of clients pays the server time that its clients used, divided by its weight. The group that has paid least
+//! runs, for one slice at most. So the time that two busy groups paid never differs by more than a slice and a request,
+//! whatever their requests cost; counting requests or turns cannot give that. Within a group the clients are served by the
+//! same rule, by what each of them paid (hierarchical start-time fair queueing: Goyal, Guo and Vin, OSDI 1996). A client
+//! that is in no group is one by itself, and what follows says "client" for both.
 //!
 //! - **Coming back.** A client that was idle re-enters at most [`CREDIT_NS`] behind the virtual clock, the payment of
 //!   the client that was picked last: it is served soon, and cannot save up time by sleeping. Of two who come back with
 //!   the same payment, who rested longer is first: one that only waited for a reply uses more of the server. (Beside
 //!   requests longer than the credit such ties are common.)
 //! - **Arrivals.** An arrival that has paid less than the running client, by [`MARGIN_NS`], ends the slice at the next
-//!   request boundary. The margin keeps two busy clients that wait for replies from cutting each other to pieces.
+//!   request boundary. The margin keeps two busy clients that wait for replies from cutting each other to pieces. One of
+//!   the running client's own group ends it after the margin, and the two are then told apart by what each paid.
 //! - **Input and Expose** earn latency, never bandwidth: a client to which they are delivered stands half a slice
 //!   further ahead until it is picked, and then has only the other half; what it uses it pays.
 //! - **SYNC priorities** are strict, so each of them has a virtual clock of its own: a low client is not made to wait
-//!   for the time that the high ones used.
+//!   for the time that the high ones used. For the same reason a group has an account for each of them.
 
+use super::accounts::{Account, Accounts};
 use super::{Allowance, Defence, Facts, Key, Policy, PolicyKind, Served};
 use crate::words::Words;
 use crate::{ClientId, Parameters, Time};
@@ -25,23 +29,6 @@ const CREDIT_NS: i64 = 3_000_000;
 /// Well above a decision's cost (about 2 us), well below what a user notices.
 const MARGIN_NS: i64 = 1_000_000;
 
-/// `paid` counts nanoseconds / weight, in hundredths of the weight; as signed numbers, since a client may be behind 0.
-#[derive(Clone, Copy, Debug)]
-struct Account {
-    paid: i64,
-    weight: u32,
-    sync_priority: i32,
-    noticed: bool,
-    /// Idle for so many microseconds before it came back.
-    rested_us: u32,
-}
-
-impl Account {
-    fn new(paid: i64, weight: u32, sync_priority: i32) -> Account {
-        Account { paid, weight, sync_priority, noticed: false, rested_us: 0 }
-    }
-}
-
 /// The virtual clock of the clients of one SYNC priority.
 #[derive(Clone, Copy, Debug)]
 struct Clock {
@@ -51,7 +38,7 @@ struct Clock {
 
 #[derive(Debug)]
 pub(crate) struct Fair {
-    accounts: Vec<Option<Account>>,
+    accounts: Accounts,
     /// Ordered by SYNC priority; nearly always one.
     clocks: Vec<Clock>,
     slice_ns: u64,
@@ -59,15 +46,7 @@ pub(crate) struct Fair {
 
 impl Fair {
     pub(crate) fn new(parameters: &Parameters) -> Self {
-        Fair { accounts: Vec::new(), clocks: Vec::new(), slice_ns: parameters.slice_ns }
-    }
-
-    fn account(&self, client: ClientId) -> Account {
-        self.accounts[client.slot()].unwrap_or(Account::new(0, 100, 0))
-    }
-
-    fn set_account(&mut self, client: ClientId, account: Account) {
-        self.accounts[client.slot()] = Some(account);
+        Fair { accounts: Accounts::default(), clocks: Vec::new(), slice_ns: parameters.slice_ns }
     }
 
     fn clock(&self, sync_priority: i32) -> i64 {
@@ -86,10 +65,8 @@ impl Fair {
     /// Adds the clock of a SYNC priority, and drops those that no client uses.
     fn use_clock(&mut self, sync_priority: i32) {
         let accounts = &self.accounts;
-        self.clocks.retain(|clock| {
-            clock.sync_priority == sync_priority
-                || accounts.iter().flatten().any(|account| account.sync_priority == clock.sync_priority)
-        });
+        self.clocks
+            .retain(|clock| clock.sync_priority == sync_priority || accounts.has_sync_priority(clock.sync_priority));
         if let Err(at) = self.clocks.binary_search_by_key(&sync_priority, |clock| clock.sync_priority) {
             self.clocks.insert(at, Clock { sync_priority, now: 0 });
         }
@@ -100,9 +77,15 @@ impl Fair {
         if account.noticed { self.slice_ns / 2 } else { 0 }
     }
 
-    /// How an account stands against others: what it paid, less its head start.
-    fn standing(&self, account: &Account) -> i64 {
-        account.paid.saturating_sub(price(self.head_start_ns(account), account.weight))
+    /// How the group of a client stands that paid so much, with the client's head start.
+    fn group_standing(&self, client: ClientId, paid: i64) -> i64 {
+        let head_start_ns = self.head_start_ns(&self.accounts.of(client));
+        paid.saturating_sub(price(head_start_ns, self.accounts.group(client).weight))
+    }
+
+    /// Signed order in an unsigned key; of equal ones who rested longer is first.
+    fn ordered(standing: i64, account: &Account, client: ClientId) -> Key {
+        Key(standing as u64 ^ (1 << 63), (u64::from(u32::MAX - account.rested_us) << 32) | u64::from(client.0))
     }
 }
 
@@ -116,72 +99,98 @@ impl Policy for Fair {
     }
 
     fn join(&mut self, client: ClientId, facts: &Facts) {
-        if self.accounts.len() <= client.slot() {
-            self.accounts.resize(client.slot() + 1, None);
-        }
-        self.accounts[client.slot()] = None;
+        self.accounts.leave(client);
         self.use_clock(facts.sync_priority);
-        let paid = self.clock(facts.sync_priority);
-        self.set_account(client, Account::new(paid, facts.weight, facts.sync_priority));
+        self.accounts.enter(client, facts, self.clock(facts.sync_priority));
+    }
+
+    fn left(&mut self, client: ClientId) {
+        self.accounts.leave(client);
     }
 
     fn changed(&mut self, client: ClientId, facts: &Facts) {
-        let mut account = self.account(client);
-        account.weight = facts.weight;
-        if account.sync_priority != facts.sync_priority {
-            let behind = account.paid.saturating_sub(self.clock(account.sync_priority));
-            account.sync_priority = facts.sync_priority;
-            self.set_account(client, account);
-            self.use_clock(facts.sync_priority);
-            account.paid = self.clock(facts.sync_priority).saturating_add(behind.max(-CREDIT_NS));
+        let group = self.accounts.group(client);
+        if group.is_for(facts) {
+            self.accounts.set_weights(client, facts);
+            return;
         }
-        self.set_account(client, account);
+        let behind = group.paid.saturating_sub(self.clock(group.sync_priority));
+        let account = self.accounts.leave(client);
+        self.use_clock(facts.sync_priority);
+        let paid = self.clock(facts.sync_priority).saturating_add(behind.max(-CREDIT_NS));
+        self.accounts.enter(client, facts, paid);
+        if let Some(entered) = self.accounts.of_mut(client) {
+            (entered.noticed, entered.rested_us) = (account.noticed, account.rested_us);
+        }
     }
 
     fn ready(&mut self, client: ClientId, idle_ns: u64) {
-        let mut account = self.account(client);
-        account.paid = account.paid.max(self.clock(account.sync_priority) - CREDIT_NS);
-        account.rested_us = u32::try_from(idle_ns / 1000).unwrap_or(u32::MAX);
-        self.set_account(client, account);
+        let clock = self.clock(self.accounts.group(client).sync_priority);
+        let Some(group) = self.accounts.group_mut(client) else { return };
+        group.paid = group.paid.max(clock - CREDIT_NS);
+        let least = group.clock - CREDIT_NS;
+        if let Some(account) = self.accounts.of_mut(client) {
+            account.paid = account.paid.max(least);
+            account.rested_us = u32::try_from(idle_ns / 1000).unwrap_or(u32::MAX);
+        }
     }
 
     fn noticed(&mut self, client: ClientId, _is_input: bool) {
-        if let Some(account) = self.accounts[client.slot()].as_mut() {
+        if let Some(account) = self.accounts.of_mut(client) {
             account.noticed = true;
         }
     }
 
     fn key(&self, client: ClientId) -> Key {
-        let account = self.account(client);
-        // Signed order in an unsigned key.
-        let standing = self.standing(&account) as u64 ^ (1 << 63);
-        Key(standing, (u64::from(u32::MAX - account.rested_us) << 32) | u64::from(client.0))
+        let account = self.accounts.of(client);
+        let standing = account.paid.saturating_sub(price(self.head_start_ns(&account), account.weight));
+        Self::ordered(standing, &account, client)
+    }
+
+    fn group(&self, client: ClientId) -> usize {
+        self.accounts.group_number(client)
+    }
+
+    fn members(&self, client: ClientId) -> Option<usize> {
+        Some(self.accounts.group(client).members)
+    }
+
+    fn group_key(&self, first: ClientId) -> Key {
+        let standing = self.group_standing(first, self.accounts.group(first).paid);
+        Self::ordered(standing, &self.accounts.of(first), first)
     }
 
     fn picked(&mut self, client: ClientId, _alone: bool, _now: Time) -> Allowance {
-        let mut account = self.account(client);
-        let slice_ns = self.slice_ns - self.head_start_ns(&account);
-        account.noticed = false;
-        self.advance(account.sync_priority, account.paid);
-        self.set_account(client, account);
-        Allowance { slice_ns, ..Allowance::default() }
+        let account = self.accounts.of(client);
+        if let Some(open) = self.accounts.of_mut(client) {
+            open.noticed = false;
+        }
+        if let Some(group) = self.accounts.group_mut(client) {
+            group.clock = group.clock.max(account.paid);
+        }
+        let group = self.accounts.group(client);
+        self.advance(group.sync_priority, group.paid);
+        Allowance { slice_ns: self.slice_ns - self.head_start_ns(&account), ..Allowance::default() }
     }
 
     fn served(&mut self, client: ClientId, served: &Served) {
-        let mut account = self.account(client);
-        account.paid = account.paid.saturating_add(price(served.length_ns, account.weight));
-        self.set_account(client, account);
+        if let Some(group) = self.accounts.group_mut(client) {
+            group.paid = group.paid.saturating_add(price(served.length_ns, group.weight));
+        }
+        if let Some(account) = self.accounts.of_mut(client) {
+            account.paid = account.paid.saturating_add(price(served.length_ns, account.weight));
+        }
     }
 
     fn challenge(&self, client: ClientId) -> Option<i64> {
-        let mut account = self.account(client);
-        account.paid = account.paid.max(self.clock(account.sync_priority) - CREDIT_NS);
-        Some(self.standing(&account))
+        let group = self.accounts.group(client);
+        let paid = group.paid.max(self.clock(group.sync_priority) - CREDIT_NS);
+        Some(self.group_standing(client, paid))
     }
 
     fn defence(&self, client: ClientId) -> Defence {
-        let account = self.account(client);
-        Defence { key: account.paid, growth: 10_000 / account.weight.max(1), margin: MARGIN_NS }
+        let group = self.accounts.group(client);
+        Defence { key: group.paid, growth: 10_000 / group.weight.max(1), margin: MARGIN_NS }
     }
 
     fn save(&self, clients: &[ClientId], out: &mut Vec<u64>) {
@@ -189,8 +198,9 @@ impl Policy for Fair {
         for clock in &self.clocks {
             out.extend([i64::from(clock.sync_priority) as u64, clock.now as u64]);
         }
-        for account in clients.iter().map(|&client| self.account(client)) {
-            out.extend([account.paid as u64, u64::from(account.noticed), u64::from(account.rested_us)]);
+        for &client in clients {
+            let Account { noticed, rested_us, .. } = self.accounts.of(client);
+            out.extend([self.accounts.group(client).paid as u64, u64::from(noticed), u64::from(rested_us)]);
         }
     }
 
@@ -201,8 +211,25 @@ impl Policy for Fair {
         }
         self.clocks.sort_by_key(|clock| clock.sync_priority);
         for &client in clients {
-            let (paid, noticed, rested_us) = (words.signed()?, words.flag()?, words.u32()?);
-            self.set_account(client, Account { paid, noticed, rested_us, ..self.account(client) });
+            self.accounts.group_mut(client)?.paid = words.signed()?;
+            let account = self.accounts.of_mut(client)?;
+            (account.noticed, account.rested_us) = (words.flag()?, words.u32()?);
+        }
+        Some(())
+    }
+
+    fn save_groups(&self, clients: &[ClientId], out: &mut Vec<u64>) {
+        for &client in clients {
+            let group = self.accounts.group(client);
+            out.extend([group.paid as u64, group.clock as u64, self.accounts.of(client).paid as u64]);
+        }
+    }
+
+    fn load_groups(&mut self, clients: &[ClientId], words: &mut Words) -> Option<()> {
+        for &client in clients {
+            let group = self.accounts.group_mut(client)?;
+            (group.paid, group.clock) = (words.signed()?, words.signed()?);
+            self.accounts.of_mut(client)?.paid = words.signed()?;
         }
         Some(())
     }
@@ -218,7 +245,7 @@ mod tests {
     use super::*;
 
     fn facts(weight: u32, sync_priority: i32) -> Facts {
-        Facts { descriptor: 4, weight, fixed_priority: 0, sync_priority }
+        Facts { weight, sync_priority, ..Facts::new(4) }
     }
 
     fn serve(fair: &mut Fair, client: ClientId, ns: u64) {
@@ -236,8 +263,8 @@ mod tests {
             serve(&mut fair, busy, 5_000_000);
         }
         fair.ready(sleeper, 500_000_000);
-        assert_eq!(fair.account(sleeper).paid, fair.clock(0) - CREDIT_NS);
-        assert!(fair.key(sleeper) < fair.key(busy));
+        assert_eq!(fair.accounts.group(sleeper).paid, fair.clock(0) - CREDIT_NS);
+        assert!(fair.group_key(sleeper) < fair.group_key(busy));
     }
 
     #[test]
@@ -251,10 +278,10 @@ mod tests {
         serve(&mut fair, busy, 10_000_000);
         fair.ready(asker, 100_000);
         fair.ready(sleeper, 9_000_000);
-        assert_eq!(fair.account(asker).paid, fair.account(sleeper).paid);
-        assert!(fair.key(sleeper) < fair.key(asker));
+        assert_eq!(fair.accounts.group(asker).paid, fair.accounts.group(sleeper).paid);
+        assert!(fair.group_key(sleeper) < fair.group_key(asker));
         fair.served(sleeper, &Served { length_ns: 1, requests: 1, bytes: 4 });
-        assert!(fair.key(asker) < fair.key(sleeper), "it is a tie's end and no more");
+        assert!(fair.group_key(asker) < fair.group_key(sleeper), "it is a tie's end and no more");
     }
 
     #[test]
@@ -265,7 +292,7 @@ mod tests {
         fair.join(double, &facts(200, 0));
         serve(&mut fair, single, 1000);
         serve(&mut fair, double, 2000);
-        assert_eq!(fair.account(single).paid, fair.account(double).paid);
+        assert_eq!(fair.accounts.group(single).paid, fair.accounts.group(double).paid);
     }
 
     #[test]
@@ -276,11 +303,11 @@ mod tests {
         fair.join(a, &facts(100, 0));
         fair.join(b, &facts(100, 0));
         fair.served(a, &Served { length_ns: 1000, requests: 1, bytes: 4 });
-        assert!(fair.key(b) < fair.key(a));
+        assert!(fair.group_key(b) < fair.group_key(a));
         fair.noticed(a, true);
-        assert!(fair.key(a) < fair.key(b));
+        assert!(fair.group_key(a) < fair.group_key(b));
         assert_eq!(fair.picked(a, false, Time(0)).slice_ns, parameters.slice_ns / 2);
-        assert!(fair.key(b) < fair.key(a), "the head start is spent");
+        assert!(fair.group_key(b) < fair.group_key(a), "the head start is spent");
     }
 
     #[test]
@@ -294,7 +321,7 @@ mod tests {
         }
         assert_eq!(fair.clock(0), 0);
         fair.changed(high, &facts(100, 0));
-        assert!(fair.account(high).paid <= fair.clock(0) + 5_000_000, "it does not have to wait for its past");
+        assert!(fair.accounts.group(high).paid <= fair.clock(0) + 5_000_000, "it does not have to wait for its past");
         assert_eq!(fair.clocks.len(), 1);
     }
 }

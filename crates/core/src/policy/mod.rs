@@ -4,6 +4,7 @@
 //! as the Sync extension demands) and tells what was served. Each policy's file opens with its rule and where it comes
 //! from.
 
+mod accounts;
 mod classic;
 mod fair;
 mod fixed;
@@ -11,7 +12,7 @@ mod smart;
 mod stock;
 
 use crate::words::Words;
-use crate::{ClientId, Parameters, Time};
+use crate::{ClientId, GroupId, Parameters, Time};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::fmt::Debug;
@@ -87,6 +88,17 @@ pub(crate) struct Facts {
     pub(crate) weight: u32,
     pub(crate) fixed_priority: i32,
     pub(crate) sync_priority: i32,
+    pub(crate) group: GroupId,
+    /// Hundredths; 0: that of its heaviest client.
+    pub(crate) group_weight: u32,
+}
+
+impl Facts {
+    /// Of a client that has just connected.
+    pub(crate) const fn new(descriptor: u32) -> Facts {
+        let (weight, group_weight) = (100, 0);
+        Facts { descriptor, weight, fixed_priority: 0, sync_priority: 0, group: GroupId::NONE, group_weight }
+    }
 }
 
 /// How long the picked client may go on.
@@ -133,7 +145,10 @@ pub(crate) trait Policy: Debug + Send {
     /// A client connected, or the policy was set while it is connected. Memory is taken here and nowhere else.
     fn join(&mut self, client: ClientId, facts: &Facts);
 
-    /// Weight, priority or SYNC priority changed.
+    /// A client has gone.
+    fn left(&mut self, _client: ClientId) {}
+
+    /// Weight, priority, SYNC priority or group changed.
     fn changed(&mut self, _client: ClientId, _facts: &Facts) {}
 
     /// An idle client has a request; it was idle for `idle_ns`.
@@ -143,6 +158,21 @@ pub(crate) trait Policy: Debug + Send {
     fn noticed(&mut self, _client: ClientId, _is_input: bool) {}
 
     fn key(&self, client: ClientId) -> Key;
+
+    /// Number of the group in which the client waits, below the number of clients.
+    fn group(&self, _client: ClientId) -> usize {
+        0
+    }
+
+    /// How many clients that group has; `None`: all.
+    fn members(&self, _client: ClientId) -> Option<usize> {
+        None
+    }
+
+    /// The place of a group among the groups, given the first of its clients that wait.
+    fn group_key(&self, _first: ClientId) -> Key {
+        Key::default()
+    }
 
     /// The client will run now; `alone`: no other client is ready.
     fn picked(&mut self, client: ClientId, alone: bool, now: Time) -> Allowance;
@@ -164,6 +194,14 @@ pub(crate) trait Policy: Debug + Send {
 
     /// Reads it back, after all of them have joined; `None` where the words cannot be that.
     fn load(&mut self, _clients: &[ClientId], _words: &mut Words) -> Option<()> {
+        Some(())
+    }
+
+    /// Writes down what concerns groups; read back after the clients are in theirs.
+    fn save_groups(&self, _clients: &[ClientId], _out: &mut Vec<u64>) {}
+
+    /// Reads it back.
+    fn load_groups(&mut self, _clients: &[ClientId], _words: &mut Words) -> Option<()> {
         Some(())
     }
 }

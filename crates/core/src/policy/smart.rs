@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     const INTERVAL: u64 = 5_000_000;
-    const FACTS: Facts = Facts { descriptor: 4, weight: 100, fixed_priority: 0, sync_priority: 0 };
+    const FACTS: Facts = Facts::new(4);
 
     fn two_clients() -> (Smart, ClientId, ClientId) {
         let mut smart = Smart::new(&Parameters::default());

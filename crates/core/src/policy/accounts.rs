@@ -1,0 +1,134 @@
+//! What groups and clients have paid under `fair`.
+//!
+//! A group has an account for each SYNC priority of its clients; a client that is in no group has one for itself. Invariant:
+//! each connected client has an account and is counted in exactly one group's, and a group's account without clients is gone.
+
+use super::Facts;
+use crate::{ClientId, GroupId};
+use alloc::vec::Vec;
+
+/// `paid` counts nanoseconds / weight, in hundredths of the weight; as signed numbers, since a client may be behind 0.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Account {
+    group: usize,
+    pub(super) paid: i64,
+    pub(super) weight: u32,
+    pub(super) noticed: bool,
+    /// Idle for so many microseconds before it came back.
+    pub(super) rested_us: u32,
+}
+
+/// The account of a group, for its clients of one SYNC priority.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Group {
+    id: GroupId,
+    pub(super) sync_priority: i32,
+    pub(super) members: usize,
+    pub(super) weight: u32,
+    /// 0: none was set.
+    set_weight: u32,
+    pub(super) paid: i64,
+    /// What the client paid that was picked last: where others of the group come back.
+    pub(super) clock: i64,
+}
+
+impl Group {
+    /// Whether a client of this group stays in it with these facts.
+    pub(super) fn is_for(&self, facts: &Facts) -> bool {
+        self.id == facts.group && self.sync_priority == facts.sync_priority
+    }
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Accounts {
+    clients: Vec<Option<Account>>,
+    groups: Vec<Option<Group>>,
+}
+
+const NOBODYS: Account = Account { group: usize::MAX, paid: 0, weight: 100, noticed: false, rested_us: 0 };
+const NO_GROUP: Group =
+    Group { id: GroupId::NONE, sync_priority: 0, members: 0, weight: 100, set_weight: 0, paid: 0, clock: 0 };
+
+impl Accounts {
+    /// A client's account.
+    pub(super) fn of(&self, client: ClientId) -> Account {
+        self.clients.get(client.slot()).copied().flatten().unwrap_or(NOBODYS)
+    }
+
+    pub(super) fn of_mut(&mut self, client: ClientId) -> Option<&mut Account> {
+        self.clients.get_mut(client.slot())?.as_mut()
+    }
+
+    /// Number of a client's group, below the number of clients.
+    pub(super) fn group_number(&self, client: ClientId) -> usize {
+        self.of(client).group
+    }
+
+    /// The account of a client's group.
+    pub(super) fn group(&self, client: ClientId) -> Group {
+        self.groups.get(self.group_number(client)).copied().flatten().unwrap_or(NO_GROUP)
+    }
+
+    pub(super) fn group_mut(&mut self, client: ClientId) -> Option<&mut Group> {
+        let number = self.group_number(client);
+        self.groups.get_mut(number)?.as_mut()
+    }
+
+    pub(super) fn has_sync_priority(&self, sync_priority: i32) -> bool {
+        self.groups.iter().flatten().any(|group| group.sync_priority == sync_priority)
+    }
+
+    /// Opens an account for a client, in its group's, or in a new one that has paid so much. Memory is taken here.
+    pub(super) fn enter(&mut self, client: ClientId, facts: &Facts, paid: i64) {
+        let is_its = |group: &Option<Group>| group.as_ref().is_some_and(|group| group.is_for(facts));
+        let known = if facts.group == GroupId::NONE { None } else { self.groups.iter().position(is_its) };
+        let number = known.unwrap_or_else(|| {
+            let free = self.groups.iter().position(Option::is_none).unwrap_or(self.groups.len());
+            self.groups.resize(self.groups.len().max(free + 1), None);
+            let (id, sync_priority) = (facts.group, facts.sync_priority);
+            self.groups[free] = Some(Group { id, sync_priority, paid, ..NO_GROUP });
+            free
+        });
+        let clock = self.groups[number].as_mut().map_or(0, |group| {
+            group.members += 1;
+            group.clock
+        });
+        if self.clients.len() <= client.slot() {
+            self.clients.resize(client.slot() + 1, None);
+        }
+        self.clients[client.slot()] = Some(Account { group: number, paid: clock, ..NOBODYS });
+        self.set_weights(client, facts);
+    }
+
+    /// Closes a client's account, and that of its group where it was the last.
+    pub(super) fn leave(&mut self, client: ClientId) -> Account {
+        let account = self.of(client);
+        if let Some(closed) = self.clients.get_mut(client.slot()) {
+            *closed = None;
+        }
+        if let Some(group) = self.groups.get_mut(account.group) {
+            *group = group.filter(|group| group.members > 1).map(|group| Group { members: group.members - 1, ..group });
+            self.weigh(account.group);
+        }
+        account
+    }
+
+    /// The weight of a client, and that of its group where one was set.
+    pub(super) fn set_weights(&mut self, client: ClientId, facts: &Facts) {
+        if let Some(account) = self.of_mut(client) {
+            account.weight = facts.weight;
+        }
+        if let Some(group) = self.group_mut(client) {
+            group.set_weight = facts.group_weight;
+        }
+        self.weigh(self.group_number(client));
+    }
+
+    /// A group weighs what was set, else as much as the heaviest of its clients.
+    fn weigh(&mut self, number: usize) {
+        let Some(group) = self.groups.get_mut(number).and_then(Option::as_mut) else { return };
+        let members = self.clients.iter().flatten().filter(|account| account.group == number);
+        let heaviest = members.map(|account| account.weight).max().unwrap_or(100);
+        group.weight = if group.set_weight > 0 { group.set_weight } else { heaviest };
+    }
+}
