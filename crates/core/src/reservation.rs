@@ -13,7 +13,7 @@
 //! The guarantee of Q every T is the same. A debt outlives idleness: only a client that is not depleted gets the fresh
 //! (Q, t + T) of the first row, or else a client that waits for each reply would be forgiven each overrun.
 
-use crate::Time;
+use crate::{Time, admission};
 
 /// What was asked for. `budget_ns` <= `period_ns`, both above 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +24,13 @@ pub struct Reservation {
     pub period_ns: u64,
     /// Held back when depleted, instead of going on as best effort.
     pub hard: bool,
+}
+
+impl Reservation {
+    /// Q/T in millionths.
+    pub fn utilization_ppm(&self) -> u32 {
+        admission::utilization_ppm(*self)
+    }
 }
 
 /// A reservation as it stands.
