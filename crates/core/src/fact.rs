@@ -3,7 +3,7 @@
 //! One list serves the server's module, trace records (a record encodes a fact), replay, the simulator and the tests. The time
 //! at which a fact happened goes with it to [`Scheduler::handle`](crate::Scheduler::handle).
 
-use crate::{Admission, ClientId, Pacing, Parameters, PolicyKind, Reservation, Role, Service, Supply};
+use crate::{Admission, ClientId, GroupId, Pacing, Parameters, PolicyKind, Reservation, Role, Service, Supply};
 
 /// Something that happened, or was set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,6 +92,27 @@ pub enum Fact {
         /// Hundredths; 0 counts as 1.
         weight: u32,
     },
+    /// The group of a client under `fair`, until it is told another or is gone.
+    Group {
+        /// Whose.
+        client: ClientId,
+        /// Its group from now on.
+        group: GroupId,
+    },
+    /// The weight of a group under `fair`.
+    GroupWeight {
+        /// Which; [`GroupId::NONE`] is none.
+        group: GroupId,
+        /// Hundredths; 0: that of its heaviest client, as it is until it is told.
+        weight: u32,
+    },
+    /// The most that a group gets of the server in each [`CAP_PERIOD_NS`](crate::CAP_PERIOD_NS), under any policy.
+    GroupCap {
+        /// Which; [`GroupId::NONE`] is none.
+        group: GroupId,
+        /// Millionths; 0: no cap, as it is until it is told.
+        ppm: u32,
+    },
     /// The priority of a client under `fixed`.
     FixedPriority {
         /// Whose.
@@ -135,13 +156,18 @@ impl Fact {
             | Fact::Served(Service { client, .. })
             | Fact::SyncPriority { client, .. }
             | Fact::Weight { client, .. }
+            | Fact::Group { client, .. }
             | Fact::FixedPriority { client, .. }
             | Fact::Role { client, .. }
             | Fact::Reserve { client, .. }
             | Fact::Release { client } => Some(client),
             Fact::Grabbed { by } => by,
             Fact::Overran { .. } | Fact::Replenish | Fact::Policy(_) | Fact::Parameters(_) => None,
-            Fact::Pacing(_) | Fact::Supply(_) | Fact::DesktopShare { .. } => None,
+            Fact::Pacing(_)
+            | Fact::Supply(_)
+            | Fact::DesktopShare { .. }
+            | Fact::GroupWeight { .. }
+            | Fact::GroupCap { .. } => None,
         }
     }
 }

@@ -23,6 +23,7 @@ extern crate alloc;
 
 mod admission;
 mod blocking;
+mod caps;
 mod decision;
 mod desktop;
 mod fact;
@@ -34,9 +35,11 @@ mod scheduler;
 mod supply;
 mod time;
 mod usage;
+mod waiting;
 mod words;
 
 pub use admission::{Admission, Term};
+pub use caps::CAP_PERIOD_NS;
 pub use decision::{Choice, Contest, Mode, Parameters, Rank, Service, Slice};
 pub use desktop::{
     CALLED_GAP_NS, CALLED_TURNS, DEFAULT_SHARE_PPM, EASY_TIMES, FRAME_NS, MAX_SHARE_PPM, RESTED_NS, Role, WAIT_NS,
@@ -61,4 +64,13 @@ impl ClientId {
     pub(crate) fn slot(self) -> usize {
         usize::from(self.0)
     }
+}
+
+/// Clients that are served as one: what they use is paid together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct GroupId(pub u16);
+
+impl GroupId {
+    /// Of clients that are in no group: each stands for itself.
+    pub const NONE: GroupId = GroupId(0);
 }

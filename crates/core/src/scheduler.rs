@@ -5,7 +5,7 @@
 //! | place | who | order |
 //! |---|---|---|
 //! | `reserved` | ready, with budget | scheduling deadline |
-//! | `waiting` | ready, without reservation or with a depleted soft one | SYNC priority, then the policy's key |
+//! | `waiting` | ready, without reservation or with a depleted soft one | SYNC priority, then the policy's key of its group, then its own ([`crate::waiting`]) |
 //! | `desktop.ready` | the same, where the desktop rule holds for it ([`crate::desktop`]) | SYNC priority, then the time waited |
 //! | `idle` | not ready, to be watched once somebody runs who could be cut short | how it would stand on arrival |
 //! | none of them | not ready and watched at its present rank, or held back (depleted and hard, or paced) | - |
@@ -21,11 +21,13 @@ mod view;
 
 use crate::admission;
 use crate::blocking::Blocking;
+use crate::caps::Caps;
 use crate::desktop::{Desktop, Role};
 use crate::heap::Heap;
 use crate::pacing::{Hold, Mark, Pacing};
-use crate::policy::{Facts, Key, Policy, PolicyKind};
-use crate::{ClientId, Contest, Fact, Mode, Outcome, Parameters, Rank, ReservationState, Supply, Time, Usage};
+use crate::policy::{Facts, Policy, PolicyKind};
+use crate::waiting::Waiting;
+use crate::{ClientId, Contest, Fact, GroupId, Mode, Outcome, Parameters, Rank, ReservationState, Supply, Time, Usage};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
@@ -58,6 +60,8 @@ struct Client {
     grabbed_at: Option<Time>,
     /// An Expose that it has to answer.
     exposing: Option<Mark>,
+    /// The cap of its group is used up.
+    capped: bool,
     /// It uncovered others, and waits for them.
     paced: Option<Hold>,
     /// When its last hold ended.
@@ -73,7 +77,10 @@ pub struct Scheduler {
     policy: Box<dyn Policy>,
     parameters: Parameters,
     reserved: Heap<Time>,
-    waiting: Heap<(i64, Key)>,
+    waiting: Waiting,
+    /// Weights of groups, where they were set.
+    group_weights: Vec<(GroupId, u32)>,
+    caps: Caps,
     idle: Heap<Rank>,
     depleted: Heap<Time>,
     paced: Heap<Time>,
@@ -97,7 +104,9 @@ pub struct Scheduler {
 impl Client {
     /// Not to be served, but for the server grab.
     fn is_held_back(&self) -> bool {
-        self.paced.is_some() || self.reservation.is_some_and(|state| state.depleted && state.reservation.hard)
+        let has_budget = self.reservation.is_some_and(|state| !state.depleted);
+        let is_out = self.reservation.is_some_and(|state| state.depleted && state.reservation.hard);
+        self.paced.is_some() || is_out || self.capped && !has_budget
     }
 }
 
@@ -110,7 +119,9 @@ impl Scheduler {
             policy: policy.build(&parameters),
             parameters,
             reserved: Heap::new(),
-            waiting: Heap::new(),
+            waiting: Waiting::new(),
+            group_weights: Vec::new(),
+            caps: Caps::default(),
             idle: Heap::new(),
             depleted: Heap::new(),
             paced: Heap::new(),
@@ -153,6 +164,13 @@ impl Scheduler {
                 self.change_facts(client, now, |facts| facts.sync_priority = priority);
             }
             Fact::Weight { client, weight } => self.change_facts(client, now, |facts| facts.weight = weight.max(1)),
+            Fact::Group { client, group } => {
+                let weight = self.group_weight(group);
+                self.change_facts(client, now, |facts| (facts.group, facts.group_weight) = (group, weight));
+                self.see_cap(client, now);
+            }
+            Fact::GroupCap { group, ppm } => self.set_group_cap(group, ppm, now),
+            Fact::GroupWeight { group, weight } => self.set_group_weight(group, weight, now),
             Fact::FixedPriority { client, priority } => {
                 self.change_facts(client, now, |facts| facts.fixed_priority = priority);
             }
@@ -188,11 +206,13 @@ impl Scheduler {
             }
         }
         let is_waiting = ready && reserved_until.is_none() && !held_back;
+        let group = self.policy.group(client);
         if is_waiting && !is_desktop {
-            self.waiting.set(client, (tier, self.policy.key(client)));
+            self.waiting.set(client, group, (tier, self.policy.key(client)));
         } else {
             self.waiting.remove(client);
         }
+        self.settle(group);
         if is_waiting && is_desktop {
             self.desktop.ready.set(client, (tier, waits_since));
         } else {
@@ -207,6 +227,18 @@ impl Scheduler {
         }
     }
 
+    /// Puts a group where it belongs.
+    fn settle(&mut self, group: usize) {
+        let policy = &self.policy;
+        self.waiting.settle(group, |first| policy.group_key(first));
+    }
+
+    /// Makes room for a client in its group.
+    fn make_room(&mut self, client: ClientId) {
+        let members = self.policy.members(client).unwrap_or(self.connected);
+        self.waiting.join(client, self.policy.group(client), members);
+    }
+
     /// It has arrived, or is gone.
     fn unwatch(&mut self, client: ClientId) {
         if let Some(record) = self.client_mut(client) {
@@ -217,12 +249,16 @@ impl Scheduler {
 
     /// For a new policy: its state of each client.
     fn rejoin(&mut self, now: Time) {
+        // First all of them, since the numbers of the groups are new.
+        self.waiting = Waiting::new();
         for slot in 0..self.clients.len() {
-            let client = ClientId(slot as u16);
             if let Some(record) = &self.clients[slot] {
-                self.policy.join(client, &record.facts);
-                self.requeue(client, now);
+                self.policy.join(ClientId(slot as u16), &record.facts);
+                self.make_room(ClientId(slot as u16));
             }
+        }
+        for slot in 0..self.clients.len() {
+            self.requeue(ClientId(slot as u16), now);
         }
     }
 
@@ -230,7 +266,11 @@ impl Scheduler {
         let Some(record) = self.client_mut(client) else { return };
         change(&mut record.facts);
         let facts = record.facts;
+        let group = self.policy.group(client);
+        self.waiting.remove(client);
         self.policy.changed(client, &facts);
+        self.settle(group);
+        self.make_room(client);
         self.requeue(client, now);
     }
 
@@ -295,7 +335,12 @@ impl Scheduler {
             let paced = record.paced.is_some();
             assert_eq!(self.paced.contains(id), paced, "{id:?} paced");
             assert_eq!(self.reserved.contains(id), record.ready && has_budget && !paced, "{id:?} reserved");
-            let is_out = paced || (depleted && hard);
+            assert_eq!(
+                record.capped,
+                self.caps.is_used_up(record.facts.group) && !record.role.is_any(),
+                "{id:?} capped"
+            );
+            let is_out = paced || (depleted && hard) || (record.capped && !has_budget);
             let waits = record.ready && !has_budget && !is_out;
             let is_desktop = self.is_desktop(id);
             assert_eq!(self.waiting.contains(id), waits && !is_desktop, "{id:?} waiting");

@@ -6,7 +6,7 @@ use crate::blocking::Blocking;
 use crate::desktop::{MAX_SHARE_PPM, Role};
 use crate::pacing::Pacing;
 use crate::policy::PolicyKind;
-use crate::{ClientId, Parameters, Reservation, ReservationState, Supply, Time};
+use crate::{ClientId, GroupId, Parameters, Reservation, ReservationState, Supply, Time};
 use alloc::vec::Vec;
 
 impl Scheduler {
@@ -48,6 +48,35 @@ impl Scheduler {
         self.requeue_desktop(now);
     }
 
+    /// 0: none was set.
+    pub(super) fn group_weight(&self, group: GroupId) -> u32 {
+        self.group_weights.iter().find(|(id, _)| *id == group).map_or(0, |&(_, weight)| weight)
+    }
+
+    /// The weight of a group, now and for who comes into it.
+    pub(super) fn set_group_weight(&mut self, group: GroupId, weight: u32, now: Time) {
+        if group == GroupId::NONE {
+            return;
+        }
+        self.group_weights.retain(|(id, _)| *id != group);
+        if weight > 0 {
+            self.group_weights.push((group, weight));
+        }
+        for slot in 0..self.clients.len() {
+            if self.clients[slot].as_ref().is_some_and(|record| record.facts.group == group) {
+                self.change_facts(ClientId(slot as u16), now, |facts| facts.group_weight = weight);
+            }
+        }
+    }
+
+    /// The most that a group gets. Its clients begin with all of it, and none of them is held back for it.
+    pub(super) fn set_group_cap(&mut self, group: GroupId, ppm: u32, now: Time) {
+        self.caps.set(group, ppm, now);
+        for slot in 0..self.clients.len() {
+            self.see_cap(ClientId(slot as u16), now);
+        }
+    }
+
     /// What a client does for others.
     pub(super) fn set_role(&mut self, client: ClientId, role: Role, now: Time) {
         let Some(record) = self.client_mut(client).filter(|record| record.role != role) else { return };
@@ -59,6 +88,7 @@ impl Scheduler {
             }
             self.begin_anew(client);
         }
+        self.see_cap(client, now);
         self.requeue(client, now);
     }
 

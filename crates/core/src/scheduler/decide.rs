@@ -2,7 +2,7 @@
 
 use super::{LONG_SLICE_MEMORY_NS, Scheduler};
 use crate::policy::Defence;
-use crate::{Choice, ClientId, Contest, Mode, Rank, Slice, Time};
+use crate::{Choice, ClientId, Contest, GroupId, Mode, Rank, Slice, Time};
 
 impl Scheduler {
     /// Decides whom to serve now; `None` where nobody is ready.
@@ -35,10 +35,7 @@ impl Scheduler {
     /// [`rank_on_arrival`](Self::rank_on_arrival), until it arrives; it is named again when that may have changed. Without
     /// a hog only reserved clients are named, and beside a client that asks and waits only who wins soon enough.
     pub fn next_to_watch(&mut self, now: Time) -> Option<ClientId> {
-        let (rank, client) = self.idle.peek()?;
-        if !rank.is_always_watched() && !self.is_hogged(now) {
-            return None;
-        }
+        let (rank, client) = self.first_to_watch(now)?;
         let running = self.running.and_then(|(client, _)| self.client(client));
         let likely_ns = running.map_or(u64::MAX, |record| record.likely_ns);
         let slice_end = self.until.min(self.contest.start.after(likely_ns.min(self.parameters.slice_ns)));
@@ -52,6 +49,18 @@ impl Scheduler {
         let was_watched = core::mem::replace(&mut self.client_mut(client)?.watched, true);
         self.watched += usize::from(!was_watched);
         Some(client)
+    }
+
+    /// The idle client that would stand best on arrival; where nobody hogs, of those that are always watched.
+    fn first_to_watch(&self, now: Time) -> Option<(Rank, ClientId)> {
+        let first = self.idle.peek()?;
+        if first.0.is_always_watched() || self.is_hogged(now) {
+            return Some(first);
+        }
+        // Others of a higher SYNC priority may stand before them.
+        let idle = self.desktop.members.iter().filter(|&&id| self.idle.contains(id));
+        let ranked = idle.map(|&id| (self.rank_on_arrival(id, now), id));
+        ranked.filter(|(rank, _)| rank.is_always_watched()).min()
     }
 
     /// Somebody had a long slice lately, so that others may have to wait.
@@ -70,6 +79,7 @@ impl Scheduler {
                 Rank { tier: Rank::RESERVED, key }
             }
             Some(state) if state.reservation.hard => Rank::LAST,
+            _ if record.capped => Rank::LAST,
             _ if self.is_desktop(client) => Rank { tier, key: 0 },
             _ => match self.policy.challenge(client) {
                 Some(key) => Rank { tier, key },
@@ -104,7 +114,8 @@ impl Scheduler {
         self.running = Some((client, Mode::BestEffort));
         let tier = self.tier(client);
         let desktop_turn = self.desktop.turn_from(now);
-        let mut until = now.after(allowance.slice_ns);
+        let group = self.client(client).map_or(GroupId::NONE, |record| record.facts.group);
+        let mut until = now.after(allowance.slice_ns).min(self.caps.until(group, now));
         if self.desktop.ready.peek().is_some_and(|((waiting, _), _)| waiting <= tier) {
             until = until.min(desktop_turn);
         }
@@ -120,7 +131,7 @@ impl Scheduler {
     /// The client that works for others and is to be served now, if that is anybody's turn.
     fn next_desktop(&self, now: Time) -> Option<ClientId> {
         let ((tier, _), client) = self.desktop.ready.peek()?;
-        let Some(((others, _), _)) = self.waiting.peek() else { return Some(client) };
+        let Some((others, _)) = self.waiting.peek() else { return Some(client) };
         (self.desktop.turn_from(now) <= now && tier <= others).then_some(client)
     }
 

@@ -14,12 +14,11 @@ impl Scheduler {
             self.clients.resize_with(slot + 1, || None);
         }
         self.reserved.reserve(slot);
-        self.waiting.reserve(slot);
         self.desktop.ready.reserve(slot);
         self.idle.reserve(slot);
         self.depleted.reserve(slot);
         self.paced.reserve(slot);
-        let facts = Facts { descriptor, weight: 100, fixed_priority: 0, sync_priority: 0 };
+        let facts = Facts::new(descriptor);
         self.clients[slot] = Some(Client {
             facts,
             ready: false,
@@ -33,12 +32,14 @@ impl Scheduler {
             past_reservation: None,
             grabbed_at: None,
             exposing: None,
+            capped: false,
             paced: None,
             resumed: Time(0),
             usage: Usage { connected: now, ..Usage::default() },
         });
         self.connected += 1;
         self.policy.join(client, &facts);
+        self.make_room(client);
         self.requeue(client, now);
     }
 
@@ -51,7 +52,10 @@ impl Scheduler {
         self.answered(client, now, 0);
         self.paced.remove(client);
         self.reserved.remove(client);
+        let group = self.policy.group(client);
         self.waiting.remove(client);
+        self.policy.left(client);
+        self.settle(group);
         self.desktop.ready.remove(client);
         self.idle.remove(client);
         if self.grab == Some(client) {
@@ -179,6 +183,7 @@ impl Scheduler {
         } else if self.others_wait() {
             self.desktop.served(service.start, service.end);
         }
+        self.charge_cap(service);
         if length_ns > LONG_SLICE_NS {
             self.hogged = Some(service.end);
         }
@@ -192,6 +197,9 @@ impl Scheduler {
     pub(super) fn replenish(&mut self, now: Time) -> Option<ClientId> {
         if let Some((_, client)) = self.paced.peek().filter(|&(at, _)| at <= now) {
             self.end_hold(client, now);
+            return Some(client);
+        }
+        if let Some(client) = self.uncap_one(now) {
             return Some(client);
         }
         while let Some((at, client)) = self.depleted.peek().filter(|&(at, _)| at <= now) {
@@ -209,6 +217,44 @@ impl Scheduler {
             self.depleted.set(client, next);
         }
         None
+    }
+
+    /// Who is in a group with a cap pays for it, and all of them wait where it is used up.
+    fn charge_cap(&mut self, service: &Service) {
+        let Some(group) = self.client(service.client).map(|record| record.facts.group) else { return };
+        if !self.caps.charge(group, service.start, service.end.since(service.start)) {
+            return;
+        }
+        for slot in 0..self.clients.len() {
+            if self.clients[slot].as_ref().is_some_and(|record| record.facts.group == group) {
+                self.see_cap(ClientId(slot as u16), service.end);
+            }
+        }
+    }
+
+    /// Notes whether the cap of a client's group is used up.
+    pub(super) fn see_cap(&mut self, client: ClientId, now: Time) {
+        let Some(record) = self.client(client) else { return };
+        let capped = self.caps.is_used_up(record.facts.group) && !record.role.is_any();
+        if record.capped != capped {
+            if let Some(record) = self.client_mut(client) {
+                record.capped = capped;
+            }
+            self.requeue(client, now);
+        }
+    }
+
+    /// Lets one go on whose group has a new period.
+    fn uncap_one(&mut self, now: Time) -> Option<ClientId> {
+        if self.caps.is_empty() {
+            return None;
+        }
+        self.caps.replenish(now);
+        let has_gone_on = |record: &Client| record.capped && !self.caps.is_used_up(record.facts.group);
+        let slot = self.clients.iter().position(|record| record.as_ref().is_some_and(has_gone_on))?;
+        let client = ClientId(slot as u16);
+        self.see_cap(client, now);
+        Some(client)
     }
 
     /// Holds a client that uncovers another one. Since when; `None` where it is not to be held.

@@ -4,11 +4,12 @@
 //! tells again. Words that no snapshot could be are refused; whatever is accepted can be driven on without a panic.
 
 use super::{Client, Scheduler};
+use crate::caps::Cap;
 use crate::desktop::{CALLED_TURNS, MAX_SHARE_PPM, Role, Turn};
 use crate::pacing::{Hold, Mark, Pacing};
 use crate::policy::{Facts, PolicyKind};
 use crate::words::Words;
-use crate::{ClientId, Mode, Parameters, Reservation, ReservationState, Supply, Time};
+use crate::{ClientId, GroupId, Mode, Parameters, Reservation, ReservationState, Supply, Time};
 use alloc::vec::Vec;
 
 impl Scheduler {
@@ -41,7 +42,8 @@ impl Scheduler {
             }
         }
         let clients = (0..self.clients.len() as u16).map(ClientId).filter(|&id| self.client(id).is_some());
-        self.policy.save(&clients.collect::<Vec<_>>(), &mut out);
+        let clients: Vec<ClientId> = clients.collect();
+        self.policy.save(&clients, &mut out);
         let (turn, has_turn) = (self.desktop.turn.unwrap_or_default(), self.desktop.turn.is_some());
         out.extend([u64::from(self.desktop.share_ppm), u64::from(has_turn)]);
         out.extend([turn.began.0, turn.served.0, turn.used_ns, u64::from(turn.calls)]);
@@ -50,6 +52,14 @@ impl Scheduler {
             out.extend([u64::from(id.0), u64::from(self.role(id).bits())]);
         }
         out.extend(self.clients.iter().flatten().map(|record| record.rested_ns));
+        out.extend(self.clients.iter().flatten().map(|record| u64::from(record.facts.group.0)));
+        out.push(self.group_weights.len() as u64);
+        out.extend(self.group_weights.iter().flat_map(|&(group, weight)| [u64::from(group.0), u64::from(weight)]));
+        self.policy.save_groups(&clients, &mut out);
+        out.push(self.caps.iter().len() as u64);
+        for Cap { group, ppm, state } in self.caps.iter() {
+            out.extend([u64::from(group.0), u64::from(*ppm), state.budget_left_ns as u64, state.deadline.0]);
+        }
         out
     }
 
@@ -77,6 +87,7 @@ impl Scheduler {
             let client = Client::load(&mut words)?;
             scheduler.connected(id, client.facts.descriptor, Time(0));
             scheduler.policy.join(id, &client.facts);
+            scheduler.make_room(id);
             scheduler.clients[id.slot()] = Some(client);
             clients.push(id);
         }
@@ -84,6 +95,10 @@ impl Scheduler {
         // Traces of before the desktop rule end here.
         if !words.is_empty() {
             scheduler.load_desktop(&mut words)?;
+        }
+        // Traces of before groups end here.
+        if !words.is_empty() {
+            scheduler.load_groups(&clients, &mut words)?;
         }
         scheduler.grab = grab.filter(|&id| scheduler.client(id).is_some());
         let mode = if is_reserved { Mode::Reserved } else { Mode::BestEffort };
@@ -125,9 +140,38 @@ impl Scheduler {
     }
 }
 
+impl Scheduler {
+    fn load_groups(&mut self, clients: &[ClientId], words: &mut Words) -> Option<()> {
+        let mut groups = Vec::new();
+        for _ in clients {
+            groups.push(GroupId(words.below(1 << 16)? as u16));
+        }
+        for _ in 0..words.below(1 << 16)? {
+            let (group, weight) = (GroupId(words.below(1 << 16)? as u16), words.u32()?);
+            self.set_group_weight(group, weight, Time(0));
+        }
+        for (&client, group) in clients.iter().zip(groups) {
+            let weight = self.group_weight(group);
+            self.change_facts(client, Time(0), |facts| (facts.group, facts.group_weight) = (group, weight));
+        }
+        self.policy.load_groups(clients, words)?;
+        for _ in 0..words.below(1 << 16)? {
+            let (group, ppm) = (GroupId(words.below(1 << 16)? as u16), words.below(1_000_001)? as u32);
+            let fresh = Cap::new(group, ppm, Time(0));
+            let (left_ns, deadline) = (words.signed()?.min(fresh.state.budget_left_ns), words.time()?);
+            let state = ReservationState::as_it_was(fresh.state.reservation, left_ns, deadline, Time(0));
+            self.caps.push(Cap { state, ..fresh });
+        }
+        for &client in clients {
+            self.see_cap(client, Time(0));
+        }
+        Some(())
+    }
+}
+
 impl Client {
     fn save(&self, out: &mut Vec<u64>) {
-        let Facts { descriptor, weight, fixed_priority, sync_priority } = self.facts;
+        let Facts { descriptor, weight, fixed_priority, sync_priority, .. } = self.facts;
         out.extend([u64::from(descriptor), u64::from(weight)]);
         out.extend([i64::from(fixed_priority) as u64, i64::from(sync_priority) as u64]);
         out.extend([u64::from(self.ready), self.waits_since.0, self.idle_since.0]);
@@ -151,11 +195,12 @@ impl Client {
     }
 
     fn load(words: &mut Words) -> Option<Client> {
+        let descriptor = words.u32()?;
         let facts = Facts {
-            descriptor: words.u32()?,
             weight: words.u32()?.max(1),
             fixed_priority: words.i32()?,
             sync_priority: words.i32()?,
+            ..Facts::new(descriptor)
         };
         let (ready, waits_since, idle_since) = (words.flag()?, words.time()?, words.time()?);
         let grabbed_at = Some(words.time()?).filter(|at| at.0 != 0);
@@ -187,6 +232,7 @@ impl Client {
             past_reservation,
             grabbed_at,
             exposing,
+            capped: false,
             paced,
             resumed,
             usage: crate::Usage::default(),

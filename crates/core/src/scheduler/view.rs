@@ -3,7 +3,7 @@
 use super::{Client, Scheduler};
 use crate::desktop::Role;
 use crate::policy::PolicyKind;
-use crate::{ClientId, Parameters, Reservation, ReservationState, Time, Usage};
+use crate::{ClientId, GroupId, Parameters, Reservation, ReservationState, Time, Usage};
 
 impl Scheduler {
     /// The policy.
@@ -120,6 +120,21 @@ impl Scheduler {
         self.reserved.len() + self.waiting.len() + self.desktop.ready.len()
     }
 
+    /// Whether the cap of a client's group is used up, and it is held back for that unless it has budget of a reservation.
+    pub fn is_capped(&self, client: ClientId) -> bool {
+        self.client(client).is_some_and(|record| record.capped)
+    }
+
+    /// Whether any group has a cap.
+    pub fn has_caps(&self) -> bool {
+        !self.caps.is_empty()
+    }
+
+    /// The cap of a group, millionths; 0: it has none.
+    pub fn cap_ppm(&self, group: GroupId) -> u32 {
+        self.caps.iter().find(|cap| cap.group == group).map_or(0, |cap| cap.ppm)
+    }
+
     /// Since when somebody holds the server grab.
     pub fn grab_began(&self) -> Option<Time> {
         self.client(self.grab?)?.grabbed_at
@@ -146,7 +161,7 @@ impl Scheduler {
     /// When [`Fact::Replenish`] has something to do next.
     pub fn next_replenish(&self) -> Option<Time> {
         let (budget, hold) = (self.depleted.peek(), self.paced.peek());
-        [budget, hold].into_iter().flatten().map(|(at, _)| at).min()
+        [budget, hold].into_iter().flatten().map(|(at, _)| at).chain(self.caps.next()).min()
     }
 
     /// True for a depleted hard client and for a paced one: not to be served until it is replenished or let go. Who holds
