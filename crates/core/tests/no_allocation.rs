@@ -6,7 +6,8 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use xqos_core::{
-    Choice, ClientId, Fact, Outcome, Pacing, Parameters, PolicyKind, Reservation, Role, Scheduler, Service, Time,
+    Choice, ClientId, Fact, GroupId, Outcome, Pacing, Parameters, PolicyKind, Reservation, Role, Scheduler, Service,
+    Time,
 };
 
 const CLIENTS: u16 = 200;
@@ -57,6 +58,9 @@ fn full_server(policy: PolicyKind) -> Scheduler {
         scheduler.handle(now, Fact::Weight { client, weight: 50 + u32::from(id) });
         scheduler.handle(now, Fact::FixedPriority { client, priority: i32::from(id % 5) });
         scheduler.handle(now, Fact::SyncPriority { client, priority: i32::from(id % 3) });
+        if id % 5 < 3 {
+            scheduler.handle(now, Fact::Group { client, group: GroupId(id % 5) });
+        }
         if id % 31 == 5 {
             scheduler.handle(now, Fact::Role { client, role: Role { compositor: true, window_manager: false } });
         }

@@ -37,6 +37,12 @@ impl Server {
         self.scheduler.reservation(client).filter(|state| !state.depleted && !is_paced)
     }
 
+    /// Paced, and not as the holder of the grab.
+    fn is_held_for_others(&self, client: ClientId) -> bool {
+        let is_held = self.scheduler.paced_until(client).is_some() || self.scheduler.is_capped(client);
+        is_held && self.scheduler.grab() != Some(client)
+    }
+
     fn sync_priority(&self, client: ClientId) -> i32 {
         self.sync_priorities[usize::from(client.0)]
     }
@@ -106,7 +112,7 @@ impl Server {
             }
             Fact::Release { client } => {
                 assert_eq!(outcome == Outcome::Changed, before.is_some());
-                assert!(!scheduler.is_held_back(client));
+                assert_eq!(scheduler.is_held_back(client), self.is_held_for_others(client));
             }
             _ => {}
         }
@@ -117,9 +123,13 @@ impl Server {
         let mut told = Vec::new();
         loop {
             let paced: Vec<ClientId> = all().filter(|&id| self.scheduler.paced_until(id).is_some()).collect();
+            let capped: Vec<ClientId> = all().filter(|&id| self.scheduler.is_capped(id)).collect();
             let Some(client) = self.scheduler.handle(self.now, Fact::Replenish).resumed() else { break };
             if paced.contains(&client) {
                 assert_eq!(self.scheduler.paced_until(client), None, "its hold is over");
+                continue;
+            }
+            if capped.contains(&client) && !self.scheduler.is_capped(client) {
                 continue;
             }
             assert!(!told.contains(&client), "{client:?} is replenished twice at {:?}", self.now);

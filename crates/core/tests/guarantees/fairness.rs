@@ -4,8 +4,8 @@
 //! slice and at most one request more; so of two clients that were busy from the start neither is ever further ahead
 //! than that, and within any part of that time the difference changes by no more than both together.
 
-use crate::server::{Behaviour, Load, MS, Random, SECOND, Server, US};
-use xqos_core::{ClientId, Fact, Parameters, PolicyKind, Time};
+use crate::server::{Behaviour, Load, MS, Random, Run, SECOND, Server, US};
+use xqos_core::{ClientId, Fact, GroupId, Parameters, PolicyKind, Time};
 
 #[derive(Clone, Copy, Debug)]
 struct Busy {
@@ -104,9 +104,7 @@ fn cheap_middling_and_costly_requests_get_equal_shares() {
         }
         server.run_until(10 * SECOND);
         let shares: Vec<f64> = (1..=3).map(|id| server.service_ns(ClientId(id), None) as f64).collect();
-        let sum: f64 = shares.iter().sum();
-        let jain = sum * sum / (3.0 * shares.iter().map(|share| share * share).sum::<f64>());
-        assert!(jain >= 0.99, "seed {seed}: Jain's index of {shares:?} is {jain}");
+        assert!(jain(&shares) >= 0.99, "seed {seed}: Jain's index of {shares:?} is {}", jain(&shares));
     }
 }
 
@@ -121,5 +119,72 @@ fn weights_divide_the_server() {
     for (id, sixths) in [(1, 1), (2, 2), (3, 3)] {
         let (got_ns, due_ns) = (server.service_ns(ClientId(id), None), sixths * 2 * SECOND);
         assert!(got_ns.abs_diff(due_ns) <= 20 * MS, "client {id} of weight {sixths}00 got {got_ns}, not {due_ns} ns");
+    }
+}
+
+fn jain(shares: &[f64]) -> f64 {
+    let sum: f64 = shares.iter().sum();
+    sum * sum / (shares.len() as f64 * shares.iter().map(|share| share * share).sum::<f64>())
+}
+
+/// Twelve connections of one program, backlogged or asking and waiting, beside one connection of another.
+fn twelve_beside_one(behaviour: Behaviour, seed: u64) -> [f64; 2] {
+    let mut server = Server::new(PolicyKind::Fair, Parameters::default(), seed);
+    for at in 0..13 {
+        let load = if at < 12 { Load::new(behaviour, 100 * US..=900 * US) } else { Load::backlogged(50 * US..=2 * MS) };
+        let (client, group) = (server.connect(load), GroupId(1 + at / 12));
+        server.scheduler.handle(Time(0), Fact::Group { client, group });
+    }
+    server.run_until(10 * SECOND);
+    let of = |ids: std::ops::RangeInclusive<u16>| ids.map(|id| server.service_ns(ClientId(id), None) as f64).sum();
+    [of(1..=12), of(13..=13)]
+}
+
+#[test]
+fn twelve_connections_of_one_program_get_one_share() {
+    for seed in 0..5 {
+        for behaviour in [Behaviour::Backlogged, Behaviour::RoundTrip { think_ns: 100 * US }] {
+            let shares = twelve_beside_one(behaviour, seed);
+            assert!(jain(&shares) >= 0.99, "seed {seed}, {behaviour:?}: {shares:?}");
+        }
+    }
+}
+
+#[test]
+fn within_a_group_clients_share_by_their_weights_and_groups_by_theirs() {
+    let mut server = Server::new(PolicyKind::Fair, Parameters::default(), 3);
+    for (group, weight) in [(1, 100), (1, 300), (2, 100)] {
+        let client = server.connect(Load::backlogged(50 * US..=900 * US));
+        server.scheduler.handle(Time(0), Fact::Group { client, group: GroupId(group) });
+        server.scheduler.handle(Time(0), Fact::Weight { client, weight });
+    }
+    for (group, weight) in [(1, 100), (2, 200)] {
+        server.scheduler.handle(Time(0), Fact::GroupWeight { group: GroupId(group), weight });
+    }
+    server.run_until(12 * SECOND);
+    for (id, twelfths) in [(1, 1), (2, 3), (3, 8)] {
+        let (got_ns, due_ns) = (server.service_ns(ClientId(id), None), twelfths * SECOND);
+        assert!(got_ns.abs_diff(due_ns) <= 40 * MS, "client {id} got {got_ns}, not {due_ns} ns");
+    }
+}
+
+#[test]
+fn a_capped_group_gets_no_more_than_its_cap_in_any_period_and_the_rest_is_left_to_others() {
+    for policy in [PolicyKind::Fair, PolicyKind::Smart, PolicyKind::Fixed] {
+        let mut server = Server::new(policy, Parameters::default(), 5);
+        for group in [1, 1, 2] {
+            let client = server.connect(Load::backlogged(50 * US..=900 * US));
+            server.scheduler.handle(Time(0), Fact::Group { client, group: GroupId(group) });
+        }
+        server.scheduler.handle(Time(0), Fact::GroupCap { group: GroupId(1), ppm: 50_000 });
+        server.run_until(10 * SECOND);
+        let capped = server.service_ns(ClientId(1), None) + server.service_ns(ClientId(2), None);
+        assert!(capped.abs_diff(SECOND / 2) < 20 * MS, "{policy:?}: {capped} ns of 500 ms");
+        for period in 0..100 {
+            let within = |run: &&Run| run.client != ClientId(3) && run.start_ns / (100 * MS) == period;
+            let used: u64 = server.runs.iter().filter(within).map(|run| run.end_ns - run.start_ns).sum();
+            assert!(used <= 2 * 5 * MS + MS, "{policy:?}: {used} ns in period {period}");
+        }
+        assert!(server.service_ns(ClientId(3), None) > 9 * SECOND, "{policy:?}");
     }
 }

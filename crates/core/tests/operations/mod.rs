@@ -6,7 +6,7 @@
 use proptest::prelude::*;
 use std::cell::RefCell;
 use std::panic::{self, AssertUnwindSafe};
-use xqos_core::{ClientId, Fact, Pacing, Parameters, PolicyKind, Reservation, Role};
+use xqos_core::{ClientId, Fact, GroupId, Pacing, Parameters, PolicyKind, Reservation, Role};
 
 const US: u64 = 1_000;
 const MS: u64 = 1_000_000;
@@ -91,9 +91,17 @@ fn decide_and_serve() -> impl Strategy<Value = Op> {
     )
 }
 
+/// Of 100 ms.
+fn cap() -> impl Strategy<Value = u32> {
+    prop::sample::select(vec![0, 1, 10_000, 100_000, 500_000, 1_000_000])
+}
+
+fn weight() -> impl Strategy<Value = u32> {
+    prop::sample::select(vec![0, 1, 50, 100, 200, 1000])
+}
+
 fn fact() -> impl Strategy<Value = Fact> {
     let sync_priority = prop::sample::select(vec![i32::MIN, -1, 0, 0, 0, 10, i32::MAX]);
-    let weight = prop::sample::select(vec![0, 1, 50, 100, 200, 1000]);
     let desktop_share = prop::sample::select(vec![0, 100_000, 666_667, 900_000]);
     prop_oneof![
         3 => (client(), 3..20u32).prop_map(|(client, descriptor)| Fact::Connected { client, descriptor }),
@@ -111,7 +119,10 @@ fn fact() -> impl Strategy<Value = Fact> {
         1 => pacing().prop_map(Fact::Pacing),
         1 => desktop_share.prop_map(|ppm| Fact::DesktopShare { ppm }),
         3 => (client(), sync_priority).prop_map(|(client, priority)| Fact::SyncPriority { client, priority }),
-        2 => (client(), weight).prop_map(|(client, weight)| Fact::Weight { client, weight }),
+        2 => (client(), weight()).prop_map(|(client, weight)| Fact::Weight { client, weight }),
+        3 => (client(), 0..3u16).prop_map(|(client, group)| Fact::Group { client, group: GroupId(group) }),
+        1 => (0..3u16, weight()).prop_map(|(group, weight)| Fact::GroupWeight { group: GroupId(group), weight }),
+        1 => (1..3u16, cap()).prop_map(|(group, ppm)| Fact::GroupCap { group: GroupId(group), ppm }),
         2 => (client(), -3..=3).prop_map(|(client, priority)| Fact::FixedPriority { client, priority }),
         4 => (client(), 0..4u8).prop_map(|(client, bits)| Fact::Role { client, role: Role::from_bits(bits) }),
         6 => (client(), reservation()).prop_map(|(client, reservation)| Fact::Reserve { client, reservation }),

@@ -3,15 +3,18 @@
 //!
 //! Where two clients stand equal, the lower id is first.
 
+mod decide;
 mod desktop;
 mod paced;
 mod policy;
 
 use desktop::Desktop;
 use paced::Paced;
-use policy::{Rules, Standing};
+use policy::{Defence, Rules, Standing};
 use std::collections::BTreeMap;
-use xqos_core::{ClientId, Fact, Mode, Pacing, Parameters, PolicyKind, RESTED_NS, Reservation, Role};
+use xqos_core::{
+    CAP_PERIOD_NS, ClientId, Fact, GroupId, Mode, Pacing, Parameters, PolicyKind, RESTED_NS, Reservation, Role,
+};
 
 /// A slice longer than this is a hog's, and idle clients are watched for so long after it.
 const HOG_SLICE_NS: u64 = 1_000_000;
@@ -108,6 +111,7 @@ enum Running {
     BestEffort {
         client: ClientId,
         standing: Standing,
+        defence: Defence,
     },
     /// A client that works for others, with its place.
     Desktop {
@@ -136,6 +140,8 @@ pub struct Reference {
     hogged: Option<u64>,
     pub paced: Paced,
     pub desktop: Desktop,
+    /// What groups may use in a period.
+    caps: BTreeMap<GroupId, Budget>,
 }
 
 impl Reference {
@@ -150,6 +156,7 @@ impl Reference {
             hogged: None,
             paced: Paced::default(),
             desktop: Desktop::default(),
+            caps: BTreeMap::new(),
         }
     }
 
@@ -173,6 +180,9 @@ impl Reference {
             Fact::DesktopShare { ppm } => self.set_desktop_share(ppm),
             Fact::SyncPriority { client, priority } => self.set_sync_priority(client, priority),
             Fact::Weight { client, weight } => self.set_weight(client, weight),
+            Fact::Group { client, group } => self.set_group(client, group),
+            Fact::GroupWeight { group, weight } => self.rules.set_group_weight(group, weight),
+            Fact::GroupCap { group, ppm } => self.set_cap(group, ppm, now),
             Fact::FixedPriority { client, priority } => self.set_fixed_priority(client, priority),
             Fact::Role { client, role } => self.set_role(client, role),
             Fact::Release { client } => return self.cleared(client),
@@ -278,6 +288,13 @@ impl Reference {
         if end - start > HOG_SLICE_NS {
             self.hogged = Some(end);
         }
+        if let Some(cap) = self.caps.get_mut(&self.rules.standings[&id].group) {
+            if !cap.depleted && start >= cap.deadline {
+                *cap = Budget::fresh(cap.of, start);
+            }
+            cap.left_ns -= i128::from(end - start);
+            cap.depleted = cap.left_ns <= 0;
+        }
     }
 
     // Control.
@@ -317,10 +334,7 @@ impl Reference {
     /// Until when this client's next request is waited for, before others are served.
     pub fn next_request_of(&self, id: ClientId, now: u64) -> Option<u64> {
         let is_first = |(&id, client): (&ClientId, &Client)| {
-            client.ready
-                && !self.paced.holds(id)
-                && !client.is_held_back()
-                && (client.has_budget() || self.is_desktop(id))
+            client.ready && !self.is_out(id) && (client.has_budget() || self.is_desktop(id))
         };
         let is_free = self.grab.is_none() && !self.clients.iter().any(is_first);
         let is_idle = self.clients.get(&id).is_some_and(|client| !client.ready);
@@ -332,8 +346,28 @@ impl Reference {
     fn others_wait(&self) -> bool {
         self.clients.iter().any(|(id, client)| {
             let is_member = self.desktop.roles.contains_key(id);
-            client.ready && !is_member && !client.is_held_back() && !self.paced.holds(*id)
+            client.ready && !is_member && !self.is_out(*id)
         })
+    }
+
+    /// Depleted and hard, paced, or of a group whose cap is used up.
+    fn is_out(&self, id: ClientId) -> bool {
+        let client = &self.clients[&id];
+        client.is_held_back() || self.paced.holds(id) || !client.has_budget() && self.is_capped(id)
+    }
+
+    fn is_capped(&self, id: ClientId) -> bool {
+        let cap = self.caps.get(&self.rules.standings[&id].group);
+        cap.is_some_and(|cap| cap.depleted) && !self.desktop.roles.contains_key(&id)
+    }
+
+    fn set_cap(&mut self, group: GroupId, ppm: u32, now: u64) {
+        self.caps.remove(&group);
+        if ppm > 0 {
+            let budget_ns = (CAP_PERIOD_NS * u64::from(ppm) / 1_000_000).max(1);
+            let of = Reservation { budget_ns, period_ns: CAP_PERIOD_NS, hard: true };
+            self.caps.insert(group, Budget::fresh(of, now));
+        }
     }
 
     fn set_policy(&mut self, policy: PolicyKind) {
@@ -352,6 +386,12 @@ impl Reference {
     fn set_sync_priority(&mut self, id: ClientId, priority: i32) {
         if self.clients.contains_key(&id) {
             self.rules.set_sync_priority(id, priority);
+        }
+    }
+
+    fn set_group(&mut self, id: ClientId, group: GroupId) {
+        if self.clients.contains_key(&id) {
+            self.rules.set_group(id, group);
         }
     }
 
@@ -393,6 +433,9 @@ impl Reference {
     /// Who has budget again.
     pub fn replenish(&mut self, now: u64) -> Vec<ClientId> {
         let mut told = self.paced.let_go(now);
+        let capped: Vec<ClientId> = self.clients.keys().copied().filter(|&id| self.is_capped(id)).collect();
+        self.caps.values_mut().for_each(|cap| *cap = cap.replenished(now));
+        told.extend(capped.into_iter().filter(|&id| !self.is_capped(id)));
         for (&id, client) in &mut self.clients {
             let Some(before) = client.budget else { continue };
             client.budget = Some(before.replenished(now));
@@ -402,109 +445,5 @@ impl Reference {
         }
         told.sort();
         told
-    }
-
-    pub fn pick(&mut self, now: u64) -> Option<Decision> {
-        self.running = None;
-        let ready = self.clients.iter().filter(|&(&id, client)| client.ready && !self.paced.holds(id));
-        let with_budget = ready.clone().filter(|(_, client)| client.has_budget());
-        let earliest = with_budget.min_by_key(|(_, client)| client.budget.map(|budget| budget.deadline));
-        let best_effort: Vec<ClientId> =
-            ready.filter(|(_, client)| !client.has_budget() && !client.is_held_back()).map(|(&id, _)| id).collect();
-        let servers_choice = Decision { client: None, end: u64::MAX, requests: 0, bytes: 0 };
-        let (decision, running) = if self.grab.is_some() {
-            (servers_choice, Running::Server { grabbed: true })
-        } else if let Some((&client, Client { budget: Some(budget), .. })) = earliest {
-            let end = now + u64::try_from(budget.left_ns).expect("who is not depleted has budget");
-            let decision = Decision { client: Some((client, Mode::Reserved)), end, requests: 0, bytes: 0 };
-            (decision, Running::Reserved { client, deadline: budget.deadline })
-        } else if best_effort.is_empty() {
-            return None;
-        } else if self.rules.kind == PolicyKind::Stock {
-            (servers_choice, Running::Server { grabbed: false })
-        } else {
-            // Who works for others has a turn, or others come first.
-            let others_first = self.desktop.first_from(now) > now && best_effort.iter().any(|&id| !self.is_desktop(id));
-            let best_effort_now = best_effort.iter().copied().filter(|&id| !others_first || !self.is_desktop(id));
-            let best = best_effort_now.clone().map(|id| self.place(id)).min();
-            let contenders: Vec<ClientId> = best_effort_now.filter(|&id| Some(self.place(id)) == best).collect();
-            if self.is_desktop(contenders[0]) {
-                return Some(self.pick_desktop(&contenders, now));
-            }
-            let client = self.rules.first(&contenders);
-            let standing = self.rules.standings[&client];
-            let turn = self.rules.run(client, best_effort.len() == 1, now);
-            let (mut end, requests, bytes) = (now.saturating_add(turn.length_ns), turn.requests, turn.bytes);
-            if best_effort.iter().any(|&id| self.is_desktop(id) && self.place(id) < self.place(client)) {
-                end = end.min(self.desktop.first_from(now));
-            }
-            let decision = Decision { client: Some((client, Mode::BestEffort)), end, requests, bytes };
-            (decision, Running::BestEffort { client, standing })
-        };
-        self.running = Some((now, running));
-        Some(decision)
-    }
-
-    /// Who waits longest, for a slice, and no longer than the turn if others wait.
-    fn pick_desktop(&mut self, contenders: &[ClientId], now: u64) -> Decision {
-        let longest = contenders.iter().min_by_key(|&&id| (self.clients[&id].waits_since, id));
-        let client = *longest.expect("somebody is ready");
-        let slice_end = now + self.parameters.slice_ns;
-        let end = if self.others_wait() { slice_end.min(now + self.desktop.left_ns(now)) } else { slice_end };
-        self.running = Some((now, Running::Desktop { client, place: self.place(client) }));
-        Decision { client: Some((client, Mode::BestEffort)), end, requests: 0, bytes: 0 }
-    }
-
-    /// When an arrival of this idle client at `arrival` would end the slice that was chosen last; `None`: not at all.
-    pub fn ends_at(&self, id: ClientId, arrival: u64) -> Option<u64> {
-        let client = self.clients[&id];
-        let (start, running) = self.running?;
-        if self.paced.holds(id) {
-            return None;
-        }
-        // Who is replenished until then has budget then.
-        let budget = client.budget.map(|budget| budget.replenished(arrival).at_arrival(arrival));
-        let deadline = budget.filter(|budget| !budget.depleted).map(|budget| budget.deadline);
-        let is_held_back = deadline.is_none() && client.is_hard();
-        match (running, deadline) {
-            (Running::Server { grabbed: true }, _) => None,
-            (Running::Reserved { deadline: before, .. }, Some(deadline)) => (deadline < before).then_some(start),
-            (_, Some(_)) => Some(start),
-            (Running::Desktop { place, .. }, None) if !is_held_back => (self.place(id) < place).then_some(start),
-            (Running::BestEffort { standing, .. }, None) if !is_held_back && self.is_desktop(id) => {
-                let turn = self.desktop.first_from(start);
-                (self.place(id) < (-i64::from(standing.sync_priority), true)).then_some(turn)
-            }
-            (Running::BestEffort { standing, .. }, None) if !is_held_back => {
-                Some(start + self.rules.ends_after(standing, id)?)
-            }
-            (_, None) => None,
-        }
-    }
-
-    /// True where this idle client has to be watched during the slice that was chosen last, which ends at `until`.
-    pub fn is_to_be_watched(&self, id: ClientId, now: u64, until: u64) -> bool {
-        let somebody_hogs = self.hogged.is_some_and(|end| now.saturating_sub(end) < HOG_MEMORY_NS);
-        let slice_end = until.min(now + self.parameters.slice_ns);
-        let runs = match self.running {
-            Some((_, Running::Reserved { client, .. } | Running::BestEffort { client, .. })) => Some(client),
-            Some((_, Running::Desktop { client, .. })) => Some(client),
-            _ => None,
-        };
-        let runs = runs.and_then(|client| self.clients[&client].asked_for_ns);
-        let likely_end = runs.map_or(u64::MAX, |ns| now + 2 * ns);
-        let wins = self.ends_at(id, now).is_some_and(|at| at < slice_end && (at <= now || at < likely_end));
-        wins && (somebody_hogs || self.clients[&id].has_budget() || self.is_desktop(id))
-    }
-
-    /// The times before `end` at which a depleted client comes back and is better than the one chosen last.
-    pub fn comebacks(&self, now: u64, end: u64) -> impl Iterator<Item = u64> + '_ {
-        let depleted = self.clients.iter().filter(|(_, client)| client.is_depleted());
-        depleted.filter_map(move |(&id, client)| {
-            let at = client.budget.map(|budget| budget.deadline).filter(|&at| at < end)?;
-            let wins =
-                client.budget?.replenished(at).left_ns > 0 && self.ends_at(id, at).is_some_and(|ends| ends <= at);
-            wins.then_some(at.max(now))
-        })
     }
 }

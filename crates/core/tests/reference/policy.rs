@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use xqos_core::{ClientId, Parameters, PolicyKind};
+use xqos_core::{ClientId, GroupId, Parameters, PolicyKind};
 
 /// `fair`: the furthest that a client comes back behind the virtual clock.
 const CREDIT_NS: i128 = 3_000_000;
@@ -20,7 +20,8 @@ pub struct Standing {
     pub weight: u32,
     pub fixed_priority: i32,
     pub sync_priority: i32,
-    /// `fair`: server time / weight.
+    pub group: GroupId,
+    /// `fair`: server time / weight, against the others of its group.
     paid: i128,
     noticed: bool,
     rested_us: u32,
@@ -37,6 +38,13 @@ pub struct Standing {
     pass_bytes: u64,
 }
 
+/// `fair`: what the running client's group had paid, and its weight.
+#[derive(Clone, Copy, Debug)]
+pub struct Defence {
+    paid: i128,
+    weight: u32,
+}
+
 /// For how long the chosen client may run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Turn {
@@ -45,11 +53,28 @@ pub struct Turn {
     pub bytes: u32,
 }
 
+/// `fair`: who pays together. Clients of no group do alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Purse {
+    Alone(ClientId),
+    Group(GroupId, i32),
+}
+
+/// `fair`: what they paid.
+#[derive(Clone, Copy, Debug, Default)]
+struct Paid {
+    paid: i128,
+    /// What the one of them that was picked last had paid.
+    clock: i128,
+}
+
 #[derive(Debug)]
 pub struct Rules {
     pub kind: PolicyKind,
     parameters: Parameters,
     pub standings: BTreeMap<ClientId, Standing>,
+    purses: BTreeMap<Purse, Paid>,
+    group_weights: BTreeMap<GroupId, u32>,
     /// `fair`: of each SYNC priority, what the client that was picked last had paid.
     clocks: BTreeMap<i32, i128>,
     /// `smart` and `fixed`: whose last turn is over longest comes first.
@@ -70,6 +95,8 @@ impl Rules {
             kind,
             parameters,
             standings: BTreeMap::new(),
+            purses: BTreeMap::new(),
+            group_weights: BTreeMap::new(),
             clocks: BTreeMap::new(),
             rotation: Vec::new(),
             used_by_all: 0,
@@ -83,6 +110,7 @@ impl Rules {
     /// The same clients under another policy, where all of them begin anew.
     pub fn replaced_by(&self, kind: PolicyKind, parameters: Parameters) -> Self {
         let mut rules = Rules::new(kind, parameters);
+        rules.group_weights = self.group_weights.clone();
         for (&id, standing) in &self.standings {
             rules.standings.insert(id, *standing);
             rules.begin(id);
@@ -96,6 +124,7 @@ impl Rules {
             weight: 100,
             fixed_priority: 0,
             sync_priority: 0,
+            group: GroupId::NONE,
             paid: 0,
             noticed: false,
             rested_us: 0,
@@ -112,6 +141,7 @@ impl Rules {
     }
 
     pub fn leave(&mut self, id: ClientId) {
+        self.close(id);
         self.standings.remove(&id);
         self.rotation.retain(|&other| other != id);
         self.last = self.last.filter(|&last| last != id);
@@ -119,8 +149,9 @@ impl Rules {
 
     fn begin(&mut self, id: ClientId) {
         let (paid, pass) = (self.clock_of(id), self.pass + 1);
+        self.open(id, paid);
         let standing = self.standing(id);
-        (standing.paid, standing.noticed, standing.rested_us, standing.priority) = (paid, false, 0, 0);
+        (standing.noticed, standing.rested_us, standing.priority) = (false, 0, 0);
         self.end_turn(id);
         self.enter_pass(id, pass);
     }
@@ -131,6 +162,35 @@ impl Rules {
 
     fn clock_of(&self, id: ClientId) -> i128 {
         self.clocks.get(&self.standings[&id].sync_priority).copied().unwrap_or(0)
+    }
+
+    fn purse(&self, id: ClientId) -> Purse {
+        let Standing { group, sync_priority, .. } = self.standings[&id];
+        if group == GroupId::NONE { Purse::Alone(id) } else { Purse::Group(group, sync_priority) }
+    }
+
+    fn purse_of(&mut self, id: ClientId) -> &mut Paid {
+        let purse = self.purse(id);
+        self.purses.get_mut(&purse).expect("each client has one")
+    }
+
+    /// It pays with its group from now on; where that is new, the group has paid so much.
+    fn open(&mut self, id: ClientId, paid: i128) {
+        let clock = self.purses.entry(self.purse(id)).or_insert(Paid { paid, clock: 0 }).clock;
+        self.standing(id).paid = clock;
+    }
+
+    /// It no longer does.
+    fn close(&mut self, id: ClientId) -> Option<Paid> {
+        let purse = self.standings.contains_key(&id).then(|| self.purse(id))?;
+        let is_shared = self.standings.keys().any(|&other| other != id && self.purse(other) == purse);
+        if is_shared { self.purses.get(&purse).copied() } else { self.purses.remove(&purse) }
+    }
+
+    fn weight_of_purse(&self, id: ClientId) -> u32 {
+        let of_group = self.group_weights.get(&self.standings[&id].group).copied().filter(|&weight| weight > 0);
+        let members = self.standings.iter().filter(|&(&other, _)| self.purse(other) == self.purse(id));
+        of_group.unwrap_or_else(|| members.map(|(_, standing)| standing.weight).max().expect("it is one of them"))
     }
 
     fn end_turn(&mut self, id: ClientId) {
@@ -152,9 +212,28 @@ impl Rules {
         if self.standings[&id].sync_priority == priority {
             return;
         }
-        let behind = self.standings[&id].paid - self.clock_of(id);
-        self.standing(id).sync_priority = priority;
-        self.standing(id).paid = self.clock_of(id) + behind.max(-CREDIT_NS);
+        self.move_to(id, |standing| standing.sync_priority = priority);
+    }
+
+    pub fn set_group(&mut self, id: ClientId, group: GroupId) {
+        if self.standings[&id].group != group {
+            self.move_to(id, |standing| standing.group = group);
+        }
+    }
+
+    pub fn set_group_weight(&mut self, group: GroupId, weight: u32) {
+        if group != GroupId::NONE {
+            self.group_weights.insert(group, weight);
+        }
+    }
+
+    /// Where nobody of its new group is there, that has paid what its old one had, against the clock.
+    fn move_to(&mut self, id: ClientId, change: impl FnOnce(&mut Standing)) {
+        let behind = self.purse_of(id).paid - self.clock_of(id);
+        self.close(id);
+        change(self.standing(id));
+        let paid = self.clock_of(id) + behind.max(-CREDIT_NS);
+        self.open(id, paid);
     }
 
     /// Delivered to it: input, or an Expose.
@@ -175,8 +254,11 @@ impl Rules {
         if rests > 0 || self.kind == PolicyKind::Fixed {
             self.end_turn(id);
         }
+        let purse = self.purse_of(id);
+        purse.paid = purse.paid.max(least_paid);
+        let least_of_group = purse.clock - CREDIT_NS;
         let standing = self.standing(id);
-        standing.paid = standing.paid.max(least_paid);
+        standing.paid = standing.paid.max(least_of_group);
         standing.rested_us = u32::try_from(idle_ns / 1000).unwrap_or(u32::MAX);
         standing.priority = standing.priority.max(0.min(standing.priority.saturating_add(rests.min(99) as i32)));
     }
@@ -185,6 +267,8 @@ impl Rules {
         let turn_ns = if self.kind == PolicyKind::Smart { self.slice_ns } else { self.parameters.slice_ns };
         let next_pass = self.standings[&id].pass + 1;
         self.used_by_all += length_ns;
+        let group_price = i128::from(length_ns) * 100 / i128::from(self.weight_of_purse(id));
+        self.purse_of(id).paid += group_price;
         let standing = self.standing(id);
         standing.paid += i128::from(length_ns) * 100 / i128::from(standing.weight);
         standing.turn_requests += requests;
@@ -228,7 +312,20 @@ impl Rules {
             }
             _ => {
                 let place = |id| (self.place(id), Reverse(standing(id).rested_us), id);
-                place(a).cmp(&place(b))
+                if self.purse(a) == self.purse(b) {
+                    return place(a).cmp(&place(b));
+                }
+                // Groups stand by the first of their contenders.
+                let first = |id| {
+                    contenders
+                        .iter()
+                        .copied()
+                        .filter(|&it| self.purse(it) == self.purse(id))
+                        .min_by_key(|&it| place(it))
+                };
+                let (a, b) = (first(a).expect("it is one"), first(b).expect("it is one"));
+                let of_group = |id| (self.place_of_group(id), Reverse(standing(id).rested_us), id);
+                of_group(a).cmp(&of_group(b))
             }
         };
         contenders.iter().copied().min_by(order).expect("there are contenders")
@@ -238,6 +335,7 @@ impl Rules {
     pub fn run(&mut self, id: ClientId, alone: bool, now: u64) -> Turn {
         let Standing { paid, noticed, sync_priority, pass, turn_requests, pass_bytes, used_ns, .. } =
             self.standings[&id];
+        let of_group = *self.purse_of(id);
         match self.kind {
             PolicyKind::Classic => {
                 self.pass = self.pass.max(pass);
@@ -254,7 +352,8 @@ impl Rules {
             }
             _ => {
                 let clock = self.clocks.entry(sync_priority).or_insert(0);
-                *clock = paid.max(*clock);
+                *clock = of_group.paid.max(*clock);
+                self.purse_of(id).clock = of_group.clock.max(paid);
                 self.standing(id).noticed = false;
                 let slice_ns = self.parameters.slice_ns;
                 Turn { length_ns: if noticed { slice_ns - slice_ns / 2 } else { slice_ns }, requests: 0, bytes: 0 }
@@ -273,7 +372,7 @@ impl Rules {
     }
 
     /// After how long the arrival of an idle client ends the slice that `running` began with this standing.
-    pub fn ends_after(&self, running: Standing, arrival: ClientId) -> Option<u64> {
+    pub fn ends_after(&self, running: Standing, defence: Defence, arrival: ClientId) -> Option<u64> {
         let standing = self.standings[&arrival];
         if !matches!(self.kind, PolicyKind::Fair | PolicyKind::Fixed) || standing.sync_priority < running.sync_priority
         {
@@ -285,18 +384,32 @@ impl Rules {
         if self.kind == PolicyKind::Fixed {
             return (standing.fixed_priority > running.fixed_priority).then_some(0);
         }
-        let back_at = standing.paid.max(self.clock_of(arrival) - CREDIT_NS) - self.head_start(&standing);
-        let lead = back_at + MARGIN_NS - running.paid;
-        Some(u64::try_from(lead.max(0) * i128::from(running.weight) / 100).expect("a lead of less than 500 years"))
+        let paid = self.purses[&self.purse(arrival)].paid;
+        let back_at =
+            paid.max(self.clock_of(arrival) - CREDIT_NS) - self.head_start(&standing, self.weight_of_purse(arrival));
+        let lead = back_at + MARGIN_NS - defence.paid;
+        Some(u64::try_from(lead.max(0) * i128::from(defence.weight) / 100).expect("a lead of less than 500 years"))
+    }
+
+    /// How the group of a client stands against arrivals.
+    pub fn defence(&self, id: ClientId) -> Defence {
+        Defence { paid: self.purses[&self.purse(id)].paid, weight: self.weight_of_purse(id) }
     }
 
     /// `fair`: smaller is first.
-    fn place(&self, id: ClientId) -> i128 {
-        self.standings[&id].paid - self.head_start(&self.standings[&id])
+    fn place_of_group(&self, first: ClientId) -> i128 {
+        let head_start = self.head_start(&self.standings[&first], self.weight_of_purse(first));
+        self.purses[&self.purse(first)].paid - head_start
     }
 
-    fn head_start(&self, standing: &Standing) -> i128 {
-        let half_slice = i128::from(self.parameters.slice_ns / 2) * 100 / i128::from(standing.weight);
+    /// `fair`, within a group: smaller is first.
+    fn place(&self, id: ClientId) -> i128 {
+        let standing = &self.standings[&id];
+        standing.paid - self.head_start(standing, standing.weight)
+    }
+
+    fn head_start(&self, standing: &Standing, weight: u32) -> i128 {
+        let half_slice = i128::from(self.parameters.slice_ns / 2) * 100 / i128::from(weight);
         if standing.noticed { half_slice } else { 0 }
     }
 }

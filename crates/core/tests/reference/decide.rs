@@ -1,0 +1,113 @@
+//! Who runs, until when, and who may end a slice.
+
+use super::*;
+
+impl Reference {
+    pub fn pick(&mut self, now: u64) -> Option<Decision> {
+        self.running = None;
+        let ready = self.clients.iter().filter(|&(&id, client)| client.ready && !self.paced.holds(id));
+        let with_budget = ready.clone().filter(|(_, client)| client.has_budget());
+        let earliest = with_budget.min_by_key(|(_, client)| client.budget.map(|budget| budget.deadline));
+        let best_effort: Vec<ClientId> =
+            ready.filter(|&(&id, client)| !client.has_budget() && !self.is_out(id)).map(|(&id, _)| id).collect();
+        let servers_choice = Decision { client: None, end: u64::MAX, requests: 0, bytes: 0 };
+        let (decision, running) = if self.grab.is_some() {
+            (servers_choice, Running::Server { grabbed: true })
+        } else if let Some((&client, Client { budget: Some(budget), .. })) = earliest {
+            let end = now + u64::try_from(budget.left_ns).expect("who is not depleted has budget");
+            let decision = Decision { client: Some((client, Mode::Reserved)), end, requests: 0, bytes: 0 };
+            (decision, Running::Reserved { client, deadline: budget.deadline })
+        } else if best_effort.is_empty() {
+            return None;
+        } else if self.rules.kind == PolicyKind::Stock {
+            (servers_choice, Running::Server { grabbed: false })
+        } else {
+            // Who works for others has a turn, or others come first.
+            let others_first = self.desktop.first_from(now) > now && best_effort.iter().any(|&id| !self.is_desktop(id));
+            let best_effort_now = best_effort.iter().copied().filter(|&id| !others_first || !self.is_desktop(id));
+            let best = best_effort_now.clone().map(|id| self.place(id)).min();
+            let contenders: Vec<ClientId> = best_effort_now.filter(|&id| Some(self.place(id)) == best).collect();
+            if self.is_desktop(contenders[0]) {
+                return Some(self.pick_desktop(&contenders, now));
+            }
+            let client = self.rules.first(&contenders);
+            let (standing, defence) = (self.rules.standings[&client], self.rules.defence(client));
+            let turn = self.rules.run(client, best_effort.len() == 1, now);
+            let (mut end, requests, bytes) = (now.saturating_add(turn.length_ns), turn.requests, turn.bytes);
+            if let Some(cap) = self.caps.get(&standing.group) {
+                let left_ns = if now >= cap.deadline { i128::from(cap.of.budget_ns) } else { cap.left_ns };
+                end = end.min(now + u64::try_from(left_ns.max(0)).expect("it is less than a period"));
+            }
+            if best_effort.iter().any(|&id| self.is_desktop(id) && self.place(id) < self.place(client)) {
+                end = end.min(self.desktop.first_from(now));
+            }
+            let decision = Decision { client: Some((client, Mode::BestEffort)), end, requests, bytes };
+            (decision, Running::BestEffort { client, standing, defence })
+        };
+        self.running = Some((now, running));
+        Some(decision)
+    }
+
+    /// Who waits longest, for a slice, and no longer than the turn if others wait.
+    fn pick_desktop(&mut self, contenders: &[ClientId], now: u64) -> Decision {
+        let longest = contenders.iter().min_by_key(|&&id| (self.clients[&id].waits_since, id));
+        let client = *longest.expect("somebody is ready");
+        let slice_end = now + self.parameters.slice_ns;
+        let end = if self.others_wait() { slice_end.min(now + self.desktop.left_ns(now)) } else { slice_end };
+        self.running = Some((now, Running::Desktop { client, place: self.place(client) }));
+        Decision { client: Some((client, Mode::BestEffort)), end, requests: 0, bytes: 0 }
+    }
+
+    /// When an arrival of this idle client at `arrival` would end the slice that was chosen last; `None`: not at all.
+    pub fn ends_at(&self, id: ClientId, arrival: u64) -> Option<u64> {
+        let client = self.clients[&id];
+        let (start, running) = self.running?;
+        if self.paced.holds(id) {
+            return None;
+        }
+        // Who is replenished until then has budget then.
+        let budget = client.budget.map(|budget| budget.replenished(arrival).at_arrival(arrival));
+        let deadline = budget.filter(|budget| !budget.depleted).map(|budget| budget.deadline);
+        let is_held_back = deadline.is_none() && (client.is_hard() || self.is_capped(id));
+        match (running, deadline) {
+            (Running::Server { grabbed: true }, _) => None,
+            (Running::Reserved { deadline: before, .. }, Some(deadline)) => (deadline < before).then_some(start),
+            (_, Some(_)) => Some(start),
+            (Running::Desktop { place, .. }, None) if !is_held_back => (self.place(id) < place).then_some(start),
+            (Running::BestEffort { standing, .. }, None) if !is_held_back && self.is_desktop(id) => {
+                let turn = self.desktop.first_from(start);
+                (self.place(id) < (-i64::from(standing.sync_priority), true)).then_some(turn)
+            }
+            (Running::BestEffort { standing, defence, .. }, None) if !is_held_back => {
+                Some(start + self.rules.ends_after(standing, defence, id)?)
+            }
+            (_, None) => None,
+        }
+    }
+
+    /// True where this idle client has to be watched during the slice that was chosen last, which ends at `until`.
+    pub fn is_to_be_watched(&self, id: ClientId, now: u64, until: u64) -> bool {
+        let somebody_hogs = self.hogged.is_some_and(|end| now.saturating_sub(end) < HOG_MEMORY_NS);
+        let slice_end = until.min(now + self.parameters.slice_ns);
+        let runs = match self.running {
+            Some((_, Running::Reserved { client, .. } | Running::BestEffort { client, .. })) => Some(client),
+            Some((_, Running::Desktop { client, .. })) => Some(client),
+            _ => None,
+        };
+        let runs = runs.and_then(|client| self.clients[&client].asked_for_ns);
+        let likely_end = runs.map_or(u64::MAX, |ns| now + 2 * ns);
+        let wins = self.ends_at(id, now).is_some_and(|at| at < slice_end && (at <= now || at < likely_end));
+        wins && (somebody_hogs || self.clients[&id].has_budget() || self.is_desktop(id))
+    }
+
+    /// The times before `end` at which a depleted client comes back and is better than the one chosen last.
+    pub fn comebacks(&self, now: u64, end: u64) -> impl Iterator<Item = u64> + '_ {
+        let depleted = self.clients.iter().filter(|(_, client)| client.is_depleted());
+        depleted.filter_map(move |(&id, client)| {
+            let at = client.budget.map(|budget| budget.deadline).filter(|&at| at < end)?;
+            let wins =
+                client.budget?.replenished(at).left_ns > 0 && self.ends_at(id, at).is_some_and(|ends| ends <= at);
+            wins.then_some(at.max(now))
+        })
+    }
+}
