@@ -12,7 +12,7 @@ use xqos_core::Time;
 pub enum Pace {
     /// At once, without waiting for anything: its connection is always full.
     Busy,
-    /// So long after the last one was done.
+    /// This time after the last one was done.
     Waits { rest_ns: u64 },
     /// At intervals, however far behind the server is.
     Periodic { every_ns: u64 },

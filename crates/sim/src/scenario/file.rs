@@ -18,7 +18,7 @@ const MAX_REQUESTS: u32 = 1_000_000;
 const MAX_BYTES: u32 = 262_140;
 /// Any opcode does; records need one.
 const REQUEST: u32 = 1;
-/// The scenario begins so long after the clock does: times of 0 mean "never" in places.
+/// How long after the clock the scenario begins: times of 0 mean "never" in places.
 pub(crate) const BEGAN: Time = Time(1_000_000_000);
 
 #[derive(Deserialize)]
