@@ -5,6 +5,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::time::Duration;
 use xqos_core::{DEFAULT_SHARE_PPM, MAX_SHARE_PPM};
 use xqos_text::number::{decimal, scaled};
 use xqos_text::time;
@@ -17,6 +18,14 @@ impl Micros {
     /// As one would type it: `3ms`.
     pub fn typed(self) -> String {
         format!("{}ms", self.ms())
+    }
+
+    pub fn ns(self) -> u64 {
+        u64::from(self.0) * 1000
+    }
+
+    pub fn duration(self) -> Duration {
+        Duration::from_micros(self.0.into())
     }
 
     /// The bare number of milliseconds: `0.5`.

@@ -20,6 +20,23 @@ pub struct Column {
     pub elastic: bool,
 }
 
+impl Column {
+    /// Of numbers, at the right.
+    pub const fn number(title: &'static str, rank: u8) -> Column {
+        Column { title, right: true, rank, elastic: false }
+    }
+
+    /// Of words, at the left.
+    pub const fn words(title: &'static str, rank: u8) -> Column {
+        Column { title, right: false, rank, elastic: false }
+    }
+
+    /// Cells may be shortened.
+    pub const fn elastic(self) -> Column {
+        Column { elastic: true, ..self }
+    }
+}
+
 /// Rows below their titles.
 #[derive(Debug)]
 pub struct Table {
