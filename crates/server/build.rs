@@ -18,4 +18,6 @@ fn main() {
         build.flag(flag);
     }
     build.compile("xqos_shim");
+    // Our own names for calls of libc mean our own functions, also where libc stands before this object: in a module.
+    println!("cargo:rustc-cdylib-link-arg=-Wl,-Bsymbolic-functions");
 }

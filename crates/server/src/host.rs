@@ -11,10 +11,13 @@
 //! | [`libc`](self::libc): calls of libc | tells the server of its data | answers EAGAIN | does not tell of it |
 //! | `mock`: tests, in virtual time | serves it first | after the request | skips it |
 
+pub mod cpu;
 pub mod dix;
+pub mod kernel;
 pub mod libc;
 #[cfg(test)]
 pub mod mock;
+pub mod place;
 
 use crate::mechanism::access::Identity;
 use std::io;
@@ -51,7 +54,7 @@ pub struct Work {
 /// Which requests a host has to look at one by one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SeenRequests {
-    /// Counts them, and ends a slice after so many: the policy `classic`.
+    /// Counts them, and ends a slice after a number of them: the policy `classic`.
     pub counted: bool,
     /// Writes the time of each into the trace.
     pub timed: bool,
@@ -62,12 +65,16 @@ pub trait Host {
     /// Why a server cannot be served, or no longer.
     type Error: std::error::Error;
 
-    // Clocks and the log.
+    // Clocks and the log. What the kernel says of the server's thread, except where time is virtual.
 
-    /// CLOCK_MONOTONIC, or virtual time.
-    fn now(&self) -> Time;
+    /// CLOCK_MONOTONIC.
+    fn now(&self) -> Time {
+        kernel::now()
+    }
     /// Processor time of the server's thread, nanoseconds.
-    fn cpu_ns(&self) -> u64;
+    fn cpu_ns(&self) -> u64 {
+        kernel::thread_cpu_ns()
+    }
     /// One line in the server's log.
     fn log(&self, line: &str);
 
@@ -76,13 +83,17 @@ pub trait Host {
     /// Looks whether the server is sound. The server's name, the first time that it is known.
     fn check(&mut self) -> Result<Option<String>, Self::Error>;
     /// The user that the server runs as.
-    fn user(&self) -> u32;
+    fn user(&self) -> u32 {
+        kernel::user()
+    }
     /// How many screens it has; 0 until that is known.
     fn screens(&self) -> usize;
     /// A resource of the client that redirects the top-level windows of this screen, if anybody does.
     fn redirector(&self, screen: usize) -> Option<u32>;
     /// What the kernel reserves for the server's thread.
-    fn supply(&self) -> Supply;
+    fn supply(&self) -> Supply {
+        cpu::supply()
+    }
     /// Memory that the host takes, bytes, about.
     fn memory_bytes(&self) -> usize;
 
@@ -97,6 +108,14 @@ pub trait Host {
     fn resume(&mut self, client: ClientId);
     /// Who is at the other end of a control connection that is no client's. Those have ids from [`ClientId::LIMIT`] on.
     fn identity_of_control(&self, _asker: ClientId) -> Option<Identity> {
+        None
+    }
+    /// The control group of a client's application, where it has one.
+    fn application(&self, identity: &Identity) -> Option<String> {
+        identity.application()
+    }
+    /// The address from which a client of another machine connected.
+    fn address(&self, _client: ClientId) -> Option<String> {
         None
     }
     /// Sends an event to a client that selected it.

@@ -10,13 +10,15 @@
 //! Both threads call in, without a lock. Who raises looks afterwards whether it was lowered meanwhile, and lowers again;
 //! so a race can end a loan too early, never leave it.
 
-use crate::host::dix::watcher;
+use crate::host::kernel;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
 use xqos_abi::kernel::Attributes;
 use xqos_core::{Supply, Time};
 
+/// Of the watcher's slices: the shortest that the kernel grants.
+pub const WATCHER_SLICE_NS: u64 = 100_000;
 /// Of the server's thread, while it is raised; the programs that `xqos boost` raises stand below it.
 const SERVER_PRIORITY: u32 = 3;
 /// Of the watcher, while there is a loan: it ends what it began.
@@ -68,7 +70,7 @@ impl Loan {
             server: this_thread(),
             server_slice_ns,
             watcher: AtomicI32::new(0),
-            timer: watcher::new_timer()?,
+            timer: kernel::new_timer()?,
             is_on: AtomicBool::new(false),
             raised: AtomicBool::new(false),
             raises: AtomicU32::new(0),
@@ -106,7 +108,7 @@ impl Loan {
         self.lower();
         let thread = self.watcher.load(Ordering::SeqCst);
         if thread != 0 {
-            let _ = usual(thread, watcher::KERNEL_SLICE_NS).give(thread);
+            let _ = usual(thread, WATCHER_SLICE_NS).give(thread);
         }
     }
 
@@ -126,7 +128,7 @@ impl Loan {
 
     /// The server's thread works for a reserved client, and is raised until then at the latest.
     pub fn raise(&self, until: Time) {
-        watcher::set_timer(&self.timer, until);
+        kernel::set_timer(&self.timer, until);
         if self.raised.swap(true, Ordering::SeqCst) {
             return;
         }

@@ -1,0 +1,130 @@
+//! What both hosts ask the kernel for: clocks, timers, and what waits for descriptors.
+
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::thread::{self, JoinHandle};
+use xqos_core::Time;
+
+/// Waits until one of these descriptors has something to read, or until that time; for a signal, too. Those below 0 are
+/// passed over.
+pub fn wait_for(descriptors: impl Iterator<Item = RawFd>, until: Time) {
+    // Of more, the first.
+    const WAITED_FOR: usize = 16;
+    let mut polled = [libc::pollfd { fd: -1, events: libc::POLLIN, revents: 0 }; WAITED_FOR];
+    for (place, fd) in polled.iter_mut().zip(descriptors) {
+        place.fd = fd;
+    }
+    let time = libc::timespec { tv_sec: 0, tv_nsec: until.since(now()) as i64 };
+    // SAFETY: that many places, and a time that lives through the call.
+    unsafe { libc::ppoll(polled.as_mut_ptr(), WAITED_FOR as libc::nfds_t, &time, std::ptr::null()) };
+}
+
+/// The address at the other end of a connection from another machine.
+pub fn peer_address(fd: RawFd) -> Option<String> {
+    if fd < 0 {
+        return None;
+    }
+    // SAFETY: an open descriptor, which is not closed here.
+    let stream = std::mem::ManuallyDrop::new(unsafe { std::net::TcpStream::from_raw_fd(fd) });
+    stream.peer_addr().ok().map(|address| address.ip().to_string())
+}
+
+/// CLOCK_MONOTONIC.
+pub fn now() -> Time {
+    Time(read_clock(libc::CLOCK_MONOTONIC))
+}
+
+/// Processor time of the calling thread, nanoseconds.
+pub fn thread_cpu_ns() -> u64 {
+    read_clock(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
+/// The user that the process runs as.
+pub fn user() -> u32 {
+    // SAFETY: no arguments, cannot fail.
+    unsafe { libc::geteuid() }
+}
+
+/// A clock of the kernel, nanoseconds.
+pub fn read_clock(clock: libc::clockid_t) -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: a valid clock and a place for its value.
+    unsafe { libc::clock_gettime(clock, &mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+fn owned(fd: RawFd) -> io::Result<OwnedFd> {
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: a descriptor that was just made, and belongs to nobody else.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// A timer of CLOCK_MONOTONIC.
+pub fn new_timer() -> io::Result<OwnedFd> {
+    // SAFETY: no pointers.
+    owned(unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, libc::TFD_CLOEXEC | libc::TFD_NONBLOCK) })
+}
+
+/// An empty epoll.
+pub fn new_epoll() -> io::Result<OwnedFd> {
+    // SAFETY: no pointers.
+    owned(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })
+}
+
+/// An eventfd that does not block.
+pub fn new_event() -> io::Result<OwnedFd> {
+    // SAFETY: no pointers.
+    owned(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) })
+}
+
+/// Makes an eventfd readable.
+pub fn notify(event: &OwnedFd) {
+    let one = 1u64;
+    // SAFETY: eight bytes from a place of eight bytes; the descriptor does not block.
+    unsafe { libc::write(event.as_raw_fd(), std::ptr::from_ref(&one).cast(), 8) };
+}
+
+/// Programs a timer for an instant; [`Time::NEVER`] stops it.
+pub fn set_timer(timer: &OwnedFd, at: Time) {
+    // An instant of 0 would stop it.
+    let at_ns = if at == Time::NEVER { 0 } else { at.0.max(1) };
+    let value = libc::timespec { tv_sec: (at_ns / 1_000_000_000) as i64, tv_nsec: (at_ns % 1_000_000_000) as i64 };
+    let program = libc::itimerspec { it_interval: libc::timespec { tv_sec: 0, tv_nsec: 0 }, it_value: value };
+    // SAFETY: an open timer and a program that lives through the call.
+    unsafe { libc::timerfd_settime(timer.as_raw_fd(), libc::TFD_TIMER_ABSTIME, &program, std::ptr::null_mut()) };
+}
+
+/// Empties a timer or an eventfd after it fired.
+pub fn drain(fd: RawFd) {
+    let mut count = 0u64;
+    // SAFETY: eight bytes into a place of eight bytes; the descriptor does not block.
+    unsafe { libc::read(fd, std::ptr::from_mut(&mut count).cast(), 8) };
+}
+
+/// A change of what an epoll watches.
+pub fn control(epoll: &OwnedFd, operation: i32, fd: RawFd, events: u32, token: u64) -> io::Result<()> {
+    let mut event = libc::epoll_event { events, u64: token };
+    // SAFETY: an open epoll and an event that lives through the call.
+    let result = unsafe { libc::epoll_ctl(epoll.as_raw_fd(), operation, fd, &mut event) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Address space, not memory: a thread uses a few pages; the rest leaves room for the server's thread-local data.
+const STACK_BYTES: usize = 256 * 1024;
+
+/// Starts a thread that gets no signals: they are the server's, and its handlers expect its thread.
+pub fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
+    let builder = thread::Builder::new().name(name.to_owned()).stack_size(STACK_BYTES);
+    // SAFETY: signal sets that the calls fill in, and the calling thread's mask, put back below.
+    unsafe {
+        let mut all = std::mem::zeroed();
+        let mut before = std::mem::zeroed();
+        libc::sigfillset(&mut all);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
+        let started = builder.spawn(work);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &before, std::ptr::null_mut());
+        started
+    }
+}
