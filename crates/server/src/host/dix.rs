@@ -3,6 +3,7 @@
 //! | file | what |
 //! |---|---|
 //! | `entry` | how the server finds us: Xorg's module data, the preload's constructor |
+//! | `wanted` | what the process was started with, and which host is to serve it |
 //! | `symbols` | the server's functions and variables, found by name at run time |
 //! | `hooks` | what the server calls; each a panic boundary |
 //! | `client` | the server's client record, through the C shim |
@@ -17,7 +18,6 @@
 
 pub mod client;
 pub mod clients;
-pub mod cpu;
 pub mod entry;
 pub mod error;
 pub mod hooks;
@@ -27,21 +27,24 @@ pub mod ready;
 pub mod symbols;
 pub mod sync_priority;
 pub mod ticks;
+pub mod wanted;
 pub mod watcher;
 
+use crate::host::cpu;
 use crate::host::dix::client::{Client, redirector};
 use crate::host::dix::clients::{Checked, Known};
 use crate::host::dix::error::Error;
 use crate::host::dix::ready::{Broken, ReadyRing};
 use crate::host::dix::symbols::{ExtensionEntry, NotifyFd, RequestProc, Symbols};
 use crate::host::dix::sync_priority::Wrapped;
-use crate::host::dix::watcher::{Watcher, now};
+use crate::host::dix::watcher::Watcher;
+use crate::host::kernel;
 use crate::host::{Host, SeenRequests, Work};
 use crate::mechanism::settings::{FaultPlace, PlannedFault};
 use std::io;
 use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd, RawFd};
 use xqos_abi::{Notify, Order};
-use xqos_core::{Choice, ClientId, Contest, Rank, Slice, Supply, Time};
+use xqos_core::{Choice, ClientId, Contest, Rank, Slice, Time};
 
 /// Where clients compete with the server for the processors, it gets its turn after this time and not after one of theirs
 /// (3 ms): the better half of a reserved client's wait beside twelve of NoOp. Shorter ones gained nothing more.
@@ -53,7 +56,7 @@ pub struct Dix {
     clients: Vec<Option<Known>>,
     ring: ReadyRing,
     running: Option<Running>,
-    /// Whom the server may choose from, where it does.
+    /// The clients that the server may choose from, where it chooses.
     candidates: Vec<ClientId>,
     /// Somebody holds the server grab: the ring holds other clients then.
     pub grabbed: bool,
@@ -84,7 +87,7 @@ impl Dix {
         extension: &ExtensionEntry,
         planned: Option<PlannedFault>,
     ) -> Result<Dix, Error> {
-        let wakeup_timer = watcher::new_timer().map_err(Error::Timer)?;
+        let wakeup_timer = kernel::new_timer().map_err(Error::Timer)?;
         let fault_in = planned.filter(|fault| fault.place == FaultPlace::Watcher).map_or(0, |fault| fault.count);
         let watcher = Watcher::start(|| symbols.end_slice(), wakeup_timer.as_raw_fd(), fault_in, KERNEL_SLICE_NS)
             .map_err(Error::Watcher)?;
@@ -131,6 +134,10 @@ impl Dix {
         self.clients.get(usize::from(id.0))?.as_ref()
     }
 
+    pub fn has_no_clients(&self) -> bool {
+        self.clients.iter().all(Option::is_none)
+    }
+
     fn known_mut(&mut self, id: ClientId) -> Option<&mut Known> {
         self.clients.get_mut(usize::from(id.0))?.as_mut()
     }
@@ -145,7 +152,7 @@ impl Dix {
         self.open(id).map_or(-1, |client| self.symbols.descriptor(client))
     }
 
-    /// Where the server chose: who executed a request, and the sequence number before.
+    /// Where the server chose: the client that executed a request, and its sequence number before.
     fn who_ran(&self) -> Option<(ClientId, u32)> {
         self.candidates.iter().find_map(|&id| {
             let known = self.known(id)?;
@@ -176,14 +183,6 @@ pub fn order_of(client: Client) -> Order {
 impl Host for Dix {
     type Error = Error;
 
-    fn now(&self) -> Time {
-        now()
-    }
-
-    fn cpu_ns(&self) -> u64 {
-        watcher::thread_cpu_ns()
-    }
-
     fn log(&self, line: &str) {
         self.symbols.log(line);
     }
@@ -193,11 +192,6 @@ impl Host for Dix {
             return Err(Error::WatcherEnded);
         }
         self.check_server()
-    }
-
-    fn user(&self) -> u32 {
-        // SAFETY: no arguments, cannot fail.
-        unsafe { libc::geteuid() }
     }
 
     fn screens(&self) -> usize {
@@ -210,16 +204,16 @@ impl Host for Dix {
         self.symbols.window(id).and_then(|root| unsafe { redirector(root, id) })
     }
 
-    fn supply(&self) -> Supply {
-        cpu::supply()
-    }
-
     fn memory_bytes(&self) -> usize {
         self.clients.capacity() * size_of::<Option<Known>>() + Watcher::memory_bytes()
     }
 
     fn is_open(&self, client: ClientId) -> bool {
         self.open(client).is_some()
+    }
+
+    fn address(&self, client: ClientId) -> Option<String> {
+        kernel::peer_address(self.symbols.descriptor(self.open(client)?))
     }
 
     fn forget(&mut self, client: ClientId) {
@@ -360,12 +354,12 @@ impl Host for Dix {
     }
 
     fn wake_at(&mut self, at: Time) {
-        watcher::set_timer(&self.wakeup_timer, at);
+        kernel::set_timer(&self.wakeup_timer, at);
     }
 
     /// A signal ends the wait, too.
     fn wait_for(&self, clients: impl Iterator<Item = ClientId>, until: Time) {
-        watcher::wait_for(clients.map(|id| self.descriptor(id)), until);
+        kernel::wait_for(clients.map(|id| self.descriptor(id)), until);
     }
 
     fn begin_loan(&mut self) -> io::Result<()> {

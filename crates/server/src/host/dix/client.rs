@@ -1,8 +1,16 @@
 //! The server's client record, through the C shim: plain values in and out.
 
-use crate::host::dix::symbols::ClientPtr;
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr::NonNull;
+
+/// The server's `ClientRec`; only the shim looks inside.
+#[repr(C)]
+#[derive(Debug)]
+pub struct RawClient {
+    _opaque: [u8; 0],
+}
+
+pub type ClientPtr = *mut RawClient;
 
 /// A node of a ring of ready clients.
 #[repr(C)]
@@ -67,7 +75,7 @@ pub enum State {
 /// Invariant: made by [`Client::new`] from a pointer that the server gave us, and dropped at the latest when the
 /// server says that the client is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Client(NonNull<crate::host::dix::symbols::RawClient>);
+pub struct Client(NonNull<RawClient>);
 
 impl Client {
     /// `None` for null.

@@ -8,8 +8,10 @@ use crate::mechanism::engine::{Engine, Outcome};
 use std::os::fd::RawFd;
 use xqos_core::{Choice, ClientId};
 
-/// Releases from this one on have the window record that the shim was compiled with.
-const KNOWN_WINDOWS: u32 = 12_101_000;
+/// Earlier releases have another client record. Later ones are asked by their records' contents.
+const FIRST_RELEASE: u32 = 12_000_000;
+/// Releases with the window record that the shim was compiled with: a window is not checked by its contents.
+const KNOWN_WINDOWS: std::ops::Range<u32> = 12_101_000..12_200_000;
 
 /// A connected client.
 #[derive(Debug)]
@@ -45,6 +47,10 @@ impl Engine<Dix> {
         };
         match client.state() {
             State::Connecting => {
+                // Before the server polls its socket: one that we do not know can still be served from below.
+                if let Some(server) = self.host.check_server()? {
+                    self.server_is_known(&server);
+                }
                 self.host.check_new_record(client)?;
                 self.gone(id);
                 let connection = self.host.connected(id, client);
@@ -100,7 +106,8 @@ impl Dix {
         Ok(())
     }
 
-    /// A server that we know: X.Org's, of the releases whose records we were built for.
+    /// A server that we may know: X.Org's. Whether its client record is the one that we were built for is seen when a client
+    /// comes, before anything is written to one.
     pub fn check_server(&mut self) -> Result<Option<String>, Error> {
         let setup = self.symbols.connection_setup();
         if self.checked.server || setup.is_null() {
@@ -108,7 +115,7 @@ impl Dix {
         }
         // SAFETY: not null, and made by the server before it dispatches.
         let (vendor, release) = unsafe { vendor_and_release(setup) };
-        if !vendor.contains("X.Org") || !(12_000_000..12_200_000).contains(&release) {
+        if !vendor.contains("X.Org") || release < FIRST_RELEASE {
             return Err(Error::UnknownServer(vendor, release));
         }
         self.checked = Checked {
@@ -116,7 +123,7 @@ impl Dix {
             record: self.checked.record,
             // SAFETY: the server's connection setup, not null.
             roots: unsafe { roots(setup) },
-            windows_known: release >= KNOWN_WINDOWS,
+            windows_known: KNOWN_WINDOWS.contains(&release),
             xinput_opcode: self.symbols.extension(c"XInputExtension").map_or(0, |extension| extension.base),
         };
         Ok(Some(format!("{vendor}, release {release}")))
@@ -128,7 +135,8 @@ impl Dix {
         let sound = self.symbols.client_at(index) == client.raw()
             && client.priority() == 0
             && client.base() != 0
-            && client.base() as usize % index == 0;
+            && client.base() as usize % index == 0
+            && client.sequence() == 0;
         if sound || self.checked.record { Ok(()) } else { Err(Error::UnknownRecord) }
     }
 

@@ -7,11 +7,11 @@
 
 use crate::host::dix::hooks;
 use crate::host::dix::symbols::{ExtensionModule, symbols};
-use crate::host::libc::place;
+use crate::host::dix::wanted::{self, HOST, Wanted};
+use crate::host::libc::{place, slots};
 use crate::mechanism::settings::Settings;
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr::{null, null_mut};
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// `XF86ModuleVersionInfo` of xf86Module.h.
@@ -77,39 +77,9 @@ pub static xqosModuleData: ModuleData = ModuleData { version: &VERSION, setup: x
 static CONSTRUCTOR: extern "C" fn() = constructor;
 
 static REGISTERED: AtomicBool = AtomicBool::new(false);
-static SETTINGS: OnceLock<Settings> = OnceLock::new();
 
 static EXTENSION: ExtensionModule =
     ExtensionModule { init: hooks::init_extension, name: c"XQOS".as_ptr(), disable: null_mut() };
-
-/// What the server was started with.
-pub fn settings() -> Option<&'static Settings> {
-    SETTINGS.get()
-}
-
-const HOST: &str = "XQOS_HOST";
-
-/// Which host is wanted, by [`HOST`].
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Wanted {
-    Any,
-    Dix,
-    Libc,
-}
-
-impl Wanted {
-    fn read() -> Wanted {
-        match std::env::var(HOST).as_deref() {
-            Ok("dix") => Wanted::Dix,
-            Ok("libc") => Wanted::Libc,
-            Ok(other) => {
-                eprintln!("xqos: {HOST}={other} is neither dix nor libc; the one that fits is taken");
-                Wanted::Any
-            }
-            Err(_) => Wanted::Any,
-        }
-    }
-}
 
 extern "C" fn constructor() {
     // Nothing may unwind into the loader.
@@ -117,6 +87,7 @@ extern "C" fn constructor() {
         if !is_preloaded() {
             return;
         }
+        wanted::set_preloaded();
         match (Wanted::read(), symbols()) {
             (Wanted::Any | Wanted::Dix, Ok(_)) => {
                 leave_the_environment();
@@ -144,8 +115,13 @@ unsafe extern "C" fn xorg_setup(
     _error_minor: *mut c_int,
 ) -> *mut c_void {
     const LDR_MODSPECIFIC: c_int = 12;
-    let registered = std::panic::catch_unwind(|| register(options)).unwrap_or(false);
-    if registered {
+    let serves = || match (Wanted::read(), symbols()) {
+        // Preloaded as well.
+        _ if place::is_wanted() => true,
+        (Wanted::Libc, _) | (Wanted::Any, Err(_)) => module_from_below(options),
+        (Wanted::Any | Wanted::Dix, _) => register(options),
+    };
+    if std::panic::catch_unwind(serves).unwrap_or(false) {
         return std::ptr::dangling_mut::<u8>().cast();
     }
     // SAFETY: Xorg gives a place for the code, or null.
@@ -153,6 +129,17 @@ unsafe extern "C" fn xorg_setup(
         *code = LDR_MODSPECIFIC;
     }
     null_mut()
+}
+
+/// Serves the Xorg that has loaded us as a module by its calls of libc.
+fn module_from_below(xorg_options: *mut c_void) -> bool {
+    if let Err(reason) = slots::take() {
+        eprintln!("xqos: {reason}; this X server is left untouched, with its own scheduling");
+        return false;
+    }
+    let option = |name: &str| symbols().ok().and_then(|symbols| symbols.option(xorg_options, name));
+    place::want(Settings::read(option, |line| eprintln!("xqos: {line}")));
+    true
 }
 
 /// Has the server run our init with its extensions. Once, even where both ways lead here.
@@ -167,7 +154,7 @@ fn register(xorg_options: *mut c_void) -> bool {
     if REGISTERED.swap(true, Ordering::SeqCst) {
         return true;
     }
-    SETTINGS.get_or_init(|| Settings::read(|name| symbols.option(xorg_options, name), |line| symbols.log(line)));
+    wanted::set_settings(|| Settings::read(|name| symbols.option(xorg_options, name), |line| symbols.log(line)));
     // SAFETY: one entry that lives as long as the object, which is never unloaded once it has a thread.
     unsafe { (symbols.load_extension_list)(&EXTENSION, 1, 0) };
     true
@@ -221,5 +208,6 @@ fn looks_like_x_server() -> bool {
     std::fs::read_link("/proc/self/exe")
         .ok()
         .and_then(|path| path.file_name().map(|name| name.to_string_lossy().into_owned()))
-        .is_some_and(|name| SERVERS.contains(&name.as_str()))
+        // A diverted one has the end .distrib.
+        .is_some_and(|name| SERVERS.contains(&name.split('.').next().unwrap_or_default()))
 }

@@ -1,71 +1,45 @@
 //! What the server calls. Each function here is a panic boundary: behind it is safe Rust, before it C.
 //!
 //! There is one [`Engine`] for each generation of the server (from start or reset to the next reset), used on the
-//! server's thread only. The server may call a hook from within a call of ours (events that we cause, say): such a
-//! nested call finds the engine busy and does nothing.
+//! server's thread only.
 
-use crate::host::dix::client::{self, Client};
+use crate::host::dix::client::{self, Client, ClientPtr};
 use crate::host::dix::error::Error;
-use crate::host::dix::symbols::{ClientPtr, ExtensionEntry, Symbols, symbols, x_error};
+use crate::host::dix::symbols::{ExtensionEntry, Symbols, symbols, x_error};
 use crate::host::dix::sync_priority;
-use crate::host::dix::watcher::{self, now};
-use crate::host::dix::{Dix, entry, order_of};
+use crate::host::dix::{Dix, order_of, wanted};
+use crate::host::kernel::{self, now};
+use crate::host::libc::place;
+use crate::host::place::{OnServerThread, Place};
 use crate::mechanism::engine::Engine;
 use crate::mechanism::fault::{self, Fault};
 use crate::mechanism::requests::{self, Form, Refused};
-use std::cell::UnsafeCell;
 use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;
 use xqos_abi::ADMISSION_ERROR;
 use xqos_core::PolicyKind;
 
-struct Place {
-    engine: Option<Box<Engine<Dix>>>,
-    /// Why there is none any more.
-    aside: Option<String>,
-    busy: bool,
-}
-
-struct OnServerThread(UnsafeCell<Place>);
-
-// SAFETY: the server calls all hooks on its main thread.
-unsafe impl Sync for OnServerThread {}
-
-static PLACE: OnServerThread = OnServerThread(UnsafeCell::new(Place { engine: None, aside: None, busy: false }));
+/// The engine of this generation, and why there is none any more.
+static PLACE: OnServerThread<Place<Dix, Option<String>>> = OnServerThread::new(Place::new(None));
 
 /// Runs `work` on the engine; a panic or an error in it makes xqos step aside. `None`: no engine, busy, or a fault.
 pub fn with_engine<T>(work: impl FnOnce(&mut Engine<Dix>) -> Result<T, Fault<Error>>) -> Option<T> {
-    let place = PLACE.0.get();
-    // SAFETY: on the server's thread, and `busy` keeps a nested call from a second reference to the engine.
-    let engine = unsafe {
-        if (*place).busy {
-            return None;
-        }
-        let engine = (*place).engine.as_deref_mut()?;
-        (*place).busy = true;
-        engine
-    };
-    let result = fault::guarded(|| work(engine)).unwrap_or_else(|panic| Err(Fault::Panicked(panic)));
-    // SAFETY: the reference above is not used any more.
-    unsafe { (*place).busy = false };
-    match result {
-        Ok(value) => Some(value),
-        Err(reason) => {
-            step_aside(reason.to_string());
-            None
-        }
-    }
+    // SAFETY: the server calls all hooks on its main thread.
+    unsafe { PLACE.with(work) }?.map_err(|fault| step_aside(&fault)).ok()
 }
 
 /// Why xqos stepped aside, if it did.
 pub fn aside() -> Option<String> {
     // SAFETY: on the server's thread; nobody holds a reference into the place here.
-    unsafe { (*PLACE.0.get()).aside.clone() }
+    unsafe { (*PLACE.get()).aside.clone() }
 }
 
 /// The server sets up its extensions: at start, and after each reset.
 pub unsafe extern "C" fn init_extension() {
     let Ok(symbols) = symbols() else { return };
+    if place::is_wanted() {
+        return;
+    }
     let started = fault::guarded(|| start(symbols).map_err(|error| error.to_string())).unwrap_or_else(Err);
     if let Err(reason) = started {
         symbols.log(&format!("not started: {reason}; this server is left untouched"));
@@ -73,7 +47,7 @@ pub unsafe extern "C" fn init_extension() {
 }
 
 fn start(symbols: &'static Symbols) -> Result<(), Error> {
-    let settings = entry::settings().ok_or(Error::NotRegistered)?;
+    let settings = wanted::settings().ok_or(Error::NotRegistered)?;
     // SAFETY: a name that lives for ever and procedures of the types of extnsionst.h.
     let extension = unsafe {
         (symbols.add_extension)(
@@ -91,8 +65,8 @@ fn start(symbols: &'static Symbols) -> Result<(), Error> {
     let engine = Engine::new(Dix::new(symbols, extension, settings.fault)?, settings);
     // SAFETY: on the server's thread, and no engine exists: it was dropped when the last generation closed down.
     unsafe {
-        (*PLACE.0.get()).aside = None;
-        (*PLACE.0.get()).engine = Some(Box::new(engine));
+        (*PLACE.get()).aside = None;
+        (*PLACE.get()).engine = Some(Box::new(engine));
         (symbols.register_handlers)(block, wakeup, null_mut());
         (symbols.add_callback)(symbols.client_state_callback, client_state, null_mut());
         (symbols.add_callback)(symbols.event_callback, event, null_mut());
@@ -118,16 +92,24 @@ fn unhook(symbols: &Symbols) {
     }
 }
 
-/// Leaves the server as if we had never been there, but for an extension that says why.
-fn step_aside(reason: String) {
+/// Leaves the server as if we had never been there, but for an extension that says why; one whose records are not those
+/// that we know is served from below, if nobody has connected yet.
+fn step_aside(fault: &Fault<Error>) {
     let Ok(symbols) = symbols() else { return };
-    symbols.log(&fault::line(&reason));
+    let reason = fault.to_string();
     unhook(symbols);
     // SAFETY: on the server's thread; `busy` is false and stays so for the callers above us.
-    let engine = unsafe {
-        (*PLACE.0.get()).aside = Some(reason);
-        (*PLACE.0.get()).engine.take()
-    };
+    let engine = unsafe { (*PLACE.get()).engine.take() };
+    let is_unknown = matches!(fault, Fault::Host(Error::UnknownServer(..) | Error::UnknownRecord));
+    let is_new = engine.as_ref().is_some_and(|engine| engine.host.has_no_clients());
+    if is_unknown && is_new && wanted::serve_from_below() {
+        symbols.log(&format!("{reason}; it is served from below, by its calls of libc"));
+        symbols.hide_extension(c"XQOS");
+    } else {
+        symbols.log(&fault::line(&reason));
+    }
+    // SAFETY: as above.
+    unsafe { (*PLACE.get()).aside = Some(reason) };
     if let Some(mut engine) = engine {
         // Even what is left undone by a second fault in here must not reach the server.
         let _ = fault::guarded(|| engine.step_back());
@@ -139,7 +121,7 @@ fn step_aside(reason: String) {
 unsafe extern "C" fn close_down(_extension: *mut ExtensionEntry) {
     let Ok(symbols) = symbols() else { return };
     // SAFETY: on the server's thread, between generations; nothing of ours is on the stack.
-    let engine = unsafe { (*PLACE.0.get()).engine.take() };
+    let engine = unsafe { (*PLACE.get()).engine.take() };
     if let Some(mut engine) = engine {
         unhook(symbols);
         let _ = fault::guarded(|| {
@@ -209,7 +191,7 @@ unsafe extern "C" fn selection(_list: *mut *mut c_void, _data: *mut c_void, info
 
 /// The timer for the end of a hold fired; the wakeup handler that follows does the rest.
 unsafe extern "C" fn wakeup_timer(fd: c_int, _ready: c_int, _data: *mut c_void) {
-    watcher::drain(fd);
+    kernel::drain(fd);
 }
 
 /// Stands before the requests of SYNC.
@@ -243,7 +225,7 @@ unsafe extern "C" fn dispatch(raw: ClientPtr) -> c_int {
     let Some(client) = (unsafe { Client::new(raw) }) else { return x_error::IMPLEMENTATION };
     let (request, form) = (client.request(), Form { sequence: client.sequence() as u16, order: order_of(client) });
     let answer = match aside() {
-        Some(reason) => requests::answer_aside(&request, form, &reason, now(), watcher::thread_cpu_ns()).map(Some),
+        Some(reason) => requests::answer_aside(&request, form, &reason, now(), kernel::thread_cpu_ns()).map(Some),
         None => with_engine(|engine| {
             let asker = engine.host.id_of(client);
             Ok(asker.map_or(Err(Refused::Implementation), |asker| requests::answer(engine, asker, &request, form)))

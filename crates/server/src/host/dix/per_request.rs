@@ -4,12 +4,12 @@
 //! The only place where xqos runs per request. All entries of the request tables are wrapped (not a client's own vector,
 //! which RECORD swaps), and put back when nobody needs it any more, at a server reset and when xqos steps aside.
 
-use crate::host::dix::client::{Client, Head};
+use crate::host::dix::client::{Client, ClientPtr, Head};
 use crate::host::dix::hooks::with_engine;
-use crate::host::dix::symbols::{ClientPtr, RequestProc, Symbols, symbols, x_error};
+use crate::host::dix::symbols::{RequestProc, Symbols, symbols, x_error};
 use crate::host::dix::ticks::Ticks;
-use crate::host::dix::watcher;
-use std::cell::UnsafeCell;
+use crate::host::kernel;
+use crate::host::place::OnServerThread;
 use xqos_abi::trace::What;
 use xqos_core::{ClientId, Time};
 
@@ -29,13 +29,7 @@ struct Wrapped {
     since: Time,
 }
 
-/// Touched on the server's thread only.
-struct OnServerThread(UnsafeCell<Wrapped>);
-
-// SAFETY: the server dispatches, and calls our hooks, on one thread.
-unsafe impl Sync for OnServerThread {}
-
-static WRAPPED: OnServerThread = OnServerThread(UnsafeCell::new(Wrapped {
+static WRAPPED: OnServerThread<Wrapped> = OnServerThread::new(Wrapped {
     original: [never; ENTRIES],
     swapped_original: [never; ENTRIES],
     installed: false,
@@ -46,7 +40,7 @@ static WRAPPED: OnServerThread = OnServerThread(UnsafeCell::new(Wrapped {
     bytes: 0,
     ticks: Ticks::UNKNOWN,
     since: Time(0),
-}));
+});
 
 unsafe extern "C" fn never(_: ClientPtr) -> i32 {
     x_error::IMPLEMENTATION
@@ -55,14 +49,14 @@ unsafe extern "C" fn never(_: ClientPtr) -> i32 {
 /// The reference must not be held over a call into the server.
 fn wrapped() -> &'static mut Wrapped {
     // SAFETY: on the server's thread; held by one function at a time, as the comment above asks.
-    unsafe { &mut *WRAPPED.0.get() }
+    unsafe { &mut *WRAPPED.get() }
 }
 
 /// Wraps the tables or puts them back, as it is needed.
 pub fn want(symbols: &Symbols, counts: bool, times: bool) {
     let wrapped = wrapped();
     if times && !wrapped.times {
-        wrapped.since = watcher::now();
+        wrapped.since = kernel::now();
         wrapped.ticks = Ticks::begin(wrapped.since);
     }
     (wrapped.counts, wrapped.times) = (counts, times);
@@ -105,7 +99,7 @@ fn remove(wrapped: &mut Wrapped, symbols: &Symbols) {
     wrapped.installed = false;
 }
 
-/// A slice begins: it ends after so many requests or bytes; 0: not limited.
+/// A slice begins: it ends after this number of requests or bytes; 0: not limited.
 pub fn slice_begins(requests: u32, bytes: u32, now: Time) {
     let wrapped = wrapped();
     wrapped.requests_left = if requests == 0 { u32::MAX } else { requests };

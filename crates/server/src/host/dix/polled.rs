@@ -9,7 +9,7 @@
 //! Nobody else touches it; so what is read may be a moment old: a client's socket that gets in by mistake ends slices for
 //! nothing until the next look and disturbs no client, and what is closed leaves by itself.
 
-use crate::host::dix::watcher::{control, new_epoll};
+use crate::host::kernel::{control, new_epoll};
 use std::fs::{self, File};
 use std::io::{self, Read, Seek};
 use std::os::fd::{OwnedFd, RawFd};
@@ -140,7 +140,7 @@ fn remove(found: &mut Vec<RawFd>, clients: &mut [RawFd]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::dix::watcher::new_timer;
+    use crate::host::kernel::new_timer;
     use std::os::fd::AsRawFd;
     use std::os::unix::net::UnixStream;
 

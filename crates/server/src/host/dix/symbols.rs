@@ -3,20 +3,12 @@
 //! A lookup costs nothing later and needs no undefined symbols: the same binary works in every server, and one that
 //! does not export something is left untouched with a line that names it.
 
-use crate::host::dix::client::Client;
+use crate::host::dix::client::{Client, ClientPtr};
 use std::ffi::{CStr, CString, c_char, c_int, c_short, c_uint, c_ushort, c_void};
 use std::ptr::NonNull;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// The server's `ClientRec`; only the shim looks inside.
-#[repr(C)]
-#[derive(Debug)]
-pub struct RawClient {
-    _opaque: [u8; 0],
-}
-
-pub type ClientPtr = *mut RawClient;
 pub type RequestProc = unsafe extern "C" fn(ClientPtr) -> c_int;
 pub type Callback = unsafe extern "C" fn(*mut *mut c_void, *mut c_void, *mut c_void);
 pub type BlockHandler = unsafe extern "C" fn(*mut c_void, *mut c_void);
@@ -259,6 +251,17 @@ impl Symbols {
         let name = unsafe { (self.client_command?)(client).as_ref() }?;
         // SAFETY: as above.
         Some(unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned())
+    }
+
+    /// Takes the first letter from the name of our extension, so that nobody finds it and programs look for the control
+    /// socket.
+    pub fn hide_extension(&self, name: &CStr) {
+        // SAFETY: a C string, and an entry that the server keeps, with a copy of the name that it made.
+        unsafe {
+            if let Some(entry) = (self.check_extension)(name.as_ptr()).as_ref() {
+                entry.name.cast_mut().write(b'-' as c_char);
+            }
+        }
     }
 
     /// An option of our `SubSection` in xorg.conf.

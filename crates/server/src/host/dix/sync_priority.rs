@@ -8,8 +8,8 @@
 //! clients' values all the time.
 
 use crate::host::dix::Dix;
-use crate::host::dix::client::Client;
-use crate::host::dix::symbols::{ClientPtr, RequestProc, Symbols};
+use crate::host::dix::client::{Client, ClientPtr};
+use crate::host::dix::symbols::{RequestProc, Symbols};
 use crate::mechanism::engine::Engine;
 use std::sync::OnceLock;
 use xqos_core::{Choice, ClientId};

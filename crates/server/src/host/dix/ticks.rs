@@ -3,7 +3,7 @@
 //! Each slice begins with a reading of CLOCK_MONOTONIC; from there on the counter counts, by a rate that is taken from
 //! the slices before. Only where the kernel itself keeps time by that counter; elsewhere its clock is read.
 
-use crate::host::dix::watcher;
+use crate::host::kernel;
 use xqos_core::Time;
 
 /// The rate is known after this time, and better with each slice.
@@ -40,7 +40,7 @@ impl Ticks {
 
     pub fn now(&self) -> Time {
         if self.rate == 0 {
-            return watcher::now();
+            return kernel::now();
         }
         let ticks = u128::from(counter().wrapping_sub(self.slice.1));
         self.slice.0.after(((ticks * u128::from(self.rate)) >> 32) as u64)
@@ -67,13 +67,13 @@ mod tests {
 
     #[test]
     fn the_counter_keeps_the_kernels_time() {
-        let mut ticks = Ticks::begin(watcher::now());
+        let mut ticks = Ticks::begin(kernel::now());
         let mut undisturbed = 0;
         for _ in 0..1000 {
             std::thread::sleep(std::time::Duration::from_millis(3));
-            let began = watcher::now();
+            let began = kernel::now();
             ticks.synchronise(began);
-            let (before, read, after) = (watcher::now(), ticks.now(), watcher::now());
+            let (before, read, after) = (kernel::now(), ticks.now(), kernel::now());
             if after.since(began) > DISTURBED_NS {
                 continue;
             }

@@ -20,21 +20,18 @@
 //! Store and load of `timer_at`, `until` and the beginning of `slice` are SeqCst on both sides: either the server's thread sees that the timer is
 //! not programmed, or the watcher sees the new end. The contest is a sequence lock over relaxed fields.
 
-use crate::host::dix::cpu::{self, Loan};
+use crate::host::cpu::{self, Loan, WATCHER_SLICE_NS};
 use crate::host::dix::polled::Polled;
+use crate::host::kernel::{control, drain, new_epoll, new_event, new_timer, notify, now, read_clock, set_timer, spawn};
 use crate::mechanism::early_end::{EarlyEnd, Verdict};
 use crate::mechanism::fault;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, AtomicU32, AtomicU64, Ordering, fence};
 use std::thread::JoinHandle;
 use xqos_core::{ClientId, Contest, Rank, Time};
 
-/// The shortest that the kernel grants.
-pub const KERNEL_SLICE_NS: u64 = 100_000;
-/// Address space, not memory: the thread uses a few pages; the rest leaves room for the server's thread-local data.
-const STACK_BYTES: usize = 256 * 1024;
 /// Until the next event.
 const ONCE: u32 = (libc::EPOLLIN | libc::EPOLLONESHOT) as u32;
 const TIMER_TOKEN: u64 = u64::MAX;
@@ -42,7 +39,7 @@ const STOP_TOKEN: u64 = u64::MAX - 1;
 const LOAN_TOKEN: u64 = u64::MAX - 2;
 const SERVER_TOKEN: u64 = u64::MAX - 3;
 const LOOK_TOKEN: u64 = u64::MAX - 4;
-/// It is read so often at most which these are. A viewer that has come is not noticed for so long.
+/// Minimum time between two looks which these are: a viewer that has come may go unnoticed for that long.
 const LOOK_NS: u64 = 100_000_000;
 
 /// One client as the watcher knows it.
@@ -101,86 +98,6 @@ pub struct Watcher {
     /// The slice was published.
     in_slice: bool,
     server_cpu_clock: libc::clockid_t,
-}
-
-/// Waits until one of these descriptors has something to read, or until that time; for a signal, too. Those below 0 are
-/// passed over.
-pub fn wait_for(descriptors: impl Iterator<Item = RawFd>, until: Time) {
-    // Of more, the first.
-    const WAITED_FOR: usize = 16;
-    let mut polled = [libc::pollfd { fd: -1, events: libc::POLLIN, revents: 0 }; WAITED_FOR];
-    for (place, fd) in polled.iter_mut().zip(descriptors) {
-        place.fd = fd;
-    }
-    let time = libc::timespec { tv_sec: 0, tv_nsec: until.since(now()) as i64 };
-    // SAFETY: that many places, and a time that lives through the call.
-    unsafe { libc::ppoll(polled.as_mut_ptr(), WAITED_FOR as libc::nfds_t, &time, std::ptr::null()) };
-}
-
-/// CLOCK_MONOTONIC.
-pub fn now() -> Time {
-    Time(read_clock(libc::CLOCK_MONOTONIC))
-}
-
-/// Processor time of the calling thread, nanoseconds.
-pub fn thread_cpu_ns() -> u64 {
-    read_clock(libc::CLOCK_THREAD_CPUTIME_ID)
-}
-
-/// A clock of the kernel, nanoseconds.
-pub fn read_clock(clock: libc::clockid_t) -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: a valid clock and a place for its value.
-    unsafe { libc::clock_gettime(clock, &mut time) };
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
-}
-
-fn owned(fd: RawFd) -> io::Result<OwnedFd> {
-    if fd < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: a descriptor that was just made, and belongs to nobody else.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
-}
-
-/// A timer of CLOCK_MONOTONIC.
-pub fn new_timer() -> io::Result<OwnedFd> {
-    // SAFETY: no pointers.
-    owned(unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, libc::TFD_CLOEXEC | libc::TFD_NONBLOCK) })
-}
-
-pub fn new_epoll() -> io::Result<OwnedFd> {
-    // SAFETY: no pointers.
-    owned(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })
-}
-
-fn new_event() -> io::Result<OwnedFd> {
-    // SAFETY: no pointers.
-    owned(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) })
-}
-
-/// Makes an eventfd readable.
-fn notify(event: &OwnedFd) {
-    let one = 1u64;
-    // SAFETY: eight bytes from a place of eight bytes; the descriptor does not block.
-    unsafe { libc::write(event.as_raw_fd(), std::ptr::from_ref(&one).cast(), 8) };
-}
-
-/// Programs a timer for an instant; [`Time::NEVER`] stops it.
-pub fn set_timer(timer: &OwnedFd, at: Time) {
-    // An instant of 0 would stop it.
-    let at_ns = if at == Time::NEVER { 0 } else { at.0.max(1) };
-    let value = libc::timespec { tv_sec: (at_ns / 1_000_000_000) as i64, tv_nsec: (at_ns % 1_000_000_000) as i64 };
-    let program = libc::itimerspec { it_interval: libc::timespec { tv_sec: 0, tv_nsec: 0 }, it_value: value };
-    // SAFETY: an open timer and a program that lives through the call.
-    unsafe { libc::timerfd_settime(timer.as_raw_fd(), libc::TFD_TIMER_ABSTIME, &program, std::ptr::null_mut()) };
-}
-
-/// Empties a timer or an eventfd after it fired.
-pub fn drain(fd: RawFd) {
-    let mut count = 0u64;
-    // SAFETY: eight bytes into a place of eight bytes; the descriptor does not block.
-    unsafe { libc::read(fd, std::ptr::from_mut(&mut count).cast(), 8) };
 }
 
 impl Shared {
@@ -268,13 +185,10 @@ impl Watcher {
             server_cpu_clock,
             early_end: EarlyEnd::default(),
         };
-        let thread = with_signals_blocked(|| {
-            let builder = std::thread::Builder::new().name("xqos-watcher".to_owned()).stack_size(STACK_BYTES);
-            builder.spawn(move || {
-                if fault::guarded(|| run.run()).is_err() {
-                    run.shared.failed.store(true, Ordering::Release);
-                }
-            })
+        let thread = spawn("xqos-watcher", move || {
+            if fault::guarded(|| run.run()).is_err() {
+                run.shared.failed.store(true, Ordering::Release);
+            }
         })?;
         Ok(Watcher {
             shared,
@@ -421,7 +335,7 @@ struct Run<F> {
 impl<F: Fn()> Run<F> {
     fn run(&mut self) {
         // So that a wakeup comes through where all processors are busy; the thread hardly runs.
-        cpu::ask_for_slices(KERNEL_SLICE_NS);
+        cpu::ask_for_slices(WATCHER_SLICE_NS);
         self.shared.loan.watcher_is_here();
         let mut events = [libc::epoll_event { events: 0, u64: 0 }; 32];
         while !self.shared.stop.load(Ordering::SeqCst) {
@@ -534,237 +448,5 @@ impl<F: Fn()> Run<F> {
     }
 }
 
-/// A change of what an epoll watches.
-pub fn control(epoll: &OwnedFd, operation: i32, fd: RawFd, events: u32, token: u64) -> io::Result<()> {
-    let mut event = libc::epoll_event { events, u64: token };
-    // SAFETY: an open epoll and an event that lives through the call.
-    let result = unsafe { libc::epoll_ctl(epoll.as_raw_fd(), operation, fd, &mut event) };
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
-}
-
-/// A thread started by `start` gets no signals: they are the server's, and its handlers expect its thread.
-fn with_signals_blocked<T>(start: impl FnOnce() -> T) -> T {
-    // SAFETY: signal sets that the calls fill in, and the calling thread's mask, put back below.
-    unsafe {
-        let mut all = std::mem::zeroed();
-        let mut before = std::mem::zeroed();
-        libc::sigfillset(&mut all);
-        libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
-        let result = start();
-        libc::pthread_sigmask(libc::SIG_SETMASK, &before, std::ptr::null_mut());
-        result
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::time::{Duration, Instant};
-
-    struct Server {
-        flag: Arc<AtomicBool>,
-        watcher: Watcher,
-        /// What the server polls: a timer of ours, and what is added.
-        epoll: OwnedFd,
-        _timer: OwnedFd,
-    }
-
-    impl Server {
-        fn new() -> Self {
-            let flag = Arc::new(AtomicBool::new(false));
-            let told = Arc::clone(&flag);
-            let (epoll, timer) = (new_epoll().unwrap(), new_timer().unwrap());
-            let polled = timer.as_raw_fd();
-            let watcher = Watcher::start(move || told.store(true, Ordering::Relaxed), polled, 0, 0).unwrap();
-            let server = Server { flag, watcher, epoll, _timer: timer };
-            server.polls(polled);
-            server
-        }
-
-        fn polls(&self, fd: RawFd) {
-            control(&self.epoll, libc::EPOLL_CTL_ADD, fd, libc::EPOLLIN as u32, 0).unwrap();
-        }
-
-        /// Asks for a look, and returns when it is over: something that only that look can have found is told of.
-        fn has_looked(&mut self, at: Time) {
-            let (probe, end) = socket();
-            self.polls(probe);
-            send(end);
-            self.watcher.slice_begins(&contest(0, 0), Time::NEVER);
-            self.watcher.server_fds_may_preempt(at);
-            assert!(self.is_told_to_yield(Duration::from_secs(5)), "no look");
-            self.watcher.slice_ends();
-            drain_socket(probe);
-            self.flag.store(false, Ordering::Relaxed);
-        }
-
-        fn is_told_to_yield(&self, within: Duration) -> bool {
-            let end = Instant::now() + within;
-            while Instant::now() < end {
-                if self.flag.load(Ordering::Relaxed) {
-                    return true;
-                }
-                std::thread::sleep(Duration::from_micros(200));
-            }
-            false
-        }
-    }
-
-    fn contest(key: i64, growth: u32) -> Contest {
-        let start = now();
-        Contest { rank: Rank { tier: 0, key }, start, growth, margin: 0, desktop_turn: start }
-    }
-
-    fn socket() -> (RawFd, RawFd) {
-        let mut ends = [0; 2];
-        // SAFETY: room for two descriptors.
-        assert_eq!(unsafe { libc::socketpair(libc::AF_UNIX, libc::SOCK_STREAM, 0, ends.as_mut_ptr()) }, 0);
-        (ends[0], ends[1])
-    }
-
-    fn send(fd: RawFd) {
-        // SAFETY: one byte from a place of one byte.
-        assert_eq!(unsafe { libc::write(fd, b"x".as_ptr().cast(), 1) }, 1);
-    }
-
-    fn drain_socket(fd: RawFd) {
-        let mut byte = 0u8;
-        // SAFETY: one byte into a place of one byte.
-        assert_eq!(unsafe { libc::read(fd, std::ptr::from_mut(&mut byte).cast(), 1) }, 1);
-    }
-
-    #[test]
-    fn a_better_arrival_ends_the_slice_and_a_worse_one_does_not() {
-        let mut server = Server::new();
-        let (ours, theirs) = socket();
-        server.watcher.connected(ClientId(1), ours);
-        server.watcher.slice_begins(&contest(10, 0), Time::NEVER);
-        server.watcher.arm(ClientId(1), ours, false, Rank { tier: 0, key: 50 }, 0).unwrap();
-        send(theirs);
-        assert!(!server.is_told_to_yield(Duration::from_millis(30)));
-        assert!(server.watcher.arrival(ClientId(1)).is_some(), "its time is noted all the same");
-        server.watcher.slice_ends();
-        server.watcher.slice_begins(&contest(10, 0), Time::NEVER);
-        server.watcher.arm(ClientId(1), ours, true, Rank { tier: 0, key: 5 }, 0).unwrap();
-        assert!(server.is_told_to_yield(Duration::from_secs(5)), "data that was there before counts");
-        assert!(server.watcher.slice_ends().is_some());
-    }
-
-    #[test]
-    fn an_arrival_ends_the_slice_when_the_running_client_has_paid_more() {
-        let mut server = Server::new();
-        let (ours, theirs) = socket();
-        server.watcher.connected(ClientId(1), ours);
-        server.watcher.slice_begins(&contest(0, 100), Time::NEVER);
-        server.watcher.arm(ClientId(1), ours, false, Rank { tier: 0, key: 60_000_000 }, 0).unwrap();
-        send(theirs);
-        assert!(!server.is_told_to_yield(Duration::from_millis(20)));
-        assert!(server.is_told_to_yield(Duration::from_secs(5)));
-    }
-
-    #[test]
-    fn a_slice_ends_at_its_time_and_the_next_one_is_not_touched() {
-        let mut server = Server::new();
-        let until = now().after(20_000_000);
-        server.watcher.slice_begins(&contest(0, 0), until);
-        assert!(server.is_told_to_yield(Duration::from_secs(5)));
-        assert!(now() >= until);
-        assert!(server.watcher.slice_ends().is_some());
-        server.flag.store(false, Ordering::Relaxed);
-        server.watcher.slice_begins(&contest(0, 0), now().after(20_000_000));
-        assert!(server.watcher.slice_ends().is_none());
-        server.watcher.slice_begins(&contest(0, 0), Time::NEVER);
-        assert!(!server.is_told_to_yield(Duration::from_millis(60)), "the end of an earlier slice is stale");
-    }
-
-    #[test]
-    fn the_servers_own_input_ends_a_slice_each_time_it_is_minded() {
-        let mut server = Server::new();
-        let (ours, theirs) = socket();
-        server.polls(ours);
-        server.has_looked(now());
-        for turn in 0..3 {
-            server.watcher.slice_begins(&contest(10, 0), Time::NEVER);
-            server.watcher.server_fds_may_preempt(Time(0));
-            assert!(!server.is_told_to_yield(Duration::from_millis(5)), "turn {turn}: nothing has come");
-            send(theirs);
-            assert!(server.is_told_to_yield(Duration::from_secs(5)), "turn {turn}");
-            server.watcher.slice_ends();
-            server.flag.store(false, Ordering::Relaxed);
-            drain_socket(ours);
-        }
-    }
-
-    #[test]
-    fn a_viewer_that_comes_later_is_seen_by_the_look_after_a_tenth_of_a_second() {
-        let mut server = Server::new();
-        let start = now();
-        server.has_looked(start);
-        let (ours, theirs) = socket();
-        server.polls(ours);
-        send(theirs);
-        server.watcher.slice_begins(&contest(10, 0), Time::NEVER);
-        server.watcher.server_fds_may_preempt(start.after(LOOK_NS - 1));
-        assert!(!server.is_told_to_yield(Duration::from_millis(30)), "too soon for another look");
-        server.watcher.server_fds_may_preempt(start.after(LOOK_NS));
-        assert!(server.is_told_to_yield(Duration::from_secs(5)));
-    }
-
-    #[test]
-    fn a_clients_socket_is_not_the_servers_until_the_client_is_gone() {
-        let mut server = Server::new();
-        let (start, (ours, theirs)) = (now(), socket());
-        server.polls(ours);
-        server.watcher.connected(ClientId(1), ours);
-        server.has_looked(start);
-        send(theirs);
-        server.watcher.slice_begins(&contest(10, 0), Time::NEVER);
-        server.watcher.server_fds_may_preempt(start);
-        assert!(!server.is_told_to_yield(Duration::from_millis(30)), "a busy client's");
-        server.watcher.gone(ClientId(1));
-        server.watcher.server_fds_may_preempt(start.after(LOOK_NS));
-        assert!(server.is_told_to_yield(Duration::from_secs(5)), "a viewer's, under the same number");
-    }
-
-    #[test]
-    fn nothing_wakes_the_watcher_where_the_server_is_not_minded() {
-        let mut server = Server::new();
-        server.watcher.slice_begins(&contest(10, 0), Time::NEVER);
-        let (ours, theirs) = socket();
-        server.polls(ours);
-        send(theirs);
-        assert!(!server.is_told_to_yield(Duration::from_millis(150)), "nobody asked for a look");
-    }
-
-    #[test]
-    fn many_arrivals_in_one_slice_do_not_put_the_repetition_off() {
-        let mut server = Server::new();
-        server.watcher.slice_begins(&contest(10, 0), Time::NEVER);
-        let ends: Vec<(RawFd, RawFd)> = (0..100).map(|_| socket()).collect();
-        for (index, &(ours, theirs)) in ends.iter().enumerate() {
-            let id = ClientId(index as u16 + 1);
-            server.watcher.connected(id, ours);
-            server.watcher.arm(id, ours, false, Rank { tier: 0, key: 5 }, 0).unwrap();
-            send(theirs);
-        }
-        assert!(server.is_told_to_yield(Duration::from_secs(5)));
-        // The server clears the flag as a slice begins; the yield must come again soon.
-        std::thread::sleep(Duration::from_millis(5));
-        server.flag.store(false, Ordering::Relaxed);
-        assert!(server.is_told_to_yield(Duration::from_millis(500)), "the repetition was put off");
-        assert!(server.watcher.is_alive());
-    }
-
-    #[test]
-    fn a_client_that_took_over_an_index_is_not_the_old_one() {
-        let mut server = Server::new();
-        let (ours, theirs) = socket();
-        server.watcher.connected(ClientId(1), ours);
-        server.watcher.slice_begins(&contest(10, 0), Time::NEVER);
-        server.watcher.arm(ClientId(1), ours, false, Rank { tier: 0, key: 5 }, 0).unwrap();
-        server.watcher.connected(ClientId(1), ours);
-        send(theirs);
-        assert!(!server.is_told_to_yield(Duration::from_millis(30)));
-        assert_eq!(server.watcher.arrival(ClientId(1)), None);
-    }
-}
+mod tests;

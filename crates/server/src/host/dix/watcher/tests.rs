@@ -1,0 +1,212 @@
+//! The thread on real sockets and a timer, with a flag in the server's place.
+
+use super::*;
+use crate::host::kernel::new_timer;
+use std::time::{Duration, Instant};
+
+struct Server {
+    flag: Arc<AtomicBool>,
+    watcher: Watcher,
+    /// What the server polls: a timer of ours, and what is added.
+    epoll: OwnedFd,
+    _timer: OwnedFd,
+}
+
+impl Server {
+    fn new() -> Self {
+        let flag = Arc::new(AtomicBool::new(false));
+        let told = Arc::clone(&flag);
+        let (epoll, timer) = (new_epoll().unwrap(), new_timer().unwrap());
+        let polled = timer.as_raw_fd();
+        let watcher = Watcher::start(move || told.store(true, Ordering::Relaxed), polled, 0, 0).unwrap();
+        let server = Server { flag, watcher, epoll, _timer: timer };
+        server.polls(polled);
+        server
+    }
+
+    fn polls(&self, fd: RawFd) {
+        control(&self.epoll, libc::EPOLL_CTL_ADD, fd, libc::EPOLLIN as u32, 0).unwrap();
+    }
+
+    /// Asks for a look, and returns when it is over: something that only that look can have found is told of.
+    fn has_looked(&mut self, at: Time) {
+        let (probe, end) = socket();
+        self.polls(probe);
+        send(end);
+        self.watcher.slice_begins(&contest(0, 0), Time::NEVER);
+        self.watcher.server_fds_may_preempt(at);
+        assert!(self.is_told_to_yield(Duration::from_secs(5)), "no look");
+        self.watcher.slice_ends();
+        drain_socket(probe);
+        self.flag.store(false, Ordering::Relaxed);
+    }
+
+    fn is_told_to_yield(&self, within: Duration) -> bool {
+        let end = Instant::now() + within;
+        while Instant::now() < end {
+            if self.flag.load(Ordering::Relaxed) {
+                return true;
+            }
+            std::thread::sleep(Duration::from_micros(200));
+        }
+        false
+    }
+}
+
+fn contest(key: i64, growth: u32) -> Contest {
+    let start = now();
+    Contest { rank: Rank { tier: 0, key }, start, growth, margin: 0, desktop_turn: start }
+}
+
+fn socket() -> (RawFd, RawFd) {
+    let mut ends = [0; 2];
+    // SAFETY: room for two descriptors.
+    assert_eq!(unsafe { libc::socketpair(libc::AF_UNIX, libc::SOCK_STREAM, 0, ends.as_mut_ptr()) }, 0);
+    (ends[0], ends[1])
+}
+
+fn send(fd: RawFd) {
+    // SAFETY: one byte from a place of one byte.
+    assert_eq!(unsafe { libc::write(fd, b"x".as_ptr().cast(), 1) }, 1);
+}
+
+fn drain_socket(fd: RawFd) {
+    let mut byte = 0u8;
+    // SAFETY: one byte into a place of one byte.
+    assert_eq!(unsafe { libc::read(fd, std::ptr::from_mut(&mut byte).cast(), 1) }, 1);
+}
+
+#[test]
+fn a_better_arrival_ends_the_slice_and_a_worse_one_does_not() {
+    let mut server = Server::new();
+    let (ours, theirs) = socket();
+    server.watcher.connected(ClientId(1), ours);
+    server.watcher.slice_begins(&contest(10, 0), Time::NEVER);
+    server.watcher.arm(ClientId(1), ours, false, Rank { tier: 0, key: 50 }, 0).unwrap();
+    send(theirs);
+    assert!(!server.is_told_to_yield(Duration::from_millis(30)));
+    assert!(server.watcher.arrival(ClientId(1)).is_some(), "its time is noted all the same");
+    server.watcher.slice_ends();
+    server.watcher.slice_begins(&contest(10, 0), Time::NEVER);
+    server.watcher.arm(ClientId(1), ours, true, Rank { tier: 0, key: 5 }, 0).unwrap();
+    assert!(server.is_told_to_yield(Duration::from_secs(5)), "data that was there before counts");
+    assert!(server.watcher.slice_ends().is_some());
+}
+
+#[test]
+fn an_arrival_ends_the_slice_when_the_running_client_has_paid_more() {
+    let mut server = Server::new();
+    let (ours, theirs) = socket();
+    server.watcher.connected(ClientId(1), ours);
+    server.watcher.slice_begins(&contest(0, 100), Time::NEVER);
+    server.watcher.arm(ClientId(1), ours, false, Rank { tier: 0, key: 60_000_000 }, 0).unwrap();
+    send(theirs);
+    assert!(!server.is_told_to_yield(Duration::from_millis(20)));
+    assert!(server.is_told_to_yield(Duration::from_secs(5)));
+}
+
+#[test]
+fn a_slice_ends_at_its_time_and_the_next_one_is_not_touched() {
+    let mut server = Server::new();
+    let until = now().after(20_000_000);
+    server.watcher.slice_begins(&contest(0, 0), until);
+    assert!(server.is_told_to_yield(Duration::from_secs(5)));
+    assert!(now() >= until);
+    assert!(server.watcher.slice_ends().is_some());
+    server.flag.store(false, Ordering::Relaxed);
+    server.watcher.slice_begins(&contest(0, 0), now().after(20_000_000));
+    assert!(server.watcher.slice_ends().is_none());
+    server.watcher.slice_begins(&contest(0, 0), Time::NEVER);
+    assert!(!server.is_told_to_yield(Duration::from_millis(60)), "the end of an earlier slice is stale");
+}
+
+#[test]
+fn the_servers_own_input_ends_a_slice_each_time_it_is_minded() {
+    let mut server = Server::new();
+    let (ours, theirs) = socket();
+    server.polls(ours);
+    server.has_looked(now());
+    for turn in 0..3 {
+        server.watcher.slice_begins(&contest(10, 0), Time::NEVER);
+        server.watcher.server_fds_may_preempt(Time(0));
+        assert!(!server.is_told_to_yield(Duration::from_millis(5)), "turn {turn}: nothing has come");
+        send(theirs);
+        assert!(server.is_told_to_yield(Duration::from_secs(5)), "turn {turn}");
+        server.watcher.slice_ends();
+        server.flag.store(false, Ordering::Relaxed);
+        drain_socket(ours);
+    }
+}
+
+#[test]
+fn a_viewer_that_comes_later_is_seen_by_the_look_after_a_tenth_of_a_second() {
+    let mut server = Server::new();
+    let start = now();
+    server.has_looked(start);
+    let (ours, theirs) = socket();
+    server.polls(ours);
+    send(theirs);
+    server.watcher.slice_begins(&contest(10, 0), Time::NEVER);
+    server.watcher.server_fds_may_preempt(start.after(LOOK_NS - 1));
+    assert!(!server.is_told_to_yield(Duration::from_millis(30)), "too soon for another look");
+    server.watcher.server_fds_may_preempt(start.after(LOOK_NS));
+    assert!(server.is_told_to_yield(Duration::from_secs(5)));
+}
+
+#[test]
+fn a_clients_socket_is_not_the_servers_until_the_client_is_gone() {
+    let mut server = Server::new();
+    let (start, (ours, theirs)) = (now(), socket());
+    server.polls(ours);
+    server.watcher.connected(ClientId(1), ours);
+    server.has_looked(start);
+    send(theirs);
+    server.watcher.slice_begins(&contest(10, 0), Time::NEVER);
+    server.watcher.server_fds_may_preempt(start);
+    assert!(!server.is_told_to_yield(Duration::from_millis(30)), "a busy client's");
+    server.watcher.gone(ClientId(1));
+    server.watcher.server_fds_may_preempt(start.after(LOOK_NS));
+    assert!(server.is_told_to_yield(Duration::from_secs(5)), "a viewer's, under the same number");
+}
+
+#[test]
+fn nothing_wakes_the_watcher_where_the_server_is_not_minded() {
+    let mut server = Server::new();
+    server.watcher.slice_begins(&contest(10, 0), Time::NEVER);
+    let (ours, theirs) = socket();
+    server.polls(ours);
+    send(theirs);
+    assert!(!server.is_told_to_yield(Duration::from_millis(150)), "nobody asked for a look");
+}
+
+#[test]
+fn many_arrivals_in_one_slice_do_not_put_the_repetition_off() {
+    let mut server = Server::new();
+    server.watcher.slice_begins(&contest(10, 0), Time::NEVER);
+    let ends: Vec<(RawFd, RawFd)> = (0..100).map(|_| socket()).collect();
+    for (index, &(ours, theirs)) in ends.iter().enumerate() {
+        let id = ClientId(index as u16 + 1);
+        server.watcher.connected(id, ours);
+        server.watcher.arm(id, ours, false, Rank { tier: 0, key: 5 }, 0).unwrap();
+        send(theirs);
+    }
+    assert!(server.is_told_to_yield(Duration::from_secs(5)));
+    // The server clears the flag as a slice begins; the yield must come again soon.
+    std::thread::sleep(Duration::from_millis(5));
+    server.flag.store(false, Ordering::Relaxed);
+    assert!(server.is_told_to_yield(Duration::from_millis(500)), "the repetition was put off");
+    assert!(server.watcher.is_alive());
+}
+
+#[test]
+fn a_client_that_took_over_an_index_is_not_the_old_one() {
+    let mut server = Server::new();
+    let (ours, theirs) = socket();
+    server.watcher.connected(ClientId(1), ours);
+    server.watcher.slice_begins(&contest(10, 0), Time::NEVER);
+    server.watcher.arm(ClientId(1), ours, false, Rank { tier: 0, key: 5 }, 0).unwrap();
+    server.watcher.connected(ClientId(1), ours);
+    send(theirs);
+    assert!(!server.is_told_to_yield(Duration::from_millis(30)));
+    assert_eq!(server.watcher.arrival(ClientId(1)), None);
+}
