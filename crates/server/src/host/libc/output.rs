@@ -1,0 +1,147 @@
+//! What the server writes to a client, message by message: who gets input, and who has to redraw.
+//!
+//! Errors and core events have 32 bytes; replies and generic events say how many follow those (X11 protocol, chapter 1; Generic
+//! Event Extension). Every byte passes once, so the place of the next message is known from the setup's answer on.
+
+const MESSAGE_BYTES: usize = 32;
+const REPLY: u8 = 1;
+const KEY_PRESS: u8 = 2;
+const LEAVE_NOTIFY: u8 = 8;
+const EXPOSE: u8 = 12;
+const GRAPHICS_EXPOSE: u8 = 13;
+const GENERIC_EVENT: u8 = 35;
+/// First and last of the XInput events that a device causes: keys, buttons, motions, crossings, then raw ones and touches.
+const XI_KEY_PRESS: u16 = 2;
+const XI_LAST: u16 = 26;
+/// Words that follow the first 32 bytes of the shortest of them; the generic events of Present have fewer.
+const XI_WORDS: u32 = 3;
+
+/// Events that were in a piece of output.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Seen {
+    pub input: bool,
+    pub exposed: bool,
+}
+
+/// The place in the stream.
+#[derive(Debug)]
+pub struct Output {
+    /// The first bytes of a message, as far as they were written.
+    head: [u8; MESSAGE_BYTES],
+    have: usize,
+    /// Bytes that follow those.
+    rest: usize,
+}
+
+impl Output {
+    /// A stream that goes on with `rest` bytes before the first message.
+    pub fn after(rest: usize) -> Output {
+        Output { head: [0; MESSAGE_BYTES], have: 0, rest }
+    }
+
+    /// Takes what was written next.
+    pub fn written(&mut self, mut bytes: &[u8], is_swapped: bool) -> Seen {
+        let mut seen = Seen::default();
+        while !bytes.is_empty() {
+            if self.rest > 0 {
+                let passed = self.rest.min(bytes.len());
+                self.rest -= passed;
+                bytes = &bytes[passed..];
+                continue;
+            }
+            let taken = (MESSAGE_BYTES - self.have).min(bytes.len());
+            self.head[self.have..self.have + taken].copy_from_slice(&bytes[..taken]);
+            self.have += taken;
+            bytes = &bytes[taken..];
+            if self.have == MESSAGE_BYTES {
+                self.have = 0;
+                self.message(is_swapped, &mut seen);
+            }
+        }
+        seen
+    }
+
+    fn message(&mut self, is_swapped: bool, seen: &mut Seen) {
+        let order = |value: u32| if is_swapped { value.swap_bytes() } else { value };
+        let words = order(u32::from_ne_bytes([self.head[4], self.head[5], self.head[6], self.head[7]]));
+        // What other clients send has the highest bit.
+        match self.head[0] & 0x7f {
+            REPLY => self.rest = bytes_of(words),
+            GENERIC_EVENT => {
+                self.rest = bytes_of(words);
+                let kind = u16::from_ne_bytes([self.head[8], self.head[9]]);
+                let kind = if is_swapped { kind.swap_bytes() } else { kind };
+                seen.input |= (XI_KEY_PRESS..=XI_LAST).contains(&kind) && words >= XI_WORDS;
+            }
+            KEY_PRESS..=LEAVE_NOTIFY => seen.input = true,
+            EXPOSE | GRAPHICS_EXPOSE => seen.exposed = true,
+            _ => {}
+        }
+    }
+}
+
+fn bytes_of(words: u32) -> usize {
+    usize::try_from(words).unwrap_or(usize::MAX).saturating_mul(4)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(kind: u8, words: u32, is_swapped: bool) -> Vec<u8> {
+        let mut bytes = vec![0; MESSAGE_BYTES + 4 * words as usize];
+        bytes[0] = kind;
+        if matches!(kind & 0x7f, REPLY | GENERIC_EVENT) {
+            let words = if is_swapped { words.swap_bytes() } else { words };
+            bytes[4..8].copy_from_slice(&words.to_ne_bytes());
+        }
+        // What follows looks like an Expose.
+        bytes[MESSAGE_BYTES..].fill(EXPOSE);
+        bytes
+    }
+
+    fn generic(kind: u16, words: u32) -> Vec<u8> {
+        let mut bytes = message(GENERIC_EVENT, words, false);
+        bytes[8..10].copy_from_slice(&kind.to_ne_bytes());
+        bytes
+    }
+
+    #[test]
+    fn events_are_seen_behind_replies_of_any_length_however_the_stream_is_cut() {
+        for is_swapped in [false, true] {
+            let of = |kind, words| message(kind, words, is_swapped);
+            let quiet = [of(REPLY, 0), of(REPLY, 1000), of(0, 0), of(22, 0), of(GENERIC_EVENT, 2)].concat();
+            let stream = [quiet.clone(), of(EXPOSE, 0), quiet.clone(), of(0x80 | KEY_PRESS, 0)].concat();
+            for piece in [1, 3, 31, 32, 33, 500, stream.len()] {
+                let mut output = Output::after(0);
+                let seen: Vec<Seen> = stream.chunks(piece).map(|bytes| output.written(bytes, is_swapped)).collect();
+                let first = seen.iter().position(|seen| seen.exposed).unwrap();
+                assert_eq!(first, (quiet.len() + MESSAGE_BYTES - 1) / piece, "{piece}");
+                assert_eq!(seen.iter().filter(|seen| seen.exposed).count(), 1, "{piece}");
+                assert!(seen.last().unwrap().input, "{piece}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_left_of_the_setup_is_passed_over() {
+        let mut output = Output::after(100);
+        assert_eq!(output.written(&[EXPOSE; 100], false), Seen::default());
+        assert!(output.written(&message(GRAPHICS_EXPOSE, 0, false), false).exposed);
+    }
+
+    #[test]
+    fn input_of_xinput_is_seen_and_completions_of_present_are_not() {
+        let seen = |bytes: &[u8]| Output::after(0).written(bytes, false).input;
+        assert!(seen(&generic(6, 12)) && seen(&generic(18, 12)));
+        assert!(!seen(&generic(2, 0)) && !seen(&generic(1, 2)) && !seen(&generic(3, 2)));
+    }
+
+    #[test]
+    fn a_length_beyond_all_measure_only_passes_bytes_over() {
+        let mut output = Output::after(0);
+        output.written(&message(REPLY, 0, false)[..4], false);
+        output.written(&[0xff; 28], false);
+        assert_eq!(output.written(&[EXPOSE; 4096], false), Seen::default());
+    }
+}
