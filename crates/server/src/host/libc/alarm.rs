@@ -4,7 +4,7 @@
 //! calls that set the timer are answered without it; when the server is to choose, and when we step aside, it is set as the
 //! server last wanted it.
 
-use super::calls;
+use super::behind;
 
 #[derive(Debug)]
 pub struct Alarm {
@@ -31,7 +31,7 @@ impl Alarm {
         // SAFETY: zeroes are a timer that is off.
         let off = unsafe { std::mem::zeroed() };
         if let Some(wanted) = self.wanted {
-            calls::set_alarm(if is_kept { &off } else { &wanted });
+            behind::set_alarm(if is_kept { &off } else { &wanted });
         }
     }
 }

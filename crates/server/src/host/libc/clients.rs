@@ -1,6 +1,7 @@
 //! Clients as their sockets come and go in the server's epoll.
 
 use super::Libc;
+use super::output::Output;
 use crate::host::Connection;
 use crate::mechanism::access::Identity;
 use crate::mechanism::engine::Engine;
@@ -35,7 +36,7 @@ pub struct Known {
     pub begins_request: bool,
     /// What it has sent up to now ends with a request.
     pub at_boundary: bool,
-    /// So much is still to come of a request.
+    /// Bytes of a request that are still to come.
     pub rest_bytes: usize,
     /// When its last read returned; none where that was measured.
     pub reading: Option<Time>,
@@ -52,7 +53,8 @@ enum Setup {
     Awaited,
     /// The server's answer, as far as it was written.
     Answered(Vec<u8>),
-    Done,
+    /// It is over, and the server writes messages.
+    Done(Output),
 }
 
 impl Known {
@@ -81,7 +83,7 @@ impl Known {
 
     /// Whether the server could serve it. A connection that is being set up is never held.
     pub fn is_ready(&self) -> bool {
-        self.pending && !self.muted && (!self.held || !matches!(self.setup, Setup::Done))
+        self.pending && !self.muted && (!self.held || !self.is_set_up())
     }
 
     /// The epoll told this of it.
@@ -103,14 +105,14 @@ impl Known {
         self.cost = if cost > self.cost { cost } else { self.cost.saturating_mul(4).saturating_add(cost) / 5 + 1 };
     }
 
-    /// How many bytes take so long.
+    /// How many bytes take this time.
     pub fn bytes_in(&self, ns: u64) -> usize {
         let bytes = ns.saturating_mul(1000).checked_div(self.cost).unwrap_or(u64::MAX);
         usize::try_from(bytes).unwrap_or(usize::MAX)
     }
 
     pub fn is_set_up(&self) -> bool {
-        matches!(self.setup, Setup::Done)
+        matches!(self.setup, Setup::Done(_))
     }
 
     /// Its first byte has come: the byte order.
@@ -121,22 +123,21 @@ impl Known {
         }
     }
 
-    /// Whether what the server writes to it is looked at.
-    pub fn is_answered(&self) -> bool {
-        matches!(self.setup, Setup::Answered(_))
-    }
-
     /// The server has written this to it. Its resource ids, once they are known: the first, and how many.
-    fn written(&mut self, bytes: &[u8]) -> Option<(u32, u32)> {
+    fn set_up_by(&mut self, bytes: &[u8]) -> Option<(u32, u32)> {
         let Setup::Answered(answer) = &mut self.setup else { return None };
-        let left = SETUP_BYTES - answer.len().min(SETUP_BYTES);
-        answer.extend_from_slice(&bytes[..bytes.len().min(left)]);
+        let taken = bytes.len().min(SETUP_BYTES - answer.len());
+        answer.extend_from_slice(&bytes[..taken]);
         if answer.len() < SETUP_BYTES {
             return None;
         }
         let word = |at: usize| u32::from_ne_bytes([answer[at], answer[at + 1], answer[at + 2], answer[at + 3]]);
+        let words = u16::from_ne_bytes([answer[6], answer[7]]);
+        let words = if self.is_swapped { words.swap_bytes() } else { words };
         let (base, mask, is_success) = (word(12), word(16), answer[0] == 1);
-        self.setup = Setup::Done;
+        let mut output = Output::after((8 + 4 * usize::from(words)).saturating_sub(SETUP_BYTES));
+        output.written(&bytes[taken..], self.is_swapped);
+        self.setup = Setup::Done(output);
         // The other byte order has the mask's low bits at the top.
         let (base, mask) = if mask & 1 == 0 { (base.swap_bytes(), mask.swap_bytes()) } else { (base, mask) };
         is_success.then(|| (base, mask.saturating_add(1)))
@@ -200,10 +201,18 @@ impl Engine<Libc> {
         }
     }
 
-    /// The server has written to it while it is set up.
+    /// The server has written this to it.
     pub fn written(&mut self, id: ClientId, bytes: &[u8]) {
         let Some(known) = self.host.known_mut(id) else { return };
-        if let Some((base, ids)) = known.written(bytes) {
+        if let Setup::Done(output) = &mut known.setup {
+            let seen = output.written(bytes, known.is_swapped);
+            if seen.exposed {
+                self.noticed(id, false);
+            }
+            if seen.input {
+                self.noticed(id, true);
+            }
+        } else if let Some((base, ids)) = known.set_up_by(bytes) {
             self.named(id, base, ids);
         }
     }
@@ -225,12 +234,12 @@ impl Engine<Libc> {
 
     /// Everybody's edge that the server was not told of, for a server that goes on without us. Whom it does not listen to it
     /// is told of by the kernel, when it does so again.
-    pub fn untold(&self) -> Vec<libc::epoll_event> {
+    pub fn untold(&self) -> Vec<(RawFd, libc::epoll_event)> {
         let known = self.host.clients.iter().flatten();
-        let event = |known: &Known| libc::epoll_event {
-            events: known.saved | if known.pending && !known.muted { libc::EPOLLIN as u32 } else { 0 },
-            u64: known.data,
+        let event = |known: &Known| {
+            let events = known.saved | if known.pending && !known.muted { libc::EPOLLIN as u32 } else { 0 };
+            (known.descriptor, libc::epoll_event { events, u64: known.data })
         };
-        known.map(event).filter(|event| event.events != 0).collect()
+        known.map(event).filter(|(_, event)| event.events != 0).collect()
     }
 }

@@ -1,31 +1,22 @@
 //! The engine of this process, made when the server adds its first client. Used on the server's thread only.
 
 use super::control::Asked;
-use super::{Error, Libc, calls};
+use super::descriptors::CLIENTS;
+use super::{Error, Libc, behind};
+use crate::host::place::{OnServerThread, Place};
 use crate::mechanism::engine::Engine;
 use crate::mechanism::fault::{self, Fault};
 use crate::mechanism::requests::{self, Form};
-use crate::mechanism::settings::Settings;
-use std::cell::UnsafeCell;
+use crate::mechanism::settings::{FaultPlace, Settings};
 use std::os::fd::RawFd;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicUsize, Ordering};
 use xqos_abi::Order;
 
-struct Place {
-    engine: Option<Box<Engine<Libc>>>,
-    /// What the server has still to be told after we stepped aside.
-    untold: Vec<libc::epoll_event>,
-    busy: bool,
-}
-
-struct OnServerThread(UnsafeCell<Place>);
-
-// SAFETY: `is_here` keeps all other threads away.
-unsafe impl Sync for OnServerThread {}
-
-static PLACE: OnServerThread = OnServerThread(UnsafeCell::new(Place { engine: None, untold: Vec::new(), busy: false }));
-/// What the server was started with; none: this host is not wanted.
+/// The engine, and what the server has still to be told after we stepped aside, of which descriptor.
+static PLACE: OnServerThread<Place<Libc, Vec<(RawFd, libc::epoll_event)>>> =
+    OnServerThread::new(Place::new(Vec::new()));
+/// The settings of the server; none: this host is not wanted.
 static SETTINGS: OnceLock<Settings> = OnceLock::new();
 /// The thread that added the first client; 0: none yet.
 static THREAD: AtomicUsize = AtomicUsize::new(0);
@@ -40,6 +31,27 @@ pub fn want(settings: Settings) {
 
 pub fn is_wanted() -> bool {
     SETTINGS.get().is_some()
+}
+
+/// The calling thread is the server's from now on, and this epoll; for tests, one server at a time.
+#[cfg(test)]
+pub fn serve(epoll: RawFd, settings: &Settings) {
+    let _ = SETTINGS.set(settings.clone());
+    THREAD.store(this_thread(), Ordering::Relaxed);
+    EPOLL.store(epoll, Ordering::Relaxed);
+    let engine = Engine::new(Libc::new(epoll, settings.chunk_ns).unwrap(), settings);
+    // SAFETY: no other thread calls in.
+    unsafe {
+        *PLACE.get() = Place::new(Vec::new());
+        (*PLACE.get()).engine = Some(Box::new(engine));
+    }
+}
+
+/// Whether xqos is there, and has not stepped aside.
+#[cfg(test)]
+pub fn is_served() -> bool {
+    // SAFETY: as above.
+    unsafe { (*PLACE.get()).engine.is_some() }
 }
 
 /// True on the server's thread.
@@ -61,10 +73,7 @@ fn this_thread() -> usize {
 pub fn listens_for(display: u32) {
     DISPLAY.store(display, Ordering::Relaxed);
     if is_here() {
-        with_engine(|engine| {
-            listen(engine);
-            Ok(())
-        });
+        tell(listen);
     }
 }
 
@@ -72,9 +81,13 @@ pub fn listens_for(display: u32) {
 /// everybody has left makes another.
 pub fn begin(epoll: RawFd) {
     let Some(settings) = SETTINGS.get() else { return };
+    if DISPLAY.load(Ordering::Relaxed) == NO_DISPLAY {
+        // The server listened before we stood before its calls.
+        DISPLAY.store(behind::display_of_process().unwrap_or(NO_DISPLAY), Ordering::Relaxed);
+    }
     let is_first = THREAD.compare_exchange(0, this_thread(), Ordering::Relaxed, Ordering::Relaxed).is_ok();
     // SAFETY: looked at on the server's thread only.
-    let is_again = || serves(epoll) && unsafe { (*PLACE.0.get()).engine.is_none() } && calls::has_no_clients();
+    let is_again = || serves(epoll) && unsafe { (*PLACE.get()).engine.is_none() } && CLIENTS.is_empty();
     if !is_first && !is_again() {
         return;
     }
@@ -84,7 +97,7 @@ pub fn begin(epoll: RawFd) {
             let mut engine = Engine::new(host, settings);
             listen(&mut engine);
             // SAFETY: on the server's thread, and there is none yet.
-            unsafe { (*PLACE.0.get()).engine = Some(Box::new(engine)) };
+            unsafe { (*PLACE.get()).engine = Some(Box::new(engine)) };
         }
         Err(error) => eprintln!("xqos: not started: {error}; this server is left untouched"),
     }
@@ -92,7 +105,7 @@ pub fn begin(epoll: RawFd) {
 
 fn listen(engine: &mut Engine<Libc>) {
     let (epoll, display) = (engine.host.epoll(), DISPLAY.load(Ordering::Relaxed));
-    if display == NO_DISPLAY || engine.host.control.is_listening() {
+    if display == NO_DISPLAY || engine.host.control.is_listening(display) {
         return;
     }
     if let Err(error) = engine.host.control.listen(epoll, display) {
@@ -102,47 +115,54 @@ fn listen(engine: &mut Engine<Libc>) {
 
 /// Runs `work` on the engine; a panic or an error in it makes xqos step aside. `None`: no engine, busy, or a fault.
 pub fn with_engine<T>(work: impl FnOnce(&mut Engine<Libc>) -> Result<T, Fault<Error>>) -> Option<T> {
-    let place = PLACE.0.get();
-    // SAFETY: on the server's thread, and `busy` keeps a nested call from a second reference to the engine.
-    let engine = unsafe {
-        if (*place).busy {
-            return None;
-        }
-        let engine = (*place).engine.as_deref_mut()?;
-        (*place).busy = true;
-        engine
-    };
-    let result = fault::guarded(|| work(engine)).unwrap_or_else(|panic| Err(Fault::Panicked(panic)));
-    // SAFETY: the reference above is not used any more.
-    unsafe { (*place).busy = false };
-    result.map_err(|reason| step_aside(&reason)).ok()
+    let work = |engine: &mut Engine<Libc>| engine.fail_on_purpose(FaultPlace::Call).and_then(|()| work(engine));
+    // SAFETY: on the server's thread.
+    unsafe { PLACE.with(work) }?.map_err(|fault| step_aside(&fault)).ok()
 }
 
-/// The server goes on alone: it is told of everybody who has data, and of each edge from then on.
-fn step_aside(reason: &Fault<Error>) {
-    eprintln!("xqos: {}", fault::line(&reason.to_string()));
+/// As [`with_engine`], for work that gives nothing back and cannot fail.
+pub fn tell(work: impl FnOnce(&mut Engine<Libc>)) {
+    with_engine(|engine| {
+        work(engine);
+        Ok(())
+    });
+}
+
+/// Steps aside: the server is told of all clients with data once more, and of each new edge from then on.
+fn step_aside(fault: &Fault<Error>) {
+    eprintln!("xqos: {}", fault::line(&fault.to_string()));
     // SAFETY: on the server's thread; `busy` is false.
-    let Some(mut engine) = (unsafe { (*PLACE.0.get()).engine.take() }) else { return };
+    let Some(mut engine) = (unsafe { (*PLACE.get()).engine.take() }) else { return };
     let untold = fault::guarded(|| {
         engine.step_back();
         engine.untold()
     });
     // SAFETY: as above.
-    unsafe { (*PLACE.0.get()).untold = untold.unwrap_or_default() };
-    calls::leave_own(engine.host.epoll());
+    unsafe { (*PLACE.get()).aside = untold.unwrap_or_default() };
+    behind::leave_own(engine.host.epoll());
     let _ = fault::guarded(|| drop(engine));
 }
 
-/// Whether the server has still to be told of anything.
+/// Whether the server has still to be told of events.
 pub fn has_untold() -> bool {
     // SAFETY: as below.
-    unsafe { !(*PLACE.0.get()).untold.is_empty() }
+    unsafe { !(*PLACE.get()).aside.is_empty() }
 }
 
 /// An event that the server has still to be told; empty unless we stepped aside.
 pub fn next_untold() -> Option<libc::epoll_event> {
     // SAFETY: on the server's thread; nobody holds a reference into the place here.
-    unsafe { (*PLACE.0.get()).untold.pop() }
+    unsafe { (*PLACE.get()).aside.pop() }.map(|(_, event)| event)
+}
+
+/// Drops these bits of a descriptor: the server has stopped listening to it, or has closed it.
+pub fn forget_untold(fd: RawFd, bits: u32) {
+    // SAFETY: as above.
+    let untold = unsafe { &mut (*PLACE.get()).aside };
+    for (_, event) in untold.iter_mut().filter(|(told, _)| *told == fd) {
+        event.events &= !bits;
+    }
+    untold.retain(|(_, event)| event.events != 0);
 }
 
 /// Answers what was asked over the control socket.
@@ -154,10 +174,7 @@ pub fn answer_control() {
         Ok(asked)
     });
     for asked in received.unwrap_or_default() {
-        with_engine(|engine| {
-            answer(engine, &asked);
-            Ok(())
-        });
+        tell(|engine| answer(engine, &asked));
     }
 }
 

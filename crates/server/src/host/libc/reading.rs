@@ -10,17 +10,17 @@
 //! | the rest of a request | no more than that |
 
 use super::framing::frame;
-use super::{Libc, MIN_PEEK_BYTES, calls};
-use crate::host::dix::watcher::now;
+use super::{Libc, MIN_PEEK_BYTES, behind};
+use crate::host::kernel::now;
 use crate::mechanism::early_end::Verdict;
 use std::os::fd::RawFd;
 use xqos_core::{ClientId, Time};
 
 /// Arrivals are looked for at most so often.
 const LOOK_NS: u64 = 50_000;
-/// Of the requests of one read so many are counted; the others are taken to be as long. All, while there is a trace.
+/// Requests that are counted of one read; the rest is taken to be as long. While there is a trace, all are.
 const COUNTED_REQUESTS: u32 = 128;
-/// So much is looked at, at most; the server's buffer for what it reads of a client is no larger.
+/// Maximum bytes that are looked at; the server's buffer for a client's requests is no larger.
 const MAX_BUFFER_BYTES: usize = 65_536;
 
 impl Libc {
@@ -57,7 +57,7 @@ impl Libc {
     /// Bytes of the whole requests in `room`, by what there is to read; at least one request.
     fn whole_requests(&mut self, fd: RawFd, room: usize, wanted: usize, is_swapped: bool) -> usize {
         let mut stream = [0; MAX_BUFFER_BYTES];
-        let seen = calls::peek(fd, &mut stream[..room.max(MIN_PEEK_BYTES).min(wanted).min(MAX_BUFFER_BYTES)]);
+        let seen = behind::peek(fd, &mut stream[..room.max(MIN_PEEK_BYTES).min(wanted).min(MAX_BUFFER_BYTES)]);
         let stream = &stream[..seen];
         let in_room = frame(&stream[..room.min(seen)], is_swapped, u32::MAX);
         let bytes = if in_room.bytes > 0 { in_room.bytes } else { one_request(stream, is_swapped) };
@@ -126,7 +126,7 @@ impl Libc {
     /// Who has come since the slice began.
     fn look(&mut self, now: Time) {
         let mut events = [libc::epoll_event { events: 0, u64: 0 }; 64];
-        let count = calls::epoll_wait_now(self.epoll, &mut events);
+        let count = behind::epoll_wait_now(self.epoll, &mut events);
         let Some((contest, _)) = self.running.contest else { return };
         for event in &events[..count] {
             let (data, bits) = (event.u64, event.events);

@@ -1,0 +1,47 @@
+//! Which descriptors are clients', and which are ours in the server's epoll: a bit for each.
+//!
+//! A call that stands before libc's has to know it before it does anything else, in any thread; so it is one load.
+
+use std::os::fd::RawFd;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Clients have descriptors below that; one above is left alone.
+const LIMIT: usize = 65_536;
+
+pub static CLIENTS: Set = Set::new();
+pub static OURS: Set = Set::new();
+
+#[derive(Debug)]
+pub struct Set([AtomicU64; LIMIT / 64]);
+
+impl Set {
+    const fn new() -> Set {
+        Set([const { AtomicU64::new(0) }; LIMIT / 64])
+    }
+
+    pub fn set(&self, fd: RawFd, is_in: bool) {
+        let Some((word, bit)) = self.bit(fd) else { return };
+        if is_in {
+            word.fetch_or(bit, Ordering::Relaxed);
+        } else {
+            word.fetch_and(!bit, Ordering::Relaxed);
+        }
+    }
+
+    pub fn has(&self, fd: RawFd) -> bool {
+        self.bit(fd).is_some_and(|(word, bit)| word.load(Ordering::Relaxed) & bit != 0)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.iter().all(|word| word.load(Ordering::Relaxed) == 0)
+    }
+
+    pub fn all(&self) -> impl Iterator<Item = RawFd> {
+        (0..LIMIT as RawFd).filter(|&fd| self.has(fd))
+    }
+
+    fn bit(&self, fd: RawFd) -> Option<(&AtomicU64, u64)> {
+        let fd = usize::try_from(fd).ok()?;
+        Some((self.0.get(fd / 64)?, 1 << (fd % 64)))
+    }
+}
