@@ -14,50 +14,68 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `calls` | the calls that stand before libc's, and those behind them |
+//! | `calls` | the calls that stand before libc's |
+//! | `behind` | the calls behind those, and what this host asks of the kernel |
+//! | `descriptors` | which descriptors are clients', and which are ours |
+//! | `slots` | turns the program's calls to them, where we are no preload |
 //! | `place` | the engine of this process; each call a panic boundary |
 //! | `alarm` | the server's own timer |
 //! | `clients` | clients, as their sockets come and go |
 //! | `reading` | what a read may return, and when the slice is over |
 //! | `framing` | where requests begin and end in what is read |
+//! | `output` | events in what is written |
+//! | `lender` | a real-time priority that somebody lends |
 //! | `control` | the control socket, for there is no extension |
 //!
 //! The server's own timer, which ends its slices, is kept from it while we choose. Single requests are not timed, and a policy
 //! that counts them cannot be had; of a flood of small ones the number is an estimate unless there is a trace.
 
 mod alarm;
+pub mod behind;
 pub mod calls;
 pub mod clients;
 pub mod control;
+pub mod descriptors;
 mod framing;
+mod lender;
+mod output;
 pub mod place;
 mod reading;
+pub mod slots;
+#[cfg(test)]
+mod tests;
 
-use crate::host::dix::cpu;
-use crate::host::dix::watcher::{self, now};
+use crate::host::cpu;
+use crate::host::kernel::{self, now};
 use crate::host::{Host, SeenRequests, Work};
 use crate::mechanism::access::Identity;
 use crate::mechanism::early_end::EarlyEnd;
 use alarm::Alarm;
 use clients::Known;
 use control::Connections;
+use lender::Lender;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::ffi::c_int;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use xqos_abi::Notify;
-use xqos_core::{Choice, ClientId, Contest, Rank, Slice, Supply, Time};
+use xqos_core::{Choice, ClientId, Contest, Rank, Slice, Time};
 
-/// So many bytes are looked at to find where the first request ends.
+/// Bytes that are looked at to find where the first request ends.
 const MIN_PEEK_BYTES: usize = 256;
-/// Whoever hangs up is served for so long what it sent before; a stock server forgets that at once.
+/// How long a client that hung up is still served what it sent before; a stock server drops that at once.
 const HANGUP_NS: u64 = 100_000_000;
 const HANGUP: u32 = (libc::EPOLLHUP | libc::EPOLLRDHUP) as u32;
 /// Events of ours in the server's epoll: a descriptor beneath this tag, which is no address of a process.
 const OWN: u64 = 0x5851_0000_0000_0000;
 
-/// Nothing is wrong with a server that nothing is known of.
+/// Whether an event is of a descriptor of ours.
+fn is_own(data: u64) -> bool {
+    data & 0xffff_0000_0000_0000 == OWN
+}
+
+/// Why a server cannot be served; never, since nothing of it has to be known.
 #[derive(Debug)]
 pub struct Error(&'static str);
 
@@ -73,7 +91,7 @@ impl std::error::Error for Error {}
 #[derive(Debug, Default)]
 struct Running {
     chosen: Option<ClientId>,
-    /// Who reads; somebody else than was chosen where the server had a rest of its requests.
+    /// The client that is read from; not the chosen one where the server still had requests of another.
     reader: Option<ClientId>,
     chunks: u32,
     requests: u32,
@@ -93,11 +111,11 @@ pub struct Libc {
     /// By the data that the server gave to its epoll.
     by_data: HashMap<u64, ClientId>,
     by_descriptor: Vec<Option<ClientId>>,
-    /// Clients that have something, in the order in which it came; and some that had.
+    /// Clients with data, in the order in which these came; and some that had data before.
     queue: Vec<ClientId>,
-    /// How many the server does not listen to.
+    /// Clients that the server does not listen to.
     muted: usize,
-    /// What a read may return is the work of so long, or one request.
+    /// What a read may return is the work of this time, or one request.
     chunk_ns: u64,
     /// Size of the server's buffer for what a client sends; 0: nobody has connected yet.
     buffer_bytes: usize,
@@ -110,13 +128,16 @@ pub struct Libc {
     timer: OwnedFd,
     pub alarm: Alarm,
     pub control: Connections,
+    lender: Option<Lender>,
+    /// How often earlier lenders raised the thread.
+    raised_before: u32,
     named: bool,
 }
 
 impl Libc {
     pub fn new(epoll: RawFd, chunk_ns: u64) -> io::Result<Libc> {
-        let timer = watcher::new_timer()?;
-        calls::watch_own(epoll, timer.as_raw_fd());
+        let timer = kernel::new_timer()?;
+        behind::watch_own(epoll, timer.as_raw_fd());
         Ok(Libc {
             epoll,
             clients: Vec::new(),
@@ -135,6 +156,8 @@ impl Libc {
             timer,
             alarm: Alarm::new(),
             control: Connections::default(),
+            lender: None,
+            raised_before: 0,
             named: false,
         })
     }
@@ -143,7 +166,7 @@ impl Libc {
         self.epoll
     }
 
-    /// How long the server may sleep that wants to sleep so long, milliseconds; below 0: for ever.
+    /// How long the server may sleep, at most as long as it wants to, milliseconds; below 0: for ever.
     pub fn timeout(&self, wanted: c_int) -> c_int {
         let mut limit = c_int::MAX;
         for known in self.queue.iter().filter_map(|&id| self.known(id)) {
@@ -169,8 +192,8 @@ impl Libc {
             let event = events[at];
             let (data, bits) = (event.u64, event.events);
             if data == OWN | self.timer.as_raw_fd() as u64 {
-                watcher::drain(self.timer.as_raw_fd());
-            } else if data & 0xffff_0000_0000_0000 == OWN {
+                kernel::drain(self.timer.as_raw_fd());
+            } else if is_own(data) {
                 is_asked = true;
             } else if let Some(id) = self.by_data.get(&data).copied() {
                 self.has(id, bits);
@@ -207,7 +230,7 @@ impl Libc {
         }
     }
 
-    /// The epoll told this of a client.
+    /// The epoll reported these events of a client.
     fn has(&mut self, id: ClientId, bits: u32) {
         let Some(known) = self.known_mut(id) else { return };
         known.has(bits);
@@ -231,14 +254,6 @@ impl Libc {
 impl Host for Libc {
     type Error = Error;
 
-    fn now(&self) -> Time {
-        now()
-    }
-
-    fn cpu_ns(&self) -> u64 {
-        watcher::thread_cpu_ns()
-    }
-
     fn log(&self, line: &str) {
         eprintln!("xqos: {line}");
     }
@@ -246,11 +261,6 @@ impl Host for Libc {
     fn check(&mut self) -> Result<Option<String>, Error> {
         let program = || std::fs::read_link("/proc/self/exe").unwrap_or_default().display().to_string();
         Ok((!std::mem::replace(&mut self.named, true)).then(|| format!("{}, from below, by libc", program())))
-    }
-
-    fn user(&self) -> u32 {
-        // SAFETY: no arguments, cannot fail.
-        unsafe { libc::geteuid() }
     }
 
     fn screens(&self) -> usize {
@@ -261,16 +271,16 @@ impl Host for Libc {
         None
     }
 
-    fn supply(&self) -> Supply {
-        cpu::supply()
-    }
-
     fn memory_bytes(&self) -> usize {
         self.clients.capacity() * size_of::<Option<Known>>()
     }
 
     fn is_open(&self, client: ClientId) -> bool {
         self.known(client).is_some()
+    }
+
+    fn address(&self, client: ClientId) -> Option<String> {
+        kernel::peer_address(self.known(client)?.descriptor)
     }
 
     fn forget(&mut self, client: ClientId) {
@@ -371,9 +381,12 @@ impl Host for Libc {
         self.running.ended_at.take().map(|at| now().since(at))
     }
 
-    fn watch_client(&mut self, client: ClientId, rank: Rank, _loan_ns: u64) {
-        if let Some(known) = self.known_mut(client) {
-            (known.watched, known.arrived) = (Some(rank), None);
+    fn watch_client(&mut self, client: ClientId, rank: Rank, loan_ns: u64) {
+        let Some(known) = self.known_mut(client) else { return };
+        (known.watched, known.arrived) = (Some(rank), None);
+        let descriptor = known.descriptor;
+        if let Some(lender) = self.lender.as_ref().filter(|_| loan_ns > 0) {
+            lender.watch(descriptor, loan_ns);
         }
     }
 
@@ -386,29 +399,43 @@ impl Host for Libc {
     }
 
     fn wake_at(&mut self, at: Time) {
-        watcher::set_timer(&self.timer, at);
+        kernel::set_timer(&self.timer, at);
     }
 
     fn wait_for(&self, clients: impl Iterator<Item = ClientId>, until: Time) {
-        watcher::wait_for(clients.filter_map(|id| self.known(id)).map(|known| known.descriptor), until);
+        kernel::wait_for(clients.filter_map(|id| self.known(id)).map(|known| known.descriptor), until);
     }
 
     fn begin_loan(&mut self) -> io::Result<()> {
-        Err(io::ErrorKind::Unsupported.into())
+        self.lender = Some(Lender::begin()?);
+        Ok(())
     }
 
-    fn end_loan(&mut self, _limit_before: u32) {}
+    fn end_loan(&mut self, limit_before: u32) {
+        self.raised_before = self.raises();
+        self.lender = None;
+        cpu::limit_real_time(limit_before);
+    }
 
-    fn raise(&self, _until: Time) {}
+    fn raise(&self, until: Time) {
+        if let Some(lender) = &self.lender {
+            lender.loan().raise(until);
+        }
+    }
 
-    fn lower(&self) {}
+    fn lower(&self) {
+        if let Some(lender) = &self.lender {
+            lender.loan().lower();
+        }
+    }
 
     fn raises(&self) -> u32 {
-        0
+        self.raised_before + self.lender.as_ref().map_or(0, |lender| lender.loan().raises())
     }
 
     fn step_back(&mut self) {
         self.alarm.keep(false);
+        self.lender = None;
         for known in self.clients.iter_mut().flatten() {
             known.held = false;
         }

@@ -3,7 +3,8 @@
 //! Everything here is non-blocking and on the server's thread. A connection gets little of it at a time, so that one that
 //! never stops asking holds up nobody: one read of a few requests, and none before its answers have found room.
 
-use super::calls;
+use super::behind;
+use crate::host::kernel;
 use crate::mechanism::access::Identity;
 use crate::mechanism::requests::Refused;
 use std::cell::{Cell, RefCell};
@@ -16,9 +17,9 @@ use xqos_abi::control::{EVENT, FIRST_ERROR, MAX_REQUEST_BYTES, done, error, path
 use xqos_abi::{ADMISSION_ERROR, Notify, Order};
 use xqos_core::ClientId;
 
-/// Who leaves more unread than that is disconnected: a few lists of all clients, or many events.
+/// A connection with more unread bytes than this is closed: a few lists of all clients, or many events.
 const MAX_UNREAD_BYTES: usize = 4 << 20;
-/// More connections are refused.
+/// Maximum connections; further ones are refused.
 const MAX_CONNECTIONS: usize = 64;
 
 #[derive(Debug)]
@@ -36,7 +37,7 @@ struct Connection {
     is_gone: Cell<bool>,
 }
 
-/// A request that has come, and who asks.
+/// A request, and the connection that it came from.
 #[derive(Debug)]
 pub struct Asked {
     pub asker: ClientId,
@@ -44,35 +45,41 @@ pub struct Asked {
     pub bytes: Vec<u8>,
 }
 
+/// Where clients of a display ask.
+#[derive(Debug)]
+struct Listener {
+    display: u32,
+    socket: UnixListener,
+    path: PathBuf,
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
 #[derive(Debug, Default)]
 pub struct Connections {
-    listener: Option<(UnixListener, PathBuf)>,
+    /// One for each display of the server: mutter gives its Xwayland two, one of them for itself.
+    listeners: Vec<Listener>,
     open: Vec<Connection>,
 }
 
-impl Drop for Connections {
-    fn drop(&mut self) {
-        if let Some((_, path)) = &self.listener {
-            let _ = std::fs::remove_file(path);
-        }
-    }
-}
-
 impl Connections {
-    pub fn is_listening(&self) -> bool {
-        self.listener.is_some()
+    pub fn is_listening(&self, display: u32) -> bool {
+        self.listeners.iter().any(|listener| listener.display == display)
     }
 
     /// Listens for the display, in the first place that can be had.
-    pub fn listen(&mut self, epoll: RawFd, display: u32) -> io::Result<&Path> {
-        // SAFETY: no arguments, cannot fail.
-        let user = unsafe { libc::geteuid() };
+    pub fn listen(&mut self, epoll: RawFd, display: u32) -> io::Result<()> {
         let mut failed = io::Error::from(io::ErrorKind::NotFound);
-        for path in paths(display, user) {
+        for path in paths(display, kernel::user()) {
             match bind(&path) {
-                Ok(listener) => {
-                    calls::watch_own(epoll, listener.as_raw_fd());
-                    return Ok(&self.listener.insert((listener, path)).1);
+                Ok(socket) => {
+                    behind::watch_own(epoll, socket.as_raw_fd());
+                    self.listeners.push(Listener { display, socket, path });
+                    return Ok(());
                 }
                 Err(error) => failed = error,
             }
@@ -80,10 +87,10 @@ impl Connections {
         Err(failed)
     }
 
-    /// Takes what has come: requests, and who is gone.
+    /// Takes new requests, and the connections that have ended.
     pub fn receive(&mut self, epoll: RawFd) -> (Vec<Asked>, Vec<ClientId>) {
-        while let Some(Ok((stream, _))) = self.listener.as_ref().map(|(listener, _)| listener.accept()) {
-            self.accept(epoll, stream);
+        while let Some(stream) = self.listeners.iter().find_map(|listener| listener.socket.accept().ok()) {
+            self.accept(epoll, stream.0);
         }
         let mut asked = Vec::new();
         for connection in &mut self.open {
@@ -102,7 +109,7 @@ impl Connections {
         let is_free = |id: &ClientId| self.open.iter().all(|one| one.id != *id);
         let id = (0..MAX_CONNECTIONS).map(|at| ClientId((ClientId::LIMIT + at) as u16)).find(is_free);
         let (Some(id), Ok(())) = (id, stream.set_nonblocking(true)) else { return };
-        calls::watch_own(epoll, stream.as_raw_fd());
+        behind::watch_own(epoll, stream.as_raw_fd());
         let identity = Identity::of_peer(stream.as_raw_fd());
         self.open.push(Connection {
             id,
@@ -154,9 +161,9 @@ impl Connections {
 }
 
 impl Drop for Connection {
-    /// Its number may be a client's next.
+    /// The kernel may give its descriptor to a client next.
     fn drop(&mut self) {
-        calls::leave(self.epoll, self.stream.as_raw_fd());
+        behind::leave(self.epoll, self.stream.as_raw_fd());
     }
 }
 
@@ -228,7 +235,7 @@ impl Connection {
     }
 
     fn set_waits_for_room(&self) {
-        calls::watch_own_for(self.epoll, self.stream.as_raw_fd(), !self.output.borrow().is_empty());
+        behind::watch_own_for(self.epoll, self.stream.as_raw_fd(), !self.output.borrow().is_empty());
     }
 
     /// The second byte says how many descriptors come with a reply.
@@ -240,7 +247,7 @@ impl Connection {
             self.is_gone.set(true);
             return;
         }
-        let sent = calls::send_with_descriptor(self.stream.as_raw_fd(), &reply, descriptor.as_raw_fd());
+        let sent = behind::send_with_descriptor(self.stream.as_raw_fd(), &reply, descriptor.as_raw_fd());
         if sent.is_err() {
             self.is_gone.set(true);
         }
@@ -271,5 +278,34 @@ fn code_of(refused: Refused) -> (u8, u32) {
         Refused::Length => (16, 0),
         Refused::Implementation => (17, 0),
         Refused::Admission(client) => (FIRST_ERROR + ADMISSION_ERROR, client),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::kernel;
+
+    /// Displays that no server of this machine has, different ones in each process of tests.
+    fn displays() -> [u32; 2] {
+        [1, 2].map(|at| 100_000 + 2 * std::process::id() + at)
+    }
+
+    #[test]
+    fn a_server_with_two_displays_is_asked_at_both() {
+        let epoll = kernel::new_epoll().unwrap();
+        let mut connections = Connections::default();
+        for display in displays() {
+            connections.listen(epoll.as_raw_fd(), display).unwrap();
+            assert!(connections.is_listening(display));
+        }
+        // SAFETY: no arguments, cannot fail.
+        let user = unsafe { libc::geteuid() };
+        let found = displays().map(|display| paths(display, user).into_iter().find(|path| path.exists()).unwrap());
+        let streams = found.each_ref().map(|path| UnixStream::connect(path).unwrap());
+        connections.receive(epoll.as_raw_fd());
+        assert_eq!(connections.open.len(), streams.len());
+        drop(connections);
+        assert!(!found.iter().any(|path| path.exists()), "left behind: {found:?}");
     }
 }
