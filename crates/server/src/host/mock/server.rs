@@ -1,0 +1,231 @@
+//! The server around the mechanism: its main loop, in virtual time.
+
+use super::*;
+
+/// What was executed, and when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Done {
+    pub client: ClientId,
+    pub start: Time,
+    pub end: Time,
+}
+
+/// The server around the mechanism.
+#[derive(Debug)]
+pub struct Server {
+    /// None after xqos stepped aside.
+    pub engine: Option<Engine<Mock>>,
+    pub host_aside: Option<Mock>,
+    pub fault: Option<Fault<Unsound>>,
+    /// Jobs that come later, by time.
+    coming: Vec<(Time, ClientId, Job)>,
+    pub done: Vec<Done>,
+    /// How often the server was woken with nothing to do.
+    pub idle_wakeups: u32,
+}
+
+impl Server {
+    pub fn new(settings: &Settings) -> Server {
+        let engine = Some(Engine::new(Mock::default(), settings));
+        let (done, coming) = (Vec::new(), Vec::new());
+        Server { engine, host_aside: None, fault: None, coming, done, idle_wakeups: 0 }
+    }
+
+    pub fn engine(&mut self) -> &mut Engine<Mock> {
+        self.engine.as_mut().expect("xqos is there")
+    }
+
+    pub fn host(&mut self) -> &mut Mock {
+        match &mut self.engine {
+            Some(engine) => &mut engine.host,
+            None => self.host_aside.as_mut().expect("a server"),
+        }
+    }
+
+    pub fn now(&mut self) -> Time {
+        self.host().now.get()
+    }
+
+    /// A client of this user connects and is set up.
+    pub fn connect(&mut self, uid: u32) -> ClientId {
+        let host = self.host();
+        let index = (1..).find(|&index| host.peers.get(index).is_none_or(Option::is_none)).unwrap();
+        host.peers.resize_with(host.peers.len().max(index + 1), || None);
+        host.peers[index] = Some(Peer { jobs: VecDeque::new(), held: false, watched: None, arrived: None });
+        let id = ClientId(index as u16);
+        let identity = Identity { pid: 1000 + index as i32, uid };
+        if let Some(engine) = &mut self.engine {
+            engine.connected(id, Connection { identity, base: base(id), ids: IDS, descriptor: index as u32 });
+            engine.established(id, Some(format!("program{index}")));
+        }
+        id
+    }
+
+    pub fn disconnect(&mut self, id: ClientId) {
+        match &mut self.engine {
+            Some(engine) => engine.gone(id),
+            None => self.host().forget(id),
+        }
+        self.coming.retain(|&(_, of, _)| of != id);
+        if self.host().grab == Some(id) {
+            self.host().grab = None;
+            if let Some(engine) = &mut self.engine {
+                engine.grabbed(id, false);
+            }
+        }
+    }
+
+    /// Requests of this length come, all at once and now.
+    pub fn send(&mut self, id: ClientId, count: usize, ns: u64) {
+        (0..count).for_each(|_| self.host().data_arrived(id, Job { ns, does: Does::Nothing }));
+    }
+
+    pub fn send_at(&mut self, at: Time, id: ClientId, ns: u64, does: Does) {
+        let place = self.coming.partition_point(|&(other, ..)| other <= at);
+        self.coming.insert(place, (at, id, Job { ns, does }));
+    }
+
+    /// A request of XQOS, as if it were executed at this moment.
+    pub fn ask(&mut self, id: ClientId, request: Request) -> Result<Option<Vec<u8>>, Refused> {
+        let form = Form { sequence: 0, order: Order::Native };
+        requests::answer(self.engine(), id, &request.encode(0), form)
+    }
+
+    /// Requests that are still to be executed.
+    pub fn left(&mut self, id: ClientId) -> usize {
+        self.host().peer(id).map_or(0, |peer| peer.jobs.len())
+    }
+
+    pub fn time_of(&self, id: ClientId, from: Time, to: Time) -> u64 {
+        let part = |done: &Done| done.end.min(to).since(done.start.max(from));
+        self.done.iter().filter(|done| done.client == id && done.end > from && done.start < to).map(part).sum()
+    }
+
+    /// Serves until that time, or until nothing is left to do before it.
+    pub fn run_until(&mut self, to: Time) {
+        while self.now() < to {
+            self.call(Engine::block);
+            if !self.poll(to) {
+                return;
+            }
+            self.call(Engine::wakeup);
+            self.serve();
+        }
+        self.call(Engine::block);
+    }
+
+    fn call(&mut self, work: impl FnOnce(&mut Engine<Mock>) -> Outcome<Mock>) {
+        let Some(engine) = &mut self.engine else { return };
+        let result =
+            crate::mechanism::fault::guarded(|| work(engine)).unwrap_or_else(|panic| Err(Fault::Panicked(panic)));
+        if let Err(fault) = result {
+            let mut engine = self.engine.take().unwrap();
+            engine.step_back();
+            self.fault = Some(fault);
+            self.host_aside = Some(engine.into_host());
+        }
+    }
+
+    /// Waits for something to do; false where nothing comes before that time.
+    fn poll(&mut self, to: Time) -> bool {
+        self.let_arrive();
+        loop {
+            let host = self.host();
+            if host.queue.clone().into_iter().any(|id| host.can_be_served(id)) {
+                return true;
+            }
+            let (next, wake) = (self.coming.first().map(|&(at, ..)| at), self.host().wake_at);
+            let at = next.into_iter().chain(wake).min().filter(|&at| at <= to);
+            let Some(at) = at else {
+                self.host().now.set(to);
+                return false;
+            };
+            let now = self.now();
+            self.host().now.set(at.max(now));
+            self.let_arrive();
+            if wake.is_some_and(|wake| wake <= at) {
+                self.host().wake_at = None;
+                self.idle_wakeups += 1;
+                return true;
+            }
+        }
+    }
+
+    /// What has come by now.
+    fn let_arrive(&mut self) {
+        let now = self.now();
+        while self.coming.first().is_some_and(|&(at, ..)| at <= now) {
+            let (_, id, job) = self.coming.remove(0);
+            self.host().data_arrived(id, job);
+        }
+    }
+
+    /// Executes requests until the slice is over.
+    fn serve(&mut self) {
+        let host = self.host();
+        let ready: Vec<ClientId> = host.queue.iter().copied().filter(|&id| host.can_be_served(id)).collect();
+        host.end.set(false);
+        let chosen = match host.chosen {
+            Some(Choice::Client(id, _)) => Some(id),
+            _ => ready.first().copied(),
+        };
+        let Some(id) = chosen else { return };
+        assert!(ready.contains(&id), "{id:?} was chosen, and cannot be served");
+        let start = host.now.get();
+        let slice_ns = if ready.len() > 1 { SLICE_NS } else { LONGEST_SLICE_NS };
+        host.ran = Some(Work { client: id, requests: 0, bytes: 0, last_request: 0, still_ready: true });
+        while let Some(job) = self.host().peer_mut(id).and_then(|peer| peer.jobs.pop_front()) {
+            self.execute(id, job);
+            let host = self.host();
+            let Some(work) = &mut host.ran else { break };
+            work.requests += 1;
+            work.still_ready = host.peers[usize::from(id.0)].as_ref().is_some_and(|peer| !peer.jobs.is_empty());
+            let is_over = host.now.get().since(start) >= slice_ns;
+            if !work.still_ready || host.end.get() || is_over {
+                break;
+            }
+        }
+        // In turn, where the server chooses.
+        let host = self.host();
+        host.queue.retain(|&other| other != id);
+        if host.peer(id).is_some_and(|peer| !peer.jobs.is_empty()) {
+            host.queue.push(id);
+        }
+    }
+
+    /// One request: others arrive meanwhile, and the mechanism's time may come.
+    fn execute(&mut self, id: ClientId, job: Job) {
+        let start = self.now();
+        let end = start.after(job.ns);
+        loop {
+            let (next, ask) = (self.coming.first().map(|&(at, ..)| at), self.host().ask_at.get());
+            let Some(at) = next.into_iter().chain(ask).min().filter(|&at| at <= end) else { break };
+            let now = self.now();
+            self.host().now.set(at.max(now));
+            self.let_arrive();
+            if ask.is_some_and(|ask| ask <= at) {
+                self.host().time_has_come();
+            }
+        }
+        self.host().now.set(end);
+        self.done.push(Done { client: id, start, end });
+        self.effect(id, job.does);
+    }
+
+    fn effect(&mut self, id: ClientId, does: Does) {
+        match does {
+            Does::Grab => self.host().grab = Some(id),
+            Does::Ungrab => self.host().grab = None,
+            _ => {}
+        }
+        let Some(engine) = &mut self.engine else { return };
+        match does {
+            Does::Nothing => {}
+            Does::Grab => engine.grabbed(id, true),
+            Does::Ungrab => engine.grabbed(id, false),
+            Does::Expose(client) => engine.noticed(client, false),
+            Does::Event(client) => engine.delivered(client),
+            Does::Prioritize(client, priority) => engine.prioritized(client, priority),
+        }
+    }
+}
