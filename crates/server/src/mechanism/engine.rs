@@ -9,20 +9,26 @@
 mod clients;
 mod desktop;
 mod exposing;
+mod grouping;
 mod loan;
 mod notify;
+
+pub use grouping::ByHand;
 
 use crate::host::{Host, Work};
 use crate::mechanism::access::Identity;
 use crate::mechanism::attention::Attentions;
 use crate::mechanism::fault::{Counted, Fault};
+use crate::mechanism::groups::Groups;
 use crate::mechanism::longest::Longest;
+use crate::mechanism::origins::{Made, Origins};
 use crate::mechanism::recorded::Recorded;
 use crate::mechanism::roles::Roles;
 use crate::mechanism::settings::{FaultPlace, Settings};
-use xqos_abi::NotifyKind;
+use xqos_abi::{Label, NotifyKind};
 use xqos_core::{
-    Choice, ClientId, Fact, Mode, Outcome as FactOutcome, Parameters, PolicyKind, Scheduler, Service, Slice, Time,
+    Choice, ClientId, Fact, GroupId, Mode, Outcome as FactOutcome, Parameters, PolicyKind, Scheduler, Service, Slice,
+    Time,
 };
 
 /// A server's own slice is at most this long: a later end needs no timer of ours.
@@ -44,6 +50,14 @@ pub struct Slot {
     pub program: Box<str>,
     /// What SYNC GetPriority answers.
     pub sync_priority: i32,
+    /// From where it connected, where that is another machine.
+    pub host: Box<str>,
+    /// The control group of its application.
+    control_group: Option<Box<str>>,
+    pub group: GroupId,
+    /// The group that it was put into by name.
+    named: Option<Label>,
+    pub made: Made,
     linked: bool,
     held: bool,
     /// The last look that saw it ready.
@@ -98,6 +112,8 @@ pub struct Engine<H> {
     /// After how long the log names who holds the server grab; 0: never.
     grab_limit_ns: u64,
     grab_reported: bool,
+    pub groups: Groups,
+    origins: Origins,
     roles: Roles,
     look_at_roots_at: Time,
     /// Clients that have to answer an Expose, or input beside one, for as long as somebody listens.
@@ -140,6 +156,8 @@ impl<H: Host> Engine<H> {
             longest: Longest::default(),
             grab_limit_ns: settings.grab_limit_ns,
             grab_reported: false,
+            groups: Groups::new(settings.grouping),
+            origins: Origins::default(),
             roles: Roles::default(),
             look_at_roots_at: Time(0),
             attention: Attentions::default(),
@@ -208,7 +226,7 @@ impl<H: Host> Engine<H> {
         Ok(())
     }
 
-    fn server_is_known(&mut self, server: &str) {
+    pub fn server_is_known(&mut self, server: &str) {
         self.server_known = true;
         self.see_requests();
         let (policy, version) = (self.scheduler.policy().name(), env!("CARGO_PKG_VERSION"));
@@ -274,6 +292,9 @@ impl<H: Host> Engine<H> {
             if self.lender.is_some() && !still_ready {
                 self.watch_client(id, now);
             }
+        }
+        if self.scheduler.has_caps() && self.scheduler.is_capped(id) {
+            self.sync_holds();
         }
         if let Some(held) = self.to_hold.take() {
             self.sync_hold(held);
@@ -415,8 +436,8 @@ impl<H: Host> Engine<H> {
         size_of::<Self>() + slots + self.host.memory_bytes() + self.scheduler.memory_bytes()
     }
 
-    pub fn fail_on_purpose(&mut self) -> Outcome<H> {
-        self.faults.pass(FaultPlace::Request)
+    pub fn fail_on_purpose(&mut self, place: FaultPlace) -> Outcome<H> {
+        self.faults.pass(place)
     }
 
     fn set_linked(&mut self, id: ClientId, linked: bool) {

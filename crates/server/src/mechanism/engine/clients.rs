@@ -2,8 +2,9 @@
 
 use super::{Engine, Notified, Slot};
 use crate::host::{Connection, Host};
+use crate::mechanism::origins::Made;
 use xqos_abi::NotifyKind;
-use xqos_core::{ClientId, Fact};
+use xqos_core::{ClientId, Fact, GroupId};
 
 impl<H: Host> Engine<H> {
     /// A client has a connection, and is no client of the server yet.
@@ -19,6 +20,11 @@ impl<H: Host> Engine<H> {
             identity,
             program: Box::default(),
             sync_priority: 0,
+            host: Box::default(),
+            control_group: None,
+            group: GroupId::NONE,
+            named: None,
+            made: Made::default(),
             linked: false,
             held: false,
             seen: 0,
@@ -39,10 +45,15 @@ impl<H: Host> Engine<H> {
 
     /// It was set up. `program`: its name, where the server knows it.
     pub fn established(&mut self, id: ClientId, program: Option<String>) {
+        let identity = self.slot(id).map(|slot| slot.identity);
+        let control_group = identity.and_then(|identity| self.host.application(&identity));
+        let host = identity.filter(|identity| !identity.is_local()).and_then(|_| self.host.address(id));
         if let Some(slot) = self.slot_mut(id) {
+            (slot.control_group, slot.host) = (control_group.map(Into::into), host.unwrap_or_default().into());
             slot.program = program.unwrap_or_else(|| slot.identity.program()).into();
         }
         self.note_identity(id);
+        self.regroup(id);
         self.notify(NotifyKind::ClientConnected, id, 0);
     }
 
@@ -56,6 +67,7 @@ impl<H: Host> Engine<H> {
         self.set_linked(id, false);
         self.host.forget(id);
         self.scheduler.handle(self.host.now(), Fact::Gone { client: id });
+        self.leave_group(id);
         self.attention.end(id);
         self.control_gone(id);
         self.slots[usize::from(id.0)] = None;
@@ -70,6 +82,7 @@ impl<H: Host> Engine<H> {
         if self.lender.is_some_and(|(lender, _)| lender == asker) {
             self.end_loan();
         }
+        self.end_leases(asker);
     }
 
     /// A client set a priority by SYNC: its own, or another's.

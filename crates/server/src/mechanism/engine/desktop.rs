@@ -56,6 +56,7 @@ impl<H: Host> Engine<H> {
         let before = self.roles.take(seat, screen, client);
         for id in before.into_iter().chain(client) {
             self.scheduler.handle(self.host.now(), Fact::Role { client: id, role: self.roles.of(id) });
+            self.sync_hold(id);
         }
     }
 }

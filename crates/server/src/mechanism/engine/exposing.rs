@@ -6,7 +6,7 @@ use crate::mechanism::recorded::Exposed;
 use xqos_abi::NotifyKind;
 use xqos_core::{Choice, ClientId, Fact, Time};
 
-/// So long a client that gets input beside an Expose may take to answer; most need less than a millisecond.
+/// How long a client that gets input beside an Expose may take to answer; most need less than a millisecond.
 const INPUT_ATTENTION_NS: u64 = 10_000_000;
 
 impl<H: Host> Engine<H> {

@@ -1,0 +1,147 @@
+//! Groups of clients, and settings with their origins.
+
+use super::Engine;
+use crate::host::Host;
+use crate::mechanism::groups::{Member, Set};
+use crate::mechanism::origins::{Origin, Setting};
+use xqos_abi::{Grouping, Label, NotifyKind};
+use xqos_core::{ClientId, Fact, GroupId};
+
+/// A setting was made by hand, and whoever asks has a lease.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ByHand;
+
+impl<H: Host> Engine<H> {
+    /// Puts a client into the group that is its now.
+    pub(super) fn regroup(&mut self, id: ClientId) {
+        self.leave_group(id);
+        let Some(slot) = self.slots.get_mut(usize::from(id.0)).and_then(Option::as_mut) else { return };
+        slot.group = self.groups.enter(&Member {
+            identity: slot.identity,
+            program: &slot.program,
+            control_group: slot.control_group.as_deref(),
+            named: slot.named,
+        });
+        let group = slot.group;
+        self.scheduler.handle(self.host.now(), Fact::Group { client: id, group });
+        self.sync_hold(id);
+    }
+
+    pub(super) fn leave_group(&mut self, id: ClientId) {
+        let Some(group) = self.slot_mut(id).map(|slot| std::mem::replace(&mut slot.group, GroupId::NONE)) else {
+            return;
+        };
+        if self.groups.leave(group) {
+            // Its number may be another's soon.
+            self.set_group_weight(group, Set::default());
+            self.set_group_cap(group, Set::default());
+        }
+    }
+
+    pub fn set_grouping(&mut self, grouping: Grouping, user_limit_ppm: u32) {
+        self.groups.user_limit_ppm = user_limit_ppm;
+        if std::mem::replace(&mut self.groups.grouping, grouping) != grouping {
+            for id in self.ids() {
+                self.regroup(id);
+            }
+        }
+    }
+
+    /// Puts a client into a group by name; empty: into that of the grouping.
+    pub fn set_group_name(&mut self, id: ClientId, name: Label) {
+        if let Some(slot) = self.slot_mut(id) {
+            slot.named = Some(name).filter(|name| !name.is_empty());
+        }
+        self.regroup(id);
+    }
+
+    pub fn set_group_weight(&mut self, group: GroupId, weight: Set) {
+        self.groups.set_weight(group, weight);
+        self.scheduler.handle(self.host.now(), Fact::GroupWeight { group, weight: weight.value });
+    }
+
+    pub fn set_group_cap(&mut self, group: GroupId, cap_ppm: Set) {
+        self.groups.set_cap(group, cap_ppm);
+        self.scheduler.handle(self.host.now(), Fact::GroupCap { group, ppm: cap_ppm.value });
+        self.sync_holds();
+    }
+
+    /// Holds back, or serves again, whom the cap of a group concerns.
+    pub(super) fn sync_holds(&mut self) {
+        self.ids().for_each(|id| self.sync_hold(id));
+    }
+
+    /// Whether a user's reservations may have so much more, besides those of this client.
+    pub fn is_within_user_limit(&self, id: ClientId, ppm: u32) -> bool {
+        let Some(uid) = self.slot(id).map(|slot| slot.identity.uid) else { return true };
+        if self.groups.user_limit_ppm == 0 || uid == 0 || uid == self.host.user() {
+            return true;
+        }
+        let is_of_user = |other: ClientId| self.slot(other).is_some_and(|slot| slot.identity.uid == uid);
+        let others = self.scheduler.reservations().filter(|&(other, _)| other != id && is_of_user(other));
+        let sum: u64 = others.map(|(_, reservation)| reservation.utilization_ppm()).map(u64::from).sum();
+        sum + u64::from(ppm) <= u64::from(self.groups.user_limit_ppm)
+    }
+
+    // Origins and leases.
+
+    pub fn set_origin(&mut self, asker: ClientId, name: Label, lease: bool) {
+        self.origins.set(asker, name, lease);
+    }
+
+    /// The origin of a setting that somebody is about to make.
+    pub fn origin_for(&self, asker: ClientId, id: ClientId, setting: Setting) -> Result<Origin, ByHand> {
+        let pid = |identity: crate::mechanism::access::Identity| Some(identity.pid).filter(|&pid| pid > 0);
+        let of_subject = self.slot(id).and_then(|slot| pid(slot.identity));
+        let for_itself = asker == id || of_subject.is_some() && self.identity(asker).and_then(pid) == of_subject;
+        let origin = self.origins.of(asker, for_itself);
+        let gives_way = self.slot(id).is_none_or(|slot| slot.made.gives_way(setting, &origin));
+        if gives_way { Ok(origin) } else { Err(ByHand) }
+    }
+
+    /// A setting was made, or ended where there is no origin.
+    pub fn note_made(&mut self, id: ClientId, setting: Setting, origin: Option<Origin>) {
+        if let Some(slot) = self.slot_mut(id) {
+            slot.made.set(setting, origin);
+        }
+        if setting != Setting::Reservation {
+            self.notify(NotifyKind::Settings, id, 0);
+        }
+    }
+
+    /// Undoes what ends with this connection.
+    pub(super) fn end_leases(&mut self, asker: ClientId) {
+        self.origins.end(asker);
+        let (weights, caps) = self.groups.leased_by(asker);
+        weights.into_iter().for_each(|group| self.set_group_weight(group, Set::default()));
+        caps.into_iter().for_each(|group| self.set_group_cap(group, Set::default()));
+        for id in self.ids() {
+            for setting in Setting::ALL {
+                let made_by = self.slot(id).and_then(|slot| slot.made.by(setting));
+                if made_by.is_some_and(|origin| origin.leased_by == Some(asker)) {
+                    self.undo(id, setting);
+                }
+            }
+        }
+    }
+
+    fn undo(&mut self, id: ClientId, setting: Setting) {
+        let now = self.host.now();
+        match setting {
+            Setting::Reservation => self.release(id),
+            Setting::Weight => _ = self.scheduler.handle(now, Fact::Weight { client: id, weight: 100 }),
+            Setting::Priority => _ = self.scheduler.handle(now, Fact::FixedPriority { client: id, priority: 0 }),
+            Setting::Group => self.set_group_name(id, Label::default()),
+        }
+        self.note_made(id, setting, None);
+    }
+
+    /// Ends a client's reservation, where it has one.
+    pub fn release(&mut self, id: ClientId) {
+        if self.scheduler.reservation(id).is_some() {
+            self.notify(NotifyKind::ReservationCleared, id, 0);
+            self.scheduler.handle(self.host.now(), Fact::Release { client: id });
+            self.reservation_changed(id);
+        }
+    }
+}

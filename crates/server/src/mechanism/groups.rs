@@ -1,0 +1,199 @@
+//! Which clients are one group, and the groups that there are.
+//!
+//! | grouping | a client's group |
+//! |---|---|
+//! | none | it stands for itself |
+//! | application | its control group, where that is one of an application (`app-NAME-ID.scope`), else its process |
+//! | user | its user; a client of another machine stands for itself |
+//!
+//! Whoever was put into a group by name is in that one, whatever the grouping. Invariant: a group has a number exactly
+//! while it has members.
+
+use crate::mechanism::access::Identity;
+use xqos_abi::{Grouping, Label};
+use xqos_core::{ClientId, GroupId};
+
+/// What makes clients one group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Key {
+    Named(Label),
+    ControlGroup(Box<str>),
+    Process(i32),
+    User(u32),
+}
+
+#[derive(Clone, Debug)]
+struct Group {
+    key: Key,
+    id: GroupId,
+    label: Label,
+    members: usize,
+    weight: Set,
+    cap_ppm: Set,
+}
+
+/// A setting of a group; 0: it has none.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Set {
+    pub value: u32,
+    /// Who made it, where it ends with its connection.
+    pub leased_by: Option<ClientId>,
+}
+
+/// A client, as far as groups are concerned.
+#[derive(Clone, Copy, Debug)]
+pub struct Member<'a> {
+    pub identity: Identity,
+    pub program: &'a str,
+    pub control_group: Option<&'a str>,
+    pub named: Option<Label>,
+}
+
+#[derive(Debug, Default)]
+pub struct Groups {
+    pub grouping: Grouping,
+    /// The most that the reservations of one user may sum up to, millionths; 0: as much as anybody's.
+    pub user_limit_ppm: u32,
+    groups: Vec<Group>,
+}
+
+impl Groups {
+    pub fn new(grouping: Grouping) -> Groups {
+        Groups { grouping, ..Groups::default() }
+    }
+
+    pub fn len(&self) -> usize {
+        self.groups.len()
+    }
+
+    pub fn label(&self, id: GroupId) -> Label {
+        self.group(id).map_or(Label::default(), |group| group.label)
+    }
+
+    pub fn weight(&self, id: GroupId) -> u32 {
+        self.group(id).map_or(0, |group| group.weight.value)
+    }
+
+    /// The group that a client belongs to; it is a member from now on.
+    pub fn enter(&mut self, member: &Member<'_>) -> GroupId {
+        let Some((key, label)) = self.key_of(member) else { return GroupId::NONE };
+        if let Some(group) = self.groups.iter_mut().find(|group| group.key == key) {
+            group.members += 1;
+            return group.id;
+        }
+        let is_free = |id: &GroupId| self.groups.iter().all(|group| group.id != *id);
+        let id = (1..=u16::MAX).map(GroupId).find(is_free).unwrap_or(GroupId::NONE);
+        self.groups.push(Group { key, id, label, members: 1, weight: Set::default(), cap_ppm: Set::default() });
+        id
+    }
+
+    /// A client is no member any more. True where the group has ended, and anything was set for it.
+    pub fn leave(&mut self, id: GroupId) -> bool {
+        let Some(at) = self.groups.iter().position(|group| group.id == id) else { return false };
+        self.groups[at].members -= 1;
+        if self.groups[at].members > 0 {
+            return false;
+        }
+        let ended = self.groups.swap_remove(at);
+        ended.weight.value > 0 || ended.cap_ppm.value > 0
+    }
+
+    pub fn set_weight(&mut self, id: GroupId, weight: Set) {
+        if let Some(group) = self.groups.iter_mut().find(|group| group.id == id) {
+            group.weight = weight;
+        }
+    }
+
+    pub fn set_cap(&mut self, id: GroupId, cap_ppm: Set) {
+        if let Some(group) = self.groups.iter_mut().find(|group| group.id == id) {
+            group.cap_ppm = cap_ppm;
+        }
+    }
+
+    /// The groups of which the weight, and those of which the cap ends with this connection.
+    pub fn leased_by(&self, asker: ClientId) -> (Vec<GroupId>, Vec<GroupId>) {
+        let of = |set: fn(&Group) -> &Set| {
+            self.groups.iter().filter(|group| set(group).leased_by == Some(asker)).map(|group| group.id).collect()
+        };
+        (of(|group| &group.weight), of(|group| &group.cap_ppm))
+    }
+
+    fn group(&self, id: GroupId) -> Option<&Group> {
+        self.groups.iter().find(|group| group.id == id)
+    }
+
+    fn key_of(&self, member: &Member<'_>) -> Option<(Key, Label)> {
+        if let Some(name) = member.named {
+            return Some((Key::Named(name), name));
+        }
+        let Identity { pid, uid } = member.identity;
+        match self.grouping {
+            Grouping::Application => match member.control_group {
+                Some(name) => Some((Key::ControlGroup(name.into()), Label::new(name))),
+                None if pid > 0 => Some((Key::Process(pid), Label::new(member.program))),
+                None => None,
+            },
+            Grouping::User if member.identity.is_local() => Some((Key::User(uid), Label::new(&format!("user {uid}")))),
+            Grouping::User | Grouping::None => None,
+        }
+    }
+}
+
+/// The application in the lines of /proc/PID/cgroup: what a desktop calls the scope or service of a program that it starts.
+pub fn application_in(lines: &str) -> Option<&str> {
+    let path = lines.lines().find_map(|line| line.strip_prefix("0::"))?;
+    let unit = path.rsplit('/').find(|part| part.ends_with(".scope") || part.ends_with(".service"))?;
+    unit.strip_prefix("app-")?.strip_suffix(".scope").or_else(|| unit.strip_prefix("app-")?.strip_suffix(".service"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn member(pid: i32, control_group: Option<&str>) -> Member<'_> {
+        Member { identity: Identity { pid, uid: 1000 }, program: "xterm", control_group, named: None }
+    }
+
+    #[test]
+    fn connections_of_one_process_or_one_application_are_one_group() {
+        let mut groups = Groups::new(Grouping::Application);
+        let first = groups.enter(&member(7, None));
+        assert_eq!(groups.enter(&member(7, None)), first);
+        assert_ne!(groups.enter(&member(8, None)), first);
+        let of_application = groups.enter(&member(9, Some("firefox-1")));
+        assert_eq!(groups.enter(&member(10, Some("firefox-1"))), of_application);
+        assert_eq!((groups.len(), groups.label(of_application).as_str()), (3, "firefox-1"));
+        let remote = Member { identity: Identity::REMOTE, ..member(0, None) };
+        assert_eq!(groups.enter(&remote), GroupId::NONE);
+    }
+
+    #[test]
+    fn a_group_ends_with_its_last_member_and_its_number_is_given_again() {
+        let mut groups = Groups::new(Grouping::User);
+        let (first, again) = (groups.enter(&member(7, None)), groups.enter(&member(8, None)));
+        assert_eq!(first, again);
+        groups.set_weight(first, Set { value: 200, leased_by: None });
+        assert!(!groups.leave(first) && groups.leave(first), "it had a weight");
+        assert_eq!(groups.enter(&member(7, None)), first);
+        assert_eq!(groups.weight(first), 0);
+    }
+
+    #[test]
+    fn a_name_stands_above_the_grouping() {
+        let mut groups = Groups::new(Grouping::None);
+        assert_eq!(groups.enter(&member(7, None)), GroupId::NONE);
+        let named = Member { named: Some(Label::new("players")), ..member(7, None) };
+        assert_eq!(groups.enter(&named), groups.enter(&Member { identity: Identity { pid: 8, uid: 0 }, ..named }));
+    }
+
+    #[test]
+    fn applications_are_told_by_their_control_groups() {
+        let of = |path: &str| application_in(path).map(str::to_owned);
+        let user = "0::/user.slice/user-1000.slice/user@1000.service/app.slice";
+        assert_eq!(of(&format!("{user}/app-gnome-firefox-77.scope\n")).as_deref(), Some("gnome-firefox-77"));
+        assert_eq!(of(&format!("{user}/app-org.kde.konsole@1.service\n")).as_deref(), Some("org.kde.konsole@1"));
+        assert_eq!(of("0::/user.slice/user-0.slice/session-2.scope\n"), None);
+        assert_eq!(of("12:cpu:/app-x-1.scope\n0::/\n"), None);
+        assert_eq!(of(""), None);
+    }
+}
