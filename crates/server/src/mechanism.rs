@@ -6,6 +6,7 @@
 //! | `early_end` | when a slice ends before it would by itself |
 //! | `requests`, `access` | requests of XQOS, and who may make them |
 //! | `recorded`, `tracer` | the scheduler with its trace, and the ring that carries it out |
+//! | `groups`, `origins` | which clients are one group; who made a setting, and what ends with whom |
 //! | `attention`, `roles`, `longest` | who has to answer an Expose; who works for others; the longest requests |
 //! | `fault`, `settings` | why xqos steps aside; what it was started with |
 
@@ -14,7 +15,9 @@ pub mod attention;
 pub mod early_end;
 pub mod engine;
 pub mod fault;
+pub mod groups;
 pub mod longest;
+pub mod origins;
 pub mod recorded;
 pub mod requests;
 pub mod roles;

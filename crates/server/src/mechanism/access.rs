@@ -6,6 +6,7 @@
 //! | for another client | local, and of the same user as the other, or the server's, or root |
 //! | the server's policy | local, and the server's user or root |
 
+use crate::mechanism::groups::application_in;
 use std::os::fd::RawFd;
 
 /// A client's process, as the kernel knows it.
@@ -48,6 +49,12 @@ impl Identity {
         let arguments = std::fs::read(format!("/proc/{}/cmdline", self.pid)).unwrap_or_default();
         let first = arguments.split(|&byte| byte == 0).next().unwrap_or_default();
         program_name(&String::from_utf8_lossy(first))
+    }
+
+    /// The control group of its application ([`application_in`](crate::mechanism::groups::application_in)).
+    pub fn application(&self) -> Option<String> {
+        let lines = (self.pid > 0).then(|| std::fs::read_to_string(format!("/proc/{}/cgroup", self.pid)).ok())??;
+        application_in(&lines).map(str::to_owned)
     }
 
     /// May set another client's reservation, weight or priority.

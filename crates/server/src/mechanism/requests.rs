@@ -5,13 +5,16 @@
 mod reports;
 
 use crate::host::Host;
+use crate::mechanism::engine::ByHand;
 use crate::mechanism::engine::{Engine, RESOURCE_ID_BITS};
-use crate::mechanism::settings::{MAX_UTILIZATION_LIMIT_PPM, SLICE_RANGE_US};
+use crate::mechanism::groups::Set;
+use crate::mechanism::origins::Setting;
+use crate::mechanism::settings::{FaultPlace, MAX_UTILIZATION_LIMIT_PPM, SLICE_RANGE_US};
 use xqos_abi::trace::Level;
 use xqos_abi::{
     ClientList, LongestRequests, Mistake, NotifyKind, Order, PolicyChange, Request, TraceStarted, event_mask,
 };
-use xqos_core::{Admission, ClientId, Fact, MAX_SHARE_PPM, Pacing, Parameters, PolicyKind, Reservation, Time};
+use xqos_core::{Admission, ClientId, Fact, GroupId, MAX_SHARE_PPM, Pacing, Parameters, PolicyKind, Reservation, Time};
 
 /// Limits of a reservation: a budget below a slice's bookkeeping, or a period of minutes, serves nobody.
 const MIN_BUDGET_US: u32 = 100;
@@ -20,6 +23,8 @@ const MAX_PERIOD_US: u32 = 10_000_000;
 /// Longest wait for an Expose, and the floor's interval.
 const PACING_RANGE_US: std::ops::RangeInclusive<u32> = 1_000..=1_000_000;
 const WEIGHTS: std::ops::RangeInclusive<u32> = 1..=10_000;
+/// A cap of less than a hundredth would look like a hang.
+const CAPS_PPM: std::ops::RangeInclusive<u32> = 10_000..=1_000_000;
 const PRIORITIES: std::ops::RangeInclusive<i32> = -1000..=1000;
 
 /// Why a request is refused.
@@ -51,7 +56,7 @@ pub struct Form {
 /// Carries out a request that a client sent; the reply, where it has one.
 pub fn answer<H: Host>(engine: &mut Engine<H>, asker: ClientId, request: &[u8], form: Form) -> Answer {
     let request = Request::parse(request, form.order).map_err(mistake_of)?;
-    if let Err(fault) = engine.fail_on_purpose() {
+    if let Err(fault) = engine.fail_on_purpose(FaultPlace::Request) {
         panic!("{fault}");
     }
     if engine.identity(asker).is_none() {
@@ -96,6 +101,7 @@ fn carry_out<H: Host>(engine: &mut Engine<H>, asker: ClientId, request: Request,
                 .encode(sequence, order)
         }
         Request::GetDesktop => reports::desktop_report(engine).encode(sequence, order),
+        Request::GetGroups => reports::groups_report(engine).encode(sequence, order),
         Request::GetPacing => reports::pacing_report(engine).encode(sequence, order),
         Request::GetProcessor => {
             engine.look_at_supply();
@@ -114,6 +120,11 @@ fn change<H: Host>(engine: &mut Engine<H>, asker: ClientId, request: Request) ->
         Request::SetReservation { client, budget_us, period_us, hard } => {
             let id = subject_to_change(engine, asker, client)?;
             let reservation = reservation(budget_us, period_us, hard)?;
+            let origin =
+                engine.origin_for(asker, id, Setting::Reservation).map_err(|ByHand| Refused::Access(client))?;
+            if !engine.is_within_user_limit(id, reservation.utilization_ppm()) {
+                return Err(Refused::Admission(base_of(engine, id)));
+            }
             engine.look_at_supply();
             match engine.scheduler.handle(engine.host.now(), Fact::Reserve { client: id, reservation }).admission() {
                 Some(Admission::Admitted(_)) => {}
@@ -122,34 +133,65 @@ fn change<H: Host>(engine: &mut Engine<H>, asker: ClientId, request: Request) ->
                 }
                 None => return Err(Refused::Value(client)),
             }
+            engine.note_made(id, Setting::Reservation, Some(origin));
             engine.reservation_changed(id);
             engine.notify(NotifyKind::ReservationSet, id, 0);
         }
         Request::ClearReservation { client } => {
             let id = subject_to_change(engine, asker, client)?;
-            if engine.scheduler.reservation(id).is_some() {
-                engine.notify(NotifyKind::ReservationCleared, id, 0);
-                engine.scheduler.handle(engine.host.now(), Fact::Release { client: id });
-                engine.reservation_changed(id);
-            }
+            engine.origin_for(asker, id, Setting::Reservation).map_err(|ByHand| Refused::Access(client))?;
+            engine.release(id);
+            engine.note_made(id, Setting::Reservation, None);
         }
         Request::SetClientWeight { client, weight } => {
             let id = subject_to_change(engine, asker, client)?;
             if !WEIGHTS.contains(&weight) {
                 return Err(Refused::Value(weight));
             }
+            let origin = engine.origin_for(asker, id, Setting::Weight).map_err(|ByHand| Refused::Access(client))?;
             engine.scheduler.handle(engine.host.now(), Fact::Weight { client: id, weight });
+            engine.note_made(id, Setting::Weight, Some(origin).filter(|_| weight != 100));
         }
         Request::SetClientPriority { client, priority } => {
             let id = subject_to_change(engine, asker, client)?;
             if !PRIORITIES.contains(&priority) {
                 return Err(Refused::Value(priority as u32));
             }
+            let origin = engine.origin_for(asker, id, Setting::Priority).map_err(|ByHand| Refused::Access(client))?;
             engine.scheduler.handle(engine.host.now(), Fact::FixedPriority { client: id, priority });
+            engine.note_made(id, Setting::Priority, Some(origin).filter(|_| priority != 0));
+        }
+        Request::SetOrigin { name, lease } => engine.set_origin(asker, name, lease),
+        Request::SetClientGroup { client, name } => {
+            let id = subject_to_change(engine, asker, client)?;
+            let origin = engine.origin_for(asker, id, Setting::Group).map_err(|ByHand| Refused::Access(client))?;
+            engine.set_group_name(id, name);
+            engine.note_made(id, Setting::Group, Some(origin).filter(|_| !name.is_empty()));
+        }
+        Request::SetGroupWeight { client, weight } => {
+            let id = subject_to_change(engine, asker, client)?;
+            let group = engine.slot(id).map_or(GroupId::NONE, |slot| slot.group);
+            if weight != 0 && !WEIGHTS.contains(&weight) || group == GroupId::NONE {
+                return Err(Refused::Value(if group == GroupId::NONE { client } else { weight }));
+            }
+            let origin = engine.origin_for(asker, id, Setting::Group).map_err(|ByHand| Refused::Access(client))?;
+            engine.set_group_weight(group, Set { value: weight, leased_by: origin.leased_by });
+            engine.notify(NotifyKind::Settings, id, 0);
+        }
+        Request::SetGroupCap { client, ppm } => {
+            let id = subject_to_change(engine, asker, client)?;
+            let group = engine.slot(id).map_or(GroupId::NONE, |slot| slot.group);
+            if ppm != 0 && !CAPS_PPM.contains(&ppm) || group == GroupId::NONE {
+                return Err(Refused::Value(if group == GroupId::NONE { client } else { ppm }));
+            }
+            let origin = engine.origin_for(asker, id, Setting::Group).map_err(|ByHand| Refused::Access(client))?;
+            engine.set_group_cap(group, Set { value: ppm, leased_by: origin.leased_by });
+            engine.notify(NotifyKind::Settings, id, 0);
         }
         Request::SetPolicy(_)
         | Request::SetPacing { .. }
         | Request::SetDesktop { .. }
+        | Request::SetGroups { .. }
         | Request::LendProcessor { .. } => {
             may_steer(engine, asker)?;
             steer(engine, asker, request)?;
@@ -179,6 +221,12 @@ fn steer<H: Host>(engine: &mut Engine<H>, asker: ClientId, request: Request) -> 
                 return Err(Refused::Value(share_ppm));
             }
             engine.scheduler.handle(engine.host.now(), Fact::DesktopShare { ppm: share_ppm });
+        }
+        Request::SetGroups { grouping, user_limit_ppm } => {
+            if user_limit_ppm > MAX_UTILIZATION_LIMIT_PPM {
+                return Err(Refused::Value(user_limit_ppm));
+            }
+            engine.set_grouping(grouping, user_limit_ppm);
         }
         Request::LendProcessor { on, limit_before } => {
             if let Err(error) = engine.lend(asker, on, limit_before) {

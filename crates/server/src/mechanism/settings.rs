@@ -1,6 +1,7 @@
 //! How xqos starts in this server: from the environment (a preload, as `xqos server` sets it) or from the options of
 //! the module in xorg.conf. Read once; the environment is cleared, so that the server's children do not inherit it.
 
+use xqos_abi::Grouping;
 use xqos_core::{DEFAULT_SHARE_PPM, MAX_SHARE_PPM, Parameters, PolicyKind};
 
 /// Largest U: input, new connections and the server's own work always keep 5 %.
@@ -20,6 +21,8 @@ pub enum FaultPlace {
     Watcher,
     /// A failed check instead of a panic.
     Check,
+    /// Any call of the server that we stand before.
+    Call,
 }
 
 /// The test switch `XQOS_TEST_FAULT=PLACE:COUNT`: a fault at the COUNT-th passage.
@@ -36,7 +39,9 @@ pub struct Settings {
     pub parameters: Parameters,
     /// The most that clients that work for others get while others wait, millionths; 0: they are served like all others.
     pub desktop_share_ppm: u32,
-    /// Where requests are not seen: a read may return the work of so long, or one request.
+    /// Which clients are one group under `fair`.
+    pub grouping: Grouping,
+    /// Where requests are not seen: a read may return the work of this time, or one request.
     pub chunk_ns: u64,
     /// After how long the log names who holds the server grab; 0: never.
     pub grab_limit_ns: u64,
@@ -49,6 +54,7 @@ impl Default for Settings {
             policy: PolicyKind::Fair,
             parameters: Parameters::default(),
             desktop_share_ppm: DEFAULT_SHARE_PPM,
+            grouping: Grouping::default(),
             chunk_ns: 400_000,
             grab_limit_ns: 0,
             fault: None,
@@ -61,11 +67,12 @@ impl Settings {
     /// understood is logged and left at its default: a typing error must not cost anybody their X server.
     pub fn read(option: impl Fn(&str) -> Option<String>, log: impl Fn(&str)) -> Settings {
         let mut settings = Settings::default();
-        const NAMES: [(&str, &str); 7] = [
+        const NAMES: [(&str, &str); 8] = [
             ("XQOS_POLICY", "policy"),
             ("XQOS_SLICE_US", "slice_us"),
             ("XQOS_MAX_UTILIZATION_PPM", "max_utilization_ppm"),
             ("XQOS_DESKTOP_SHARE_PPM", "desktop_share_ppm"),
+            ("XQOS_GROUPS", "groups"),
             ("XQOS_CHUNK_US", "chunk_us"),
             ("XQOS_GRAB_LIMIT_MS", "grab_limit_ms"),
             ("XQOS_TEST_FAULT", "test_fault"),
@@ -96,6 +103,7 @@ impl Settings {
             "XQOS_DESKTOP_SHARE_PPM" => {
                 self.desktop_share_ppm = value.parse().ok().filter(|&ppm: &u32| ppm <= MAX_SHARE_PPM)?;
             }
+            "XQOS_GROUPS" => self.grouping = Grouping::from_name(value)?,
             "XQOS_CHUNK_US" => {
                 let us = value.parse().ok().filter(|us: &u32| CHUNK_RANGE_US.contains(us))?;
                 self.chunk_ns = u64::from(us) * 1000;
@@ -118,6 +126,7 @@ fn parse_fault(value: &str) -> Option<PlannedFault> {
         "request" => FaultPlace::Request,
         "watcher" => FaultPlace::Watcher,
         "check" => FaultPlace::Check,
+        "call" => FaultPlace::Call,
         _ => return None,
     };
     Some(PlannedFault { place, count: count.parse().ok()? })

@@ -4,6 +4,7 @@
 mod control;
 mod faults;
 mod holds;
+mod origins;
 mod random;
 mod slices;
 

@@ -3,9 +3,10 @@
 use super::{MAX_PERIOD_US, MIN_BUDGET_US, MIN_PERIOD_US};
 use crate::host::Host;
 use crate::mechanism::engine::Engine;
+use crate::mechanism::origins::Setting;
 use xqos_abi::{
-    AdmissionReport, ClientEntry, DesktopReport, PacingReport, ProcessorReport, ReservationReport, ServerInfo, VERSION,
-    Version, entry_flag, us,
+    AdmissionReport, ClientEntry, DesktopReport, GroupsReport, Label, PacingReport, ProcessorReport, ReservationReport,
+    ServerInfo, VERSION, Version, entry_flag, us,
 };
 use xqos_core::{Admission, ClientId, PolicyKind, Term};
 
@@ -77,6 +78,12 @@ pub fn pacing_report<H: Host>(engine: &Engine<H>) -> PacingReport {
         paced: count(&|id| scheduler.paced_until(id).is_some()),
         holds: engine.holds,
     }
+}
+
+pub fn groups_report<H: Host>(engine: &Engine<H>) -> GroupsReport {
+    let groups = &engine.groups;
+    let (grouping, user_limit_ppm) = (groups.grouping, groups.user_limit_ppm);
+    GroupsReport { grouping, user_limit_ppm, groups: groups.len() as u32 }
 }
 
 pub fn desktop_report<H: Host>(engine: &Engine<H>) -> DesktopReport {
@@ -173,5 +180,12 @@ pub fn entry<H: Host>(engine: &Engine<H>, id: ClientId, asker: ClientId) -> Opti
             + scheduler.grab_began().filter(|_| holds_grab).map_or(0, |since| engine.host.now().since(since)),
         grabs: usage.grabs,
         name: slot.program.to_string(),
+        group_cap_ppm: scheduler.cap_ppm(slot.group),
+        group: slot.group.0.into(),
+        group_weight: engine.groups.weight(slot.group),
+        group_name: engine.groups.label(slot.group),
+        reservation_origin: state.map_or(Label::default(), |_| slot.made.name(Setting::Reservation)),
+        settings_origin: slot.made.last_name(),
+        host: slot.host.to_string(),
     })
 }

@@ -1,0 +1,130 @@
+//! Requests of version 1.1: who made a setting, what ends with whom, groups, and limits of users.
+
+use super::{clients, keep_busy, reserve, server};
+use crate::host::mock::{MS, Server, base};
+use crate::mechanism::requests::Refused;
+use xqos_abi::{ClientEntry, ClientList, Grouping, Label, Order, Request};
+use xqos_core::{ClientId, PolicyKind, Time};
+
+fn entry(server: &mut Server, id: ClientId) -> ClientEntry {
+    let reply = server.ask(id, Request::ListClients).unwrap().unwrap();
+    let clients = ClientList::decode(&reply, Order::Native).unwrap().clients;
+    clients.into_iter().find(|entry| entry.client == base(id)).unwrap()
+}
+
+fn lease(name: &str) -> Request {
+    Request::SetOrigin { name: Label::new(name), lease: true }
+}
+
+fn all_of(id: ClientId) -> [Request; 5] {
+    let client = base(id);
+    [
+        Request::SetReservation { client, budget_us: 1000, period_us: 10_000, hard: true },
+        Request::SetClientWeight { client, weight: 300 },
+        Request::SetClientPriority { client, priority: 7 },
+        Request::SetClientGroup { client, name: Label::new("players") },
+        Request::SetGroupWeight { client, weight: 50 },
+    ]
+}
+
+#[test]
+fn what_is_leased_ends_with_the_connection_and_what_is_set_by_hand_stays() {
+    let mut server = server(PolicyKind::Fair);
+    let [daemon, hand, player, other] = clients(&mut server);
+    server.ask(daemon, lease("rule players")).unwrap();
+    for request in all_of(player) {
+        assert_eq!(server.ask(daemon, request), Ok(None), "{request:?}");
+    }
+    reserve(&mut server, other, 2, 20, false);
+    assert_eq!(server.ask(hand, Request::SetClientWeight { client: base(other), weight: 50 }), Ok(None));
+    let held = entry(&mut server, player);
+    assert_eq!((held.reservation_origin.as_str(), held.settings_origin.as_str()), ("rule players", "rule players"));
+    assert_eq!((held.group_name.as_str(), held.group_weight, held.weight), ("players", 50, 300));
+    server.disconnect(daemon);
+    let left = entry(&mut server, player);
+    assert_eq!((left.period_us, left.weight, left.fixed_priority, left.group_weight), (0, 100, 0, 0));
+    assert_eq!((left.group_name.as_str(), left.settings_origin.as_str()), ("program3", ""));
+    let stays = entry(&mut server, other);
+    assert_eq!((stays.period_us, stays.weight, stays.settings_origin.as_str()), (20_000, 50, "hand"));
+    assert_eq!(stays.reservation_origin.as_str(), "itself");
+}
+
+#[test]
+fn a_lease_neither_replaces_nor_ends_what_was_set_by_hand_or_by_the_program() {
+    let mut server = server(PolicyKind::Fair);
+    let [daemon, hand, player] = clients(&mut server);
+    reserve(&mut server, player, 2, 20, false);
+    server.ask(hand, Request::SetClientWeight { client: base(player), weight: 50 }).unwrap();
+    server.ask(daemon, lease("rule players")).unwrap();
+    let [reservation, weight, priority, ..] = all_of(player);
+    let refused = Err(Refused::Access(base(player)));
+    assert_eq!(server.ask(daemon, reservation), refused);
+    assert_eq!(server.ask(daemon, weight), refused);
+    assert_eq!(server.ask(daemon, Request::ClearReservation { client: base(player) }), refused);
+    assert_eq!(server.ask(daemon, priority), Ok(None));
+    assert_eq!(server.ask(hand, priority), Ok(None), "the hand replaces a lease");
+    server.disconnect(daemon);
+    let stays = entry(&mut server, player);
+    assert_eq!((stays.period_us, stays.weight, stays.fixed_priority), (20_000, 50, 7));
+    // Undone by hand, it is open to leases again.
+    let daemon = server.connect(1000);
+    server.ask(daemon, lease("rule players")).unwrap();
+    server.ask(hand, Request::SetClientWeight { client: base(player), weight: 100 }).unwrap();
+    assert_eq!(server.ask(daemon, weight), Ok(None));
+}
+
+#[test]
+fn clients_of_one_user_share_as_one_where_that_is_the_grouping() {
+    let mut server = server(PolicyKind::Fair);
+    let root = server.connect(0);
+    let [first, second] = [1, 2].map(|_| server.connect(1000));
+    let alone = server.connect(1001);
+    let grouping = Request::SetGroups { grouping: Grouping::User, user_limit_ppm: 300_000 };
+    assert_eq!(server.ask(first, grouping), Err(Refused::Access(0)));
+    assert_eq!(server.ask(root, grouping), Ok(None));
+    for id in [first, second, alone] {
+        keep_busy(&mut server, id, 1000);
+    }
+    server.run_until(Time(400 * MS));
+    let time = |id| server.time_of(id, Time(0), Time(400 * MS)) as f64;
+    let of_user = time(first) + time(second);
+    assert!((of_user / time(alone) - 1.0).abs() < 0.1, "{of_user} beside {}", time(alone));
+    assert!((time(first) / time(second) - 1.0).abs() < 0.2);
+    assert_eq!(entry(&mut server, first).group_name.as_str(), "user 1000");
+}
+
+#[test]
+fn a_capped_group_is_held_back_and_goes_on_when_the_lease_ends() {
+    let mut server = server(PolicyKind::Fair);
+    let [daemon, capped, other] = clients(&mut server);
+    server.ask(daemon, lease("rule unwatched")).unwrap();
+    let cap = |ppm| Request::SetGroupCap { client: base(capped), ppm };
+    assert_eq!(server.ask(daemon, cap(100_000)), Ok(None));
+    assert_eq!(server.ask(daemon, cap(1)), Err(Refused::Value(1)));
+    assert_eq!(entry(&mut server, capped).group_cap_ppm, 100_000);
+    for id in [capped, other] {
+        keep_busy(&mut server, id, 2000);
+    }
+    server.run_until(Time(1000 * MS));
+    let got = server.time_of(capped, Time(0), Time(1000 * MS));
+    assert!(got.abs_diff(100 * MS) <= 12 * MS, "{got} ns of 100 ms");
+    server.disconnect(daemon);
+    server.run_until(Time(1400 * MS));
+    let got = server.time_of(capped, Time(1010 * MS), Time(1400 * MS));
+    assert!(got >= 190 * MS, "{got} ns of 195 ms, once the cap has ended");
+}
+
+#[test]
+fn the_reservations_of_a_user_are_limited_in_sum() {
+    let mut server = server(PolicyKind::Fair);
+    let root = server.connect(0);
+    let [first, second, other] = [1000, 1000, 1001].map(|uid| server.connect(uid));
+    server.ask(root, Request::SetGroups { grouping: Grouping::None, user_limit_ppm: 300_000 }).unwrap();
+    let reservation = |budget_us| Request::SetReservation { client: 0, budget_us, period_us: 10_000, hard: false };
+    assert_eq!(server.ask(first, reservation(2000)), Ok(None));
+    assert_eq!(server.ask(second, reservation(2000)), Err(Refused::Admission(base(second))));
+    assert_eq!(server.ask(second, reservation(1000)), Ok(None));
+    assert_eq!(server.ask(first, reservation(2000)), Ok(None), "in place of what it has");
+    assert_eq!(server.ask(other, reservation(3000)), Ok(None));
+    assert_eq!(server.ask(root, reservation(2500)), Ok(None));
+}
