@@ -1,8 +1,12 @@
 //! The extension XQOS on the wire: every request in both byte orders, every mistake, and who may.
 
+mod access;
+mod events;
+
 use crate::busy::Busy;
 use crate::fixture::{
-    Fixture, alone, as_nobody, beside_others, entry, is_not_root, policies, setup, try_entry, wait_for, xvfb, xvfb_with,
+    Fixture, alone, as_nobody, beside_others, entry, is_not_root, policies, served, setup, try_entry, wait_for, xvfb,
+    xvfb_with,
 };
 use crate::wire::{Authorization, Message, Wire, XError, authority_entry, code, local_socket, opcode};
 use std::time::{Duration, Instant};
@@ -16,7 +20,7 @@ use xqos_lab::server::Kind;
 const ORDERS: [Order; 2] = [Order::Native, Order::Swapped];
 const SOON: Duration = Duration::from_secs(5);
 /// Length in units of four bytes of each request, by minor opcode.
-const LENGTHS: [usize; 20] = [3, 1, 5, 2, 2, 5, 1, 8, 3, 3, 2, 3, 1, 1, 3, 3, 1, 1, 2, 1];
+const LENGTHS: [usize; 26] = [3, 1, 5, 2, 2, 5, 1, 8, 3, 3, 2, 3, 1, 1, 3, 3, 1, 1, 2, 1, 10, 3, 1, 10, 3, 3];
 const SET_RESERVATION: u8 = 2;
 const CHECK_ADMISSION: u8 = 5;
 const SET_POLICY: u8 = 7;
@@ -75,54 +79,12 @@ fn every_request_is_carried_out_in_both_byte_orders() {
     for order in ORDERS {
         let mut wire = fixture.wire(order);
         let reply = wire.ask_xqos(Request::QueryVersion { major: 7, minor: 9 }).unwrap();
-        assert_eq!((reply.len(), Version::decode(&reply, order)), (32, Ok(Version { major: 1, minor: 0 })));
-
-        let reply = wire.ask_xqos(Request::GetServerInfo).unwrap();
-        assert_eq!(reply.len(), 96);
-        let found = ServerInfo::decode(&reply, order).unwrap();
-        assert!(found.armed && found.reason.is_empty() && found.clients == 1, "{found:?}");
-        assert_eq!((found.server_pid, found.policy), (fixture.pid(), PolicyKind::Fair));
-        assert_eq!((found.max_utilization_ppm, found.admitted_utilization_ppm, found.reservations), (900_000, 0, 0));
-        assert_eq!((found.min_budget_us, found.min_period_us, found.max_period_us), (100, 1000, 10_000_000));
-        assert_eq!((found.slice_us, found.timer_interval_us, found.maximum_slice_us), (5000, 5000, 15_000));
-        assert!(found.uptime_ns > found.busy_ns && found.busy_ns > 0 && found.decisions > 0);
-        assert!((10_000..1 << 20).contains(&found.memory_bytes), "{found:?}");
-
-        wire.tell_xqos(reserve(0, 3000, 10_000, true)).unwrap();
-        let reply = wire.ask_xqos(Request::GetReservation { client: 0 }).unwrap();
-        assert_eq!(reply.len(), 48);
-        let report = ReservationReport::decode(&reply, order).unwrap();
-        assert!(report.reserved && report.hard && !report.held_back, "{report:?}");
-        assert_eq!((report.budget_us, report.period_us), (3000, 10_000));
-        let own = wire.base;
-        assert_eq!(reservation(&mut wire, own).budget_us, 3000, "by the base of its ids");
-        assert_eq!(reservation(&mut wire, own + 77).budget_us, 3000, "by any of its ids");
-        assert_eq!(info(&mut wire).admitted_utilization_ppm, 300_000);
-
-        let reply = wire.ask_xqos(check(0, 5000, 10_000)).unwrap();
-        assert_eq!(reply.len(), 32);
-        let report = AdmissionReport::decode(&reply, order).unwrap();
-        assert!(report.admitted && report.sum_ppm == 500_000 && report.limit_ppm == 900_000, "{report:?}");
-        assert_eq!(reservation(&mut wire, 0).budget_us, 3000, "a check changes nothing");
-
-        wire.tell_xqos(Request::SetClientWeight { client: 0, weight: 250 }).unwrap();
-        wire.tell_xqos(Request::SetClientPriority { client: own, priority: -1000 }).unwrap();
-        wire.set_sync_priority(0, -7).unwrap();
-        let reply = wire.ask_xqos(Request::ListClients).unwrap();
-        assert_eq!(reply.len(), 32 + 176);
-        let found = ClientList::decode(&reply, order).unwrap();
-        let entry = &found.clients[0];
-        assert_eq!((entry.client, entry.pid), (own, std::process::id() as i32));
-        // SAFETY: no arguments, cannot fail.
-        assert_eq!(entry.uid, unsafe { libc::getuid() });
-        assert!(entry.name.starts_with("real_servers"), "{entry:?}");
-        assert_eq!((entry.weight, entry.fixed_priority, entry.sync_priority), (250, -1000, -7));
-        let flags = entry_flag::RESERVED | entry_flag::HARD | entry_flag::YOU | entry_flag::LOCAL;
-        assert_eq!(entry.flags & !entry_flag::READY, flags);
-        assert_eq!((entry.budget_us, entry.period_us), (3000, 10_000));
-        assert!(entry.connected_ns <= found.now_ns && entry.deadline_ns > 0 && entry.server_time_ns > 0);
-
+        assert_eq!((reply.len(), Version::decode(&reply, order)), (32, Ok(Version { major: 1, minor: 1 })));
+        server_tells_of_itself(&mut wire, fixture.pid());
+        reservation_is_set_and_checked(&mut wire);
+        client_is_set_and_listed(&mut wire);
         wire.tell_xqos(Request::ClearReservation { client: 0 }).unwrap();
+        let own = wire.base;
         wire.tell_xqos(Request::ClearReservation { client: own }).expect("without a reservation nothing happens");
         assert!(!reservation(&mut wire, 0).reserved);
         wire.tell_xqos(Request::SelectEvents { mask: event_mask::ALL }).unwrap();
@@ -130,6 +92,58 @@ fn every_request_is_carried_out_in_both_byte_orders() {
         change_every_parameter(&mut wire);
     }
     fixture.assert_armed();
+}
+
+fn server_tells_of_itself(wire: &mut Wire, pid: u32) {
+    let reply = wire.ask_xqos(Request::GetServerInfo).unwrap();
+    assert_eq!(reply.len(), 96);
+    let found = ServerInfo::decode(&reply, wire.order).unwrap();
+    assert!(found.armed && found.reason.is_empty() && found.clients == 1, "{found:?}");
+    assert_eq!((found.server_pid, found.policy), (pid, PolicyKind::Fair));
+    assert_eq!((found.max_utilization_ppm, found.admitted_utilization_ppm, found.reservations), (900_000, 0, 0));
+    assert_eq!((found.min_budget_us, found.min_period_us, found.max_period_us), (100, 1000, 10_000_000));
+    assert_eq!((found.slice_us, found.timer_interval_us, found.maximum_slice_us), (5000, 5000, 15_000));
+    assert!(found.uptime_ns > found.busy_ns && found.busy_ns > 0 && found.decisions > 0);
+    assert!((10_000..1 << 20).contains(&found.memory_bytes), "{found:?}");
+}
+
+fn reservation_is_set_and_checked(wire: &mut Wire) {
+    wire.tell_xqos(reserve(0, 3000, 10_000, true)).unwrap();
+    let reply = wire.ask_xqos(Request::GetReservation { client: 0 }).unwrap();
+    assert_eq!(reply.len(), 48);
+    let report = ReservationReport::decode(&reply, wire.order).unwrap();
+    assert!(report.reserved && report.hard && !report.held_back, "{report:?}");
+    assert_eq!((report.budget_us, report.period_us), (3000, 10_000));
+    let own = wire.base;
+    assert_eq!(reservation(wire, own).budget_us, 3000, "by the base of its ids");
+    assert_eq!(reservation(wire, own + 77).budget_us, 3000, "by any of its ids");
+    assert_eq!(info(wire).admitted_utilization_ppm, 300_000);
+
+    let reply = wire.ask_xqos(check(0, 5000, 10_000)).unwrap();
+    assert_eq!(reply.len(), 32);
+    let report = AdmissionReport::decode(&reply, wire.order).unwrap();
+    assert!(report.admitted && report.sum_ppm == 500_000 && report.limit_ppm == 900_000, "{report:?}");
+    assert_eq!(reservation(wire, 0).budget_us, 3000, "a check changes nothing");
+}
+
+fn client_is_set_and_listed(wire: &mut Wire) {
+    let own = wire.base;
+    wire.tell_xqos(Request::SetClientWeight { client: 0, weight: 250 }).unwrap();
+    wire.tell_xqos(Request::SetClientPriority { client: own, priority: -1000 }).unwrap();
+    wire.set_sync_priority(0, -7).unwrap();
+    let reply = wire.ask_xqos(Request::ListClients).unwrap();
+    assert_eq!(reply.len(), 32 + 328);
+    let found = ClientList::decode(&reply, wire.order).unwrap();
+    let entry = &found.clients[0];
+    assert_eq!((entry.client, entry.pid), (own, std::process::id() as i32));
+    // SAFETY: no arguments, cannot fail.
+    assert_eq!(entry.uid, unsafe { libc::getuid() });
+    assert!(entry.name.starts_with("real_servers"), "{entry:?}");
+    assert_eq!((entry.weight, entry.fixed_priority, entry.sync_priority), (250, -1000, -7));
+    let flags = entry_flag::RESERVED | entry_flag::HARD | entry_flag::YOU | entry_flag::LOCAL;
+    assert_eq!(entry.flags & !entry_flag::READY, flags);
+    assert_eq!((entry.budget_us, entry.period_us), (3000, 10_000));
+    assert!(entry.connected_ns <= found.now_ns && entry.deadline_ns > 0 && entry.server_time_ns > 0);
 }
 
 fn change_every_parameter(wire: &mut Wire) {
@@ -203,8 +217,8 @@ fn big_requests_are_measured_like_others() {
             let long = wire.message(0, 0).u32(units).finish()[4..8].to_vec();
             [&request[..2], &[0, 0], &long[..], &request[4..]].concat()
         };
-        let right = widen(Request::QueryVersion { major: 1, minor: 0 }.encode_as(0, order));
-        let wrong = widen(Request::QueryVersion { major: 1, minor: 0 }.encode_as(0, order)[..8].to_vec());
+        let right = widen(Request::QueryVersion { major: 1, minor: 1 }.encode_as(0, order));
+        let wrong = widen(Request::QueryVersion { major: 1, minor: 1 }.encode_as(0, order)[..8].to_vec());
         let huge = widen(vec![0; 1 << 20]);
         let major = wire.xqos().major;
         let as_xqos = |mut request: Vec<u8>, minor: u8| {
@@ -273,7 +287,7 @@ fn values_out_of_their_range_are_refused_and_nothing_changes() {
             let request = wire.xqos_bytes(Request::SetClientPriority { client: 0, priority });
             assert_refused(&mut wire, &request, code::BAD_VALUE, priority as u32);
         }
-        for mask in [32, 63, 1 << 31, u32::MAX] {
+        for mask in [64, 127, 1 << 31, u32::MAX] {
             let request = wire.xqos_bytes(Request::SelectEvents { mask });
             assert_refused(&mut wire, &request, code::BAD_VALUE, mask);
         }
@@ -414,256 +428,11 @@ fn blocking_time_counts_most_for_short_periods() {
     assert!(admission(&mut wire, check(0, 9000, 10_000)).admitted);
 }
 
-// Who may.
-
-fn requests_for(client: u32) -> [Request; 4] {
-    [
-        reserve(client, 1000, 10_000, false),
-        Request::ClearReservation { client },
-        Request::SetClientWeight { client, weight: 120 },
-        Request::SetClientPriority { client, priority: 3 },
-    ]
-}
-
-/// It may read all, change itself, and nothing else.
-fn assert_stranger(wire: &mut Wire, other: u32) {
-    for request in requests_for(0) {
-        wire.tell_xqos(request).unwrap();
-    }
-    for request in requests_for(other) {
-        let request = wire.xqos_bytes(request);
-        assert_refused(wire, &request, code::BAD_ACCESS, other);
-    }
-    for change in [
-        PolicyChange { policy: Some(PolicyKind::Stock), ..PolicyChange::default() },
-        PolicyChange { blocking_us: Some(1), ..PolicyChange::default() },
-        PolicyChange::default(),
-    ] {
-        let request = wire.xqos_bytes(Request::SetPolicy(change));
-        assert_refused(wire, &request, code::BAD_ACCESS, 0);
-    }
-    assert!(!reservation(wire, other).reserved);
-    assert!(admission(wire, check(other, 1000, 10_000)).admitted);
-    assert!(list(wire).iter().any(|entry| entry.client == other && entry.weight == 100));
-    wire.tell_xqos(Request::SelectEvents { mask: event_mask::ALL }).unwrap();
-}
-
-#[test]
-fn another_user_may_only_change_itself() {
-    let _turn = beside_others();
-    if is_not_root() {
-        return;
-    }
-    let mut wanted = setup(Kind::Xvfb);
-    wanted.arguments.push("-ac".into());
-    let fixture = Fixture::start(&wanted);
-    let mut own = fixture.native();
-    for order in ORDERS {
-        let mut stranger = as_nobody(|| fixture.wire(order));
-        assert_stranger(&mut stranger, own.base);
-        let mut friend = as_nobody(|| fixture.native());
-        for request in requests_for(friend.base) {
-            stranger.tell_xqos(request).expect("the same user's client");
-        }
-        for request in requests_for(stranger.base).into_iter().chain(requests_for(friend.base)) {
-            own.tell_xqos(request).expect("the server's user");
-        }
-        let base = stranger.base;
-        let found = list(&mut friend).into_iter().find(|entry| entry.client == base).unwrap();
-        assert_eq!((found.uid, found.flags & entry_flag::LOCAL), (65534, entry_flag::LOCAL));
-    }
-}
-
-#[test]
-fn a_remote_client_may_only_change_itself() {
-    let _turn = beside_others();
-    let mut wanted = setup(Kind::Xvfb);
-    wanted.arguments.extend(["-ac", "-listen", "tcp"].map(Into::into));
-    let fixture = Fixture::start(&wanted);
-    let mut own = fixture.native();
-    for order in ORDERS {
-        let mut remote = Wire::connect_by_tcp(fixture.display(), order);
-        assert_stranger(&mut remote, own.base);
-        let other = Wire::connect_by_tcp(fixture.display(), order);
-        let request = remote.xqos_bytes(reserve(other.base, 1000, 10_000, false));
-        // Two remote clients are not one user.
-        assert_refused(&mut remote, &request, code::BAD_ACCESS, other.base);
-        own.tell_xqos(reserve(remote.base, 1000, 10_000, false)).expect("the server's user");
-        let found = list(&mut own).into_iter().find(|entry| entry.client == remote.base).unwrap();
-        assert_eq!((found.pid, found.uid, found.name.as_str()), (0, u32::MAX, ""));
-        assert_eq!(found.flags & entry_flag::LOCAL, 0);
-    }
-}
-
-#[test]
-fn an_untrusted_client_does_not_see_the_extension() {
-    const GENERATE_AUTHORIZATION: u8 = 1;
-    const TRUST_LEVEL: u32 = 2;
-    const UNTRUSTED: u32 = 1;
-    const COOKIE: &[u8] = b"MIT-MAGIC-COOKIE-1";
-    let _turn = beside_others();
-    let file = std::env::temp_dir().join(format!("xqos-server-test-{}-security", std::process::id()));
-    std::fs::write(&file, authority_entry(COOKIE, &[9; 16])).unwrap();
-    let mut wanted = setup(Kind::Xvfb);
-    wanted.arguments.extend(["+extension".into(), "SECURITY".into(), "-auth".into(), file.clone().into()]);
-    let fixture = Fixture::start(&wanted);
-    std::fs::remove_file(file).unwrap();
-    let connect = |order, data: Vec<u8>| {
-        let authorization = Authorization { name: COOKIE.to_vec(), data };
-        Wire::try_connect(local_socket(fixture.display()), order, &authorization).unwrap()
-    };
-    let mut trusted = connect(Order::Native, vec![9; 16]);
-    let Some(security) = trusted.extension("SECURITY") else {
-        println!("left out: this server has no SECURITY");
-        return;
-    };
-    let request = trusted.message(security.major, GENERATE_AUTHORIZATION).u16(COOKIE.len() as u16).u16(0);
-    let mut padded = COOKIE.to_vec();
-    padded.resize(padded.len().next_multiple_of(4), 0);
-    let reply = trusted.ask(&request.u32(TRUST_LEVEL).raw(&padded).u32(UNTRUSTED).finish()).unwrap();
-    let length = usize::from(trusted.u16_in(&reply, 12));
-    let cookie = reply[32..32 + length].to_vec();
-    let (xqos, own) = (trusted.xqos(), trusted.base);
-    for order in ORDERS {
-        let mut untrusted = connect(order, cookie.clone());
-        assert_eq!(untrusted.extension("XQOS"), None);
-        for request in requests_for(own).into_iter().chain(requests_for(0)).chain([Request::ListClients]) {
-            let bytes = request.encode_as(xqos.major, order);
-            let error = untrusted.tell_or_ask(&bytes).unwrap_err();
-            assert!([code::BAD_REQUEST, code::BAD_ACCESS].contains(&error.code), "{request:?}: {error:?}");
-        }
-        untrusted.sync();
-    }
-    let clients = list(&mut trusted);
-    assert!(clients.iter().all(|entry| entry.flags & entry_flag::RESERVED == 0 && entry.weight == 100), "{clients:?}");
-}
-
-// Events.
-
-/// The next event of XQOS, checked as it came.
-fn event(wire: &mut Wire, within: Duration) -> Option<Notify> {
-    let code = wire.xqos().first_event;
-    let bytes = wire.event(within)?;
-    assert_eq!((bytes.len(), bytes[0]), (32, code), "{bytes:02x?}");
-    Some(Notify::decode(&bytes, wire.order).unwrap())
-}
-
-#[test]
-fn events_tell_who_comes_and_goes_and_what_is_reserved() {
-    let _turn = beside_others();
-    let fixture = xvfb();
-    for order in ORDERS {
-        let mut wire = fixture.wire(order);
-        wire.tell_xqos(Request::SelectEvents { mask: event_mask::CLIENTS | event_mask::RESERVATIONS }).unwrap();
-        let own = wire.base;
-        let mut other = fixture.native();
-        let came = event(&mut wire, SOON).unwrap();
-        assert_eq!((came.kind, came.client), (NotifyKind::ClientConnected, other.base));
-        assert_eq!((came.pid, came.budget_us, came.count), (std::process::id() as i32, 0, 0));
-
-        other.tell_xqos(reserve(0, 2000, 20_000, true)).unwrap();
-        let set = event(&mut wire, SOON).unwrap();
-        assert_eq!((set.kind, set.client, set.flags), (NotifyKind::ReservationSet, other.base, 1));
-        assert_eq!((set.budget_us, set.period_us), (2000, 20_000));
-        // One's own are told as well, and a set one that is replaced is set.
-        wire.tell_xqos(reserve(own, 3000, 30_000, false)).unwrap();
-        let set = event(&mut wire, SOON).unwrap();
-        assert_eq!((set.kind, set.client, set.budget_us, set.flags), (NotifyKind::ReservationSet, own, 3000, 0));
-        other.tell_xqos(Request::ClearReservation { client: own }).unwrap();
-        let cleared = event(&mut wire, SOON).unwrap();
-        assert_eq!((cleared.kind, cleared.client), (NotifyKind::ReservationCleared, own));
-
-        let base = other.base;
-        drop(other);
-        let gone = event(&mut wire, SOON).unwrap();
-        assert_eq!((gone.kind, gone.client, gone.budget_us), (NotifyKind::ClientGone, base, 2000));
-        assert!(gone.time_ms.wrapping_sub(came.time_ms) < 10_000);
-
-        // Refused and needless requests are no events, and neither is anything that is not selected.
-        let request = wire.xqos_bytes(reserve(0, 9999, 10_000, false));
-        assert!(wire.tell(&request).is_err());
-        wire.tell_xqos(Request::ClearReservation { client: 0 }).unwrap();
-        wire.tell_xqos(Request::SelectEvents { mask: event_mask::RESERVATIONS }).unwrap();
-        drop(fixture.native());
-        wire.tell_xqos(Request::SelectEvents { mask: 0 }).unwrap();
-        wire.tell_xqos(reserve(0, 1000, 10_000, false)).unwrap();
-        assert_eq!(event(&mut wire, Duration::from_millis(100)), None);
-    }
-}
-
-#[test]
-fn depletions_are_told_ten_times_a_second_and_none_is_lost() {
-    let _turn = alone();
-    let fixture = xvfb();
-    let control = fixture.control().unwrap();
-    for order in ORDERS {
-        let mut wire = fixture.wire(order);
-        wire.tell_xqos(Request::SelectEvents { mask: event_mask::DEPLETIONS }).unwrap();
-        let busy = Busy::start_with(fixture.native(), &[reserve(0, 500, 5000, true)]);
-        let end = Instant::now() + Duration::from_millis(1500);
-        let (mut events, mut told, mut last_ms) = (0, 0, None);
-        while let Some(depleted) = event(&mut wire, end.saturating_duration_since(Instant::now()).max(MILLISECOND)) {
-            assert_eq!((depleted.kind, depleted.client, depleted.flags), (NotifyKind::Depleted, busy.base, 1));
-            assert!(depleted.count > 0);
-            if let Some(last) = last_ms.replace(depleted.time_ms) {
-                assert!(depleted.time_ms - last >= 99, "{} ms after the last one", depleted.time_ms - last);
-            }
-            (events, told) = (events + 1, told + depleted.count);
-        }
-        let depletions = control.reservation(busy.base).unwrap().depletions;
-        // 200 periods a second, some of them spent on an overrun of the last.
-        assert!(events > 9 && events <= 16, "{events} events in 1.5 s");
-        assert!(depletions > 50 && told <= depletions && depletions - told <= 30, "told {told} of {depletions}");
-    }
-}
-
-const MILLISECOND: Duration = Duration::from_millis(1);
-
-#[test]
-fn missed_deadlines_are_counted_and_told() {
-    let _turn = alone();
-    let fixture = xvfb_with(PolicyKind::Fair);
-    let mut wire = fixture.native();
-    wire.tell_xqos(Request::SelectEvents { mask: event_mask::MISSES }).unwrap();
-    let mut reserved = fixture.native();
-    reserved.tell_xqos(reserve(0, 500, 1000, false)).unwrap();
-    // Requests of many milliseconds come in between, each longer than its period.
-    let mut blocking = fixture.native();
-    let long = blocking.canvas(1000, 1000).fill(50);
-    for _ in 0..20 {
-        blocking.send(&long);
-        std::thread::sleep(MILLISECOND);
-        reserved.sync();
-    }
-    let missed = event(&mut wire, SOON).expect("a miss");
-    assert_eq!((missed.kind, missed.client, missed.budget_us), (NotifyKind::Missed, reserved.base, 500));
-    let report = reservation(&mut wire, reserved.base);
-    assert!(report.misses >= missed.count && missed.count > 0, "{report:?} {missed:?}");
-    // What it suffered from is what the admission test now counts with.
-    assert!(info(&mut wire).blocking_observed_us > 1000, "{:?}", info(&mut wire));
-}
-
-#[test]
-fn a_listener_that_leaves_or_vanishes_is_forgotten() {
-    let _turn = beside_others();
-    let mut fixture = xvfb();
-    for _ in 0..50 {
-        let mut listener = fixture.native();
-        listener.tell_xqos(Request::SelectEvents { mask: event_mask::ALL }).unwrap();
-        drop(listener);
-        let mut other = fixture.native();
-        other.tell_xqos(reserve(0, 1000, 10_000, false)).unwrap();
-    }
-    fixture.assert_armed();
-}
-
 // The life of a reservation.
 
 #[test]
 fn a_reservation_ends_with_its_client_and_is_not_inherited() {
-    let _turn = beside_others();
-    let fixture = xvfb();
-    let control = fixture.control().unwrap();
+    let (fixture, control) = served();
     let mut first = fixture.native();
     first.tell_xqos(reserve(0, 4000, 10_000, true)).unwrap();
     first.tell_xqos(Request::SetClientWeight { client: 0, weight: 900 }).unwrap();
@@ -684,9 +453,7 @@ fn a_reservation_ends_with_its_client_and_is_not_inherited() {
 /// The server counts anew when a connection is set up, mostly within the client's first slice.
 #[test]
 fn a_clients_first_requests_are_counted_under_every_policy() {
-    let _turn = beside_others();
-    let fixture = xvfb();
-    let control = fixture.control().unwrap();
+    let (fixture, control) = served();
     for policy in policies() {
         control.set_policy(PolicyChange { policy: Some(policy), ..PolicyChange::default() }).unwrap();
         for _ in 0..20 {
@@ -702,9 +469,7 @@ fn a_clients_first_requests_are_counted_under_every_policy() {
 
 #[test]
 fn a_client_sees_its_own_work_counted() {
-    let _turn = beside_others();
-    let fixture = xvfb();
-    let control = fixture.control().unwrap();
+    let (fixture, control) = served();
     let mut wire = fixture.native();
     wire.sync();
     control.server_info().unwrap();

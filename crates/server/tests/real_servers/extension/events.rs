@@ -1,0 +1,120 @@
+//! Events: who comes and goes, what is reserved, depletions and missed deadlines.
+
+use super::*;
+
+/// The next event of XQOS, checked as it came.
+fn event(wire: &mut Wire, within: Duration) -> Option<Notify> {
+    let code = wire.xqos().first_event;
+    let bytes = wire.event(within)?;
+    assert_eq!((bytes.len(), bytes[0]), (32, code), "{bytes:02x?}");
+    Some(Notify::decode(&bytes, wire.order).unwrap())
+}
+
+#[test]
+fn events_tell_who_comes_and_goes_and_what_is_reserved() {
+    let _turn = beside_others();
+    let fixture = xvfb();
+    for order in ORDERS {
+        let mut wire = fixture.wire(order);
+        wire.tell_xqos(Request::SelectEvents { mask: event_mask::CLIENTS | event_mask::RESERVATIONS }).unwrap();
+        let own = wire.base;
+        let mut other = fixture.native();
+        let came = event(&mut wire, SOON).unwrap();
+        assert_eq!((came.kind, came.client), (NotifyKind::ClientConnected, other.base));
+        assert_eq!((came.pid, came.budget_us, came.count), (std::process::id() as i32, 0, 0));
+
+        other.tell_xqos(reserve(0, 2000, 20_000, true)).unwrap();
+        let set = event(&mut wire, SOON).unwrap();
+        assert_eq!((set.kind, set.client, set.flags), (NotifyKind::ReservationSet, other.base, 1));
+        assert_eq!((set.budget_us, set.period_us), (2000, 20_000));
+        // One's own are told as well, and a set one that is replaced is set.
+        wire.tell_xqos(reserve(own, 3000, 30_000, false)).unwrap();
+        let set = event(&mut wire, SOON).unwrap();
+        assert_eq!((set.kind, set.client, set.budget_us, set.flags), (NotifyKind::ReservationSet, own, 3000, 0));
+        other.tell_xqos(Request::ClearReservation { client: own }).unwrap();
+        let cleared = event(&mut wire, SOON).unwrap();
+        assert_eq!((cleared.kind, cleared.client), (NotifyKind::ReservationCleared, own));
+
+        let base = other.base;
+        drop(other);
+        let gone = event(&mut wire, SOON).unwrap();
+        assert_eq!((gone.kind, gone.client, gone.budget_us), (NotifyKind::ClientGone, base, 2000));
+        assert!(gone.time_ms.wrapping_sub(came.time_ms) < 10_000);
+
+        // Refused and needless requests are no events, and neither is anything that is not selected.
+        let request = wire.xqos_bytes(reserve(0, 9999, 10_000, false));
+        assert!(wire.tell(&request).is_err());
+        wire.tell_xqos(Request::ClearReservation { client: 0 }).unwrap();
+        wire.tell_xqos(Request::SelectEvents { mask: event_mask::RESERVATIONS }).unwrap();
+        drop(fixture.native());
+        wire.tell_xqos(Request::SelectEvents { mask: 0 }).unwrap();
+        wire.tell_xqos(reserve(0, 1000, 10_000, false)).unwrap();
+        assert_eq!(event(&mut wire, Duration::from_millis(100)), None);
+    }
+}
+
+#[test]
+fn depletions_are_told_ten_times_a_second_and_none_is_lost() {
+    let _turn = alone();
+    let fixture = xvfb();
+    let control = fixture.control().unwrap();
+    for order in ORDERS {
+        let mut wire = fixture.wire(order);
+        wire.tell_xqos(Request::SelectEvents { mask: event_mask::DEPLETIONS }).unwrap();
+        let busy = Busy::start_with(fixture.native(), &[reserve(0, 500, 5000, true)]);
+        let end = Instant::now() + Duration::from_millis(1500);
+        let (mut events, mut told, mut last_ms) = (0, 0, None);
+        while let Some(depleted) = event(&mut wire, end.saturating_duration_since(Instant::now()).max(MILLISECOND)) {
+            assert_eq!((depleted.kind, depleted.client, depleted.flags), (NotifyKind::Depleted, busy.base, 1));
+            assert!(depleted.count > 0);
+            if let Some(last) = last_ms.replace(depleted.time_ms) {
+                assert!(depleted.time_ms - last >= 99, "{} ms after the last one", depleted.time_ms - last);
+            }
+            (events, told) = (events + 1, told + depleted.count);
+        }
+        let depletions = control.reservation(busy.base).unwrap().depletions;
+        // 200 periods a second, some of them spent on an overrun of the last.
+        assert!(events > 9 && events <= 16, "{events} events in 1.5 s");
+        assert!(depletions > 50 && told <= depletions && depletions - told <= 30, "told {told} of {depletions}");
+    }
+}
+
+const MILLISECOND: Duration = Duration::from_millis(1);
+
+#[test]
+fn missed_deadlines_are_counted_and_told() {
+    let _turn = alone();
+    let fixture = xvfb_with(PolicyKind::Fair);
+    let mut wire = fixture.native();
+    wire.tell_xqos(Request::SelectEvents { mask: event_mask::MISSES }).unwrap();
+    let mut reserved = fixture.native();
+    reserved.tell_xqos(reserve(0, 500, 1000, false)).unwrap();
+    // Requests of many milliseconds come in between, each longer than its period.
+    let mut blocking = fixture.native();
+    let long = blocking.canvas(1000, 1000).fill(50);
+    for _ in 0..20 {
+        blocking.send(&long);
+        std::thread::sleep(MILLISECOND);
+        reserved.sync();
+    }
+    let missed = event(&mut wire, SOON).expect("a miss");
+    assert_eq!((missed.kind, missed.client, missed.budget_us), (NotifyKind::Missed, reserved.base, 500));
+    let report = reservation(&mut wire, reserved.base);
+    assert!(report.misses >= missed.count && missed.count > 0, "{report:?} {missed:?}");
+    // What it suffered from is what the admission test now counts with.
+    assert!(info(&mut wire).blocking_observed_us > 1000, "{:?}", info(&mut wire));
+}
+
+#[test]
+fn a_listener_that_leaves_or_vanishes_is_forgotten() {
+    let _turn = beside_others();
+    let mut fixture = xvfb();
+    for _ in 0..50 {
+        let mut listener = fixture.native();
+        listener.tell_xqos(Request::SelectEvents { mask: event_mask::ALL }).unwrap();
+        drop(listener);
+        let mut other = fixture.native();
+        other.tell_xqos(reserve(0, 1000, 10_000, false)).unwrap();
+    }
+    fixture.assert_armed();
+}

@@ -1,0 +1,188 @@
+//! Faults of ours, made on purpose: everybody is served as by a stock server.
+
+use crate::busy::Busy;
+use crate::fixture::{Fixture, beside_others, is_from_below, module, policies, setup, wait_for};
+use crate::recorder::Recorder;
+use crate::survival::connect_after_reset;
+use crate::wire::{Wire, code};
+use std::time::{Duration, Instant};
+use xqos_abi::{Order, Request};
+use xqos_lab::load::{Load, Perf, Placement};
+use xqos_lab::server::{Kind, Module, Setup};
+
+const SOON: Duration = Duration::from_secs(5);
+
+fn reserve(budget_us: u32, period_us: u32, hard: bool) -> Request {
+    Request::SetReservation { client: 0, budget_us, period_us, hard }
+}
+
+/// A server with a fault to come, and what has to be right after it.
+struct Faulty {
+    fixture: Fixture,
+    fault: String,
+}
+
+impl Faulty {
+    fn start(fault: &str) -> Faulty {
+        let mut wanted = setup(Kind::Xvfb);
+        wanted.environment.push(("XQOS_TEST_FAULT".into(), fault.into()));
+        Faulty { fixture: Fixture::start(&wanted), fault: fault.to_owned() }
+    }
+
+    /// None where XQOS answers with an error, as it does to the request with the fault.
+    fn is_armed(&self, wire: &mut Wire) -> Option<(bool, String)> {
+        if is_from_below() && self.fixture.xqos_log().contains("stepped aside: ") {
+            // There is nobody left to ask.
+            return Some((false, "it stands in the log".into()));
+        }
+        let reply = wire.ask_xqos(Request::GetServerInfo).ok()?;
+        let info = xqos_abi::ServerInfo::decode(&reply, Order::Native).unwrap();
+        Some((info.armed, info.reason))
+    }
+
+    /// Lets a light client work until xqos has stepped aside.
+    fn wait_until_aside(&self, light: &mut Wire) {
+        wait_for(&format!("{}: it steps aside", self.fault), Duration::from_secs(30), || {
+            for _ in 0..20 {
+                light.sync();
+            }
+            let said = self.is_armed(light);
+            if let Some((false, reason)) = &said {
+                assert!(!reason.is_empty(), "{}: no reason", self.fault);
+            }
+            matches!(said, Some((false, _)))
+        });
+        let log = self.fixture.xqos_log();
+        assert_eq!(log.matches("stepped aside").count(), 1, "{}: {log}", self.fault);
+    }
+
+    fn assert_everybody_is_served(&self, light: &mut Wire, load: &mut Load) {
+        let from = Instant::now();
+        for _ in 0..20 {
+            light.sync();
+        }
+        std::thread::sleep(Duration::from_millis(100));
+        let work = load.work(from, Instant::now()).unwrap();
+        assert!(work.iter().all(|&done| done > 0.0), "{}: {work:?}", self.fault);
+        let mut late = self.fixture.native();
+        late.sync();
+        let error = late.tell_xqos(reserve(3000, 10_000, true)).unwrap_err();
+        assert_eq!(error.code, code::BAD_IMPLEMENTATION, "{}", self.fault);
+    }
+}
+
+fn x11perf_load(fixture: &Fixture) -> Load {
+    Load::start(fixture.display(), &Perf { test: "ellipse100".to_owned(), reps: 1000 }, 3, Placement::Stacked).unwrap()
+}
+
+/// With three busy clients, a light one, SYNC priorities and a client that is held back at that moment.
+#[test]
+fn after_a_fault_under_load_everybody_is_served_as_by_a_stock_server() {
+    let _turn = beside_others();
+    for fault in ["wakeup:600", "block:901", "check:700", "request:30", "watcher:30"] {
+        if fault.starts_with("watcher") && is_from_below() {
+            // There is no such thread.
+            continue;
+        }
+        let mut faulty = Faulty::start(fault);
+        let mut light = faulty.fixture.native();
+        let (mut high, mut low) = (faulty.fixture.native(), faulty.fixture.native());
+        for (client, priority) in [(&mut high, 70), (&mut low, i32::MIN)] {
+            client.canvas(1, 1);
+            client.set_sync_priority(0, priority).unwrap();
+        }
+        let throttled = Busy::start_with(faulty.fixture.native(), &[reserve(1000, 10_000_000, true)]);
+        let mut load = x11perf_load(&faulty.fixture);
+        wait_for("nothing is read of it", SOON, || {
+            let sent = throttled.sent();
+            light.sync();
+            std::thread::sleep(Duration::from_millis(20));
+            throttled.sent() == sent
+        });
+        faulty.wait_until_aside(&mut light);
+        faulty.assert_everybody_is_served(&mut light, &mut load);
+        let sent = throttled.sent();
+        wait_for(&format!("{fault}: who was held back is served"), SOON, || throttled.sent() > sent + 300);
+        // The low one itself would have to wait for the busy ones, as it should.
+        let mut others = |client: &Wire| light.sync_priority(client.base + 1);
+        assert_eq!((others(&high), others(&low)), (70, i32::MIN), "{fault}");
+        assert_eq!((high.sync_priority(0), light.sync_priority(0)), (70, 0), "{fault}");
+        assert!(faulty.fixture.is_running() && faulty.fixture.threads() == 1, "{fault}");
+    }
+}
+
+#[test]
+fn after_an_early_fault_everybody_is_served_as_by_a_stock_server() {
+    let _turn = beside_others();
+    for fault in ["wakeup:1", "wakeup:9", "block:1", "check:2", "request:1", "request:2"] {
+        let mut faulty = Faulty::start(fault);
+        let mut light = faulty.fixture.native();
+        faulty.wait_until_aside(&mut light);
+        let mut load = x11perf_load(&faulty.fixture);
+        faulty.assert_everybody_is_served(&mut light, &mut load);
+        light.set_sync_priority(0, 4).unwrap();
+        assert_eq!(light.sync_priority(0), 4, "{fault}");
+        assert!(faulty.fixture.is_running(), "{fault}");
+    }
+}
+
+/// The client that is held back cannot be made ready at that moment.
+#[test]
+fn after_a_fault_under_a_grab_who_was_held_back_is_served_with_the_others() {
+    let _turn = beside_others();
+    for fault in ["wakeup:3000", "block:3000", "check:3000"] {
+        let faulty = Faulty::start(fault);
+        let mut light = faulty.fixture.native();
+        let throttled = Busy::start_with(faulty.fixture.native(), &[reserve(1000, 10_000_000, true)]);
+        let busy = Busy::start(&faulty.fixture);
+        light.set_grab(true);
+        std::thread::sleep(Duration::from_millis(20));
+        faulty.wait_until_aside(&mut light);
+        let sent = (throttled.sent(), busy.sent());
+        light.set_grab(false);
+        let both = || throttled.sent() > sent.0 + 300 && busy.sent() > sent.1 + 300;
+        wait_for(&format!("{fault}: both are served"), SOON, both);
+    }
+}
+
+#[test]
+fn a_server_that_resets_after_a_fault_is_armed_again() {
+    let _turn = beside_others();
+    let mut wanted = Setup { resets: true, ..setup(Kind::Xvfb) };
+    wanted.environment.push(("XQOS_TEST_FAULT".into(), "request:3".into()));
+    let fixture = Fixture::start(&wanted);
+    for _ in 0..3 {
+        let mut wire = connect_after_reset(&fixture);
+        assert!(wire.ask_xqos(Request::ListClients).is_ok());
+        wire.tell_xqos(reserve(1000, 10_000, true)).unwrap();
+        assert_eq!(wire.ask_xqos(Request::ListClients).unwrap_err().code, code::BAD_IMPLEMENTATION);
+        if is_from_below() {
+            continue;
+        }
+        let info = xqos_abi::ServerInfo::decode(&wire.ask_xqos(Request::GetServerInfo).unwrap(), Order::Native);
+        assert!(!info.unwrap().armed);
+    }
+}
+
+/// RECORD keeps copies of the request tables, with our entries in them: they must lead on when xqos is gone.
+#[test]
+fn a_recorder_goes_on_after_a_fault() {
+    let _turn = beside_others();
+    for kind in policies() {
+        let mut wanted = setup(Kind::Xvfb);
+        wanted.module = Some(Module { policy: Some(kind), ..module() });
+        wanted.environment.push(("XQOS_TEST_FAULT".into(), "request:4".into()));
+        let fixture = Fixture::start(&wanted);
+        let (mut native, mut swapped) = (fixture.native(), fixture.wire(Order::Swapped));
+        let recorder = Recorder::start(&fixture);
+        let mut asked = fixture.native();
+        wait_for("it steps aside", SOON, || {
+            asked.ask_xqos(Request::ListClients).is_err_and(|error| error.code == code::BAD_IMPLEMENTATION)
+        });
+        for client in [&mut native, &mut swapped] {
+            assert_eq!(recorder.seen_of(client), 100, "{kind:?}");
+            client.set_sync_priority(0, 12).unwrap();
+            assert_eq!(client.sync_priority(0), 12, "{kind:?}");
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! Servers that this build was not made for: copies of an installed one that say another release, or do not export a symbol.
+
+use crate::busy::Busy;
+use crate::fixture::{Fixture, beside_others, entry, is_missing, setup};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use xqos_lab::folder::Folder;
+use xqos_lab::server::Kind;
+
+/// Release 21.1.7 of Debian 12 as the program's code has it; other releases are found by asking.
+fn release_of(kind: Kind) -> u32 {
+    use x11rb::connection::Connection;
+    let fixture = Fixture::start(&setup(kind));
+    fixture.control().unwrap().connection().setup().release_number
+}
+
+/// The program of an Xvfb with these bytes for those, in a folder of its own.
+fn changed(folder: &Folder, from: &[u8], to: &[u8]) -> PathBuf {
+    assert_eq!(from.len(), to.len());
+    let path = std::env::var("PATH").unwrap();
+    let program = path.split(':').map(|folder| PathBuf::from(folder).join("Xvfb")).find(|path| path.exists()).unwrap();
+    let mut bytes = fs::read(program).unwrap();
+    let places: Vec<usize> = (0..bytes.len() - from.len()).filter(|&at| bytes[at..].starts_with(from)).collect();
+    assert!(!places.is_empty(), "nothing to change");
+    for at in places {
+        bytes[at..at + to.len()].copy_from_slice(to);
+    }
+    let copy = folder.path("Xvfb");
+    fs::write(&copy, bytes).unwrap();
+    fs::set_permissions(&copy, fs::Permissions::from_mode(0o755)).unwrap();
+    folder.path("")
+}
+
+fn start(folder: &Path, host: Option<&str>) -> Fixture {
+    let mut setup = setup(Kind::Xvfb);
+    let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap());
+    setup.environment.push(("PATH".into(), path.into()));
+    if let Some(host) = host {
+        setup.environment.push(("XQOS_HOST".into(), host.into()));
+    }
+    Fixture::start(&setup)
+}
+
+fn assert_serves(server: &Fixture, is_below: bool) {
+    let control = server.control().unwrap();
+    assert_eq!(control.is_below(), is_below);
+    assert!(control.server_info().unwrap().armed);
+    let busy = [Busy::start(server), Busy::start(server)];
+    let mut wire = server.native();
+    for _ in 0..20 {
+        wire.sync();
+    }
+    assert!(busy.iter().all(|busy| entry(&control, busy.base).server_time_ns > 0));
+}
+
+#[test]
+fn a_later_release_with_the_same_client_record_is_served_by_its_functions() {
+    let _turn = beside_others();
+    if is_missing(Kind::Xvfb) {
+        return;
+    }
+    let folder = Folder::create().unwrap();
+    let programs = changed(&folder, &release_of(Kind::Xvfb).to_le_bytes(), &12_601_000_u32.to_le_bytes());
+    assert_serves(&start(&programs, Some("dix")), false);
+}
+
+#[test]
+fn a_release_with_another_client_record_is_served_from_below() {
+    let _turn = beside_others();
+    if is_missing(Kind::Xvfb) {
+        return;
+    }
+    let folder = Folder::create().unwrap();
+    let programs = changed(&folder, &release_of(Kind::Xvfb).to_le_bytes(), &11_900_000_u32.to_le_bytes());
+    let server = start(&programs, None);
+    assert_serves(&server, true);
+    let said = server.xqos_log();
+    assert!(said.contains("11900000") && said.contains("served from below"), "{said}");
+    drop(server);
+    let server = start(&programs, Some("dix"));
+    let info = server.info();
+    assert!(!info.armed && info.reason.contains("11900000"), "{}", info.reason);
+}
+
+/// As Xorg of XLibre.
+#[test]
+fn a_server_that_exports_all_but_one_symbol_is_served_from_below() {
+    let _turn = beside_others();
+    if is_missing(Kind::Xvfb) {
+        return;
+    }
+    let folder = Folder::create().unwrap();
+    let programs = changed(&folder, b"\0isItTimeToYield\0", b"\0isItTimeToYielD\0");
+    assert_serves(&start(&programs, None), true);
+}

@@ -1,0 +1,106 @@
+//! RECORD beside us: a recorder sees every request.
+
+use crate::fixture::{Fixture, entry, policies, served, wait_for};
+use crate::survival::policy;
+use crate::wire::{Wire, opcode};
+use std::time::{Duration, Instant};
+use xqos_abi::Order;
+use xqos_core::PolicyKind;
+
+const SOON: Duration = Duration::from_secs(5);
+
+/// A recorder sees each request once, whichever policy is set, and whether it came before or after that policy.
+#[test]
+fn a_recorder_sees_every_request_under_every_policy() {
+    let (mut fixture, control) = served();
+    for kind in policies() {
+        for order in [Order::Native, Order::Swapped] {
+            control.set_policy(policy(PolicyKind::Fair)).unwrap();
+            let mut client = fixture.wire(order);
+            let recorder = Recorder::start(&fixture);
+            assert_eq!(recorder.seen_of(&mut client), 100, "{kind:?} {order:?}: recorded before any change");
+            control.set_policy(policy(kind)).unwrap();
+            assert_eq!(recorder.seen_of(&mut client), 100, "{kind:?} {order:?}: recorded before the policy was set");
+            recorder.end();
+            client.sync();
+            let recorder = Recorder::start(&fixture);
+            assert_eq!(recorder.seen_of(&mut client), 100, "{kind:?} {order:?}: recorded since the policy was set");
+            control.set_policy(policy(PolicyKind::Fair)).unwrap();
+            assert_eq!(recorder.seen_of(&mut client), 100, "{kind:?} {order:?}: recorded after the next policy");
+            client.set_sync_priority(0, 9).unwrap();
+            assert_eq!((client.sync_priority(0), entry(&control, client.base).sync_priority), (9, 9));
+            // It vanishes with its context enabled.
+            drop(recorder);
+            client.sync();
+        }
+    }
+    fixture.assert_armed();
+}
+
+/// Records the NoOperations and the requests of extensions of all clients but its own two connections.
+pub struct Recorder {
+    control: x11rb::rust_connection::RustConnection,
+    context: u32,
+    seen: std::sync::Arc<std::sync::atomic::AtomicU64>,
+    thread: std::thread::JoinHandle<()>,
+}
+
+impl Recorder {
+    pub fn start(fixture: &Fixture) -> Recorder {
+        use std::sync::atomic::Ordering::SeqCst;
+        use x11rb::connection::Connection;
+        use x11rb::protocol::record::{ConnectionExt, ExtRange, Range, Range8, Range16};
+        const FROM_CLIENT: u8 = 1;
+        const START_OF_DATA: u8 = 4;
+        const ALL_CLIENTS: u32 = 3;
+        let (control, data) = (fixture.connect().unwrap(), fixture.connect().unwrap());
+        let context = control.generate_id().unwrap();
+        let range = Range {
+            core_requests: Range8 { first: 127, last: 127 },
+            ext_requests: ExtRange {
+                major: Range8 { first: 128, last: 255 },
+                minor: Range16 { first: 0, last: u16::MAX },
+            },
+            ..Range::default()
+        };
+        control.record_create_context(context, 0, &[ALL_CLIENTS], &[range]).unwrap().check().unwrap();
+        let seen = std::sync::Arc::new(std::sync::atomic::AtomicU64::new(0));
+        let enabled = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+        let (count, is_enabled) = (std::sync::Arc::clone(&seen), std::sync::Arc::clone(&enabled));
+        let thread = std::thread::spawn(move || {
+            let replies = data.record_enable_context(context).unwrap();
+            for reply in replies.map_while(Result::ok) {
+                match reply.category {
+                    START_OF_DATA => is_enabled.store(true, SeqCst),
+                    FROM_CLIENT => {
+                        let no_operations = reply.data.chunks(4).filter(|head| head[0] == opcode::NO_OPERATION);
+                        count.fetch_add(no_operations.count() as u64, SeqCst);
+                    }
+                    _ => {}
+                }
+            }
+        });
+        wait_for("the recorder runs", SOON, || enabled.load(SeqCst));
+        Recorder { control, context, seen, thread }
+    }
+
+    /// Has the client send a hundred NoOperations; how many of them were recorded.
+    pub fn seen_of(&self, client: &mut Wire) -> u64 {
+        use std::sync::atomic::Ordering::SeqCst;
+        let before = self.seen.load(SeqCst);
+        let request = client.message(opcode::NO_OPERATION, 0).finish();
+        (0..100).for_each(|_| client.send(&request));
+        client.sync();
+        let end = Instant::now() + SOON;
+        while self.seen.load(SeqCst) < before + 100 && Instant::now() < end {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        self.seen.load(SeqCst) - before
+    }
+
+    pub fn end(self) {
+        use x11rb::protocol::record::ConnectionExt;
+        self.control.record_disable_context(self.context).unwrap().check().unwrap();
+        self.thread.join().unwrap();
+    }
+}
