@@ -132,3 +132,24 @@ pub fn check_reservation(slices: &[Slice], base: u32) {
         }
     }
 }
+
+/// As long as all of them are busy, what two of them have paid differs by no more than a slice of each (the bound of start-time
+/// fair queueing) and the credit of who rested.
+pub fn check_fairness<const N: usize>(slices: &[Slice], bases: &[u32; N], weights: [u32; N]) {
+    const CREDIT_NS: u64 = 3_000_000;
+    let all_ready = |slice: &Slice| bases.iter().all(|&base| slice.was_ready(base));
+    // The server may look at what waits for it one connection after the other when a grab ends: the longest span counts.
+    let together = slices.chunk_by(|one, next| all_ready(one) == all_ready(next)).filter(|span| all_ready(&span[0]));
+    let together = together.max_by_key(|span| span.len()).expect("all are busy");
+    let (mut paid, mut longest_ns, mut count) = ([0; N], 0, 0);
+    for slice in together {
+        // Who held the server may still ask whether it is free.
+        let Some(at) = bases.iter().position(|&base| base == slice.client) else { continue };
+        paid[at] += slice.ns * 100 / u64::from(weights[at]);
+        longest_ns = longest_ns.max(slice.ns);
+        let apart_ns = paid.iter().max().unwrap() - paid.iter().min().unwrap();
+        assert!(apart_ns <= 2 * longest_ns + CREDIT_NS, "{paid:?} ns paid, slices of {longest_ns} ns");
+        count += 1;
+    }
+    assert!(count > 9, "only {count} slices");
+}
