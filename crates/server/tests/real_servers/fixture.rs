@@ -41,6 +41,15 @@ pub fn xvfb() -> Fixture {
     Fixture::start(&setup(Kind::Xvfb))
 }
 
+/// A server for a test that may run beside others, and a control connection to it.
+pub fn served() -> (Fixture, Control) {
+    let turn = beside_others();
+    let mut fixture = xvfb();
+    fixture._turn = Some(turn);
+    let control = fixture.control().unwrap();
+    (fixture, control)
+}
+
 pub fn xvfb_with(policy: PolicyKind) -> Fixture {
     Fixture::start(&Setup::with_module(Kind::Xvfb, Module { policy: Some(policy), ..module() }))
 }
@@ -65,17 +74,22 @@ pub fn is_missing_program(program: &str) -> bool {
     let path = std::env::var("PATH").unwrap_or_default();
     let missing = !path.split(':').any(|folder| Path::new(folder).join(program).exists());
     if missing {
-        println!("left out: {program} is not installed");
+        xqos_skip::left_out(format_args!("{program} is not installed"));
     }
     missing
 }
 
 /// Says why a test is left out, where it is not run by root.
 pub fn is_not_root() -> bool {
+    is_left_to_root("become another user")
+}
+
+/// The same, where root is needed for something else.
+pub fn is_left_to_root(what: &str) -> bool {
     // SAFETY: no arguments, cannot fail.
     let not_root = unsafe { libc::geteuid() } != 0;
     if not_root {
-        println!("left out: only root can become another user");
+        xqos_skip::left_out(format_args!("only root can {what}"));
     }
     not_root
 }
@@ -96,11 +110,15 @@ pub fn as_nobody<T: Send>(connect: impl FnOnce() -> T + Send) -> T {
 
 /// A running server.
 #[derive(Debug)]
-pub struct Fixture(Server);
+pub struct Fixture {
+    server: Server,
+    /// The test's, until the server has ended.
+    _turn: Option<RwLockReadGuard<'static, ()>>,
+}
 
 impl Fixture {
     pub fn start(setup: &Setup) -> Fixture {
-        Fixture(setup.start().unwrap())
+        Fixture { server: setup.start().unwrap(), _turn: None }
     }
 
     pub fn wire(&self, order: Order) -> Wire {
@@ -146,13 +164,13 @@ impl Deref for Fixture {
     type Target = Server;
 
     fn deref(&self) -> &Server {
-        &self.0
+        &self.server
     }
 }
 
 impl DerefMut for Fixture {
     fn deref_mut(&mut self) -> &mut Server {
-        &mut self.0
+        &mut self.server
     }
 }
 

@@ -4,10 +4,13 @@
 //! | file | what |
 //! |---|---|
 //! | `servers` | loading, settings, and leaving everybody else alone |
-//! | `survival` | resets, grabs, vanishing clients, RECORD, byte orders, faults of ours |
+//! | `survival` | resets, grabs, vanishing clients, byte orders |
+//! | `faults` | faults of ours, after which everybody is served as by a stock server |
+//! | `recorder` | RECORD |
 //! | `priorities` | SYNC priorities |
 //! | `extension` | the protocol of XQOS: requests, errors, rights, events |
-//! | `below` | servers served by what they ask of libc: the control socket, long requests, Xwayland |
+//! | `below` | servers served by what they ask of libc: the control socket, long requests |
+//! | `desks` | Xwayland under the compositors that are here |
 //! | `desktop` | compositors and window managers: recognised, and served first |
 //! | `reservations` | shares, holds, and an idle server's wakeups |
 //! | `exposing` | pacing of clients that uncover others, and the loan of a processor |
@@ -23,14 +26,18 @@
 mod below;
 mod busy;
 mod decisions;
+mod desks;
 mod desktop;
 mod exposing;
 mod extension;
+mod faults;
 mod fixture;
 mod flood;
 mod input;
 mod leaks;
+mod others;
 mod priorities;
+mod recorder;
 mod reservations;
 mod servers;
 mod survival;

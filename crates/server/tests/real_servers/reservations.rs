@@ -4,8 +4,8 @@
 //! lab's experiments `hard`, `response` and `fairness`.
 
 use crate::busy::{Busy, Worker, X11perf, slices_of};
-use crate::decisions::{Decisions, Slice, check_reservation};
-use crate::fixture::{Fixture, alone, beside_others, entry, policies, wait_for, xvfb, xvfb_with};
+use crate::decisions::{Decisions, Slice, check_fairness, check_reservation};
+use crate::fixture::{Fixture, alone, beside_others, entry, policies, served, wait_for, xvfb, xvfb_with};
 use crate::wire::Wire;
 use std::time::{Duration, Instant};
 use xqos_abi::{PolicyChange, Request, entry_flag};
@@ -19,9 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 
 #[test]
 fn a_hard_reservation_gets_its_budgets_and_no_more_and_all_when_it_is_released() {
-    let _turn = beside_others();
-    let fixture = xvfb();
-    let control = fixture.control().unwrap();
+    let (fixture, control) = served();
     let mut workers = [Worker::start(&fixture)];
     let base = workers[0].base();
     for (budget_ms, period_ms) in [(2, 12), (10, 20), (6, 9)] {
@@ -41,9 +39,7 @@ fn a_hard_reservation_gets_its_budgets_and_no_more_and_all_when_it_is_released()
 
 #[test]
 fn a_hard_reservation_bounds_a_client_that_waits_for_answers() {
-    let _turn = beside_others();
-    let fixture = xvfb();
-    let control = fixture.control().unwrap();
+    let (fixture, control) = served();
     let perf = X11perf::start(&fixture, "getimagexy100");
     let client = perf.entry_when_busy(&control).client;
     // Little enough that it is used up however seldom the kernel lets the client ask.
@@ -112,9 +108,7 @@ fn now_ns() -> u64 {
 
 #[test]
 fn a_soft_reservation_goes_first_while_it_has_budget_under_every_policy() {
-    let _turn = beside_others();
-    let fixture = xvfb();
-    let control = fixture.control().unwrap();
+    let (fixture, control) = served();
     let mut workers = [(); 3].map(|()| Worker::start(&fixture));
     let base = workers[0].base();
     control.reserve(base, 3000, 10_000, false).unwrap();
@@ -131,9 +125,7 @@ fn a_soft_reservation_goes_first_while_it_has_budget_under_every_policy() {
 
 #[test]
 fn best_effort_keeps_what_is_not_reserved() {
-    let _turn = beside_others();
-    let fixture = xvfb();
-    let control = fixture.control().unwrap();
+    let (fixture, control) = served();
     let mut workers = [(); 5].map(|()| Worker::start(&fixture));
     let base = workers[0].base();
     control.reserve(base, 8500, 10_000, false).unwrap();
@@ -226,25 +218,6 @@ fn fair_gives_busy_clients_the_same_time_and_twice_the_weight_twice_of_it() {
         let slices = slices_of(&fixture, &mut workers, Worker::MOST);
         check_fairness(&slices, &bases, weights);
     }
-}
-
-/// As long as all of them are busy, what two of them have paid differs by no more than a slice of each (the bound of start-time
-/// fair queueing) and the credit of who rested.
-fn check_fairness(slices: &[Slice], bases: &[u32; 3], weights: [u32; 3]) {
-    const CREDIT_NS: u64 = 3_000_000;
-    let begin = slices.iter().position(|slice| bases.iter().all(|&base| slice.was_ready(base))).expect("all are busy");
-    let together = slices[begin..].iter().take_while(|slice| bases.iter().all(|&base| slice.was_ready(base)));
-    let (mut paid, mut longest_ns, mut count) = ([0; 3], 0, 0);
-    for slice in together {
-        // Who held the server may still ask whether it is free.
-        let Some(at) = bases.iter().position(|&base| base == slice.client) else { continue };
-        paid[at] += slice.ns * 100 / u64::from(weights[at]);
-        longest_ns = longest_ns.max(slice.ns);
-        let apart_ns = paid.iter().max().unwrap() - paid.iter().min().unwrap();
-        assert!(apart_ns <= 2 * longest_ns + CREDIT_NS, "{paid:?} ns paid, slices of {longest_ns} ns");
-        count += 1;
-    }
-    assert!(count > 9, "only {count} slices");
 }
 
 #[test]

@@ -1,6 +1,11 @@
 //! A raw connection to an X server in either byte order: every byte of a request is the test's, every byte of the
 //! answer can be looked at.
 
+mod authority;
+mod canvas;
+
+pub use authority::{Authorization, authority_entry};
+pub use canvas::Canvas;
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -107,13 +112,6 @@ impl Message {
         }
         field
     }
-}
-
-/// How a client proves that it may connect.
-#[derive(Clone, Debug, Default)]
-pub struct Authorization {
-    pub name: Vec<u8>,
-    pub data: Vec<u8>,
 }
 
 /// An open connection.
@@ -472,16 +470,6 @@ impl Wire {
         self.base + self.resources
     }
 
-    /// A pixmap of that size and a context to draw in it.
-    pub fn canvas(&mut self, width: u16, height: u16) -> Canvas {
-        let (pixmap, context) = (self.new_id(), self.new_id());
-        let request = self.message(opcode::CREATE_PIXMAP, 24).u32(pixmap).u32(self.root).u16(width).u16(height);
-        self.tell(&request.finish()).unwrap();
-        let request = self.message(opcode::CREATE_GC, 0).u32(context).u32(pixmap).u32(0).finish();
-        self.tell(&request).unwrap();
-        Canvas { pixmap, context, width, height, order: self.order }
-    }
-
     pub fn set_grab(&mut self, grabs: bool) {
         let request = self.message(if grabs { opcode::GRAB_SERVER } else { opcode::UNGRAB_SERVER }, 0).finish();
         self.tell(&request).unwrap();
@@ -493,44 +481,10 @@ impl Wire {
     }
 }
 
-/// Something to draw in: a request that fills it costs the server as much as it is large.
-#[derive(Clone, Copy, Debug)]
-pub struct Canvas {
-    pub pixmap: u32,
-    pub context: u32,
-    width: u16,
-    height: u16,
-    order: Order,
-}
-
-impl Canvas {
-    /// The same, drawn with another's context.
-    pub fn with_context_of(self, other: &Canvas) -> Canvas {
-        Canvas { context: other.context, ..self }
-    }
-
-    /// One request that fills all of it so many times over.
-    pub fn fill(&self, times: usize) -> Vec<u8> {
-        let request = Message::new(self.order, opcode::POLY_FILL_RECTANGLE, 0).u32(self.pixmap).u32(self.context);
-        (0..times).fold(request, |request, _| request.u16(0).u16(0).u16(self.width).u16(self.height)).finish()
-    }
-}
-
 pub fn local_socket(display: &str) -> UnixStream {
     UnixStream::connect(format!("/tmp/.X11-unix/X{}", display_number(display))).unwrap()
 }
 
 fn display_number(display: &str) -> u16 {
     display.trim_start_matches(':').parse().unwrap()
-}
-
-/// An entry of an authority file that holds for every address and display.
-pub fn authority_entry(name: &[u8], data: &[u8]) -> Vec<u8> {
-    const FAMILY_WILD: u16 = 65535;
-    let mut bytes = FAMILY_WILD.to_be_bytes().to_vec();
-    for field in [b"", b"", name, data] {
-        bytes.extend_from_slice(&(field.len() as u16).to_be_bytes());
-        bytes.extend_from_slice(field);
-    }
-    bytes
 }

@@ -1,0 +1,38 @@
+//! A window, and a graphics context to draw in it.
+
+use super::*;
+
+/// Something to draw in: a request that fills it costs the server as much as it is large.
+#[derive(Clone, Copy, Debug)]
+pub struct Canvas {
+    pub pixmap: u32,
+    pub context: u32,
+    width: u16,
+    height: u16,
+    order: Order,
+}
+
+impl Canvas {
+    /// The same, drawn with another's context.
+    pub fn with_context_of(self, other: &Canvas) -> Canvas {
+        Canvas { context: other.context, ..self }
+    }
+
+    /// One request that fills all of it so many times over.
+    pub fn fill(&self, times: usize) -> Vec<u8> {
+        let request = Message::new(self.order, opcode::POLY_FILL_RECTANGLE, 0).u32(self.pixmap).u32(self.context);
+        (0..times).fold(request, |request, _| request.u16(0).u16(0).u16(self.width).u16(self.height)).finish()
+    }
+}
+
+impl Wire {
+    /// A pixmap of that size and a context to draw in it.
+    pub fn canvas(&mut self, width: u16, height: u16) -> Canvas {
+        let (pixmap, context) = (self.new_id(), self.new_id());
+        let request = self.message(opcode::CREATE_PIXMAP, 24).u32(pixmap).u32(self.root).u16(width).u16(height);
+        self.tell(&request.finish()).unwrap();
+        let request = self.message(opcode::CREATE_GC, 0).u32(context).u32(pixmap).u32(0).finish();
+        self.tell(&request).unwrap();
+        Canvas { pixmap, context, width, height, order: self.order }
+    }
+}
