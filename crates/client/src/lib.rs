@@ -19,9 +19,9 @@ use x11rb::rust_connection::RustConnection;
 use x11rb::utils::RawFdContainer;
 use xqos_abi::trace::Level;
 use xqos_abi::{
-    ADMISSION_ERROR, AdmissionReport, ClientList, DesktopReport, EXTENSION_NAME, LongestRequests, Notify, Order,
-    PacingReport, PolicyChange, ProcessorReport, Request, ReservationReport, ServerInfo, Short, TraceStarted, VERSION,
-    Version, entry_flag, ring,
+    ADMISSION_ERROR, AdmissionReport, ClientList, DesktopReport, EXTENSION_NAME, Grouping, GroupsReport, Label,
+    LongestRequests, Notify, Order, PacingReport, PolicyChange, ProcessorReport, Request, ReservationReport,
+    ServerInfo, Short, TraceStarted, VERSION, Version, entry_flag, ring,
 };
 
 /// What a request came to.
@@ -162,6 +162,35 @@ impl Control {
 
     pub fn desktop(&self) -> Result<DesktopReport> {
         self.ask(Request::GetDesktop, DesktopReport::decode)
+    }
+
+    /// What this connection sets from now on is told with this name, and with a lease ends when the connection does.
+    pub fn set_origin(&self, name: &str, lease: bool) -> Result<()> {
+        self.send(Request::SetOrigin { name: Label::new(name), lease })
+    }
+
+    /// `user_limit_ppm`: the most that the reservations of one user may sum up to; 0: no limit of its own.
+    pub fn set_groups(&self, grouping: Grouping, user_limit_ppm: u32) -> Result<()> {
+        self.send(Request::SetGroups { grouping, user_limit_ppm })
+    }
+
+    pub fn groups(&self) -> Result<GroupsReport> {
+        self.ask(Request::GetGroups, GroupsReport::decode)
+    }
+
+    /// Puts a client into the group of this name; empty: into that of the grouping.
+    pub fn set_client_group(&self, client: u32, name: &str) -> Result<()> {
+        self.send(Request::SetClientGroup { client: self.subject(client), name: Label::new(name) })
+    }
+
+    /// Of a client's group, in hundredths; 0: that of its heaviest client.
+    pub fn set_group_weight(&self, client: u32, weight: u32) -> Result<()> {
+        self.send(Request::SetGroupWeight { client: self.subject(client), weight })
+    }
+
+    /// The most that a client's group gets, millionths; 0: no cap.
+    pub fn set_group_cap(&self, client: u32, ppm: u32) -> Result<()> {
+        self.send(Request::SetGroupCap { client: self.subject(client), ppm })
     }
 
     /// The server's thread may have a real-time priority while it works for a reserved client, as long as this connection

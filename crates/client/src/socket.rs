@@ -12,7 +12,7 @@ use std::time::Duration;
 use xqos_abi::control::{EVENT, FIRST_ERROR, paths};
 use xqos_abi::{ADMISSION_ERROR, Notify, Order, Request};
 
-/// A server that does not answer for so long hangs.
+/// A server that does not answer within this time hangs.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Bytes of an event, an error, and the fixed part of a reply.
 const RECORD_BYTES: usize = 32;
