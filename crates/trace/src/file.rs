@@ -29,7 +29,7 @@ const MAGIC: &[u8; 8] = b"xqostrc1";
 const CHUNK_MAGIC: &[u8; 4] = b"xqch";
 /// Records in a chunk at most.
 const CHUNK_RECORDS: usize = 16_384;
-/// A record takes at most so many bytes before compression.
+/// Maximum bytes of a record before compression.
 const MAX_BYTES: usize = 48;
 /// Fast, and little behind the slower ones on records.
 const ZSTD_LEVEL: i32 = 3;

@@ -7,10 +7,12 @@
 //!
 //! Records are taken one by one, live or from a file; a trace may begin anywhere and have gaps. Nothing panics.
 
+mod blame;
 mod client;
 #[cfg(test)]
 mod tests;
 
+use blame::Past;
 pub use client::{Budget, Burst, Cause, Client, Figures, Identity, Kind};
 use std::collections::{BTreeMap, VecDeque};
 use xqos_abi::snapshot::Collector;
@@ -23,20 +25,8 @@ const WORST_KEPT: usize = 32;
 const LONG_REQUEST_NS: u64 = 1_000_000;
 /// Absences of the server that may still overlap somebody's wait.
 const ABSENCES_KEPT: usize = 1024;
-/// An arrival in the middle of a slice is written down after it, with the time at which it was seen: so many slices back.
+/// An arrival in the middle of a slice is written down after it, with the time at which it was seen: at most this many slices back.
 const SLICES_KEPT: usize = 64;
-
-/// A slice, for those who waited for it.
-#[derive(Clone, Copy, Debug)]
-struct Past {
-    runs: usize,
-    request: u32,
-    long: bool,
-    /// When the one before it ended.
-    before: Time,
-    start: Time,
-    end: Time,
-}
 
 #[derive(Debug, Default)]
 pub struct Model {
@@ -371,55 +361,6 @@ impl Model {
         client.own_ns = client.own_ns.saturating_add(length_ns);
         client.waits_since = end;
         if still_ready { None } else { self.finish(key, end) }
-    }
-
-    /// Puts the time since the last slice, and this one, down to whoever waited for it.
-    fn blame(&mut self, runs: usize, (request, long): (u32, bool), (start, end): (Time, Time)) {
-        if self.without_causes {
-            return;
-        }
-        let past = Past { runs, request, long, before: self.served_until.min(start), start, end };
-        for at in 0..self.ready.len() {
-            self.blame_on(self.ready[at], &past);
-        }
-        self.past.push_back(past);
-        if self.past.len() > SLICES_KEPT {
-            self.past.pop_front();
-        }
-    }
-
-    fn blame_on(&mut self, key: usize, past: &Past) {
-        let &Past { runs, request, long, before, start, end } = past;
-        let since = self.clients[key].waits_since;
-        let absent_ns = self.absent_ns(before.max(since), start);
-        let idle_ns = start.since(before.max(since)).saturating_sub(absent_ns);
-        let (absent_ns, behind_ns) = if key == runs {
-            (absent_ns, 0)
-        } else {
-            let begin = start.max(since);
-            let withheld_ns = self.absent_ns(begin, end);
-            (absent_ns.saturating_add(withheld_ns), end.since(begin).saturating_sub(withheld_ns))
-        };
-        let client = &mut self.clients[key];
-        let is_held_back = client.budget.is_some_and(|budget| budget.hard && budget.depleted);
-        let mut add = |cause, ns: u64| {
-            if ns > 0 {
-                let sum = client.behind.entry(cause).or_default();
-                *sum = sum.saturating_add(ns);
-            }
-        };
-        if is_held_back {
-            return add(Cause::HeldBack, idle_ns.saturating_add(absent_ns).saturating_add(behind_ns));
-        }
-        add(Cause::Kernel, absent_ns);
-        add(Cause::Server, idle_ns);
-        add(Cause::Client { key: runs, request, long }, behind_ns);
-    }
-
-    /// For how long the server was runnable and did not run.
-    fn absent_ns(&self, from: Time, to: Time) -> u64 {
-        let recent = self.absences.iter().rev().take_while(|absence| absence.1 > from);
-        recent.map(|absence| absence.1.min(to).since(absence.0.max(from))).fold(0, u64::saturating_add)
     }
 
     /// A burst is over.

@@ -4,7 +4,7 @@ use crate::model::{Burst, Cause, Client, Figures, Model};
 use crate::names::Names;
 use serde::Serialize;
 use xqos_abi::trace::{Event, Reason, What};
-use xqos_core::{ClientId, Mode, Role, Time};
+use xqos_core::{ClientId, GroupId, Mode, Role, Time};
 use xqos_text::time::of_ns;
 use xqos_text::width::{Align, padded};
 
@@ -113,6 +113,7 @@ pub fn kind(what: &What) -> &'static str {
         What::SyncPriority { .. } => "sync",
         What::Weight { .. } => "weight",
         What::FixedPriority { .. } => "priority",
+        What::Group { .. } | What::GroupWeight { .. } | What::GroupCap { .. } => "group",
         What::Request { .. } => "request",
         What::Lost { .. } => "lost",
         What::Switch { .. } | What::Wakeup { .. } => "kernel",
@@ -139,6 +140,7 @@ pub fn client_of(what: &What) -> Option<ClientId> {
         | What::Weight { client, .. }
         | What::Role { client, .. }
         | What::MadeWork { client }
+        | What::Group { client, .. }
         | What::FixedPriority { client, .. }
         | What::Request { client, .. } => Some(client),
         What::Dispatch { client, .. } | What::Grab { client } => client,
@@ -242,6 +244,12 @@ fn setting(what: &What) -> String {
         }
         What::SyncPriority { priority, .. } | What::FixedPriority { priority, .. } => priority.to_string(),
         What::Weight { weight, .. } => format!("{}", f64::from(weight) / 100.0),
+        What::Group { group: GroupId::NONE, .. } => "none".to_owned(),
+        What::Group { group, .. } => group.0.to_string(),
+        What::GroupCap { group, ppm: 0 } => format!("{} has no cap", group.0),
+        What::GroupCap { group, ppm } => format!("{} gets at most {:.0} %", group.0, f64::from(ppm) / 1e4),
+        What::GroupWeight { group, weight: 0 } => format!("{} as its heaviest client", group.0),
+        What::GroupWeight { group, weight } => format!("{} has weight {}", group.0, f64::from(weight) / 100.0),
         _ => String::new(),
     }
 }

@@ -46,7 +46,8 @@ fn line(event: &Event, model: &Model, names: &Names) -> String {
         What::Switch { from, to, .. } => format!(",,,,{from}>{to}"),
         What::Wakeup { thread, .. } => format!(",,,,{thread}"),
         What::SyncPriority { priority, .. } | What::FixedPriority { priority, .. } => format!(",,,,{priority}"),
-        What::Weight { weight, .. } => format!(",,,,{weight}"),
+        What::Weight { weight, .. } | What::GroupWeight { weight, .. } => format!(",,,,{weight}"),
+        What::Group { group, .. } => format!(",,,,{}", group.0),
         _ => ",,,,".to_owned(),
     };
     format!("{seconds:.9},{},{who},{rest}", kind(&event.what))

@@ -5,61 +5,57 @@
 //! The records become arrays of numbers, in base64, which the page's script reads without parsing; what is drawn for a
 //! pixel is found by binary search in them, so a million records pan like a thousand.
 
+#[path = "../../../../../web/page.rs"]
+mod web;
+
 use crate::file::Header;
 use crate::model::Model;
 use crate::names::Names;
-use base64::Engine;
+use base64::display::Base64Display;
 use base64::engine::general_purpose::STANDARD;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 use xqos_abi::trace::{Event, What};
 use xqos_core::Time;
 
 const TEMPLATE: &str = include_str!("page.html");
-const STYLE: &str = concat!(
-    include_str!("../../../../../web/colours.css"),
-    include_str!("../../../../../web/viewer.css"),
-    include_str!("page.css")
-);
-const SCRIPT: &str = concat!(
-    "\"use strict\";\n",
-    include_str!("../../../../../web/format.js"),
-    include_str!("../../../../../web/dom.js"),
-    include_str!("../../../../../web/search.js"),
-    include_str!("../../../../../web/timeline.js"),
-    include_str!("../../../../../web/viewer.js"),
-    include_str!("page.js")
-);
 const PLACE: &str = "/*DATA*/";
 
-/// A client's lane: times in ns since the beginning.
+/// Numbers in base64, as a Float64Array or a Uint32Array reads them.
 #[derive(Debug, Default)]
-struct Lane {
-    /// Slices: begin, end, name, requests.
-    slices: [Vec<f64>; 2],
-    slice_names: Vec<u32>,
-    slice_requests: Vec<u32>,
-    /// Bursts: activation, deactivation.
-    bursts: [Vec<f64>; 2],
-    /// Budget: when, how much is left, deadline.
-    budgets: [Vec<f64>; 3],
-    inputs: Vec<f64>,
-    exposes: Vec<f64>,
-    name: String,
-    gone: bool,
+struct Column(Vec<u8>);
+
+impl Column {
+    fn push(&mut self, number: f64) {
+        self.0.extend(number.to_le_bytes());
+    }
+
+    fn push_integer(&mut self, number: u32) {
+        self.0.extend(number.to_le_bytes());
+    }
 }
 
-#[derive(Serialize)]
-struct PageLane {
+impl Serialize for Column {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&Base64Display::new(&self.0, &STANDARD))
+    }
+}
+
+/// A client's lane: times in ns since the beginning.
+#[derive(Debug, Default, Serialize)]
+struct Lane {
     name: String,
     gone: bool,
-    slices: [String; 2],
-    slice_names: String,
-    slice_requests: String,
-    bursts: [String; 2],
-    budgets: [String; 3],
-    inputs: String,
-    exposes: String,
+    /// Begin, end.
+    slices: [Column; 2],
+    slice_names: Column,
+    slice_requests: Column,
+    /// Activation, deactivation.
+    bursts: [Column; 2],
+    /// When, how much is left, deadline.
+    budgets: [Column; 3],
+    inputs: Column,
+    exposes: Column,
 }
 
 #[derive(Serialize)]
@@ -70,7 +66,7 @@ struct Page {
     span_ns: f64,
     lost: u64,
     names: Vec<String>,
-    lanes: Vec<PageLane>,
+    lanes: Vec<Lane>,
     worst: Vec<PageWorst>,
 }
 
@@ -83,32 +79,49 @@ struct PageWorst {
 
 /// The page of a trace.
 pub fn render(header: &Header, events: impl Iterator<Item = Event>, names: &Names) -> serde_json::Result<String> {
-    let mut model = Model::new();
-    let mut lanes: BTreeMap<usize, Lane> = BTreeMap::new();
-    let mut texts: Vec<String> = Vec::new();
-    let mut text_of: BTreeMap<u32, u32> = BTreeMap::new();
-    for event in events {
-        let burst = model.take(&event);
-        let Some(began) = model.began else { continue };
+    let mut lanes =
+        Lanes { model: Model::new(), names, lanes: BTreeMap::new(), texts: Vec::new(), text_of: BTreeMap::new() };
+    events.for_each(|event| lanes.take(&event));
+    let json = web::json(&lanes.page(header))?;
+    let style = [web::STYLE, include_str!("page.css")].concat();
+    let script = [web::SCRIPT, include_str!("page.js")].concat();
+    // The data come last: no name in them is taken for a place.
+    Ok(TEMPLATE.replace("/*STYLE*/", &style).replace("/*SCRIPT*/", &script).replacen(PLACE, &json, 1))
+}
+
+/// The lanes of all clients, as far as the trace was read.
+struct Lanes<'a> {
+    model: Model,
+    names: &'a Names,
+    lanes: BTreeMap<usize, Lane>,
+    /// Names of requests, each once, and where the name of a request stands.
+    texts: Vec<String>,
+    text_of: BTreeMap<u32, u32>,
+}
+
+impl Lanes<'_> {
+    fn take(&mut self, event: &Event) {
+        let burst = self.model.take(event);
+        let Some(began) = self.model.began else { return };
         let since = |at: Time| (i128::from(at.0) - i128::from(began.0)) as f64;
         if let Some(burst) = burst {
-            let lane = lanes.entry(burst.key).or_default();
+            let lane = self.lanes.entry(burst.key).or_default();
             lane.bursts[0].push(since(burst.activation));
             lane.bursts[1].push(since(burst.end));
         }
-        let key = crate::show::client_of(&event.what).and_then(|id| model.key(id));
-        let Some(key) = key else { continue };
-        let lane = lanes.entry(key).or_default();
+        let key = crate::show::client_of(&event.what).and_then(|id| self.model.key(id));
+        let Some(key) = key else { return };
+        let lane = self.lanes.entry(key).or_default();
         match event.what {
             What::Served { start, requests, last_request, .. } => {
-                let name = *text_of.entry(last_request).or_insert_with(|| {
-                    texts.push(names.of(last_request));
-                    texts.len() as u32 - 1
+                let name = *self.text_of.entry(last_request).or_insert_with(|| {
+                    self.texts.push(self.names.of(last_request));
+                    self.texts.len() as u32 - 1
                 });
                 lane.slices[0].push(since(start.min(event.at)));
                 lane.slices[1].push(since(event.at));
-                lane.slice_names.push(name);
-                lane.slice_requests.push(requests);
+                lane.slice_names.push_integer(name);
+                lane.slice_requests.push_integer(requests);
             }
             What::Budget { left_ns, deadline, .. } => {
                 lane.budgets[0].push(since(event.at));
@@ -120,56 +133,31 @@ pub fn render(header: &Header, events: impl Iterator<Item = Event>, names: &Name
             _ => {}
         }
     }
-    for (&key, lane) in &mut lanes {
-        lane.name = model.name(key);
-        lane.gone = model.clients().get(key).is_some_and(|client| client.gone.is_some());
-    }
-    lanes.retain(|_, lane| !lane.slices[0].is_empty());
-    let worst = model.worst().iter().map(|burst| {
-        let since = |at: Time| model.began.map_or(0.0, |began| at.since(began) as f64);
-        let text = crate::show::burst(burst, &model, names);
-        PageWorst { begin_ns: since(burst.activation), end_ns: since(burst.end), text }
-    });
-    let page = Page {
-        title: format!("Trace of the X server {}", header.display),
-        policy: model.policy.map_or_else(String::new, |policy| policy.name().to_owned()),
-        level: header.level.clone(),
-        span_ns: model.span_ns() as f64,
-        lost: model.lost,
-        names: texts,
-        worst: worst.collect(),
-        lanes: lanes.into_values().map(PageLane::from).collect(),
-    };
-    // "</script>" in a name would end the script.
-    let json = serde_json::to_string(&page)?.replace('<', "\\u003c");
-    // The data come last: no name in them is taken for a place.
-    Ok(TEMPLATE.replace("/*STYLE*/", STYLE).replace("/*SCRIPT*/", SCRIPT).replacen(PLACE, &json, 1))
-}
 
-impl From<Lane> for PageLane {
-    fn from(lane: Lane) -> PageLane {
-        PageLane {
-            name: lane.name,
-            gone: lane.gone,
-            slices: lane.slices.map(|times| floats(&times)),
-            slice_names: integers(&lane.slice_names),
-            slice_requests: integers(&lane.slice_requests),
-            bursts: lane.bursts.map(|times| floats(&times)),
-            budgets: lane.budgets.map(|numbers| floats(&numbers)),
-            inputs: floats(&lane.inputs),
-            exposes: floats(&lane.exposes),
+    fn page(self, header: &Header) -> Page {
+        let Lanes { model, names, mut lanes, texts, .. } = self;
+        lanes.retain(|_, lane| !lane.slices[0].0.is_empty());
+        for (&key, lane) in &mut lanes {
+            lane.name = model.name(key);
+            lane.gone = model.clients().get(key).is_some_and(|client| client.gone.is_some());
+        }
+        let since = |at: Time| model.began.map_or(0.0, |began| at.since(began) as f64);
+        let worst = model.worst().iter().map(|burst| PageWorst {
+            begin_ns: since(burst.activation),
+            end_ns: since(burst.end),
+            text: crate::show::burst(burst, &model, names),
+        });
+        Page {
+            title: format!("Trace of the X server {}", header.display),
+            policy: model.policy.map_or_else(String::new, |policy| policy.name().to_owned()),
+            level: header.level.clone(),
+            span_ns: model.span_ns() as f64,
+            lost: model.lost,
+            names: texts,
+            worst: worst.collect(),
+            lanes: lanes.into_values().collect(),
         }
     }
-}
-
-/// As a Float64Array reads them.
-fn floats(numbers: &[f64]) -> String {
-    STANDARD.encode(numbers.iter().flat_map(|number| number.to_le_bytes()).collect::<Vec<u8>>())
-}
-
-/// As a Uint32Array reads them.
-fn integers(numbers: &[u32]) -> String {
-    STANDARD.encode(numbers.iter().flat_map(|number| number.to_le_bytes()).collect::<Vec<u8>>())
 }
 
 #[cfg(test)]
