@@ -33,7 +33,7 @@ class Timeline {
   }
   // By a part of what is shown.
   pan(part) { this.moveTo(this.from + part * this.length); }
-  // Shows so many times as much. A time stays where it is, unless begin or end is in the way.
+  // Shows `factor` times as much. A time stays where it is, unless begin or end is in the way.
   zoom(factor, at = this.middle) {
     const part = (at - this.from) / this.length, length = clamp(this.length * factor, this.min, this.end - this.begin);
     this.show(at - part * length, at - part * length + length);

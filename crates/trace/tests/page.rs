@@ -37,64 +37,66 @@ fn events() -> Vec<Event> {
     events
 }
 
+/// What somebody does with the page, in its script: sets figures at its root, and a 1 in `said` for each that was as expected.
+const LOOK: &str = "
+    const root = document.documentElement.dataset, said = [], note = is => { draw(); said.push(is ? 1 : 0); };
+    const press = key => { dispatchEvent(new KeyboardEvent('keydown', { key, cancelable: true })); draw(); };
+    // There is no real pointer to capture.
+    canvas.setPointerCapture = () => {};
+    const box = canvas.getBoundingClientRect();
+    const point = (kind, px, py, more) => canvas.dispatchEvent(new PointerEvent(kind, { clientX: box.left + px, clientY: box.top + py, ...more }));
+    const wheel = (deltaY, more) => canvas.dispatchEvent(new WheelEvent('wheel', { clientX: box.left + 400, clientY: box.top + 60, deltaY, cancelable: true, ...more }));
+    const table = row => [...document.querySelectorAll('#stats tr')[row].children].map(one => one.textContent);
+    root.lanes = lanes.map(lane => lane.name).join();
+    root.slices = lanes.reduce((sum, lane) => sum + lane.slices.begins.length, 0);
+    root.all = table(1)[1];
+
+    // A slice of the third lane, near: its colour where it was served, none of it behind it.
+    timeline.show(100 * 1e6, 110 * 1e6); draw();
+    const scale = devicePixelRatio || 1, colour = (t, lane) => [...pen.getImageData(x(t) * scale, (TOP + LANE * lane + 25) * scale, 1, 1).data].join();
+    note(colour(102.5e6, 2) !== colour(103.5e6, 2) && colour(103.5e6, 3) === colour(102.5e6, 2));
+    root.near = table(1)[1] + table(1)[4];
+    // In each lane the client's own turn, and none half a round later.
+    root.drawn = lanes.filter((_, i) => colour((100.5 + i) * 1e6, i) !== colour((100.5 + (i + 5) % 10) * 1e6, i)).length;
+
+    // What is written along the axis and beside the lanes, and whom the tip names.
+    const written = () => { const all = [], write = pen.fillText; pen.fillText = text => all.push(text); draw(); pen.fillText = write; return all; };
+    timeline.zoom(0.5, 102e6);
+    root.ends = [timeline.from, timeline.to].map(Math.round).join();
+    root.axis = written().filter(text => text.endsWith(' s')).join();
+    root.names = written().filter(text => text.startsWith('client')).length;
+    const tips = lanes.map((lane, i) => { point('pointermove', x(103e6), TOP + LANE * i + 20); return tip.textContent.split('\\n'); });
+    note(tips.every((lines, i) => lines[0] === lanes[i].name && lines[1] === '0.103000 s'));
+    timeline.show(100 * 1e6, 110 * 1e6); draw();
+
+    const under = timeAt(400), before = timeline.length;
+    wheel(300); note(timeline.length > before && Math.abs(timeAt(400) - under) < 1000);
+    const first = timeline.from; wheel(100, { shiftKey: true }); note(timeline.from > first);
+    const second = timeline.from; point('pointerdown', 500, 60); point('pointermove', 400, 60); point('pointerup', 400, 60); note(timeline.from > second && timeline.a === null);
+    timeline.show(100 * 1e6, 110 * 1e6); draw();
+    for (const [at, shiftKey] of [[101e6, false], [104e6, true]]) for (const kind of ['pointerdown', 'pointerup']) point(kind, x(at), 60, { shiftKey });
+    note(Math.abs(timeline.a - 101e6) < 1e5 && Math.abs(timeline.b - 104e6) < 1e5);
+    root.between = document.getElementById('what').textContent.slice(0, 9);
+    root.served = [1, 2, 3, 4].map(row => Math.round(parseFloat(table(row)[1]))).join();
+    document.getElementById('span').click(); note(Math.abs(timeline.length - 3e6) < 1e5);
+    point('pointermove', x(102.5e6), TOP + LANE * 2 + 20); note(!tip.hidden && tip.textContent.includes('client2') && tip.textContent.includes('PolyLine'));
+    press('Escape'); note(timeline.a === null && timeline.b === null);
+    press('0'); note(timeline.from === 0 && timeline.to === timeline.end);
+    press('+'); press('+'); const zoomed = timeline.length; note(zoomed < timeline.end / 2);
+    press('End'); note(timeline.to === timeline.end); press('Home'); note(timeline.from === 0);
+    press('ArrowRight'); press('PageDown'); note(timeline.from > zoomed); press('-'); note(timeline.length > zoomed);
+    press('a'); press('b'); note(timeline.a === timeline.b);
+    document.querySelector('#waits button').click(); note(timeline.b > timeline.a && timeline.from <= timeline.a && timeline.to >= timeline.b);
+    for (let turn = 0; turn < 40; turn++) { timeline.zoom(0.7); draw(); } note(timeline.length === timeline.min);
+    root.said = said.join('');";
+
 #[test]
 fn chromium_shows_a_million_records_and_all_that_one_can_do_with_them() {
     let events = events();
     assert!(events.len() > RECORDS - 10);
     let page = page::render(&Header::default(), events.into_iter(), &Names::default()).unwrap();
-    let look = "
-        const root = document.documentElement.dataset, said = [], note = is => { draw(); said.push(is ? 1 : 0); };
-        const press = key => { dispatchEvent(new KeyboardEvent('keydown', { key, cancelable: true })); draw(); };
-        // There is no real pointer to capture.
-        canvas.setPointerCapture = () => {};
-        const box = canvas.getBoundingClientRect();
-        const point = (kind, px, py, more) => canvas.dispatchEvent(new PointerEvent(kind, { clientX: box.left + px, clientY: box.top + py, ...more }));
-        const wheel = (deltaY, more) => canvas.dispatchEvent(new WheelEvent('wheel', { clientX: box.left + 400, clientY: box.top + 60, deltaY, cancelable: true, ...more }));
-        const table = row => [...document.querySelectorAll('#stats tr')[row].children].map(one => one.textContent);
-        root.lanes = lanes.map(lane => lane.name).join();
-        root.slices = lanes.reduce((sum, lane) => sum + lane.slices.begins.length, 0);
-        root.all = table(1)[1];
-
-        // A slice of the third lane, near: its colour where it was served, none of it behind it.
-        timeline.show(100 * 1e6, 110 * 1e6); draw();
-        const scale = devicePixelRatio || 1, colour = (t, lane) => [...pen.getImageData(x(t) * scale, (TOP + LANE * lane + 25) * scale, 1, 1).data].join();
-        note(colour(102.5e6, 2) !== colour(103.5e6, 2) && colour(103.5e6, 3) === colour(102.5e6, 2));
-        root.near = table(1)[1] + table(1)[4];
-        // In each lane the client's own turn, and none half a round later.
-        root.drawn = lanes.filter((_, i) => colour((100.5 + i) * 1e6, i) !== colour((100.5 + (i + 5) % 10) * 1e6, i)).length;
-
-        // What is written along the axis and beside the lanes, and whom the tip names.
-        const written = () => { const all = [], write = pen.fillText; pen.fillText = text => all.push(text); draw(); pen.fillText = write; return all; };
-        timeline.zoom(0.5, 102e6);
-        root.ends = [timeline.from, timeline.to].map(Math.round).join();
-        root.axis = written().filter(text => text.endsWith(' s')).join();
-        root.names = written().filter(text => text.startsWith('client')).length;
-        const tips = lanes.map((lane, i) => { point('pointermove', x(103e6), TOP + LANE * i + 20); return tip.textContent.split('\\n'); });
-        note(tips.every((lines, i) => lines[0] === lanes[i].name && lines[1] === '0.103000 s'));
-        timeline.show(100 * 1e6, 110 * 1e6); draw();
-
-        const under = timeAt(400), before = timeline.length;
-        wheel(300); note(timeline.length > before && Math.abs(timeAt(400) - under) < 1000);
-        const first = timeline.from; wheel(100, { shiftKey: true }); note(timeline.from > first);
-        const second = timeline.from; point('pointerdown', 500, 60); point('pointermove', 400, 60); point('pointerup', 400, 60); note(timeline.from > second && timeline.a === null);
-        timeline.show(100 * 1e6, 110 * 1e6); draw();
-        for (const [at, shiftKey] of [[101e6, false], [104e6, true]]) for (const kind of ['pointerdown', 'pointerup']) point(kind, x(at), 60, { shiftKey });
-        note(Math.abs(timeline.a - 101e6) < 1e5 && Math.abs(timeline.b - 104e6) < 1e5);
-        root.between = document.getElementById('what').textContent.slice(0, 9);
-        root.served = [1, 2, 3, 4].map(row => Math.round(parseFloat(table(row)[1]))).join();
-        document.getElementById('span').click(); note(Math.abs(timeline.length - 3e6) < 1e5);
-        point('pointermove', x(102.5e6), TOP + LANE * 2 + 20); note(!tip.hidden && tip.textContent.includes('client2') && tip.textContent.includes('PolyLine'));
-        press('Escape'); note(timeline.a === null && timeline.b === null);
-        press('0'); note(timeline.from === 0 && timeline.to === timeline.end);
-        press('+'); press('+'); const zoomed = timeline.length; note(zoomed < timeline.end / 2);
-        press('End'); note(timeline.to === timeline.end); press('Home'); note(timeline.from === 0);
-        press('ArrowRight'); press('PageDown'); note(timeline.from > zoomed); press('-'); note(timeline.length > zoomed);
-        press('a'); press('b'); note(timeline.a === timeline.b);
-        document.querySelector('#waits button').click(); note(timeline.b > timeline.a && timeline.from <= timeline.a && timeline.to >= timeline.b);
-        for (let turn = 0; turn < 40; turn++) { timeline.zoom(0.7); draw(); } note(timeline.length === timeline.min);
-        root.said = said.join('');";
-    let Some(seen) = chromium::looked_at(page.as_bytes(), look) else {
-        return eprintln!("skipped: Chromium is not installed");
+    let Some(seen) = chromium::looked_at(page.as_bytes(), LOOK) else {
+        return xqos_skip::left_out("Chromium is not installed");
     };
     let root = chromium::root(&seen);
     let names: Vec<String> = (0..CLIENTS).map(|n| format!("client{n}")).collect();

@@ -1,0 +1,18 @@
+//! What pages are made of: the looks and the scripts that all of them begin with, and figures for a script to read.
+
+/// Before a page's own style.
+pub const STYLE: &str = concat!(include_str!("colours.css"), include_str!("viewer.css"));
+/// Before a page's own script.
+pub const SCRIPT: &str = concat!(
+    "\"use strict\";\n",
+    include_str!("format.js"),
+    include_str!("dom.js"),
+    include_str!("search.js"),
+    include_str!("timeline.js"),
+    include_str!("viewer.js"),
+);
+
+/// A value as JSON within a page: "</script>" in a text would end the script.
+pub fn json(value: &impl serde::Serialize) -> serde_json::Result<String> {
+    Ok(serde_json::to_string(value)?.replace('<', "\\u003c"))
+}
