@@ -31,15 +31,17 @@ int xqos_attach(struct xqos *xqos, xcb_connection_t *connection)
     found = xcb_get_extension_data(connection, &extension);
     if (!found)
         return XQOS_ERR_CONNECTION;
+    *xqos = (struct xqos) { .events = -1 };
     if (!found->present)
-        return xcb_connection_has_error(connection) ? XQOS_ERR_CONNECTION : XQOS_ERR_NO_EXTENSION;
+        return xcb_connection_has_error(connection) ? XQOS_ERR_CONNECTION : xqos_socket_attach(xqos, connection);
     xqos->connection = connection;
     xqos->first_event = found->first_event;
     xqos->first_error = found->first_error;
     return XQOS_OK;
 }
 
-/* The result for an X error, which is freed; *value, where wanted, gets the number that came with it. */
+/* The result for an X error, or one of the same layout from the socket, which is freed; *value, where wanted, gets the
+ * number that came with it. */
 static int result_of(const xqos_t *xqos, xcb_generic_error_t *error, uint32_t *value)
 {
     int code = error->error_code;
@@ -55,6 +57,7 @@ static int result_of(const xqos_t *xqos, xcb_generic_error_t *error, uint32_t *v
     case XCB_ACCESS: return XQOS_ERR_ACCESS;
     case XCB_ALLOC: return XQOS_ERR_MEMORY;
     case XCB_LENGTH: return XQOS_ERR_LENGTH;
+    case XCB_IMPLEMENTATION: return XQOS_ERR_FROM_BELOW;
     default: return XQOS_ERR_PROTOCOL;
     }
 }
@@ -69,6 +72,19 @@ static unsigned int send_request(xqos_t *xqos, uint8_t opcode, void *request, si
     return xcb_send_request(xqos->connection, XCB_REQUEST_CHECKED, parts + 2, &protocol);
 }
 
+/* *answer is null after an error. */
+static int ask_below(xqos_t *xqos, uint8_t opcode, void *request, size_t bytes, uint32_t *value,
+                     struct wire_reply **answer)
+{
+    int result = xqos_socket_ask(xqos, opcode, request, bytes, answer);
+
+    if (result == XQOS_OK && (*answer)->type == 0) {
+        result = result_of(xqos, (xcb_generic_error_t *)*answer, value);
+        *answer = NULL;
+    }
+    return result;
+}
+
 int xqos_perform(xqos_t *xqos, uint8_t opcode, void *request, size_t bytes, uint32_t *value)
 {
     xcb_void_cookie_t cookie;
@@ -76,6 +92,13 @@ int xqos_perform(xqos_t *xqos, uint8_t opcode, void *request, size_t bytes, uint
 
     if (!xqos)
         return XQOS_ERR_ARGUMENT;
+    if (xqos_is_below(xqos)) {
+        struct wire_reply *answer;
+        int result = ask_below(xqos, opcode, request, bytes, value, &answer);
+
+        free(answer);
+        return result;
+    }
     cookie.sequence = send_request(xqos, opcode, request, bytes, 1);
     if (!cookie.sequence)
         return XQOS_ERR_CONNECTION;
@@ -90,18 +113,25 @@ int xqos_receive(xqos_t *xqos, uint8_t opcode, void *request, size_t bytes, size
 {
     xcb_generic_error_t *error = NULL;
     struct wire_reply *answer;
-    unsigned int sequence;
 
     if (!xqos)
         return XQOS_ERR_ARGUMENT;
-    sequence = send_request(xqos, opcode, request, bytes, 0);
-    if (!sequence)
-        return XQOS_ERR_CONNECTION;
-    answer = xcb_wait_for_reply(xqos->connection, sequence, &error);
-    if (error)
-        return result_of(xqos, error, NULL);
-    if (!answer)
-        return XQOS_ERR_CONNECTION;
+    if (xqos_is_below(xqos)) {
+        int result = ask_below(xqos, opcode, request, bytes, NULL, &answer);
+
+        if (result != XQOS_OK)
+            return result;
+    } else {
+        unsigned int sequence = send_request(xqos, opcode, request, bytes, 0);
+
+        if (!sequence)
+            return XQOS_ERR_CONNECTION;
+        answer = xcb_wait_for_reply(xqos->connection, sequence, &error);
+        if (error)
+            return result_of(xqos, error, NULL);
+        if (!answer)
+            return XQOS_ERR_CONNECTION;
+    }
     if (32 + 4 * (uint64_t)answer->length < least) {
         free(answer);
         return XQOS_ERR_LENGTH;

@@ -1,0 +1,261 @@
+/* socket.c: requests over the control socket of a server that has no extension.
+ *
+ * Such a server is served from below, by its calls of libc, and listens on a socket of its own for the same requests
+ * (proto/xqosproto.md, "Without the extension"). A connection carries one request and its answer and is closed: so a
+ * context stays as it was opened, threads share it without a lock, and XRT keeps nothing for a display. Only events
+ * need a connection that lives.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#define _GNU_SOURCE /* struct ucred */
+
+#include "context.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <sys/time.h>
+
+#include "wire.h"
+
+enum {
+    EVENT = 64,
+    FIRST_ERROR = 128,
+    RECORD_BYTES = 32,
+    PATIENCE_S = 10,              /* a server that does not answer within it hangs */
+    MAX_REPLY_BYTES = 64 << 20    /* more is no list of clients */
+};
+
+/* ---- which socket ------------------------------------------------------------------------------------------ */
+
+/* The user at the other end of a socket; 0: the kernel does not say. */
+static int peer_of(int descriptor, uid_t *user)
+{
+    struct ucred peer;
+    socklen_t bytes = sizeof peer;
+
+    if (getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) != 0)
+        return 0;
+    *user = peer.uid;
+    return 1;
+}
+
+/* The display's number from the address that an X connection has at its other end; -1: it is not local. */
+static long display_of(int descriptor)
+{
+    static const char folder[] = "/.X11-unix/X";
+    struct sockaddr_un place;
+    socklen_t bytes = sizeof place;
+    char path[sizeof place.sun_path + 1] = { 0 };
+    const char *number;
+    char *end;
+    long display;
+
+    memset(&place, 0, sizeof place);
+    if (getpeername(descriptor, (struct sockaddr *)&place, &bytes) != 0 || place.sun_family != AF_UNIX)
+        return -1;
+    /* An abstract address begins with 0. */
+    memcpy(path, place.sun_path + !place.sun_path[0], sizeof place.sun_path - !place.sun_path[0]);
+    number = strstr(path, folder);
+    if (!number)
+        return -1;
+    number += sizeof folder - 1;
+    display = strtol(number, &end, 10);
+    return *number >= '0' && *number <= '9' && !*end ? display : -1;
+}
+
+/* A connection to the place, whose other end is the server's user: anyone can put a socket into /tmp. */
+static int connect_to(const struct xqos *xqos)
+{
+    struct timeval patience = { .tv_sec = PATIENCE_S };
+    int descriptor = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    uid_t user;
+
+    if (descriptor < 0)
+        return -1;
+    if (setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) == 0
+        && connect(descriptor, (const struct sockaddr *)&xqos->place, sizeof xqos->place) == 0
+        && peer_of(descriptor, &user) && user == xqos->server)
+        return descriptor;
+    close(descriptor);
+    return -1;
+}
+
+int xqos_socket_attach(struct xqos *xqos, xcb_connection_t *connection)
+{
+    static const char *const folders[] = { "/run/user/%lu/xqos", "/run/xqos", "/tmp/.xqos-%lu" };
+    int descriptor = xcb_get_file_descriptor(connection);
+    long display = display_of(descriptor);
+
+    if (display < 0 || !peer_of(descriptor, &xqos->server))
+        return XQOS_ERR_NO_EXTENSION;
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
+        char folder[64];
+
+        snprintf(folder, sizeof folder, folders[i], (unsigned long)xqos->server);
+        xqos->place = (struct sockaddr_un) { .sun_family = AF_UNIX };
+        snprintf(xqos->place.sun_path, sizeof xqos->place.sun_path, "%s/%ld.socket", folder, display);
+        descriptor = connect_to(xqos);
+        if (descriptor < 0)
+            continue;
+        close(descriptor);
+        xqos->connection = connection;
+        xqos->own = xcb_get_setup(connection)->resource_id_base;
+        xqos->first_event = EVENT;
+        xqos->first_error = FIRST_ERROR;
+        return XQOS_OK;
+    }
+    return XQOS_ERR_NO_EXTENSION;
+}
+
+/* ---- a request and its answer ------------------------------------------------------------------------------ */
+
+static int names_a_client(uint8_t opcode)
+{
+    switch (opcode) {
+    case WIRE_SET_RESERVATION:
+    case WIRE_GET_RESERVATION:
+    case WIRE_CLEAR_RESERVATION:
+    case WIRE_CHECK_ADMISSION:
+    case WIRE_SET_CLIENT_WEIGHT:
+    case WIRE_SET_CLIENT_PRIORITY:
+        return 1;
+    default:
+        return 0;
+    }
+}
+
+static int send_request(const struct xqos *xqos, int descriptor, uint8_t opcode, void *request, size_t bytes)
+{
+    struct wire_header header = { .minor_opcode = opcode, .length = (uint16_t)(bytes / 4) };
+    char *client = (char *)request + sizeof header;
+
+    memcpy(request, &header, sizeof header);
+    /* On the socket 0 is nobody: the X connection is named. */
+    if (names_a_client(opcode) && memcmp(client, &(uint32_t) { XQOS_SELF }, sizeof xqos->own) == 0)
+        memcpy(client, &xqos->own, sizeof xqos->own);
+    /* At most 32 bytes into an empty buffer: all or nothing. */
+    return send(descriptor, request, bytes, MSG_NOSIGNAL) == (ssize_t)bytes;
+}
+
+static int receive_all(int descriptor, void *to, size_t bytes)
+{
+    char *at = to;
+
+    while (bytes > 0) {
+        ssize_t received = recv(descriptor, at, bytes, 0);
+
+        if (received < 0 && errno == EINTR)
+            continue;
+        if (received <= 0)
+            return 0;
+        at += received;
+        bytes -= (size_t)received;
+    }
+    return 1;
+}
+
+/* Reads up to the answer, which is then the caller's to free. */
+static int receive_answer(int descriptor, struct wire_reply **out)
+{
+    unsigned char record[RECORD_BYTES];
+    struct wire_reply head;
+    size_t more;
+
+    do {
+        if (!receive_all(descriptor, record, sizeof record))
+            return XQOS_ERR_CONNECTION;
+    } while (record[0] == EVENT);
+    memcpy(&head, record, sizeof head);
+    /* An error has a value where a reply has its length. */
+    more = head.type == 0 ? 0 : 4 * (size_t)head.length;
+    if (more > MAX_REPLY_BYTES)
+        return XQOS_ERR_LENGTH;
+    *out = malloc(sizeof record + more);
+    if (!*out)
+        return XQOS_ERR_MEMORY;
+    memcpy(*out, record, sizeof record);
+    if (receive_all(descriptor, (char *)*out + sizeof record, more))
+        return XQOS_OK;
+    free(*out);
+    *out = NULL;
+    return XQOS_ERR_CONNECTION;
+}
+
+int xqos_socket_ask(struct xqos *xqos, uint8_t opcode, void *request, size_t bytes, struct wire_reply **out)
+{
+    int descriptor, result = XQOS_ERR_CONNECTION;
+
+    *out = NULL;
+    if (xcb_connection_has_error(xqos->connection))
+        return XQOS_ERR_CONNECTION;
+    descriptor = connect_to(xqos);
+    if (descriptor < 0)
+        return XQOS_ERR_CONNECTION;
+    if (send_request(xqos, descriptor, opcode, request, bytes))
+        result = receive_answer(descriptor, out);
+    close(descriptor);
+    return result;
+}
+
+/* ---- events ------------------------------------------------------------------------------------------------ */
+
+/* The connection that events come on, made by the first thread that wants it; -1: the server is gone. */
+static int events_of(struct xqos *xqos)
+{
+    int none = -1, descriptor = atomic_load(&xqos->events);
+
+    if (descriptor >= 0)
+        return descriptor;
+    descriptor = connect_to(xqos);
+    if (descriptor < 0 || atomic_compare_exchange_strong(&xqos->events, &none, descriptor))
+        return descriptor;
+    close(descriptor);
+    return none;
+}
+
+int xqos_socket_select(struct xqos *xqos, uint32_t mask)
+{
+    struct wire_one request = { .first = mask };
+    int descriptor = events_of(xqos);
+
+    if (descriptor < 0 || !send_request(xqos, descriptor, WIRE_SELECT_EVENTS, &request, sizeof request))
+        return XQOS_ERR_CONNECTION;
+    return XQOS_OK;
+}
+
+int xqos_socket_next(const struct xqos *xqos, struct wire_event *out)
+{
+    int descriptor = atomic_load(&xqos->events);
+
+    while (descriptor >= 0) {
+        ssize_t received = recv(descriptor, out, sizeof *out, MSG_PEEK | MSG_DONTWAIT);
+
+        if (received < 0 && errno == EINTR)
+            continue;
+        if (received < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+            return 0;
+        if (received <= 0)
+            return XQOS_ERR_CONNECTION;
+        /* The rest of it is on its way. */
+        if (received < (ssize_t)sizeof *out)
+            return 0;
+        if (!receive_all(descriptor, out, sizeof *out))
+            return XQOS_ERR_CONNECTION;
+        /* Others are the answers to SelectEvents, which were checked before. */
+        if (out->type == EVENT)
+            return 1;
+    }
+    return 0;
+}
+
+void xqos_socket_close(struct xqos *xqos)
+{
+    int descriptor = atomic_exchange(&xqos->events, -1);
+
+    if (descriptor >= 0)
+        close(descriptor);
+}
