@@ -65,7 +65,9 @@ enum xqos_error {
     XQOS_ERR_MEMORY = -9,       /* BadAlloc, or no memory here */
     XQOS_ERR_PROTOCOL = -10,    /* any other X error */
     XQOS_ERR_ARGUMENT = -11,    /* a null pointer or a wrong structure size; nothing was sent */
-    XQOS_ERR_EVENT = -12        /* xqos_decode_event: not an event of this extension */
+    XQOS_ERR_EVENT = -12,       /* xqos_decode_event: not an event of this extension */
+    XQOS_ERR_FROM_BELOW = -13   /* the server is served through libc, without the extension, and this needs single
+                                 * requests: XQOS_POLICY_CLASSIC */
 };
 
 enum xqos_policy {
@@ -100,12 +102,13 @@ enum xqos_policy {
 #define XQOS_SET_BLOCKING 32u
 
 /* Which events arrive: of clients that come and go, of reservations set and cleared, of depletions, of misses, of
- * Exposes that clients have to answer. */
+ * Exposes that clients have to answer, of weights, priorities and groups (protocol 1.1). */
 #define XQOS_EVENTS_CLIENTS 1u
 #define XQOS_EVENTS_RESERVATIONS 2u
 #define XQOS_EVENTS_DEPLETIONS 4u
 #define XQOS_EVENTS_MISSES 8u
 #define XQOS_EVENTS_EXPOSES 16u
+#define XQOS_EVENTS_SETTINGS 32u
 
 enum xqos_event_kind {
     XQOS_EVENT_CLIENT_CONNECTED = 0,
@@ -116,10 +119,11 @@ enum xqos_event_kind {
     XQOS_EVENT_DEADLINE_MISSED = 5,
     XQOS_EVENT_EXPOSING = 6,
     XQOS_EVENT_ANSWERED = 7,
-    XQOS_EVENT_INPUT = 8
+    XQOS_EVENT_INPUT = 8,
+    XQOS_EVENT_SETTINGS = 9
 };
 
-/* A connection that has the extension. Nothing in it changes after xqos_open, so several threads may share it as they
+/* A connection to a server with xqos. Nothing in it changes after xqos_open, so several threads may share it as they
  * may share the connection. */
 typedef struct xqos xqos_t;
 
@@ -231,12 +235,13 @@ struct xqos_event {
     uint32_t sequence; /* low 16 bits of the last request the server had read from this client */
 };
 
-/* Finds the extension on a connection and agrees on the version; *out is then the context for all else. The
- * connection stays the caller's and must outlive the context.
+/* Finds the extension on a connection or, where the server cannot have it, the server's control socket, and agrees on
+ * the version; *out is then the context for all else. The connection stays the caller's and must outlive the context.
  * Errors: NO_EXTENSION, VERSION, CONNECTION, MEMORY, ARGUMENT. *out is null after any of them. */
 XQOS_PUBLIC XQOS_CHECK_RESULT int xqos_open(xcb_connection_t *connection, xqos_t **out);
 
-/* Frees the context. Reservations and selected events stay: they end with the connection. Null is allowed. */
+/* Frees the context. Reservations stay, and so do selected events that come on the X connection: they end with the
+ * connection. Null is allowed. */
 XQOS_PUBLIC void xqos_close(xqos_t *xqos);
 
 /* The version of the protocol that the server speaks. Either pointer may be null.
@@ -314,6 +319,15 @@ XQOS_PUBLIC int xqos_select_events(xqos_t *xqos, uint32_t mask);
  * nothing. An event that another client made with SendEvent is not taken: it would not be the server's word.
  * Errors: EVENT (not of this extension), ARGUMENT. */
 XQOS_PUBLIC int xqos_decode_event(const xqos_t *xqos, const xcb_generic_event_t *event, struct xqos_event *out);
+
+/* Becomes readable when selected events come beside the X connection: the server has no extension and sends them over
+ * its control socket; read them with xqos_next_event. -1: nothing is selected, or they come as events of the X
+ * connection. It stays the context's. */
+XQOS_PUBLIC int xqos_event_descriptor(const xqos_t *xqos);
+
+/* Fills out with the next event that has come beside the X connection; never waits. Returns 1, or 0 where none has come,
+ * or an error. To be called by one thread at a time. Errors: CONNECTION, ARGUMENT. */
+XQOS_PUBLIC int xqos_next_event(xqos_t *xqos, struct xqos_event *out);
 
 /* A sentence for a result of this library, never null, never to be freed. */
 XQOS_PUBLIC const char *xqos_strerror(int error);
