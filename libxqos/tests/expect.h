@@ -6,48 +6,19 @@
 #ifndef XQOS_EXPECT_H
 #define XQOS_EXPECT_H
 
-#include <inttypes.h>
+#include <stdint.h>
 #include <stdio.h>
-#include <string.h>
 
-static int faults_in_test;
-static int failed_tests;
+extern int failed_tests;
 
-static inline void expect_int(const char *file, int line, const char *what, int64_t got, int64_t wanted)
-{
-    if (got == wanted)
-        return;
-    faults_in_test++;
-    printf("    %s:%d: %s is %" PRId64 " (0x%" PRIx64 "), wanted %" PRId64 "\n", file, line, what, got, (uint64_t)got,
-           wanted);
-}
-
-static inline void expect_true(const char *file, int line, const char *what, int holds)
-{
-    if (holds)
-        return;
-    faults_in_test++;
-    printf("    %s:%d: not true: %s\n", file, line, what);
-}
-
-static inline void expect_string(const char *file, int line, const char *what, const char *got, const char *wanted)
-{
-    if (strcmp(got, wanted) == 0)
-        return;
-    faults_in_test++;
-    printf("    %s:%d: %s is \"%s\", wanted \"%s\"\n", file, line, what, got, wanted);
-}
+void expect_int(const char *file, int line, const char *what, int64_t got, int64_t wanted);
+void expect_true(const char *file, int line, const char *what, int holds);
+void expect_string(const char *file, int line, const char *what, const char *got, const char *wanted);
+void end_of_test(const char *name);
 
 #define EXPECT_INT(got, wanted) expect_int(__FILE__, __LINE__, #got, (int64_t)(got), (int64_t)(wanted))
 #define EXPECT(holds) expect_true(__FILE__, __LINE__, #holds, (holds) != 0)
 #define EXPECT_STRING(got, wanted) expect_string(__FILE__, __LINE__, #got, got, wanted)
-
-static inline void end_of_test(const char *name)
-{
-    printf("%s %s\n", faults_in_test ? "FAILED" : "ok    ", name);
-    fflush(stdout);
-    failed_tests += faults_in_test != 0;
-    faults_in_test = 0;
-}
+#define RUN(test) (test(), end_of_test(#test))
 
 #endif

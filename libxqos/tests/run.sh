@@ -74,7 +74,11 @@ run() {
 
 run stock "" stock
 if [ -f "$module" ]; then
+    XQOS_HOST=dix
+    export XQOS_HOST
     run xqos "$module"
+    XQOS_HOST=libc
+    run below "$module" below
 else
     echo "== xqos server: skipped, no module at $module (build it, or set XQOS_MODULE)"
     skipped=1

@@ -1,0 +1,34 @@
+/* fixture.h: a library opened on the mock server, for the tests that mock_test.c runs. */
+#ifndef XQOS_FIXTURE_H
+#define XQOS_FIXTURE_H
+
+#include "mock.h"
+#include "xqos.h"
+
+struct fixture {
+    struct mock *mock;
+    xcb_connection_t *connection;
+    xqos_t *xqos;
+};
+
+struct fixture open_fixture(void);
+void close_fixture(struct fixture *f);
+
+void put16(uint8_t *to, uint16_t value);
+void put32(uint8_t *to, uint32_t value);
+void put64(uint8_t *to, uint64_t value);
+
+/* The request seen is the header and these words. */
+void expect_request(struct fixture *f, int index, uint8_t minor, int count, const uint32_t *words);
+
+#define EXPECT_REQUEST(f, index, minor, ...)                                                                          \
+    expect_request(f, index, minor, (int)(sizeof((uint32_t[]) { __VA_ARGS__ }) / 4), (uint32_t[]) { __VA_ARGS__ })
+
+/* Has the mock answer with a reservation; not active: with its numbers all the same. */
+void answer_reservation(struct fixture *f, uint8_t active);
+
+void test_replies(void);
+void test_admission(void);
+void test_list(void);
+
+#endif

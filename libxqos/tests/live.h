@@ -1,0 +1,32 @@
+/* live.h: clients of a real server, for the tests that server_test.c runs. */
+#ifndef XQOS_LIVE_H
+#define XQOS_LIVE_H
+
+#include "xqos.h"
+
+enum {
+    PERIOD_US = 100000,
+    BUDGET_US = 10000,
+    PATIENCE_MS = 2000 /* for what the server does in its own time: events, the end of a client */
+};
+
+/* The server is one without the extension: the library uses its control socket. */
+extern int is_below;
+
+struct client {
+    xcb_connection_t *connection;
+    xqos_t *xqos;
+    uint32_t base;
+};
+
+struct client connect_client(void);
+void disconnect_client(struct client *c);
+void pause_ms(int ms);
+struct xqos_server_info server_info(struct client *c);
+struct xqos_reservation reservation_of(struct client *c, uint32_t client);
+
+void test_reservations(void);
+void test_clients(void);
+void test_events(void);
+
+#endif

@@ -1,0 +1,215 @@
+/* live_clients.c: a real server lists its clients, and sends events about them. */
+#include <inttypes.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "expect.h"
+#include "live.h"
+
+/* Returns 0 where the list does not have it. */
+static int find_client(struct client *c, uint32_t base, struct xqos_client *out)
+{
+    xqos_client_list_t *list = NULL;
+    int found = 0;
+
+    out->size = sizeof *out;
+    EXPECT_INT(xqos_list_clients(c->xqos, &list), XQOS_OK);
+    while (!found && xqos_client_list_next(list, out) > 0)
+        found = out->client == base;
+    xqos_client_list_free(list);
+    return found;
+}
+
+static void list_has_this_process(void)
+{
+    struct client c = connect_client();
+    struct xqos_client entry;
+
+    EXPECT_INT(xqos_set_reservation(c.xqos, XQOS_SELF, BUDGET_US, PERIOD_US, XQOS_RESERVATION_HARD, NULL), XQOS_OK);
+    EXPECT(find_client(&c, c.base, &entry));
+    EXPECT_INT(entry.pid, getpid());
+    EXPECT_INT(entry.uid, getuid());
+    EXPECT_INT(entry.flags & XQOS_CLIENT_YOU, XQOS_CLIENT_YOU);
+    EXPECT_INT(entry.flags & XQOS_CLIENT_LOCAL, XQOS_CLIENT_LOCAL);
+    EXPECT_INT(entry.flags & XQOS_CLIENT_RESERVED, XQOS_CLIENT_RESERVED);
+    EXPECT_INT(entry.flags & XQOS_CLIENT_HARD, XQOS_CLIENT_HARD);
+    EXPECT_INT(entry.budget_us, BUDGET_US);
+    EXPECT_INT(entry.period_us, PERIOD_US);
+    EXPECT(strstr(entry.name, "server_test") != NULL);
+    EXPECT(entry.requests > 0);
+    EXPECT(entry.connected_ns > 0);
+    disconnect_client(&c);
+}
+
+static void only_one_entry_is_you(void)
+{
+    struct client a = connect_client(), b = connect_client();
+    struct xqos_client entry = { .size = sizeof entry };
+    xqos_client_list_t *list = NULL;
+    uint32_t you = 0;
+    int count = 0;
+
+    EXPECT_INT(xqos_list_clients(a.xqos, &list), XQOS_OK);
+    while (xqos_client_list_next(list, &entry) > 0) {
+        if (entry.flags & XQOS_CLIENT_YOU) {
+            you = entry.client;
+            count++;
+        }
+        EXPECT(entry.connected_ns <= xqos_client_list_now_ns(list));
+    }
+    EXPECT_INT(count, 1);
+    EXPECT_INT(you, a.base);
+    EXPECT(xqos_client_list_count(list) >= 2);
+    xqos_client_list_free(list);
+    disconnect_client(&a);
+    disconnect_client(&b);
+}
+
+static void weight_and_priority_are_listed(void)
+{
+    struct client c = connect_client();
+    struct xqos_client entry;
+
+    EXPECT(find_client(&c, c.base, &entry));
+    EXPECT_INT(entry.weight, 100);
+    EXPECT_INT(entry.fixed_priority, 0);
+    EXPECT_INT(xqos_set_client_weight(c.xqos, XQOS_SELF, 10000), XQOS_OK);
+    EXPECT_INT(xqos_set_client_priority(c.xqos, XQOS_SELF, -1000), XQOS_OK);
+    EXPECT(find_client(&c, c.base, &entry));
+    EXPECT_INT(entry.weight, 10000);
+    EXPECT_INT(entry.fixed_priority, -1000);
+    disconnect_client(&c);
+}
+
+void test_clients(void)
+{
+    RUN(list_has_this_process);
+    RUN(only_one_entry_is_you);
+    RUN(weight_and_priority_are_listed);
+}
+
+/* An event that has come, by either way. */
+static int take_event(struct client *c, struct xqos_event *out)
+{
+    xcb_generic_event_t *event;
+    int result = 0;
+
+    while (!result && (event = xcb_poll_for_event(c->connection))) {
+        result = xqos_decode_event(c->xqos, event, out) == XQOS_OK;
+        free(event);
+    }
+    return result ? result : xqos_next_event(c->xqos, out);
+}
+
+/* The next event of this kind about this client; the others are passed over. */
+static int wait_for(struct client *c, uint32_t kind, uint32_t about, struct xqos_event *out)
+{
+    struct pollfd fds[2] = {
+        { .fd = xcb_get_file_descriptor(c->connection), .events = POLLIN },
+        { .fd = xqos_event_descriptor(c->xqos), .events = POLLIN },
+    };
+
+    EXPECT_INT(xqos_event_descriptor(c->xqos) >= 0, is_below);
+    out->size = sizeof *out;
+    for (int waited = 0; waited < PATIENCE_MS; waited += 20) {
+        while (take_event(c, out) > 0)
+            if (out->kind == kind && out->client == about)
+                return 1;
+        poll(fds, 2, 20);
+    }
+    printf("    no event of kind %" PRIu32 " about client 0x%" PRIx32 " came within %d ms\n", kind, about, PATIENCE_MS);
+    return 0;
+}
+
+static void reservations_are_told(void)
+{
+    struct client a = connect_client(), b = connect_client();
+    struct xqos_event event;
+
+    EXPECT_INT(xqos_select_events(b.xqos, XQOS_EVENTS_RESERVATIONS), XQOS_OK);
+    EXPECT_INT(xqos_set_reservation(a.xqos, XQOS_SELF, BUDGET_US, PERIOD_US, XQOS_RESERVATION_HARD, NULL), XQOS_OK);
+    EXPECT(wait_for(&b, XQOS_EVENT_RESERVATION_SET, a.base, &event));
+    EXPECT_INT(event.pid, getpid());
+    EXPECT_INT(event.budget_us, BUDGET_US);
+    EXPECT_INT(event.period_us, PERIOD_US);
+    EXPECT_INT(event.flags & XQOS_RESERVATION_HARD, XQOS_RESERVATION_HARD);
+    EXPECT_INT(xqos_clear_reservation(a.xqos, XQOS_SELF), XQOS_OK);
+    EXPECT(wait_for(&b, XQOS_EVENT_RESERVATION_CLEARED, a.base, &event));
+    disconnect_client(&a);
+    disconnect_client(&b);
+}
+
+static void clients_are_told(void)
+{
+    struct client listener = connect_client(), other;
+    struct xqos_event event;
+    uint32_t id;
+
+    EXPECT_INT(xqos_select_events(listener.xqos, XQOS_EVENTS_CLIENTS), XQOS_OK);
+    other = connect_client();
+    id = other.base;
+    EXPECT(wait_for(&listener, XQOS_EVENT_CLIENT_CONNECTED, id, &event));
+    EXPECT_INT(event.pid, getpid());
+    disconnect_client(&other);
+    EXPECT(wait_for(&listener, XQOS_EVENT_CLIENT_GONE, id, &event));
+    disconnect_client(&listener);
+}
+
+static void deselected_events_do_not_come(void)
+{
+    struct client a = connect_client(), b = connect_client();
+    struct xqos_event event = { .size = sizeof event };
+
+    EXPECT_INT(xqos_select_events(b.xqos, XQOS_EVENTS_RESERVATIONS), XQOS_OK);
+    EXPECT_INT(xqos_select_events(b.xqos, 0), XQOS_OK);
+    EXPECT_INT(xqos_set_reservation(a.xqos, XQOS_SELF, BUDGET_US, PERIOD_US, 0, NULL), XQOS_OK);
+    pause_ms(100);
+    EXPECT_INT(xqos_query_version(b.xqos, NULL, NULL), XQOS_OK);
+    EXPECT_INT(take_event(&b, &event), 0);
+    disconnect_client(&a);
+    disconnect_client(&b);
+}
+
+/* Work for the server: copies of the whole root, through a pixmap of the same size. */
+static void keep_server_busy(struct client *c, int copies)
+{
+    xcb_screen_t *screen = xcb_setup_roots_iterator(xcb_get_setup(c->connection)).data;
+    uint16_t width = screen->width_in_pixels, height = screen->height_in_pixels;
+    xcb_pixmap_t pixmap = xcb_generate_id(c->connection);
+    xcb_gcontext_t gc = xcb_generate_id(c->connection);
+
+    xcb_create_pixmap(c->connection, screen->root_depth, pixmap, screen->root, width, height);
+    xcb_create_gc(c->connection, gc, pixmap, 0, NULL);
+    for (int i = 0; i < copies; i++)
+        xcb_copy_area(c->connection, pixmap, pixmap, gc, 0, 0, 1, 1, width, height);
+    xcb_free_gc(c->connection, gc);
+    xcb_free_pixmap(c->connection, pixmap);
+    /* Its answer comes after the copies. */
+    free(xcb_get_input_focus_reply(c->connection, xcb_get_input_focus(c->connection), NULL));
+}
+
+static void depletions_are_told_and_counted(void)
+{
+    struct client worker = connect_client(), listener = connect_client();
+    uint32_t budget = server_info(&worker).min_budget_us;
+    struct xqos_event event;
+
+    EXPECT_INT(xqos_select_events(listener.xqos, XQOS_EVENTS_DEPLETIONS), XQOS_OK);
+    EXPECT_INT(xqos_set_reservation(worker.xqos, XQOS_SELF, budget, PERIOD_US, 0, NULL), XQOS_OK);
+    keep_server_busy(&worker, 400);
+    EXPECT(wait_for(&listener, XQOS_EVENT_DEPLETED, worker.base, &event));
+    EXPECT(event.count >= 1);
+    EXPECT(reservation_of(&worker, XQOS_SELF).depletions >= 1);
+    disconnect_client(&worker);
+    disconnect_client(&listener);
+}
+
+void test_events(void)
+{
+    RUN(reservations_are_told);
+    RUN(clients_are_told);
+    RUN(deselected_events_do_not_come);
+    RUN(depletions_are_told_and_counted);
+}

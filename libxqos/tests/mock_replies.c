@@ -1,0 +1,240 @@
+/* mock_replies.c: the library reads replies: of the server, of a reservation, of the admission test.
+ *
+ * Offsets are those of proto/xqosproto.md, as in mock_test.c.
+ */
+#include <string.h>
+
+#include "expect.h"
+#include "fixture.h"
+
+static void server_info_reply(uint8_t reply[96], uint8_t reason_len, uint32_t words)
+{
+    memset(reply, 0, 96);
+    reply[0] = 1;
+    reply[1] = 1;
+    put32(reply + 4, words);
+    put32(reply + 8, 4242);
+    reply[12] = XQOS_POLICY_SMART;
+    reply[13] = reason_len;
+    put16(reply + 14, 300);
+    for (uint32_t i = 0; i < 10; i++)
+        put32(reply + 16 + 4 * i, 1000 + i);
+    for (uint64_t i = 0; i < 4; i++)
+        put64(reply + 56 + 8 * i, (i + 1) << 33);
+    put32(reply + 88, 65536);
+    put32(reply + 92, 12);
+}
+
+static void server_info_is_read(void)
+{
+    struct fixture f = open_fixture();
+    struct xqos_server_info info = { .size = sizeof info };
+    uint8_t reply[96 + 8];
+
+    server_info_reply(reply, 5, (sizeof reply - 32) / 4);
+    memcpy(reply + 96, "panic\x7f\x7f\x7f", 8);
+    mock_answer(f.mock, reply, sizeof reply);
+    EXPECT_INT(xqos_get_server_info(f.xqos, &info), XQOS_OK);
+    expect_request(&f, 0, 1, 0, (uint32_t[]) { 0 });
+    EXPECT_INT(info.size, sizeof info);
+    EXPECT_INT(info.armed, 1);
+    EXPECT_INT(info.server_pid, 4242);
+    EXPECT_INT(info.policy, XQOS_POLICY_SMART);
+    EXPECT_INT(info.clients, 300);
+    EXPECT_INT(info.max_utilization_ppm, 1000);
+    EXPECT_INT(info.admitted_utilization_ppm, 1001);
+    EXPECT_INT(info.blocking_observed_us, 1002);
+    EXPECT_INT(info.blocking_configured_us, 1003);
+    EXPECT_INT(info.min_budget_us, 1004);
+    EXPECT_INT(info.min_period_us, 1005);
+    EXPECT_INT(info.max_period_us, 1006);
+    EXPECT_INT(info.slice_us, 1007);
+    EXPECT_INT(info.timer_interval_us, 1008);
+    EXPECT_INT(info.maximum_slice_us, 1009);
+    EXPECT_INT(info.uptime_ns, 1LL << 33);
+    EXPECT_INT(info.busy_ns, 2LL << 33);
+    EXPECT_INT(info.decisions, 3LL << 33);
+    EXPECT_INT(info.early_ends, 4LL << 33);
+    EXPECT_INT(info.memory_bytes, 65536);
+    EXPECT_INT(info.reservations, 12);
+    EXPECT_INT(info.reason_len, 5);
+    EXPECT_STRING(info.reason, "panic");
+    close_fixture(&f);
+}
+
+static void longest_reason_ends_with_zero(void)
+{
+    struct fixture f = open_fixture();
+    struct xqos_server_info info = { .size = sizeof info };
+    uint8_t reply[96 + 256];
+
+    server_info_reply(reply, 255, (sizeof reply - 32) / 4);
+    memset(reply + 96, 'x', 256);
+    mock_answer(f.mock, reply, sizeof reply);
+    EXPECT_INT(xqos_get_server_info(f.xqos, &info), XQOS_OK);
+    EXPECT_INT(strlen(info.reason), 255);
+    close_fixture(&f);
+}
+
+static void short_replies_are_refused(void)
+{
+    struct fixture f = open_fixture();
+    struct xqos_server_info info = { .size = sizeof info };
+    struct xqos_reservation reservation = { .size = sizeof reservation };
+    uint8_t reply[96];
+    uint8_t plain[32] = { 1 };
+
+    server_info_reply(reply, 5, (sizeof reply - 32) / 4);
+    mock_answer(f.mock, reply, sizeof reply);
+    EXPECT_INT(xqos_get_server_info(f.xqos, &info), XQOS_ERR_LENGTH);
+    mock_answer(f.mock, plain, sizeof plain);
+    EXPECT_INT(xqos_get_server_info(f.xqos, &info), XQOS_ERR_LENGTH);
+    mock_answer(f.mock, plain, sizeof plain);
+    EXPECT_INT(xqos_get_reservation(f.xqos, 0, &reservation), XQOS_ERR_LENGTH);
+    close_fixture(&f);
+}
+
+static void reservation_is_read(void)
+{
+    struct fixture f = open_fixture();
+    struct xqos_reservation out = { .size = sizeof out };
+
+    answer_reservation(&f, 1);
+    EXPECT_INT(xqos_get_reservation(f.xqos, 0x600000, &out), XQOS_OK);
+    EXPECT_REQUEST(&f, 0, 3, 0x600000);
+    EXPECT_INT(out.active, 1);
+    EXPECT_INT(out.client, 0x600000);
+    EXPECT_INT(out.budget_us, 3000);
+    EXPECT_INT(out.period_us, 10000);
+    EXPECT_INT(out.flags, XQOS_RESERVATION_HARD | XQOS_RESERVATION_HELD_BACK);
+    EXPECT_INT(out.depletions, 17);
+    EXPECT_INT(out.misses, 2);
+    EXPECT_INT(out.budget_left_ns, -1500);
+    EXPECT_INT(out.deadline_ns, 5000000000123);
+    close_fixture(&f);
+}
+
+static void no_reservation_reads_as_zeros(void)
+{
+    struct fixture f = open_fixture();
+    struct xqos_reservation out = { .size = sizeof out, .budget_us = 5, .active = 1 };
+
+    answer_reservation(&f, 0);
+    EXPECT_INT(xqos_get_reservation(f.xqos, 0, &out), XQOS_OK);
+    EXPECT_INT(out.active, 0);
+    EXPECT_INT(out.budget_us, 0);
+    EXPECT_INT(out.deadline_ns, 0);
+    close_fixture(&f);
+}
+
+/* A program compiled against a later library, with a longer structure, finds zeros in what this one does not know. */
+static void longer_structure_is_filled_with_zeros(void)
+{
+    struct fixture f = open_fixture();
+    struct {
+        struct xqos_reservation known;
+        uint64_t later[2];
+        uint64_t after;
+    } out = { .known = { .size = sizeof out.known + sizeof out.later }, .later = { 1, 1 }, .after = 7 };
+
+    answer_reservation(&f, 1);
+    EXPECT_INT(xqos_get_reservation(f.xqos, 0, &out.known), XQOS_OK);
+    EXPECT_INT(out.known.size, sizeof out.known + sizeof out.later);
+    EXPECT_INT(out.known.deadline_ns, 5000000000123);
+    EXPECT_INT(out.later[0], 0);
+    EXPECT_INT(out.later[1], 0);
+    EXPECT_INT(out.after, 7);
+    close_fixture(&f);
+}
+
+void test_replies(void)
+{
+    RUN(server_info_is_read);
+    RUN(longest_reason_ends_with_zero);
+    RUN(short_replies_are_refused);
+    RUN(reservation_is_read);
+    RUN(no_reservation_reads_as_zeros);
+    RUN(longer_structure_is_filled_with_zeros);
+}
+
+static void answer_admission(struct fixture *f, uint8_t admitted)
+{
+    uint8_t reply[32] = { 1, admitted };
+
+    put32(reply + 8, 0x800000);
+    put32(reply + 12, 20000);
+    put32(reply + 16, 850000);
+    put32(reply + 20, 100000);
+    put32(reply + 24, 900000);
+    put32(reply + 28, 2000);
+    mock_answer(f->mock, reply, sizeof reply);
+}
+
+static void admission_is_read(void)
+{
+    struct fixture f = open_fixture();
+    struct xqos_admission out = { .size = sizeof out };
+
+    answer_admission(&f, 1);
+    EXPECT_INT(xqos_check_admission(f.xqos, 0x600000, 8000, 10000, 0, &out), XQOS_OK);
+    EXPECT_REQUEST(&f, 0, 5, 0x600000, 8000, 10000, 0);
+    EXPECT_INT(out.admitted, 1);
+    EXPECT_INT(out.failing_client, 0x800000);
+    EXPECT_INT(out.failing_period_us, 20000);
+    EXPECT_INT(out.sum_ppm, 850000);
+    EXPECT_INT(out.blocking_ppm, 100000);
+    EXPECT_INT(out.limit_ppm, 900000);
+    EXPECT_INT(out.blocking_us, 2000);
+    close_fixture(&f);
+}
+
+static void refusal_brings_the_failing_term(void)
+{
+    struct fixture f = open_fixture();
+    struct xqos_admission refused = { .size = sizeof refused };
+
+    mock_answer_error(f.mock, MOCK_FIRST_ERROR, 0x800000);
+    answer_admission(&f, 0);
+    EXPECT_INT(xqos_set_reservation(f.xqos, 0, 8000, 10000, 1, &refused), XQOS_ERR_ADMISSION);
+    EXPECT_REQUEST(&f, 0, 2, 0, 8000, 10000, 1);
+    EXPECT_REQUEST(&f, 1, 5, 0, 8000, 10000, 1);
+    EXPECT_INT(refused.admitted, 0);
+    EXPECT_INT(refused.failing_client, 0x800000);
+    EXPECT_INT(refused.sum_ppm, 850000);
+    EXPECT_INT(refused.limit_ppm, 900000);
+    close_fixture(&f);
+}
+
+/* Between the refusal and the question another reservation may have ended. */
+static void refusal_whose_cause_is_gone_names_the_client(void)
+{
+    struct fixture f = open_fixture();
+    struct xqos_admission refused = { .size = sizeof refused };
+
+    mock_answer_error(f.mock, MOCK_FIRST_ERROR, 0xa00000);
+    answer_admission(&f, 1);
+    EXPECT_INT(xqos_set_reservation(f.xqos, 0, 8000, 10000, 0, &refused), XQOS_ERR_ADMISSION);
+    EXPECT_INT(refused.admitted, 0);
+    EXPECT_INT(refused.failing_client, 0xa00000);
+    EXPECT_INT(refused.limit_ppm, 0);
+    close_fixture(&f);
+}
+
+static void refusal_without_interest_asks_nothing_more(void)
+{
+    struct fixture f = open_fixture();
+    size_t bytes;
+
+    mock_answer_error(f.mock, MOCK_FIRST_ERROR, 0x800000);
+    EXPECT_INT(xqos_set_reservation(f.xqos, 0, 8000, 10000, 0, NULL), XQOS_ERR_ADMISSION);
+    EXPECT(mock_seen(f.mock, 1, &bytes) == NULL);
+    close_fixture(&f);
+}
+
+void test_admission(void)
+{
+    RUN(admission_is_read);
+    RUN(refusal_brings_the_failing_term);
+    RUN(refusal_whose_cause_is_gone_names_the_client);
+    RUN(refusal_without_interest_asks_nothing_more);
+}
