@@ -5,7 +5,7 @@
 //!
 //! | module | what |
 //! |---|---|
-//! | [`server`] | the fixture: Xvfb, Xephyr, Xtigervnc and Xorg, stock or with xqos, on a display of their own |
+//! | [`server`] | the fixture: Xvfb, Xephyr, Xtigervnc, Xorg, and Xwayland under four compositors, stock or with xqos, on a display of their own |
 //! | [`load`] | real x11perf clients that draw without a pause, and an honest count of their work |
 //! | [`flood`] | clients of our own with requests of a set length, by the hundred |
 //! | [`tiles`] | the windows of the load side by side, so that every client draws |
@@ -49,7 +49,7 @@ mod drag;
 mod experiments;
 mod film;
 pub mod flood;
-mod folder;
+pub mod folder;
 pub mod frames;
 pub mod goals;
 pub mod light;

@@ -246,6 +246,12 @@ pub fn parent(pid: u32) -> Option<u32> {
     number(&fs::read_to_string(format!("/proc/{pid}/status")).ok()?, "PPid:").ok()?.try_into().ok()
 }
 
+/// Ends a process that another one has left behind.
+pub(crate) fn kill(pid: u32) {
+    // SAFETY: a number only; who asks has just seen that it is that process.
+    unsafe { libc::kill(pid as libc::pid_t, libc::SIGKILL) };
+}
+
 /// Raises our limit of open files, which children inherit: a server of 2,048 clients needs one for each, and so do we.
 pub fn allow_many_files() {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };

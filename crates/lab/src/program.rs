@@ -6,23 +6,29 @@ use std::process::Command;
 use std::{env, error, fmt};
 
 /// Who looks for a program by its name need not know the package's.
-const PACKAGES: [(&str, &str); 20] = [
+const PACKAGES: [(&str, &str); 26] = [
     ("Xephyr", "xserver-xephyr"),
     ("Xorg", "xserver-xorg-core"),
     ("Xtigervnc", "tigervnc-standalone-server"),
     ("Xvfb", "xvfb"),
+    ("Xwayland", "xwayland"),
+    ("dbus-daemon", "dbus-daemon"),
     ("emacs", "emacs-lucid"),
     ("ffmpeg", "ffmpeg"),
     ("gtk3-demo", "gtk-3-examples"),
     ("gtk3-icon-browser", "gtk-3-examples"),
+    ("kwin_wayland", "kwin-wayland"),
     ("mpv", "mpv"),
+    ("mutter", "mutter"),
     ("nxproxy", "nxproxy"),
     ("speedcrunch", "speedcrunch"),
     ("ssh", "openssh-client"),
     ("ssh-keygen", "openssh-client"),
     ("sshd", "openssh-server"),
     ("stdbuf", "coreutils"),
+    ("sway", "sway"),
     ("twm", "twm"),
+    ("weston", "weston"),
     ("x11perf", "x11-apps"),
     ("xauth", "xauth"),
     ("xclock", "x11-apps"),

@@ -1,11 +1,17 @@
 //! Real X servers for experiments and tests: Xvfb, Xephyr, Xtigervnc and Xorg, as they come or with xqos in them.
 //!
 //! The server chooses its own free display and says which (`-displayfd`), so any number of them run side by side. Its
-//! log and configuration live in a private folder that goes away with it; the server is ended by its own id.
+//! log and configuration live in a private folder that goes away with it; the server is ended by its own id. An Xwayland is
+//! started by a compositor of its own.
+
+mod compositor;
+
+pub use compositor::Compositor;
 
 use crate::folder::Folder;
 use crate::process::{self, Memory, Owned, SchedStat, ThreadSwitches};
 use anyhow::{Context, Result, anyhow, bail};
+use compositor::Xwayland;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -34,9 +40,12 @@ pub enum Kind {
     Xtigervnc,
     /// With the dummy driver: neither a graphics card nor a console is touched.
     Xorg,
+    /// Started by a compositor of its own, which shows nothing.
+    Xwayland(Compositor),
 }
 
 impl Kind {
+    /// All that export what xqos needs in Debian.
     pub const ALL: [Kind; 4] = [Kind::Xvfb, Kind::Xephyr, Kind::Xtigervnc, Kind::Xorg];
 
     /// The program's path. Debian's /usr/bin/Xorg may be a wrapper that refuses to run without a console.
@@ -46,6 +55,7 @@ impl Kind {
             Kind::Xephyr => "Xephyr",
             Kind::Xtigervnc => "Xtigervnc",
             Kind::Xorg => "/usr/lib/xorg/Xorg",
+            Kind::Xwayland(_) => "Xwayland",
         }
     }
 }
@@ -111,13 +121,16 @@ impl Setup {
         let mut command = Command::new(self.kind.program());
         self.add_arguments(&mut command, &folder)?;
         self.add_environment(&mut command, host.as_deref());
+        if let Kind::Xwayland(compositor) = self.kind {
+            return compositor.start(self, command, folder);
+        }
         let (mut ready, servers_end) = UnixStream::pair()?;
         hand_over(&mut command, &servers_end);
         let errors = File::create(folder.path("errors"))?;
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(errors);
         let process = Owned::start(&mut command, Duration::from_secs(5))?;
         drop(servers_end);
-        let mut server = Server { process, host, folder, display: String::new(), kind: self.kind };
+        let mut server = Server { process, xwayland: None, host, folder, display: String::new(), kind: self.kind };
         server.display = server.wait_until_ready(&mut ready)?;
         Ok(server)
     }
@@ -137,6 +150,8 @@ impl Setup {
                 command.arg("-config").arg(config).arg("-logfile").arg(folder.path("log"));
                 command.args(["-novtswitch", "-sharevts"])
             }
+            // Whoever we are; the compositor may be another user's, or keep others out.
+            Kind::Xwayland(_) => command.arg("-ac"),
         };
         command.args(["-nolisten", "tcp", "-maxclients", &self.max_clients.to_string()]);
         if !self.resets {
@@ -232,8 +247,10 @@ EndSection
 /// A running server; it ends when this is dropped, or when the thread that started it does.
 #[derive(Debug)]
 pub struct Server {
-    // In this order: the server ends before its host, and before its folder goes.
+    // In this order: the server ends before its host, and before its folder goes; an Xwayland with its compositor.
+    /// The server, or its compositor.
     process: Owned,
+    xwayland: Option<Xwayland>,
     host: Option<Box<Server>>,
     folder: Folder,
     display: String,
@@ -251,12 +268,22 @@ impl Server {
     }
 
     pub fn pid(&self) -> u32 {
-        self.process.pid()
+        self.xwayland.as_ref().map_or(self.process.pid(), |server| server.pid)
+    }
+
+    /// The compositor of an Xwayland.
+    pub fn compositor_pid(&self) -> Option<u32> {
+        self.xwayland.as_ref().map(|_| self.process.pid())
     }
 
     /// The Xvfb that shows an Xephyr.
     pub fn host(&self) -> Option<&Server> {
         self.host.as_deref()
+    }
+
+    /// What it writes and reads is there; an Xwayland's compositor has its runtime folder there too.
+    pub fn folder(&self) -> PathBuf {
+        self.folder.path("")
     }
 
     /// Where viewers connect; only an Xtigervnc has it.
@@ -265,7 +292,7 @@ impl Server {
     }
 
     pub fn is_running(&mut self) -> bool {
-        self.process.is_running()
+        self.process.is_running() && self.xwayland.as_ref().is_none_or(Xwayland::is_running)
     }
 
     /// Everything that it has said so far.
