@@ -11,7 +11,7 @@ static COUNT: AtomicU32 = AtomicU32::new(0);
 
 /// A folder of our own, removed when dropped.
 #[derive(Debug)]
-pub(crate) struct Folder(PathBuf);
+pub struct Folder(PathBuf);
 
 impl Folder {
     pub fn create() -> Result<Folder> {

@@ -34,7 +34,7 @@ pub(super) struct Fairness {
 
 /// In one trial; the first client is the cheap one.
 #[derive(Debug, Serialize, Deserialize)]
-struct Shares {
+pub(super) struct Shares {
     policy: String,
     elapsed_ns: u64,
     clients: Vec<Share>,
@@ -142,7 +142,7 @@ impl Fairness {
 }
 
 impl Shares {
-    fn measure(
+    pub(super) fn measure(
         bench: &Bench,
         server: &Server,
         control: &Control,
@@ -174,7 +174,7 @@ impl Shares {
         self.clients.iter().map(|share| share.server_time_ns as f64).sum::<f64>().max(1.0)
     }
 
-    fn jain(&self) -> f64 {
+    pub(super) fn jain(&self) -> f64 {
         jain_index(&self.clients.iter().map(|share| share.server_time_ns as f64).collect::<Vec<_>>())
     }
 }

@@ -3,6 +3,7 @@
 //! `run` gives raw data that can be stored; `study` never measures, so that stored data can be looked at again.
 
 mod animation;
+mod below;
 mod blocking;
 mod demo;
 mod desktop;
@@ -55,11 +56,12 @@ pub(crate) struct Takes {
 }
 
 /// In the order of the report.
-pub(crate) const ALL: [Experiment; 21] = [
+pub(crate) const ALL: [Experiment; 22] = [
     of::<demo::Demo>(),
     of::<response::Response>(),
     of::<desktop::Desktop>(),
     of::<throughput::Throughput>(),
+    of::<below::Below>(),
     of::<hard::Hard>(),
     of::<soft::Soft>(),
     of::<ocbench::Progress>(),

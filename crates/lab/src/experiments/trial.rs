@@ -129,7 +129,17 @@ impl Trial {
         load: Option<(&Perf, usize, Placement)>,
         time: Duration,
     ) -> Result<Trial> {
-        let server = servers.of(case);
+        Trial::on(servers.of(case), case, pair, load, time)
+    }
+
+    /// The same, on this server.
+    pub fn on(
+        server: &Server,
+        case: Case,
+        pair: u32,
+        load: Option<(&Perf, usize, Placement)>,
+        time: Duration,
+    ) -> Result<Trial> {
         let control =
             if matches!(case, Case::Fair | Case::Reserved | Case::Both) { Some(server.control()?) } else { None };
         let start = |(perf, count, placement)| Load::start(server.display(), perf, count, placement);
