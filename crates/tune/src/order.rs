@@ -1,0 +1,44 @@
+//! Order statistics of a handful of times: medians and quantiles, which a single outlier cannot move.
+
+/// The value below which `part` of them lie: the smallest one that as many are at most. 0 of none.
+pub(crate) fn quantile(values: &[u64], numerator: usize, denominator: usize) -> u64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable();
+    let rank = (sorted.len() * numerator).div_ceil(denominator.max(1));
+    sorted.get(rank.saturating_sub(1)).copied().unwrap_or(0)
+}
+
+pub(crate) fn median(values: &[u64]) -> u64 {
+    quantile(values, 1, 2)
+}
+
+pub(crate) fn mean(values: &[u64]) -> u64 {
+    let sum: u128 = values.iter().map(|&value| u128::from(value)).sum();
+    (sum / values.len().max(1) as u128) as u64
+}
+
+/// How far half of them, at least, lie from `centre`.
+pub(crate) fn scatter(values: &[u64], centre: u64) -> u64 {
+    let distances: Vec<u64> = values.iter().map(|value| value.abs_diff(centre)).collect();
+    median(&distances)
+}
+
+/// The share of them within `percent` of `centre`.
+pub(crate) fn near(values: &[u64], centre: u64, percent: u64) -> f64 {
+    let is_near = |value: &&u64| u128::from(value.abs_diff(centre)) * 100 <= u128::from(centre) * u128::from(percent);
+    values.iter().filter(is_near).count() as f64 / values.len().max(1) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_are_values_that_were_seen() {
+        let values: Vec<u64> = (1..=48).rev().collect();
+        assert_eq!((quantile(&values, 15, 16), median(&values), mean(&values)), (45, 24, 24));
+        assert_eq!((quantile(&[7], 15, 16), median(&[]), mean(&[])), (7, 0, 0));
+        assert_eq!((scatter(&[10, 12, 90], 12), near(&[10, 12, 90], 12, 20)), (2, 2.0 / 3.0));
+        assert_eq!(mean(&[u64::MAX, u64::MAX]), u64::MAX);
+    }
+}
