@@ -1,0 +1,253 @@
+//! How much server time a periodic client needs in a period: a quantile of what it used, quick to rise and slow to fall.
+//!
+//! wanted = max(1.07 H, 1.12 M) T / (T - e), where H is the 15/16 quantile and M the median of the last 48 jobs.
+//!
+//! | what its jobs used | Q |
+//! |---|---|
+//! | more than 1.25 Q, two of the last four | at once 1.12 times the largest of those |
+//! | more than Q, six of the last 48; or wanted is more than 1.2 Q | wanted |
+//! | wanted was less than 0.9 Q for 4 s and 25 jobs, or 150 | the most that was wanted then, but at most a quarter less |
+//! | anything else | as it is |
+//!
+//! e is the lateness of the last four jobs (median; how long after start + T a job ended), counted only while one of the four used
+//! more than Q, and the factor T / (T - e) is at most 2: where a job is late that had what it needed, others blocked it or
+//! the processor was short, and a larger Q mends neither.
+//!
+//! Source: the feedback of Cucinotta et al. (EuroSys 2010), and of ARSim (github.com/tomcucinotta/arsim), b = spread * H / (T + e* -
+//! max(e, 0)) over a quantile of the last demands. A quick rise and a slow decay are what render journals of compositors and
+//! Android's performance hints do. One factor of 1.15 for all, a rise at 1.1 Q and a fall after 25 jobs were tried first: log-normal
+//! demand (deviation 0.3) was given 1.78 times its mean and changed 20 times a minute. An uneven client has its margin in H already,
+//! and an even one, whose H is its median, needs 1.12; the most that was wanted in 4 s is not soon wanted again.
+//!
+//! Invariant: 0.2 ms <= Q <= T/2.
+
+use crate::jobs::Job;
+use crate::order;
+use std::collections::VecDeque;
+use xqos_core::Time;
+
+/// Over the quantile: what that of 48 jobs is wrong by.
+const OVER_QUANTILE_PERCENT: u64 = 107;
+/// Over the median: what even demand varies by from one scene to the next.
+const OVER_MEDIAN_PERCENT: u64 = 112;
+const JOBS_KEPT: usize = 48;
+const RECENT: usize = 4;
+/// Of the recent ones, above this part of Q: demand has made a step.
+const OVERRUNS: usize = 2;
+const STEP_PERCENT: u64 = 125;
+/// Of all that are kept, above Q: one in eight is more than twice the goal.
+const OFTEN: usize = 6;
+const UP_PERCENT: u64 = 120;
+const DOWN_PERCENT: u64 = 90;
+const LOW_JOBS: u32 = 25;
+const LOW_NS: u64 = 4_000_000_000;
+const MANY_LOW_JOBS: u32 = 150;
+/// The server's own shortest budget is far below; a shorter one than this saves nothing.
+pub(crate) const LEAST_BUDGET_NS: u64 = 200_000;
+
+impl Low {
+    fn is_long(&self, now: Time) -> bool {
+        self.jobs >= MANY_LOW_JOBS || self.jobs >= LOW_JOBS && now.since(self.since) >= LOW_NS
+    }
+}
+
+/// The demand of one client.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Demand {
+    demands: VecDeque<u64>,
+    recent: VecDeque<Job>,
+    budget_ns: u64,
+    low: Option<Low>,
+}
+
+/// Less than Q is wanted.
+#[derive(Clone, Copy, Debug)]
+struct Low {
+    since: Time,
+    jobs: u32,
+    /// The most that was wanted.
+    most_ns: u64,
+}
+
+impl Demand {
+    pub(crate) fn new(jobs: &[Job], period_ns: u64) -> Demand {
+        let mut demand = Demand::default();
+        jobs.iter().for_each(|job| demand.keep(job));
+        // Whether a job from before was late is the load's doing.
+        demand.recent.clear();
+        demand.budget_ns = demand.wanted_ns(period_ns);
+        demand
+    }
+
+    /// Q.
+    pub(crate) fn budget_ns(&self) -> u64 {
+        self.budget_ns
+    }
+
+    /// H.
+    pub(crate) fn quantile_ns(&self) -> u64 {
+        order::quantile(self.values(), 15, 16)
+    }
+
+    pub(crate) fn median_ns(&self) -> u64 {
+        order::median(self.values())
+    }
+
+    pub(crate) fn mean_ns(&self) -> u64 {
+        order::mean(self.values())
+    }
+
+    /// A job is done.
+    pub(crate) fn take(&mut self, job: &Job, period_ns: u64) {
+        self.keep(job);
+        let wanted_ns = self.wanted_ns(period_ns);
+        self.low = (wanted_ns < percent(self.budget_ns, DOWN_PERCENT)).then(|| match self.low {
+            Some(low) => Low { jobs: low.jobs + 1, most_ns: low.most_ns.max(wanted_ns), ..low },
+            None => Low { since: job.start, jobs: 1, most_ns: wanted_ns },
+        });
+        if let Some(largest_ns) = self.step() {
+            self.set(percent(largest_ns, OVER_MEDIAN_PERCENT), period_ns);
+        } else if wanted_ns > percent(self.budget_ns, UP_PERCENT) || self.is_often_over() {
+            self.set(wanted_ns, period_ns);
+        } else if let Some(low) = self.low.filter(|low| low.is_long(job.start)) {
+            self.set(low.most_ns.max(self.budget_ns - self.budget_ns / 4), period_ns);
+        }
+    }
+
+    /// Q is what it was before a pause.
+    pub(crate) fn resume(&mut self, budget_ns: u64) {
+        self.budget_ns = budget_ns;
+    }
+
+    /// T has changed.
+    pub(crate) fn bound(&mut self, period_ns: u64) {
+        self.budget_ns = bounded(self.budget_ns, period_ns);
+    }
+
+    fn set(&mut self, budget_ns: u64, period_ns: u64) {
+        (self.budget_ns, self.low) = (bounded(budget_ns, period_ns), None);
+    }
+
+    /// The largest of the overruns, where there are enough to rise at once.
+    fn step(&self) -> Option<u64> {
+        let most_ns = percent(self.budget_ns, STEP_PERCENT);
+        let over: Vec<u64> = self.recent.iter().map(|recent| recent.demand_ns).filter(|&ns| ns > most_ns).collect();
+        (over.len() >= OVERRUNS).then(|| over.into_iter().max()).flatten()
+    }
+
+    fn is_often_over(&self) -> bool {
+        self.demands.iter().filter(|&&ns| ns > self.budget_ns).count() >= OFTEN
+    }
+
+    fn wanted_ns(&self, period_ns: u64) -> u64 {
+        let late_ns = self.lateness_ns(period_ns).min(period_ns / 2);
+        let of_quantile = percent(self.quantile_ns(), OVER_QUANTILE_PERCENT);
+        let plain_ns = of_quantile.max(percent(self.median_ns(), OVER_MEDIAN_PERCENT));
+        let with_lateness = u128::from(plain_ns) * u128::from(period_ns) / u128::from((period_ns - late_ns).max(1));
+        bounded(u64::try_from(with_lateness).unwrap_or(u64::MAX), period_ns)
+    }
+
+    fn lateness_ns(&self, period_ns: u64) -> u64 {
+        if !self.recent.iter().any(|recent| recent.demand_ns > self.budget_ns) {
+            return 0;
+        }
+        let late: Vec<u64> = self.recent.iter().map(|recent| recent.response_ns().saturating_sub(period_ns)).collect();
+        order::median(&late)
+    }
+
+    fn keep(&mut self, job: &Job) {
+        self.demands.push_back(job.demand_ns);
+        self.recent.push_back(*job);
+        if self.demands.len() > JOBS_KEPT {
+            self.demands.pop_front();
+        }
+        if self.recent.len() > RECENT {
+            self.recent.pop_front();
+        }
+        self.demands.make_contiguous();
+    }
+
+    fn values(&self) -> &[u64] {
+        self.demands.as_slices().0
+    }
+}
+
+fn percent(ns: u64, percent: u64) -> u64 {
+    u64::try_from(u128::from(ns) * u128::from(percent) / 100).unwrap_or(u64::MAX)
+}
+
+fn bounded(budget_ns: u64, period_ns: u64) -> u64 {
+    budget_ns.min(period_ns / 2).max(LEAST_BUDGET_NS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const US: u64 = 1_000;
+    const T: u64 = 40_000 * US;
+
+    /// A client that is shown jobs of these demands, one each period.
+    struct Shown {
+        demand: Demand,
+        now: Time,
+    }
+
+    impl Shown {
+        fn constant(demand_us: u64) -> Shown {
+            let job = Job { start: Time(0), end: Time(demand_us * US), demand_ns: demand_us * US };
+            Shown { demand: Demand::new(&vec![job; 16], T), now: Time(0) }
+        }
+
+        /// The budgets that it had during so many jobs.
+        fn takes(&mut self, jobs: usize, demand_us: u64, response_us: u64) -> Vec<u64> {
+            let mut budgets = vec![self.demand.budget_ns() / US];
+            for _ in 0..jobs {
+                self.now = self.now.after(T);
+                let job = Job { start: self.now, end: self.now.after(response_us * US), demand_ns: demand_us * US };
+                self.demand.take(&job, T);
+                budgets.push(self.demand.budget_ns() / US);
+            }
+            budgets.dedup();
+            budgets
+        }
+    }
+
+    #[test]
+    fn constant_demand_gets_twelve_percent_more() {
+        assert_eq!(Shown::constant(2_000).takes(200, 2_000, 2_000), [2_240]);
+    }
+
+    #[test]
+    fn twice_the_demand_is_met_after_two_jobs() {
+        let mut client = Shown::constant(2_000);
+        assert_eq!(client.takes(1, 4_000, 4_000), [2_240], "one of them is an outlier");
+        assert_eq!(client.takes(1, 4_200, 4_200), [2_240, 4_704]);
+    }
+
+    #[test]
+    fn a_little_more_is_met_when_it_is_often_too_much() {
+        assert_eq!(Shown::constant(2_000).takes(60, 2_300, 2_300), [2_240, 2_461]);
+    }
+
+    #[test]
+    fn half_the_demand_is_believed_later_and_in_steps() {
+        assert_eq!(Shown::constant(4_000).takes(500, 2_000, 2_000), [4_480, 3_360, 2_520, 2_240]);
+    }
+
+    #[test]
+    fn lateness_counts_only_where_the_budget_was_too_small() {
+        let mut client = Shown::constant(2_000);
+        assert_eq!(client.takes(20, 2_000, 90_000), [2_240], "others blocked it");
+        assert_eq!(client.takes(20, 2_300, 60_000), [2_240, 4_480], "half a period late, twice as much");
+    }
+
+    #[test]
+    fn budgets_keep_their_bounds() {
+        assert_eq!(Shown::constant(1).takes(1, 1, 1), [200]);
+        let mut greedy = Shown::constant(30_000);
+        assert_eq!(greedy.takes(9, 39_000, 80_000), [20_000]);
+        greedy.demand.bound(T / 4);
+        assert_eq!(greedy.demand.budget_ns(), T / 8);
+    }
+}

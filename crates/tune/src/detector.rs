@@ -1,0 +1,225 @@
+//! Looks at a client's jobs now and then until two looks agree on what drives it.
+//!
+//! | job | what the detector does |
+//! |---|---|
+//! | too few, or too short a time | waits |
+//! | the next few since the last look | looks: a rest that is kept, else a period |
+//! | a look that finds what the look before found, within 5 % | that is it |
+//! | a look that finds nothing, or something else | begins with that |
+//! | none: the client does not rest | begins anew |
+//!
+//! How many jobs belong together depends on the period, and the period on which do. So there is a detector for each of some gaps
+//! g, and each takes only periods for which its g is right: g <= T/4, at most 10 ms.
+//!
+//! Source: ours; that two estimates agree is what Cucinotta et al. (EuroSys 2010) leave to the length of their window.
+//!
+//! Invariant: of a client without a period no single look is believed.
+
+use crate::closed_loop::{self, Rest};
+use crate::jobs::{Burst, Job, Joined, Joiner};
+use crate::order;
+use crate::period::{self, Fit};
+use std::collections::VecDeque;
+use xqos_core::Time;
+
+/// Steps of clamp(T/4, 2 ms, 10 ms), the largest first.
+pub(crate) const GAPS_NS: [u64; 6] = [10_000_000, 8_000_000, 6_000_000, 4_000_000, 3_000_000, 2_000_000];
+const LEAST_GAP_NS: u64 = 2_000_000;
+
+/// The window: a second or two of frames.
+const JOBS_KEPT: usize = 64;
+const WINDOW_NS: u64 = 2_000_000_000;
+/// Of slow clients, two looks.
+const LEAST_KEPT: usize = 20;
+
+/// What drives a client.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Beat {
+    /// A clock.
+    Clock(Fit),
+    /// The answers that it gets: a closed loop.
+    Loop(Rest),
+}
+
+impl Beat {
+    /// T of a clock, the rest of a loop.
+    pub fn length_ns(&self) -> u64 {
+        match self {
+            Beat::Clock(fit) => fit.period_ns,
+            Beat::Loop(rest) => rest.rest_ns,
+        }
+    }
+
+    /// How sure it is, 0 to 1.
+    pub fn confidence(&self) -> f64 {
+        match self {
+            Beat::Clock(fit) => (fit.coverage - 2.0 * fit.misfit).clamp(0.0, 1.0),
+            Beat::Loop(rest) => rest.near,
+        }
+    }
+
+    /// The same within `percent`.
+    pub(crate) fn agrees(&self, other: &Beat, percent: u64) -> bool {
+        let is_same_kind = matches!(self, Beat::Clock(_)) == matches!(other, Beat::Clock(_));
+        is_same_kind && order::near(&[self.length_ns()], other.length_ns(), percent) > 0.0
+    }
+}
+
+/// What is asked of two looks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Need {
+    pub(crate) jobs: usize,
+    pub(crate) span_ns: u64,
+    /// Jobs from one look to the next.
+    pub(crate) apart: usize,
+}
+
+impl Need {
+    /// Of a client that is not known. Twelve periods of a film of 24 frames a second are half a second.
+    pub(crate) const FIRST: Need = Need { jobs: 12, span_ns: 400_000_000, apart: 4 };
+    /// Of a client that was periodic a moment ago: a change of rate is to be found within half a second, 12 frames.
+    pub(crate) const AGAIN: Need = Need { jobs: 8, span_ns: 0, apart: 2 };
+    /// Of a client whose period is remembered: one look, which has to find that.
+    pub(crate) const REMEMBERED: Need = Need { jobs: 6, span_ns: 0, apart: 1 };
+}
+
+/// Of one client, for one gap.
+#[derive(Clone, Debug)]
+pub(crate) struct Detector {
+    gap_ns: u64,
+    joiner: Joiner,
+    jobs: VecDeque<Job>,
+    /// Jobs since the last look.
+    since: usize,
+    last: Option<Beat>,
+    /// The last fit, accepted or not, to be shown.
+    pub(crate) seen: Option<Fit>,
+    /// Jobs in all.
+    pub(crate) count: usize,
+}
+
+/// What two looks agreed on.
+#[derive(Clone, Debug)]
+pub(crate) struct Found {
+    pub(crate) beat: Beat,
+    /// The complete ones.
+    pub(crate) jobs: Vec<Job>,
+    pub(crate) joiner: Joiner,
+}
+
+impl Detector {
+    pub(crate) fn new(gap_ns: u64) -> Detector {
+        let joiner = Joiner::new(gap_ns);
+        Detector { gap_ns, joiner, jobs: VecDeque::new(), since: 0, last: None, seen: None, count: 0 }
+    }
+
+    /// Takes a burst in. `known`: a beat from before, which one look suffices to confirm.
+    pub(crate) fn take(&mut self, burst: Burst, need: Need, known: Option<&Beat>) -> Option<Found> {
+        match self.joiner.take(burst) {
+            Joined::Same => return None,
+            Joined::Endless => {
+                (self.since, self.last) = (0, None);
+                self.jobs.clear();
+                return None;
+            }
+            Joined::New(before) => self.jobs.extend(before),
+        }
+        self.count += 1;
+        self.since += 1;
+        self.prune(burst.start);
+        let jobs = self.with_open(burst.start);
+        if let Some(known) = known.filter(|_| jobs.len() >= Need::REMEMBERED.jobs) {
+            let is_known = self.look(&jobs[jobs.len() - Need::REMEMBERED.jobs..]).filter(|beat| beat.agrees(known, 5));
+            if let Some(beat) = is_known {
+                return Some(self.found(beat));
+            }
+        }
+        let is_due = jobs.len() >= need.jobs && burst.start.since(jobs[0].start) >= need.span_ns;
+        if !is_due || self.since < need.apart {
+            return None;
+        }
+        self.since = 0;
+        self.seen = period::fit(&starts(&jobs));
+        let beat = self.look(&jobs);
+        let before = std::mem::replace(&mut self.last, beat);
+        let beat = beat.filter(|beat| before.is_some_and(|before| beat.agrees(&before, 5)))?;
+        Some(self.found(beat))
+    }
+
+    fn look(&self, jobs: &[Job]) -> Option<Beat> {
+        let beat = look(jobs)?;
+        let demands: Vec<u64> = jobs.iter().map(|job| job.demand_ns).collect();
+        let period_ns = match beat {
+            Beat::Clock(fit) => fit.period_ns,
+            Beat::Loop(rest) => rest.rest_ns.saturating_add(order::median(&demands)),
+        };
+        let is_right_gap = self.gap_ns <= LEAST_GAP_NS || period_ns.saturating_add(period_ns / 20) >= self.gap_ns * 4;
+        is_right_gap.then_some(beat)
+    }
+
+    fn found(&self, beat: Beat) -> Found {
+        let (jobs, joiner) = (self.jobs.iter().copied().collect(), self.joiner.clone());
+        Found { beat, jobs, joiner }
+    }
+
+    /// The job that has begun has a start already.
+    fn with_open(&self, start: Time) -> Vec<Job> {
+        self.jobs.iter().copied().chain([Job { start, end: start, demand_ns: 0 }]).collect()
+    }
+
+    fn prune(&mut self, now: Time) {
+        let is_old = |job: &Job| now.since(job.start) > WINDOW_NS;
+        while self.jobs.len() > JOBS_KEPT || self.jobs.len() > LEAST_KEPT && self.jobs.front().is_some_and(is_old) {
+            self.jobs.pop_front();
+        }
+    }
+}
+
+/// What drives the client that has these jobs.
+pub(crate) fn look(jobs: &[Job]) -> Option<Beat> {
+    if let Some(rest) = closed_loop::rest(jobs) {
+        return Some(Beat::Loop(rest));
+    }
+    period::fit(&starts(jobs)).filter(Fit::is_accepted).map(Beat::Clock)
+}
+
+fn starts(jobs: &[Job]) -> Vec<Time> {
+    jobs.iter().map(|job| job.start).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    /// The period of frames that consist of these bursts, the gap it was found with, and when; in ms.
+    fn found(period_ms: u64, offsets_ms: &[u64]) -> Option<(u64, u64, u64)> {
+        let mut detectors = GAPS_NS.map(Detector::new);
+        for frame in 0..60 {
+            for offset in offsets_ms {
+                let start = Time((1000 + frame * period_ms + offset) * MS);
+                let burst = Burst { start, end: start.after(MS / 2), served_ns: MS / 2 };
+                for detector in &mut detectors {
+                    if let Some(found) = detector.take(burst, Need::FIRST, None) {
+                        return Some((found.beat.length_ns() / MS, detector.gap_ns / MS, start.0 / MS - 1000));
+                    }
+                }
+            }
+        }
+        None
+    }
+
+    #[test]
+    fn a_period_is_found_with_the_gap_that_is_right_for_it() {
+        assert_eq!(found(40, &[0]), Some((40, 10, 600)));
+        assert_eq!(found(40, &[0, 4, 9, 15]), Some((40, 10, 600)));
+        assert_eq!(found(16, &[0, 2, 3]), Some((16, 4, 464)));
+        assert_eq!(found(8, &[0]), Some((8, 2, 432)));
+    }
+
+    #[test]
+    fn a_client_that_never_rests_has_no_period() {
+        assert_eq!(found(1, &[0]), None);
+    }
+}

@@ -1,0 +1,203 @@
+//! Whether a periodic client still keeps its period.
+//!
+//! | its last six intervals | verdict |
+//! |---|---|
+//! | five of them more than 25 % off T | gone: another rate, or none |
+//! | their mean, without the shortest and the longest, more than 14 % off T, each counted for the periods that it spans | gone |
+//! | anything else | kept |
+//!
+//! | every 16 jobs, a look at the last 64 | verdict |
+//! |---|---|
+//! | finds another period twice, 2 % off and the same within 1 % | changed to that |
+//! | finds nothing, three times in a row | gone |
+//!
+//! Of a closed loop, rests stand for intervals; the second row is about clocks.
+//!
+//! Source: ours. 25 % instead of 20: a film of 24 on a screen of 60 has intervals that are 20 % off, all of them. The second row
+//! finds 25 frames a second that become 30, which is 17 % off; a frame that is dropped spans two periods and is no change.
+//!
+//! Invariant: one interval, however long, is no change.
+
+use crate::detector::{Beat, look};
+use crate::jobs::Job;
+use crate::order;
+use std::collections::VecDeque;
+use xqos_core::Time;
+
+const INTERVALS: usize = 6;
+const OFF: usize = 5;
+const OFF_PERCENT: u64 = 25;
+const MEAN_OFF: f64 = 0.14;
+/// Of the two rates that are closest, 25 and 30, half.
+const SLIGHTLY_OFF_PERCENT: u64 = 8;
+const JOBS_KEPT: usize = 64;
+const LOOK_EVERY: u32 = 16;
+const LOOKS_IN_VAIN: u32 = 3;
+const ANOTHER_PERCENT: u64 = 2;
+const SAME_PERCENT: u64 = 1;
+
+/// What a job says about the period.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Verdict {
+    Kept,
+    Changed(Beat),
+    Gone,
+}
+
+/// Follows one client.
+#[derive(Clone, Debug)]
+pub(crate) struct Follow {
+    pub(crate) beat: Beat,
+    jobs: VecDeque<Job>,
+    since_look: u32,
+    in_vain: u32,
+    another: Option<Beat>,
+}
+
+impl Follow {
+    pub(crate) fn new(beat: Beat, jobs: &[Job]) -> Follow {
+        let kept = jobs.iter().rev().take(JOBS_KEPT).rev().copied().collect();
+        Follow { beat, jobs: kept, since_look: 0, in_vain: 0, another: None }
+    }
+
+    /// A job is done.
+    pub(crate) fn take(&mut self, job: Job) -> Verdict {
+        self.jobs.push_back(job);
+        if self.jobs.len() > JOBS_KEPT {
+            self.jobs.pop_front();
+        }
+        if self.is_off() {
+            return Verdict::Gone;
+        }
+        self.since_look += 1;
+        if self.since_look < LOOK_EVERY {
+            return Verdict::Kept;
+        }
+        self.since_look = 0;
+        let jobs: Vec<Job> = self.jobs.iter().copied().collect();
+        match look(&jobs) {
+            Some(beat) => self.compare(beat),
+            // A loop that is served at once looks like a clock, and one with other rests is off.
+            None => self.miss(),
+        }
+    }
+
+    /// From when on the jobs are those of another period, if it is gone: as far back as intervals were off without a break.
+    pub(crate) fn changed_at(&self) -> Time {
+        let intervals = self.intervals();
+        let length_ns = self.beat.length_ns();
+        let is_off = |interval: &&u64| order::near(&[**interval], length_ns, SLIGHTLY_OFF_PERCENT) == 0.0;
+        let off = intervals.iter().rev().take_while(is_off).count().clamp(1, OFF);
+        self.jobs.get(self.jobs.len().saturating_sub(off)).map_or(Time(0), |job| job.start)
+    }
+
+    fn compare(&mut self, beat: Beat) -> Verdict {
+        let is_comparable = matches!(beat, Beat::Clock(_)) == matches!(self.beat, Beat::Clock(_));
+        if !is_comparable {
+            return Verdict::Kept;
+        }
+        self.in_vain = 0;
+        if beat.agrees(&self.beat, ANOTHER_PERCENT) {
+            self.another = None;
+            return Verdict::Kept;
+        }
+        let before = self.another.replace(beat);
+        if before.is_some_and(|before| beat.agrees(&before, SAME_PERCENT)) {
+            (self.beat, self.another) = (beat, None);
+            return Verdict::Changed(beat);
+        }
+        Verdict::Kept
+    }
+
+    fn miss(&mut self) -> Verdict {
+        if matches!(self.beat, Beat::Loop(_)) {
+            return Verdict::Kept;
+        }
+        self.in_vain += 1;
+        if self.in_vain >= LOOKS_IN_VAIN { Verdict::Gone } else { Verdict::Kept }
+    }
+
+    fn is_off(&self) -> bool {
+        let intervals = self.intervals();
+        if intervals.len() < INTERVALS {
+            return false;
+        }
+        let length_ns = self.beat.length_ns();
+        let kept = order::near(&intervals, length_ns, OFF_PERCENT) * INTERVALS as f64;
+        if kept.round() as usize <= INTERVALS - OFF {
+            return true;
+        }
+        matches!(self.beat, Beat::Clock(_)) && (trimmed_mean(&intervals, length_ns) - 1.0).abs() > MEAN_OFF
+    }
+
+    /// The last ones: rests of a loop, from start to start of a clock.
+    fn intervals(&self) -> Vec<u64> {
+        let last: Vec<Job> = self.jobs.iter().rev().take(INTERVALS + 1).rev().copied().collect();
+        let is_loop = matches!(self.beat, Beat::Loop(_));
+        let from = |job: &Job| if is_loop { job.end } else { job.start };
+        last.windows(2).map(|pair| pair[1].start.since(from(&pair[0]))).collect()
+    }
+}
+
+/// Of the intervals in periods, each over the whole periods that it spans.
+fn trimmed_mean(intervals: &[u64], period_ns: u64) -> f64 {
+    let folded = intervals.iter().map(|&interval| interval as f64 / period_ns.max(1) as f64);
+    let mut folded: Vec<f64> = folded.map(|periods| periods / periods.round().max(1.0)).collect();
+    folded.sort_by(f64::total_cmp);
+    let middle = &folded[1..folded.len() - 1];
+    middle.iter().sum::<f64>() / middle.len() as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const US: u64 = 1_000;
+
+    fn jobs(from: Time, intervals_us: &[u64], count: usize) -> Vec<Job> {
+        let mut now = from;
+        let each = |us: &u64| {
+            now = now.after(us * US);
+            Job { start: now, end: now.after(500 * US), demand_ns: 500 * US }
+        };
+        intervals_us.iter().cycle().take(count).map(each).collect()
+    }
+
+    /// The first verdict after a change from one pattern to the other that is not Kept, and after how many jobs.
+    fn change(before_us: &[u64], after_us: &[u64]) -> Option<(usize, Verdict)> {
+        let known = jobs(Time(0), before_us, 24);
+        let mut follow = Follow::new(look(&known).unwrap(), &known);
+        let then = jobs(known[23].start, after_us, 200);
+        then.iter().zip(1..).map(|(job, i)| (i, follow.take(*job))).find(|(_, verdict)| *verdict != Verdict::Kept)
+    }
+
+    #[test]
+    fn another_rate_is_seen_within_six_frames() {
+        for (before, after) in
+            [(40_000, 33_333), (33_333, 40_000), (16_667, 33_333), (33_333, 16_667), (33_333, 41_667)]
+        {
+            let (after_jobs, verdict) = change(&[before], &[after]).unwrap();
+            assert!(verdict == Verdict::Gone && after_jobs <= 6, "{before} -> {after}: {verdict:?} after {after_jobs}");
+        }
+    }
+
+    #[test]
+    fn a_rate_that_is_almost_the_same_is_learnt_without_a_break() {
+        let Some((_, Verdict::Changed(beat))) = change(&[41_667], &[40_000]) else { panic!("24 became 25") };
+        assert!(beat.length_ns().abs_diff(40_000_000) < 400_000, "{beat:?}");
+    }
+
+    #[test]
+    fn pulldown_dropped_frames_and_a_seek_are_no_change() {
+        assert_eq!(change(&[33_333, 50_000], &[33_333, 50_000]), None);
+        assert_eq!(change(&[16_667], &[16_667, 16_667, 16_667, 16_667, 33_333]), None);
+        let seek: Vec<u64> = [16_667; 50].into_iter().chain([300_000]).collect();
+        assert_eq!(change(&[16_667], &seek), None);
+    }
+
+    #[test]
+    fn a_client_that_keeps_no_period_any_more_has_none() {
+        let (_, verdict) = change(&[40_000], &[13_000, 90_000, 31_000, 160_000, 55_000, 9_000, 70_000]).unwrap();
+        assert_eq!(verdict, Verdict::Gone);
+    }
+}
