@@ -1,0 +1,352 @@
+//! One client: from its bursts to what should be reserved for it.
+//!
+//! | state | what happens | next |
+//! |---|---|---|
+//! | gathering | two looks agree | periodic |
+//! | gathering | 3 s and 20 jobs, or 6 s, without | aperiodic; what was reserved ends |
+//! | gathering | the third such attempt in a row | given up; the same with longer pauses |
+//! | periodic | the period is gone | gathering; what is reserved stays meanwhile |
+//! | periodic | the mean demand is less than 1 % of T | periodic with no wish: `fair` suffices |
+//! | aperiodic | 1 s has passed, then 2 | gathering |
+//! | given up | 4 s have passed | gathering |
+//! | any | nothing for 1 s or 10 T | silent; what was reserved ends, T and Q are remembered for 60 s |
+//! | silent | a burst | gathering; a period that is remembered is believed after six jobs |
+//!
+//! Source: ours; a reservation that ends with its owner's silence is that of every admission control. Twenty jobs and not 3 s alone:
+//! four periods in a second are a dozen jobs in 3 s, and two looks need 16.
+//!
+//! Invariant: a wish has 4 ms <= T <= 250 ms and 0.2 ms <= Q <= T/2, and only periodic clients have one.
+
+use crate::demand::{Demand, LEAST_BUDGET_NS};
+use crate::detector::{Beat, Detector, Found, GAPS_NS, Need};
+use crate::follow::{Follow, Verdict};
+use crate::jobs::{Burst, Job, Joined, Joiner, LONGEST_NS};
+use crate::period::{Fit, SHORTEST_NS};
+use std::collections::VecDeque;
+use xqos_core::Time;
+
+const SECOND_NS: u64 = 1_000_000_000;
+const PATIENCE_NS: u64 = 3 * SECOND_NS;
+const PATIENCE_JOBS: usize = 20;
+const LONGEST_PATIENCE_NS: u64 = 6 * SECOND_NS;
+/// Within it a client that lost its period finds another one after fewer jobs.
+const AGAIN_NS: u64 = SECOND_NS;
+const PAUSES_NS: [u64; 3] = [SECOND_NS, 2 * SECOND_NS, 4 * SECOND_NS];
+const SILENCE_NS: u64 = SECOND_NS;
+const SILENCE_PERIODS: u64 = 10;
+const MEMORY_NS: u64 = 60 * SECOND_NS;
+/// Of T, in percent: less than the first is not reserved, less than the second no longer.
+const WORTH_PERCENT: u64 = 100;
+const STILL_WORTH_PERCENT: u64 = 125;
+/// Of the last bursts, those of six jobs, to begin anew with.
+const BURSTS_KEPT: usize = 32;
+
+/// What should be reserved for a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wish {
+    /// Q
+    pub budget_ns: u64,
+    /// T
+    pub period_ns: u64,
+    /// The median demand: with less than that, half of the jobs would be late.
+    pub floor_ns: u64,
+}
+
+/// What a client is, so far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// Too little is known.
+    Gathering,
+    /// It has a period.
+    Periodic,
+    /// It has none.
+    Aperiodic,
+    /// It had none for a long time, and is looked at rarely.
+    GivenUp,
+    /// It does nothing.
+    Silent,
+}
+
+/// What was found, to be shown.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Report {
+    /// What it is.
+    pub state: State,
+    /// What drives it, where it is periodic.
+    pub beat: Option<Beat>,
+    /// The best line, also where it was not accepted.
+    pub seen: Option<Fit>,
+    /// T and Q, where it is worth a reservation.
+    pub wish: Option<Wish>,
+    /// The 15/16 quantile of demand in a period.
+    pub quantile_ns: u64,
+    /// Mean demand in a period.
+    pub mean_ns: u64,
+    /// Jobs in all.
+    pub jobs: usize,
+    /// 0 to 1; of clients that are not periodic, how sure that is not.
+    pub confidence: f64,
+}
+
+#[derive(Debug)]
+enum Phase {
+    Gathering(Box<Gathering>),
+    Periodic(Box<Periodic>),
+    Aperiodic { until: Time },
+    Silent,
+}
+
+#[derive(Debug)]
+struct Gathering {
+    since: Time,
+    detectors: [Detector; GAPS_NS.len()],
+    /// It was periodic until then, and what was reserved stays.
+    lost: bool,
+}
+
+#[derive(Debug)]
+struct Periodic {
+    joiner: Joiner,
+    follow: Follow,
+    demand: Demand,
+    is_worth: bool,
+}
+
+#[derive(Clone, Debug)]
+struct Memory {
+    beat: Beat,
+    budget_ns: u64,
+    at: Time,
+}
+
+/// One client of a server.
+#[derive(Debug)]
+pub struct Client {
+    phase: Phase,
+    wish: Option<Wish>,
+    memory: Option<Memory>,
+    recent: VecDeque<Burst>,
+    /// The end of the last burst.
+    last: Time,
+    /// Attempts without a period, in a row.
+    in_vain: usize,
+    jobs: usize,
+    seen: Option<Fit>,
+}
+
+impl Default for Client {
+    fn default() -> Client {
+        Client::new()
+    }
+}
+
+impl Client {
+    /// Of whom nothing is known.
+    pub fn new() -> Client {
+        Client {
+            phase: Phase::Silent,
+            wish: None,
+            memory: None,
+            recent: VecDeque::new(),
+            last: Time(0),
+            in_vain: 0,
+            jobs: 0,
+            seen: None,
+        }
+    }
+
+    /// Takes a burst in; they come in order of time.
+    pub fn take(&mut self, burst: Burst) {
+        self.look(burst.start);
+        self.last = self.last.max(burst.end).max(burst.start);
+        self.recent.push_back(burst);
+        if self.recent.len() > BURSTS_KEPT {
+            self.recent.pop_front();
+        }
+        match &mut self.phase {
+            Phase::Silent => self.begin(burst.start, false, &[burst]),
+            Phase::Aperiodic { until } if burst.start >= *until => self.begin(burst.start, false, &[burst]),
+            Phase::Aperiodic { .. } => {}
+            Phase::Gathering(_) => self.gather(burst),
+            Phase::Periodic(_) => self.follow(burst),
+        }
+    }
+
+    /// Time passes without a burst: jobs are complete, and silence is seen.
+    pub fn look(&mut self, now: Time) {
+        if let Phase::Periodic(periodic) = &mut self.phase {
+            if let Some(job) = periodic.joiner.complete(now) {
+                self.job(job);
+            }
+        }
+        let period_ns = self.wish.map_or(0, |wish| wish.period_ns);
+        let is_silent = now.since(self.last) > SILENCE_NS.max(period_ns.saturating_mul(SILENCE_PERIODS));
+        if is_silent && !matches!(self.phase, Phase::Silent) {
+            self.remember();
+            self.leave();
+            (self.phase, self.wish, self.in_vain) = (Phase::Silent, None, 0);
+            self.recent.clear();
+        }
+    }
+
+    /// When it will be silent if nothing comes: [`look`](Client::look) is due then. `None`: it is silent.
+    pub fn next_look(&self) -> Option<Time> {
+        let period_ns = self.wish.map_or(0, |wish| wish.period_ns);
+        let silence_ns = SILENCE_NS.max(period_ns.saturating_mul(SILENCE_PERIODS));
+        (!matches!(self.phase, Phase::Silent)).then(|| self.last.after(silence_ns + 1))
+    }
+
+    /// What should be reserved for it now.
+    pub fn wish(&self) -> Option<Wish> {
+        self.wish
+    }
+
+    /// What was found.
+    pub fn report(&self) -> Report {
+        let state = match &self.phase {
+            Phase::Gathering(_) => State::Gathering,
+            Phase::Periodic(_) => State::Periodic,
+            Phase::Aperiodic { .. } if self.in_vain >= PAUSES_NS.len() => State::GivenUp,
+            Phase::Aperiodic { .. } => State::Aperiodic,
+            Phase::Silent => State::Silent,
+        };
+        let periodic = match &self.phase {
+            Phase::Periodic(periodic) => Some(periodic),
+            _ => None,
+        };
+        let beat = periodic.map(|periodic| periodic.follow.beat);
+        let unsure = self.seen.map_or(1.0, |fit| 1.0 - fit.near);
+        Report {
+            state,
+            beat,
+            seen: self.seen,
+            wish: self.wish,
+            quantile_ns: periodic.map_or(0, |periodic| periodic.demand.quantile_ns()),
+            mean_ns: periodic.map_or(0, |periodic| periodic.demand.mean_ns()),
+            jobs: self.jobs + self.gathered(),
+            confidence: beat.map_or(unsure, |beat| beat.confidence()),
+        }
+    }
+
+    /// Jobs of this attempt: those with the smallest gap see every job that there could be.
+    fn gathered(&self) -> usize {
+        let Phase::Gathering(gathering) = &self.phase else { return 0 };
+        gathering.detectors.iter().map(|detector| detector.count).max().unwrap_or(0)
+    }
+
+    /// The jobs of an attempt that ends count on.
+    fn leave(&mut self) {
+        self.jobs += self.gathered();
+    }
+
+    /// Gathers from these bursts on.
+    fn begin(&mut self, since: Time, lost: bool, bursts: &[Burst]) {
+        if !lost {
+            self.wish = None;
+        }
+        self.phase = Phase::Gathering(Box::new(Gathering { since, detectors: GAPS_NS.map(Detector::new), lost }));
+        bursts.iter().for_each(|&burst| self.gather(burst));
+    }
+
+    fn gather(&mut self, burst: Burst) {
+        let known = self.memory.as_ref().filter(|memory| burst.start.since(memory.at) <= MEMORY_NS);
+        let known = known.map(|memory| memory.beat);
+        let Phase::Gathering(gathering) = &mut self.phase else { return };
+        let since_ns = burst.start.since(gathering.since);
+        let need = if gathering.lost && since_ns <= AGAIN_NS { Need::AGAIN } else { Need::FIRST };
+        let known = known.filter(|_| !gathering.lost);
+        let mut found = None;
+        for detector in &mut gathering.detectors {
+            let of_this = detector.take(burst, need, known.as_ref());
+            found = found.or(of_this);
+        }
+        let best = gathering.detectors.iter().filter_map(|detector| detector.seen);
+        self.seen = best.max_by(|a, b| a.near.total_cmp(&b.near)).or(self.seen);
+        let most = self.gathered();
+        if let Some(found) = found {
+            self.accept(found);
+        } else if since_ns > LONGEST_PATIENCE_NS || since_ns > PATIENCE_NS && most >= PATIENCE_JOBS {
+            self.leave();
+            let pause_ns = PAUSES_NS[self.in_vain.min(PAUSES_NS.len() - 1)];
+            (self.wish, self.memory) = (None, None);
+            self.in_vain += 1;
+            self.phase = Phase::Aperiodic { until: burst.start.after(pause_ns) };
+        }
+    }
+
+    fn accept(&mut self, found: Found) {
+        let Found { beat, jobs, joiner, .. } = found;
+        let rest_ns = if let Beat::Loop(rest) = beat { rest.rest_ns } else { 0 };
+        let period_ns = if rest_ns > 0 { LONGEST_NS } else { beat.length_ns() };
+        let mut demand = Demand::new(&jobs, period_ns);
+        let before = self.memory.take().filter(|memory| memory.beat.agrees(&beat, 5));
+        if let Some(memory) = before {
+            demand.resume(memory.budget_ns);
+        }
+        self.leave();
+        self.in_vain = 0;
+        self.phase =
+            Phase::Periodic(Box::new(Periodic { joiner, follow: Follow::new(beat, &jobs), demand, is_worth: false }));
+        self.adjust();
+    }
+
+    fn follow(&mut self, burst: Burst) {
+        let Phase::Periodic(periodic) = &mut self.phase else { return };
+        match periodic.joiner.take(burst) {
+            Joined::Same | Joined::New(None) => {}
+            Joined::New(Some(job)) => self.job(job),
+            Joined::Endless => self.begin_anew(burst.start),
+        }
+    }
+
+    /// A job of a periodic client is complete.
+    fn job(&mut self, job: Job) {
+        let Phase::Periodic(periodic) = &mut self.phase else { return };
+        self.jobs += 1;
+        let period_ns = periodic.period_ns();
+        periodic.demand.take(&job, period_ns);
+        match periodic.follow.take(job) {
+            Verdict::Kept | Verdict::Changed(_) => self.adjust(),
+            Verdict::Gone => self.begin_anew(job.end),
+        }
+    }
+
+    /// What was learnt is given up, but for the last six jobs and what is reserved.
+    fn begin_anew(&mut self, now: Time) {
+        let Phase::Periodic(periodic) = &self.phase else { return };
+        let from = periodic.follow.changed_at();
+        let bursts: Vec<Burst> = self.recent.iter().copied().filter(|burst| burst.start >= from).collect();
+        self.memory = None;
+        self.begin(now, true, &bursts);
+    }
+
+    /// The wish from what is known of a periodic client.
+    fn adjust(&mut self) {
+        let Phase::Periodic(periodic) = &mut self.phase else { return };
+        let period_ns = periodic.period_ns();
+        periodic.demand.bound(period_ns);
+        let mean_ns = periodic.demand.mean_ns();
+        let percent = if periodic.is_worth { STILL_WORTH_PERCENT } else { WORTH_PERCENT };
+        periodic.is_worth = mean_ns.saturating_mul(percent) >= period_ns && period_ns >= SHORTEST_NS;
+        let budget_ns = periodic.demand.budget_ns();
+        let floor_ns = periodic.demand.median_ns().clamp(LEAST_BUDGET_NS, budget_ns);
+        self.wish = periodic.is_worth.then_some(Wish { budget_ns, period_ns, floor_ns });
+    }
+
+    fn remember(&mut self) {
+        if let Phase::Periodic(periodic) = &self.phase {
+            let (beat, budget_ns) = (periodic.follow.beat, periodic.demand.budget_ns());
+            self.memory = Some(Memory { beat, budget_ns, at: self.last });
+        }
+    }
+}
+
+impl Periodic {
+    /// T: of a loop, the rest and Q.
+    fn period_ns(&self) -> u64 {
+        match self.follow.beat {
+            Beat::Clock(fit) => fit.period_ns,
+            Beat::Loop(rest) => rest.rest_ns.saturating_add(self.demand.budget_ns()).min(LONGEST_NS),
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! Divides what the server can promise among the wishes of clients whose reservations are found by measurement.
+//!
+//! 1. There is U_auto = min(0.6, U - sum of fixed - B / shortest T) for them. Reservations that somebody made by hand are fixed:
+//!    they are counted and never changed.
+//! 2. Where B/T alone takes more than half of what the fixed ones leave, the wish is (2Q, 2T): the same share, half of the blocking.
+//! 3. Each wish gets its floor at least, the median demand. If not all floors fit, the lightest wishes go, of those the newest.
+//! 4. What is left is divided between floor and wish, in proportion to weight; nobody gets more than the wish, and what one does not
+//!    need the others get.
+//!
+//! Source: the admission test of Manica et al. 2008, section 3.3 (`xqos_core`'s `admission`), of which 1. is the part that all
+//! wishes together may take; the compression is that of AQuoSA, b = g + (r - g) * factor, with a factor for each weight.
+//!
+//! Invariant: sum(Q/T) of what is given is at most U_auto, each ratio rounded up to a millionth as admission does.
+
+use crate::client::Wish;
+use crate::jobs::LONGEST_NS;
+use xqos_core::{Reservation, Time};
+
+/// Of the server, for all that is found by measurement: somebody may still reserve by hand.
+pub const AUTO_LIMIT_PPM: u32 = 600_000;
+const US: u64 = 1_000;
+
+/// What the server can promise.
+#[derive(Clone, Debug, Default)]
+pub struct Room {
+    /// U, millionths.
+    pub limit_ppm: u32,
+    /// B
+    pub blocking_ns: u64,
+    /// Reservations that are not ours.
+    pub fixed: Vec<Reservation>,
+}
+
+/// A wish with what it weighs.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked {
+    /// What is wished for.
+    pub wish: Wish,
+    /// Of the client, hundredths; 100 is the usual.
+    pub weight: u32,
+    /// When the client was first seen: who came later goes first.
+    pub since: Time,
+}
+
+impl Room {
+    /// What is left of U beside the fixed ones, before blocking.
+    fn free_ppm(&self) -> u64 {
+        let fixed: u64 = self.fixed.iter().map(|fixed| ppm(fixed.budget_ns, fixed.period_ns)).sum();
+        u64::from(self.limit_ppm).saturating_sub(fixed)
+    }
+
+    /// U_auto, where the shortest period of a wish is that.
+    pub fn auto_ppm(&self, shortest_ns: u64) -> u64 {
+        let unblocked = self.free_ppm().saturating_sub(ppm(self.blocking_ns, shortest_ns));
+        unblocked.min(AUTO_LIMIT_PPM.into())
+    }
+
+    /// Whether these can be promised together.
+    pub fn fits(&self, reservations: &[Reservation]) -> bool {
+        let shortest_ns = reservations.iter().map(|reservation| reservation.period_ns).min();
+        let sum: u64 = reservations.iter().map(|all| ppm(all.budget_ns, all.period_ns)).sum();
+        shortest_ns.is_none_or(|shortest_ns| sum <= self.auto_ppm(shortest_ns))
+    }
+}
+
+/// What each of them gets, in whole microseconds; `None`: there is no room for it.
+pub fn divide(room: &Room, asked: &[Asked]) -> Vec<Option<Reservation>> {
+    let mut shares: Vec<Share> =
+        asked.iter().enumerate().map(|(place, asked)| Share::new(place, asked, room)).collect();
+    shares.retain(Share::is_possible);
+    // The heaviest and oldest first.
+    shares.sort_by_key(|share| (std::cmp::Reverse(share.weight), share.since, share.place));
+    while !shares.is_empty() && extra_ppm(room, &shares).is_none() {
+        shares.pop();
+    }
+    let extra = extra_ppm(room, &shares).unwrap_or(0).saturating_sub(shares.len() as u64);
+    let mut given = vec![None; asked.len()];
+    for (share, factor) in shares.iter().zip(factors(&shares, extra)) {
+        given[share.place] = Some(share.at(factor));
+    }
+    given
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Share {
+    place: usize,
+    weight: u32,
+    since: Time,
+    period_ns: u64,
+    floor_ns: u64,
+    wish_ns: u64,
+}
+
+impl Share {
+    fn new(place: usize, asked: &Asked, room: &Room) -> Share {
+        let &Asked { wish, weight, since } = asked;
+        let is_blocked = ppm(room.blocking_ns, wish.period_ns) > room.free_ppm() / 2;
+        let times = if is_blocked && wish.period_ns <= LONGEST_NS / 2 { 2 } else { 1 };
+        let period_ns = wish.period_ns * times / US * US;
+        let whole = |ns: u64| (ns.saturating_mul(times).div_ceil(US) * US).min(period_ns / 2 / US * US);
+        let wish_ns = whole(wish.budget_ns);
+        let floor_ns = whole(wish.floor_ns).min(wish_ns);
+        Share { place, weight: weight.max(1), since, period_ns, floor_ns, wish_ns }
+    }
+
+    fn is_possible(&self) -> bool {
+        self.period_ns > 0 && self.floor_ns > 0
+    }
+
+    /// What lies between floor and wish.
+    fn gap_ppm(&self) -> u64 {
+        ppm(self.wish_ns, self.period_ns) - ppm(self.floor_ns, self.period_ns)
+    }
+
+    fn at(&self, factor: f64) -> Reservation {
+        let more_ns = ((self.wish_ns - self.floor_ns) as f64 * factor) as u64 / US * US;
+        Reservation { budget_ns: self.floor_ns + more_ns, period_ns: self.period_ns, hard: false }
+    }
+}
+
+/// What the floors leave of U_auto; `None`: they do not fit.
+fn extra_ppm(room: &Room, shares: &[Share]) -> Option<u64> {
+    let shortest_ns = shares.iter().map(|share| share.period_ns).min()?;
+    let floors: u64 = shares.iter().map(|share| ppm(share.floor_ns, share.period_ns)).sum();
+    room.auto_ppm(shortest_ns).checked_sub(floors)
+}
+
+/// How much of its gap each gets, 0 to 1. The heaviest come first, so they are full first.
+fn factors(shares: &[Share], extra_ppm: u64) -> Vec<f64> {
+    let gap = |share: &Share| share.gap_ppm() as f64;
+    let mut weighed: f64 = shares.iter().map(|share| gap(share) * f64::from(share.weight)).sum();
+    let mut left = extra_ppm as f64;
+    let each = |share: &Share| {
+        let by_weight = if weighed > 0.0 { left / weighed * f64::from(share.weight) } else { 1.0 };
+        let factor = by_weight.clamp(0.0, 1.0);
+        if by_weight >= 1.0 {
+            left -= gap(share);
+            weighed -= gap(share) * f64::from(share.weight);
+        }
+        factor
+    };
+    shares.iter().map(each).collect()
+}
+
+/// Millionths, rounded up.
+fn ppm(part_ns: u64, whole_ns: u64) -> u64 {
+    u64::try_from((u128::from(part_ns) * 1_000_000).div_ceil(u128::from(whole_ns.max(1)))).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    fn asked(floor_us: u64, budget_us: u64, period_ms: u64, weight: u32, since: u64) -> Asked {
+        let wish = Wish { budget_ns: budget_us * US, period_ns: period_ms * MS, floor_ns: floor_us * US };
+        Asked { wish, weight, since: Time(since) }
+    }
+
+    fn room(blocking_ms: u64, fixed_ms: &[(u64, u64)]) -> Room {
+        let fixed = fixed_ms.iter().map(|&(budget, period)| Reservation {
+            budget_ns: budget * MS,
+            period_ns: period * MS,
+            hard: false,
+        });
+        Room { limit_ppm: 900_000, blocking_ns: blocking_ms * MS, fixed: fixed.collect() }
+    }
+
+    fn given_us(room: &Room, asked: &[Asked]) -> Vec<Option<(u64, u64)>> {
+        let given = divide(room, asked);
+        let all: Vec<Reservation> = given.iter().copied().flatten().collect();
+        assert!(room.fits(&all), "{all:?}");
+        given.into_iter().map(|given| given.map(|given| (given.budget_ns / US, given.period_ns / US))).collect()
+    }
+
+    #[test]
+    fn who_asks_for_little_gets_it() {
+        let all = [asked(2000, 2300, 40, 100, 0), asked(1000, 3000, 20, 100, 1)];
+        assert_eq!(given_us(&room(0, &[]), &all), [Some((2300, 40_000)), Some((3000, 20_000))]);
+    }
+
+    #[test]
+    fn wishes_are_compressed_by_weight_and_never_below_their_floor() {
+        let all = [asked(2000, 4000, 10, 200, 0), asked(2000, 4000, 10, 100, 1)];
+        // 0.2 are left above the floors: two of three parts for the heavier one.
+        assert_eq!(given_us(&room(0, &[]), &all), [Some((3333, 10_000)), Some((2666, 10_000))]);
+        let all = [asked(2000, 2600, 10, 1000, 0), asked(2000, 4000, 10, 100, 1)];
+        assert_eq!(
+            given_us(&room(0, &[]), &all),
+            [Some((2600, 10_000)), Some((3399, 10_000))],
+            "what one does not need"
+        );
+    }
+
+    #[test]
+    fn the_lightest_and_newest_goes_where_floors_do_not_fit() {
+        let all = [asked(3000, 3000, 10, 100, 5), asked(3000, 3000, 10, 100, 9), asked(2000, 3000, 10, 300, 20)];
+        assert_eq!(given_us(&room(0, &[]), &all), [Some((3000, 10_000)), None, Some((2999, 10_000))]);
+        let all = [asked(4000, 4000, 10, 50, 0), asked(4000, 4000, 10, 100, 9)];
+        assert_eq!(given_us(&room(0, &[]), &all), [None, Some((4000, 10_000))]);
+    }
+
+    #[test]
+    fn fixed_reservations_and_blocking_leave_less() {
+        let all = [asked(2000, 4000, 10, 100, 0)];
+        assert_eq!(given_us(&room(1, &[(5, 10)]), &all), [Some((2999, 10_000))], "0.9 - 0.5 - 0.1");
+        assert_eq!(given_us(&room(0, &[(8, 10)]), &all), [None]);
+        assert_eq!(given_us(&Room::default(), &all), [None]);
+        assert!(divide(&room(0, &[]), &[]).is_empty());
+    }
+
+    #[test]
+    fn long_requests_of_others_are_met_by_twice_the_period() {
+        let player = asked(1500, 1700, 16, 100, 0);
+        assert_eq!(given_us(&room(13, &[]), &[player]), [Some((3400, 32_000))]);
+        assert_eq!(given_us(&room(40, &[]), &[player]), [None], "even then there is no room");
+    }
+}
