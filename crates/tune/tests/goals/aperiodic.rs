@@ -1,0 +1,109 @@
+//! Clients without a period, for half an hour each: nobody reserves anything for them that is worth its name.
+
+use crate::load::{Dice, Frame, MS, SECOND, US, course, player};
+use xqos_core::Time;
+
+const HALF_AN_HOUR: u64 = 1800 * SECOND;
+
+/// Frames after pauses, until the time is over.
+fn irregular(seed: u64, mut next: impl FnMut(&mut Dice) -> (u64, u64)) -> Vec<Frame> {
+    let (mut dice, mut now, mut frames) = (Dice(seed), Time(SECOND), Vec::new());
+    while now.0 < HALF_AN_HOUR {
+        let (pause_ns, demand_ns) = next(&mut dice);
+        now = now.after(pause_ns);
+        frames.push(Frame::new(now, demand_ns));
+        now = now.after(demand_ns);
+    }
+    frames
+}
+
+/// Nothing of 1 % or more was ever reserved.
+#[track_caller]
+fn wants_nothing(name: &str, frames: &[Frame]) {
+    let course = course(frames);
+    let worth = course.changes.iter().filter_map(|&(at, wish)| Some((at.0 / SECOND, wish?)));
+    let worth: Vec<_> = worth.filter(|(_, wish)| wish.budget_ns * 100 >= wish.period_ns).collect();
+    println!("{name}: {} jobs, {} reservations", frames.len(), worth.len());
+    assert!(worth.is_empty(), "{name}: {} of them, {:?}", worth.len(), worth.first());
+}
+
+#[test]
+fn poisson_arrivals_are_never_a_period() {
+    for rate in [3, 8, 20, 50, 100] {
+        let seeds = if rate > 20 { 1 } else { 4 };
+        for seed in 0..seeds {
+            let frames = irregular(seed, |dice| (dice.pause(SECOND / rate), 500 * US + dice.pause(2 * MS)));
+            wants_nothing(&format!("poisson, {rate} a second, seed {seed}"), &frames);
+        }
+    }
+}
+
+#[test]
+fn typing_is_never_a_period() {
+    for (deviation, seed) in
+        [0.25, 0.35, 0.5].into_iter().flat_map(|deviation| (0..6).map(move |seed| (deviation, seed)))
+    {
+        let mut left = 0;
+        let frames = irregular(seed, |dice| {
+            if left == 0 {
+                left = dice.between(5, 60);
+                return (dice.pause(3 * SECOND), 3 * MS);
+            }
+            left -= 1;
+            (dice.spread(140 * MS, deviation), dice.between(2 * MS, 5 * MS))
+        });
+        wants_nothing(&format!("typing, deviation {deviation}, seed {seed}"), &frames);
+    }
+}
+
+#[test]
+fn scrolling_is_never_a_period() {
+    for seed in 0..6 {
+        let (mut left, mut pace) = (0, 0);
+        let frames = irregular(seed, |dice| {
+            if left == 0 {
+                (left, pace) = (dice.between(4, 40), dice.between(15 * MS, 60 * MS));
+                return (dice.pause(2 * SECOND), 4 * MS);
+            }
+            left -= 1;
+            // A wheel turns faster in the middle of the stroke, and its notches come when the finger moves.
+            let stroke = 0.4 + (left % 8) as f64 / 6.0;
+            ((dice.spread(pace, 0.35) as f64 * stroke) as u64, dice.between(2 * MS, 8 * MS))
+        });
+        wants_nothing(&format!("scrolling, seed {seed}"), &frames);
+    }
+}
+
+#[test]
+fn a_browser_that_does_a_bit_of_everything_is_never_a_period() {
+    for seed in 0..6 {
+        let frames = irregular(seed, |dice| match dice.below(10) {
+            0 => (dice.pause(SECOND), 20 * MS),
+            1 | 2 => (dice.spread(120 * MS, 0.4), 5 * MS),
+            _ => (dice.pause(40 * MS), dice.spread(3 * MS, 0.5)),
+        });
+        wants_nothing(&format!("browser, seed {seed}"), &frames);
+    }
+}
+
+#[test]
+fn a_clock_that_ticks_ten_times_a_second_is_not_worth_a_reservation() {
+    let frames = player(10.0, (SECOND, 60 * SECOND), 0.02, &mut Dice(1), |_| 300 * US);
+    wants_nothing("clock", &frames);
+}
+
+#[test]
+fn what_was_reserved_ends_when_the_film_does_and_somebody_types() {
+    for seed in 0..10 {
+        let mut dice = Dice(seed);
+        let mut frames = player(25.0, (SECOND, 11 * SECOND), 0.05, &mut dice, |_| 2 * MS);
+        let mut now = Time(11 * SECOND);
+        for _ in 0..600 {
+            now = now.after(dice.spread(140 * MS, 0.4));
+            frames.push(Frame::new(now, 3 * MS));
+        }
+        let course = course(&frames);
+        let (at, last) = course.changes[course.changes.len() - 1];
+        assert!(last.is_none() && at.0 <= 20 * SECOND, "seed {seed}: {:?}", course.changes);
+    }
+}

@@ -1,0 +1,102 @@
+//! Bursts of any kind: nothing panics, and all bounds are kept. What fuzzing does without end is done here with a few seeds.
+
+use crate::load::{Dice, MS, SECOND};
+use xqos_core::{Reservation, Time};
+use xqos_tune::{Advice, Burst, Client, Room, Tuner};
+
+/// Lengths from nothing to for ever, most of them as those of real clients.
+fn length(dice: &mut Dice) -> u64 {
+    match dice.below(12) {
+        0 => 0,
+        1 => dice.next() >> dice.below(64),
+        2 => dice.below(3 * SECOND),
+        3..6 => dice.pause(20 * MS),
+        _ => [2 * MS, 4 * MS, 16_666_667, 40 * MS, 100 * MS, 250 * MS][dice.below(6) as usize],
+    }
+}
+
+/// Stretches of periods and of chaos.
+fn bursts(seed: u64, count: usize) -> Vec<Burst> {
+    let (mut dice, mut now) = (Dice(seed), Time(0));
+    let (mut left, mut interval, mut served) = (0, 0, 0);
+    let mut burst = || {
+        if left == 0 {
+            (left, interval, served) = (dice.between(1, 80), length(&mut dice), length(&mut dice));
+        }
+        left -= 1;
+        let is_wild = dice.below(20) == 0;
+        now = match dice.below(3000) {
+            0 => Time(dice.next()),
+            _ => now.after(if is_wild { length(&mut dice) } else { interval + dice.below(interval / 20 + 1) }),
+        };
+        let response = if is_wild { length(&mut dice) } else { served };
+        Burst { start: now, end: now.after(response), served_ns: if is_wild { dice.next() } else { response } }
+    };
+    (0..count).map(|_| burst()).collect()
+}
+
+#[track_caller]
+fn check(reservation: &Reservation) {
+    let &Reservation { budget_ns, period_ns, hard } = reservation;
+    assert!((4 * MS - 1000..=250 * MS).contains(&period_ns), "{reservation:?}");
+    assert!(budget_ns >= 200_000 && budget_ns <= period_ns / 2 && !hard, "{reservation:?}");
+}
+
+#[test]
+fn a_client_of_any_kind_keeps_the_bounds() {
+    let mut wishes = 0;
+    for seed in 0..200 {
+        let mut client = Client::new();
+        for burst in bursts(seed, 1500) {
+            client.take(burst);
+            let report = client.report();
+            assert!((0.0..=1.0).contains(&report.confidence), "{report:?}");
+            if let Some(wish) = client.wish() {
+                wishes += 1;
+                assert!(wish.floor_ns <= wish.budget_ns && wish.floor_ns >= 200_000, "{wish:?}");
+                check(&Reservation { budget_ns: wish.budget_ns, period_ns: wish.period_ns, hard: false });
+            }
+        }
+    }
+    assert!(wishes > 10_000, "{wishes}: the bursts are too wild to test anything");
+}
+
+#[test]
+fn clients_of_any_kind_never_have_more_than_there_is() {
+    for seed in 0..40 {
+        let mut dice = Dice(seed + 1000);
+        let mut tuner = Tuner::new();
+        let mut all: Vec<(u64, Burst)> = Vec::new();
+        for key in 0..8 {
+            tuner.add(key, Time(dice.below(SECOND)));
+            tuner.weigh(key, dice.below(10_000) as u32);
+            all.extend(bursts(seed * 8 + key, 300).into_iter().map(|burst| (key, burst)));
+        }
+        all.sort_by_key(|(key, burst)| (burst.start, *key));
+        let mut room = Room::default();
+        for (key, burst) in all {
+            tuner.take(key, burst);
+            if dice.below(30) == 0 {
+                room.limit_ppm = dice.below(1_000_001) as u32;
+                room.blocking_ns = dice.below(20 * MS);
+                let fixed = Reservation { budget_ns: 1 + dice.below(5 * MS), period_ns: 50 * MS, hard: false };
+                room.fixed = vec![fixed; dice.below(3) as usize];
+            }
+            for (key, advice) in tuner.advise(burst.start, &room) {
+                if let Advice::Reserve(reservation) | Advice::Change(reservation) = advice {
+                    check(&reservation);
+                    if dice.below(10) == 0 {
+                        tuner.refused(key, burst.start).iter().for_each(check);
+                    }
+                }
+            }
+            if dice.below(500) == 0 {
+                tuner.remove(key);
+                tuner.add(key, burst.start);
+            }
+            let granted: Vec<Reservation> = (0..8).filter_map(|key| tuner.granted(key)).collect();
+            let sum = granted.iter().map(|all| all.budget_ns as f64 / all.period_ns as f64).sum::<f64>();
+            assert!(sum <= 0.6 + 1e-6, "seed {seed}: {granted:?}");
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! Clients that are not there: what they ask of a server, in virtual time. The same seed gives the same client.
+
+use xqos_core::Time;
+use xqos_tune::{Burst, Client, Wish};
+
+pub const US: u64 = 1_000;
+pub const MS: u64 = 1_000_000;
+pub const SECOND: u64 = 1_000_000_000;
+
+/// Random numbers (Steele et al. 2014, "SplitMix").
+#[derive(Clone, Debug)]
+pub struct Dice(pub u64);
+
+impl Dice {
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// 0 to 1.
+    pub fn unit(&mut self) -> f64 {
+        (self.next() >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    pub fn below(&mut self, limit: u64) -> u64 {
+        if limit == 0 { 0 } else { self.next() % limit }
+    }
+
+    pub fn between(&mut self, low: u64, high: u64) -> u64 {
+        low + self.below(high - low)
+    }
+
+    /// Exponential, with this mean.
+    pub fn pause(&mut self, mean_ns: u64) -> u64 {
+        (-(1.0 - self.unit()).ln() * mean_ns as f64) as u64
+    }
+
+    /// About normal with mean 0 and deviation 1.
+    pub fn normal(&mut self) -> f64 {
+        (0..12).map(|_| self.unit()).sum::<f64>() - 6.0
+    }
+
+    /// Log-normal with this median.
+    pub fn spread(&mut self, median_ns: u64, deviation: f64) -> u64 {
+        (median_ns as f64 * (deviation * self.normal()).exp()) as u64
+    }
+}
+
+/// What a client asks for in one of its periods.
+#[derive(Clone, Copy, Debug)]
+pub struct Frame {
+    pub start: Time,
+    pub demand_ns: u64,
+    /// Activations.
+    pub parts: u64,
+    /// From one to the next.
+    pub apart_ns: u64,
+}
+
+impl Frame {
+    pub fn new(start: Time, demand_ns: u64) -> Frame {
+        Frame { start, demand_ns, parts: 1, apart_ns: 0 }
+    }
+
+    /// Served at once.
+    pub fn bursts(&self) -> impl Iterator<Item = Burst> + '_ {
+        let served_ns = self.demand_ns / self.parts;
+        (0..self.parts).map(move |part| {
+            let start = self.start.after(part * self.apart_ns);
+            Burst { start, end: start.after(served_ns), served_ns }
+        })
+    }
+}
+
+/// Frames of a player, from a time until another, each up to `jitter` of the period early or late.
+pub fn player(
+    rate: f64,
+    (from, until): (u64, u64),
+    jitter: f64,
+    dice: &mut Dice,
+    demand: impl Fn(&mut Dice) -> u64,
+) -> Vec<Frame> {
+    let period = SECOND as f64 / rate;
+    let count = ((until - from) as f64 / period) as u64;
+    let frame = |i: u64| {
+        let off = (2.0 * dice.unit() - 1.0) * jitter * period;
+        let start = from as f64 + period + i as f64 * period + off;
+        Frame::new(Time(start as u64), demand(dice))
+    };
+    (0..count).map(frame).collect()
+}
+
+/// What became of a client.
+#[derive(Debug, Default)]
+pub struct Course {
+    /// Each change of what is wished for, and when.
+    pub changes: Vec<(Time, Option<Wish>)>,
+    /// Jobs that began with a wish in force, with that.
+    pub jobs: Vec<(Frame, Wish)>,
+}
+
+/// A client is shown these frames; its wishes are granted at once.
+pub fn course(frames: &[Frame]) -> Course {
+    let (mut client, mut course) = (Client::new(), Course::default());
+    let mut wish = None;
+    for frame in frames {
+        client.look(frame.start);
+        course.note(frame.start, client.wish(), &mut wish);
+        course.jobs.extend(wish.map(|wish| (*frame, wish)));
+        for burst in frame.bursts() {
+            client.take(burst);
+            course.note(burst.end, client.wish(), &mut wish);
+        }
+    }
+    course
+}
+
+impl Course {
+    pub fn note(&mut self, now: Time, wish: Option<Wish>, before: &mut Option<Wish>) {
+        let reservation = |wish: &Wish| (wish.budget_ns, wish.period_ns);
+        if wish.as_ref().map(reservation) != before.as_ref().map(reservation) {
+            self.changes.push((now, wish));
+        }
+        *before = wish;
+    }
+
+    /// The first wish, and how long it took.
+    pub fn first(&self, from: u64) -> (u64, Wish) {
+        let first = self.changes.iter().find_map(|&(at, wish)| Some((at.0 - from, wish?)));
+        first.unwrap_or_else(|| panic!("it wants nothing: {:?}", self.changes))
+    }
+
+    /// The first wish after `from` for which that is true, and how long after.
+    pub fn first_that(&self, from: u64, is_so: impl Fn(&Wish) -> bool) -> u64 {
+        let found = self.changes.iter().find(|(at, wish)| at.0 >= from && wish.is_some_and(|wish| is_so(&wish)));
+        found.map(|(at, _)| at.0 - from).unwrap_or_else(|| panic!("never after {from}: {:?}", self.changes))
+    }
+
+    /// Of jobs that began after `from`: the share that used more than Q; mean Q over mean demand, less 1; changes in a minute.
+    pub fn steady(&self, from: u64) -> (f64, f64, f64) {
+        let jobs: Vec<_> = self.jobs.iter().filter(|(frame, _)| frame.start.0 >= from).collect();
+        assert!(jobs.len() > 100, "{} jobs are too few", jobs.len());
+        let over = jobs.iter().filter(|(frame, wish)| frame.demand_ns > wish.budget_ns).count();
+        let demand: u64 = jobs.iter().map(|(frame, _)| frame.demand_ns).sum();
+        let budget: u64 = jobs.iter().map(|(_, wish)| wish.budget_ns).sum();
+        let changes = self.changes.iter().filter(|(at, _)| at.0 >= from).count();
+        let minutes = (jobs[jobs.len() - 1].0.start.0 - from) as f64 / (60 * SECOND) as f64;
+        (over as f64 / jobs.len() as f64, budget as f64 / demand as f64 - 1.0, changes as f64 / minutes)
+    }
+}
+
+/// Within `percent` of what it should be.
+pub fn is_near(value: u64, wanted: f64, percent: f64) -> bool {
+    (value as f64 - wanted).abs() <= wanted * percent / 100.0
+}
