@@ -1,0 +1,258 @@
+//! From the text of a file to rules: what may stand in it, and what is refused.
+//!
+//! A file is taken as a whole or not at all. Every mistake is told with its line and what to write instead, up to a bound;
+//! reading costs no more than the file is long, whatever stands in it.
+
+pub(crate) mod table;
+
+use crate::decide::case;
+use crate::facts::{Key, State};
+use crate::mistake::{Mistake, shown};
+use crate::pattern::Pattern;
+use crate::rule::{Condition, Limits, Matcher, Place, Rule};
+use crate::setting::{Setting, SettingKind, Value, name};
+use std::collections::HashSet;
+use std::ops::Range;
+use table::{Report, Table, value_of};
+use toml::Spanned;
+use toml::de::{DeArray, DeTable, DeValue};
+
+/// Bytes of a file.
+pub const MAX_FILE: u64 = 1 << 20;
+/// Rules of all files together.
+pub const MAX_RULES: usize = 10_000;
+/// The version of the format.
+const VERSION: &str = "1";
+
+/// Whose file it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Scope {
+    System,
+    /// Limits bind the user, so they do not stand in files of the user's own.
+    User,
+}
+
+/// What stands in a file.
+#[derive(Clone, Debug, Default)]
+pub struct File {
+    pub rules: Vec<Rule>,
+    pub limits: Limits,
+}
+
+/// Reads a file; `file` is what its rules and mistakes call it. An empty text has no rules.
+pub fn file(file: &str, text: &str, scope: Scope) -> Result<File, Vec<Mistake>> {
+    let mut report = Report::new(file, text);
+    if text.trim().is_empty() {
+        return Ok(File::default());
+    }
+    let read = report.parse().map(|top| {
+        let known = ["version", "rule", "limits"];
+        let top = report.table(top.get_ref(), "a rule file", &known);
+        report.version(&top);
+        let limits = report.limits(&top, scope);
+        File { rules: report.rules(&top), limits }
+    });
+    report.finish(read)
+}
+
+impl<'t> Report<'t> {
+    /// The whole text as a table; `None` where it is none, which is told.
+    pub(crate) fn parse(&mut self) -> Option<Spanned<DeTable<'t>>> {
+        let text = self.text();
+        if text.len() as u64 > MAX_FILE {
+            self.whole(format!("a rule file has at most 1 MB, and this one has {} bytes: split it", text.len()));
+            return None;
+        }
+        let (table, errors) = DeTable::parse_recoverable(text);
+        for error in &errors {
+            match error.message() {
+                "recursion limit" => self.whole("a key or value nests too deep: a rule needs three levels".to_owned()),
+                message => self.tell(error.span().unwrap_or_default(), format!("no TOML: {message}")),
+            }
+        }
+        errors.is_empty().then_some(table)
+    }
+
+    pub(crate) fn version(&mut self, top: &Table<'_, '_>) {
+        match top.get("version") {
+            None => self.whole("its version is missing: write version = 1 as the first line".to_owned()),
+            Some(value) => match value_of(value.get_ref()) {
+                Value::Number(VERSION) => {}
+                _ => self.tell(value.span(), "this xqos reads version 1: write version = 1"),
+            },
+        }
+    }
+
+    fn limits(&mut self, top: &Table<'_, '_>, scope: Scope) -> Limits {
+        let mut limits = Limits::default();
+        let Some(value) = top.get("limits") else { return limits };
+        if scope == Scope::User {
+            self.tell(value.span(), "limits bind the user, so they stand in files of /etc/xqos/rules.d only");
+            return limits;
+        }
+        let Some(table) = self.sub_table(value, "[limits]", &["auto", "per_user"]) else { return limits };
+        limits.auto = table.get("auto").and_then(|value| self.share(value));
+        limits.per_user = table.get("per_user").and_then(|value| self.share(value));
+        limits
+    }
+
+    /// A part of 1, in millionths.
+    fn share(&mut self, value: &Spanned<DeValue<'_>>) -> Option<u32> {
+        let number = match value_of(value.get_ref()) {
+            Value::Number(number) => number.parse::<f64>().ok(),
+            _ => None,
+        };
+        match number {
+            Some(part) if part > 0.0 && part <= 1.0 => Some((part * 1e6) as u32),
+            _ => {
+                self.tell(value.span(), "a limit is a part of 1: write a number above 0 and at most 1, such as 0.6");
+                None
+            }
+        }
+    }
+
+    /// All `[[rule]]` of a file.
+    pub(crate) fn rules(&mut self, top: &Table<'_, '_>) -> Vec<Rule> {
+        let Some(value) = top.get("rule") else { return Vec::new() };
+        let Some(parts) = value.get_ref().as_array() else {
+            self.tell(value.span(), "rules are written as [[rule]], with two brackets");
+            return Vec::new();
+        };
+        if parts.len() > MAX_RULES {
+            let what = format!("at most {MAX_RULES} rules count, and this file has {}: merge some", parts.len());
+            self.tell(parts[MAX_RULES].span(), what);
+            return Vec::new();
+        }
+        self.each_rule(parts)
+    }
+
+    fn each_rule(&mut self, parts: &DeArray<'_>) -> Vec<Rule> {
+        let (mut rules, mut ids) = (Vec::new(), HashSet::new());
+        for part in parts {
+            if self.is_full() {
+                break;
+            }
+            let Some(rule) = self.rule(part) else { continue };
+            if !ids.insert(rule.id.clone()) {
+                self.tell(part.span(), format!("'{}' is the id of an earlier rule too: choose another", rule.id));
+            }
+            rules.push(rule);
+        }
+        rules
+    }
+
+    fn rule(&mut self, part: &Spanned<DeValue<'_>>) -> Option<Rule> {
+        let table = self.sub_table(part, "a rule", &["id", "match", "set"])?;
+        let id =
+            self.required(&table, part.span(), "id", "write id = \"players\", by which `xqos explain` names it")?;
+        let id = match value_of(id.get_ref()) {
+            Value::Text(text) => name(text),
+            _ => Err("an id is a text: write id = \"players\"".to_owned()),
+        }
+        .map_err(|what| self.tell(id.span(), what));
+        let who = "write match = { exe = \"*/mpv\" }, or match = { exe = \"*\" } for every program";
+        let matcher = self.required(&table, part.span(), "match", who).and_then(|value| self.matcher(value));
+        let set = self
+            .required(&table, part.span(), "set", "write set = { weight = 2 }")
+            .and_then(|value| self.settings(value));
+        let place = Place { file: self.file(), line: self.line(part.span().start) };
+        Some(Rule { id: id.ok()?, place, matcher: matcher?, settings: set? })
+    }
+
+    fn matcher(&mut self, value: &Spanned<DeValue<'_>>) -> Option<Matcher> {
+        let mut known = Key::ALL.map(Key::name).to_vec();
+        known.push("not");
+        let table = self.sub_table(value, "a match", &known)?;
+        let conditions = self.conditions(&table);
+        let exclusions = table.get("not").map_or(Vec::new(), |value| self.exclusions(value));
+        if conditions.is_empty() && exclusions.is_empty() && !self.is_told() {
+            self.tell(value.span(), "an empty match is about nobody: write match = { exe = \"*\" } for every program");
+        }
+        Some(Matcher { conditions, exclusions })
+    }
+
+    /// A table, or a list of tables.
+    fn exclusions(&mut self, value: &Spanned<DeValue<'_>>) -> Vec<Vec<Condition>> {
+        let parts = value.get_ref().as_array().map_or(std::slice::from_ref(value), |parts| parts);
+        let mut exclusions = Vec::new();
+        for part in parts {
+            let Some(table) = self.sub_table(part, "not", &Key::ALL.map(Key::name)) else { continue };
+            let conditions = self.conditions(&table);
+            if conditions.is_empty() && !self.is_told() {
+                self.tell(
+                    part.span(),
+                    "an empty not excludes nobody: write not = { host = \"10.0.0.*\" } or leave it out",
+                );
+            }
+            exclusions.push(conditions);
+        }
+        exclusions
+    }
+
+    fn conditions(&mut self, table: &Table<'_, '_>) -> Vec<Condition> {
+        let given = Key::ALL.into_iter().filter_map(|key| Some((key, table.get(key.name())?)));
+        given.filter_map(|(key, value)| self.condition(key, value)).collect()
+    }
+
+    fn condition(&mut self, key: Key, value: &Spanned<DeValue<'_>>) -> Option<Condition> {
+        if key == Key::Local {
+            let local = value.get_ref().as_bool();
+            if local.is_none() {
+                self.tell(value.span(), "local is true or false, without quotes");
+            }
+            return local.map(Condition::Local);
+        }
+        let words = self.words(key.name(), value)?;
+        match key {
+            Key::State => self.each(words, state).map(Condition::State),
+            _ => self.each(words, |text| pattern(key, text)).map(|patterns| Condition::Text(key, patterns)),
+        }
+    }
+
+    fn each<T>(
+        &mut self,
+        words: Vec<(Range<usize>, &str)>,
+        read: impl Fn(&str) -> Result<T, String>,
+    ) -> Option<Vec<T>> {
+        let mut all = Vec::with_capacity(words.len());
+        for (at, word) in &words {
+            match read(word) {
+                Ok(read) => all.push(read),
+                Err(what) => self.tell(at.clone(), what),
+            }
+        }
+        (all.len() == words.len()).then_some(all)
+    }
+
+    /// The settings of a rule, or those that are expected.
+    pub(crate) fn settings(&mut self, value: &Spanned<DeValue<'_>>) -> Option<Vec<Setting>> {
+        let table = self.sub_table(value, "set", &SettingKind::ALL.map(SettingKind::name))?;
+        let mut settings = Vec::new();
+        for kind in SettingKind::ALL {
+            let Some(value) = table.get(kind.name()) else { continue };
+            match Setting::read(kind, &value_of(value.get_ref())) {
+                Ok(setting) => settings.push(setting),
+                Err(what) => self.tell(value.span(), format!("{}: {what}", kind.name())),
+            }
+        }
+        Some(settings)
+    }
+}
+
+fn state(word: &str) -> Result<State, String> {
+    State::from_name(word).ok_or_else(|| {
+        let known = State::ALL.map(State::name).join(", ");
+        format!("there is no state '{}': choose among {known}", shown(word))
+    })
+}
+
+fn pattern(key: Key, text: &str) -> Result<Pattern, String> {
+    let case = case(key);
+    let pattern = Pattern::new(text, case).map_err(|what| format!("{key}: {what}"))?;
+    // It would never match, and nobody would learn why.
+    if matches!(key, Key::Exe | Key::Cgroup) && !text.starts_with(['/', '*', '?']) {
+        let text = shown(text);
+        return Err(format!("{key} is a whole path, and '{text}' does not begin as one: write \"*/{text}\""));
+    }
+    Ok(pattern)
+}

@@ -1,0 +1,172 @@
+//! Tables of a file, with the mistakes found in it so far.
+//!
+//! A line number is looked up in a list that is made once, so that a file of nothing but mistakes costs no more than another.
+
+use crate::mistake::{Mistake, TOLD, nearest, shown};
+use crate::setting::Value;
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// The known keys of a table, with their values.
+pub(crate) type Table<'a, 'i> = BTreeMap<&'a str, &'a Spanned<DeValue<'i>>>;
+
+/// A text that is read, and what is wrong with it.
+pub(crate) struct Report<'t> {
+    file: Arc<str>,
+    text: &'t str,
+    /// Where each line begins.
+    lines: Vec<usize>,
+    mistakes: Vec<Mistake>,
+    untold: usize,
+}
+
+impl<'t> Report<'t> {
+    pub(crate) fn new(file: &str, text: &'t str) -> Report<'t> {
+        let ends = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at + 1);
+        let lines = std::iter::once(0).chain(ends).collect();
+        Report { file: file.into(), text, lines, mistakes: Vec::new(), untold: 0 }
+    }
+
+    pub(crate) fn text(&self) -> &'t str {
+        self.text
+    }
+
+    pub(crate) fn file(&self) -> Arc<str> {
+        self.file.clone()
+    }
+
+    pub(crate) fn line(&self, at: usize) -> usize {
+        self.lines.partition_point(|&begin| begin <= at)
+    }
+
+    pub(crate) fn tell(&mut self, at: Range<usize>, what: impl Into<String>) {
+        let line = self.line(at.start);
+        self.add(line, what.into());
+    }
+
+    pub(crate) fn whole(&mut self, what: String) {
+        self.add(0, what);
+    }
+
+    fn add(&mut self, line: usize, what: String) {
+        match self.mistakes.len() < TOLD {
+            true => self.mistakes.push(Mistake { file: self.file.clone(), line, what }),
+            false => self.untold += 1,
+        }
+    }
+
+    /// Whether anything is wrong so far.
+    pub(crate) fn is_told(&self) -> bool {
+        !self.mistakes.is_empty()
+    }
+
+    /// Whether more mistakes would only be counted.
+    pub(crate) fn is_full(&self) -> bool {
+        self.untold > 0
+    }
+
+    /// What was read, if nothing is wrong with it.
+    pub(crate) fn finish<T>(mut self, read: Option<T>) -> Result<T, Vec<Mistake>> {
+        self.mistakes.sort_by_key(|mistake| mistake.line);
+        if self.untold > 0 {
+            self.mistakes.push(Mistake::whole(&self.file, "there are more mistakes: mend these first"));
+        }
+        match read {
+            Some(read) if self.mistakes.is_empty() => Ok(read),
+            _ => Err(self.mistakes),
+        }
+    }
+
+    /// The known keys of a table; others are told. `what`: how the table is called.
+    pub(crate) fn table<'a, 'i>(&mut self, table: &'a DeTable<'i>, what: &str, known: &[&str]) -> Table<'a, 'i> {
+        let mut found = Table::new();
+        for (key, value) in table {
+            let word: &str = key.get_ref();
+            if known.contains(&word) {
+                found.insert(word, value);
+                continue;
+            }
+            if self.is_full() {
+                break;
+            }
+            let hint = match nearest(word, known) {
+                Some(near) => format!("did you mean '{near}'?"),
+                None => format!("choose among {}", known.join(", ")),
+            };
+            self.tell(key.span(), format!("{what} has no key '{}': {hint}", shown(word)));
+        }
+        found
+    }
+
+    /// The same of a value, which has to be a table.
+    pub(crate) fn sub_table<'a, 'i>(
+        &mut self,
+        value: &'a Spanned<DeValue<'i>>,
+        what: &str,
+        known: &[&str],
+    ) -> Option<Table<'a, 'i>> {
+        match value.get_ref().as_table() {
+            Some(table) => Some(self.table(table, what, known)),
+            None => {
+                self.tell(value.span(), format!("{what} is a table of keys and values, as {{ key = value }}"));
+                None
+            }
+        }
+    }
+
+    /// The value of a key that has to be there. `owner` is where it is looked for.
+    pub(crate) fn required<'a, 'i>(
+        &mut self,
+        table: &Table<'a, 'i>,
+        owner: Range<usize>,
+        key: &str,
+        advice: &str,
+    ) -> Option<&'a Spanned<DeValue<'i>>> {
+        let value = table.get(key).copied();
+        if value.is_none() {
+            self.tell(owner, format!("{key} is missing: {advice}"));
+        }
+        value
+    }
+
+    /// A text or a list of texts, each with its place.
+    pub(crate) fn words<'a>(
+        &mut self,
+        key: &str,
+        value: &'a Spanned<DeValue<'_>>,
+    ) -> Option<Vec<(Range<usize>, &'a str)>> {
+        let parts = match value.get_ref() {
+            DeValue::Array(parts) => parts.iter().collect(),
+            _ => vec![value],
+        };
+        if parts.is_empty() {
+            self.tell(
+                value.span(),
+                format!("{key}: an empty list matches nobody: leave the key out, or name something"),
+            );
+            return None;
+        }
+        let mut words = Vec::with_capacity(parts.len());
+        for part in &parts {
+            match part.get_ref().as_str() {
+                Some(word) => words.push((part.span(), word)),
+                None => self.tell(part.span(), format!("{key} is a text in quotes, or a list of such")),
+            }
+        }
+        (words.len() == parts.len()).then_some(words)
+    }
+}
+
+/// A value without its place.
+pub(crate) fn value_of<'a>(value: &'a DeValue<'_>) -> Value<'a> {
+    match value {
+        DeValue::String(text) => Value::Text(text),
+        DeValue::Integer(number) if number.radix() == 10 => Value::Number(number.as_str()),
+        DeValue::Float(number) => Value::Number(number.as_str()),
+        DeValue::Boolean(on) => Value::Switch(*on),
+        other => Value::Other(other.type_str()),
+    }
+}
