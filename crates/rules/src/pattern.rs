@@ -1,0 +1,135 @@
+//! A glob: `*` stands for any letters, `?` for one, everything else for itself.
+//!
+//! It has to fit the whole of a fact. A match costs at most the pattern's length times the fact's, and both are bounded, so
+//! that no pattern can keep anybody busy.
+
+use std::fmt;
+use wildmatch::WildMatch;
+
+/// Bytes of a pattern.
+pub const MAX_PATTERN: usize = 256;
+
+/// Whether upper and lower case differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Case {
+    Counts,
+    /// As `xqos reserve --class` takes it, and as names of machines are.
+    Ignored,
+}
+
+/// A glob that was read.
+#[derive(Clone, Debug)]
+pub struct Pattern {
+    text: String,
+    case: Case,
+    /// `None`: the text is meant as it stands.
+    glob: Option<WildMatch>,
+}
+
+impl Pattern {
+    pub fn new(text: &str, case: Case) -> Result<Pattern, String> {
+        if text.is_empty() {
+            return Err("an empty pattern matches nothing: write a name, or \"*\" for any".to_owned());
+        }
+        if text.len() > MAX_PATTERN {
+            return Err(format!("a pattern has at most {MAX_PATTERN} bytes, and this one has {}", text.len()));
+        }
+        let glob = text.contains(['*', '?']).then(|| match case {
+            Case::Counts => WildMatch::new(text),
+            Case::Ignored => WildMatch::new_case_insensitive(text),
+        });
+        Ok(Pattern { text: text.to_owned(), case, glob })
+    }
+
+    /// Whether it fits the whole of `fact`.
+    pub fn matches(&self, fact: &str) -> bool {
+        match (&self.glob, self.case) {
+            (Some(glob), _) => glob.matches(fact),
+            (None, Case::Counts) => self.text == fact,
+            (None, Case::Ignored) => self.text.eq_ignore_ascii_case(fact),
+        }
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// What every fact that it fits has behind its last slash, or as a whole where no slash is: `mpv` of `*/mpv`. `None`:
+    /// that differs. By it rules are found without trying their patterns.
+    pub fn end(&self) -> Option<String> {
+        if self.glob.is_none() {
+            return Some(end(&self.text, self.case));
+        }
+        let (_, last) = self.text.rsplit_once('/')?;
+        (!last.contains(['*', '?'])).then(|| end(last, self.case))
+    }
+}
+
+impl fmt::Display for Pattern {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "\"{}\"", self.text)
+    }
+}
+
+/// What [`Pattern::end`] is of a fact.
+pub fn end(fact: &str, case: Case) -> String {
+    let last = fact.rsplit('/').next().unwrap_or(fact);
+    match case {
+        Case::Counts => last.to_owned(),
+        Case::Ignored => last.to_ascii_lowercase(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn fits(pattern: &str, fact: &str) -> bool {
+        Pattern::new(pattern, Case::Counts).unwrap().matches(fact)
+    }
+
+    #[test]
+    fn a_pattern_fits_the_whole_of_a_fact() {
+        assert!(fits("mpv", "mpv") && !fits("mpv", "mpv2") && !fits("mpv", "xmpv"));
+        assert!(fits("*/mpv", "/usr/bin/mpv") && !fits("*/mpv", "/usr/bin/xmpv") && !fits("*/mpv", "mpv"));
+        assert!(fits("10.0.0.*", "10.0.0.17") && fits("m?v", "mpv") && !fits("m?v", "mv"));
+        assert!(fits("[a-b]{c}", "[a-b]{c}") && !fits("[a-b]{c}", "ac"), "only * and ? are special");
+        assert!(fits("*", "") && fits("**", "x"));
+    }
+
+    #[test]
+    fn case_is_ignored_where_it_does_not_count() {
+        let pattern = Pattern::new("MPV", Case::Ignored).unwrap();
+        assert!(pattern.matches("mpv") && pattern.matches("Mpv"));
+        assert!(Pattern::new("Fire*", Case::Ignored).unwrap().matches("firefox"));
+        assert!(!fits("MPV", "mpv"));
+    }
+
+    #[test]
+    fn empty_and_long_patterns_are_refused_with_the_limit() {
+        assert!(Pattern::new("", Case::Counts).unwrap_err().contains("\"*\""));
+        assert!(Pattern::new(&"a".repeat(256), Case::Counts).is_ok());
+        assert!(Pattern::new(&"a".repeat(257), Case::Counts).unwrap_err().contains("at most 256 bytes"));
+    }
+
+    #[test]
+    fn many_stars_on_a_long_fact_come_to_an_end() {
+        let pattern = "*a".repeat(127) + "*b";
+        assert!(!fits(&pattern, &"a".repeat(4096)));
+        assert!(fits(&pattern, &("a".repeat(4095) + "b")));
+        assert!(!fits("*a*a*a*a*b", &"a".repeat(4096)));
+    }
+
+    #[test]
+    fn the_end_is_known_where_no_star_is_in_it() {
+        let end = |pattern: &str| Pattern::new(pattern, Case::Counts).unwrap().end();
+        assert_eq!(end("*/mpv").as_deref(), Some("mpv"));
+        assert_eq!(end("/opt/*/bin/mpv").as_deref(), Some("mpv"));
+        assert_eq!(end("/usr/bin/mpv").as_deref(), Some("mpv"));
+        assert_eq!(end("mpv").as_deref(), Some("mpv"));
+        for pattern in ["*mpv", "*/mpv*", "*/m?v", "*"] {
+            assert_eq!(end(pattern), None, "{pattern}");
+        }
+    }
+}
