@@ -1,0 +1,175 @@
+//! Expectations: facts of clients, and the settings that rules should come to for them.
+//!
+//! They stand in a file beside the rules, so that who changes a rule sees what else changes:
+//!
+//! ```toml
+//! version = 1
+//! rules = ["../50-players.toml"]   # from this file's folder; or [[rule]], here
+//!
+//! [[case]]
+//! what = "mpv, as Debian has it"
+//! facts = { exe = "/usr/bin/mpv", local = true, state = ["active"] }
+//! set = { reserve = "auto" }       # this and nothing else
+//! by = "players"                   # if it matters: by which rules
+//! ```
+//!
+//! A fact that is left out is not known; a list of states says that the others do not hold.
+
+use crate::decide::{Chosen, RuleSet};
+use crate::facts::{ClientFacts, Key, State, States, bounded};
+use crate::mistake::{Mistake, nearest, shown};
+use crate::read::table::{Report, Table, value_of};
+use crate::rule::{Place, Rule};
+use crate::setting::{Setting, Value};
+use std::collections::BTreeSet;
+use toml::Spanned;
+use toml::de::DeValue;
+
+/// What stands in a file of expectations.
+#[derive(Clone, Debug, Default)]
+pub struct Expectations {
+    /// Names of rule files, each with the line that names it.
+    pub files: Vec<(String, Place)>,
+    /// Rules that stand in the file itself, after those of the files.
+    pub rules: Vec<Rule>,
+    pub cases: Vec<Case>,
+}
+
+/// One client, and what it should get.
+#[derive(Clone, Debug)]
+pub struct Case {
+    pub what: String,
+    pub place: Place,
+    pub facts: ClientFacts,
+    pub expected: Vec<Setting>,
+    /// `None`: by whichever rules.
+    pub by: Option<BTreeSet<String>>,
+}
+
+/// Reads such a file; `file` is what its mistakes call it.
+pub fn file(file: &str, text: &str) -> Result<Expectations, Vec<Mistake>> {
+    let mut report = Report::new(file, text);
+    let read = report.parse().map(|top| {
+        let top = report.table(top.get_ref(), "a file of expectations", &["version", "rules", "rule", "case"]);
+        report.version(&top);
+        let files = top.get("rules").and_then(|value| report.words("rules", value)).unwrap_or_default();
+        let place = |at: usize| Place { file: report.file(), line: report.line(at) };
+        let files = files.into_iter().map(|(at, name)| (name.to_owned(), place(at.start))).collect();
+        let rules = report.rules(&top);
+        Expectations { files, rules, cases: report.cases(&top) }
+    });
+    report.finish(read)
+}
+
+impl Case {
+    /// What the rules come to instead; empty: it is as expected.
+    pub fn differences(&self, rules: &RuleSet) -> Vec<String> {
+        let evaluation = rules.evaluate(&self.facts);
+        let applied = evaluation.applied();
+        let is_among = |expected: &&Setting| applied.iter().any(|chosen| chosen.setting == *expected);
+        let missing = self.expected.iter().filter(|expected| !is_among(expected));
+        let mut differences: Vec<String> = missing.map(|expected| format!("{expected} is expected")).collect();
+        for Chosen { setting, rule } in &applied {
+            if !self.expected.contains(setting) {
+                differences.push(format!("{setting} is set by '{}' ({})", rule.id, rule.place));
+            }
+        }
+        let by: BTreeSet<String> = applied.iter().map(|chosen| chosen.rule.id.clone()).collect();
+        if let Some(expected) = self.by.as_ref().filter(|expected| **expected != by) {
+            differences.push(format!("it is set by {}, and expected by {}", all_of(&by), all_of(expected)));
+        }
+        differences
+    }
+}
+
+fn all_of(ids: &BTreeSet<String>) -> String {
+    let quoted: Vec<_> = ids.iter().map(|id| format!("'{id}'")).collect();
+    if quoted.is_empty() { "no rule".to_owned() } else { quoted.join(" and ") }
+}
+
+impl Report<'_> {
+    fn cases(&mut self, top: &Table<'_, '_>) -> Vec<Case> {
+        let Some(value) = top.get("case") else {
+            self.whole("it expects nothing: write [[case]] with facts and set".to_owned());
+            return Vec::new();
+        };
+        let Some(parts) = value.get_ref().as_array() else {
+            self.tell(value.span(), "cases are written as [[case]], with two brackets");
+            return Vec::new();
+        };
+        parts.iter().filter_map(|part| self.case(part)).collect()
+    }
+
+    fn case(&mut self, part: &Spanned<DeValue<'_>>) -> Option<Case> {
+        let table = self.sub_table(part, "a case", &["what", "facts", "set", "by"])?;
+        let what = self.required(&table, part.span(), "what", "say in a few words which client this is")?;
+        let what = self.one_text("what", what);
+        let facts = self.required(&table, part.span(), "facts", "write facts = { exe = \"/usr/bin/mpv\" }")?;
+        let facts = self.facts(facts);
+        let set = self.required(&table, part.span(), "set", "write set = { weight = 2 }, or set = {} for nothing")?;
+        let expected = self.settings(set)?;
+        let by = table.get("by").and_then(|value| self.words("by", value));
+        let by = by.map(|words| words.into_iter().map(|(_, word)| word.to_owned()).collect());
+        let place = Place { file: self.file(), line: self.line(part.span().start) };
+        Some(Case { what: what?, place, facts: facts?, expected, by })
+    }
+
+    fn facts(&mut self, value: &Spanned<DeValue<'_>>) -> Option<ClientFacts> {
+        let table = self.sub_table(value, "facts", &Key::ALL.map(Key::name))?;
+        let mut facts = ClientFacts::default();
+        for key in Key::ALL {
+            let Some(value) = table.get(key.name()) else { continue };
+            self.fact(key, value, &mut facts);
+        }
+        Some(facts)
+    }
+
+    fn fact(&mut self, key: Key, value: &Spanned<DeValue<'_>>, facts: &mut ClientFacts) {
+        match key {
+            Key::Exe => facts.exe = self.one_text("exe", value),
+            Key::Name => facts.name = self.one_text("name", value),
+            Key::Unit => facts.unit = self.one_text("unit", value),
+            Key::Cgroup => facts.cgroup = self.one_text("cgroup", value),
+            Key::Host => facts.host = self.one_text("host", value),
+            Key::Class => facts.class = self.texts("class", value),
+            Key::User => facts.user = self.texts("user", value),
+            Key::State => facts.states = self.states(value),
+            Key::Local => match value_of(value.get_ref()) {
+                Value::Switch(local) => facts.local = Some(local),
+                _ => self.tell(value.span(), "local is true or false, without quotes"),
+            },
+        }
+    }
+
+    fn one_text(&mut self, key: &str, value: &Spanned<DeValue<'_>>) -> Option<String> {
+        let text = value.get_ref().as_str().map(|text| bounded(text).into_owned());
+        if text.is_none() {
+            self.tell(value.span(), format!("{key} is a text in quotes"));
+        }
+        text
+    }
+
+    fn texts(&mut self, key: &str, value: &Spanned<DeValue<'_>>) -> Option<Vec<String>> {
+        let words = self.words(key, value)?;
+        Some(words.into_iter().map(|(_, word)| bounded(word).into_owned()).collect())
+    }
+
+    /// An empty list is no mistake here: no state holds.
+    fn states(&mut self, value: &Spanned<DeValue<'_>>) -> States {
+        if value.get_ref().as_array().is_some_and(|parts| parts.is_empty()) {
+            return States::only(&[]);
+        }
+        let mut holding = Vec::new();
+        for (at, word) in self.words("state", value).unwrap_or_default() {
+            match State::from_name(word) {
+                Some(state) => holding.push(state),
+                None => {
+                    let meant =
+                        nearest(word, &State::ALL.map(State::name)).map(|near| format!(": did you mean '{near}'?"));
+                    self.tell(at, format!("there is no state '{}'{}", shown(word), meant.unwrap_or_default()));
+                }
+            }
+        }
+        States::only(&holding)
+    }
+}
