@@ -1,0 +1,239 @@
+//! What rules come to: random ones against a reference that looks at each pattern, and the work that many of them cost.
+
+use proptest::prelude::*;
+use xqos_rules::decide::{RuleSet, Verdict};
+use xqos_rules::facts::{ClientFacts, Key, State, States};
+use xqos_rules::pattern::Pattern;
+use xqos_rules::read::{self, Scope};
+use xqos_rules::rule::{Condition, Rule};
+
+const KEYS: [Key; 7] = [Key::Exe, Key::Name, Key::Class, Key::User, Key::Unit, Key::Cgroup, Key::Host];
+/// Few words, so that they often meet.
+const FACTS: [&str; 5] = ["/usr/bin/mpv", "/opt/mpv", "/usr/bin/Xterm", "mpv", "xterm"];
+const PATTERNS: [&str; 8] = ["*/mpv", "/usr/bin/mpv", "*", "*m*", "/*/XTERM", "*/m?v", "/opt/mpv*", "?usr*/xterm"];
+const STATES: [&str; 4] = ["active", "fullscreen", "iconic", "unwatched"];
+const SETS: [&str; 5] = ["weight = 3", "reserve = \"auto\"", "max = \"5%\"", "ignore = true", "priority = 1"];
+
+fn list(words: &[&str]) -> String {
+    format!("[{}]", words.iter().map(|word| format!("\"{word}\"")).collect::<Vec<_>>().join(", "))
+}
+
+/// The inside of a match: some keys, each with some words.
+fn conditions() -> impl Strategy<Value = String> {
+    let texts = proptest::collection::btree_map(
+        proptest::sample::select(&KEYS[..]),
+        proptest::sample::subsequence(&PATTERNS[..], 1..4),
+        0..3,
+    );
+    let local = proptest::option::weighted(0.2, any::<bool>());
+    let states = proptest::sample::subsequence(&STATES[..], 0..3);
+    (texts, local, states).prop_map(|(texts, local, states)| {
+        let mut parts: Vec<String> = texts.iter().map(|(key, words)| format!("{key} = {}", list(words))).collect();
+        parts.extend(local.map(|local| format!("local = {local}")));
+        if !states.is_empty() {
+            parts.push(format!("state = {}", list(&states)));
+        }
+        parts.join(", ")
+    })
+}
+
+fn rules() -> impl Strategy<Value = Vec<Rule>> {
+    let not = proptest::collection::vec(conditions().prop_filter("excludes nobody", |one| !one.is_empty()), 0..2);
+    let sets = proptest::sample::subsequence(&SETS[..], 1..4);
+    let rule =
+        (conditions(), not, sets).prop_filter("is about nobody", |(all, not, _)| !(all.is_empty() && not.is_empty()));
+    proptest::collection::vec(rule, 0..12).prop_map(|rules| {
+        let mut text = "version = 1\n".to_owned();
+        for (at, (all, not, sets)) in rules.iter().enumerate() {
+            let not = not.iter().map(|one| format!("{{ {one} }}")).collect::<Vec<_>>().join(", ");
+            let all = if all.is_empty() { String::new() } else { format!("{all}, ") };
+            text += &format!("[[rule]]\nid = \"r{at}\"\nmatch = {{ {all}not = [{not}] }}\n");
+            text += &format!("set = {{ {} }}\n", sets.join(", "));
+        }
+        read::file("random.toml", &text, Scope::System).unwrap_or_else(|told| panic!("{told:?}\n{text}")).rules
+    })
+}
+
+fn facts() -> impl Strategy<Value = ClientFacts> {
+    let one = || proptest::option::weighted(0.8, proptest::sample::select(&FACTS[..]).prop_map(str::to_owned));
+    let some = || {
+        proptest::option::weighted(
+            0.8,
+            proptest::collection::vec(proptest::sample::select(&FACTS[..]).prop_map(str::to_owned), 0..3),
+        )
+    };
+    let states = proptest::collection::vec(any::<Option<bool>>(), 4);
+    let local = any::<Option<bool>>();
+    (one(), one(), some(), some(), one(), one(), one(), local, states).prop_map(
+        |(exe, name, class, user, unit, cgroup, host, local, known)| {
+            let mut states = States::default();
+            for (state, holds) in State::ALL.into_iter().zip(known) {
+                holds.into_iter().for_each(|holds| states.set(state, holds));
+            }
+            ClientFacts { exe, name, class, user, unit, cgroup, host, local, states }
+        },
+    )
+}
+
+/// As the documentation says it, without any index: `None` is "not known".
+fn holds(conditions: &[Condition], facts: &ClientFacts) -> Option<bool> {
+    let each: Vec<Option<bool>> = conditions.iter().map(|condition| holds_one(condition, facts)).collect();
+    match (each.contains(&Some(false)), each.contains(&None)) {
+        (true, _) => Some(false),
+        (false, true) => None,
+        (false, false) => Some(true),
+    }
+}
+
+fn holds_one(condition: &Condition, facts: &ClientFacts) -> Option<bool> {
+    match condition {
+        Condition::Text(key, patterns) => {
+            let fits = |text: &String| patterns.iter().any(|pattern: &Pattern| pattern.matches(text));
+            Some(facts.texts(*key)?.iter().any(fits))
+        }
+        Condition::Local(local) => Some(facts.local? == *local),
+        Condition::State(states) => {
+            let each: Vec<_> = states.iter().map(|&state| facts.states.get(state)).collect();
+            if each.contains(&Some(true)) { Some(true) } else { (!each.contains(&None)).then_some(false) }
+        }
+    }
+}
+
+fn matches(rule: &Rule, facts: &ClientFacts) -> bool {
+    let mut exclusions = rule.matcher.exclusions.iter();
+    holds(&rule.matcher.conditions, facts) == Some(true) && exclusions.all(|one| holds(one, facts) == Some(false))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn random_rules_come_to_what_the_reference_says(rules in rules(), facts in facts()) {
+        let set = RuleSet::new(rules.clone());
+        let evaluation = set.evaluate(&facts);
+        let matched: Vec<_> = rules.iter().filter(|rule| matches(rule, &facts)).map(|rule| rule.id.clone()).collect();
+        let verdicts: Vec<_> = evaluation.verdicts().collect();
+        let found: Vec<_> = verdicts.iter().filter(|(_, verdict)| *verdict == Verdict::Matched).map(|(rule, _)| rule.id.clone()).collect();
+        prop_assert_eq!(&found, &matched);
+        // The explanation names what the settings come from, and everything else has a reason that is true.
+        for (rule, verdict) in &verdicts {
+            let told = evaluation.told(rule, *verdict);
+            prop_assert_eq!(told == "matched", matched.contains(&rule.id), "{}", told);
+        }
+        for chosen in evaluation.chosen() {
+            let kind = chosen.setting.kind();
+            let mut of_kind = rules.iter().filter(|rule| matches(rule, &facts) && rule.settings.iter().any(|one| one.kind() == kind));
+            prop_assert_eq!(&chosen.rule.id, &of_kind.next_back().unwrap().id);
+        }
+        // Again, and from a set made again.
+        let again = RuleSet::new(rules);
+        prop_assert_eq!(set.evaluate(&facts).verdicts().map(|(_, verdict)| verdict).collect::<Vec<_>>(),
+            again.evaluate(&facts).verdicts().map(|(_, verdict)| verdict).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_verdict_names_a_key_that_fails(rules in rules(), facts in facts()) {
+        let set = RuleSet::new(rules);
+        for (rule, verdict) in set.evaluate(&facts).verdicts() {
+            let of = |key: Key| rule.matcher.conditions.iter().find(|one| one.key() == key).map(|one| holds_one(one, &facts));
+            match verdict {
+                Verdict::Matched => {}
+                Verdict::Differs(key) => prop_assert_eq!(of(key), Some(Some(false))),
+                Verdict::Unknown(key) => prop_assert_eq!(of(key), Some(None)),
+                Verdict::Excluded(at) => prop_assert_eq!(holds(&rule.matcher.exclusions[at], &facts), Some(true)),
+                Verdict::PerhapsExcluded(at, _) => prop_assert_eq!(holds(&rule.matcher.exclusions[at], &facts), None),
+            }
+        }
+    }
+}
+
+fn set_of(rules: impl Iterator<Item = String>) -> RuleSet {
+    let text: String = rules.collect();
+    RuleSet::new(read::file("many.toml", &format!("version = 1\n{text}"), Scope::System).unwrap().rules)
+}
+
+fn programs(count: usize) -> impl Iterator<Item = ClientFacts> {
+    (0..count).map(|at| ClientFacts {
+        exe: Some(format!("/usr/bin/program{at}")),
+        name: Some(format!("program{at}")),
+        class: Some(vec![format!("program{at}"), format!("Program{at}")]),
+        local: Some(true),
+        ..ClientFacts::default()
+    })
+}
+
+#[test]
+fn a_thousand_rules_for_five_hundred_clients_cost_few_pattern_matches() {
+    let rules = (0..1000).map(|at| {
+        let key = match at % 4 {
+            0 => format!("class = \"Program{at}\""),
+            1 => format!("name = \"program{at}\", local = true"),
+            _ => format!("exe = [\"*/program{at}\", \"/opt/*/program{at}\"]"),
+        };
+        format!("[[rule]]\nid = \"r{at}\"\nmatch = {{ {key} }}\nset = {{ weight = 2 }}\n")
+    });
+    let set = set_of(rules);
+    let (mut work, mut matched) = (0, 0);
+    for facts in programs(500) {
+        let evaluation = set.evaluate(&facts);
+        work += evaluation.pattern_matches();
+        matched += evaluation.chosen().len();
+    }
+    // A match of such names takes well below 10 us, so that all are within 10 ms.
+    assert_eq!(matched, 500);
+    assert!(work <= 1000, "{work} pattern matches, where looking at each would be 650,000");
+}
+
+#[test]
+fn a_rule_found_by_its_name_is_still_held_against_all_of_it() {
+    let rule = |id: &str, key: &str| format!("[[rule]]\nid = \"{id}\"\nmatch = {{ {key} }}\nset = {{ weight = 2 }}\n");
+    let set = set_of([rule("opt", "exe = \"/opt/*/program1\""), rule("usr", "exe = \"/usr/*/program1\"")].into_iter());
+    let facts = programs(2).last().unwrap();
+    let evaluation = set.evaluate(&facts);
+    let told: Vec<String> = evaluation.verdicts().map(|(rule, verdict)| evaluation.told(rule, verdict)).collect();
+    assert_eq!(told, ["exe is /usr/bin/program1, not \"/opt/*/program1\"", "matched"]);
+}
+
+#[test]
+fn each_reason_is_told_with_the_fact_that_it_met() {
+    let rule = |id: &str, key: &str| format!("[[rule]]\nid = \"{id}\"\nmatch = {{ {key} }}\nset = {{ weight = 2 }}\n");
+    let set = set_of(
+        [
+            rule("a", "exe = [\"*/mpv\", \"*/vlc\"]"),
+            rule("b", "local = false"),
+            rule("c", "state = [\"active\", \"iconic\"]"),
+            rule("d", "host = \"10.*\""),
+            rule("e", "local = true, not = { class = \"program*\", name = \"*\" }"),
+            rule("f", "local = true, not = { user = \"root\" }"),
+            rule("g", "name = \"other\""),
+        ]
+        .into_iter(),
+    );
+    let facts = ClientFacts { states: States::only(&[State::Fullscreen]), ..programs(1).next().unwrap() };
+    let evaluation = set.evaluate(&facts);
+    let told: Vec<String> = evaluation.verdicts().map(|(rule, verdict)| evaluation.told(rule, verdict)).collect();
+    assert_eq!(
+        told,
+        [
+            "exe is /usr/bin/program0, not \"*/mpv\" or \"*/vlc\"",
+            "local is true, not false",
+            "state is fullscreen, not active or iconic",
+            "host is not known",
+            "not: name is program0 and class is program0 and Program0",
+            "not: user is not known, so it may be excluded",
+            "name is program0, not \"other\"",
+        ]
+    );
+}
+
+#[test]
+fn a_client_to_be_ignored_gets_nothing_and_a_later_rule_takes_that_back() {
+    let rule = |id: &str, set: &str| format!("[[rule]]\nid = \"{id}\"\nmatch = {{ exe = \"*\" }}\nset = {{ {set} }}\n");
+    let facts = programs(1).next().unwrap();
+    let all = [rule("a", "weight = 2"), rule("b", "ignore = true"), rule("c", "weight = 3, ignore = false")];
+    for (rules, chosen, applied) in [(1, 1, 1), (2, 2, 0), (3, 2, 2)] {
+        let set = set_of(all[..rules].iter().cloned());
+        let evaluation = set.evaluate(&facts);
+        assert_eq!((evaluation.chosen().len(), evaluation.applied().len()), (chosen, applied));
+    }
+}

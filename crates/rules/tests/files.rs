@@ -1,0 +1,253 @@
+//! The folders that rules are read from, with what strangers may have put there.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
+use std::path::{Path, PathBuf};
+use xqos_rules::files::{Folder, Loaded, Loader, MAX_FILES, Standing, usual};
+use xqos_rules::read::Scope;
+
+/// Three folders that go with the test.
+struct Places {
+    top: PathBuf,
+    loader: Loader,
+}
+
+impl Places {
+    fn new(name: &str) -> Places {
+        let top = std::env::temp_dir().join(format!("xqos-rules-{name}-{}", std::process::id()));
+        fs::create_dir_all(&top).unwrap();
+        let scopes = [("lib", Scope::System), ("etc", Scope::System), ("home", Scope::User)];
+        let folders = scopes.map(|(name, scope)| Folder { path: top.join(name), scope });
+        for folder in &folders {
+            fs::create_dir_all(&folder.path).unwrap();
+            fs::set_permissions(&folder.path, Permissions::from_mode(0o755)).unwrap();
+        }
+        let user = fs::metadata(&top).unwrap().uid();
+        Places { loader: Loader::new(folders.to_vec(), user), top }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.top.join(name)
+    }
+
+    fn write(&self, name: &str, text: impl AsRef<[u8]>) {
+        fs::write(self.path(name), text).unwrap();
+        fs::set_permissions(self.path(name), Permissions::from_mode(0o644)).unwrap();
+    }
+
+    fn load(&mut self) -> Loaded {
+        self.loader.load()
+    }
+
+    /// Ids of the rules that count, and the mistakes without the folder's name.
+    fn loaded(&mut self) -> (Vec<String>, Vec<String>) {
+        let loaded = self.loader.load();
+        let top = format!("{}/", self.top.display());
+        let ids = loaded.rules.rules().iter().map(|rule| rule.id.clone()).collect();
+        (ids, loaded.mistakes.iter().map(|mistake| mistake.to_string().replace(&top, "")).collect())
+    }
+}
+
+impl Drop for Places {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.top);
+    }
+}
+
+fn rules(ids: &[&str]) -> String {
+    let rule = |id: &&str| format!("[[rule]]\nid = \"{id}\"\nmatch = {{ exe = \"*\" }}\nset = {{ weight = 2 }}\n");
+    "version = 1\n".to_owned() + &ids.iter().map(rule).collect::<String>()
+}
+
+#[test]
+fn files_count_by_name_and_replace_those_below() {
+    let mut places = Places::new("order");
+    places.write("lib/50-b.toml", rules(&["b1", "b2"]));
+    places.write("lib/90-c.toml", rules(&["c"]));
+    places.write("etc/10-a.toml", rules(&["a"]));
+    places.write("home/50-b.toml", rules(&["mine"]));
+    places.write("home/README", "no rules");
+    places.write("home/.#50-b.toml", "an editor's");
+    assert_eq!(places.loaded(), (vec!["a".into(), "mine".into(), "c".into()], vec![]));
+    let masked = Standing::MaskedBy(places.path("home/50-b.toml"));
+    let expected = [
+        ("etc/10-a.toml", Standing::Counts),
+        ("lib/50-b.toml", masked),
+        ("home/50-b.toml", Standing::Counts),
+        ("lib/90-c.toml", Standing::Counts),
+    ];
+    let files = places.load().files;
+    let expected = expected.map(|(name, standing)| (places.path(name), standing));
+    assert_eq!(files.into_iter().map(|file| (file.path, file.standing)).collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn an_empty_file_masks_those_below() {
+    let mut places = Places::new("empty");
+    places.write("lib/50-b.toml", rules(&["b"]));
+    places.write("etc/50-b.toml", "");
+    assert_eq!(places.loaded(), (vec![], vec![]));
+    assert_eq!(places.load().files[1].standing, Standing::Empty);
+    fs::remove_file(places.path("etc/50-b.toml")).unwrap();
+    assert_eq!(places.loaded().0, ["b"]);
+}
+
+#[test]
+fn a_broken_file_keeps_its_last_good_version() {
+    let mut places = Places::new("broken");
+    places.write("lib/50-b.toml", rules(&["b"]));
+    places.write("home/50-b.toml", rules(&["good"]));
+    assert_eq!(places.loaded().0, ["good"]);
+    places.write("home/50-b.toml", "version = 1\n[[rule]\n");
+    let (ids, mistakes) = places.loaded();
+    assert_eq!(ids, ["good"]);
+    assert!(mistakes[0].starts_with("home/50-b.toml:2: no TOML: "), "{mistakes:?}");
+    assert_eq!(places.load().files[1].standing, Standing::Refused { kept: true });
+    places.write("home/50-b.toml", rules(&["mended"]));
+    assert_eq!(places.loaded(), (vec!["mended".into()], vec![]));
+    fs::remove_file(places.path("home/50-b.toml")).unwrap();
+    assert_eq!(places.loaded().0, ["b"], "who removes a file takes its rules away");
+    places.write("home/50-b.toml", "version = 3");
+    assert_eq!(places.loaded().0, [""; 0], "and its good version is forgotten with it");
+    assert_eq!(places.load().files[1].standing, Standing::Refused { kept: false });
+}
+
+#[test]
+fn what_others_could_have_written_is_refused() {
+    let mut places = Places::new("others");
+    places.write("home/50-b.toml", rules(&["b"]));
+    assert_eq!(places.loaded().0, ["b"]);
+    places.write("home/60-w.toml", rules(&["w"]));
+    fs::set_permissions(places.path("home/60-w.toml"), Permissions::from_mode(0o666)).unwrap();
+    let (ids, mistakes) = places.loaded();
+    assert_eq!(
+        (ids, mistakes),
+        (vec!["b".into()], vec!["home/60-w.toml: can be written to by others: chmod go-w it".into()])
+    );
+    fs::remove_file(places.path("home/60-w.toml")).unwrap();
+    fs::set_permissions(places.path("home"), Permissions::from_mode(0o777)).unwrap();
+    places.write("home/70-x.toml", rules(&["x"]));
+    let (ids, mistakes) = places.loaded();
+    assert_eq!(ids, ["b"], "what was good before stays, and nothing comes");
+    assert!(mistakes[0].starts_with("home: can be written to by others"), "{mistakes:?}");
+}
+
+#[test]
+fn files_of_another_user_are_refused() {
+    let mut places = Places::new("foreign");
+    places.write("home/50-b.toml", rules(&["b"]));
+    let owner = fs::metadata(places.path("home/50-b.toml")).unwrap().uid();
+    match owner {
+        // What is root's is everybody's to read, so it is given away.
+        0 => chown(places.path("home/50-b.toml"), Some(12345), None).unwrap(),
+        _ => places.loader = Loader::new(places.loader.folders().to_vec(), owner + 1),
+    }
+    let (ids, mistakes) = places.loaded();
+    assert_eq!(ids, [""; 0]);
+    assert!(mistakes.iter().any(|told| told.contains("belongs to user") && told.contains("chown it")), "{mistakes:?}");
+}
+
+#[test]
+fn links_within_a_folder_are_followed_and_others_refused() {
+    let mut places = Places::new("links");
+    places.write("elsewhere.toml", rules(&["stolen"]));
+    places.write("home/50-b.toml", rules(&["b"]));
+    let link = |to: &Path, name: &str| symlink(to, places.path(name)).unwrap();
+    link(Path::new("50-b.toml"), "home/60-again.toml");
+    link(&places.path("elsewhere.toml"), "home/70-out.toml");
+    link(Path::new("/dev/null"), "home/80-null.toml");
+    link(Path::new("nothing"), "home/90-dangling.toml");
+    link(Path::new("91-loop.toml"), "home/91-loop.toml");
+    let (ids, mistakes) = places.loaded();
+    assert_eq!(ids, ["b", "b"]);
+    let out = "is a link that leads out of its folder, to ";
+    let expected = [
+        ("home/70-out.toml: ", out),
+        ("home/80-null.toml: ", out),
+        ("home/90-dangling.toml: ", "cannot be found"),
+        ("home/91-loop.toml: ", "cannot be found"),
+    ];
+    assert_eq!(mistakes.len(), expected.len(), "{mistakes:?}");
+    for (told, (place, words)) in mistakes.iter().zip(expected) {
+        assert!(told.starts_with(place) && told.contains(words), "{told}");
+    }
+}
+
+#[test]
+fn what_is_no_file_of_text_is_refused() {
+    let mut places = Places::new("kinds");
+    places.write("home/10-latin.toml", b"version = 1\n# caf\xe9\n");
+    fs::create_dir(places.path("home/20-folder.toml")).unwrap();
+    rustix::fs::mkfifoat(rustix::fs::CWD, places.path("home/30-pipe.toml"), rustix::fs::Mode::from_raw_mode(0o600))
+        .unwrap();
+    places.write("home/40-large.toml", vec![b'#'; 10_000_000]);
+    places.write("home/50-limits.toml", "version = 1\n[limits]\nauto = 0.1\n");
+    places.write("home/60-good.toml", rules(&["good"]));
+    let (ids, mistakes) = places.loaded();
+    assert_eq!(ids, ["good"], "the others do not take it along");
+    let expected = [
+        "home/10-latin.toml:2: is no UTF-8 from here on",
+        "home/20-folder.toml: is no plain file",
+        "home/30-pipe.toml: is no plain file",
+        "home/40-large.toml: a rule file has at most 1 MB",
+        "home/50-limits.toml:2: limits bind the user",
+    ];
+    assert_eq!(mistakes.len(), expected.len(), "{mistakes:#?}");
+    for (told, expected) in mistakes.iter().zip(expected) {
+        assert!(told.starts_with(expected), "{told}");
+    }
+}
+
+#[test]
+fn at_most_ten_thousand_rules_count_in_all() {
+    let mut places = Places::new("many");
+    let ids: Vec<String> = (0..6000).map(|at| format!("r{at}")).collect();
+    let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+    places.write("lib/50-a.toml", rules(&ids));
+    places.write("home/60-b.toml", rules(&ids));
+    places.write("home/70-c.toml", rules(&["c"]));
+    let (ids, mistakes) = places.loaded();
+    assert_eq!((ids.len(), ids.last().unwrap().as_str()), (6001, "c"));
+    assert_eq!(
+        mistakes,
+        ["home/60-b.toml: with its rules there are 12000, and at most 10000 count: none of them does"]
+    );
+}
+
+#[test]
+fn a_folder_of_too_many_files_is_refused() {
+    let mut places = Places::new("files");
+    places.write("lib/50-a.toml", rules(&["a"]));
+    for at in 0..=MAX_FILES {
+        places.write(&format!("home/{at}.toml"), "");
+    }
+    let (ids, mistakes) = places.loaded();
+    assert_eq!(ids, ["a"]);
+    assert_eq!(mistakes, ["home: at most 256 files of a folder count, and it has more: merge some"]);
+}
+
+#[test]
+fn later_limits_go_before_earlier_ones() {
+    let mut places = Places::new("limits");
+    places.write("lib/50-a.toml", "version = 1\n[limits]\nauto = 0.6\nper_user = 0.3\n");
+    places.write("etc/60-b.toml", "version = 1\n[limits]\nauto = 0.2\n");
+    let limits = places.load().limits;
+    assert_eq!((limits.auto, limits.per_user), (Some(200_000), Some(300_000)));
+}
+
+#[test]
+fn the_usual_places_end_with_the_users_own() {
+    let paths = |config: Option<&str>, home: Option<&str>| -> Vec<String> {
+        let folders = usual(None, config.map(PathBuf::from), home.map(PathBuf::from));
+        folders.iter().map(|folder| folder.path.display().to_string()).collect()
+    };
+    let system = ["/usr/lib/xqos/rules.d", "/etc/xqos/rules.d"];
+    assert_eq!(paths(None, None), system);
+    assert_eq!(
+        usual(Some("/usr/local/lib/xqos/rules.d".into()), None, None)[0].path,
+        Path::new("/usr/local/lib/xqos/rules.d")
+    );
+    assert_eq!(paths(None, Some("/home/a"))[2], "/home/a/.config/xqos/rules.d");
+    assert_eq!(paths(Some("/conf"), Some("/home/a"))[2], "/conf/xqos/rules.d");
+    assert_eq!(paths(Some("relative"), Some("/home/a"))[2], "/home/a/.config/xqos/rules.d");
+}
