@@ -1,0 +1,193 @@
+//! Who uses an X server that has nothing loaded: from the kernel's events of its system calls, as root.
+//!
+//! An X server reads a client's requests, works on them, and then reads the next one's, or waits. So from a read to the next
+//! read or wait of the server's thread it works for the client at the other end of that descriptor.
+//!
+//! | file | what |
+//! |---|---|
+//! | `events` | a line of the kernel's trace as a value |
+//! | `account` | events in, time and calls of each descriptor out; no clock, no files |
+//! | `instance` | the kernel's trace: an instance of our own, removed at the end |
+//! | `target` | which process serves a display |
+//! | `peers` | which program is at the other end of a descriptor |
+
+mod account;
+mod events;
+mod instance;
+mod peers;
+mod target;
+
+pub use target::Target;
+
+use account::{Account, Use};
+use anyhow::{Result, bail};
+use instance::Instance;
+use peers::Peers;
+use serde::Serialize;
+use std::time::{Duration, Instant};
+use xqos_cli::sys::{self, Signals};
+
+/// The kernel's buffer is emptied so often.
+const EMPTY: Duration = Duration::from_millis(50);
+/// Version of the JSON.
+const VERSION: u32 = 1;
+
+/// What was seen of a server between two instants.
+#[derive(Debug, Serialize)]
+pub struct Sample {
+    /// Of this schema.
+    version: u32,
+    /// The server's process.
+    server_pid: i32,
+    server: String,
+    display: Option<String>,
+    elapsed_ms: f64,
+    /// The part of the time in which the server did not wait.
+    busy: f64,
+    /// Events that the kernel had no room for; what is told is then too little.
+    lost: u64,
+    pub clients: Vec<Client>,
+}
+
+/// A program at the other end of one or more of the server's descriptors.
+#[derive(Debug, Serialize)]
+pub struct Client {
+    /// None: not on this machine, or none at all.
+    pid: Option<i32>,
+    program: String,
+    connections: usize,
+    /// Of the time that went by.
+    share: f64,
+    busy_ms: f64,
+    calls_per_s: f64,
+    /// The longest work for it without a read for another, or a wait.
+    longest_ms: f64,
+}
+
+/// A server that is watched until this is dropped.
+#[derive(Debug)]
+pub struct Attached {
+    target: Target,
+    instance: Instance,
+    account: Account,
+    peers: Peers,
+    signals: Signals,
+    since: Instant,
+}
+
+impl Attached {
+    pub fn new(target: Target) -> Result<Attached> {
+        // Before the instance: a signal from here on ends us in order.
+        let signals = Signals::watch()?;
+        let instance = Instance::start(target.pid)?;
+        let peers = Peers::of(target.pid)?;
+        Ok(Attached { target, instance, account: Account::default(), peers, signals, since: Instant::now() })
+    }
+
+    /// Watches for this time. `None`: somebody ended us, or the server has gone.
+    pub fn watch(&mut self, time: Duration) -> Result<Option<Sample>> {
+        let end = Instant::now() + time;
+        loop {
+            let left = end.saturating_duration_since(Instant::now());
+            sys::poll(&[std::os::fd::AsRawFd::as_raw_fd(&self.signals)], Some(left.min(EMPTY)))?;
+            self.instance.read(|event| {
+                self.peers.see(event.descriptor());
+                self.account.take(event);
+            })?;
+            if self.signals.next().is_some_and(|signal| signal.number != libc::SIGCHLD) {
+                return Ok(None);
+            }
+            if !xqos_proc::exists(self.target.pid) {
+                bail!("the server, process {}, has ended", self.target.pid);
+            }
+            if Instant::now() >= end {
+                return Ok(Some(self.sample()?));
+            }
+        }
+    }
+
+    fn sample(&mut self) -> Result<Sample> {
+        let elapsed = self.since.elapsed();
+        self.since = Instant::now();
+        let uses = self.account.finish();
+        let busy_ns: u64 = uses.iter().map(|(_, one)| one.ns).sum();
+        let mut clients: Vec<Client> = Vec::new();
+        for (descriptor, one) in uses {
+            let (pid, program) = self.peers.name(descriptor);
+            match clients.iter_mut().find(|client| client.pid == pid && client.program == program) {
+                Some(client) => client.add(&one, elapsed),
+                None => {
+                    let mut client = Client::new(pid, program);
+                    client.add(&one, elapsed);
+                    clients.push(client);
+                }
+            }
+        }
+        clients.sort_by(|one, other| other.busy_ms.total_cmp(&one.busy_ms));
+        Ok(Sample {
+            version: VERSION,
+            server_pid: self.target.pid,
+            server: self.target.program.clone(),
+            display: self.target.display.map(|display| format!(":{display}")),
+            elapsed_ms: elapsed.as_secs_f64() * 1e3,
+            busy: busy_ns as f64 / elapsed.as_nanos() as f64,
+            lost: self.instance.lost(),
+            clients,
+        })
+    }
+}
+
+impl Client {
+    fn new(pid: Option<i32>, program: String) -> Client {
+        Client { pid, program, connections: 0, share: 0.0, busy_ms: 0.0, calls_per_s: 0.0, longest_ms: 0.0 }
+    }
+
+    fn add(&mut self, one: &Use, elapsed: Duration) {
+        self.connections += 1;
+        self.share += one.ns as f64 / elapsed.as_nanos() as f64;
+        self.busy_ms += one.ns as f64 / 1e6;
+        self.calls_per_s += one.calls as f64 / elapsed.as_secs_f64();
+        self.longest_ms = self.longest_ms.max(one.longest_ns as f64 / 1e6);
+    }
+}
+
+impl Sample {
+    /// The table, and what is to be known about it.
+    pub fn text(&self, width: Option<usize>) -> String {
+        use xqos_cli::table::{Column, Table};
+        use xqos_text::time::of_ms;
+        let mut table = Table::new(vec![
+            Column::number("PID", 0),
+            Column::words("PROGRAM", 0).elastic(),
+            Column::number("SHARE", 0),
+            Column::number("SERVER TIME", 2),
+            Column::number("CALLS/S", 1),
+            Column::number("LONGEST", 0),
+            Column::number("CONNECTIONS", 3),
+        ]);
+        for client in &self.clients {
+            table.row(vec![
+                client.pid.map(|pid| pid.to_string()).unwrap_or_default(),
+                client.program.clone(),
+                format!("{:.1}%", 100.0 * client.share),
+                of_ms(client.busy_ms),
+                format!("{:.0}", client.calls_per_s),
+                of_ms(client.longest_ms),
+                client.connections.to_string(),
+            ]);
+        }
+        let display = self.display.as_deref().unwrap_or("no display of this machine");
+        let mut text = format!(
+            "{} (process {}, {display}), without xqos: busy {:.0} % of {}\n",
+            self.server,
+            self.server_pid,
+            100.0 * self.busy,
+            of_ms(self.elapsed_ms)
+        );
+        text += &table.render(width);
+        if self.lost > 0 {
+            text += &format!("{} events found no room: shares are too small\n", self.lost);
+        }
+        text
+    }
+}

@@ -1,0 +1,151 @@
+//! Time and calls of each descriptor, from the events of the server's thread.
+
+use super::events::{Call, Event};
+use std::collections::BTreeMap;
+
+/// What the server did for a descriptor.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Use {
+    pub ns: u64,
+    pub calls: u64,
+    /// The longest work for it without a read for another, or a wait.
+    pub longest_ns: u64,
+}
+
+/// Work whose client is not known: the server had read its requests before, and did not read again.
+pub const UNKNOWN: i32 = -1;
+
+#[derive(Debug, Default)]
+pub struct Account {
+    uses: BTreeMap<i32, Use>,
+    running: Option<Running>,
+}
+
+/// Whom the server works for at present.
+#[derive(Clone, Copy, Debug)]
+struct Running {
+    /// [`UNKNOWN`] from the end of a wait on: it serves what it had read before, for the client that it then reads from.
+    descriptor: i32,
+    since_ns: u64,
+    /// Work for it before that, since another was served.
+    stretch_ns: u64,
+}
+
+impl Account {
+    /// Events come in the order of their time; one that does not counts as of the time of the last.
+    pub fn take(&mut self, event: Event) {
+        let before = self.running.take().map(|mut running| {
+            if let (UNKNOWN, Call::Read(descriptor)) = (running.descriptor, event.call) {
+                running.descriptor = descriptor;
+            }
+            let ns = event.at_ns.saturating_sub(running.since_ns);
+            let one = self.uses.entry(running.descriptor).or_default();
+            one.ns += ns;
+            one.longest_ns = one.longest_ns.max(running.stretch_ns + ns);
+            (running.descriptor, running.stretch_ns + ns)
+        });
+        let descriptor = match event.call {
+            Call::Read(descriptor) => {
+                self.uses.entry(descriptor).or_default().calls += 1;
+                descriptor
+            }
+            Call::Woken => UNKNOWN,
+            Call::Wait => return,
+        };
+        let stretch_ns = before.filter(|&(last, _)| last == descriptor).map_or(0, |(_, ns)| ns);
+        self.running = Some(Running { descriptor, since_ns: event.at_ns, stretch_ns });
+    }
+
+    /// What was done since the last time that this was asked; what is in progress counts when it ends.
+    ///
+    /// Work of unknown clients is counted for the one that the server works for longest by each read: one read then lasts for
+    /// several of its turns.
+    pub fn finish(&mut self) -> Vec<(i32, Use)> {
+        let mut uses = std::mem::take(&mut self.uses);
+        let work_by_read = |one: &Use| one.ns.checked_div(one.calls).unwrap_or(0);
+        let unknown = uses.remove(&UNKNOWN);
+        let longest = uses.values_mut().max_by_key(|one| work_by_read(one));
+        match (unknown, longest) {
+            (Some(unknown), Some(one)) => one.ns += unknown.ns,
+            (Some(unknown), None) => _ = uses.insert(UNKNOWN, unknown),
+            _ => {}
+        }
+        uses.into_iter().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn account(events: &[(u64, Option<i32>)]) -> BTreeMap<i32, Use> {
+        let mut account = Account::default();
+        for &(at_ns, descriptor) in events {
+            account.take(Event { at_ns, call: descriptor.map_or(Call::Wait, Call::Read) });
+        }
+        account.finish().into_iter().collect()
+    }
+
+    #[test]
+    fn from_a_read_to_the_next_call_the_server_works_for_its_client() {
+        let uses = account(&[(0, None), (100, Some(8)), (400, Some(9)), (500, None), (900, Some(8)), (950, None)]);
+        assert_eq!(uses[&8], Use { ns: 350, calls: 2, longest_ns: 300 });
+        assert_eq!(uses[&9], Use { ns: 100, calls: 1, longest_ns: 100 });
+    }
+
+    #[test]
+    fn a_stretch_ends_with_another_client_or_a_wait() {
+        let uses = account(&[
+            (0, Some(8)),
+            (10, Some(8)),
+            (30, Some(9)),
+            (31, Some(8)),
+            (45, None),
+            (50, Some(8)),
+            (60, None),
+        ]);
+        assert_eq!(uses[&8], Use { ns: 54, calls: 4, longest_ns: 30 });
+    }
+
+    #[test]
+    fn what_had_been_read_before_is_work_for_whom_it_then_reads_from() {
+        let mut account = Account::default();
+        let calls = [(0, Call::Woken), (30, Call::Read(8)), (40, Call::Wait), (90, Call::Woken), (95, Call::Wait)];
+        calls.into_iter().for_each(|(at_ns, call)| account.take(Event { at_ns, call }));
+        let uses: BTreeMap<i32, Use> = account.finish().into_iter().collect();
+        assert_eq!((uses[&8].ns, uses[&8].longest_ns), (45, 40));
+    }
+
+    #[test]
+    fn what_nobody_is_known_for_counts_for_whom_a_read_lasts_longest() {
+        let mut account = Account::default();
+        let calls = [
+            (0, Call::Read(8)),
+            (100, Call::Read(9)),
+            (110, Call::Read(9)),
+            (120, Call::Wait),
+            (121, Call::Woken),
+            (160, Call::Wait),
+        ];
+        calls.into_iter().for_each(|(at_ns, call)| account.take(Event { at_ns, call }));
+        let uses: BTreeMap<i32, Use> = account.finish().into_iter().collect();
+        assert_eq!((uses[&8].ns, uses[&9].ns, uses.len()), (139, 20, 2));
+        account.take(Event { at_ns: 170, call: Call::Woken });
+        account.take(Event { at_ns: 180, call: Call::Wait });
+        assert_eq!(account.finish()[0].0, UNKNOWN, "where nobody reads");
+    }
+
+    #[test]
+    fn what_is_in_progress_counts_when_it_ends() {
+        let mut account = Account::default();
+        account.take(Event { at_ns: 10, call: Call::Read(8) });
+        assert_eq!(account.finish(), [(8, Use { ns: 0, calls: 1, longest_ns: 0 })]);
+        account.take(Event { at_ns: 70, call: Call::Wait });
+        assert_eq!(account.finish(), [(8, Use { ns: 60, calls: 0, longest_ns: 60 })]);
+    }
+
+    #[test]
+    fn a_clock_that_goes_back_takes_nothing_away() {
+        assert_eq!(account(&[(100, Some(8)), (40, None)])[&8], Use { ns: 0, calls: 1, longest_ns: 0 });
+    }
+}

@@ -1,0 +1,94 @@
+//! A line of the kernel's trace, as a value.
+
+/// A system call of the server's thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// By the kernel's monotonic clock.
+    pub at_ns: u64,
+    pub call: Call,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Call {
+    /// It reads from this descriptor.
+    Read(i32),
+    /// It waits for anybody.
+    Wait,
+    /// It waited, and goes on.
+    Woken,
+}
+
+const WAITS: [&str; 7] = ["epoll_wait", "epoll_pwait", "epoll_pwait2", "select", "pselect6", "poll", "ppoll"];
+
+impl Event {
+    pub fn descriptor(&self) -> Option<i32> {
+        match self.call {
+            Call::Read(descriptor) => Some(descriptor),
+            Call::Wait | Call::Woken => None,
+        }
+    }
+
+    /// `Xvfb-1651 [001] ..... 21126.746307: sys_recvmsg(fd: 8, msg: 0x7ffd2047aca0, flags: 0)`. The name of the program comes
+    /// first and may be anything. The end of a call is `sys_epoll_wait -> 0x1`. `None`: a line of another kind.
+    pub fn parse(line: &str) -> Option<Event> {
+        let (before, call) = line.rsplit_once(": sys_")?;
+        let (seconds, fraction) = before.rsplit(' ').next()?.split_once('.')?;
+        let fraction: u64 = format!("{fraction:0<9}").get(..9)?.parse().ok()?;
+        let at_ns = seconds.parse::<u64>().ok()?.checked_mul(1_000_000_000)?.checked_add(fraction)?;
+        if let Some((name, _)) = call.split_once(" -> ") {
+            return WAITS.contains(&name).then_some(Event { at_ns, call: Call::Woken });
+        }
+        let (name, arguments) = call.split_once('(')?;
+        let call = match name {
+            "recvmsg" | "recvfrom" | "read" | "readv" => {
+                let number = arguments.strip_prefix("fd: ")?.split([',', ')']).next()?;
+                Call::Read(i32::from_str_radix(number.trim_start_matches("0x"), 16).ok()?)
+            }
+            _ if WAITS.contains(&name) => Call::Wait,
+            _ => return None,
+        };
+        Some(Event { at_ns, call })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_become_events() {
+        let read = "  Xvfb-16511   [001] ..... 21126.746307: sys_recvmsg(fd: 8, msg: 0x7ffd2047aca0, flags: 0)";
+        assert_eq!(Event::parse(read), Some(Event { at_ns: 21_126_746_307_000, call: Call::Read(8) }));
+        let wide = "Xvfb-1 [0] ..... 1.000000: sys_read(fd: 0x1f, buf: 0x0, count: 0x10)";
+        assert_eq!(Event::parse(wide), Some(Event { at_ns: 1_000_000_000, call: Call::Read(31) }));
+        let wait = "X: sys_read(-7 [0] ..... 2.5: sys_epoll_wait(epfd: 3, events: 0x0, maxevents: 0x100)";
+        assert_eq!(Event::parse(wait), Some(Event { at_ns: 2_500_000_000, call: Call::Wait }));
+        let woken = "Xvfb-1 [0] ..... 2.5: sys_epoll_wait -> 0x1";
+        assert_eq!(Event::parse(woken), Some(Event { at_ns: 2_500_000_000, call: Call::Woken }));
+    }
+
+    #[test]
+    fn other_lines_are_passed_over() {
+        let whole = "Xvfb-16511 [001] ..... 21126.746307: sys_recvmsg(fd: 8, msg: 0x7ffd2047aca0, flags: 0)";
+        for length in 0..whole.len() {
+            // A part of the arguments is enough; nothing else makes an event, and nothing panics.
+            let event = Event::parse(&whole[..length]);
+            assert!(event.is_none() || length > whole.find("fd: ").unwrap(), "{}", &whole[..length]);
+        }
+        let bad = [
+            "",
+            ": sys_",
+            ": sys_read(",
+            "1.5: sys_read(fd: zz)",
+            "1.5: sys_read(fd: ffffffffff)",
+            "99999999999999999999.5: sys_poll()",
+            "18446744073709551615.9: sys_poll()",
+            "1.ä: sys_poll()",
+            "1.5: sys_write(fd: 3)",
+            "CPU:0 [LOST 12 EVENTS]",
+        ];
+        for line in bad {
+            assert_eq!(Event::parse(line), None, "{line}");
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Which process serves a display: the one that listens at its socket.
+
+use anyhow::{Context, Result, bail};
+use std::collections::HashSet;
+use std::fs;
+use std::path::Path;
+use xqos_abi::control::display_of_socket;
+use xqos_cli::sys;
+
+/// A server to be watched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    pub pid: i32,
+    pub program: String,
+    pub display: Option<u32>,
+}
+
+impl Target {
+    /// `word`: a pid, or a display as `:7`. Empty: the display in DISPLAY, else the only server that there is.
+    pub fn find(word: &str, display: Option<&str>) -> Result<Target> {
+        // Others see neither the kernel's trace nor the descriptors of the server.
+        if sys::effective_ids().0 != 0 {
+            bail!("watching a server from outside takes the kernel's trace, which is root's: run it with sudo");
+        }
+        let from_environment = std::env::var("DISPLAY").ok();
+        let word = if word.is_empty() { display.or(from_environment.as_deref()).unwrap_or("") } else { word };
+        if word.is_empty() {
+            return the_only_one();
+        }
+        match word.rsplit_once(':') {
+            Some(("" | "unix", number)) => {
+                let number = number.split('.').next().unwrap_or_default();
+                let number = number.parse().with_context(|| format!("{word} is no display: write it as :7"))?;
+                let found = servers().into_iter().find(|server| server.display == Some(number));
+                found.with_context(|| format!("no process here serves the display :{number}"))
+            }
+            Some(_) => bail!("{word} is on another machine: only a server of this one can be watched from outside"),
+            None => {
+                let pid: i32 =
+                    word.parse().with_context(|| format!("{word} is neither a pid nor a display such as :7"))?;
+                let found = servers().into_iter().find(|server| server.pid == pid);
+                found.with_context(|| format!("process {pid} serves no display"))
+            }
+        }
+    }
+}
+
+fn the_only_one() -> Result<Target> {
+    let mut servers = servers();
+    match servers.len() {
+        0 => bail!("no X server is running here"),
+        1 => Ok(servers.remove(0)),
+        _ => {
+            let names: Vec<String> =
+                servers.iter().filter_map(|server| Some(format!(":{} ({})", server.display?, server.pid))).collect();
+            bail!("there are several X servers, say which: {}", names.join(", "))
+        }
+    }
+}
+
+/// One for each display. A compositor that listens for its Xwayland is no server.
+fn servers() -> Vec<Target> {
+    let sockets = listening(&fs::read_to_string("/proc/net/unix").unwrap_or_default());
+    let mut found: Vec<Target> = Vec::new();
+    for pid in xqos_proc::pids() {
+        let own = sockets_of(pid);
+        for &(_, display) in sockets.iter().filter(|(inode, _)| own.contains(inode)) {
+            let server = Target { pid, program: program(pid), display: Some(display) };
+            match found.iter_mut().find(|other| other.display == server.display) {
+                Some(other) if is_server(&server.program) && !is_server(&other.program) => *other = server,
+                Some(_) => {}
+                None => found.push(server),
+            }
+        }
+    }
+    found
+}
+
+fn is_server(program: &str) -> bool {
+    program.starts_with('X') || program == "nxagent"
+}
+
+/// Inodes of listening sockets of displays.
+fn listening(table: &str) -> Vec<(u64, u32)> {
+    const ACCEPTS: &str = "00010000";
+    let of_line = |line: &str| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let [_, _, _, flags, _, _, inode, path] = fields[..] else { return None };
+        let path = path.strip_prefix('@').unwrap_or(path);
+        (flags == ACCEPTS).then(|| Some((inode.parse().ok()?, display_of_socket(path)?)))?
+    };
+    table.lines().filter_map(of_line).collect()
+}
+
+fn sockets_of(pid: i32) -> HashSet<u64> {
+    let links = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+    let inode = |path: &Path| path.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok();
+    links.filter_map(|entry| inode(&fs::read_link(entry.path()).ok()?)).collect()
+}
+
+fn program(pid: i32) -> String {
+    let path = fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    name.trim_end_matches(" (deleted)").to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sockets_of_displays_are_told_from_others() {
+        let table = "Num       RefCount Protocol Flags    Type St Inode Path\n\
+            0: 00000002 00000000 00010000 0001 01 623435 @/tmp/.X11-unix/X44\n\
+            0: 00000002 00000000 00010000 0001 01 623436 /tmp/.X11-unix/X44\n\
+            0: 00000003 00000000 00000000 0001 03 623437 /tmp/.X11-unix/X44\n\
+            0: 00000002 00000000 00010000 0001 01 7 /run/other\n\
+            0: 00000003 00000000 00000000 0001 03 9\nnonsense\n";
+        assert_eq!(listening(table), [(623_435, 44), (623_436, 44)]);
+    }
+
+    #[test]
+    fn what_is_no_server_is_refused_in_a_sentence() {
+        if sys::effective_ids().0 != 0 {
+            assert!(Target::find(":7", None).unwrap_err().to_string().contains("sudo"));
+            return;
+        }
+        for (word, said) in [
+            ("far:0", "another machine"),
+            (":x", "is no display"),
+            ("x", "neither a pid nor"),
+            ("1", "serves no display"),
+            (":64999", "serves the display :64999"),
+        ] {
+            let error = format!("{:#}", Target::find(word, None).unwrap_err());
+            assert!(error.contains(said), "{word}: {error}");
+        }
+    }
+}

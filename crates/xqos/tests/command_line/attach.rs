@@ -1,0 +1,78 @@
+//! A server that has nothing loaded, watched from outside.
+
+use crate::fixture::{Running, Server, eventually};
+use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
+use serde_json::Value;
+use std::fs::{self, File};
+use std::os::fd::AsRawFd;
+use std::process::{Command, Stdio};
+
+/// Says why a test is left out, where this user cannot have the kernel's trace.
+fn is_not_allowed(server: &Server) -> bool {
+    let ended = server.ask(&["list", "--attach", "--for", "100ms"]);
+    let not = ended.status != 0;
+    if not {
+        xqos_skip::left_out(&ended.err);
+    }
+    not
+}
+
+/// Traces of ours that the kernel has at present.
+fn instances() -> Vec<String> {
+    let context = fsopen("tracefs", FsOpenFlags::FSOPEN_CLOEXEC).unwrap();
+    fsconfig_create(&context).unwrap();
+    let mount = fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::empty()).unwrap();
+    let entries = fs::read_dir(format!("/proc/self/fd/{}/instances", mount.as_raw_fd())).unwrap();
+    entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect()
+}
+
+fn share(sample: &Value, pid: i32) -> f64 {
+    let clients = sample["clients"].as_array().unwrap();
+    clients.iter().find(|client| client["pid"] == pid).map_or(0.0, |client| client["share"].as_f64().unwrap())
+}
+
+#[test]
+fn both_clients_of_a_stock_server_are_named_and_their_shares_add_up() {
+    let server = Server::stock();
+    if is_not_allowed(&server) {
+        return;
+    }
+    let perf = |test| {
+        let mut command = Command::new("x11perf");
+        command.args(["-display", &server.display, test, "-repeat", "100000", "-time", "1"]);
+        Running::start(command.stdout(Stdio::null()).stderr(Stdio::null()))
+    };
+    let (one, two) = (perf("-ellipse100"), perf("-getimage100"));
+    eventually("both are served", || {
+        let sample = server.json(&["list", "--attach", "--json"]);
+        let shares = [share(&sample, one.pid()), share(&sample, two.pid())];
+        let busy = sample["busy"].as_f64().unwrap();
+        assert!(shares.iter().sum::<f64>() <= busy + 0.001 && busy <= 1.01, "{sample}");
+        assert_eq!(sample["lost"], 0);
+        shares.iter().all(|&share| share > 0.001).then_some(())
+    });
+}
+
+#[test]
+fn watching_ends_with_a_signal_or_the_server_and_leaves_nothing() {
+    let server = Server::stock();
+    if is_not_allowed(&server) {
+        return;
+    }
+    for signal in ["INT", "TERM", "HUP"] {
+        let shown = std::env::temp_dir().join(format!("xqos-attach-{}-{signal}", std::process::id()));
+        let mut command = server.xqos(&["top", "--attach", "--interval", "100ms"]);
+        let top = Running::start(command.stdout(File::create(&shown).unwrap()).stderr(Stdio::piped()));
+        let own = format!("xqos-{}", top.pid());
+        eventually("it watches", || instances().contains(&own).then_some(()));
+        let is_shown = || fs::read_to_string(&shown).unwrap().contains("PROGRAM").then_some(());
+        eventually("it shows who uses the server", is_shown);
+        top.signal(signal);
+        top.ended().with(0);
+        assert!(!instances().contains(&own));
+        fs::remove_file(&shown).unwrap();
+    }
+    server.ask(&["list", "--attach", "1"]).failed_saying(&["process 1 serves no display"]);
+    server.ask(&["list", "--attach", ":64999"]).failed_saying(&[":64999"]);
+    server.ask(&["list", "--attach", "elsewhere:0"]).failed_saying(&["another machine"]);
+}
