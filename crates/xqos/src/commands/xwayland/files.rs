@@ -1,0 +1,116 @@
+//! The files that put xqos before Xwayland: where they are, and what is in them.
+
+use anyhow::{Context, Result};
+use std::env;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+/// In each file that is ours as a whole.
+const MARK: &str = "# Written by `xqos xwayland install`; `xqos xwayland remove` takes it away.";
+
+/// Where a user has the files.
+#[derive(Debug)]
+pub struct Places {
+    /// The script, in a folder of its own that can stand first in PATH.
+    pub wrapper: PathBuf,
+    pub environment: PathBuf,
+    pub weston: PathBuf,
+}
+
+impl Places {
+    pub fn of_user() -> Result<Places> {
+        let home = env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
+        let home = home.context("HOME names no folder: set it to yours")?;
+        let folder = |variable, otherwise: &str| {
+            let named = env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute());
+            named.unwrap_or_else(|| home.join(otherwise))
+        };
+        let config = folder("XDG_CONFIG_HOME", ".config");
+        Ok(Places {
+            wrapper: folder("XDG_DATA_HOME", ".local/share").join("xqos/xwayland/Xwayland"),
+            environment: config.join("environment.d/90-xqos-xwayland.conf"),
+            weston: config.join("weston.ini"),
+        })
+    }
+}
+
+/// The script. Without the file of xqos it starts Xwayland as if nothing were there.
+pub fn wrapper(module: &Path, server: &Path) -> String {
+    format!(
+        "#!/bin/sh\n{MARK}\nmodule={}\n[ -r \"$module\" ] && export LD_PRELOAD=\"$module${{LD_PRELOAD:+:$LD_PRELOAD}}\"\n\
+         exec {} \"$@\"\n",
+        quoted(module),
+        quoted(server)
+    )
+}
+
+/// For environment.d(5): what a session of systemd has in its environment from the next login on.
+pub fn environment(wrapper: &Path, wlroots: bool, path: bool) -> String {
+    let mut text = format!("{MARK}\n");
+    if wlroots {
+        text += &format!("WLR_XWAYLAND={}\n", wrapper.display());
+    }
+    if let Some(folder) = wrapper.parent().filter(|_| path) {
+        text += &format!("PATH={}:$PATH\n", folder.display());
+    }
+    text
+}
+
+fn quoted(path: &Path) -> String {
+    format!("'{}'", path.display().to_string().replace('\'', "'\\''"))
+}
+
+/// Whether this file is ours to write and to remove.
+pub fn is_ours(path: &Path) -> bool {
+    fs::read_to_string(path).is_ok_and(|text| text.lines().take(2).any(|line| line == MARK))
+}
+
+/// The program of this name in PATH that is not ours.
+pub fn in_path(name: &str) -> Option<PathBuf> {
+    let path = env::var_os("PATH")?;
+    env::split_paths(&path).map(|folder| folder.join(name)).find(|program| is_program(program) && !is_ours(program))
+}
+
+fn is_program(path: &Path) -> bool {
+    path.metadata().is_ok_and(|about| about.is_file() && about.permissions().mode() & 0o111 != 0)
+}
+
+/// Writes a file as a whole, with its folders: whoever reads it meanwhile reads the old one.
+pub fn write(path: &Path, text: &str, is_executable: bool) -> Result<()> {
+    let folder = path.parent().context("a file lies in a folder")?;
+    let named = || format!("cannot write {}", path.display());
+    fs::create_dir_all(folder).with_context(named)?;
+    // What a link leads to is written, as by an editor: dotfiles are often links.
+    let path = &path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let new = path.with_extension("xqos-new");
+    fs::write(&new, text).with_context(named)?;
+    let mode = match (path.metadata(), is_executable) {
+        (_, true) => 0o755,
+        (Ok(about), false) => about.permissions().mode(),
+        (Err(_), false) => 0o644,
+    };
+    fs::set_permissions(&new, fs::Permissions::from_mode(mode)).with_context(named)?;
+    fs::rename(&new, path).with_context(named)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_script_is_ours_and_quotes_what_it_names() {
+        let text = wrapper(Path::new("/a b/it's/xqos.so"), Path::new("/usr/bin/Xwayland"));
+        assert!(
+            text.contains("module='/a b/it'\\''s/xqos.so'\n") && text.ends_with("exec '/usr/bin/Xwayland' \"$@\"\n")
+        );
+        assert_eq!(text.lines().nth(1), Some(MARK));
+    }
+
+    #[test]
+    fn the_environment_has_what_was_asked_for() {
+        let of = |wlroots, path| environment(Path::new("/home/me/x/Xwayland"), wlroots, path);
+        assert!(of(true, false).ends_with("WLR_XWAYLAND=/home/me/x/Xwayland\n"));
+        assert!(of(false, true).ends_with("PATH=/home/me/x:$PATH\n"));
+    }
+}

@@ -1,0 +1,207 @@
+//! `xqos xwayland`: has the compositor start Xwayland with xqos in it.
+//!
+//! A compositor starts Xwayland by itself, so a script stands before it; how a compositor is led to the script differs.
+
+mod divert;
+mod files;
+mod status;
+mod weston;
+
+use anyhow::{Context, Result, bail};
+use clap::{Args, Subcommand, ValueEnum};
+use files::Places;
+use std::fs;
+use std::path::Path;
+use weston::Without;
+use xqos_cli::{module_file, output, sys};
+
+/// Has the Wayland compositor start Xwayland with xqos in it
+///
+/// Programs that speak X11 under Wayland are served by Xwayland, which the compositor starts. A script before it loads
+/// xqos; where the file of xqos is gone, it starts Xwayland as if nothing were there.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Writes the script and leads compositors to it
+    Install {
+        /// For which compositors [default: those that are installed, without mutter]
+        #[arg(long = "for", value_name = "COMPOSITOR", value_delimiter = ',')]
+        wanted: Vec<Compositor>,
+        /// Say what would be done, and do nothing
+        #[arg(long)]
+        dry_run: bool,
+    },
+    /// Shows what is in place, and which Xwayland runs with xqos
+    Status {
+        /// Write JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Undoes all that install did
+    Remove,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Compositor {
+    /// sway, labwc, gamescope and others of wlroots: WLR_XWAYLAND
+    Wlroots,
+    /// `path` below [xwayland] of weston.ini
+    Weston,
+    /// kwin, Hyprland and others that look for Xwayland in PATH
+    Path,
+    /// GNOME: /usr/bin/Xwayland itself is diverted; root only, for all users
+    Mutter,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  xqos xwayland install                for the compositors found here
+  xqos xwayland install --for wlroots,weston --dry-run
+  sudo xqos xwayland install --for mutter
+  xqos xwayland status
+  xqos xwayland remove
+
+It is in force when the session starts again. Variables are set in
+~/.config/environment.d, which sessions of systemd read; others need the line
+that install prints in their profile. With mutter, dpkg-divert moves
+/usr/bin/Xwayland to Xwayland.distrib, where updates of its package go.";
+
+impl Arguments {
+    pub fn perform(&self) -> Result<()> {
+        match &self.action {
+            Action::Install { wanted, dry_run } => install(wanted, *dry_run),
+            Action::Status { json } => status::show(*json),
+            Action::Remove => remove(),
+        }
+    }
+}
+
+/// Those whose program is in PATH.
+fn found() -> Vec<Compositor> {
+    const PROGRAMS: [(Compositor, &[&str]); 3] = [
+        (Compositor::Wlroots, &["sway", "labwc", "wayfire", "river", "cage", "gamescope"]),
+        (Compositor::Weston, &["weston"]),
+        (Compositor::Path, &["kwin_wayland", "Hyprland", "niri", "xwayland-satellite", "cosmic-comp"]),
+    ];
+    let is_here = |names: &[&str]| names.iter().any(|name| files::in_path(name).is_some());
+    PROGRAMS.iter().filter(|(_, names)| is_here(names)).map(|&(compositor, _)| compositor).collect()
+}
+
+fn install(wanted: &[Compositor], dry_run: bool) -> Result<()> {
+    let module = module_file::find(None)?;
+    let wanted = if wanted.is_empty() { found() } else { wanted.to_vec() };
+    if wanted.is_empty() {
+        bail!("no compositor that is known is in PATH: name one, as in `xqos xwayland install --for wlroots`");
+    }
+    let is_wanted = |compositor| wanted.contains(&compositor);
+    if is_wanted(Compositor::Mutter) && sys::effective_ids().0 != 0 {
+        bail!(
+            "mutter's path to Xwayland is fixed, and changing it is root's: run `sudo xqos xwayland install --for mutter`"
+        );
+    }
+    let mut changed = false;
+    let mut step = |said: String, work: &dyn Fn() -> Result<()>| -> Result<()> {
+        changed = true;
+        if !dry_run {
+            work()?;
+        }
+        output::line(&format!("{}{said}", if dry_run { "would " } else { "" }))
+    };
+    if wanted.iter().any(|&compositor| compositor != Compositor::Mutter) {
+        let places = Places::of_user()?;
+        let server = files::in_path("Xwayland").context("Xwayland is not installed (Debian: xwayland)")?;
+        install_file(&places.wrapper, &files::wrapper(&module, &server), true, &mut step)?;
+        let (wlroots, path) = (is_wanted(Compositor::Wlroots), is_wanted(Compositor::Path));
+        if wlroots || path {
+            let text = files::environment(&places.wrapper, wlroots, path);
+            install_file(&places.environment, &text, false, &mut step)?;
+            let lines: Vec<&str> = text.lines().skip(1).collect();
+            output::line(&format!(
+                "a session without systemd needs in its profile: export {}",
+                lines.join("; export ")
+            ))?;
+        }
+        if is_wanted(Compositor::Weston) {
+            install_weston(&places, &mut step)?;
+        }
+    }
+    if is_wanted(Compositor::Mutter) && !divert::is_in_force() {
+        step(format!("divert {} and put a script in its place", divert::PROGRAM), &|| divert::install(&module))?;
+    }
+    let last =
+        if changed { "in force when the session starts again; undo: xqos xwayland remove" } else { "all is in place" };
+    output::line(last)
+}
+
+type Step<'a> = &'a mut dyn FnMut(String, &dyn Fn() -> Result<()>) -> Result<()>;
+
+fn install_file(path: &Path, text: &str, is_executable: bool, step: Step) -> Result<()> {
+    match fs::read_to_string(path) {
+        Ok(now) if now == text => Ok(()),
+        Ok(_) if !files::is_ours(path) => bail!("{} is not ours: move it away first", path.display()),
+        _ => step(format!("write {}", path.display()), &|| files::write(path, text, is_executable)),
+    }
+}
+
+fn install_weston(places: &Places, step: Step) -> Result<()> {
+    let now = match fs::read_to_string(&places.weston) {
+        Ok(text) => Some(text),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+        Err(error) => return Err(error).with_context(|| format!("cannot read {}", places.weston.display())),
+    };
+    if let Some(text) = weston::with_path(now.as_deref(), &places.wrapper.display().to_string()) {
+        let said = format!("set path below [xwayland] in {}", places.weston.display());
+        step(said, &|| files::write(&places.weston, &text, false))?;
+    }
+    if !now.is_some_and(|text| text.lines().any(|line| line.replace(' ', "").trim_end() == "xwayland=true")) {
+        output::line("weston starts Xwayland only with xwayland=true below [core] of weston.ini")?;
+    }
+    Ok(())
+}
+
+fn remove() -> Result<()> {
+    let places = Places::of_user()?;
+    let mut removed = false;
+    let mut say = |text: String| {
+        removed = true;
+        output::line(&text)
+    };
+    if let Ok(text) = fs::read_to_string(&places.weston) {
+        match weston::without_path(&text) {
+            Without::NothingOfOurs => {}
+            Without::NoFile => {
+                fs::remove_file(&places.weston)
+                    .with_context(|| format!("cannot remove {}", places.weston.display()))?;
+                say(format!("removed {}", places.weston.display()))?;
+            }
+            Without::Text(before) => {
+                files::write(&places.weston, &before, false)?;
+                say(format!("took our path out of {}", places.weston.display()))?;
+            }
+        }
+    }
+    for path in [&places.environment, &places.wrapper].into_iter().filter(|path| files::is_ours(path)) {
+        fs::remove_file(path).with_context(|| format!("cannot remove {}", path.display()))?;
+        // Only where nothing else is in it.
+        let _ = path.parent().map(fs::remove_dir);
+        say(format!("removed {}", path.display()))?;
+    }
+    if divert::is_in_force() {
+        if sys::effective_ids().0 != 0 {
+            bail!("{} is diverted, which root alone can undo: run `sudo xqos xwayland remove`", divert::PROGRAM);
+        }
+        divert::remove()?;
+        say(format!("{} is the package's again", divert::PROGRAM))?;
+    }
+    output::line(if removed {
+        "in force when the session starts again"
+    } else {
+        "nothing of xqos stands before Xwayland"
+    })
+}

@@ -1,0 +1,100 @@
+//! What stands before Xwayland, and which Xwayland runs with xqos.
+
+use super::divert;
+use super::files::{self, Places};
+use super::weston::{self, Without};
+use anyhow::Result;
+use serde::Serialize;
+use std::fs;
+use xqos_cli::output;
+
+#[derive(Debug, Serialize)]
+struct Status {
+    /// The script; null: there is none.
+    script: Option<String>,
+    /// Whether the file of xqos that it loads is there.
+    module_present: bool,
+    /// Our file in environment.d; null: there is none.
+    environment: Option<String>,
+    /// Whether it names the script in WLR_XWAYLAND, and stands first in PATH.
+    wlroots: bool,
+    path: bool,
+    /// Whether weston.ini names the script.
+    weston: bool,
+    /// Whether /usr/bin/Xwayland is diverted.
+    diverted: bool,
+    running: Vec<Running>,
+}
+
+#[derive(Debug, Serialize)]
+struct Running {
+    pid: i32,
+    with_xqos: bool,
+}
+
+impl Status {
+    fn look() -> Result<Status> {
+        let places = Places::of_user()?;
+        let read = |path: &std::path::Path| fs::read_to_string(path).unwrap_or_default();
+        let ours = |path: &std::path::Path| files::is_ours(path).then(|| path.display().to_string());
+        let (script, environment) = (read(&places.wrapper), read(&places.environment));
+        let divertor = read(divert::PROGRAM.as_ref());
+        let module = [&script, &divertor].into_iter().find_map(|text| module_of(text));
+        let names = |start: &str| environment.lines().any(|line| line.starts_with(start));
+        Ok(Status {
+            script: ours(&places.wrapper),
+            module_present: module.is_some_and(|module| fs::metadata(module).is_ok()),
+            environment: ours(&places.environment),
+            wlroots: names("WLR_XWAYLAND="),
+            path: names("PATH="),
+            weston: weston::without_path(&read(&places.weston)) != Without::NothingOfOurs,
+            diverted: divert::is_in_force(),
+            running: xqos_proc::pids().into_iter().filter_map(running).collect(),
+        })
+    }
+}
+
+/// The file that a script of ours loads.
+fn module_of(script: &str) -> Option<String> {
+    let quoted = script.lines().find_map(|line| line.strip_prefix("module="))?;
+    Some(quoted.strip_prefix('\'')?.strip_suffix('\'')?.replace("'\\''", "'"))
+}
+
+fn running(pid: i32) -> Option<Running> {
+    let program = fs::read_link(format!("/proc/{pid}/exe")).ok()?;
+    let name = program.file_name()?.to_str()?;
+    if !name.starts_with("Xwayland") {
+        return None;
+    }
+    let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
+    let is_ours = |line: &str| ["/xqos.so", "/libxqos_module.so"].iter().any(|name| line.ends_with(name));
+    Some(Running { pid, with_xqos: maps.lines().any(is_ours) })
+}
+
+pub fn show(json: bool) -> Result<()> {
+    let status = Status::look()?;
+    if json {
+        return output::json(&status);
+    }
+    let yes = |is: bool, words: &str| if is { words.to_owned() } else { "no".to_owned() };
+    let mut lines = vec![
+        ("script", status.script.clone().unwrap_or_else(|| "none: `xqos xwayland install` writes it".to_owned())),
+        ("wlroots", yes(status.wlroots, "WLR_XWAYLAND names the script")),
+        ("in PATH", yes(status.path, "the script is found before Xwayland")),
+        ("weston", yes(status.weston, "weston.ini names the script")),
+        ("mutter", yes(status.diverted, "/usr/bin/Xwayland is diverted")),
+    ];
+    if (status.script.is_some() || status.diverted) && !status.module_present {
+        lines.push(("", "the file that the script loads is gone: Xwayland starts without xqos".to_owned()));
+    }
+    for running in &status.running {
+        lines.push((
+            "running",
+            format!("process {} {} xqos", running.pid, if running.with_xqos { "with" } else { "without" }),
+        ));
+    }
+    if status.running.is_empty() {
+        lines.push(("running", "no Xwayland".to_owned()));
+    }
+    output::print(&lines.into_iter().fold(String::new(), |all, (title, text)| all + &format!("{title:<10}{text}\n")))
+}
