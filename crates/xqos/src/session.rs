@@ -1,13 +1,12 @@
 //! A server that carries xqos, and what is said to the user when it does not, or refuses.
 
 use crate::admission;
+use crate::client::described;
 use anyhow::{Context, Result, anyhow, bail};
 use x11rb::connection::Connection;
 use xqos_abi::{ClientEntry, ServerInfo, entry_flag};
-use xqos_cli::quantity::{Reservation, Weight, XId};
+use xqos_cli::quantity::{Micros, Reservation, XId};
 use xqos_client::{Control, Error};
-use xqos_core::Role;
-use xqos_trace::show::role_name;
 
 /// An open connection, with the server's name for messages.
 #[derive(Debug)]
@@ -108,63 +107,12 @@ pub fn display_name(display: Option<&str>) -> Result<String> {
 
 /// Which limit of the server a reservation breaks.
 pub fn out_of_limits(wanted: Reservation, info: &ServerInfo) -> Option<String> {
-    let ms = |us: u32| xqos_cli::quantity::Micros(us);
     if wanted.budget.0 < info.min_budget_us {
-        return Some(format!("this server's shortest budget is {}", ms(info.min_budget_us)));
+        return Some(format!("this server's shortest budget is {}", Micros(info.min_budget_us)));
     }
     if wanted.period.0 < info.min_period_us || wanted.period.0 > info.max_period_us {
-        let (shortest, longest) = (ms(info.min_period_us), ms(info.max_period_us));
+        let (shortest, longest) = (Micros(info.min_period_us), Micros(info.max_period_us));
         return Some(format!("this server takes periods from {shortest} to {longest}"));
     }
     None
-}
-
-/// A client in a sentence: "mpv (pid 123, client 0x1c00000)".
-pub fn described(entry: &ClientEntry) -> String {
-    let client = format!("client {:#x}", entry.client);
-    match (entry.name.as_str(), entry.pid) {
-        ("", 0) => client,
-        ("", pid) => format!("pid {pid} ({client})"),
-        (name, 0) => format!("{} ({client})", printable(name)),
-        (name, pid) => format!("{} (pid {pid}, {client})", printable(name)),
-    }
-}
-
-/// A program may call itself anything; a terminal is to see none of its control characters.
-pub fn printable(name: &str) -> String {
-    name.chars().map(|letter| if letter.is_control() { '?' } else { letter }).collect()
-}
-
-/// The reservation of a client, if it has one, and whether it is hard.
-pub fn reservation_of(entry: &ClientEntry) -> Option<(Reservation, bool)> {
-    use xqos_cli::quantity::Micros;
-    (entry.flags & entry_flag::RESERVED != 0).then(|| {
-        let reservation = Reservation { budget: Micros(entry.budget_us), period: Micros(entry.period_us) };
-        (reservation, entry.flags & entry_flag::HARD != 0)
-    })
-}
-
-/// What a client does for others, in words; `None`: nothing.
-pub fn role_of(entry: &ClientEntry) -> Option<&'static str> {
-    let has = |flag: u32| entry.flags & flag != 0;
-    role_name(Role { compositor: has(entry_flag::COMPOSITOR), window_manager: has(entry_flag::WINDOW_MANAGER) })
-}
-
-/// The weight of a client.
-pub fn weight_of(entry: &ClientEntry) -> Weight {
-    Weight(entry.weight)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn clients_are_named_by_what_is_known() {
-        let entry = |name: &str, pid| ClientEntry { client: 0x40_0000, name: name.into(), pid, ..Default::default() };
-        assert_eq!(described(&entry("mpv", 12)), "mpv (pid 12, client 0x400000)");
-        assert_eq!(described(&entry("", 0)), "client 0x400000");
-        assert_eq!(described(&entry("", 9)), "pid 9 (client 0x400000)");
-        assert_eq!(described(&entry("\x1b[2Jx", 9)), "?[2Jx (pid 9, client 0x400000)");
-    }
 }

@@ -76,7 +76,8 @@ pub fn exists(connection: &impl Connection, window: Window) -> Result<()> {
     }
 }
 
-fn children(connection: &impl Connection, windows: &[Window]) -> Result<Vec<Window>> {
+/// The windows below these.
+pub fn children(connection: &impl Connection, windows: &[Window]) -> Result<Vec<Window>> {
     let cookies =
         windows.iter().map(|&window| connection.query_tree(window)).collect::<std::result::Result<Vec<_>, _>>()?;
     let mut children = Vec::new();
@@ -86,7 +87,8 @@ fn children(connection: &impl Connection, windows: &[Window]) -> Result<Vec<Wind
     Ok(children)
 }
 
-fn properties(
+/// A property of each of these windows.
+pub fn properties(
     connection: &impl Connection,
     windows: &[Window],
     property: Atom,

@@ -2,12 +2,13 @@
 //!
 //! The table and the JSON are made from a [`Sample`](crate::sample::Sample) since each client connected.
 
+use crate::attach::{Attached, Target};
+use crate::client::printable;
 use crate::sample::{Client, Reserved, Sampler, json_help};
 use anyhow::Result;
 use clap::Args;
 use xqos_cli::output;
 use xqos_cli::quantity::{Micros, Reservation};
-use xqos_cli::sys;
 use xqos_cli::table::{Column, Table};
 use xqos_text::time::of_ms;
 
@@ -23,6 +24,13 @@ pub struct Arguments {
     /// Show the connection of this command too
     #[arg(long)]
     all: bool,
+    /// Watch a server that has nothing loaded, from the kernel's trace of its
+    /// system calls, for a second; root only
+    #[arg(long, value_name = "PID|:N", num_args = 0..=1, default_missing_value = "", conflicts_with = "all")]
+    attach: Option<String>,
+    /// How long to watch with --attach
+    #[arg(long = "for", value_name = "TIME", default_value = "1s", value_parser = super::top::interval, requires = "attach")]
+    time: Micros,
 }
 
 const EXAMPLES: &str = concat!(
@@ -30,6 +38,7 @@ const EXAMPLES: &str = concat!(
 Examples:
   xqos list
   xqos list --json | jq '.clients[] | select(.share > 0.1) | .program'
+  sudo xqos list --attach :0
 
 Columns:
   SERVER TIME      for which the server worked for the client
@@ -43,6 +52,8 @@ Columns:
   MISSED           deadlines with budget left and work waiting
   ROLE             compositor or window manager: it works for others, and is
                    served first (`xqos policy --desktop`)
+  BY               who made its settings: itself, hand, or a rule
+  GROUP            with whose clients it shares (`xqos policy --groups`)
   LONGEST WAIT     from a request's arrival to its turn
   LONGEST REQUEST  the longest one seen, and its name
   CPU              what the kernel gives the program's main thread, where it
@@ -57,12 +68,15 @@ Columns:
 
 impl Arguments {
     pub fn perform(&self, display: Option<&str>) -> Result<()> {
+        if let Some(word) = &self.attach {
+            return self.watch(word, display);
+        }
         let mut sample = Sampler::list(display, self.all)?;
         sample.clients.sort_by_key(|client| std::cmp::Reverse(client.entry.server_time_ns));
         if self.json {
             return output::json(&sample);
         }
-        output::print(&table(&sample.clients).render(width()))?;
+        output::print(&table(&sample.clients).render(output::width()))?;
         if let Some(reason) = &sample.server.aside {
             output::note(&format!("xqos has stepped aside ({reason}): these figures no longer change"));
         }
@@ -70,32 +84,35 @@ impl Arguments {
     }
 }
 
-/// As wide as the terminal, or as COLUMNS; any width for a file or a pipe.
-fn width() -> Option<usize> {
-    let columns = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
-    columns.filter(|&columns| columns > 0).or_else(sys::terminal_columns)
+impl Arguments {
+    fn watch(&self, word: &str, display: Option<&str>) -> Result<()> {
+        let mut attached = Attached::new(Target::find(word, display)?)?;
+        let Some(sample) = attached.watch(self.time.duration())? else { return Ok(()) };
+        drop(attached);
+        if self.json { output::json(&sample) } else { output::print(&sample.text(output::width())) }
+    }
 }
 
 fn table(clients: &[Client]) -> Table {
-    let number = |title, rank| Column { title, right: true, rank, elastic: false };
-    let words = |title, rank, elastic| Column { title, right: false, rank, elastic };
     let mut table = Table::new(vec![
-        number("PID", 0),
-        words("PROGRAM", 0, true),
-        number("SERVER TIME", 0),
-        number("SHARE", 0),
-        number("REQUESTS", 3),
-        words("RESERVED", 0, false),
-        number("LEFT", 5),
-        number("DEPLETED", 6),
-        number("MISSED", 4),
-        words("ROLE", 2, false),
-        number("LONGEST WAIT", 2),
-        words("LONGEST REQUEST", 1, false),
-        words("CPU", 4, false),
-        number("WEIGHT", 7),
-        number("PRIORITY", 9),
-        number("SYNC", 8),
+        Column::number("PID", 0),
+        Column::words("PROGRAM", 0).elastic(),
+        Column::number("SERVER TIME", 0),
+        Column::number("SHARE", 0),
+        Column::number("REQUESTS", 3),
+        Column::words("RESERVED", 0),
+        Column::number("LEFT", 5),
+        Column::number("DEPLETED", 6),
+        Column::number("MISSED", 4),
+        Column::words("ROLE", 2),
+        Column::words("BY", 3),
+        Column::words("GROUP", 8),
+        Column::number("LONGEST WAIT", 2),
+        Column::words("LONGEST REQUEST", 1),
+        Column::words("CPU", 4),
+        Column::number("WEIGHT", 7),
+        Column::number("PRIORITY", 9),
+        Column::number("SYNC", 8),
     ]);
     for client in clients {
         table.row(cells(client));
@@ -117,6 +134,8 @@ fn cells(client: &Client) -> Vec<String> {
         of_reservation(client.depletions.to_string()),
         of_reservation(client.misses.to_string()),
         client.role.unwrap_or_default().to_owned(),
+        printable(client.by.shown()),
+        client.group.as_ref().map(|group| printable(&group.name)).unwrap_or_default(),
         of_ms(client.longest_wait_ms),
         client
             .longest_request
@@ -146,31 +165,8 @@ fn reservation(reserved: &Reserved) -> String {
 mod tests {
     use super::*;
     use crate::requests::Names;
-    use crate::sample::client::Beside;
+    use crate::sample::client::{Beside, entry};
     use xqos_abi::{ClientEntry, entry_flag};
-
-    fn entry() -> ClientEntry {
-        ClientEntry {
-            client: 0x40_0000,
-            pid: 1234,
-            uid: 1000,
-            weight: 150,
-            flags: entry_flag::RESERVED | entry_flag::HARD | entry_flag::LOCAL,
-            budget_us: 3000,
-            period_us: 10_000,
-            depletions: 7,
-            longest_request: 73,
-            budget_left_ns: -250_000,
-            deadline_ns: 10_004_000_000,
-            server_time_ns: 2_500_000_000,
-            requests: 123_456,
-            longest_wait_ns: 17_400_000,
-            longest_request_ns: 11_200_000,
-            connected_ns: 5_000_000_000,
-            name: "a-program-with-a-long-name".into(),
-            ..ClientEntry::default()
-        }
-    }
 
     fn shown(entry: &ClientEntry) -> Client {
         Client::new(entry, &Beside::new(10_000_000_000, &Names::default()))

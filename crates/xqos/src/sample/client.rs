@@ -1,11 +1,11 @@
 //! The figures of a client.
 
 use super::ms;
+use crate::client::{printable, role_of};
 use crate::processor::Processor;
 use crate::requests::{Names, opcodes};
-use crate::session::{printable, role_of};
 use serde::Serialize;
-use xqos_abi::{ClientEntry, ClientList, entry_flag};
+use xqos_abi::{ClientEntry, ClientList, Label, entry_flag};
 use xqos_trace::histogram::Histogram;
 use xqos_trace::model;
 
@@ -18,6 +18,10 @@ pub struct Client {
     pub title: Option<String>,
     pub role: Option<&'static str>,
     pub local: bool,
+    /// The address from which a client of another machine connected.
+    pub host: Option<String>,
+    pub group: Option<Group>,
+    pub by: By,
     pub you: bool,
     pub ready: bool,
     pub holds_server_grab: bool,
@@ -48,6 +52,29 @@ pub struct Client {
     pub name: String,
     #[serde(skip)]
     pub entry: ClientEntry,
+}
+
+/// The clients with which it shares.
+#[derive(Clone, Debug, Serialize)]
+pub struct Group {
+    pub name: String,
+    /// Where one was set.
+    pub weight: Option<f64>,
+    /// The most that the group gets, where that was set.
+    pub cap: Option<f64>,
+}
+
+/// Who made its settings: itself, hand, or the name that somebody gave, such as that of a rule.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct By {
+    pub reservation: Option<String>,
+    pub settings: Option<String>,
+}
+
+impl By {
+    pub fn shown(&self) -> &str {
+        self.reservation.as_deref().or(self.settings.as_deref()).unwrap_or_default()
+    }
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -136,6 +163,9 @@ impl Client {
             title: beside.title.cloned(),
             role: role_of(entry),
             local: has(entry_flag::LOCAL),
+            host: (!entry.host.is_empty()).then(|| entry.host.clone()),
+            group: Group::of(entry),
+            by: By { reservation: text(&entry.reservation_origin), settings: text(&entry.settings_origin) },
             you: has(entry_flag::YOU),
             ready: has(entry_flag::READY),
             holds_server_grab: has(entry_flag::GRABS_SERVER),
@@ -163,6 +193,20 @@ impl Client {
             name: if entry.name.is_empty() { format!("{:#x}", entry.client) } else { printable(&entry.name) },
             entry: entry.clone(),
         }
+    }
+}
+
+fn text(label: &Label) -> Option<String> {
+    (!label.is_empty()).then(|| label.to_string())
+}
+
+impl Group {
+    fn of(entry: &ClientEntry) -> Option<Group> {
+        (entry.group != 0).then(|| Group {
+            name: entry.group_name.to_string(),
+            weight: (entry.group_weight != 0).then(|| f64::from(entry.group_weight) / 100.0),
+            cap: (entry.group_cap_ppm != 0).then(|| f64::from(entry.group_cap_ppm) / 1e6),
+        })
     }
 }
 
@@ -203,32 +247,34 @@ impl Reserved {
     }
 }
 
+/// A client with a reservation, for tests.
+#[cfg(test)]
+pub fn entry() -> ClientEntry {
+    ClientEntry {
+        client: 0x40_0000,
+        pid: 1234,
+        uid: 1000,
+        weight: 150,
+        flags: entry_flag::RESERVED | entry_flag::HARD | entry_flag::LOCAL,
+        budget_us: 3000,
+        period_us: 10_000,
+        depletions: 7,
+        longest_request: 73,
+        budget_left_ns: -250_000,
+        deadline_ns: 10_004_000_000,
+        server_time_ns: 2_500_000_000,
+        requests: 123_456,
+        longest_wait_ns: 17_400_000,
+        longest_request_ns: 11_200_000,
+        connected_ns: 5_000_000_000,
+        name: "a-program-with-a-long-name".into(),
+        ..ClientEntry::default()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn entry() -> ClientEntry {
-        ClientEntry {
-            client: 0x40_0000,
-            pid: 1234,
-            uid: 1000,
-            weight: 150,
-            flags: entry_flag::RESERVED | entry_flag::HARD | entry_flag::LOCAL,
-            budget_us: 3000,
-            period_us: 10_000,
-            depletions: 7,
-            longest_request: 73,
-            budget_left_ns: -250_000,
-            deadline_ns: 10_004_000_000,
-            server_time_ns: 2_500_000_000,
-            requests: 123_456,
-            longest_wait_ns: 17_400_000,
-            longest_request_ns: 11_200_000,
-            connected_ns: 5_000_000_000,
-            name: "a-program-with-a-long-name".into(),
-            ..ClientEntry::default()
-        }
-    }
 
     fn json(entry: &ClientEntry) -> serde_json::Value {
         serde_json::to_value(Client::new(entry, &Beside::new(10_000_000_000, &Names::default()))).unwrap()

@@ -32,7 +32,9 @@ ago_ms, pid, client).
 
 clients, an array: client, pid, uid, program (null, as pid and uid, for a client
 of another machine), title (of a window; null in list), role (null, compositor,
-window manager, or window manager and compositor), local, you, ready,
+window manager, or window manager and compositor), local, host (null where it
+is local), group (null, or name, weight and cap, null where not set), by
+(reservation and settings: null, itself, hand, or a name), you, ready,
 holds_server_grab, connected_ms (time since), share (of the interval),
 server_time_ms, reserved_time_ms (paid from the reservation), requests,
 requests_per_s (in the interval), slices, response (null, or count, p50_ms,
@@ -68,7 +70,13 @@ mod tests {
 
     /// With a value in every field that may be null.
     fn sample() -> Sample {
-        let entry = ClientEntry { pid: 1, flags: entry_flag::RESERVED, longest_request: 73, ..ClientEntry::default() };
+        let entry = ClientEntry {
+            pid: 1,
+            flags: entry_flag::RESERVED,
+            longest_request: 73,
+            group: 1,
+            ..ClientEntry::default()
+        };
         let names = Names::default();
         let longest = Longest::new(&LongRequest::default(), 0, &names);
         let response = Some(client::Response { count: 1, p50_ms: 1.0, p99_ms: 1.0, worst_ms: 1.0 });

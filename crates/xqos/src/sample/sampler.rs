@@ -2,8 +2,9 @@
 
 use super::client::Beside;
 use super::{Client, Longest, Sample, Server, VERSION, ms};
+use crate::client::printable;
 use crate::requests::{Names, names_of};
-use crate::session::{Session, printable};
+use crate::session::Session;
 use crate::windows;
 use anyhow::Result;
 use std::collections::{BTreeMap, HashMap};

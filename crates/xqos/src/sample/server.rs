@@ -1,9 +1,9 @@
 //! The figures of the server as a whole.
 
 use super::ms;
+use crate::client::printable;
 use crate::processor::Processor;
 use crate::requests::Names;
-use crate::session::printable;
 use serde::Serialize;
 use xqos_abi::{ClientList, LongRequest, ServerInfo, entry_flag};
 

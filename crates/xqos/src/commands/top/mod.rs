@@ -6,10 +6,11 @@
 mod metrics;
 mod screen;
 
+use crate::attach::{Attached, Target};
 use crate::sample::{Sample, Sampler, json_help};
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use std::io::{Read, Write};
+use std::io::{IsTerminal, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 use xqos_cli::output;
@@ -36,6 +37,11 @@ pub struct Arguments {
     /// Time between samples
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = interval)]
     interval: Micros,
+    /// Watch a server that has nothing loaded, from the kernel's trace of its
+    /// system calls, until ^C; root only
+    #[arg(long, value_name = "PID|:N", num_args = 0..=1, default_missing_value = "",
+        conflicts_with_all = ["openmetrics", "listen"])]
+    attach: Option<String>,
 }
 
 const EXAMPLES: &str = concat!(
@@ -45,6 +51,7 @@ Examples:
   xqos top --once
   xqos top --json | jq -c '.clients[0]'
   xqos top --openmetrics --listen 127.0.0.1:9090
+  sudo xqos top --attach :0
 
 Keys: s sort, / filter, p pause, Enter one client, l longest requests,
 r reserve, x release, u undo, R time each request (some ten nanoseconds each,
@@ -56,7 +63,7 @@ Share is of the time since the last sample, or since connecting with --once.
     json_help!()
 );
 
-fn interval(text: &str) -> Result<Micros, String> {
+pub fn interval(text: &str) -> Result<Micros, String> {
     let time: Micros = text.parse()?;
     if (100_000..=3_600_000_000).contains(&time.0) {
         Ok(time)
@@ -70,7 +77,10 @@ impl Arguments {
         if let Some(address) = self.listen {
             return serve(display, address);
         }
-        let every = Duration::from_micros(self.interval.0.into());
+        let every = self.interval.duration();
+        if let Some(word) = &self.attach {
+            return self.watch(Target::find(word, display)?, every);
+        }
         if self.openmetrics {
             return output::print(&metrics::text(&Sampler::once(display)?));
         }
@@ -85,6 +95,25 @@ impl Arguments {
     }
 }
 
+impl Arguments {
+    /// A table for each interval, in a terminal in place of the last one.
+    fn watch(&self, target: Target, every: Duration) -> Result<()> {
+        const CLEAR: &str = "\x1b[H\x1b[J";
+        let mut attached = Attached::new(target)?;
+        while let Some(sample) = attached.watch(every)? {
+            let text = match self.json {
+                true => serde_json::to_string(&sample)? + "\n",
+                false if std::io::stdout().is_terminal() => format!("{CLEAR}{}", sample.text(output::width())),
+                false => sample.text(output::width()) + "\n",
+            };
+            if !output::is_read(&text)? || self.once {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
 fn print_json(sample: &Sample) -> Result<()> {
     output::line(&serde_json::to_string(sample)?)
 }
@@ -94,11 +123,8 @@ fn stream(display: Option<&str>, every: Duration) -> Result<()> {
     let mut sampler = Sampler::open(display)?;
     loop {
         sampler.wait(every, || false)?;
-        let line = serde_json::to_string(&sampler.sample()?)?;
-        let mut out = std::io::stdout().lock();
-        match writeln!(out, "{line}").and_then(|()| out.flush()) {
-            Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => return Ok(()),
-            written => written.context("cannot write to standard output")?,
+        if !output::is_read(&format!("{}\n", serde_json::to_string(&sampler.sample()?)?))? {
+            return Ok(());
         }
     }
 }

@@ -104,7 +104,7 @@ fn reservation(client: &Client, reserved: &Reserved) -> [String; 2] {
     ]
 }
 
-/// The kinds of requests that take most, in so many lines.
+/// The kinds of requests that take most, in at most `height` lines.
 fn expensive(kinds: &[(String, Kind)], height: u16) -> Vec<Line<'static>> {
     let mut lines = vec![bold("Most expensive kinds of requests".to_owned())];
     if kinds.is_empty() {
