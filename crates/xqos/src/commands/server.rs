@@ -3,7 +3,7 @@
 //! This process becomes the server, so that its pid, its signals and its exit status are the server's. What would only
 //! fail silently later is checked before.
 
-use crate::commands::policy::policies;
+use crate::commands::policy::{grouping, policies};
 use crate::{exports, processor};
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -14,6 +14,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use xqos_abi::Grouping;
 use xqos_cli::output::note;
 use xqos_cli::quantity::{Micros, Reservation, Share, desktop, slice};
 use xqos_cli::{module_file, sys};
@@ -38,6 +39,9 @@ pub struct Arguments {
     /// Serve compositing and window managers first: on, off, or how much they get at most, 0.05 to 0.9 [default: on]
     #[arg(long, value_name = "on|off|SHARE", value_parser = desktop)]
     desktop: Option<Share>,
+    /// Which clients share as one: none, app, or user [default: app]
+    #[arg(long, value_name = "none|app|user", value_parser = grouping)]
+    groups: Option<Grouping>,
     /// Processor time for the server's main thread, and how often: 8ms/10ms (SCHED_DEADLINE; needs CAP_SYS_NICE)
     #[arg(long, value_name = "BUDGET/PERIOD")]
     cpu: Option<Reservation>,
@@ -67,8 +71,8 @@ better.
 
 Environment: XQOS_MODULE names the module. The server gets its settings in
 XQOS_POLICY, XQOS_SLICE_US, XQOS_MAX_UTILIZATION_PPM, XQOS_DESKTOP_SHARE_PPM (0
-is off) and XQOS_GRAB_LIMIT_MS, which may also be set by hand, and removes them
-with LD_PRELOAD from what its children see.
+is off), XQOS_GROUPS and XQOS_GRAB_LIMIT_MS, which may also be set by hand, and
+removes them with LD_PRELOAD from what its children see.
 
 XQOS_HOST forces the way into the server: dix by its own functions, libc from
 below, by what it asks of libc, as for Xwayland. By default dix is taken where
@@ -103,6 +107,9 @@ impl Arguments {
         }
         if let Some(share) = self.desktop {
             command.env("XQOS_DESKTOP_SHARE_PPM", share.0.to_string());
+        }
+        if let Some(grouping) = self.groups {
+            command.env("XQOS_GROUPS", grouping.name());
         }
         if let Some(limit) = self.grab_limit {
             command.env("XQOS_GRAB_LIMIT_MS", (limit.0 / 1000).to_string());
