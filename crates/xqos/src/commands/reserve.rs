@@ -1,7 +1,9 @@
 //! `xqos reserve` and `xqos release`: reservations of clients that run already.
 
+use crate::auto::{self, Wanted};
+use crate::client::{described, reservation_of};
 use crate::selector::Selector;
-use crate::session::{Session, described, reservation_of};
+use crate::session::Session;
 use anyhow::{Result, bail};
 use clap::Args;
 use xqos_abi::ClientEntry;
@@ -18,14 +20,17 @@ use xqos_cli::quantity::Reservation;
 ///
 /// The server admits a reservation only if it can keep it together with those that it has promised. It counts all
 /// budgets over their periods and adds the blocking time, since a request in progress is never cut.
+///
+/// With auto, xqos stays and watches the clients: one that works in a steady rhythm gets what it needs, and that follows
+/// it as long as xqos runs. ^C ends it, and what it has set. `xqos suggest` tells the same of a trace.
 #[derive(Args, Debug)]
 #[command(after_help = RESERVE_EXAMPLES)]
 pub struct Reserve {
     #[command(flatten)]
     selector: Selector,
-    /// Server time, and how often: 3ms/10ms, 500us/0.01s
-    #[arg(value_name = "BUDGET/PERIOD")]
-    reservation: Reservation,
+    /// Server time, and how often: 3ms/10ms, 500us/0.01s; or auto, what measurement finds
+    #[arg(value_name = "BUDGET/PERIOD|auto")]
+    reservation: Wanted,
     /// Hold the client back when its budget is used up
     #[arg(long)]
     hard: bool,
@@ -37,6 +42,7 @@ Examples:
   xqos reserve --class mpv 5ms/16ms
   xqos reserve --pick 3ms/10ms            click on a window
   xqos reserve --window 0x1c00007 3ms/10ms --hard
+  xqos reserve --class mpv auto           until ^C, or mpv ends
 
 Times are written with a unit: us, ms or s. `xqos list` shows what is reserved
 and what is left of it, and how much server time a program uses: a start for
@@ -62,10 +68,13 @@ Examples:
 
 impl Reserve {
     pub fn perform(&self, display: Option<&str>) -> Result<()> {
+        let wanted = self.reservation.checked(self.hard)?;
         let (session, _) = Session::open_armed(display)?;
-        for entry in self.selector.resolve(&session)? {
-            session.reserve(&entry, self.reservation, self.hard)?;
-            output::line(&reserved(&entry, self.reservation, self.hard))?;
+        let clients = self.selector.resolve(&session)?;
+        let Some(reservation) = wanted.fixed() else { return auto::watch(&session, &clients) };
+        for entry in clients {
+            session.reserve(&entry, reservation, self.hard)?;
+            output::line(&reserved(&entry, reservation, self.hard))?;
         }
         Ok(())
     }

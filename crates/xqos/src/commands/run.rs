@@ -10,9 +10,11 @@
 //! | ended, none left, but processes that may still connect | a connection, for [`GRACE`] at most (launchers) |
 //! | ended, nothing left | nothing: exit with its status |
 
+use crate::auto::{Auto, Wanted};
+use crate::client::described;
 use crate::family::{Family, Verdict};
 use crate::processor;
-use crate::session::{Session, described, out_of_limits};
+use crate::session::{Session, out_of_limits};
 use crate::{admission, commands::reserve::kind};
 use anyhow::{Context, Result, bail};
 use clap::{ArgGroup, Args};
@@ -41,15 +43,18 @@ const NEW_THREADS: Duration = Duration::from_millis(200);
 /// shell, env, nice or a launcher that forks and exits. Programs that it starts itself get nothing: what is reserved
 /// for a panel or a terminal is not for everything that is opened from it. All of it ends with the connections.
 ///
+/// With --reserve auto, xqos watches the program: a connection that works in a steady rhythm, as a player's does, gets what
+/// it needs, and that follows it.
+///
 /// A connection that is refused, because too much is promised already, is served like any other; the program runs on
 /// unless --strict is given.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 #[command(group = ArgGroup::new("wish").args(["reserve", "weight", "cpu"]).required(true).multiple(true))]
 pub struct Arguments {
-    /// Server time, and how often: 3ms/10ms
-    #[arg(long, value_name = "BUDGET/PERIOD")]
-    reserve: Option<Reservation>,
+    /// Server time, and how often: 3ms/10ms; or auto, what measurement finds
+    #[arg(long, value_name = "BUDGET/PERIOD|auto")]
+    reserve: Option<Wanted>,
     /// Hold the program back when its budget is used up
     #[arg(long, requires = "reserve")]
     hard: bool,
@@ -74,6 +79,7 @@ pub struct Arguments {
 const EXAMPLES: &str = "\
 Examples:
   xqos run --reserve 3ms/10ms -- mpv film.mkv
+  xqos run --reserve auto -- mpv film.mkv
   xqos run --reserve 2ms/8ms --hard -- sh -c 'cd game && ./start'
   xqos run --weight 0.5 --quiet -- firefox
   sudo -E xqos run --reserve 3ms/10ms --cpu 2ms/10ms -- ./player
@@ -88,7 +94,12 @@ passed on to it.";
 impl Arguments {
     pub fn perform(&self, display: Option<&str>) -> Result<ExitCode> {
         let (session, info) = Session::open_armed(display)?;
-        if let Some((wanted, why)) = self.reserve.and_then(|wanted| Some((wanted, out_of_limits(wanted, &info)?))) {
+        let wanted = self.reserve.map(|wanted| wanted.checked(self.hard)).transpose()?;
+        if self.strict && wanted == Some(Wanted::Auto) {
+            bail!("auto knows what to reserve only when the program runs: leave --strict away");
+        }
+        let fixed = wanted.and_then(Wanted::fixed);
+        if let Some((wanted, why)) = fixed.and_then(|wanted| Some((wanted, out_of_limits(wanted, &info)?))) {
             bail!("{wanted} is refused: {why}");
         }
         if self.strict {
@@ -101,8 +112,10 @@ impl Arguments {
         session.control.select_events(event_mask::CLIENTS)?;
         sys::adopt_orphans().context("cannot look after the program's processes")?;
         let signals = Signals::watch().context("cannot watch for the program's end")?;
+        let auto = matches!(wanted, Some(Wanted::Auto)).then(|| Auto::start(&session, "auto")).transpose()?;
         let main = self.start(display)?;
         let mut run = Run::new(self, session, main);
+        run.auto = auto;
         run.look_around()?;
         let status = run.watch(&signals)?;
         run.farewell();
@@ -114,7 +127,7 @@ impl Arguments {
 
     /// A refusal that can be known before the program is started.
     fn check_first(&self, session: &Session) -> Result<()> {
-        let Some(wanted) = self.reserve else { return Ok(()) };
+        let Some(wanted) = self.reserve.and_then(Wanted::fixed) else { return Ok(()) };
         let report = session.control.check_admission(0, wanted.budget.0, wanted.period.0, self.hard)?;
         if !report.admitted {
             let why = admission::explain(&report, report.failing_client, &[]);
@@ -159,6 +172,8 @@ struct Run<'a> {
     /// A connection was so short that nobody can tell whose it was.
     vanished: bool,
     server_gone: bool,
+    /// Finds what to reserve.
+    auto: Option<Auto>,
 }
 
 impl<'a> Run<'a> {
@@ -176,6 +191,7 @@ impl<'a> Run<'a> {
             refused: None,
             vanished: false,
             server_gone: false,
+            auto: None,
         }
     }
 
@@ -190,6 +206,8 @@ impl<'a> Run<'a> {
     /// Until the program and its connections have ended; gives its exit status.
     fn watch(&mut self, signals: &Signals) -> Result<u8> {
         loop {
+            // First: events that come with the answers to its requests are heard by hear_server, and not by poll.
+            self.tune();
             self.hear_server();
             self.hear_signals(signals);
             let left = match self.time_left() {
@@ -203,9 +221,22 @@ impl<'a> Run<'a> {
                 }
                 None => left,
             };
+            let left = left.into_iter().chain(self.auto.as_ref().and_then(Auto::wait)).min();
             let files = [signals.as_raw_fd(), self.session.control.descriptor()];
             let files = if self.server_gone { &files[..1] } else { &files[..] };
             sys::poll(files, left).context("cannot wait for the program")?;
+        }
+    }
+
+    /// Follows what measurement finds.
+    fn tune(&mut self) {
+        let Some(auto) = self.auto.as_mut().filter(|_| !self.server_gone) else { return };
+        match auto.turn(&self.session) {
+            Ok(said) => said.iter().for_each(|text| self.say(text)),
+            Err(error) => {
+                note(&format!("nothing is measured any more: {error:#}"));
+                self.auto.take().map(|auto| auto.end(&self.session));
+            }
         }
     }
 
@@ -234,6 +265,7 @@ impl<'a> Run<'a> {
                     NotifyKind::ClientGone => {
                         self.seen.remove(&notify.client);
                         self.ours.remove(&notify.client);
+                        self.auto.iter_mut().for_each(|auto| auto.forget(notify.client));
                     }
                     _ => {}
                 },
@@ -296,7 +328,10 @@ impl<'a> Run<'a> {
         self.ours.insert(client, pid);
         let Some(entry) = self.entry(client) else { return };
         let who = described(&entry);
-        if let Some(wanted) = self.wish.reserve {
+        if self.auto.as_mut().is_some_and(|auto| !auto.adopt(&entry)) {
+            self.say(&format!("{who} has a reservation of its own: auto leaves it alone"));
+        }
+        if let Some(wanted) = self.wish.reserve.and_then(Wanted::fixed) {
             match self.session.reserve(&entry, wanted, self.wish.hard) {
                 Ok(()) => self.say(&format!("reserved {wanted}{} for {who}", kind(self.wish.hard))),
                 Err(_) if self.entry(client).is_none() => return,

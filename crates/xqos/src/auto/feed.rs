@@ -1,0 +1,74 @@
+//! Bursts of the server's clients as they end, from the ring that the server writes its trace into (level `slices`).
+//!
+//! Reading costs the server nothing: the ring is shared memory. What was overwritten before it was read is lost, and the trace
+//! begins anew with a snapshot, for which the server is asked once.
+
+use crate::session::Session;
+use anyhow::Result;
+use std::time::Instant;
+use xqos_abi::ring::{Next, Reader};
+use xqos_abi::trace::{Event, Level};
+use xqos_core::Time;
+use xqos_trace::model::Model;
+use xqos_tune::Burst;
+
+#[derive(Debug)]
+pub struct Feed {
+    reader: Reader,
+    model: Model,
+    /// The time of the last record, by the server's clock and by ours.
+    last: (Time, Instant),
+    has_ended: bool,
+}
+
+impl Feed {
+    pub fn open(session: &Session) -> Result<Feed> {
+        let reader = session.control.start_trace(Level::Slices, 0)?;
+        let (model, last) = (Model::without_causes(), (Time(0), Instant::now()));
+        Ok(Feed { reader, model, last, has_ended: false })
+    }
+
+    /// Bursts that have ended since the last call, each with its client.
+    pub fn read(&mut self, session: &Session) -> Result<Vec<(u32, Burst)>> {
+        let (mut bursts, mut lost) = (Vec::new(), false);
+        loop {
+            match self.reader.read() {
+                Next::Record(words) => {
+                    let Some(event) = Event::decode(words) else { continue };
+                    let burst = self.model.take(&event);
+                    let base = |key: usize| self.model.clients().get(key).map_or(0, |client| client.identity.base);
+                    bursts.extend(burst.map(|burst| {
+                        let (start, end, served_ns) = (burst.activation, burst.end, burst.own_ns);
+                        (base(burst.key), Burst { start, end, served_ns })
+                    }));
+                }
+                Next::Lost(_) => lost = true,
+                Next::Nothing => break,
+                Next::Ended => {
+                    self.has_ended = true;
+                    break;
+                }
+            }
+        }
+        if self.model.now > self.last.0 {
+            self.last = (self.model.now, Instant::now());
+        }
+        self.model.forget_gone();
+        if lost && !self.has_ended {
+            // The reader that is there goes on: its next records are the new beginning.
+            session.control.start_trace(Level::Slices, 0)?;
+        }
+        Ok(bursts)
+    }
+
+    /// About what the server's clock says.
+    pub fn now(&self) -> Time {
+        let (server, ours) = self.last;
+        server.after(u64::try_from(ours.elapsed().as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    /// The server writes no trace any more.
+    pub fn has_ended(&self) -> bool {
+        self.has_ended
+    }
+}

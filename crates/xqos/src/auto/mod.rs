@@ -1,0 +1,326 @@
+//! Reservations that are found by measurement, for clients of a live server: `auto` of `xqos run` and `xqos reserve`.
+//!
+//! | what is seen of a client | what is done |
+//! |---|---|
+//! | the tuner advises a reservation, or another one | it is set by the control connection, soft |
+//! | that is refused | (2Q, 2T) once; refused too, that is said once, and tried again when the tuner asks again |
+//! | the client has a reservation that is not what was set here, or none where one was set | somebody else decides: it is left alone from now on |
+//! | it has gone | it is forgotten |
+//!
+//! While a client does something the ring is read ten times a second, and the server is asked once a second what else is reserved.
+//! While all are silent the ring is looked at once a second, and the server is left asleep.
+//!
+//! Invariant: what is set here is soft, and cleared when we end.
+
+mod feed;
+mod watch;
+
+use crate::admission;
+use crate::client::{described, reservation_of};
+use crate::session::Session;
+use anyhow::{Result, anyhow, bail};
+use feed::Feed;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::str::FromStr;
+use std::time::{Duration, Instant};
+pub use watch::watch;
+use xqos_abi::{ClientEntry, ServerInfo};
+use xqos_cli::quantity::{Micros, Reservation};
+use xqos_client::Error;
+use xqos_core as core;
+use xqos_tune::{Advice, Beat, Room, Tuner};
+
+/// A burst is seen that late at most, and a dozen of them are needed.
+const ACTIVE: Duration = Duration::from_millis(100);
+const SILENT: Duration = Duration::from_secs(1);
+/// What others have reserved, and how long their requests are.
+const ROOM_EVERY: Duration = Duration::from_secs(1);
+
+/// What is asked for on the command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// So much, as it was typed.
+    Fixed(Reservation),
+    /// What measurement finds.
+    Auto,
+}
+
+impl Wanted {
+    pub fn fixed(self) -> Option<Reservation> {
+        match self {
+            Wanted::Fixed(reservation) => Some(reservation),
+            Wanted::Auto => None,
+        }
+    }
+
+    /// Measurement sets no hard reservations: a demand that was estimated too low would hold the client back.
+    pub fn checked(self, hard: bool) -> Result<Wanted> {
+        if hard && self == Wanted::Auto {
+            bail!(
+                "auto reserves soft only, since a hard budget that was found too small would hold the client back: leave --hard away"
+            );
+        }
+        Ok(self)
+    }
+}
+
+impl FromStr for Wanted {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Wanted, String> {
+        match text {
+            "auto" => Ok(Wanted::Auto),
+            _ => text.parse().map(Wanted::Fixed).map_err(|error| format!("{error}; or write the word auto")),
+        }
+    }
+}
+
+impl fmt::Display for Wanted {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Wanted::Fixed(reservation) => reservation.fmt(out),
+            Wanted::Auto => out.write_str("auto"),
+        }
+    }
+}
+
+/// Some clients of a server.
+#[derive(Debug)]
+pub struct Auto {
+    feed: Feed,
+    tuner: Tuner<u32>,
+    /// Who is looked after, by client, with what was set.
+    ours: BTreeMap<u32, Option<Reservation>>,
+    room: Room,
+    asked: Option<Instant>,
+    said: Vec<String>,
+    /// Whose refusal was said.
+    refused: BTreeSet<u32>,
+}
+
+impl Auto {
+    /// What is set is told with this origin, and ends with the session, however that ends.
+    pub fn start(session: &Session, origin: &str) -> Result<Auto> {
+        session.control.set_origin(origin, true)?;
+        let feed = Feed::open(session).map_err(|error| {
+            anyhow!("auto needs the server's trace, which is for clients of its own machine: {error:#}")
+        })?;
+        let (tuner, room) = (Tuner::new(), Room::default());
+        let (ours, refused) = (BTreeMap::new(), BTreeSet::new());
+        Ok(Auto { feed, tuner, ours, room, asked: None, said: Vec::new(), refused })
+    }
+
+    /// Looks after a client. One that has a reservation is left alone: false.
+    pub fn adopt(&mut self, entry: &ClientEntry) -> bool {
+        if reservation_of(entry).is_some() {
+            return false;
+        }
+        self.ours.insert(entry.client, None);
+        self.tuner.add(entry.client, self.feed.now());
+        self.tuner.weigh(entry.client, entry.weight);
+        true
+    }
+
+    pub fn forget(&mut self, client: u32) {
+        self.ours.remove(&client);
+        self.refused.remove(&client);
+        self.tuner.remove(client);
+    }
+
+    /// Leaves a client alone from now on, and takes back what was set for it here.
+    pub fn leave(&mut self, session: &Session, client: u32) {
+        if self.ours.get(&client).is_some_and(Option::is_some) {
+            // It may have gone at this moment; then there is nothing to clear.
+            let _ = session.control.release(client);
+        }
+        self.forget(client);
+    }
+
+    /// Nobody is looked after.
+    pub fn is_empty(&self) -> bool {
+        self.ours.is_empty()
+    }
+
+    /// Until when there is nothing to look at.
+    pub fn wait(&self) -> Option<Duration> {
+        if self.ours.is_empty() || self.feed.has_ended() {
+            return None;
+        }
+        Some(if self.tuner.is_active() { ACTIVE } else { SILENT })
+    }
+
+    /// Reads what has come and does what follows; gives what there is to say.
+    pub fn turn(&mut self, session: &Session) -> Result<Vec<String>> {
+        for (client, burst) in self.feed.read(session)? {
+            self.tuner.take(client, burst);
+        }
+        let is_due = self.asked.is_none_or(|asked| asked.elapsed() >= ROOM_EVERY);
+        if is_due && self.tuner.is_active() {
+            self.look_around(session)?;
+        }
+        let advice = self.tuner.advise(self.feed.now(), &self.room);
+        if !advice.is_empty() {
+            // Somebody may have decided otherwise since the last look.
+            self.look_around(session)?;
+        }
+        for (client, advice) in advice {
+            if self.ours.contains_key(&client) {
+                self.follow(session, client, advice)?;
+            }
+        }
+        Ok(std::mem::take(&mut self.said))
+    }
+
+    /// Clears what was set here; gives what there is to say.
+    pub fn end(mut self, session: &Session) -> Vec<String> {
+        if self.look_around(session).is_ok() {
+            let set: Vec<u32> = self.ours.iter().filter(|(_, set)| set.is_some()).map(|(&client, _)| client).collect();
+            for client in set {
+                // It may have gone at this moment; then there is nothing to clear.
+                let _ = session.control.release(client);
+            }
+        }
+        self.said
+    }
+
+    /// What else is reserved, and whether ours are as they were set.
+    fn look_around(&mut self, session: &Session) -> Result<()> {
+        let entries = session.others()?;
+        let by_client: BTreeMap<u32, &ClientEntry> = entries.iter().map(|entry| (entry.client, entry)).collect();
+        for (client, set) in self.ours.clone() {
+            match by_client.get(&client) {
+                None => self.forget(client),
+                Some(entry) if reservation_of(entry) != set.map(|set| (set, false)) => {
+                    let what = reservation_of(entry).map_or("released".to_owned(), |(now, _)| format!("set to {now}"));
+                    self.said.push(format!("{} was {what} by somebody else: auto leaves it alone", described(entry)));
+                    self.forget(client);
+                }
+                Some(_) => {}
+            }
+        }
+        let others = entries.iter().filter(|entry| !self.ours.contains_key(&entry.client));
+        let fixed = others.filter_map(reservation_of).map(|(fixed, hard)| in_core(fixed, hard)).collect();
+        let info = session.control.server_info()?;
+        let limit_ppm = session.control.processor()?.limit_ppm;
+        self.room = Room { limit_ppm, blocking_ns: blocking_ns(&info), fixed };
+        self.asked = Some(Instant::now());
+        Ok(())
+    }
+
+    fn follow(&mut self, session: &Session, client: u32, advice: Advice) -> Result<()> {
+        let Some(entry) = session.others()?.into_iter().find(|entry| entry.client == client) else {
+            self.forget(client);
+            return Ok(());
+        };
+        match advice {
+            Advice::Reserve(wanted) | Advice::Change(wanted) => self.reserve(session, &entry, wanted),
+            Advice::Release => {
+                self.clear(session, &entry);
+                self.said.push(format!("released what was reserved for {}: it has stopped", described(&entry)));
+                Ok(())
+            }
+        }
+    }
+
+    fn reserve(&mut self, session: &Session, entry: &ClientEntry, wanted: core::Reservation) -> Result<()> {
+        let mut next = Some(wanted);
+        let mut why = None;
+        while let Some(wanted) = next {
+            let typed = from_core(wanted);
+            match session.control.reserve(entry.client, typed.budget.0, typed.period.0, false) {
+                Ok(()) => {
+                    self.ours.insert(entry.client, Some(typed));
+                    self.refused.remove(&entry.client);
+                    self.said.push(format!("reserved {typed} for {}{}", described(entry), self.because(entry.client)));
+                    return Ok(());
+                }
+                Err(Error::Admission { .. }) => {
+                    let refusal = refusal(session, entry, typed)?;
+                    why = why.or(Some(refusal));
+                    next = self.tuner.refused(entry.client, self.feed.now());
+                }
+                Err(Error::Value(client)) if client == entry.client => {
+                    self.forget(client);
+                    return Ok(());
+                }
+                Err(error) => return Err(session.explained(error, entry)),
+            }
+        }
+        self.clear(session, entry);
+        if self.refused.insert(entry.client) {
+            self.said.extend(why.map(|why| format!("{why}; it runs without a reservation until there is room")));
+        }
+        Ok(())
+    }
+
+    fn clear(&mut self, session: &Session, entry: &ClientEntry) {
+        if self.ours.insert(entry.client, None).flatten().is_some() {
+            // It may have gone at this moment; then there is nothing to clear.
+            let _ = session.control.release(entry.client);
+        }
+    }
+
+    /// What was found.
+    fn because(&self, client: u32) -> String {
+        let Some((_, report)) = self.tuner.reports().find(|(key, _)| *key == client) else { return String::new() };
+        match report.beat {
+            Some(Beat::Clock(fit)) => format!(
+                ", which draws {:.1} times a second (confidence {:.2}, {} jobs)",
+                1e9 / fit.period_ns.max(1) as f64,
+                report.confidence,
+                report.jobs
+            ),
+            Some(Beat::Loop(rest)) => format!(
+                ", which rests for {:.1} ms after each answer (confidence {:.2}, {} jobs)",
+                rest.rest_ns as f64 / 1e6,
+                report.confidence,
+                report.jobs
+            ),
+            None => String::new(),
+        }
+    }
+}
+
+fn refusal(session: &Session, entry: &ClientEntry, wanted: Reservation) -> Result<String> {
+    let report = session.control.check_admission(entry.client, wanted.budget.0, wanted.period.0, false)?;
+    let why = admission::explain(&report, entry.client, &session.others()?);
+    Ok(format!("{wanted} is refused to {}: {why}", described(entry)))
+}
+
+/// B, as the server's admission test uses it.
+fn blocking_ns(info: &ServerInfo) -> u64 {
+    let us = if info.blocking_configured_us > 0 { info.blocking_configured_us } else { info.blocking_observed_us };
+    u64::from(us) * 1000
+}
+
+fn in_core(reservation: Reservation, hard: bool) -> core::Reservation {
+    let Reservation { budget, period } = reservation;
+    core::Reservation { budget_ns: u64::from(budget.0) * 1000, period_ns: u64::from(period.0) * 1000, hard }
+}
+
+/// The tuner gives whole microseconds, of a quarter of a second at most.
+fn from_core(reservation: core::Reservation) -> Reservation {
+    let us = |ns: u64| Micros(u32::try_from(ns / 1000).unwrap_or(u32::MAX));
+    Reservation { budget: us(reservation.budget_ns), period: us(reservation.period_ns) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn auto_is_a_word_beside_reservations() {
+        assert_eq!("auto".parse(), Ok(Wanted::Auto));
+        let fixed: Wanted = "3ms/10ms".parse().unwrap();
+        assert_eq!((fixed.fixed().unwrap().typed(), fixed.to_string()), ("3ms/10ms".into(), "3 ms / 10 ms".into()));
+        assert!("automatic".parse::<Wanted>().unwrap_err().contains("or write the word auto"));
+        assert!(Wanted::Auto.checked(true).is_err() && Wanted::Auto.checked(false).is_ok());
+    }
+
+    #[test]
+    fn reservations_cross_the_border_as_they_are() {
+        let reservation: Reservation = "2.24ms/41.667ms".parse().unwrap();
+        assert_eq!(from_core(in_core(reservation, false)), reservation);
+    }
+}

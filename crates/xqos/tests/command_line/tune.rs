@@ -1,0 +1,227 @@
+//! Reservations that are found by measurement: `suggest` on a simulated trace, `run` and `reserve` with auto on a real server.
+
+use crate::fixture::{Folder, Running, Server, ended, eventually, xqos};
+use serde_json::Value;
+use std::path::Path;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+use x11rb::connection::Connection;
+use x11rb::protocol::xproto::{ConnectionExt as _, CreateGCAux, GX, Rectangle};
+use xqos_abi::trace::What;
+use xqos_core::{ClientId, Parameters, PolicyKind, Role, Time};
+use xqos_sim::server::{Rules, serve};
+use xqos_sim::workload::{Burst, Plan, Run, Workload};
+use xqos_trace::file::{Header, Writer};
+
+const MS: u64 = 1_000_000;
+/// So long that a frame is a few percent late only, where the processors are busy with something else for some milliseconds.
+const FRAME: Duration = Duration::from_millis(200);
+/// Where it is set, this program plays a film on DISPLAY instead of testing.
+const FILM: &str = "XQOS_TEST_FILM";
+
+fn plan(id: u16, name: &[u8], bursts: impl Iterator<Item = (u64, u64)>) -> Plan {
+    let client = ClientId(id);
+    let mut bytes = [0; 16];
+    bytes[..name.len()].copy_from_slice(name);
+    let identity = vec![
+        What::Identity { client, pid: 100 + u32::from(id), base: u32::from(id) << 21, uid: 0 },
+        What::Name { client, part: 0, bytes },
+    ];
+    let run = |request_ns| Run { requests: 1, request_ns, request: 72, bytes: 40 };
+    let burst = |(after_ns, ns)| Burst { after_ns, inputs: 0, runs: vec![run(ns)] };
+    Plan { id: client, identity, sync_priority: 0, role: Role::default(), bursts: bursts.map(burst).collect() }
+}
+
+/// Ten seconds of a film of 25 frames a second, of a clock, and of somebody who types.
+fn trace(path: &Path) {
+    let film = (0..240).map(|_| (38 * MS, 2 * MS));
+    let clock = (0..50).map(|_| (200 * MS, MS / 2));
+    let typing = [90, 210, 130, 170, 60, 340, 150, 110].iter().cycle().take(60).map(|ms| (ms * MS, 3 * MS));
+    let plans = vec![plan(1, b"film", film), plan(2, b"clock", clock), plan(3, b"editor", typing)];
+    let workload = Workload { began: Time(1_000 * MS), ended: Time(10_000 * MS), plans };
+    let (policy, parameters) = (PolicyKind::Fair, Parameters::default());
+    let rules = Rules { policy, parameters, reservations: Default::default(), watches: true };
+    let mut writer = Writer::create(path, &Header::default()).unwrap();
+    serve(&workload, &rules, |event| writer.add(event.encode()).unwrap()).unwrap();
+    writer.flush().unwrap();
+}
+
+#[test]
+fn a_trace_tells_what_to_reserve_and_gives_the_rule() {
+    let folder = Folder::new("suggest");
+    let file = folder.file("desk.trace");
+    trace(Path::new(&file));
+    let told = ended(xqos().args(["suggest", &file])).with(0).out;
+    let rule = "version = 1\n\n[[rule]]\nid = \"film\"\nmatch = { exe = [\"*/film\"] }\nset = { reserve = \"auto\" }";
+    assert!(told.contains(rule), "{told}");
+    assert_eq!(told.matches("[[rule]]").count(), 1, "{told}");
+    let json: Value = serde_json::from_str(&ended(xqos().args(["suggest", "--json", &file])).with(0).out).unwrap();
+    let of = |program: &str| {
+        let clients = json["clients"].as_array().unwrap();
+        clients.iter().find(|client| client["program"] == program).unwrap_or_else(|| panic!("{program}: {json:#}"))
+    };
+    assert_eq!(of("film")["reserve"]["typed"], "2.24ms/40.08ms", "{json:#}");
+    assert_eq!((&of("film")["found"], &of("film")["kind"]), (&"periodic".into(), &"clock".into()), "{json:#}");
+    assert_eq!((&of("clock")["found"], &of("clock")["reserve"]), (&"light".into(), &Value::Null), "{json:#}");
+    assert_eq!((&of("editor")["found"], &of("editor")["reserve"]), (&"aperiodic".into(), &Value::Null), "{json:#}");
+}
+
+#[test]
+fn a_file_that_tells_nothing_is_named_in_one_line() {
+    let folder = Folder::new("suggest-bad");
+    let (missing, strange, empty) = (folder.file("missing"), folder.file("strange"), folder.file("empty.trace"));
+    std::fs::write(&strange, "no trace at all").unwrap();
+    Writer::create(Path::new(&empty), &Header::default()).unwrap();
+    ended(xqos().args(["suggest", &missing])).failed_saying(&[&missing, "cannot read"]);
+    ended(xqos().args(["suggest", &strange])).failed_saying(&[&strange, "not a trace of xqos"]);
+    ended(xqos().args(["suggest", &empty])).failed_saying(&[&empty, "no client had work", "record while"]);
+}
+
+#[test]
+fn auto_is_soft_and_knows_nothing_before_the_program_runs() {
+    let server = Server::served(&[]);
+    server.ask(&["reserve", "--pid", "1", "auto", "--hard"]).failed_saying(&["auto reserves soft only"]);
+    server.ask(&["run", "--reserve", "auto", "--hard", "--", "true"]).failed_saying(&["auto reserves soft only"]);
+    server.ask(&["run", "--reserve", "auto", "--strict", "--", "true"]).failed_saying(&["leave --strict away"]);
+}
+
+/// Draws five times a second, for some percent of the server, while that is true. A frame is one small write: on a busy machine a
+/// frame of many would come in pieces.
+fn play(display: &str, goes_on: impl Fn() -> bool) {
+    let (connection, screen) = x11rb::connect(Some(display)).unwrap();
+    let root = connection.setup().roots[screen].root;
+    let context = connection.generate_id().unwrap();
+    connection.create_gc(context, root, &CreateGCAux::new().function(GX::XOR).foreground(0x00ff_00ff)).unwrap();
+    let all = Rectangle { x: 0, y: 0, width: 1000, height: 750 };
+    let mut next = Instant::now();
+    while goes_on() {
+        connection.poly_fill_rectangle(root, context, &[all; 10]).unwrap();
+        connection.get_input_focus().unwrap().reply().unwrap();
+        while next <= Instant::now() {
+            next += FRAME;
+        }
+        thread::sleep(next - Instant::now());
+    }
+}
+
+/// The film as a program of its own: it ends with SIGTERM.
+#[test]
+fn plays_a_film_where_it_is_told_to() {
+    if std::env::var_os(FILM).is_some() {
+        play(&std::env::var("DISPLAY").unwrap(), || true);
+    }
+}
+
+/// A film that we play ourselves, on a connection of this process.
+struct Film {
+    goes_on: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Film {
+    fn start(server: &Server) -> Film {
+        let goes_on = Arc::new(AtomicBool::new(true));
+        let (display, flag) = (server.display.clone(), goes_on.clone());
+        let thread = thread::spawn(move || play(&display, || flag.load(Relaxed)));
+        let film = Film { goes_on, thread: Some(thread) };
+        eventually("the film is connected", || server.entry(pid()));
+        film
+    }
+}
+
+impl Drop for Film {
+    fn drop(&mut self) {
+        self.goes_on.store(false, Relaxed);
+        self.thread.take().map(JoinHandle::join);
+    }
+}
+
+fn pid() -> i32 {
+    std::process::id() as i32
+}
+
+/// The period of what is reserved for a process, in ms.
+fn period(server: &Server, pid: i32) -> Option<f64> {
+    server.entry(pid)?["reservation"]["period_ms"].as_f64()
+}
+
+fn auto(server: &Server) -> Running {
+    let pid = pid().to_string();
+    Running::start(server.xqos(&["reserve", "--pid", &pid, "auto"]).stdout(Stdio::piped()).stderr(Stdio::piped()))
+}
+
+#[test]
+fn a_film_that_runs_gets_what_it_needs_until_auto_ends() {
+    let server = Server::served(&[]);
+    let _film = Film::start(&server);
+    let auto = auto(&server);
+    let found = eventually("something is reserved for it", || period(&server, pid()));
+    assert!((150.0..=250.0).contains(&found), "{found}");
+    assert_eq!(server.entry(pid()).unwrap()["reservation"]["hard"], false);
+    auto.signal("INT");
+    let told = auto.ended().with(0);
+    assert!(told.out.contains("reserved") && told.err.contains("looking after"), "{told:#?}");
+    assert_eq!(period(&server, pid()), None, "it clears what it has set");
+}
+
+#[test]
+fn what_somebody_else_decides_ends_auto() {
+    let server = Server::served(&[]);
+    let _film = Film::start(&server);
+    let me = pid().to_string();
+    for (by_hand, after, word) in [
+        (&["reserve", "--pid", &me, "3ms/20ms"][..], Some(20.0), "set to 3 ms / 20 ms by somebody else"),
+        (&["release", "--pid", &me], None, "released by somebody else"),
+    ] {
+        let auto = auto(&server);
+        eventually("something is reserved for it", || period(&server, pid()));
+        server.ask(by_hand).with(0);
+        let told = auto.ended().with(0);
+        assert!(told.out.contains(word), "{told:#?}");
+        assert_eq!(period(&server, pid()), after);
+        server.ask(&["release", "--all"]).with(0);
+    }
+    server.ask(&["reserve", "--pid", &me, "3ms/20ms"]).with(0);
+    server.ask(&["reserve", "--pid", &me, "auto"]).failed_saying(&["has a reservation", "xqos release --client"]);
+}
+
+#[test]
+fn auto_ends_with_its_client() {
+    let server = Server::served(&[]);
+    let film = Film::start(&server);
+    let auto = auto(&server);
+    eventually("something is reserved for it", || period(&server, pid()));
+    drop(film);
+    auto.ended().with(0);
+    assert_eq!(server.clients().len(), 0);
+}
+
+#[test]
+fn a_program_that_is_run_gets_what_it_needs() {
+    let server = Server::served(&[]);
+    let program = std::env::current_exe().unwrap();
+    let film = ["env", &format!("{FILM}=1"), &program.to_string_lossy(), "plays_a_film_where_it_is_told_to"]
+        .map(str::to_owned);
+    let mut command = server.xqos(&["run", "--reserve", "auto", "--"]);
+    let run = Running::start(command.args(&film).stdout(Stdio::null()).stderr(Stdio::piped()));
+    let reserved = || server.clients().into_iter().find(|client| !client["reservation"].is_null());
+    let entry = eventually("something is reserved for it", reserved);
+    assert!((150.0..=250.0).contains(&entry["reservation"]["period_ms"].as_f64().unwrap()), "{entry:#}");
+    run.signal("TERM");
+    let told = run.ended().with(128 + 15);
+    assert!(told.err.contains("reserved") && told.err.contains("times a second"), "{told:#?}");
+    assert_eq!(server.clients().len(), 0);
+}
+
+#[test]
+fn a_program_without_a_rhythm_gets_nothing_and_is_left_in_peace() {
+    let server = Server::served(&[]);
+    let run = Running::start(server.xqos(&["run", "--reserve", "auto", "--", "xeyes"]).stderr(Stdio::piped()));
+    let entry = eventually("it is connected", || server.entry_called("xeyes"));
+    run.signal("TERM");
+    assert!(entry["reservation"].is_null(), "{entry:#}");
+    assert!(!run.ended().with(128 + 15).err.contains("reserved"));
+}
