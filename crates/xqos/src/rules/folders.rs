@@ -1,0 +1,150 @@
+//! Tells when rule files may have changed, by inotify; nothing is woken before.
+//!
+//! A folder that is not there is waited for in the nearest one above it that is. A file counts when it was closed, so that
+//! none is read while it is written.
+
+use anyhow::{Context, Result};
+use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
+use rustix::io::Errno;
+use std::ffi::{OsStr, OsString};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// Longer than an event with the longest name.
+const BUFFER: usize = 4096;
+const UNWATCHED: &str = "cannot watch the folders of rules";
+
+/// Watches the folders of rules.
+#[derive(Debug)]
+pub struct Folders {
+    paths: Vec<PathBuf>,
+    inotify: OwnedFd,
+    watches: Vec<Watch>,
+}
+
+/// What is waited for by one watch of the kernel's.
+#[derive(Debug)]
+struct Watch {
+    id: i32,
+    path: PathBuf,
+    /// The part of a folder's name that is not there yet; `None`: the folder itself is watched.
+    missing: Option<OsString>,
+}
+
+impl Folders {
+    pub fn watch(paths: Vec<PathBuf>) -> Result<Folders> {
+        let (inotify, watches) = watching(&paths)?;
+        Ok(Folders { paths, inotify, watches })
+    }
+
+    /// Whether anything has happened since the last time. Then it is watched anew, since folders may have come or gone: read
+    /// the files after this.
+    pub fn have_changed(&mut self) -> Result<bool> {
+        let mut buffer = [MaybeUninit::uninit(); BUFFER];
+        let mut reader = inotify::Reader::new(&self.inotify, &mut buffer);
+        let mut is_changed = false;
+        loop {
+            match reader.next() {
+                Ok(event) => {
+                    let name = event.file_name().map(|name| OsStr::from_bytes(name.to_bytes()));
+                    let mut watches = self.watches.iter().filter(|watch| watch.id == event.wd());
+                    // Where events were lost, anything may have changed.
+                    let is_lost = event.events().contains(ReadFlags::QUEUE_OVERFLOW);
+                    is_changed |= is_lost || watches.any(|watch| watch.counts(event.events(), name));
+                }
+                Err(Errno::WOULDBLOCK) => break,
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error).context(UNWATCHED),
+            }
+        }
+        if is_changed {
+            (self.inotify, self.watches) = watching(&self.paths)?;
+        }
+        Ok(is_changed)
+    }
+}
+
+impl AsRawFd for Folders {
+    fn as_raw_fd(&self) -> RawFd {
+        self.inotify.as_raw_fd()
+    }
+}
+
+impl Watch {
+    fn counts(&self, events: ReadFlags, name: Option<&OsStr>) -> bool {
+        // Of the folder itself: it has gone.
+        let Some(name) = name else { return !events.contains(ReadFlags::IGNORED) };
+        match &self.missing {
+            Some(missing) => missing == name,
+            // A plain file that was made will be closed too, and is empty until then.
+            None => !events.contains(ReadFlags::CREATE) || !is_plain(&self.path.join(name)),
+        }
+    }
+}
+
+fn is_plain(path: &Path) -> bool {
+    path.symlink_metadata().is_ok_and(|metadata| metadata.is_file())
+}
+
+fn watching(paths: &[PathBuf]) -> Result<(OwnedFd, Vec<Watch>)> {
+    let inotify = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).context(UNWATCHED)?;
+    let watches = paths.iter().filter_map(|path| watch(&inotify, path)).collect();
+    Ok((inotify, watches))
+}
+
+/// The folder, or the nearest above it.
+fn watch(inotify: &OwnedFd, path: &Path) -> Option<Watch> {
+    let of_files = WatchFlags::CLOSE_WRITE | WatchFlags::MOVED_FROM | WatchFlags::DELETE | WatchFlags::ATTRIB;
+    let of_folders = WatchFlags::CREATE | WatchFlags::MOVED_TO | WatchFlags::DELETE_SELF | WatchFlags::MOVE_SELF;
+    // Two places may wait in the same folder, so what is asked for there is added up.
+    let add =
+        |path: &Path, flags| inotify::add_watch(inotify, path, flags | WatchFlags::ONLYDIR | WatchFlags::MASK_ADD).ok();
+    if let Some(id) = add(path, of_files | of_folders) {
+        return Some(Watch { id, path: path.to_owned(), missing: None });
+    }
+    path.ancestors().zip(path.ancestors().skip(1)).find_map(|(missing, above)| {
+        let id = add(above, of_folders)?;
+        Some(Watch { id, path: above.to_owned(), missing: Some(missing.file_name()?.to_owned()) })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn what_happens_to_rule_files_is_told_and_nothing_else() {
+        let top = std::env::temp_dir().join(format!("xqos-folders-{}", std::process::id()));
+        let rules = top.join("xqos/rules.d");
+        fs::create_dir_all(&top).unwrap();
+        let mut folders = Folders::watch(vec![rules.clone(), top.join("other/rules.d")]).unwrap();
+        let mut has_changed = || folders.have_changed().unwrap();
+        assert!(!has_changed());
+        fs::write(top.join("unrelated"), "").unwrap();
+        assert!(!has_changed(), "not below where it is waited for");
+        fs::create_dir(top.join("xqos")).unwrap();
+        assert!(has_changed());
+        fs::create_dir(&rules).unwrap();
+        assert!(has_changed());
+        let file = fs::File::create(rules.join("a.toml")).unwrap();
+        assert!(!has_changed(), "it is being written");
+        drop(file);
+        assert!(has_changed());
+        fs::rename(rules.join("a.toml"), rules.join("b.toml")).unwrap();
+        assert!(has_changed());
+        std::os::unix::fs::symlink("b.toml", rules.join("c.toml")).unwrap();
+        assert!(has_changed());
+        fs::remove_file(rules.join("b.toml")).unwrap();
+        assert!(has_changed());
+        fs::remove_dir_all(top.join("xqos")).unwrap();
+        assert!(has_changed());
+        fs::create_dir_all(&rules).unwrap();
+        assert!(has_changed(), "it is waited for again");
+        fs::write(rules.join("a.toml"), "").unwrap();
+        assert!(has_changed());
+        fs::remove_dir_all(&top).unwrap();
+    }
+}

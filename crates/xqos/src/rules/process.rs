@@ -1,0 +1,98 @@
+//! What the server and /proc tell of a client's process.
+//!
+//! The pid and the user are the kernel's word (the credentials of the client's socket), and so are program and control
+//! group; none of it is what the client says of itself. What cannot be read stays unknown: the program of another user's
+//! process, and everything of a remote client's.
+
+use std::collections::HashMap;
+use std::fs;
+use xqos_abi::{ClientEntry, entry_flag};
+use xqos_rules::facts::{ClientFacts, bounded, unit_of};
+
+/// What the kernel writes behind the path of a program whose file was replaced, as by an upgrade.
+const DELETED: &str = " (deleted)";
+
+/// Names of users, by number. Only those of /etc/passwd: others are known by their number.
+#[derive(Debug, Default)]
+pub struct Users(HashMap<u32, String>);
+
+impl Users {
+    pub fn read() -> Users {
+        Users::parse(&fs::read("/etc/passwd").unwrap_or_default())
+    }
+
+    fn parse(passwd: &[u8]) -> Users {
+        let user = |line: &[u8]| {
+            let line = std::str::from_utf8(line).ok()?;
+            let mut fields = line.split(':');
+            let name = fields.next()?;
+            Some((fields.nth(1)?.parse().ok()?, name.to_owned()))
+        };
+        Users(passwd.split(|&byte| byte == b'\n').filter_map(user).collect())
+    }
+
+    fn names(&self, number: u32) -> Vec<String> {
+        self.0.get(&number).cloned().into_iter().chain([number.to_string()]).collect()
+    }
+}
+
+/// The facts of a client, but those of its windows.
+pub fn facts(entry: &ClientEntry, users: &Users) -> ClientFacts {
+    let is_local = entry.flags & entry_flag::LOCAL != 0;
+    let pid = (is_local && entry.pid > 0).then_some(entry.pid);
+    let cgroup = pid.and_then(|pid| cgroup(&fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?));
+    ClientFacts {
+        exe: pid.and_then(exe),
+        name: Some(bounded(&entry.name).into_owned()).filter(|name| !name.is_empty()),
+        user: (is_local && entry.uid != u32::MAX).then(|| users.names(entry.uid)),
+        unit: cgroup.as_deref().and_then(unit_of).map(str::to_owned),
+        cgroup,
+        host: Some(bounded(&entry.host).into_owned()).filter(|host| !host.is_empty()),
+        local: Some(is_local),
+        ..ClientFacts::default()
+    }
+}
+
+fn exe(pid: i32) -> Option<String> {
+    let path = fs::read_link(format!("/proc/{pid}/exe")).ok()?;
+    let path = path.to_string_lossy();
+    Some(bounded(path.strip_suffix(DELETED).unwrap_or(&path)).into_owned())
+}
+
+/// The unified hierarchy's line, else the one of systemd's own.
+fn cgroup(text: &str) -> Option<String> {
+    let of = |head: &str| text.lines().find_map(|line| line.strip_prefix(head));
+    let path = of("0::").or_else(|| text.lines().find_map(|line| Some(line.split_once(":name=systemd:")?.1)))?;
+    Some(bounded(path).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn users_have_a_name_and_a_number() {
+        let users = Users::parse(b"root:x:0:0:root:/root:/bin/sh\nbad\n\xff:x:7:\nann:x:1000:1000::/:/bin/sh\n");
+        assert_eq!(users.names(1000), ["ann", "1000"]);
+        assert_eq!(users.names(7), ["7"]);
+    }
+
+    #[test]
+    fn the_control_group_is_that_of_the_unified_hierarchy() {
+        assert_eq!(cgroup("1:cpu:/x\n0::/user.slice/a.scope\n").as_deref(), Some("/user.slice/a.scope"));
+        assert_eq!(cgroup("1:name=systemd:/b.scope\n").as_deref(), Some("/b.scope"));
+        assert_eq!(cgroup(""), None);
+    }
+
+    #[test]
+    fn this_process_is_known_and_a_remote_client_is_not() {
+        let pid = std::process::id() as i32;
+        let entry = ClientEntry { pid, uid: 0, name: "me".into(), flags: entry_flag::LOCAL, ..ClientEntry::default() };
+        let known = facts(&entry, &Users::default());
+        let program = std::env::current_exe().unwrap();
+        assert_eq!(known.exe.as_deref(), program.to_str());
+        assert_eq!((known.local, known.user.as_deref()), (Some(true), Some(&["0".to_owned()][..])));
+        let known = facts(&ClientEntry { flags: 0, ..entry }, &Users::default());
+        assert_eq!((known.exe, known.user, known.cgroup, known.local), (None, None, None, Some(false)));
+    }
+}

@@ -1,0 +1,134 @@
+//! The seat of a display's rules daemon: a manager selection (ICCCM 2.8), which only one client can own.
+//!
+//! The owner's window says which process it is. Who wants the daemon to end takes the selection over; the daemon is told by
+//! the server, undoes what it set, and its window goes with its connection, which is how the other learns that it is done.
+
+use anyhow::{Context, Result, bail};
+use std::os::fd::AsRawFd;
+use std::time::{Duration, Instant};
+use x11rb::connection::Connection;
+use x11rb::protocol::Event;
+use x11rb::protocol::xproto::{
+    Atom, AtomEnum, ChangeWindowAttributesAux, ConnectionExt as _, CreateWindowAux, EventMask, PropMode, Window,
+    WindowClass,
+};
+use x11rb::rust_connection::RustConnection;
+use x11rb::wrapper::ConnectionExt as _;
+use x11rb::{COPY_DEPTH_FROM_PARENT, COPY_FROM_PARENT, CURRENT_TIME, NONE};
+use xqos_cli::sys;
+
+/// One for a display, whatever screens it has.
+const SELECTION: &[u8] = b"_XQOS_RULES_S0";
+const PID: &[u8] = b"_NET_WM_PID";
+/// Taking settings back is a few requests; a daemon that takes longer hangs.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Who keeps the rules of a display.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Holder {
+    window: Window,
+    /// 0: it does not say.
+    pub pid: u32,
+}
+
+/// The seat, as long as the connection lives and nobody takes it over.
+#[derive(Debug)]
+pub struct Seat {
+    window: Window,
+    selection: Atom,
+}
+
+impl Seat {
+    /// Takes the seat; the error says who has it.
+    pub fn take(connection: &RustConnection, display: &str) -> Result<Seat> {
+        let selection = atom(connection, SELECTION)?;
+        let window = window(connection)?;
+        let pid = atom(connection, PID)?;
+        connection.change_property32(PropMode::REPLACE, window, pid, AtomEnum::CARDINAL, &[std::process::id()])?;
+        // Nobody can take it between the question and the answer.
+        connection.grab_server()?;
+        let held = holder(connection);
+        let taken = match &held {
+            Ok(None) => connection.set_selection_owner(window, selection, CURRENT_TIME).map(|_| ()),
+            _ => Ok(()),
+        };
+        connection.ungrab_server()?;
+        taken?;
+        if let Some(holder) = held? {
+            let who = if holder.pid == 0 { "another client".to_owned() } else { format!("pid {}", holder.pid) };
+            bail!("rules are kept on the X server {display} by {who} already: `xqos rules off` ends that");
+        }
+        connection.flush()?;
+        Ok(Seat { window, selection })
+    }
+
+    /// Whether this event says that somebody has taken it over.
+    pub fn is_lost_by(&self, event: &Event) -> bool {
+        matches!(event, Event::SelectionClear(clear) if clear.owner == self.window && clear.selection == self.selection)
+    }
+}
+
+/// Ends the daemon of a display, and waits until it has undone what it set; `None`: there is none.
+pub fn end_holder(connection: &RustConnection) -> Result<Option<Holder>> {
+    let Some(holder) = holder(connection)? else { return Ok(None) };
+    let events = ChangeWindowAttributesAux::new().event_mask(EventMask::STRUCTURE_NOTIFY);
+    // If it goes now, that is what was wanted.
+    let is_there = connection.change_window_attributes(holder.window, &events)?.check().is_ok();
+    connection.set_selection_owner(window(connection)?, atom(connection, SELECTION)?, CURRENT_TIME)?;
+    connection.flush()?;
+    if is_there {
+        wait_for_end(connection, holder)?;
+    }
+    Ok(Some(holder))
+}
+
+fn wait_for_end(connection: &RustConnection, holder: Holder) -> Result<()> {
+    let end = Instant::now() + PATIENCE;
+    loop {
+        match connection.poll_for_event()? {
+            Some(Event::DestroyNotify(gone)) if gone.window == holder.window => return Ok(()),
+            Some(_) => {}
+            None if Instant::now() > end => bail!("pid {} keeps the rules and does not answer: kill it", holder.pid),
+            None => {
+                let left = end.saturating_duration_since(Instant::now());
+                sys::poll(&[connection.stream().as_raw_fd()], Some(left)).context("cannot wait for the X server")?;
+            }
+        }
+    }
+}
+
+/// Who keeps the rules of this display.
+pub fn holder(connection: &RustConnection) -> Result<Option<Holder>> {
+    let window = connection.get_selection_owner(atom(connection, SELECTION)?)?.reply()?.owner;
+    if window == NONE {
+        return Ok(None);
+    }
+    let pid = connection.get_property(false, window, atom(connection, PID)?, AtomEnum::CARDINAL, 0, 1)?.reply();
+    let pid = pid.ok().and_then(|pid| pid.value32()?.next());
+    Ok(Some(Holder { window, pid: pid.unwrap_or(0) }))
+}
+
+fn atom(connection: &RustConnection, name: &[u8]) -> Result<Atom> {
+    Ok(connection.intern_atom(false, name)?.reply()?.atom)
+}
+
+/// Never seen: it owns the selection, and nothing else.
+fn window(connection: &RustConnection) -> Result<Window> {
+    let root = connection.setup().roots.first().context("the X server has no screen")?.root;
+    let window = connection.generate_id()?;
+    let nothing = CreateWindowAux::new().override_redirect(1);
+    connection.create_window(
+        COPY_DEPTH_FROM_PARENT,
+        window,
+        root,
+        -1,
+        -1,
+        1,
+        1,
+        0,
+        WindowClass::INPUT_ONLY,
+        COPY_FROM_PARENT,
+        &nothing,
+    )?;
+    Ok(window)
+}

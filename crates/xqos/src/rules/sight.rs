@@ -1,0 +1,218 @@
+//! What the windows of a display tell of its clients: classes, and who is active, fullscreen or iconic.
+//!
+//! [`Sight::look`] walks the tree once; [`Sight::watch`] also asks for the events that [`Sight::hear`] takes, so that what is
+//! seen stays true without looking again. Windows go while we look; what has gone is passed over. Only windows with a class
+//! or a state are kept.
+
+use crate::windows::{children, properties};
+use anyhow::Result;
+use std::collections::{BTreeMap, BTreeSet};
+use x11rb::connection::Connection;
+use x11rb::protocol::Event;
+use x11rb::protocol::xproto::{
+    Atom, AtomEnum, ChangeWindowAttributesAux, ConnectionExt, EventMask, GetPropertyReply, Window,
+};
+use xqos_rules::facts::{ClientFacts, State, bounded};
+
+x11rb::atom_manager! {
+    /// What is looked at.
+    Atoms: AtomsCookie {
+        WM_STATE,
+        _NET_WM_STATE,
+        _NET_WM_STATE_FULLSCREEN,
+        _NET_ACTIVE_WINDOW,
+    }
+}
+
+/// ICCCM 4.1.3.1.
+const ICONIC_STATE: u32 = 3;
+
+/// What one window is like.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Looks {
+    /// Instance and class.
+    class: Vec<String>,
+    fullscreen: bool,
+    /// `None`: no window manager says.
+    iconic: Option<bool>,
+}
+
+/// The windows of a display.
+#[derive(Debug)]
+pub struct Sight {
+    atoms: Atoms,
+    roots: Vec<Window>,
+    id_mask: u32,
+    windows: BTreeMap<Window, Looks>,
+    /// Of each root where a window manager says it.
+    active: BTreeMap<Window, Window>,
+    is_watched: bool,
+}
+
+impl Sight {
+    /// As it is now.
+    pub fn look(connection: &impl Connection) -> Result<Sight> {
+        Sight::new(connection, false)
+    }
+
+    /// As it is now, with events for what changes.
+    pub fn watch(connection: &impl Connection) -> Result<Sight> {
+        Sight::new(connection, true)
+    }
+
+    fn new(connection: &impl Connection, is_watched: bool) -> Result<Sight> {
+        let roots: Vec<Window> = connection.setup().roots.iter().map(|screen| screen.root).collect();
+        let mut sight = Sight {
+            atoms: Atoms::new(connection)?.reply()?,
+            id_mask: connection.setup().resource_id_mask,
+            windows: BTreeMap::new(),
+            active: BTreeMap::new(),
+            roots: roots.clone(),
+            is_watched,
+        };
+        // Before the first look, so that nothing is missed between.
+        let mask = EventMask::SUBSTRUCTURE_NOTIFY | EventMask::PROPERTY_CHANGE;
+        if is_watched {
+            for &root in &roots {
+                connection.change_window_attributes(root, &ChangeWindowAttributesAux::new().event_mask(mask))?;
+            }
+        }
+        let mut level = children(connection, &roots)?;
+        let mut is_top = true;
+        while !level.is_empty() {
+            sight.see(connection, &level, is_top)?;
+            level = children(connection, &level)?;
+            is_top = false;
+        }
+        sight.see_active(connection)?;
+        Ok(sight)
+    }
+
+    /// Takes an event; gives the clients that may be another than before.
+    pub fn hear(&mut self, connection: &impl Connection, event: &Event) -> Result<BTreeSet<u32>> {
+        match event {
+            Event::CreateNotify(event) => self.see(connection, &[event.window], true),
+            Event::MapNotify(event) => self.see(connection, &[event.window], true),
+            Event::DestroyNotify(event) => {
+                let gone = self.windows.remove(&event.window);
+                Ok(gone.map(|_| self.base_of(event.window)).into_iter().collect())
+            }
+            Event::PropertyNotify(event) if event.atom == self.atoms._NET_ACTIVE_WINDOW => self.see_active(connection),
+            Event::PropertyNotify(event) if self.is_of_interest(event.atom) && !self.roots.contains(&event.window) => {
+                self.see(connection, &[event.window], false)
+            }
+            _ => Ok(BTreeSet::new()),
+        }
+    }
+
+    /// A client has gone, and its windows with it.
+    pub fn forget(&mut self, client: u32) {
+        let id_mask = self.id_mask;
+        self.windows.retain(|window, _| window & !id_mask != client);
+    }
+
+    /// What is known of a client by its windows.
+    pub fn add_to(&self, client: u32, facts: &mut ClientFacts) {
+        let windows: Vec<&Looks> = self.windows.range(client..=client | self.id_mask).map(|(_, looks)| looks).collect();
+        let classes: BTreeSet<&String> = windows.iter().flat_map(|looks| &looks.class).collect();
+        if !classes.is_empty() {
+            facts.class = Some(classes.into_iter().cloned().collect());
+        }
+        if windows.is_empty() {
+            return;
+        }
+        facts.states.set(State::Fullscreen, windows.iter().any(|looks| looks.fullscreen));
+        let iconic: Vec<bool> = windows.iter().filter_map(|looks| looks.iconic).collect();
+        if !iconic.is_empty() {
+            facts.states.set(State::Iconic, iconic.iter().all(|&iconic| iconic));
+        }
+        if !self.active.is_empty() {
+            facts.states.set(State::Active, self.active.values().any(|&window| self.base_of(window) == client));
+        }
+    }
+
+    fn base_of(&self, window: Window) -> u32 {
+        window & !self.id_mask
+    }
+
+    fn is_of_interest(&self, atom: Atom) -> bool {
+        atom == u32::from(AtomEnum::WM_CLASS) || atom == self.atoms.WM_STATE || atom == self.atoms._NET_WM_STATE
+    }
+
+    /// Looks at windows. `are_tops`: they may get a class later, so they are watched in any case.
+    fn see(&mut self, connection: &impl Connection, windows: &[Window], are_tops: bool) -> Result<BTreeSet<u32>> {
+        if are_tops {
+            self.listen(connection, windows)?;
+        }
+        let classes = properties(connection, windows, AtomEnum::WM_CLASS.into())?;
+        let managed = properties(connection, windows, self.atoms.WM_STATE)?;
+        let states = properties(connection, windows, self.atoms._NET_WM_STATE)?;
+        let (mut changed, mut found) = (BTreeSet::new(), Vec::new());
+        for (((&window, class), managed), state) in windows.iter().zip(classes).zip(managed).zip(states) {
+            let looks = self.looks(class, managed, state);
+            if looks == Looks::default() && !self.windows.contains_key(&window) {
+                continue;
+            }
+            let before = self.windows.insert(window, looks);
+            if before.is_none() {
+                found.push(window);
+            }
+            if before.as_ref() != self.windows.get(&window) {
+                changed.insert(self.base_of(window));
+            }
+        }
+        if !are_tops {
+            self.listen(connection, &found)?;
+        }
+        Ok(changed)
+    }
+
+    /// Asks for what becomes of these windows, where we watch; one that has gone is an error that nobody waits for.
+    fn listen(&self, connection: &impl Connection, windows: &[Window]) -> Result<()> {
+        let mask = EventMask::PROPERTY_CHANGE | EventMask::STRUCTURE_NOTIFY;
+        for &window in windows.iter().filter(|_| self.is_watched) {
+            let asked =
+                connection.change_window_attributes(window, &ChangeWindowAttributesAux::new().event_mask(mask))?;
+            asked.ignore_error();
+        }
+        Ok(connection.flush()?)
+    }
+
+    fn looks(&self, class: Property, managed: Property, state: Property) -> Looks {
+        let fullscreen = self.atoms._NET_WM_STATE_FULLSCREEN;
+        let has = |property: Property, wanted: u32| {
+            property.is_some_and(|property| property.value32().into_iter().flatten().any(|value| value == wanted))
+        };
+        let state_of = |property: GetPropertyReply| property.value32()?.next();
+        Looks {
+            class: class.map(|property| class_of(&property.value)).unwrap_or_default(),
+            fullscreen: has(state, fullscreen),
+            iconic: managed.and_then(state_of).map(|state| state == ICONIC_STATE),
+        }
+    }
+
+    fn see_active(&mut self, connection: &impl Connection) -> Result<BTreeSet<u32>> {
+        let found = properties(connection, &self.roots, self.atoms._NET_ACTIVE_WINDOW)?;
+        let window = |property: Property| property?.value32()?.next();
+        let active: BTreeMap<Window, Window> =
+            self.roots.iter().zip(found).filter_map(|(&root, property)| Some((root, window(property)?))).collect();
+        let before = std::mem::replace(&mut self.active, active);
+        if before == self.active {
+            return Ok(BTreeSet::new());
+        }
+        if before.is_empty() || self.active.is_empty() {
+            // A window manager came or went: of everybody it is known now, or no longer.
+            return Ok(self.windows.keys().map(|&window| self.base_of(window)).collect());
+        }
+        let both = before.values().chain(self.active.values());
+        Ok(both.map(|&window| self.base_of(window)).filter(|&base| base != 0).collect())
+    }
+}
+
+type Property = Option<GetPropertyReply>;
+
+/// WM_CLASS is two strings, each ended by a zero.
+fn class_of(property: &[u8]) -> Vec<String> {
+    let parts = property.split(|&byte| byte == 0).take(2).filter(|part| !part.is_empty());
+    parts.map(|part| bounded(&String::from_utf8_lossy(part)).into_owned()).collect()
+}
