@@ -1,0 +1,342 @@
+//! Applies to a client what rules say, and takes it back; never over what somebody else has set.
+//!
+//! What is set here is leased: it ends with this connection, and the server refuses it where something was set without a lease.
+//! Within a connection the last value that was set here is kept for each client and compared, so that nothing is asked in vain:
+//!
+//! | now | ours | what is done |
+//! |---|---|---|
+//! | as usual | nothing | what the rules say |
+//! | something else | nothing | nothing, ever: set by hand or by the program itself |
+//! | what was set here | that | what the rules say now, or what was before |
+//! | something else | that | nothing, ever: somebody has changed it since |
+//!
+//! All of that is behind [`Apply`], so that a protocol which tells the origin of a setting can take its place.
+
+use super::auto::Auto;
+use crate::client::{described, reservation_of};
+use crate::session::Session;
+use anyhow::Result;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+use xqos_abi::{ClientEntry, Label, entry_flag};
+use xqos_cli::quantity::{Reservation, Weight};
+use xqos_rules::decide::Chosen;
+use xqos_rules::setting::{Cap, Group, Reserve, Setting, SettingKind};
+
+/// The weight of a client that nobody has weighed, in hundredths.
+const USUAL_WEIGHT: u32 = 100;
+/// A limit that is none.
+const WHOLE_PPM: u32 = 1_000_000;
+
+/// A reservation, and whether it is hard.
+type Reserved = Option<(Reservation, bool)>;
+
+/// Keeps clients as rules say.
+pub trait Apply {
+    /// What is chosen for a client holds from now on, as far as nobody else has set it. Gives what is to be told.
+    fn apply(&mut self, entry: &ClientEntry, chosen: &[Chosen<'_>]) -> Vec<String>;
+
+    /// The client has gone, and its settings with it.
+    fn forget(&mut self, client: u32);
+
+    /// When there is something to do that nothing else tells of, as for reservations that are found by measurement.
+    fn due(&self) -> Option<Duration>;
+
+    /// Does what is due. Gives what is to be told.
+    fn work(&mut self) -> Vec<String>;
+
+    /// Takes back what was set for these clients and is still as it was set.
+    fn undo(&mut self, entries: &[ClientEntry]);
+}
+
+/// Requests about one client.
+pub trait Server {
+    fn reserve(&self, entry: &ClientEntry, wanted: Reserved) -> Result<()>;
+    fn weigh(&self, entry: &ClientEntry, weight: u32) -> Result<()>;
+    fn prioritise(&self, entry: &ClientEntry, priority: i32) -> Result<()>;
+    /// Puts it into a group by name; empty: into the one that it is in anyway.
+    fn group(&self, entry: &ClientEntry, name: Label) -> Result<()>;
+    /// Limits what its group gets, millionths; 0: no limit.
+    fn cap(&self, entry: &ClientEntry, ppm: u32) -> Result<()>;
+    /// What is set next is told as set by this rule.
+    fn speak_for(&self, _rule: &str) -> Result<()> {
+        Ok(())
+    }
+}
+
+impl Server for Session {
+    fn reserve(&self, entry: &ClientEntry, wanted: Reserved) -> Result<()> {
+        match wanted {
+            Some((wanted, hard)) => Session::reserve(self, entry, wanted, hard),
+            None => self.control.release(entry.client).map_err(|error| self.explained(error, entry)),
+        }
+    }
+
+    fn weigh(&self, entry: &ClientEntry, weight: u32) -> Result<()> {
+        self.control.set_weight(entry.client, weight).map_err(|error| self.explained(error, entry))
+    }
+
+    fn prioritise(&self, entry: &ClientEntry, priority: i32) -> Result<()> {
+        self.control.set_priority(entry.client, priority).map_err(|error| self.explained(error, entry))
+    }
+
+    fn group(&self, entry: &ClientEntry, name: Label) -> Result<()> {
+        self.control.set_client_group(entry.client, name.as_str()).map_err(|error| self.explained(error, entry))
+    }
+
+    fn cap(&self, entry: &ClientEntry, ppm: u32) -> Result<()> {
+        self.control.set_group_cap(entry.client, ppm).map_err(|error| self.explained(error, entry))
+    }
+
+    fn speak_for(&self, rule: &str) -> Result<()> {
+        Ok(self.control.set_origin(&format!("rule {rule}"), true)?)
+    }
+}
+
+/// Whose a setting of a client is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Owner<T> {
+    #[default]
+    Nobody,
+    Us {
+        before: T,
+        set: T,
+    },
+    Another,
+}
+
+impl<T: Copy + PartialEq> Owner<T> {
+    /// What is to be set now, by the table above; and whose it is then.
+    fn next(self, now: T, usual: T, wanted: Option<T>) -> (Option<T>, Owner<T>) {
+        match (self, wanted) {
+            (Owner::Another, _) => (None, self),
+            (Owner::Nobody, None) => (None, self),
+            (Owner::Nobody, Some(wanted)) if wanted == now => (None, self),
+            (Owner::Nobody, Some(_)) if now != usual => (None, Owner::Another),
+            (Owner::Nobody, Some(wanted)) => (Some(wanted), Owner::Us { before: now, set: wanted }),
+            (Owner::Us { set, .. }, _) if set != now => (None, Owner::Another),
+            (Owner::Us { before, .. }, None) => (Some(before), Owner::Nobody),
+            (Owner::Us { before, .. }, Some(wanted)) if wanted != now => {
+                (Some(wanted), Owner::Us { before, set: wanted })
+            }
+            (Owner::Us { .. }, Some(_)) => (None, self),
+        }
+    }
+
+    /// Sets it, if that is to be done; what is refused is tried again the next time.
+    fn step(
+        &mut self,
+        now: T,
+        usual: T,
+        wanted: Option<T>,
+        set: impl FnOnce(T) -> Result<String>,
+    ) -> Option<Result<String>> {
+        let (value, next) = self.next(now, usual, wanted);
+        let done = value.map(set);
+        if !matches!(done, Some(Err(_))) {
+            *self = next;
+        }
+        done
+    }
+}
+
+/// What was set for one client.
+#[derive(Debug, Default)]
+struct Client {
+    reserved: Owner<Reserved>,
+    weight: Owner<u32>,
+    priority: Owner<i32>,
+    group: Owner<Label>,
+    cap: Owner<u32>,
+    is_auto: bool,
+    /// Refusals that were told, so that each is told once.
+    told: BTreeSet<String>,
+}
+
+/// What [`Apply`] does where the server tells no origin.
+#[derive(Debug)]
+pub struct ByMemory<S, A> {
+    server: S,
+    auto: A,
+    clients: BTreeMap<u32, Client>,
+    /// Kinds of settings that nothing here can make, and that was told.
+    unable: BTreeSet<SettingKind>,
+}
+
+/// What rules want of the settings that the server has.
+#[derive(Debug, Default)]
+struct Wanted {
+    reserved: Option<Reserved>,
+    weight: Option<u32>,
+    priority: Option<i32>,
+    group: Option<Label>,
+    cap: Option<u32>,
+    auto: bool,
+}
+
+impl Wanted {
+    fn of(chosen: &[Chosen<'_>]) -> Wanted {
+        let mut wanted = Wanted::default();
+        let hard = chosen.iter().any(|chosen| *chosen.setting == Setting::Hard(true));
+        for chosen in chosen {
+            match chosen.setting {
+                Setting::Reserve(Reserve::Fixed(reservation)) => wanted.reserved = Some(Some((*reservation, hard))),
+                Setting::Reserve(Reserve::Auto) => wanted.auto = true,
+                Setting::Weight(Weight(weight)) => wanted.weight = Some(*weight),
+                Setting::Priority(priority) => wanted.priority = Some(priority.0),
+                Setting::Group(Group::Named(name)) => wanted.group = Some(Label::new(name)),
+                Setting::Max(Cap(ppm)) => wanted.cap = Some(*ppm).filter(|&ppm| ppm < WHOLE_PPM),
+                _ => {}
+            }
+        }
+        wanted
+    }
+}
+
+impl<S: Server, A: Auto> ByMemory<S, A> {
+    pub fn new(server: S, auto: A) -> ByMemory<S, A> {
+        ByMemory { server, auto, clients: BTreeMap::new(), unable: BTreeSet::new() }
+    }
+
+    pub fn server(&self) -> &S {
+        &self.server
+    }
+
+    fn make(
+        &mut self,
+        entry: &ClientEntry,
+        wanted: &Wanted,
+        rule: impl Fn(SettingKind) -> String,
+    ) -> Vec<(SettingKind, Result<String>)> {
+        let client = self.clients.entry(entry.client).or_default();
+        let server = &self.server;
+        let speak = |kind| server.speak_for(&rule(kind));
+        let reserve =
+            |set| speak(SettingKind::Reserve).and_then(|()| server.reserve(entry, set)).map(|()| reserved(set));
+        let weigh = |set| {
+            let told = format!("weight {}", Weight(set));
+            speak(SettingKind::Weight).and_then(|()| server.weigh(entry, set)).map(|()| told)
+        };
+        let prioritise = |set| {
+            speak(SettingKind::Priority)
+                .and_then(|()| server.prioritise(entry, set))
+                .map(|()| format!("priority {set}"))
+        };
+        let group = |set: Label| {
+            let told = if set.is_empty() { "its usual group".to_owned() } else { format!("group {set}") };
+            speak(SettingKind::Group).and_then(|()| server.group(entry, set)).map(|()| told)
+        };
+        let cap = |set: u32| {
+            let told = if set == 0 { "no limit".to_owned() } else { format!("at most {} %", f64::from(set) / 1e4) };
+            speak(SettingKind::Max).and_then(|()| server.cap(entry, set)).map(|()| told)
+        };
+        // A group that nobody has put it into counts as none.
+        let named = match client.group {
+            Owner::Us { set, .. } if set == entry.group_name => set,
+            _ => Label::default(),
+        };
+        let made = [
+            (SettingKind::Group, client.group.step(named, Label::default(), wanted.group, group)),
+            (SettingKind::Max, client.cap.step(entry.group_cap_ppm, 0, wanted.cap, cap)),
+            (SettingKind::Reserve, client.reserved.step(reservation_of(entry), None, wanted.reserved, reserve)),
+            (SettingKind::Weight, client.weight.step(entry.weight, USUAL_WEIGHT, wanted.weight, weigh)),
+            (SettingKind::Priority, client.priority.step(entry.fixed_priority, 0, wanted.priority, prioritise)),
+        ];
+        made.into_iter().filter_map(|(kind, done)| Some((kind, done?))).collect()
+    }
+
+    /// Begins or ends a search for a reservation.
+    fn search(&mut self, entry: &ClientEntry, is_wanted: bool) -> Option<String> {
+        let client = self.clients.entry(entry.client).or_default();
+        if client.is_auto == is_wanted {
+            return None;
+        }
+        client.is_auto = is_wanted;
+        match is_wanted {
+            true => self.auto.begin(entry).err().filter(|why| client.told.insert(why.clone())),
+            false => {
+                self.auto.end(entry.client);
+                None
+            }
+        }
+    }
+
+    /// Settings that rules may have and that no request makes yet.
+    fn not_made(&mut self, chosen: &[Chosen<'_>]) -> Vec<String> {
+        let mut told = Vec::new();
+        for Chosen { setting, rule } in chosen {
+            let is_off = matches!(setting, Setting::Cpu(false) | Setting::Pace(false));
+            let is_by_grouping = matches!(setting, Setting::Group(Group::App | Group::User));
+            let is_unable = is_by_grouping || matches!(setting, Setting::Cpu(_) | Setting::Pace(_));
+            if is_unable && !is_off && self.unable.insert(setting.kind()) {
+                let (key, id, place) = (setting.kind().name(), &rule.id, &rule.place);
+                told.push(format!("{key} of rule '{id}' ({place}) has no effect: this server cannot set it"));
+            }
+        }
+        told
+    }
+}
+
+fn reserved(set: Reserved) -> String {
+    match set {
+        Some((reservation, true)) => format!("{reservation} hard reserved"),
+        Some((reservation, false)) => format!("{reservation} reserved"),
+        None => "no reservation".to_owned(),
+    }
+}
+
+impl<S: Server, A: Auto> Apply for ByMemory<S, A> {
+    fn apply(&mut self, entry: &ClientEntry, chosen: &[Chosen<'_>]) -> Vec<String> {
+        let wanted = Wanted::of(chosen);
+        let mut told = self.not_made(chosen);
+        let is_over = self.clients.get(&entry.client).is_some_and(|client| client.is_auto && !wanted.auto);
+        told.extend(self.search(entry, wanted.auto));
+        // The end of a search has released what it had reserved, which the entry does not know yet.
+        let flags = if is_over { entry.flags & !entry_flag::RESERVED } else { entry.flags };
+        let entry = &ClientEntry { flags, ..entry.clone() };
+        let rule_of = |kind| chosen.iter().find(|chosen| chosen.setting.kind() == kind);
+        let rule = |kind| rule_of(kind).map_or(String::new(), |chosen| chosen.rule.id.to_string());
+        for (kind, done) in self.make(entry, &wanted, rule) {
+            let from = rule_of(kind).map(|chosen| format!(", by rule '{}' ({})", chosen.rule.id, chosen.rule.place));
+            let from = from.unwrap_or_else(|| ", as no rule says otherwise now".to_owned());
+            match done {
+                Ok(what) => told.push(format!("{what} for {}{from}", described(entry))),
+                Err(error) => {
+                    let why = format!("{error:#}{from}");
+                    let client = self.clients.entry(entry.client).or_default();
+                    if client.told.insert(why.clone()) {
+                        told.push(why);
+                    }
+                }
+            }
+        }
+        told
+    }
+
+    fn forget(&mut self, client: u32) {
+        if self.clients.remove(&client).is_some_and(|client| client.is_auto) {
+            self.auto.end(client);
+        }
+    }
+
+    fn due(&self) -> Option<Duration> {
+        self.auto.due()
+    }
+
+    fn work(&mut self) -> Vec<String> {
+        self.auto.work()
+    }
+
+    fn undo(&mut self, entries: &[ClientEntry]) {
+        for entry in entries {
+            if self.clients.contains_key(&entry.client) {
+                // Who has gone meanwhile, or is another's now, has nothing of ours to take back.
+                let _ = self.make(entry, &Wanted::default(), |_| String::new());
+                self.search(entry, false);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

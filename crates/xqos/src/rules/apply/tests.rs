@@ -1,0 +1,268 @@
+//! Settings on a server that is not there: whatever happens, what others have set stays.
+
+use super::*;
+use std::cell::RefCell;
+use xqos_cli::quantity::Micros;
+use xqos_rules::decide::RuleSet;
+use xqos_rules::facts::ClientFacts;
+use xqos_rules::read::{self, Scope};
+
+/// Clients as a server has them.
+#[derive(Debug, Default)]
+struct Model {
+    entries: RefCell<BTreeMap<u32, ClientEntry>>,
+    refuses: bool,
+    requests: RefCell<usize>,
+}
+
+impl Model {
+    fn change(&self, client: u32, change: impl FnOnce(&mut ClientEntry)) -> Result<()> {
+        *self.requests.borrow_mut() += 1;
+        anyhow::ensure!(!self.refuses, "refused");
+        change(self.entries.borrow_mut().get_mut(&client).expect("it is connected"));
+        Ok(())
+    }
+}
+
+fn set_reserved(entry: &mut ClientEntry, wanted: Reserved) {
+    entry.flags = match wanted {
+        None => 0,
+        Some((_, hard)) => entry_flag::RESERVED | if hard { entry_flag::HARD } else { 0 },
+    };
+    let (budget, period) = wanted.map_or((0, 0), |(reservation, _)| (reservation.budget.0, reservation.period.0));
+    (entry.budget_us, entry.period_us) = (budget, period);
+}
+
+impl Server for Model {
+    fn reserve(&self, entry: &ClientEntry, wanted: Reserved) -> Result<()> {
+        self.change(entry.client, |entry| set_reserved(entry, wanted))
+    }
+
+    fn weigh(&self, entry: &ClientEntry, weight: u32) -> Result<()> {
+        self.change(entry.client, |entry| entry.weight = weight)
+    }
+
+    fn prioritise(&self, entry: &ClientEntry, priority: i32) -> Result<()> {
+        self.change(entry.client, |entry| entry.fixed_priority = priority)
+    }
+
+    fn group(&self, entry: &ClientEntry, name: Label) -> Result<()> {
+        self.change(entry.client, |entry| entry.group_name = name)
+    }
+
+    fn cap(&self, entry: &ClientEntry, ppm: u32) -> Result<()> {
+        self.change(entry.client, |entry| entry.group_cap_ppm = ppm)
+    }
+}
+
+#[derive(Debug, Default)]
+struct Searches(BTreeSet<u32>);
+
+impl Auto for Searches {
+    fn begin(&mut self, entry: &ClientEntry) -> Result<(), String> {
+        assert!(self.0.insert(entry.client), "it began already");
+        Ok(())
+    }
+
+    fn end(&mut self, client: u32) {
+        assert!(self.0.remove(&client), "it had not begun");
+    }
+}
+
+const CLIENT: u32 = 0x40_0000;
+
+struct Desk(ByMemory<Model, Searches>);
+
+impl Desk {
+    fn new() -> Desk {
+        let entry = ClientEntry { client: CLIENT, weight: USUAL_WEIGHT, name: "mpv".into(), ..ClientEntry::default() };
+        let model = Model { entries: RefCell::new([(CLIENT, entry)].into()), ..Model::default() };
+        Desk(ByMemory::new(model, Searches::default()))
+    }
+
+    fn entry(&self) -> ClientEntry {
+        self.0.server.entries.borrow()[&CLIENT].clone()
+    }
+
+    /// As somebody else changes it.
+    fn by_hand(&self, change: impl FnOnce(&mut ClientEntry)) {
+        change(self.0.server.entries.borrow_mut().get_mut(&CLIENT).unwrap());
+    }
+
+    /// Rules with one that sets this; empty: no rule.
+    fn rule(&mut self, set: &str) -> Vec<String> {
+        let rule = format!("[[rule]]\nid = \"r\"\nmatch = {{ exe = \"*\" }}\nset = {{ {set} }}\n");
+        let text = if set.is_empty() { String::new() } else { format!("version = 1\n{rule}") };
+        let rules = RuleSet::new(read::file("t.toml", &text, Scope::System).unwrap().rules);
+        let facts = ClientFacts { exe: Some("/usr/bin/mpv".into()), ..ClientFacts::default() };
+        let entry = self.entry();
+        self.0.apply(&entry, &rules.evaluate(&facts).applied())
+    }
+
+    fn undo(&mut self) {
+        let entry = self.entry();
+        self.0.undo(&[entry]);
+    }
+
+    fn requests(&self) -> usize {
+        *self.0.server.requests.borrow()
+    }
+}
+
+fn reservation(budget: u32, period: u32) -> Reservation {
+    Reservation { budget: Micros(budget), period: Micros(period) }
+}
+
+const ALL: &str = "weight = 2, priority = 5, reserve = \"3ms/10ms\", hard = true";
+
+#[test]
+fn what_rules_say_is_set_once_and_taken_back_with_the_rule() {
+    let mut desk = Desk::new();
+    let told = desk.rule(ALL);
+    assert_eq!(
+        told,
+        [
+            "3 ms / 10 ms hard reserved for mpv (client 0x400000), by rule 'r' (t.toml:2)",
+            "weight 2 for mpv (client 0x400000), by rule 'r' (t.toml:2)",
+            "priority 5 for mpv (client 0x400000), by rule 'r' (t.toml:2)",
+        ]
+    );
+    let entry = desk.entry();
+    assert_eq!((entry.weight, entry.fixed_priority), (200, 5));
+    assert_eq!(reservation_of(&entry), Some((reservation(3000, 10_000), true)));
+    assert_eq!((desk.rule(ALL), desk.requests()), (vec![], 3), "nothing is asked for twice");
+    desk.rule("weight = 3");
+    let entry = desk.entry();
+    assert_eq!((entry.weight, entry.fixed_priority, reservation_of(&entry)), (300, 0, None));
+    assert_eq!(desk.rule(""), ["weight 1 for mpv (client 0x400000), as no rule says otherwise now"]);
+    assert_eq!(desk.entry().weight, USUAL_WEIGHT);
+}
+
+#[test]
+fn what_was_set_by_hand_before_stands_above_all_rules() {
+    let mut desk = Desk::new();
+    desk.by_hand(|entry| entry.weight = 50);
+    desk.by_hand(|entry| set_reserved(entry, Some((reservation(1000, 20_000), false))));
+    desk.rule(ALL);
+    let entry = desk.entry();
+    assert_eq!((entry.weight, entry.fixed_priority), (50, 5), "each setting by itself");
+    assert_eq!(reservation_of(&entry), Some((reservation(1000, 20_000), false)));
+    desk.rule("");
+    desk.undo();
+    assert_eq!((desk.entry().weight, desk.entry().fixed_priority), (50, 0));
+    assert!(reservation_of(&desk.entry()).is_some());
+}
+
+#[test]
+fn what_is_changed_by_hand_afterwards_is_left_so() {
+    let mut desk = Desk::new();
+    desk.rule(ALL);
+    desk.by_hand(|entry| entry.weight = 400);
+    desk.by_hand(|entry| set_reserved(entry, None));
+    desk.rule(ALL);
+    desk.rule("weight = 3, reserve = \"1ms/10ms\"");
+    assert_eq!((desk.entry().weight, reservation_of(&desk.entry())), (400, None));
+    // Also when the hand has set what the usual value is.
+    desk.by_hand(|entry| entry.weight = USUAL_WEIGHT);
+    desk.rule(ALL);
+    assert_eq!(desk.entry().weight, USUAL_WEIGHT);
+    desk.undo();
+    assert_eq!((desk.entry().weight, desk.entry().fixed_priority), (USUAL_WEIGHT, 0));
+}
+
+/// A hand sets other values than rules do here: who sets the same, or what is usual, cannot be told from nobody.
+#[test]
+fn no_order_of_rules_and_hands_takes_anything_from_a_hand() {
+    for seed in 0..500_u64 {
+        let (mut desk, mut by_hand) = (Desk::new(), None);
+        let mut state = seed;
+        for _ in 0..40 {
+            // Knuth's MMIX.
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let weight = 2 + (state >> 40) as u32 % 3;
+            match (state >> 33) % 8 {
+                0 => {
+                    by_hand = Some(weight * 1000);
+                    desk.by_hand(|entry| entry.weight = weight * 1000);
+                }
+                1 => desk.undo(),
+                2 => drop(desk.rule("")),
+                _ => drop(desk.rule(&format!("weight = {weight}"))),
+            }
+            assert_eq!(desk.entry().weight, by_hand.unwrap_or(desk.entry().weight), "seed {seed}");
+        }
+        desk.undo();
+        assert_eq!(desk.entry().weight, by_hand.unwrap_or(USUAL_WEIGHT), "seed {seed}");
+    }
+}
+
+#[test]
+fn undoing_takes_back_what_is_ours_and_nothing_else() {
+    let mut desk = Desk::new();
+    desk.rule(ALL);
+    desk.by_hand(|entry| entry.weight = 400);
+    desk.undo();
+    let entry = desk.entry();
+    assert_eq!((entry.weight, entry.fixed_priority, reservation_of(&entry)), (400, 0, None));
+    let requests = desk.requests();
+    desk.undo();
+    assert_eq!(desk.requests(), requests);
+}
+
+#[test]
+fn a_refusal_is_told_once_and_tried_again() {
+    let mut desk = Desk::new();
+    desk.0.server.refuses = true;
+    assert_eq!(desk.rule("weight = 2"), ["refused, by rule 'r' (t.toml:2)"]);
+    assert_eq!(desk.rule("weight = 2"), [""; 0]);
+    desk.0.server.refuses = false;
+    assert_eq!(desk.rule("weight = 2").len(), 1);
+    assert_eq!(desk.entry().weight, 200);
+}
+
+#[test]
+fn a_search_begins_and_ends_with_its_rule_and_its_client() {
+    let mut desk = Desk::new();
+    for set in ["reserve = \"auto\"", "reserve = \"auto\", weight = 2"] {
+        desk.rule(set);
+        assert!(desk.0.auto.0.contains(&CLIENT));
+    }
+    desk.rule("reserve = \"none\"");
+    assert!(desk.0.auto.0.is_empty());
+    desk.rule("reserve = \"auto\"");
+    desk.undo();
+    assert!(desk.0.auto.0.is_empty());
+    desk.rule("reserve = \"auto\"");
+    desk.0.forget(CLIENT);
+    assert!(desk.0.auto.0.is_empty());
+}
+
+#[test]
+fn a_rule_may_change_from_a_search_to_a_reservation() {
+    let mut desk = Desk::new();
+    desk.rule("reserve = \"auto\"");
+    desk.by_hand(|entry| set_reserved(entry, Some((reservation(2000, 16_000), false))));
+    desk.rule("reserve = \"3ms/10ms\"");
+    assert_eq!(reservation_of(&desk.entry()), Some((reservation(3000, 10_000), false)));
+}
+
+#[test]
+fn what_the_server_cannot_set_is_told_once() {
+    let mut desk = Desk::new();
+    let told = desk.rule("cpu = true, group = \"app\", pace = false");
+    assert_eq!(told.len(), 2);
+    assert_eq!(told[0], "cpu of rule 'r' (t.toml:2) has no effect: this server cannot set it");
+    assert_eq!(desk.rule("cpu = true, group = \"app\""), [""; 0]);
+}
+
+#[test]
+fn a_group_and_its_limit_are_set_and_taken_back() {
+    let mut desk = Desk::new();
+    desk.rule("group = \"back\", max = \"20%\"");
+    assert_eq!((desk.entry().group_name.as_str(), desk.entry().group_cap_ppm), ("back", 200_000));
+    desk.rule("group = \"back\"");
+    assert_eq!((desk.entry().group_name.as_str(), desk.entry().group_cap_ppm), ("back", 0));
+    desk.by_hand(|entry| entry.group_name = Label::new("other"));
+    desk.undo();
+    assert_eq!(desk.entry().group_name.as_str(), "other", "somebody has changed it since");
+}

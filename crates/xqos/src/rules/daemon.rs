@@ -1,0 +1,281 @@
+//! The daemon of a display: hears what changes, asks the rules, and has it applied.
+//!
+//! It sleeps until the server, a window, a file or a signal has something to say. Who changed is asked about at most 20 times a
+//! second, so that a client which changes its class without end costs no more than that. Nothing that comes in ends it, but a
+//! signal, the loss of its seat, or the end of the server; the first two undo what it set.
+
+use super::apply::{Apply, ByMemory};
+use super::auto::ByTrace;
+use super::folders::Folders;
+use super::process::Users;
+use super::seat::Seat;
+use super::sight::Sight;
+use super::{facts, loader};
+use crate::session::Session;
+use anyhow::{Context, Result, bail};
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::fd::AsRawFd;
+use std::time::{Duration, Instant};
+use x11rb::connection::Connection;
+use x11rb::protocol::xproto::ConnectionExt;
+use x11rb::rust_connection::RustConnection;
+use xqos_abi::{ClientEntry, NotifyKind, event_mask};
+use xqos_cli::output::{line, note};
+use xqos_cli::sys::{self, Signals};
+use xqos_rules::decide::{RuleSet, Verdict};
+use xqos_rules::files::{Loaded, Loader};
+use xqos_rules::rule::Limits;
+
+/// The shortest time between two looks at those that changed.
+const REST: Duration = Duration::from_millis(50);
+
+/// Why the daemon ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    Signal,
+    Ousted,
+    /// Somebody has closed our connection, as xkill does.
+    Cut,
+    ServerGone,
+}
+
+/// Whom to look at.
+#[derive(Debug)]
+enum Changed {
+    These(BTreeSet<u32>),
+    Everybody,
+}
+
+/// One display's rules, kept.
+pub struct Daemon {
+    applied: ByMemory<Session, ByTrace>,
+    /// A connection of its own, since events of windows are not those of the control connection.
+    eyes: RustConnection,
+    seat: Seat,
+    sight: Sight,
+    loader: Loader,
+    rules: RuleSet,
+    folders: Folders,
+    /// What is wrong with the files, and other things that are told once.
+    told: BTreeSet<String>,
+    changed: Changed,
+    /// When it was last looked at those who changed.
+    looked: Option<Instant>,
+    /// Rules that have matched somebody, by place.
+    matched: BTreeSet<String>,
+    is_verbose: bool,
+}
+
+impl Daemon {
+    /// Takes the display's seat; fails where somebody has it.
+    pub fn start(display: Option<&str>, is_verbose: bool) -> Result<Daemon> {
+        let (session, _) = Session::open_armed(display)?;
+        let (eyes, _) = xqos_client::connect(Some(&session.display))?;
+        let seat = Seat::take(&eyes, &session.display)?;
+        session.control.select_events(event_mask::CLIENTS)?;
+        let sight = Sight::watch(&eyes)?;
+        let loader = loader();
+        let folders = Folders::watch(loader.folders().iter().map(|folder| folder.path.clone()).collect())?;
+        let auto = ByTrace::new(&session.display);
+        let mut daemon = Daemon {
+            applied: ByMemory::new(session, auto),
+            eyes,
+            seat,
+            sight,
+            loader,
+            rules: RuleSet::default(),
+            folders,
+            told: BTreeSet::new(),
+            changed: Changed::Everybody,
+            looked: None,
+            matched: BTreeSet::new(),
+            is_verbose,
+        };
+        daemon.load();
+        Ok(daemon)
+    }
+
+    /// Until a signal, the end of the server, or of our turn.
+    pub fn run(mut self) -> Result<()> {
+        let signals = Signals::watch().context("cannot watch for signals")?;
+        line("ready")?;
+        let end = loop {
+            match self.turn(&signals) {
+                Ok(None) => {}
+                Ok(Some(end)) => break end,
+                Err(error) => match self.end_by() {
+                    Some(end) => break end,
+                    None => self.go_on_after(&error, &signals)?,
+                },
+            }
+        };
+        self.farewell(end);
+        match end {
+            End::Cut => bail!("our connection to the X server was closed: start `xqos rules run` again"),
+            _ => Ok(()),
+        }
+    }
+
+    /// Why an error ends us; `None`: it does not.
+    fn end_by(&self) -> Option<End> {
+        if self.applied.server().control.server_info().is_err() {
+            return Some(End::ServerGone);
+        }
+        let asked = self.eyes.get_input_focus().map(|asked| asked.reply());
+        (!matches!(asked, Ok(Ok(_)))).then_some(End::Cut)
+    }
+
+    /// It may come again at once, and is told once.
+    fn go_on_after(&mut self, error: &anyhow::Error, signals: &Signals) -> Result<()> {
+        let told = format!("{error:#}");
+        if self.told.insert(told.clone()) {
+            note(&told);
+        }
+        sys::poll(&[signals.as_raw_fd()], Some(REST)).context("cannot wait")
+    }
+
+    /// Hears everything, looks at who changed, and sleeps.
+    fn turn(&mut self, signals: &Signals) -> Result<Option<End>> {
+        while let Some(signal) = signals.next() {
+            if signal.number != libc::SIGCHLD {
+                return Ok(Some(End::Signal));
+            }
+        }
+        self.hear_server()?;
+        if self.hear_windows()? {
+            return Ok(Some(End::Ousted));
+        }
+        if self.folders.have_changed()? {
+            self.load();
+        }
+        let (is_due, is_to_look) = (is_now(self.applied.due()), is_now(self.until_look()));
+        if is_due {
+            self.applied.work().iter().for_each(|told| note(told));
+        }
+        if is_to_look {
+            self.looked = Some(Instant::now());
+            self.look()?;
+        }
+        if is_due || is_to_look {
+            // Events that came while replies were waited for are in memory already.
+            return Ok(None);
+        }
+        let left = [self.until_look(), self.applied.due()].into_iter().flatten().min();
+        let session = self.applied.server();
+        let (control, eyes) = (session.control.descriptor(), self.eyes.stream().as_raw_fd());
+        sys::poll(&[signals.as_raw_fd(), control, eyes, self.folders.as_raw_fd()], left).context("cannot wait")?;
+        Ok(None)
+    }
+
+    /// `None`: nobody has changed.
+    fn until_look(&self) -> Option<Duration> {
+        match &self.changed {
+            Changed::These(clients) if clients.is_empty() => None,
+            _ => self.looked.map(|looked| REST.saturating_sub(looked.elapsed())).or(Some(Duration::ZERO)),
+        }
+    }
+
+    fn note_changed(&mut self, clients: impl IntoIterator<Item = u32>) {
+        if let Changed::These(changed) = &mut self.changed {
+            changed.extend(clients);
+        }
+    }
+
+    fn hear_server(&mut self) -> Result<()> {
+        while let Some(notify) = self.applied.server().control.next_notify()? {
+            match notify.kind {
+                NotifyKind::ClientConnected => self.note_changed([notify.client]),
+                NotifyKind::ClientGone => {
+                    self.applied.forget(notify.client);
+                    self.sight.forget(notify.client);
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether somebody has taken our seat.
+    fn hear_windows(&mut self) -> Result<bool> {
+        while let Some(event) = self.eyes.poll_for_event()? {
+            if self.seat.is_lost_by(&event) {
+                return Ok(true);
+            }
+            let changed = self.sight.hear(&self.eyes, &event)?;
+            self.note_changed(changed);
+        }
+        Ok(false)
+    }
+
+    /// Reads the rules; mistakes are told once, as long as they are there.
+    fn load(&mut self) {
+        let Loaded { rules, limits, mistakes, .. } = self.loader.load();
+        let mut told: BTreeSet<String> = mistakes.iter().map(ToString::to_string).collect();
+        if limits != Limits::default() {
+            told.insert("[limits] have no effect: this server cannot keep them".to_owned());
+        }
+        for new in told.difference(&self.told) {
+            note(new);
+        }
+        self.told = told;
+        self.say(&format!("{} rules are kept", rules.rules().len()));
+        self.rules = rules;
+        self.changed = Changed::Everybody;
+    }
+
+    /// Asks the rules about those who changed.
+    fn look(&mut self) -> Result<()> {
+        let changed = std::mem::replace(&mut self.changed, Changed::These(BTreeSet::new()));
+        let entries = self.others()?;
+        let users = Users::read();
+        for entry in entries.values() {
+            match &changed {
+                Changed::These(clients) if !clients.contains(&entry.client) => continue,
+                _ => self.keep(entry, &users),
+            }
+        }
+        Ok(())
+    }
+
+    fn keep(&mut self, entry: &ClientEntry, users: &Users) {
+        let facts = facts(entry, users, &self.sight);
+        let evaluation = self.rules.evaluate(&facts);
+        let matched = evaluation.verdicts().filter(|(_, verdict)| *verdict == Verdict::Matched);
+        self.matched.extend(matched.map(|(rule, _)| rule.place.to_string()));
+        for told in self.applied.apply(entry, &evaluation.applied()) {
+            note(&told);
+        }
+    }
+
+    fn others(&self) -> Result<BTreeMap<u32, ClientEntry>> {
+        let own = std::process::id() as i32;
+        let others = self.applied.server().others()?.into_iter().filter(|entry| entry.pid != own);
+        Ok(others.map(|entry| (entry.client, entry)).collect())
+    }
+
+    fn farewell(&mut self, end: End) {
+        if end == End::ServerGone {
+            return note("the X server has gone, and all settings with it");
+        }
+        if let Ok(entries) = self.others() {
+            let entries: Vec<ClientEntry> = entries.into_values().collect();
+            self.applied.undo(&entries);
+        }
+        for rule in self.rules.rules() {
+            if !self.matched.contains(&rule.place.to_string()) {
+                self.say(&format!("rule '{}' ({}) never matched", rule.id, rule.place));
+            }
+        }
+        self.say("what was set is undone");
+    }
+
+    fn say(&self, text: &str) {
+        if self.is_verbose {
+            note(text);
+        }
+    }
+}
+
+fn is_now(due: Option<Duration>) -> bool {
+    due == Some(Duration::ZERO)
+}
