@@ -1,0 +1,219 @@
+//! `xqos rules check`, `list` and `test`: rule files, without any server.
+
+use crate::rules::loader;
+use anyhow::{Result, bail};
+use clap::Args;
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use xqos_cli::output::{self, line, note, print};
+use xqos_cli::table::{Column, Table};
+use xqos_rules::Mistake;
+use xqos_rules::decide::RuleSet;
+use xqos_rules::expect;
+use xqos_rules::files::{self, Loaded, Standing};
+use xqos_rules::read::Scope;
+use xqos_rules::rule::Rule;
+
+/// Says what is wrong with rule files, each with its line and what to write instead
+///
+/// Without a file it looks at all places, as `xqos rules run` does.
+#[derive(Args, Debug)]
+#[command(after_help = CHECK_EXAMPLES)]
+pub struct Check {
+    #[arg(value_name = "FILE")]
+    files: Vec<PathBuf>,
+}
+
+const CHECK_EXAMPLES: &str = "\
+Examples:
+  xqos rules check
+  xqos rules check new-rules.toml
+
+Exit status: 1 if anything is wrong.";
+
+impl Check {
+    pub fn perform(&self) -> Result<()> {
+        let (rules, mistakes) = if self.files.is_empty() {
+            let Loaded { rules, mistakes, .. } = loader().load();
+            (rules.rules().len(), mistakes)
+        } else {
+            self.named()
+        };
+        for mistake in &mistakes {
+            line(&mistake.to_string())?;
+        }
+        match mistakes.len() {
+            0 => line(&format!("{} in order", counted(rules, "rule is", "rules are"))),
+            some => bail!("{} in rule files", counted(some, "mistake", "mistakes")),
+        }
+    }
+
+    fn named(&self) -> (usize, Vec<Mistake>) {
+        let (mut rules, mut mistakes) = (0, Vec::new());
+        for path in &self.files {
+            match files::named(path, scope_of(path)) {
+                Ok(file) => rules += file.rules.len(),
+                Err(told) => mistakes.extend(told),
+            }
+        }
+        (rules, mistakes)
+    }
+}
+
+/// Limits may stand in any file but one that is in the user's own folder.
+fn scope_of(path: &Path) -> Scope {
+    let whole = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let loader = loader();
+    let is_in = |folder: &&files::Folder| folder.path.canonicalize().is_ok_and(|folder| whole.starts_with(folder));
+    loader.folders().iter().find(is_in).map_or(Scope::System, |folder| folder.scope)
+}
+
+fn counted(count: usize, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}
+
+/// Shows which files count, which are masked, and each rule with its place
+#[derive(Args, Debug)]
+#[command(after_help = LIST_EXAMPLES)]
+pub struct List {
+    /// Write JSON instead of tables
+    #[arg(long)]
+    json: bool,
+}
+
+const LIST_EXAMPLES: &str = "\
+Examples:
+  xqos rules list
+  xqos rules list --json | jq '.rules[].id'
+
+A file that is masked is replaced by one of the same name in a higher place;
+one that is refused has a mistake, which is told too.";
+
+impl List {
+    pub fn perform(&self) -> Result<()> {
+        let loaded = loader().load();
+        if self.json {
+            return output::json(&listed(&loaded));
+        }
+        let Loaded { rules, limits, files, mistakes } = loaded;
+        if files.is_empty() {
+            return line("there are no rule files: `xqos rules --help` shows one");
+        }
+        let mut table = Table::new(vec![column("FILE"), column("STANDING")]);
+        for file in &files {
+            table.row(vec![file.path.display().to_string(), standing(&file.standing)]);
+        }
+        print(&table.render(None))?;
+        let mut table = Table::new(["RULE", "PLACE", "SETS"].map(column).into());
+        for rule in rules.rules() {
+            table.row(vec![rule.id.clone(), rule.place.to_string(), settings(rule).join(", ")]);
+        }
+        print(&format!("\n{}", table.render(None)))?;
+        for (name, limit) in [("auto", limits.auto), ("per_user", limits.per_user)] {
+            if let Some(part) = limit.map(part) {
+                line(&format!("limit {name}: {part}"))?;
+            }
+        }
+        mistakes.iter().for_each(|mistake| note(&mistake.to_string()));
+        Ok(())
+    }
+}
+
+fn listed(loaded: &Loaded) -> Value {
+    let Loaded { rules, limits, files, mistakes } = loaded;
+    let file = |file: &files::Listed| json!({ "path": file.path, "standing": standing(&file.standing) });
+    let rule = |rule: &Rule| json!({ "id": rule.id, "place": rule.place.to_string(), "sets": settings(rule) });
+    json!({
+        "version": 1,
+        "files": files.iter().map(file).collect::<Vec<_>>(),
+        "rules": rules.rules().iter().map(rule).collect::<Vec<_>>(),
+        "limits": { "auto": limits.auto.map(part), "per_user": limits.per_user.map(part) },
+        "mistakes": mistakes.iter().map(ToString::to_string).collect::<Vec<_>>(),
+    })
+}
+
+fn part(ppm: u32) -> f64 {
+    f64::from(ppm) / 1e6
+}
+
+pub fn column(title: &'static str) -> Column {
+    Column { title, right: false, rank: 0, elastic: false }
+}
+
+fn standing(standing: &Standing) -> String {
+    match standing {
+        Standing::Counts => "counts".to_owned(),
+        Standing::Empty => "empty: masks those below".to_owned(),
+        Standing::MaskedBy(path) => format!("masked by {}", path.display()),
+        Standing::Refused { .. } => "refused".to_owned(),
+    }
+}
+
+fn settings(rule: &Rule) -> Vec<String> {
+    rule.settings.iter().map(ToString::to_string).collect()
+}
+
+/// Holds rules against what is expected of them
+///
+/// A file of expectations names rule files, or has rules itself, and says for the facts of some clients what should be set.
+#[derive(Args, Debug)]
+#[command(after_help = TEST_EXAMPLES)]
+pub struct Test {
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
+}
+
+const TEST_EXAMPLES: &str = "\
+Examples:
+  xqos rules test players-test.toml
+
+A file:
+  version = 1
+  rules = [\"50-players.toml\"]        # from this file's folder
+  [[case]]
+  what = \"mpv, as Debian has it\"
+  facts = { exe = \"/usr/bin/mpv\", local = true, state = [\"active\"] }
+  set = { reserve = \"auto\" }         # this and nothing else
+
+Exit status: 1 if anything differs.";
+
+impl Test {
+    pub fn perform(&self) -> Result<()> {
+        let (mut cases, mut differing) = (0, 0);
+        for path in &self.files {
+            let text = files::named_text(path).map_err(told)?;
+            let mut expectations = expect::file(&path.to_string_lossy(), &text).map_err(told)?;
+            let rules = RuleSet::new(rules_of(path, &mut expectations)?);
+            cases += expectations.cases.len();
+            for case in &expectations.cases {
+                let differences = case.differences(&rules);
+                differing += usize::from(!differences.is_empty());
+                for difference in differences {
+                    line(&format!("{}: {}: {difference}", case.place, case.what))?;
+                }
+            }
+        }
+        match differing {
+            0 => line(&format!("{} as expected", counted(cases, "case is", "cases are"))),
+            some => bail!("{some} of {} as expected", counted(cases, "case is not", "cases are not")),
+        }
+    }
+}
+
+fn rules_of(path: &Path, expectations: &mut expect::Expectations) -> Result<Vec<Rule>> {
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let mut rules = Vec::new();
+    for (name, _) in &expectations.files {
+        rules.extend(files::named(&folder.join(name), Scope::System).map_err(told)?.rules);
+    }
+    rules.append(&mut expectations.rules);
+    Ok(rules)
+}
+
+/// The first of some mistakes; the others are noted.
+fn told(mistakes: Vec<Mistake>) -> anyhow::Error {
+    let mut mistakes = mistakes.into_iter();
+    let first = mistakes.next();
+    mistakes.for_each(|mistake| note(&mistake.to_string()));
+    first.map_or_else(|| anyhow::anyhow!("the file cannot be read"), anyhow::Error::from)
+}

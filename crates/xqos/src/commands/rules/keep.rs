@@ -1,0 +1,122 @@
+//! `xqos rules run`, `off` and `dry-run`: rules on a display.
+
+use super::files::column;
+use crate::rules::daemon::Daemon;
+use crate::rules::sight::Sight;
+use crate::rules::told::Told;
+use crate::rules::{loader, seat, survey};
+use crate::session::{Session, display_name};
+use anyhow::Result;
+use clap::Args;
+use serde_json::json;
+use xqos_cli::output::{self, line, note, print};
+use xqos_cli::table::{Column, Table};
+
+/// Keeps the clients of a display as rules say, until it is ended
+///
+/// It looks at each client when it connects, when its windows get a class, and when they become active, fullscreen or
+/// iconic, and reads the rules again when a file changes. A file with a mistake keeps its last good version. What somebody
+/// sets by hand, or a program for itself, is left so. When it ends, by ^C, SIGTERM or `xqos rules off`, it takes back what
+/// it set. There is one for each display.
+#[derive(Args, Debug)]
+#[command(after_help = RUN_EXAMPLES)]
+pub struct Run {
+    /// Say more: how many rules there are, and which never matched
+    #[arg(long, short)]
+    verbose: bool,
+}
+
+const RUN_EXAMPLES: &str = "\
+Examples:
+  xqos rules run
+  xqos rules run --verbose
+  xqos rules off                  ends it, from anywhere on the display
+
+It writes 'ready' to standard output when it is there.";
+
+impl Run {
+    pub fn perform(&self, display: Option<&str>) -> Result<()> {
+        Daemon::start(display, self.verbose)?.run()
+    }
+}
+
+/// Ends what keeps the rules of a display, and waits until what it set is undone
+#[derive(Args, Debug)]
+#[command(after_help = OFF_EXAMPLES)]
+pub struct Off {}
+
+const OFF_EXAMPLES: &str = "\
+Examples:
+  xqos rules off";
+
+impl Off {
+    pub fn perform(&self, display: Option<&str>) -> Result<()> {
+        let name = display_name(display)?;
+        let (connection, _) = xqos_client::connect(Some(&name))?;
+        match seat::end_holder(&connection)? {
+            Some(holder) if holder.pid != 0 => line(&format!(
+                "rules are no longer kept on the X server {name}: pid {} has undone what it set; again: xqos rules run",
+                holder.pid
+            )),
+            Some(_) => line(&format!("rules are no longer kept on the X server {name}; again: xqos rules run")),
+            None => line(&format!("nobody keeps rules on the X server {name}")),
+        }
+    }
+}
+
+/// Shows what rules would set for each client of a display now, and changes nothing
+#[derive(Args, Debug)]
+#[command(after_help = DRY_RUN_EXAMPLES)]
+pub struct DryRun {
+    /// Write JSON instead of a table: each client with all rules
+    #[arg(long)]
+    json: bool,
+}
+
+const DRY_RUN_EXAMPLES: &str = "\
+Examples:
+  xqos rules dry-run
+  xqos rules dry-run --json | jq '.clients[] | select(.settings != [])'
+
+NOW is what the client has: what was set by hand or by the program itself
+stays, whatever a rule says.";
+
+impl DryRun {
+    pub fn perform(&self, display: Option<&str>) -> Result<()> {
+        let session = Session::open(display)?;
+        let loaded = loader().load();
+        loaded.mistakes.iter().for_each(|mistake| note(&mistake.to_string()));
+        let sight = Sight::look(session.control.connection())?;
+        let survey = survey(&session, &sight)?;
+        let told: Vec<Told> = survey.iter().map(|(entry, facts)| Told::new(entry, facts, &loaded.rules)).collect();
+        if self.json {
+            return output::json(&json!({ "version": 1, "clients": told }));
+        }
+        for (at, rule) in loaded.rules.rules().iter().enumerate() {
+            if !told.iter().any(|told| told.rules[at].matched) {
+                note(&format!("rule '{}' ({}) is about nobody who is there now", rule.id, rule.place));
+            }
+        }
+        let mut table = settings_table();
+        let set: Vec<&Told> = told.iter().filter(|told| !told.ignored && !told.settings.is_empty()).collect();
+        for (told, made) in set.iter().flat_map(|told| told.settings.iter().map(move |made| (told, made))) {
+            let pid = told.pid.map(|pid| pid.to_string()).unwrap_or_default();
+            let now = made.now.clone().unwrap_or_default();
+            table.row(vec![pid, told.name(), made.written.clone(), now, made.rule.clone(), made.place.clone()]);
+        }
+        if set.is_empty() { line("no rule would set anything now") } else { print(&table.render(output::width())) }
+    }
+}
+
+fn settings_table() -> Table {
+    let elastic = |title| Column { elastic: true, ..column(title) };
+    let first = Column { right: true, ..column("PID") };
+    Table::new(vec![
+        first,
+        elastic("PROGRAM"),
+        column("SETTING"),
+        column("NOW"),
+        column("RULE"),
+        Column { rank: 1, ..column("PLACE") },
+    ])
+}
