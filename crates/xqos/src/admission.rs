@@ -3,7 +3,7 @@
 //! The server tests sum(Qj/Tj, j <= i) + B/Ti <= U for every reservation i in order of its period T: what is promised
 //! to i and to all with shorter periods, and the longest request that may be in progress when i's turn comes.
 
-use crate::session::described;
+use crate::client::described;
 use xqos_abi::{AdmissionReport, ClientEntry};
 use xqos_cli::quantity::Micros;
 

@@ -80,7 +80,7 @@ fn is_xwayland(connection: &RustConnection, vendor: &str, program: Option<&Path>
     let extension = connection.query_extension(b"XWAYLAND").ok().and_then(|cookie| cookie.reply().ok());
     extension.is_some_and(|reply| reply.present)
         || vendor.to_ascii_lowercase().contains("xwayland")
-        || program.and_then(Path::file_name).is_some_and(|name| name == "Xwayland")
+        || program.and_then(Path::file_name).is_some_and(|name| name == "Xwayland" || name == "Xwayland.distrib")
 }
 
 /// The release number as the server's version is written: 12101007 is 21.1.7, 12013000 is 1.20.13.

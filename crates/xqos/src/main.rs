@@ -4,6 +4,9 @@
 //! it was called wrongly. `xqos run` passes on the exit status of its program.
 
 mod admission;
+mod attach;
+mod auto;
+mod client;
 mod commands;
 mod exports;
 mod family;
@@ -11,6 +14,7 @@ mod host;
 mod pick;
 mod processor;
 mod requests;
+mod rules;
 mod sample;
 mod selector;
 mod session;
@@ -19,7 +23,10 @@ mod xorg_config;
 
 use anyhow::Result;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
-use commands::{boost, doctor, list, policy, replay, reserve, run, server, top, trace, weight};
+use commands::{
+    boost, doctor, explain, list, policy, replay, reserve, run, server, suggest, top, trace, weight, xwayland,
+};
+
 use std::ffi::OsString;
 use std::process::ExitCode;
 use xqos_cli::output;
@@ -71,11 +78,15 @@ enum Command {
     Weight(weight::Weigh),
     Priority(weight::Prioritise),
     List(list::Arguments),
+    Rules(commands::rules::Arguments),
+    Explain(explain::Arguments),
     Policy(policy::Arguments),
     Top(top::Arguments),
     Trace(trace::Arguments),
     Replay(replay::Arguments),
+    Suggest(suggest::Arguments),
     Boost(boost::Arguments),
+    Xwayland(xwayland::Arguments),
     Doctor(doctor::Arguments),
     #[command(flatten)]
     Packaging(Packaging),
@@ -103,15 +114,19 @@ fn perform(command: &Command, display: Option<&str>) -> Result<ExitCode> {
         Command::Doctor(arguments) => return arguments.perform(display),
         Command::Boost(arguments) => return arguments.perform(display),
         Command::Server(arguments) => arguments.perform()?,
+        Command::Xwayland(arguments) => arguments.perform()?,
         Command::Reserve(arguments) => arguments.perform(display)?,
         Command::Release(arguments) => arguments.perform(display)?,
         Command::Weight(arguments) => arguments.perform(display)?,
         Command::Priority(arguments) => arguments.perform(display)?,
         Command::List(arguments) => arguments.perform(display)?,
+        Command::Rules(arguments) => arguments.perform(display)?,
+        Command::Explain(arguments) => arguments.perform(display)?,
         Command::Policy(arguments) => arguments.perform(display)?,
         Command::Top(arguments) => arguments.perform(display)?,
         Command::Trace(arguments) => arguments.perform(display)?,
         Command::Replay(arguments) => arguments.perform()?,
+        Command::Suggest(arguments) => arguments.perform()?,
         Command::Packaging(Packaging::Completions { shell }) => {
             let command = CommandLine::command().subcommands(sibling::described());
             output::print(&program::completions(command, *shell))?;

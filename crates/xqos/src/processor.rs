@@ -14,7 +14,7 @@ const MAX_PERIOD: Micros = Micros(4_000_000);
 
 /// A reservation of the kernel (SCHED_DEADLINE).
 pub fn attributes(wanted: Reservation) -> Attributes {
-    Attributes::deadline(u64::from(wanted.budget.0) * 1000, u64::from(wanted.period.0) * 1000)
+    Attributes::deadline(wanted.budget.ns(), wanted.period.ns())
 }
 
 /// What the other threads of a program with a reservation get: nearly all of what competes with the usual policy, at once.

@@ -13,7 +13,6 @@ use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
 use xqos_abi::ServerInfo;
-use xqos_cli::module_file;
 use xqos_cli::output;
 use xqos_cli::quantity::Micros;
 use xqos_client::Control;
@@ -195,14 +194,11 @@ fn advice(host: &Host, service: Option<&Service>, report: &Report) -> Option<Str
         );
     }
     if host.xwayland && !is_rootful(&process.command) {
-        // Not by `xqos server`: where the module is gone, the loader goes on without it, and the session has an Xwayland.
-        let module = module_file::find(None).unwrap_or_else(|_| "/usr/local/lib/xqos/xqos.so".into());
-        return Some(format!(
-            "have the compositor start Xwayland with xqos: write a script of `LD_PRELOAD={} exec Xwayland \"$@\"`, make \
-             it executable, and name it in WLR_XWAYLAND (sway and others of wlroots) or in `path` below [xwayland] of \
-             weston.ini; programs that speak Wayland are the compositor's to serve",
-            module.display()
-        ));
+        return Some(
+            "have the compositor start Xwayland with xqos, by `xqos xwayland install`, and start the session again; programs \
+             that speak Wayland are the compositor's to serve"
+                .into(),
+        );
     }
     Some(match report.can_be_served {
         None | Some(false) => format!("process {} is not ours to look at: ask again as root", process.pid),
@@ -251,7 +247,15 @@ fn shell_words(words: &[String]) -> String {
 fn words(report: &Report) -> String {
     let mut lines = vec![("X server", server_words(report))];
     match &report.service {
-        None => lines.extend([("served", "no: it runs without xqos".to_owned()), ("can be", can_be_words(report))]),
+        None => {
+            lines.extend([("served", "no: it runs without xqos".to_owned()), ("can be", can_be_words(report))]);
+            if let Some(pid) = report.pid {
+                lines.push((
+                    "who uses it",
+                    format!("see `sudo xqos top --attach {pid}`: it needs nothing in the server"),
+                ));
+            }
+        }
         Some(service) if !service.armed => {
             let reason = service.reason.as_deref().unwrap_or("it gives no reason");
             lines.push(("served", format!("no: xqos has stepped aside: {reason}")));
@@ -356,7 +360,7 @@ mod tests {
         let mut xwayland = host("/usr/bin/Xwayland", Some(exports::NEEDED.to_vec()), false);
         assert!(advised(&xwayland).ends_with("xqos server -- /usr/bin/Xwayland :0"), "in a window of its own");
         xwayland.process.as_mut().unwrap().command.push("-rootless".to_owned());
-        assert!(advised(&xwayland).contains("WLR_XWAYLAND"));
+        assert!(advised(&xwayland).contains("xqos xwayland install"));
         assert!(advised(&host("/usr/bin/Xvfb", Some(vec!["clients"]), false)).contains("xqos server --"));
         assert!(advised(&host("/usr/bin/Xvfb", None, false)).contains("as root"));
         assert!(advised(&host("/usr/bin/Xvfb", Some(vec![]), true)).contains("server's log"));

@@ -2,12 +2,16 @@
 
 pub mod boost;
 pub mod doctor;
+pub mod explain;
 pub mod list;
 pub mod policy;
 pub mod replay;
 pub mod reserve;
+pub mod rules;
 pub mod run;
 pub mod server;
+pub mod suggest;
 pub mod top;
 pub mod trace;
 pub mod weight;
+pub mod xwayland;

@@ -114,7 +114,7 @@ impl Arguments {
         let policy = self.policy.or(recorded.policy).unwrap_or(PolicyKind::Fair);
         let mut parameters = Parameters { blocking_ns: 1, ..Parameters::default() };
         if let Some(slice) = self.slice {
-            parameters.slice_ns = u64::from(slice.0) * 1000;
+            parameters.slice_ns = slice.ns();
         }
         let names = names_of(&workload);
         let reservations = self.reservations(&names)?;
@@ -145,8 +145,8 @@ impl Arguments {
                 reservations.insert(
                     place,
                     xqos_core::Reservation {
-                        budget_ns: u64::from(wanted.budget.0) * 1000,
-                        period_ns: u64::from(wanted.period.0) * 1000,
+                        budget_ns: wanted.budget.ns(),
+                        period_ns: wanted.period.ns(),
                         hard: self.hard,
                     },
                 );
@@ -182,21 +182,20 @@ fn names_of(workload: &Workload) -> Vec<(String, u32)> {
 }
 
 fn report(recorded: &Model, replayed: &Model, policy: PolicyKind) -> String {
-    let number = |title| Column { title, right: true, rank: 0, elastic: false };
     let mut table = Table::new(vec![
-        Column { title: "CLIENT", right: false, rank: 0, elastic: true },
-        number("BURSTS"),
-        number("MEAN"),
-        number("P50"),
-        number("P99"),
-        number("WORST"),
-        number("REPLAYED"),
-        number("MEAN"),
-        number("P50"),
-        number("P99"),
-        number("WORST"),
-        number("SERVED"),
-        number("REPLAYED"),
+        Column::words("CLIENT", 0).elastic(),
+        Column::number("BURSTS", 0),
+        Column::number("MEAN", 0),
+        Column::number("P50", 0),
+        Column::number("P99", 0),
+        Column::number("WORST", 0),
+        Column::number("REPLAYED", 0),
+        Column::number("MEAN", 0),
+        Column::number("P50", 0),
+        Column::number("P99", 0),
+        Column::number("WORST", 0),
+        Column::number("SERVED", 0),
+        Column::number("REPLAYED", 0),
     ]);
     let base = |model: &Model, key: usize| model.clients().get(key).map(|client| client.identity.base);
     for (key, client) in recorded.clients().iter().enumerate() {

@@ -1,7 +1,8 @@
 //! `xqos weight` and `xqos priority`: a client's standing under the policies fair and fixed.
 
+use crate::client::{described, weight_of};
 use crate::selector::Selector;
-use crate::session::{Session, described, weight_of};
+use crate::session::Session;
 use anyhow::Result;
 use clap::Args;
 use xqos_cli::output::{self, note};

@@ -16,7 +16,7 @@ const XCLOCK: &[&str] = &["xclock", "-geometry", "100x100+0+0"];
 fn is_not_allowed() -> bool {
     let not = std::thread::spawn(|| Attributes::real_time(1).give(0).is_err()).join().unwrap();
     if not {
-        println!("left out: this user may not give real-time priorities");
+        xqos_skip::left_out("this user may not give real-time priorities");
     }
     not
 }

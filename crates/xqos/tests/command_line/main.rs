@@ -7,16 +7,21 @@
 //! | `inside` | `top`, `trace` and `replay` |
 //! | `boost` | processor time, and that nobody stays raised |
 //! | `siblings` | commands that are programs of their own |
+//! | `tune` | reservations that are found by measurement: `suggest`, and auto |
 //! | `fixture` | servers, programs and folders that go with the test |
 //!
 //! The module is found through XQOS_MODULE, or in target/release.
 
+mod attach;
 mod boost;
 mod fixture;
 mod inside;
+mod rules;
 mod served;
 mod siblings;
+mod tune;
 mod usage;
+mod xwayland;
 
 /// The program under test.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_xqos");

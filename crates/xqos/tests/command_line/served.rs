@@ -14,6 +14,7 @@ use x11rb::protocol::xproto::{
     PropMode, Window, WindowClass,
 };
 use x11rb::protocol::xtest::ConnectionExt as _;
+use x11rb::rust_connection::RustConnection;
 use x11rb::wrapper::ConnectionExt as _;
 
 const XCLOCK: &[&str] = &["xclock", "-update", "1"];
@@ -51,7 +52,7 @@ fn the_server_is_the_process_that_was_started_and_is_served() {
     assert_eq!(told["pid"], server.process.pid(), "{told:#}");
     assert_eq!((&told["served"], &told["service"]["armed"]), (&true.into(), &true.into()), "{told:#}");
     let told = server.ask(&["doctor"]).with(0);
-    assert!(told.out.contains("yes: XQOS 1.0, policy smart"), "{}", told.out);
+    assert!(told.out.contains("yes: XQOS 1.1, policy smart"), "{}", told.out);
     let policy = server.json(&["policy", "--json"]);
     assert_eq!((&policy["policy"], &policy["slice_ms"]), (&"smart".into(), &2.0.into()), "{policy:#}");
     assert_eq!(policy["max_utilization"], 0.8, "{policy:#}");
@@ -208,15 +209,7 @@ fn a_window_is_picked_with_the_pointer_or_not_at_all() {
     assert_eq!(reservation(&server.entry(clock.pid()).unwrap()), Some((3.0, 10.0, false)));
     server.ask(&["release", "--all"]).with(0);
 
-    // As a window manager does it: a frame of another client's around the window.
-    let (frame, window) = (connection.generate_id().unwrap(), window_of(&connection, root, &client));
-    let (depth, class) = (x11rb::COPY_FROM_PARENT as u8, WindowClass::INPUT_OUTPUT);
-    let plain = CreateWindowAux::new();
-    connection.create_window(depth, frame, root, 0, 0, 300, 300, 0, class, x11rb::COPY_FROM_PARENT, &plain).unwrap();
-    let state = connection.intern_atom(false, b"WM_STATE").unwrap().reply().unwrap().atom;
-    connection.change_property32(PropMode::REPLACE, window, state, state, &[1, 0]).unwrap();
-    connection.reparent_window(window, frame, 0, 20).unwrap();
-    connection.map_window(frame).unwrap().check().unwrap();
+    frame(&connection, root, window_of(&connection, root, &client));
     let picking = pick();
     click(1, (290, 5));
     let told = Ended::from(picking.wait_with_output().unwrap()).with(0);
@@ -235,6 +228,18 @@ fn a_window_is_picked_with_the_pointer_or_not_at_all() {
     click(1, (600, 400));
     assert_eq!(Ended::from(background.wait_with_output().unwrap()).with(1).out, "");
     assert_eq!(reservation(&server.entry(clock.pid()).unwrap()), None);
+}
+
+/// As a window manager does it: a frame of another client's around the window.
+fn frame(connection: &RustConnection, root: u32, window: u32) {
+    let frame = connection.generate_id().unwrap();
+    let (depth, class) = (x11rb::COPY_FROM_PARENT as u8, WindowClass::INPUT_OUTPUT);
+    let plain = CreateWindowAux::new();
+    connection.create_window(depth, frame, root, 0, 0, 300, 300, 0, class, x11rb::COPY_FROM_PARENT, &plain).unwrap();
+    let state = connection.intern_atom(false, b"WM_STATE").unwrap().reply().unwrap().atom;
+    connection.change_property32(PropMode::REPLACE, window, state, state, &[1, 0]).unwrap();
+    connection.reparent_window(window, frame, 0, 20).unwrap();
+    connection.map_window(frame).unwrap().check().unwrap();
 }
 
 #[test]

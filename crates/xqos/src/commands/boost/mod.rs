@@ -34,7 +34,7 @@ const SERVER_LIMIT: u32 = 4;
 /// A program that gets input while another one has to redraw.
 const INPUT: Share = Share { priority: 2, nice: -11 };
 const EXPOSING: Share = Share { priority: 1, nice: -10 };
-/// The first has the processor for so long at most.
+/// How long the first has the processor at most.
 const INPUT_LIMIT: Duration = Duration::from_millis(10);
 
 /// How much somebody is raised, by each way.
@@ -118,7 +118,7 @@ impl How {
 impl Arguments {
     pub fn perform(&self, display: Option<&str>) -> Result<ExitCode> {
         let (session, info) = Session::open_armed(display)?;
-        let expose = Duration::from_micros(self.expose.0.into());
+        let expose = self.expose.duration();
         let Some(how) = self.how.allowed(expose.max(Duration::from_millis(1))) else {
             let program = sys::own_path();
             bail!(

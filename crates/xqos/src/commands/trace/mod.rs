@@ -89,8 +89,8 @@ impl Show {
         let filter = Filter {
             client: self.client.clone(),
             kinds: self.kind.clone(),
-            from_ns: self.from.map_or(0, |from| u64::from(from.0) * 1000),
-            to_ns: self.to.map(|to| u64::from(to.0) * 1000),
+            from_ns: self.from.map_or(0, Micros::ns),
+            to_ns: self.to.map(Micros::ns),
         };
         let mut model = Model::new();
         let mut out = BufWriter::new(std::io::stdout().lock());
@@ -185,21 +185,19 @@ pub fn text(statistics: &Statistics) -> String {
 }
 
 fn table(statistics: &Statistics) -> Table {
-    let number = |title| Column { title, right: true, rank: 0, elastic: false };
-    let words = |title| Column { title, right: false, rank: 0, elastic: true };
     let mut table = Table::new(vec![
-        words("CLIENT"),
-        number("SHARE"),
-        number("SERVER TIME"),
-        number("REQUESTS"),
-        number("BURSTS"),
-        number("MEAN"),
-        number("P50"),
-        number("P99"),
-        number("WORST"),
-        number("WAITED"),
-        number("MISSED"),
-        words("LONGEST REQUEST"),
+        Column::words("CLIENT", 0).elastic(),
+        Column::number("SHARE", 0),
+        Column::number("SERVER TIME", 0),
+        Column::number("REQUESTS", 0),
+        Column::number("BURSTS", 0),
+        Column::number("MEAN", 0),
+        Column::number("P50", 0),
+        Column::number("P99", 0),
+        Column::number("WORST", 0),
+        Column::number("WAITED", 0),
+        Column::number("MISSED", 0),
+        Column::words("LONGEST REQUEST", 0).elastic(),
     ]);
     for client in statistics.clients.iter().filter(|client| client.slices > 0) {
         let responses = &client.responses;

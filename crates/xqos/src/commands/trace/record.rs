@@ -25,7 +25,7 @@ use xqos_trace::show;
 /// How often the ring is read: a tenth of the time in which a busy server fills it.
 const READ_EVERY: Duration = Duration::from_millis(20);
 const WRITE_EVERY: Duration = Duration::from_secs(1);
-/// What follows a trigger is recorded for so long.
+/// How long what follows a trigger is recorded.
 const AFTER_TRIGGER: Duration = Duration::from_secs(1);
 
 /// Records a trace into a file, until ^C, a time, a size or a long wait
@@ -41,7 +41,7 @@ pub struct Arguments {
     /// Stop after this time
     #[arg(long, value_name = "TIME")]
     time: Option<Micros>,
-    /// Stop when the file has so many megabytes
+    /// Stop when the file has this size in megabytes
     #[arg(long, value_name = "MB")]
     size: Option<u64>,
     /// Stop a second after some client has waited for longer, and keep only the time before
@@ -169,14 +169,14 @@ impl Recorder<'_> {
                     writer.flush()?;
                 }
             }
-            let is_over = self.arguments.time.is_some_and(|time| now - began >= duration(time))
+            let is_over = self.arguments.time.is_some_and(|time| now - began >= time.duration())
                 || self.is_large()
                 || self.triggered.as_ref().is_some_and(|(at, _)| now - *at >= AFTER_TRIGGER)
                 || self.ended;
             if is_over || signals.next().is_some() {
                 return Ok(());
             }
-            if self.kept.is_some() && now - renewed >= duration(self.arguments.keep) / 2 {
+            if self.kept.is_some() && now - renewed >= self.arguments.keep.duration() / 2 {
                 renewed = now;
                 self.begin_anew()?;
             }
@@ -248,7 +248,7 @@ impl Recorder<'_> {
         }
         if let Some(kept) = &mut self.kept {
             let is_begin = matches!(event, Some(Event { what: What::Begin { .. }, .. }));
-            kept.add(words, is_begin, duration(self.arguments.keep));
+            kept.add(words, is_begin, self.arguments.keep.duration());
         }
         if let Some(burst) = burst.filter(|burst| self.fires(burst)) {
             self.fire(burst)?;
@@ -257,7 +257,7 @@ impl Recorder<'_> {
     }
 
     fn fires(&self, burst: &Burst) -> bool {
-        let is_long = self.arguments.until_wait.is_some_and(|wait| burst.waited_ns > u64::from(wait.0) * 1000);
+        let is_long = self.arguments.until_wait.is_some_and(|wait| burst.waited_ns > wait.ns());
         let is_wanted = self.arguments.client.as_ref().is_none_or(|name| {
             self.model.clients().get(burst.key).is_some_and(|client| client.identity.program.contains(name.as_str()))
         });
@@ -318,8 +318,4 @@ impl Kept {
             segment.push(words);
         }
     }
-}
-
-fn duration(time: Micros) -> Duration {
-    Duration::from_micros(time.0.into())
 }
