@@ -1,0 +1,48 @@
+//! Bytes as a rule file and as a file of expectations, and facts made from them for the rules that were read.
+//!
+//! Nothing may panic or hang; what is set comes from rules that matched, and is explained so.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use xqos_rules::decide::{RuleSet, Verdict};
+use xqos_rules::expect;
+use xqos_rules::facts::{ClientFacts, State, States};
+use xqos_rules::read::{self, Scope};
+
+fuzz_target!(|bytes: &[u8]| {
+    let text = String::from_utf8_lossy(bytes);
+    if let Ok(expectations) = expect::file("fuzz", &text) {
+        let rules = RuleSet::new(expectations.rules);
+        expectations.cases.iter().for_each(|case| drop(case.differences(&rules)));
+    }
+    match read::file("fuzz", &text, Scope::System) {
+        Ok(file) => ask(&RuleSet::new(file.rules), &text),
+        Err(mistakes) => assert!(!mistakes.is_empty() && mistakes.iter().all(|mistake| !mistake.to_string().is_empty())),
+    }
+});
+
+/// Each quoted part of the text is everything that a client may be.
+fn ask(rules: &RuleSet, text: &str) {
+    for part in text.split('"').take(50) {
+        let one = || Some(part.to_owned());
+        let facts = ClientFacts {
+            exe: one(),
+            name: one(),
+            class: Some(vec![part.to_owned()]),
+            user: Some(vec![part.to_owned()]),
+            unit: one(),
+            cgroup: one(),
+            host: one(),
+            local: Some(part.len() % 2 == 0),
+            states: States::only(&[State::Active]),
+        };
+        let evaluation = rules.evaluate(&facts);
+        let chosen = evaluation.chosen();
+        for (rule, verdict) in evaluation.verdicts() {
+            assert_eq!(evaluation.told(rule, verdict) == "matched", verdict == Verdict::Matched);
+            let is_source = chosen.iter().any(|chosen| std::ptr::eq(chosen.rule, rule));
+            assert!(!is_source || verdict == Verdict::Matched);
+        }
+    }
+}
