@@ -7,7 +7,7 @@ use serde_json::Value;
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 /// Says why on standard error where this machine allows no link, or has no xterm.
 fn is_allowed() -> bool {
@@ -15,7 +15,8 @@ fn is_allowed() -> bool {
         xqos_skip::left_out("xterm believes to be root in a user namespace, and ends when it cannot be");
         return false;
     }
-    let told = ended(xqos().args(["link", "--", "xterm", "-version"]));
+    let wire = module().with_file_name("xqos-wire");
+    let told = ended(Command::new(wire).args(["link", "--", "xterm", "-version"]));
     if told.status != 0 {
         xqos_skip::left_out(&told.err);
     }
