@@ -1,8 +1,12 @@
-//! Processes and threads as /proc shows them: which there are, and who started whom.
+//! Processes and threads as /proc shows them: which there are, what they are called, and who started whom.
 //!
 //! A process is named by its pid and the instant of its start, since pids are used again.
 
 #![forbid(unsafe_code)]
+
+mod program;
+
+pub use program::{last_part, program};
 
 use std::collections::HashMap;
 use std::fs;

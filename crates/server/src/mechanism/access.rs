@@ -41,14 +41,9 @@ impl Identity {
         self.uid != Identity::NOBODY
     }
 
-    /// The program's name: the last part of its first argument.
+    /// The program's name.
     pub fn program(&self) -> String {
-        if self.pid <= 0 {
-            return String::new();
-        }
-        let arguments = std::fs::read(format!("/proc/{}/cmdline", self.pid)).unwrap_or_default();
-        let first = arguments.split(|&byte| byte == 0).next().unwrap_or_default();
-        program_name(&String::from_utf8_lossy(first))
+        if self.pid > 0 { xqos_proc::program(self.pid) } else { String::new() }
     }
 
     /// The control group of its application ([`application_in`](crate::mechanism::groups::application_in)).
@@ -66,11 +61,6 @@ impl Identity {
     pub fn may_steer(&self, server_uid: u32) -> bool {
         self.is_local() && (self.uid == 0 || self.uid == server_uid)
     }
-}
-
-/// The last part of a path.
-pub fn program_name(command: &str) -> String {
-    command.rsplit('/').next().unwrap_or(command).to_owned()
 }
 
 #[cfg(test)]

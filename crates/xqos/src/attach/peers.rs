@@ -63,9 +63,6 @@ impl Peers {
 }
 
 fn program_of(pid: i32) -> String {
-    let command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-    let first = String::from_utf8_lossy(command.split(|&byte| byte == 0).next().unwrap_or_default()).into_owned();
-    let name = first.rsplit('/').next().unwrap_or_default();
-    let printable: String = name.chars().filter(|letter| !letter.is_control()).take(40).collect();
+    let printable: String = xqos_proc::program(pid).chars().filter(|letter| !letter.is_control()).take(40).collect();
     if printable.is_empty() { "(gone)".to_owned() } else { printable }
 }

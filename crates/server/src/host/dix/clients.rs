@@ -3,7 +3,7 @@
 use super::client::{Client, State, roots, vendor_and_release};
 use super::{Dix, Error};
 use crate::host::Connection;
-use crate::mechanism::access::{Identity, program_name};
+use crate::mechanism::access::Identity;
 use crate::mechanism::engine::{Engine, Outcome};
 use std::os::fd::RawFd;
 use xqos_core::{Choice, ClientId};
@@ -58,8 +58,9 @@ impl Engine<Dix> {
             }
             State::Running => {
                 self.host.established(id, client)?;
-                let command = self.host.symbols.command_of(client.raw());
-                self.established(id, command.map(|command| program_name(&command)));
+                // One with a space may be all of the arguments: then it is found out what it is.
+                let command = self.host.symbols.command_of(client.raw()).filter(|command| !command.contains(' '));
+                self.established(id, command.map(|command| xqos_proc::last_part(&command).to_owned()));
             }
             State::Retained => {
                 // Its record lives on with its resources, and other clients may ask for its priority.

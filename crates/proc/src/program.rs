@@ -1,0 +1,74 @@
+//! The name of a process's program, as its user knows it: the last part of its first argument.
+//!
+//! Chromium and what is built on it write all their arguments over the first one, with spaces between. There the name in
+//! the kernel, of which 15 bytes are kept, says where the first one ended; a path may hold spaces itself.
+
+use std::fs;
+
+/// Bytes of a name that the kernel keeps.
+const KEPT_BYTES: usize = 15;
+
+/// The name of its program; empty where the process is gone, or a thread of the kernel.
+pub fn program(pid: i32) -> String {
+    let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    named_by(&line, || fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default().trim_end().to_owned())
+}
+
+/// The name in a first argument that was not written over.
+pub fn last_part(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+fn named_by(line: &[u8], kernels_name: impl FnOnce() -> String) -> String {
+    let (first, rest) = line.split_at(line.iter().position(|&byte| byte == 0).unwrap_or(line.len()));
+    let first = String::from_utf8_lossy(first);
+    let is_alone = rest.iter().all(|&byte| byte == 0);
+    if !is_alone || !first.contains(' ') {
+        return last_part(&first).to_owned();
+    }
+    let kernels = kernels_name();
+    let spaces = first.match_indices(' ').map(|(at, _)| at);
+    let mut names = spaces.chain([first.len()]).map(|end| last_part(&first[..end]));
+    let is_it = |name: &&str| kernels.as_bytes() == &name.as_bytes()[..name.len().min(KEPT_BYTES)];
+    let found = names.find(is_it).unwrap_or_else(|| last_part(first.split(" -").next().unwrap_or_default()));
+    found.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(line: &str, kernels: &str) -> String {
+        named_by(line.as_bytes(), || kernels.to_owned())
+    }
+
+    #[test]
+    fn it_is_the_last_part_of_the_first_argument() {
+        assert_eq!(name("/usr/bin/xterm\0-e\0/bin/sh\0", "renamed"), "xterm");
+        assert_eq!(name("xterm\0", "renamed"), "xterm");
+        assert_eq!(name("", "gone"), "");
+        assert_eq!(name("/opt/My Editor/my editor\0/home/a file\0", "renamed"), "my editor");
+    }
+
+    #[test]
+    fn arguments_that_were_written_over_the_first_are_not_its_name() {
+        let line = "/usr/lib/chromium/chromium --no-sandbox --app=file:///tmp/page.html\0";
+        assert_eq!(name(line, "chromium"), "chromium");
+        assert_eq!(name(line, "renamed"), "chromium");
+        assert_eq!(name("/usr/share/code/code /home/someone/file\0\0\0", "code"), "code");
+        assert_eq!(name("/opt/a very long program --flag\0", "a very long pro"), "a very long program");
+    }
+
+    #[test]
+    fn a_path_may_hold_spaces() {
+        assert_eq!(name("/opt/My Editor/my editor\0", "my editor"), "my editor");
+        assert_eq!(name("/opt/My Editor/editor\0", "renamed"), "editor");
+    }
+
+    #[test]
+    fn our_own_name_is_found() {
+        let own = std::env::current_exe().unwrap();
+        assert_eq!(program(std::process::id() as i32), own.file_name().unwrap().to_str().unwrap());
+        assert_eq!(program(-1), "");
+    }
+}
