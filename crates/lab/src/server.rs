@@ -295,6 +295,11 @@ impl Server {
         self.process.is_running() && self.xwayland.as_ref().is_none_or(Xwayland::is_running)
     }
 
+    /// Stops it in the middle of whatever it does, or lets it go on; of an Xwayland, the compositor.
+    pub fn stop(&mut self, stops: bool) {
+        self.process.stop(stops);
+    }
+
     /// Everything that it has said so far.
     pub fn log(&self) -> String {
         let read = |name| fs::read(self.folder.path(name)).unwrap_or_default();

@@ -2,24 +2,31 @@
 //! servers too, with XQOS_HOST=libc.
 
 use crate::busy::{Busy, X11perf};
-use crate::fixture::{Fixture, alone, as_nobody, beside_others, entry, is_missing, is_not_root, setup, wait_for};
-use crate::wire::opcode;
+use crate::fixture::{
+    Fixture, alone, as_nobody, beside_others, entry, is_missing, is_not_root, setup, try_entry, wait_for,
+};
+use crate::wire::{Wire, opcode};
 use std::io::Write;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 use xqos_abi::ring::{Next, Reader};
 use xqos_abi::trace::{Event, Level, What};
-use xqos_abi::{Order, PolicyChange};
+use xqos_abi::{Order, PolicyChange, entry_flag};
 use xqos_client::{Control, Error};
 use xqos_core::{ClientId, PolicyKind, Time};
-use xqos_lab::server::Kind;
+use xqos_lab::server::{Kind, Setup};
 
-const SOON: Duration = Duration::from_secs(10);
+/// All of these must come about, on a busy machine too.
+const SOON: Duration = Duration::from_secs(60);
 
-fn from_below(kind: Kind) -> Fixture {
+fn setup_below(kind: Kind) -> Setup {
     let mut setup = setup(kind);
     setup.environment.push(("XQOS_HOST".into(), "libc".into()));
-    Fixture::start(&setup)
+    setup
+}
+
+fn from_below(kind: Kind) -> Fixture {
+    Fixture::start(&setup_below(kind))
 }
 
 fn control_socket(server: &Fixture) -> UnixStream {
@@ -221,4 +228,62 @@ impl Turns {
             }
         }
     }
+}
+
+#[test]
+fn a_client_of_the_other_byte_order_is_served_under_every_policy_from_below() {
+    let _turn = beside_others();
+    let mut server = from_below(Kind::Xvfb);
+    let control = server.control().unwrap();
+    let _busy = Busy::start(&server);
+    for kind in PolicyKind::ALL.into_iter().filter(|&kind| kind != PolicyKind::Classic) {
+        control.set_policy(PolicyChange { policy: Some(kind), ..PolicyChange::default() }).unwrap();
+        let mut wire = server.wire(Order::Swapped);
+        let canvas = wire.canvas(100, 100);
+        for _ in 0..20 {
+            wire.tell(&canvas.fill(3)).unwrap();
+        }
+        let before = entry(&control, wire.base);
+        assert!(before.requests > 20 && before.pid as u32 == std::process::id(), "{kind:?}: {before:?}");
+        wire.send_many(&canvas.fill(1).repeat(1000), 1000);
+        wire.sync();
+        let requests = entry(&control, wire.base).requests - before.requests;
+        assert!((500..=2000).contains(&requests), "{kind:?}: {requests} of 1001, estimated by their lengths");
+    }
+    // A client that never stops is held back by the name that its own byte order gave it.
+    let held = Busy::start_on(server.wire(Order::Swapped));
+    control.reserve(held.base, 1000, 10_000_000, true).unwrap();
+    wait_for("it is held back", SOON, || entry(&control, held.base).flags & entry_flag::HELD_BACK != 0);
+    server.assert_armed();
+}
+
+#[test]
+fn clients_of_another_machine_are_served_and_have_no_name() {
+    let _turn = beside_others();
+    let mut wanted = setup_below(Kind::Xvfb);
+    wanted.arguments.extend(["-ac", "-listen", "tcp"].map(Into::into));
+    let mut server = Fixture::start(&wanted);
+    let control = server.control().unwrap();
+    let _busy = Busy::start(&server);
+    for order in [Order::Native, Order::Swapped] {
+        let mut remote = Wire::connect_by_tcp(server.display(), order);
+        let canvas = remote.canvas(100, 100);
+        remote.send_many(&canvas.fill(1).repeat(2000), 2000);
+        remote.sync();
+        let found = entry(&control, remote.base);
+        assert_eq!((found.pid, found.uid, found.name.as_str()), (0, u32::MAX, ""), "{order:?}");
+        assert!(found.flags & entry_flag::LOCAL == 0 && found.requests > 500 && found.server_time_ns > 0, "{found:?}");
+        // The server's user may do for it what it cannot ask for.
+        let held = Busy::start_on(Wire::connect_by_tcp(server.display(), order));
+        control.reserve(held.base, 1000, 10_000_000, true).unwrap();
+        wait_for("it is held back", SOON, || entry(&control, held.base).flags & entry_flag::HELD_BACK != 0);
+        let base = held.base;
+        let before = entry(&control, base).requests;
+        control.release(base).unwrap();
+        wait_for("it is served again", SOON, || entry(&control, base).requests > before + 300);
+        let base = remote.base;
+        drop(remote);
+        wait_for("it is gone", SOON, || try_entry(&control, base).is_none());
+    }
+    server.assert_armed();
 }

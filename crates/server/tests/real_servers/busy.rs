@@ -163,11 +163,20 @@ impl Worker {
     /// Sends requests of which every fiftieth adds this letter to a property of the root window, which so tells the order
     /// in which all was carried out, on any server.
     pub fn send_and_sign(&mut self, letter: u8, letters: u16) {
+        let signed = [self.canvas.fill(1).repeat(49), self.signature(letter)].concat();
+        self.wire.send_many(&signed.repeat(letters.into()), 50 * letters);
+    }
+
+    /// Sends one that adds this letter.
+    pub fn sign(&mut self, letter: u8) {
+        let signature = self.signature(letter);
+        self.wire.send(&signature);
+    }
+
+    fn signature(&self, letter: u8) -> Vec<u8> {
         const APPEND: u8 = 2;
         let add = self.wire.message(opcode::CHANGE_PROPERTY, APPEND).u32(self.wire.root).u32(SIGNED).u32(STRING);
-        let add = add.raw(&[8, 0, 0, 0]).u32(1).raw(&[letter]).finish();
-        let signed = [self.canvas.fill(1).repeat(49), add].concat();
-        self.wire.send_many(&signed.repeat(letters.into()), 50 * letters);
+        add.raw(&[8, 0, 0, 0]).u32(1).raw(&[letter]).finish()
     }
 
     /// The letters in the order in which they were added, which are gone then.

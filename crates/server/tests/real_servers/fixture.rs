@@ -146,6 +146,19 @@ impl Fixture {
         self.log().lines().filter(|line| line.contains("xqos")).collect::<Vec<_>>().join("\n")
     }
 
+    /// While the server is stopped in the middle of whatever it does, so that it finds all of that at once.
+    pub fn while_stopped<T>(&mut self, work: impl FnOnce() -> T) -> T {
+        let status = format!("/proc/{}/stat", self.pid());
+        self.stop(true);
+        wait_for("the server is stopped", Duration::from_secs(60), || {
+            let text = std::fs::read_to_string(&status).unwrap();
+            text.rsplit_once(')').is_some_and(|(_, rest)| rest.starts_with(" T"))
+        });
+        let outcome = work();
+        self.stop(false);
+        outcome
+    }
+
     pub fn threads(&self) -> usize {
         self.switches().unwrap().len()
     }

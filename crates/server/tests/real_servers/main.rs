@@ -16,6 +16,7 @@
 //! | `exposing` | pacing of clients that uncover others, and the loan of a processor |
 //! | `tracing` | traces: what they say, and readers that die |
 //! | `input` | what comes to the server itself |
+//! | `ends` | of streams, connections, generations and servers |
 //! | `leaks` | many connections, many resets, many clients |
 //! | `flood` | random input |
 //! | `fixture`, `wire`, `busy`, `decisions` | servers, raw connections, clients that make load, what a trace says of slices |
@@ -28,6 +29,7 @@ mod busy;
 mod decisions;
 mod desks;
 mod desktop;
+mod ends;
 mod exposing;
 mod extension;
 mod faults;

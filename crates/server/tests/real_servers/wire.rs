@@ -8,7 +8,7 @@ pub use authority::{Authorization, authority_entry};
 pub use canvas::Canvas;
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::TcpStream;
+use std::net::{Shutdown, TcpStream};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
@@ -211,6 +211,11 @@ impl Wire {
     pub fn send_many(&mut self, requests: &[u8], count: u16) {
         self.sequence = self.sequence.wrapping_add(count);
         self.send_raw(requests);
+    }
+
+    /// Nothing more is sent; answers still come.
+    pub fn end_stream(&mut self) {
+        self.stream.shutdown(Shutdown::Write).unwrap();
     }
 
     pub fn message(&self, opcode: u8, data: u8) -> Message {

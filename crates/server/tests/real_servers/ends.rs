@@ -1,0 +1,117 @@
+//! Ends: of what a client sends, of its connection, of a generation of the server, and of the server itself.
+
+use crate::busy::{Busy, Worker, send_before_any_is_served};
+use crate::fixture::{Fixture, beside_others, is_from_below, setup, try_entry, wait_for, xvfb};
+use crate::survival::connect_after_reset;
+use crate::wire::opcode;
+use std::time::Duration;
+use xqos_abi::{ClientList, Order, Request, ServerInfo};
+use xqos_lab::server::{Kind, Setup};
+
+/// All of these must come about, on a busy machine too.
+const SOON: Duration = Duration::from_secs(60);
+
+fn reserve(budget_us: u32, period_us: u32) -> Request {
+    Request::SetReservation { client: 0, budget_us, period_us, hard: true }
+}
+
+/// A client that only stops sending waits for its answers, however long they take.
+#[test]
+fn what_was_sent_before_the_end_of_a_stream_is_answered() {
+    const REQUESTS: u16 = 3000;
+    let _turn = beside_others();
+    let mut server = xvfb();
+    let _busy = [Busy::start(&server), Busy::start(&server)];
+    for order in [Order::Native, Order::Swapped] {
+        let mut wire = server.wire(order);
+        let canvas = wire.canvas(500, 500);
+        let work = [canvas.fill(1).repeat(REQUESTS.into()), wire.message(opcode::GET_INPUT_FOCUS, 0).finish()].concat();
+        send_before_any_is_served(&server, || {
+            wire.send_many(&work, REQUESTS + 1);
+            wire.end_stream();
+        });
+        wire.set_patience(SOON);
+        assert!(wire.answer().is_some_and(|answer| answer.is_ok()), "{order:?}: not all was served");
+    }
+    server.assert_armed();
+}
+
+/// The kernel tells of a hangup and of the data before it together. From below those are carried out, in their order, for a
+/// tenth of a second by the server's clock; a stock server drops them all.
+#[test]
+fn a_client_that_hung_up_with_data_unread_is_served_in_order_and_then_is_gone() {
+    const LETTERS: &[u8] = b"abcdefghijklmnopqrstuvwxyz";
+    const TURNS: usize = 8;
+    let _turn = beside_others();
+    let mut server = xvfb();
+    let control = server.control().unwrap();
+    let mut reader = Worker::start(&server);
+    let mut whole = 0;
+    for turn in 0..TURNS {
+        let others = if turn % 2 == 0 { Vec::new() } else { vec![Busy::start(&server), Busy::start(&server)] };
+        let mut client = Worker::start(&server);
+        client.finish();
+        let base = client.base();
+        server.while_stopped(|| {
+            LETTERS.iter().for_each(|&letter| client.sign(letter));
+            drop(client);
+        });
+        wait_for("it is gone", SOON, || try_entry(&control, base).is_none());
+        let signed = reader.take_signatures();
+        assert!(LETTERS.starts_with(signed.as_bytes()), "turn {turn}: {signed}");
+        whole += usize::from(signed.len() == LETTERS.len());
+        let sent: Vec<u64> = others.iter().map(Busy::sent).collect();
+        let are_served = || others.iter().zip(&sent).all(|(busy, sent)| busy.sent() > sent + 100);
+        wait_for("the others are served", SOON, are_served);
+    }
+    println!("all was carried out in {whole} of {TURNS} turns");
+    assert!(whole > 0 || !is_from_below(), "what was sent before a hangup is dropped");
+    server.assert_armed();
+}
+
+/// The same process goes on, asked at the same place, and knows nobody any more.
+#[test]
+fn a_server_that_resets_forgets_everybody_and_is_served_on() {
+    const RESETS: usize = 20;
+    let _turn = beside_others();
+    let mut server = Fixture::start(&Setup { resets: true, ..setup(Kind::Xvfb) });
+    let mut kept = Vec::new();
+    for turn in 0..RESETS {
+        let mut wire = connect_after_reset(&server);
+        let list = ClientList::decode(&wire.ask_xqos(Request::ListClients).unwrap(), Order::Native).unwrap();
+        let info = ServerInfo::decode(&wire.ask_xqos(Request::GetServerInfo).unwrap(), Order::Native).unwrap();
+        assert_eq!((list.clients.len(), info.reservations), (1, 0), "turn {turn}: {list:?}");
+        assert!(info.armed && info.server_pid == server.pid(), "turn {turn}: {info:?}");
+        kept.push((server.threads(), server.open_files()));
+        // The last client leaves with all that it can leave with: half a request, a grab, a hold.
+        match turn % 3 {
+            0 => wire.send_raw(&[127]),
+            1 => wire.set_grab(true),
+            _ => drop(Busy::start_with(wire, &[reserve(1000, 10_000_000)])),
+        }
+    }
+    // The first generations open what the others use; xqos opens a file or two when somebody is busy for long.
+    let grown = |part: fn(&(usize, usize)) -> usize| part(&kept[RESETS - 1]).saturating_sub(part(&kept[2]));
+    assert!(grown(|kept| kept.0) < 3 && grown(|kept| kept.1) < RESETS / 2, "threads and files: {kept:?}");
+    connect_after_reset(&server).sync();
+    let said = server.xqos_log();
+    assert!(!said.contains("stepped aside") && server.is_running(), "{said}");
+}
+
+#[test]
+fn a_server_that_is_to_end_with_its_last_client_does() {
+    let _turn = beside_others();
+    let mut wanted = Setup { resets: true, ..setup(Kind::Xvfb) };
+    wanted.arguments.push("-terminate".into());
+    let mut server = Fixture::start(&wanted);
+    let (mut wire, busy) = (server.native(), Busy::start(&server));
+    wire.tell_xqos(reserve(1000, 10_000)).unwrap();
+    wire.sync();
+    drop(busy);
+    wire.sync();
+    assert!(server.is_running(), "somebody is left");
+    drop(wire);
+    wait_for("it has ended", SOON, || !server.is_running());
+    let log = server.log();
+    assert!(["stepped aside", "Fatal", "Backtrace"].iter().all(|trouble| !log.contains(trouble)), "{log}");
+}
