@@ -16,6 +16,7 @@
 //! | `exposing` | pacing of clients that uncover others, and the loan of a processor |
 //! | `tracing` | traces: what they say, and readers that die |
 //! | `input` | what comes to the server itself |
+//! | `shared` | memory shared with the server, and descriptors passed both ways |
 //! | `ends` | of streams, connections, generations and servers |
 //! | `leaks` | many connections, many resets, many clients |
 //! | `flood` | random input |
@@ -42,6 +43,7 @@ mod priorities;
 mod recorder;
 mod reservations;
 mod servers;
+mod shared;
 mod survival;
 mod tracing;
 mod wire;
