@@ -15,7 +15,7 @@
 //! | `drag`, `onlooker` | a window that is pulled over another one, and who looks on |
 //! | `processor`, `boost` | which processor a thread runs on, and who lends it |
 //! | [`rfb`] | a viewer of a remote desktop: input through the server's own door, and when its picture changed |
-//! | `film` | a film of our own making, and mpv that plays it |
+//! | [`film`] | a film of our own making, and mpv that plays it |
 //! | [`scheduler`] | the schedulers of the papers, beside each other on one server |
 //! | [`plaid`] | clients that draw without end and wait for nothing |
 //! | [`line`], [`frames`] | the clients of Packard's paper: a line that follows the [`pointer`], an animation |
@@ -47,7 +47,7 @@ mod composited;
 pub mod disturbance;
 mod drag;
 mod experiments;
-mod film;
+pub mod film;
 pub mod flood;
 pub mod folder;
 pub mod frames;

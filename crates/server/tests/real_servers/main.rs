@@ -16,6 +16,7 @@
 //! | `exposing` | pacing of clients that uncover others, and the loan of a processor |
 //! | `tracing` | traces: what they say, and readers that die |
 //! | `input` | what comes to the server itself |
+//! | `programs` | a terminal, toolkits, a player and a browser |
 //! | `shared` | memory shared with the server, and descriptors passed both ways |
 //! | `ends` | of streams, connections, generations and servers |
 //! | `leaks` | many connections, many resets, many clients |
@@ -40,6 +41,7 @@ mod input;
 mod leaks;
 mod others;
 mod priorities;
+mod programs;
 mod recorder;
 mod reservations;
 mod servers;
