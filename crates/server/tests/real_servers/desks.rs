@@ -10,7 +10,9 @@ use crate::wire::Wire;
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::path::Path;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 use xqos_abi::Order;
@@ -18,7 +20,7 @@ use xqos_client::Control;
 use xqos_lab::process::Owned;
 use xqos_lab::server::{Compositor, Kind};
 
-const SOON: Duration = Duration::from_secs(20);
+const SOON: Duration = Duration::from_secs(60);
 
 /// Those that can be started here; says of each other one why not.
 fn compositors() -> Vec<Compositor> {
@@ -129,7 +131,27 @@ fn the_list_of_xwayland_names_the_processes_of_its_clients() {
         let clients = control.clients().unwrap().clients;
         let found = clients.iter().find(|entry| entry.pid == manager).map(|entry| entry.name.as_str());
         assert_eq!(found, Some(compositor.program()), "its window manager: {clients:?}");
+        let words = words_of(server.pid());
+        assert!(
+            hands_over(compositor).iter().all(|&word| words.iter().any(|has| has == word)),
+            "{compositor:?}: {words:?}"
+        );
     }
+}
+
+/// By what a compositor hands its sockets to Xwayland, and a connection of its own.
+fn hands_over(compositor: Compositor) -> [&'static str; 2] {
+    match compositor {
+        // The older name.
+        Compositor::Weston => ["-listen", "-wm"],
+        Compositor::Mutter => ["-listenfd", "-initfd"],
+        _ => ["-listenfd", "-wm"],
+    }
+}
+
+fn words_of(pid: u32) -> Vec<String> {
+    let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap();
+    line.split(|&byte| byte == 0).map(|word| String::from_utf8_lossy(word).into_owned()).collect()
 }
 
 /// One that was written for the extension: the example of libxqos, which `make build` builds.
@@ -185,6 +207,55 @@ fn an_xwayland_in_a_window_of_its_own_is_served() {
     Wire::connect(&display, Order::Native).sync();
     let info = Control::connect(Some(&display)).unwrap().expect("it is served").server_info().unwrap();
     assert!(info.armed && info.server_pid == process.pid(), "{}", info.reason);
+}
+
+/// A socket of a display that nobody has, with its file.
+struct Socket {
+    display: String,
+    path: PathBuf,
+}
+
+impl Socket {
+    fn bind() -> (Socket, UnixListener) {
+        let path_of = |number: &u32| PathBuf::from(format!("/tmp/.X11-unix/X{number}"));
+        let (number, listener) =
+            (700..).find_map(|number| Some((number, UnixListener::bind(path_of(&number)).ok()?))).unwrap();
+        (Socket { display: format!(":{number}"), path: path_of(&number) }, listener)
+    }
+}
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// As a compositor starts it, and as a user does who wants one for a single program.
+#[test]
+fn an_xwayland_that_is_handed_its_socket_is_served_and_ends_with_its_last_client() {
+    let _turn = beside_others();
+    if is_missing_program("Xwayland") || is_missing_program("weston") {
+        return;
+    }
+    let (desk, _control) = start(Compositor::Weston);
+    let (socket, listener) = Socket::bind();
+    let mut command = Command::new("sh");
+    let script = format!("exec Xwayland {} -listenfd 3 -terminate -nolisten tcp 3<&0 </dev/null", socket.display);
+    command.args(["-c", &script]).env("LD_PRELOAD", module().path);
+    command.env("XDG_RUNTIME_DIR", desk.folder()).env("WAYLAND_DISPLAY", "wayland");
+    command.stdin(OwnedFd::from(listener)).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut process = Owned::start(&mut command, Duration::from_secs(5)).unwrap();
+    let mut wire = Wire::connect(&socket.display, Order::Native);
+    let control = Control::connect(Some(&socket.display)).unwrap().expect("it is served");
+    let info = control.server_info().unwrap();
+    assert!(info.armed && info.server_pid == process.pid(), "{}", info.reason);
+    let busy = Busy::start_on(Wire::connect(&socket.display, Order::Native));
+    wait_for("a busy client is served", SOON, || entry(&control, busy.base).requests > 300);
+    drop((busy, control));
+    wire.sync();
+    assert!(process.is_running(), "somebody is left");
+    drop(wire);
+    wait_for("it has ended", SOON, || !process.is_running());
 }
 
 #[test]
