@@ -30,6 +30,7 @@ help:
 	@echo 'make bench      runs all benchmarks'
 	@echo 'make test       runs all tests'
 	@echo 'make lint       checks formatting, clippy, shell scripts, the pages'\'' scripts and man pages'
+	@echo 'make deb        builds Debian packages in target/deb; scripts/check-packages tries them'
 	@echo 'make install    installs what was built (PREFIX=$(PREFIX), DESTDIR=$(DESTDIR),'
 	@echo '                XORG_CONF_DIR=$(XORG_CONF_DIR),'
 	@echo '                XDG_AUTOSTART_DIR=$(XDG_AUTOSTART_DIR))'
@@ -68,6 +69,10 @@ lint: build
 	for program in $(PROGRAMS); do target/release/$$program man target/man || exit; done
 	scripts/lint target/man man man/*/
 
+# Another build, in target/deb/cargo: packages name no path of this machine.
+deb:
+	scripts/deb
+
 # Does not build, so that `sudo make install` needs no compiler and leaves no files of root's.
 install:
 	@XORG_CONF_DIR='$(XORG_CONF_DIR)' XDG_AUTOSTART_DIR='$(XDG_AUTOSTART_DIR)' MAKE='$(MAKE)' scripts/install '$(PREFIX)' '$(DESTDIR)'
@@ -79,4 +84,4 @@ clean:
 	rm -rf target
 	$(MAKE) -C libxqos clean
 
-.PHONY: help build demo bench test lint install uninstall clean
+.PHONY: help build demo bench test lint deb install uninstall clean
