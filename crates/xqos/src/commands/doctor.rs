@@ -221,8 +221,8 @@ fn xorg_advice(command: &[String]) -> String {
             }
             format!("{folder}/20-xqos.conf is there to load xqos: log out and in, so that Xorg starts again")
         }
-        None => "have Xorg load the module: install xqos, which puts 20-xqos.conf into /etc/X11/xorg.conf.d, and log \
-                 out and in"
+        None => "have Xorg load the module by a file 20-xqos.conf in xorg.conf.d: install the package xqos (`make deb`), or \
+                 run `sudo make install`, and log out and in"
             .to_owned(),
     }
 }
