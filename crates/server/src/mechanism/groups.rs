@@ -6,8 +6,8 @@
 //! | application | its control group, where that is one of an application (`app-NAME-ID.scope`), else its process |
 //! | user | its user; a client of another machine stands for itself |
 //!
-//! Whoever was put into a group by name is in that one, whatever the grouping. Invariant: a group has a number exactly
-//! while it has members.
+//! Whoever was put into a group by name is in that one, whatever the grouping. The names `:none`, `:app` and `:user` stand
+//! for what that grouping would give. Invariant: a group has a number exactly while it has members.
 
 use crate::mechanism::access::Identity;
 use xqos_abi::{Grouping, Label};
@@ -53,7 +53,7 @@ pub struct Member<'a> {
 pub struct Groups {
     pub grouping: Grouping,
     /// The most that the reservations of one user may sum up to, millionths; 0: as much as anybody's.
-    pub user_limit_ppm: u32,
+    user_limit: Set,
     groups: Vec<Group>,
 }
 
@@ -64,6 +64,20 @@ impl Groups {
 
     pub fn len(&self) -> usize {
         self.groups.len()
+    }
+
+    pub fn user_limit_ppm(&self) -> u32 {
+        self.user_limit.value
+    }
+
+    /// Limits what users reserve. False where that was set without a lease to something else, and this one has a lease.
+    pub fn limit_users(&mut self, limit: Set) -> bool {
+        let Set { value, leased_by } = self.user_limit;
+        if limit.leased_by.is_some() && leased_by.is_none() && value > 0 {
+            return limit.value == value;
+        }
+        self.user_limit = limit;
+        true
     }
 
     pub fn label(&self, id: GroupId) -> Label {
@@ -110,6 +124,13 @@ impl Groups {
         }
     }
 
+    /// The limit of users ends with the connection that has leased it.
+    pub fn end_limit_of(&mut self, asker: ClientId) {
+        if self.user_limit.leased_by == Some(asker) {
+            self.user_limit = Set::default();
+        }
+    }
+
     /// The groups of which the weight, and those of which the cap ends with this connection.
     pub fn leased_by(&self, asker: ClientId) -> (Vec<GroupId>, Vec<GroupId>) {
         let of = |set: fn(&Group) -> &Set| {
@@ -123,11 +144,13 @@ impl Groups {
     }
 
     fn key_of(&self, member: &Member<'_>) -> Option<(Key, Label)> {
-        if let Some(name) = member.named {
-            return Some((Key::Named(name), name));
-        }
+        let grouping = match (member.named, member.named.and_then(grouping_of)) {
+            (None, _) => self.grouping,
+            (Some(_), Some(grouping)) => grouping,
+            (Some(name), None) => return Some((Key::Named(name), name)),
+        };
         let Identity { pid, uid } = member.identity;
-        match self.grouping {
+        match grouping {
             Grouping::Application => match member.control_group {
                 Some(name) => Some((Key::ControlGroup(name.into()), Label::new(name))),
                 None if pid > 0 => Some((Key::Process(pid), Label::new(member.program))),
@@ -137,6 +160,16 @@ impl Groups {
             Grouping::User | Grouping::None => None,
         }
     }
+}
+
+/// What a name stands for that is one of a grouping; no other name begins with a colon.
+fn grouping_of(name: Label) -> Option<Grouping> {
+    Grouping::from_name(name.as_str().strip_prefix(':')?)
+}
+
+/// Whether a group can be called so; an empty name is none.
+pub fn is_fit(name: Label) -> bool {
+    !name.as_str().starts_with(':') || grouping_of(name).is_some()
 }
 
 /// The application in the lines of /proc/PID/cgroup: what a desktop calls the scope or service of a program that it starts.
@@ -184,6 +217,39 @@ mod tests {
         assert_eq!(groups.enter(&member(7, None)), GroupId::NONE);
         let named = Member { named: Some(Label::new("players")), ..member(7, None) };
         assert_eq!(groups.enter(&named), groups.enter(&Member { identity: Identity { pid: 8, uid: 0 }, ..named }));
+    }
+
+    #[test]
+    fn a_name_of_a_grouping_puts_a_client_where_that_would() {
+        let mut groups = Groups::new(Grouping::User);
+        let of_user = groups.enter(&member(7, None));
+        let named = |word: &str, pid| Member { named: Some(Label::new(word)), ..member(pid, None) };
+        assert_eq!(groups.enter(&named(":none", 8)), GroupId::NONE);
+        let of_process = groups.enter(&named(":app", 8));
+        assert_eq!(groups.enter(&named(":app", 8)), of_process);
+        assert_ne!(of_process, of_user);
+        groups.grouping = Grouping::Application;
+        assert_eq!(groups.enter(&member(8, None)), of_process, "with those that the grouping puts there");
+        assert_eq!(groups.enter(&named(":user", 9)), of_user);
+        let fits = [":app", "players", "", ":none"].map(|name| is_fit(Label::new(name)));
+        assert_eq!((fits, is_fit(Label::new(":all"))), ([true; 4], false));
+    }
+
+    #[test]
+    fn a_limit_of_users_that_is_leased_gives_way_to_the_hand() {
+        let mut groups = Groups::new(Grouping::None);
+        let (by_hand, daemon) = (|value| Set { value, leased_by: None }, ClientId(3));
+        let leased = |value| Set { value, leased_by: Some(daemon) };
+        assert!(groups.limit_users(leased(300_000)) && groups.limit_users(leased(400_000)));
+        groups.end_limit_of(ClientId(4));
+        assert_eq!(groups.user_limit_ppm(), 400_000);
+        groups.end_limit_of(daemon);
+        assert_eq!(groups.user_limit_ppm(), 0);
+        assert!(groups.limit_users(by_hand(200_000)) && !groups.limit_users(leased(400_000)));
+        assert!(groups.limit_users(leased(200_000)), "it is as wanted");
+        groups.end_limit_of(daemon);
+        assert_eq!(groups.user_limit_ppm(), 200_000);
+        assert!(groups.limit_users(by_hand(0)) && groups.limit_users(leased(400_000)));
     }
 
     #[test]

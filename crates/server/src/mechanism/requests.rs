@@ -7,7 +7,7 @@ mod reports;
 use crate::host::Host;
 use crate::mechanism::engine::ByHand;
 use crate::mechanism::engine::{Engine, RESOURCE_ID_BITS};
-use crate::mechanism::groups::Set;
+use crate::mechanism::groups::{Set, is_fit};
 use crate::mechanism::origins::Setting;
 use crate::mechanism::settings::{FaultPlace, MAX_UTILIZATION_LIMIT_PPM, SLICE_RANGE_US};
 use xqos_abi::trace::Level;
@@ -164,6 +164,9 @@ fn change<H: Host>(engine: &mut Engine<H>, asker: ClientId, request: Request) ->
         Request::SetOrigin { name, lease } => engine.set_origin(asker, name, lease),
         Request::SetClientGroup { client, name } => {
             let id = subject_to_change(engine, asker, client)?;
+            if !is_fit(name) {
+                return Err(Refused::Value(client));
+            }
             let origin = engine.origin_for(asker, id, Setting::Group).map_err(|ByHand| Refused::Access(client))?;
             engine.set_group_name(id, name);
             engine.note_made(id, Setting::Group, Some(origin).filter(|_| !name.is_empty()));
@@ -226,7 +229,7 @@ fn steer<H: Host>(engine: &mut Engine<H>, asker: ClientId, request: Request) -> 
             if user_limit_ppm > MAX_UTILIZATION_LIMIT_PPM {
                 return Err(Refused::Value(user_limit_ppm));
             }
-            engine.set_grouping(grouping, user_limit_ppm);
+            engine.set_grouping(asker, grouping, user_limit_ppm).map_err(|ByHand| Refused::Access(0))?;
         }
         Request::LendProcessor { on, limit_before } => {
             if let Err(error) = engine.lend(asker, on, limit_before) {

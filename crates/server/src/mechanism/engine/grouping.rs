@@ -38,13 +38,18 @@ impl<H: Host> Engine<H> {
         }
     }
 
-    pub fn set_grouping(&mut self, grouping: Grouping, user_limit_ppm: u32) {
-        self.groups.user_limit_ppm = user_limit_ppm;
+    /// Which clients are one group, and the limit of users, which ends with a lease.
+    pub fn set_grouping(&mut self, asker: ClientId, grouping: Grouping, user_limit_ppm: u32) -> Result<(), ByHand> {
+        let leased_by = self.origins.of(asker, false).leased_by;
+        if !self.groups.limit_users(Set { value: user_limit_ppm, leased_by }) {
+            return Err(ByHand);
+        }
         if std::mem::replace(&mut self.groups.grouping, grouping) != grouping {
             for id in self.ids() {
                 self.regroup(id);
             }
         }
+        Ok(())
     }
 
     /// Puts a client into a group by name; empty: into that of the grouping.
@@ -74,13 +79,14 @@ impl<H: Host> Engine<H> {
     /// Whether a user's reservations may have so much more, besides those of this client.
     pub fn is_within_user_limit(&self, id: ClientId, ppm: u32) -> bool {
         let Some(uid) = self.slot(id).map(|slot| slot.identity.uid) else { return true };
-        if self.groups.user_limit_ppm == 0 || uid == 0 || uid == self.host.user() {
+        let limit_ppm = self.groups.user_limit_ppm();
+        if limit_ppm == 0 || uid == 0 || uid == self.host.user() {
             return true;
         }
         let is_of_user = |other: ClientId| self.slot(other).is_some_and(|slot| slot.identity.uid == uid);
         let others = self.scheduler.reservations().filter(|&(other, _)| other != id && is_of_user(other));
         let sum: u64 = others.map(|(_, reservation)| reservation.utilization_ppm()).map(u64::from).sum();
-        sum + u64::from(ppm) <= u64::from(self.groups.user_limit_ppm)
+        sum + u64::from(ppm) <= u64::from(limit_ppm)
     }
 
     // Origins and leases.
@@ -112,6 +118,7 @@ impl<H: Host> Engine<H> {
     /// Undoes what ends with this connection.
     pub(super) fn end_leases(&mut self, asker: ClientId) {
         self.origins.end(asker);
+        self.groups.end_limit_of(asker);
         let (weights, caps) = self.groups.leased_by(asker);
         weights.into_iter().for_each(|group| self.set_group_weight(group, Set::default()));
         caps.into_iter().for_each(|group| self.set_group_cap(group, Set::default()));

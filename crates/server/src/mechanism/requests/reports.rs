@@ -82,7 +82,7 @@ pub fn pacing_report<H: Host>(engine: &Engine<H>) -> PacingReport {
 
 pub fn groups_report<H: Host>(engine: &Engine<H>) -> GroupsReport {
     let groups = &engine.groups;
-    let (grouping, user_limit_ppm) = (groups.grouping, groups.user_limit_ppm);
+    let (grouping, user_limit_ppm) = (groups.grouping, groups.user_limit_ppm());
     GroupsReport { grouping, user_limit_ppm, groups: groups.len() as u32 }
 }
 

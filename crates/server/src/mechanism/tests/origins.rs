@@ -128,3 +128,38 @@ fn the_reservations_of_a_user_are_limited_in_sum() {
     assert_eq!(server.ask(other, reservation(3000)), Ok(None));
     assert_eq!(server.ask(root, reservation(2500)), Ok(None));
 }
+
+#[test]
+fn a_leased_limit_of_users_ends_with_its_connection_and_never_replaces_one_set_by_hand() {
+    let mut server = server(PolicyKind::Fair);
+    let [root, daemon] = [server.connect(0), server.connect(0)];
+    let user = server.connect(1000);
+    let limit = |ppm| Request::SetGroups { grouping: Grouping::None, user_limit_ppm: ppm };
+    let reservation = |budget_us| Request::SetReservation { client: 0, budget_us, period_us: 10_000, hard: false };
+    server.ask(daemon, lease("rules")).unwrap();
+    assert_eq!(server.ask(daemon, limit(200_000)), Ok(None));
+    assert_eq!(server.ask(user, reservation(3000)), Err(Refused::Admission(base(user))));
+    server.disconnect(daemon);
+    assert_eq!(server.ask(user, reservation(3000)), Ok(None));
+    let daemon = server.connect(0);
+    server.ask(daemon, lease("rules")).unwrap();
+    server.ask(root, limit(400_000)).unwrap();
+    assert_eq!(server.ask(daemon, limit(200_000)), Err(Refused::Access(0)));
+    server.disconnect(daemon);
+    assert_eq!(server.ask(user, reservation(5000)), Err(Refused::Admission(base(user))));
+}
+
+#[test]
+fn a_client_is_put_where_a_grouping_would_put_it() {
+    let mut server = server(PolicyKind::Fair);
+    let [daemon, client] = clients(&mut server);
+    let group = |name: &str| Request::SetClientGroup { client: base(client), name: Label::new(name) };
+    server.ask(daemon, lease("rule users")).unwrap();
+    assert_eq!(server.ask(daemon, group(":user")), Ok(None));
+    assert_eq!(entry(&mut server, client).group_name.as_str(), "user 1000");
+    assert_eq!(server.ask(daemon, group(":none")), Ok(None));
+    assert_eq!(entry(&mut server, client).group, 0);
+    assert_eq!(server.ask(daemon, group(":nobody")), Err(Refused::Value(base(client))));
+    server.disconnect(daemon);
+    assert_eq!(entry(&mut server, client).group_name.as_str(), "program2");
+}
