@@ -36,10 +36,11 @@ pub mod minor {
     pub const SET_CLIENT_GROUP: u8 = 23;
     pub const SET_GROUP_WEIGHT: u8 = 24;
     pub const SET_GROUP_CAP: u8 = 25;
+    pub const SET_CLIENT_PACING: u8 = 28;
 }
 
 /// Names of the requests, by minor opcode, and whether they have a reply.
-pub const REQUESTS: [(&str, bool); 26] = [
+pub const REQUESTS: [(&str, bool); 29] = [
     ("QueryVersion", true),
     ("GetServerInfo", true),
     ("SetReservation", false),
@@ -66,6 +67,10 @@ pub const REQUESTS: [(&str, bool); 26] = [
     ("SetClientGroup", false),
     ("SetGroupWeight", false),
     ("SetGroupCap", false),
+    // 26 and 27 are no requests.
+    ("26", false),
+    ("27", false),
+    ("SetClientPacing", false),
 ];
 
 /// Flag bits of a reservation.
@@ -120,6 +125,30 @@ impl Grouping {
     }
 
     pub fn from_code(code: u8) -> Option<Grouping> {
+        Self::ALL.get(usize::from(code)).copied()
+    }
+}
+
+/// Whether a client waits for those that it uncovers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Paced {
+    /// As SetPacing says for all.
+    #[default]
+    AsAll,
+    /// Also where others do not.
+    Always,
+    /// Also where others do.
+    Never,
+}
+
+impl Paced {
+    pub const ALL: [Paced; 3] = [Paced::AsAll, Paced::Always, Paced::Never];
+
+    pub fn code(self) -> u8 {
+        self as u8
+    }
+
+    pub fn from_code(code: u8) -> Option<Paced> {
         Self::ALL.get(usize::from(code)).copied()
     }
 }
@@ -229,6 +258,10 @@ pub enum Request {
         client: u32,
         ppm: u32,
     },
+    SetClientPacing {
+        client: u32,
+        paced: Paced,
+    },
 }
 
 /// What is wrong with a request, as X names it.
@@ -261,6 +294,7 @@ impl Request {
             | Request::SetClientGroup { client, .. }
             | Request::SetGroupWeight { client, .. }
             | Request::SetGroupCap { client, .. }
+            | Request::SetClientPacing { client, .. }
                 if *client == 0 =>
             {
                 *client = own;
@@ -368,6 +402,9 @@ impl Request {
             Request::SetGroupCap { client, ppm } => {
                 out.u32(client).u32(ppm);
             }
+            Request::SetClientPacing { client, paced } => {
+                out.u32(client).u8(paced.code()).pad_to(12);
+            }
             Request::SetClientPriority { client, priority } => {
                 out.u32(client).i32(priority);
             }
@@ -417,6 +454,7 @@ impl Request {
             Request::SetClientGroup { .. } => minor::SET_CLIENT_GROUP,
             Request::SetGroupWeight { .. } => minor::SET_GROUP_WEIGHT,
             Request::SetGroupCap { .. } => minor::SET_GROUP_CAP,
+            Request::SetClientPacing { .. } => minor::SET_CLIENT_PACING,
         }
     }
 }
@@ -442,6 +480,11 @@ fn parse_later(minor: u8, read: Reader<'_>) -> Result<Request, Mistake> {
         }
         minor::SET_GROUP_WEIGHT => Request::SetGroupWeight { client: read.u32(4)?, weight: read.u32(8)? },
         minor::SET_GROUP_CAP => Request::SetGroupCap { client: read.u32(4)?, ppm: read.u32(8)? },
+        minor::SET_CLIENT_PACING => {
+            let code = read.u8(8)?;
+            let paced = Paced::from_code(code).ok_or(Mistake::Value(code.into()))?;
+            Request::SetClientPacing { client: read.u32(4)?, paced }
+        }
         _ => return Err(Mistake::Opcode),
     })
 }
@@ -452,6 +495,7 @@ pub(crate) fn length(minor: u8) -> Option<usize> {
         minor::QUERY_VERSION | minor::SET_CLIENT_WEIGHT | minor::SET_CLIENT_PRIORITY => 12,
         minor::START_TRACE | minor::LEND_PROCESSOR | minor::SET_PACING => 12,
         minor::SET_GROUPS | minor::SET_GROUP_WEIGHT | minor::SET_GROUP_CAP => 12,
+        minor::SET_CLIENT_PACING => 12,
         minor::SET_ORIGIN | minor::SET_CLIENT_GROUP => 8 + LABEL_BYTES,
         minor::SET_DESKTOP => 8,
         minor::GET_PACING | minor::GET_PROCESSOR | minor::GET_DESKTOP | minor::GET_GROUPS => 4,
@@ -558,6 +602,7 @@ mod tests {
             Request::SetClientGroup { client: 7, name: Label::new("players") },
             Request::SetGroupWeight { client: 7, weight: 50 },
             Request::SetGroupCap { client: 7, ppm: 50_000 },
+            Request::SetClientPacing { client: 7, paced: Paced::Never },
         ]
     }
 
@@ -601,7 +646,8 @@ mod tests {
 
     #[test]
     fn every_request_has_a_name() {
-        assert_eq!(one_of_each().len(), REQUESTS.len());
+        let named = REQUESTS.iter().filter(|(name, _)| name.starts_with(char::is_alphabetic)).count();
+        assert_eq!(one_of_each().len(), named);
         assert!(one_of_each().iter().all(|request| usize::from(request.minor()) < REQUESTS.len()));
     }
 
@@ -614,7 +660,7 @@ mod tests {
                 state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
                 *byte = (state >> 56) as u8;
             }
-            bytes[1] %= 26;
+            bytes[1] %= 29;
             let length = usize::from(bytes[47]) % 48;
             let _ = Request::parse(&bytes[..length], Order::Swapped);
         }

@@ -20,7 +20,7 @@ use x11rb::utils::RawFdContainer;
 use xqos_abi::trace::Level;
 use xqos_abi::{
     ADMISSION_ERROR, AdmissionReport, ClientList, DesktopReport, EXTENSION_NAME, Grouping, GroupsReport, Label,
-    LongestRequests, Notify, Order, PacingReport, PolicyChange, ProcessorReport, Request, ReservationReport,
+    LongestRequests, Notify, Order, Paced, PacingReport, PolicyChange, ProcessorReport, Request, ReservationReport,
     ServerInfo, Short, TraceStarted, VERSION, Version, entry_flag, ring,
 };
 
@@ -191,6 +191,11 @@ impl Control {
     /// The most that a client's group gets, millionths; 0: no cap.
     pub fn set_group_cap(&self, client: u32, ppm: u32) -> Result<()> {
         self.send(Request::SetGroupCap { client: self.subject(client), ppm })
+    }
+
+    /// Whether a client waits for those that it uncovers.
+    pub fn set_client_pacing(&self, client: u32, paced: Paced) -> Result<()> {
+        self.send(Request::SetClientPacing { client: self.subject(client), paced })
     }
 
     /// The server's thread may have a real-time priority while it works for a reserved client, as long as this connection

@@ -26,6 +26,10 @@ pub mod entry_flag {
     pub const COMPOSITOR: u32 = 128;
     /// It owns the selection of a screen's window manager, or redirects its top-level windows.
     pub const WINDOW_MANAGER: u32 = 256;
+    /// It waits for those that it uncovers, whether or not others do.
+    pub const PACED: u32 = 1024;
+    /// It does not wait for them, whether or not others do.
+    pub const NEVER_PACED: u32 = 2048;
 }
 
 /// One client in a ListClients reply; the fields are explained in `xqosproto.md`.

@@ -25,10 +25,10 @@ use crate::mechanism::origins::{Made, Origins};
 use crate::mechanism::recorded::Recorded;
 use crate::mechanism::roles::Roles;
 use crate::mechanism::settings::{FaultPlace, Settings};
-use xqos_abi::{Label, NotifyKind};
+use xqos_abi::{Label, NotifyKind, Paced};
 use xqos_core::{
-    Choice, ClientId, Fact, GroupId, Mode, Outcome as FactOutcome, Parameters, PolicyKind, Scheduler, Service, Slice,
-    Time,
+    Choice, ClientId, Fact, GroupId, Mode, Outcome as FactOutcome, Pacing, Parameters, PolicyKind, Scheduler, Service,
+    Slice, Time,
 };
 
 /// A server's own slice is at most this long: a later end needs no timer of ours.
@@ -57,6 +57,8 @@ pub struct Slot {
     pub group: GroupId,
     /// The group that it was put into by name.
     named: Option<Label>,
+    /// Whether it waits for those that it uncovers.
+    pub paced: Paced,
     pub made: Made,
     linked: bool,
     held: bool,
@@ -118,6 +120,8 @@ pub struct Engine<H> {
     look_at_roots_at: Time,
     /// Clients that have to answer an Expose, or input beside one, for as long as somebody listens.
     attention: Attentions,
+    /// What was set for all; the scheduler's may be on for some.
+    pub pacing: Pacing,
     /// Held when its slice ends: it uncovers others.
     to_hold: Option<ClientId>,
     /// How often a client was held for that.
@@ -161,6 +165,7 @@ impl<H: Host> Engine<H> {
             roles: Roles::default(),
             look_at_roots_at: Time(0),
             attention: Attentions::default(),
+            pacing: Pacing::default(),
             to_hold: None,
             holds: 0,
             lender: None,

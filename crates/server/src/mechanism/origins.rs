@@ -21,17 +21,19 @@ pub enum Setting {
     Weight,
     Priority,
     Group,
+    Pacing,
 }
 
 impl Setting {
-    pub const ALL: [Setting; 4] = [Setting::Reservation, Setting::Weight, Setting::Priority, Setting::Group];
+    pub const ALL: [Setting; 5] =
+        [Setting::Reservation, Setting::Weight, Setting::Priority, Setting::Group, Setting::Pacing];
 }
 
 /// The origins of a client's settings.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Made {
     by: [Option<Origin>; Setting::ALL.len()],
-    /// Of weight, priority and group, which was set last.
+    /// Of weight, priority, group and pacing, which was set last.
     last: Option<Setting>,
 }
 
@@ -40,7 +42,7 @@ impl Made {
         self.by[setting as usize]
     }
 
-    /// The name of who set weight, priority or group last.
+    /// The name of who set weight, priority, group or pacing last.
     pub fn last_name(&self) -> Label {
         self.last.and_then(|setting| self.by(setting)).map_or(Label::default(), |origin| origin.name)
     }

@@ -12,7 +12,7 @@ use crate::mechanism::origins::Setting;
 use crate::mechanism::settings::{FaultPlace, MAX_UTILIZATION_LIMIT_PPM, SLICE_RANGE_US};
 use xqos_abi::trace::Level;
 use xqos_abi::{
-    ClientList, LongestRequests, Mistake, NotifyKind, Order, PolicyChange, Request, TraceStarted, event_mask,
+    ClientList, LongestRequests, Mistake, NotifyKind, Order, Paced, PolicyChange, Request, TraceStarted, event_mask,
 };
 use xqos_core::{Admission, ClientId, Fact, GroupId, MAX_SHARE_PPM, Pacing, Parameters, PolicyKind, Reservation, Time};
 
@@ -191,6 +191,12 @@ fn change<H: Host>(engine: &mut Engine<H>, asker: ClientId, request: Request) ->
             engine.set_group_cap(group, Set { value: ppm, leased_by: origin.leased_by });
             engine.notify(NotifyKind::Settings, id, 0);
         }
+        Request::SetClientPacing { client, paced } => {
+            let id = subject_to_change(engine, asker, client)?;
+            let origin = engine.origin_for(asker, id, Setting::Pacing).map_err(|ByHand| Refused::Access(client))?;
+            engine.set_client_pacing(id, paced);
+            engine.note_made(id, Setting::Pacing, Some(origin).filter(|_| paced != Paced::AsAll));
+        }
         Request::SetPolicy(_)
         | Request::SetPacing { .. }
         | Request::SetDesktop { .. }
@@ -217,7 +223,7 @@ fn steer<H: Host>(engine: &mut Engine<H>, asker: ClientId, request: Request) -> 
             engine.set_policy(change.policy, parameters);
         }
         Request::SetPacing { limit_us, floor_us } => {
-            engine.scheduler.handle(engine.host.now(), Fact::Pacing(pacing(limit_us, floor_us)?));
+            engine.set_pacing(pacing(limit_us, floor_us)?);
         }
         Request::SetDesktop { share_ppm } => {
             if share_ppm > MAX_SHARE_PPM {

@@ -3,7 +3,7 @@
 use super::{Engine, Notified, Slot};
 use crate::host::{Connection, Host};
 use crate::mechanism::origins::Made;
-use xqos_abi::NotifyKind;
+use xqos_abi::{NotifyKind, Paced};
 use xqos_core::{ClientId, Fact, GroupId};
 
 impl<H: Host> Engine<H> {
@@ -24,6 +24,7 @@ impl<H: Host> Engine<H> {
             control_group: None,
             group: GroupId::NONE,
             named: None,
+            paced: Paced::default(),
             made: Made::default(),
             linked: false,
             held: false,
@@ -71,6 +72,7 @@ impl<H: Host> Engine<H> {
         self.attention.end(id);
         self.control_gone(id);
         self.slots[usize::from(id.0)] = None;
+        self.follow_pacing();
     }
 
     /// Who asked for events, a trace or a loan has closed its connection.

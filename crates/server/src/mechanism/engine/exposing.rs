@@ -3,11 +3,14 @@
 use super::Engine;
 use crate::host::Host;
 use crate::mechanism::recorded::Exposed;
-use xqos_abi::NotifyKind;
-use xqos_core::{Choice, ClientId, Fact, Time};
+use xqos_abi::{NotifyKind, Paced};
+use xqos_core::{Choice, ClientId, Fact, Pacing, Time};
 
 /// How long a client that gets input beside an Expose may take to answer; most need less than a millisecond.
 const INPUT_ATTENTION_NS: u64 = 10_000_000;
+
+/// Where some clients are paced and nothing was set for all: an Expose of two frames' time, 20 frames a second at least.
+const PACING_OF_SOME: Pacing = Pacing { limit_ns: 40_000_000, floor_ns: 50_000_000 };
 
 impl<H: Host> Engine<H> {
     /// User input, or else an Expose, was delivered to a client.
@@ -19,7 +22,8 @@ impl<H: Host> Engine<H> {
             return;
         }
         let cause = self.who_runs();
-        let Exposed { is_new, held } = self.scheduler.exposed(id, cause, at);
+        let paced = cause.filter(|&cause| self.is_paced(cause));
+        let Exposed { is_new, held } = self.scheduler.exposed(id, paced, at);
         if is_new {
             self.attend_to(NotifyKind::Exposing, id, cause, self.scheduler.exposing_until(id));
         }
@@ -28,6 +32,42 @@ impl<H: Host> Engine<H> {
             self.to_hold = held;
             self.host.end_slice();
         }
+    }
+
+    /// How clients are paced of which nothing else was said.
+    pub fn set_pacing(&mut self, pacing: Pacing) {
+        self.pacing = pacing;
+        // Also where it is the same: whoever is held is let go.
+        let effective = self.effective_pacing();
+        self.scheduler.handle(self.host.now(), Fact::Pacing(effective));
+    }
+
+    pub fn set_client_pacing(&mut self, id: ClientId, paced: Paced) {
+        if let Some(slot) = self.slot_mut(id) {
+            slot.paced = paced;
+        }
+        self.follow_pacing();
+    }
+
+    /// The scheduler paces while there is anybody to pace.
+    pub(super) fn follow_pacing(&mut self) {
+        let effective = self.effective_pacing();
+        if effective != self.scheduler.pacing() {
+            self.scheduler.handle(self.host.now(), Fact::Pacing(effective));
+        }
+    }
+
+    fn effective_pacing(&self) -> Pacing {
+        let is_wanted = || self.ids().any(|id| self.slot(id).is_some_and(|slot| slot.paced == Paced::Always));
+        if self.pacing.is_on() || !is_wanted() { self.pacing } else { PACING_OF_SOME }
+    }
+
+    fn is_paced(&self, id: ClientId) -> bool {
+        self.slot(id).is_some_and(|slot| match slot.paced {
+            Paced::AsAll => self.pacing.is_on(),
+            Paced::Always => true,
+            Paced::Never => false,
+        })
     }
 
     /// Who has to redraw has the processor, and who gets input meanwhile is to have it too; not who uncovers others by it.

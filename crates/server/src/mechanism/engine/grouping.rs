@@ -4,7 +4,7 @@ use super::Engine;
 use crate::host::Host;
 use crate::mechanism::groups::{Member, Set};
 use crate::mechanism::origins::{Origin, Setting};
-use xqos_abi::{Grouping, Label, NotifyKind};
+use xqos_abi::{Grouping, Label, NotifyKind, Paced};
 use xqos_core::{ClientId, Fact, GroupId};
 
 /// A setting was made by hand, and whoever asks has a lease.
@@ -139,6 +139,7 @@ impl<H: Host> Engine<H> {
             Setting::Weight => _ = self.scheduler.handle(now, Fact::Weight { client: id, weight: 100 }),
             Setting::Priority => _ = self.scheduler.handle(now, Fact::FixedPriority { client: id, priority: 0 }),
             Setting::Group => self.set_group_name(id, Label::default()),
+            Setting::Pacing => self.set_client_pacing(id, Paced::AsAll),
         }
         self.note_made(id, setting, None);
     }

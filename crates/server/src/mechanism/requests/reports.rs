@@ -5,8 +5,8 @@ use crate::host::Host;
 use crate::mechanism::engine::Engine;
 use crate::mechanism::origins::Setting;
 use xqos_abi::{
-    AdmissionReport, ClientEntry, DesktopReport, GroupsReport, Label, PacingReport, ProcessorReport, ReservationReport,
-    ServerInfo, VERSION, Version, entry_flag, us,
+    AdmissionReport, ClientEntry, DesktopReport, GroupsReport, Label, Paced, PacingReport, ProcessorReport,
+    ReservationReport, ServerInfo, VERSION, Version, entry_flag, us,
 };
 use xqos_core::{Admission, ClientId, PolicyKind, Term};
 
@@ -72,8 +72,8 @@ pub fn pacing_report<H: Host>(engine: &Engine<H>) -> PacingReport {
     let (scheduler, at) = (&engine.scheduler, engine.host.now());
     let count = |is: &dyn Fn(ClientId) -> bool| engine.ids().filter(|&id| is(id)).count() as u32;
     PacingReport {
-        limit_us: us(scheduler.pacing().limit_ns),
-        floor_us: us(scheduler.pacing().floor_ns),
+        limit_us: us(engine.pacing.limit_ns),
+        floor_us: us(engine.pacing.floor_ns),
         exposing: count(&|id| scheduler.is_exposing(id, at)),
         paced: count(&|id| scheduler.paced_until(id).is_some()),
         holds: engine.holds,
@@ -152,6 +152,8 @@ pub fn entry<H: Host>(engine: &Engine<H>, id: ClientId, asker: ClientId) -> Opti
         (holds_grab, entry_flag::GRABS_SERVER),
         (role.compositor, entry_flag::COMPOSITOR),
         (role.window_manager, entry_flag::WINDOW_MANAGER),
+        (slot.paced == Paced::Always, entry_flag::PACED),
+        (slot.paced == Paced::Never, entry_flag::NEVER_PACED),
     ];
     Some(ClientEntry {
         client: slot.base,

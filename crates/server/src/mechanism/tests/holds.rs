@@ -1,9 +1,9 @@
 //! Who is held back, until when, and that nobody stays so.
 
 use super::{clients, keep_busy, reserve, server};
-use crate::host::mock::{Does, MS, at_us};
+use crate::host::mock::{Does, MS, at_us, base};
 use crate::mechanism::settings::Settings;
-use xqos_abi::{NotifyKind, Request, event_mask};
+use xqos_abi::{Label, NotifyKind, Paced, Request, event_mask};
 use xqos_core::{PolicyKind, Time};
 
 #[test]
@@ -80,6 +80,36 @@ fn who_uncovers_others_waits_for_them_for_a_while() {
         }
         assert!(!server.host().is_held(mover));
     }
+}
+
+#[test]
+fn a_client_is_paced_or_not_by_itself_and_a_lease_ends_that() {
+    let mut server = server(PolicyKind::Fair);
+    let [daemon, mover, other, painter] = clients(&mut server);
+    server.ask(daemon, Request::SetOrigin { name: Label::new("rule movers"), lease: true }).unwrap();
+    let set = |client, paced| Request::SetClientPacing { client: base(client), paced };
+    let mut at = Time(0);
+    let mut is_held = |server: &mut crate::host::mock::Server, client| {
+        // Longer than what a floor remembers.
+        at = at.after(1200 * MS);
+        server.send_at(at, client, 1000, Does::Expose(painter));
+        server.send_at(at.after(MS), client, 1000, Does::Nothing);
+        server.run_until(at.after(2 * MS));
+        let is_held = server.host().is_held(client);
+        server.run_until(at.after(150 * MS));
+        is_held
+    };
+    assert!(!is_held(&mut server, mover));
+    server.ask(daemon, set(mover, Paced::Always)).unwrap();
+    assert!(is_held(&mut server, mover) && !is_held(&mut server, other));
+    let root = server.connect(0);
+    server.ask(root, Request::SetPacing { limit_us: 30_000, floor_us: 1_000_000 }).unwrap();
+    server.ask(daemon, set(other, Paced::Never)).unwrap();
+    assert!(is_held(&mut server, mover) && !is_held(&mut server, other));
+    server.disconnect(daemon);
+    assert!(is_held(&mut server, other), "as is set for all");
+    server.ask(root, Request::SetPacing { limit_us: 0, floor_us: 1_000_000 }).unwrap();
+    assert!(!is_held(&mut server, mover));
 }
 
 #[test]
