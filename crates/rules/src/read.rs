@@ -21,6 +21,8 @@ use toml::de::{DeArray, DeTable, DeValue};
 pub const MAX_FILE: u64 = 1 << 20;
 /// Rules of all files together.
 pub const MAX_RULES: usize = 10_000;
+/// What limits may be: the extension takes none below a hundredth, and no server promises more than 0.95.
+const LIMITS: std::ops::RangeInclusive<f64> = 0.01..=0.95;
 /// The version of the format.
 const VERSION: &str = "1";
 
@@ -103,9 +105,11 @@ impl<'t> Report<'t> {
             _ => None,
         };
         match number {
-            Some(part) if part > 0.0 && part <= 1.0 => Some((part * 1e6) as u32),
+            Some(part) if LIMITS.contains(&part) => Some((part * 1e6) as u32),
             _ => {
-                self.tell(value.span(), "a limit is a part of 1: write a number above 0 and at most 1, such as 0.6");
+                let what = "a limit is a part of the server, of which at most 0.95 can be promised: write a number from 0.01 \
+                            to 0.95, such as 0.6";
+                self.tell(value.span(), what);
                 None
             }
         }

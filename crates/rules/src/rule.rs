@@ -40,6 +40,14 @@ pub struct Matcher {
     pub exclusions: Vec<Vec<Condition>>,
 }
 
+impl Matcher {
+    /// Whether it depends on this state of a client.
+    pub fn asks_for(&self, state: State) -> bool {
+        let all = self.conditions.iter().chain(self.exclusions.iter().flatten());
+        all.into_iter().any(|condition| matches!(condition, Condition::State(states) if states.contains(&state)))
+    }
+}
+
 /// One key of a match with what it may be: any of a list.
 #[derive(Clone, Debug)]
 pub enum Condition {

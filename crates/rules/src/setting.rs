@@ -11,6 +11,10 @@ use xqos_text::number::{decimal, scaled};
 
 /// Letters of a name that a rule gives: a group's, or its own.
 const NAME_LENGTH: usize = 64;
+/// A smaller cap would look like a hang, and nobody is stopped by rules; the extension takes none either.
+const MIN_CAP_PPM: u32 = 10_000;
+/// No server promises more: 5 % are left to input and new connections.
+const MAX_PROMISED_PERCENT: u64 = 95;
 /// What the extension takes.
 const PRIORITIES: std::ops::RangeInclusive<i32> = -1000..=1000;
 
@@ -171,9 +175,20 @@ impl FromStr for Reserve {
         match text {
             "auto" => Ok(Reserve::Auto),
             "none" => Ok(Reserve::Nothing),
-            _ if text.contains('/') => text.parse().map(Reserve::Fixed),
+            _ if text.contains('/') => promised(text.parse()?).map(Reserve::Fixed),
             _ => Err(format!("'{text}' is no reservation: write \"auto\", \"none\", or budget/period as \"3ms/10ms\"")),
         }
+    }
+}
+
+/// A reservation that some server may admit.
+fn promised(reservation: Reservation) -> Result<Reservation, String> {
+    let (budget, period) = (u64::from(reservation.budget.0), u64::from(reservation.period.0));
+    match budget * 100 > period * MAX_PROMISED_PERCENT {
+        true => Err(format!(
+            "{reservation} is more than {MAX_PROMISED_PERCENT} %, the most that a server promises: ask for less"
+        )),
+        false => Ok(reservation),
     }
 }
 
@@ -195,7 +210,7 @@ impl FromStr for Cap {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wanted = || format!("'{text}' is no share: write a percentage above 0 and at most 100, as \"20%\"");
+        let wanted = || format!("'{text}' is no share: write a percentage from 1 to 100, as \"20%\"");
         let (mantissa, tenth) = text.strip_suffix('%').and_then(|number| scaled(number.trim())).ok_or_else(wanted)?;
         // A percent is 10,000 millionths.
         let scaled = mantissa * 10_000;
@@ -203,7 +218,7 @@ impl FromStr for Cap {
             return Err(format!("{text} is finer than 0.0001%, the step of shares"));
         }
         match u32::try_from(scaled / tenth) {
-            Ok(ppm @ 1..=1_000_000) => Ok(Cap(ppm)),
+            Ok(ppm @ MIN_CAP_PPM..=1_000_000) => Ok(Cap(ppm)),
             _ => Err(wanted()),
         }
     }
@@ -287,7 +302,7 @@ mod tests {
         for text in ["auto", "none", "10ms/40ms", "0.5ms/16ms"] {
             assert_eq!(text.parse::<Reserve>().unwrap().to_string(), text);
         }
-        for text in ["20%", "0.5%", "100%", "0.0001%"] {
+        for text in ["20%", "1%", "1.5%", "100%", "99.9999%"] {
             assert_eq!(text.parse::<Cap>().unwrap().to_string(), text);
         }
         for text in ["app", "user", "none", "players"] {
@@ -300,9 +315,11 @@ mod tests {
         for (text, words) in [("", "\"auto\""), ("10", "\"auto\""), ("40ms/10ms", "longer than"), ("1/2", "no unit")] {
             assert!(text.parse::<Reserve>().unwrap_err().contains(words), "{text}");
         }
-        for text in ["", "20", "0%", "101%", "-1%", "1e1%", "%", "99999999999999%"] {
+        for text in ["", "20", "0%", "0.9999%", "101%", "-1%", "1e1%", "%", "99999999999999%"] {
             assert!(text.parse::<Cap>().unwrap_err().contains("\"20%\""), "{text}");
         }
+        assert!("9.6ms/10ms".parse::<Reserve>().unwrap_err().contains("more than 95 %"));
+        assert!("9.5ms/10ms".parse::<Reserve>().is_ok());
         assert!("0.00015%".parse::<Cap>().unwrap_err().contains("finer"));
         for text in ["", "1.5", "1001", "-1001", "x"] {
             assert!(text.parse::<Priority>().unwrap_err().contains("-1000 to 1000"), "{text}");

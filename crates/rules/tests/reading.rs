@@ -37,7 +37,7 @@ set.ignore = false
 match.class = \"*\"
 [limits]
 auto = 0.6
-per_user = 1
+per_user = 0.9
 ";
     let file = read::file("a.toml", text, Scope::System).unwrap();
     let [players, rest] = &file.rules[..] else { panic!("two rules") };
@@ -50,7 +50,7 @@ per_user = 1
     let expected = ["reserve = \"10ms/40ms\"", "hard = true", "max = \"20%\"", "weight = 1.5", "priority = -3"];
     assert_eq!(settings[..5], expected);
     assert_eq!(rest.settings, [Setting::Group(Group::App), Setting::Ignore(false)]);
-    assert_eq!((file.limits.auto, file.limits.per_user), (Some(600_000), Some(1_000_000)));
+    assert_eq!((file.limits.auto, file.limits.per_user), (Some(600_000), Some(900_000)));
     assert!(matches!(players.settings[0], Setting::Reserve(Reserve::Fixed(_))));
 }
 
@@ -74,6 +74,12 @@ fn each_mistake_is_told_with_its_line_and_what_to_write() {
         (rule(ok, "reserve = [1]"), 5, "reserve: 'array' is no reservation: write \"auto\""),
         (rule(ok, "hard = \"yes\""), 5, "hard: write true or false"),
         (rule(ok, "max = 0.2"), 5, "max: '0.2' is no share: write a percentage"),
+        (rule(ok, "max = \"0.5%\""), 5, "max: '0.5%' is no share: write a percentage from 1 to 100"),
+        (
+            rule(ok, "reserve = \"10ms/10ms\""),
+            5,
+            "reserve: 10 ms / 10 ms is more than 95 %, the most that a server promises",
+        ),
         (rule(ok, "priority = 0x10"), 5, "priority: 'integer' is no priority: write a whole number"),
         (rule(ok, "group = \"a b\""), 5, "group: 'a b' is no name"),
         (
@@ -99,9 +105,10 @@ fn each_mistake_is_told_with_its_line_and_what_to_write() {
         (rule(ok, "weight = 2").replace("version = 1", "version = 1\nrules = 3"), 2, "did you mean 'rule'?"),
         (rule(ok, "weight = 2, weight = 3"), 5, "no TOML: duplicate key"),
         (rule(ok, "weight = "), 5, "no TOML: "),
-        ("version = 1\n[limits]\nauto = 1.5\n".into(), 3, "write a number above 0 and at most 1, such as 0.6"),
-        ("version = 1\n[limits]\nauto = nan\n".into(), 3, "write a number above 0 and at most 1"),
-        ("version = 1\n[limits]\nper_user = 0\n".into(), 3, "write a number above 0 and at most 1"),
+        ("version = 1\n[limits]\nauto = 1.5\n".into(), 3, "write a number from 0.01 to 0.95, such as 0.6"),
+        ("version = 1\n[limits]\nauto = nan\n".into(), 3, "write a number from 0.01 to 0.95"),
+        ("version = 1\n[limits]\nper_user = 0\n".into(), 3, "write a number from 0.01 to 0.95"),
+        ("version = 1\n[limits]\nper_user = 0.96\n".into(), 3, "at most 0.95 can be promised"),
         ("version = 1\n[limits]\nper_users = 0.5\n".into(), 3, "did you mean 'per_user'?"),
         ("version = 1\nlimits = 3\n".into(), 2, "[limits] is a table"),
     ] {
