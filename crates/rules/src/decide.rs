@@ -4,28 +4,26 @@
 //! match wins), and so does the explanation, so that the two cannot differ. It is total and deterministic: no clock, no I/O,
 //! no order but that of the rules.
 //!
-//! Most rules name programs, so most are found by the last part of a name, in a map; the verdict of all that were not found
-//! is known without a look at their patterns.
+//! Which patterns fit is found once for each fact, by [`index`](crate::index). A rule whose first key then differs, as most do,
+//! is not looked at any further.
 
 use crate::facts::{ClientFacts, Key};
-use crate::pattern::{Case, Pattern, end};
+use crate::index::Index;
+use crate::pattern::{Case, Pattern};
 use crate::rule::{Condition, Rule};
 use crate::setting::{Setting, SettingKind};
-use std::collections::HashMap;
 
-/// Keys that rules are found by; the first that a rule has.
-const GATES: [Key; 5] = [Key::Exe, Key::Name, Key::Class, Key::Unit, Key::User];
-
-/// Rules in their order, ready to be asked.
+/// Rules in their order, ready to be asked. Their conditions are numbered through, those of exclusions after the others.
 #[derive(Debug, Default)]
 pub struct RuleSet {
     rules: Vec<Rule>,
-    /// The key that each rule is found by.
-    gates: Vec<Option<Key>>,
-    /// Of each gate: the rules by the end of what they name.
-    found_by: HashMap<Key, HashMap<String, Vec<usize>>>,
-    /// Those that no gate finds.
-    always: Vec<usize>,
+    /// The number of each rule's first condition.
+    first: Vec<usize>,
+    /// Its key, where that is one of texts.
+    first_key: Vec<Option<Key>>,
+    conditions: usize,
+    /// The patterns of each key, with the conditions that they are of.
+    indices: Vec<(Key, Index)>,
 }
 
 /// What a rule comes to for one client.
@@ -60,19 +58,23 @@ pub struct Chosen<'a> {
 
 impl RuleSet {
     pub fn new(rules: Vec<Rule>) -> RuleSet {
-        let mut set = RuleSet::default();
-        for (at, rule) in rules.iter().enumerate() {
-            let gate = gate_of(rule);
-            set.gates.push(gate.as_ref().map(|(key, _)| *key));
-            match gate {
-                None => set.always.push(at),
-                Some((key, ends)) => {
-                    let found = set.found_by.entry(key).or_default();
-                    ends.into_iter().for_each(|end| found.entry(end).or_default().push(at));
+        let (mut first, mut first_key, mut conditions) = (Vec::new(), Vec::new(), 0);
+        let mut patterns: Vec<(Key, &Pattern, usize)> = Vec::new();
+        for rule in &rules {
+            first.push(conditions);
+            first_key.push(rule.matcher.conditions.first().and_then(text_key));
+            for condition in rule.matcher.conditions.iter().chain(rule.matcher.exclusions.iter().flatten()) {
+                if let Condition::Text(key, any) = condition {
+                    patterns.extend(any.iter().map(|pattern| (*key, pattern, conditions)));
                 }
+                conditions += 1;
             }
         }
-        RuleSet { rules, ..set }
+        let of =
+            |key| patterns.iter().filter(move |(of, ..)| *of == key).map(|&(_, pattern, number)| (pattern, number));
+        let used = Key::ALL.into_iter().filter(|&key| of(key).next().is_some());
+        let indices = used.map(|key| (key, Index::new(of(key)))).collect();
+        RuleSet { first, first_key, conditions, indices, rules }
     }
 
     pub fn rules(&self) -> &[Rule] {
@@ -81,40 +83,31 @@ impl RuleSet {
 
     /// The verdict of each rule.
     pub fn evaluate<'a>(&'a self, facts: &'a ClientFacts) -> Evaluation<'a> {
-        let unfound = Key::ALL.map(|key| match facts.texts(key) {
+        let mut fits = vec![false; self.conditions];
+        let mut pattern_matches = 0;
+        for (key, index) in &self.indices {
+            for text in facts.texts(*key).unwrap_or_default() {
+                pattern_matches += index.find(text, |condition| fits[condition] = true);
+            }
+        }
+        let differs = Key::ALL.map(|key| match facts.texts(key) {
             None => Verdict::Unknown(key),
             Some(_) => Verdict::Differs(key),
         });
-        let verdicts =
-            self.gates.iter().map(|gate| gate.map_or(Verdict::Matched, |key| unfound[key as usize])).collect();
-        let mut evaluation = Evaluation { rules: &self.rules, facts, verdicts, pattern_matches: 0 };
-        for at in self.always.iter().copied().chain(self.found(facts)) {
-            evaluation.verdicts[at] = evaluation.judge(&self.rules[at]);
-        }
-        evaluation
-    }
-
-    /// The rules that these facts are the gate of; one may come twice.
-    fn found<'a>(&'a self, facts: &'a ClientFacts) -> impl Iterator<Item = usize> + 'a {
-        self.found_by.iter().flat_map(move |(&key, by_end)| {
-            let texts = facts.texts(key).unwrap_or_default().iter();
-            texts.filter_map(move |text| by_end.get(&end(text, case(key)))).flatten().copied()
-        })
+        let heads = self.first.iter().zip(&self.first_key).zip(&self.rules);
+        let verdicts = heads.map(|((&first, key), rule)| match key {
+            Some(key) if !fits[first] => differs[*key as usize],
+            _ => Judge { facts, fits: &fits[first..] }.of(rule),
+        });
+        Evaluation { rules: &self.rules, facts, verdicts: verdicts.collect(), pattern_matches }
     }
 }
 
-/// The key that a rule can be found by, and the ends of what it names.
-fn gate_of(rule: &Rule) -> Option<(Key, Vec<String>)> {
-    GATES.into_iter().find_map(|gate| {
-        let patterns = rule.matcher.conditions.iter().find_map(|condition| match condition {
-            Condition::Text(key, patterns) if *key == gate => Some(patterns),
-            _ => None,
-        })?;
-        let mut ends: Vec<String> = patterns.iter().map(Pattern::end).collect::<Option<_>>()?;
-        ends.sort();
-        ends.dedup();
-        Some((gate, ends))
-    })
+fn text_key(condition: &Condition) -> Option<Key> {
+    match condition {
+        Condition::Text(key, _) => Some(*key),
+        Condition::Local(_) | Condition::State(_) => None,
+    }
 }
 
 /// Whether case counts in the patterns of a key.
@@ -161,7 +154,7 @@ impl<'a> Evaluation<'a> {
         }
     }
 
-    /// How many times a pattern was held against a fact.
+    /// How many times a pattern was tried on a fact.
     pub fn pattern_matches(&self) -> usize {
         self.pattern_matches
     }
@@ -176,29 +169,39 @@ impl<'a> Evaluation<'a> {
         let key = condition.key();
         format!("{key} is {}", self.facts.shown(key).unwrap_or_else(|| "not known".to_owned()))
     }
+}
 
-    fn judge(&mut self, rule: &Rule) -> Verdict {
-        match self.all_of(&rule.matcher.conditions) {
+/// Judges one rule.
+struct Judge<'a> {
+    facts: &'a ClientFacts,
+    /// Whether a pattern of each of its conditions fits.
+    fits: &'a [bool],
+}
+
+impl Judge<'_> {
+    fn of(&self, rule: &Rule) -> Verdict {
+        match self.all_of(&rule.matcher.conditions, 0) {
             Truth::No(key) => return Verdict::Differs(key),
             Truth::Unknown(key) => return Verdict::Unknown(key),
             Truth::Yes => {}
         }
-        let mut perhaps = None;
+        let (mut first, mut perhaps) = (rule.matcher.conditions.len(), None);
         for (at, conditions) in rule.matcher.exclusions.iter().enumerate() {
-            match self.all_of(conditions) {
+            match self.all_of(conditions, first) {
                 Truth::Yes => return Verdict::Excluded(at),
                 Truth::Unknown(key) => perhaps = perhaps.or(Some(Verdict::PerhapsExcluded(at, key))),
                 Truth::No(_) => {}
             }
+            first += conditions.len();
         }
         perhaps.unwrap_or(Verdict::Matched)
     }
 
-    /// The first that does not hold, else the first that is not known.
-    fn all_of(&mut self, conditions: &[Condition]) -> Truth {
+    /// The first that does not hold, else the first that is not known. `first`: the number of the first condition.
+    fn all_of(&self, conditions: &[Condition], first: usize) -> Truth {
         let mut all = Truth::Yes;
-        for condition in conditions {
-            match self.one(condition) {
+        for (condition, number) in conditions.iter().zip(first..) {
+            match self.one(condition, number) {
                 Some(true) => {}
                 Some(false) => return Truth::No(condition.key()),
                 None if all == Truth::Yes => all = Truth::Unknown(condition.key()),
@@ -209,12 +212,9 @@ impl<'a> Evaluation<'a> {
     }
 
     /// `None`: not known.
-    fn one(&mut self, condition: &Condition) -> Option<bool> {
+    fn one(&self, condition: &Condition, number: usize) -> Option<bool> {
         match condition {
-            Condition::Text(key, patterns) => {
-                let texts = self.facts.texts(*key)?;
-                Some(texts.iter().any(|text| self.any_fits(patterns, text)))
-            }
+            Condition::Text(key, _) => self.facts.texts(*key).map(|_| self.fits[number]),
             Condition::Local(local) => self.facts.local.map(|is_local| is_local == *local),
             Condition::State(states) => {
                 let mut known = states.iter().map(|&state| self.facts.states.get(state));
@@ -224,13 +224,6 @@ impl<'a> Evaluation<'a> {
                 }
             }
         }
-    }
-
-    fn any_fits(&mut self, patterns: &[Pattern], text: &str) -> bool {
-        patterns.iter().any(|pattern| {
-            self.pattern_matches += 1;
-            pattern.matches(text)
-        })
     }
 }
 

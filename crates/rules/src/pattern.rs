@@ -54,29 +54,19 @@ impl Pattern {
         &self.text
     }
 
-    /// What every fact that it fits has behind its last slash, or as a whole where no slash is: `mpv` of `*/mpv`. `None`:
-    /// that differs. By it rules are found without trying their patterns.
-    pub fn end(&self) -> Option<String> {
-        if self.glob.is_none() {
-            return Some(end(&self.text, self.case));
-        }
-        let (_, last) = self.text.rsplit_once('/')?;
-        (!last.contains(['*', '?'])).then(|| end(last, self.case))
+    pub(crate) fn case(&self) -> Case {
+        self.case
+    }
+
+    /// Whether no wildcard is in it.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.glob.is_none()
     }
 }
 
 impl fmt::Display for Pattern {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "\"{}\"", self.text)
-    }
-}
-
-/// What [`Pattern::end`] is of a fact.
-pub fn end(fact: &str, case: Case) -> String {
-    let last = fact.rsplit('/').next().unwrap_or(fact);
-    match case {
-        Case::Counts => last.to_owned(),
-        Case::Ignored => last.to_ascii_lowercase(),
     }
 }
 
@@ -119,17 +109,5 @@ mod tests {
         assert!(!fits(&pattern, &"a".repeat(4096)));
         assert!(fits(&pattern, &("a".repeat(4095) + "b")));
         assert!(!fits("*a*a*a*a*b", &"a".repeat(4096)));
-    }
-
-    #[test]
-    fn the_end_is_known_where_no_star_is_in_it() {
-        let end = |pattern: &str| Pattern::new(pattern, Case::Counts).unwrap().end();
-        assert_eq!(end("*/mpv").as_deref(), Some("mpv"));
-        assert_eq!(end("/opt/*/bin/mpv").as_deref(), Some("mpv"));
-        assert_eq!(end("/usr/bin/mpv").as_deref(), Some("mpv"));
-        assert_eq!(end("mpv").as_deref(), Some("mpv"));
-        for pattern in ["*mpv", "*/mpv*", "*/m?v", "*"] {
-            assert_eq!(end(pattern), None, "{pattern}");
-        }
     }
 }

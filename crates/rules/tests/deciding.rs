@@ -162,26 +162,54 @@ fn programs(count: usize) -> impl Iterator<Item = ClientFacts> {
     })
 }
 
-#[test]
-fn a_thousand_rules_for_five_hundred_clients_cost_few_pattern_matches() {
-    let rules = (0..1000).map(|at| {
-        let key = match at % 4 {
-            0 => format!("class = \"Program{at}\""),
-            1 => format!("name = \"program{at}\", local = true"),
-            _ => format!("exe = [\"*/program{at}\", \"/opt/*/program{at}\"]"),
+/// A thousand rules, each with wildcards, whose patterns have much in common.
+fn wildcards() -> RuleSet {
+    set_of((0..1000).map(|at| {
+        let key = match at % 5 {
+            0 => format!("class = \"*rogram{at}\", not = {{ host = \"10.*.0.{at}\" }}"),
+            1 => format!("name = \"program{at}*\", local = true"),
+            2 => format!("exe = \"/usr/bin/p?ogram{at}\", unit = \"app-*-{at}.scope\""),
+            3 => format!("exe = [\"*/program{at}\", \"/opt/*/program{at}\"]"),
+            _ => format!("exe = \"/usr/*/*gram{at}\", not = {{ user = \"*{at}\" }}"),
         };
         format!("[[rule]]\nid = \"r{at}\"\nmatch = {{ {key} }}\nset = {{ weight = 2 }}\n")
-    });
-    let set = set_of(rules);
-    let (mut work, mut matched) = (0, 0);
+    }))
+}
+
+#[test]
+fn a_thousand_rules_for_five_hundred_clients_try_few_patterns() {
+    let set = wildcards();
+    let (mut tried, mut matched) = (0, 0);
     for facts in programs(500) {
         let evaluation = set.evaluate(&facts);
-        work += evaluation.pattern_matches();
+        tried += evaluation.pattern_matches();
         matched += evaluation.chosen().len();
     }
-    // A match of such names takes well below 10 us, so that all are within 10 ms.
-    assert_eq!(matched, 500);
-    assert!(work <= 1000, "{work} pattern matches, where looking at each would be 650,000");
+    assert_eq!(matched, 308, "by name and by program; the others may be excluded, or their unit is not known");
+    // A try takes about 0.1 us.
+    assert!(tried <= 5000, "{tried} patterns are tried, where looking at each would be 1,100,000");
+}
+
+/// What it takes here; goals of time are reported, and tests count.
+#[test]
+#[ignore = "a measurement: scripts/cargo test -p xqos-rules --release -- --ignored --nocapture"]
+fn what_a_thousand_rules_for_five_hundred_clients_take() {
+    let rules = wildcards().rules().to_vec();
+    let all: Vec<ClientFacts> = programs(500).collect();
+    let median = |work: &dyn Fn()| {
+        let mut times: Vec<_> = (0..11)
+            .map(|_| {
+                let start = std::time::Instant::now();
+                work();
+                start.elapsed()
+            })
+            .collect();
+        times.sort();
+        times[5]
+    };
+    let set = RuleSet::new(rules.clone());
+    println!("made ready: {:?}", median(&|| drop(RuleSet::new(rules.clone()))));
+    println!("evaluated: {:?}", median(&|| all.iter().for_each(|facts| drop(set.evaluate(facts).applied()))));
 }
 
 #[test]
