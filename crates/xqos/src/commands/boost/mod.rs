@@ -9,12 +9,14 @@
 //! ends.
 
 mod guard;
+mod named;
 mod raised;
 
 use crate::session::Session;
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use guard::Guard;
+use named::Named;
 use raised::{Raised, Verdict};
 use std::os::fd::AsRawFd;
 use std::process::ExitCode;
@@ -67,6 +69,10 @@ pub struct Arguments {
     /// Whose programs: a user id [default: the user who called sudo, else who runs this]
     #[arg(long, value_name = "UID")]
     user: Option<u32>,
+    /// Only the programs that standard input names: a process id in a line, with - before it: no longer. It ends with that
+    /// input
+    #[arg(long)]
+    only_named: bool,
     /// Say what is done
     #[arg(long, short)]
     verbose: bool,
@@ -140,10 +146,11 @@ impl Arguments {
         if !expose.is_zero() {
             session.control.select_events(event_mask::EXPOSES)?;
         }
+        let named = self.only_named.then(Named::from_input).transpose().context("cannot read standard input")?;
         output::line("ready")?;
         let exposing = (how.attributes(EXPOSING, expose), expose);
         let input = (how.attributes(INPUT, INPUT_LIMIT), INPUT_LIMIT);
-        Boost { verbose: self.verbose, exposing, input, session, raised, guard }.serve(&signals)
+        Boost { verbose: self.verbose, exposing, input, session, raised, guard, named }.serve(&signals)
     }
 
     /// The server may raise itself as long as our connection lives. False where that cannot be.
@@ -178,6 +185,8 @@ struct Boost {
     session: Session,
     raised: Raised,
     guard: Guard,
+    /// `None`: all of the user's.
+    named: Option<Named>,
 }
 
 impl Boost {
@@ -192,12 +201,25 @@ impl Boost {
             }
             let left = self.raised.next().map(|at| at.saturating_duration_since(Instant::now()));
             let server = self.session.control.descriptor();
-            sys::poll(&[signals.as_raw_fd(), server, self.guard.as_raw_fd()], left).context("cannot wait")?;
+            let named = self.named.as_ref().map(Named::as_raw_fd);
+            let files: Vec<_> =
+                [signals.as_raw_fd(), server, self.guard.as_raw_fd()].into_iter().chain(named).collect();
+            sys::poll(&files, left).context("cannot wait")?;
         }
     }
 
     /// What has happened; the exit status where it is the end.
     fn hear(&mut self, signals: &Signals) -> Option<ExitCode> {
+        if let Some(named) = &mut self.named {
+            match named.hear() {
+                Ok(None) => return Some(ExitCode::SUCCESS),
+                Ok(Some(no_longer)) => no_longer.into_iter().for_each(|pid| _ = self.raised.take_back(pid)),
+                Err(error) => {
+                    note(&format!("nobody is raised any more: {error}"));
+                    return Some(ExitCode::FAILURE);
+                }
+            }
+        }
         loop {
             match self.session.control.next_notify() {
                 Ok(Some(notify)) => self.take(&notify),
@@ -222,6 +244,8 @@ impl Boost {
 
     fn take(&mut self, notify: &Notify) {
         match notify.kind {
+            NotifyKind::Exposing | NotifyKind::Input
+                if self.named.as_ref().is_some_and(|named| !named.has(notify.pid)) => {}
             NotifyKind::Exposing | NotifyKind::Input => {
                 let is_input = notify.kind == NotifyKind::Input;
                 let (attributes, limit) = if is_input { self.input } else { self.exposing };
