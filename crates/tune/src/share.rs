@@ -1,6 +1,6 @@
 //! Divides what the server can promise among the wishes of clients whose reservations are found by measurement.
 //!
-//! 1. There is U_auto = min(0.6, U - sum of fixed - B / shortest T) for them. Reservations that somebody made by hand are fixed:
+//! 1. There is U_auto = min(0.6 or what is set, U - sum of fixed - B / shortest T) for them. Reservations that somebody made by hand are fixed:
 //!    they are counted and never changed.
 //! 2. Where B/T alone takes more than half of what the fixed ones leave, the wish is (2Q, 2T): the same share, half of the blocking.
 //! 3. Each wish gets its floor at least, the median demand. If not all floors fit, the lightest wishes go, of those the newest.
@@ -29,6 +29,8 @@ pub struct Room {
     pub blocking_ns: u64,
     /// Reservations that are not ours.
     pub fixed: Vec<Reservation>,
+    /// The most for all that is found by measurement, millionths; `None`: [`AUTO_LIMIT_PPM`].
+    pub auto_limit_ppm: Option<u32>,
 }
 
 /// A wish with what it weighs.
@@ -52,7 +54,7 @@ impl Room {
     /// U_auto, where the shortest period of a wish is that.
     pub fn auto_ppm(&self, shortest_ns: u64) -> u64 {
         let unblocked = self.free_ppm().saturating_sub(ppm(self.blocking_ns, shortest_ns));
-        unblocked.min(AUTO_LIMIT_PPM.into())
+        unblocked.min(self.auto_limit_ppm.unwrap_or(AUTO_LIMIT_PPM).into())
     }
 
     /// Whether these can be promised together.
@@ -164,7 +166,7 @@ mod tests {
             period_ns: period * MS,
             hard: false,
         });
-        Room { limit_ppm: 900_000, blocking_ns: blocking_ms * MS, fixed: fixed.collect() }
+        Room { limit_ppm: 900_000, blocking_ns: blocking_ms * MS, fixed: fixed.collect(), auto_limit_ppm: None }
     }
 
     fn given_us(room: &Room, asked: &[Asked]) -> Vec<Option<(u64, u64)>> {
@@ -206,6 +208,8 @@ mod tests {
         let all = [asked(2000, 4000, 10, 100, 0)];
         assert_eq!(given_us(&room(1, &[(5, 10)]), &all), [Some((2999, 10_000))], "0.9 - 0.5 - 0.1");
         assert_eq!(given_us(&room(0, &[(8, 10)]), &all), [None]);
+        let limited = Room { auto_limit_ppm: Some(250_000), ..room(0, &[]) };
+        assert_eq!(given_us(&limited, &all), [Some((2499, 10_000))]);
         assert_eq!(given_us(&Room::default(), &all), [None]);
         assert!(divide(&room(0, &[]), &[]).is_empty());
     }

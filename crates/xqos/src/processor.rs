@@ -20,6 +20,12 @@ pub fn attributes(wanted: Reservation) -> Attributes {
 /// What the other threads of a program with a reservation get: nearly all of what competes with the usual policy, at once.
 const BESIDE: (i32, u64) = (-15, 100_000);
 
+/// Whether the rights of this process allow it to raise the priority of others, tried on a thread of its own.
+pub fn may_raise() -> bool {
+    let try_it = || Attributes::real_time(1).give(0).or_else(|_| Attributes::usual(-10, 0).give(0)).is_ok();
+    std::thread::spawn(try_it).join().unwrap_or(false)
+}
+
 /// Puts the threads of a process ahead that are as usual; the reservation is the main thread's alone, and players draw in
 /// another one. A thread that copied it (GLib's pools take over what their creator has) loses it.
 pub fn put_threads_ahead(pid: i32) {

@@ -21,7 +21,12 @@ impl Server {
             scheduler.handle(Time(0), Fact::Connected { client, descriptor: u32::from(client.0) });
             assert!(scheduler.handle(Time(0), Fact::Reserve { client, reservation }).is_admitted());
         }
-        let room = Room { limit_ppm: parameters.max_utilization_ppm, blocking_ns: 0, fixed: fixed.to_vec() };
+        let room = Room {
+            limit_ppm: parameters.max_utilization_ppm,
+            blocking_ns: 0,
+            fixed: fixed.to_vec(),
+            auto_limit_ppm: None,
+        };
         Server { scheduler, tuner: Tuner::new(), room, changes: 0 }
     }
 

@@ -100,15 +100,21 @@ pub struct Auto {
 }
 
 impl Auto {
-    /// What is set is told with this origin, and ends with the session, however that ends.
-    pub fn start(session: &Session, origin: &str) -> Result<Auto> {
+    /// What is set is told with this origin, and ends with the session, however that ends. `limit_ppm`: the most for all that
+    /// is found by measurement, where that is set.
+    pub fn start(session: &Session, origin: &str, limit_ppm: Option<u32>) -> Result<Auto> {
         session.control.set_origin(origin, true)?;
         let feed = Feed::open(session).map_err(|error| {
             anyhow!("auto needs the server's trace, which is for clients of its own machine: {error:#}")
         })?;
-        let (tuner, room) = (Tuner::new(), Room::default());
+        let (tuner, room) = (Tuner::new(), Room { auto_limit_ppm: limit_ppm, ..Room::default() });
         let (ours, refused) = (BTreeMap::new(), BTreeSet::new());
         Ok(Auto { feed, tuner, ours, room, asked: None, said: Vec::new(), refused })
+    }
+
+    /// The most for all that is found by measurement, from the next look on.
+    pub fn limit(&mut self, ppm: Option<u32>) {
+        self.room.auto_limit_ppm = ppm;
     }
 
     /// Looks after a client. One that has a reservation is left alone: false.
@@ -203,7 +209,7 @@ impl Auto {
         let fixed = others.filter_map(reservation_of).map(|(fixed, hard)| in_core(fixed, hard)).collect();
         let info = session.control.server_info()?;
         let limit_ppm = session.control.processor()?.limit_ppm;
-        self.room = Room { limit_ppm, blocking_ns: blocking_ns(&info), fixed };
+        self.room = Room { limit_ppm, blocking_ns: blocking_ns(&info), fixed, ..self.room };
         self.asked = Some(Instant::now());
         Ok(())
     }

@@ -11,7 +11,7 @@ use xqos_cli::output;
 use xqos_cli::sys::{self, Signals};
 
 /// What was set is cleared at the end, also after an error.
-pub fn watch(session: &Session, clients: &[ClientEntry]) -> Result<()> {
+pub fn watch(session: &Session, clients: &[ClientEntry], limit_ppm: Option<u32>) -> Result<()> {
     if let Some(reserved) = clients.iter().find(|entry| reservation_of(entry).is_some()) {
         bail!(
             "{} has a reservation, and auto changes none that it did not set: `xqos release --client {:#x}` first",
@@ -21,7 +21,7 @@ pub fn watch(session: &Session, clients: &[ClientEntry]) -> Result<()> {
     }
     let signals = Signals::watch().context("cannot watch for ^C")?;
     session.control.select_events(event_mask::CLIENTS)?;
-    let mut auto = Auto::start(session, "auto")?;
+    let mut auto = Auto::start(session, "auto", limit_ppm)?;
     // Whoever has gone since they were chosen is told of by no event.
     let present = session.others()?;
     for entry in present.iter().filter(|entry| clients.iter().any(|chosen| chosen.client == entry.client)) {

@@ -2,7 +2,7 @@
 
 use crate::rules::sight::Sight;
 use crate::rules::told::Told;
-use crate::rules::{facts, loader, process::Users};
+use crate::rules::{facts, loader, process::Users, viewers};
 use crate::selector::Selector;
 use crate::session::Session;
 use anyhow::Result;
@@ -39,8 +39,9 @@ impl Arguments {
         loaded.mistakes.iter().for_each(|mistake| note(&mistake.to_string()));
         let sight = Sight::look(session.control.connection())?;
         let users = Users::read();
-        let told = entries.iter().map(|entry| Told::new(entry, &facts(entry, &users, &sight), &loaded.rules));
-        let told: Vec<Told> = told.collect();
+        let unwatched = viewers::unwatched_now(&session);
+        let known = |entry| facts(entry, &users, &sight, unwatched);
+        let told: Vec<Told> = entries.iter().map(|entry| Told::new(entry, &known(entry), &loaded.rules)).collect();
         if self.json {
             return output::json(&json!({ "version": 1, "clients": told }));
         }

@@ -2,6 +2,7 @@
 
 use crate::auto::{self, Wanted};
 use crate::client::{described, reservation_of};
+use crate::rules;
 use crate::selector::Selector;
 use crate::session::Session;
 use anyhow::{Result, bail};
@@ -71,7 +72,9 @@ impl Reserve {
         let wanted = self.reservation.checked(self.hard)?;
         let (session, _) = Session::open_armed(display)?;
         let clients = self.selector.resolve(&session)?;
-        let Some(reservation) = wanted.fixed() else { return auto::watch(&session, &clients) };
+        let Some(reservation) = wanted.fixed() else {
+            return auto::watch(&session, &clients, rules::auto_limit());
+        };
         for entry in clients {
             session.reserve(&entry, reservation, self.hard)?;
             output::line(&reserved(&entry, reservation, self.hard))?;

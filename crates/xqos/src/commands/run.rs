@@ -13,9 +13,9 @@
 use crate::auto::{Auto, Wanted};
 use crate::client::described;
 use crate::family::{Family, Verdict};
-use crate::processor;
 use crate::session::{Session, out_of_limits};
 use crate::{admission, commands::reserve::kind};
+use crate::{processor, rules};
 use anyhow::{Context, Result, bail};
 use clap::{ArgGroup, Args};
 use std::collections::{BTreeMap, HashSet};
@@ -112,7 +112,8 @@ impl Arguments {
         session.control.select_events(event_mask::CLIENTS)?;
         sys::adopt_orphans().context("cannot look after the program's processes")?;
         let signals = Signals::watch().context("cannot watch for the program's end")?;
-        let auto = matches!(wanted, Some(Wanted::Auto)).then(|| Auto::start(&session, "auto")).transpose()?;
+        let is_auto = matches!(wanted, Some(Wanted::Auto));
+        let auto = is_auto.then(|| Auto::start(&session, "auto", rules::auto_limit())).transpose()?;
         let main = self.start(display)?;
         let mut run = Run::new(self, session, main);
         run.auto = auto;

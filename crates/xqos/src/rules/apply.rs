@@ -10,15 +10,19 @@
 //! | what was set here | that | what the rules say now, or what was before |
 //! | something else | that | nothing, ever: somebody has changed it since |
 //!
+//! A cap is that of a group, so a client that stands for itself comes into one for it: of its application or, where it is
+//! remote, of its host. Caps of a group that a rule names stay behind when a client leaves it, and end with the group.
+//!
 //! All of that is behind [`Apply`], so that a protocol which tells the origin of a setting can take its place.
 
 use super::auto::Auto;
+use super::boosted::Boost;
 use crate::client::{described, reservation_of};
 use crate::session::Session;
 use anyhow::Result;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
-use xqos_abi::{ClientEntry, Label, entry_flag};
+use xqos_abi::{ClientEntry, Label, Paced, entry_flag};
 use xqos_cli::quantity::{Reservation, Weight};
 use xqos_rules::decide::Chosen;
 use xqos_rules::setting::{Cap, Group, Reserve, Setting, SettingKind};
@@ -27,6 +31,11 @@ use xqos_rules::setting::{Cap, Group, Reserve, Setting, SettingKind};
 const USUAL_WEIGHT: u32 = 100;
 /// A limit that is none.
 const WHOLE_PPM: u32 = 1_000_000;
+
+/// Names that put a client where a grouping would.
+const BY_APPLICATION: &str = ":app";
+const BY_USER: &str = ":user";
+const BY_ITSELF: &str = ":none";
 
 /// A reservation, and whether it is hard.
 type Reserved = Option<(Reservation, bool)>;
@@ -58,6 +67,8 @@ pub trait Server {
     fn group(&self, entry: &ClientEntry, name: Label) -> Result<()>;
     /// Limits what its group gets, millionths; 0: no limit.
     fn cap(&self, entry: &ClientEntry, ppm: u32) -> Result<()>;
+    /// Whether it waits for those that it uncovers.
+    fn pace(&self, entry: &ClientEntry, paced: Paced) -> Result<()>;
     /// What is set next is told as set by this rule.
     fn speak_for(&self, _rule: &str) -> Result<()> {
         Ok(())
@@ -86,6 +97,10 @@ impl Server for Session {
 
     fn cap(&self, entry: &ClientEntry, ppm: u32) -> Result<()> {
         self.control.set_group_cap(entry.client, ppm).map_err(|error| self.explained(error, entry))
+    }
+
+    fn pace(&self, entry: &ClientEntry, paced: Paced) -> Result<()> {
+        self.control.set_client_pacing(entry.client, paced).map_err(|error| self.explained(error, entry))
     }
 
     fn speak_for(&self, rule: &str) -> Result<()> {
@@ -148,19 +163,23 @@ struct Client {
     priority: Owner<i32>,
     group: Owner<Label>,
     cap: Owner<u32>,
+    paced: Owner<Paced>,
     is_auto: bool,
+    /// The process that may have the processor while it redraws.
+    boosted: Option<i32>,
     /// Refusals that were told, so that each is told once.
     told: BTreeSet<String>,
 }
 
 /// What [`Apply`] does where the server tells no origin.
 #[derive(Debug)]
-pub struct ByMemory<S, A> {
+pub struct ByMemory<S, A, B> {
     server: S,
     auto: A,
+    boost: B,
     clients: BTreeMap<u32, Client>,
-    /// Kinds of settings that nothing here can make, and that was told.
-    unable: BTreeSet<SettingKind>,
+    /// Why nobody can be raised, which was told.
+    unable: BTreeSet<String>,
 }
 
 /// What rules want of the settings that the server has.
@@ -171,11 +190,13 @@ struct Wanted {
     priority: Option<i32>,
     group: Option<Label>,
     cap: Option<u32>,
+    paced: Option<Paced>,
     auto: bool,
+    boost: bool,
 }
 
 impl Wanted {
-    fn of(chosen: &[Chosen<'_>]) -> Wanted {
+    fn of(chosen: &[Chosen<'_>], entry: &ClientEntry) -> Wanted {
         let mut wanted = Wanted::default();
         let hard = chosen.iter().any(|chosen| *chosen.setting == Setting::Hard(true));
         for chosen in chosen {
@@ -184,22 +205,51 @@ impl Wanted {
                 Setting::Reserve(Reserve::Auto) => wanted.auto = true,
                 Setting::Weight(Weight(weight)) => wanted.weight = Some(*weight),
                 Setting::Priority(priority) => wanted.priority = Some(priority.0),
-                Setting::Group(Group::Named(name)) => wanted.group = Some(Label::new(name)),
+                Setting::Group(group) => wanted.group = Some(group_name(group)),
+                Setting::Pace(on) => wanted.paced = Some(if *on { Paced::Always } else { Paced::Never }),
+                Setting::Cpu(on) => wanted.boost = *on,
                 Setting::Max(Cap(ppm)) => wanted.cap = Some(*ppm).filter(|&ppm| ppm < WHOLE_PPM),
                 _ => {}
             }
+        }
+        if wanted.cap.is_some() && wanted.group.is_none() {
+            wanted.group = group_to_cap(entry);
         }
         wanted
     }
 }
 
-impl<S: Server, A: Auto> ByMemory<S, A> {
-    pub fn new(server: S, auto: A) -> ByMemory<S, A> {
-        ByMemory { server, auto, clients: BTreeMap::new(), unable: BTreeSet::new() }
+fn group_name(group: &Group) -> Label {
+    Label::new(match group {
+        Group::App => BY_APPLICATION,
+        Group::User => BY_USER,
+        Group::Nobody => BY_ITSELF,
+        Group::Named(name) => name,
+    })
+}
+
+/// Where a client stands for itself, it needs a group to be capped.
+fn group_to_cap(entry: &ClientEntry) -> Option<Label> {
+    let of_host = Label::new(&format!("from {}", entry.host));
+    let is_alone = entry.group == 0 || entry.group_name == of_host;
+    match entry.flags & entry_flag::LOCAL != 0 {
+        true => (entry.group == 0).then(|| Label::new(BY_APPLICATION)),
+        false => is_alone.then_some(of_host),
+    }
+}
+
+impl<S: Server, A: Auto, B: Boost> ByMemory<S, A, B> {
+    pub fn new(server: S, auto: A, boost: B) -> ByMemory<S, A, B> {
+        ByMemory { server, auto, boost, clients: BTreeMap::new(), unable: BTreeSet::new() }
     }
 
     pub fn server(&self) -> &S {
         &self.server
+    }
+
+    /// The most for all reservations that are found by measurement.
+    pub fn limit_auto(&mut self, ppm: Option<u32>) {
+        self.auto.limit(ppm);
     }
 
     fn make(
@@ -230,14 +280,29 @@ impl<S: Server, A: Auto> ByMemory<S, A> {
             let told = if set == 0 { "no limit".to_owned() } else { format!("at most {} %", f64::from(set) / 1e4) };
             speak(SettingKind::Max).and_then(|()| server.cap(entry, set)).map(|()| told)
         };
-        // A group that nobody has put it into counts as none.
-        let named = match client.group {
-            Owner::Us { set, .. } if set == entry.group_name => set,
-            _ => Label::default(),
+        let pace = |set: Paced| {
+            let told = match set {
+                Paced::AsAll => "pacing as all",
+                Paced::Always => "it waits for those that it uncovers",
+                Paced::Never => "it waits for nobody that it uncovers",
+            };
+            speak(SettingKind::Pace).and_then(|()| server.pace(entry, set)).map(|()| told.to_owned())
         };
+        let named = client.group_now(entry);
+        let is_leaving = client.group.next(named, Label::default(), wanted.group).0.is_some();
+        let mut cap_ppm = entry.group_cap_ppm;
+        if is_leaving && named.is_empty() {
+            // Its usual group keeps no cap of ours; where that fails, the client or somebody's hand has been faster.
+            let _ = client.cap.step(cap_ppm, 0, None, cap);
+        }
+        let regrouped = client.group.step(named, Label::default(), wanted.group, group);
+        if matches!(regrouped, Some(Ok(_))) {
+            (client.cap, cap_ppm) = (Owner::Nobody, 0);
+        }
         let made = [
-            (SettingKind::Group, client.group.step(named, Label::default(), wanted.group, group)),
-            (SettingKind::Max, client.cap.step(entry.group_cap_ppm, 0, wanted.cap, cap)),
+            (SettingKind::Group, regrouped),
+            (SettingKind::Max, client.cap.step(cap_ppm, 0, wanted.cap, cap)),
+            (SettingKind::Pace, client.paced.step(paced_now(entry), Paced::AsAll, wanted.paced, pace)),
             (SettingKind::Reserve, client.reserved.step(reservation_of(entry), None, wanted.reserved, reserve)),
             (SettingKind::Weight, client.weight.step(entry.weight, USUAL_WEIGHT, wanted.weight, weigh)),
             (SettingKind::Priority, client.priority.step(entry.fixed_priority, 0, wanted.priority, prioritise)),
@@ -261,19 +326,37 @@ impl<S: Server, A: Auto> ByMemory<S, A> {
         }
     }
 
-    /// Settings that rules may have and that no request makes yet.
-    fn not_made(&mut self, chosen: &[Chosen<'_>]) -> Vec<String> {
-        let mut told = Vec::new();
-        for Chosen { setting, rule } in chosen {
-            let is_off = matches!(setting, Setting::Cpu(false) | Setting::Pace(false));
-            let is_by_grouping = matches!(setting, Setting::Group(Group::App | Group::User));
-            let is_unable = is_by_grouping || matches!(setting, Setting::Cpu(_) | Setting::Pace(_));
-            if is_unable && !is_off && self.unable.insert(setting.kind()) {
-                let (key, id, place) = (setting.kind().name(), &rule.id, &rule.place);
-                told.push(format!("{key} of rule '{id}' ({place}) has no effect: this server cannot set it"));
-            }
+    /// Lets a program have the processor while it redraws, or no longer.
+    /// Gives why not, once.
+    fn raise(&mut self, entry: &ClientEntry, is_wanted: bool) -> Option<String> {
+        let wanted = Some(entry.pid).filter(|&pid| is_wanted && pid > 0);
+        let client = self.clients.entry(entry.client).or_default();
+        if client.boosted == wanted {
+            return None;
         }
-        told
+        client.boosted.into_iter().for_each(|pid| self.boost.end(pid));
+        let begun = wanted.map(|pid| self.boost.begin(pid));
+        client.boosted = wanted.filter(|_| matches!(begun, Some(Ok(()))));
+        begun?.err().filter(|why| self.unable.insert(why.clone()))
+    }
+}
+
+impl Client {
+    /// The group that we have put it into, as far as it is in that still; one that nobody has put it into counts as none. What a
+    /// grouping gives has another name than was asked for.
+    fn group_now(&self, entry: &ClientEntry) -> Label {
+        match self.group {
+            Owner::Us { set, .. } if set == entry.group_name || set.as_str().starts_with(':') => set,
+            _ => Label::default(),
+        }
+    }
+}
+
+fn paced_now(entry: &ClientEntry) -> Paced {
+    match (entry.flags & entry_flag::PACED != 0, entry.flags & entry_flag::NEVER_PACED != 0) {
+        (true, _) => Paced::Always,
+        (false, true) => Paced::Never,
+        (false, false) => Paced::AsAll,
     }
 }
 
@@ -285,16 +368,19 @@ fn reserved(set: Reserved) -> String {
     }
 }
 
-impl<S: Server, A: Auto> Apply for ByMemory<S, A> {
+impl<S: Server, A: Auto, B: Boost> Apply for ByMemory<S, A, B> {
     fn apply(&mut self, entry: &ClientEntry, chosen: &[Chosen<'_>]) -> Vec<String> {
-        let wanted = Wanted::of(chosen);
-        let mut told = self.not_made(chosen);
+        let wanted = Wanted::of(chosen, entry);
+        let rule_of = |kind| chosen.iter().find(|chosen| chosen.setting.kind() == kind);
+        let mut told = Vec::new();
+        if let (Some(why), Some(Chosen { rule, .. })) = (self.raise(entry, wanted.boost), rule_of(SettingKind::Cpu)) {
+            told.push(format!("cpu of rule '{}' ({}) has no effect: {why}", rule.id, rule.place));
+        }
         let is_over = self.clients.get(&entry.client).is_some_and(|client| client.is_auto && !wanted.auto);
         told.extend(self.search(entry, wanted.auto));
         // The end of a search has released what it had reserved, which the entry does not know yet.
         let flags = if is_over { entry.flags & !entry_flag::RESERVED } else { entry.flags };
         let entry = &ClientEntry { flags, ..entry.clone() };
-        let rule_of = |kind| chosen.iter().find(|chosen| chosen.setting.kind() == kind);
         let rule = |kind| rule_of(kind).map_or(String::new(), |chosen| chosen.rule.id.to_string());
         for (kind, done) in self.make(entry, &wanted, rule) {
             let from = rule_of(kind).map(|chosen| format!(", by rule '{}' ({})", chosen.rule.id, chosen.rule.place));
@@ -314,7 +400,9 @@ impl<S: Server, A: Auto> Apply for ByMemory<S, A> {
     }
 
     fn forget(&mut self, client: u32) {
-        if self.clients.remove(&client).is_some_and(|client| client.is_auto) {
+        let Some(Client { is_auto, boosted, .. }) = self.clients.remove(&client) else { return };
+        boosted.into_iter().for_each(|pid| self.boost.end(pid));
+        if is_auto {
             self.auto.end(client);
         }
     }
@@ -333,6 +421,7 @@ impl<S: Server, A: Auto> Apply for ByMemory<S, A> {
                 // Who has gone meanwhile, or is another's now, has nothing of ours to take back.
                 let _ = self.make(entry, &Wanted::default(), |_| String::new());
                 self.search(entry, false);
+                self.raise(entry, false);
             }
         }
     }

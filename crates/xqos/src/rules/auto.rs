@@ -10,6 +10,9 @@ pub trait Auto {
     /// From now on for this client; the error is told, and says why not.
     fn begin(&mut self, entry: &ClientEntry) -> Result<(), String>;
 
+    /// The most for all that is found by measurement, millionths; `None`: the usual.
+    fn limit(&mut self, _ppm: Option<u32>) {}
+
     /// No longer; what was reserved is released.
     fn end(&mut self, client: u32);
 
@@ -28,18 +31,19 @@ pub trait Auto {
 #[derive(Debug)]
 pub struct ByTrace {
     display: String,
+    limit_ppm: Option<u32>,
     running: Option<(Session, Measured)>,
 }
 
 impl ByTrace {
     pub fn new(display: &str) -> ByTrace {
-        ByTrace { display: display.to_owned(), running: None }
+        ByTrace { display: display.to_owned(), limit_ppm: None, running: None }
     }
 
     fn started(&mut self) -> anyhow::Result<&mut Measured> {
         if self.running.is_none() {
             let (session, _) = Session::open_armed(Some(&self.display))?;
-            let measured = Measured::start(&session, "auto, by a rule")?;
+            let measured = Measured::start(&session, "auto, by a rule", self.limit_ppm)?;
             self.running = Some((session, measured));
         }
         self.running.as_mut().map(|(_, measured)| measured).ok_or_else(|| anyhow::anyhow!("nothing is measured"))
@@ -51,6 +55,13 @@ impl Auto for ByTrace {
         let measured = self.started().map_err(|error| format!("reserve = \"auto\" has no effect: {error:#}"))?;
         measured.adopt(entry);
         Ok(())
+    }
+
+    fn limit(&mut self, ppm: Option<u32>) {
+        self.limit_ppm = ppm;
+        if let Some((_, measured)) = &mut self.running {
+            measured.limit(ppm);
+        }
     }
 
     fn end(&mut self, client: u32) {

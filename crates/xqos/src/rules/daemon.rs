@@ -6,10 +6,13 @@
 
 use super::apply::{Apply, ByMemory};
 use super::auto::ByTrace;
+use super::boosted::ByBoost;
 use super::folders::Folders;
+use super::limits::UserLimit;
 use super::process::Users;
 use super::seat::Seat;
 use super::sight::Sight;
+use super::viewers::{self, Absence, Viewers};
 use super::{facts, loader};
 use crate::session::Session;
 use anyhow::{Context, Result, bail};
@@ -23,8 +26,8 @@ use xqos_abi::{ClientEntry, NotifyKind, event_mask};
 use xqos_cli::output::{line, note};
 use xqos_cli::sys::{self, Signals};
 use xqos_rules::decide::{RuleSet, Verdict};
+use xqos_rules::facts::State;
 use xqos_rules::files::{Loaded, Loader};
-use xqos_rules::rule::Limits;
 
 /// The shortest time between two looks at those that changed.
 const REST: Duration = Duration::from_millis(50);
@@ -48,7 +51,7 @@ enum Changed {
 
 /// One display's rules, kept.
 pub struct Daemon {
-    applied: ByMemory<Session, ByTrace>,
+    applied: ByMemory<Session, ByTrace, ByBoost>,
     /// A connection of its own, since events of windows are not those of the control connection.
     eyes: RustConnection,
     seat: Seat,
@@ -56,6 +59,11 @@ pub struct Daemon {
     loader: Loader,
     rules: RuleSet,
     folders: Folders,
+    user_limit: UserLimit,
+    absence: Absence,
+    /// Whether any rule asks who looks at the display.
+    asks_for_viewers: bool,
+    began: Instant,
     /// What is wrong with the files, and other things that are told once.
     told: BTreeSet<String>,
     changed: Changed,
@@ -67,8 +75,9 @@ pub struct Daemon {
 }
 
 impl Daemon {
-    /// Takes the display's seat; fails where somebody has it.
-    pub fn start(display: Option<&str>, is_verbose: bool) -> Result<Daemon> {
+    /// Takes the display's seat; fails where somebody has it. `unwatched_after`: so long nobody looks at the display before it
+    /// is unwatched.
+    pub fn start(display: Option<&str>, is_verbose: bool, unwatched_after: Duration) -> Result<Daemon> {
         let (session, _) = Session::open_armed(display)?;
         let (eyes, _) = xqos_client::connect(Some(&session.display))?;
         let seat = Seat::take(&eyes, &session.display)?;
@@ -76,15 +85,19 @@ impl Daemon {
         let sight = Sight::watch(&eyes)?;
         let loader = loader();
         let folders = Folders::watch(loader.folders().iter().map(|folder| folder.path.clone()).collect())?;
-        let auto = ByTrace::new(&session.display);
+        let (auto, boost) = (ByTrace::new(&session.display), ByBoost::new(&session.display));
         let mut daemon = Daemon {
-            applied: ByMemory::new(session, auto),
+            applied: ByMemory::new(session, auto, boost),
             eyes,
             seat,
             sight,
             loader,
             rules: RuleSet::default(),
             folders,
+            user_limit: UserLimit::default(),
+            absence: Absence::new(unwatched_after),
+            asks_for_viewers: false,
+            began: Instant::now(),
             told: BTreeSet::new(),
             changed: Changed::Everybody,
             looked: None,
@@ -148,6 +161,9 @@ impl Daemon {
         if self.folders.have_changed()? {
             self.load();
         }
+        if is_now(self.until_viewers()) {
+            self.look_for_viewers();
+        }
         let (is_due, is_to_look) = (is_now(self.applied.due()), is_now(self.until_look()));
         if is_due {
             self.applied.work().iter().for_each(|told| note(told));
@@ -160,7 +176,7 @@ impl Daemon {
             // Events that came while replies were waited for are in memory already.
             return Ok(None);
         }
-        let left = [self.until_look(), self.applied.due()].into_iter().flatten().min();
+        let left = [self.until_look(), self.applied.due(), self.until_viewers()].into_iter().flatten().min();
         let session = self.applied.server();
         let (control, eyes) = (session.control.descriptor(), self.eyes.stream().as_raw_fd());
         sys::poll(&[signals.as_raw_fd(), control, eyes, self.folders.as_raw_fd()], left).context("cannot wait")?;
@@ -172,6 +188,25 @@ impl Daemon {
         match &self.changed {
             Changed::These(clients) if clients.is_empty() => None,
             _ => self.looked.map(|looked| REST.saturating_sub(looked.elapsed())).or(Some(Duration::ZERO)),
+        }
+    }
+
+    /// `None`: nobody asks, or nothing will change.
+    fn until_viewers(&self) -> Option<Duration> {
+        self.absence.until_look(self.began.elapsed()).filter(|_| self.asks_for_viewers)
+    }
+
+    fn look_for_viewers(&mut self) {
+        let (before, viewers) = (self.absence.is_unwatched(), viewers::of_server(self.applied.server()));
+        self.absence.see(self.began.elapsed(), viewers);
+        if viewers == Viewers::NotKnown && self.told.insert("viewers".to_owned()) {
+            note("state unwatched is not known: the sockets of another user's X server cannot be seen, but by root");
+        }
+        let now = self.absence.is_unwatched();
+        if now != before {
+            self.changed = Changed::Everybody;
+            let told = if now == Some(true) { "nobody looks at the display" } else { "the display is looked at" };
+            self.say(told);
         }
     }
 
@@ -210,16 +245,16 @@ impl Daemon {
     /// Reads the rules; mistakes are told once, as long as they are there.
     fn load(&mut self) {
         let Loaded { rules, limits, mistakes, .. } = self.loader.load();
-        let mut told: BTreeSet<String> = mistakes.iter().map(ToString::to_string).collect();
-        if limits != Limits::default() {
-            told.insert("[limits] have no effect: this server cannot keep them".to_owned());
-        }
+        let told: BTreeSet<String> = mistakes.iter().map(ToString::to_string).collect();
         for new in told.difference(&self.told) {
             note(new);
         }
         self.told = told;
         self.say(&format!("{} rules are kept", rules.rules().len()));
+        self.asks_for_viewers = rules.rules().iter().any(|rule| rule.matcher.asks_for(State::Unwatched));
         self.rules = rules;
+        self.applied.limit_auto(limits.auto);
+        self.user_limit.keep(self.applied.server(), limits.per_user).into_iter().for_each(|told| note(&told));
         self.changed = Changed::Everybody;
     }
 
@@ -238,7 +273,7 @@ impl Daemon {
     }
 
     fn keep(&mut self, entry: &ClientEntry, users: &Users) {
-        let facts = facts(entry, users, &self.sight);
+        let facts = facts(entry, users, &self.sight, self.absence.is_unwatched());
         let evaluation = self.rules.evaluate(&facts);
         let matched = evaluation.verdicts().filter(|(_, verdict)| *verdict == Verdict::Matched);
         self.matched.extend(matched.map(|(rule, _)| rule.place.to_string()));
@@ -261,6 +296,7 @@ impl Daemon {
             let entries: Vec<ClientEntry> = entries.into_values().collect();
             self.applied.undo(&entries);
         }
+        self.user_limit.keep(self.applied.server(), None);
         for rule in self.rules.rules() {
             if !self.matched.contains(&rule.place.to_string()) {
                 self.say(&format!("rule '{}' ({}) never matched", rule.id, rule.place));

@@ -4,12 +4,16 @@
 
 pub mod apply;
 pub mod auto;
+pub mod boosted;
 pub mod daemon;
 pub mod folders;
+pub mod limits;
 pub mod process;
+pub mod remarks;
 pub mod seat;
 pub mod sight;
 pub mod told;
+pub mod viewers;
 
 use crate::session::Session;
 use anyhow::Result;
@@ -17,12 +21,17 @@ use sight::Sight;
 use std::path::{Path, PathBuf};
 use xqos_abi::ClientEntry;
 use xqos_cli::sys;
-use xqos_rules::facts::ClientFacts;
+use xqos_rules::facts::{ClientFacts, State};
 use xqos_rules::files::{Folder, Loader, usual};
 
 /// The usual places, for the user who runs this.
 pub fn loader() -> Loader {
     Loader::new(places(), sys::effective_ids().0)
+}
+
+/// The most for all that is found by measurement, as files of the system say; those of users have no limits.
+pub fn auto_limit() -> Option<u32> {
+    loader().load().limits.auto
 }
 
 fn places() -> Vec<Folder> {
@@ -37,13 +46,18 @@ fn places() -> Vec<Folder> {
 pub fn survey(session: &Session, sight: &Sight) -> Result<Vec<(ClientEntry, ClientFacts)>> {
     let users = process::Users::read();
     let own = std::process::id() as i32;
+    let unwatched = viewers::unwatched_now(session);
     let others = session.others()?.into_iter().filter(|entry| entry.pid != own);
-    Ok(others.map(|entry| (facts(&entry, &users, sight), entry)).map(|(facts, entry)| (entry, facts)).collect())
+    Ok(others
+        .map(|entry| (facts(&entry, &users, sight, unwatched), entry))
+        .map(|(facts, entry)| (entry, facts))
+        .collect())
 }
 
-/// What is known of one client.
-pub fn facts(entry: &ClientEntry, users: &process::Users, sight: &Sight) -> ClientFacts {
+/// What is known of one client. `unwatched`: whether nobody looks at the display, where that is known.
+pub fn facts(entry: &ClientEntry, users: &process::Users, sight: &Sight, unwatched: Option<bool>) -> ClientFacts {
     let mut facts = process::facts(entry, users);
     sight.add_to(entry.client, &mut facts);
+    unwatched.into_iter().for_each(|unwatched| facts.states.set(State::Unwatched, unwatched));
     facts
 }

@@ -1,6 +1,7 @@
 //! `xqos rules check`, `list` and `test`: rule files, without any server.
 
 use crate::rules::loader;
+use crate::rules::remarks::{May, remarks};
 use anyhow::{Result, bail};
 use clap::Args;
 use serde_json::{Value, json};
@@ -12,11 +13,12 @@ use xqos_rules::decide::RuleSet;
 use xqos_rules::expect;
 use xqos_rules::files::{self, Loaded, Standing};
 use xqos_rules::read::Scope;
-use xqos_rules::rule::Rule;
+use xqos_rules::rule::{Limits, Rule};
 
 /// Says what is wrong with rule files, each with its line and what to write instead
 ///
-/// Without a file it looks at all places, as `xqos rules run` does.
+/// Without a file it looks at all places, as `xqos rules run` does. What is in order and cannot be kept by this user, or on
+/// this server, is named too.
 #[derive(Args, Debug)]
 #[command(after_help = CHECK_EXAMPLES)]
 pub struct Check {
@@ -32,31 +34,37 @@ Examples:
 Exit status: 1 if anything is wrong.";
 
 impl Check {
-    pub fn perform(&self) -> Result<()> {
-        let (rules, mistakes) = if self.files.is_empty() {
-            let Loaded { rules, mistakes, .. } = loader().load();
-            (rules.rules().len(), mistakes)
+    pub fn perform(&self, display: Option<&str>) -> Result<()> {
+        let (rules, limits, mistakes) = if self.files.is_empty() {
+            let Loaded { rules, limits, mistakes, .. } = loader().load();
+            (rules.rules().to_vec(), limits, mistakes)
         } else {
             self.named()
         };
         for mistake in &mistakes {
             line(&mistake.to_string())?;
         }
+        for remark in remarks(&rules, limits, May::here(display)) {
+            line(&remark)?;
+        }
         match mistakes.len() {
-            0 => line(&format!("{} in order", counted(rules, "rule is", "rules are"))),
+            0 => line(&format!("{} in order", counted(rules.len(), "rule is", "rules are"))),
             some => bail!("{} in rule files", counted(some, "mistake", "mistakes")),
         }
     }
 
-    fn named(&self) -> (usize, Vec<Mistake>) {
-        let (mut rules, mut mistakes) = (0, Vec::new());
+    fn named(&self) -> (Vec<Rule>, Limits, Vec<Mistake>) {
+        let (mut rules, mut limits, mut mistakes) = (Vec::new(), Limits::default(), Vec::new());
         for path in &self.files {
             match files::named(path, scope_of(path)) {
-                Ok(file) => rules += file.rules.len(),
+                Ok(file) => {
+                    rules.extend(file.rules);
+                    limits = limits.overridden_by(file.limits);
+                }
                 Err(told) => mistakes.extend(told),
             }
         }
-        (rules, mistakes)
+        (rules, limits, mistakes)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::files::column;
 use crate::rules::daemon::Daemon;
+use crate::rules::remarks::{May, remarks};
 use crate::rules::sight::Sight;
 use crate::rules::told::Told;
 use crate::rules::{loader, seat, survey};
@@ -9,7 +10,9 @@ use crate::session::{Session, display_name};
 use anyhow::Result;
 use clap::Args;
 use serde_json::json;
+use std::time::Duration;
 use xqos_cli::output::{self, line, note, print};
+use xqos_cli::quantity::Micros;
 use xqos_cli::table::{Column, Table};
 
 /// Keeps the clients of a display as rules say, until it is ended
@@ -24,6 +27,17 @@ pub struct Run {
     /// Say more: how many rules there are, and which never matched
     #[arg(long, short)]
     verbose: bool,
+    /// How long nobody looks at the display of an Xvnc or xrdp before its state is unwatched, 1s to 1h
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = absence)]
+    unwatched_after: Duration,
+}
+
+fn absence(text: &str) -> Result<Duration, String> {
+    let time: Micros = text.parse()?;
+    match (1..=3600).contains(&time.duration().as_secs()) {
+        true => Ok(time.duration()),
+        false => Err(format!("{text} is out of range: write a time from 1s to 3600s")),
+    }
 }
 
 const RUN_EXAMPLES: &str = "\
@@ -36,7 +50,7 @@ It writes 'ready' to standard output when it is there.";
 
 impl Run {
     pub fn perform(&self, display: Option<&str>) -> Result<()> {
-        Daemon::start(display, self.verbose)?.run()
+        Daemon::start(display, self.verbose, self.unwatched_after)?.run()
     }
 }
 
@@ -85,6 +99,7 @@ impl DryRun {
     pub fn perform(&self, display: Option<&str>) -> Result<()> {
         let session = Session::open(display)?;
         let loaded = loader().load();
+        remarks(loaded.rules.rules(), loaded.limits, May::here(display)).iter().for_each(|told| note(told));
         loaded.mistakes.iter().for_each(|mistake| note(&mistake.to_string()));
         let sight = Sight::look(session.control.connection())?;
         let survey = survey(&session, &sight)?;

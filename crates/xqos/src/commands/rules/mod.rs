@@ -51,7 +51,7 @@ enum Command {
 impl Arguments {
     pub fn perform(&self, display: Option<&str>) -> Result<()> {
         match &self.command {
-            Command::Check(arguments) => arguments.perform(),
+            Command::Check(arguments) => arguments.perform(display),
             Command::List(arguments) => arguments.perform(),
             Command::Test(arguments) => arguments.perform(),
             Command::DryRun(arguments) => arguments.perform(display),

@@ -26,8 +26,8 @@ impl Model {
 
 fn set_reserved(entry: &mut ClientEntry, wanted: Reserved) {
     entry.flags = match wanted {
-        None => 0,
-        Some((_, hard)) => entry_flag::RESERVED | if hard { entry_flag::HARD } else { 0 },
+        None => entry_flag::LOCAL,
+        Some((_, hard)) => entry_flag::LOCAL | entry_flag::RESERVED | if hard { entry_flag::HARD } else { 0 },
     };
     let (budget, period) = wanted.map_or((0, 0), |(reservation, _)| (reservation.budget.0, reservation.period.0));
     (entry.budget_us, entry.period_us) = (budget, period);
@@ -53,6 +53,38 @@ impl Server for Model {
     fn cap(&self, entry: &ClientEntry, ppm: u32) -> Result<()> {
         self.change(entry.client, |entry| entry.group_cap_ppm = ppm)
     }
+
+    fn pace(&self, entry: &ClientEntry, paced: Paced) -> Result<()> {
+        let flag = match paced {
+            Paced::AsAll => 0,
+            Paced::Always => entry_flag::PACED,
+            Paced::Never => entry_flag::NEVER_PACED,
+        };
+        self.change(entry.client, |entry| {
+            entry.flags = entry.flags & !(entry_flag::PACED | entry_flag::NEVER_PACED) | flag;
+        })
+    }
+}
+
+/// Clients of each process that may be raised.
+#[derive(Debug, Default)]
+struct Boosted {
+    pids: BTreeMap<i32, usize>,
+    is_forbidden: bool,
+}
+
+impl Boost for Boosted {
+    fn begin(&mut self, pid: i32) -> Result<(), String> {
+        if self.is_forbidden {
+            return Err("not allowed".to_owned());
+        }
+        *self.pids.entry(pid).or_default() += 1;
+        Ok(())
+    }
+
+    fn end(&mut self, pid: i32) {
+        *self.pids.get_mut(&pid).expect("it had begun") -= 1;
+    }
 }
 
 #[derive(Debug, Default)]
@@ -71,13 +103,21 @@ impl Auto for Searches {
 
 const CLIENT: u32 = 0x40_0000;
 
-struct Desk(ByMemory<Model, Searches>);
+struct Desk(ByMemory<Model, Searches, Boosted>);
 
 impl Desk {
     fn new() -> Desk {
-        let entry = ClientEntry { client: CLIENT, weight: USUAL_WEIGHT, name: "mpv".into(), ..ClientEntry::default() };
+        let entry = ClientEntry {
+            client: CLIENT,
+            pid: 7,
+            group: 1,
+            flags: entry_flag::LOCAL,
+            weight: USUAL_WEIGHT,
+            name: "mpv".into(),
+            ..ClientEntry::default()
+        };
         let model = Model { entries: RefCell::new([(CLIENT, entry)].into()), ..Model::default() };
-        Desk(ByMemory::new(model, Searches::default()))
+        Desk(ByMemory::new(model, Searches::default(), Boosted::default()))
     }
 
     fn entry(&self) -> ClientEntry {
@@ -122,9 +162,9 @@ fn what_rules_say_is_set_once_and_taken_back_with_the_rule() {
     assert_eq!(
         told,
         [
-            "3 ms / 10 ms hard reserved for mpv (client 0x400000), by rule 'r' (t.toml:2)",
-            "weight 2 for mpv (client 0x400000), by rule 'r' (t.toml:2)",
-            "priority 5 for mpv (client 0x400000), by rule 'r' (t.toml:2)",
+            "3 ms / 10 ms hard reserved for mpv (pid 7, client 0x400000), by rule 'r' (t.toml:2)",
+            "weight 2 for mpv (pid 7, client 0x400000), by rule 'r' (t.toml:2)",
+            "priority 5 for mpv (pid 7, client 0x400000), by rule 'r' (t.toml:2)",
         ]
     );
     let entry = desk.entry();
@@ -134,7 +174,7 @@ fn what_rules_say_is_set_once_and_taken_back_with_the_rule() {
     desk.rule("weight = 3");
     let entry = desk.entry();
     assert_eq!((entry.weight, entry.fixed_priority, reservation_of(&entry)), (300, 0, None));
-    assert_eq!(desk.rule(""), ["weight 1 for mpv (client 0x400000), as no rule says otherwise now"]);
+    assert_eq!(desk.rule(""), ["weight 1 for mpv (pid 7, client 0x400000), as no rule says otherwise now"]);
     assert_eq!(desk.entry().weight, USUAL_WEIGHT);
 }
 
@@ -247,12 +287,88 @@ fn a_rule_may_change_from_a_search_to_a_reservation() {
 }
 
 #[test]
-fn what_the_server_cannot_set_is_told_once() {
+fn a_program_may_have_the_processor_as_long_as_a_rule_says_so() {
     let mut desk = Desk::new();
-    let told = desk.rule("cpu = true, group = \"app\", pace = false");
-    assert_eq!(told.len(), 2);
-    assert_eq!(told[0], "cpu of rule 'r' (t.toml:2) has no effect: this server cannot set it");
-    assert_eq!(desk.rule("cpu = true, group = \"app\""), [""; 0]);
+    desk.rule("cpu = true");
+    desk.rule("cpu = true, weight = 2");
+    assert_eq!(desk.0.boost.pids[&7], 1);
+    desk.rule("cpu = false");
+    assert_eq!(desk.0.boost.pids[&7], 0);
+    desk.rule("cpu = true");
+    desk.undo();
+    assert_eq!(desk.0.boost.pids[&7], 0);
+    desk.rule("cpu = true");
+    desk.0.forget(CLIENT);
+    assert_eq!(desk.0.boost.pids[&7], 0);
+}
+
+#[test]
+fn what_is_not_allowed_is_told_once_and_tried_again() {
+    let mut desk = Desk::new();
+    desk.0.boost.is_forbidden = true;
+    assert_eq!(desk.rule("cpu = true"), ["cpu of rule 'r' (t.toml:2) has no effect: not allowed"]);
+    assert_eq!(desk.rule("cpu = true"), [""; 0]);
+    desk.0.boost.is_forbidden = false;
+    desk.rule("cpu = true");
+    assert_eq!(desk.0.boost.pids[&7], 1);
+}
+
+#[test]
+fn pacing_is_set_and_taken_back_and_never_over_a_hand() {
+    let mut desk = Desk::new();
+    let paced = |desk: &Desk| paced_now(&desk.entry());
+    desk.rule("pace = true");
+    assert_eq!(paced(&desk), Paced::Always);
+    desk.rule("pace = false");
+    assert_eq!(paced(&desk), Paced::Never);
+    desk.rule("");
+    assert_eq!(paced(&desk), Paced::AsAll);
+    desk.by_hand(|entry| entry.flags |= entry_flag::PACED);
+    desk.rule("pace = false");
+    assert_eq!(paced(&desk), Paced::Always);
+}
+
+#[test]
+fn a_client_shares_as_a_grouping_would_have_it() {
+    for (set, name) in [("app", ":app"), ("user", ":user"), ("none", ":none")] {
+        let mut desk = Desk::new();
+        desk.rule(&format!("group = \"{set}\""));
+        assert_eq!(desk.entry().group_name.as_str(), name);
+        // The server tells what that gave.
+        desk.by_hand(|entry| entry.group_name = Label::new("firefox-1"));
+        let requests = desk.requests();
+        desk.rule(&format!("group = \"{set}\""));
+        assert_eq!(desk.requests(), requests);
+        desk.rule("");
+        assert_eq!(desk.entry().group_name.as_str(), "");
+    }
+}
+
+#[test]
+fn who_stands_for_itself_comes_into_a_group_to_be_capped() {
+    let mut desk = Desk::new();
+    desk.by_hand(|entry| (entry.flags, entry.pid, entry.group, entry.host) = (0, 0, 0, "10.0.0.9".into()));
+    desk.rule("max = \"20%\"");
+    desk.by_hand(|entry| entry.group = 3);
+    assert_eq!((desk.entry().group_name.as_str(), desk.entry().group_cap_ppm), ("from 10.0.0.9", 200_000));
+    let requests = desk.requests();
+    desk.rule("max = \"20%\"");
+    assert_eq!(desk.requests(), requests);
+    desk.rule("");
+    assert_eq!(desk.entry().group_name.as_str(), "");
+}
+
+#[test]
+fn a_cap_stays_with_the_group_that_it_was_set_for() {
+    let mut desk = Desk::new();
+    desk.rule("max = \"20%\"");
+    assert_eq!(desk.entry().group_cap_ppm, 200_000, "of its usual group");
+    desk.rule("group = \"back\", max = \"5%\"");
+    assert_eq!((desk.entry().group_name.as_str(), desk.entry().group_cap_ppm), ("back", 50_000));
+    // In its usual group again it has the cap that somebody gave that by hand.
+    desk.0.server.requests.replace(0);
+    desk.rule("");
+    assert_eq!((desk.requests(), desk.entry().group_name.as_str()), (1, ""), "the cap is left to the group");
 }
 
 #[test]

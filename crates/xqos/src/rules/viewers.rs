@@ -1,0 +1,233 @@
+//! Whether anybody looks at a display that its server shows to other machines: an Xvnc, or an Xorg of xrdp.
+//!
+//! Viewers are established connections to the sockets that the server itself listens at, but X11's own and xqos's. A server
+//! that listens at no other is not looked at in this way, and counts as watched. /proc has all of it for who runs the server.
+//!
+//! | seen | the display is | looked again |
+//! |---|---|---|
+//! | the server's sockets cannot be seen | not known | after [`WATCHED`] |
+//! | nothing is offered | watched | never: what a server listens at is decided at its start |
+//! | somebody | watched | after [`WATCHED`] |
+//! | nobody, for less than the limit | watched | after [`WATCHED`], or when the limit is over |
+//! | nobody, for longer | unwatched | after [`UNWATCHED`], so that a cap is lifted at once when a viewer comes |
+//!
+//! Time is the monotonic clock's, which no setting of the clock moves.
+
+use crate::session::Session;
+use std::collections::{BTreeSet, HashSet};
+use std::fs;
+use std::time::Duration;
+use xqos_abi::control;
+
+/// An absence of a minute needs no closer look.
+const WATCHED: Duration = Duration::from_secs(5);
+/// A viewer connects, says who it is, and draws nothing before.
+const UNWATCHED: Duration = Duration::from_millis(500);
+/// TCP port of display 0 (X11, "Connection setup").
+const X11_PORT: u32 = 6000;
+const X11_SOCKETS: &str = "/tmp/.X11-unix/X";
+/// States in /proc/net: of TCP, and of Unix sockets.
+const ESTABLISHED: &str = "01";
+const LISTENS: &str = "0A";
+const CONNECTED: &str = "03";
+/// Flag of a Unix socket: it listens (SO_ACCEPTCON).
+const ACCEPTS: u32 = 1 << 16;
+
+/// Who looks at a display.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Viewers {
+    NotKnown,
+    /// The server shows the display to no other machine.
+    NotOffered,
+    Some(usize),
+}
+
+/// For how long nobody has looked.
+#[derive(Debug)]
+pub struct Absence {
+    limit: Duration,
+    /// The last look, and what came of it.
+    seen: Option<(Duration, Viewers)>,
+    /// Since when nobody was seen.
+    since: Option<Duration>,
+}
+
+impl Absence {
+    /// `limit`: so long nobody looks before the display is unwatched.
+    pub fn new(limit: Duration) -> Absence {
+        Absence { limit, seen: None, since: None }
+    }
+
+    /// Takes what was seen `now`.
+    pub fn see(&mut self, now: Duration, viewers: Viewers) {
+        self.seen = Some((now, viewers));
+        self.since = (viewers == Viewers::Some(0)).then(|| self.since.unwrap_or(now));
+    }
+
+    /// `None`: not known.
+    pub fn is_unwatched(&self) -> Option<bool> {
+        match self.seen? {
+            (_, Viewers::NotKnown) => None,
+            (now, _) => Some(self.since.is_some_and(|since| now.saturating_sub(since) >= self.limit)),
+        }
+    }
+
+    /// How long to wait for the next look; `None`: for ever.
+    pub fn until_look(&self, now: Duration) -> Option<Duration> {
+        let Some((seen, viewers)) = self.seen else { return Some(Duration::ZERO) };
+        let rest = match (viewers, self.since) {
+            (Viewers::NotOffered, _) => return None,
+            (_, Some(_)) if self.is_unwatched() == Some(true) => UNWATCHED,
+            (_, Some(since)) => WATCHED.min((since + self.limit).saturating_sub(seen)),
+            _ => WATCHED,
+        };
+        Some((seen + rest).saturating_sub(now))
+    }
+}
+
+/// What one look tells of a display: whoever looks now, it is watched; for how long nobody has is not known.
+pub fn unwatched_now(session: &Session) -> Option<bool> {
+    match of_server(session) {
+        Viewers::NotKnown | Viewers::Some(0) => None,
+        Viewers::NotOffered | Viewers::Some(_) => Some(false),
+    }
+}
+
+/// Who looks at the display of a session.
+pub fn of_server(session: &Session) -> Viewers {
+    let number = session.display.rsplit_once(':').and_then(|(_, number)| number.split('.').next()?.parse().ok());
+    let (Some(number), Ok(info)) = (number, session.control.server_info()) else { return Viewers::NotKnown };
+    of_process(info.server_pid, number).unwrap_or(Viewers::NotKnown)
+}
+
+/// `None`: it is another user's, or has gone.
+fn of_process(pid: u32, display: u32) -> Option<Viewers> {
+    let inode = |link: &str| link.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok();
+    let links =
+        fs::read_dir(format!("/proc/{pid}/fd")).ok()?.filter_map(|entry| fs::read_link(entry.ok()?.path()).ok());
+    let own: HashSet<u64> = links.filter_map(|link| inode(link.to_str()?)).collect();
+    let table = |name: &str| fs::read_to_string(format!("/proc/{pid}/net/{name}")).unwrap_or_default();
+    let user = std::os::unix::fs::MetadataExt::uid(&fs::metadata(format!("/proc/{pid}")).ok()?);
+    let control =
+        control::paths(display, user).iter().map(|path| path.to_string_lossy().into_owned()).collect::<Vec<_>>();
+    let tables = [tcp(&(table("tcp") + &table("tcp6")), &own, display), unix(&table("unix"), &own, &control)];
+    let offered: Vec<usize> = tables.into_iter().flatten().collect();
+    Some(if offered.is_empty() { Viewers::NotOffered } else { Viewers::Some(offered.into_iter().sum()) })
+}
+
+/// Connections to the ports that the server listens at; `None`: it listens at none but X11's.
+fn tcp(table: &str, own: &HashSet<u64>, display: u32) -> Option<usize> {
+    // sl, local_address, rem_address, st, queues, timer, retransmissions, uid, timeout, inode.
+    let sockets: Vec<(u32, &str)> = table
+        .lines()
+        .filter_map(|line| {
+            let fields: Vec<&str> = line.split_whitespace().collect();
+            let port = u32::from_str_radix(fields.get(1)?.rsplit_once(':')?.1, 16).ok()?;
+            own.contains(&fields.get(9)?.parse().ok()?).then_some((port, *fields.get(3)?))
+        })
+        .collect();
+    let is_offer = |&&(port, state): &&(u32, &str)| state == LISTENS && port != X11_PORT + display;
+    let ports: BTreeSet<u32> = sockets.iter().filter(is_offer).map(|&(port, _)| port).collect();
+    let is_viewer = |&&(port, state): &&(u32, &str)| state == ESTABLISHED && ports.contains(&port);
+    (!ports.is_empty()).then(|| sockets.iter().filter(is_viewer).count())
+}
+
+/// The same of Unix sockets: those of xrdp, and of `-rfbunixpath`.
+fn unix(table: &str, own: &HashSet<u64>, control: &[String]) -> Option<usize> {
+    // Num, RefCount, Protocol, Flags, Type, St, Inode, Path.
+    let sockets: Vec<(bool, &str, &str)> = table
+        .lines()
+        .filter_map(|line| {
+            let fields: Vec<&str> = line.split_whitespace().collect();
+            let accepts = u32::from_str_radix(fields.get(3)?, 16).ok()? & ACCEPTS != 0;
+            own.contains(&fields.get(6)?.parse().ok()?).then_some((accepts, *fields.get(5)?, *fields.get(7)?))
+        })
+        .collect();
+    let is_x11 = |path: &str| path.trim_start_matches('@').starts_with(X11_SOCKETS);
+    let is_offer = |path: &str| !is_x11(path) && !control.iter().any(|own| own == path);
+    let paths: BTreeSet<&str> =
+        sockets.iter().filter(|(accepts, _, path)| *accepts && is_offer(path)).map(|&(.., path)| path).collect();
+    let is_viewer =
+        |&&(accepts, state, path): &&(bool, &str, &str)| !accepts && state == CONNECTED && paths.contains(path);
+    (!paths.is_empty()).then(|| sockets.iter().filter(is_viewer).count())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMIT: Duration = Duration::from_secs(60);
+
+    fn at(seconds: f64) -> Duration {
+        Duration::from_secs_f64(seconds)
+    }
+
+    #[test]
+    fn a_display_is_unwatched_after_a_minute_without_a_viewer_and_watched_at_the_look_that_sees_one() {
+        let mut absence = Absence::new(LIMIT);
+        assert_eq!((absence.is_unwatched(), absence.until_look(at(3.0))), (None, Some(Duration::ZERO)));
+        let (mut now, mut looks) = (at(10.0), 0);
+        loop {
+            absence.see(now, Viewers::Some(0));
+            looks += 1;
+            if absence.is_unwatched() == Some(true) {
+                break;
+            }
+            now += absence.until_look(now).unwrap();
+        }
+        assert_eq!((now, looks), (at(70.0), 13));
+        assert_eq!(absence.until_look(now), Some(UNWATCHED), "a viewer that comes is seen at once");
+        absence.see(at(70.5), Viewers::Some(1));
+        assert_eq!((absence.is_unwatched(), absence.until_look(at(71.5))), (Some(false), Some(at(4.0))));
+        absence.see(at(75.0), Viewers::Some(0));
+        absence.see(at(134.9), Viewers::Some(0));
+        assert_eq!(absence.is_unwatched(), Some(false), "the minute begins anew");
+        assert!(absence.until_look(at(134.9)).unwrap() <= at(0.11));
+    }
+
+    #[test]
+    fn what_is_offered_to_nobody_is_watched_and_what_cannot_be_seen_is_not_known() {
+        let mut absence = Absence::new(LIMIT);
+        absence.see(at(1.0), Viewers::NotOffered);
+        assert_eq!((absence.is_unwatched(), absence.until_look(at(999.0))), (Some(false), None));
+        absence.see(at(2.0), Viewers::NotKnown);
+        assert_eq!((absence.is_unwatched(), absence.until_look(at(2.0))), (None, Some(WATCHED)));
+        // Not seeing is no absence.
+        absence.see(at(90.0), Viewers::Some(0));
+        assert_eq!(absence.is_unwatched(), Some(false));
+    }
+
+    #[test]
+    fn viewers_are_connections_to_what_the_server_offers() {
+        let line = |local: &str, state: &str, inode: u32| {
+            format!(
+                "   0: 0100007F:{local} 0100007F:9999 {state} 00000000:00000000 00:00000000 00000000  1000        0 {inode} 1\n"
+            )
+        };
+        let own = HashSet::from([1, 2, 3, 4]);
+        let x11 = line("1777", LISTENS, 1) + &line("1777", ESTABLISHED, 2);
+        assert_eq!(tcp(&x11, &own, 7), None, "6007 is X11's");
+        let offered = x11 + &line("170D", LISTENS, 3);
+        assert_eq!(tcp(&offered, &own, 7), Some(0));
+        assert_eq!(tcp(&(offered.clone() + &line("170D", ESTABLISHED, 99)), &own, 7), Some(0), "the viewer's own end");
+        assert_eq!(tcp(&(offered + &line("170D", ESTABLISHED, 4)), &own, 7), Some(1));
+        assert_eq!(tcp("  sl  local_address rem_address   st\nrubbish\n", &own, 7), None);
+    }
+
+    #[test]
+    fn viewers_by_a_unix_socket_are_told_from_clients() {
+        let line = |flags: &str, state: &str, inode: u32, path: &str| {
+            format!("0000000000000000: 00000002 00000000 {flags} 0001 {state} {inode} {path}\n")
+        };
+        let own = HashSet::from([1, 2, 3, 4, 5]);
+        let control = ["/run/user/1000/xqos/7.socket".to_owned()];
+        let of_x11 = line("00010000", "01", 1, "@/tmp/.X11-unix/X7") + &line("00000000", "03", 2, "@/tmp/.X11-unix/X7");
+        let of_xqos = line("00010000", "01", 3, &control[0]) + &line("00000000", "03", 4, &control[0]);
+        let both = of_x11 + &of_xqos;
+        assert_eq!(unix(&both, &own, &control), None);
+        let offered = both + &line("00010000", "01", 4, "/run/xrdp/sockdir/xrdp_display_7");
+        assert_eq!(unix(&offered, &own, &control), Some(0));
+        let viewed = offered + &line("00000000", "03", 5, "/run/xrdp/sockdir/xrdp_display_7");
+        assert_eq!(unix(&viewed, &own, &control), Some(1));
+    }
+}
