@@ -6,6 +6,8 @@
 //! | `served` | the commands on a server with xqos in it |
 //! | `inside` | `top`, `trace` and `replay` |
 //! | `boost` | processor time, and that nobody stays raised |
+//! | `rules` | rule files, and the daemon that keeps them |
+//! | `kept` | that rules are carried out, and what may happen to the daemon |
 //! | `siblings` | commands that are programs of their own |
 //! | `tune` | reservations that are found by measurement: `suggest`, and auto |
 //! | `fixture` | servers, programs and folders that go with the test |
@@ -16,6 +18,7 @@ mod attach;
 mod boost;
 mod fixture;
 mod inside;
+mod kept;
 mod rules;
 mod served;
 mod siblings;

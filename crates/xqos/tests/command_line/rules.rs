@@ -14,33 +14,33 @@ use x11rb::rust_connection::RustConnection;
 use x11rb::wrapper::ConnectionExt as _;
 
 /// A user's own folder of rules.
-struct Rules(Folder);
+pub struct Rules(Folder);
 
 impl Rules {
-    fn new(name: &str) -> Rules {
+    pub fn new(name: &str) -> Rules {
         let rules = Rules(Folder::new(&format!("rules-{name}")));
         fs::create_dir_all(rules.0.path.join("xqos/rules.d")).unwrap();
         rules
     }
 
     /// Puts a file into place as an editor does, so that it is never half written.
-    fn write(&self, name: &str, text: &str) {
+    pub fn write(&self, name: &str, text: &str) {
         let (path, new) = (self.path(name), self.path(&format!(".{name}.new")));
         fs::write(&new, text).unwrap();
         fs::set_permissions(&new, fs::Permissions::from_mode(0o644)).unwrap();
         fs::rename(new, path).unwrap();
     }
 
-    fn path(&self, name: &str) -> String {
+    pub fn path(&self, name: &str) -> String {
         self.0.file(&format!("xqos/rules.d/{name}"))
     }
 
     /// A command with these rules.
-    fn with<'a>(&self, command: &'a mut Command) -> &'a mut Command {
+    pub fn with<'a>(&self, command: &'a mut Command) -> &'a mut Command {
         command.env("XDG_CONFIG_HOME", &self.0.path)
     }
 
-    fn ask(&self, arguments: &[&str]) -> Ended {
+    pub fn ask(&self, arguments: &[&str]) -> Ended {
         ended(self.with(xqos().args(arguments)))
     }
 
@@ -49,9 +49,13 @@ impl Rules {
     }
 
     /// The daemon, when it says that it is ready.
-    fn kept_on(&self, server: &Server) -> Running {
-        let mut command = server.xqos(&["rules", "run", "--verbose"]);
-        let mut daemon = Running::start(self.with(&mut command).stdout(Stdio::piped()).stderr(Stdio::piped()));
+    pub fn kept_on(&self, server: &Server) -> Running {
+        self.kept_by(server.xqos(&["rules", "run"]).arg("--verbose"))
+    }
+
+    /// The same by another command.
+    pub fn kept_by(&self, command: &mut Command) -> Running {
+        let mut daemon = Running::start(self.with(command).stdout(Stdio::piped()).stderr(Stdio::piped()));
         let mut said = String::new();
         BufReader::new(daemon.out()).read_line(&mut said).unwrap();
         assert_eq!(said, "ready\n");
@@ -59,20 +63,20 @@ impl Rules {
     }
 }
 
-fn rule(id: &str, who: &str, set: &str) -> String {
+pub fn rule(id: &str, who: &str, set: &str) -> String {
     format!("[[rule]]\nid = \"{id}\"\nmatch = {{ {who} }}\nset = {{ {set} }}\n")
 }
 
-fn file(rules: &[String]) -> String {
+pub fn file(rules: &[String]) -> String {
     format!("version = 1\n{}", rules.concat())
 }
 
-fn weight(server: &Server, pid: i32) -> f64 {
+pub fn weight(server: &Server, pid: i32) -> f64 {
     server.entry(pid).map_or(0.0, |entry| entry["weight"].as_f64().unwrap())
 }
 
 #[track_caller]
-fn weighs(server: &Server, pid: i32, wanted: f64) {
+pub fn weighs(server: &Server, pid: i32, wanted: f64) {
     eventually("the weight is as wanted", || (weight(server, pid) == wanted).then_some(()));
 }
 
@@ -213,14 +217,14 @@ fn there_is_one_for_each_display() {
 }
 
 /// A client of the test's own, with a window.
-struct Windowed {
+pub struct Windowed {
     connection: RustConnection,
     root: Window,
     window: Window,
 }
 
 impl Windowed {
-    fn new(server: &Server) -> Windowed {
+    pub fn new(server: &Server) -> Windowed {
         let (connection, screen) = x11rb::connect(Some(&server.display)).unwrap();
         let root = connection.setup().roots[screen].root;
         let window = connection.generate_id().unwrap();

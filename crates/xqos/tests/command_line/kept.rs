@@ -1,0 +1,276 @@
+//! What rules set is carried out on a real server, and what happens to the daemon leaves nothing behind.
+
+use crate::fixture::{Folder, Running, Server, eventually, kill, module, xqos};
+use crate::rules::{Rules, Windowed, file, rule, weighs, weight};
+use std::fs;
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use x11rb::connection::Connection;
+use x11rb::protocol::xproto::{ConnectionExt as _, CreateWindowAux, WindowClass};
+use xqos_abi::kernel::Attributes;
+use xqos_abi::{ClientEntry, Grouping, entry_flag};
+use xqos_client::Control;
+
+fn control(server: &Server) -> Control {
+    Control::connect(Some(&server.display)).unwrap().unwrap()
+}
+
+fn entry(control: &Control, pid: i32) -> ClientEntry {
+    control.clients().unwrap().clients.into_iter().find(|entry| entry.pid == pid).unwrap()
+}
+
+/// An entry that is as wanted.
+#[track_caller]
+fn becomes(control: &Control, pid: i32, what: &str, is_so: impl Fn(&ClientEntry) -> bool) -> ClientEntry {
+    eventually(what, || Some(entry(control, pid)).filter(&is_so))
+}
+
+#[test]
+fn groups_and_pacing_are_set_and_taken_back() {
+    let server = Server::served(&[]);
+    let (first, second) = (server.client(&["xclock"]), server.client(&["xclock"]));
+    let control = control(&server);
+    control.set_groups(Grouping::None, 0).unwrap();
+    let rules = Rules::new("groups");
+    rules.write("50-a.toml", &file(&[rule("clocks", "name = \"xclock\"", "group = \"user\", pace = true")]));
+    let daemon = rules.kept_on(&server);
+    let is_paced = |entry: &ClientEntry| entry.flags & entry_flag::PACED != 0 && entry.group != 0;
+    let one = becomes(&control, first.pid(), "the first is grouped and paced", is_paced);
+    let other = becomes(&control, second.pid(), "the second is, too", is_paced);
+    assert_eq!((one.group, one.group_name.as_str().split(' ').next()), (other.group, Some("user")));
+    rules.write(
+        "50-a.toml",
+        &file(&[rule("clocks", "name = \"xclock\"", "group = \"app\", max = \"30%\", pace = false")]),
+    );
+    let is_capped = |entry: &ClientEntry| entry.group_cap_ppm == 300_000 && entry.flags & entry_flag::NEVER_PACED != 0;
+    let one = becomes(&control, first.pid(), "the first is capped", is_capped);
+    let other = becomes(&control, second.pid(), "the second is, too", is_capped);
+    assert_ne!(one.group, other.group, "each is a program of its own");
+    daemon.signal("KILL");
+    let is_free =
+        |entry: &ClientEntry| entry.group == 0 && entry.flags & (entry_flag::PACED | entry_flag::NEVER_PACED) == 0;
+    becomes(&control, first.pid(), "nothing is left of it", is_free);
+    becomes(&control, second.pid(), "nothing is left of it", is_free);
+}
+
+/// The program under test with rules of the system beside it, as an installation has them.
+struct Installed {
+    folder: PathBuf,
+}
+
+impl Installed {
+    fn new(name: &str, rules: &str) -> Installed {
+        // On the same file system as the program.
+        let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()));
+        fs::create_dir_all(folder.join("bin")).unwrap();
+        fs::create_dir_all(folder.join("lib/xqos/rules.d")).unwrap();
+        fs::hard_link(crate::PROGRAM, folder.join("bin/xqos")).unwrap();
+        let installed = Installed { folder };
+        installed.write(rules);
+        installed
+    }
+
+    fn write(&self, rules: &str) {
+        let path = self.folder.join("lib/xqos/rules.d/50-limits.toml");
+        fs::write(path.with_extension("new"), rules).unwrap();
+        fs::rename(path.with_extension("new"), path).unwrap();
+    }
+
+    fn kept_on(&self, server: &Server, rules: &Rules) -> Running {
+        let program = self.folder.join("bin/xqos").to_string_lossy().into_owned();
+        rules.kept_by(server.command(&program).args(["rules", "run"]))
+    }
+}
+
+impl Drop for Installed {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+#[test]
+fn a_limit_of_users_is_kept_by_the_server_and_ends_with_the_daemon() {
+    let server = Server::served(&[]);
+    let (control, rules) = (control(&server), Rules::new("limits"));
+    let installed = Installed::new("limits", "version = 1\n[limits]\nper_user = 0.3\n");
+    let limit = || control.groups().unwrap().user_limit_ppm;
+    let limited = |ppm| eventually("the limit is as wanted", || (limit() == ppm).then_some(()));
+    let daemon = installed.kept_on(&server, &rules);
+    limited(300_000);
+    installed.write("version = 1\n[limits]\nper_user = 0.95\n");
+    limited(950_000);
+    installed.write("version = 1\n[limits]\nper_user = 1.5\n");
+    let other = server.client(&["xclock"]);
+    rules.write("50-a.toml", &file(&[rule("clocks", "name = \"xclock\"", "weight = 2")]));
+    weighs(&server, other.pid(), 2.0);
+    assert_eq!(limit(), 950_000, "the last good version counts");
+    daemon.signal("KILL");
+    limited(0);
+    let said = daemon.ended().err;
+    assert!(said.contains("per_user = 0.95 of [limits] is above 0.9, which this server promises in all"), "{said}");
+    assert!(said.contains("50-limits.toml:3: a limit is a part of the server, of which at most 0.95"), "{said}");
+    server.ask(&["policy", "--user-limit", "0.2"]).with(0);
+    installed.write("version = 1\n[limits]\nper_user = 0.3\n");
+    let daemon = installed.kept_on(&server, &rules);
+    weighs(&server, other.pid(), 2.0);
+    daemon.signal("TERM");
+    let said = daemon.ended().with(0).err;
+    assert!(said.contains("per_user of [limits] has no effect: 0.2 was set by hand"), "{said}");
+    assert_eq!(limit(), 200_000);
+}
+
+fn is_raised(pid: i32) -> bool {
+    Attributes::of(pid).is_ok_and(|attributes| attributes.real_time_priority().is_some())
+}
+
+/// Covers the screen for a moment: whoever has a window gets an Expose.
+fn expose(server: &Server) {
+    let (connection, screen) = x11rb::connect(Some(&server.display)).unwrap();
+    let (root, window) = (connection.setup().roots[screen].root, connection.generate_id().unwrap());
+    let look = CreateWindowAux::new().override_redirect(1);
+    connection.create_window(0, window, root, 0, 0, 1024, 768, 0, WindowClass::INPUT_OUTPUT, 0, &look).unwrap();
+    connection.map_window(window).unwrap();
+    connection.destroy_window(window).unwrap();
+    connection.get_input_focus().unwrap().reply().unwrap();
+}
+
+#[test]
+fn only_programs_that_a_rule_names_have_the_processor_while_they_redraw() {
+    if std::thread::spawn(|| Attributes::real_time(1).give(0).is_err()).join().unwrap() {
+        return xqos_skip::left_out("this user may not give real-time priorities");
+    }
+    let server = Server::served(&[]);
+    let (clock, logo) =
+        (server.client(&["xclock", "-geometry", "100x100+0+0"]), server.client(&["xlogo", "-geometry", "100x100+0+0"]));
+    let rules = Rules::new("cpu");
+    rules.write("50-a.toml", &file(&[rule("clocks", "name = \"xclock\"", "cpu = true, weight = 2")]));
+    let daemon = rules.kept_on(&server);
+    weighs(&server, clock.pid(), 2.0);
+    // Who is stopped cannot answer, and is raised until its time is over.
+    [&clock, &logo].into_iter().for_each(|client| client.signal("STOP"));
+    eventually("the clock is raised", || {
+        expose(&server);
+        assert!(!is_raised(logo.pid()), "no rule names it");
+        is_raised(clock.pid()).then_some(())
+    });
+    daemon.signal("KILL");
+    eventually("the clock is as before", || {
+        expose(&server);
+        (!is_raised(clock.pid())).then_some(())
+    });
+    [&clock, &logo].into_iter().for_each(|client| client.signal("CONT"));
+}
+
+/// An Xvnc that listens for viewers at a Unix socket and at a port of TCP.
+fn vnc(folder: &Folder, port: u16) -> Option<Server> {
+    let mut command = xqos();
+    command.args(["server", "--module"]).arg(module()).args([
+        "--",
+        "Xtigervnc",
+        "-geometry",
+        "640x480",
+        "-depth",
+        "24",
+    ]);
+    command.args([
+        "-SecurityTypes",
+        "None",
+        "-localhost",
+        "-rfbport",
+        &port.to_string(),
+        "-rfbunixpath",
+        &folder.file("rfb"),
+    ]);
+    let is_there = std::env::var_os("PATH")
+        .is_some_and(|path| std::env::split_paths(&path).any(|path| path.join("Xtigervnc").exists()));
+    is_there.then(|| Server::start_other(&mut command))
+}
+
+#[test]
+fn a_display_that_nobody_looks_at_is_capped_until_a_viewer_comes() {
+    let folder = Folder::new("unwatched");
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let Some(server) = vnc(&folder, port) else {
+        return xqos_skip::left_out("Xtigervnc is not installed");
+    };
+    let (first, second) = (server.client(&["xclock"]), server.client(&["xlogo"]));
+    let control = control(&server);
+    let rules = Rules::new("unwatched");
+    let set = "group = \"unwatched\", max = \"5%\"";
+    rules.write("50-a.toml", &file(&[rule("unwatched", "state = \"unwatched\"", set)]));
+    let daemon = rules.kept_by(server.xqos(&["rules", "run"]).args(["--unwatched-after", "1s"]));
+    let is_capped = |entry: &ClientEntry| entry.group_cap_ppm == 50_000;
+    let is_free = |entry: &ClientEntry| entry.group_cap_ppm == 0;
+    let both = |what: &str, is_so: &dyn Fn(&ClientEntry) -> bool| {
+        [&first, &second].map(|client| becomes(&control, client.pid(), what, is_so).group)
+    };
+    let groups = both("nobody looks, and all are capped", &is_capped);
+    assert_eq!(groups[0], groups[1], "they get no more together");
+    let viewer = UnixStream::connect(folder.file("rfb")).unwrap();
+    both("a viewer has come, and nobody is capped", &is_free);
+    drop(viewer);
+    both("it has gone", &is_capped);
+    let viewer = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    both("another one has come, by TCP", &is_free);
+    drop(viewer);
+    both("it has gone", &is_capped);
+    daemon.signal("KILL");
+    both("the cap ends with the daemon", &is_free);
+}
+
+#[test]
+fn a_daemon_that_was_stopped_holds_what_it_set_and_catches_up() {
+    let server = Server::served(&[]);
+    let clock = server.client(&["xclock"]);
+    let rules = Rules::new("stopped");
+    rules.write("50-a.toml", &file(&[rule("clocks", "name = \"xclock\"", "weight = 2, priority = 5")]));
+    let daemon = rules.kept_on(&server);
+    weighs(&server, clock.pid(), 2.0);
+    daemon.signal("STOP");
+    // The server serves on, newcomers are served as usual, and a hand may set what it likes.
+    let late = server.client(&["xclock"]);
+    server.ask(&["priority", "--pid", &clock.pid().to_string(), "9"]).with(0);
+    rules.write("50-a.toml", &file(&[rule("clocks", "name = \"xclock\"", "weight = 3, priority = 6")]));
+    for _ in 0..50 {
+        Windowed::new(&server);
+    }
+    assert_eq!((weight(&server, clock.pid()), weight(&server, late.pid())), (2.0, 1.0));
+    daemon.signal("CONT");
+    weighs(&server, late.pid(), 3.0);
+    weighs(&server, clock.pid(), 3.0);
+    assert_eq!(server.entry(clock.pid()).unwrap()["fixed_priority"], 9);
+    daemon.signal("STOP");
+    daemon.signal("KILL");
+    weighs(&server, late.pid(), 1.0);
+}
+
+#[test]
+fn a_server_that_resets_ends_the_daemon_with_a_line_and_the_next_one_begins_anew() {
+    let server = Server::served(&[]);
+    let clock = server.client(&["xclock"]);
+    let rules = Rules::new("reset");
+    rules.write("50-a.toml", &file(&[rule("clocks", "name = \"xclock\"", "weight = 2")]));
+    let daemon = rules.kept_on(&server);
+    weighs(&server, clock.pid(), 2.0);
+    kill(server.process.pid(), "HUP");
+    let ended = daemon.ended();
+    assert!(ended.err.contains("gone") || ended.err.contains("was closed: start `xqos rules run` again"), "{ended:#?}");
+    let clock = server.client(&["xclock"]);
+    assert_eq!(weight(&server, clock.pid()), 1.0);
+    let daemon = rules.kept_on(&server);
+    weighs(&server, clock.pid(), 2.0);
+    daemon.signal("TERM");
+    daemon.ended().with(0);
+}
+
+#[test]
+fn what_cannot_be_kept_is_said_by_check_in_one_line() {
+    let rules = Rules::new("remarks");
+    rules.write("50-a.toml", &file(&[rule("auto", "exe = \"*/mpv\"", "reserve = \"auto\", hard = true")]));
+    let told = rules.ask(&["rules", "check"]).with(0);
+    let place = rules.path("50-a.toml");
+    let remark =
+        format!("{place}:2: in rule 'auto' hard has no effect beside reserve = \"auto\", which reserves soft only");
+    assert!(told.out.lines().any(|line| line == remark), "{told:#?}");
+}
