@@ -1,4 +1,4 @@
-/* clients.c: the list of clients, and what is set for one of them.
+/* clients.c: the list of clients.
  *
  * The invariant is that of xqos.c: no byte of a reply is read before the reply's length has been compared with what it
  * must hold. An entry may be longer than this library knows, never shorter.
@@ -14,7 +14,9 @@
 #include "wire.h"
 
 /* The layout that programs are compiled with: it may only grow. */
-_Static_assert(sizeof(struct xqos_client) == 184, "layout of 1.0");
+enum { CLIENT_BYTES_1_0 = 184 };
+_Static_assert(offsetof(struct xqos_client, grabs) == CLIENT_BYTES_1_0, "layout of 1.0");
+_Static_assert(sizeof(struct xqos_client) == 344, "layout of 1.1");
 
 struct xqos_client_list {
     struct wire_client_list *reply;
@@ -26,7 +28,7 @@ struct xqos_client_list {
 static int entries_fit(const struct wire_client_list *reply)
 {
     return reply->count == 0
-        || (reply->entry_bytes >= sizeof(struct wire_client)
+        || (reply->entry_bytes >= WIRE_CLIENT_BYTES_1_0
             && xqos_bytes_behind(&reply->header, sizeof *reply) / reply->entry_bytes >= reply->count);
 }
 
@@ -105,44 +107,41 @@ static struct xqos_client client_from(const struct wire_client *entry)
         .longest_request_ns = entry->longest_request_ns,
         .connected_ns = entry->connected_ns,
         .grabbed_ns = entry->grabbed_ns,
+        .grabs = entry->grabs,
+        .group = entry->group,
+        .group_weight = entry->group_weight,
+        .group_cap_ppm = entry->group_cap_ppm,
     };
 
     /* The wire's 32 bytes need not end with 0; these 40 do. */
     memcpy(client.name, entry->name, sizeof entry->name);
+    /* These end with 0 on the wire too; what follows keeps that promise for the server. */
+    memcpy(client.group_name, entry->group_name, sizeof client.group_name - 1);
+    memcpy(client.reservation_origin, entry->reservation_origin, sizeof client.reservation_origin - 1);
+    memcpy(client.settings_origin, entry->settings_origin, sizeof client.settings_origin - 1);
+    memcpy(client.host, entry->host, sizeof client.host - 1);
     return client;
 }
 
 int xqos_client_list_next(xqos_client_list_t *list, struct xqos_client *out)
 {
-    struct wire_client entry;
+    struct wire_client entry = { 0 };
     struct xqos_client client;
     const char *entries;
+    size_t known;
 
-    if (!list || !xqos_has_room(out, sizeof *out))
+    if (!list || !xqos_has_room(out, CLIENT_BYTES_1_0))
         return XQOS_ERR_ARGUMENT;
     if (list->next >= list->reply->count)
         return 0;
     /* Copied, because a later version's entry_bytes need not keep the alignment. */
     entries = (const char *)(list->reply + 1);
-    memcpy(&entry, entries + (size_t)list->next * list->reply->entry_bytes, sizeof entry);
+    known = list->reply->entry_bytes < sizeof entry ? list->reply->entry_bytes : sizeof entry;
+    memcpy(&entry, entries + (size_t)list->next * list->reply->entry_bytes, known);
     list->next++;
     client = client_from(&entry);
     if (list->own && client.client == list->own)
         client.flags |= XQOS_CLIENT_YOU;
     xqos_fill(out, &client, sizeof client);
     return 1;
-}
-
-int xqos_set_client_weight(xqos_t *xqos, uint32_t client, uint32_t weight_hundredths)
-{
-    struct wire_two request = { .first = client, .second = weight_hundredths };
-
-    return xqos_perform(xqos, WIRE_SET_CLIENT_WEIGHT, &request, sizeof request, NULL);
-}
-
-int xqos_set_client_priority(xqos_t *xqos, uint32_t client, int32_t priority)
-{
-    struct wire_two request = { .first = client, .second = (uint32_t)priority };
-
-    return xqos_perform(xqos, WIRE_SET_CLIENT_PRIORITY, &request, sizeof request, NULL);
 }

@@ -8,6 +8,7 @@
 #ifndef XQOS_CONTEXT_H
 #define XQOS_CONTEXT_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 
 #include <sys/socket.h>
@@ -27,6 +28,8 @@ struct xqos {
     uid_t server;      /* whom it runs as */
     uint32_t own;      /* resource base of the connection */
     _Atomic int events; /* the connection that events come on; -1 until some are selected */
+    _Atomic int kept;   /* the one that requests go over since an origin was set, one at a time; -1 before */
+    pthread_mutex_t turn;
 };
 
 static inline int xqos_is_below(const struct xqos *xqos)
@@ -52,6 +55,10 @@ int xqos_socket_attach(struct xqos *xqos, xcb_connection_t *connection);
 /* Sends a request and waits for the answer, which is then the caller's to free: a reply, or an error, which begins
  * with 0 as on an X connection. */
 int xqos_socket_ask(struct xqos *xqos, uint8_t opcode, void *request, size_t bytes, struct wire_reply **answer);
+
+/* From now on requests go over one connection, which lives as long as the context: what was said of origins holds for a
+ * connection. Errors: CONNECTION. */
+int xqos_socket_keep(struct xqos *xqos);
 
 /* Selects events on a connection that lives as long as the context; the mask has been checked by the server before. */
 int xqos_socket_select(struct xqos *xqos, uint32_t mask);

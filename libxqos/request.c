@@ -1,7 +1,7 @@
 /* request.c: requests out, answers and errors in.
  *
  * The requests are sent by xcb_send_request rather than by generated code: the extension is not part of xcb-proto's
- * releases, and eleven requests are less than a generator. Every request is sent checked, so that its error comes back
+ * releases, and so few requests are less than a generator. Every request is sent checked, so that its error comes back
  * to the caller and never into the event queue or an error handler.
  *
  * SPDX-License-Identifier: MIT
@@ -31,7 +31,7 @@ int xqos_attach(struct xqos *xqos, xcb_connection_t *connection)
     found = xcb_get_extension_data(connection, &extension);
     if (!found)
         return XQOS_ERR_CONNECTION;
-    *xqos = (struct xqos) { .events = -1 };
+    *xqos = (struct xqos) { .events = -1, .kept = -1 };
     if (!found->present)
         return xcb_connection_has_error(connection) ? XQOS_ERR_CONNECTION : xqos_socket_attach(xqos, connection);
     xqos->connection = connection;

@@ -2,8 +2,8 @@
  *
  * Such a server is served from below, by its calls of libc, and listens on a socket of its own for the same requests
  * (proto/xqosproto.md, "Without the extension"). A connection carries one request and its answer and is closed: so a
- * context stays as it was opened, threads share it without a lock, and XRT keeps nothing for a display. Only events
- * need a connection that lives.
+ * context stays as it was opened, threads share it without a lock, and XRT keeps nothing for a display. Only events and
+ * origins need a connection that lives; over that of origins threads ask in turn.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -122,6 +122,10 @@ static int names_a_client(uint8_t opcode)
     case WIRE_CHECK_ADMISSION:
     case WIRE_SET_CLIENT_WEIGHT:
     case WIRE_SET_CLIENT_PRIORITY:
+    case WIRE_SET_CLIENT_GROUP:
+    case WIRE_SET_GROUP_WEIGHT:
+    case WIRE_SET_GROUP_CAP:
+    case WIRE_SET_CLIENT_PACING:
         return 1;
     default:
         return 0;
@@ -137,7 +141,7 @@ static int send_request(const struct xqos *xqos, int descriptor, uint8_t opcode,
     /* On the socket 0 is nobody: the X connection is named. */
     if (names_a_client(opcode) && memcmp(client, &(uint32_t) { XQOS_SELF }, sizeof xqos->own) == 0)
         memcpy(client, &xqos->own, sizeof xqos->own);
-    /* At most 32 bytes into an empty buffer: all or nothing. */
+    /* At most 40 bytes into an empty buffer: all or nothing. */
     return send(descriptor, request, bytes, MSG_NOSIGNAL) == (ssize_t)bytes;
 }
 
@@ -185,42 +189,60 @@ static int receive_answer(int descriptor, struct wire_reply **out)
     return XQOS_ERR_CONNECTION;
 }
 
+static int ask_over(const struct xqos *xqos, int descriptor, uint8_t opcode, void *request, size_t bytes,
+                    struct wire_reply **out)
+{
+    if (!send_request(xqos, descriptor, opcode, request, bytes))
+        return XQOS_ERR_CONNECTION;
+    return receive_answer(descriptor, out);
+}
+
 int xqos_socket_ask(struct xqos *xqos, uint8_t opcode, void *request, size_t bytes, struct wire_reply **out)
 {
-    int descriptor, result = XQOS_ERR_CONNECTION;
+    int result, descriptor = atomic_load(&xqos->kept);
 
     *out = NULL;
     if (xcb_connection_has_error(xqos->connection))
         return XQOS_ERR_CONNECTION;
+    if (descriptor >= 0) {
+        pthread_mutex_lock(&xqos->turn);
+        result = ask_over(xqos, descriptor, opcode, request, bytes, out);
+        pthread_mutex_unlock(&xqos->turn);
+        return result;
+    }
     descriptor = connect_to(xqos);
     if (descriptor < 0)
         return XQOS_ERR_CONNECTION;
-    if (send_request(xqos, descriptor, opcode, request, bytes))
-        result = receive_answer(descriptor, out);
+    result = ask_over(xqos, descriptor, opcode, request, bytes, out);
     close(descriptor);
     return result;
 }
 
 /* ---- events ------------------------------------------------------------------------------------------------ */
 
-/* The connection that events come on, made by the first thread that wants it; -1: the server is gone. */
-static int events_of(struct xqos *xqos)
+/* A connection that lives, made by the first thread that wants it; -1: the server is gone. */
+static int living(struct xqos *xqos, _Atomic int *place)
 {
-    int none = -1, descriptor = atomic_load(&xqos->events);
+    int none = -1, descriptor = atomic_load(place);
 
     if (descriptor >= 0)
         return descriptor;
     descriptor = connect_to(xqos);
-    if (descriptor < 0 || atomic_compare_exchange_strong(&xqos->events, &none, descriptor))
+    if (descriptor < 0 || atomic_compare_exchange_strong(place, &none, descriptor))
         return descriptor;
     close(descriptor);
     return none;
 }
 
+int xqos_socket_keep(struct xqos *xqos)
+{
+    return living(xqos, &xqos->kept) < 0 ? XQOS_ERR_CONNECTION : XQOS_OK;
+}
+
 int xqos_socket_select(struct xqos *xqos, uint32_t mask)
 {
     struct wire_one request = { .first = mask };
-    int descriptor = events_of(xqos);
+    int descriptor = living(xqos, &xqos->events);
 
     if (descriptor < 0 || !send_request(xqos, descriptor, WIRE_SELECT_EVENTS, &request, sizeof request))
         return XQOS_ERR_CONNECTION;
@@ -254,8 +276,12 @@ int xqos_socket_next(const struct xqos *xqos, struct wire_event *out)
 
 void xqos_socket_close(struct xqos *xqos)
 {
-    int descriptor = atomic_exchange(&xqos->events, -1);
+    _Atomic int *places[] = { &xqos->events, &xqos->kept };
 
-    if (descriptor >= 0)
-        close(descriptor);
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        int descriptor = atomic_exchange(places[i], -1);
+
+        if (descriptor >= 0)
+            close(descriptor);
+    }
 }

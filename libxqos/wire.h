@@ -25,7 +25,15 @@ enum wire_opcode {
     WIRE_SET_POLICY = 7,
     WIRE_SET_CLIENT_WEIGHT = 8,
     WIRE_SET_CLIENT_PRIORITY = 9,
-    WIRE_SELECT_EVENTS = 10
+    WIRE_SELECT_EVENTS = 10,
+    /* of 1.1 */
+    WIRE_SET_ORIGIN = 20,
+    WIRE_SET_GROUPS = 21,
+    WIRE_GET_GROUPS = 22,
+    WIRE_SET_CLIENT_GROUP = 23,
+    WIRE_SET_GROUP_WEIGHT = 24,
+    WIRE_SET_GROUP_CAP = 25,
+    WIRE_SET_CLIENT_PACING = 28
 };
 
 /* XCB fills it in. */
@@ -76,6 +84,31 @@ struct wire_set_policy {
     uint32_t blocking_us;
 };
 WIRE_SIZE(wire_set_policy, 32);
+
+/* SetOrigin and SetClientGroup: a number, or a byte of one, and a name filled with zeros. */
+struct wire_named {
+    struct wire_header header;
+    uint32_t first;
+    char name[32];
+};
+WIRE_SIZE(wire_named, 40);
+
+/* Requests with a byte at either place. */
+struct wire_set_groups {
+    struct wire_header header;
+    uint8_t grouping;
+    uint8_t pad[3];
+    uint32_t user_limit_ppm;
+};
+WIRE_SIZE(wire_set_groups, 12);
+
+struct wire_set_pacing {
+    struct wire_header header;
+    uint32_t client;
+    uint8_t pacing;
+    uint8_t pad[3];
+};
+WIRE_SIZE(wire_set_pacing, 12);
 
 struct wire_reply {
     uint8_t type;
@@ -143,6 +176,14 @@ struct wire_admission {
 };
 WIRE_SIZE(wire_admission, 32);
 
+struct wire_groups {
+    struct wire_reply header; /* data: grouping */
+    uint32_t user_limit_ppm;
+    uint32_t groups;
+    uint32_t pad[4];
+};
+WIRE_SIZE(wire_groups, 32);
+
 struct wire_client_list {
     struct wire_reply header;
     uint32_t count;
@@ -177,10 +218,19 @@ struct wire_client {
     uint64_t longest_request_ns;
     uint64_t connected_ns;
     uint64_t grabbed_ns;
-    uint32_t pad[2];
+    uint32_t grabs;
+    uint32_t group_cap_ppm;
     char name[32];
+    /* A server of 1.0 ends here. */
+    uint32_t group;
+    uint32_t group_weight;
+    char group_name[32];
+    char reservation_origin[32];
+    char settings_origin[32];
+    char host[48];
 };
-WIRE_SIZE(wire_client, 176);
+WIRE_SIZE(wire_client, 328);
+enum { WIRE_CLIENT_BYTES_1_0 = 176 };
 
 struct wire_event {
     uint8_t type;

@@ -1,4 +1,5 @@
-/* xqos.c: the public functions, one for each request of the extension; those of the list of clients are in clients.c.
+/* xqos.c: the public functions, one for each request of the extension; the list of clients is in clients.c, and what is
+ * set for a client in settings.c.
  *
  * Each turns its arguments into the structure of wire.h, has request.c send it, and turns the answer into the
  * structure of xqos.h: the wire's layouts and the library's may then change apart.
@@ -52,13 +53,16 @@ int xqos_open(xcb_connection_t *connection, xqos_t **out)
     if (!*out)
         return XQOS_ERR_MEMORY;
     **out = found;
+    pthread_mutex_init(&(*out)->turn, NULL);
     return XQOS_OK;
 }
 
 void xqos_close(xqos_t *xqos)
 {
-    if (xqos)
+    if (xqos) {
         xqos_socket_close(xqos);
+        pthread_mutex_destroy(&xqos->turn);
+    }
     free(xqos);
 }
 

@@ -43,11 +43,14 @@ extern "C" {
 
 /* The version of the protocol that this header describes. */
 #define XQOS_MAJOR_VERSION 1
-#define XQOS_MINOR_VERSION 0
+#define XQOS_MINOR_VERSION 1
 
 /* The client that asks, wherever a function takes a client. Otherwise a client is any resource id of it (a window, a
  * pixmap, the base of its ids); an id of no connected client is XQOS_ERR_VALUE. */
 #define XQOS_SELF 0u
+
+/* Bytes of a name, of a group or an origin, with the 0 at its end. */
+#define XQOS_NAME_BYTES 32
 
 /* An uid where the client is not on the server's machine. */
 #define XQOS_NO_UID UINT32_MAX
@@ -78,6 +81,20 @@ enum xqos_policy {
     XQOS_POLICY_FIXED = 4    /* by fixed priority */
 };
 
+/* Which clients are one group, which has one share under XQOS_POLICY_FAIR (protocol 1.1). */
+enum xqos_grouping {
+    XQOS_GROUPING_NONE = 0,        /* each client stands for itself */
+    XQOS_GROUPING_APPLICATION = 1, /* those of an application's control group, else of a process */
+    XQOS_GROUPING_USER = 2         /* those of a user */
+};
+
+/* Whether a client waits for those that it uncovers (protocol 1.1). */
+enum xqos_pacing {
+    XQOS_PACING_AS_ALL = 0, /* as the server is set for all */
+    XQOS_PACING_ALWAYS = 1,
+    XQOS_PACING_NEVER = 2
+};
+
 /* Flags of a reservation. Only HARD may be asked for. */
 #define XQOS_RESERVATION_HARD 1u      /* budget gone: wait for the deadline, rather than go on with a later one */
 #define XQOS_RESERVATION_HELD_BACK 2u /* hard, depleted, waiting for its deadline */
@@ -92,6 +109,8 @@ enum xqos_policy {
 #define XQOS_CLIENT_HOLDS_GRAB 64u /* holds the server grab */
 #define XQOS_CLIENT_COMPOSITOR 128u     /* draws what others have drawn; served before them */
 #define XQOS_CLIENT_WINDOW_MANAGER 256u /* the same */
+#define XQOS_CLIENT_PACED 1024u         /* XQOS_PACING_ALWAYS */
+#define XQOS_CLIENT_NEVER_PACED 2048u   /* XQOS_PACING_NEVER */
 
 /* Which fields of struct xqos_policy_change count. */
 #define XQOS_SET_POLICY 1u
@@ -209,6 +228,23 @@ struct xqos_client {
     uint64_t connected_ns;          /* the instant of connection */
     uint64_t grabbed_ns;            /* time it held the server grab */
     char name[40];                  /* the program, at most 32 bytes and 0; empty where not local */
+    /* Of 1.1; zeros from a server of 1.0. */
+    uint32_t grabs;                 /* how often it grabbed the server */
+    uint32_t group;                 /* number of its group; 0: it stands for itself */
+    uint32_t group_weight;          /* hundredths; 0: that of its heaviest client */
+    uint32_t group_cap_ppm;         /* the most that its group gets; 0: no cap */
+    char group_name[XQOS_NAME_BYTES];
+    char reservation_origin[XQOS_NAME_BYTES]; /* who made its reservation: itself, hand, or a name of xqos_set_origin */
+    char settings_origin[XQOS_NAME_BYTES];    /* the same of weight, priority, group and pacing, whichever was set last */
+    char host[48];                  /* from where a client of another machine connected; empty where local */
+};
+
+/* Which clients are one group, and what users may reserve. */
+struct xqos_groups {
+    uint32_t size;           /* set by the caller */
+    uint32_t grouping;       /* enum xqos_grouping */
+    uint32_t user_limit_ppm; /* the most that the reservations of one user may sum up to; 0: no limit */
+    uint32_t groups;         /* how many there are now */
 };
 
 struct xqos_policy_change {
@@ -310,6 +346,38 @@ XQOS_PUBLIC int xqos_set_client_weight(xqos_t *xqos, uint32_t client, uint32_t w
 /* A client's priority, -1000 to 1000, larger is first; 0 by default. Counts under XQOS_POLICY_FIXED.
  * Errors: VALUE, ACCESS (another's client), CONNECTION, ARGUMENT. */
 XQOS_PUBLIC int xqos_set_client_priority(xqos_t *xqos, uint32_t client, int32_t priority);
+
+/* ---- protocol 1.1; a server of 1.0 answers each of these with REQUEST ---------------------------------------- */
+
+/* What is set from now on in this context is told to others with this name; null or empty: as made by the client itself,
+ * or by hand. With lease 1 it ends when the connection does, however that ends, or with xqos_close where the server has
+ * no extension; and where something was set without a lease, setting it is ACCESS.
+ * Errors: VALUE (lease neither 0 nor 1), ARGUMENT (a name of XQOS_NAME_BYTES or more), REQUEST, CONNECTION, MEMORY. */
+XQOS_PUBLIC XQOS_CHECK_RESULT int xqos_set_origin(xqos_t *xqos, const char *name, uint32_t lease);
+
+/* Which clients are one group, and the most that the reservations of one user may sum up to; root and the server's user
+ * excepted. 0 is no limit. Errors: VALUE; ACCESS (allowed to local clients of the user that runs the server, and of
+ * root; a leased limit does not replace one that is not); REQUEST, CONNECTION, ARGUMENT. */
+XQOS_PUBLIC int xqos_set_groups(xqos_t *xqos, uint32_t grouping, uint32_t user_limit_ppm);
+
+/* Errors: REQUEST, CONNECTION, LENGTH, ARGUMENT. */
+XQOS_PUBLIC int xqos_get_groups(xqos_t *xqos, struct xqos_groups *out);
+
+/* Puts a client into the group of this name. Null or empty: into the group that the grouping gives; ":none", ":app" and
+ * ":user": into that which this grouping would give. Errors: VALUE (no such client, another name that begins with a
+ * colon), ACCESS (another's client), ARGUMENT (a name of XQOS_NAME_BYTES or more), REQUEST, CONNECTION. */
+XQOS_PUBLIC int xqos_set_client_group(xqos_t *xqos, uint32_t client, const char *name);
+
+/* The weight of a client's group in hundredths, 1 to 10000; 0: that of its heaviest client. It ends with the group.
+ * Errors: VALUE (out of range, no such client, or it stands for itself), ACCESS, REQUEST, CONNECTION, ARGUMENT. */
+XQOS_PUBLIC int xqos_set_group_weight(xqos_t *xqos, uint32_t client, uint32_t weight_hundredths);
+
+/* The most that a client's group gets of the server, 10000 to 1000000; 0: no cap. Errors: as xqos_set_group_weight. */
+XQOS_PUBLIC int xqos_set_group_cap(xqos_t *xqos, uint32_t client, uint32_t cap_ppm);
+
+/* Whether a client waits for those that it uncovers (enum xqos_pacing).
+ * Errors: VALUE, ACCESS (another's client), REQUEST, CONNECTION, ARGUMENT. */
+XQOS_PUBLIC int xqos_set_client_pacing(xqos_t *xqos, uint32_t client, uint32_t pacing);
 
 /* Which events (XQOS_EVENTS_*) arrive on this connection from now on; 0 ends them. Depletions and misses come at most
  * ten times a second for each client. Errors: VALUE (unknown bit), CONNECTION, ARGUMENT. */

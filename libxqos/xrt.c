@@ -1,4 +1,4 @@
-/* xrt.c: the three calls of the RTAS 2008 paper, on an Xlib display.
+/* xrt.c: the three calls of the RTAS 2008 paper, and one for groups, on an Xlib display.
  *
  * Nothing is kept for a display: XCB remembers where the extension is, so each call attaches anew at no cost.
  *
@@ -55,6 +55,14 @@ int RTSetProperty(Display *display, const RTProperty *rt)
         return xqos_clear_reservation(&xqos, XQOS_SELF);
     return xqos_set_reservation(&xqos, XQOS_SELF, rt->rt_maxcapacity, rt->rt_period,
                                 rt->rt_hard ? XQOS_RESERVATION_HARD : 0, NULL);
+}
+
+int RTSetGroup(Display *display, const char *name)
+{
+    struct xqos xqos;
+    int result = attach(&xqos, display);
+
+    return result == XQOS_OK ? xqos_set_client_group(&xqos, XQOS_SELF, name) : result;
 }
 
 /* Rounded down, so that an overdrawn budget never reads as 0. */

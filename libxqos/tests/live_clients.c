@@ -83,8 +83,83 @@ static void weight_and_priority_are_listed(void)
     disconnect_client(&c);
 }
 
+static void groups_and_their_settings_are_listed(void)
+{
+    struct client a = connect_client(), b = connect_client();
+    struct xqos_client entry;
+
+    EXPECT_INT(xqos_set_client_group(a.xqos, XQOS_SELF, "film"), XQOS_OK);
+    EXPECT_INT(xqos_set_client_group(a.xqos, b.base, "film"), XQOS_OK);
+    EXPECT_INT(xqos_set_group_weight(a.xqos, b.base, 50), XQOS_OK);
+    EXPECT_INT(xqos_set_group_cap(b.xqos, XQOS_SELF, 900000), XQOS_OK);
+    EXPECT_INT(xqos_set_client_pacing(a.xqos, XQOS_SELF, XQOS_PACING_NEVER), XQOS_OK);
+    EXPECT(find_client(&b, a.base, &entry));
+    EXPECT_STRING(entry.group_name, "film");
+    EXPECT_STRING(entry.settings_origin, "itself");
+    EXPECT_STRING(entry.host, "");
+    EXPECT_INT(entry.group_weight, 50);
+    EXPECT_INT(entry.group_cap_ppm, 900000);
+    EXPECT(entry.group > 0);
+    EXPECT_INT(entry.flags & XQOS_CLIENT_NEVER_PACED, XQOS_CLIENT_NEVER_PACED);
+    EXPECT_INT(xqos_set_client_group(a.xqos, XQOS_SELF, ":none"), XQOS_OK);
+    EXPECT(find_client(&b, a.base, &entry));
+    EXPECT_INT(entry.group, 0);
+    EXPECT_INT(xqos_set_group_cap(a.xqos, XQOS_SELF, 900000), XQOS_ERR_VALUE);
+    EXPECT_INT(xqos_set_client_group(a.xqos, XQOS_SELF, ":all"), XQOS_ERR_VALUE);
+    EXPECT_INT(xqos_set_group_cap(b.xqos, XQOS_SELF, 9999), XQOS_ERR_VALUE);
+    disconnect_client(&a);
+    disconnect_client(&b);
+}
+
+static void the_grouping_and_the_limit_of_users_are_set_and_read_back(void)
+{
+    struct client c = connect_client();
+    struct xqos_groups before = { .size = sizeof before }, after = { .size = sizeof after };
+
+    EXPECT_INT(xqos_get_groups(c.xqos, &before), XQOS_OK);
+    EXPECT_INT(xqos_set_groups(c.xqos, XQOS_GROUPING_USER, 300000), XQOS_OK);
+    EXPECT_INT(xqos_get_groups(c.xqos, &after), XQOS_OK);
+    EXPECT_INT(after.grouping, XQOS_GROUPING_USER);
+    EXPECT_INT(after.user_limit_ppm, 300000);
+    EXPECT_INT(xqos_set_groups(c.xqos, 3, 0), XQOS_ERR_VALUE);
+    EXPECT_INT(xqos_set_groups(c.xqos, XQOS_GROUPING_USER, 950001), XQOS_ERR_VALUE);
+    EXPECT_INT(xqos_set_groups(c.xqos, before.grouping, before.user_limit_ppm), XQOS_OK);
+    disconnect_client(&c);
+}
+
+/* What a lease has set ends with its maker, and never goes over what somebody else has set. */
+static void leases_end_with_their_connection(void)
+{
+    struct client maker = connect_client(), other = connect_client();
+    struct xqos_client entry;
+    int waited = 0;
+
+    EXPECT_INT(xqos_set_origin(maker.xqos, "rule test", 1), XQOS_OK);
+    EXPECT_INT(xqos_set_client_weight(maker.xqos, other.base, 300), XQOS_OK);
+    EXPECT_INT(xqos_set_client_group(maker.xqos, other.base, "film"), XQOS_OK);
+    EXPECT_INT(xqos_set_client_priority(other.xqos, XQOS_SELF, 7), XQOS_OK);
+    EXPECT_INT(xqos_set_client_priority(maker.xqos, other.base, 8), XQOS_ERR_ACCESS);
+    EXPECT(find_client(&other, other.base, &entry));
+    EXPECT_INT(entry.weight, 300);
+    EXPECT_STRING(entry.group_name, "film");
+    disconnect_client(&maker);
+    do {
+        EXPECT(find_client(&other, other.base, &entry));
+        pause_ms(20);
+        waited += 20;
+    } while (entry.weight != 100 && waited < PATIENCE_MS);
+    EXPECT_INT(entry.weight, 100);
+    EXPECT_INT(entry.fixed_priority, 7);
+    EXPECT(strcmp(entry.group_name, "film") != 0);
+    EXPECT_STRING(entry.settings_origin, "itself");
+    disconnect_client(&other);
+}
+
 void test_clients(void)
 {
+    RUN(groups_and_their_settings_are_listed);
+    RUN(the_grouping_and_the_limit_of_users_are_set_and_read_back);
+    RUN(leases_end_with_their_connection);
     RUN(list_has_this_process);
     RUN(only_one_entry_is_you);
     RUN(weight_and_priority_are_listed);
@@ -137,6 +212,20 @@ static void reservations_are_told(void)
     EXPECT_INT(event.flags & XQOS_RESERVATION_HARD, XQOS_RESERVATION_HARD);
     EXPECT_INT(xqos_clear_reservation(a.xqos, XQOS_SELF), XQOS_OK);
     EXPECT(wait_for(&b, XQOS_EVENT_RESERVATION_CLEARED, a.base, &event));
+    disconnect_client(&a);
+    disconnect_client(&b);
+}
+
+static void settings_are_told(void)
+{
+    struct client a = connect_client(), b = connect_client();
+    struct xqos_event event;
+
+    EXPECT_INT(xqos_select_events(b.xqos, XQOS_EVENTS_SETTINGS), XQOS_OK);
+    EXPECT_INT(xqos_set_client_weight(a.xqos, XQOS_SELF, 200), XQOS_OK);
+    EXPECT(wait_for(&b, XQOS_EVENT_SETTINGS, a.base, &event));
+    EXPECT_INT(xqos_set_client_group(a.xqos, XQOS_SELF, "film"), XQOS_OK);
+    EXPECT(wait_for(&b, XQOS_EVENT_SETTINGS, a.base, &event));
     disconnect_client(&a);
     disconnect_client(&b);
 }
@@ -209,6 +298,7 @@ static void depletions_are_told_and_counted(void)
 void test_events(void)
 {
     RUN(reservations_are_told);
+    RUN(settings_are_told);
     RUN(clients_are_told);
     RUN(deselected_events_do_not_come);
     RUN(depletions_are_told_and_counted);

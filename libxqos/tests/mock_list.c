@@ -7,7 +7,20 @@
 #include "expect.h"
 #include "fixture.h"
 
-enum { ENTRY = 176, LATER_ENTRY = 180 };
+enum { ENTRY_1_0 = 176, ENTRY = 328, LATER_ENTRY = 332, CLIENT_1_0 = 184 };
+
+/* What 1.1 added. */
+static void put_later_fields(uint8_t *entry)
+{
+    put32(entry + 136, 21);
+    put32(entry + 140, 200000);
+    put32(entry + 176, 5);
+    put32(entry + 180, 50);
+    memcpy(entry + 184, "players", 7);
+    memcpy(entry + 216, "rule players", 12);
+    memcpy(entry + 248, "hand", 4);
+    memcpy(entry + 280, "192.0.2.7", 9);
+}
 
 static void put_entry(uint8_t *entry, uint32_t client)
 {
@@ -39,6 +52,8 @@ static size_t list_reply(uint8_t *reply, uint32_t count, uint32_t entry_bytes)
     put64(reply + 16, 987654321012);
     for (uint32_t i = 0; i < count; i++)
         put_entry(reply + 32 + (size_t)i * entry_bytes, 0x200000 * (i + 1));
+    for (uint32_t i = 0; i < count && entry_bytes >= ENTRY; i++)
+        put_later_fields(reply + 32 + (size_t)i * entry_bytes);
     return bytes;
 }
 
@@ -69,6 +84,19 @@ static void expect_entry(const struct xqos_client *client)
     EXPECT_INT(client->grabbed_ns, 10LL << 40);
 }
 
+/* All zeros from a server of 1.0. */
+static void expect_later_fields(const struct xqos_client *client, int are_there)
+{
+    EXPECT_INT(client->grabs, are_there ? 21 : 0);
+    EXPECT_INT(client->group_cap_ppm, are_there ? 200000 : 0);
+    EXPECT_INT(client->group, are_there ? 5 : 0);
+    EXPECT_INT(client->group_weight, are_there ? 50 : 0);
+    EXPECT_STRING(client->group_name, are_there ? "players" : "");
+    EXPECT_STRING(client->reservation_origin, are_there ? "rule players" : "");
+    EXPECT_STRING(client->settings_origin, are_there ? "hand" : "");
+    EXPECT_STRING(client->host, are_there ? "192.0.2.7" : "");
+}
+
 /* entry_bytes may grow in a later version, and not by multiples of 8. */
 static void walk_list(uint32_t entry_bytes)
 {
@@ -87,6 +115,7 @@ static void walk_list(uint32_t entry_bytes)
         EXPECT_INT(xqos_client_list_next(list, &client), 1);
         EXPECT_INT(client.client, 0x200000 * (i + 1));
         expect_entry(&client);
+        expect_later_fields(&client, entry_bytes >= ENTRY);
         EXPECT_STRING(client.name, "xclock");
     }
     EXPECT_INT(xqos_client_list_next(list, &client), 0);
@@ -100,6 +129,39 @@ static void walk_list(uint32_t entry_bytes)
 static void list_is_walked(void)
 {
     walk_list(ENTRY);
+}
+
+static void list_of_version_1_0_is_walked(void)
+{
+    walk_list(ENTRY_1_0);
+}
+
+/* A program that was compiled against 1.0 has a shorter structure, and what follows it is its own. */
+static void program_of_version_1_0_gets_what_it_knows(void)
+{
+    struct fixture f = open_fixture();
+    union {
+        struct xqos_client whole;
+        uint8_t bytes[sizeof(struct xqos_client)];
+    } client;
+    xqos_client_list_t *list = NULL;
+    uint8_t reply[32 + ENTRY];
+
+    list_reply(reply, 1, ENTRY);
+    mock_answer(f.mock, reply, sizeof reply);
+    EXPECT_INT(xqos_list_clients(f.xqos, &list), XQOS_OK);
+    memset(&client, 0x5a, sizeof client);
+    client.whole.size = CLIENT_1_0;
+    EXPECT_INT(xqos_client_list_next(list, &client.whole), 1);
+    expect_entry(&client.whole);
+    EXPECT_STRING(client.whole.name, "xclock");
+    for (size_t i = CLIENT_1_0; i < sizeof client; i++)
+        EXPECT_INT(client.bytes[i], 0x5a);
+    client.whole.size = CLIENT_1_0 - 4;
+    xqos_client_list_rewind(list);
+    EXPECT_INT(xqos_client_list_next(list, &client.whole), XQOS_ERR_ARGUMENT);
+    xqos_client_list_free(list);
+    close_fixture(&f);
 }
 
 static void list_of_later_version_is_walked(void)
@@ -130,7 +192,7 @@ static void list_beyond_its_reply_is_refused(void)
         uint32_t count, entry_bytes;
         int result;
     } cases[] = {
-        { 3, ENTRY, XQOS_ERR_LENGTH },      { 2, ENTRY + 4, XQOS_ERR_LENGTH },    { 2, ENTRY - 8, XQOS_ERR_LENGTH },
+        { 3, ENTRY, XQOS_ERR_LENGTH },      { 2, ENTRY + 4, XQOS_ERR_LENGTH },    { 2, ENTRY_1_0 - 8, XQOS_ERR_LENGTH },
         { 2, 0, XQOS_ERR_LENGTH },          { 0xffffffff, ENTRY, XQOS_ERR_LENGTH }, { 1, 0xffffffff, XQOS_ERR_LENGTH },
         { 0x18000000, 0x18000000, XQOS_ERR_LENGTH }, { 0, 0, XQOS_OK },            { 1, ENTRY, XQOS_OK },
     };
@@ -154,6 +216,8 @@ static void list_beyond_its_reply_is_refused(void)
 void test_list(void)
 {
     RUN(list_is_walked);
+    RUN(list_of_version_1_0_is_walked);
+    RUN(program_of_version_1_0_gets_what_it_knows);
     RUN(list_of_later_version_is_walked);
     RUN(name_of_32_bytes_ends_with_zero);
     RUN(list_beyond_its_reply_is_refused);

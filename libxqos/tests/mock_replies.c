@@ -147,8 +147,26 @@ static void longer_structure_is_filled_with_zeros(void)
     close_fixture(&f);
 }
 
+static void groups_are_read(void)
+{
+    struct fixture f = open_fixture();
+    struct xqos_groups groups = { .size = sizeof groups };
+    uint8_t reply[32] = { 1, XQOS_GROUPING_USER };
+
+    put32(reply + 8, 300000);
+    put32(reply + 12, 17);
+    mock_answer(f.mock, reply, sizeof reply);
+    EXPECT_INT(xqos_get_groups(f.xqos, &groups), XQOS_OK);
+    expect_request(&f, 0, 22, 0, (uint32_t[]) { 0 });
+    EXPECT_INT(groups.grouping, XQOS_GROUPING_USER);
+    EXPECT_INT(groups.user_limit_ppm, 300000);
+    EXPECT_INT(groups.groups, 17);
+    close_fixture(&f);
+}
+
 void test_replies(void)
 {
+    RUN(groups_are_read);
     RUN(server_info_is_read);
     RUN(longest_reason_ends_with_zero);
     RUN(short_replies_are_refused);

@@ -129,6 +129,78 @@ static void void_requests_have_their_bytes(void)
     close_fixture(&f);
 }
 
+/* A name of 32 bytes filled with zeros, as words. */
+static void put_name_words(uint32_t words[8], const char *name)
+{
+    char bytes[32] = { 0 };
+
+    memcpy(bytes, name, strlen(name));
+    memcpy(words, bytes, sizeof bytes);
+}
+
+static void requests_of_version_1_1_have_their_bytes(void)
+{
+    struct fixture f = open_fixture();
+    uint32_t origin[9], group[9] = { 0x600004 };
+    uint8_t bytes[3][4] = { { 1 }, { XQOS_GROUPING_USER }, { XQOS_PACING_NEVER } };
+    uint32_t words[3];
+
+    memcpy(words, bytes, sizeof words);
+    origin[0] = words[0];
+    put_name_words(origin + 1, "rule players");
+    put_name_words(group + 1, ":app");
+    EXPECT_INT(xqos_set_origin(f.xqos, "rule players", 1), XQOS_OK);
+    EXPECT_INT(xqos_set_groups(f.xqos, XQOS_GROUPING_USER, 300000), XQOS_OK);
+    EXPECT_INT(xqos_set_client_group(f.xqos, 0x600004, ":app"), XQOS_OK);
+    EXPECT_INT(xqos_set_group_weight(f.xqos, 0x600005, 50), XQOS_OK);
+    EXPECT_INT(xqos_set_group_cap(f.xqos, XQOS_SELF, 200000), XQOS_OK);
+    EXPECT_INT(xqos_set_client_pacing(f.xqos, 0x600006, XQOS_PACING_NEVER), XQOS_OK);
+    EXPECT_INT(xqos_set_client_group(f.xqos, 0x600007, NULL), XQOS_OK);
+
+    expect_request(&f, 0, 20, 9, origin);
+    EXPECT_REQUEST(&f, 1, 21, words[1], 300000);
+    expect_request(&f, 2, 23, 9, group);
+    EXPECT_REQUEST(&f, 3, 24, 0x600005, 50);
+    EXPECT_REQUEST(&f, 4, 25, 0, 200000);
+    EXPECT_REQUEST(&f, 5, 28, 0x600006, words[2]);
+    EXPECT_REQUEST(&f, 6, 23, 0x600007, 0, 0, 0, 0, 0, 0, 0, 0);
+    close_fixture(&f);
+}
+
+static void long_names_and_large_numbers_are_not_cut(void)
+{
+    struct fixture f = open_fixture();
+    const char *longest = "1234567890123456789012345678901", *too_long = "12345678901234567890123456789012";
+    size_t bytes;
+
+    EXPECT_INT(xqos_set_origin(f.xqos, too_long, 0), XQOS_ERR_ARGUMENT);
+    EXPECT_INT(xqos_set_client_group(f.xqos, 1, too_long), XQOS_ERR_ARGUMENT);
+    EXPECT_INT(xqos_set_origin(f.xqos, NULL, 2), XQOS_ERR_VALUE);
+    EXPECT_INT(xqos_set_groups(f.xqos, 256, 0), XQOS_ERR_VALUE);
+    EXPECT_INT(xqos_set_client_pacing(f.xqos, 1, 257), XQOS_ERR_VALUE);
+    EXPECT_INT(xqos_set_origin(NULL, NULL, 0), XQOS_ERR_ARGUMENT);
+    EXPECT_INT(xqos_set_groups(NULL, 256, 0), XQOS_ERR_ARGUMENT);
+    EXPECT_INT(xqos_set_client_group(NULL, 1, NULL), XQOS_ERR_ARGUMENT);
+    EXPECT(mock_seen(f.mock, 0, &bytes) == NULL);
+    EXPECT_INT(xqos_set_client_group(f.xqos, 1, longest), XQOS_OK);
+    EXPECT(mock_seen(f.mock, 0, &bytes) != NULL);
+    close_fixture(&f);
+}
+
+/* As a program finds it that was compiled against 1.1 and meets a server of 1.0. */
+static void server_of_1_0_does_not_know_the_requests_of_1_1(void)
+{
+    struct fixture f = open_fixture();
+    struct xqos_groups groups = { .size = sizeof groups, .groups = 7 };
+
+    mock_answer_error(f.mock, BAD_REQUEST, 0);
+    EXPECT_INT(xqos_set_origin(f.xqos, "x", 1), XQOS_ERR_REQUEST);
+    mock_answer_error(f.mock, BAD_REQUEST, 0);
+    EXPECT_INT(xqos_get_groups(f.xqos, &groups), XQOS_ERR_REQUEST);
+    EXPECT_INT(groups.groups, 7);
+    close_fixture(&f);
+}
+
 static void errors_become_results(void)
 {
     static const struct {
@@ -233,6 +305,14 @@ static void foreign_events_are_not_taken(void)
 
 /* ---- xrt --------------------------------------------------------------------------------------------------- */
 
+static void expect_group_of_self(struct fixture *f, int index, const char *name)
+{
+    uint32_t words[9] = { XQOS_SELF };
+
+    put_name_words(words + 1, name);
+    expect_request(f, index, 23, 9, words);
+}
+
 static void xrt_reserves_and_reads_back(void)
 {
     struct fixture f = { .mock = mock_start(1, 1) };
@@ -266,6 +346,9 @@ static void xrt_reserves_and_reads_back(void)
     rt.rt_period = rt.rt_maxcapacity = 0;
     EXPECT_INT(RTSetProperty(display, &rt), XQOS_OK);
     EXPECT_REQUEST(&f, 3, 4, 0);
+    EXPECT_INT(RTSetGroup(display, "film"), XQOS_OK);
+    expect_group_of_self(&f, 4, "film");
+    EXPECT_INT(RTSetGroup(NULL, "film"), XQOS_ERR_ARGUMENT);
     rt.rt_hard = 2;
     EXPECT_INT(RTSetProperty(display, &rt), XQOS_ERR_VALUE);
     rt.rt_hard = 0;
@@ -305,6 +388,9 @@ int main(void)
     RUN(version_is_read);
     RUN(null_arguments_send_nothing);
     RUN(void_requests_have_their_bytes);
+    RUN(requests_of_version_1_1_have_their_bytes);
+    RUN(long_names_and_large_numbers_are_not_cut);
+    RUN(server_of_1_0_does_not_know_the_requests_of_1_1);
     RUN(errors_become_results);
     RUN(large_policy_number_is_not_cut);
     RUN(every_result_has_its_sentence);
