@@ -13,6 +13,7 @@ mod family;
 mod host;
 mod pick;
 mod processor;
+mod raised;
 mod requests;
 mod rules;
 mod sample;

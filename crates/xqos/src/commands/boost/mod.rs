@@ -5,19 +5,17 @@
 //! (Shatrov, xorg list, 2005). Who gets input meanwhile comes before it. The server's own thread is lent such a priority
 //! too, by the module, and only meanwhile and while it works for a reserved client.
 //!
-//! What is raised is written down where a guard process sees it: [`guard`]. Everything ends with this process, however it
+//! What is raised is written down where a guard process sees it ([`guard`](crate::raised::guard)). Everything ends with this process, however it
 //! ends.
 
-mod guard;
 mod named;
-mod raised;
 
+use crate::raised::guard::{Guard, PRIORITY};
+use crate::raised::{Raised, Verdict};
 use crate::session::Session;
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
-use guard::Guard;
 use named::Named;
-use raised::{Raised, Verdict};
 use std::os::fd::AsRawFd;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -29,8 +27,6 @@ use xqos_cli::sys::{self, Signal, Signals};
 use xqos_client::Error;
 use xqos_proc::Procfs;
 
-/// Of this process and its guard: above whom they raise.
-const OWN_PRIORITY: u32 = 5;
 /// What the server is allowed: its own thread 3, the watcher 4.
 const SERVER_LIMIT: u32 = 4;
 /// A program that gets input while another one has to redraw.
@@ -133,10 +129,10 @@ impl Arguments {
             );
         };
         let signals = Signals::watch().context("cannot watch for the end")?;
-        let raised =
-            Raised::new(self.user.unwrap_or_else(sys::calling_user)).context("cannot keep a list of what is raised")?;
+        let raised = Raised::new(Some(self.user.unwrap_or_else(sys::calling_user)))
+            .context("cannot keep a list of what is raised")?;
         let guard = Guard::start(&raised).context("cannot start the guard process")?;
-        if Attributes::real_time(OWN_PRIORITY).give(0).is_err() {
+        if Attributes::real_time(PRIORITY).give(0).is_err() {
             note("no real-time priority for xqos boost itself: it may take priorities back late");
         }
         let lends = !self.no_server && self.lend(&session, info.server_pid as i32);
@@ -249,7 +245,7 @@ impl Boost {
             NotifyKind::Exposing | NotifyKind::Input => {
                 let is_input = notify.kind == NotifyKind::Input;
                 let (attributes, limit) = if is_input { self.input } else { self.exposing };
-                let verdict = self.raised.raise(notify.pid, attributes, Instant::now() + limit, &Procfs);
+                let verdict = self.raised.raise(notify.pid, attributes, Some(Instant::now() + limit), &Procfs);
                 self.say(notify.pid, || match verdict {
                     Verdict::Raised if is_input => "raised: it has input to answer".to_owned(),
                     Verdict::Raised => "raised: it has to redraw".to_owned(),

@@ -1,16 +1,18 @@
-//! The guard: a process that undoes what `xqos boost` did when that is killed.
+//! The guard: a process that puts back who is raised when `xqos boost`, or whoever raised them, is killed.
 //!
 //! It is forked before anything is raised, shares the list of what is, and does nothing but wait for the end of a pipe
-//! whose other end dies with `xqos boost`. It ignores what ends a terminal's programs, and stands above whom is raised, or
-//! it would not get the processor in time. When the guard itself is killed, `xqos boost` sees that and ends.
+//! whose other end dies with its parent. It ignores what ends a terminal's programs, and stands above whom is raised, or
+//! it would not get the processor in time. When the guard itself is killed, its parent sees that and ends.
 
-use super::OWN_PRIORITY;
-use super::raised::{Raised, put_all_back};
+use super::{Raised, put_all_back};
 use std::io::{self, Read};
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::UnixStream;
 use xqos_abi::kernel::Attributes;
 use xqos_cli::sys::{self, Fork};
+
+/// Of the guard and its parent: above whom they raise by a real-time priority.
+pub const PRIORITY: u32 = 5;
 
 /// The guard as its parent holds it. Dropping it ends it.
 #[derive(Debug)]
@@ -29,7 +31,7 @@ impl Guard {
                 drop(ours);
                 sys::ignore_signals();
                 // Without the right it may come late.
-                let _ = Attributes::real_time(OWN_PRIORITY).give(0);
+                let _ = Attributes::real_time(PRIORITY).give(0);
                 // Nothing is ever written: this is the end of the other side.
                 let _ = theirs.read(&mut [0]);
                 put_all_back(raised.places());

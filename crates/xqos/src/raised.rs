@@ -4,6 +4,8 @@
 //! emptied after it was put back, so that whoever is left finds all that is to be undone. A process is named by pid and
 //! start, since pids are used again.
 
+pub mod guard;
+
 use crate::processor::other_threads;
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -43,19 +45,27 @@ pub enum Verdict {
 pub struct Raised {
     places: Shared<[Place; PLACES]>,
     until: [Option<Instant>; PLACES],
-    user: u32,
+    /// `None`: of anybody.
+    user: Option<u32>,
 }
 
 impl Raised {
-    /// To raise processes of `user`.
-    pub fn new(user: u32) -> io::Result<Raised> {
+    /// To raise processes of `user`; `None`: of whoever was named.
+    pub fn new(user: Option<u32>) -> io::Result<Raised> {
         Ok(Raised { places: Shared::zeroed()?, until: [None; PLACES], user })
     }
 
-    pub fn raise(&mut self, pid: i32, attributes: Attributes, until: Instant, processes: &impl Processes) -> Verdict {
+    /// Until that time, or until it is taken back.
+    pub fn raise(
+        &mut self,
+        pid: i32,
+        attributes: Attributes,
+        until: Option<Instant>,
+        processes: &impl Processes,
+    ) -> Verdict {
         let Some(process) = processes.look(pid) else { return Verdict::Impossible(io::ErrorKind::NotFound.into()) };
         match std::fs::metadata(format!("/proc/{pid}")) {
-            Ok(facts) if facts.uid() == self.user => {}
+            Ok(facts) if self.user.is_none_or(|user| facts.uid() == user) => {}
             Ok(_) => return Verdict::Foreign,
             Err(error) => return Verdict::Impossible(error),
         }
@@ -74,13 +84,21 @@ impl Raised {
         place.pid.store(pid as u64, Ordering::SeqCst);
         match attributes.give(pid) {
             Ok(()) => {
-                self.until[at] = Some(until);
+                self.until[at] = until;
                 Verdict::Raised
             }
             Err(error) => {
                 place.pid.store(0, Ordering::SeqCst);
                 Verdict::Impossible(error)
             }
+        }
+    }
+
+    /// Raises otherwise who is raised already.
+    pub fn change(&self, pid: i32, attributes: Attributes) -> io::Result<()> {
+        match self.places.iter().any(|place| place.pid.load(Ordering::SeqCst) == pid as u64) {
+            true => attributes.give(pid),
+            false => Err(io::ErrorKind::NotFound.into()),
         }
     }
 
@@ -197,17 +215,17 @@ mod tests {
         }
         let sleeper = Sleeper::start();
         Attributes::usual(3, 0).give(sleeper.pid()).unwrap();
-        let mut raised = Raised::new(calling_user()).unwrap();
+        let mut raised = Raised::new(Some(calling_user())).unwrap();
         let nicer = Attributes::usual(-5, 0);
         let soon = Instant::now() + Duration::from_millis(10);
-        assert!(matches!(raised.raise(sleeper.pid(), nicer, soon, &Procfs), Verdict::Raised));
+        assert!(matches!(raised.raise(sleeper.pid(), nicer, Some(soon), &Procfs), Verdict::Raised));
         assert_eq!((sleeper.nice(), raised.next()), (-5, Some(soon)));
         raised.take_back_late(Instant::now());
         assert_eq!(sleeper.nice(), -5, "its time is not over");
         raised.take_back_late(soon);
         assert_eq!((sleeper.nice(), raised.next()), (3, None));
         assert!(!raised.take_back(sleeper.pid()), "nothing is left to take back");
-        assert!(matches!(raised.raise(sleeper.pid(), nicer, soon, &Procfs), Verdict::Raised));
+        assert!(matches!(raised.raise(sleeper.pid(), nicer, Some(soon), &Procfs), Verdict::Raised));
         drop(raised);
         assert_eq!(sleeper.nice(), 3);
     }
@@ -227,8 +245,8 @@ mod tests {
         let copier: i32 = path.file_name().unwrap().to_str().unwrap().parse().unwrap();
         let own = std::process::id() as i32;
         let (before, nicer) = (Attributes::of(copier).unwrap(), Attributes::ahead(-5, 0));
-        let mut raised = Raised::new(calling_user()).unwrap();
-        assert!(matches!(raised.raise(own, nicer, Instant::now(), &Procfs), Verdict::Raised));
+        let mut raised = Raised::new(Some(calling_user())).unwrap();
+        assert!(matches!(raised.raise(own, nicer, Some(Instant::now()), &Procfs), Verdict::Raised));
         Attributes::of(own).unwrap().give(copier).unwrap();
         assert_eq!(Attributes::of(copier).unwrap().nice(), -5);
         assert!(raised.take_back(own));
@@ -241,12 +259,12 @@ mod tests {
     fn who_is_another_users_or_gone_or_real_time_is_left_alone() {
         let sleeper = Sleeper::start();
         let (soon, nicer) = (Instant::now(), Attributes::usual(5, 0));
-        let mut of_others = Raised::new(calling_user() + 1).unwrap();
-        assert!(matches!(of_others.raise(sleeper.pid(), nicer, soon, &Procfs), Verdict::Foreign));
-        let mut raised = Raised::new(calling_user()).unwrap();
-        assert!(matches!(raised.raise(i32::MAX, nicer, soon, &Procfs), Verdict::Impossible(_)));
+        let mut of_others = Raised::new(Some(calling_user() + 1)).unwrap();
+        assert!(matches!(of_others.raise(sleeper.pid(), nicer, Some(soon), &Procfs), Verdict::Foreign));
+        let mut raised = Raised::new(Some(calling_user())).unwrap();
+        assert!(matches!(raised.raise(i32::MAX, nicer, Some(soon), &Procfs), Verdict::Impossible(_)));
         if is_allowed() && Attributes::real_time(1).give(sleeper.pid()).is_ok() {
-            assert!(matches!(raised.raise(sleeper.pid(), nicer, soon, &Procfs), Verdict::Otherwise));
+            assert!(matches!(raised.raise(sleeper.pid(), nicer, Some(soon), &Procfs), Verdict::Otherwise));
         }
     }
 }
