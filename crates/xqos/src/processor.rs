@@ -20,6 +20,26 @@ pub fn attributes(wanted: Reservation) -> Attributes {
 /// What the other threads of a program with a reservation get: nearly all of what competes with the usual policy, at once.
 const BESIDE: (i32, u64) = (-15, 100_000);
 
+/// CAP_SYS_NICE (linux/capability.h).
+const SYS_NICE: u32 = 23;
+
+/// How to get the right to reserve processor time.
+pub fn no_right() -> String {
+    let program = sys::own_path();
+    format!(
+        "this user may not reserve processor time: run it as root, or give the program the right, as in `sudo setcap \
+         cap_sys_nice+ep {program}`"
+    )
+}
+
+/// Whether the rights of this process allow it to reserve processor time. It is not tried: the kernel takes time to forget it.
+pub fn may_reserve() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    let bits = effective.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok()).unwrap_or(0);
+    bits >> SYS_NICE & 1 == 1
+}
+
 /// Whether the rights of this process allow it to raise the priority of others, tried on a thread of its own.
 pub fn may_raise() -> bool {
     let try_it = || Attributes::real_time(1).give(0).or_else(|_| Attributes::usual(-10, 0).give(0)).is_ok();
@@ -62,15 +82,9 @@ pub fn not_started(wanted: Option<Reservation>, error: io::Error, otherwise: Str
 }
 
 /// `None`: the error is not the reservation's fault.
-fn refusal(wanted: Reservation, error: &io::Error) -> Option<anyhow::Error> {
+pub fn refusal(wanted: Reservation, error: &io::Error) -> Option<anyhow::Error> {
     match error.raw_os_error()? {
-        libc::EPERM => {
-            let program = sys::own_path();
-            Some(anyhow!(
-                "this user may not reserve processor time: run it as root, or give the program the right, as in `sudo \
-                 setcap cap_sys_nice+ep {program}`"
-            ))
-        }
+        libc::EPERM => Some(anyhow!(no_right())),
         libc::EBUSY => Some(anyhow!(
             "the kernel refuses {wanted} of a processor, because too much is promised already: ask for less \
              (/proc/sys/kernel/sched_rt_runtime_us is the limit)"

@@ -12,7 +12,9 @@
 //!
 //! Invariant: what is set here is soft, and cleared when we end.
 
+mod demand;
 mod feed;
+mod processors;
 mod watch;
 
 use crate::admission;
@@ -20,6 +22,7 @@ use crate::client::{described, reservation_of};
 use crate::session::Session;
 use anyhow::{Result, anyhow, bail};
 use feed::Feed;
+use processors::Processors;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::str::FromStr;
@@ -92,6 +95,10 @@ pub struct Auto {
     tuner: Tuner<u32>,
     /// Who is looked after, by client, with what was set.
     ours: BTreeMap<u32, Option<Reservation>>,
+    /// The process of each.
+    pids: BTreeMap<u32, i32>,
+    /// Where processor time is found, too.
+    processors: Option<Processors>,
     room: Room,
     asked: Option<Instant>,
     said: Vec<String>,
@@ -108,8 +115,15 @@ impl Auto {
             anyhow!("auto needs the server's trace, which is for clients of its own machine: {error:#}")
         })?;
         let (tuner, room) = (Tuner::new(), Room { auto_limit_ppm: limit_ppm, ..Room::default() });
-        let (ours, refused) = (BTreeMap::new(), BTreeSet::new());
-        Ok(Auto { feed, tuner, ours, room, asked: None, said: Vec::new(), refused })
+        let (ours, pids, refused) = (BTreeMap::new(), BTreeMap::new(), BTreeSet::new());
+        Ok(Auto { feed, tuner, ours, pids, processors: None, room, asked: None, said: Vec::new(), refused })
+    }
+
+    /// From now on also reserves processor time; `is_ours`: the program was started here, and ends with us. The error says why
+    /// not. To be called before there are threads.
+    pub fn reserve_processors(&mut self, is_ours: bool) -> Result<()> {
+        self.processors = Some(Processors::start(is_ours)?);
+        Ok(())
     }
 
     /// The most for all that is found by measurement, from the next look on.
@@ -123,6 +137,7 @@ impl Auto {
             return false;
         }
         self.ours.insert(entry.client, None);
+        self.pids.insert(entry.client, entry.pid);
         self.tuner.add(entry.client, self.feed.now());
         self.tuner.weigh(entry.client, entry.weight);
         true
@@ -130,6 +145,7 @@ impl Auto {
 
     pub fn forget(&mut self, client: u32) {
         self.ours.remove(&client);
+        self.pids.remove(&client);
         self.refused.remove(&client);
         self.tuner.remove(client);
     }
@@ -173,6 +189,17 @@ impl Auto {
         for (client, advice) in advice {
             if self.ours.contains_key(&client) {
                 self.follow(session, client, advice)?;
+            }
+        }
+        if let Some(processors) = &mut self.processors {
+            let reserved =
+                self.ours.iter().filter_map(|(client, set)| Some((*self.pids.get(client)?, set.as_ref()?.period)));
+            match processors.look(reserved, Instant::now()) {
+                Ok(said) => self.said.extend(said),
+                Err(error) => {
+                    self.said.push(format!("{error:#}"));
+                    self.processors = None;
+                }
             }
         }
         Ok(std::mem::take(&mut self.said))

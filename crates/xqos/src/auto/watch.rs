@@ -10,8 +10,8 @@ use xqos_abi::{ClientEntry, NotifyKind, event_mask};
 use xqos_cli::output;
 use xqos_cli::sys::{self, Signals};
 
-/// What was set is cleared at the end, also after an error.
-pub fn watch(session: &Session, clients: &[ClientEntry], limit_ppm: Option<u32>) -> Result<()> {
+/// What was set is cleared at the end, also after an error. `with_processors`: processor time is found, too.
+pub fn watch(session: &Session, clients: &[ClientEntry], limit_ppm: Option<u32>, with_processors: bool) -> Result<()> {
     if let Some(reserved) = clients.iter().find(|entry| reservation_of(entry).is_some()) {
         bail!(
             "{} has a reservation, and auto changes none that it did not set: `xqos release --client {:#x}` first",
@@ -22,6 +22,9 @@ pub fn watch(session: &Session, clients: &[ClientEntry], limit_ppm: Option<u32>)
     let signals = Signals::watch().context("cannot watch for ^C")?;
     session.control.select_events(event_mask::CLIENTS)?;
     let mut auto = Auto::start(session, "auto", limit_ppm)?;
+    if with_processors {
+        auto.reserve_processors(false).unwrap_or_else(|error| output::note(&format!("{error:#}")));
+    }
     // Whoever has gone since they were chosen is told of by no event.
     let present = session.others()?;
     for entry in present.iter().filter(|entry| clients.iter().any(|chosen| chosen.client == entry.client)) {

@@ -35,6 +35,9 @@ pub struct Reserve {
     /// Hold the client back when its budget is used up
     #[arg(long)]
     hard: bool,
+    /// With auto: reserve processor time, too, for the thread that works most, as measurement finds it (needs CAP_SYS_NICE)
+    #[arg(long, value_name = "auto")]
+    cpu: Option<Wanted>,
 }
 
 const RESERVE_EXAMPLES: &str = "\
@@ -44,6 +47,7 @@ Examples:
   xqos reserve --pick 3ms/10ms            click on a window
   xqos reserve --window 0x1c00007 3ms/10ms --hard
   xqos reserve --class mpv auto           until ^C, or mpv ends
+  sudo -E xqos reserve --class mpv auto --cpu auto
 
 Times are written with a unit: us, ms or s. `xqos list` shows what is reserved
 and what is left of it, and how much server time a program uses: a start for
@@ -67,13 +71,23 @@ Examples:
   xqos release --class mpv
   xqos release --all";
 
+/// A period of the processor is that of the server time.
+pub(super) const CPU_NEEDS_AUTO: &str = "--cpu auto takes its period from the reservation that measurement finds";
+
 impl Reserve {
     pub fn perform(&self, display: Option<&str>) -> Result<()> {
         let wanted = self.reservation.checked(self.hard)?;
+        match self.cpu {
+            Some(Wanted::Fixed(_)) => {
+                bail!("--cpu takes the word auto here; `xqos run --cpu` starts a program with a fixed one")
+            }
+            Some(Wanted::Auto) if wanted != Wanted::Auto => bail!("{CPU_NEEDS_AUTO}: write auto in place of {wanted}"),
+            _ => {}
+        }
         let (session, _) = Session::open_armed(display)?;
         let clients = self.selector.resolve(&session)?;
         let Some(reservation) = wanted.fixed() else {
-            return auto::watch(&session, &clients, rules::auto_limit());
+            return auto::watch(&session, &clients, rules::auto_limit(), self.cpu.is_some());
         };
         for entry in clients {
             session.reserve(&entry, reservation, self.hard)?;

@@ -14,7 +14,10 @@ use crate::auto::{Auto, Wanted};
 use crate::client::described;
 use crate::family::{Family, Verdict};
 use crate::session::{Session, out_of_limits};
-use crate::{admission, commands::reserve::kind};
+use crate::{
+    admission,
+    commands::reserve::{CPU_NEEDS_AUTO, kind},
+};
 use crate::{processor, rules};
 use anyhow::{Context, Result, bail};
 use clap::{ArgGroup, Args};
@@ -61,10 +64,10 @@ pub struct Arguments {
     /// How much server time beside others, 0.01 to 100; 1 is the default (policy fair)
     #[arg(long, value_name = "W")]
     weight: Option<Weight>,
-    /// Processor time for the program's main thread, and how often: 2ms/10ms (SCHED_DEADLINE; its other threads get a nice
-    /// value of -15; needs CAP_SYS_NICE)
-    #[arg(long, value_name = "BUDGET/PERIOD")]
-    cpu: Option<Reservation>,
+    /// Processor time for the program's main thread, and how often: 2ms/10ms; or auto, with --reserve auto: what measurement
+    /// finds (SCHED_DEADLINE; its other threads get a nice value of -15; needs CAP_SYS_NICE)
+    #[arg(long, value_name = "BUDGET/PERIOD|auto")]
+    cpu: Option<Wanted>,
     /// Do not run the program unreserved: end it when its reservation is refused
     #[arg(long, requires = "reserve")]
     strict: bool,
@@ -83,6 +86,7 @@ Examples:
   xqos run --reserve 2ms/8ms --hard -- sh -c 'cd game && ./start'
   xqos run --weight 0.5 --quiet -- firefox
   sudo -E xqos run --reserve 3ms/10ms --cpu 2ms/10ms -- ./player
+  sudo -E xqos run --reserve auto --cpu auto -- ./player
 
 Times are written with a unit: us, ms or s. To undo it while the program runs:
 xqos release --pid N, or xqos weight --pid N 1.
@@ -105,15 +109,21 @@ impl Arguments {
         if self.strict {
             self.check_first(&session)?;
         }
-        if let Some(cpu) = self.cpu {
+        if let Some(cpu) = self.fixed_cpu() {
             processor::check(cpu)?;
+        }
+        if self.cpu == Some(Wanted::Auto) && wanted != Some(Wanted::Auto) {
+            bail!("{CPU_NEEDS_AUTO}: give --reserve auto, too");
         }
         // Before the program starts, so that no connection of it is missed.
         session.control.select_events(event_mask::CLIENTS)?;
         sys::adopt_orphans().context("cannot look after the program's processes")?;
         let signals = Signals::watch().context("cannot watch for the program's end")?;
         let is_auto = matches!(wanted, Some(Wanted::Auto));
-        let auto = is_auto.then(|| Auto::start(&session, "auto", rules::auto_limit())).transpose()?;
+        let mut auto = is_auto.then(|| Auto::start(&session, "auto", rules::auto_limit())).transpose()?;
+        if let Some(auto) = auto.as_mut().filter(|_| self.cpu == Some(Wanted::Auto)) {
+            auto.reserve_processors(true).unwrap_or_else(|error| note(&format!("{error:#}")));
+        }
         let main = self.start(display)?;
         let mut run = Run::new(self, session, main);
         run.auto = auto;
@@ -145,12 +155,16 @@ impl Arguments {
             command.env("DISPLAY", display);
         }
         sys::unblock_signals_in(&mut command);
-        if let Some(cpu) = self.cpu {
+        if let Some(cpu) = self.fixed_cpu() {
             sys::schedule(&mut command, processor::attributes(cpu));
         }
         let otherwise = || format!("cannot start {}: check its name after --", self.shown());
-        let child = command.spawn().map_err(|error| processor::not_started(self.cpu, error, otherwise()))?;
+        let child = command.spawn().map_err(|error| processor::not_started(self.fixed_cpu(), error, otherwise()))?;
         Ok(child.id() as i32)
+    }
+
+    fn fixed_cpu(&self) -> Option<Reservation> {
+        self.cpu.and_then(Wanted::fixed)
     }
 
     fn shown(&self) -> String {
@@ -215,7 +229,7 @@ impl<'a> Run<'a> {
                 Some(Duration::ZERO) => return Ok(self.status.unwrap_or(0)),
                 left => left,
             };
-            let left = match self.wish.cpu {
+            let left = match self.wish.fixed_cpu() {
                 Some(_) => {
                     self.main_and_ours().for_each(processor::put_threads_ahead);
                     Some(left.unwrap_or(NEW_THREADS).min(NEW_THREADS))

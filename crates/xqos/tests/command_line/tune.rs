@@ -1,15 +1,16 @@
 //! Reservations that are found by measurement: `suggest` on a simulated trace, `run` and `reserve` with auto on a real server.
 
-use crate::fixture::{Folder, Running, Server, ended, eventually, xqos};
+use crate::fixture::{Folder, Running, Server, ended, eventually, kill, xqos};
 use serde_json::Value;
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use x11rb::connection::Connection;
 use x11rb::protocol::xproto::{ConnectionExt as _, CreateGCAux, GX, Rectangle};
+use xqos_abi::kernel::Attributes;
 use xqos_abi::trace::What;
 use xqos_core::{ClientId, Parameters, PolicyKind, Role, Time};
 use xqos_sim::server::{Rules, serve};
@@ -88,9 +89,9 @@ fn auto_is_soft_and_knows_nothing_before_the_program_runs() {
     server.ask(&["run", "--reserve", "auto", "--strict", "--", "true"]).failed_saying(&["leave --strict away"]);
 }
 
-/// Draws five times a second, for some percent of the server, while that is true. A frame is one small write: on a busy machine a
+/// Draws and works for a while, five times a second, for some percent of the server, while that is true. A frame is one small write: on a busy machine a
 /// frame of many would come in pieces.
-fn play(display: &str, goes_on: impl Fn() -> bool) {
+fn play(display: &str, work: Duration, goes_on: impl Fn() -> bool) {
     let (connection, screen) = x11rb::connect(Some(display)).unwrap();
     let root = connection.setup().roots[screen].root;
     let context = connection.generate_id().unwrap();
@@ -100,6 +101,9 @@ fn play(display: &str, goes_on: impl Fn() -> bool) {
     while goes_on() {
         connection.poly_fill_rectangle(root, context, &[all; 10]).unwrap();
         connection.get_input_focus().unwrap().reply().unwrap();
+        // Afterwards, so that the next frame is in time.
+        let drawn = Instant::now();
+        while drawn.elapsed() < work {}
         while next <= Instant::now() {
             next += FRAME;
         }
@@ -111,7 +115,7 @@ fn play(display: &str, goes_on: impl Fn() -> bool) {
 #[test]
 fn plays_a_film_where_it_is_told_to() {
     if std::env::var_os(FILM).is_some() {
-        play(&std::env::var("DISPLAY").unwrap(), || true);
+        play(&std::env::var("DISPLAY").unwrap(), Duration::from_millis(10), || true);
     }
 }
 
@@ -125,7 +129,7 @@ impl Film {
     fn start(server: &Server) -> Film {
         let goes_on = Arc::new(AtomicBool::new(true));
         let (display, flag) = (server.display.clone(), goes_on.clone());
-        let thread = thread::spawn(move || play(&display, || flag.load(Relaxed)));
+        let thread = thread::spawn(move || play(&display, Duration::ZERO, || flag.load(Relaxed)));
         let film = Film { goes_on, thread: Some(thread) };
         eventually("the film is connected", || server.entry(pid()));
         film
@@ -199,14 +203,74 @@ fn auto_ends_with_its_client() {
     assert_eq!(server.clients().len(), 0);
 }
 
+/// The film as a program to run.
+fn film() -> [String; 4] {
+    let program = std::env::current_exe().unwrap();
+    ["env", &format!("{FILM}=1"), &program.to_string_lossy(), "plays_a_film_where_it_is_told_to"].map(str::to_owned)
+}
+
+/// What its threads have reserved of a processor: budget and period, ns.
+fn of_processors(pid: i32) -> Option<(u64, u64)> {
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten();
+    let mut threads = threads.filter_map(|thread| thread.file_name().to_str()?.parse().ok());
+    threads.find_map(|thread| Attributes::of(thread).ok()?.reservation())
+}
+
+#[test]
+fn a_program_gets_the_processor_time_that_it_needs_and_loses_it_with_xqos() {
+    if std::thread::spawn(|| Attributes::real_time(1).give(0).is_err()).join().unwrap() {
+        return xqos_skip::left_out("this user may not reserve processor time");
+    }
+    let server = Server::served(&[]);
+    for signal in ["TERM", "KILL"] {
+        let mut command = server.xqos(&["run", "--reserve", "auto", "--cpu", "auto", "--"]);
+        let run = Running::start(command.args(film()).stdout(Stdio::null()).stderr(Stdio::piped()));
+        let entry = eventually("something is reserved for it", || {
+            server.clients().into_iter().find(|client| !client["reservation"].is_null())
+        });
+        let pid = entry["pid"].as_i64().unwrap() as i32;
+        let (budget, period) = eventually("a processor is reserved, too", || of_processors(pid));
+        assert!(
+            (150 * MS..=250 * MS).contains(&period) && (5 * MS..=100 * MS).contains(&budget),
+            "{budget} / {period}"
+        );
+        run.signal(signal);
+        match signal {
+            "KILL" => eventually("the guard has put it back", || of_processors(pid).is_none().then_some(())),
+            _ => eventually("it has ended", || server.entry(pid).is_none().then_some(())),
+        }
+        kill(pid, "KILL");
+        run.ended();
+        eventually("it has ended", || server.entry(pid).is_none().then_some(()));
+    }
+}
+
+#[test]
+fn processor_time_is_found_with_auto_alone_and_where_the_right_is_there() {
+    let server = Server::served(&[]);
+    let needs = "--cpu auto takes its period from the reservation that measurement finds";
+    server.ask(&["run", "--cpu", "auto", "--", "true"]).failed_saying(&[needs, "give --reserve auto"]);
+    server.ask(&["reserve", "--pid", "1", "3ms/10ms", "--cpu", "auto"]).failed_saying(&[needs, "write auto in place"]);
+    server
+        .ask(&["reserve", "--pid", "1", "auto", "--cpu", "1ms/10ms"])
+        .failed_saying(&["the word auto", "xqos run --cpu"]);
+    let mut command = Command::new("setpriv");
+    command.args(["--bounding-set=-sys_nice", "--inh-caps=-sys_nice", crate::PROGRAM, "--display", &server.display]);
+    command.args(["run", "--reserve", "auto", "--cpu", "auto", "--", "true"]);
+    let is_root = std::fs::metadata("/proc/self").is_ok_and(|own| std::os::unix::fs::MetadataExt::uid(&own) == 0);
+    if !is_root || Command::new("setpriv").arg("--version").output().is_err() {
+        return xqos_skip::left_out("root and setpriv are needed to leave a right away");
+    }
+    let told = ended(&mut command).with(0);
+    let lines: Vec<&str> = told.err.lines().filter(|line| line.contains("no processor time is reserved")).collect();
+    assert!(lines.len() == 1 && lines[0].contains("run it as root") && lines[0].contains("setcap"), "{told:#?}");
+}
+
 #[test]
 fn a_program_that_is_run_gets_what_it_needs() {
     let server = Server::served(&[]);
-    let program = std::env::current_exe().unwrap();
-    let film = ["env", &format!("{FILM}=1"), &program.to_string_lossy(), "plays_a_film_where_it_is_told_to"]
-        .map(str::to_owned);
     let mut command = server.xqos(&["run", "--reserve", "auto", "--"]);
-    let run = Running::start(command.args(&film).stdout(Stdio::null()).stderr(Stdio::piped()));
+    let run = Running::start(command.args(film()).stdout(Stdio::null()).stderr(Stdio::piped()));
     let reserved = || server.clients().into_iter().find(|client| !client["reservation"].is_null());
     let entry = eventually("something is reserved for it", reserved);
     assert!((150.0..=250.0).contains(&entry["reservation"]["period_ms"].as_f64().unwrap()), "{entry:#}");

@@ -1,0 +1,141 @@
+//! Processor time for programs whose period was found: a reservation of the kernel (SCHED_DEADLINE) for the thread that works most.
+//!
+//! That is the main thread of a simple program, and the one that draws or decodes of a player. How much is
+//! [`demand`](super::demand)'s. What a thread was before is written down where a guard sees it, which puts it back when we are
+//! killed; a refusal of the kernel is said once, and the program goes on without.
+
+use super::demand::Demand;
+use crate::processor;
+use crate::raised::guard::Guard;
+use crate::raised::{Raised, Verdict};
+use anyhow::{Context, Result, bail};
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::time::Instant;
+use xqos_cli::quantity::{Micros, Reservation};
+use xqos_proc::Procfs;
+
+/// So long threads are compared.
+const COMPARED_NS: u64 = 500_000_000;
+
+/// One program.
+#[derive(Debug, Default)]
+struct Program {
+    /// When it was first looked at, and what its threads had used by then.
+    first: Option<(u64, BTreeMap<i32, u64>)>,
+    /// The one that works most.
+    thread: Option<i32>,
+    demand: Demand,
+    reserved: Option<Reservation>,
+    /// The refusal that was said.
+    refused: Option<String>,
+}
+
+/// Some programs.
+#[derive(Debug)]
+pub struct Processors {
+    began: Instant,
+    raised: Raised,
+    guard: Guard,
+    /// Their other threads are put ahead: the programs were started here.
+    are_ours: bool,
+    programs: BTreeMap<i32, Program>,
+}
+
+impl Processors {
+    /// The error says which right is missing.
+    pub fn start(are_ours: bool) -> Result<Processors> {
+        if !processor::may_reserve() {
+            bail!("no processor time is reserved: {}", processor::no_right());
+        }
+        let raised = Raised::new(None).context("cannot keep a list of who has processor time")?;
+        let guard = Guard::start(&raised).context("cannot start the guard process")?;
+        Ok(Processors { began: Instant::now(), raised, guard, are_ours, programs: BTreeMap::new() })
+    }
+
+    /// Looks at those that have a reservation of server time, each with its period; the others lose theirs. Gives what there is to
+    /// say.
+    pub fn look(&mut self, periods: impl Iterator<Item = (i32, Micros)>, now: Instant) -> Result<Vec<String>> {
+        if self.guard.is_gone() {
+            bail!("the guard process has ended, and without it nobody has processor time reserved");
+        }
+        let mut shortest: BTreeMap<i32, Micros> = BTreeMap::new();
+        for (pid, period) in periods {
+            let known = shortest.entry(pid).or_insert(period);
+            *known = (*known).min(period);
+        }
+        let over: Vec<i32> = self.programs.keys().copied().filter(|pid| !shortest.contains_key(pid)).collect();
+        over.into_iter().for_each(|pid| self.forget(pid));
+        let now_ns = u64::try_from(now.duration_since(self.began).as_nanos()).unwrap_or(u64::MAX);
+        Ok(shortest.into_iter().filter_map(|(pid, period)| self.see(pid, period, now_ns)).collect())
+    }
+
+    fn see(&mut self, pid: i32, period: Micros, now_ns: u64) -> Option<String> {
+        let program = self.programs.entry(pid).or_default();
+        let thread = program.busiest(pid, now_ns)?;
+        let Some(used_ns) = used_ns(thread) else {
+            // It has ended; another one may work now.
+            self.forget(pid);
+            return None;
+        };
+        let (budget_ns, period_ns) = program.demand.see(now_ns, used_ns, period.ns())?;
+        let us = |ns: u64| Micros(u32::try_from(ns / 1000).unwrap_or(u32::MAX));
+        let wanted = Reservation { budget: us(budget_ns), period: us(period_ns) };
+        if self.are_ours {
+            processor::put_threads_ahead(pid);
+        }
+        match give(&mut self.raised, thread, wanted, program.reserved.is_some()) {
+            Ok(()) => {
+                program.reserved = Some(wanted);
+                Some(format!("reserved {wanted} of a processor for thread {thread} of pid {pid}"))
+            }
+            Err(error) => {
+                let refusal = processor::refusal(wanted, &error).map(|why| why.to_string());
+                let why = refusal.unwrap_or_else(|| error.to_string());
+                let before = program.refused.replace(why.clone());
+                (before.as_ref() != Some(&why)).then(|| format!("no processor time for pid {pid}: {why}"))
+            }
+        }
+    }
+
+    fn forget(&mut self, pid: i32) {
+        let reserved = self.programs.remove(&pid).filter(|program| program.reserved.is_some());
+        reserved.and_then(|program| program.thread).into_iter().for_each(|thread| _ = self.raised.take_back(thread));
+    }
+}
+
+impl Program {
+    /// The thread that has used most since the first look; `None`: it is too early to tell.
+    fn busiest(&mut self, pid: i32, now_ns: u64) -> Option<i32> {
+        if self.thread.is_some() {
+            return self.thread;
+        }
+        let used = || xqos_proc::threads(pid).into_iter().filter_map(|thread| Some((thread, used_ns(thread)?)));
+        let (began_ns, before) = self.first.get_or_insert_with(|| (now_ns, used().collect()));
+        if now_ns - *began_ns < COMPARED_NS {
+            return None;
+        }
+        let gained =
+            used().map(|(thread, used)| (used.saturating_sub(before.get(&thread).copied().unwrap_or(0)), thread));
+        self.thread = gained.max_by_key(|&(gained, thread)| (gained, -thread)).map(|(_, thread)| thread);
+        self.thread
+    }
+}
+
+fn give(raised: &mut Raised, thread: i32, wanted: Reservation, is_reserved: bool) -> io::Result<()> {
+    let attributes = processor::attributes(wanted);
+    if is_reserved {
+        return raised.change(thread, attributes);
+    }
+    match raised.raise(thread, attributes, None, &Procfs) {
+        Verdict::Raised => Ok(()),
+        Verdict::Otherwise | Verdict::Foreign => Err(io::Error::other("it has a priority of its own")),
+        Verdict::Impossible(error) => Err(error),
+    }
+}
+
+/// What a thread has used of processors.
+fn used_ns(thread: i32) -> Option<u64> {
+    fs::read_to_string(format!("/proc/{thread}/schedstat")).ok()?.split_whitespace().next()?.parse().ok()
+}
