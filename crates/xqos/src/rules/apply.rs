@@ -32,6 +32,8 @@ const USUAL_WEIGHT: u32 = 100;
 /// A limit that is none.
 const WHOLE_PPM: u32 = 1_000_000;
 
+/// Who is not capped.
+const WORKS_FOR_OTHERS: u32 = entry_flag::COMPOSITOR | entry_flag::WINDOW_MANAGER;
 /// Names that put a client where a grouping would.
 const BY_APPLICATION: &str = ":app";
 const BY_USER: &str = ":user";
@@ -212,8 +214,11 @@ impl Wanted {
                 _ => {}
             }
         }
-        if wanted.cap.is_some() && wanted.group.is_none() {
-            wanted.group = group_to_cap(entry);
+        match wanted.cap {
+            // Everybody waits for them, and what they use would be taken from the others of the group.
+            Some(_) if entry.flags & WORKS_FOR_OTHERS != 0 => (wanted.cap, wanted.group) = (None, None),
+            Some(_) if wanted.group.is_none() => wanted.group = group_to_cap(entry),
+            _ => {}
         }
         wanted
     }

@@ -359,6 +359,17 @@ fn who_stands_for_itself_comes_into_a_group_to_be_capped() {
 }
 
 #[test]
+fn window_managers_and_compositors_are_not_capped() {
+    for role in [entry_flag::WINDOW_MANAGER, entry_flag::COMPOSITOR] {
+        let mut desk = Desk::new();
+        desk.by_hand(|entry| entry.flags |= role);
+        desk.rule("group = \"unwatched\", max = \"5%\", weight = 2");
+        let entry = desk.entry();
+        assert_eq!((entry.group_name.as_str(), entry.group_cap_ppm, entry.weight), ("", 0, 200));
+    }
+}
+
+#[test]
 fn a_cap_stays_with_the_group_that_it_was_set_for() {
     let mut desk = Desk::new();
     desk.rule("max = \"20%\"");
