@@ -250,11 +250,20 @@ impl Scheduler {
             return None;
         }
         self.caps.replenish(now);
-        let has_gone_on = |record: &Client| record.capped && !self.caps.is_used_up(record.facts.group);
-        let slot = self.clients.iter().position(|record| record.as_ref().is_some_and(has_gone_on))?;
-        let client = ClientId(slot as u16);
+        let client = self.uncapped()?;
         self.see_cap(client, now);
         Some(client)
+    }
+
+    /// Somebody is held back for a cap that is used up no longer: [`Fact::Replenish`](crate::Fact::Replenish) lets one go on.
+    pub fn is_uncapped_to_resume(&self) -> bool {
+        !self.caps.is_empty() && self.uncapped().is_some()
+    }
+
+    fn uncapped(&self) -> Option<ClientId> {
+        let has_gone_on = |record: &Client| record.capped && !self.caps.is_used_up(record.facts.group);
+        let slot = self.clients.iter().position(|record| record.as_ref().is_some_and(has_gone_on))?;
+        Some(ClientId(slot as u16))
     }
 
     /// Holds a client that uncovers another one. Since when; `None` where it is not to be held.

@@ -241,7 +241,7 @@ impl<H: Host> Engine<H> {
     fn begin_slice(&mut self, slice: &Slice, now: Time) {
         self.totals.decisions += 1;
         self.host.begin(slice, &self.ready, now);
-        let timed = timed_end(slice, now);
+        let timed = timed_end(slice, now, self.is_capped(slice));
         let until = if self.host.ends_slices_itself() { timed } else { slice.until };
         let whole_at = if timed == until { Time::NEVER } else { until };
         self.running = Some(Running { choice: slice.choice, start: now, whole_at });
@@ -263,6 +263,12 @@ impl<H: Host> Engine<H> {
         if let Some(id) = next {
             self.watch_client(id, now);
         }
+    }
+
+    /// The end of a slice may be that of a cap.
+    fn is_capped(&self, slice: &Slice) -> bool {
+        let Choice::Client(id, _) = slice.choice else { return false };
+        self.slot(id).is_some_and(|slot| self.scheduler.cap_ppm(slot.group) > 0)
     }
 
     /// Not where the server chooses: that is how stock servers are; nor under `classic`, whose turns are short.
@@ -454,11 +460,12 @@ impl<H: Host> Engine<H> {
     }
 }
 
-/// When our timer must end a slice: not where the server does so by itself.
-fn timed_end(slice: &Slice, now: Time) -> Time {
+/// When our timer must end a slice: not where the server does so by itself. With one ready client it lets slices grow, past what
+/// a cap allows.
+fn timed_end(slice: &Slice, now: Time, is_capped: bool) -> Time {
     let length_ns = slice.until.since(now);
     let is_best_effort = matches!(slice.choice, Choice::Client(_, Mode::BestEffort));
     // The policy's own end; an end for somebody's replenishment is not on it.
-    let is_a_whole_slice = is_best_effort && length_ns == SERVER_INTERVAL_NS;
+    let is_a_whole_slice = is_best_effort && !is_capped && length_ns == SERVER_INTERVAL_NS;
     if length_ns >= SERVER_MAXIMUM_SLICE_NS || is_a_whole_slice { Time::NEVER } else { slice.until }
 }

@@ -87,7 +87,9 @@ impl Recorded {
         match *fact {
             Fact::Arrived { client } => !self.scheduler.is_ready(client),
             Fact::Withdrawn { client } => self.scheduler.is_ready(client),
-            Fact::Replenish => self.scheduler.next_replenish().is_some_and(|at| at <= now),
+            Fact::Replenish => {
+                self.scheduler.next_replenish().is_some_and(|at| at <= now) || self.scheduler.is_uncapped_to_resume()
+            }
             Fact::Supply(supply) => supply != self.scheduler.supply(),
             Fact::Role { client, role } => role != self.scheduler.role(client),
             _ => true,

@@ -7,6 +7,7 @@ mod holds;
 mod origins;
 mod random;
 mod slices;
+mod unwatched;
 
 use crate::host::mock::{MS, Server};
 use crate::mechanism::settings::Settings;

@@ -1,0 +1,44 @@
+//! What a rule makes of a display that nobody looks at: one group with a small cap, until somebody looks.
+
+use super::{clients, keep_busy, server};
+use crate::host::mock::{Does, MS, base};
+use xqos_abi::{Label, Request};
+use xqos_core::{PolicyKind, Time};
+
+const CAP_PPM: u32 = 50_000;
+
+#[test]
+fn all_go_on_with_their_part_of_five_percent_and_with_all_of_it_when_a_viewer_comes() {
+    let mut server = server(PolicyKind::Fair);
+    let [daemon, first, second, grabber] = clients(&mut server);
+    server.ask(daemon, Request::SetOrigin { name: Label::new("rule unwatched"), lease: true }).unwrap();
+    for id in [first, second, grabber] {
+        let name = Label::new("unwatched");
+        server.ask(daemon, Request::SetClientGroup { client: base(id), name }).unwrap();
+        server.ask(daemon, Request::SetGroupCap { client: base(id), ppm: CAP_PPM }).unwrap();
+    }
+    [first, second].into_iter().for_each(|id| keep_busy(&mut server, id, 2000));
+    let mut at = Time(0);
+    for _ in 0..10 {
+        let next = at.after(400 * MS);
+        server.run_until(next);
+        let got = [first, second].map(|id| server.time_of(id, at, next));
+        assert!(got.iter().sum::<u64>().abs_diff(20 * MS) <= 6 * MS, "{got:?} ns of 20 ms");
+        assert!(got.iter().all(|&ns| ns >= 5 * MS), "{got:?}: one of them is stopped");
+        at = next;
+    }
+    // It gets the server grab within the period; then it is served at once, however much is used up.
+    server.send_at(at, grabber, 1000, Does::Grab);
+    at = at.after(200 * MS);
+    server.run_until(at);
+    assert_eq!(server.left(grabber), 0);
+    (0..20).for_each(|ms| server.send_at(at.after(ms * MS), grabber, MS / 2, Does::Nothing));
+    server.send_at(at.after(20 * MS), grabber, 1000, Does::Ungrab);
+    server.run_until(at.after(22 * MS));
+    assert_eq!(server.left(grabber), 0);
+    at = at.after(22 * MS);
+    server.ask(daemon, Request::SetGroupCap { client: base(first), ppm: 0 }).unwrap();
+    server.run_until(at.after(100 * MS));
+    let got: u64 = [first, second].map(|id| server.time_of(id, at, at.after(100 * MS))).into_iter().sum();
+    assert!(got >= 95 * MS, "{got} ns of 100 ms, when somebody looks");
+}
