@@ -7,7 +7,7 @@ use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 use x11rb::connection::Connection;
-use x11rb::protocol::xproto::{ConnectionExt as _, CreateWindowAux, WindowClass};
+use x11rb::protocol::xproto::{ConnectionExt as _, CreateWindowAux, MapState, WindowClass};
 use xqos_abi::kernel::Attributes;
 
 const XCLOCK: &[&str] = &["xclock", "-geometry", "100x100+0+0"];
@@ -47,11 +47,23 @@ fn expose(server: &Server) {
     connection.get_input_focus().unwrap().reply().unwrap();
 }
 
+/// A window is there, and its program waits for events again.
+fn wait_until_drawn(server: &Server) {
+    let (connection, screen) = x11rb::connect(Some(&server.display)).unwrap();
+    let root = connection.setup().roots[screen].root;
+    eventually("a window is mapped", || {
+        let children = connection.query_tree(root).unwrap().reply().unwrap().children;
+        let looks =
+            children.into_iter().filter_map(|child| connection.get_window_attributes(child).unwrap().reply().ok());
+        looks.into_iter().any(|look| look.map_state == MapState::VIEWABLE).then_some(())
+    });
+    std::thread::sleep(Duration::from_millis(300));
+}
+
 /// A clock that was stopped, got an Expose, and is raised for it.
 fn raised_clock(server: &Server) -> Running {
     let clock = server.client(XCLOCK);
-    // It has drawn when it waits for events again.
-    std::thread::sleep(Duration::from_millis(300));
+    wait_until_drawn(server);
     clock.signal("STOP");
     expose(server);
     let pid = clock.pid();
@@ -190,6 +202,7 @@ fn programs_of_other_users_are_left_alone() {
     let server = Server::served(&[]);
     let boost = boost(&server, &["--verbose", "--user", "64999"]);
     let clock = server.client(XCLOCK);
+    wait_until_drawn(&server);
     expose(&server);
     let entry = server.entry(clock.pid()).unwrap();
     assert!(!is_raised(clock.pid()) && entry["cpu"].is_null(), "{entry:#}");
