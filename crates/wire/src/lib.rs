@@ -17,6 +17,7 @@
 //! | [`session`] | all connections of a capture, each given to the observers |
 //! | [`contents`] | what was in a capture as a whole, and what could not be used |
 //! | [`analysis`] | where time and bytes went, and which round trips could be avoided |
+//! | [`answerable`] | which requests a proxy beside the program can answer, and on what condition |
 //! | [`plot`] | time against bytes: a page to zoom in, SVG, and xplot's format |
 //! | [`observe`] | what is seen, as types: the door between those who read a capture and those who conclude from it |
 //! | [`link`] | a network emulator between two namespaces, with a log of what it did |
@@ -28,6 +29,7 @@
 #![deny(unsafe_code)]
 
 pub mod analysis;
+pub mod answerable;
 pub mod capture;
 pub mod contents;
 mod descriptors;
