@@ -27,6 +27,9 @@ impl Figures {
         for (name, bytes) in &other.bandwidth {
             *self.bandwidth.entry(name.clone()).or_default() += bytes;
         }
+        if let Some(other) = &other.proxy {
+            self.proxy.get_or_insert_default().merge(other);
+        }
     }
 }
 

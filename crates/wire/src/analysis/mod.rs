@@ -7,6 +7,7 @@
 //! |---|---|
 //! | [`states`], [`transmitter`], [`rate`] | per direction: idle, blocked by the network, blocked by the receiver |
 //! | [`waits`], [`avoidable`], [`patterns`], `colors` | round trips that the client waited for, and which it could avoid |
+//! | [`proxied`] | which of these waits a proxy beside the program would leave |
 //! | [`startup`] | what there was until the first window, and until quiet |
 //! | [`counts`] | messages and bytes by name |
 //! | [`bandwidth`], [`compression`] | what the bytes were used for, and how well they compress |
@@ -27,6 +28,7 @@ mod fields;
 mod merge;
 pub mod names;
 pub mod patterns;
+pub mod proxied;
 pub mod rate;
 pub mod report;
 pub mod round_trip;
@@ -43,6 +45,7 @@ use crate::observe::{ConnectionId, Direction, Ending, Gap, Message, Observer, Op
 use bandwidth::{Bandwidth, Samples};
 use counts::Counts;
 use names::Names;
+use proxied::{Proxied, Proxy};
 use startup::Startup;
 use states::States;
 use std::collections::BTreeMap;
@@ -74,10 +77,12 @@ pub struct Connection {
     pub waits: Waits,
     pub startup: Startup,
     pub bandwidth: Bandwidth,
+    /// Behind the proxy that was asked for.
+    pub proxied: Option<Box<Proxied>>,
 }
 
 impl Connection {
-    fn new(opened: &Opened) -> Connection {
+    fn new(opened: &Opened, proxy: Option<Proxy>) -> Connection {
         Connection {
             opened: *opened,
             ended_ns: opened.at_ns,
@@ -88,6 +93,7 @@ impl Connection {
             waits: Waits::default(),
             startup: Startup::default(),
             bandwidth: Bandwidth::default(),
+            proxied: proxy.map(|proxy| Box::new(Proxied::new(proxy))),
         }
     }
 
@@ -108,6 +114,14 @@ pub struct Analysis {
     pub samples: Samples,
     /// Connections that were too many.
     pub left_out: u64,
+    proxy: Option<Proxy>,
+}
+
+impl Analysis {
+    /// Tells besides what a proxy beside the program would have left to wait for.
+    pub fn behind(proxy: Option<Proxy>) -> Analysis {
+        Analysis { proxy, ..Analysis::default() }
+    }
 }
 
 impl Observer for Analysis {
@@ -116,7 +130,7 @@ impl Observer for Analysis {
             self.left_out += 1;
             return;
         }
-        self.connections.insert(id, Connection::new(opened));
+        self.connections.insert(id, Connection::new(opened, self.proxy));
     }
 
     fn packet(&mut self, id: ConnectionId, packet: &Packet) {
@@ -144,6 +158,9 @@ impl Observer for Analysis {
         let wait = connection.waits.message(message, name, &mut self.names);
         if let Some(wait) = &wait {
             connection.startup.waited(wait);
+        }
+        if let Some(proxied) = &mut connection.proxied {
+            proxied.message(message, wait.as_ref());
         }
         connection.startup.message(message);
     }

@@ -7,6 +7,7 @@ use super::bandwidth::Use;
 use super::counts::{ByName, Tally};
 use super::names::Names;
 use super::patterns::Pattern;
+use super::proxied::figures::ProxyFigures;
 use super::round_trip::Total;
 use super::spans::{Span, Spans, length_until, minus, union};
 use super::startup::Phase;
@@ -83,6 +84,9 @@ pub struct Figures {
     pub bytes: u64,
     pub missing_bytes: u64,
     pub bandwidth: BTreeMap<String, u64>,
+    /// Where a proxy was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub proxy: Option<ProxyFigures>,
 }
 
 #[derive(Clone, Debug, Default, Serialize)]
@@ -168,7 +172,7 @@ pub(super) fn seconds(ns: u64) -> f64 {
 impl Analysis {
     /// The figures; `latency_s` is one way.
     pub fn report(self, latency_s: f64) -> Report {
-        let Analysis { names, connections, samples, left_out } = self;
+        let Analysis { names, connections, samples, left_out, .. } = self;
         let open = |mut connection: Connection| {
             connection.end();
             connection
@@ -272,6 +276,7 @@ fn figures(connection: &Connection, names: &Names, latency_s: f64) -> Figures {
         bytes: traffic.iter().map(|traffic| traffic.bytes).sum(),
         missing_bytes: traffic.iter().map(|traffic| traffic.missing).sum(),
         bandwidth: uses.collect(),
+        proxy: connection.proxied.as_ref().map(|proxied| proxied.figures(names, latency_s)),
     }
 }
 
@@ -281,7 +286,7 @@ fn length(list: &[Span], parts: &[&Spans]) -> u64 {
 }
 
 /// There and back.
-fn saving_s(round_trips: u64, latency_s: f64) -> f64 {
+pub(super) fn saving_s(round_trips: u64, latency_s: f64) -> f64 {
     round_trips as f64 * 2.0 * latency_s
 }
 

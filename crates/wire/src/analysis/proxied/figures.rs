@@ -1,0 +1,97 @@
+//! Waits that a proxy would leave, as figures of a report.
+
+use super::super::names::Names;
+use super::super::report::saving_s;
+use super::Proxied;
+use serde::Serialize;
+
+/// What a proxy beside the program would change.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct ProxyFigures {
+    /// lbx, strict or relaxed.
+    pub proxy: &'static str,
+    pub waits: u64,
+    /// How many of them would go to the server all the same.
+    pub left: u64,
+    /// What the others cost at `latency_s`.
+    pub saving_s: f64,
+    /// By name, of which the most are left first.
+    pub names: Vec<LeftFigures>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct LeftFigures {
+    pub name: String,
+    pub waits: u64,
+    pub left: u64,
+    pub saving_s: f64,
+}
+
+impl Proxied {
+    /// `latency_s` is one way.
+    pub fn figures(&self, names: &Names, latency_s: f64) -> ProxyFigures {
+        let list = self.by_name.iter().map(|(&name, left)| LeftFigures {
+            name: names.name(name).to_owned(),
+            waits: left.waits,
+            left: left.left,
+            saving_s: saving_s(left.waits - left.left, latency_s),
+        });
+        let mut figures = ProxyFigures { proxy: self.proxy.name(), ..ProxyFigures::default() };
+        list.for_each(|left| figures.add(&left));
+        figures.sort();
+        figures
+    }
+}
+
+impl ProxyFigures {
+    /// Adds another connection's, behind the same proxy.
+    pub fn merge(&mut self, other: &ProxyFigures) {
+        self.proxy = other.proxy;
+        other.names.iter().for_each(|left| self.add(left));
+        self.sort();
+    }
+
+    fn add(&mut self, other: &LeftFigures) {
+        let place = self.names.iter().position(|left| left.name == other.name).unwrap_or(self.names.len());
+        if place == self.names.len() {
+            self.names.push(LeftFigures { name: other.name.clone(), ..LeftFigures::default() });
+        }
+        let sum = &mut self.names[place];
+        sum.waits += other.waits;
+        sum.left += other.left;
+        sum.saving_s += other.saving_s;
+        self.waits += other.waits;
+        self.left += other.left;
+        self.saving_s += other.saving_s;
+    }
+
+    fn sort(&mut self) {
+        let key = |left: &LeftFigures| (std::cmp::Reverse((left.left, left.waits)), left.name.clone());
+        self.names.sort_by_key(key);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn one(names: &[(&str, u64, u64)]) -> ProxyFigures {
+        let mut figures = ProxyFigures { proxy: "strict", ..ProxyFigures::default() };
+        for &(name, waits, left) in names {
+            let saving_s = (waits - left) as f64 * 0.1;
+            figures.add(&LeftFigures { name: name.to_owned(), waits, left, saving_s });
+        }
+        figures
+    }
+
+    #[test]
+    fn connections_are_summed_by_name_and_what_is_left_comes_first() {
+        let mut sum = ProxyFigures::default();
+        sum.merge(&one(&[("InternAtom", 40, 1), ("GetProperty", 3, 2)]));
+        sum.merge(&one(&[("GetProperty", 2, 2)]));
+        let names: Vec<_> = sum.names.iter().map(|left| (left.name.as_str(), left.waits, left.left)).collect();
+        assert_eq!(names, [("GetProperty", 5, 4), ("InternAtom", 40, 1)]);
+        assert_eq!((sum.proxy, sum.waits, sum.left), ("strict", 45, 5));
+        assert!((sum.saving_s - 4.0).abs() < 1e-9);
+    }
+}

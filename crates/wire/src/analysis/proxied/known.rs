@@ -1,0 +1,175 @@
+//! What a proxy knows of one client: which resources are its own, and which answers have changed.
+
+use super::super::colors::Colormaps;
+use super::super::fields::{byte, short, word};
+use crate::answerable::{Class, Only, Row, TABLE};
+use crate::observe::{Kind, Message};
+use std::collections::HashMap;
+
+/// Windows and changes that are remembered; a program's start has some hundreds. What is beyond is not known.
+const MAX_KNOWN: usize = 4_096;
+
+/// What an answer is about: of a property its window and name, of all else nothing.
+type Subject = (u32, u32);
+const ANY: Subject = (0, 0);
+
+/// The atom of a reply to InternAtom; 0: there is none of that name.
+pub fn atom(message: &Message<'_>) -> Option<u32> {
+    word(message, 8)
+}
+
+#[derive(Debug, Default)]
+pub struct Known {
+    colormaps: Colormaps,
+    /// The client's resources have these bits, and any below them.
+    own: Option<(u32, u32)>,
+    roots: Vec<u32>,
+    /// Its windows, and whether a window manager may have moved them.
+    windows: HashMap<u32, bool>,
+    /// Numbers of changes: the last of each event and subject, and those that were read since.
+    change: u64,
+    changes: HashMap<(&'static str, Subject), u64>,
+    read: HashMap<(&'static str, Subject), u64>,
+    /// Changes of properties by the client itself, whose events are still to come.
+    own_changes: HashMap<Subject, u32>,
+    has_grab: bool,
+    has_set_font_path: bool,
+}
+
+impl Known {
+    pub fn learn(&mut self, message: &Message<'_>) {
+        self.colormaps.message(message);
+        match message.kind {
+            Kind::SetupReply => _ = self.greeting(message),
+            Kind::Request => _ = self.request(message),
+            Kind::Event => self.event(message),
+            _ => {}
+        }
+    }
+
+    /// The range of the client's identifiers, and the root of each screen, as far as they were captured.
+    fn greeting(&mut self, message: &Message<'_>) -> Option<()> {
+        self.own = Some((word(message, 12)?, word(message, 16)?));
+        let vendor = usize::from(short(message, 24)?).next_multiple_of(4);
+        let (screens, formats) = (byte(message, 28)?, byte(message, 29)?);
+        let mut place = 40 + vendor + 8 * usize::from(formats);
+        for _ in 0..screens {
+            self.roots.push(word(message, place)?);
+            let depths = byte(message, place + 39)?;
+            place += 40;
+            for _ in 0..depths {
+                place += 8 + 24 * usize::from(short(message, place + 2)?);
+            }
+        }
+        Some(())
+    }
+
+    fn request(&mut self, message: &Message<'_>) -> Option<()> {
+        match message.name {
+            "GrabServer" => self.has_grab = true,
+            "UngrabServer" => self.has_grab = false,
+            "SetFontPath" => self.has_set_font_path = true,
+            "CreateWindow" if self.windows.len() < MAX_KNOWN => _ = self.windows.insert(word(message, 4)?, false),
+            "MapWindow" | "ReparentWindow" => {
+                if let Some(is_moved) = self.windows.get_mut(&word(message, 4)?) {
+                    *is_moved = true;
+                }
+            }
+            // Which of the windows are children is not kept.
+            "MapSubwindows" => self.windows.values_mut().for_each(|is_moved| *is_moved = true),
+            "DestroyWindow" => _ = self.windows.remove(&word(message, 4)?),
+            "ChangeProperty" | "DeleteProperty" if self.own_changes.len() < MAX_KNOWN => {
+                *self.own_changes.entry((word(message, 4)?, word(message, 8)?)).or_default() += 1;
+            }
+            _ => {}
+        }
+        Some(())
+    }
+
+    fn event(&mut self, message: &Message<'_>) {
+        let mut events = TABLE.iter().flat_map(|row| row.until);
+        let Some(&event) = events.find(|event| **event == message.name) else { return };
+        let subject = match event {
+            "PropertyNotify" => word(message, 4).zip(word(message, 8)).unwrap_or(ANY),
+            _ => ANY,
+        };
+        if let Some(own) = self.own_changes.get_mut(&subject).filter(|own| **own > 0 && subject != ANY) {
+            *own -= 1;
+            return;
+        }
+        if self.changes.len() < MAX_KNOWN {
+            self.change += 1;
+            self.changes.insert((event, subject), self.change);
+        }
+    }
+
+    /// Whether the answer is known here. One that is not is read with this request.
+    pub fn can_answer(&mut self, row: &Row, message: &Message<'_>) -> bool {
+        if !self.is_met(row.only, message).unwrap_or(false) {
+            return false;
+        }
+        row.class != Class::Watched || (!self.has_grab && self.is_current(row, message))
+    }
+
+    fn is_met(&self, only: Only, message: &Message<'_>) -> Option<bool> {
+        Some(match only {
+            // Whether the atom exists, the reply says.
+            Only::Always | Only::AtomFound => true,
+            Only::FixedColormap => self.colormaps.is_true_color(word(message, 4)?),
+            Only::SameFontPath => !self.has_set_font_path,
+            Only::Undeleted => match message.name {
+                "GetProperty" => byte(message, 1)? == 0,
+                "XInputExtension::XIGetProperty" => byte(message, 6)? == 0,
+                "RANDR::GetOutputProperty" => byte(message, 24)? == 0,
+                _ => false,
+            },
+            Only::OwnDrawable => {
+                let is_relative = message.name == "TranslateCoordinates";
+                let to = if is_relative { word(message, 8)? } else { 0 };
+                self.is_shadowed(word(message, 4)?)
+                    && (!is_relative || self.roots.contains(&to) || self.is_shadowed(to))
+            }
+        })
+    }
+
+    /// A window of the client's that nobody has moved, or a pixmap of its own.
+    fn is_shadowed(&self, drawable: u32) -> bool {
+        self.is_own(drawable) && !self.windows.get(&drawable).copied().unwrap_or(self.windows.len() >= MAX_KNOWN)
+    }
+
+    fn is_own(&self, resource: u32) -> bool {
+        self.own.is_some_and(|(base, mask)| resource & !mask == base)
+    }
+
+    /// Whether nothing was told to have changed since it was read; other clients' properties have to be read once.
+    fn is_current(&mut self, row: &Row, message: &Message<'_>) -> bool {
+        let (subject, is_foreign) = match (message.name, word(message, 4), word(message, 8)) {
+            ("GetProperty", Some(window), Some(name)) => {
+                ((window, name), !self.is_own(window) && !self.roots.contains(&window))
+            }
+            _ => (ANY, false),
+        };
+        let read = self.read.get(&(row.request, subject)).copied();
+        let changed = row.until.iter().filter_map(|event| self.changes.get(&(*event, subject))).max().copied();
+        let is_current = (read.is_some() || !is_foreign) && changed.unwrap_or(0) <= read.unwrap_or(0);
+        if !is_current && self.read.len() < MAX_KNOWN {
+            self.read.insert((row.request, subject), self.change);
+        }
+        is_current
+    }
+
+    /// Of a request that names a window first, and perhaps others: whether one of them is another client's.
+    pub fn names_foreign_window(&self, message: &Message<'_>) -> bool {
+        let places: &[usize] = match message.name {
+            // Its parent is behind the new window.
+            "CreateWindow" | "ReparentWindow" | "CopyArea" | "CopyPlane" => &[4, 8],
+            _ => &[4],
+        };
+        places.iter().any(|&place| {
+            let window = word(message, place);
+            // A new top-level window tells nobody until it is mapped.
+            let is_new = message.name == "CreateWindow" && window.is_some_and(|window| self.roots.contains(&window));
+            !is_new && !window.is_some_and(|window| self.is_own(window))
+        })
+    }
+}

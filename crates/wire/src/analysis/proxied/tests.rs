@@ -1,0 +1,188 @@
+use super::super::colors::tests::greeting;
+use super::super::names::Names;
+use super::super::synthetic::{Said, said};
+use super::super::waits::Waits;
+use super::*;
+
+const ROOT: u32 = 0x50;
+const OWN: u32 = 0x40_0000;
+const FOREIGN: u32 = 0x60_0001;
+
+/// A client and its server, which answers each question 1 ms later.
+struct Client {
+    waits: Waits,
+    names: Names,
+    proxied: Proxied,
+    sequence: u64,
+    at_ns: u64,
+}
+
+impl Client {
+    fn new(proxy: Proxy) -> Client {
+        let mut client = Client {
+            waits: Waits::default(),
+            names: Names::default(),
+            proxied: Proxied::new(proxy),
+            sequence: 0,
+            at_ns: 0,
+        };
+        let mut bytes = greeting(4, true);
+        for (place, value) in [(12, OWN), (16, 0x1f_ffff), (56, ROOT)] {
+            bytes[place..place + 4].copy_from_slice(&value.to_le_bytes());
+        }
+        client.say(Kind::SetupReply, "SetupReply", false, &bytes);
+        client
+    }
+
+    fn say(&mut self, kind: Kind, name: &str, has_reply: bool, bytes: &[u8]) {
+        self.at_ns += 1_000_000;
+        let Client { sequence, at_ns, .. } = *self;
+        let message = said(&Said { kind, name, sequence, has_reply, at_ns, bytes, ..Said::default() });
+        let id = self.names.id(name);
+        let wait = self.waits.message(&message, id, &mut self.names);
+        self.proxied.message(&message, wait.as_ref());
+    }
+
+    fn tell(&mut self, name: &str, fields: &[u32]) {
+        self.sequence += 1;
+        self.say(Kind::Request, name, false, &bytes(fields));
+    }
+
+    fn event(&mut self, name: &str, fields: &[u32]) {
+        self.say(Kind::Event, name, false, &bytes(fields));
+    }
+
+    /// Asks and waits; how many waits are left of all that there were.
+    fn ask(&mut self, name: &str, fields: &[u32]) -> u64 {
+        self.ask_for(name, fields, 7)
+    }
+
+    fn ask_for(&mut self, name: &str, fields: &[u32], answer: u32) -> u64 {
+        self.sequence += 1;
+        self.say(Kind::Request, name, true, &bytes(fields));
+        self.say(Kind::Reply, name, false, &bytes(&[0, answer]));
+        self.left()
+    }
+
+    fn left(&self) -> u64 {
+        self.proxied.by_name.values().map(|left| left.left).sum()
+    }
+}
+
+/// Behind four bytes of a header.
+fn bytes(fields: &[u32]) -> Vec<u8> {
+    [0].iter().chain(fields).flat_map(|word| word.to_le_bytes()).collect()
+}
+
+#[test]
+fn strict_answers_only_behind_a_request_with_a_reply() {
+    let mut client = Client::new(Proxy::Strict);
+    assert_eq!(client.ask("InternAtom", &[0]), 0);
+    client.tell("CreateGC", &[OWN + 1, OWN]);
+    assert_eq!(client.ask("InternAtom", &[0]), 1, "the error of CreateGC must come first");
+    assert_eq!(client.ask("InternAtom", &[0]), 1);
+}
+
+#[test]
+fn relaxed_answers_behind_one_way_requests_but_for_barriers() {
+    let mut client = Client::new(Proxy::Relaxed);
+    client.tell("CreateWindow", &[OWN + 1, ROOT]);
+    client.tell("ChangeProperty", &[OWN + 1, 5]);
+    assert_eq!(client.ask("InternAtom", &[0]), 0);
+    for (name, fields) in [("OpenFont", [OWN + 2, 0]), ("ChangeProperty", [ROOT, 5]), ("MapWindow", [FOREIGN, 0])] {
+        let before = client.left();
+        client.tell(name, &fields);
+        assert_eq!(client.ask("InternAtom", &[0]), before + 1, "{name}");
+        assert_eq!(client.ask("InternAtom", &[0]), before + 1, "the reply has shown that {name} is done");
+    }
+}
+
+#[test]
+fn lbx_answers_its_own_set_only() {
+    let mut client = Client::new(Proxy::Lbx);
+    client.tell("CreateGC", &[OWN + 1, OWN]);
+    for name in ["InternAtom", "QueryExtension", "GetAtomName"] {
+        assert_eq!(client.ask(name, &[0]), 0, "{name}");
+    }
+    assert_eq!(client.ask("AllocColor", &[0x20]), 0);
+    for (count, name) in ["GetProperty", "QueryFont", "GetKeyboardMapping", "RENDER::QueryVersion"].iter().enumerate() {
+        assert_eq!(client.ask(name, &[ROOT, 5]), count as u64 + 1, "{name}");
+    }
+}
+
+#[test]
+fn the_sync_and_an_atom_that_is_not_there_wait_for_the_server() {
+    let mut client = Client::new(Proxy::Strict);
+    assert_eq!(client.ask("GetInputFocus", &[]), 1);
+    assert_eq!(client.ask_for("InternAtom", &[0], 0), 2);
+    assert_eq!(client.ask("AllocColor", &[0x99]), 3, "nothing is known of that colormap");
+    assert_eq!(client.ask("AllocColor", &[0x20]), 3);
+}
+
+#[test]
+fn one_forwarded_question_of_a_batch_leaves_its_wait() {
+    let mut client = Client::new(Proxy::Strict);
+    for name in ["InternAtom", "GetSelectionOwner", "InternAtom"] {
+        client.sequence += 1;
+        client.say(Kind::Request, name, true, &bytes(&[0]));
+    }
+    client.say(Kind::Reply, "InternAtom", false, &bytes(&[0, 7]));
+    assert_eq!(client.left(), 1);
+}
+
+#[test]
+fn a_watched_answer_is_asked_again_behind_its_event() {
+    let mut client = Client::new(Proxy::Strict);
+    assert_eq!(client.ask("GetKeyboardMapping", &[]), 0);
+    client.event("MappingNotify", &[]);
+    assert_eq!(client.ask("GetKeyboardMapping", &[]), 1);
+    assert_eq!(client.ask("GetKeyboardMapping", &[]), 1);
+    assert_eq!(client.ask("GetProperty", &[ROOT, 5]), 1);
+    client.event("PropertyNotify", &[ROOT, 5]);
+    assert_eq!(client.ask("GetProperty", &[ROOT, 6]), 1);
+    assert_eq!(client.ask("GetProperty", &[ROOT, 5]), 2);
+}
+
+#[test]
+fn properties_of_others_are_read_once_and_own_changes_are_known() {
+    let mut client = Client::new(Proxy::Relaxed);
+    assert_eq!(client.ask("GetProperty", &[FOREIGN, 5]), 1);
+    assert_eq!(client.ask("GetProperty", &[FOREIGN, 5]), 1);
+    client.tell("ChangeProperty", &[OWN + 1, 5]);
+    client.event("PropertyNotify", &[OWN + 1, 5]);
+    assert_eq!(client.ask("GetProperty", &[OWN + 1, 5]), 1, "its own change");
+    client.event("PropertyNotify", &[OWN + 1, 5]);
+    assert_eq!(client.ask("GetProperty", &[OWN + 1, 5]), 2, "somebody else's");
+}
+
+#[test]
+fn nothing_watched_is_answered_under_a_grab_of_the_server() {
+    let mut client = Client::new(Proxy::Relaxed);
+    client.tell("GrabServer", &[]);
+    assert_eq!(client.ask("GetInputFocus", &[]), 1);
+    assert_eq!(client.ask("GetProperty", &[ROOT, 5]), 2);
+    assert_eq!(client.ask("InternAtom", &[0]), 2);
+}
+
+#[test]
+fn own_windows_are_known_until_they_are_mapped_and_pixmaps_always() {
+    let mut client = Client::new(Proxy::Relaxed);
+    client.tell("CreateWindow", &[OWN + 1, ROOT]);
+    client.tell("CreatePixmap", &[OWN + 2, ROOT]);
+    assert_eq!(client.ask("GetGeometry", &[OWN + 1]), 0);
+    assert_eq!(client.ask("TranslateCoordinates", &[OWN + 1, ROOT]), 0);
+    client.tell("MapWindow", &[OWN + 1]);
+    assert_eq!(client.ask("GetGeometry", &[OWN + 1]), 1);
+    assert_eq!(client.ask("GetGeometry", &[OWN + 2]), 1);
+    assert_eq!(client.ask("GetGeometry", &[ROOT]), 2);
+}
+
+#[test]
+fn windows_without_end_are_not_kept() {
+    let mut client = Client::new(Proxy::Strict);
+    for number in 0..20_000 {
+        client.tell("CreateWindow", &[OWN + number, ROOT]);
+    }
+    client.ask("GetInputFocus", &[]);
+    assert_eq!(client.ask("GetGeometry", &[OWN + 19_999]), 2, "which of them this is, is not known");
+}
