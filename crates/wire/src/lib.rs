@@ -19,6 +19,7 @@
 //! | [`analysis`] | where time and bytes went, and which round trips could be avoided |
 //! | [`answerable`] | which requests a proxy beside the program can answer, and on what condition |
 //! | [`plot`] | time against bytes: a page to zoom in, SVG, and xplot's format |
+//! | [`predict`] | how a program's start would go over a link that is not there |
 //! | [`observe`] | what is seen, as types: the door between those who read a capture and those who conclude from it |
 //! | [`link`] | a network emulator between two namespaces, with a log of what it did |
 //!
@@ -39,6 +40,7 @@ mod half;
 pub mod link;
 pub mod observe;
 pub mod plot;
+pub mod predict;
 pub mod session;
 mod stream;
 pub mod x11;

@@ -1,0 +1,388 @@
+//! A script played over a link that is not there, in virtual time.
+//!
+//! ```text
+//! program ── write ──▶ Sender ─▶ line of requests ─▶ Receiver ── cause ──▶ server
+//!    ▲  after                                                                 │ service
+//!    └────────────── Receiver ◀─ line of replies ◀─ Sender ◀──── write ───────┘
+//! ```
+//!
+//! The lines are the emulator's own ([`Shaper`]), so that what is foretold and what is emulated know the same link. A packet
+//! that its queue drops is noticed a round trip later.
+
+use super::Foretold;
+use super::script::{Action, After, Said, Script, Step};
+use super::stream::{Acknowledgement, HEADER_BYTES, Receiver, Segment, Sender};
+use crate::analysis::spans::{Span, Spans, length_until, union};
+use crate::link::log::{Entry, Fate};
+use crate::link::shape::{Shape, Shaper};
+use crate::observe::Direction;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// Of a SYN, with its options.
+const OPEN_BYTES: u32 = 60;
+/// A SYN that was dropped is sent again after this long.
+const OPEN_AGAIN_NS: u64 = 1_000_000_000;
+/// A start of 256 MB in small packets has a tenth.
+const MAX_EVENTS: u64 = 50_000_000;
+
+const CLIENT: usize = 0;
+const SERVER: usize = 1;
+
+/// Plays it to its end. `None`: the link loses so much that there is none.
+pub fn play(script: &Script, shape: &Shape) -> Option<Foretold> {
+    let mut world = World::new(script, shape);
+    world.go_on();
+    for _ in 0..MAX_EVENTS {
+        let Some(next_ns) = world.next_ns() else { return Some(world.foretold()) };
+        world.now_ns = next_ns;
+        world.happens();
+    }
+    None
+}
+
+#[derive(Debug)]
+struct World<'s> {
+    script: &'s Script,
+    now_ns: u64,
+    lines: [Shaper<Packet>; 2],
+    connections: Vec<Connection>,
+    timers: BinaryHeap<Reverse<(u64, u64, Timer)>>,
+    timers_set: u64,
+    program: Program,
+    busy: [Spans; 2],
+    waits: Spans,
+    wait_count: u64,
+    link_bytes: [u64; 2],
+    ended_ns: u64,
+}
+
+/// The one thread of control.
+#[derive(Debug)]
+struct Program {
+    step: usize,
+    doing: Doing,
+    /// When the step before was done.
+    ready_ns: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Doing {
+    /// For what its next step needs.
+    Waits,
+    Thinks {
+        until_ns: u64,
+    },
+    /// It has written more than TCP takes.
+    IsHeld,
+}
+
+#[derive(Debug, Default)]
+struct Connection {
+    is_open: bool,
+    ends: [End; 2],
+    /// Of the server: its next message, when the last one was said, whether a timer is set for it, and the end of each
+    /// in its stream.
+    said: usize,
+    said_ns: u64,
+    is_due: bool,
+    said_ends: Vec<u64>,
+}
+
+#[derive(Debug, Default)]
+struct End {
+    sender: Sender,
+    receiver: Receiver,
+    blocked_since_ns: Option<u64>,
+    blocked: Spans,
+    /// Until when it may owe an acknowledgement, as a timer says.
+    owes_until_ns: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Timer {
+    Program,
+    Server(usize),
+    /// A connection's end owes an acknowledgement.
+    Acknowledge(usize, usize),
+    Lost(usize, usize, u64, u64),
+    /// An acknowledgement without data was dropped.
+    Silent(usize, usize),
+    /// A packet of a handshake was dropped.
+    Open(usize, usize),
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Packet {
+    connection: usize,
+    content: Content,
+    sent_ns: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Content {
+    Open,
+    Opened,
+    Data(Option<Segment>, Acknowledgement),
+}
+
+impl<'s> World<'s> {
+    fn new(script: &'s Script, shape: &Shape) -> World<'s> {
+        let line = |direction| Shaper::new(*shape, direction, 0);
+        let connection = |said: &Vec<Said>| Connection {
+            said_ends: said
+                .iter()
+                .scan(0, |end, said| {
+                    *end += said.bytes;
+                    Some(*end)
+                })
+                .collect(),
+            ..Connection::default()
+        };
+        World {
+            script,
+            now_ns: 0,
+            lines: [line(Direction::Requests), line(Direction::Replies)],
+            connections: script.said.iter().map(connection).collect(),
+            timers: BinaryHeap::new(),
+            timers_set: 0,
+            program: Program { step: 0, doing: Doing::Waits, ready_ns: 0 },
+            busy: Default::default(),
+            waits: Spans::default(),
+            wait_count: 0,
+            link_bytes: [0; 2],
+            ended_ns: 0,
+        }
+    }
+
+    fn next_ns(&self) -> Option<u64> {
+        let lines = self.lines.iter().filter_map(Shaper::next_due_ns);
+        lines.chain(self.timers.peek().map(|Reverse((at_ns, ..))| *at_ns)).min()
+    }
+
+    /// One packet comes, or one timer is due.
+    fn happens(&mut self) {
+        for way in [CLIENT, SERVER] {
+            if let Some(packet) = self.lines[way].deliver(self.now_ns) {
+                self.account(way);
+                return self.arrived(way, &packet);
+            }
+        }
+        let Some(Reverse((_, _, timer))) = self.timers.pop() else { return };
+        match timer {
+            Timer::Program => self.go_on(),
+            Timer::Server(connection) => {
+                self.connections[connection].is_due = false;
+                self.say(connection);
+                self.serve(connection);
+                self.flush(connection, SERVER);
+            }
+            Timer::Acknowledge(connection, end) => self.flush(connection, end),
+            Timer::Lost(connection, end, from, bytes) => {
+                let sender = &mut self.connections[connection].ends[end].sender;
+                sender.lost(self.now_ns, Segment { from, bytes });
+                self.flush(connection, end);
+            }
+            Timer::Silent(connection, end) => {
+                self.connections[connection].ends[end].receiver.urge();
+                self.flush(connection, end);
+            }
+            Timer::Open(connection, end) => self.open(connection, end),
+        }
+    }
+
+    fn set(&mut self, at_ns: u64, timer: Timer) {
+        self.timers_set += 1;
+        self.timers.push(Reverse((at_ns, self.timers_set, timer)));
+    }
+
+    /// A packet came to the end that `way` leads to.
+    fn arrived(&mut self, way: usize, packet: &Packet) {
+        let Packet { connection, content, sent_ns } = *packet;
+        let end = way ^ 1;
+        if end == CLIENT {
+            self.ended_ns = self.now_ns;
+        }
+        match content {
+            Content::Open => return self.open(connection, SERVER),
+            Content::Opened => {
+                self.connections[connection].is_open = true;
+                self.connections[connection].ends[CLIENT].receiver.urge();
+                self.flush(connection, CLIENT);
+            }
+            Content::Data(segment, said) => {
+                let here = &mut self.connections[connection].ends[end];
+                here.sender.acknowledge(self.now_ns, &said);
+                if let Some(segment) = segment {
+                    here.receiver.receive(self.now_ns, segment, sent_ns);
+                }
+            }
+        }
+        // Answers go first, so that the acknowledgement goes along.
+        if end == SERVER {
+            self.serve(connection)
+        } else {
+            self.go_on()
+        }
+        self.flush(connection, end);
+    }
+
+    /// The server says all that it can say by now.
+    fn serve(&mut self, connection: usize) {
+        while let Some(said) = self.script.said[connection].get(self.connections[connection].said) {
+            let here = &mut self.connections[connection];
+            if here.is_due || here.ends[SERVER].receiver.until() < said.cause {
+                return;
+            }
+            let due_ns = self.now_ns.max(here.said_ns).saturating_add(said.service_ns);
+            if due_ns > self.now_ns {
+                here.is_due = true;
+                return self.set(due_ns, Timer::Server(connection));
+            }
+            self.say(connection);
+        }
+    }
+
+    fn say(&mut self, connection: usize) {
+        let here = &mut self.connections[connection];
+        let Some(said) = self.script.said[connection].get(here.said) else { return };
+        here.said += 1;
+        here.said_ns = self.now_ns;
+        here.ends[SERVER].sender.write(said.bytes);
+    }
+
+    /// The program does all that it can do by now.
+    fn go_on(&mut self) {
+        while let Some(step) = self.script.steps.get(self.program.step).copied() {
+            match self.program.doing {
+                Doing::Waits if !self.has_come(&step) => return,
+                Doing::Waits => self.think(&step),
+                Doing::Thinks { until_ns } if until_ns > self.now_ns => return,
+                Doing::Thinks { .. } => self.act(&step),
+                Doing::IsHeld if !self.connections[step.connection].ends[CLIENT].sender.has_room() => return,
+                Doing::IsHeld => self.done(),
+            }
+        }
+    }
+
+    fn has_come(&self, step: &Step) -> bool {
+        let is_open = step.action == Action::Open || self.connections[step.connection].is_open;
+        is_open && step.after.is_none_or(|after| self.has_heard(&after))
+    }
+
+    fn has_heard(&self, after: &After) -> bool {
+        let Some(connection) = self.connections.get(after.connection) else { return true };
+        let end = connection.said_ends.get(after.place).copied().unwrap_or(0);
+        connection.ends[CLIENT].receiver.until() >= end
+    }
+
+    fn think(&mut self, step: &Step) {
+        if self.now_ns > self.program.ready_ns && step.after.is_some_and(|after| after.is_reply) {
+            self.waits.add(self.program.ready_ns, self.now_ns);
+            self.wait_count += 1;
+        }
+        let until_ns = self.now_ns.saturating_add(step.think_ns);
+        self.program.doing = Doing::Thinks { until_ns };
+        if until_ns > self.now_ns {
+            self.set(until_ns, Timer::Program);
+        }
+    }
+
+    fn act(&mut self, step: &Step) {
+        match step.action {
+            Action::Open => self.open(step.connection, CLIENT),
+            Action::Send(bytes) => {
+                let sender = &mut self.connections[step.connection].ends[CLIENT].sender;
+                sender.write(bytes);
+                self.flush(step.connection, CLIENT);
+                if !self.connections[step.connection].ends[CLIENT].sender.has_room() {
+                    self.program.doing = Doing::IsHeld;
+                    return;
+                }
+            }
+        }
+        self.done();
+    }
+
+    fn done(&mut self) {
+        self.program = Program { step: self.program.step + 1, doing: Doing::Waits, ready_ns: self.now_ns };
+    }
+
+    /// Sends a packet of the handshake.
+    fn open(&mut self, connection: usize, end: usize) {
+        let content = if end == CLIENT { Content::Open } else { Content::Opened };
+        if !self.send(end, connection, content, OPEN_BYTES) {
+            self.set(self.now_ns + OPEN_AGAIN_NS, Timer::Open(connection, end));
+        }
+    }
+
+    /// Sends what the windows allow, and the acknowledgement that is due.
+    fn flush(&mut self, connection: usize, end: usize) {
+        while let Some(segment) = self.connections[connection].ends[end].sender.poll(self.now_ns) {
+            self.send_data(connection, end, Some(segment));
+        }
+        let here = &mut self.connections[connection].ends[end];
+        if here.sender.is_blocked() {
+            here.blocked_since_ns.get_or_insert(self.now_ns);
+        } else if let Some(since_ns) = here.blocked_since_ns.take() {
+            here.blocked.add(since_ns, self.now_ns);
+        }
+        if here.receiver.is_urgent(self.now_ns) {
+            self.send_data(connection, end, None);
+        } else if let Some(due_ns) = here.receiver.due_ns().filter(|due_ns| here.owes_until_ns != Some(*due_ns)) {
+            here.owes_until_ns = Some(due_ns);
+            self.set(due_ns, Timer::Acknowledge(connection, end));
+        }
+    }
+
+    fn send_data(&mut self, connection: usize, end: usize, segment: Option<Segment>) {
+        let here = &mut self.connections[connection].ends[end];
+        let said = here.receiver.acknowledge(self.now_ns, segment.is_some());
+        let (trip_ns, timeout_ns) = (here.sender.round_trip_ns(), here.sender.timeout_ns());
+        let bytes = HEADER_BYTES + segment.map_or(0, |segment| segment.bytes as u32);
+        if self.send(end, connection, Content::Data(segment, said), bytes) {
+            return;
+        }
+        match segment {
+            Some(Segment { from, bytes }) => {
+                self.set(self.now_ns + trip_ns, Timer::Lost(connection, end, from, bytes));
+            }
+            None => self.set(self.now_ns + timeout_ns, Timer::Silent(connection, end)),
+        }
+    }
+
+    /// Whether the queue took it.
+    fn send(&mut self, end: usize, connection: usize, content: Content, bytes: u32) -> bool {
+        if end == CLIENT {
+            self.ended_ns = self.now_ns;
+        }
+        self.lines[end].arrive(self.now_ns, bytes, Packet { connection, content, sent_ns: self.now_ns });
+        self.account(end)
+    }
+
+    /// Takes note of what a line did; whether it dropped nothing.
+    fn account(&mut self, way: usize) -> bool {
+        let mut is_whole = true;
+        for entry in self.lines[way].take_entries() {
+            let Entry::Packet(record) = entry else { continue };
+            is_whole &= record.fate != Fate::Dropped;
+            if let Some((from_ns, to_ns)) = record.sent_ns {
+                self.busy[way].add(from_ns, to_ns);
+                self.link_bytes[way] += u64::from(record.bytes);
+            }
+        }
+        is_whole
+    }
+
+    fn foretold(&self) -> Foretold {
+        let blocked = self.connections.iter().flat_map(|connection| &connection.ends).map(|end| end.blocked.list());
+        let lists: Vec<&[Span]> = blocked.chain(self.busy.iter().map(Spans::list)).chain([self.waits.list()]).collect();
+        Foretold {
+            elapsed_ns: self.ended_ns,
+            delay_ns: length_until(&union(&lists), self.ended_ns),
+            wait_ns: self.waits.total_ns(),
+            round_trips: self.wait_count,
+            link_bytes: self.link_bytes,
+        }
+    }
+}

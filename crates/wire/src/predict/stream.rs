@@ -1,0 +1,345 @@
+//! One direction of a TCP connection: who sends, and who receives. Pure; times are arguments.
+//!
+//! A [`Sender`] gives out segments as far as its congestion window and the receiver's window allow. A [`Receiver`] puts them
+//! in order, and acknowledges as Linux does: each second full segment at once, anything else when data go the other way or
+//! after [`DELAY_NS`], and all of the first few until the two turn out to talk in question and answer. What is lost is told
+//! to the sender by the link's owner ([`Sender::lost`]), a round trip later, as selective acknowledgements would.
+
+use super::congestion::{Acknowledged, Congestion};
+use std::collections::{BTreeMap, VecDeque};
+
+/// What a packet of 1500 bytes carries, with time stamps.
+pub const SEGMENT_BYTES: u64 = 1448;
+/// IPv4, TCP, and its time stamps.
+pub const HEADER_BYTES: u32 = 52;
+/// An acknowledgement waits so long for data to go along with.
+const DELAY_NS: u64 = 40_000_000;
+/// Segments that are acknowledged at once at the beginning of a connection.
+const QUICK: u32 = 16;
+/// What a receiver offers at first, and at most.
+const WINDOW_BYTES: u64 = 64 << 10;
+const MAX_WINDOW_BYTES: u64 = 6 << 20;
+/// A program can have written so many windows ahead of what is acknowledged.
+const BUFFERED_WINDOWS: u64 = 2;
+
+/// Bytes of a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segment {
+    pub from: u64,
+    pub bytes: u64,
+}
+
+/// What a receiver says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Acknowledgement {
+    /// All before this came.
+    pub until: u64,
+    /// Bytes that came at all, those behind a gap too.
+    pub received: u64,
+    /// The sender may go on to here.
+    pub window_end: u64,
+    /// When the segment left that this is the answer to.
+    pub echo_ns: Option<u64>,
+}
+
+#[derive(Debug)]
+pub struct Sender {
+    congestion: Congestion,
+    written: u64,
+    next: u64,
+    acknowledged: u64,
+    received: u64,
+    sent: u64,
+    lost: u64,
+    window_end: u64,
+    again: VecDeque<Segment>,
+    last_sent_ns: u64,
+    /// The most that was on the way of late, and the end of what was sent by then.
+    peak: (u64, u64),
+}
+
+impl Default for Sender {
+    fn default() -> Sender {
+        Sender {
+            congestion: Congestion::default(),
+            written: 0,
+            next: 0,
+            acknowledged: 0,
+            received: 0,
+            sent: 0,
+            lost: 0,
+            window_end: WINDOW_BYTES,
+            again: VecDeque::new(),
+            last_sent_ns: 0,
+            peak: (0, 0),
+        }
+    }
+}
+
+impl Sender {
+    /// The program writes so many bytes.
+    pub fn write(&mut self, bytes: u64) {
+        self.written += bytes;
+    }
+
+    /// Whether the program can go on; otherwise it is held until more is acknowledged.
+    pub fn has_room(&self) -> bool {
+        self.written - self.acknowledged <= BUFFERED_WINDOWS * self.congestion.window_bytes()
+    }
+
+    /// What is to be sent now.
+    pub fn poll(&mut self, now_ns: u64) -> Option<Segment> {
+        if self.flying() == 0 && self.has_data() && self.sent > 0 {
+            self.congestion.rested(now_ns.saturating_sub(self.last_sent_ns));
+        }
+        let segment = self.next_segment().filter(|segment| self.is_allowed(segment))?;
+        match self.again.pop_front() {
+            Some(_) => {}
+            None => self.next += segment.bytes,
+        }
+        self.sent += segment.bytes;
+        self.last_sent_ns = now_ns;
+        if self.flying() > self.peak.0 || self.acknowledged >= self.peak.1 {
+            self.peak = (self.flying(), self.next);
+        }
+        Some(segment)
+    }
+
+    /// There are data, and the windows do not let them go.
+    pub fn is_blocked(&self) -> bool {
+        self.next_segment().is_some_and(|segment| !self.is_allowed(&segment))
+    }
+
+    pub fn acknowledge(&mut self, now_ns: u64, said: &Acknowledgement) {
+        self.window_end = self.window_end.max(said.window_end);
+        if said.received <= self.received && said.until <= self.acknowledged {
+            return;
+        }
+        let acknowledged = Acknowledged {
+            now_ns,
+            bytes: said.received.saturating_sub(self.received),
+            round_trip_ns: said.echo_ns.map(|echo_ns| now_ns.saturating_sub(echo_ns)),
+            flying: self.peak.0,
+            until: said.until,
+            sent: self.next,
+        };
+        self.received = self.received.max(said.received);
+        self.acknowledged = self.acknowledged.max(said.until);
+        self.congestion.acknowledged(&acknowledged);
+    }
+
+    /// A segment turns out to be lost.
+    pub fn lost(&mut self, now_ns: u64, segment: Segment) {
+        self.lost += segment.bytes;
+        self.again.push_back(segment);
+        self.congestion.lost(now_ns);
+    }
+
+    pub fn timeout_ns(&self) -> u64 {
+        self.congestion.timeout_ns()
+    }
+
+    pub fn round_trip_ns(&self) -> u64 {
+        self.congestion.round_trip_ns()
+    }
+
+    fn has_data(&self) -> bool {
+        !self.again.is_empty() || self.next < self.written
+    }
+
+    fn flying(&self) -> u64 {
+        self.sent.saturating_sub(self.lost + self.received)
+    }
+
+    fn next_segment(&self) -> Option<Segment> {
+        let new = Segment { from: self.next, bytes: (self.written - self.next).min(SEGMENT_BYTES) };
+        self.again.front().copied().or(Some(new)).filter(|segment| segment.bytes > 0)
+    }
+
+    fn is_allowed(&self, segment: &Segment) -> bool {
+        let flying = self.flying();
+        let fits = flying == 0 || flying + segment.bytes <= self.congestion.window_bytes();
+        fits && segment.from + segment.bytes <= self.window_end
+    }
+}
+
+#[derive(Debug)]
+pub struct Receiver {
+    until: u64,
+    received: u64,
+    /// Ends of what came behind a gap, by their beginnings.
+    later: BTreeMap<u64, u64>,
+    unacknowledged: u64,
+    echo_ns: Option<u64>,
+    due_ns: Option<u64>,
+    last_ns: Option<u64>,
+    quick: u32,
+    is_urgent: bool,
+    window: u64,
+    /// When the last round trip began, and what had come by then.
+    round: (u64, u64),
+    /// The most that came in one.
+    came: u64,
+}
+
+impl Default for Receiver {
+    fn default() -> Receiver {
+        Receiver {
+            until: 0,
+            received: 0,
+            later: BTreeMap::new(),
+            unacknowledged: 0,
+            echo_ns: None,
+            due_ns: None,
+            last_ns: None,
+            quick: QUICK,
+            is_urgent: false,
+            window: WINDOW_BYTES,
+            round: (0, 0),
+            came: 10 * SEGMENT_BYTES,
+        }
+    }
+}
+
+impl Receiver {
+    /// Bytes that the program has, all up to here.
+    pub fn until(&self) -> u64 {
+        self.until
+    }
+
+    /// A segment that left at `sent_ns` came.
+    pub fn receive(&mut self, now_ns: u64, segment: Segment, sent_ns: u64) {
+        self.received += segment.bytes;
+        self.later.insert(segment.from, segment.from + segment.bytes);
+        let before = self.until;
+        while let Some(first) = self.later.first_entry().filter(|first| *first.key() <= self.until) {
+            self.until = self.until.max(first.remove());
+        }
+        let is_gap = self.until == before || !self.later.is_empty();
+        self.unacknowledged += segment.bytes;
+        self.echo_ns = self.echo_ns.or(Some(sent_ns));
+        self.is_urgent |= is_gap || self.unacknowledged > SEGMENT_BYTES || self.quick > 0;
+        self.quick = self.quick.saturating_sub(1);
+        self.due_ns = self.due_ns.or(Some(now_ns + DELAY_NS));
+        self.last_ns = Some(now_ns);
+        self.widen(now_ns, 2 * now_ns.saturating_sub(sent_ns));
+    }
+
+    /// Whether an acknowledgement has to go now, with data or without.
+    pub fn is_urgent(&self, now_ns: u64) -> bool {
+        self.is_urgent || self.due_ns.is_some_and(|due_ns| due_ns <= now_ns)
+    }
+
+    /// It has to go at once.
+    pub fn urge(&mut self) {
+        self.is_urgent = true;
+    }
+
+    /// When it has to go at the latest.
+    pub fn due_ns(&self) -> Option<u64> {
+        self.due_ns
+    }
+
+    /// Takes the acknowledgement along; with data, if `answers`.
+    pub fn acknowledge(&mut self, now_ns: u64, answers: bool) -> Acknowledgement {
+        let is_prompt = self.last_ns.is_some_and(|last_ns| now_ns.saturating_sub(last_ns) < DELAY_NS);
+        if answers && is_prompt {
+            self.quick = 0;
+        }
+        (self.unacknowledged, self.due_ns, self.is_urgent) = (0, None, false);
+        let window_end = self.until + self.window;
+        Acknowledgement { until: self.until, received: self.received, window_end, echo_ns: self.echo_ns.take() }
+    }
+
+    /// Once a round trip, room for twice what came in it, and more while that grows: slow start doubles it each time.
+    fn widen(&mut self, now_ns: u64, round_trip_ns: u64) {
+        let (began_ns, before) = self.round;
+        if now_ns.saturating_sub(began_ns) < round_trip_ns {
+            return;
+        }
+        let came = self.until - before;
+        let wanted = 2 * came + 16 * SEGMENT_BYTES;
+        let growth = (2.0 * came.saturating_sub(self.came) as f64 / self.came as f64).min(4.0);
+        let wanted = wanted + (wanted as f64 * growth) as u64;
+        self.window = self.window.max(wanted.min(MAX_WINDOW_BYTES));
+        (self.round, self.came) = ((now_ns, self.until), came.max(self.came));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    fn segments(sender: &mut Sender, now_ns: u64) -> Vec<Segment> {
+        std::iter::from_fn(|| sender.poll(now_ns)).collect()
+    }
+
+    #[test]
+    fn ten_segments_go_and_the_rest_waits_for_acknowledgements() {
+        let mut sender = Sender::default();
+        sender.write(100_000);
+        assert_eq!(segments(&mut sender, 0).len(), 10);
+        assert!(sender.is_blocked() && !sender.has_room());
+        let until = 2 * SEGMENT_BYTES;
+        sender.acknowledge(MS, &Acknowledgement { until, received: until, window_end: 1 << 20, echo_ns: Some(0) });
+        assert_eq!(segments(&mut sender, MS).len(), 4, "two for those that came, two by which the window grew");
+    }
+
+    #[test]
+    fn a_receivers_window_holds_a_sender_back() {
+        let mut sender = Sender::default();
+        sender.write(10_000);
+        sender.window_end = 3_000;
+        assert_eq!(segments(&mut sender, 0).len(), 2);
+        sender.acknowledge(MS, &Acknowledgement { window_end: 20_000, ..Acknowledgement::default() });
+        assert_eq!(segments(&mut sender, MS).len(), 5);
+        assert!(!sender.is_blocked());
+    }
+
+    #[test]
+    fn what_is_lost_is_sent_again_first() {
+        let mut sender = Sender::default();
+        sender.write(6 * SEGMENT_BYTES);
+        let all = segments(&mut sender, 0);
+        sender.lost(MS, all[1]);
+        sender.write(100);
+        assert_eq!(segments(&mut sender, MS), [all[1], Segment { from: 6 * SEGMENT_BYTES, bytes: 100 }]);
+    }
+
+    #[test]
+    fn each_second_full_segment_is_acknowledged_at_once() {
+        let mut receiver = Receiver { quick: 0, ..Receiver::default() };
+        let segment = |number: u64| Segment { from: number * SEGMENT_BYTES, bytes: SEGMENT_BYTES };
+        receiver.receive(5 * MS, segment(0), MS);
+        assert_eq!((receiver.is_urgent(5 * MS), receiver.due_ns()), (false, Some(45 * MS)));
+        assert!(receiver.is_urgent(45 * MS));
+        receiver.receive(6 * MS, segment(1), 2 * MS);
+        assert!(receiver.is_urgent(6 * MS));
+        let said = receiver.acknowledge(6 * MS, false);
+        assert_eq!((said.until, said.echo_ns), (2 * SEGMENT_BYTES, Some(MS)), "the time of the first");
+        assert!(!receiver.is_urgent(60 * MS));
+    }
+
+    #[test]
+    fn the_first_segments_are_acknowledged_at_once_until_an_answer_goes_along() {
+        let mut receiver = Receiver::default();
+        receiver.receive(MS, Segment { from: 0, bytes: 32 }, 0);
+        assert!(receiver.is_urgent(MS));
+        receiver.acknowledge(2 * MS, true);
+        receiver.receive(3 * MS, Segment { from: 32, bytes: 32 }, 2 * MS);
+        assert!(!receiver.is_urgent(3 * MS));
+    }
+
+    #[test]
+    fn segments_behind_a_gap_wait_for_it() {
+        let mut receiver = Receiver { quick: 0, ..Receiver::default() };
+        receiver.receive(MS, Segment { from: 100, bytes: 50 }, 0);
+        assert_eq!((receiver.until(), receiver.is_urgent(MS)), (0, true));
+        let said = receiver.acknowledge(MS, false);
+        assert_eq!((said.until, said.received), (0, 50));
+        receiver.receive(2 * MS, Segment { from: 0, bytes: 100 }, 0);
+        assert_eq!(receiver.until(), 150);
+    }
+}
