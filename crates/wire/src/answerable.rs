@@ -33,7 +33,8 @@ pub enum Only {
     SameFontPath,
     /// The property is read and not deleted by it.
     Undeleted,
-    /// The drawable is the program's own: a window until it is mapped or reparented, a pixmap always.
+    /// The drawable is a root or the program's own: a window until it is mapped or reparented, one within another of its
+    /// own as long as that only concerns itself, a pixmap always.
     OwnDrawable,
 }
 
@@ -96,6 +97,12 @@ pub fn barrier(request: &str) -> Barrier {
         () if OF_WINDOWS.contains(&request) => Barrier::ForeignWindow,
         () => Barrier::None,
     }
+}
+
+/// Whether a one-way request can be followed by neither event nor error, where its ids are as the program's library gives
+/// them out: strict order lets answers overtake it. OpenFont is one where the font is known to be there.
+pub fn is_silent(request: &str) -> bool {
+    SILENT.contains(&request)
 }
 
 const UNKNOWN: Row = Row { request: "", class: Class::Never, only: Only::Always, lbx: Lbx::Forwarded, until: &[] };
@@ -187,6 +194,29 @@ pub const TABLE: &[Row] = &[
     shadowed("GetWindowAttributes"),
     shadowed("TranslateCoordinates"),
     shadowed("QueryTree"),
+];
+
+/// They make or free what has neither window nor content.
+const SILENT: [&str; 19] = [
+    "NoOperation",
+    "CreatePixmap",
+    "FreePixmap",
+    "CreateGC",
+    "FreeGC",
+    "OpenFont",
+    "CloseFont",
+    "CreateCursor",
+    "CreateGlyphCursor",
+    "RecolorCursor",
+    "FreeCursor",
+    "RENDER::CreatePicture",
+    "RENDER::FreePicture",
+    "RENDER::CreateSolidFill",
+    "RENDER::CreateCursor",
+    "XFIXES::SetCursorName",
+    "XFIXES::CreateRegion",
+    "XFIXES::DestroyRegion",
+    "SYNC::SetCounter",
 ];
 
 /// Those that are barriers whatever they name.
@@ -282,6 +312,11 @@ mod tests {
         let barriers: Vec<&String> = all.filter(|name| barrier(name) != Barrier::None).collect();
         assert_eq!(barriers.len(), 38, "a name is not spelt as the library spells it: {barriers:?}");
         barriers.iter().for_each(|name| assert_eq!(has_reply(name), Some(false), "{name}"));
+    }
+
+    #[test]
+    fn silent_requests_have_no_replies() {
+        SILENT.iter().for_each(|name| assert_eq!(has_reply(name), Some(false), "{name}"));
     }
 
     #[test]

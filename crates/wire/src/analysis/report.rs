@@ -14,6 +14,7 @@ use super::startup::Phase;
 use super::transmitter::Transmitter;
 use super::{Analysis, Connection, Traffic};
 use crate::observe::Ending;
+use crate::predict::figures::Prediction;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -28,6 +29,9 @@ pub struct Report {
     pub latency_s: f64,
     pub connections: Vec<ConnectionReport>,
     pub session: Session,
+    /// Over the links that were asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub predictions: Vec<Prediction>,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -165,7 +169,7 @@ pub struct Compression {
     pub deflate: f64,
 }
 
-pub(super) fn seconds(ns: u64) -> f64 {
+pub(crate) fn seconds(ns: u64) -> f64 {
     ns as f64 / 1e9
 }
 
@@ -181,7 +185,7 @@ impl Analysis {
         let connections: Vec<_> =
             ends.iter().map(|connection| connection_report(connection, &names, latency_s)).collect();
         let session = Session { left_out, ..session(&ends, &connections, compression(samples)) };
-        Report { version: VERSION, latency_s, connections, session }
+        Report { version: VERSION, latency_s, connections, session, predictions: Vec::new() }
     }
 }
 

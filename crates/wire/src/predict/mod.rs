@@ -11,12 +11,13 @@
 //! | [`script`] | what of a capture stays as it is on any link |
 //! | `run` | a script over two lines of the emulator, in virtual time |
 //! | `stream`, `congestion` | what TCP does between the two |
-//! | [`grid`] | the links of the paper's grid |
+//! | [`grid`], [`figures`] | the links of the paper's grid; what is foretold, for a report |
 //!
 //! Pure: the same capture and link give the same figures. Not foretold is what a program does otherwise on a slow link, such as
 //! fewer steps of an animation, and what the network loses.
 
 mod congestion;
+pub mod figures;
 pub mod grid;
 mod run;
 pub mod script;

@@ -1,18 +1,25 @@
 //! `xqos analyse`: what a capture of X traffic says about the programs in it.
 
+mod beyond;
+mod links;
 mod text;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
+use links::Links;
 use std::path::{Path, PathBuf};
 use xqos_cli::output;
 use xqos_cli::quantity::Micros;
 use xqos_wire::analysis::Analysis;
 use xqos_wire::analysis::budget::Budget;
 use xqos_wire::analysis::compare::compare;
+use xqos_wire::analysis::proxied::Proxy;
 use xqos_wire::analysis::report::Report;
 use xqos_wire::analysis::table::csv;
 use xqos_wire::contents::Contents;
+use xqos_wire::observe::Observer;
+use xqos_wire::predict::figures::predictions;
+use xqos_wire::predict::script::Recorder;
 use xqos_wire::session::{self, Session};
 
 /// Tells from a capture of X traffic where a program's time and bytes went, and what it could do without
@@ -48,6 +55,12 @@ pub struct Arguments {
     /// Exit with 1 where a limit is broken: round-trips, avoidable, bytes, waits, seconds, errors
     #[arg(long, value_name = "NAME=NUMBER,...", conflicts_with = "compare")]
     budget: Option<Budget>,
+    /// Tell what a proxy beside the program would leave to wait for: lbx, strict or relaxed
+    #[arg(long, value_name = "ORDER", conflicts_with_all = ["csv", "compare"])]
+    proxy: Option<Proxy>,
+    /// Foretell the start over a link that was not there: rate, delay, queue; or grid, for twenty of them
+    #[arg(long, value_name = "LINK", conflicts_with_all = ["csv", "compare", "connection"])]
+    predict: Option<Links>,
 }
 
 const EXAMPLES: &str = "\
@@ -57,6 +70,8 @@ Examples:
   xqos analyse --compare before.pcapng after.pcapng
   xqos analyse --budget round-trips=50,bytes=200k,waits=300ms,seconds=2s \\
     editor.pcapng
+  xqos analyse --proxy strict --latency 100ms editor.pcapng
+  xqos analyse --predict rate=1mbit,delay=50ms editor.pcapng
   xqos analyse --json editor.pcapng | jq '.connections[0].waits[:3]'
 
 Words:
@@ -69,6 +84,19 @@ Words:
   window       as much was on the way as TCP allows, and the link was free
   receiver     the receiver did not read
   delay        waiting for replies, or with requests blocked by any of these
+
+Proxies of --proxy, which stand beside the program and know what it asked at
+its last start:
+  lbx       what the X extension of 1996 answered: atoms, extensions, colours
+  strict    all that stays as it is until the server tells otherwise, where the
+            request before had a reply
+  relaxed   likewise, also behind requests without a reply that are about the
+            program's own windows
+
+Links of --predict: rate=1mbit,delay=50ms (one way), queue=64k if it is not what
+arrives in a round trip; grid is 100 Mb/s to 10 kb/s by 0.1 to 100 ms. The start
+is taken from the first packet to 2 s of silence behind the first window, of a
+capture over a fast link; with --proxy, behind that proxy too.
 
 Limits of --budget, for all connections together: round-trips, avoidable,
 bytes (of X, both ways; 200k, 5M), waits (time waiting for replies), seconds
@@ -86,7 +114,10 @@ streams {requests, replies: {packets, bytes, retransmitted_bytes, missing_bytes,
 idle_s, blocked_link_s, blocked_window_s, blocked_receiver_s,
 link_bytes_per_s, round_trip_s}}, startup {window, quiet: {seconds, requests,
 bytes, round_trips, avoidable, saving_s, reply_wait_s, blocked_s, client_s
-(these three make up seconds), waits}, is_quiet}], and session: the same sums,
+(these three make up seconds), waits}, is_quiet}; with --proxy, proxy {proxy,
+waits, left, saving_s, names [{name, waits, left, saving_s}]}], with --predict
+predictions [{rate_bit_per_s, delay_s, seconds, network_delay_s, reply_wait_s,
+round_trips, link_bytes, proxy {the same five}}], and session: the same sums,
 connections, left_out, quiet_s, compression {USE: {bytes, sampled_bytes, zstd,
 deflate (what is left of a byte)}}. With --compare: sums, round_trips and bytes
 [{what, unit, before, after, verdict}].";
@@ -129,9 +160,15 @@ impl Arguments {
     }
 
     fn read(&self, file: &Path) -> Result<Report> {
-        let mut analysis = Analysis::default();
-        let session =
-            self.port.iter().fold(Session::new(vec![&mut analysis]), |session, port| session.also_port(*port));
+        let mut analysis = Analysis::behind(self.proxy);
+        let mut recorders: Vec<Recorder> = match (&self.predict, self.proxy) {
+            (None, _) => Vec::new(),
+            (Some(_), None) => vec![Recorder::default()],
+            (Some(_), proxy) => vec![Recorder::default(), Recorder::behind(proxy)],
+        };
+        let mut observers: Vec<&mut dyn Observer> = vec![&mut analysis];
+        observers.extend(recorders.iter_mut().map(|recorder| recorder as &mut dyn Observer));
+        let session = self.port.iter().fold(Session::new(observers), |session, port| session.also_port(*port));
         let (counts, note) =
             session::read(file, session).with_context(|| format!("cannot read the capture {}", file.display()))?;
         let name = file.display();
@@ -139,7 +176,17 @@ impl Arguments {
         if counts.connections == 0 {
             bail!("{name} has no X connection ({} packets): name its port with --port", counts.packets);
         }
-        Ok(analysis.report(f64::from(self.latency.0) / 1e6))
+        let mut report = analysis.report(f64::from(self.latency.0) / 1e6);
+        if let Some(links) = &self.predict {
+            let scripts: Option<Vec<_>> = recorders.into_iter().map(Recorder::script).collect();
+            let scripts = scripts.with_context(|| {
+                format!("{name} does not have the whole start of its program: capture it with xqos cap -- PROGRAM")
+            })?;
+            let foretold = predictions(&scripts[0], scripts.get(1), &links.0);
+            report.predictions =
+                foretold.context("the link drops so much that the start has no end: give it a queue")?;
+        }
+        Ok(report)
     }
 }
 

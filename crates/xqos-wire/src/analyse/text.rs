@@ -1,5 +1,6 @@
 //! Reports as tables, after Tables 1 and 2 of Packard and Gettys (2003).
 
+use super::beyond;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use xqos_cli::table::{Column, Table};
@@ -10,7 +11,7 @@ use xqos_wire::analysis::report::{
 };
 
 /// Names that matter; --json and --csv have all of them.
-const MAX_ROWS: usize = 15;
+pub(super) const MAX_ROWS: usize = 15;
 
 pub fn session(report: &Report) -> String {
     let mut text = connections(&report.connections);
@@ -21,6 +22,7 @@ pub fn session(report: &Report) -> String {
         let title = format!("{} ({})", place + 1, connection.client);
         text += &startup(&title, &connection.startup);
     }
+    text += &beyond::predictions(report);
     text + "\n" + &conclusion(report)
 }
 
@@ -32,14 +34,15 @@ pub fn connection(connection: &ConnectionReport) -> String {
 }
 
 fn figures(figures: &Figures) -> String {
-    waits(&figures.waits) + &patterns(figures) + &messages(figures) + &bandwidth(figures)
+    let left = figures.proxy.as_ref().map(beyond::proxy).unwrap_or_default();
+    waits(&figures.waits) + &left + &patterns(figures) + &messages(figures) + &bandwidth(figures)
 }
 
-fn seconds(value: f64) -> String {
+pub(super) fn seconds(value: f64) -> String {
     format!("{value:.3}")
 }
 
-fn section(title: &str, table: &Table) -> String {
+pub(super) fn section(title: &str, table: &Table) -> String {
     format!("\n{title}\n{}", table.render(xqos_cli::sys::terminal_columns()))
 }
 
@@ -123,7 +126,7 @@ fn waits(list: &[WaitFigures]) -> String {
     section(&heading("Waits, by request", list.len()), &table)
 }
 
-fn heading(title: &str, count: usize) -> String {
+pub(super) fn heading(title: &str, count: usize) -> String {
     if count > MAX_ROWS { format!("{title} (the first {MAX_ROWS} of {count})") } else { title.to_owned() }
 }
 

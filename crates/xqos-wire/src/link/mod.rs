@@ -4,7 +4,7 @@
 //! the program's end, passes on signals meanwhile, and exits with the program's status; whatever else runs in the two
 //! namespaces is ended with it.
 
-mod quantity;
+pub mod quantity;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;

@@ -8,6 +8,8 @@ use std::collections::HashMap;
 
 /// Windows and changes that are remembered; a program's start has some hundreds. What is beyond is not known.
 const MAX_KNOWN: usize = 4_096;
+/// Windows within windows.
+const MAX_NESTED: usize = 32;
 
 /// What an answer is about: of a property its window and name, of all else nothing.
 type Subject = (u32, u32);
@@ -18,14 +20,21 @@ pub fn atom(message: &Message<'_>) -> Option<u32> {
     word(message, 8)
 }
 
+/// A window of the client's.
+#[derive(Clone, Copy, Debug)]
+struct Window {
+    parent: u32,
+    is_mapped: bool,
+    is_reparented: bool,
+}
+
 #[derive(Debug, Default)]
 pub struct Known {
     colormaps: Colormaps,
     /// The client's resources have these bits, and any below them.
     own: Option<(u32, u32)>,
     roots: Vec<u32>,
-    /// Its windows, and whether a window manager may have moved them.
-    windows: HashMap<u32, bool>,
+    windows: HashMap<u32, Window>,
     /// Numbers of changes: the last of each event and subject, and those that were read since.
     change: u64,
     changes: HashMap<(&'static str, Subject), u64>,
@@ -69,14 +78,17 @@ impl Known {
             "GrabServer" => self.has_grab = true,
             "UngrabServer" => self.has_grab = false,
             "SetFontPath" => self.has_set_font_path = true,
-            "CreateWindow" if self.windows.len() < MAX_KNOWN => _ = self.windows.insert(word(message, 4)?, false),
-            "MapWindow" | "ReparentWindow" => {
-                if let Some(is_moved) = self.windows.get_mut(&word(message, 4)?) {
-                    *is_moved = true;
-                }
+            "CreateWindow" if self.windows.len() < MAX_KNOWN => {
+                let window = Window { parent: word(message, 8)?, is_mapped: false, is_reparented: false };
+                self.windows.insert(word(message, 4)?, window);
             }
-            // Which of the windows are children is not kept.
-            "MapSubwindows" => self.windows.values_mut().for_each(|is_moved| *is_moved = true),
+            "MapWindow" => self.windows.get_mut(&word(message, 4)?)?.is_mapped = true,
+            "ReparentWindow" => self.windows.get_mut(&word(message, 4)?)?.is_reparented = true,
+            "MapSubwindows" => {
+                let parent = word(message, 4)?;
+                let children = self.windows.values_mut().filter(|window| window.parent == parent);
+                children.for_each(|window| window.is_mapped = true);
+            }
             "DestroyWindow" => _ = self.windows.remove(&word(message, 4)?),
             "ChangeProperty" | "DeleteProperty" if self.own_changes.len() < MAX_KNOWN => {
                 *self.own_changes.entry((word(message, 4)?, word(message, 8)?)).or_default() += 1;
@@ -124,17 +136,36 @@ impl Known {
                 _ => false,
             },
             Only::OwnDrawable => {
-                let is_relative = message.name == "TranslateCoordinates";
-                let to = if is_relative { word(message, 8)? } else { 0 };
-                self.is_shadowed(word(message, 4)?)
-                    && (!is_relative || self.roots.contains(&to) || self.is_shadowed(to))
+                let drawable = word(message, 4)?;
+                match message.name {
+                    "GetGeometry" => self.roots.contains(&drawable) || self.has_place(drawable),
+                    "TranslateCoordinates" => self.top(drawable)? == self.top(word(message, 8)?)?,
+                    // Whether it can be seen, and who its children are.
+                    _ => self.is_own(drawable) && self.top(drawable).is_some_and(|top| self.roots.contains(&top)),
+                }
             }
         })
     }
 
-    /// A window of the client's that nobody has moved, or a pixmap of its own.
-    fn is_shadowed(&self, drawable: u32) -> bool {
-        self.is_own(drawable) && !self.windows.get(&drawable).copied().unwrap_or(self.windows.len() >= MAX_KNOWN)
+    /// Whether nobody else can have moved it: a pixmap, a window that is not mapped, or one within another of the client's.
+    fn has_place(&self, drawable: u32) -> bool {
+        match self.windows.get(&drawable) {
+            Some(window) => !window.is_reparented && (!window.is_mapped || self.is_own(window.parent)),
+            None => self.is_own(drawable) && self.windows.len() < MAX_KNOWN,
+        }
+    }
+
+    /// The outermost window whose place relative to this one is known: a root, or a window that somebody may have moved.
+    fn top(&self, window: u32) -> Option<u32> {
+        let mut top = window;
+        for _ in 0..MAX_NESTED {
+            match self.windows.get(&top) {
+                Some(known) if self.has_place(top) => top = known.parent,
+                Some(_) => return Some(top),
+                None => return self.roots.contains(&top).then_some(top),
+            }
+        }
+        None
     }
 
     fn is_own(&self, resource: u32) -> bool {

@@ -3,7 +3,7 @@
 //! | proxy | answers | when |
 //! |---|---|---|
 //! | [`Proxy::Lbx`] | what that of 1996 answered; atoms are known | always |
-//! | [`Proxy::Strict`] | what the table says | the request before it had a reply |
+//! | [`Proxy::Strict`] | what the table says | the request before it had a reply, or is silent ([`is_silent`]) |
 //! | [`Proxy::Relaxed`] | what the table says | also after one-way requests, but for barriers; the first reply of the server behind one ends it |
 //!
 //! The proxy knows all answers that it can know when the program asks for the first time, from the program's last start; it
@@ -15,7 +15,7 @@ mod known;
 
 use super::names::NameId;
 use super::round_trip::Wait;
-use crate::answerable::{Barrier, Class, Lbx, Row, barrier, row};
+use crate::answerable::{Barrier, Class, Lbx, Row, barrier, is_silent, row};
 use crate::observe::{Kind, Message};
 use known::Known;
 use std::collections::BTreeMap;
@@ -65,7 +65,7 @@ pub struct Proxied {
     known: Known,
     /// A request whose reply only the server can give was sent, and nobody has waited for one since.
     is_pending: bool,
-    /// The last request, where it had no reply.
+    /// The last request that was not silent had no reply.
     is_after_one_way: bool,
     /// The number of the last barrier that no reply of the server has passed.
     barrier: Option<u64>,
@@ -117,7 +117,9 @@ impl Proxied {
         } else if self.is_barrier(message) {
             self.barrier = Some(message.sequence);
         }
-        self.is_after_one_way = !message.has_reply;
+        if message.has_reply || !is_silent(message.name) {
+            self.is_after_one_way = !message.has_reply;
+        }
         is_answered
     }
 
@@ -125,7 +127,8 @@ impl Proxied {
         match barrier(message.name) {
             Barrier::None => false,
             Barrier::ForeignWindow => self.known.names_foreign_window(message),
-            Barrier::Always => true,
+            // A font that was there at the last start.
+            Barrier::Always => message.name != "OpenFont",
         }
     }
 

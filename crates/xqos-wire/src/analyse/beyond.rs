@@ -1,0 +1,57 @@
+//! What was not captured, as tables: waits behind a proxy, and starts over other links.
+
+use super::text::{MAX_ROWS, heading, seconds, section};
+use xqos_cli::table::{Column, Table};
+use xqos_wire::analysis::proxied::figures::ProxyFigures;
+use xqos_wire::analysis::report::Report;
+use xqos_wire::predict::figures::{Prediction, StartFigures};
+
+/// Waits that are left, by request.
+pub fn proxy(figures: &ProxyFigures) -> String {
+    let mut table = Table::new(vec![
+        Column::words("REQUEST", 0).elastic(),
+        Column::number("ROUND TRIPS", 0),
+        Column::number("LEFT", 0),
+        Column::number("SAVED s", 0),
+    ]);
+    let sum = ("all", figures.waits, figures.left, figures.saving_s);
+    let names = figures.names.iter().map(|left| (left.name.as_str(), left.waits, left.left, left.saving_s));
+    for (name, waits, left, saving_s) in [sum].into_iter().chain(names.take(MAX_ROWS)) {
+        table.row(vec![name.to_owned(), waits.to_string(), left.to_string(), seconds(saving_s)]);
+    }
+    section(&heading(&format!("Behind a proxy ({})", figures.proxy), figures.names.len()), &table)
+}
+
+/// Starts over links that were not there; nothing where none was asked for.
+pub fn predictions(report: &Report) -> String {
+    let Some(first) = report.predictions.first() else { return String::new() };
+    let mut columns = vec![Column::words("LINK", 0), Column::words("ONE WAY", 0)];
+    let proxy = report.session.figures.proxy.as_ref().filter(|_| first.proxy.is_some());
+    let starts = 1 + usize::from(proxy.is_some());
+    for _ in 0..starts {
+        let names = ["START-UP", "DELAY", "REPLIES", "ROUND TRIPS", "LINK BYTES"];
+        columns.extend(names.map(|name| Column::number(name, u8::from(name == "LINK BYTES"))));
+    }
+    let mut table = Table::new(columns);
+    for Prediction { rate_bit_per_s, delay_s, start, proxy, .. } in &report.predictions {
+        let rate = rate_bit_per_s.map_or("unlimited".to_owned(), rate);
+        let mut row = vec![rate, format!("{} ms", 1000.0 * delay_s)];
+        [Some(start), proxy.as_ref()].into_iter().flatten().for_each(|start| row.extend(cells(start)));
+        table.row(row);
+    }
+    let title = match proxy {
+        Some(figures) => format!("Foretold, in seconds: as captured, then behind a proxy ({})", figures.proxy),
+        None => "Foretold, in seconds".to_owned(),
+    };
+    section(&title, &table)
+}
+
+fn rate(bits: u64) -> String {
+    let (unit, name) = if bits >= 1_000_000 { (1e6, "Mb/s") } else { (1e3, "kb/s") };
+    format!("{} {name}", bits as f64 / unit)
+}
+
+fn cells(start: &StartFigures) -> [String; 5] {
+    let [elapsed, delay, replies] = [start.seconds, start.network_delay_s, start.reply_wait_s].map(seconds);
+    [elapsed, delay, replies, start.round_trips.to_string(), start.link_bytes.to_string()]
+}
