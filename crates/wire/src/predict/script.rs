@@ -184,14 +184,15 @@ impl Recorder {
         self.is_over
     }
 
-    fn step(&mut self, connection: usize, at_ns: u64, action: Action) {
+    /// What lies between `at_ns` and `end_ns` is the capture's own link, which took the bytes.
+    fn step(&mut self, connection: usize, (at_ns, end_ns): (u64, u64), action: Action) {
         let last_ns = self.last_step.map_or(at_ns, |(_, last_ns)| last_ns);
         let prompt = self.heard.filter(|heard| at_ns.saturating_sub(heard.at_ns) <= PROMPT_NS);
         let heard = self.awaited.or(prompt);
         let since_ns = heard.map_or(last_ns, |heard| heard.at_ns.max(last_ns));
         let think_ns = at_ns.saturating_sub(since_ns).saturating_sub(heard.map_or(0, |heard| heard.to_client_ns));
         self.script.steps.push(Step { connection, think_ns, after: heard.and_then(|heard| heard.after), action });
-        (self.awaited, self.heard, self.last_step) = (None, None, Some((connection, at_ns)));
+        (self.awaited, self.heard, self.last_step) = (None, None, Some((connection, end_ns)));
     }
 
     fn says(&mut self, id: ConnectionId, message: &Message<'_>) {
@@ -218,7 +219,7 @@ impl Recorder {
         let place = recorded.place;
         match self.script.steps.last_mut() {
             Some(Step { action: Action::Send(sum), .. }) if goes_on => *sum += bytes,
-            _ => self.step(place, message.last_ns, Action::Send(bytes)),
+            _ => self.step(place, (message.first_ns, message.last_ns), Action::Send(bytes)),
         }
     }
 }
@@ -306,7 +307,7 @@ impl Observer for Recorder {
         let place = self.script.said.len();
         self.script.said.push(Vec::new());
         self.connections.insert(id, Recorded::new(place, opened, self.proxy));
-        self.step(place, opened.at_ns, Action::Open);
+        self.step(place, (opened.at_ns, opened.at_ns), Action::Open);
     }
 
     fn packet(&mut self, id: ConnectionId, packet: &Packet) {
