@@ -23,8 +23,8 @@ impl<T: Serialize + DeserializeOwned> Parts<T> {
         let text = fs::read_to_string(path).unwrap_or_default();
         let mut lines = text.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n'));
         let is_ours = lines.next() == Some(of);
-        // Of another version of the experiment: measured anew.
-        let list: Vec<T> = lines.filter(|_| is_ours).map_while(|line| serde_json::from_str(line).ok()).collect();
+        // Of another version of the experiment, or of a part that is measured otherwise now: measured anew.
+        let list: Vec<T> = lines.filter(|_| is_ours).filter_map(|line| serde_json::from_str(line).ok()).collect();
         let file = OpenOptions::new().write(true).create(true).truncate(true).open(path).with_context(cannot)?;
         let mut parts = Parts { list: Vec::new(), file };
         writeln!(parts.file, "{of}").with_context(cannot)?;
@@ -66,6 +66,8 @@ mod tests {
         // The machine stopped in the middle of a line.
         fs::write(&path, "quick\n1\n2\n3").unwrap();
         assert_eq!(open("quick").into_list(), [1, 2]);
+        fs::write(&path, "quick\n1\n\"other\"\n3\n").unwrap();
+        assert_eq!(open("quick").list(), [1, 3], "what cannot be read is left out");
         assert_eq!(open("full").list(), [0; 0], "of another run");
         assert_eq!(open("quick").list(), [0; 0], "begun anew");
     }

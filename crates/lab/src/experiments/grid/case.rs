@@ -10,7 +10,10 @@ pub(super) enum Transport {
     Raw,
     Ssh,
     SshC,
+    // Renamed when what they measure changed: cells of earlier runs are not taken for these.
+    #[serde(rename = "NxProxy")]
     Nx,
+    #[serde(rename = "NxProxyTaint")]
     NxTaint,
 }
 
