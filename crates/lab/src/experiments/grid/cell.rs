@@ -4,6 +4,7 @@
 //! proxy needs to get going is not in it, nor what the program loads before it asks for a connection.
 
 use super::case::{Case, Transport};
+use super::foretold::{FASTEST, Foretold};
 use super::site::Site;
 use super::{nx, ssh};
 use crate::actor::{Actor, CAPTURE_FILE, Captured, capture_now_ns};
@@ -68,6 +69,9 @@ pub(super) struct Measured {
     pub dropped: u64,
     /// Of raw X: part of the time in which the classifier says of requests, and of replies, what the queue's log says.
     pub agreement: Option<[f64; 2]>,
+    /// Of raw X over the fastest line.
+    #[serde(default)]
+    pub foretold: Option<Foretold>,
 }
 
 impl Cell {
@@ -103,7 +107,11 @@ fn measured(site: Site, case: Case, limit: Duration) -> Result<Measured> {
     // The link ends them all at once, which is gentler than one after the other.
     let folder = site.close()?;
     drop(running);
-    conclude(&folder, !on_loopback, captured, limit, until_ns)
+    let mut measured = conclude(&folder, !on_loopback, captured, limit, until_ns)?;
+    if !on_loopback && case.line == FASTEST && measured.is_quiet {
+        measured.foretold = Foretold::of_capture(&folder.path(CAPTURE_FILE))?;
+    }
+    Ok(measured)
 }
 
 /// The program is the first.

@@ -1,7 +1,7 @@
 //! What follows from the cells: the answers to the paper's hypotheses, the classifier against the truth, and how to read it.
 
 use super::cell::Outcome;
-use super::{Grid, charts, hypotheses, tables};
+use super::{Grid, charts, foretold, hypotheses, tables};
 use crate::goals::Key;
 use crate::statistics::Spread;
 use crate::study::{Goal, Study, Verdict};
@@ -14,7 +14,7 @@ pub(super) fn study(grid: &Grid) -> Study {
                    waiting, by bandwidth, by latency, and by how X is carried?"
                 .to_owned(),
         answer: answer(grid),
-        verdicts: verdicts(grid),
+        verdicts: verdicts(grid).into_iter().chain(foretold::verdicts(grid)).collect(),
         tables: tables::all(grid),
         charts: charts::all(grid),
         notes: hypotheses::all(grid).into_iter().chain(notes(grid)).collect(),
@@ -70,7 +70,10 @@ fn notes(grid: &Grid) -> Vec<String> {
          program with raw X at 10 Mb/s and 0.1 ms; behind '>' is a cell that reached its limit, a bound from below."
             .to_owned(),
         "ssh is trusted forwarding (-Y): with untrusted one today's toolkits do not start. nxproxy is told the link's kind by \
-         its rate (modem, isdn, wan, lan) and chooses its compression; 'taint' is its own local answers. Browsers are left \
+         its rate (modem, isdn, wan, lan), that it carries single programs (type=proxy; without that it turns taint off), and has \
+         a head start of 8 s, since it holds the first program back until it has been up for about 5 s. 'taint' answers \
+         GetInputFocus, the sync, and nothing else: it is no LBX. speedcrunch ends behind nxproxy, which hides BIG-REQUESTS, \
+         by a request that is longer than 256 kB. Browsers are left \
          out: their start does not come to an end within a cell's limit on half of the links."
             .to_owned(),
     ];

@@ -3,7 +3,7 @@
 use super::case::{BASE, Line, Program, Transport, delay_title};
 use super::cell::Outcome;
 use super::hypotheses::COMPRESSED_LINK;
-use super::{Grid, Measured};
+use super::{Grid, Measured, foretold};
 use crate::papers::Published;
 use crate::study::{Columns, Table, figure, percent};
 
@@ -14,6 +14,7 @@ pub(super) fn all(grid: &Grid) -> Vec<Table> {
     let mut tables = vec![beside(grid)];
     tables.extend(grid.programs().into_iter().map(|program| delays(grid, program)));
     tables.extend(grid.programs().into_iter().map(|program| raw(grid, program)));
+    tables.extend(foretold::tables(grid));
     tables.extend([bytes(grid), compressed(grid), failed(grid)]);
     tables.retain(|table| !table.rows.is_empty());
     tables
