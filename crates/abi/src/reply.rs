@@ -414,6 +414,8 @@ mod tests {
             pid: 12,
             budget_left_ns: -3,
             grabbed_ns: 99,
+            waits: [1, 2, 3, 4, 5, 6, 7, u32::MAX],
+            long_grabs: 8,
             name: "x".repeat(80),
             ..ClientEntry::default()
         };
@@ -424,6 +426,7 @@ mod tests {
             let back = ClientList::decode(&bytes, order).unwrap();
             assert_eq!(back.clients[1].name, "x".repeat(31));
             assert_eq!((back.clients[1].grabbed_ns, back.clients[0].budget_left_ns), (99, -3));
+            assert_eq!((back.clients[1].waits[7], back.clients[1].long_grabs), (u32::MAX, 8));
         }
     }
 

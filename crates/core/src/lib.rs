@@ -51,7 +51,7 @@ pub use reservation::{Reservation, ReservationState};
 pub use scheduler::Scheduler;
 pub use supply::Supply;
 pub use time::Time;
-pub use usage::Usage;
+pub use usage::{LONG_GRAB_NS, Usage, WAIT_BOUNDS_NS};
 
 /// A client of the server: its index in the server's table, below [`ClientId::LIMIT`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -4,6 +4,13 @@
 
 use crate::{Mode, Service, Time};
 
+/// Waits are counted by their length: those of at most the first bound, of at most the second, and so on, and the rest. From a
+/// hundredth of what a person notices to what makes somebody ring up.
+pub const WAIT_BOUNDS_NS: [u64; 7] =
+    [1_000_000, 5_000_000, 20_000_000, 50_000_000, 100_000_000, 250_000_000, 1_000_000_000];
+/// A grab of this length and more freezes the screen for all to see.
+pub const LONG_GRAB_NS: u64 = 1_000_000_000;
+
 /// Accounting of one client since it connected. Times in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
@@ -21,6 +28,9 @@ pub struct Usage {
     pub waited_ns: u64,
     /// The longest of these waits.
     pub longest_wait_ns: u64,
+    /// How many of these waits were within each bound of [`WAIT_BOUNDS_NS`] and above the bound before; the last: above all. They
+    /// wrap around.
+    pub waits: [u32; WAIT_BOUNDS_NS.len() + 1],
     /// The longest slice that was one request.
     pub longest_request_ns: u64,
     /// That request: major opcode + 65536 x minor opcode.
@@ -29,6 +39,8 @@ pub struct Usage {
     pub grabbed_ns: u64,
     /// How often it grabbed the server.
     pub grabs: u32,
+    /// How many of these grabs lasted for [`LONG_GRAB_NS`] and more.
+    pub long_grabs: u32,
     /// Times its budget ran out.
     pub depletions: u32,
     /// Deadlines that passed with budget left and work waiting.
@@ -39,6 +51,14 @@ impl Usage {
     pub(crate) fn waited(&mut self, ns: u64) {
         self.waited_ns = self.waited_ns.saturating_add(ns);
         self.longest_wait_ns = self.longest_wait_ns.max(ns);
+        let class = WAIT_BOUNDS_NS.iter().filter(|&&bound| ns > bound).count();
+        self.waits[class] = self.waits[class].wrapping_add(1);
+    }
+
+    /// It has given the server grab back.
+    pub(crate) fn held_grab(&mut self, ns: u64) {
+        self.grabbed_ns = self.grabbed_ns.saturating_add(ns);
+        self.long_grabs = self.long_grabs.wrapping_add(u32::from(ns >= LONG_GRAB_NS));
     }
 
     pub(crate) fn served(&mut self, service: &Service, mode: Mode) {
@@ -53,5 +73,28 @@ impl Usage {
             self.longest_request_ns = length;
             self.longest_request = service.last_request;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_wait_is_counted_once_by_its_length() {
+        let mut usage = Usage::default();
+        for ns in [0, 1_000_000, 1_000_001, 99_999_999, 100_000_000, 100_000_001, 1_000_000_001, u64::MAX] {
+            usage.waited(ns);
+        }
+        assert_eq!(usage.waits, [2, 1, 0, 0, 2, 1, 0, 2]);
+    }
+
+    #[test]
+    fn only_grabs_of_a_second_are_long() {
+        let mut usage = Usage::default();
+        for ns in [0, LONG_GRAB_NS - 1, LONG_GRAB_NS, u64::MAX] {
+            usage.held_grab(ns);
+        }
+        assert_eq!((usage.long_grabs, usage.grabbed_ns), (2, u64::MAX));
     }
 }

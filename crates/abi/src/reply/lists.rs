@@ -3,15 +3,18 @@
 use super::{finish, header};
 use crate::bytes::{Order, Reader, Short, Writer};
 use crate::label::Label;
+use xqos_core::WAIT_BOUNDS_NS;
 
 /// Bytes of one entry of a ListClients reply.
-pub(crate) const ENTRY_BYTES: usize = 328;
+pub(crate) const ENTRY_BYTES: usize = 368;
 /// The same in version 1.0.
 const ENTRY_BYTES_1_0: usize = 176;
 /// Bytes of one entry of a ListLongestRequests reply.
 pub(crate) const LONG_REQUEST_BYTES: usize = 64;
 const NAME_BYTES: usize = 32;
 const HOST_BYTES: usize = 48;
+const WAITS: usize = WAIT_BOUNDS_NS.len() + 1;
+const WAITS_AT: usize = 328;
 
 /// Flag bits of a [`ClientEntry`].
 pub mod entry_flag {
@@ -73,6 +76,10 @@ pub struct ClientEntry {
     pub settings_origin: Label,
     /// The address from which a client of another machine connected; empty where it is local.
     pub host: String,
+    /// Waits by their length ([`WAIT_BOUNDS_NS`]); they wrap around.
+    pub waits: [u32; WAITS],
+    /// Grabs of [`LONG_GRAB_NS`](xqos_core::LONG_GRAB_NS) and more.
+    pub long_grabs: u32,
 }
 
 impl ClientEntry {
@@ -101,7 +108,11 @@ impl ClientEntry {
         out.u32(self.group).u32(self.group_weight);
         out.raw(self.group_name.bytes()).raw(self.reservation_origin.bytes()).raw(self.settings_origin.bytes());
         let host = &self.host.as_bytes()[..self.host.len().min(HOST_BYTES - 1)];
-        out.raw(host).pad_to(start + ENTRY_BYTES);
+        out.raw(host).pad_to(start + WAITS_AT);
+        for count in self.waits {
+            out.u32(count);
+        }
+        out.u32(self.long_grabs).pad_to(start + ENTRY_BYTES);
     }
 
     fn read(bytes: &[u8], order: Order) -> Result<Self, Short> {
@@ -147,6 +158,8 @@ impl ClientEntry {
             reservation_origin: label(216),
             settings_origin: label(248),
             host: read.slice(280, HOST_BYTES).map(read_name).unwrap_or_default(),
+            waits: std::array::from_fn(|class| read.u32(WAITS_AT + 4 * class).unwrap_or(0)),
+            long_grabs: read.u32(WAITS_AT + 4 * WAITS).unwrap_or(0),
             ..ClientEntry::default()
         }
     }

@@ -135,7 +135,7 @@ impl Scheduler {
     pub(super) fn grabbed(&mut self, by: Option<ClientId>, now: Time) {
         if let Some(record) = self.grab.and_then(|client| self.client_mut(client)) {
             if let Some(since) = record.grabbed_at.take() {
-                record.usage.grabbed_ns = record.usage.grabbed_ns.saturating_add(now.since(since));
+                record.usage.held_grab(now.since(since));
             }
         }
         let by = by.filter(|&client| self.client(client).is_some());

@@ -189,5 +189,7 @@ pub fn entry<H: Host>(engine: &Engine<H>, id: ClientId, asker: ClientId) -> Opti
         reservation_origin: state.map_or(Label::default(), |_| slot.made.name(Setting::Reservation)),
         settings_origin: slot.made.last_name(),
         host: slot.host.to_string(),
+        waits: usage.waits,
+        long_grabs: usage.long_grabs,
     })
 }
