@@ -29,6 +29,12 @@ pub enum Error {
     Connection(ConnectionError),
     /// The control socket broke.
     Socket(io::Error),
+    /// A visit broke.
+    Visit(io::Error),
+    /// The server did not answer in the time that it had.
+    Late,
+    /// A reply is longer than any that there is.
+    LongReply,
     /// A reply is shorter than this version of the protocol says.
     ShortReply,
     /// The trace is of another version.
@@ -68,6 +74,9 @@ impl fmt::Display for Error {
             Error::Answer(kind) => write!(out, "the server answered {kind:?}"),
             Error::Connection(why) => write!(out, "the connection to the X server broke: {why}"),
             Error::Socket(why) => write!(out, "the control socket of the X server broke: {why}"),
+            Error::Visit(why) => write!(out, "the connection to the X server broke: {why}"),
+            Error::Late => write!(out, "the X server did not answer in time"),
+            Error::LongReply => write!(out, "the server's reply is longer than any reply is"),
             Error::ShortReply => {
                 write!(out, "the server's reply is too short: use programs and module of one version")
             }
@@ -87,7 +96,7 @@ impl std::error::Error for Error {
         match self {
             Error::Unreachable { why, .. } => Some(why),
             Error::Connection(why) => Some(why),
-            Error::Ring(why) | Error::Socket(why) => Some(why),
+            Error::Ring(why) | Error::Socket(why) | Error::Visit(why) => Some(why),
             _ => None,
         }
     }

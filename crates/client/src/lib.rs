@@ -5,6 +5,7 @@
 
 mod error;
 mod socket;
+pub mod visit;
 
 pub use error::Error;
 
