@@ -11,6 +11,8 @@ mod commands;
 mod exports;
 mod family;
 mod host;
+mod http;
+mod metrics;
 mod pick;
 mod processor;
 mod raised;

@@ -206,7 +206,7 @@ fn prometheus_is_answered_on_this_machine() {
         ("GET /metrics HTTP/1.1\r\n\r\n", "HTTP/1.1 200"),
         ("GET /else HTTP/1.1\r\n\r\n", "HTTP/1.1 404"),
         ("POST / HTTP/1.1\r\n\r\n", "HTTP/1.1 405"),
-        ("\u{0}\u{1}\r\n\r\n", "HTTP/1.1 405"),
+        ("\u{0}\u{1}\r\n\r\n", "HTTP/1.1 400"),
         ("GET /metrics HTTP/1.1\r\n\r\n", "HTTP/1.1 200"),
     ] {
         let mut connection = TcpStream::connect(address).unwrap();

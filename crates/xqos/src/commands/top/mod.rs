@@ -7,11 +7,13 @@ mod metrics;
 mod screen;
 
 use crate::attach::{Attached, Target};
+use crate::http::{self, Answer};
+use crate::metrics::Format;
 use crate::sample::{Sample, Sampler, json_help};
-use anyhow::{Context, Result, bail};
+use anyhow::Result;
 use clap::Args;
-use std::io::{IsTerminal, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::io::IsTerminal;
+use std::net::SocketAddr;
 use std::time::Duration;
 use xqos_cli::output;
 use xqos_cli::quantity::Micros;
@@ -82,7 +84,7 @@ impl Arguments {
             return self.watch(Target::find(word, display)?, every);
         }
         if self.openmetrics {
-            return output::print(&metrics::text(&Sampler::once(display)?));
+            return output::print(&metrics::text(&Sampler::once(display)?, Format::OpenMetrics));
         }
         if self.once {
             let sample = Sampler::once(display)?;
@@ -129,44 +131,21 @@ fn stream(display: Option<&str>, every: Duration) -> Result<()> {
     }
 }
 
-/// Answers scrapes, one at a time; each is a sample of its own.
+/// Answers scrapes; each is a sample of its own.
 fn serve(display: Option<&str>, address: SocketAddr) -> Result<()> {
-    if !address.ip().is_loopback() {
-        bail!(
-            "{address} can be reached from elsewhere, and the figures name programs: listen on a loopback address, such \
-             as 127.0.0.1:9090"
-        );
-    }
     // Whether the server is there is said at once, not to the first who asks.
     drop(Sampler::once(display)?);
-    let listener = TcpListener::bind(address).with_context(|| format!("cannot listen on {address}"))?;
+    let listener = http::listen(address)?;
     output::note(&format!("metrics at http://{}/metrics; ^C ends it", listener.local_addr()?));
-    for connection in listener.incoming().flatten() {
-        // One that breaks off is no reason to end.
-        let _ = answer(connection, display);
-    }
-    Ok(())
-}
-
-fn answer(mut connection: TcpStream, display: Option<&str>) -> Result<()> {
-    connection.set_read_timeout(Some(Duration::from_secs(2)))?;
-    connection.set_write_timeout(Some(Duration::from_secs(2)))?;
-    let mut request = [0; 2048];
-    let length = connection.read(&mut request)?;
-    let request = String::from_utf8_lossy(&request[..length]);
-    let (status, body) = match request.split_whitespace().take(2).collect::<Vec<_>>()[..] {
-        ["GET", "/metrics" | "/"] => match Sampler::once(display) {
-            Ok(sample) => ("200 OK", metrics::text(&sample)),
-            Err(error) => ("503 Service Unavailable", format!("{error:#}\n")),
-        },
-        ["GET", _] => ("404 Not Found", "the figures are at /metrics\n".to_owned()),
-        _ => ("405 Method Not Allowed", "only GET is answered\n".to_owned()),
-    };
-    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    let length = body.len();
-    let head =
-        format!("HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n");
-    connection.write_all(head.as_bytes())?;
-    connection.write_all(body.as_bytes())?;
-    Ok(())
+    let display = display.map(str::to_owned);
+    http::serve(&listener, move |accept| {
+        let format = Format::accepted(accept);
+        match Sampler::once(display.as_deref()) {
+            Ok(sample) => {
+                let body = metrics::text(&sample, format).into();
+                Answer { status: "200 OK", content_type: format.content_type(), body }
+            }
+            Err(error) => Answer::words("503 Service Unavailable", &format!("{error:#}\n")),
+        }
+    })
 }

@@ -1,0 +1,169 @@
+//! Answers HTTP on a loopback address, for Prometheus: one question a connection, each within bounds of size, number and time.
+//!
+//! httparse reads what was asked. What a server library would add (bodies, threads kept, encodings) is not needed, and none
+//! of the small ones bounds the time that a client may take.
+
+use anyhow::{Context, Result, bail};
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+/// Longest question; that of Prometheus has 300 bytes.
+const MAX_QUESTION_BYTES: usize = 8192;
+const MAX_LINES: usize = 64;
+/// To say what is wanted, and to take the answer.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Connections at the same time; further ones are closed.
+const MAX_CONNECTIONS: usize = 16;
+/// Where no more can be accepted: files have run out, for one.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// What is answered to a GET.
+#[derive(Debug)]
+pub struct Answer {
+    pub status: &'static str,
+    pub content_type: &'static str,
+    pub body: Arc<str>,
+}
+
+impl Answer {
+    pub fn words(status: &'static str, words: &str) -> Answer {
+        Answer { status, content_type: "text/plain; charset=utf-8", body: words.into() }
+    }
+}
+
+/// Listens where only this machine can ask.
+pub fn listen(address: SocketAddr) -> Result<TcpListener> {
+    if !address.ip().is_loopback() {
+        bail!(
+            "{address} can be reached from elsewhere, and the figures name programs: listen on a loopback address, such \
+             as 127.0.0.1:{}",
+            address.port()
+        );
+    }
+    TcpListener::bind(address).with_context(|| format!("cannot listen on {address}"))
+}
+
+/// Answers for ever. `give` is told what the asker accepts, and is called by several threads.
+pub fn serve(listener: &TcpListener, give: impl Fn(&str) -> Answer + Send + Sync + 'static) -> ! {
+    let (give, open) = (Arc::new(give), Arc::new(AtomicUsize::new(0)));
+    loop {
+        let Ok((connection, _)) = listener.accept() else {
+            std::thread::sleep(PAUSE);
+            continue;
+        };
+        if open.fetch_add(1, Ordering::Relaxed) >= MAX_CONNECTIONS {
+            open.fetch_sub(1, Ordering::Relaxed);
+            continue;
+        }
+        let (give, opened) = (Arc::clone(&give), Arc::clone(&open));
+        let answering = std::thread::Builder::new().spawn(move || {
+            // One that breaks off is no reason to end.
+            let _ = answer(connection, &*give);
+            opened.fetch_sub(1, Ordering::Relaxed);
+        });
+        if answering.is_err() {
+            open.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
+fn answer(mut connection: TcpStream, give: &dyn Fn(&str) -> Answer) -> io::Result<()> {
+    let question = read(&mut connection, Instant::now() + PATIENCE)?;
+    let (answer, with_body) = match understood(&question) {
+        Some(Question { method: method @ ("GET" | "HEAD"), path: "/metrics" | "/", accept }) => {
+            (give(accept), method == "GET")
+        }
+        Some(Question { method: "GET" | "HEAD", .. }) => {
+            (Answer::words("404 Not Found", "the figures are at /metrics\n"), true)
+        }
+        Some(_) => (Answer::words("405 Method Not Allowed", "only GET is answered\n"), true),
+        None => (Answer::words("400 Bad Request", "this is no question in HTTP\n"), true),
+    };
+    let Answer { status, content_type, body } = answer;
+    let head = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: {content_type}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+        body.len()
+    );
+    let until = Instant::now() + PATIENCE;
+    write(&mut connection, head.as_bytes(), until)?;
+    if with_body { write(&mut connection, body.as_bytes(), until) } else { Ok(()) }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Question<'a> {
+    method: &'a str,
+    path: &'a str,
+    accept: &'a str,
+}
+
+/// `None`: not HTTP.
+fn understood(question: &[u8]) -> Option<Question<'_>> {
+    let mut lines = [httparse::EMPTY_HEADER; MAX_LINES];
+    let mut parsed = httparse::Request::new(&mut lines);
+    if !parsed.parse(question).ok()?.is_complete() {
+        return None;
+    }
+    let accept = parsed.headers.iter().find(|line| line.name.eq_ignore_ascii_case("accept"));
+    let accept = accept.and_then(|line| std::str::from_utf8(line.value).ok()).unwrap_or_default();
+    let path = parsed.path?.split('?').next().unwrap_or_default();
+    Some(Question { method: parsed.method?, path, accept })
+}
+
+/// Up to the empty line, or as much as there may be.
+fn read(connection: &mut TcpStream, until: Instant) -> io::Result<Vec<u8>> {
+    let mut question = Vec::new();
+    let mut chunk = [0; 1024];
+    while question.len() < MAX_QUESTION_BYTES && !question.windows(4).any(|end| end == b"\r\n\r\n") {
+        connection.set_read_timeout(Some(left(until)?))?;
+        match connection.read(&mut chunk)? {
+            0 => break,
+            bytes => question.extend_from_slice(&chunk[..bytes]),
+        }
+    }
+    Ok(question)
+}
+
+/// Who takes a byte now and then is left in time too.
+fn write(connection: &mut TcpStream, mut bytes: &[u8], until: Instant) -> io::Result<()> {
+    while !bytes.is_empty() {
+        connection.set_write_timeout(Some(left(until)?))?;
+        match connection.write(bytes)? {
+            0 => return Err(io::ErrorKind::WriteZero.into()),
+            written => bytes = &bytes[written..],
+        }
+    }
+    Ok(())
+}
+
+fn left(until: Instant) -> io::Result<Duration> {
+    let left = until.saturating_duration_since(Instant::now());
+    if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(left) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn questions_are_told_from_noise() {
+        let asked = b"GET /metrics?x=1 HTTP/1.1\r\nHost: a\r\nACCEPT: b/c\r\n\r\n";
+        assert_eq!(understood(asked), Some(Question { method: "GET", path: "/metrics", accept: "b/c" }));
+        for length in 0..asked.len() {
+            assert_eq!(understood(&asked[..length]), None, "cut at {length}");
+        }
+        for noise in [&b"\0\x01\r\n\r\n"[..], b"GET\r\n\r\n", b"\r\n\r\n", &[0xff; 64], b"GET / HTTP/9.9\r\n\r\n"] {
+            assert_eq!(understood(noise), None, "{noise:?}");
+        }
+        let many = [b"GET / HTTP/1.1\r\n".to_vec(), b"a: b\r\n".repeat(MAX_LINES + 1), b"\r\n".to_vec()].concat();
+        assert_eq!(understood(&many), None);
+    }
+
+    #[test]
+    fn addresses_that_others_reach_are_refused() {
+        assert!(listen("0.0.0.0:0".parse().unwrap()).unwrap_err().to_string().contains("loopback"));
+        assert!(listen("[::1]:0".parse().unwrap()).is_ok() || listen("127.0.0.1:0".parse().unwrap()).is_ok());
+    }
+}

@@ -1,0 +1,176 @@
+//! A page of metrics, in the format of OpenMetrics 1.0 or in the older text format of Prometheus.
+
+use std::fmt::Write;
+use xqos_core::WAIT_BOUNDS_NS;
+
+/// What is told about a metric before its values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Head {
+    /// Without what the kind adds to it.
+    pub name: &'static str,
+    pub kind: Kind,
+    pub unit: &'static str,
+    pub help: &'static str,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Counter,
+    Gauge,
+    /// Of waits, with the bounds of [`WAIT_BOUNDS_NS`].
+    Histogram,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    OpenMetrics,
+    /// What `promtool check metrics` reads, and whoever does not ask for the other.
+    Text,
+}
+
+impl Format {
+    /// By the Accept line of whoever asks.
+    pub fn accepted(accept: &str) -> Format {
+        if accept.contains("application/openmetrics-text") { Format::OpenMetrics } else { Format::Text }
+    }
+
+    pub fn content_type(self) -> &'static str {
+        match self {
+            Format::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
+            Format::Text => "text/plain; version=0.0.4; charset=utf-8",
+        }
+    }
+}
+
+#[derive(Debug)]
+pub struct Page {
+    out: String,
+    format: Format,
+}
+
+impl Page {
+    pub fn new(format: Format) -> Page {
+        Page { out: String::new(), format }
+    }
+
+    /// Comes before all values of a metric, which stand together.
+    pub fn begin(&mut self, head: &Head) {
+        let (name, kind) = match head.kind {
+            // The older format knows no family, and describes the series itself.
+            Kind::Counter if self.format == Format::Text => (format!("{}_total", head.name), "counter"),
+            Kind::Counter => (head.name.to_owned(), "counter"),
+            Kind::Gauge => (head.name.to_owned(), "gauge"),
+            Kind::Histogram => (head.name.to_owned(), "histogram"),
+        };
+        let _ = writeln!(self.out, "# TYPE {name} {kind}");
+        if !head.unit.is_empty() && self.format == Format::OpenMetrics {
+            let _ = writeln!(self.out, "# UNIT {name} {}", head.unit);
+        }
+        let _ = writeln!(self.out, "# HELP {name} {}", head.help);
+    }
+
+    /// `labels` as `display=":7",user="me"`, or nothing.
+    pub fn value(&mut self, head: &Head, labels: &str, value: f64) {
+        let suffix = if head.kind == Kind::Counter { "_total" } else { "" };
+        self.line(head.name, suffix, &[labels], value);
+    }
+
+    /// Waits of each class, and their sum.
+    pub fn waits(&mut self, head: &Head, labels: &str, counts: &[u64; WAIT_BOUNDS_NS.len() + 1], sum_seconds: f64) {
+        let mut below = 0;
+        for (&bound_ns, count) in WAIT_BOUNDS_NS.iter().zip(counts) {
+            below += count;
+            let bound = format!("le=\"{:?}\"", bound_ns as f64 / 1e9);
+            self.line(head.name, "_bucket", &[labels, &bound], below as f64);
+        }
+        let all = counts.iter().sum::<u64>() as f64;
+        self.line(head.name, "_bucket", &[labels, "le=\"+Inf\""], all);
+        self.line(head.name, "_sum", &[labels], sum_seconds);
+        self.line(head.name, "_count", &[labels], all);
+    }
+
+    fn line(&mut self, name: &str, suffix: &str, labels: &[&str], value: f64) {
+        let out = &mut self.out;
+        out.push_str(name);
+        out.push_str(suffix);
+        let mut before = '{';
+        for label in labels.iter().filter(|label| !label.is_empty()) {
+            out.push(before);
+            out.push_str(label);
+            before = ',';
+        }
+        if before == ',' {
+            out.push('}');
+        }
+        let _ = writeln!(out, " {value}");
+    }
+
+    pub fn finish(mut self) -> String {
+        if self.format == Format::OpenMetrics {
+            self.out.push_str("# EOF\n");
+        }
+        self.out
+    }
+}
+
+/// The value of a label.
+pub fn escaped(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const COUNTER: Head = Head { name: "a_seconds", kind: Kind::Counter, unit: "seconds", help: "Help." };
+
+    fn page(format: Format, labels: &str) -> String {
+        let mut page = Page::new(format);
+        page.begin(&COUNTER);
+        page.value(&COUNTER, labels, 1.5);
+        page.finish()
+    }
+
+    #[test]
+    fn counters_end_in_total_in_both_formats() {
+        assert_eq!(
+            page(Format::OpenMetrics, ""),
+            "# TYPE a_seconds counter\n# UNIT a_seconds seconds\n# HELP a_seconds Help.\na_seconds_total 1.5\n# EOF\n"
+        );
+        assert_eq!(
+            page(Format::Text, "b=\"c\""),
+            "# TYPE a_seconds_total counter\n# HELP a_seconds_total Help.\na_seconds_total{b=\"c\"} 1.5\n"
+        );
+    }
+
+    #[test]
+    fn waits_are_counted_up_to_each_bound() {
+        let head = Head { kind: Kind::Histogram, ..COUNTER };
+        let mut page = Page::new(Format::Text);
+        page.waits(&head, "b=\"c\"", &[3, 0, 0, 0, 1, 0, 0, 2], 7.25);
+        let said = page.finish();
+        for line in [
+            "a_seconds_bucket{b=\"c\",le=\"0.001\"} 3",
+            "a_seconds_bucket{b=\"c\",le=\"0.05\"} 3",
+            "a_seconds_bucket{b=\"c\",le=\"0.1\"} 4",
+            "a_seconds_bucket{b=\"c\",le=\"1.0\"} 4",
+            "a_seconds_bucket{b=\"c\",le=\"+Inf\"} 6",
+            "a_seconds_sum{b=\"c\"} 7.25",
+            "a_seconds_count{b=\"c\"} 6",
+        ] {
+            assert!(said.lines().any(|is| is == line), "{line}: {said}");
+        }
+    }
+
+    #[test]
+    fn labels_are_escaped() {
+        assert_eq!(escaped("a\"b\\c\n"), "a\\\"b\\\\c\\n");
+    }
+
+    #[test]
+    fn who_asks_for_openmetrics_gets_it() {
+        let prometheus = "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5,*/*;q=0.1";
+        assert_eq!(Format::accepted(prometheus), Format::OpenMetrics);
+        assert_eq!(Format::accepted("*/*"), Format::Text);
+    }
+}
