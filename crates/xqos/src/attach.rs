@@ -9,12 +9,14 @@
 //! | `account` | events in, time and calls of each descriptor out; no clock, no files |
 //! | `instance` | the kernel's trace: an instance of our own, removed at the end |
 //! | `target` | which process serves a display |
+//! | `several` | short looks at many servers by one trace |
 //! | `peers` | which program is at the other end of a descriptor |
 
 mod account;
 mod events;
 mod instance;
 mod peers;
+pub mod several;
 mod target;
 
 pub use target::Target;
@@ -79,7 +81,7 @@ impl Attached {
     pub fn new(target: Target) -> Result<Attached> {
         // Before the instance: a signal from here on ends us in order.
         let signals = Signals::watch()?;
-        let instance = Instance::start(target.pid)?;
+        let instance = Instance::start(&[target.pid])?;
         let peers = Peers::of(target.pid)?;
         Ok(Attached { target, instance, account: Account::default(), peers, signals, since: Instant::now() })
     }

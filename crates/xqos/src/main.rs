@@ -8,6 +8,7 @@ mod attach;
 mod auto;
 mod client;
 mod commands;
+mod displays;
 mod exports;
 mod family;
 mod host;

@@ -81,7 +81,7 @@ mod tests {
     fn account(events: &[(u64, Option<i32>)]) -> BTreeMap<i32, Use> {
         let mut account = Account::default();
         for &(at_ns, descriptor) in events {
-            account.take(Event { at_ns, call: descriptor.map_or(Call::Wait, Call::Read) });
+            account.take(Event { pid: 1, at_ns, call: descriptor.map_or(Call::Wait, Call::Read) });
         }
         account.finish().into_iter().collect()
     }
@@ -111,7 +111,7 @@ mod tests {
     fn what_had_been_read_before_is_work_for_whom_it_then_reads_from() {
         let mut account = Account::default();
         let calls = [(0, Call::Woken), (30, Call::Read(8)), (40, Call::Wait), (90, Call::Woken), (95, Call::Wait)];
-        calls.into_iter().for_each(|(at_ns, call)| account.take(Event { at_ns, call }));
+        calls.into_iter().for_each(|(at_ns, call)| account.take(Event { pid: 1, at_ns, call }));
         let uses: BTreeMap<i32, Use> = account.finish().into_iter().collect();
         assert_eq!((uses[&8].ns, uses[&8].longest_ns), (45, 40));
     }
@@ -127,20 +127,20 @@ mod tests {
             (121, Call::Woken),
             (160, Call::Wait),
         ];
-        calls.into_iter().for_each(|(at_ns, call)| account.take(Event { at_ns, call }));
+        calls.into_iter().for_each(|(at_ns, call)| account.take(Event { pid: 1, at_ns, call }));
         let uses: BTreeMap<i32, Use> = account.finish().into_iter().collect();
         assert_eq!((uses[&8].ns, uses[&9].ns, uses.len()), (139, 20, 2));
-        account.take(Event { at_ns: 170, call: Call::Woken });
-        account.take(Event { at_ns: 180, call: Call::Wait });
+        account.take(Event { pid: 1, at_ns: 170, call: Call::Woken });
+        account.take(Event { pid: 1, at_ns: 180, call: Call::Wait });
         assert_eq!(account.finish()[0].0, UNKNOWN, "where nobody reads");
     }
 
     #[test]
     fn what_is_in_progress_counts_when_it_ends() {
         let mut account = Account::default();
-        account.take(Event { at_ns: 10, call: Call::Read(8) });
+        account.take(Event { pid: 1, at_ns: 10, call: Call::Read(8) });
         assert_eq!(account.finish(), [(8, Use { ns: 0, calls: 1, longest_ns: 0 })]);
-        account.take(Event { at_ns: 70, call: Call::Wait });
+        account.take(Event { pid: 1, at_ns: 70, call: Call::Wait });
         assert_eq!(account.finish(), [(8, Use { ns: 60, calls: 0, longest_ns: 60 })]);
     }
 

@@ -3,6 +3,8 @@
 /// A system call of the server's thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
+    /// The thread that made it.
+    pub pid: i32,
     /// By the kernel's monotonic clock.
     pub at_ns: u64,
     pub call: Call,
@@ -32,11 +34,14 @@ impl Event {
     /// first and may be anything. The end of a call is `sys_epoll_wait -> 0x1`. `None`: a line of another kind.
     pub fn parse(line: &str) -> Option<Event> {
         let (before, call) = line.rsplit_once(": sys_")?;
-        let (seconds, fraction) = before.rsplit(' ').next()?.split_once('.')?;
+        // From the end: the time, flags, the processor, and the program with its pid.
+        let mut words = before.split_ascii_whitespace().rev();
+        let (seconds, fraction) = words.next()?.split_once('.')?;
+        let pid = words.nth(2).and_then(|word| word.rsplit_once('-')?.1.parse().ok())?;
         let fraction: u64 = format!("{fraction:0<9}").get(..9)?.parse().ok()?;
         let at_ns = seconds.parse::<u64>().ok()?.checked_mul(1_000_000_000)?.checked_add(fraction)?;
         if let Some((name, _)) = call.split_once(" -> ") {
-            return WAITS.contains(&name).then_some(Event { at_ns, call: Call::Woken });
+            return WAITS.contains(&name).then_some(Event { pid, at_ns, call: Call::Woken });
         }
         let (name, arguments) = call.split_once('(')?;
         let call = match name {
@@ -47,7 +52,7 @@ impl Event {
             _ if WAITS.contains(&name) => Call::Wait,
             _ => return None,
         };
-        Some(Event { at_ns, call })
+        Some(Event { pid, at_ns, call })
     }
 }
 
@@ -58,13 +63,13 @@ mod tests {
     #[test]
     fn lines_become_events() {
         let read = "  Xvfb-16511   [001] ..... 21126.746307: sys_recvmsg(fd: 8, msg: 0x7ffd2047aca0, flags: 0)";
-        assert_eq!(Event::parse(read), Some(Event { at_ns: 21_126_746_307_000, call: Call::Read(8) }));
+        assert_eq!(Event::parse(read), Some(Event { pid: 16_511, at_ns: 21_126_746_307_000, call: Call::Read(8) }));
         let wide = "Xvfb-1 [0] ..... 1.000000: sys_read(fd: 0x1f, buf: 0x0, count: 0x10)";
-        assert_eq!(Event::parse(wide), Some(Event { at_ns: 1_000_000_000, call: Call::Read(31) }));
+        assert_eq!(Event::parse(wide), Some(Event { pid: 1, at_ns: 1_000_000_000, call: Call::Read(31) }));
         let wait = "X: sys_read(-7 [0] ..... 2.5: sys_epoll_wait(epfd: 3, events: 0x0, maxevents: 0x100)";
-        assert_eq!(Event::parse(wait), Some(Event { at_ns: 2_500_000_000, call: Call::Wait }));
+        assert_eq!(Event::parse(wait), Some(Event { pid: 7, at_ns: 2_500_000_000, call: Call::Wait }));
         let woken = "Xvfb-1 [0] ..... 2.5: sys_epoll_wait -> 0x1";
-        assert_eq!(Event::parse(woken), Some(Event { at_ns: 2_500_000_000, call: Call::Woken }));
+        assert_eq!(Event::parse(woken), Some(Event { pid: 1, at_ns: 2_500_000_000, call: Call::Woken }));
     }
 
     #[test]

@@ -45,26 +45,26 @@ pub struct Instance {
 }
 
 impl Instance {
-    /// Watches the main thread of a process.
-    pub fn start(pid: i32) -> Result<Instance> {
+    /// Watches the main threads of processes.
+    pub fn start(pids: &[i32]) -> Result<Instance> {
         let (place, mount) = tracefs()?;
         let instances = place.join("instances");
         remove_those_left_behind(&instances);
         let folder = instances.join(format!("{NAME}{}", std::process::id()));
         fs::create_dir(&folder).with_context(|| format!("the kernel makes no trace for us at {}", folder.display()))?;
         let mut instance = Instance { folder, pipe: None, rest: Vec::new(), _mount: mount };
-        instance.set_up(pid).context("the kernel does not trace system calls for us")?;
+        instance.set_up(pids).context("the kernel does not trace system calls for us")?;
         Ok(instance)
     }
 
-    fn set_up(&mut self, pid: i32) -> Result<()> {
+    fn set_up(&mut self, pids: &[i32]) -> Result<()> {
         let write = |name: &str, value: &str| {
             let path = self.folder.join(name);
             fs::write(&path, value).with_context(|| format!("cannot write {value} to {name}"))
         };
         write("trace_clock", "mono")?;
         write("buffer_size_kb", BUFFER_KB)?;
-        write("set_event_pid", &pid.to_string())?;
+        write("set_event_pid", &pids.iter().map(i32::to_string).collect::<Vec<_>>().join(" "))?;
         for call in CALLS {
             let event = format!("events/syscalls/sys_{call}/enable");
             // Not every machine has all of them.

@@ -1,10 +1,10 @@
 //! Which process serves a display: the one that listens at its socket.
 
+use crate::displays::Displays;
 use anyhow::{Context, Result, bail};
 use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
-use xqos_abi::control::display_of_socket;
 use xqos_cli::sys;
 
 /// A server to be watched.
@@ -60,7 +60,7 @@ fn the_only_one() -> Result<Target> {
 
 /// One for each display. A compositor that listens for its Xwayland is no server.
 fn servers() -> Vec<Target> {
-    let sockets = listening(&fs::read_to_string("/proc/net/unix").unwrap_or_default());
+    let sockets = Displays::look().listening;
     let mut found: Vec<Target> = Vec::new();
     for pid in xqos_proc::pids() {
         let own = sockets_of(pid);
@@ -80,18 +80,6 @@ fn is_server(program: &str) -> bool {
     program.starts_with('X') || program == "nxagent"
 }
 
-/// Inodes of listening sockets of displays.
-fn listening(table: &str) -> Vec<(u64, u32)> {
-    const ACCEPTS: &str = "00010000";
-    let of_line = |line: &str| {
-        let fields: Vec<&str> = line.split_whitespace().collect();
-        let [_, _, _, flags, _, _, inode, path] = fields[..] else { return None };
-        let path = path.strip_prefix('@').unwrap_or(path);
-        (flags == ACCEPTS).then(|| Some((inode.parse().ok()?, display_of_socket(path)?)))?
-    };
-    table.lines().filter_map(of_line).collect()
-}
-
 fn sockets_of(pid: i32) -> HashSet<u64> {
     let links = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
     let inode = |path: &Path| path.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok();
@@ -107,17 +95,6 @@ fn program(pid: i32) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn sockets_of_displays_are_told_from_others() {
-        let table = "Num       RefCount Protocol Flags    Type St Inode Path\n\
-            0: 00000002 00000000 00010000 0001 01 623435 @/tmp/.X11-unix/X44\n\
-            0: 00000002 00000000 00010000 0001 01 623436 /tmp/.X11-unix/X44\n\
-            0: 00000003 00000000 00000000 0001 03 623437 /tmp/.X11-unix/X44\n\
-            0: 00000002 00000000 00010000 0001 01 7 /run/other\n\
-            0: 00000003 00000000 00000000 0001 03 9\nnonsense\n";
-        assert_eq!(listening(table), [(623_435, 44), (623_436, 44)]);
-    }
 
     #[test]
     fn what_is_no_server_is_refused_in_a_sentence() {
