@@ -9,6 +9,7 @@ mod auto;
 mod client;
 mod commands;
 mod displays;
+mod exporter;
 mod exports;
 mod family;
 mod host;

@@ -1,0 +1,235 @@
+//! What the clients of one display have used, by user and program, kept when they leave.
+//!
+//! The server tells the figures of each connection and forgets them with it. Here goes in what it told, and what comes out
+//! never falls: each connection adds what it has used since the last time. No clock, no files.
+
+use crate::metrics::{CLIENT, Kind, Together};
+use std::collections::{BTreeMap, HashMap};
+use xqos_abi::{ClientEntry, entry_flag};
+use xqos_core::WAIT_BOUNDS_NS;
+
+/// Names of users and programs beyond the limit.
+const OTHER: &str = "other";
+const WAITS: usize = WAIT_BOUNDS_NS.len() + 1;
+
+/// By what clients are summed up.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Labels {
+    pub user: String,
+    pub program: String,
+}
+
+/// Figures of the clients that share labels, in the order of [`CLIENT`].
+#[derive(Clone, Debug, Default)]
+pub struct Totals {
+    /// Connections at present.
+    pub connections: usize,
+    /// Counters since we look; gauges of those that are connected.
+    pub values: [Option<f64>; CLIENT.len()],
+    pub waits: [u64; WAITS],
+    pub waited_ns: u64,
+}
+
+/// Of one server process.
+#[derive(Debug)]
+pub struct Account {
+    server_pid: u32,
+    /// What the clients that are connected had used the last time.
+    before: HashMap<Connection, ClientEntry>,
+    totals: BTreeMap<Labels, Totals>,
+    max_labels: usize,
+}
+
+/// The resource base is given to another client later, but not at the same instant.
+type Connection = (u32, u64);
+
+impl Account {
+    pub fn new(server_pid: u32, max_labels: usize) -> Account {
+        Account { server_pid, before: HashMap::new(), totals: BTreeMap::new(), max_labels }
+    }
+
+    pub fn is_of(&self, server_pid: u32) -> bool {
+        self.server_pid == server_pid
+    }
+
+    pub fn totals(&self) -> &BTreeMap<Labels, Totals> {
+        &self.totals
+    }
+
+    /// Clients whose past is not ours to count: they had used that before we looked for the first time.
+    pub fn begin_at(&mut self, clients: &[ClientEntry]) {
+        self.before = clients.iter().map(|entry| (key(entry), entry.clone())).collect();
+    }
+
+    /// Adds what has been used since the last time.
+    pub fn add(&mut self, clients: Vec<ClientEntry>, mut labels: impl FnMut(&ClientEntry) -> Labels) {
+        self.totals.values_mut().for_each(Totals::forget_present);
+        let mut before = HashMap::with_capacity(clients.len());
+        for entry in clients {
+            if entry.flags & entry_flag::YOU != 0 {
+                continue;
+            }
+            let new = ClientEntry::default();
+            let earlier = self.before.get(&key(&entry)).unwrap_or(&new);
+            let labels = labels(&entry).bounded(&self.totals, self.max_labels);
+            self.totals.entry(labels).or_default().add(earlier, &entry);
+            before.insert(key(&entry), entry);
+        }
+        self.before = before;
+    }
+}
+
+impl Labels {
+    /// These labels, or those of all that are too many. Who has labels of its own keeps them.
+    pub fn bounded<T>(self, known: &BTreeMap<Labels, T>, most: usize) -> Labels {
+        if known.contains_key(&self) || known.len() < most {
+            return self;
+        }
+        Labels { user: OTHER.to_owned(), program: OTHER.to_owned() }
+    }
+}
+
+fn key(entry: &ClientEntry) -> Connection {
+    (entry.client, entry.connected_ns)
+}
+
+impl Totals {
+    /// Gauges are of those that are there now.
+    fn forget_present(&mut self) {
+        self.connections = 0;
+        for (value, metric) in self.values.iter_mut().zip(&CLIENT) {
+            if metric.head.kind == Kind::Gauge {
+                *value = None;
+            }
+        }
+    }
+
+    fn add(&mut self, before: &ClientEntry, now: &ClientEntry) {
+        self.connections += 1;
+        for (total, metric) in self.values.iter_mut().zip(&CLIENT) {
+            let Some(value) = (metric.value)(now) else { continue };
+            *total = match (metric.head.kind, metric.together) {
+                (Kind::Counter, _) => {
+                    let earlier = (metric.value)(before).unwrap_or(0.0);
+                    Some(total.unwrap_or(0.0) + (value - earlier).max(0.0))
+                }
+                (_, Together::Sum) => Some(total.unwrap_or(0.0) + value),
+                (_, Together::Greatest) => Some(total.unwrap_or(0.0).max(value)),
+                (_, Together::Apart) => None,
+            };
+        }
+        for ((total, before), now) in self.waits.iter_mut().zip(before.waits).zip(now.waits) {
+            *total += u64::from(now.wrapping_sub(before));
+        }
+        self.waited_ns += now.waited_ns.saturating_sub(before.waited_ns);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn client(base: u32, program: &str, requests: u64) -> ClientEntry {
+        ClientEntry {
+            client: base,
+            name: program.into(),
+            requests,
+            waits: [requests as u32; WAITS],
+            ..Default::default()
+        }
+    }
+
+    fn by_name(entry: &ClientEntry) -> Labels {
+        Labels { user: "me".into(), program: entry.name.clone() }
+    }
+
+    /// Requests of each program.
+    fn requests(account: &Account) -> Vec<(String, f64)> {
+        let at = CLIENT.iter().position(|metric| metric.head.name == "xqos_client_requests").unwrap();
+        account.totals().iter().map(|(labels, totals)| (labels.program.clone(), totals.values[at].unwrap())).collect()
+    }
+
+    fn told(pairs: &[(&str, f64)]) -> Vec<(String, f64)> {
+        pairs.iter().map(|&(name, value)| (name.to_owned(), value)).collect()
+    }
+
+    #[test]
+    fn what_was_used_stays_when_clients_leave() {
+        let mut account = Account::new(1, 10);
+        account.add(vec![client(1, "a", 10), client(2, "a", 5), client(3, "b", 7)], by_name);
+        assert_eq!(requests(&account), told(&[("a", 15.0), ("b", 7.0)]));
+        account.add(vec![client(1, "a", 12)], by_name);
+        assert_eq!(requests(&account), told(&[("a", 17.0), ("b", 7.0)]));
+        account.add(vec![], by_name);
+        assert_eq!(requests(&account), told(&[("a", 17.0), ("b", 7.0)]));
+        let again = ClientEntry { connected_ns: 9, ..client(1, "a", 3) };
+        account.add(vec![again], by_name);
+        assert_eq!(requests(&account), told(&[("a", 20.0), ("b", 7.0)]), "the same resource base, another client");
+        let connections: Vec<usize> = account.totals().values().map(|totals| totals.connections).collect();
+        assert_eq!(connections, [1, 0]);
+    }
+
+    #[test]
+    fn no_figure_ever_falls() {
+        let mut account = Account::new(1, 3);
+        let mut last: BTreeMap<Labels, Totals> = BTreeMap::new();
+        // A small generator, so that clients come, work and go in any order.
+        let mut seed = 7_u64;
+        let mut random = |below: u64| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (seed >> 33) % below
+        };
+        for round in 0..500 {
+            let mut clients = Vec::new();
+            for base in 0..random(6) as u32 {
+                let used = 10 * round + random(10);
+                clients.push(ClientEntry { connected_ns: random(2), ..client(base, &format!("p{base}"), used) });
+            }
+            account.add(clients, by_name);
+            assert!(account.totals().len() <= 4, "three, and the others");
+            for (labels, totals) in account.totals() {
+                let Some(earlier) = last.get(labels) else { continue };
+                for ((metric, now), before) in CLIENT.iter().zip(totals.values).zip(earlier.values) {
+                    assert!(metric.head.kind != Kind::Counter || now >= before, "{}: {labels:?}", metric.head.name);
+                }
+                assert!(totals.waits.iter().zip(earlier.waits).all(|(&now, before)| now >= before));
+            }
+            last.clone_from(account.totals());
+        }
+    }
+
+    #[test]
+    fn too_many_programs_are_one() {
+        let mut account = Account::new(1, 2);
+        let clients = || ["a", "b", "c", "d"].map(|name| client(name.as_bytes()[0].into(), name, 1)).to_vec();
+        account.add(clients(), by_name);
+        assert_eq!(requests(&account), told(&[("a", 1.0), ("b", 1.0), ("other", 2.0)]));
+        account.add(clients().split_off(2), by_name);
+        assert_eq!(account.totals()[&Labels { user: OTHER.into(), program: OTHER.into() }].connections, 2);
+    }
+
+    #[test]
+    fn the_past_before_the_first_look_is_not_counted() {
+        let mut account = Account::new(1, 9);
+        account.begin_at(&[client(1, "a", 1000)]);
+        account.add(vec![client(1, "a", 1000), client(2, "b", 4)], by_name);
+        assert_eq!(requests(&account), told(&[("a", 0.0), ("b", 4.0)]));
+        assert!(account.is_of(1) && !account.is_of(2));
+    }
+
+    #[test]
+    fn counts_of_waits_may_wrap_around() {
+        let mut account = Account::new(1, 9);
+        let with = |count| ClientEntry { waits: [count; WAITS], ..client(1, "a", 1) };
+        account.begin_at(&[with(u32::MAX - 1)]);
+        account.add(vec![with(3)], by_name);
+        assert_eq!(account.totals().values().next().unwrap().waits, [5; WAITS]);
+    }
+
+    #[test]
+    fn we_are_not_among_those_that_are_counted() {
+        let mut account = Account::new(1, 9);
+        account.add(vec![ClientEntry { flags: entry_flag::YOU, ..client(1, "xqos", 1) }], by_name);
+        assert!(account.totals().is_empty());
+    }
+}

@@ -1,0 +1,105 @@
+//! How a server of another user lets us in: by the file of cookies that its command line names.
+//!
+//! Whoever likes may listen at a display that is free, and name any file: a file counts only where it belongs to the
+//! user as whom the server runs, or root runs the server.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::Read;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::PathBuf;
+use xqos_client::visit::{Authority, Peer};
+
+/// Longer than any file of cookies.
+const MAX_BYTES: u64 = 1 << 20;
+
+/// Nothing where the server names no file: it lets in every user of this machine, or nobody.
+pub fn of(peer: Peer, display: u32) -> Authority {
+    let command = fs::read(format!("/proc/{}/cmdline", peer.pid)).unwrap_or_default();
+    let file = named(&command).and_then(|name| open(peer, &name));
+    let mut bytes = Vec::new();
+    if let Some(file) = file {
+        // What was read before an error may have the entry.
+        let _ = file.take(MAX_BYTES).read_to_end(&mut bytes);
+    }
+    entry(&bytes, display).unwrap_or_default()
+}
+
+/// The word behind `-auth` in a server's command line.
+fn named(command: &[u8]) -> Option<String> {
+    let mut words = command.split(|&byte| byte == 0);
+    words.find(|word| *word == b"-auth")?;
+    String::from_utf8(words.next()?.to_vec()).ok().filter(|name| !name.is_empty())
+}
+
+fn open(peer: Peer, name: &str) -> Option<File> {
+    // A name without a slash in front is of the server's own folder.
+    let path = PathBuf::from(format!("/proc/{}/cwd", peer.pid)).join(name);
+    // A pipe would keep us waiting.
+    let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path).ok()?;
+    let is = file.metadata().ok()?;
+    (is.is_file() && (is.uid() == peer.uid || peer.uid == 0)).then_some(file)
+}
+
+/// Name and data of the first entry for the display, of whatever family: it is this machine's in any case.
+fn entry(mut bytes: &[u8], display: u32) -> Option<Authority> {
+    const FAMILY_BYTES: usize = 2;
+    let number = display.to_string();
+    loop {
+        bytes = bytes.get(FAMILY_BYTES..)?;
+        let [_, of, name, data] = [field(&mut bytes)?, field(&mut bytes)?, field(&mut bytes)?, field(&mut bytes)?];
+        if of.is_empty() || of == number.as_bytes() {
+            return Some((name.to_vec(), data.to_vec()));
+        }
+    }
+}
+
+/// A length in two bytes, the most significant first, and as many bytes.
+fn field<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let (length, rest) = bytes.split_first_chunk::<2>()?;
+    let (field, rest) = rest.split_at_checked(u16::from_be_bytes(*length).into())?;
+    *bytes = rest;
+    Some(field)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cookie(display: &str, data: &[u8]) -> Vec<u8> {
+        let mut bytes = vec![1, 0];
+        for field in [b"host", display.as_bytes(), b"MIT-MAGIC-COOKIE-1", data] {
+            bytes.extend((field.len() as u16).to_be_bytes());
+            bytes.extend(field);
+        }
+        bytes
+    }
+
+    #[test]
+    fn the_entry_of_the_display_is_taken() {
+        let file = [cookie("1", b"one"), cookie("2", b"two"), cookie("", b"any")].concat();
+        let data = |display| entry(&file, display).unwrap().1;
+        assert_eq!((data(1), data(2), data(3)), (b"one".to_vec(), b"two".to_vec(), b"any".to_vec()));
+        let one = cookie("1", b"one");
+        assert_eq!(entry(&one, 2), None);
+        for length in 0..one.len() {
+            assert_eq!(entry(&one[..length], 1), None, "cut at {length}");
+        }
+    }
+
+    #[test]
+    fn the_file_is_named_on_the_command_line() {
+        assert_eq!(named(b"/usr/bin/Xvfb\0:7\0-auth\0/run/a\0").as_deref(), Some("/run/a"));
+        for other in [&b""[..], b"Xvfb\0-auth\0", b"Xvfb\0-auth", b"Xvfb\0-author\0/run/a\0", b"Xvfb\0-auth\0\xff\0"] {
+            assert_eq!(named(other), None);
+        }
+    }
+
+    #[test]
+    fn files_of_others_are_not_read_for_a_server() {
+        let own = File::open("/proc/self/cmdline").unwrap().metadata().unwrap().uid();
+        let peer = |uid| Peer { pid: std::process::id() as i32, uid };
+        assert!(open(peer(own), "Cargo.toml").is_some(), "the tests run in the folder of the package");
+        assert!(open(peer(own.wrapping_add(4711)), "Cargo.toml").is_none());
+        assert!(open(peer(own), "src").is_none(), "a folder is no file");
+    }
+}

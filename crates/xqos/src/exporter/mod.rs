@@ -1,0 +1,4 @@
+//! The X servers of a host, for Prometheus.
+
+mod account;
+mod authority;
