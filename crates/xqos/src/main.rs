@@ -29,7 +29,8 @@ mod xorg_config;
 use anyhow::Result;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use commands::{
-    boost, doctor, explain, list, policy, replay, reserve, run, server, suggest, top, trace, weight, xwayland,
+    boost, doctor, explain, exporter as exporting, list, policy, replay, reserve, run, server, suggest, top, trace,
+    weight, xwayland,
 };
 
 use std::ffi::OsString;
@@ -87,6 +88,7 @@ enum Command {
     Explain(explain::Arguments),
     Policy(policy::Arguments),
     Top(top::Arguments),
+    Exporter(exporting::Arguments),
     Trace(trace::Arguments),
     Replay(replay::Arguments),
     Suggest(suggest::Arguments),
@@ -129,6 +131,7 @@ fn perform(command: &Command, display: Option<&str>) -> Result<ExitCode> {
         Command::Explain(arguments) => arguments.perform(display)?,
         Command::Policy(arguments) => arguments.perform(display)?,
         Command::Top(arguments) => arguments.perform(display)?,
+        Command::Exporter(arguments) => arguments.perform(display)?,
         Command::Trace(arguments) => arguments.perform(display)?,
         Command::Replay(arguments) => arguments.perform()?,
         Command::Suggest(arguments) => arguments.perform()?,

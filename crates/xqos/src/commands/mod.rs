@@ -3,6 +3,7 @@
 pub mod boost;
 pub mod doctor;
 pub mod explain;
+pub mod exporter;
 pub mod list;
 pub mod policy;
 pub mod replay;

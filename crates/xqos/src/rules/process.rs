@@ -31,6 +31,11 @@ impl Users {
         Users(passwd.split(|&byte| byte == b'\n').filter_map(user).collect())
     }
 
+    /// The name, else the number.
+    pub fn name(&self, number: u32) -> String {
+        self.0.get(&number).cloned().unwrap_or_else(|| number.to_string())
+    }
+
     fn names(&self, number: u32) -> Vec<String> {
         self.0.get(&number).cloned().into_iter().chain([number.to_string()]).collect()
     }

@@ -79,7 +79,7 @@ impl Spent {
 
 impl Server {
     /// `before` is the sample before this one. The longest requests and the limit of reservations are asked for apart.
-    pub(super) fn new(list: &ClientList, info: &ServerInfo, before: Option<&(ClientList, ServerInfo)>) -> Server {
+    pub fn new(list: &ClientList, info: &ServerInfo, before: Option<&(ClientList, ServerInfo)>) -> Server {
         let spent = Spent::since(before, list, info);
         let part = |ns: u64| ns as f64 / spent.elapsed_ns.max(1) as f64;
         // Slices last longer than the server works in them where the kernel gives the processor to others.

@@ -1,0 +1,126 @@
+//! `xqos exporter`: the X servers of a host, for Prometheus.
+
+use crate::exporter::{Exporter, Options};
+use crate::http::{self, Answer};
+use crate::metrics::Format;
+use anyhow::{Result, bail};
+use clap::Args;
+use std::net::SocketAddr;
+use std::os::fd::AsRawFd;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use xqos_cli::output;
+use xqos_cli::quantity::Micros;
+use xqos_cli::sys::{self, Signals};
+
+/// Answers Prometheus for all X servers of this machine
+///
+/// One process finds the X servers by their sockets and asks them when it is asked itself; in between nothing happens. Figures of
+/// clients are summed up by display, user and program, and kept when clients leave.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    /// Where to answer: http://ADDRESS/metrics, on this machine only
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9767")]
+    listen: SocketAddr,
+    /// Print the figures since each client connected once, as text
+    #[arg(long, conflicts_with = "listen")]
+    once: bool,
+    /// Look at servers that have nothing loaded too, for 0.2 s at a time, by
+    /// the kernel's trace of their system calls; root only
+    #[arg(long)]
+    attach: bool,
+    /// Only these displays, as :7,:8
+    #[arg(long, value_name = "DISPLAYS", value_delimiter = ',', value_parser = number)]
+    only: Vec<u32>,
+    /// How long the servers may take to answer
+    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = patience)]
+    wait: Micros,
+    /// Pairs of user and program that are told apart on a display; the rest is "other"
+    #[arg(long, value_name = "NUMBER", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    programs: u32,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  xqos exporter
+  xqos exporter --listen 127.0.0.1:9000
+  xqos exporter --once
+  sudo xqos exporter --attach
+
+In prometheus.yml:
+  scrape_configs:
+    - job_name: xqos
+      static_configs: [{ targets: ['localhost:9767'] }]
+
+As root it reaches the servers of all users, by the file of cookies (-auth) that
+each of them names; a user's own exporter reaches those that let the user in.
+A server without clients is not asked: it might end with our connection.
+xqos_display_up is 0 for a server that does not answer in time; the other
+servers' figures are there all the same.
+
+SIGTERM and ^C end it.";
+
+fn patience(text: &str) -> Result<Micros, String> {
+    let time: Micros = text.parse()?;
+    if (100_000..=8_000_000).contains(&time.0) {
+        Ok(time)
+    } else {
+        Err(format!("{text} is out of range: choose from 100ms to 8s, which is less than Prometheus waits"))
+    }
+}
+
+fn number(text: &str) -> Result<u32, String> {
+    let number = text.strip_prefix(':').and_then(|number| number.parse().ok());
+    number.ok_or_else(|| format!("{text} is no display of this machine: write it as :7"))
+}
+
+impl Arguments {
+    pub fn perform(&self, display: Option<&str>) -> Result<()> {
+        if display.is_some() {
+            bail!(
+                "the exporter is for all displays of this machine: leave --display out, or see `xqos top --openmetrics`"
+            );
+        }
+        if self.attach && sys::effective_ids().0 != 0 {
+            bail!("--attach takes the kernel's trace, which is root's: run it with sudo");
+        }
+        // Before the first thread, which would get them otherwise.
+        let signals = Signals::watch()?;
+        let options = Options {
+            only: self.only.clone(),
+            patience: self.wait.duration(),
+            max_labels: self.programs as usize,
+            attach: self.attach,
+            with_past: self.once,
+        };
+        let mut exporter = Exporter::new(options);
+        if self.once {
+            return output::print(&exporter.page(Format::Text));
+        }
+        let listener = http::listen(self.listen)?;
+        output::note(&format!("metrics at http://{}/metrics; ^C ends it", listener.local_addr()?));
+        let exporter = Arc::new(Mutex::new(exporter));
+        let asked = Arc::clone(&exporter);
+        thread::Builder::new().name("http".to_owned()).spawn(move || {
+            http::serve(&listener, move |accept| {
+                let format = Format::accepted(accept);
+                let page = asked.lock().unwrap_or_else(PoisonError::into_inner).page(format);
+                Answer { status: "200 OK", content_type: format.content_type(), body: page.into() }
+            })
+        })?;
+        wait_for_end(&signals)?;
+        // A look in progress ends first, and takes the kernel's trace away.
+        drop(exporter.lock());
+        Ok(())
+    }
+}
+
+fn wait_for_end(signals: &Signals) -> Result<()> {
+    loop {
+        sys::poll(&[signals.as_raw_fd()], None)?;
+        if signals.next().is_some_and(|signal| signal.number != libc::SIGCHLD) {
+            return Ok(());
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! Servers that have nothing loaded, from short looks through the kernel's trace: whom each worked for while we looked, and
+//! for how long that was. The one over the other is a share, over whatever time many looks are taken together.
+
+use super::account::Labels;
+use crate::attach::several::{self, Seen};
+use crate::rules::process::Users;
+use anyhow::Result;
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::time::Duration;
+
+pub use crate::attach::several::Looked;
+
+/// Long enough for a frame of a slow animation, short beside the time between two questions.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// Of one server process.
+#[derive(Debug)]
+pub struct Watched {
+    pub server_pid: i32,
+    pub observed_ns: u64,
+    pub totals: BTreeMap<Labels, Used>,
+    max_labels: usize,
+}
+
+/// In the time that we looked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Used {
+    pub busy_ns: u64,
+    pub calls: u64,
+    /// In the last look.
+    pub longest_ns: Option<u64>,
+}
+
+pub fn look(pids: &[i32]) -> Result<Looked> {
+    several::look(pids, LOOK)
+}
+
+impl Watched {
+    pub fn new(server_pid: i32, max_labels: usize) -> Watched {
+        Watched { server_pid, observed_ns: 0, totals: BTreeMap::new(), max_labels }
+    }
+
+    pub fn add(&mut self, seen: Vec<Seen>, elapsed_ns: u64, users: &Users) {
+        self.add_by(seen, elapsed_ns, |pid| user(pid, users));
+    }
+
+    fn add_by(&mut self, seen: Vec<Seen>, elapsed_ns: u64, user: impl Fn(i32) -> String) {
+        self.observed_ns += elapsed_ns;
+        self.totals.values_mut().for_each(|used| used.longest_ns = None);
+        for one in seen {
+            let labels = Labels { user: one.pid.map(&user).unwrap_or_default(), program: one.program };
+            let labels = labels.bounded(&self.totals, self.max_labels);
+            let used = self.totals.entry(labels).or_default();
+            used.busy_ns += one.used.ns;
+            used.calls += one.used.calls;
+            used.longest_ns = Some(used.longest_ns.unwrap_or(0).max(one.used.longest_ns));
+        }
+    }
+}
+
+/// Whose process it is.
+fn user(pid: i32, users: &Users) -> String {
+    fs::metadata(format!("/proc/{pid}")).map(|is| users.name(is.uid())).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::attach::several::Use;
+
+    #[test]
+    fn looks_add_up_and_programs_are_bounded() {
+        let seen = |program: &str, ns| Seen {
+            pid: Some(1),
+            program: program.to_owned(),
+            used: Use { ns, calls: 1, longest_ns: ns },
+        };
+        let mut watched = Watched::new(7, 2);
+        let look = || vec![seen("a", 5), seen("b", 7), seen("c", 1), seen("d", 2)];
+        watched.add_by(look(), 100, |_| "me".to_owned());
+        watched.add_by(look().split_off(1), 100, |_| "me".to_owned());
+        assert_eq!(watched.observed_ns, 200);
+        let told: Vec<_> = watched.totals.iter().map(|(labels, used)| (labels.program.as_str(), *used)).collect();
+        let used = |busy_ns, calls, longest_ns| Used { busy_ns, calls, longest_ns };
+        assert_eq!(told, [("a", used(5, 1, None)), ("b", used(14, 2, Some(7))), ("other", used(6, 4, Some(2)))]);
+    }
+}

@@ -1,0 +1,157 @@
+//! What is known of all displays as one page of metrics. Those of a display and of its clients are described in
+//! [`crate::metrics`]; here are those that only a host has.
+
+use super::account::{Labels, Totals};
+use super::attached::Used;
+use super::{Display, Exporter, State};
+use crate::client::printable;
+use crate::metrics::{CLIENT, Format, Head, Kind, Page, SERVER, Together, WAITS, escaped};
+use rustix::time::{ClockId, clock_gettime};
+
+const UP: Head = gauge("xqos_display_up", "", "1 unless the X server did not answer in time, or did not let us in.");
+const SERVED: Head = gauge("xqos_display_served", "", "1 where xqos is in the X server; told of those with clients.");
+const INFO: Head = gauge("xqos_display_info", "", "1; program and user of the X server, and its policy.");
+const TOOK: Head = gauge("xqos_display_answer_seconds", "seconds", "How long the X server took to answer.");
+const CONNECTIONS: Head = gauge("xqos_client_connections", "", "Connections of a user's program.");
+const OBSERVED: Head =
+    counter("xqos_attached_observed_seconds", "seconds", "Time for which a server without xqos was looked at.");
+const BUSY: Head = counter("xqos_attached_busy_seconds", "seconds", "Server time seen while it was looked at.");
+const CALLS: Head = counter("xqos_attached_reads", "", "Reads by the server seen while it was looked at.");
+const LONGEST: Head =
+    gauge("xqos_attached_longest_seconds", "seconds", "Longest work without a pause, in the last look.");
+const LOST: Head =
+    counter("xqos_attached_lost_events", "", "Events of the kernel that found no room; busy seconds are too few.");
+const LOOK: Head = gauge("xqos_exporter_look_seconds", "seconds", "How long it took to ask all X servers.");
+const CPU: Head = counter("xqos_exporter_cpu_seconds", "seconds", "Processor time of the exporter.");
+
+const fn gauge(name: &'static str, unit: &'static str, help: &'static str) -> Head {
+    Head { name, kind: Kind::Gauge, unit, help }
+}
+
+const fn counter(name: &'static str, unit: &'static str, help: &'static str) -> Head {
+    Head { name, kind: Kind::Counter, unit, help }
+}
+
+pub fn of(exporter: &Exporter, format: Format) -> String {
+    let mut page = Page::new(format);
+    // One whose socket is gone has nothing more to tell.
+    let displays: Vec<(String, &Display)> =
+        exporter.displays.iter().map(|(number, known)| (format!("display=\":{number}\""), known)).collect();
+    of_displays(&mut page, &displays);
+    of_servers(&mut page, &displays);
+    of_clients(&mut page, &displays);
+    if exporter.options.attach {
+        of_attached(&mut page, &displays);
+        single(&mut page, &LOST, exporter.lost_events as f64);
+    }
+    single(&mut page, &LOOK, exporter.took.as_secs_f64());
+    single(&mut page, &CPU, processor_seconds());
+    page.finish()
+}
+
+type Displays<'a> = [(String, &'a Display)];
+
+fn of_displays(page: &mut Page, displays: &Displays) {
+    let flag = |is: bool| f64::from(u8::from(is));
+    family(page, &UP, displays, |known| Some(flag(known.is_up())));
+    family(page, &SERVED, displays, |known| match known.state {
+        State::Served => Some(1.0),
+        State::Stock => Some(0.0),
+        State::Idle | State::Failed(_) => None,
+    });
+    family(page, &TOOK, displays, |known| match known.state {
+        State::Served | State::Stock => Some(known.took.as_secs_f64()),
+        State::Idle | State::Failed(_) => None,
+    });
+    page.begin(&INFO);
+    for (display, known) in displays {
+        let Some(process) = &known.process else { continue };
+        let policy = known.server.as_ref().map_or("", |server| server.policy);
+        let (program, uid) = (escaped(&printable(&process.program)), process.peer.uid);
+        page.value(&INFO, &format!("{display},server=\"{program}\",uid=\"{uid}\",policy=\"{policy}\""), 1.0);
+    }
+}
+
+fn of_servers(page: &mut Page, displays: &Displays) {
+    for metric in &SERVER {
+        let is_told = |known: &Display| metric.head.kind == Kind::Counter || known.is_up();
+        family(page, &metric.head, displays, |known| {
+            known.server.as_ref().filter(|_| is_told(known)).and_then(metric.value)
+        });
+    }
+}
+
+fn of_clients(page: &mut Page, displays: &Displays) {
+    let programs: Vec<(String, &Display, &Totals)> = displays
+        .iter()
+        .filter_map(|(display, known)| Some((display, *known, known.account.as_ref()?)))
+        .flat_map(|(display, known, account)| {
+            account.totals().iter().map(move |(labels, totals)| (labels.with(display), known, totals))
+        })
+        .collect();
+    page.begin(&CONNECTIONS);
+    for (labels, _, totals) in programs.iter().filter(|(_, known, _)| known.is_up()) {
+        page.value(&CONNECTIONS, labels, totals.connections as f64);
+    }
+    for (at, metric) in CLIENT.iter().enumerate().filter(|(_, metric)| metric.together != Together::Apart) {
+        page.begin(&metric.head);
+        // Of a server that does not answer, what was true a while ago is not told as present.
+        for (labels, _, totals) in
+            programs.iter().filter(|(_, known, _)| metric.head.kind == Kind::Counter || known.is_up())
+        {
+            if let Some(value) = totals.values[at] {
+                page.value(&metric.head, labels, value);
+            }
+        }
+    }
+    page.begin(&WAITS);
+    for (labels, _, totals) in &programs {
+        page.waits(&WAITS, labels, &totals.waits, totals.waited_ns as f64 / 1e9);
+    }
+}
+
+fn of_attached(page: &mut Page, displays: &Displays) {
+    let seconds = |ns: u64| ns as f64 / 1e9;
+    family(page, &OBSERVED, displays, |known| known.watched.as_ref().map(|watched| seconds(watched.observed_ns)));
+    let each = |page: &mut Page, head: &Head, value: &dyn Fn(&Used) -> Option<f64>| {
+        page.begin(head);
+        for (display, watched) in
+            displays.iter().filter_map(|(display, known)| Some((display, known.watched.as_ref()?)))
+        {
+            for (labels, used) in &watched.totals {
+                if let Some(value) = value(used) {
+                    page.value(head, &labels.with(display), value);
+                }
+            }
+        }
+    };
+    each(page, &BUSY, &|used| Some(seconds(used.busy_ns)));
+    each(page, &CALLS, &|used| Some(used.calls as f64));
+    each(page, &LONGEST, &|used| used.longest_ns.map(seconds));
+}
+
+fn family(page: &mut Page, head: &Head, displays: &Displays, value: impl Fn(&Display) -> Option<f64>) {
+    page.begin(head);
+    for (labels, known) in displays {
+        if let Some(value) = value(known) {
+            page.value(head, labels, value);
+        }
+    }
+}
+
+fn single(page: &mut Page, head: &Head, value: f64) {
+    page.begin(head);
+    page.value(head, "", value);
+}
+
+impl Labels {
+    /// As they stand in a line, behind the display.
+    fn with(&self, display: &str) -> String {
+        format!("{display},user=\"{}\",program=\"{}\"", escaped(&self.user), escaped(&self.program))
+    }
+}
+
+fn processor_seconds() -> f64 {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}
