@@ -8,6 +8,7 @@
 //! | `boost` | processor time, and that nobody stays raised |
 //! | `rules` | rule files, and the daemon that keeps them |
 //! | `kept` | that rules are carried out, and what may happen to the daemon |
+//! | `exporter` | all X servers of a host, for Prometheus |
 //! | `siblings` | commands that are programs of their own |
 //! | `tune` | reservations that are found by measurement: `suggest`, and auto |
 //! | `fixture` | servers, programs and folders that go with the test |
@@ -16,6 +17,7 @@
 
 mod attach;
 mod boost;
+mod exporter;
 mod fixture;
 mod inside;
 mod kept;
