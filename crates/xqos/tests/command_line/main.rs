@@ -9,6 +9,7 @@
 //! | `rules` | rule files, and the daemon that keeps them |
 //! | `kept` | that rules are carried out, and what may happen to the daemon |
 //! | `exporter` | all X servers of a host, for Prometheus |
+//! | `prometheus` | a real Prometheus with the exporter, the alert rules and the dashboard |
 //! | `siblings` | commands that are programs of their own |
 //! | `tune` | reservations that are found by measurement: `suggest`, and auto |
 //! | `fixture` | servers, programs and folders that go with the test |
@@ -21,6 +22,7 @@ mod exporter;
 mod fixture;
 mod inside;
 mod kept;
+mod prometheus;
 mod rules;
 mod served;
 mod siblings;
