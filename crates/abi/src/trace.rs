@@ -270,6 +270,16 @@ pub enum What {
         group: GroupId,
         ppm: u32,
     },
+    /// A reservation that the clients of a group use together was asked for.
+    GroupReserve {
+        group: GroupId,
+        reservation: Reservation,
+        admitted: bool,
+    },
+    /// The reservation of a group ended.
+    GroupRelease {
+        group: GroupId,
+    },
     FixedPriority {
         client: ClientId,
         priority: i32,

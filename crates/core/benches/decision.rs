@@ -9,7 +9,7 @@
 
 use std::hint::black_box;
 use std::time::Instant;
-use xqos_core::{Choice, ClientId, Fact, Parameters, PolicyKind, Reservation, Scheduler, Service, Time};
+use xqos_core::{Choice, ClientId, Fact, Outcome, Parameters, PolicyKind, Reservation, Scheduler, Service, Time};
 
 const READY: [u16; 4] = [10, 100, 1000, 2000];
 const CYCLES: u32 = 100_000;
@@ -42,7 +42,7 @@ fn ready_server(policy: PolicyKind, reserved: bool, clients: u16) -> Scheduler {
 
 /// One turn of the main loop, and the client that ran.
 fn cycle(scheduler: &mut Scheduler, last: ClientId, now: Time) -> ClientId {
-    while scheduler.handle(now, Fact::Replenish).resumed().is_some() {}
+    while scheduler.handle(now, Fact::Replenish) != Outcome::None {}
     scheduler.handle(now, Fact::Arrived { client: last });
     let slice = black_box(scheduler.decide(now));
     let client = match slice.map(|slice| slice.choice) {

@@ -3,7 +3,7 @@
 //! For all i in order of T: sum(Qj/Tj, j <= i) + B/Ti <= U (Manica et al., section 3.3, after Baker), where U is the
 //! server's limit instead of 1, so that best effort always keeps 1 - U.
 
-use crate::{ClientId, Reservation};
+use crate::{ClientId, GroupId, Reservation};
 
 /// Millionths, rounded up: an admission that is exact to a millionth never admits too much.
 fn ppm(part_ns: u64, whole_ns: u64) -> u32 {
@@ -11,11 +11,20 @@ fn ppm(part_ns: u64, whole_ns: u64) -> u32 {
     u32::try_from(parts).unwrap_or(u32::MAX)
 }
 
-/// One term of the test, with the client whose T it is.
+/// Who has a reservation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Holder {
+    /// A client, for itself.
+    Client(ClientId),
+    /// A group, for its clients.
+    Group(GroupId),
+}
+
+/// One term of the test, with whose T it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Term {
-    /// The client of term i.
-    pub client: ClientId,
+    /// Who has reservation i.
+    pub holder: Holder,
     /// Its Ti.
     pub period_ns: u64,
     /// sum(Qj/Tj, j <= i), millionths.
@@ -41,16 +50,16 @@ pub enum Admission {
 
 /// Tests reservations that come in order of T.
 pub(crate) fn test(
-    in_order_of_period: impl Iterator<Item = (ClientId, Reservation)>,
+    in_order_of_period: impl Iterator<Item = (Holder, Reservation)>,
     blocking_ns: u64,
     limit_ppm: u32,
 ) -> Option<Admission> {
     let mut sum_ppm = 0u32;
     let mut largest: Option<Term> = None;
-    for (client, reservation) in in_order_of_period {
+    for (holder, reservation) in in_order_of_period {
         sum_ppm = sum_ppm.saturating_add(utilization_ppm(reservation));
         let blocking_ppm = ppm(blocking_ns, reservation.period_ns);
-        let term = Term { client, period_ns: reservation.period_ns, sum_ppm, blocking_ppm };
+        let term = Term { holder, period_ns: reservation.period_ns, sum_ppm, blocking_ppm };
         if term.total() > limit_ppm {
             return Some(Admission::Refused(term));
         }
@@ -75,7 +84,8 @@ mod tests {
     }
 
     fn run(set: &[Reservation], blocking_ms: u64, limit_ppm: u32) -> Option<Admission> {
-        let clients = set.iter().enumerate().map(|(i, &reservation)| (ClientId(i as u16 + 1), reservation));
+        let clients =
+            set.iter().enumerate().map(|(i, &reservation)| (Holder::Client(ClientId(i as u16 + 1)), reservation));
         test(clients, blocking_ms * 1_000_000, limit_ppm)
     }
 
@@ -85,9 +95,9 @@ mod tests {
         let set = [ms(3, 10), ms(5, 20)];
         assert!(matches!(run(&set, 2, 650_000), Some(Admission::Admitted(_))));
         let Some(Admission::Refused(term)) = run(&set, 2, 640_000) else { panic!("0.65 is above 0.64") };
-        assert_eq!((term.client, term.sum_ppm, term.blocking_ppm), (ClientId(2), 550_000, 100_000));
+        assert_eq!((term.holder, term.sum_ppm, term.blocking_ppm), (Holder::Client(ClientId(2)), 550_000, 100_000));
         let Some(Admission::Refused(term)) = run(&set, 7, 900_000) else { panic!("0.3 + 0.7 is above 0.9") };
-        assert_eq!(term.client, ClientId(1), "the short period suffers from long requests first");
+        assert_eq!(term.holder, Holder::Client(ClientId(1)), "the short period suffers from long requests first");
     }
 
     #[test]

@@ -56,6 +56,11 @@ impl Rank {
     /// Contests nothing.
     pub const LAST: Rank = Rank { tier: i64::MAX, key: i64::MAX };
 
+    /// Of a client with budget of a reservation.
+    pub(crate) fn reserved(deadline: Time) -> Rank {
+        Rank { tier: Rank::RESERVED, key: i64::try_from(deadline.0).unwrap_or(i64::MAX) }
+    }
+
     /// Clients without a role, of this SYNC priority.
     pub(crate) fn tier_of(sync_priority: i32) -> i64 {
         -TIERS * i64::from(sync_priority)

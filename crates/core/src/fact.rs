@@ -62,8 +62,9 @@ pub enum Fact {
     },
     /// A slice ended.
     Served(Service),
-    /// The time of somebody who is held back may have come: a depleted client gets its budget, or a paced one goes on. One at
-    /// each time, [`Outcome::Resumed`]; it is to be told again until the outcome is [`Outcome::None`].
+    /// The time of somebody who is held back may have come: a depleted client gets its budget, or a paced one goes on
+    /// ([`Outcome::Resumed`]), or a depleted group gets its budget ([`Outcome::GroupResumed`]). One at each time; it is to be told
+    /// again until the outcome is [`Outcome::None`].
     Replenish,
     /// The policy; every client begins in it anew.
     Policy(PolicyKind),
@@ -140,6 +141,19 @@ pub enum Fact {
         /// Whose.
         client: ClientId,
     },
+    /// A reservation was asked for that the clients of a group use together, in place of the one that the group may have.
+    /// [`Outcome::Admission`] tells whether it has it now.
+    GroupReserve {
+        /// For which; [`GroupId::NONE`] is none.
+        group: GroupId,
+        /// What.
+        reservation: Reservation,
+    },
+    /// The reservation of a group ends. [`Outcome::Changed`] where there was one.
+    GroupRelease {
+        /// Of which.
+        group: GroupId,
+    },
 }
 
 impl Fact {
@@ -167,7 +181,9 @@ impl Fact {
             | Fact::Supply(_)
             | Fact::DesktopShare { .. }
             | Fact::GroupWeight { .. }
-            | Fact::GroupCap { .. } => None,
+            | Fact::GroupCap { .. }
+            | Fact::GroupReserve { .. }
+            | Fact::GroupRelease { .. } => None,
         }
     }
 }
@@ -181,6 +197,8 @@ pub enum Outcome {
     Changed,
     /// This client is no longer held back, or has budget again.
     Resumed(ClientId),
+    /// The clients of this group have budget again together.
+    GroupResumed(GroupId),
     /// Whether a reservation was admitted.
     Admission(Admission),
 }

@@ -6,7 +6,7 @@
 //!
 //! Order of calls for one decision, as the server's main loop gives them:
 //!
-//! 1. [`Fact::Replenish`] until its outcome is [`Outcome::None`]: clients whose hold ends.
+//! 1. [`Fact::Replenish`] until its outcome is [`Outcome::None`]: clients and groups whose hold ends.
 //! 2. [`Fact::Arrived`] for each client that became ready since the last decision.
 //! 3. [`Scheduler::decide`]: whom to serve, and until when at most.
 //! 4. [`Scheduler::next_to_watch`] until `None`: idle clients whose arrival would end this slice early.
@@ -27,6 +27,7 @@ mod caps;
 mod decision;
 mod desktop;
 mod fact;
+mod group_reservations;
 mod heap;
 mod pacing;
 mod policy;
@@ -38,7 +39,7 @@ mod usage;
 mod waiting;
 mod words;
 
-pub use admission::{Admission, Term};
+pub use admission::{Admission, Holder, Term};
 pub use caps::CAP_PERIOD_NS;
 pub use decision::{Choice, Contest, Mode, Parameters, Rank, Service, Slice};
 pub use desktop::{

@@ -62,13 +62,23 @@ impl ReservationState {
     /// Another reservation in place of this one. By how much the client is ahead of its bandwidth, (d - t) Q/T - q, it
     /// has had of the new one: or it could have a fresh budget, and its debts forgiven, as often as it asks.
     pub(crate) fn replaced_by(&self, reservation: Reservation, now: Time) -> Self {
+        let fresh = ReservationState::new(reservation, now);
+        let budget_left_ns = i128::from(fresh.budget_left_ns) - self.ahead_ns(now);
+        let budget_left_ns = i64::try_from(budget_left_ns).unwrap_or(i64::MIN);
+        ReservationState { budget_left_ns, depleted: budget_left_ns <= 0, ..fresh }
+    }
+
+    /// By how much the client is ahead of its bandwidth.
+    fn ahead_ns(&self, now: Time) -> i128 {
         let Reservation { budget_ns, period_ns, .. } = self.reservation;
         let left = i128::from(self.deadline.0) - i128::from(now.0);
         let due = left * i128::from(budget_ns) / i128::from(period_ns.max(1));
-        let ahead = (due - i128::from(self.budget_left_ns)).max(0);
-        let fresh = ReservationState::new(reservation, now);
-        let budget_left_ns = i64::try_from(i128::from(fresh.budget_left_ns) - ahead).unwrap_or(i64::MIN);
-        ReservationState { budget_left_ns, depleted: budget_left_ns <= 0, ..fresh }
+        (due - i128::from(self.budget_left_ns)).max(0)
+    }
+
+    /// Whether what was used counts against a reservation that comes after this one.
+    pub(crate) fn is_ahead(&self, now: Time) -> bool {
+        self.ahead_ns(now) > 0
     }
 
     /// A state that was written down.

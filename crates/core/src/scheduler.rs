@@ -5,12 +5,16 @@
 //! | place | who | order |
 //! |---|---|---|
 //! | `reserved` | ready, with budget | scheduling deadline |
+//! | `group_reservations` | ready, of a group with a reservation ([`crate::group_reservations`]) | the group's scheduling deadline, then what it used of the budget |
 //! | `waiting` | ready, without reservation or with a depleted soft one | SYNC priority, then the policy's key of its group, then its own ([`crate::waiting`]) |
 //! | `desktop.ready` | the same, where the desktop rule holds for it ([`crate::desktop`]) | SYNC priority, then the time waited |
 //! | `idle` | not ready, to be watched once somebody runs who could be cut short | how it would stand on arrival |
 //! | none of them | not ready and watched at its present rank, or held back (depleted and hard, or paced) | - |
 //!
-//! and a depleted one is in `depleted` besides, by the time of its replenishment; one that is paced ([`crate::pacing`]) in
+//! A ready client of a group with a soft reservation stands in `waiting` or `desktop.ready` besides, so that nothing is moved when the
+//! group's budget ends.
+//!
+//! And a depleted one is in `depleted` besides, by the time of its replenishment; one that is paced ([`crate::pacing`]) in
 //! `paced`, by the end of its hold, and ready or not it waits in no queue. [`Scheduler::verify`] checks this.
 
 mod control;
@@ -23,6 +27,7 @@ use crate::admission;
 use crate::blocking::Blocking;
 use crate::caps::Caps;
 use crate::desktop::{Desktop, Role};
+use crate::group_reservations::{GroupReservations, Stand};
 use crate::heap::Heap;
 use crate::pacing::{Hold, Mark, Pacing};
 use crate::policy::{Facts, Policy, PolicyKind};
@@ -77,6 +82,7 @@ pub struct Scheduler {
     policy: Box<dyn Policy>,
     parameters: Parameters,
     reserved: Heap<Time>,
+    group_reservations: GroupReservations,
     waiting: Waiting,
     /// Weights of groups, where they were set.
     group_weights: Vec<(GroupId, u32)>,
@@ -102,7 +108,7 @@ pub struct Scheduler {
 }
 
 impl Client {
-    /// Not to be served, but for the server grab.
+    /// Not to be served as best effort, but for the server grab.
     fn is_held_back(&self) -> bool {
         let has_budget = self.reservation.is_some_and(|state| !state.depleted);
         let is_out = self.reservation.is_some_and(|state| state.depleted && state.reservation.hard);
@@ -119,6 +125,7 @@ impl Scheduler {
             policy: policy.build(&parameters),
             parameters,
             reserved: Heap::new(),
+            group_reservations: GroupReservations::new(),
             waiting: Waiting::new(),
             group_weights: Vec::new(),
             caps: Caps::default(),
@@ -154,7 +161,7 @@ impl Scheduler {
             Fact::Grabbed { by } => self.grabbed(by, now),
             Fact::Overran { ns } => self.overran_ns = ns,
             Fact::Served(service) => self.served(&service),
-            Fact::Replenish => return self.replenish(now).map_or(Outcome::None, Outcome::Resumed),
+            Fact::Replenish => return self.replenish(now),
             Fact::Policy(kind) => self.set_policy(kind, now),
             Fact::Parameters(parameters) => self.set_parameters(parameters, now),
             Fact::Pacing(pacing) => self.set_pacing(pacing, now),
@@ -168,6 +175,7 @@ impl Scheduler {
                 let weight = self.group_weight(group);
                 self.change_facts(client, now, |facts| (facts.group, facts.group_weight) = (group, weight));
                 self.see_cap(client, now);
+                self.see_group_reservation(client, now);
             }
             Fact::GroupCap { group, ppm } => self.set_group_cap(group, ppm, now),
             Fact::GroupWeight { group, weight } => self.set_group_weight(group, weight, now),
@@ -179,6 +187,10 @@ impl Scheduler {
                 return self.reserve(client, reservation, now).map_or(Outcome::None, Outcome::Admission);
             }
             Fact::Release { client } => return Outcome::of(self.clear_reservation(client, now)),
+            Fact::GroupReserve { group, reservation } => {
+                return self.reserve_for_group(group, reservation, now).map_or(Outcome::None, Outcome::Admission);
+            }
+            Fact::GroupRelease { group } => return Outcome::of(self.release_group(group, now)),
         }
         Outcome::None
     }
@@ -198,7 +210,13 @@ impl Scheduler {
         let tier = Rank::tier_of(record.facts.sync_priority);
         let with_budget = record.reservation.filter(|state| !state.depleted && record.paced.is_none());
         let reserved_until = with_budget.map(|state| state.deadline);
-        let held_back = record.is_held_back();
+        let held_back = record.is_held_back() || self.is_member_of_hard(client);
+        let stand = match record.paced {
+            Some(_) => Stand::Nowhere,
+            None if ready => Stand::Ready,
+            None => Stand::Idle,
+        };
+        self.group_reservations.place(client, stand, now);
         match reserved_until.filter(|_| ready) {
             Some(deadline) => self.reserved.set(client, deadline),
             None => {
@@ -222,7 +240,7 @@ impl Scheduler {
             self.idle.remove(client);
         } else {
             // Also where it is watched already: its rank may have changed, and its watcher is to be told.
-            let rank = self.rank_on_arrival(client, now);
+            let rank = self.rank_by_itself(client, now);
             self.idle.set(client, rank);
         }
     }
@@ -275,8 +293,8 @@ impl Scheduler {
     }
 
     fn count_reservations(&mut self) {
-        self.reservations = self.reservations().count();
-        let sum = self.reservations().map(|(_, reservation)| admission::utilization_ppm(reservation));
+        self.reservations = self.all_reservations().count();
+        let sum = self.all_reservations().map(|(_, reservation)| admission::utilization_ppm(reservation));
         self.admitted_ppm = sum.fold(0, u32::saturating_add);
     }
 
@@ -311,6 +329,17 @@ impl Scheduler {
         }
     }
 
+    fn verify_group_reservation(&self, id: ClientId, record: &Client) {
+        let has_one = self.group_reservations.iter().any(|(group, ..)| group == record.facts.group);
+        let is_member = has_one && record.reservation.is_none() && !record.role.is_any();
+        let stand = match record.paced {
+            Some(_) => Stand::Nowhere,
+            None if record.ready => Stand::Ready,
+            None => Stand::Idle,
+        };
+        assert_eq!(self.group_reservations.stand_of(id), is_member.then_some(stand), "{id:?} in its group");
+    }
+
     /// Panics unless every client is in its place; for tests.
     pub fn verify(&self) {
         self.reserved.check();
@@ -319,6 +348,7 @@ impl Scheduler {
         self.idle.check();
         self.depleted.check();
         self.paced.check();
+        self.group_reservations.check();
         let queued = self.reserved.ids().chain(self.waiting.ids()).chain(self.idle.ids()).chain(self.depleted.ids());
         let queued = queued.chain(self.paced.ids()).chain(self.desktop.ready.ids());
         for id in queued {
@@ -340,7 +370,8 @@ impl Scheduler {
                 self.caps.is_used_up(record.facts.group) && !record.role.is_any(),
                 "{id:?} capped"
             );
-            let is_out = paced || (depleted && hard) || (record.capped && !has_budget);
+            self.verify_group_reservation(id, record);
+            let is_out = paced || (depleted && hard) || (record.capped && !has_budget) || self.is_member_of_hard(id);
             let waits = record.ready && !has_budget && !is_out;
             let is_desktop = self.is_desktop(id);
             assert_eq!(self.waiting.contains(id), waits && !is_desktop, "{id:?} waiting");

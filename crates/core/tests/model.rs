@@ -11,8 +11,8 @@ use proptest::prelude::*;
 use reference::{Decision, Reference};
 use std::collections::BTreeMap;
 use xqos_core::{
-    Admission, Choice, ClientId, Fact, Mode, Outcome, Parameters, PolicyKind, Rank, Reservation, Scheduler, Service,
-    Slice, Time,
+    Admission, Choice, ClientId, Fact, GroupId, Holder, Mode, Outcome, Parameters, PolicyKind, Rank, Reservation,
+    Scheduler, Service, Slice, Time,
 };
 
 #[derive(Debug)]
@@ -54,7 +54,8 @@ impl Both {
         }
         match fact {
             Fact::Replenish => {}
-            Fact::Reserve { client, reservation } => self.reserve(client, reservation),
+            Fact::Reserve { client, reservation } => self.reserve(Holder::Client(client), fact, reservation),
+            Fact::GroupReserve { group, reservation } => self.reserve(Holder::Group(group), fact, reservation),
             fact => {
                 let changed = self.scheduler.handle(Time(self.now), fact) == Outcome::Changed;
                 assert_eq!(changed, self.reference.handle(self.now, fact), "what comes of {fact:?}");
@@ -63,12 +64,17 @@ impl Both {
     }
 
     fn replenish(&mut self) {
-        let mut told = Vec::new();
-        while let Some(client) = self.scheduler.handle(Time(self.now), Fact::Replenish).resumed() {
-            told.push(client);
+        let (mut told, mut groups) = (Vec::new(), Vec::new());
+        loop {
+            match self.scheduler.handle(Time(self.now), Fact::Replenish) {
+                Outcome::Resumed(client) => told.push(client),
+                Outcome::GroupResumed(group) => groups.push(group),
+                _ => break,
+            }
         }
         told.sort();
-        assert_eq!(told, self.reference.replenish(self.now), "who has budget again, or goes on");
+        groups.sort();
+        assert_eq!((told, groups), self.reference.replenish(self.now), "who has budget again, or goes on");
     }
 
     fn decide(&mut self) -> Option<Slice> {
@@ -151,11 +157,12 @@ impl Both {
     }
 
     /// Admission is exact to a millionth for each reservation and for B.
-    fn reserve(&mut self, client: ClientId, reservation: Reservation) {
+    fn reserve(&mut self, holder: Holder, fact: Fact, reservation: Reservation) {
         let share = |part_ns: u64, whole_ns: u64| part_ns as f64 / whole_ns as f64;
-        let mut set: Vec<Reservation> =
-            self.scheduler.reservations().filter(|&(id, _)| id != client).map(|(_, reservation)| reservation).collect();
-        set.push(reservation);
+        let of_clients = self.scheduler.reservations().map(|(id, reservation)| (Holder::Client(id), reservation));
+        let of_groups = self.scheduler.group_reservations().map(|(id, reservation)| (Holder::Group(id), reservation));
+        let others = of_clients.chain(of_groups).filter(|&(other, _)| other != holder);
+        let set: Vec<Reservation> = others.map(|(_, reservation)| reservation).chain([reservation]).collect();
         let blocking_ns = self.scheduler.blocking_ns(Time(self.now));
         let term = |period_ns| {
             let sooner = set.iter().filter(|other| other.period_ns <= period_ns);
@@ -165,11 +172,11 @@ impl Both {
         let largest = set.iter().map(|one| term(one.period_ns)).fold(0.0, f64::max);
         let limit = f64::from(self.scheduler.parameters().max_utilization_ppm) / 1e6;
         let rounding = (set.len() + 2) as f64 / 1e6;
-        match self.scheduler.handle(Time(self.now), Fact::Reserve { client, reservation }).admission() {
-            None => assert!(!self.reference.clients.contains_key(&client)),
+        match self.scheduler.handle(Time(self.now), fact).admission() {
+            None => assert!(matches!(holder, Holder::Client(client) if !self.reference.clients.contains_key(&client))),
             Some(Admission::Admitted(_)) => {
                 assert!(largest <= limit + 1e-9, "{set:?} is admitted with {largest}, the limit is {limit}");
-                self.reference.reserved(client, reservation, self.now);
+                self.reference.reserved(holder, reservation, self.now);
             }
             Some(Admission::Refused(_)) => {
                 assert!(largest > limit - rounding, "{set:?} is refused with {largest}, the limit is {limit}");
@@ -194,6 +201,13 @@ impl Both {
             assert_eq!(budget, expected, "reservation, budget left, deadline, depleted of {client:?}");
             let held_until = self.scheduler.paced_until(client).map(|until| until.0);
             assert_eq!(held_until, self.reference.paced.held_until(client), "until when {client:?} is paced");
+        }
+        for group in (1..3).map(GroupId) {
+            let budget = self.scheduler.group_reservation(group);
+            let budget = budget.map(|state| (state.reservation, i128::from(state.budget_left_ns), state.deadline.0));
+            let expected = self.reference.shared.budget(group);
+            let expected = expected.map(|budget| (budget.of, budget.left_ns, budget.deadline));
+            assert_eq!(budget, expected, "reservation, budget left, deadline of {group:?}");
         }
         assert_eq!(self.scheduler.grab(), self.reference.grab, "who holds the grab");
         let turn = self.scheduler.desktop_turn(Time(self.now)).0;

@@ -70,6 +70,10 @@ fn full_server(policy: PolicyKind) -> Scheduler {
             assert!(outcome.is_admitted(), "{reservation:?} is admissible");
         }
     }
+    for (group, hard) in [(1, true), (2, false)] {
+        let reservation = Reservation { budget_ns: MS, period_ns: 10 * MS, hard };
+        assert!(scheduler.handle(Time(0), Fact::GroupReserve { group: GroupId(group), reservation }).is_admitted());
+    }
     scheduler
 }
 
@@ -84,7 +88,7 @@ fn serve(scheduler: &mut Scheduler, client: ClientId, start: Time, length_ns: u6
 fn run(scheduler: &mut Scheduler) {
     let mut now = Time(MS);
     for turn in 0..20_000u32 {
-        while scheduler.handle(now, Fact::Replenish).resumed().is_some() {}
+        while scheduler.handle(now, Fact::Replenish) != Outcome::None {}
         for step in 0..3 {
             scheduler
                 .handle(now, Fact::Arrived { client: ClientId(((turn * 7 + step * 61) % u32::from(CLIENTS)) as u16) });

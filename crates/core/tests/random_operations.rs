@@ -6,8 +6,8 @@ mod operations;
 use operations::{CLIENTS, Op, config, report, sequence};
 use proptest::prelude::*;
 use xqos_core::{
-    Admission, Choice, ClientId, Fact, Mode, Outcome, Pacing, Parameters, PolicyKind, Rank, ReservationState, Role,
-    Scheduler, Service, Slice, Time,
+    Admission, Choice, ClientId, Fact, GroupId, Mode, Outcome, Pacing, Parameters, PolicyKind, Rank, ReservationState,
+    Role, Scheduler, Service, Slice, Time,
 };
 
 /// A scheduler, its clock, and the facts that it cannot be asked for.
@@ -34,13 +34,30 @@ impl Server {
 
     fn has_budget(&self, client: ClientId) -> Option<ReservationState> {
         let is_paced = self.scheduler.paced_until(client).is_some();
-        self.scheduler.reservation(client).filter(|state| !state.depleted && !is_paced)
+        self.scheduler.reservation_in_use(client).filter(|state| !state.depleted && !is_paced)
     }
 
-    /// Paced, and not as the holder of the grab.
+    /// Paced, or out with its group, and not as the holder of the grab.
     fn is_held_for_others(&self, client: ClientId) -> bool {
-        let is_held = self.scheduler.paced_until(client).is_some() || self.scheduler.is_capped(client);
+        let is_capped = self.scheduler.is_capped(client);
+        let shared = self.scheduler.reservation_in_use(client).filter(|_| self.scheduler.shares_reservation(client));
+        let is_out = match shared {
+            Some(state) => state.depleted && (state.reservation.hard || is_capped),
+            None => is_capped,
+        };
+        let is_held = self.scheduler.paced_until(client).is_some() || is_out;
         is_held && self.scheduler.grab() != Some(client)
+    }
+
+    fn check_group_reserve(&self, group: GroupId, outcome: Outcome, expected: Option<Admission>) {
+        assert_eq!(outcome.admission(), expected, "the check says what is then done");
+        if matches!(expected, Some(Admission::Admitted(_))) {
+            let members: Vec<ClientId> = all().filter(|&id| self.scheduler.shares_reservation(id)).collect();
+            assert!(self.scheduler.group_reservation(group).is_some(), "it was admitted");
+            assert!(
+                members.iter().all(|&id| self.scheduler.reservation(id).is_none() && !self.scheduler.role(id).is_any())
+            );
+        }
     }
 
     fn sync_priority(&self, client: ClientId) -> i32 {
@@ -83,6 +100,10 @@ impl Server {
         }
         let (before, expected) = match fact {
             Fact::Reserve { client, reservation } => (None, self.scheduler.check_admission(client, reservation, now)),
+            Fact::GroupReserve { group, reservation } => {
+                (None, self.scheduler.check_group_admission(group, reservation, now))
+            }
+            Fact::GroupRelease { group } => (self.scheduler.group_reservation(group), None),
             Fact::Release { client } => (self.scheduler.reservation(client), None),
             _ => (None, None),
         };
@@ -110,6 +131,8 @@ impl Server {
                     assert_eq!(state.reservation, reservation);
                 }
             }
+            Fact::GroupReserve { group, .. } => self.check_group_reserve(group, outcome, expected),
+            Fact::GroupRelease { .. } => assert_eq!(outcome == Outcome::Changed, before.is_some()),
             Fact::Release { client } => {
                 assert_eq!(outcome == Outcome::Changed, before.is_some());
                 assert_eq!(scheduler.is_held_back(client), self.is_held_for_others(client));
@@ -120,11 +143,20 @@ impl Server {
 
     /// As often as there is something to tell; each client once at most, since all time that has passed is paid.
     fn replenish(&mut self) {
-        let mut told = Vec::new();
+        let (mut told, mut groups) = (Vec::new(), Vec::new());
         loop {
             let paced: Vec<ClientId> = all().filter(|&id| self.scheduler.paced_until(id).is_some()).collect();
             let capped: Vec<ClientId> = all().filter(|&id| self.scheduler.is_capped(id)).collect();
-            let Some(client) = self.scheduler.handle(self.now, Fact::Replenish).resumed() else { break };
+            let client = match self.scheduler.handle(self.now, Fact::Replenish) {
+                Outcome::Resumed(client) => client,
+                Outcome::GroupResumed(group) => {
+                    assert!(!groups.contains(&group), "{group:?} is replenished twice at {:?}", self.now);
+                    assert!(self.scheduler.group_reservation(group).is_some_and(|state| !state.depleted));
+                    groups.push(group);
+                    continue;
+                }
+                _ => break,
+            };
             if paced.contains(&client) {
                 assert_eq!(self.scheduler.paced_until(client), None, "its hold is over");
                 continue;
@@ -152,7 +184,7 @@ impl Server {
         let Pacing { limit_ns, floor_ns } = self.scheduler.pacing();
         if before.is_none() && after.is_some() {
             assert!(is_new && cause != client && limit_ns > 0, "{cause:?} is held for {client:?}");
-            assert!(self.scheduler.reservation(cause).is_none(), "{cause:?} has a reservation");
+            assert!(self.scheduler.reservation_in_use(cause).is_none(), "{cause:?} has a reservation");
             assert!(after <= Some(self.now.after(limit_ns.min(floor_ns))), "{after:?} is beyond limit and floor");
             let grabs = self.scheduler.grab() == Some(cause);
             assert_eq!(self.scheduler.is_held_back(cause), !grabs);
@@ -265,9 +297,10 @@ impl Server {
         let admitted_ppm = self.scheduler.admitted_utilization_ppm();
         assert!(admitted_ppm <= limit_ppm, "{admitted_ppm} are admitted where {limit_ppm} may be");
         assert_eq!(self.scheduler.client_count(), all().filter(|&id| self.is_connected(id)).count());
-        assert_eq!(self.scheduler.reservation_count(), self.scheduler.reservations().count());
+        let reservations = self.scheduler.reservations().count() + self.scheduler.group_reservations().count();
+        assert_eq!(self.scheduler.reservation_count(), reservations);
         for client in all() {
-            if let Some(state) = self.scheduler.reservation(client) {
+            if let Some(state) = self.scheduler.reservation_in_use(client) {
                 let most_ns = state.reservation.budget_ns as i64;
                 assert!(state.budget_left_ns <= most_ns, "{client:?} has more than Q: {state:?}");
                 assert_eq!(state.depleted, state.budget_left_ns <= 0, "{client:?}: {state:?}");

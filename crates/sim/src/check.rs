@@ -57,11 +57,14 @@ impl Check {
         }
         let Some(fact) = self.facts.take(at, &event.what) else { return };
         let outcome = scheduler.handle(at, fact);
-        if let What::Reserve { client, reservation, .. } = event.what {
-            let decided = What::Reserve { client, reservation, admitted: outcome.is_admitted() };
-            if decided != event.what {
-                self.compare(at, event.what, Some(decided));
-            }
+        let admitted = outcome.is_admitted();
+        let decided = match event.what {
+            What::Reserve { client, reservation, .. } => What::Reserve { client, reservation, admitted },
+            What::GroupReserve { group, reservation, .. } => What::GroupReserve { group, reservation, admitted },
+            _ => return,
+        };
+        if decided != event.what {
+            self.compare(at, event.what, Some(decided));
         }
     }
 

@@ -16,7 +16,7 @@ use crate::stock::Stock;
 use crate::workload::{Plan, Run, Workload};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use xqos_abi::trace::{Event, Level, What};
-use xqos_core::{ClientId, Fact, Parameters, PolicyKind, Reservation, Scheduler, Time};
+use xqos_core::{ClientId, Fact, Outcome, Parameters, PolicyKind, Reservation, Scheduler, Time};
 
 /// Core's numbers of clients have 16 bits, and its queues use the last one for themselves. X servers stop at 2,048.
 pub const MAX_CLIENTS: usize = 60_000;
@@ -200,7 +200,7 @@ impl Server {
 
     pub(crate) fn run(&mut self, until: Time, observer: &mut impl Observer) {
         while self.now < until {
-            while self.scheduler.handle(self.now, Fact::Replenish).resumed().is_some() {}
+            while self.scheduler.handle(self.now, Fact::Replenish) != Outcome::None {}
             self.look(observer);
             match self.scheduler.decide(self.now) {
                 Some(slice) => self.slice(&slice, until, observer),

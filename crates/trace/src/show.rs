@@ -106,8 +106,8 @@ pub fn kind(what: &What) -> &'static str {
         What::Served { .. } => "deactivation",
         What::Replenish => "replenish",
         What::Budget { .. } => "budget",
-        What::Reserve { .. } => "reserve",
-        What::Clear { .. } => "release",
+        What::Reserve { .. } | What::GroupReserve { .. } => "reserve",
+        What::Clear { .. } | What::GroupRelease { .. } => "release",
         What::Policy { .. } => "policy",
         What::Intervals { .. } | What::Limits { .. } => "parameters",
         What::SyncPriority { .. } => "sync",
@@ -248,6 +248,13 @@ fn setting(what: &What) -> String {
         What::Group { group, .. } => group.0.to_string(),
         What::GroupCap { group, ppm: 0 } => format!("{} has no cap", group.0),
         What::GroupCap { group, ppm } => format!("{} gets at most {:.0} %", group.0, f64::from(ppm) / 1e4),
+        What::GroupReserve { group, reservation, admitted } => {
+            let (budget, period) = (of_ns(reservation.budget_ns), of_ns(reservation.period_ns));
+            let (kind, verdict) =
+                (if reservation.hard { " hard" } else { "" }, if admitted { "" } else { ", not admitted" });
+            format!("{} gets {budget} in {period}{kind}{verdict}", group.0)
+        }
+        What::GroupRelease { group } => format!("{} has no reservation", group.0),
         What::GroupWeight { group, weight: 0 } => format!("{} as its heaviest client", group.0),
         What::GroupWeight { group, weight } => format!("{} has weight {}", group.0, f64::from(weight) / 100.0),
         _ => String::new(),

@@ -41,6 +41,8 @@ impl What {
             Fact::Role { client, role } => What::Role { client, role },
             Fact::Reserve { client, reservation } => What::Reserve { client, reservation, admitted: false },
             Fact::Release { client } => What::Clear { client },
+            Fact::GroupReserve { group, reservation } => What::GroupReserve { group, reservation, admitted: false },
+            Fact::GroupRelease { group } => What::GroupRelease { group },
         };
         (None, what)
     }
@@ -114,6 +116,8 @@ impl FactReader {
             What::Role { client, role } => Fact::Role { client, role },
             What::Reserve { client, reservation, .. } => Fact::Reserve { client, reservation },
             What::Clear { client } => Fact::Release { client },
+            What::GroupReserve { group, reservation, .. } => Fact::GroupReserve { group, reservation },
+            What::GroupRelease { group } => Fact::GroupRelease { group },
             _ => return None,
         })
     }
@@ -160,6 +164,8 @@ mod tests {
             Fact::Role { client, role },
             Fact::Reserve { client, reservation },
             Fact::Release { client },
+            Fact::GroupReserve { group: GroupId(3), reservation },
+            Fact::GroupRelease { group: GroupId(3) },
         ]
     }
 

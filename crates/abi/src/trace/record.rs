@@ -118,6 +118,10 @@ impl What {
             What::Group { client, group } => head(35, 0, Some(client), group.0.into()),
             What::GroupWeight { group, .. } => head(36, 0, None, group.0.into()),
             What::GroupCap { group, .. } => head(37, 0, None, group.0.into()),
+            What::GroupReserve { group, reservation, admitted } => {
+                head(38, bit(reservation.hard, 0) | bit(admitted, 1), None, group.0.into())
+            }
+            What::GroupRelease { group } => head(39, 0, None, group.0.into()),
         }
     }
 
@@ -139,7 +143,9 @@ impl What {
             }
             What::Overran { ns } => [ns, 0],
             What::Budget { left_ns, deadline, .. } => [left_ns as u64, deadline.0],
-            What::Reserve { reservation, .. } => [reservation.budget_ns, reservation.period_ns],
+            What::Reserve { reservation, .. } | What::GroupReserve { reservation, .. } => {
+                [reservation.budget_ns, reservation.period_ns]
+            }
             What::Intervals { timer_interval_us, maximum_slice_us, .. } => {
                 [timer_interval_us.into(), maximum_slice_us.into()]
             }
@@ -189,6 +195,11 @@ impl What {
             31 => What::Supply { budget_ns: two, period_ns: three },
             33 => What::Desktop { share_ppm: value },
             37 => What::GroupCap { group: group(value)?, ppm: u32::try_from(two).ok()? },
+            38 => {
+                let reservation = Reservation { budget_ns: two, period_ns: three, hard: head.flag(0) };
+                What::GroupReserve { group: group(value)?, reservation, admitted: head.flag(1) }
+            }
+            39 => What::GroupRelease { group: group(value)? },
             36 => What::GroupWeight { group: group(value)?, weight: u32::try_from(two).ok()? },
             _ => return None,
         })

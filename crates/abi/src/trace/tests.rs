@@ -54,6 +54,8 @@ fn one_of_each() -> Vec<What> {
         What::SyncPriority { client, priority: i32::MIN },
         What::Weight { client, weight: 200 },
         What::GroupCap { group: GroupId(7), ppm: 50_000 },
+        What::GroupReserve { group: GroupId(7), reservation, admitted: true },
+        What::GroupRelease { group: GroupId(7) },
         What::FixedPriority { client, priority: -3 },
         What::Group { client, group: GroupId(7) },
         What::GroupWeight { group: GroupId(7), weight: 300 },

@@ -25,7 +25,7 @@ use crate::{ClientId, Parameters, Time};
 use alloc::vec::Vec;
 
 /// Enough for a burst of drawing after idleness; less than a slice, so that nobody notices who came back.
-const CREDIT_NS: i64 = 3_000_000;
+pub(crate) const CREDIT_NS: i64 = 3_000_000;
 /// Well above a decision's cost (about 2 us), well below what a user notices.
 const MARGIN_NS: i64 = 1_000_000;
 
@@ -236,7 +236,7 @@ impl Policy for Fair {
 }
 
 /// What server time costs a client of this weight.
-fn price(ns: u64, weight: u32) -> i64 {
+pub(crate) fn price(ns: u64, weight: u32) -> i64 {
     i64::try_from(u128::from(ns) * 100 / u128::from(weight.max(1))).unwrap_or(i64::MAX)
 }
 

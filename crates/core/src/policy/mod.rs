@@ -11,6 +11,8 @@ mod fixed;
 mod smart;
 mod stock;
 
+pub(crate) use fair::{CREDIT_NS, price};
+
 use crate::words::Words;
 use crate::{ClientId, GroupId, Parameters, Time};
 use alloc::boxed::Box;

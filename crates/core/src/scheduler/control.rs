@@ -1,7 +1,7 @@
 //! What is set from outside: policy, parameters, pacing, each client's weight and priorities, and reservations.
 
 use super::Scheduler;
-use crate::admission::{self, Admission};
+use crate::admission::{self, Admission, Holder};
 use crate::blocking::Blocking;
 use crate::desktop::{MAX_SHARE_PPM, Role};
 use crate::pacing::Pacing;
@@ -89,6 +89,7 @@ impl Scheduler {
             self.begin_anew(client);
         }
         self.see_cap(client, now);
+        self.see_group_reservation(client, now);
         self.requeue(client, now);
     }
 
@@ -112,9 +113,18 @@ impl Scheduler {
     /// Would this reservation be admitted beside the others? `None` for a client that is not connected.
     pub fn check_admission(&self, client: ClientId, reservation: Reservation, now: Time) -> Option<Admission> {
         self.client(client)?;
-        let mut set: Vec<(ClientId, Reservation)> =
-            self.reservations().filter(|&(other, _)| other != client).chain([(client, reservation)]).collect();
-        set.sort_by_key(|&(id, reservation)| (reservation.period_ns, id));
+        self.admission_of(Holder::Client(client), reservation, now)
+    }
+
+    /// The same for a group. `None` for [`GroupId::NONE`].
+    pub fn check_group_admission(&self, group: GroupId, reservation: Reservation, now: Time) -> Option<Admission> {
+        if group == GroupId::NONE { None } else { self.admission_of(Holder::Group(group), reservation, now) }
+    }
+
+    fn admission_of(&self, holder: Holder, reservation: Reservation, now: Time) -> Option<Admission> {
+        let others = self.all_reservations().filter(|&(other, _)| other != holder);
+        let mut set: Vec<(Holder, Reservation)> = others.chain([(holder, reservation)]).collect();
+        set.sort_by_key(|&(holder, reservation)| (reservation.period_ns, holder));
         admission::test(set.into_iter(), self.blocking_ns(now), self.limit_ppm())
     }
 
@@ -134,19 +144,73 @@ impl Scheduler {
             }
             self.count_reservations();
             self.release(client, now);
+            self.see_group_reservation(client, now);
             self.requeue(client, now);
         }
         Some(admission)
+    }
+
+    /// Gives a group a reservation if it is admitted, in place of the one it may have.
+    pub(super) fn reserve_for_group(
+        &mut self,
+        group: GroupId,
+        reservation: Reservation,
+        now: Time,
+    ) -> Option<Admission> {
+        let admission = self.check_group_admission(group, reservation, now)?;
+        if matches!(admission, Admission::Admitted(_)) {
+            self.group_reservations.set(group, reservation, now);
+            self.group_reservation_changed(group, now);
+        }
+        Some(admission)
+    }
+
+    /// Ends the reservation of a group. True where there was one.
+    pub(super) fn release_group(&mut self, group: GroupId, now: Time) -> bool {
+        let had_one = self.group_reservations.end(group, now);
+        if had_one {
+            self.group_reservation_changed(group, now);
+        }
+        had_one
+    }
+
+    fn group_reservation_changed(&mut self, group: GroupId, now: Time) {
+        self.reservations_changed();
+        for slot in 0..self.clients.len() {
+            if self.clients[slot].as_ref().is_some_and(|record| record.facts.group == group) {
+                let client = ClientId(slot as u16);
+                self.see_group_reservation(client, now);
+                self.requeue(client, now);
+            }
+        }
+    }
+
+    /// Notes whether a client is a member of its group's reservation.
+    pub(super) fn see_group_reservation(&mut self, client: ClientId, now: Time) {
+        let Some(record) = self.client(client) else { return };
+        let is_member = record.reservation.is_none() && !record.role.is_any();
+        let group = Some(record.facts.group).filter(|_| is_member);
+        let Some(is_member) = self.group_reservations.join(client, group) else { return };
+        if !is_member {
+            // As with a reservation of its own: time paid from it saves nothing up.
+            self.policy.ready(client, 0);
+        }
+        self.requeue(client, now);
+    }
+
+    fn reservations_changed(&mut self) {
+        self.count_reservations();
+        if self.reservations == 0 {
+            self.blocking = Blocking::default();
+        }
     }
 
     /// Ends a client's reservation. True where it had one.
     pub(super) fn clear_reservation(&mut self, client: ClientId, now: Time) -> bool {
         let had_one = self.end_reservation(client);
         if had_one {
-            self.count_reservations();
-            if self.reservations == 0 {
-                self.blocking = Blocking::default();
-            }
+            self.reservations_changed();
+            self.see_group_reservation(client, now);
             self.requeue(client, now);
         }
         had_one

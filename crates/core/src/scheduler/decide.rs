@@ -9,9 +9,9 @@ impl Scheduler {
     pub fn decide(&mut self, now: Time) -> Option<Slice> {
         self.running = None;
         let overran_ns = core::mem::take(&mut self.overran_ns);
-        let mut slice = if self.grab.is_some() || (self.reserved.len() == 0 && !self.policy.decides()) {
+        let mut slice = if self.grab.is_some() || (self.next_reserved().is_none() && !self.policy.decides()) {
             self.leave_to_server(now)?
-        } else if let Some((deadline, client)) = self.reserved.peek() {
+        } else if let Some((deadline, client)) = self.next_reserved() {
             self.pick_reserved(client, deadline, now)
         } else {
             match self.next_desktop(now) {
@@ -46,6 +46,7 @@ impl Scheduler {
             return None;
         }
         self.idle.remove(client);
+        self.group_reservations.told(client);
         let was_watched = core::mem::replace(&mut self.client_mut(client)?.watched, true);
         self.watched += usize::from(!was_watched);
         Some(client)
@@ -53,13 +54,18 @@ impl Scheduler {
 
     /// The idle client that would stand best on arrival; where nobody hogs, of those that are always watched.
     fn first_to_watch(&self, now: Time) -> Option<(Rank, ClientId)> {
+        let of_group = self.group_reservations.first_to_watch().map(|(deadline, id)| (Rank::reserved(deadline), id));
+        of_group.into_iter().chain(self.first_by_itself(now)).min()
+    }
+
+    fn first_by_itself(&self, now: Time) -> Option<(Rank, ClientId)> {
         let first = self.idle.peek()?;
         if first.0.is_always_watched() || self.is_hogged(now) {
             return Some(first);
         }
         // Others of a higher SYNC priority may stand before them.
         let idle = self.desktop.members.iter().filter(|&&id| self.idle.contains(id));
-        let ranked = idle.map(|&id| (self.rank_on_arrival(id, now), id));
+        let ranked = idle.map(|&id| (self.rank_by_itself(id, now), id));
         ranked.filter(|(rank, _)| rank.is_always_watched()).min()
     }
 
@@ -71,15 +77,22 @@ impl Scheduler {
     /// How this client would contest a slice if it arrived now.
     pub fn rank_on_arrival(&self, client: ClientId, now: Time) -> Rank {
         let Some(record) = self.client(client) else { return Rank::LAST };
+        let shared = self.group_reservations.state_of(client).filter(|_| record.paced.is_none());
+        match shared.filter(|state| !state.depleted || now >= state.deadline) {
+            Some(_) => Rank::reserved(self.group_reservations.deadline_at_arrival(client, now).unwrap_or(Time::NEVER)),
+            None => self.rank_by_itself(client, now),
+        }
+    }
+
+    /// The same without the budget of its group.
+    pub(super) fn rank_by_itself(&self, client: ClientId, now: Time) -> Rank {
+        let Some(record) = self.client(client) else { return Rank::LAST };
         let tier = self.tier(client);
         match &record.reservation {
             _ if record.paced.is_some() => Rank::LAST,
-            Some(state) if !state.depleted || now >= state.deadline => {
-                let key = i64::try_from(state.deadline_at_arrival(now).0).unwrap_or(i64::MAX);
-                Rank { tier: Rank::RESERVED, key }
-            }
+            Some(state) if !state.depleted || now >= state.deadline => Rank::reserved(state.deadline_at_arrival(now)),
             Some(state) if state.reservation.hard => Rank::LAST,
-            _ if record.capped => Rank::LAST,
+            _ if record.capped || self.is_member_of_hard(client) => Rank::LAST,
             _ if self.is_desktop(client) => Rank { tier, key: 0 },
             _ => match self.policy.challenge(client) {
                 Some(key) => Rank { tier, key },
@@ -88,20 +101,29 @@ impl Scheduler {
         }
     }
 
+    /// The client with budget, its own or its group's, whose deadline is first.
+    pub(super) fn next_reserved(&self) -> Option<(Time, ClientId)> {
+        match (self.reserved.peek(), self.group_reservations.first()) {
+            (Some(own), Some(shared)) => Some(if shared.0 < own.0 { shared } else { own }),
+            (own, shared) => own.or(shared),
+        }
+    }
+
     fn pick_reserved(&mut self, client: ClientId, deadline: Time, now: Time) -> Slice {
         self.running = Some((client, Mode::Reserved));
-        let until = match self.client_mut(client) {
-            Some(record) => match record.reservation.as_mut() {
-                Some(state) => {
-                    record.usage.misses += u32::from(state.misses(now));
-                    state.budget_end(now)
-                }
-                None => Time::NEVER,
-            },
-            None => Time::NEVER,
+        let own = self.client_mut(client).and_then(|record| record.reservation.as_mut());
+        let picked = match own {
+            Some(state) => Some((state.budget_end(now), state.misses(now))),
+            None => {
+                let slice_end = now.after(self.parameters.slice_ns);
+                self.group_reservations.picked(client, now).map(|(end, misses)| (end.min(slice_end), misses))
+            }
         };
-        let rank = Rank { tier: Rank::RESERVED, key: i64::try_from(deadline.0).unwrap_or(i64::MAX) };
-        let contest = Contest::of(rank, now);
+        let (until, misses) = picked.unwrap_or((Time::NEVER, false));
+        if let Some(record) = self.client_mut(client) {
+            record.usage.misses += u32::from(misses);
+        }
+        let contest = Contest::of(Rank::reserved(deadline), now);
         Slice { choice: Choice::Client(client, Mode::Reserved), until, requests: 0, bytes: 0, contest }
     }
 
@@ -154,11 +176,13 @@ impl Scheduler {
     pub(super) fn others_wait(&self) -> bool {
         let is_queued = |id: &&ClientId| self.waiting.contains(**id) || self.reserved.contains(**id);
         let members = self.desktop.members.iter().filter(is_queued).count();
-        self.waiting.len() + self.reserved.len() > members
+        // Whoever has a role is no member of a group's reservation.
+        self.group_reservations.first().is_some() || self.waiting.len() + self.reserved.len() > members
     }
 
     fn leave_to_server(&self, now: Time) -> Option<Slice> {
-        if self.ready_count() == 0 && self.grab.is_none() {
+        let queued = self.waiting.len() + self.reserved.len() + self.desktop.ready.len();
+        if queued == 0 && self.group_reservations.first().is_none() && self.grab.is_none() {
             return None;
         }
         // Under a grab nobody else can be served, so nobody's arrival ends the slice.

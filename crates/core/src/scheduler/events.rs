@@ -4,7 +4,7 @@ use super::{Client, LIKELY_TIMES, LONG_SLICE_NS, Scheduler};
 use crate::desktop::{RESTED_NS, Role};
 use crate::pacing::{Hold, Mark, SETTLING_NS};
 use crate::policy::{Facts, Served};
-use crate::{ClientId, Mode, Service, Time, Usage};
+use crate::{ClientId, Mode, Outcome, Service, Time, Usage};
 
 impl Scheduler {
     pub(super) fn connected(&mut self, client: ClientId, descriptor: u32, now: Time) {
@@ -18,6 +18,7 @@ impl Scheduler {
         self.idle.reserve(slot);
         self.depleted.reserve(slot);
         self.paced.reserve(slot);
+        self.group_reservations.connected(client);
         let facts = Facts::new(descriptor);
         self.clients[slot] = Some(Client {
             facts,
@@ -44,9 +45,9 @@ impl Scheduler {
     }
 
     pub(super) fn gone(&mut self, client: ClientId, now: Time) {
-        if self.client(client).is_none() {
-            return;
-        }
+        let Some(record) = self.client_mut(client) else { return };
+        // It is nobody's arrival when it becomes a member of its group's reservation on the way.
+        record.ready = false;
         self.clear_reservation(client, now);
         self.set_role(client, Role::NONE, now);
         self.answered(client, now, 0);
@@ -58,6 +59,7 @@ impl Scheduler {
         self.settle(group);
         self.desktop.ready.remove(client);
         self.idle.remove(client);
+        self.group_reservations.leave(client);
         if self.grab == Some(client) {
             self.grab = None;
         }
@@ -81,6 +83,7 @@ impl Scheduler {
         if let Some(state) = record.reservation.as_mut() {
             state.arrived(at);
         }
+        self.group_reservations.arrived(client);
         self.policy.ready(client, idle_ns);
         self.unwatch(client);
         self.requeue(client, at);
@@ -169,14 +172,7 @@ impl Scheduler {
             (mark.caught_up, has_answered) = (true, false);
         }
         if mode == Mode::Reserved {
-            if let Some(state) = record.reservation.as_mut() {
-                record.usage.misses += u32::from(state.misses(service.end));
-                if state.charge(length_ns) {
-                    let deadline = state.deadline;
-                    record.usage.depletions += 1;
-                    self.depleted.set(service.client, deadline);
-                }
-            }
+            self.charge_reservation(service.client, length_ns, service.end);
         } else if !self.is_desktop(service.client) {
             let served = Served { length_ns, requests: service.requests, bytes: service.bytes };
             self.policy.served(service.client, &served);
@@ -193,15 +189,43 @@ impl Scheduler {
         }
     }
 
+    /// Who was served from a reservation pays from its own, or from its group's.
+    fn charge_reservation(&mut self, client: ClientId, ns: u64, end: Time) {
+        let Some(record) = self.client_mut(client) else { return };
+        let weight = record.facts.weight;
+        let of_itself = record.reservation.as_mut().map(|state| {
+            let missed = state.misses(end);
+            (state.charge(ns), missed, state.deadline)
+        });
+        if let Some((true, _, deadline)) = of_itself {
+            self.depleted.set(client, deadline);
+        }
+        let paid = match of_itself {
+            Some((depleted, missed, _)) => Some((depleted, missed)),
+            None => self.group_reservations.served(client, ns, weight, end),
+        };
+        if let (Some((depleted, missed)), Some(record)) = (paid, self.client_mut(client)) {
+            record.usage.depletions += u32::from(depleted);
+            record.usage.misses += u32::from(missed);
+        }
+    }
+
     /// Lets one go on whose time has come.
-    pub(super) fn replenish(&mut self, now: Time) -> Option<ClientId> {
+    pub(super) fn replenish(&mut self, now: Time) -> Outcome {
         if let Some((_, client)) = self.paced.peek().filter(|&(at, _)| at <= now) {
             self.end_hold(client, now);
-            return Some(client);
+            return Outcome::Resumed(client);
         }
         if let Some(client) = self.uncap_one(now) {
-            return Some(client);
+            return Outcome::Resumed(client);
         }
+        match self.group_reservations.replenish(now) {
+            Some(group) => Outcome::GroupResumed(group),
+            None => self.replenish_one(now).map_or(Outcome::None, Outcome::Resumed),
+        }
+    }
+
+    fn replenish_one(&mut self, now: Time) -> Option<ClientId> {
         while let Some((at, client)) = self.depleted.peek().filter(|&(at, _)| at <= now) {
             let Some(state) = self.client_mut(client).and_then(|record| record.reservation.as_mut()) else {
                 self.depleted.remove(client);
@@ -269,6 +293,9 @@ impl Scheduler {
     /// Holds a client that uncovers another one. Since when; `None` where it is not to be held.
     pub(super) fn hold(&mut self, client: ClientId, now: Time) -> Option<Time> {
         let pacing = self.pacing;
+        if self.group_reservations.is_member(client) {
+            return None;
+        }
         let record = self.client_mut(client).filter(|record| record.reservation.is_none())?;
         if let Some(hold) = record.paced.as_mut() {
             hold.awaited += 1;

@@ -60,6 +60,7 @@ impl Scheduler {
         for Cap { group, ppm, state } in self.caps.iter() {
             out.extend([u64::from(group.0), u64::from(*ppm), state.budget_left_ns as u64, state.deadline.0]);
         }
+        self.save_group_reservations(&clients, &mut out);
         out
     }
 
@@ -100,6 +101,9 @@ impl Scheduler {
         if !words.is_empty() {
             scheduler.load_groups(&clients, &mut words)?;
         }
+        // Traces of before reservations of groups end here.
+        let states =
+            if words.is_empty() { Vec::new() } else { scheduler.load_group_reservations(&clients, &mut words)? };
         scheduler.grab = grab.filter(|&id| scheduler.client(id).is_some());
         let mode = if is_reserved { Mode::Reserved } else { Mode::BestEffort };
         scheduler.running = running.filter(|&id| scheduler.client(id).is_some()).map(|id| (id, mode));
@@ -113,6 +117,10 @@ impl Scheduler {
             }
             let since = if ready { waits_since } else { idle_since };
             scheduler.requeue(id, since);
+        }
+        for (group, state) in states {
+            // As it was: on the way its clients arrived.
+            scheduler.group_reservations.put(group, state, 0);
         }
         scheduler.count_reservations();
         (words.is_empty() && scheduler.connected == clients.len()).then_some(scheduler)
@@ -166,6 +174,49 @@ impl Scheduler {
             self.see_cap(client, Time(0));
         }
         Some(())
+    }
+}
+
+impl Scheduler {
+    fn save_group_reservations(&self, clients: &[ClientId], out: &mut Vec<u64>) {
+        out.push(self.group_reservations.iter().count() as u64);
+        for (group, state, clock) in self.group_reservations.iter() {
+            out.extend([u64::from(group.0), clock as u64]);
+            state.save(out);
+        }
+        out.extend(clients.iter().map(|&client| self.group_reservations.paid(client) as u64));
+        out.push(self.group_reservations.past().len() as u64);
+        for (group, state) in self.group_reservations.past() {
+            out.push(u64::from(group.0));
+            state.save(out);
+        }
+    }
+
+    /// The states as they are to be once all clients are in their places.
+    fn load_group_reservations(
+        &mut self,
+        clients: &[ClientId],
+        words: &mut Words,
+    ) -> Option<Vec<(GroupId, ReservationState)>> {
+        let mut states = Vec::new();
+        for _ in 0..words.below(ClientId::LIMIT as u64 + 1)? {
+            let group = GroupId(words.below(1 << 16)? as u16);
+            let (clock, state) = (words.signed()?, ReservationState::load(words)?);
+            if group == GroupId::NONE {
+                return None;
+            }
+            self.group_reservations.put(group, state, clock);
+            states.push((group, state));
+        }
+        for &client in clients {
+            self.see_group_reservation(client, Time(0));
+            self.group_reservations.set_paid(client, words.signed()?);
+        }
+        for _ in 0..words.below(1 << 16)? {
+            let group = GroupId(words.below(1 << 16)? as u16);
+            self.group_reservations.add_past(group, ReservationState::load(words)?);
+        }
+        Some(states)
     }
 }
 

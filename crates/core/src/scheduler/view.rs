@@ -3,7 +3,7 @@
 use super::{Client, Scheduler};
 use crate::desktop::Role;
 use crate::policy::PolicyKind;
-use crate::{ClientId, GroupId, Parameters, Reservation, ReservationState, Time, Usage};
+use crate::{ClientId, GroupId, Holder, Parameters, Reservation, ReservationState, Time, Usage};
 
 impl Scheduler {
     /// The policy.
@@ -28,7 +28,32 @@ impl Scheduler {
         })
     }
 
-    /// How many reservations there are.
+    /// All reservations of groups.
+    pub fn group_reservations(&self) -> impl Iterator<Item = (GroupId, Reservation)> + '_ {
+        self.group_reservations.iter().map(|(group, state, _)| (group, state.reservation))
+    }
+
+    pub(super) fn all_reservations(&self) -> impl Iterator<Item = (Holder, Reservation)> + '_ {
+        let own = self.reservations().map(|(client, reservation)| (Holder::Client(client), reservation));
+        own.chain(self.group_reservations().map(|(group, reservation)| (Holder::Group(group), reservation)))
+    }
+
+    /// A group's reservation as it stands.
+    pub fn group_reservation(&self, group: GroupId) -> Option<ReservationState> {
+        self.group_reservations.iter().find(|(id, ..)| *id == group).map(|(_, state, _)| *state)
+    }
+
+    /// The reservation from which a client is served: its own, or that of its group.
+    pub fn reservation_in_use(&self, client: ClientId) -> Option<ReservationState> {
+        self.reservation(client).or_else(|| self.group_reservations.state_of(client).copied())
+    }
+
+    /// Whether a client is served from the reservation of its group.
+    pub fn shares_reservation(&self, client: ClientId) -> bool {
+        self.group_reservations.is_member(client)
+    }
+
+    /// How many reservations there are, of clients and groups.
     pub fn reservation_count(&self) -> usize {
         self.reservations
     }
@@ -95,7 +120,7 @@ impl Scheduler {
     /// The client whose next request is to be waited for before anybody else is served, and until when: it works for
     /// others, was served last, and its turn goes on.
     pub fn next_request_of(&self, served: ClientId, now: Time) -> Option<Time> {
-        let nobody_first = self.reserved.len() == 0 && self.desktop.ready.len() == 0 && self.grab.is_none();
+        let nobody_first = self.next_reserved().is_none() && self.desktop.ready.len() == 0 && self.grab.is_none();
         let waits = self.is_desktop(served) && nobody_first && !self.is_ready(served) && self.others_wait();
         self.desktop.waits_until(now).filter(|_| waits)
     }
@@ -117,7 +142,8 @@ impl Scheduler {
 
     /// How many clients are ready and not held back.
     pub fn ready_count(&self) -> usize {
-        self.reserved.len() + self.waiting.len() + self.desktop.ready.len()
+        let queued = self.reserved.len() + self.waiting.len() + self.desktop.ready.len();
+        queued + self.group_reservations.hard_ready()
     }
 
     /// Whether the cap of a client's group is used up, and it is held back for that unless it has budget of a reservation.
@@ -155,19 +181,32 @@ impl Scheduler {
             self.depleted.memory_bytes(),
             self.paced.memory_bytes(),
         ];
-        self.clients.capacity() * size_of::<Option<Client>>() + queues.iter().sum::<usize>()
+        let groups = self.group_reservations.memory_bytes();
+        self.clients.capacity() * size_of::<Option<Client>>() + queues.iter().sum::<usize>() + groups
     }
 
     /// When [`Fact::Replenish`] has something to do next.
     pub fn next_replenish(&self) -> Option<Time> {
         let (budget, hold) = (self.depleted.peek(), self.paced.peek());
-        [budget, hold].into_iter().flatten().map(|(at, _)| at).chain(self.caps.next()).min()
+        let of_clients = [budget, hold].into_iter().flatten().map(|(at, _)| at);
+        of_clients.chain(self.caps.next()).chain(self.group_reservations.next_replenish()).min()
     }
 
-    /// True for a depleted hard client and for a paced one: not to be served until it is replenished or let go. Who holds
+    /// True for a depleted hard client, those of a depleted hard group, and for a paced one: not to be served until it is replenished or let go. Who holds
     /// the server grab is never held back, since everybody waits for it.
     pub fn is_held_back(&self, client: ClientId) -> bool {
-        self.grab != Some(client) && self.client(client).is_some_and(Client::is_held_back)
+        let is_out = |record: &Client| match self.group_reservations.state_of(client) {
+            Some(shared) => {
+                let is_out = shared.depleted && (shared.reservation.hard || record.capped);
+                is_out || record.paced.is_some()
+            }
+            None => record.is_held_back(),
+        };
+        self.grab != Some(client) && self.client(client).is_some_and(is_out)
+    }
+
+    pub(super) fn is_member_of_hard(&self, client: ClientId) -> bool {
+        self.group_reservations.state_of(client).is_some_and(|state| state.reservation.hard)
     }
 
     /// Until when a paced client is held at most.

@@ -8,12 +8,22 @@ impl Reference {
         let ready = self.clients.iter().filter(|&(&id, client)| client.ready && !self.paced.holds(id));
         let with_budget = ready.clone().filter(|(_, client)| client.has_budget());
         let earliest = with_budget.min_by_key(|(_, client)| client.budget.map(|budget| budget.deadline));
+        let earliest = earliest.and_then(|(&id, client)| Some((id, client.budget?)));
+        let shared = self.shared.first(|id| self.clients[&id].ready && !self.paced.holds(id));
         let best_effort: Vec<ClientId> =
             ready.filter(|&(&id, client)| !client.has_budget() && !self.is_out(id)).map(|(&id, _)| id).collect();
         let servers_choice = Decision { client: None, end: u64::MAX, requests: 0, bytes: 0 };
         let (decision, running) = if self.grab.is_some() {
             (servers_choice, Running::Server { grabbed: true })
-        } else if let Some((&client, Client { budget: Some(budget), .. })) = earliest {
+        } else if let Some((client, budget)) =
+            shared.filter(|(_, shared)| earliest.is_none_or(|(_, own)| shared.deadline < own.deadline))
+        {
+            self.shared.picked(client);
+            let left_ns = u64::try_from(budget.left_ns).expect("who is not depleted has budget");
+            let end = now + left_ns.min(self.parameters.slice_ns);
+            let decision = Decision { client: Some((client, Mode::Reserved)), end, requests: 0, bytes: 0 };
+            (decision, Running::Reserved { client, deadline: budget.deadline })
+        } else if let Some((client, budget)) = earliest {
             let end = now + u64::try_from(budget.left_ns).expect("who is not depleted has budget");
             let decision = Decision { client: Some((client, Mode::Reserved)), end, requests: 0, bytes: 0 };
             (decision, Running::Reserved { client, deadline: budget.deadline })
@@ -67,8 +77,10 @@ impl Reference {
         }
         // Who is replenished until then has budget then.
         let budget = client.budget.map(|budget| budget.replenished(arrival).at_arrival(arrival));
+        let budget = budget.or_else(|| self.shared.at_arrival(id, arrival));
         let deadline = budget.filter(|budget| !budget.depleted).map(|budget| budget.deadline);
-        let is_held_back = deadline.is_none() && (client.is_hard() || self.is_capped(id));
+        let is_hard = budget.is_some_and(|budget| budget.of.hard);
+        let is_held_back = deadline.is_none() && (is_hard || self.is_capped(id));
         match (running, deadline) {
             (Running::Server { grabbed: true }, _) => None,
             (Running::Reserved { deadline: before, .. }, Some(deadline)) => (deadline < before).then_some(start),
@@ -97,16 +109,15 @@ impl Reference {
         let runs = runs.and_then(|client| self.clients[&client].asked_for_ns);
         let likely_end = runs.map_or(u64::MAX, |ns| now + 2 * ns);
         let wins = self.ends_at(id, now).is_some_and(|at| at < slice_end && (at <= now || at < likely_end));
-        wins && (somebody_hogs || self.clients[&id].has_budget() || self.is_desktop(id))
+        wins && (somebody_hogs || self.has_budget(id) || self.is_desktop(id))
     }
 
     /// The times before `end` at which a depleted client comes back and is better than the one chosen last.
     pub fn comebacks(&self, now: u64, end: u64) -> impl Iterator<Item = u64> + '_ {
-        let depleted = self.clients.iter().filter(|(_, client)| client.is_depleted());
-        depleted.filter_map(move |(&id, client)| {
-            let at = client.budget.map(|budget| budget.deadline).filter(|&at| at < end)?;
-            let wins =
-                client.budget?.replenished(at).left_ns > 0 && self.ends_at(id, at).is_some_and(|ends| ends <= at);
+        self.clients.iter().filter_map(move |(&id, client)| {
+            let budget = client.budget.or_else(|| self.shared.budget_of(id)).filter(|budget| budget.depleted)?;
+            let at = Some(budget.deadline).filter(|&at| at < end)?;
+            let wins = budget.replenished(at).left_ns > 0 && self.ends_at(id, at).is_some_and(|ends| ends <= at);
             wins.then_some(at.max(now))
         })
     }

@@ -7,13 +7,15 @@ mod decide;
 mod desktop;
 mod paced;
 mod policy;
+mod shared;
 
 use desktop::Desktop;
 use paced::Paced;
 use policy::{Defence, Rules, Standing};
+use shared::SharedBudgets;
 use std::collections::BTreeMap;
 use xqos_core::{
-    CAP_PERIOD_NS, ClientId, Fact, GroupId, Mode, Pacing, Parameters, PolicyKind, RESTED_NS, Reservation, Role,
+    CAP_PERIOD_NS, ClientId, Fact, GroupId, Holder, Mode, Pacing, Parameters, PolicyKind, RESTED_NS, Reservation, Role,
 };
 
 /// A slice longer than this is a hog's, and idle clients are watched for so long after it.
@@ -142,6 +144,7 @@ pub struct Reference {
     pub desktop: Desktop,
     /// What groups may use in a period.
     caps: BTreeMap<GroupId, Budget>,
+    pub shared: SharedBudgets,
 }
 
 impl Reference {
@@ -157,11 +160,33 @@ impl Reference {
             paced: Paced::default(),
             desktop: Desktop::default(),
             caps: BTreeMap::new(),
+            shared: SharedBudgets::default(),
         }
     }
 
     /// What a fact changes; whether that is to be told. Not for those that the test tells one by one.
     pub fn handle(&mut self, now: u64, fact: Fact) -> bool {
+        let changed = self.take(now, fact);
+        self.see_groups(now);
+        changed
+    }
+
+    /// Who is a member of which reservation, and whether a group has arrived.
+    fn see_groups(&mut self, now: u64) {
+        let ids: Vec<ClientId> = self.clients.keys().copied().collect();
+        for id in ids {
+            let may_share = SharedBudgets::may_share(&self.clients[&id], self.desktop.roles.contains_key(&id));
+            let group = Some(self.rules.standings[&id].group).filter(|_| may_share);
+            if self.shared.sort_in(id, group) {
+                // As with a reservation of its own.
+                self.rules.enter(id, 0);
+            }
+        }
+        let (clients, paced) = (&self.clients, &self.paced);
+        self.shared.see_work(now, |id| clients[&id].ready && !paced.holds(id));
+    }
+
+    fn take(&mut self, now: u64, fact: Fact) -> bool {
         match fact {
             Fact::Connected { client, descriptor } => self.connected(client, descriptor, now),
             Fact::Gone { client } => self.gone(client, now),
@@ -186,8 +211,11 @@ impl Reference {
             Fact::FixedPriority { client, priority } => self.set_fixed_priority(client, priority),
             Fact::Role { client, role } => self.set_role(client, role),
             Fact::Release { client } => return self.cleared(client),
+            Fact::GroupRelease { group } => return self.released_group(group),
             Fact::Overran { .. } | Fact::Supply(_) => {}
-            Fact::Served(_) | Fact::Replenish | Fact::Reserve { .. } => panic!("told one by one: {fact:?}"),
+            Fact::Served(_) | Fact::Replenish | Fact::Reserve { .. } | Fact::GroupReserve { .. } => {
+                panic!("told one by one: {fact:?}")
+            }
         }
         false
     }
@@ -211,6 +239,7 @@ impl Reference {
 
     fn gone(&mut self, id: ClientId, now: u64) {
         self.clients.remove(&id);
+        self.shared.sort_in(id, None);
         self.desktop.roles.remove(&id);
         self.paced.gone(id, now);
         self.rules.leave(id);
@@ -222,7 +251,9 @@ impl Reference {
         (client.ready, client.waits_since) = (true, now);
         client.is_rested |= now - client.idle_since >= RESTED_NS;
         client.budget = client.budget.map(|budget| budget.at_arrival(now));
-        self.rules.enter(id, now - client.idle_since);
+        let idle_ns = now - client.idle_since;
+        self.shared.arrived(id);
+        self.rules.enter(id, idle_ns);
     }
 
     fn withdrawn(&mut self, id: ClientId, now: u64) {
@@ -248,7 +279,8 @@ impl Reference {
 
     fn exposed(&mut self, id: ClientId, cause: Option<ClientId>, now: u64) -> bool {
         let is_known = self.clients.contains_key(&id);
-        let cause = cause.filter(|cause| self.clients.get(cause).is_some_and(|client| client.budget.is_none()));
+        let is_free = |id: &ClientId| self.clients.get(id).is_some_and(|client| client.budget.is_none());
+        let cause = cause.filter(|cause| is_free(cause) && self.shared.group_of(*cause).is_none());
         is_known && self.paced.exposed(id, cause, now)
     }
 
@@ -260,7 +292,12 @@ impl Reference {
         self.grab = by.filter(|id| self.clients.contains_key(id));
     }
 
-    pub fn served(&mut self, id: ClientId, start: u64, end: u64, (requests, bytes): (u32, u64), still_ready: bool) {
+    pub fn served(&mut self, id: ClientId, start: u64, end: u64, work: (u32, u64), still_ready: bool) {
+        self.serve(id, start, end, work, still_ready);
+        self.see_groups(end);
+    }
+
+    fn serve(&mut self, id: ClientId, start: u64, end: u64, (requests, bytes): (u32, u64), still_ready: bool) {
         let running = self.running.take();
         let Some(client) = self.clients.get_mut(&id) else { return };
         client.waits_since = end;
@@ -276,6 +313,8 @@ impl Reference {
                 if let Some(budget) = client.budget.as_mut() {
                     budget.left_ns -= i128::from(end - start);
                     budget.depleted = budget.left_ns <= 0;
+                } else {
+                    self.shared.served(id, end - start, self.rules.standings[&id].weight);
                 }
             }
             _ if self.is_desktop(id) => {}
@@ -334,7 +373,7 @@ impl Reference {
     /// Until when this client's next request is waited for, before others are served.
     pub fn next_request_of(&self, id: ClientId, now: u64) -> Option<u64> {
         let is_first = |(&id, client): (&ClientId, &Client)| {
-            client.ready && !self.is_out(id) && (client.has_budget() || self.is_desktop(id))
+            client.ready && !self.is_out(id) && (self.has_budget(id) || self.is_desktop(id))
         };
         let is_free = self.grab.is_none() && !self.clients.iter().any(is_first);
         let is_idle = self.clients.get(&id).is_some_and(|client| !client.ready);
@@ -353,7 +392,16 @@ impl Reference {
     /// Depleted and hard, paced, or of a group whose cap is used up.
     fn is_out(&self, id: ClientId) -> bool {
         let client = &self.clients[&id];
-        client.is_held_back() || self.paced.holds(id) || !client.has_budget() && self.is_capped(id)
+        let is_depleted = match self.shared.budget_of(id) {
+            Some(shared) => shared.depleted && shared.of.hard,
+            None => client.is_held_back(),
+        };
+        is_depleted || self.paced.holds(id) || !self.has_budget(id) && self.is_capped(id)
+    }
+
+    /// Of its own, or its group's.
+    fn has_budget(&self, id: ClientId) -> bool {
+        self.clients[&id].has_budget() || self.shared.budget_of(id).is_some_and(|shared| !shared.depleted)
     }
 
     fn is_capped(&self, id: ClientId) -> bool {
@@ -408,7 +456,23 @@ impl Reference {
     }
 
     /// A reservation that was admitted, in place of the one before.
-    pub fn reserved(&mut self, id: ClientId, of: Reservation, now: u64) {
+    pub fn reserved(&mut self, holder: Holder, of: Reservation, now: u64) {
+        match holder {
+            Holder::Client(id) => self.reserved_for(id, of, now),
+            Holder::Group(group) => self.shared.set(group, of, now),
+        }
+        self.see_groups(now);
+    }
+
+    /// Its members come to the policy as from idleness.
+    fn released_group(&mut self, group: GroupId) -> bool {
+        let members: Vec<ClientId> =
+            self.clients.keys().copied().filter(|&id| self.shared.group_of(id) == Some(group)).collect();
+        members.into_iter().for_each(|id| self.rules.enter(id, 0));
+        self.shared.end(group)
+    }
+
+    fn reserved_for(&mut self, id: ClientId, of: Reservation, now: u64) {
         self.cleared(id);
         let client = self.clients.get_mut(&id).expect("only connected clients are admitted");
         let mut budget = Budget::fresh(of, now);
@@ -430,9 +494,10 @@ impl Reference {
 
     // Decisions.
 
-    /// Who has budget again.
-    pub fn replenish(&mut self, now: u64) -> Vec<ClientId> {
+    /// Which clients and groups have budget again.
+    pub fn replenish(&mut self, now: u64) -> (Vec<ClientId>, Vec<GroupId>) {
         let mut told = self.paced.let_go(now);
+        self.see_groups(now);
         let capped: Vec<ClientId> = self.clients.keys().copied().filter(|&id| self.is_capped(id)).collect();
         self.caps.values_mut().for_each(|cap| *cap = cap.replenished(now));
         told.extend(capped.into_iter().filter(|&id| !self.is_capped(id)));
@@ -444,6 +509,6 @@ impl Reference {
             }
         }
         told.sort();
-        told
+        (told, self.shared.replenish(now))
     }
 }

@@ -50,7 +50,9 @@ impl Recorded {
         }
         let (first, mut what) = What::of_fact(&fact);
         match (&mut what, outcome) {
-            (What::Reserve { admitted, .. }, outcome) => *admitted = outcome.is_admitted(),
+            (What::Reserve { admitted, .. } | What::GroupReserve { admitted, .. }, outcome) => {
+                *admitted = outcome.is_admitted();
+            }
             // It changed nothing.
             (What::MadeWork { .. }, Outcome::None) => return outcome,
             _ => {}

@@ -14,7 +14,9 @@ use xqos_abi::trace::Level;
 use xqos_abi::{
     ClientList, LongestRequests, Mistake, NotifyKind, Order, Paced, PolicyChange, Request, TraceStarted, event_mask,
 };
-use xqos_core::{Admission, ClientId, Fact, GroupId, MAX_SHARE_PPM, Pacing, Parameters, PolicyKind, Reservation, Time};
+use xqos_core::{
+    Admission, ClientId, Fact, GroupId, Holder, MAX_SHARE_PPM, Pacing, Parameters, PolicyKind, Reservation, Time,
+};
 
 /// Limits of a reservation: a budget below a slice's bookkeeping, or a period of minutes, serves nobody.
 const MIN_BUDGET_US: u32 = 100;
@@ -129,7 +131,7 @@ fn change<H: Host>(engine: &mut Engine<H>, asker: ClientId, request: Request) ->
             match engine.scheduler.handle(engine.host.now(), Fact::Reserve { client: id, reservation }).admission() {
                 Some(Admission::Admitted(_)) => {}
                 Some(Admission::Refused(term)) => {
-                    return Err(Refused::Admission(base_of(engine, term.client)));
+                    return Err(Refused::Admission(base_of_holder(engine, term.holder)));
                 }
                 None => return Err(Refused::Value(client)),
             }
@@ -302,6 +304,17 @@ fn may_steer<H: Host>(engine: &Engine<H>, asker: ClientId) -> Result<(), Refused
 
 fn base_of<H: Host>(engine: &Engine<H>, id: ClientId) -> u32 {
     engine.slot(id).map_or(0, |slot| slot.base)
+}
+
+/// Of a group: that of the first of its clients.
+fn base_of_holder<H: Host>(engine: &Engine<H>, holder: Holder) -> u32 {
+    match holder {
+        Holder::Client(id) => base_of(engine, id),
+        Holder::Group(group) => {
+            let is_in = |id: &ClientId| engine.slot(*id).is_some_and(|slot| slot.group == group);
+            engine.ids().find(is_in).map_or(0, |id| base_of(engine, id))
+        }
+    }
 }
 
 // Values.

@@ -121,10 +121,10 @@ pub fn admission_report<H: Host>(engine: &Engine<H>, admission: Admission) -> Ad
         Admission::Admitted(term) => (true, term),
         Admission::Refused(term) => (false, term),
     };
-    let Term { client, period_ns, sum_ppm, blocking_ppm } = term;
+    let Term { holder, period_ns, sum_ppm, blocking_ppm } = term;
     AdmissionReport {
         admitted,
-        failing_client: super::base_of(engine, client),
+        failing_client: super::base_of_holder(engine, holder),
         failing_period_us: us(period_ns),
         sum_ppm,
         blocking_ppm,

@@ -1,0 +1,415 @@
+//! Reservations of groups: a Constant Bandwidth Server whose budget the clients of a group use together.
+//!
+//! Groups and clients with a reservation are ordered by their scheduling deadlines; within a group the client is first that has
+//! used least of its budget, divided by its weight, as in `fair` (two levels: Lipari and Baruah, "A hierarchical extension to the
+//! constant bandwidth server framework", RTAS 2001). The rules of [`crate::reservation`] hold for the group as they do for a
+//! client:
+//!
+//! - **Members** are the clients of the group that have neither a reservation of their own, which they use alone, nor a role:
+//!   others wait for compositors and window managers.
+//! - The group **arrives** when the first of its members becomes ready. One that comes back from idleness stands at most
+//!   [`CREDIT_NS`] behind the member that was picked last.
+//! - A slice is at most as long as one of `fair`, so that members take turns within a period.
+//! - Where the budget is used up, members of a **soft** group go on as best effort, each by itself, and those of a **hard** one are
+//!   held back.
+//!
+//! Nothing is done for each member when the budget ends or comes: members of a soft group stand in the best-effort queue all the
+//! time, where nobody looks while a reservation has budget. Idle members are to be watched anew when it comes; those of them that
+//! were named stand before `told`, which is set back.
+//!
+//! Invariants: a member that is not paced is in `ready` or in `idle` of its group; a group is in `with_budget` where it has budget
+//! and somebody is ready, in `to_watch` where it has budget and somebody idle was not named, in `depleted` where it has none. Room is
+//! taken when a client connects or becomes a member.
+
+use crate::heap::{self, ABSENT, Heap};
+use crate::policy::{CREDIT_NS, price};
+use crate::{ClientId, GroupId, Reservation, ReservationState, Time};
+use alloc::vec::Vec;
+
+#[derive(Debug)]
+struct Shared {
+    group: GroupId,
+    state: ReservationState,
+    members: usize,
+    /// What the member had paid that was picked last.
+    clock: i64,
+    ready: Vec<(i64, ClientId)>,
+    idle: Vec<ClientId>,
+    told: usize,
+}
+
+/// A client as a member; `of` is [`ABSENT`] where it is none.
+#[derive(Clone, Copy, Debug)]
+struct Member {
+    of: u16,
+    idle_place: u16,
+    /// Budget used / weight, in hundredths of the weight.
+    paid: i64,
+}
+
+const NO_MEMBER: Member = Member { of: ABSENT, idle_place: ABSENT, paid: 0 };
+
+/// Where a member is to stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stand {
+    Ready,
+    Idle,
+    /// It is paced.
+    Nowhere,
+}
+
+#[derive(Debug)]
+pub(crate) struct GroupReservations {
+    /// By numbers that stay, with gaps.
+    all: Vec<Option<Shared>>,
+    members: Vec<Member>,
+    ready_places: Vec<u16>,
+    with_budget: Heap<(Time, GroupId)>,
+    to_watch: Heap<(Time, GroupId)>,
+    depleted: Heap<Time>,
+    /// Those that ended, as long as what was used of them counts against the next.
+    past: Vec<(GroupId, ReservationState)>,
+}
+
+impl GroupReservations {
+    pub(crate) fn new() -> Self {
+        GroupReservations {
+            all: Vec::new(),
+            members: Vec::new(),
+            ready_places: Vec::new(),
+            with_budget: Heap::new(),
+            to_watch: Heap::new(),
+            depleted: Heap::new(),
+            past: Vec::new(),
+        }
+    }
+
+    // Settings.
+
+    /// Makes room for a client; it is no member.
+    pub(crate) fn connected(&mut self, client: ClientId) {
+        if self.members.len() <= client.slot() {
+            self.members.resize(client.slot() + 1, NO_MEMBER);
+            self.ready_places.resize(client.slot() + 1, ABSENT);
+        }
+    }
+
+    /// Gives a group a reservation, in place of the one that it may have.
+    pub(crate) fn set(&mut self, group: GroupId, reservation: Reservation, now: Time) {
+        let number = self.number_of(group);
+        let before = number.and_then(|number| self.shared(number)).map(|shared| shared.state);
+        let past = self.past.iter().find(|(id, _)| *id == group).map(|(_, state)| *state);
+        self.past.retain(|(id, _)| *id != group);
+        let state = match before.or(past) {
+            Some(before) => before.replaced_by(reservation, now),
+            None => ReservationState::new(reservation, now),
+        };
+        self.put(group, state, 0);
+    }
+
+    /// Sets the state of a group's reservation, and what was paid by the member picked last where it is new.
+    pub(crate) fn put(&mut self, group: GroupId, state: ReservationState, clock: i64) {
+        let number = self.number_of(group).unwrap_or_else(|| {
+            let free = self.all.iter().position(Option::is_none).unwrap_or(self.all.len());
+            self.all.resize_with(self.all.len().max(free + 1), || None);
+            let (ready, idle) = (Vec::new(), Vec::new());
+            self.all[free] = Some(Shared { group, state, members: 0, clock, ready, idle, told: 0 });
+            for heap in [&mut self.with_budget, &mut self.to_watch] {
+                heap.reserve(free);
+            }
+            self.depleted.reserve(free);
+            free
+        });
+        if let Some(shared) = self.all.get_mut(number).and_then(Option::as_mut) {
+            (shared.state, shared.told) = (state, 0);
+        }
+        self.settle(number);
+    }
+
+    /// Ends the reservation of a group; its members are to be told with [`join`](Self::join). True where there was one.
+    pub(crate) fn end(&mut self, group: GroupId, now: Time) -> bool {
+        let Some(number) = self.number_of(group) else { return false };
+        let Some(ended) = self.all[number].take() else { return false };
+        self.past.retain(|(_, state)| state.is_ahead(now));
+        self.past.push((group, ended.state));
+        for (_, client) in ended.ready {
+            self.ready_places[client.slot()] = ABSENT;
+        }
+        for client in ended.idle {
+            self.members[client.slot()].idle_place = ABSENT;
+        }
+        self.settle(number);
+        true
+    }
+
+    /// Makes a client a member of the group's reservation, where that has one, or of none. Whether it is a member now, where that is
+    /// new.
+    pub(crate) fn join(&mut self, client: ClientId, group: Option<GroupId>) -> Option<bool> {
+        let number = group.and_then(|group| self.number_of(group));
+        let of = number.map_or(ABSENT, |number| number as u16);
+        if self.members[client.slot()].of == of {
+            return None;
+        }
+        self.leave(client);
+        if let Some(shared) = number.and_then(|number| self.all[number].as_mut()) {
+            shared.members += 1;
+            shared.ready.reserve_exact(shared.members - shared.ready.len());
+            shared.idle.reserve_exact(shared.members - shared.idle.len());
+            self.members[client.slot()] = Member { of, paid: shared.clock, ..NO_MEMBER };
+        }
+        Some(number.is_some())
+    }
+
+    pub(crate) fn leave(&mut self, client: ClientId) {
+        self.place(client, Stand::Nowhere, Time(0));
+        let Some(left) = self.members.get_mut(client.slot()) else { return };
+        let of = core::mem::replace(left, NO_MEMBER).of;
+        if let Some(shared) = self.all.get_mut(usize::from(of)).and_then(Option::as_mut) {
+            shared.members -= 1;
+        }
+    }
+
+    // What happens.
+
+    /// Puts a member where it belongs now.
+    pub(crate) fn place(&mut self, client: ClientId, stand: Stand, now: Time) {
+        let Some(&Member { of, paid, idle_place }) = self.members.get(client.slot()) else { return };
+        let Some(shared) = self.all.get_mut(usize::from(of)).and_then(Option::as_mut) else { return };
+        if stand == Stand::Ready {
+            if shared.ready.is_empty() {
+                shared.state.arrived(now);
+            }
+            heap::set(&mut shared.ready, &mut self.ready_places, client, paid);
+        } else {
+            heap::remove(&mut shared.ready, &mut self.ready_places, client);
+        }
+        match (stand, idle_place) {
+            (Stand::Idle, ABSENT) => {
+                self.members[client.slot()].idle_place = shared.idle.len() as u16;
+                shared.idle.push(client);
+            }
+            (Stand::Idle, _) | (_, ABSENT) => {}
+            (_, place) => {
+                let mut place = usize::from(place);
+                if place < shared.told {
+                    shared.told -= 1;
+                    swap(&mut shared.idle, &mut self.members, place, shared.told);
+                    place = shared.told;
+                }
+                let last = shared.idle.len() - 1;
+                swap(&mut shared.idle, &mut self.members, place, last);
+                shared.idle.pop();
+                self.members[client.slot()].idle_place = ABSENT;
+            }
+        }
+        self.settle(usize::from(of));
+    }
+
+    /// A member was idle and has a request.
+    pub(crate) fn arrived(&mut self, client: ClientId) {
+        let Some(least) = self.of(client).map(|shared| shared.clock.saturating_sub(CREDIT_NS)) else { return };
+        let member = &mut self.members[client.slot()];
+        member.paid = member.paid.max(least);
+    }
+
+    /// A member is picked. When the budget ends, and whether that misses a deadline.
+    pub(crate) fn picked(&mut self, client: ClientId, now: Time) -> Option<(Time, bool)> {
+        let Member { of, paid, .. } = *self.members.get(client.slot())?;
+        let shared = self.all.get_mut(usize::from(of))?.as_mut()?;
+        shared.clock = shared.clock.max(paid);
+        Some((shared.state.budget_end(now), shared.state.misses(now)))
+    }
+
+    /// Charges a member's service to its group. Whether the budget is depleted by it, and whether a deadline was missed; the member
+    /// is to be placed anew.
+    pub(crate) fn served(&mut self, client: ClientId, ns: u64, weight: u32, end: Time) -> Option<(bool, bool)> {
+        let member = self.members.get_mut(client.slot())?;
+        let shared = self.all.get_mut(usize::from(member.of))?.as_mut()?;
+        member.paid = member.paid.saturating_add(price(ns, weight));
+        let number = usize::from(member.of);
+        let missed = shared.state.misses(end);
+        let depleted = shared.state.charge(ns);
+        self.settle(number);
+        Some((depleted, missed))
+    }
+
+    /// Gives one depleted group its budget whose deadline has come.
+    pub(crate) fn replenish(&mut self, now: Time) -> Option<GroupId> {
+        while let Some((_, number)) = self.depleted.peek().filter(|&(at, _)| at <= now) {
+            let Some(shared) = self.all[number.slot()].as_mut() else {
+                self.depleted.remove(number);
+                continue;
+            };
+            let group = shared.group;
+            let has_budget = shared.state.replenish(now);
+            shared.told = 0;
+            self.settle(number.slot());
+            if has_budget {
+                return Some(group);
+            }
+        }
+        None
+    }
+
+    /// A member that was first to watch is watched, or about to be.
+    pub(crate) fn told(&mut self, client: ClientId) {
+        let Some(&Member { of, idle_place, .. }) = self.members.get(client.slot()) else { return };
+        let Some(shared) = self.all.get_mut(usize::from(of)).and_then(Option::as_mut) else { return };
+        let place = usize::from(idle_place);
+        if shared.state.depleted || idle_place == ABSENT || place < shared.told {
+            return;
+        }
+        swap(&mut shared.idle, &mut self.members, place, shared.told);
+        shared.told += 1;
+        self.settle(usize::from(of));
+    }
+
+    // What there is to see.
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (GroupId, &ReservationState, i64)> + '_ {
+        self.all.iter().flatten().map(|shared| (shared.group, &shared.state, shared.clock))
+    }
+
+    pub(crate) fn past(&self) -> &[(GroupId, ReservationState)] {
+        &self.past
+    }
+
+    pub(crate) fn add_past(&mut self, group: GroupId, state: ReservationState) {
+        self.past.push((group, state));
+    }
+
+    pub(crate) fn is_member(&self, client: ClientId) -> bool {
+        self.of(client).is_some()
+    }
+
+    /// The reservation of which a client is a member.
+    pub(crate) fn state_of(&self, client: ClientId) -> Option<&ReservationState> {
+        self.of(client).map(|shared| &shared.state)
+    }
+
+    pub(crate) fn paid(&self, client: ClientId) -> i64 {
+        self.members.get(client.slot()).map_or(0, |member| member.paid)
+    }
+
+    pub(crate) fn set_paid(&mut self, client: ClientId, paid: i64) {
+        if let Some(member) = self.members.get_mut(client.slot()) {
+            member.paid = paid;
+        }
+    }
+
+    /// The scheduling deadline of a member's group if it arrived now.
+    pub(crate) fn deadline_at_arrival(&self, client: ClientId, now: Time) -> Option<Time> {
+        let shared = self.of(client)?;
+        let is_idle = shared.ready.is_empty();
+        Some(if is_idle { shared.state.deadline_at_arrival(now) } else { shared.state.deadline })
+    }
+
+    /// The member to serve first, of those whose group has budget.
+    pub(crate) fn first(&self) -> Option<(Time, ClientId)> {
+        let ((deadline, _), number) = self.with_budget.peek()?;
+        let (_, client) = *self.all[number.slot()].as_ref()?.ready.first()?;
+        Some((deadline, client))
+    }
+
+    /// An idle member to watch, of those whose group has budget.
+    pub(crate) fn first_to_watch(&self) -> Option<(Time, ClientId)> {
+        let ((deadline, _), number) = self.to_watch.peek()?;
+        let shared = self.all[number.slot()].as_ref()?;
+        Some((deadline, *shared.idle.get(shared.told)?))
+    }
+
+    pub(crate) fn next_replenish(&self) -> Option<Time> {
+        self.depleted.peek().map(|(at, _)| at)
+    }
+
+    /// Members that are ready, with the budget of a hard group.
+    pub(crate) fn hard_ready(&self) -> usize {
+        let hard = |shared: &&Shared| shared.state.reservation.hard && !shared.state.depleted;
+        self.all.iter().flatten().filter(hard).map(|shared| shared.ready.len()).sum()
+    }
+
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let lists = |shared: &Shared| {
+            shared.ready.capacity() * size_of::<(i64, ClientId)>() + shared.idle.capacity() * size_of::<ClientId>()
+        };
+        self.members.capacity() * (size_of::<Member>() + size_of::<u16>())
+            + self.all.capacity() * size_of::<Option<Shared>>()
+            + self.all.iter().flatten().map(lists).sum::<usize>()
+    }
+
+    fn of(&self, client: ClientId) -> Option<&Shared> {
+        self.shared(usize::from(self.members.get(client.slot())?.of))
+    }
+
+    fn shared(&self, number: usize) -> Option<&Shared> {
+        self.all.get(number)?.as_ref()
+    }
+
+    fn number_of(&self, group: GroupId) -> Option<usize> {
+        self.all.iter().position(|shared| shared.as_ref().is_some_and(|shared| shared.group == group))
+    }
+
+    /// Puts a group into the queues where it belongs.
+    fn settle(&mut self, number: usize) {
+        let id = ClientId(number as u16);
+        let state = self.shared(number).map(|shared| {
+            let has_budget = !shared.state.depleted;
+            let runs = has_budget && !shared.ready.is_empty();
+            let is_to_watch = has_budget && shared.told < shared.idle.len();
+            (shared.state.deadline, shared.group, runs, is_to_watch, !has_budget)
+        });
+        let (deadline, group, runs, is_to_watch, depleted) =
+            state.unwrap_or((Time(0), GroupId::NONE, false, false, false));
+        put(&mut self.with_budget, id, (deadline, group), runs);
+        put(&mut self.to_watch, id, (deadline, group), is_to_watch);
+        put(&mut self.depleted, id, deadline, depleted);
+    }
+
+    /// Panics unless the invariants hold; for tests.
+    pub(crate) fn check(&self) {
+        self.with_budget.check();
+        self.to_watch.check();
+        self.depleted.check();
+        for (number, shared) in self.all.iter().enumerate() {
+            let (Some(shared), id) = (shared, ClientId(number as u16)) else { continue };
+            heap::check(&shared.ready, &self.ready_places);
+            let has_budget = !shared.state.depleted;
+            let in_heaps = [self.with_budget.contains(id), self.to_watch.contains(id), self.depleted.contains(id)];
+            let runs = has_budget && !shared.ready.is_empty();
+            let is_to_watch = has_budget && shared.told < shared.idle.len();
+            assert_eq!(in_heaps, [runs, is_to_watch, !has_budget], "{:?}: {shared:?}", shared.group);
+            assert_eq!(shared.state.budget_left_ns > 0, has_budget, "{:?}", shared.group);
+            for (place, client) in shared.idle.iter().enumerate() {
+                assert_eq!(usize::from(self.members[client.slot()].idle_place), place, "{client:?}");
+            }
+            let members = self.members.iter().filter(|member| usize::from(member.of) == number).count();
+            assert_eq!(members, shared.members, "{:?}", shared.group);
+        }
+    }
+
+    /// Where a client stands as a member; for tests.
+    pub(crate) fn stand_of(&self, client: ClientId) -> Option<Stand> {
+        let member = self.members.get(client.slot()).filter(|_| self.is_member(client))?;
+        Some(match (self.ready_places[client.slot()], member.idle_place) {
+            (ABSENT, ABSENT) => Stand::Nowhere,
+            (ABSENT, _) => Stand::Idle,
+            (_, ABSENT) => Stand::Ready,
+            _ => panic!("{client:?} is ready and idle"),
+        })
+    }
+}
+
+fn put<K: Ord + Copy>(heap: &mut Heap<K>, id: ClientId, key: K, is_in: bool) {
+    if is_in {
+        heap.set(id, key);
+    } else {
+        heap.remove(id);
+    }
+}
+
+fn swap(idle: &mut [ClientId], members: &mut [Member], a: usize, b: usize) {
+    idle.swap(a, b);
+    for place in [a, b] {
+        members[idle[place].slot()].idle_place = place as u16;
+    }
+}

@@ -1,0 +1,141 @@
+//! Reservations of groups: which clients use one together, and whose turn it is among them.
+
+use super::{Budget, Client};
+use std::collections::BTreeMap;
+use xqos_core::{ClientId, GroupId, Reservation};
+
+/// The furthest that a member comes back behind the one picked last.
+const CREDIT_NS: i128 = 3_000_000;
+
+#[derive(Debug)]
+struct Shared {
+    budget: Budget,
+    /// What the member picked last had paid.
+    clock: i128,
+    /// Somebody could be served from it.
+    had_work: bool,
+}
+
+/// The reservations, and what each member has paid.
+#[derive(Debug, Default)]
+pub struct SharedBudgets {
+    all: BTreeMap<GroupId, Shared>,
+    /// The last one of each group.
+    ended: BTreeMap<GroupId, Budget>,
+    members: BTreeMap<ClientId, (GroupId, i128)>,
+}
+
+impl SharedBudgets {
+    pub fn budget(&self, group: GroupId) -> Option<Budget> {
+        self.all.get(&group).map(|shared| shared.budget)
+    }
+
+    pub fn group_of(&self, id: ClientId) -> Option<GroupId> {
+        self.members.get(&id).map(|&(group, _)| group)
+    }
+
+    pub fn budget_of(&self, id: ClientId) -> Option<Budget> {
+        self.budget(self.group_of(id)?)
+    }
+
+    pub fn set(&mut self, group: GroupId, of: Reservation, now: u64) {
+        let before = self.budget(group).or(self.ended.get(&group).copied());
+        let mut budget = Budget::fresh(of, now);
+        budget.left_ns -= before.map_or(0, |before| before.ahead_ns(now));
+        budget.depleted = budget.left_ns <= 0;
+        self.all.entry(group).or_insert(Shared { budget, clock: 0, had_work: false }).budget = budget;
+    }
+
+    pub fn end(&mut self, group: GroupId) -> bool {
+        let Some(ended) = self.all.remove(&group) else { return false };
+        self.members.retain(|_, member| member.0 != group);
+        self.ended.insert(group, ended.budget);
+        true
+    }
+
+    /// Whether this client is a member of that group's reservation. True where it is none any more.
+    pub fn sort_in(&mut self, id: ClientId, group: Option<GroupId>) -> bool {
+        let group = group.filter(|group| self.all.contains_key(group));
+        let before = self.group_of(id);
+        match group {
+            Some(group) if before != Some(group) => {
+                self.members.insert(id, (group, self.all[&group].clock));
+            }
+            Some(_) => {}
+            None => {
+                self.members.remove(&id);
+            }
+        }
+        before.is_some() && group.is_none()
+    }
+
+    /// A group arrives with the first of its members that could be served.
+    pub fn see_work(&mut self, now: u64, works: impl Fn(ClientId) -> bool) {
+        for (&group, shared) in &mut self.all {
+            let has_work = self.members.iter().any(|(&id, member)| member.0 == group && works(id));
+            if has_work && !shared.had_work {
+                shared.budget = shared.budget.at_arrival(now);
+            }
+            shared.had_work = has_work;
+        }
+    }
+
+    /// A member comes back from idleness.
+    pub fn arrived(&mut self, id: ClientId) {
+        if let Some((group, paid)) = self.members.get_mut(&id) {
+            *paid = (*paid).max(self.all[group].clock - CREDIT_NS);
+        }
+    }
+
+    /// Whom to serve, its group's deadline and budget.
+    pub fn first(&self, works: impl Fn(ClientId) -> bool) -> Option<(ClientId, Budget)> {
+        let with_budget = self.all.iter().filter(|(_, shared)| !shared.budget.depleted);
+        let first = |group: GroupId| {
+            let members = self.members.iter().filter(|&(&id, member)| member.0 == group && works(id));
+            members.min_by_key(|&(&id, member)| (member.1, id)).map(|(&id, _)| id)
+        };
+        let firsts = with_budget.filter_map(|(&group, shared)| Some((first(group)?, group, shared.budget)));
+        firsts.min_by_key(|(_, group, budget)| (budget.deadline, *group)).map(|(id, _, budget)| (id, budget))
+    }
+
+    pub fn picked(&mut self, id: ClientId) {
+        if let Some(&(group, paid)) = self.members.get(&id) {
+            let shared = self.all.get_mut(&group).expect("a member's group has a reservation");
+            shared.clock = shared.clock.max(paid);
+        }
+    }
+
+    pub fn served(&mut self, id: ClientId, ns: u64, weight: u32) {
+        if let Some((group, paid)) = self.members.get_mut(&id) {
+            *paid += i128::from(ns) * 100 / i128::from(weight);
+            let budget = &mut self.all.get_mut(group).expect("a member's group has a reservation").budget;
+            budget.left_ns -= i128::from(ns);
+            budget.depleted = budget.left_ns <= 0;
+        }
+    }
+
+    /// The groups that have budget again.
+    pub fn replenish(&mut self, now: u64) -> Vec<GroupId> {
+        let mut told = Vec::new();
+        for (&group, shared) in &mut self.all {
+            let was_depleted = shared.budget.depleted;
+            shared.budget = shared.budget.replenished(now);
+            if was_depleted && !shared.budget.depleted {
+                told.push(group);
+            }
+        }
+        told
+    }
+
+    /// The budget with which this idle client would come.
+    pub fn at_arrival(&self, id: ClientId, arrival: u64) -> Option<Budget> {
+        let shared = &self.all[&self.group_of(id)?];
+        let budget = shared.budget.replenished(arrival);
+        Some(if shared.had_work { budget } else { budget.at_arrival(arrival) })
+    }
+
+    /// Whether a client may be a member, but for its group.
+    pub fn may_share(client: &Client, has_role: bool) -> bool {
+        client.budget.is_none() && !has_role
+    }
+}
