@@ -7,6 +7,7 @@ mod best_effort;
 mod changes;
 mod desktop;
 mod fairness;
+mod group_reservations;
 mod order;
 mod reservations;
 mod server;

@@ -125,15 +125,15 @@ fn earliest_deadline_is_served_first_whoever_is_replenished_first() {
 /// window there are at most: a first budget that is used up just before the next one begins, whole ones at that
 /// bandwidth, and a last one that is used at once: m Q + 2 Q (1 - Q/T), and the request that exceeds the last one. A
 /// client that never goes idle has budgets of whole periods only: (m + 1) Q and the request.
-fn hard_bound_ns(reservation: Reservation, periods: u64, longest_ns: u64, goes_idle: bool) -> u64 {
+pub fn hard_bound_ns(reservation: Reservation, periods: u64, longest_ns: u64, goes_idle: bool) -> u64 {
     let Reservation { budget_ns, period_ns, .. } = reservation;
     let edges = if goes_idle { 2 * budget_ns * (period_ns - budget_ns) / period_ns } else { budget_ns };
     periods * budget_ns + edges.max(budget_ns) + longest_ns
 }
 
-/// The most that a client got in any window of that length; the worst one begins with one of its requests.
-fn most_in_a_window(server: &Server, client: ClientId, window_ns: u64) -> u64 {
-    let runs: Vec<&Run> = server.runs.iter().filter(|run| run.client == client).collect();
+/// The most that these clients got together in any window of that length; the worst one begins with one of their requests.
+pub fn most_in_a_window(server: &Server, clients: &[ClientId], window_ns: u64) -> u64 {
+    let runs: Vec<&Run> = server.runs.iter().filter(|run| clients.contains(&run.client)).collect();
     let (mut most_ns, mut whole_ns, mut last) = (0, 0, 0);
     for first in &runs {
         let to_ns = first.start_ns + window_ns;
@@ -150,7 +150,7 @@ fn most_in_a_window(server: &Server, client: ClientId, window_ns: u64) -> u64 {
 
 fn check_hard_bound(server: &Server, reserved: Reserved, longest_ns: u64, goes_idle: bool, setup: &str) {
     for periods in [1, 2, 3, 7, 20] {
-        let most_ns = most_in_a_window(server, reserved.client, periods * reserved.reservation.period_ns);
+        let most_ns = most_in_a_window(server, &[reserved.client], periods * reserved.reservation.period_ns);
         let bound_ns = hard_bound_ns(reserved.reservation, periods, longest_ns, goes_idle);
         assert!(
             most_ns <= bound_ns,

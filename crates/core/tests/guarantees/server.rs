@@ -247,7 +247,7 @@ impl Server {
 
     fn decide_and_serve(&mut self) {
         let now = Time(self.now_ns);
-        while self.scheduler.handle(now, Fact::Replenish).resumed().is_some() {}
+        while self.scheduler.handle(now, Fact::Replenish) != Outcome::None {}
         for client in &mut self.clients {
             client.receive(self.now_ns);
             if !client.pending.is_empty() && !self.scheduler.is_ready(client.id) {

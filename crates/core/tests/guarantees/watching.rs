@@ -1,7 +1,7 @@
 //! Watching: who is named, so that its arrival ends the running slice, and that nothing is paid where none would.
 
 use crate::server::MS;
-use xqos_core::{ClientId, Fact, Parameters, PolicyKind, Reservation, Scheduler, Service, Time};
+use xqos_core::{ClientId, Fact, GroupId, Outcome, Parameters, PolicyKind, Reservation, Scheduler, Service, Time};
 
 const HOG: ClientId = ClientId(1);
 const IDLE: ClientId = ClientId(2);
@@ -73,6 +73,36 @@ fn watched_client_is_named_again_when_its_budget_is_replenished() {
     assert_eq!(scheduler.handle(at(30), Fact::Replenish).resumed(), Some(IDLE));
     scheduler.decide(at(30));
     assert_eq!(scheduler.next_to_watch(at(30)), Some(IDLE), "it was armed as best effort and has budget now");
+}
+
+#[test]
+fn members_are_named_again_when_the_budget_of_their_group_is_replenished() {
+    let (group, member) = (GroupId(1), ClientId(3));
+    let reservation = Reservation { budget_ns: 2 * MS, period_ns: 30 * MS, hard: false };
+    let mut scheduler = hogged_scheduler(|scheduler| {
+        scheduler.handle(at(0), Fact::Connected { client: member, descriptor: 13 });
+        for client in [IDLE, member] {
+            scheduler.handle(at(0), Fact::Group { client, group });
+        }
+        assert!(scheduler.handle(at(0), Fact::GroupReserve { group, reservation }).is_admitted());
+        // Named with the budget of its group, which another member uses up; then as best effort, since it got input.
+        scheduler.handle(at(0), Fact::Arrived { client: HOG });
+        scheduler.decide(at(0));
+        assert_eq!(scheduler.next_to_watch(at(0)), Some(IDLE));
+        serve(scheduler, HOG, at(0), at(0), true);
+        scheduler.handle(at(0), Fact::Arrived { client: member });
+        scheduler.decide(at(0));
+        serve(scheduler, member, at(0), at(2), true);
+        scheduler.decide(at(2));
+        scheduler.handle(at(3), Fact::Withdrawn { client: HOG });
+        scheduler.handle(at(3), Fact::Input { client: IDLE });
+        assert!(scheduler.group_reservation(group).is_some_and(|state| state.depleted));
+    });
+    assert_eq!(scheduler.handle(at(30), Fact::Replenish), Outcome::GroupResumed(group));
+    scheduler.handle(at(30), Fact::Withdrawn { client: member });
+    scheduler.decide(at(30));
+    let named: Vec<ClientId> = std::iter::from_fn(|| scheduler.next_to_watch(at(30))).collect();
+    assert!(named.contains(&IDLE) && named.contains(&member), "{named:?} have budget now");
 }
 
 #[test]

@@ -1,0 +1,198 @@
+//! Reservations of groups: Q in every T for the clients of a group together, no more where hard, and by their weights among them.
+
+use crate::reservations::{hard_bound_ns, most_in_a_window};
+use crate::server::{Behaviour, Load, MS, Random, SECOND, Server, US};
+use xqos_core::{ClientId, Fact, GroupId, Mode, Outcome, Parameters, PolicyKind, Reservation, Role, Time};
+
+const GROUP: GroupId = GroupId(1);
+
+fn reservation(budget_ms: u64, period_ms: u64, hard: bool) -> Reservation {
+    Reservation { budget_ns: budget_ms * MS, period_ns: period_ms * MS, hard }
+}
+
+fn put_into_group(server: &mut Server, client: ClientId, weight: u32) {
+    server.scheduler.handle(Time(0), Fact::Group { client, group: GROUP });
+    server.scheduler.handle(Time(0), Fact::Weight { client, weight });
+}
+
+fn reserve(server: &mut Server, reservation: Reservation) {
+    let fact = Fact::GroupReserve { group: GROUP, reservation };
+    assert!(server.scheduler.handle(Time(server.now_ns), fact).is_admitted(), "{reservation:?} is admissible");
+}
+
+/// Busy clients of no group, and members of these weights whose requests cost at most so much.
+fn server_with(
+    policy: PolicyKind,
+    others: usize,
+    weights: &[u32],
+    longest_ns: u64,
+    seed: u64,
+) -> (Server, Vec<ClientId>) {
+    let parameters = Parameters { blocking_ns: longest_ns, ..Parameters::default() };
+    let mut server = Server::new(policy, parameters, seed);
+    for _ in 0..others {
+        server.connect(Load::backlogged(longest_ns / 4..=longest_ns));
+    }
+    let mut members = Vec::new();
+    for &weight in weights {
+        let client = server.connect(Load::backlogged(longest_ns / 4..=longest_ns));
+        put_into_group(&mut server, client, weight);
+        members.push(client);
+    }
+    (server, members)
+}
+
+fn together_ns(server: &Server, members: &[ClientId], mode: Option<Mode>) -> u64 {
+    members.iter().map(|&id| server.service_ns(id, mode)).sum()
+}
+
+#[test]
+fn a_group_has_its_budget_in_every_period_beside_busy_others() {
+    for seed in 0..30 {
+        let mut random = Random(seed);
+        let longest_ns = random.one_of(&[100 * US, 500 * US, MS]);
+        let policy = random.one_of(&PolicyKind::ALL);
+        let weights = [100; 12];
+        let (mut server, members) =
+            server_with(policy, 6, &weights[..random.within(1..=12) as usize], longest_ns, seed);
+        let of = reservation(random.within(2..=6), random.one_of(&[10, 16, 40]), random.next() % 2 == 0);
+        reserve(&mut server, of);
+        server.run_until(1600 * MS);
+        for k in 1..1600 * MS / of.period_ns {
+            let until_ns = k * of.period_ns;
+            let is_paid = |run: &&crate::server::Run| members.contains(&run.client) && run.mode == Mode::Reserved;
+            let got_ns: u64 = server.runs.iter().filter(is_paid).map(|run| run.within(0, until_ns)).sum();
+            let short_ns = (k * of.budget_ns).saturating_sub(got_ns);
+            assert!(short_ns <= longest_ns, "seed {seed}, {policy:?}: {of:?} is {short_ns} ns short after period {k}");
+        }
+    }
+}
+
+#[test]
+fn a_hard_group_never_gets_more_than_its_budget_and_a_request() {
+    for seed in 0..20 {
+        let mut random = Random(seed ^ 0x9);
+        let longest_ns = random.one_of(&[50 * US, 500 * US, 2 * MS]);
+        let policy = random.one_of(&PolicyKind::ALL);
+        let (mut server, mut members) = server_with(policy, 1, &[100, 300, 100], longest_ns, seed);
+        let asker = server.connect(Load::new(Behaviour::RoundTrip { think_ns: 300 * US }, 10 * US..=longest_ns));
+        put_into_group(&mut server, asker, 100);
+        members.push(asker);
+        let of = reservation(random.within(2..=6), random.one_of(&[10, 20, 40]), true);
+        reserve(&mut server, of);
+        server.run_until(SECOND);
+        for periods in [1, 2, 7, 20] {
+            let most_ns = most_in_a_window(&server, &members, periods * of.period_ns);
+            let bound_ns = hard_bound_ns(of, periods, longest_ns, true);
+            assert!(most_ns <= bound_ns, "seed {seed}, {policy:?}: {most_ns} ns in {periods} periods of {of:?}");
+        }
+    }
+}
+
+#[test]
+fn members_share_the_budget_by_their_weights_under_every_policy() {
+    for policy in PolicyKind::ALL {
+        let (mut server, members) = server_with(policy, 2, &[100, 200, 300], 400 * US, 3);
+        reserve(&mut server, reservation(6, 10, true));
+        server.run_until(10 * SECOND);
+        let all_ns = together_ns(&server, &members, None);
+        assert!(all_ns.abs_diff(6 * SECOND) <= 20 * MS, "{policy:?}: {all_ns} ns of 6 s");
+        for (&member, sixths) in members.iter().zip([1, 2, 3]) {
+            let got_ns = server.service_ns(member, None);
+            assert!(got_ns.abs_diff(sixths * SECOND) <= 20 * MS, "{policy:?}: weight {sixths}00 got {got_ns} ns");
+        }
+    }
+}
+
+#[test]
+fn who_joins_a_group_shares_from_then_on_and_catches_up_on_nothing() {
+    let (mut server, members) = server_with(PolicyKind::Smart, 2, &[100, 100], 200 * US, 2);
+    reserve(&mut server, reservation(4, 10, true));
+    server.run_until(SECOND);
+    let late = server.connect(Load::backlogged(50 * US..=200 * US));
+    server.scheduler.handle(Time(server.now_ns), Fact::Group { client: late, group: GROUP });
+    let before_ns = server.service_ns(members[0], None);
+    server.run_until(2 * SECOND);
+    let (first_ns, late_ns) = (server.service_ns(members[0], None) - before_ns, server.service_ns(late, None));
+    assert!(first_ns.abs_diff(late_ns) <= 15 * MS, "{first_ns} ns beside {late_ns} of who came later");
+}
+
+#[test]
+fn a_soft_group_goes_on_as_best_effort_and_a_hard_one_waits() {
+    for (hard, least_ns, most_ns) in [(false, 590 * MS, 610 * MS), (true, 190 * MS, 206 * MS)] {
+        let (mut server, members) = server_with(PolicyKind::Fair, 1, &[100], 400 * US, 4);
+        reserve(&mut server, reservation(2, 10, hard));
+        server.run_until(SECOND);
+        // Soft: a fifth, and half of the rest.
+        let got_ns = together_ns(&server, &members, None);
+        assert!((least_ns..=most_ns).contains(&got_ns), "hard {hard}: {got_ns} ns");
+    }
+}
+
+#[test]
+fn a_member_with_a_reservation_of_its_own_keeps_that_and_leaves_the_groups_to_the_others() {
+    for policy in PolicyKind::ALL {
+        let (mut server, members) = server_with(policy, 2, &[100, 100, 100], 300 * US, 5);
+        reserve(&mut server, reservation(3, 10, true));
+        assert!(server.try_reserve(members[0], reservation(2, 10, true)));
+        assert!(!server.scheduler.shares_reservation(members[0]) && server.scheduler.shares_reservation(members[1]));
+        server.run_until(2 * SECOND);
+        for (member, due_ns) in [(members[0], 400 * MS), (members[1], 300 * MS), (members[2], 300 * MS)] {
+            let got_ns = server.service_ns(member, None);
+            assert!(got_ns.abs_diff(due_ns) <= 15 * MS, "{policy:?}: {member:?} got {got_ns} ns, not {due_ns}");
+        }
+    }
+}
+
+#[test]
+fn groups_count_in_the_admission_of_clients_and_clients_in_that_of_groups() {
+    let (mut server, members) = server_with(PolicyKind::Fair, 0, &[100, 100], 100 * US, 6);
+    reserve(&mut server, reservation(5, 10, false));
+    assert!(!server.try_reserve(members[0], reservation(5, 10, false)), "0.5 + 0.5 is above 0.9");
+    assert!(server.try_reserve(members[0], reservation(3, 10, false)));
+    let more = Fact::GroupReserve { group: GROUP, reservation: reservation(7, 10, false) };
+    assert!(!server.scheduler.handle(Time(0), more).is_admitted());
+    assert_eq!(server.scheduler.admitted_utilization_ppm(), 800_000);
+    assert_eq!(server.scheduler.handle(Time(0), Fact::GroupRelease { group: GROUP }), Outcome::Changed);
+    assert_eq!(server.scheduler.admitted_utilization_ppm(), 300_000);
+}
+
+#[test]
+fn asking_again_gives_no_fresh_budget() {
+    let (mut server, members) = server_with(PolicyKind::Fair, 1, &[100, 100], 100 * US, 7);
+    let of = reservation(2, 20, true);
+    for _ in 0..200 {
+        reserve(&mut server, of);
+        server.run_until(server.now_ns + 5 * MS);
+        server.scheduler.handle(Time(server.now_ns), Fact::GroupRelease { group: GROUP });
+    }
+    let paid_ns = together_ns(&server, &members, Some(Mode::Reserved));
+    assert!(paid_ns <= server.now_ns / 10 + 5 * MS, "{paid_ns} ns of {} were paid from a tenth", server.now_ns);
+}
+
+#[test]
+fn a_member_that_was_idle_is_named_to_watch_again_when_its_group_has_budget_again() {
+    let (mut server, _) = server_with(PolicyKind::Fair, 1, &[100], 100 * US, 8);
+    let late = server.connect(Load { start_ns: SECOND, ..Load::backlogged(100 * US..=100 * US) });
+    put_into_group(&mut server, late, 100);
+    reserve(&mut server, reservation(2, 10, false));
+    server.run_until(SECOND + 20 * MS);
+    let first = server.runs.iter().find(|run| run.client == late).expect("it was served");
+    assert!(
+        first.start_ns - SECOND <= 100 * US + 1,
+        "it waited {} ns though its group has budget",
+        first.start_ns - SECOND
+    );
+}
+
+#[test]
+fn compositors_and_window_managers_take_no_part() {
+    let (mut server, members) = server_with(PolicyKind::Fixed, 1, &[100, 100], 100 * US, 9);
+    reserve(&mut server, reservation(1, 10, true));
+    let role = Role { compositor: true, window_manager: false };
+    server.scheduler.handle(Time(0), Fact::Role { client: members[0], role });
+    assert!(!server.scheduler.shares_reservation(members[0]));
+    server.run_until(SECOND);
+    assert!(server.service_ns(members[0], None) > 300 * MS, "it is not held back with its group");
+    assert!(server.service_ns(members[1], None).abs_diff(100 * MS) <= 5 * MS);
+}
