@@ -36,6 +36,8 @@ pub mod minor {
     pub const SET_CLIENT_GROUP: u8 = 23;
     pub const SET_GROUP_WEIGHT: u8 = 24;
     pub const SET_GROUP_CAP: u8 = 25;
+    pub const SET_GROUP_RESERVATION: u8 = 26;
+    pub const CLEAR_GROUP_RESERVATION: u8 = 27;
     pub const SET_CLIENT_PACING: u8 = 28;
 }
 
@@ -67,9 +69,8 @@ pub const REQUESTS: [(&str, bool); 29] = [
     ("SetClientGroup", false),
     ("SetGroupWeight", false),
     ("SetGroupCap", false),
-    // 26 and 27 are no requests.
-    ("26", false),
-    ("27", false),
+    ("SetGroupReservation", false),
+    ("ClearGroupReservation", false),
     ("SetClientPacing", false),
 ];
 
@@ -262,6 +263,17 @@ pub enum Request {
         client: u32,
         paced: Paced,
     },
+    /// A reservation that the clients of a client's group use together.
+    SetGroupReservation {
+        client: u32,
+        budget_us: u32,
+        period_us: u32,
+        hard: bool,
+    },
+    /// Ends it.
+    ClearGroupReservation {
+        client: u32,
+    },
 }
 
 /// What is wrong with a request, as X names it.
@@ -295,6 +307,8 @@ impl Request {
             | Request::SetGroupWeight { client, .. }
             | Request::SetGroupCap { client, .. }
             | Request::SetClientPacing { client, .. }
+            | Request::SetGroupReservation { client, .. }
+            | Request::ClearGroupReservation { client }
                 if *client == 0 =>
             {
                 *client = own;
@@ -388,11 +402,14 @@ impl Request {
                 out.u32(share_ppm);
             }
             Request::SetReservation { client, budget_us, period_us, hard }
+            | Request::SetGroupReservation { client, budget_us, period_us, hard }
             | Request::CheckAdmission { client, budget_us, period_us, hard } => {
                 let flags = if hard { reservation_flag::HARD } else { 0 };
                 out.u32(client).u32(budget_us).u32(period_us).u32(flags);
             }
-            Request::GetReservation { client } | Request::ClearReservation { client } => {
+            Request::GetReservation { client }
+            | Request::ClearReservation { client }
+            | Request::ClearGroupReservation { client } => {
                 out.u32(client);
             }
             Request::SetPolicy(change) => write_policy_change(&mut out, &change),
@@ -455,6 +472,8 @@ impl Request {
             Request::SetGroupWeight { .. } => minor::SET_GROUP_WEIGHT,
             Request::SetGroupCap { .. } => minor::SET_GROUP_CAP,
             Request::SetClientPacing { .. } => minor::SET_CLIENT_PACING,
+            Request::SetGroupReservation { .. } => minor::SET_GROUP_RESERVATION,
+            Request::ClearGroupReservation { .. } => minor::CLEAR_GROUP_RESERVATION,
         }
     }
 }
@@ -485,6 +504,11 @@ fn parse_later(minor: u8, read: Reader<'_>) -> Result<Request, Mistake> {
             let paced = Paced::from_code(code).ok_or(Mistake::Value(code.into()))?;
             Request::SetClientPacing { client: read.u32(4)?, paced }
         }
+        minor::SET_GROUP_RESERVATION => {
+            let (client, budget_us, period_us, hard) = reservation(read)?;
+            Request::SetGroupReservation { client, budget_us, period_us, hard }
+        }
+        minor::CLEAR_GROUP_RESERVATION => Request::ClearGroupReservation { client: read.u32(4)? },
         _ => return Err(Mistake::Opcode),
     })
 }
@@ -500,8 +524,9 @@ pub(crate) fn length(minor: u8) -> Option<usize> {
         minor::SET_DESKTOP => 8,
         minor::GET_PACING | minor::GET_PROCESSOR | minor::GET_DESKTOP | minor::GET_GROUPS => 4,
         minor::GET_SERVER_INFO | minor::LIST_CLIENTS | minor::STOP_TRACE | minor::LIST_LONGEST_REQUESTS => 4,
-        minor::SET_RESERVATION | minor::CHECK_ADMISSION => 20,
-        minor::GET_RESERVATION | minor::CLEAR_RESERVATION | minor::SELECT_EVENTS => 8,
+        minor::SET_RESERVATION | minor::CHECK_ADMISSION | minor::SET_GROUP_RESERVATION => 20,
+        minor::GET_RESERVATION | minor::CLEAR_RESERVATION | minor::CLEAR_GROUP_RESERVATION => 8,
+        minor::SELECT_EVENTS => 8,
         minor::SET_POLICY => 32,
         _ => return None,
     })
@@ -603,6 +628,8 @@ mod tests {
             Request::SetGroupWeight { client: 7, weight: 50 },
             Request::SetGroupCap { client: 7, ppm: 50_000 },
             Request::SetClientPacing { client: 7, paced: Paced::Never },
+            Request::SetGroupReservation { client: 7, budget_us: 3000, period_us: 10_000, hard: true },
+            Request::ClearGroupReservation { client: 7 },
         ]
     }
 

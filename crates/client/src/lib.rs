@@ -199,6 +199,16 @@ impl Control {
         self.send(Request::SetClientPacing { client: self.subject(client), paced })
     }
 
+    /// A reservation that the clients of a client's group use together.
+    pub fn reserve_group(&self, client: u32, budget_us: u32, period_us: u32, hard: bool) -> Result<()> {
+        self.send(Request::SetGroupReservation { client: self.subject(client), budget_us, period_us, hard })
+    }
+
+    /// Ends the reservation of a client's group.
+    pub fn release_group(&self, client: u32) -> Result<()> {
+        self.send(Request::ClearGroupReservation { client: self.subject(client) })
+    }
+
     /// The server's thread may have a real-time priority while it works for a reserved client, as long as this connection
     /// lives. `limit_before`: the server's limit for such priorities, to be set afterwards.
     pub fn lend_processor(&self, on: bool, limit_before: u32) -> Result<()> {

@@ -6,12 +6,13 @@ use crate::label::Label;
 use xqos_core::WAIT_BOUNDS_NS;
 
 /// Bytes of one entry of a ListClients reply.
-pub(crate) const ENTRY_BYTES: usize = 368;
+pub(crate) const ENTRY_BYTES: usize = 376;
 /// The same in version 1.0.
 const ENTRY_BYTES_1_0: usize = 176;
 /// Bytes of one entry of a ListLongestRequests reply.
 pub(crate) const LONG_REQUEST_BYTES: usize = 64;
 const NAME_BYTES: usize = 32;
+const HOST_AT: usize = 280;
 const HOST_BYTES: usize = 48;
 const WAITS: usize = WAIT_BOUNDS_NS.len() + 1;
 const WAITS_AT: usize = 328;
@@ -29,6 +30,8 @@ pub mod entry_flag {
     pub const COMPOSITOR: u32 = 128;
     /// It owns the selection of a screen's window manager, or redirects its top-level windows.
     pub const WINDOW_MANAGER: u32 = 256;
+    /// The reservation of its group is hard.
+    pub const GROUP_HARD: u32 = 512;
     /// It waits for those that it uncovers, whether or not others do.
     pub const PACED: u32 = 1024;
     /// It does not wait for them, whether or not others do.
@@ -80,6 +83,10 @@ pub struct ClientEntry {
     pub waits: [u32; WAITS],
     /// Grabs of [`LONG_GRAB_NS`](xqos_core::LONG_GRAB_NS) and more.
     pub long_grabs: u32,
+    /// Q of its group's reservation; 0: that has none.
+    pub group_budget_us: u32,
+    /// T of it.
+    pub group_period_us: u32,
 }
 
 impl ClientEntry {
@@ -112,7 +119,7 @@ impl ClientEntry {
         for count in self.waits {
             out.u32(count);
         }
-        out.u32(self.long_grabs).pad_to(start + ENTRY_BYTES);
+        out.u32(self.long_grabs).u32(self.group_budget_us).u32(self.group_period_us).pad_to(start + ENTRY_BYTES);
     }
 
     fn read(bytes: &[u8], order: Order) -> Result<Self, Short> {
@@ -157,9 +164,11 @@ impl ClientEntry {
             group_name: label(184),
             reservation_origin: label(216),
             settings_origin: label(248),
-            host: read.slice(280, HOST_BYTES).map(read_name).unwrap_or_default(),
+            host: read.slice(HOST_AT, HOST_BYTES).map(read_name).unwrap_or_default(),
             waits: std::array::from_fn(|class| read.u32(WAITS_AT + 4 * class).unwrap_or(0)),
             long_grabs: read.u32(WAITS_AT + 4 * WAITS).unwrap_or(0),
+            group_budget_us: read.u32(364).unwrap_or(0),
+            group_period_us: read.u32(368).unwrap_or(0),
             ..ClientEntry::default()
         }
     }

@@ -215,8 +215,12 @@ impl<H: Host> Engine<H> {
             self.server_is_known(&server);
         }
         let now = self.host.now();
-        while let FactOutcome::Resumed(client) = self.scheduler.handle(now, Fact::Replenish) {
-            self.sync_hold(client);
+        loop {
+            match self.scheduler.handle(now, Fact::Replenish) {
+                FactOutcome::Resumed(client) => self.sync_hold(client),
+                FactOutcome::GroupResumed(group) => self.group_resumed(group),
+                _ => break,
+            }
         }
         self.watch_grab(now);
         self.look_at_roots(now);
@@ -304,7 +308,8 @@ impl<H: Host> Engine<H> {
                 self.watch_client(id, now);
             }
         }
-        if self.scheduler.has_caps() && self.scheduler.is_capped(id) {
+        let is_capped = self.scheduler.has_caps() && self.scheduler.is_capped(id);
+        if is_capped || self.is_out_with_group(id) {
             self.sync_holds();
         }
         if let Some(held) = self.to_hold.take() {
@@ -356,7 +361,7 @@ impl<H: Host> Engine<H> {
     fn watch_client(&mut self, id: ClientId, now: Time) {
         let rank = self.scheduler.rank_on_arrival(id, now);
         if self.slot(id).is_some() && self.host.is_open(id) {
-            let loan_ns = self.scheduler.reservation(id).map_or(0, |state| state.reservation.budget_ns);
+            let loan_ns = self.scheduler.reservation_in_use(id).map_or(0, |state| state.reservation.budget_ns);
             self.host.watch_client(id, rank, loan_ns);
         }
     }

@@ -30,6 +30,7 @@ struct Group {
     members: usize,
     weight: Set,
     cap_ppm: Set,
+    reserved: Option<Reserved>,
 }
 
 /// A setting of a group; 0: it has none.
@@ -38,6 +39,23 @@ pub struct Set {
     pub value: u32,
     /// Who made it, where it ends with its connection.
     pub leased_by: Option<ClientId>,
+}
+
+/// Who made the reservation of a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reserved {
+    /// Of the client that was named for the group: to whose limit it counts.
+    pub uid: u32,
+    /// Who made it, where it ends with its connection.
+    pub leased_by: Option<ClientId>,
+}
+
+/// The groups whose settings end with a connection.
+#[derive(Clone, Debug, Default)]
+pub struct Leased {
+    pub weights: Vec<GroupId>,
+    pub caps: Vec<GroupId>,
+    pub reservations: Vec<GroupId>,
 }
 
 /// A client, as far as groups are concerned.
@@ -97,7 +115,8 @@ impl Groups {
         }
         let is_free = |id: &GroupId| self.groups.iter().all(|group| group.id != *id);
         let id = (1..=u16::MAX).map(GroupId).find(is_free).unwrap_or(GroupId::NONE);
-        self.groups.push(Group { key, id, label, members: 1, weight: Set::default(), cap_ppm: Set::default() });
+        let (weight, cap_ppm) = (Set::default(), Set::default());
+        self.groups.push(Group { key, id, label, members: 1, weight, cap_ppm, reserved: None });
         id
     }
 
@@ -109,7 +128,7 @@ impl Groups {
             return false;
         }
         let ended = self.groups.swap_remove(at);
-        ended.weight.value > 0 || ended.cap_ppm.value > 0
+        ended.weight.value > 0 || ended.cap_ppm.value > 0 || ended.reserved.is_some()
     }
 
     pub fn set_weight(&mut self, id: GroupId, weight: Set) {
@@ -131,12 +150,34 @@ impl Groups {
         }
     }
 
-    /// The groups of which the weight, and those of which the cap ends with this connection.
-    pub fn leased_by(&self, asker: ClientId) -> (Vec<GroupId>, Vec<GroupId>) {
-        let of = |set: fn(&Group) -> &Set| {
-            self.groups.iter().filter(|group| set(group).leased_by == Some(asker)).map(|group| group.id).collect()
+    pub fn set_reserved(&mut self, id: GroupId, by: Option<Reserved>) {
+        if let Some(group) = self.groups.iter_mut().find(|group| group.id == id) {
+            group.reserved = by;
+        }
+    }
+
+    /// Whether the reservation of a group counts to the limit of this user.
+    pub fn reserved_for(&self, id: GroupId, uid: u32) -> bool {
+        self.group(id).and_then(|group| group.reserved).is_some_and(|by| by.uid == uid)
+    }
+
+    /// Whether the reservation of a group, if it has one, gives way to one that this origin makes: a lease stands back for what
+    /// was set without one.
+    pub fn reservation_gives_way(&self, id: GroupId, leased_by: Option<ClientId>) -> bool {
+        let by = self.group(id).and_then(|group| group.reserved);
+        leased_by.is_none() || by.is_none_or(|by| by.leased_by.is_some())
+    }
+
+    /// What ends with this connection.
+    pub fn leased_by(&self, asker: ClientId) -> Leased {
+        let of = |leased_by: fn(&Group) -> Option<ClientId>| {
+            self.groups.iter().filter(|group| leased_by(group) == Some(asker)).map(|group| group.id).collect()
         };
-        (of(|group| &group.weight), of(|group| &group.cap_ppm))
+        Leased {
+            weights: of(|group| group.weight.leased_by),
+            caps: of(|group| group.cap_ppm.leased_by),
+            reservations: of(|group| group.reserved?.leased_by),
+        }
     }
 
     fn group(&self, id: GroupId) -> Option<&Group> {

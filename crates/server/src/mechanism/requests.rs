@@ -7,7 +7,7 @@ mod reports;
 use crate::host::Host;
 use crate::mechanism::engine::ByHand;
 use crate::mechanism::engine::{Engine, RESOURCE_ID_BITS};
-use crate::mechanism::groups::{Set, is_fit};
+use crate::mechanism::groups::{Reserved, Set, is_fit};
 use crate::mechanism::origins::Setting;
 use crate::mechanism::settings::{FaultPlace, MAX_UTILIZATION_LIMIT_PPM, SLICE_RANGE_US};
 use xqos_abi::trace::Level;
@@ -124,17 +124,12 @@ fn change<H: Host>(engine: &mut Engine<H>, asker: ClientId, request: Request) ->
             let reservation = reservation(budget_us, period_us, hard)?;
             let origin =
                 engine.origin_for(asker, id, Setting::Reservation).map_err(|ByHand| Refused::Access(client))?;
-            if !engine.is_within_user_limit(id, reservation.utilization_ppm()) {
+            if !engine.is_within_user_limit(id, Holder::Client(id), reservation.utilization_ppm()) {
                 return Err(Refused::Admission(base_of(engine, id)));
             }
             engine.look_at_supply();
-            match engine.scheduler.handle(engine.host.now(), Fact::Reserve { client: id, reservation }).admission() {
-                Some(Admission::Admitted(_)) => {}
-                Some(Admission::Refused(term)) => {
-                    return Err(Refused::Admission(base_of_holder(engine, term.holder)));
-                }
-                None => return Err(Refused::Value(client)),
-            }
+            let outcome = engine.scheduler.handle(engine.host.now(), Fact::Reserve { client: id, reservation });
+            admitted(engine, outcome.admission(), client)?;
             engine.note_made(id, Setting::Reservation, Some(origin));
             engine.reservation_changed(id);
             engine.notify(NotifyKind::ReservationSet, id, 0);
@@ -199,6 +194,9 @@ fn change<H: Host>(engine: &mut Engine<H>, asker: ClientId, request: Request) ->
             engine.set_client_pacing(id, paced);
             engine.note_made(id, Setting::Pacing, Some(origin).filter(|_| paced != Paced::AsAll));
         }
+        Request::SetGroupReservation { .. } | Request::ClearGroupReservation { .. } => {
+            change_group_reservation(engine, asker, request)?;
+        }
         Request::SetPolicy(_)
         | Request::SetPacing { .. }
         | Request::SetDesktop { .. }
@@ -212,6 +210,50 @@ fn change<H: Host>(engine: &mut Engine<H>, asker: ClientId, request: Request) ->
         _ => return Err(Refused::Request),
     }
     Ok(())
+}
+
+/// The reservation of a client's group.
+fn change_group_reservation<H: Host>(engine: &mut Engine<H>, asker: ClientId, request: Request) -> Result<(), Refused> {
+    let (client, asked) = match request {
+        Request::SetGroupReservation { client, budget_us, period_us, hard } => {
+            (client, Some((budget_us, period_us, hard)))
+        }
+        Request::ClearGroupReservation { client } => (client, None),
+        _ => return Err(Refused::Request),
+    };
+    let id = subject_to_change(engine, asker, client)?;
+    let (group, uid) = engine.slot(id).map_or((GroupId::NONE, 0), |slot| (slot.group, slot.identity.uid));
+    if group == GroupId::NONE {
+        return Err(Refused::Value(client));
+    }
+    let origin = engine.origin_for(asker, id, Setting::Group).map_err(|ByHand| Refused::Access(client))?;
+    if !engine.groups.reservation_gives_way(group, origin.leased_by) {
+        return Err(Refused::Access(client));
+    }
+    match asked {
+        Some((budget_us, period_us, hard)) => {
+            let reservation = reservation(budget_us, period_us, hard)?;
+            if !engine.is_within_user_limit(id, Holder::Group(group), reservation.utilization_ppm()) {
+                return Err(Refused::Admission(base_of(engine, id)));
+            }
+            engine.look_at_supply();
+            let by = Reserved { uid, leased_by: origin.leased_by };
+            let admission = engine.reserve_for_group(group, reservation, by);
+            admitted(engine, admission, client)?;
+        }
+        None => engine.release_group(group),
+    }
+    engine.notify(NotifyKind::Settings, id, 0);
+    Ok(())
+}
+
+/// The answer to a reservation; `client` was named for it.
+fn admitted<H: Host>(engine: &Engine<H>, admission: Option<Admission>, client: u32) -> Result<(), Refused> {
+    match admission {
+        Some(Admission::Admitted(_)) => Ok(()),
+        Some(Admission::Refused(term)) => Err(Refused::Admission(base_of_holder(engine, term.holder))),
+        None => Err(Refused::Value(client)),
+    }
 }
 
 /// The same, for what concerns the whole server.

@@ -96,7 +96,7 @@ impl Told {
         let scheduler = self.scheduler.as_ref().expect("a trace begins with a snapshot");
         let ready = self.bases.iter().filter(|(id, _)| scheduler.is_ready(**id)).map(|(_, &base)| base).collect();
         let reservations =
-            self.bases.iter().filter_map(|(&id, &base)| Some((base, scheduler.reservation(id)?))).collect();
+            self.bases.iter().filter_map(|(&id, &base)| Some((base, scheduler.reservation_in_use(id)?))).collect();
         let is_reserved = mode == Mode::Reserved;
         Slice { client: 0, is_reserved, decided, ns: 0, ready, reservations }
     }
@@ -113,18 +113,24 @@ impl Told {
 
 /// A client with this reservation, the only busy one that has any, is served while it has budget and only then above others.
 pub fn check_reservation(slices: &[Slice], base: u32) {
+    check_reservation_of(slices, &[base]);
+}
+
+/// The same of a reservation that several clients use together.
+pub fn check_reservation_of(slices: &[Slice], bases: &[u32]) {
     let mut used_ns = 0;
     let began = slices.first().expect("slices").decided;
     for slice in slices {
-        let state = slice.reservation(base).expect("it is reserved");
+        let state = slice.reservation(bases[0]).expect("it is reserved");
+        let is_theirs = bases.contains(&slice.client);
         let reservation = state.reservation;
         if state.depleted {
             assert!(slice.decided < state.deadline, "not replenished in time: {slice:?}");
-            assert!(slice.client != base || !slice.is_reserved && !reservation.hard, "nothing was left: {slice:?}");
-        } else if slice.was_ready(base) {
-            assert!(slice.client == base && slice.is_reserved, "it had budget: {slice:?}");
+            assert!(!is_theirs || !slice.is_reserved && !reservation.hard, "nothing was left: {slice:?}");
+        } else if bases.iter().any(|&base| slice.was_ready(base)) {
+            assert!(is_theirs && slice.is_reserved, "it had budget: {slice:?}");
         }
-        if slice.client == base && slice.is_reserved {
+        if is_theirs && slice.is_reserved {
             // One budget that was there, one for each period that has begun, and what each slice was too long is paid back.
             let periods = 2 + slice.decided.since(began) / reservation.period_ns;
             assert!(used_ns < periods * reservation.budget_ns, "{used_ns} ns used in {periods} periods: {slice:?}");

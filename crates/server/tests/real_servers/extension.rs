@@ -20,7 +20,7 @@ use xqos_lab::server::Kind;
 const ORDERS: [Order; 2] = [Order::Native, Order::Swapped];
 const SOON: Duration = Duration::from_secs(5);
 /// Length in units of four bytes of each request, by minor opcode.
-const LENGTHS: [usize; 26] = [3, 1, 5, 2, 2, 5, 1, 8, 3, 3, 2, 3, 1, 1, 3, 3, 1, 1, 2, 1, 10, 3, 1, 10, 3, 3];
+const LENGTHS: [usize; 28] = [3, 1, 5, 2, 2, 5, 1, 8, 3, 3, 2, 3, 1, 1, 3, 3, 1, 1, 2, 1, 10, 3, 1, 10, 3, 3, 5, 2];
 const SET_RESERVATION: u8 = 2;
 const CHECK_ADMISSION: u8 = 5;
 const SET_POLICY: u8 = 7;
@@ -132,7 +132,7 @@ fn client_is_set_and_listed(wire: &mut Wire) {
     wire.tell_xqos(Request::SetClientPriority { client: own, priority: -1000 }).unwrap();
     wire.set_sync_priority(0, -7).unwrap();
     let reply = wire.ask_xqos(Request::ListClients).unwrap();
-    assert_eq!(reply.len(), 32 + 368);
+    assert_eq!(reply.len(), 32 + 376);
     let found = ClientList::decode(&reply, wire.order).unwrap();
     let entry = &found.clients[0];
     assert_eq!((entry.client, entry.pid), (own, std::process::id() as i32));

@@ -4,7 +4,7 @@
 //! lab's experiments `hard`, `response` and `fairness`.
 
 use crate::busy::{Busy, Worker, X11perf, slices_of};
-use crate::decisions::{Decisions, Slice, check_fairness, check_reservation};
+use crate::decisions::{Decisions, Slice, check_fairness, check_reservation, check_reservation_of};
 use crate::fixture::{Fixture, alone, beside_others, entry, policies, served, wait_for, xvfb, xvfb_with};
 use crate::wire::Wire;
 use std::time::{Duration, Instant};
@@ -35,6 +35,34 @@ fn a_hard_reservation_gets_its_budgets_and_no_more_and_all_when_it_is_released()
     assert!(slices.iter().all(|slice| slice.reservation(base).is_none() && !slice.is_reserved));
     assert!(slices.iter().all(|slice| !slice.was_ready(base) || slice.client == base), "somebody else was chosen");
     assert_eq!(entry(&control, base).flags & entry_flag::HELD_BACK, 0);
+}
+
+#[test]
+fn a_hard_group_has_its_budgets_together_and_its_clients_share_them() {
+    let (fixture, control) = served();
+    let mut workers = [(); 3].map(|()| Worker::start(&fixture));
+    let [first, second, other] = workers.each_ref().map(Worker::base);
+    for (base, name) in [(first, "pair"), (second, "pair"), (other, "other")] {
+        control.set_client_group(base, name).unwrap();
+    }
+    control.reserve_group(second, 6000, 12_000, true).unwrap();
+    assert_eq!(control.server_info().unwrap().admitted_utilization_ppm, 500_000);
+    let before = [first, second].map(|base| entry(&control, base));
+    let slices = slices_of(&fixture, &mut workers, Worker::MOST);
+    check_reservation_of(&slices, &[first, second]);
+    let after = [first, second].map(|base| entry(&control, base));
+    let depletions: u32 = (0..2).map(|at| after[at].depletions - before[at].depletions).sum();
+    assert!(depletions > 2, "only {depletions} budgets were used");
+    let is_shared = |slice: &Slice| slice.was_ready(first) && slice.was_ready(second);
+    let paid_ns = |base| -> u64 {
+        slices.iter().filter(|slice| is_shared(slice) && slice.client == base).map(|slice| slice.ns).sum()
+    };
+    let longest_ns = slices.iter().map(|slice| slice.ns).max().unwrap_or_default();
+    let (one, two) = (paid_ns(first), paid_ns(second));
+    assert!(one.abs_diff(two) <= 2 * longest_ns, "{one} and {two} ns of a budget that is shared by halves");
+    control.release_group(first).unwrap();
+    assert_eq!(entry(&control, second).group_period_us, 0);
+    assert_eq!(control.server_info().unwrap().admitted_utilization_ppm, 0);
 }
 
 #[test]

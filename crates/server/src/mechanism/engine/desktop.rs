@@ -46,7 +46,8 @@ impl<H: Host> Engine<H> {
     /// A reserved client ends the wait.
     pub(super) fn wait_for_next_request(&self, served: ClientId) {
         let Some(until) = self.scheduler.next_request_of(served, self.host.now()) else { return };
-        let reserved = self.scheduler.reservations().map(|(id, _)| id).filter(|&id| !self.scheduler.is_ready(id));
+        let is_reserved = |id: &ClientId| self.scheduler.reservation_in_use(*id).is_some();
+        let reserved = self.ids().filter(|id| is_reserved(id) && !self.scheduler.is_ready(*id));
         if self.host.is_open(served) && self.host.now() < until {
             self.host.wait_for([served].into_iter().chain(reserved), until);
         }

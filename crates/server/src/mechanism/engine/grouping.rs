@@ -2,10 +2,10 @@
 
 use super::Engine;
 use crate::host::Host;
-use crate::mechanism::groups::{Member, Set};
+use crate::mechanism::groups::{Member, Reserved, Set};
 use crate::mechanism::origins::{Origin, Setting};
 use xqos_abi::{Grouping, Label, NotifyKind, Paced};
-use xqos_core::{ClientId, Fact, GroupId};
+use xqos_core::{Admission, ClientId, Fact, GroupId, Holder, Reservation};
 
 /// A setting was made by hand, and whoever asks has a lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +35,7 @@ impl<H: Host> Engine<H> {
             // Its number may be another's soon.
             self.set_group_weight(group, Set::default());
             self.set_group_cap(group, Set::default());
+            self.release_group(group);
         }
     }
 
@@ -71,20 +72,63 @@ impl<H: Host> Engine<H> {
         self.sync_holds();
     }
 
+    /// A reservation that the clients of a group use together; `None` where there is no such group.
+    pub fn reserve_for_group(&mut self, group: GroupId, reservation: Reservation, by: Reserved) -> Option<Admission> {
+        let fact = Fact::GroupReserve { group, reservation };
+        let admission = self.scheduler.handle(self.host.now(), fact).admission()?;
+        if matches!(admission, Admission::Admitted(_)) {
+            self.groups.set_reserved(group, Some(by));
+            self.group_reservation_changed();
+        }
+        Some(admission)
+    }
+
+    pub fn release_group(&mut self, group: GroupId) {
+        self.groups.set_reserved(group, None);
+        if self.scheduler.group_reservation(group).is_some() {
+            self.scheduler.handle(self.host.now(), Fact::GroupRelease { group });
+            self.group_reservation_changed();
+        }
+    }
+
+    /// As for a client: hold back or attend its clients, and decide anew.
+    fn group_reservation_changed(&mut self) {
+        self.sync_holds();
+        self.host.end_slice();
+    }
+
+    /// A group has budget again.
+    pub(super) fn group_resumed(&mut self, group: GroupId) {
+        let is_hard = self.scheduler.group_reservation(group).is_some_and(|state| state.reservation.hard);
+        if is_hard || self.scheduler.has_caps() {
+            self.sync_holds();
+        }
+    }
+
+    /// Whether the budget of a client's hard group is used up.
+    pub(super) fn is_out_with_group(&self, id: ClientId) -> bool {
+        let state = self.scheduler.reservation_in_use(id).filter(|_| self.scheduler.shares_reservation(id));
+        state.is_some_and(|state| state.depleted && state.reservation.hard)
+    }
+
     /// Holds back, or serves again, whom the cap of a group concerns.
     pub(super) fn sync_holds(&mut self) {
         self.ids().for_each(|id| self.sync_hold(id));
     }
 
-    /// Whether a user's reservations may have so much more, besides those of this client.
-    pub fn is_within_user_limit(&self, id: ClientId, ppm: u32) -> bool {
+    /// Whether the reservations of a client's user may have so much more, besides that of this holder.
+    pub fn is_within_user_limit(&self, id: ClientId, holder: Holder, ppm: u32) -> bool {
         let Some(uid) = self.slot(id).map(|slot| slot.identity.uid) else { return true };
         let limit_ppm = self.groups.user_limit_ppm();
         if limit_ppm == 0 || uid == 0 || uid == self.host.user() {
             return true;
         }
         let is_of_user = |other: ClientId| self.slot(other).is_some_and(|slot| slot.identity.uid == uid);
-        let others = self.scheduler.reservations().filter(|&(other, _)| other != id && is_of_user(other));
+        let of_clients = self.scheduler.reservations().filter(|&(other, _)| is_of_user(other));
+        let of_clients = of_clients.map(|(other, reservation)| (Holder::Client(other), reservation));
+        let of_groups = self.scheduler.group_reservations().filter(|&(group, _)| self.groups.reserved_for(group, uid));
+        let of_groups = of_groups.map(|(group, reservation)| (Holder::Group(group), reservation));
+        let others = of_clients.chain(of_groups).filter(|&(other, _)| other != holder);
         let sum: u64 = others.map(|(_, reservation)| reservation.utilization_ppm()).map(u64::from).sum();
         sum + u64::from(ppm) <= u64::from(limit_ppm)
     }
@@ -119,9 +163,10 @@ impl<H: Host> Engine<H> {
     pub(super) fn end_leases(&mut self, asker: ClientId) {
         self.origins.end(asker);
         self.groups.end_limit_of(asker);
-        let (weights, caps) = self.groups.leased_by(asker);
-        weights.into_iter().for_each(|group| self.set_group_weight(group, Set::default()));
-        caps.into_iter().for_each(|group| self.set_group_cap(group, Set::default()));
+        let leased = self.groups.leased_by(asker);
+        leased.weights.into_iter().for_each(|group| self.set_group_weight(group, Set::default()));
+        leased.caps.into_iter().for_each(|group| self.set_group_cap(group, Set::default()));
+        leased.reservations.into_iter().for_each(|group| self.release_group(group));
         for id in self.ids() {
             for setting in Setting::ALL {
                 let made_by = self.slot(id).and_then(|slot| slot.made.by(setting));

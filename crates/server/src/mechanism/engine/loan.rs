@@ -32,7 +32,7 @@ impl<H: Host> Engine<H> {
     pub(super) fn raise_or_lower(&mut self, slice: Option<&Slice>, now: Time) {
         match slice.map(|slice| slice.choice) {
             Some(Choice::Client(id, Mode::Reserved)) => {
-                let budget_ns = self.scheduler.reservation(id).map_or(0, |state| state.budget_left_ns.max(0));
+                let budget_ns = self.scheduler.reservation_in_use(id).map_or(0, |state| state.budget_left_ns.max(0));
                 self.host.raise(now.after(budget_ns as u64));
             }
             _ => match self.attention.latest(now) {

@@ -142,6 +142,7 @@ pub fn entry<H: Host>(engine: &Engine<H>, id: ClientId, asker: ClientId) -> Opti
     let hard = state.is_some_and(|state| state.reservation.hard);
     let holds_grab = scheduler.grab() == Some(id);
     let role = scheduler.role(id);
+    let of_group = scheduler.group_reservation(slot.group).map(|state| state.reservation);
     let flags = [
         (state.is_some(), entry_flag::RESERVED),
         (hard, entry_flag::HARD),
@@ -154,6 +155,7 @@ pub fn entry<H: Host>(engine: &Engine<H>, id: ClientId, asker: ClientId) -> Opti
         (role.window_manager, entry_flag::WINDOW_MANAGER),
         (slot.paced == Paced::Always, entry_flag::PACED),
         (slot.paced == Paced::Never, entry_flag::NEVER_PACED),
+        (of_group.is_some_and(|reservation| reservation.hard), entry_flag::GROUP_HARD),
     ];
     Some(ClientEntry {
         client: slot.base,
@@ -191,5 +193,7 @@ pub fn entry<H: Host>(engine: &Engine<H>, id: ClientId, asker: ClientId) -> Opti
         host: slot.host.to_string(),
         waits: usage.waits,
         long_grabs: usage.long_grabs,
+        group_budget_us: of_group.map_or(0, |reservation| us(reservation.budget_ns)),
+        group_period_us: of_group.map_or(0, |reservation| us(reservation.period_ns)),
     })
 }

@@ -3,7 +3,7 @@
 use super::{clients, keep_busy, reserve, server};
 use crate::host::mock::{MS, Server, base};
 use crate::mechanism::requests::Refused;
-use xqos_abi::{ClientEntry, ClientList, Grouping, Label, Order, Request};
+use xqos_abi::{ClientEntry, ClientList, Grouping, Label, Order, Request, entry_flag};
 use xqos_core::{ClientId, PolicyKind, Time};
 
 fn entry(server: &mut Server, id: ClientId) -> ClientEntry {
@@ -162,4 +162,66 @@ fn a_client_is_put_where_a_grouping_would_put_it() {
     assert_eq!(server.ask(daemon, group(":nobody")), Err(Refused::Value(base(client))));
     server.disconnect(daemon);
     assert_eq!(entry(&mut server, client).group_name.as_str(), "program2");
+}
+
+fn reserve_group(client: ClientId, budget_us: u32, hard: bool) -> Request {
+    Request::SetGroupReservation { client: base(client), budget_us, period_us: 20_000, hard }
+}
+
+#[test]
+fn a_hard_group_gets_its_budget_together_and_goes_on_when_it_is_released() {
+    let mut server = server(PolicyKind::Fair);
+    let [hand, first, second, other] = clients(&mut server);
+    for id in [first, second] {
+        server.ask(hand, Request::SetClientGroup { client: base(id), name: Label::new("players") }).unwrap();
+    }
+    assert_eq!(server.ask(hand, reserve_group(first, 6000, true)), Ok(None));
+    let seen = entry(&mut server, second);
+    assert_eq!((seen.group_budget_us, seen.group_period_us), (6000, 20_000));
+    assert!(seen.flags & entry_flag::GROUP_HARD != 0 && seen.flags & entry_flag::RESERVED == 0);
+    for id in [first, second, other] {
+        keep_busy(&mut server, id, 1000);
+    }
+    server.run_until(Time(1000 * MS));
+    let got = [first, second].map(|id| server.time_of(id, Time(0), Time(1000 * MS)));
+    assert!((got[0] + got[1]).abs_diff(300 * MS) <= 15 * MS, "{got:?} of 300 ms");
+    assert!(got[0].abs_diff(got[1]) <= 15 * MS, "{got:?}");
+    assert_eq!(server.ask(hand, Request::ClearGroupReservation { client: base(second) }), Ok(None));
+    assert_eq!(entry(&mut server, first).group_period_us, 0);
+    server.run_until(Time(1400 * MS));
+    let got = server.time_of(first, Time(1010 * MS), Time(1400 * MS));
+    assert!(got >= 90 * MS, "{got} ns of 97 ms, a quarter, once it is released");
+}
+
+#[test]
+fn the_reservation_of_a_group_ends_with_its_lease_or_its_last_client() {
+    let mut server = server(PolicyKind::Fair);
+    let [daemon, hand, player, other] = clients(&mut server);
+    server.ask(daemon, lease("rule players")).unwrap();
+    assert_eq!(server.ask(daemon, reserve_group(player, 2000, false)), Ok(None));
+    assert_eq!(server.ask(hand, reserve_group(other, 2000, false)), Ok(None));
+    assert_eq!(server.ask(daemon, reserve_group(other, 4000, false)), Err(Refused::Access(base(other))));
+    assert_eq!(server.engine().scheduler.admitted_utilization_ppm(), 200_000);
+    server.disconnect(daemon);
+    assert_eq!((entry(&mut server, player).group_period_us, entry(&mut server, other).group_period_us), (0, 20_000));
+    server.disconnect(other);
+    assert_eq!(server.engine().scheduler.admitted_utilization_ppm(), 0);
+}
+
+#[test]
+fn reservations_of_groups_are_refused_as_those_of_clients_are() {
+    let mut server = server(PolicyKind::Fair);
+    let root = server.connect(0);
+    let [first, second] = [1000, 1000].map(|uid| server.connect(uid));
+    assert_eq!(server.ask(first, reserve_group(first, 19_000, false)), Err(Refused::Admission(base(first))));
+    assert_eq!(server.ask(first, reserve_group(first, 30_000, false)), Err(Refused::Value(30_000)));
+    server.ask(root, Request::SetGroups { grouping: Grouping::None, user_limit_ppm: 300_000 }).unwrap();
+    assert_eq!(server.ask(first, reserve_group(first, 2000, false)), Err(Refused::Value(base(first))), "it is alone");
+    for id in [first, second] {
+        server.ask(id, Request::SetClientGroup { client: 0, name: Label::new("players") }).unwrap();
+    }
+    assert_eq!(server.ask(first, reserve_group(first, 4000, false)), Ok(None));
+    assert_eq!(server.ask(second, reserve_group(second, 5000, false)), Ok(None), "in place of what it has");
+    let own = Request::SetReservation { client: 0, budget_us: 2000, period_us: 20_000, hard: false };
+    assert_eq!(server.ask(first, own), Err(Refused::Admission(base(first))), "0.25 + 0.1 of the user's 0.3");
 }
