@@ -29,6 +29,11 @@ pub fn reservation_of(entry: &ClientEntry) -> Option<(Reservation, bool)> {
     })
 }
 
+/// What stands after a reservation.
+pub fn kind(hard: bool) -> &'static str {
+    if hard { " hard" } else { "" }
+}
+
 /// What a client does for others, in words; `None`: nothing.
 pub fn role_of(entry: &ClientEntry) -> Option<&'static str> {
     let has = |flag: u32| entry.flags & flag != 0;

@@ -12,6 +12,7 @@ mod displays;
 mod exporter;
 mod exports;
 mod family;
+mod groups;
 mod host;
 mod http;
 mod metrics;

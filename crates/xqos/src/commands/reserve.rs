@@ -1,7 +1,8 @@
 //! `xqos reserve` and `xqos release`: reservations of clients that run already.
 
 use crate::auto::{self, Wanted};
-use crate::client::{described, reservation_of};
+use crate::client::{described, kind, reservation_of};
+use crate::groups;
 use crate::rules;
 use crate::selector::Selector;
 use crate::session::Session;
@@ -26,9 +27,14 @@ use xqos_cli::quantity::Reservation;
 /// it as long as xqos runs. ^C ends it, and what it has set. `xqos suggest` tells the same of a trace.
 #[derive(Args, Debug)]
 #[command(after_help = RESERVE_EXAMPLES)]
+#[command(mut_group("selector", |group| group.required(true)))]
 pub struct Reserve {
     #[command(flatten)]
-    selector: Selector,
+    selector: Option<Selector>,
+    /// The clients of this group together, as `xqos list` names it; those with
+    /// a reservation of their own keep that, and use no part of the group's
+    #[arg(long, value_name = "NAME", group = "selector")]
+    group: Option<String>,
     /// Server time, and how often: 3ms/10ms, 500us/0.01s; or auto, what measurement finds
     #[arg(value_name = "BUDGET/PERIOD|auto")]
     reservation: Wanted,
@@ -48,6 +54,7 @@ Examples:
   xqos reserve --window 0x1c00007 3ms/10ms --hard
   xqos reserve --class mpv auto           until ^C, or mpv ends
   sudo -E xqos reserve --class mpv auto --cpu auto
+  xqos reserve --group firefox 5ms/16ms   for all its clients together
 
 Times are written with a unit: us, ms or s. `xqos list` shows what is reserved
 and what is left of it, and how much server time a program uses: a start for
@@ -60,7 +67,10 @@ choosing its budget.";
 pub struct Release {
     #[command(flatten)]
     selector: Option<Selector>,
-    /// Every client that has a reservation
+    /// This group, as `xqos list` names it
+    #[arg(long, value_name = "NAME", group = "selector")]
+    group: Option<String>,
+    /// Every client and every group that has a reservation
     #[arg(long, group = "selector")]
     all: bool,
 }
@@ -69,6 +79,7 @@ const RELEASE_EXAMPLES: &str = "\
 Examples:
   xqos release --pid 4711
   xqos release --class mpv
+  xqos release --group firefox
   xqos release --all";
 
 /// A period of the processor is that of the server time.
@@ -85,7 +96,10 @@ impl Reserve {
             _ => {}
         }
         let (session, _) = Session::open_armed(display)?;
-        let clients = self.selector.resolve(&session)?;
+        if let Some(name) = &self.group {
+            return self.for_groups(&session, name, wanted);
+        }
+        let clients = self.selector.as_ref().map_or(Ok(Vec::new()), |selector| selector.resolve(&session))?;
         let Some(reservation) = wanted.fixed() else {
             return auto::watch(&session, &clients, rules::auto_limit(), self.cpu.is_some());
         };
@@ -95,11 +109,25 @@ impl Reserve {
         }
         Ok(())
     }
+
+    fn for_groups(&self, session: &Session, name: &str, wanted: Wanted) -> Result<()> {
+        let Some(reservation) = wanted.fixed() else {
+            bail!("auto measures one client at a time: name clients instead of a group, or a budget and a period");
+        };
+        for group in groups::named(session, name)? {
+            output::line(&group.reserve(session, reservation, self.hard)?)?;
+        }
+        Ok(())
+    }
 }
 
 impl Release {
     pub fn perform(&self, display: Option<&str>) -> Result<()> {
         let session = Session::open(display)?;
+        if let Some(name) = &self.group {
+            return release_groups(&session, groups::named(&session, name)?, name);
+        }
+        let groups = if self.all { groups::all(&session)? } else { Vec::new() };
         let clients = match &self.selector {
             Some(selector) if !self.all => selector.resolve(&session)?,
             _ => {
@@ -108,7 +136,7 @@ impl Release {
                 clients
             }
         };
-        if self.all && clients.is_empty() {
+        if self.all && clients.is_empty() && groups.iter().all(|group| group.reservation().is_none()) {
             return output::line("no client has a reservation");
         }
         if !self.all && clients.iter().all(|entry| reservation_of(entry).is_none()) {
@@ -120,8 +148,21 @@ impl Release {
             session.control.release(entry.client).map_err(|error| session.explained(error, &entry))?;
             output::line(&released(&entry, previous))?;
         }
+        for group in groups {
+            group.release(&session)?.iter().try_for_each(|line| output::line(line))?;
+        }
         Ok(())
     }
+}
+
+fn release_groups(session: &Session, groups: Vec<groups::Group>, name: &str) -> Result<()> {
+    if groups.iter().all(|group| group.reservation().is_none()) {
+        bail!("nothing to release, the group {name} has no reservation: `xqos list` shows who has");
+    }
+    for group in groups {
+        group.release(session)?.iter().try_for_each(|line| output::line(line))?;
+    }
+    Ok(())
 }
 
 /// What was done, and how to undo it: back to what was before, not to nothing.
@@ -140,10 +181,6 @@ fn released(entry: &ClientEntry, (before, hard): (Reservation, bool)) -> String 
 fn set_again(entry: &ClientEntry, reservation: Reservation, hard: bool) -> String {
     let hard = if hard { " --hard" } else { "" };
     format!("xqos reserve --client {:#x} {}{hard}", entry.client, reservation.typed())
-}
-
-pub(super) fn kind(hard: bool) -> &'static str {
-    if hard { " hard" } else { "" }
 }
 
 #[cfg(test)]

@@ -10,15 +10,12 @@
 //! | ended, none left, but processes that may still connect | a connection, for [`GRACE`] at most (launchers) |
 //! | ended, nothing left | nothing: exit with its status |
 
+use crate::admission;
 use crate::auto::{Auto, Wanted};
-use crate::client::described;
+use crate::client::{described, kind};
 use crate::family::{Family, Verdict};
 use crate::session::{Session, out_of_limits};
-use crate::{
-    admission,
-    commands::reserve::{CPU_NEEDS_AUTO, kind},
-};
-use crate::{processor, rules};
+use crate::{commands::reserve::CPU_NEEDS_AUTO, processor, rules};
 use anyhow::{Context, Result, bail};
 use clap::{ArgGroup, Args};
 use std::collections::{BTreeMap, HashSet};
