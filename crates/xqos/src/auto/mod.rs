@@ -19,6 +19,7 @@ mod watch;
 
 use crate::admission;
 use crate::client::{described, reservation_of};
+use crate::groups::reservation_of_group;
 use crate::session::Session;
 use anyhow::{Result, anyhow, bail};
 use feed::Feed;
@@ -104,6 +105,8 @@ pub struct Auto {
     said: Vec<String>,
     /// Whose refusal was said.
     refused: BTreeSet<u32>,
+    /// What others are told, before the confidence.
+    origin: String,
 }
 
 impl Auto {
@@ -116,7 +119,7 @@ impl Auto {
         })?;
         let (tuner, room) = (Tuner::new(), Room { auto_limit_ppm: limit_ppm, ..Room::default() });
         let (ours, pids, refused) = (BTreeMap::new(), BTreeMap::new(), BTreeSet::new());
-        Ok(Auto { feed, tuner, ours, pids, processors: None, room, asked: None, said: Vec::new(), refused })
+        Ok(Auto { feed, tuner, ours, pids, processors: None, room, asked: None, said: Vec::new(), refused, origin: origin.to_owned() })
     }
 
     /// From now on also reserves processor time; `is_ours`: the program was started here, and ends with us. The error says why
@@ -233,7 +236,10 @@ impl Auto {
             }
         }
         let others = entries.iter().filter(|entry| !self.ours.contains_key(&entry.client));
-        let fixed = others.filter_map(reservation_of).map(|(fixed, hard)| in_core(fixed, hard)).collect();
+        let of_groups: BTreeMap<u32, &ClientEntry> = entries.iter().map(|entry| (entry.group, entry)).collect();
+        let of_groups = of_groups.into_values().filter_map(reservation_of_group);
+        let fixed = others.filter_map(reservation_of).chain(of_groups);
+        let fixed = fixed.map(|(fixed, hard)| in_core(fixed, hard)).collect();
         let info = session.control.server_info()?;
         let limit_ppm = session.control.processor()?.limit_ppm;
         self.room = Room { limit_ppm, blocking_ns: blocking_ns(&info), fixed, ..self.room };
@@ -261,6 +267,7 @@ impl Auto {
         let mut why = None;
         while let Some(wanted) = next {
             let typed = from_core(wanted);
+            self.tell_confidence(session, entry.client)?;
             match session.control.reserve(entry.client, typed.budget.0, typed.period.0, false) {
                 Ok(()) => {
                     self.ours.insert(entry.client, Some(typed));
@@ -292,6 +299,14 @@ impl Auto {
             // It may have gone at this moment; then there is nothing to clear.
             let _ = session.control.release(entry.client);
         }
+    }
+
+    /// Others see how sure that is: what is set next has the confidence in its origin.
+    fn tell_confidence(&self, session: &Session, client: u32) -> Result<()> {
+        let report = self.tuner.reports().find(|(key, _)| *key == client);
+        let confidence = report.map_or(0.0, |(_, report)| report.confidence);
+        session.control.set_origin(&format!("{} {confidence:.2}", self.origin), true)?;
+        Ok(())
     }
 
     /// What was found.

@@ -4,7 +4,7 @@
 
 use crate::attach::{Attached, Target};
 use crate::client::printable;
-use crate::sample::{Client, Reserved, Sampler, json_help};
+use crate::sample::{Client, GroupReserved, Reserved, Sampler, json_help};
 use anyhow::Result;
 use clap::Args;
 use xqos_cli::output;
@@ -46,13 +46,15 @@ Columns:
                    the server had a processor
   REQUESTS         served since then
   RESERVED         budget / period; a 'hard' one is held back when its budget
-                   is used up, and 'held' while it is
+                   is used up, and 'held' while it is; a 'group' one is used by
+                   all clients of its group together
   LEFT             budget left in this period; below 0 after a long request
   DEPLETED         how often the budget was used up
   MISSED           deadlines with budget left and work waiting
   ROLE             compositor or window manager: it works for others, and is
                    served first (`xqos policy --desktop`)
-  BY               who made its settings: itself, hand, or a rule
+  BY               who made its settings: itself, hand, or a rule; 'auto 0.93'
+                   is measurement, with its confidence (0 to 1) when it was set
   GROUP            with whose clients it shares (`xqos policy --groups`)
   LONGEST WAIT     from a request's arrival to its turn
   LONGEST REQUEST  the longest one seen, and its name
@@ -129,7 +131,7 @@ fn cells(client: &Client) -> Vec<String> {
         of_ms(client.server_time_ms),
         format!("{:.1}%", 100.0 * client.share),
         client.requests.to_string(),
-        reserved.map(reservation).unwrap_or_default(),
+        reserved.map(reservation).or_else(|| of_group(client)).unwrap_or_default(),
         reserved.map(|reserved| of_ms(reserved.budget_left_ms)).unwrap_or_default(),
         of_reservation(client.depletions.to_string()),
         of_reservation(client.misses.to_string()),
@@ -149,16 +151,25 @@ fn cells(client: &Client) -> Vec<String> {
     ]
 }
 
-fn reservation(reserved: &Reserved) -> String {
+fn of_group(client: &Client) -> Option<String> {
+    let GroupReserved { budget_ms, period_ms, hard } = client.group.as_ref()?.reservation.as_ref()?;
+    let kind = if *hard { "hard group" } else { "group" };
+    Some(format!("{} {kind}", typed(*budget_ms, *period_ms)))
+}
+
+fn typed(budget_ms: f64, period_ms: f64) -> String {
     let micros = |ms: f64| Micros((ms * 1e3).round() as u32);
-    let Reservation { budget, period } =
-        Reservation { budget: micros(reserved.budget_ms), period: micros(reserved.period_ms) };
+    let Reservation { budget, period } = Reservation { budget: micros(budget_ms), period: micros(period_ms) };
+    format!("{}/{} ms", budget.ms(), period.ms())
+}
+
+fn reservation(reserved: &Reserved) -> String {
     let kind = match (reserved.held_back, reserved.hard) {
         (true, _) => " held",
         (false, true) => " hard",
         (false, false) => "",
     };
-    format!("{}/{} ms{kind}", budget.ms(), period.ms())
+    format!("{}{kind}", typed(reserved.budget_ms, reserved.period_ms))
 }
 
 #[cfg(test)]
@@ -191,6 +202,14 @@ mod tests {
     fn who_works_for_others_is_named() {
         let manager = ClientEntry { flags: entry_flag::COMPOSITOR | entry_flag::WINDOW_MANAGER, ..entry() };
         assert!(table(&[shown(&manager)]).render(None).contains("window manager and compositor"));
+    }
+
+    #[test]
+    fn the_reservation_of_a_group_is_seen_at_its_clients() {
+        let (group_budget_us, group_period_us) = (3000, 10_000);
+        let flags = entry_flag::GROUP_HARD;
+        let member = ClientEntry { flags, group: 1, group_budget_us, group_period_us, ..entry() };
+        assert!(table(&[shown(&member)]).render(None).contains("3/10 ms hard group"));
     }
 
     #[test]

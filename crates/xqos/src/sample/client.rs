@@ -1,5 +1,6 @@
 //! The figures of a client.
 
+use super::measured::Found;
 use super::ms;
 use crate::client::{printable, role_of};
 use crate::processor::Processor;
@@ -46,6 +47,8 @@ pub struct Client {
     pub sync_priority: i32,
     pub depletions: u32,
     pub misses: u32,
+    /// What `auto` would find.
+    pub measured: Option<Found>,
     pub reservation: Option<Reserved>,
     /// What people are shown: the program, printable, or the client.
     #[serde(skip)]
@@ -62,6 +65,15 @@ pub struct Group {
     pub weight: Option<f64>,
     /// The most that the group gets, where that was set.
     pub cap: Option<f64>,
+    /// What its clients use together.
+    pub reservation: Option<GroupReserved>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct GroupReserved {
+    pub budget_ms: f64,
+    pub period_ms: f64,
+    pub hard: bool,
 }
 
 /// Who made its settings: itself, hand, or the name that somebody gave, such as that of a rule.
@@ -72,6 +84,11 @@ pub struct By {
 }
 
 impl By {
+    /// Whether measurement made its reservation.
+    pub fn is_auto(&self) -> bool {
+        self.reservation.as_deref().is_some_and(|by| by.starts_with("auto"))
+    }
+
     pub fn shown(&self) -> &str {
         self.reservation.as_deref().or(self.settings.as_deref()).unwrap_or_default()
     }
@@ -115,6 +132,7 @@ pub struct Beside<'a> {
     /// The client in the trace.
     pub traced: Option<&'a model::Client>,
     pub title: Option<&'a String>,
+    pub measured: Option<Found>,
     pub names: &'a Names,
     /// Of the time of slices, the part in which the server had a processor.
     pub running: f64,
@@ -146,7 +164,7 @@ impl Used {
 impl<'a> Beside<'a> {
     /// Nothing but the names of requests.
     pub fn new(now_ns: u64, names: &'a Names) -> Beside<'a> {
-        Beside { now_ns, before: None, responses: None, traced: None, title: None, names, running: 1.0 }
+        Beside { now_ns, before: None, responses: None, traced: None, title: None, measured: None, names, running: 1.0 }
     }
 }
 
@@ -189,6 +207,7 @@ impl Client {
             sync_priority: entry.sync_priority,
             depletions: entry.depletions,
             misses: entry.misses,
+            measured: beside.measured.clone(),
             reservation: has(entry_flag::RESERVED).then(|| Reserved::new(entry, &used, beside.now_ns)),
             name: if entry.name.is_empty() { format!("{:#x}", entry.client) } else { printable(&entry.name) },
             entry: entry.clone(),
@@ -206,6 +225,11 @@ impl Group {
             name: entry.group_name.to_string(),
             weight: (entry.group_weight != 0).then(|| f64::from(entry.group_weight) / 100.0),
             cap: (entry.group_cap_ppm != 0).then(|| f64::from(entry.group_cap_ppm) / 1e6),
+            reservation: (entry.group_period_us != 0).then(|| GroupReserved {
+                budget_ms: f64::from(entry.group_budget_us) / 1e3,
+                period_ms: f64::from(entry.group_period_us) / 1e3,
+                hard: entry.flags & entry_flag::GROUP_HARD != 0,
+            }),
         })
     }
 }

@@ -4,10 +4,11 @@
 //! of `list --json` and `top --json`.
 
 pub mod client;
+pub mod measured;
 mod sampler;
 mod server;
 
-pub use client::{Client, Reserved};
+pub use client::{Client, GroupReserved, Reserved};
 pub use sampler::Sampler;
 use serde::Serialize;
 pub use server::{Longest, Server};
@@ -33,15 +34,18 @@ ago_ms, pid, client).
 clients, an array: client, pid, uid, program (null, as pid and uid, for a client
 of another machine), title (of a window; null in list), role (null, compositor,
 window manager, or window manager and compositor), local, host (null where it
-is local), group (null, or name, weight and cap, null where not set), by
-(reservation and settings: null, itself, hand, or a name), you, ready,
+is local), group (null, or name, and weight, cap and reservation: null where not
+set), by (reservation and settings: null, itself, hand, or a name), you, ready,
 holds_server_grab, connected_ms (time since), share (of the interval),
 server_time_ms, reserved_time_ms (paid from the reservation), requests,
 requests_per_s (in the interval), slices, response (null, or count, p50_ms,
 p99_ms, worst_ms of the interval), waiting_ms (null where it has nothing to wait
 for, or without a trace), waited_ms, longest_wait_ms, longest_request (null, or
 name, ms, major, minor), grabs, grabbed_ms, cpu (as above), weight,
-fixed_priority, sync_priority, depletions, misses, and reservation (null, or
+fixed_priority, sync_priority, depletions, misses, measured (null without a
+trace, or what auto would find: state, one of gathering, periodic, aperiodic and
+silent, period_ms and budget_ms of what it would reserve, null: nothing, and
+confidence, 0 to 1), and reservation (null, or
 budget_ms, period_ms, hard, held_back, budget_left_ms, deadline_in_ms,
 used (part of the reservation, in the interval))."
     };
@@ -75,12 +79,14 @@ mod tests {
             flags: entry_flag::RESERVED,
             longest_request: 73,
             group: 1,
+            group_period_us: 10_000,
             ..ClientEntry::default()
         };
         let names = Names::default();
         let longest = Longest::new(&LongRequest::default(), 0, &names);
         let response = Some(client::Response { count: 1, p50_ms: 1.0, p99_ms: 1.0, worst_ms: 1.0 });
-        let client = Client { response, ..Client::new(&entry, &client::Beside::new(0, &names)) };
+        let measured = Some(measured::Found { state: "periodic", period_ms: None, budget_ms: None, confidence: 1.0 });
+        let client = Client { response, measured, ..Client::new(&entry, &client::Beside::new(0, &names)) };
         let server = Server { longest_requests: vec![longest], ..Server::default() };
         Sample { version: VERSION, now_ms: 0.0, interval_ms: None, server, clients: vec![client] }
     }

@@ -1,6 +1,7 @@
 //! Takes samples one after the other, and reads the trace between them.
 
 use super::client::Beside;
+use super::measured::Measured;
 use super::{Client, Longest, Sample, Server, VERSION, ms};
 use crate::client::printable;
 use crate::requests::{Names, names_of};
@@ -31,6 +32,8 @@ pub struct Sampler {
     level: Level,
     /// Our own connection is a client too.
     with_own: bool,
+    /// What measurement would find, of each client that is in the trace.
+    measured: Measured,
 }
 
 impl Sampler {
@@ -66,6 +69,7 @@ impl Sampler {
             titles_at: None,
             level: Level::Slices,
             with_own: false,
+            measured: Measured::default(),
         })
     }
 
@@ -107,7 +111,9 @@ impl Sampler {
             match reader.read() {
                 Next::Record(words) => {
                     if let Some(event) = Event::decode(words) {
-                        self.model.take(&event);
+                        if let Some(burst) = self.model.take(&event) {
+                            self.measured.take(&self.model, &burst);
+                        }
                     }
                 }
                 Next::Lost(records) => {
@@ -142,6 +148,7 @@ impl Sampler {
             .map(|(key, figures)| (self.model.clients()[key].identity.base, figures))
             .collect();
         self.model.forget_gone();
+        self.measured.look(self.model.now, &list);
         let before = self.before.replace((list.clone(), info.clone()));
         let server = self.server(&list, &info, before.as_ref())?;
         let before = before.map(|(list, _)| list);
@@ -153,6 +160,7 @@ impl Sampler {
                     responses: recent.get(&entry.client).map(|figures| &figures.responses),
                     traced: self.model.present().find(|client| client.identity.base == entry.client),
                     title: self.titles.get(&entry.client),
+                    measured: self.measured.of(entry.client),
                     running: server.running,
                     ..Beside::new(list.now_ns, &self.names)
                 };

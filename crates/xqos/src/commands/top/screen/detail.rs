@@ -1,7 +1,8 @@
 //! All about one client, also what the table has no room for.
 
-use super::View;
-use crate::sample::{Client, Reserved};
+use super::{Point, View};
+use crate::client::printable;
+use crate::sample::{Client, GroupReserved, Reserved};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Modifier, Style};
@@ -10,25 +11,46 @@ use ratatui::widgets::{Block, Paragraph, Sparkline};
 use xqos_text::time::narrow_of_ms;
 use xqos_trace::model::Kind;
 
+/// A figure of a sample.
+type Pick = fn(&Point) -> f64;
+
 impl View {
     /// `kinds` are its most expensive kinds of requests, none where they are not timed.
     pub fn draw_detail(&self, frame: &mut Frame, area: Rect, client: &Client, kinds: &[(String, Kind)]) {
         let lines = facts(client);
-        let heights = [lines.len() as u16, 4, 4].map(Constraint::Length);
-        let [facts, share, response, rest] =
+        let is_auto =
+            client.by.is_auto() || self.recent(client, area.width, |point| point.budget_ms).iter().any(|&q| q > 0);
+        let heights = [lines.len() as u16, if is_auto { 4 } else { 0 }, 4, 4].map(Constraint::Length);
+        let [facts, reserved, share, response, rest] =
             Layout::vertical(heights.into_iter().chain([Constraint::Min(2)])).areas(area);
         frame.render_widget(Paragraph::new(lines), facts);
-        let shares = self.recent(client, area.width, |point| point.0 * 1000.0);
+        if is_auto {
+            self.draw_reserved(frame, reserved, client);
+        }
+        let shares = self.recent(client, area.width, |point| point.share * 1000.0);
         let most = shares.iter().max().map_or(0, |most| *most) as f64 / 10.0;
         draw_history(frame, share, &shares, format!("share of the server, up to {most:.1} %"));
-        let p99 = self.recent(client, area.width, |point| point.1 * 1000.0);
+        let p99 = self.recent(client, area.width, |point| point.p99_ms * 1000.0);
         let most = narrow_of_ms(p99.iter().max().map_or(0, |most| *most) as f64 / 1e3);
         draw_history(frame, response, &p99, format!("p99 of its response times, up to {most}"));
         frame.render_widget(Paragraph::new(expensive(kinds, rest.height)), rest);
     }
 
+    /// How what is reserved went, Q beside T.
+    fn draw_reserved(&self, frame: &mut Frame, area: Rect, client: &Client) {
+        let halves: [Rect; 2] = Layout::horizontal([Constraint::Fill(1); 2]).areas(area);
+        let picks: [(&str, Pick); 2] =
+            [("Q", |point| point.budget_ms * 1000.0), ("T", |point| point.period_ms * 1000.0)];
+        for ((name, pick), half) in picks.into_iter().zip(halves) {
+            let values = self.recent(client, half.width, pick);
+            let shown = |us: Option<&u64>| narrow_of_ms(us.map_or(0.0, |us| *us as f64 / 1e3));
+            let (now, most) = (shown(values.last()), shown(values.iter().max()));
+            draw_history(frame, half, &values, format!("{name} reserved: {now}, up to {most}"));
+        }
+    }
+
     /// As many samples of the client's history as there are columns.
-    fn recent(&self, client: &Client, width: u16, pick: fn(&(f64, f64)) -> f64) -> Vec<u64> {
+    fn recent(&self, client: &Client, width: u16, pick: Pick) -> Vec<u64> {
         let history = self.history.get(&client.entry.client);
         let all: Vec<u64> = history.into_iter().flatten().map(|point| pick(point).round() as u64).collect();
         all[all.len().saturating_sub(width.into())..].to_vec()
@@ -70,8 +92,9 @@ fn facts(client: &Client) -> Vec<Line<'static>> {
     ];
     match &client.reservation {
         Some(reserved) => lines.extend(reservation(client, reserved).map(Line::from)),
-        None => lines.push(Line::from("reservation: none")),
+        None => lines.push(Line::from(without_own(client))),
     }
+    lines.extend(measured(client).map(Line::from));
     if let Some(cpu) = &client.cpu {
         lines.push(Line::from(format!("processor, by the kernel: {cpu}")));
     }
@@ -104,6 +127,35 @@ fn reservation(client: &Client, reserved: &Reserved) -> [String; 2] {
     ]
 }
 
+/// The reservation of its group, if it has none of its own.
+fn without_own(client: &Client) -> String {
+    let of_group = client.group.as_ref().and_then(|group| Some((&group.name, group.reservation.as_ref()?)));
+    let Some((name, GroupReserved { budget_ms, period_ms, hard })) = of_group else {
+        return "reservation: none".to_owned();
+    };
+    let kind = if *hard { " hard" } else { "" };
+    let (budget, period) = (narrow_of_ms(*budget_ms), narrow_of_ms(*period_ms));
+    format!("reservation: {budget} / {period}{kind}, with its group {}", printable(name))
+}
+
+/// What auto finds, measured here; nothing while too little is known.
+fn measured(client: &Client) -> Option<String> {
+    let found = client.measured.as_ref()?;
+    let kind = if client.by.is_auto() { "auto" } else { "auto would find" };
+    let confidence = found.confidence;
+    match (found.budget_ms, found.period_ms) {
+        (Some(budget), Some(period)) => {
+            let (budget, period) = (narrow_of_ms(budget), narrow_of_ms(period));
+            Some(format!("{kind}: Q {budget}, T {period}, confidence {confidence:.2}"))
+        }
+        _ => match found.state {
+            "periodic" => Some(format!("{kind}: periodic, too little to reserve for, confidence {confidence:.2}")),
+            "aperiodic" => Some(format!("{kind}: aperiodic: none, confidence {confidence:.2}")),
+            _ => None,
+        },
+    }
+}
+
 /// The kinds of requests that take most, in at most `height` lines.
 fn expensive(kinds: &[(String, Kind)], height: u16) -> Vec<Line<'static>> {
     let mut lines = vec![bold("Most expensive kinds of requests".to_owned())];
@@ -122,7 +174,8 @@ fn expensive(kinds: &[(String, Kind)], height: u16) -> Vec<Line<'static>> {
 mod tests {
     use super::*;
     use crate::processor::Processor;
-    use crate::sample::client::{LongestRequest, Response};
+    use crate::sample::client::{By, Group, LongestRequest, Response};
+    use crate::sample::measured::Found;
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
 
@@ -164,6 +217,43 @@ mod tests {
             }),
             ..Client::default()
         }
+    }
+
+    fn screen(view: &View, client: &Client) -> String {
+        let mut terminal = Terminal::new(TestBackend::new(80, 28)).unwrap();
+        terminal.draw(|frame| view.draw_detail(frame, frame.area(), client, &[])).unwrap();
+        terminal.backend().to_string()
+    }
+
+    #[test]
+    fn what_auto_found_is_told_and_how_q_and_t_went() {
+        let by = By { reservation: Some("auto 0.93".to_owned()), settings: None };
+        let (period_ms, budget_ms) = (Some(41.7), Some(2.2));
+        let measured = Some(Found { state: "periodic", period_ms, budget_ms, confidence: 0.93 });
+        let client = Client { by, measured, ..client() };
+        let mut view = View::default();
+        for budget_ms in [2.0, 4.0, 3.0] {
+            let point = Point { budget_ms, period_ms: 40.0, ..Point::default() };
+            view.history.entry(client.entry.client).or_default().push_back(point);
+        }
+        let text = screen(&view, &client);
+        for words in
+            ["auto: Q 2.20ms, T 41.7ms, confidence 0.93", "Q reserved: 3.00ms, up to 4.00ms", "T reserved: 40.0ms"]
+        {
+            assert!(text.contains(words), "'{words}' is missing in\n{text}");
+        }
+        let measured = Some(Found { state: "aperiodic", period_ms: None, budget_ms: None, confidence: 0.8 });
+        let typing = Client { measured, reservation: None, by: By::default(), ..client };
+        let text = screen(&View::default(), &typing);
+        assert!(text.contains("auto would find: aperiodic: none") && !text.contains("Q reserved"), "{text}");
+    }
+
+    #[test]
+    fn the_reservation_of_its_group_is_told() {
+        let shared = GroupReserved { budget_ms: 3.0, period_ms: 10.0, hard: true };
+        let group = Group { name: "players".to_owned(), weight: None, cap: None, reservation: Some(shared) };
+        let text = screen(&View::default(), &Client { group: Some(group), reservation: None, ..client() });
+        assert!(text.contains("reservation: 3.00ms / 10.0ms hard, with its group players"), "{text}");
     }
 
     #[test]

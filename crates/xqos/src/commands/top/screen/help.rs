@@ -20,9 +20,10 @@ P50 P99     response: from having work to having none left
 WAIT        the longest time from arrival to dispatch
 LONGEST     its longest single request, and the name of it
 GRAB        for how long it held the server grab; underlined: holds it now
-RESERVED    budget/period, and how much of it is used";
+RESERVED    budget/period, and how much of it is used; auto: measured;
+            group: used by its clients together";
     let area = frame.area();
-    let (width, height) = (area.width.min(76), area.height.min(17));
+    let (width, height) = (area.width.min(76), area.height.min(18));
     let place = Rect::new((area.width - width) / 2, (area.height - height) / 2, width, height);
     frame.render_widget(Clear, place);
     frame.render_widget(Paragraph::new(HELP).block(Block::bordered().title("Help, any key of these; ? closes")), place);

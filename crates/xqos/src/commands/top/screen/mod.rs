@@ -51,6 +51,28 @@ enum Page {
     Longest,
 }
 
+/// What is kept of a client in a sample, for its history.
+#[derive(Clone, Copy, Debug, Default)]
+struct Point {
+    share: f64,
+    p99_ms: f64,
+    /// Of its reservation; 0: it has none.
+    budget_ms: f64,
+    period_ms: f64,
+}
+
+impl Point {
+    fn of(client: &Client) -> Point {
+        let reserved = client.reservation.as_ref();
+        Point {
+            share: client.share,
+            p99_ms: client.response.as_ref().map_or(0.0, |response| response.p99_ms),
+            budget_ms: reserved.map_or(0.0, |reserved| reserved.budget_ms),
+            period_ms: reserved.map_or(0.0, |reserved| reserved.period_ms),
+        }
+    }
+}
+
 #[derive(Default)]
 struct View {
     page: Page,
@@ -62,7 +84,7 @@ struct View {
     prompt: Option<(Prompt, String)>,
     said: String,
     changes: Vec<Change>,
-    history: HashMap<u32, VecDeque<(f64, f64)>>,
+    history: HashMap<u32, VecDeque<Point>>,
     table: TableState,
 }
 
@@ -115,7 +137,7 @@ impl View {
     fn remember(&mut self, sample: &Sample) {
         for client in &sample.clients {
             let history = self.history.entry(client.entry.client).or_default();
-            history.push_back((client.share, client.response.as_ref().map_or(0.0, |response| response.p99_ms)));
+            history.push_back(Point::of(client));
             if history.len() > HISTORY {
                 history.pop_front();
             }

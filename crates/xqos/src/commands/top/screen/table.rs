@@ -2,6 +2,7 @@
 
 use super::View;
 use super::format::count;
+use crate::client::printable;
 use crate::sample::{Client, Sample};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Rect};
@@ -85,7 +86,7 @@ impl ScreenColumn {
 }
 
 /// In the order of their importance; what does not fit is left out.
-const COLUMNS: [(u16, ScreenColumn); 14] = [
+const COLUMNS: [(u16, ScreenColumn); 15] = [
     (
         7,
         ScreenColumn {
@@ -153,9 +154,13 @@ const COLUMNS: [(u16, ScreenColumn); 14] = [
             width: Constraint::Length(14),
             right: false,
             text: |client| {
-                client.reservation.as_ref().map_or_else(String::new, |reserved| {
-                    format!("{}/{} {:.0}%", reserved.budget_ms, reserved.period_ms, reserved.used * 100.0)
-                })
+                let own = client.reservation.as_ref().map(|reserved| match client.by.is_auto() {
+                    true => format!("{:.1}/{:.1} auto", reserved.budget_ms, reserved.period_ms),
+                    false => format!("{}/{} {:.0}%", reserved.budget_ms, reserved.period_ms, reserved.used * 100.0),
+                });
+                let of_group = client.group.as_ref().and_then(|group| group.reservation.as_ref());
+                let of_group = of_group.map(|shared| format!("{}/{} group", shared.budget_ms, shared.period_ms));
+                own.or(of_group).unwrap_or_default()
             },
         },
     ),
@@ -202,6 +207,15 @@ const COLUMNS: [(u16, ScreenColumn); 14] = [
             width: Constraint::Length(14),
             right: false,
             text: |client| client.role.unwrap_or_default().to_owned(),
+        },
+    ),
+    (
+        12,
+        ScreenColumn {
+            title: "BY",
+            width: Constraint::Length(12),
+            right: false,
+            text: |client| printable(client.by.shown()),
         },
     ),
     (
