@@ -11,6 +11,7 @@ mod endtoend;
 mod expose;
 mod fairness;
 mod grid;
+mod groups;
 mod hard;
 mod idle;
 mod interactive;
@@ -56,7 +57,7 @@ pub(crate) struct Takes {
 }
 
 /// In the order of the report.
-pub(crate) const ALL: [Experiment; 22] = [
+pub(crate) const ALL: [Experiment; 23] = [
     of::<demo::Demo>(),
     of::<response::Response>(),
     of::<desktop::Desktop>(),
@@ -67,6 +68,7 @@ pub(crate) const ALL: [Experiment; 22] = [
     of::<ocbench::Progress>(),
     of::<player::Player>(),
     of::<fairness::Fairness>(),
+    of::<groups::Groups>(),
     of::<idle::Idle>(),
     of::<memory::Memory>(),
     of::<scale::Scale>(),
