@@ -20,6 +20,7 @@ mod memory;
 mod ocbench;
 mod player;
 mod response;
+mod rules;
 mod scale;
 mod simulation;
 mod soft;
@@ -57,7 +58,7 @@ pub(crate) struct Takes {
 }
 
 /// In the order of the report.
-pub(crate) const ALL: [Experiment; 23] = [
+pub(crate) const ALL: [Experiment; 24] = [
     of::<demo::Demo>(),
     of::<response::Response>(),
     of::<desktop::Desktop>(),
@@ -67,6 +68,7 @@ pub(crate) const ALL: [Experiment; 23] = [
     of::<soft::Soft>(),
     of::<ocbench::Progress>(),
     of::<player::Player>(),
+    of::<rules::Rules>(),
     of::<fairness::Fairness>(),
     of::<groups::Groups>(),
     of::<idle::Idle>(),
