@@ -3,6 +3,7 @@
 //! `run` gives raw data that can be stored; `study` never measures, so that stored data can be looked at again.
 
 mod animation;
+mod auto;
 mod below;
 mod blocking;
 mod demo;
@@ -58,7 +59,7 @@ pub(crate) struct Takes {
 }
 
 /// In the order of the report.
-pub(crate) const ALL: [Experiment; 24] = [
+pub(crate) const ALL: [Experiment; 25] = [
     of::<demo::Demo>(),
     of::<response::Response>(),
     of::<desktop::Desktop>(),
@@ -68,6 +69,7 @@ pub(crate) const ALL: [Experiment; 24] = [
     of::<soft::Soft>(),
     of::<ocbench::Progress>(),
     of::<player::Player>(),
+    of::<auto::Auto>(),
     of::<rules::Rules>(),
     of::<fairness::Fairness>(),
     of::<groups::Groups>(),
