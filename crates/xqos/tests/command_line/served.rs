@@ -150,6 +150,28 @@ fn a_reservation_is_made_by_process_class_window_or_client_and_undone() {
 }
 
 #[test]
+fn a_reservation_of_a_group_is_set_by_its_name_and_undone_as_told() {
+    let server = Server::served(&[]);
+    let clocks = [server.client(XCLOCK), server.client(XCLOCK)];
+    let group = |clock: &Running| server.entry(clock.pid()).unwrap()["group"].clone();
+    let name = group(&clocks[0])["name"].as_str().unwrap().to_owned();
+    let told = server.ask(&["reserve", "--group", &name, "3ms/10ms", "--hard"]).with(0);
+    assert!(told.out.starts_with("reserved 3 ms / 10 ms hard for the group"), "{}", told.out);
+    let reserved = group(&clocks[0])["reservation"].clone();
+    assert_eq!((&reserved["budget_ms"], &reserved["hard"]), (&3.0.into(), &true.into()));
+    // Two processes of one name are two groups, unless they are of one application: one line undoes both.
+    undo(&server, told.out.lines().next().unwrap());
+    assert!(group(&clocks[0])["reservation"].is_null() && group(&clocks[1])["reservation"].is_null());
+    server.ask(&["reserve", "--group", &name, "2ms/10ms"]).with(0);
+    server.ask(&["release", "--all"]).with(0);
+    assert!(group(&clocks[0])["reservation"].is_null());
+    server.ask(&["release", "--group", &name]).failed_saying(&["nothing to release", &name]);
+    server.ask(&["reserve", "--group", &name, "19ms/20ms"]).failed_saying(&["is refused to the group", "0.9"]);
+    server.ask(&["reserve", "--group", &name, "auto"]).failed_saying(&["one client at a time"]);
+    server.ask(&["reserve", "--group", "nobody", "3ms/10ms"]).failed_saying(&["is in a group nobody", "xqos list"]);
+}
+
+#[test]
 fn what_cannot_be_found_is_said_with_where_to_look() {
     let server = Server::served(&[]);
     let _clock = server.client(XCLOCK);
