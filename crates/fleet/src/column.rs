@@ -1,0 +1,192 @@
+//! Columns: of which kinds they are, and how the fields of rows are collected in them.
+//!
+//! Four kinds are enough, and they are those that all readers agree about: no unsigned numbers, which some widen, and no
+//! nanoseconds since 1970, which some refuse. Lengths of time are whole nanoseconds.
+
+use parquet::basic::{ConvertedType, LogicalType, Repetition, TimeUnit, Type as Physical};
+use parquet::data_type::{BoolType, ByteArray, ByteArrayType, Int64Type};
+use parquet::errors::ParquetError;
+use parquet::file::writer::SerializedColumnWriter;
+use parquet::schema::types::{Type, TypePtr};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// What a column holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Text,
+    Number,
+    /// An instant, in microseconds since 1970, UTC.
+    Time,
+    Flag,
+}
+
+impl Kind {
+    /// As SQL calls it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Text => "VARCHAR",
+            Kind::Number => "BIGINT",
+            Kind::Time => "TIMESTAMP",
+            Kind::Flag => "BOOLEAN",
+        }
+    }
+}
+
+/// A column of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Column {
+    pub name: &'static str,
+    pub kind: Kind,
+    /// Whether it may be null.
+    pub is_optional: bool,
+    pub about: &'static str,
+}
+
+impl Column {
+    pub(crate) const fn of<F: Field>(name: &'static str, about: &'static str) -> Column {
+        Column { name, kind: F::KIND, is_optional: F::IS_OPTIONAL, about }
+    }
+
+    /// As the file's schema has it.
+    pub(crate) fn field(&self) -> Result<TypePtr, ParquetError> {
+        let (physical, logical, converted) = match self.kind {
+            Kind::Text => (Physical::BYTE_ARRAY, Some(LogicalType::String), ConvertedType::UTF8),
+            Kind::Number => (Physical::INT64, None, ConvertedType::NONE),
+            Kind::Time => {
+                let logical = LogicalType::timestamp(true, TimeUnit::MICROS);
+                (Physical::INT64, Some(logical), ConvertedType::TIMESTAMP_MICROS)
+            }
+            Kind::Flag => (Physical::BOOLEAN, None, ConvertedType::NONE),
+        };
+        let repetition = if self.is_optional { Repetition::OPTIONAL } else { Repetition::REQUIRED };
+        let builder = Type::primitive_type_builder(self.name, physical).with_repetition(repetition);
+        Ok(Arc::new(builder.with_logical_type(logical).with_converted_type(converted).build()?))
+    }
+}
+
+/// An instant, in microseconds since 1970, UTC.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Instant(pub i64);
+
+impl Instant {
+    pub fn of_unix_ns(ns: i64) -> Instant {
+        Instant(ns.div_euclid(1000))
+    }
+}
+
+/// The value of a column in a row.
+pub trait Field {
+    const KIND: Kind;
+    const IS_OPTIONAL: bool = false;
+
+    /// Adds it to a column of its own kind; any other column stays as it is.
+    fn add_to(&self, cells: &mut Cells);
+}
+
+impl Field for &str {
+    const KIND: Kind = Kind::Text;
+
+    fn add_to(&self, cells: &mut Cells) {
+        if let Values::Text { values, known } = &mut cells.values {
+            // Names come again and again, and a copy of a known one only counts a reference.
+            let value = match known.get(*self) {
+                Some(value) => value.clone(),
+                None => known.entry((*self).to_owned()).or_insert(ByteArray::from(*self)).clone(),
+            };
+            values.push(value);
+            cells.levels.push(1);
+        }
+    }
+}
+
+impl Field for i64 {
+    const KIND: Kind = Kind::Number;
+
+    fn add_to(&self, cells: &mut Cells) {
+        if let Values::Numbers(values) = &mut cells.values {
+            values.push(*self);
+            cells.levels.push(1);
+        }
+    }
+}
+
+impl Field for Instant {
+    const KIND: Kind = Kind::Time;
+
+    fn add_to(&self, cells: &mut Cells) {
+        self.0.add_to(cells);
+    }
+}
+
+impl Field for bool {
+    const KIND: Kind = Kind::Flag;
+
+    fn add_to(&self, cells: &mut Cells) {
+        if let Values::Flags(values) = &mut cells.values {
+            values.push(*self);
+            cells.levels.push(1);
+        }
+    }
+}
+
+impl<F: Field> Field for Option<F> {
+    const KIND: Kind = F::KIND;
+    const IS_OPTIONAL: bool = true;
+
+    fn add_to(&self, cells: &mut Cells) {
+        match self {
+            Some(value) => value.add_to(cells),
+            None => cells.levels.push(0),
+        }
+    }
+}
+
+/// A column's values, until they are written.
+#[derive(Debug)]
+pub struct Cells {
+    values: Values,
+    /// For each row: 1 where there is a value, 0 where it is null.
+    levels: Vec<i16>,
+    is_optional: bool,
+}
+
+#[derive(Debug)]
+enum Values {
+    Text { values: Vec<ByteArray>, known: HashMap<String, ByteArray> },
+    Numbers(Vec<i64>),
+    Flags(Vec<bool>),
+}
+
+impl Cells {
+    pub(crate) fn of(column: &Column) -> Cells {
+        let values = match column.kind {
+            Kind::Text => Values::Text { values: Vec::new(), known: HashMap::new() },
+            Kind::Number | Kind::Time => Values::Numbers(Vec::new()),
+            Kind::Flag => Values::Flags(Vec::new()),
+        };
+        Cells { values, levels: Vec::new(), is_optional: column.is_optional }
+    }
+
+    /// Writes the values, and forgets them.
+    pub(crate) fn write(&mut self, column: &mut SerializedColumnWriter<'_>) -> Result<(), ParquetError> {
+        let levels = std::mem::take(&mut self.levels);
+        let levels = self.is_optional.then_some(levels.as_slice());
+        match &mut self.values {
+            Values::Text { values, known } => {
+                column.typed::<ByteArrayType>().write_batch(values, levels, None)?;
+                values.clear();
+                known.clear();
+            }
+            Values::Numbers(values) => {
+                column.typed::<Int64Type>().write_batch(values, levels, None)?;
+                values.clear();
+            }
+            Values::Flags(values) => {
+                column.typed::<BoolType>().write_batch(values, levels, None)?;
+                values.clear();
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,128 @@
+//! The folder: `TABLE/host=HOST/display=DISPLAY/day=DAY/SESSION.parquet`, in parts as Hive, Spark and DuckDB know them.
+//!
+//! Host, display and day are in the path and not in the file. Who asks for a day or a host reads no other file.
+
+use crate::error::Error;
+use crate::file::Writer;
+use crate::tables::Table;
+use chrono::DateTime;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+/// A day, in UTC.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Day(String);
+
+impl Day {
+    pub fn of_unix_ns(ns: i64) -> Day {
+        Day(DateTime::from_timestamp_nanos(ns).date_naive().to_string())
+    }
+
+    /// `2026-01-31`.
+    pub fn name(&self) -> &str {
+        &self.0
+    }
+}
+
+/// Where the rows of a session go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Session {
+    pub folder: PathBuf,
+    pub host: String,
+    /// Tells it apart from all others, and is the name of its files.
+    pub name: String,
+}
+
+impl Session {
+    /// The file of a table.
+    pub fn path(&self, table: &str, display: &str, day: &Day) -> PathBuf {
+        let parts = [("host", self.host.as_str()), ("display", display), ("day", day.name())];
+        let folder = parts.iter().fold(self.folder.join(table), |path, (name, value)| {
+            path.join(format!("{name}={}", escaped(if value.is_empty() { "unknown" } else { value })))
+        });
+        folder.join(format!("{}.parquet", escaped(&self.name)))
+    }
+}
+
+/// As Hive writes values into paths: what could mean something else there is a percent sign and its code.
+fn escaped(value: &str) -> String {
+    let mut text = String::new();
+    for byte in value.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' => text.push(char::from(byte)),
+            // A string takes everything.
+            _ => drop(write!(text, "%{byte:02X}")),
+        }
+    }
+    text
+}
+
+/// One table's files of a session, each with the rows of a display and a day.
+#[derive(Debug)]
+pub struct Parts<T> {
+    session: Session,
+    files: BTreeMap<PathBuf, Writer<T>>,
+    written: Written,
+}
+
+/// What was written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Written {
+    pub files: u64,
+    pub rows: u64,
+    pub bytes: u64,
+}
+
+impl Written {
+    pub fn plus(self, other: Written) -> Written {
+        Written { files: self.files + other.files, rows: self.rows + other.rows, bytes: self.bytes + other.bytes }
+    }
+}
+
+impl<T: Table> Parts<T> {
+    pub fn new(session: &Session) -> Parts<T> {
+        Parts { session: session.clone(), files: BTreeMap::new(), written: Written::default() }
+    }
+
+    pub fn add(&mut self, display: &str, day: &Day, row: &T::Row<'_>) -> Result<(), Error> {
+        let path = self.session.path(T::NAME, display, day);
+        let file = match self.files.get_mut(&path) {
+            Some(file) => file,
+            None => self.files.entry(path.clone()).or_insert(Writer::create(&path)?),
+        };
+        self.written.rows += 1;
+        file.add(row)
+    }
+
+    /// Completes all files that are open. Rows of the same day that come later would replace them.
+    pub fn finish(&mut self) -> Result<Written, Error> {
+        for file in std::mem::take(&mut self.files).into_values() {
+            self.written.bytes += file.finish()?;
+            self.written.files += 1;
+        }
+        Ok(self.written)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    #[test]
+    fn paths_are_parts_that_hive_understands() {
+        let session = Session { folder: "out".into(), host: "ts01".to_owned(), name: "a:1".to_owned() };
+        let noon = 1_767_225_600_000_000_000 + 12 * 3_600_000_000_000;
+        let path = session.path("bursts", "host/b:10.0", &Day::of_unix_ns(noon));
+        let expected = "out/bursts/host=ts01/display=host%2Fb%3A10.0/day=2026-01-01/a%3A1.parquet";
+        assert_eq!(path, Path::new(expected));
+    }
+
+    #[test]
+    fn days_change_at_midnight_also_before_1970() {
+        assert_eq!(Day::of_unix_ns(86_400_000_000_000 - 1).name(), "1970-01-01");
+        assert_eq!(Day::of_unix_ns(86_400_000_000_000).name(), "1970-01-02");
+        assert_eq!(Day::of_unix_ns(-1).name(), "1969-12-31");
+    }
+}
