@@ -93,6 +93,11 @@ pub fn realtime_offset_ns() -> i64 {
     read(ClockId::Realtime) - read(ClockId::Monotonic)
 }
 
+/// The name of this machine.
+pub fn host_name() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
 /// The program is to get the signals that we watch, as it would without us.
 pub fn unblock_signals_in(command: &mut Command) {
     let set = watched_set();

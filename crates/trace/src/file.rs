@@ -39,6 +39,9 @@ const ZSTD_LEVEL: i32 = 3;
 pub struct Header {
     /// The version of xqos that wrote it.
     pub xqos: String,
+    /// Of the machine where it was recorded; empty in traces from before it was kept.
+    #[serde(default)]
+    pub host: String,
     pub display: String,
     pub server_pid: u32,
     /// CLOCK_REALTIME minus CLOCK_MONOTONIC when it began, ns.

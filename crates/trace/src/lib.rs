@@ -7,7 +7,7 @@
 //! | `histogram` | response times, a percent apart |
 //! | `kernel` | the kernel's scheduler on the same time axis |
 //! | `names` | of requests |
-//! | `show`, `export` | as text, CSV, Perfetto, and a page |
+//! | `show`, `export` | as text, CSV, Parquet, Perfetto, and a page |
 //!
 //! A live view and a recorded file go through the same model, so they cannot disagree. Whatever was lost on the way is
 //! counted and told. Nothing here panics on any input: a trace may come from anywhere.

@@ -104,6 +104,11 @@ impl Model {
         present.into_iter().map(|key| (key, std::mem::take(&mut self.clients[key].recent))).collect()
     }
 
+    /// The same of all clients by their keys, also of those that are gone.
+    pub fn take_recent_of_all(&mut self) -> Vec<Figures> {
+        self.clients.iter_mut().map(|client| std::mem::take(&mut client.recent)).collect()
+    }
+
     /// Drops what is remembered of clients that are gone, but for who they were: for a view that runs for weeks.
     pub fn forget_gone(&mut self) {
         let is_gone = |clients: &[Client], key: usize| clients.get(key).is_none_or(|client| client.gone.is_some());

@@ -5,6 +5,7 @@ use serde_json::Value;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::path::Path;
 use std::process::Stdio;
 
 const BUSY: [&str; 5] = ["x11perf", "-getimagexy100", "-reps", "300", "-repeat"];
@@ -59,6 +60,12 @@ fn a_recorded_trace_is_summed_up_shown_exported_and_replayed() {
         ended(xqos().args(["trace", "export", &file, &output])).with(0);
         let bytes = fs::read(&output).unwrap();
         assert!(bytes.starts_with(begins) && bytes.len() > 10_000, "{name}: {} bytes", bytes.len());
+    }
+
+    let fleet = folder.file("fleet.parquet");
+    ended(xqos().args(["trace", "export", "--host", "ts01", &file, &fleet])).with(0);
+    for table in ["sessions", "clients", "bursts", "waits"] {
+        assert!(Path::new(&fleet).join(table).join("host=ts01").is_dir(), "{table}");
     }
 
     // Cut anywhere, it gives what is whole.

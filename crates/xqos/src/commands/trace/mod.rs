@@ -9,9 +9,10 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use xqos_cli::output;
 use xqos_cli::quantity::Micros;
+use xqos_cli::sys;
 use xqos_cli::table::{Column, Table};
 use xqos_text::time::of_ms;
-use xqos_trace::export::{csv, page, perfetto};
+use xqos_trace::export::{csv, page, parquet, perfetto};
 use xqos_trace::file::Trace;
 use xqos_trace::model::Model;
 use xqos_trace::names::Names;
@@ -243,7 +244,7 @@ fn expensive(statistics: &Statistics) -> String {
     text
 }
 
-/// Writes a trace for other programs: a page to look at, Perfetto's format, or CSV
+/// Writes a trace for other programs: a page to look at, Perfetto's format, CSV, or Parquet
 #[derive(Args, Debug)]
 #[command(after_help = EXPORT_EXAMPLES)]
 struct Export {
@@ -255,6 +256,9 @@ struct Export {
     /// The format, whatever the ending says
     #[arg(long, value_enum)]
     format: Option<Format>,
+    /// For Parquet: the machine of the trace, where the trace does not tell [default: this one]
+    #[arg(long, value_name = "NAME")]
+    host: Option<String>,
 }
 
 const EXPORT_EXAMPLES: &str = "\
@@ -262,17 +266,24 @@ Examples:
   xqos trace export desk.trace desk.html       a page that needs nothing else
   xqos trace export desk.trace desk.pftrace    for Perfetto's viewer
   xqos trace export desk.trace desk.csv        a line for each record
+  xqos trace export desk.trace fleet.parquet   tables, beside those of others
 
 The page shows a lane for each client: when it had work, when it was served,
 its budget and deadlines, the input it got. Drag and wheel move and zoom, and
 a drag with shift zooms to what it spans. A click sets marker A, one with shift
-marker B, and the table is about what is between.";
+marker B, and the table is about what is between.
+
+Parquet is a folder of tables (sessions, clients, bursts, waits), in parts by
+host, display and day, for any number of traces. DuckDB and Spark read it; the
+document fleet.md has its columns and five questions. A trace that is exported
+again replaces itself.";
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Format {
     Html,
     Perfetto,
     Csv,
+    Parquet,
 }
 
 impl Format {
@@ -281,6 +292,7 @@ impl Format {
             "html" | "htm" => Some(Format::Html),
             "pftrace" | "perfetto-trace" | "perfetto" => Some(Format::Perfetto),
             "csv" => Some(Format::Csv),
+            "parquet" => Some(Format::Parquet),
             _ => None,
         }
     }
@@ -290,20 +302,35 @@ impl Export {
     fn perform(&self) -> Result<()> {
         let Some(format) = self.format.or_else(|| Format::of(&self.output)) else {
             bail!(
-                "{} has no ending that names a format: end it in .html, .pftrace or .csv, or give --format",
+                "{} has no ending that names a format: end it in .html, .pftrace, .csv or .parquet, or give --format",
                 self.output.display()
             );
         };
         let (trace, names) = open(&self.file)?;
+        match format {
+            Format::Html => {
+                let page = page::render(&trace.header, trace.events(), &names)?;
+                self.create(|out| out.write_all(page.as_bytes()))
+            }
+            Format::Perfetto => self.create(|out| perfetto::write(trace.events(), &names, out)),
+            Format::Csv => self.create(|out| csv::write(trace.events(), &names, out)),
+            Format::Parquet => self.add_tables(&trace, &names),
+        }
+    }
+
+    fn create(&self, write: impl FnOnce(&mut BufWriter<File>) -> std::io::Result<()>) -> Result<()> {
         let failed = || format!("cannot write {}", self.output.display());
         let mut out = BufWriter::new(File::create(&self.output).with_context(failed)?);
-        match format {
-            Format::Html => out.write_all(page::render(&trace.header, trace.events(), &names)?.as_bytes()),
-            Format::Perfetto => perfetto::write(trace.events(), &names, &mut out),
-            Format::Csv => csv::write(trace.events(), &names, &mut out),
-        }
-        .and_then(|()| out.flush())
-        .with_context(failed)
+        write(&mut out).and_then(|()| out.flush()).with_context(failed)
+    }
+
+    fn add_tables(&self, trace: &Trace, names: &Names) -> Result<()> {
+        // Traces from before they told it have none.
+        let unknown = || trace.header.host.is_empty().then(sys::host_name);
+        let host = self.host.clone().or_else(unknown);
+        let target = parquet::Target { folder: &self.output, host: host.as_deref(), session: None };
+        parquet::write(&trace.header, trace.events(), names, &target)?;
+        Ok(())
     }
 }
 

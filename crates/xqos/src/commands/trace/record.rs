@@ -15,7 +15,7 @@ use xqos_abi::ring::{Next, Reader};
 use xqos_abi::trace::{Event, Level, What, Words};
 use xqos_cli::output;
 use xqos_cli::quantity::Micros;
-use xqos_cli::sys::Signals;
+use xqos_cli::sys::{self, Signals};
 use xqos_core::Time;
 use xqos_trace::file::{Header, Writer};
 use xqos_trace::kernel::Kernel;
@@ -103,9 +103,10 @@ impl Arguments {
         });
         let header = Header {
             xqos: env!("CARGO_PKG_VERSION").to_owned(),
+            host: sys::host_name(),
             display: session.display.clone(),
             server_pid: info.server_pid,
-            realtime_offset_ns: xqos_cli::sys::realtime_offset_ns(),
+            realtime_offset_ns: sys::realtime_offset_ns(),
             level: level.name().to_owned(),
             extensions: names_of(session.control.connection())?.extensions().collect(),
             kernel: kernel.is_some(),

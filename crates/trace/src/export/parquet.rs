@@ -1,0 +1,354 @@
+//! A trace as tables in a folder of Parquet files, beside those of other traces: sessions, clients, bursts and waits.
+//!
+//! Times become those of the wall clock, as the trace's header tells it. A trace that goes on over midnight has a part for
+//! each day, with the figures of that day.
+
+use crate::file::Header;
+use crate::model::{Burst, Cause, Client, Figures, Identity, Model};
+use crate::names::Names;
+use std::path::Path;
+use xqos_abi::trace::{Event, What};
+use xqos_core::Time;
+use xqos_fleet::Error;
+use xqos_fleet::column::Instant;
+use xqos_fleet::dataset::{Day, Parts, Session, Written};
+use xqos_fleet::tables::{self, Bursts, Clients, Sessions, Waits};
+
+/// Where a trace goes, and as what.
+#[derive(Clone, Copy, Debug)]
+pub struct Target<'a> {
+    pub folder: &'a Path,
+    /// In place of the one where it was recorded.
+    pub host: Option<&'a str>,
+    /// In place of its beginning and the server's process.
+    pub session: Option<&'a str>,
+}
+
+/// Writes all tables of a trace.
+pub fn write(
+    header: &Header,
+    events: impl Iterator<Item = Event>,
+    names: &Names,
+    target: &Target<'_>,
+) -> Result<Written, Error> {
+    let mut events = events.peekable();
+    let began = events.peek().map_or(Time(0), |event| event.at);
+    let mut export = Export::new(header, names, target, began);
+    for event in events {
+        export.take(&event)?;
+    }
+    export.finish()
+}
+
+struct Export<'a> {
+    header: &'a Header,
+    names: &'a Names,
+    session: Session,
+    model: Model,
+    records: i64,
+    burst: i64,
+    today: Day,
+    /// Monotonic time at which the next day begins.
+    tomorrow: Time,
+    sessions: Parts<Sessions>,
+    clients: Parts<Clients>,
+    bursts: Parts<Bursts>,
+    waits: Parts<Waits>,
+}
+
+impl<'a> Export<'a> {
+    fn new(header: &'a Header, names: &'a Names, target: &Target<'_>, began: Time) -> Export<'a> {
+        let began_ns = unix_ns(header, began);
+        let usual = || format!("{began_ns}-{}", header.server_pid);
+        let session = Session {
+            folder: target.folder.to_owned(),
+            host: target.host.unwrap_or(&header.host).to_owned(),
+            name: target.session.map_or_else(usual, str::to_owned),
+        };
+        let (today, tomorrow) = day(header, began);
+        Export {
+            header,
+            names,
+            model: Model::new(),
+            records: 0,
+            burst: 0,
+            today,
+            tomorrow,
+            sessions: Parts::new(&session),
+            clients: Parts::new(&session),
+            bursts: Parts::new(&session),
+            waits: Parts::new(&session),
+            session,
+        }
+    }
+
+    fn take(&mut self, event: &Event) -> Result<(), Error> {
+        self.records += 1;
+        // Activations are told late, and the kernel's records after the others: days do not go back for them.
+        if event.at >= self.tomorrow && matches!(event.what, What::Served { .. }) {
+            self.end_day()?;
+            (self.today, self.tomorrow) = day(self.header, event.at);
+        }
+        match self.model.take(event) {
+            Some(burst) => self.burst(&burst),
+            None => Ok(()),
+        }
+    }
+
+    fn burst(&mut self, burst: &Burst) -> Result<(), Error> {
+        let Some(client) = self.model.clients().get(burst.key) else { return Ok(()) };
+        let number = self.burst;
+        self.burst += 1;
+        let (program, uid) = (client.identity.program.as_str(), uid(client));
+        let row = tables::Burst {
+            session: &self.session.name,
+            burst: number,
+            client: burst.key as i64,
+            program,
+            uid,
+            ended: Instant::of_unix_ns(unix_ns(self.header, burst.end)),
+            response_ns: long(burst.end.since(burst.activation)),
+            served_ns: long(burst.own_ns),
+            waited_ns: long(burst.waited_ns),
+        };
+        self.bursts.add(&self.header.display, &self.today, &row)?;
+        for (cause, ns) in &burst.causes {
+            let wait = tables::Wait { burst: number, program, uid, ns: long(*ns), ..NOBODY };
+            let wait = tables::Wait { session: &self.session.name, ..wait };
+            let request = request_of(cause).map(|request| self.names.of(request));
+            let wait = caused(wait, cause, self.model.clients(), request.as_deref());
+            self.waits.add(&self.header.display, &self.today, &wait)?;
+        }
+        Ok(())
+    }
+
+    /// The figures of the day, and its files.
+    fn end_day(&mut self) -> Result<(), Error> {
+        let figures = self.model.take_recent_of_all();
+        for (key, figures) in figures.iter().enumerate().filter(|(_, figures)| figures.slices > 0) {
+            let client = &self.model.clients()[key];
+            let longest = figures.longest_request.map(|(ns, request)| (long(ns), self.names.of(request)));
+            let longest = longest.as_ref().map(|(ns, name)| (*ns, name.as_str()));
+            let row = client_row(&self.session.name, key, client, figures, longest);
+            self.clients.add(&self.header.display, &self.today, &row)?;
+        }
+        self.clients.finish()?;
+        self.bursts.finish()?;
+        self.waits.finish()?;
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<Written, Error> {
+        self.end_day()?;
+        let began = self.model.began.unwrap_or(Time(0));
+        let row = tables::Session {
+            session: &self.session.name,
+            began: Instant::of_unix_ns(unix_ns(self.header, began)),
+            span_ns: long(self.model.span_ns()),
+            level: &self.header.level,
+            policy: self.model.policy.map(|policy| policy.name()),
+            has_kernel: self.model.kernel,
+            records: self.records,
+            lost_records: long(self.model.lost),
+            decisions: long(self.model.decisions),
+            early_ends: long(self.model.early_ends),
+        };
+        self.sessions.add(&self.header.display, &day(self.header, began).0, &row)?;
+        let others = self.clients.finish()?.plus(self.bursts.finish()?).plus(self.waits.finish()?);
+        Ok(self.sessions.finish()?.plus(others))
+    }
+}
+
+const NOBODY: tables::Wait<'static> = tables::Wait {
+    session: "",
+    burst: 0,
+    program: "",
+    uid: None,
+    cause: "server",
+    ns: 0,
+    by_client: None,
+    by_program: None,
+    by_uid: None,
+    request: None,
+    is_long: None,
+};
+
+fn caused<'a>(
+    wait: tables::Wait<'a>,
+    cause: &Cause,
+    clients: &'a [Client],
+    request: Option<&'a str>,
+) -> tables::Wait<'a> {
+    match cause {
+        Cause::Server => wait,
+        Cause::Kernel => tables::Wait { cause: "kernel", ..wait },
+        Cause::HeldBack => tables::Wait { cause: "budget", ..wait },
+        Cause::Client { key, long, .. } => tables::Wait {
+            cause: "client",
+            by_client: Some(*key as i64),
+            by_program: clients.get(*key).map(|client| client.identity.program.as_str()),
+            by_uid: clients.get(*key).and_then(uid),
+            request,
+            is_long: Some(*long),
+            ..wait
+        },
+    }
+}
+
+fn request_of(cause: &Cause) -> Option<u32> {
+    match cause {
+        Cause::Client { request, .. } => Some(*request),
+        _ => None,
+    }
+}
+
+fn client_row<'a>(
+    session: &'a str,
+    key: usize,
+    client: &'a Client,
+    figures: &Figures,
+    longest_request: Option<(i64, &'a str)>,
+) -> tables::Client<'a> {
+    let pid = client.identity.pid;
+    tables::Client {
+        session,
+        client: key as i64,
+        program: &client.identity.program,
+        pid: (pid != 0).then_some(pid.into()),
+        uid: uid(client),
+        server_time_ns: long(figures.server_time_ns),
+        reserved_time_ns: long(figures.reserved_time_ns),
+        requests: long(figures.requests),
+        slices: long(figures.slices),
+        bursts: long(figures.responses.count()),
+        waited_ns: long(figures.waited_ns),
+        longest_wait_ns: long(figures.longest_wait_ns),
+        longest_request_ns: longest_request.map(|(ns, _)| ns),
+        longest_request: longest_request.map(|(_, name)| name),
+        misses: long(figures.misses),
+        grabs: long(figures.grabs),
+        grabbed_ns: long(figures.grabbed_ns),
+        inputs: long(figures.inputs),
+    }
+}
+
+/// Who is not local has no user here, and of whom nothing is known not either.
+fn uid(client: &Client) -> Option<i64> {
+    let Identity { base, uid, .. } = client.identity;
+    (base != 0 && uid != u32::MAX).then_some(uid.into())
+}
+
+/// Three hundred years; a damaged trace may say more.
+fn long(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}
+
+fn unix_ns(header: &Header, at: Time) -> i64 {
+    long(at.0).saturating_add(header.realtime_offset_ns)
+}
+
+/// The day of a time, and when the next one begins.
+fn day(header: &Header, at: Time) -> (Day, Time) {
+    const DAY_NS: i64 = 86_400_000_000_000;
+    let now_ns = unix_ns(header, at);
+    let left_ns = DAY_NS - now_ns.rem_euclid(DAY_NS);
+    (Day::of_unix_ns(now_ns), at.after(left_ns.unsigned_abs()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use parquet::file::reader::{FileReader, SerializedFileReader};
+    use parquet::record::{Row, RowAccessor};
+    use std::fs::{self, File};
+    use std::path::PathBuf;
+    use xqos_core::ClientId;
+
+    const SECOND_NS: u64 = 1_000_000_000;
+    const MIDNIGHT: Time = Time(60 * SECOND_NS);
+
+    /// A folder of a test's own, which goes with it.
+    struct Folder(PathBuf);
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            fs::remove_dir_all(&self.0).unwrap();
+        }
+    }
+
+    fn served(client: u16, start: Time, ns: u64) -> Event {
+        let what = What::Served {
+            client: ClientId(client),
+            still_ready: false,
+            ended_early: false,
+            requests: 2,
+            last_request: 73,
+            bytes: 8,
+            start,
+        };
+        Event { at: start.after(ns), what }
+    }
+
+    /// A minute before midnight begins; client 2 waits for client 1, before and after it.
+    fn events() -> Vec<Event> {
+        let at = |at, what| Event { at, what };
+        let mut events = Vec::new();
+        for (id, name) in [(1, b"gimp\0\0\0\0\0\0\0\0\0\0\0\0"), (2, b"xterm\0\0\0\0\0\0\0\0\0\0\0")] {
+            let client = ClientId(id);
+            events.push(at(Time(1), What::Creation { client, descriptor: id.into() }));
+            events.push(at(Time(1), What::Identity { client, pid: 40, base: 1, uid: 1000 + u32::from(id) }));
+            events.push(at(Time(1), What::Name { client, part: 0, bytes: *name }));
+        }
+        for begin in [Time(SECOND_NS), MIDNIGHT] {
+            for client in [1, 2].map(ClientId) {
+                events.push(at(begin, What::Activation { client }));
+            }
+            events.extend([served(1, begin, 5_000), served(2, begin.after(5_000), 1_000)]);
+        }
+        events
+    }
+
+    fn written(name: &str) -> (Folder, Written) {
+        let folder = Folder(std::env::temp_dir().join(format!("xqos-trace-{name}-{}", std::process::id())));
+        let realtime_offset_ns = 86_400 * SECOND_NS as i64 - MIDNIGHT.0 as i64;
+        let header = Header { host: "ts01".into(), display: ":7".into(), realtime_offset_ns, ..Header::default() };
+        let target = Target { folder: &folder.0, host: None, session: Some("one") };
+        let written = write(&header, events().into_iter(), &Names::default(), &target).unwrap();
+        (folder, written)
+    }
+
+    fn rows(folder: &Folder, table: &str, day: &str) -> Vec<Row> {
+        let path = folder.0.join(format!("{table}/host=ts01/display=%3A7/day={day}/one.parquet"));
+        let reader = SerializedFileReader::new(File::open(path).unwrap()).unwrap();
+        reader.get_row_iter(None).unwrap().map(Result::unwrap).collect()
+    }
+
+    #[test]
+    fn each_day_has_its_own_figures() {
+        let (folder, written) = written("days");
+        assert_eq!((written.files, written.rows), (7, 1 + 2 * (2 + 2 + 1)));
+        for day in ["1970-01-01", "1970-01-02"] {
+            let clients = rows(&folder, "clients", day);
+            let times: Vec<i64> = clients.iter().map(|row| row.get_long(5).unwrap()).collect();
+            assert_eq!(times, [5_000, 1_000], "{day}");
+            assert_eq!(clients[1].get_long(10).unwrap(), 5_000, "what it waited");
+        }
+        let session = &rows(&folder, "sessions", "1970-01-01")[0];
+        assert_eq!(session.get_long(6).unwrap(), events().len() as i64);
+    }
+
+    #[test]
+    fn a_wait_names_who_caused_it() {
+        let (folder, _) = written("waits");
+        let bursts = rows(&folder, "bursts", "1970-01-02");
+        let late = &bursts[1];
+        assert_eq!((late.get_string(3).unwrap().as_str(), late.get_long(4).unwrap()), ("xterm", 1002));
+        let lengths = [6, 7, 8].map(|column| late.get_long(column).unwrap());
+        assert_eq!(lengths, [6_000, 1_000, 5_000], "response, served, waited");
+        let waits = rows(&folder, "waits", "1970-01-02");
+        assert_eq!(waits[0].get_long(1).unwrap(), late.get_long(1).unwrap(), "of this burst");
+        let told = [4, 7, 9].map(|column| waits[0].get_string(column).unwrap().as_str());
+        assert_eq!(told, ["client", "gimp", "GetImage"]);
+        assert_eq!((waits[0].get_long(5).unwrap(), waits[0].get_long(8).unwrap()), (5_000, 1001));
+    }
+}
