@@ -40,6 +40,20 @@ pub enum Reason {
 }
 
 impl Reason {
+    /// As it is called in tables and in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Reason::AtomsOneByOne => "atoms-one-by-one",
+            Reason::ExtensionsOneByOne => "extensions-one-by-one",
+            Reason::VersionsOneByOne => "versions-one-by-one",
+            Reason::SameAnswer => "same-answer",
+            Reason::UnchangedProperty => "unchanged-property",
+            Reason::TrueColor => "true-color",
+            Reason::Sync => "sync",
+            Reason::CoreFont => "core-font",
+        }
+    }
+
     /// What to do instead.
     pub fn advice(self) -> &'static str {
         match self {

@@ -12,6 +12,7 @@
 //! | [`counts`] | messages and bytes by name |
 //! | [`bandwidth`], [`compression`] | what the bytes were used for, and how well they compress |
 //! | [`report`], [`table`] | all of it as figures, for JSON, and as CSV |
+//! | [`parquet`] | the same as tables, beside those of other sessions |
 //! | [`agreement`] | whether the states are true, where the link's own log tells |
 //! | [`compare`], [`budget`] | two reports beside each other; a report against limits |
 //! | [`round_trip`], [`spans`], [`names`], `fields`, `merge` | what these are made of |
@@ -27,6 +28,7 @@ pub mod counts;
 mod fields;
 mod merge;
 pub mod names;
+pub mod parquet;
 pub mod patterns;
 pub mod proxied;
 pub mod rate;

@@ -10,9 +10,11 @@ use links::Links;
 use std::path::{Path, PathBuf};
 use xqos_cli::output;
 use xqos_cli::quantity::Micros;
+use xqos_cli::sys;
 use xqos_wire::analysis::Analysis;
 use xqos_wire::analysis::budget::Budget;
 use xqos_wire::analysis::compare::compare;
+use xqos_wire::analysis::parquet;
 use xqos_wire::analysis::proxied::Proxy;
 use xqos_wire::analysis::report::Report;
 use xqos_wire::analysis::table::csv;
@@ -52,6 +54,12 @@ pub struct Arguments {
     /// Tell what is better and what is worse in the second capture
     #[arg(long)]
     compare: bool,
+    /// Write tables beside those of other sessions, into this folder of Parquet files
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["json", "csv", "compare", "connection"])]
+    parquet: Option<PathBuf>,
+    /// With --parquet: the machine of the capture [default: this one]
+    #[arg(long, value_name = "NAME", requires = "parquet")]
+    host: Option<String>,
     /// Exit with 1 where a limit is broken: round-trips, avoidable, bytes, waits, seconds, errors
     #[arg(long, value_name = "NAME=NUMBER,...", conflicts_with = "compare")]
     budget: Option<Budget>,
@@ -72,6 +80,7 @@ Examples:
     editor.pcapng
   xqos analyse --proxy strict --latency 100ms editor.pcapng
   xqos analyse --predict rate=1mbit,delay=50ms editor.pcapng
+  xqos analyse --parquet fleet.parquet editor.pcapng
   xqos analyse --json editor.pcapng | jq '.connections[0].waits[:3]'
 
 Words:
@@ -137,6 +146,7 @@ impl Arguments {
         match () {
             () if self.json => output::json(&report)?,
             () if self.csv => output::print(&csv(&report))?,
+            () if self.parquet.is_some() => self.write_tables(&report, file)?,
             () => output::print(&self.text(&report)?)?,
         }
         let broken = self.budget.iter().flat_map(|budget| budget.check(&report));
@@ -144,6 +154,16 @@ impl Arguments {
         if !broken.is_empty() {
             bail!("over the budget: {}", broken.join("; "));
         }
+        Ok(())
+    }
+
+    fn write_tables(&self, report: &Report, file: &Path) -> Result<()> {
+        let Some(folder) = &self.parquet else { return Ok(()) };
+        let host = self.host.clone().unwrap_or_else(sys::host_name);
+        let name = file.file_stem().unwrap_or_default().to_string_lossy();
+        // The same capture has the same name, wherever it lies, and replaces itself.
+        let session = format!("{:.0}-{name}", report.session.began_s * 1e6);
+        parquet::write(report, &parquet::Target { folder, host: &host, session: &session })?;
         Ok(())
     }
 

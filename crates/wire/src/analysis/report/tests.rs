@@ -144,3 +144,30 @@ fn a_hundred_thousand_short_waits_are_as_long_as_they_are() {
     let figures = &analysis.report(0.05).connections[0].figures;
     assert!((figures.reply_wait_s - 10.0).abs() < 1e-6 && (figures.network_delay_s - 10.0).abs() < 1e-6);
 }
+
+#[test]
+fn its_tables_say_what_it_says() {
+    use super::super::parquet::{Target, write};
+    use parquet::file::reader::{FileReader, SerializedFileReader};
+    use parquet::record::RowAccessor;
+    let folder = std::env::temp_dir().join(format!("xqos-wire-tables-{}", std::process::id()));
+    let report = session(2);
+    let written = write(&report, &Target { folder: &folder, host: "ts01", session: "one" }).unwrap();
+    assert_eq!((written.rows, written.files), (4, 2));
+    let path = "host=ts01/display=%3A0/day=1970-01-01/one.parquet";
+    let open = |table| std::fs::File::open(folder.join(table).join(path)).unwrap();
+    let rows = |table| {
+        let reader = SerializedFileReader::new(open(table)).unwrap();
+        reader.get_row_iter(None).unwrap().map(Result::unwrap).collect::<Vec<_>>()
+    };
+    let connections = rows("connections");
+    assert_eq!(connections.iter().map(|row| row.get_long(7).unwrap()).sum::<i64>(), 92);
+    let round_trips = rows("round_trips");
+    assert_eq!(round_trips[1].get_long(1).unwrap(), 2, "the second connection");
+    assert_eq!(round_trips[1].get_string(2).unwrap(), "InternAtom");
+    assert_eq!((round_trips[1].get_long(4).unwrap(), round_trips[1].get_long(5).unwrap()), (45, 4_140_000_000));
+    assert_eq!(round_trips[1].get_string(6).unwrap(), "atoms-one-by-one");
+    let json = serde_json::to_value(Reason::AtomsOneByOne).unwrap();
+    assert_eq!(json, Reason::AtomsOneByOne.name());
+    std::fs::remove_dir_all(folder).unwrap();
+}

@@ -1,0 +1,102 @@
+//! A report as tables in a folder of Parquet files, beside those of other captures and of traces.
+
+use super::report::{ConnectionReport, Report, WaitFigures};
+use std::net::SocketAddr;
+use std::path::Path;
+use xqos_fleet::Error;
+use xqos_fleet::column::Instant;
+use xqos_fleet::dataset::{Day, Parts, Session, Written};
+use xqos_fleet::tables::{Connection, Connections, RoundTrip, RoundTrips};
+
+/// The port of display 0; its successors have the next ones.
+const DISPLAY_0: u16 = 6000;
+
+/// Where a report goes, and as what.
+#[derive(Clone, Copy, Debug)]
+pub struct Target<'a> {
+    pub folder: &'a Path,
+    /// Where the capture was made.
+    pub host: &'a str,
+    pub session: &'a str,
+}
+
+/// Writes a report's connections and their round trips.
+pub fn write(report: &Report, target: &Target<'_>) -> Result<Written, Error> {
+    let Target { folder, host, session } = *target;
+    let place = Session { folder: folder.to_owned(), host: host.to_owned(), name: session.to_owned() };
+    let mut connections = Parts::<Connections>::new(&place);
+    let mut round_trips = Parts::<RoundTrips>::new(&place);
+    for (number, connection) in (1..).zip(&report.connections) {
+        let day = Day::of_unix_ns(ns(connection.began_s));
+        let display = display(&connection.server);
+        connections.add(&display, &day, &row(session, number, connection))?;
+        for wait in &connection.figures.waits {
+            round_trips.add(&display, &day, &round_trip(session, number, wait))?;
+        }
+    }
+    Ok(connections.finish()?.plus(round_trips.finish()?))
+}
+
+fn row<'a>(session: &'a str, number: i64, connection: &'a ConnectionReport) -> Connection<'a> {
+    let figures = &connection.figures;
+    Connection {
+        session,
+        connection: number,
+        client: &connection.client,
+        began: Instant::of_unix_ns(ns(connection.began_s)),
+        span_ns: ns(connection.seconds),
+        is_whole: !connection.started_midstream,
+        requests: long(figures.requests.values().map(|tally| tally.count).sum()),
+        round_trips: long(figures.round_trips),
+        avoidable: long(figures.avoidable),
+        reply_wait_ns: ns(figures.reply_wait_s),
+        network_delay_ns: ns(figures.network_delay_s),
+        blocked_network_ns: ns(figures.blocked_network_s),
+        blocked_receiver_ns: ns(figures.blocked_receiver_s),
+        bytes: long(figures.bytes),
+        missing_bytes: long(figures.missing_bytes),
+    }
+}
+
+fn round_trip<'a>(session: &'a str, connection: i64, wait: &'a WaitFigures) -> RoundTrip<'a> {
+    // Of equals the first by name.
+    let most = wait.reasons.iter().rev().max_by_key(|(_, count)| **count);
+    RoundTrip {
+        session,
+        connection,
+        request: &wait.name,
+        round_trips: long(wait.count),
+        avoidable: long(wait.avoidable),
+        wait_ns: ns(wait.seconds),
+        reason: most.map(|(reason, _)| reason.name()),
+    }
+}
+
+/// As programs call the server with this address: `:1`, or `10.0.0.2:1` on another machine.
+fn display(server: &str) -> String {
+    let Ok(address) = server.parse::<SocketAddr>() else { return server.to_owned() };
+    let Some(number) = address.port().checked_sub(DISPLAY_0) else { return server.to_owned() };
+    if address.ip().is_loopback() { format!(":{number}") } else { format!("{}:{number}", address.ip()) }
+}
+
+fn ns(seconds: f64) -> i64 {
+    // A conversion of floating point saturates.
+    (seconds * 1e9).round() as i64
+}
+
+fn long(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn servers_are_called_as_displays_where_they_are_one() {
+        assert_eq!(display("127.0.0.1:6010"), ":10");
+        assert_eq!(display("10.0.0.2:6000"), "10.0.0.2:0");
+        assert_eq!(display("[::1]:6001"), ":1");
+        assert_eq!(display("10.0.0.2:22"), "10.0.0.2:22");
+    }
+}
