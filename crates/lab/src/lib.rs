@@ -24,6 +24,7 @@
 //! | [`program`] | what experiments need to be installed, and Debian's packages |
 //! | [`statistics`], [`machine`], [`disturbance`], `pauses` | figures, and the circumstances in which they were measured |
 //! | [`mod@bench`] | runs experiments, keeps raw data, renders them |
+//! | [`fleet`] | sessions of many hosts and users, simulated, as traces, captures and tables |
 //! | [`papers`] | what the papers say in figures, and where: `lab/papers` |
 //! | [`goals`] | what verdicts are held against, since when and why: `lab/goals.toml` |
 //! | `experiments` | one file each: `run` measures, `study` draws conclusions, nothing else |
@@ -48,6 +49,7 @@ pub mod disturbance;
 mod drag;
 mod experiments;
 pub mod film;
+pub mod fleet;
 pub mod flood;
 pub mod folder;
 pub mod frames;

@@ -136,10 +136,14 @@ fn coming(habit: &Habit, asked: Time) -> Option<Next> {
 }
 
 /// Random numbers that a seed repeats on any machine: a Weyl sequence, mixed (Steele et al. 2014, "SplitMix").
-#[derive(Debug)]
-pub(crate) struct Dice(u64);
+#[derive(Clone, Debug)]
+pub struct Dice(u64);
 
 impl Dice {
+    pub fn new(seed: u64) -> Dice {
+        Dice(seed)
+    }
+
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -148,7 +152,7 @@ impl Dice {
     }
 
     /// 0 where the limit is 0.
-    fn below(&mut self, limit: u64) -> u64 {
+    pub fn below(&mut self, limit: u64) -> u64 {
         ((u128::from(self.next()) * u128::from(limit)) >> 64) as u64
     }
 }

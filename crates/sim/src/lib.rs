@@ -21,3 +21,5 @@ pub mod scenario;
 pub mod server;
 mod stock;
 pub mod workload;
+
+pub use generator::Dice;

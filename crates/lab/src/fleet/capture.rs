@@ -1,0 +1,114 @@
+//! What the programs of a session said, as a capture: at their start atoms one by one, then a round trip in each burst.
+
+use super::session::{PROGRAMS, Session, Turn};
+use anyhow::{Context, Result};
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+use xqos_sim::Dice;
+use xqos_wire::capture::Writer;
+use xqos_wire::capture::conversation::Conversation;
+use xqos_wire::observe::Direction;
+
+/// An answer to a question of the start, on a local network.
+const ROUND_TRIP_NS: u64 = 400_000;
+/// From one of these to the next.
+const STEP_NS: u64 = 600_000;
+const FIRST_PORT: u16 = 40_000;
+const DISPLAY_0: u16 = 6000;
+
+const INTERN_ATOM: u8 = 16;
+const QUERY_POINTER: u8 = 38;
+/// How XSync waits.
+const GET_INPUT_FOCUS: u8 = 43;
+
+/// Bytes on their way.
+struct Said {
+    at_ns: u64,
+    place: usize,
+    way: Direction,
+    bytes: Vec<u8>,
+}
+
+/// A client's side of a connection.
+struct Talk {
+    place: usize,
+    sequence: u16,
+    said: Vec<Said>,
+}
+
+pub(super) fn write(file: &Path, session: &Session, turns: &[Turn]) -> Result<()> {
+    let failed = || format!("cannot write {}", file.display());
+    let mut said: Vec<Said> = (0..session.programs.len()).flat_map(|place| talk(session, place, turns).said).collect();
+    // Of two at once the one that was made first: a question comes before its answer.
+    said.sort_by_key(|said| said.at_ns);
+    let out = BufWriter::new(File::create(file).with_context(failed)?);
+    packets(out, session, &said).with_context(failed)
+}
+
+fn packets(out: impl Write, session: &Session, said: &[Said]) -> std::io::Result<()> {
+    let mut writer = Writer::new(out, concat!("xqos ", env!("CARGO_PKG_VERSION")))?;
+    let server = DISPLAY_0 + session.display;
+    let mut talks: Vec<Option<Conversation>> = session.programs.iter().map(|_| None).collect();
+    for Said { at_ns, place, way, bytes } in said {
+        let talk = match &mut talks[*place] {
+            Some(talk) => talk,
+            none => {
+                let talk = none.insert(Conversation::new(FIRST_PORT + *place as u16, server));
+                writer.write(&talk.open(Direction::Requests, *at_ns))?;
+                writer.write(&talk.open(Direction::Replies, *at_ns))?;
+                writer.write(&talk.acknowledge(Direction::Replies, *at_ns, true))?;
+                talk
+            }
+        };
+        writer.write(&talk.data(*way, *at_ns, bytes))?;
+        writer.write(&talk.acknowledge(*way, *at_ns, true))?;
+    }
+    Ok(())
+}
+
+fn talk(session: &Session, place: usize, turns: &[Turn]) -> Talk {
+    let program = &PROGRAMS[session.programs[place]];
+    let mut talk = Talk { place, sequence: 0, said: Vec::new() };
+    let own = || turns.iter().filter(|turn| turn.place == place);
+    let Some(first) = own().next() else { return talk };
+    let mut at_ns = first.asked_unix_ns - (u64::from(program.atoms) + 2) * STEP_NS;
+    let mut setup = vec![b'l', 0, 11, 0];
+    setup.resize(12, 0);
+    let mut welcome = vec![1, 0, 11, 0, 0, 0, 100, 0];
+    welcome.resize(8 + 400, 0);
+    talk.say(at_ns, Direction::Requests, setup);
+    talk.say(at_ns + ROUND_TRIP_NS, Direction::Replies, welcome);
+    for atom in 0..program.atoms {
+        at_ns += STEP_NS;
+        let name = format!("_ATOM_{atom:06}");
+        let length = (name.len() as u16).to_le_bytes();
+        let request = [&[INTERN_ATOM, 0, 5, 0, length[0], length[1], 0, 0], name.as_bytes()].concat();
+        talk.ask(request, (at_ns, at_ns + ROUND_TRIP_NS), atom);
+    }
+    let mut dice = Dice::new(place as u64);
+    for (number, turn) in (0..).zip(own()) {
+        let is_sync = dice.below(100) < program.syncs;
+        let request = if is_sync { vec![GET_INPUT_FOCUS, 0, 1, 0] } else { vec![QUERY_POINTER, 0, 2, 0, 1, 0, 0, 0] };
+        // No two are alike, so that none could have been kept.
+        talk.ask(request, (turn.asked_unix_ns, turn.done_unix_ns.max(turn.asked_unix_ns + 1)), number);
+    }
+    talk
+}
+
+impl Talk {
+    fn say(&mut self, at_ns: u64, way: Direction, bytes: Vec<u8>) {
+        self.said.push(Said { at_ns, place: self.place, way, bytes });
+    }
+
+    fn ask(&mut self, request: Vec<u8>, (asked_ns, answered_ns): (u64, u64), answer: u32) {
+        self.sequence = self.sequence.wrapping_add(1);
+        let mut reply = vec![1, 0];
+        reply.extend(self.sequence.to_le_bytes());
+        reply.extend([0; 4]);
+        reply.extend(answer.to_le_bytes());
+        reply.resize(32, 0);
+        self.say(asked_ns, Direction::Requests, request);
+        self.say(answered_ns, Direction::Replies, reply);
+    }
+}
