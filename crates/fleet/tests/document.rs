@@ -1,0 +1,29 @@
+//! The document says of the tables what their definition does.
+
+use xqos_fleet::SCHEMA;
+use xqos_fleet::tables::{ALL, Described};
+
+const DOCUMENT: &str = include_str!("../../../docs/fleet.md");
+
+fn described(table: &Described) -> String {
+    let head = format!("### {}\n{}\n\n| column | type | |\n|---|---|---|\n", table.name, table.about);
+    table.columns.iter().fold(head, |text, column| {
+        let null = if column.is_optional { ", or null" } else { "" };
+        text + &format!("| {} | {}{null} | {} |\n", column.name, column.kind.name(), column.about)
+    })
+}
+
+#[test]
+fn the_document_has_every_column_as_it_is() {
+    for text in ALL.iter().map(described) {
+        assert!(DOCUMENT.contains(&text), "docs/fleet.md needs this:\n\n{text}");
+    }
+    assert!(DOCUMENT.contains(&format!("`xqos.schema` = `{SCHEMA}`")));
+}
+
+#[test]
+fn the_document_shows_every_question() {
+    for name in ["worst-waits", "programs", "round-trips", "users", "p99-by-day"] {
+        assert!(DOCUMENT.contains(&format!("fleet/{name}.sql")), "{name}");
+    }
+}
