@@ -44,6 +44,7 @@
 pub mod actor;
 pub mod bench;
 mod boost;
+pub mod chaos;
 mod composited;
 pub mod disturbance;
 mod drag;

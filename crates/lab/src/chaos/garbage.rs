@@ -1,0 +1,96 @@
+//! Bytes that no client would send, on connections of their own.
+
+use super::op::Door;
+use std::io::{Read, Write};
+use std::os::linux::fs::MetadataExt;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::time::Duration;
+use xqos_abi::{control, minor};
+use xqos_sim::Dice;
+
+/// GrabServer, ChangeHosts, SetAccessControl, SetCloseDownMode and KillClient shut others out by right, and SetFontPath
+/// takes their fonts.
+const LEFT_OUT: [u8; 6] = [36, 51, 109, 111, 112, 113];
+/// The core protocol's requests are below.
+const FIRST_EXTENSION: u64 = 128;
+const MINORS: u64 = 30;
+/// SetClientPriority, SetGroups and SetGroupCap, by which others may rightly get nothing.
+const MINORS_LEFT_OUT: [u8; 3] = [minor::SET_CLIENT_PRIORITY, minor::SET_GROUPS, minor::SET_GROUP_CAP];
+/// A server that waits for the rest of a request reads nothing else; that is its right.
+const PATIENCE: Duration = Duration::from_millis(50);
+
+/// Sends so many bytes, or what is taken of them. That there is no such door, or that it closes, is no failure.
+pub(super) fn throw(door: Door, display: u32, major: u8, (seed, bytes): (u64, usize)) {
+    let mut dice = Dice::new(seed);
+    for path in paths(door, display) {
+        let Ok(stream) = UnixStream::connect(path) else { continue };
+        // Whatever goes wrong from here on is the other end's answer to garbage.
+        let _ = talk(stream, door, major, (&mut dice, bytes));
+        return;
+    }
+}
+
+fn paths(door: Door, display: u32) -> Vec<PathBuf> {
+    match door {
+        // Whose process we are is whose folder in /proc it is.
+        Door::Control => {
+            std::fs::metadata("/proc/self").map_or_else(|_| Vec::new(), |own| control::paths(display, own.st_uid()))
+        }
+        _ => vec![format!("/tmp/.X11-unix/X{display}").into()],
+    }
+}
+
+fn talk(mut stream: UnixStream, door: Door, major: u8, (dice, bytes): (&mut Dice, usize)) -> std::io::Result<()> {
+    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    if matches!(door, Door::Core | Door::Extension) {
+        stream.write_all(&[b'l', 0, 11, 0, 0, 0, 0, 0, 0, 0, 0, 0])?;
+        // As much as comes at once of the server's answer.
+        let _ = stream.read(&mut [0; 65_536])?;
+    }
+    let mut sent = 0;
+    while sent < bytes {
+        let piece = match door {
+            Door::Setup | Door::Control => (0..1 + dice.below(64)).map(|_| dice.below(256) as u8).collect(),
+            Door::Core => request(dice, core_major),
+            Door::Extension => request(dice, |dice| (major, extension_minor(dice))),
+        };
+        stream.write_all(&piece)?;
+        sent += piece.len();
+    }
+    // Answers fill the socket until somebody reads them.
+    while stream.read(&mut [0; 65_536])? > 0 {}
+    Ok(())
+}
+
+fn core_major(dice: &mut Dice) -> (u8, u8) {
+    const NO_OPERATION: u8 = 127;
+    let major = dice.below(FIRST_EXTENSION) as u8;
+    let major = if LEFT_OUT.contains(&major) || major == 0 { NO_OPERATION } else { major };
+    (major, dice.below(256) as u8)
+}
+
+fn extension_minor(dice: &mut Dice) -> u8 {
+    let minor = dice.below(MINORS) as u8;
+    if MINORS_LEFT_OUT.contains(&minor) { minor::GET_GROUPS } else { minor }
+}
+
+/// A header whose length is mostly right, and words that mean something sometimes.
+fn request(dice: &mut Dice, opcodes: impl Fn(&mut Dice) -> (u8, u8)) -> Vec<u8> {
+    let (major, minor) = opcodes(dice);
+    let units = 1 + dice.below(12) as u16;
+    let told = if dice.below(20) == 0 { dice.below(65_536) as u16 } else { units };
+    let mut request = vec![major, minor];
+    request.extend(told.to_le_bytes());
+    for _ in 1..units {
+        let word = match dice.below(4) {
+            0 => dice.below(8),
+            1 => dice.below(2_000),
+            2 => (1 + dice.below(8)) << 21,
+            _ => dice.below(1 << 32),
+        };
+        request.extend((word as u32).to_le_bytes());
+    }
+    request
+}

@@ -1,0 +1,186 @@
+//! The server and those around it: what an operation does.
+
+use super::garbage;
+use super::op::{Door, Op, SLOTS, TESTS};
+use crate::folder::Folder;
+use crate::process::Owned;
+use crate::program;
+use crate::server::{Server, Setup};
+use anyhow::{Context, Result, anyhow, bail};
+use std::fs;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+use x11rb::connection::{Connection, RequestConnection};
+use x11rb::protocol::xproto::ConnectionExt;
+use xqos_abi::PolicyChange;
+use xqos_abi::ring::{Next, Reader};
+use xqos_client::{Control, Error};
+
+/// For what has to happen at last: a reset, a program that ends.
+pub(super) const PATIENCE: Duration = Duration::from_secs(60);
+const GRACE: Duration = Duration::from_secs(10);
+const RULES: &str =
+    "version = 1\n[[rule]]\nid = \"half\"\nmatch = { name = \"x11perf\" }\nset = { weight = 0.5, group = \"rules\" }\n";
+
+/// Records of a ring that are read at once.
+const RECORDS: usize = 4096;
+
+#[derive(Debug)]
+pub(super) struct Stage {
+    // In this order: programs end before their server.
+    programs: [Option<Owned>; SLOTS],
+    rules: Option<Owned>,
+    rings: Vec<Reader>,
+    witness: Option<Control>,
+    pub(super) server: Server,
+    folder: Folder,
+}
+
+impl Stage {
+    pub(super) fn start(setup: &Setup) -> Result<Stage> {
+        let folder = Folder::create()?;
+        let rules = folder.path("xqos/rules.d");
+        fs::create_dir_all(&rules)?;
+        fs::write(rules.join("50-chaos.toml"), RULES)?;
+        let server = setup.start()?;
+        let witness = Some(server.control()?);
+        Ok(Stage { programs: Default::default(), rules: None, rings: Vec::new(), witness, server, folder })
+    }
+
+    /// A client that does nothing but ask.
+    pub(super) fn witness(&self) -> Result<&Control> {
+        self.witness.as_ref().context("there is no connection between two lives of the server")
+    }
+
+    pub(super) fn perform(&mut self, op: &Op) -> Result<()> {
+        match *op {
+            Op::Start { slot, test } => self.start_program(slot, TESTS[test])?,
+            Op::Stop { slot } => self.programs[slot].iter_mut().for_each(|program| program.stop(true)),
+            Op::Continue { slot } => self.programs[slot].iter_mut().for_each(|program| program.stop(false)),
+            Op::End { slot } => drop(self.programs[slot].take()),
+            Op::Kill { slot } => {
+                if let Some(mut program) = self.programs[slot].take() {
+                    program.pipes().kill()?;
+                }
+            }
+            Op::Rules { on } => self.keep_rules(on)?,
+            Op::Grab { ms } => {
+                let connection = self.server.connect()?;
+                connection.grab_server()?;
+                connection.flush()?;
+                std::thread::sleep(Duration::from_millis(ms));
+            }
+            Op::Garbage { door, seed, bytes } => self.garbage(door, (seed, bytes))?,
+            Op::Rest { ms } => std::thread::sleep(Duration::from_millis(ms)),
+            Op::Reset => self.reset()?,
+            Op::Trace { level, capacity } => match self.witness()?.start_trace(level, capacity) {
+                Ok(ring) => self.rings = vec![ring],
+                Err(error) => refused(Err(error))?,
+            },
+            Op::ReadTrace => {
+                for ring in &mut self.rings {
+                    let records = (0..RECORDS).take_while(|_| matches!(ring.read(), Next::Record(_) | Next::Lost(_)));
+                    records.for_each(drop);
+                }
+            }
+            _ => refused(self.ask(op)?)?,
+        }
+        Ok(())
+    }
+
+    /// An operation that is a request about a client, or about the server.
+    fn ask(&self, op: &Op) -> Result<Result<(), Error>> {
+        let control = self.witness()?;
+        let of = |slot: usize, ask: &dyn Fn(u32) -> Result<(), Error>| match self.client(slot) {
+            Ok(Some(client)) => Ok(ask(client)),
+            Ok(None) => Ok(Ok(())),
+            Err(error) => Err(error),
+        };
+        match *op {
+            Op::Reserve { slot, budget_us, period_us, hard } => {
+                of(slot, &|client| control.reserve(client, budget_us, period_us, hard))
+            }
+            Op::Release { slot } => of(slot, &|client| control.release(client)),
+            Op::Weight { slot, weight } => of(slot, &|client| control.set_weight(client, weight)),
+            Op::Priority { slot, priority } => of(slot, &|client| control.set_priority(client, priority)),
+            Op::Group { slot, name } => of(slot, &|client| control.set_client_group(client, name)),
+            Op::GroupWeight { slot, weight } => of(slot, &|client| control.set_group_weight(client, weight)),
+            Op::GroupCap { slot, ppm } => of(slot, &|client| control.set_group_cap(client, ppm)),
+            Op::Groups { grouping, user_limit_ppm } => Ok(control.set_groups(grouping, user_limit_ppm)),
+            Op::Policy { kind, slice_us } => {
+                Ok(control.set_policy(PolicyChange { policy: Some(kind), slice_us, ..PolicyChange::default() }))
+            }
+            Op::Pacing { limit_us, floor_us } => Ok(control.set_pacing(limit_us, floor_us)),
+            Op::Desktop { share_ppm } => Ok(control.set_desktop_share(share_ppm)),
+            Op::Lend { on } => Ok(control.lend_processor(on, 0)),
+            Op::StopTrace => Ok(control.stop_trace()),
+            _ => bail!("{op:?} is no request"),
+        }
+    }
+
+    /// The client of a program, once it is connected.
+    fn client(&self, slot: usize) -> Result<Option<u32>> {
+        let Some(program) = &self.programs[slot] else { return Ok(None) };
+        let list = self.witness()?.clients()?;
+        let found = list.clients.iter().find(|entry| u32::try_from(entry.pid) == Ok(program.pid()));
+        Ok(found.map(|entry| entry.client))
+    }
+
+    fn start_program(&mut self, slot: usize, test: &str) -> Result<()> {
+        let mut command = Command::new("x11perf");
+        command.args([test, "-reps", "200", "-repeat", "1000000"]).env("DISPLAY", self.server.display());
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        self.programs[slot] = Some(Owned::start(&mut command, GRACE)?);
+        Ok(())
+    }
+
+    fn keep_rules(&mut self, on: bool) -> Result<()> {
+        self.rules = None;
+        if on {
+            let mut command = Command::new(program::own("xqos")?);
+            command.args(["rules", "run", "--display", self.server.display()]);
+            command.env("XDG_CONFIG_HOME", self.folder.path(""));
+            command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+            self.rules = Some(Owned::start(&mut command, GRACE)?);
+        }
+        Ok(())
+    }
+
+    fn garbage(&self, door: Door, what: (u64, usize)) -> Result<()> {
+        let number = self.server.display().trim_start_matches(':').parse()?;
+        let extension = self.witness()?.connection().extension_information(xqos_abi::EXTENSION_NAME)?;
+        // From below there is none: then it is an opcode that nobody has.
+        garbage::throw(door, number, extension.map_or(u8::MAX, |found| found.major_opcode), what);
+        Ok(())
+    }
+
+    /// Ends everybody. Returns when the server is there again.
+    fn reset(&mut self) -> Result<()> {
+        self.rules = None;
+        self.programs.iter_mut().flatten().for_each(Owned::ask_to_end);
+        self.programs = Default::default();
+        self.rings.clear();
+        self.witness = None;
+        let mut said = String::new();
+        let until = Instant::now() + PATIENCE;
+        while Instant::now() < until {
+            match self.server.control() {
+                Ok(control) => {
+                    self.witness = Some(control);
+                    return Ok(());
+                }
+                Err(error) => said = format!("{error:#}"),
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Err(anyhow!("the server does not come back from its reset: {said}"))
+    }
+}
+
+/// What the server refuses is its right; that it does not answer is not.
+fn refused(answer: Result<(), Error>) -> Result<()> {
+    match answer {
+        Err(error @ (Error::Connection(_) | Error::Socket(_) | Error::ShortReply)) => Err(error.into()),
+        _ => Ok(()),
+    }
+}
