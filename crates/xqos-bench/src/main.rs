@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use xqos_cli::program::{self, Packaging};
 use xqos_cli::{module_file, output};
-use xqos_lab::{actor, bench};
+use xqos_lab::{actor, bench, chaos, fleet};
 
 /// Runs the experiments that compare servers with and without xqos
 ///
@@ -26,7 +26,9 @@ Examples:
   xqos bench run all --quick --out out/quick
   xqos bench run all --out out/bench
   xqos bench report out/bench -o report.html
-  xqos bench compare out/before out/bench";
+  xqos bench compare out/before out/bench
+  xqos bench fleet --sessions 100 out/fleet
+  xqos bench chaos --seconds 600 --seed 7 --host libc";
 
 #[derive(Debug, Subcommand)]
 enum Action {
@@ -98,6 +100,44 @@ enum Action {
         #[arg(long)]
         json: bool,
     },
+    /// Simulates the sessions of a fleet: traces, captures, and the tables of all of them
+    ///
+    /// In DIR: traces/ and captures/ with a file for each session, and fleet.parquet with what `xqos trace export` and
+    /// `xqos analyse --parquet` make of them. The number of a session is its seed, so every run makes the same files.
+    /// Prints how many records and bytes there are, and how long the tables took.
+    Fleet {
+        #[arg(value_name = "DIR")]
+        folder: PathBuf,
+        /// How many
+        #[arg(long, value_name = "N", default_value_t = 1000)]
+        sessions: u32,
+        /// Writes JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Does random things to a server with xqos in it, and checks all along what has to hold
+    ///
+    /// Programs are started, stopped, continued and killed; reservations, weights, groups, policies, rules, traces and pacing
+    /// are set; garbage goes to the X socket, to the extension and to the control socket; the server is reset. The server
+    /// must answer, its sums must add up, and after each reset no thread is raised, and memory and descriptors are as
+    /// before. A failure names its seed; the exit status is 1.
+    Chaos {
+        /// For how long
+        #[arg(long, value_name = "N", default_value_t = 60)]
+        seconds: u64,
+        /// At most so many operations
+        #[arg(long, value_name = "N", default_value_t = u64::MAX, hide_default_value = true)]
+        operations: u64,
+        /// What the operations are drawn from
+        #[arg(long, value_name = "S", default_value_t = 1)]
+        seed: u64,
+        /// How xqos is in the server: by its own functions, or by its calls of libc
+        #[arg(long, value_name = "dix|libc", default_value = "dix", value_parser = ["dix", "libc"])]
+        host: String,
+        /// Prints each operation
+        #[arg(long, short)]
+        verbose: bool,
+    },
     /// Plays a part in an experiment, which starts it
     #[command(hide = true)]
     Act { role: String },
@@ -122,6 +162,21 @@ impl CommandLine {
                 module: Some(module_file::find(None)?),
             }),
             Action::Packaging(packaging) => packaging.perform(CommandLine::command(), "xqos-bench"),
+            Action::Chaos { seconds, operations, seed, host, verbose } => {
+                let stood = chaos::run(&chaos::Options {
+                    host: chaos::Host::from_name(host).unwrap_or(chaos::Host::Dix),
+                    seed: *seed,
+                    seconds: *seconds,
+                    operations: *operations,
+                    module: module_file::find(None)?,
+                    is_told: *verbose,
+                })?;
+                output::line(&stood.text())
+            }
+            Action::Fleet { folder, sessions, json } => {
+                let made = fleet::make(folder, *sessions)?;
+                if *json { output::json(&made) } else { output::print(&made.text()) }
+            }
             Action::Act { role } => actor::perform(role),
             Action::Report { folder, page } => bench::report(folder, page.as_deref()),
             Action::Publish { folder, out } => bench::publish(folder, out),
