@@ -326,3 +326,6 @@ impl Observer for Recorder {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

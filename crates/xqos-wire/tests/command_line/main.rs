@@ -2,10 +2,12 @@
 //!
 //! | file | what |
 //! |---|---|
+//! | `analyse` | starts behind a proxy and over other links, and values that are refused |
 //! | `cap` | captures of programs and of interfaces, with what they are to leave out |
 //! | `link` | programs on a slow link, and that nothing is left of it |
 //! | `plot` | plots of a capture, and what cannot be drawn |
 
+mod analyse;
 mod cap;
 // Each of the programs needs a part of it.
 #[allow(dead_code)]

@@ -1,0 +1,152 @@
+//! From messages at certain times to what a program did.
+
+use super::*;
+use crate::observe::Ending;
+
+const MS: u64 = 1_000_000;
+const US: u64 = 1_000;
+
+/// One connection at a time, of which everything is told in microseconds.
+#[derive(Default)]
+struct Wire {
+    recorder: Recorder,
+    sequence: [u64; 4],
+}
+
+impl Wire {
+    fn new(proxy: Option<Proxy>) -> Wire {
+        Wire { recorder: Recorder::behind(proxy), sequence: [0; 4] }
+    }
+
+    fn open(&mut self, id: u32, at_us: u64, started_midstream: bool) {
+        let (client, server) = ("10.0.0.1:40000".parse().unwrap(), "10.0.0.2:6000".parse().unwrap());
+        self.recorder.opened(ConnectionId(id), &Opened { at_ns: at_us * US, client, server, started_midstream });
+    }
+
+    fn say(&mut self, id: u32, kind: Kind, name: &str, at_us: u64, bytes: &[u8]) {
+        let has_reply = kind == Kind::Request && !matches!(name, "CreateWindow" | "MapWindow" | "PutImage");
+        if kind == Kind::Request {
+            self.sequence[id as usize] += 1;
+        }
+        let message = Message {
+            kind,
+            sequence: self.sequence[id as usize],
+            name,
+            major: 1,
+            minor: 0,
+            has_reply,
+            offset: 0,
+            length: bytes.len() as u64,
+            first_ns: at_us * US,
+            last_ns: at_us * US,
+            is_little_endian: true,
+            bytes,
+        };
+        self.recorder.message(ConnectionId(id), &message);
+    }
+
+    fn greet(&mut self, id: u32, at_us: u64) {
+        self.say(id, Kind::Setup, "Setup", at_us, &[0; 12]);
+        self.say(id, Kind::SetupReply, "SetupReply", at_us + 100, &[0; 100]);
+    }
+
+    fn script(self) -> Script {
+        self.recorder.script().unwrap()
+    }
+}
+
+fn thoughts(script: &Script) -> Vec<(u64, Option<(usize, bool)>)> {
+    let told = |step: &Step| (step.think_ns / US, step.after.map(|after| (after.place, after.is_reply)));
+    script.steps.iter().map(told).collect()
+}
+
+#[test]
+fn waits_thoughts_and_services_are_told_apart() {
+    let mut wire = Wire::new(None);
+    wire.open(0, 0, false);
+    wire.greet(0, 50);
+    wire.say(0, Kind::Request, "InternAtom", 1_150, &[0; 20]);
+    wire.say(0, Kind::Reply, "InternAtom", 1_400, &[0; 32]);
+    wire.say(0, Kind::Request, "CreateWindow", 31_400, &[0; 40]);
+    wire.say(0, Kind::Request, "MapWindow", 31_400, &[0; 8]);
+    wire.say(0, Kind::Event, "Expose", 31_700, &[0; 32]);
+    wire.say(0, Kind::Request, "PutImage", 32_700, &[0; 400]);
+    let script = wire.script();
+    assert_eq!(
+        thoughts(&script),
+        [
+            (0, None),
+            (50, None),
+            (1_000, Some((0, true))),
+            (30_000, Some((1, true))),
+            // It was woken by an event.
+            (1_000, Some((2, false))),
+        ]
+    );
+    assert_eq!(script.steps[3].action, Action::Send(48), "requests of one packet are one step");
+    let services: Vec<_> = script.said[0].iter().map(|said| (said.cause, said.service_ns / US, said.bytes)).collect();
+    assert_eq!(services, [(12, 100, 100), (32, 250, 32), (80, 300, 32)]);
+}
+
+#[test]
+fn a_second_connection_goes_on_where_the_first_one_was() {
+    let mut wire = Wire::new(None);
+    wire.open(0, 0, false);
+    wire.greet(0, 50);
+    wire.open(1, 2_150, false);
+    wire.greet(1, 2_200);
+    wire.say(0, Kind::Request, "InternAtom", 2_800, &[0; 20]);
+    let script = wire.script();
+    assert_eq!(script.steps[2].after, Some(After { connection: 0, place: 0, is_reply: true }));
+    assert_eq!((script.steps[2].think_ns / US, script.steps[2].action), (2_000, Action::Open));
+    let last = script.steps.last().unwrap();
+    assert_eq!((last.connection, last.after.unwrap().connection, last.think_ns / US), (0, 1, 500));
+}
+
+#[test]
+fn two_seconds_of_silence_behind_a_window_end_it() {
+    let mut wire = Wire::new(None);
+    wire.open(0, 0, false);
+    wire.greet(0, 50);
+    wire.say(0, Kind::Request, "InternAtom", 5_000_000, &[0; 20]);
+    wire.say(0, Kind::Request, "MapWindow", 5_100_000, &[0; 8]);
+    wire.say(0, Kind::Request, "InternAtom", 7_000_000, &[0; 20]);
+    wire.say(0, Kind::Request, "InternAtom", 9_000_001, &[0; 20]);
+    wire.recorder.ended(ConnectionId(0), 10_000 * MS, Ending::Finished);
+    assert_eq!(wire.script().steps.len(), 5);
+}
+
+#[test]
+fn what_a_proxy_answers_has_no_bytes_and_no_wait() {
+    for (proxy, bytes) in [(Proxy::Strict, 4), (Proxy::Lbx, 0)] {
+        let mut wire = Wire::new(Some(proxy));
+        wire.open(0, 0, false);
+        wire.greet(0, 50);
+        let mut atom = [0; 32];
+        atom[8] = 7;
+        wire.say(0, Kind::Request, "InternAtom", 1_150, &[0; 20]);
+        wire.say(0, Kind::Reply, "InternAtom", 1_400, &atom);
+        wire.say(0, Kind::Request, "GetInputFocus", 1_600, &[0; 4]);
+        wire.say(0, Kind::Reply, "GetInputFocus", 1_700, &[0; 32]);
+        wire.say(0, Kind::Request, "MapWindow", 1_800, &[0; 8]);
+        let script = wire.script();
+        assert_eq!(script.steps[2].action, Action::Send(bytes), "{proxy:?}");
+        assert_eq!(script.said[0].len(), 2, "the greeting and the focus");
+        let after: Vec<_> = script.steps.iter().map(|step| step.after.map(|after| after.place)).collect();
+        assert_eq!(after, [None, None, Some(0), Some(0), Some(1)], "the atom needs nothing that did not come before");
+    }
+}
+
+#[test]
+fn half_a_start_is_no_script() {
+    let mut joined = Wire::new(None);
+    joined.open(0, 0, true);
+    assert_eq!(joined.recorder.script(), None);
+    let mut torn = Wire::new(None);
+    torn.open(0, 0, false);
+    torn.greet(0, 50);
+    let gap = Gap { direction: Direction::Replies, at_ns: MS, offset: 100, length: 10 };
+    torn.recorder.gap(ConnectionId(0), &gap);
+    assert_eq!(torn.recorder.script(), None);
+    assert_eq!(Recorder::default().script(), None);
+}
