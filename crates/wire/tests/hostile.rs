@@ -6,10 +6,14 @@ mod packets;
 
 use packets::*;
 use std::io::Cursor;
+use xqos_wire::analysis::Analysis;
+use xqos_wire::analysis::proxied::Proxy;
 use xqos_wire::capture::{Reader, Writer};
 use xqos_wire::observe::Direction;
 use xqos_wire::plot::model::{Choice, Plot};
 use xqos_wire::plot::{page, svg, xpl};
+use xqos_wire::predict::script::Recorder;
+use xqos_wire::predict::{foretell, grid};
 use xqos_wire::session::Session;
 
 /// Rounds of each level; the fuzz target does more.
@@ -39,6 +43,22 @@ fn check(packets: &[Captured]) {
     assert_eq!(seen.opened.len(), seen.endings.len(), "what is opened ends");
     assert_eq!((counts.connections, counts.packets), (seen.opened.len() as u64, packets.len() as u64));
     draw(packets);
+    foretold(packets);
+}
+
+/// Foretells whatever start there was, behind a proxy.
+fn foretold(packets: &[Captured]) {
+    let proxy = Some(Proxy::Relaxed);
+    let (mut recorder, mut analysis) = (Recorder::behind(proxy), Analysis::behind(proxy));
+    let mut session = Session::new(vec![&mut recorder, &mut analysis]);
+    packets.iter().for_each(|packet| session.packet(&packet.record()));
+    session.finish();
+    let left = analysis.report(0.1).session.figures.proxy;
+    assert!(left.is_none_or(|left| left.left <= left.waits));
+    if let Some(script) = recorder.script() {
+        let told = foretell(&script, &grid::link(100_000, 1_000)).expect("an end");
+        assert!(told.delay_ns <= told.elapsed_ns, "{told:?}");
+    }
 }
 
 /// Draws whatever there was, in each format.

@@ -24,7 +24,8 @@ use std::collections::HashMap;
 
 /// Who speaks so soon after a message was waiting for it.
 pub const PROMPT_NS: u64 = 5_000_000;
-/// Messages and bytes of a start; what comes later is not foretold.
+/// Connections, messages and bytes of a start; what comes later is not foretold.
+const MAX_CONNECTIONS: usize = 1_024;
 const MAX_MESSAGES: usize = 1_000_000;
 const MAX_BYTES: u64 = 256 << 20;
 /// What stands in place of a request that a proxy answers, to keep numbers aligned: NoOperation.
@@ -300,6 +301,7 @@ impl Recorded {
 
 impl Observer for Recorder {
     fn opened(&mut self, id: ConnectionId, opened: &Opened) {
+        self.is_over |= self.script.said.len() >= MAX_CONNECTIONS;
         if self.is_over {
             return;
         }

@@ -138,6 +138,13 @@ fn what_a_proxy_answers_has_no_bytes_and_no_wait() {
 }
 
 #[test]
+fn connections_without_end_are_not_kept() {
+    let mut wire = Wire::new(None);
+    (0..5_000_u32).for_each(|id| wire.open(id, u64::from(id), false));
+    assert_eq!(wire.script().said.len(), MAX_CONNECTIONS);
+}
+
+#[test]
 fn half_a_start_is_no_script() {
     let mut joined = Wire::new(None);
     joined.open(0, 0, true);
