@@ -233,6 +233,16 @@ fn group_name(group: &Group) -> Label {
     })
 }
 
+fn group_told(set: Label) -> String {
+    match set.as_str() {
+        "" => "its usual group".to_owned(),
+        BY_APPLICATION => "the group of its application".to_owned(),
+        BY_USER => "the group of its user".to_owned(),
+        BY_ITSELF => "no group".to_owned(),
+        name => format!("group {name}"),
+    }
+}
+
 /// Where a client stands for itself, it needs a group to be capped.
 fn group_to_cap(entry: &ClientEntry) -> Option<Label> {
     let of_host = Label::new(&format!("from {}", entry.host));
@@ -278,7 +288,7 @@ impl<S: Server, A: Auto, B: Boost> ByMemory<S, A, B> {
                 .map(|()| format!("priority {set}"))
         };
         let group = |set: Label| {
-            let told = if set.is_empty() { "its usual group".to_owned() } else { format!("group {set}") };
+            let told = group_told(set);
             speak(SettingKind::Group).and_then(|()| server.group(entry, set)).map(|()| told)
         };
         let cap = |set: u32| {
@@ -331,8 +341,7 @@ impl<S: Server, A: Auto, B: Boost> ByMemory<S, A, B> {
         }
     }
 
-    /// Lets a program have the processor while it redraws, or no longer.
-    /// Gives why not, once.
+    /// Lets a program have the processor while it redraws, or no longer. Gives why not, once.
     fn raise(&mut self, entry: &ClientEntry, is_wanted: bool) -> Option<String> {
         let wanted = Some(entry.pid).filter(|&pid| is_wanted && pid > 0);
         let client = self.clients.entry(entry.client).or_default();
