@@ -1,0 +1,51 @@
+//! Numbers into a message, in the byte order of its client, and the fields that are read out of one.
+
+use xqos_wire::x11::bytes::ByteOrder;
+
+/// Of this machine: the proxy's own connection speaks it.
+pub const NATIVE: ByteOrder = if cfg!(target_endian = "little") { ByteOrder::Little } else { ByteOrder::Big };
+/// A request that does nothing.
+pub const NO_OPERATION: u8 = 127;
+
+pub fn put_u16(order: ByteOrder, bytes: &mut [u8], at: usize, value: u16) {
+    let two = if order == ByteOrder::Little { value.to_le_bytes() } else { value.to_be_bytes() };
+    if let Some(place) = bytes.get_mut(at..at + 2) {
+        place.copy_from_slice(&two);
+    }
+}
+
+pub fn put_u32(order: ByteOrder, bytes: &mut [u8], at: usize, value: u32) {
+    let four = if order == ByteOrder::Little { value.to_le_bytes() } else { value.to_be_bytes() };
+    if let Some(place) = bytes.get_mut(at..at + 4) {
+        place.copy_from_slice(&four);
+    }
+}
+
+/// A request of whole words.
+pub fn request(order: ByteOrder, major: u8, data: u8, words: &[u32]) -> Vec<u8> {
+    let mut bytes = vec![0; 4 + 4 * words.len()];
+    (bytes[0], bytes[1]) = (major, data);
+    put_u16(order, &mut bytes, 2, 1 + words.len() as u16);
+    for (index, &word) in words.iter().enumerate() {
+        put_u32(order, &mut bytes, 4 + 4 * index, word);
+    }
+    bytes
+}
+
+/// A request that ends in a text, with the text's length in its fifth byte.
+pub fn named_request(order: ByteOrder, major: u8, data: u8, name: &[u8]) -> Vec<u8> {
+    let mut bytes = vec![major, data, 0, 0, 0, 0, 0, 0];
+    put_u16(order, &mut bytes, 4, name.len() as u16);
+    bytes.extend(name);
+    bytes.resize(bytes.len().next_multiple_of(4), 0);
+    let words = (bytes.len() / 4) as u16;
+    put_u16(order, &mut bytes, 2, words);
+    bytes
+}
+
+/// The text of a request that has nothing behind it: its length at `length_at`, its first byte at `at`.
+pub fn text_at(order: ByteOrder, request: &[u8], length_at: usize, at: usize) -> Option<&[u8]> {
+    let length = usize::from(order.u16(request, length_at)?);
+    let text = request.get(at..at + length)?;
+    (request.len() == (at + length).next_multiple_of(4)).then_some(text)
+}
