@@ -34,4 +34,5 @@
 #![forbid(unsafe_code)]
 
 mod bytes;
+pub mod setup;
 mod splitter;
