@@ -34,5 +34,6 @@
 #![forbid(unsafe_code)]
 
 mod bytes;
+mod opcodes;
 pub mod setup;
 mod splitter;
