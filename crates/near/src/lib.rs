@@ -37,3 +37,6 @@ mod bytes;
 mod opcodes;
 pub mod setup;
 mod splitter;
+pub mod store;
+
+pub use store::Store;

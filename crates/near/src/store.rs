@@ -1,0 +1,154 @@
+//! The answers of one server that are known, for all programs beside it.
+//!
+//! An answer that is watched carries the number of changes that had been told when it was asked for; one more, and it is
+//! no answer any more. Nothing outlives the proxy's own connection: a server that was reset is another one.
+
+pub use crate::opcodes::Watch;
+use crate::opcodes::{Opcodes, WATCHES};
+use std::collections::HashMap;
+use std::sync::Arc;
+use xqos_wire::x11::bytes::ByteOrder;
+
+/// Bytes of answers. A start of a program learns 50 kB to 3 MB, most of it maps of keyboards and metrics of fonts.
+const MAX_BYTES: usize = 32 << 20;
+/// Of one answer.
+const MAX_ANSWER_BYTES: usize = 1 << 20;
+/// What an entry costs beside its bytes.
+const ENTRY_BYTES: usize = 128;
+
+/// What a request asks, whoever asks it: equal questions have equal answers.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Question(pub Box<[u8]>);
+
+/// A reply, its number zero.
+pub type Answer = Arc<[u8]>;
+
+/// How often each thing had changed when something was asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Moment([u32; WATCHES]);
+
+#[derive(Debug)]
+struct Kept {
+    answer: Answer,
+    watch: Option<(Watch, u32)>,
+}
+
+/// What is known of a server.
+#[derive(Debug, Default)]
+pub struct Store {
+    pub opcodes: Opcodes,
+    /// By byte order: answers are as the server wrote them.
+    kept: [HashMap<Question, Kept>; 2],
+    bytes: usize,
+    changes: [u32; WATCHES],
+    is_watched: [bool; WATCHES],
+}
+
+impl Store {
+    /// The answer to a question, if it still holds.
+    pub fn answer(&self, order: ByteOrder, question: &Question) -> Option<&Answer> {
+        let kept = self.kept[order as usize].get(question)?;
+        match kept.watch {
+            Some((watch, changes)) => {
+                (self.is_watching(watch) && self.changes[watch as usize] == changes).then_some(&kept.answer)
+            }
+            None => Some(&kept.answer),
+        }
+    }
+
+    /// Keeps what the server answered; `asked` is the moment of the question.
+    pub fn keep(&mut self, order: ByteOrder, question: Question, reply: &[u8], watch: Option<Watch>, asked: Moment) {
+        let changes = watch.map(|watch| (watch, asked.0[watch as usize]));
+        if changes.is_some_and(|(watch, changes)| self.changes[watch as usize] != changes) {
+            return;
+        }
+        let bytes = question.0.len() + reply.len() + ENTRY_BYTES;
+        if bytes > MAX_ANSWER_BYTES + (64 << 10) {
+            return;
+        }
+        if self.bytes + bytes > MAX_BYTES {
+            self.forget();
+        }
+        let mut answer = reply.to_vec();
+        answer[2..4].fill(0);
+        let kept = Kept { answer: answer.into(), watch: changes };
+        self.bytes += bytes;
+        if let Some(before) = self.kept[order as usize].insert(question, kept) {
+            self.bytes = self.bytes.saturating_sub(before.answer.len() + ENTRY_BYTES);
+        }
+    }
+
+    pub fn forget(&mut self) {
+        self.kept = Default::default();
+        self.bytes = 0;
+    }
+
+    pub fn moment(&self) -> Moment {
+        Moment(self.changes)
+    }
+
+    /// Something has changed, or is about to.
+    pub fn change(&mut self, watch: Watch) {
+        self.changes[watch as usize] = self.changes[watch as usize].wrapping_add(1);
+    }
+
+    /// From now on somebody hears of changes.
+    pub fn watch(&mut self, watch: Watch) {
+        self.is_watched[watch as usize] = true;
+    }
+
+    pub fn is_watching(&self, watch: Watch) -> bool {
+        // Nobody is told of a new font path. What was opened by name is checked against the server's own answer instead.
+        watch == Watch::Fonts || self.is_watched[watch as usize]
+    }
+
+    /// Takes notice of what a server says of an extension.
+    pub fn learn_extension(&mut self, name: &[u8], reply: &[u8]) {
+        let Some(&[present, major, first_event, first_error]) = reply.get(8..).and_then(|it| it.first_chunk()) else {
+            return;
+        };
+        if present != 0 {
+            self.opcodes.learn(&String::from_utf8_lossy(name), major, first_event, first_error);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn question(number: u32) -> Question {
+        Question(number.to_le_bytes().into())
+    }
+
+    const ORDER: ByteOrder = ByteOrder::Little;
+
+    #[test]
+    fn an_answer_holds_until_a_change_is_told_and_only_while_somebody_listens() {
+        let mut store = Store::default();
+        let asked = store.moment();
+        store.keep(ORDER, question(1), &[1; 32], Some(Watch::Keys), asked);
+        assert_eq!(store.answer(ORDER, &question(1)), None, "nobody listens");
+        store.watch(Watch::Keys);
+        assert!(store.answer(ORDER, &question(1)).is_some());
+        assert_eq!(store.answer(ByteOrder::Big, &question(1)), None);
+        store.change(Watch::Screens);
+        assert!(store.answer(ORDER, &question(1)).is_some());
+        store.change(Watch::Keys);
+        assert_eq!(store.answer(ORDER, &question(1)), None);
+        store.keep(ORDER, question(1), &[1; 32], Some(Watch::Keys), asked);
+        assert_eq!(store.answer(ORDER, &question(1)), None, "it was asked before the change");
+    }
+
+    #[test]
+    fn memory_is_bounded() {
+        let mut store = Store::default();
+        for number in 0..2000 {
+            store.keep(ORDER, question(number), &[1; 60_000], None, store.moment());
+            assert!(store.bytes <= MAX_BYTES);
+        }
+        assert!(store.answer(ORDER, &question(1999)).is_some());
+        store.keep(ORDER, question(1), &[1; 2 << 20], None, store.moment());
+        assert_eq!(store.answer(ORDER, &question(1)), None, "one answer is not all that there is");
+    }
+}
