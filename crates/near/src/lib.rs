@@ -34,6 +34,7 @@
 #![forbid(unsafe_code)]
 
 mod bytes;
+pub mod dialogue;
 mod opcodes;
 pub mod setup;
 mod splitter;

@@ -1,0 +1,234 @@
+//! From a request to the question that it asks, by what was said before on its connection.
+//!
+//! The same bytes may ask different things, and different bytes the same:
+//!
+//! | request | the question |
+//! |---|---|
+//! | InternAtom | the name; whether the atom is to be made does not matter where it exists |
+//! | AllocColor and its like | with the colormap's visual in its place, where that has fixed colours |
+//! | QueryFont | the name under which the font was opened |
+//! | of an extension | its bytes, and all that told this extension something before: the version that was agreed on counts |
+//! | any other | its bytes |
+
+use crate::bytes::{put_u16, request, text_at};
+use crate::opcodes::Known;
+use crate::setup::{Greeting, Screen};
+use crate::store::Question;
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use xqos_wire::answerable::{Class, Only};
+use xqos_wire::x11::bytes::ByteOrder;
+
+const CREATE_COLORMAP: u8 = 78;
+const FREE_COLORMAP: u8 = 79;
+const OPEN_FONT: u8 = 45;
+const CLOSE_FONT: u8 = 46;
+const QUERY_FONT: u8 = 47;
+const INTERN_ATOM: u8 = 16;
+const QUERY_EXTENSION: u8 = 98;
+const FIRST_EXTENSION: u8 = 128;
+/// Colormaps and fonts of one program; what is beyond is not known, and its questions go to the server.
+const MAX_RESOURCES: usize = 4096;
+
+/// What has been said on a connection, as far as it decides what a request means.
+#[derive(Debug)]
+pub struct Dialogue {
+    pub order: ByteOrder,
+    pub greeting: Greeting,
+    /// The visual of each colormap.
+    colormaps: HashMap<u32, u32>,
+    fonts: HashMap<u32, Box<[u8]>>,
+    /// Of each extension, what it was told.
+    told: HashMap<u8, u64>,
+}
+
+impl Dialogue {
+    pub fn new(order: ByteOrder, greeting: Greeting) -> Dialogue {
+        let colormaps = greeting.screens.iter().map(|screen| (screen.colormap, screen.visual)).collect();
+        Dialogue { order, greeting, colormaps, fonts: HashMap::new(), told: HashMap::new() }
+    }
+
+    /// Takes notice of a request that went to the server, or was answered in its place.
+    pub fn hear(&mut self, request: &[u8], known: Option<&Known>) {
+        let (major, order) = (request[0], self.order);
+        // Its fields are elsewhere; what it makes stays unknown, and what depends on it goes to the server.
+        if order.u16(request, 2) == Some(0) {
+            return;
+        }
+        let word = |at| order.u32(request, at);
+        match major {
+            CREATE_COLORMAP => {
+                if let (Some(id), Some(visual)) = (word(4), word(12)) {
+                    insert(&mut self.colormaps, id, visual);
+                }
+            }
+            OPEN_FONT => {
+                if let (Some(id), Some(name)) = (word(4), text_at(order, request, 8, 12)) {
+                    insert(&mut self.fonts, id, name.into());
+                }
+            }
+            FREE_COLORMAP => _ = word(4).and_then(|id| self.colormaps.remove(&id)),
+            CLOSE_FONT => _ = word(4).and_then(|id| self.fonts.remove(&id)),
+            // Of an extension that nobody has asked for, anything may set something.
+            FIRST_EXTENSION.. if known.is_none_or(|known| known.row.class == Class::ConstantSetsState) => {
+                let mut hasher = DefaultHasher::new();
+                (self.told(major), &request[1..]).hash(&mut hasher);
+                self.told.insert(major, hasher.finish());
+            }
+            _ => {}
+        }
+    }
+
+    /// What an extension was told, as a number.
+    pub fn told(&self, major: u8) -> u64 {
+        self.told.get(&major).copied().unwrap_or(0)
+    }
+
+    pub fn is_own(&self, id: u32) -> bool {
+        self.greeting.id_mask != 0 && id & !self.greeting.id_mask == self.greeting.id_base
+    }
+
+    pub fn screen(&self, root: u32) -> Option<&Screen> {
+        self.greeting.screens.iter().find(|screen| screen.root == root)
+    }
+
+    /// What a request asks, where an answer can be kept.
+    pub fn question(&self, request: &[u8], known: &Known) -> Option<Question> {
+        let order = self.order;
+        // A length in a word of its own: nobody asks so, and nothing here reads it.
+        if !known.is_answerable() || order.u16(request, 2)? == 0 {
+            return None;
+        }
+        let major = request[0];
+        match known.row.only {
+            Only::Always => {}
+            Only::AtomFound => return self.named(INTERN_ATOM, text_at(order, request, 4, 8)?),
+            Only::FixedColormap => return self.color(request),
+            Only::SameFontPath if major == QUERY_FONT => {
+                return self.named(QUERY_FONT, self.fonts.get(&order.u32(request, 4)?)?);
+            }
+            Only::SameFontPath => {}
+            // Both have the flag where others have something else, in the byte that is read here.
+            Only::Undeleted if is_deleting(request) => return None,
+            Only::Undeleted => {}
+            Only::OwnDrawable => return None,
+        }
+        match major {
+            QUERY_EXTENSION => self.named(QUERY_EXTENSION, text_at(order, request, 4, 8)?),
+            ..FIRST_EXTENSION => Some(Question(request.into())),
+            _ => Some(Question([&[major], &self.told(major).to_le_bytes()[..], &request[1..]].concat().into())),
+        }
+    }
+
+    /// What a font that is opened so is asked for.
+    pub fn font_question(&self, open: &[u8]) -> Option<Question> {
+        self.named(QUERY_FONT, text_at(self.order, open, 8, 12)?)
+    }
+
+    /// The request that opens a font which is open under this number.
+    pub fn font_request(&self, id: u32) -> Option<Vec<u8>> {
+        self.fonts.get(&id).map(|name| open_font(self.order, id, name))
+    }
+
+    fn named(&self, major: u8, name: &[u8]) -> Option<Question> {
+        Some(Question([&[major], name].concat().into()))
+    }
+
+    fn color(&self, request: &[u8]) -> Option<Question> {
+        let visual = *self.colormaps.get(&self.order.u32(request, 4)?)?;
+        let mut bytes = request.to_vec();
+        bytes[4..8].copy_from_slice(&visual.to_le_bytes());
+        self.greeting.has_fixed_colors(visual).then(|| Question(bytes.into()))
+    }
+}
+
+/// Opens a font under a number.
+pub fn open_font(order: ByteOrder, id: u32, name: &[u8]) -> Vec<u8> {
+    let mut bytes = request(order, OPEN_FONT, 0, &[id, 0]);
+    put_u16(order, &mut bytes, 8, name.len() as u16);
+    bytes.extend(name);
+    bytes.resize(bytes.len().next_multiple_of(4), 0);
+    let words = (bytes.len() / 4) as u16;
+    put_u16(order, &mut bytes, 2, words);
+    bytes
+}
+
+/// Whether a request reads a property and deletes it: of the core and of RandR and XInput, each in its place.
+fn is_deleting(request: &[u8]) -> bool {
+    const GET_PROPERTY: u8 = 20;
+    match (request[0], request.get(1)) {
+        (GET_PROPERTY, Some(&delete)) => delete != 0,
+        // RRGetOutputProperty has it behind five words, XIGetProperty behind its device.
+        (_, Some(15)) => request.get(24).is_none_or(|&delete| delete != 0),
+        _ => request.get(6).is_none_or(|&delete| delete != 0),
+    }
+}
+
+fn insert<T>(known: &mut HashMap<u32, T>, id: u32, value: T) {
+    if known.len() < MAX_RESOURCES || known.contains_key(&id) {
+        known.insert(id, value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bytes::named_request;
+    use crate::opcodes::Opcodes;
+
+    const ORDER: ByteOrder = ByteOrder::Little;
+
+    fn dialogue() -> (Dialogue, Opcodes) {
+        let mut opcodes = Opcodes::default();
+        opcodes.learn("RENDER", 139, 0, 142);
+        (Dialogue::new(ORDER, Greeting { id_base: 0x20_0000, id_mask: 0x1f_ffff, ..Greeting::default() }), opcodes)
+    }
+
+    fn question(dialogue: &Dialogue, opcodes: &Opcodes, request: &[u8]) -> Option<Question> {
+        dialogue.question(request, opcodes.request(request[0], request[1]).unwrap())
+    }
+
+    #[test]
+    fn an_atom_is_asked_for_by_its_name() {
+        let (dialogue, opcodes) = dialogue();
+        let asked = |data, name: &[u8]| question(&dialogue, &opcodes, &named_request(ORDER, INTERN_ATOM, data, name));
+        assert_eq!(asked(0, b"WM_NAME"), asked(1, b"WM_NAME"));
+        assert_ne!(asked(0, b"WM_NAME"), asked(0, b"WM_NAM"));
+        let mut odd = named_request(ORDER, INTERN_ATOM, 0, b"WM_NAME");
+        odd.extend([0; 4]);
+        assert_eq!(question(&dialogue, &opcodes, &odd), None, "the server refuses that length");
+    }
+
+    #[test]
+    fn what_an_extension_was_told_belongs_to_the_question() {
+        let (mut dialogue, opcodes) = dialogue();
+        let (version, formats) = (request(ORDER, 139, 0, &[0, 11]), request(ORDER, 139, 1, &[]));
+        let before = question(&dialogue, &opcodes, &formats).unwrap();
+        dialogue.hear(&version, opcodes.request(139, 0));
+        let after = question(&dialogue, &opcodes, &formats).unwrap();
+        assert_ne!(before, after);
+        dialogue.hear(&formats, opcodes.request(139, 1));
+        assert_eq!(question(&dialogue, &opcodes, &formats).unwrap(), after, "a question alone tells nothing");
+    }
+
+    #[test]
+    fn a_font_is_asked_for_by_the_name_under_which_it_was_opened() {
+        let (mut dialogue, opcodes) = dialogue();
+        let open = open_font(ORDER, 0x20_0001, b"fixed");
+        let ask = request(ORDER, QUERY_FONT, 0, &[0x20_0001]);
+        assert_eq!(question(&dialogue, &opcodes, &ask), None);
+        dialogue.hear(&open, opcodes.request(OPEN_FONT, 0));
+        assert_eq!(question(&dialogue, &opcodes, &ask), Some(Question(b"\x2ffixed"[..].into())));
+        dialogue.hear(&request(ORDER, CLOSE_FONT, 0, &[0x20_0001]), None);
+        assert_eq!(question(&dialogue, &opcodes, &ask), None);
+    }
+
+    #[test]
+    fn what_only_the_server_knows_is_no_question() {
+        let (dialogue, opcodes) = dialogue();
+        for (major, words) in [(43, &[][..]), (23, &[1]), (38, &[1]), (84, &[0x777, 0, 0])] {
+            assert_eq!(question(&dialogue, &opcodes, &request(ORDER, major, 0, words)), None, "{major}");
+        }
+        assert_eq!(question(&dialogue, &opcodes, &request(ORDER, 20, 1, &[1, 39, 31, 0, 100])), None, "it deletes");
+    }
+}
