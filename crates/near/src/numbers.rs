@@ -1,0 +1,117 @@
+//! Numbers of requests: those of the program, and those of the server, which counts the proxy's own requests too.
+//!
+//! Both in 64 bits. The server's numbers only grow, by less than 65,536 between two of its messages (`x11::sequence`
+//! says why). A number that the program hears is never lower than one that it heard before: an early answer may be ahead
+//! of an event, which then is lifted to it, as though the server had done so much before the event came.
+
+use std::collections::VecDeque;
+
+/// The counts of a connection.
+#[derive(Debug, Default)]
+pub struct Numbers {
+    /// Requests of the program.
+    asked: u64,
+    /// Requests that went to the server.
+    sent: u64,
+    /// The last number that the server said.
+    heard: u64,
+    /// The last number that the program was told.
+    given: u64,
+    /// Requests of the proxy's own of which the server has not spoken yet, and how many it has passed.
+    own: VecDeque<u64>,
+    own_passed: u64,
+}
+
+impl Numbers {
+    /// A request of the program, or what stands in its place: its number there and at the server.
+    pub fn ask(&mut self) -> (u64, u64) {
+        self.asked += 1;
+        self.sent += 1;
+        (self.asked, self.sent)
+    }
+
+    /// A request of the proxy's own: its number at the server.
+    pub fn ask_of_our_own(&mut self) -> u64 {
+        self.sent += 1;
+        self.own.push_back(self.sent);
+        self.sent
+    }
+
+    pub fn asked(&self) -> u64 {
+        self.asked
+    }
+
+    /// A number that the server said, in 64 bits; `None` where it says what nobody can have asked.
+    pub fn widen(&self, low: u16) -> Option<u64> {
+        let number = self.heard + u64::from(low.wrapping_sub(self.heard as u16));
+        (number <= self.sent).then_some(number)
+    }
+
+    /// The server has come this far.
+    pub fn hear(&mut self, number: u64) {
+        self.heard = self.heard.max(number.min(self.sent));
+        // Errors of the proxy's own request come with its number itself.
+        while self.own.front().is_some_and(|&own| own < self.heard) {
+            self.own.pop_front();
+            self.own_passed += 1;
+        }
+    }
+
+    pub fn is_own(&self, number: u64) -> bool {
+        self.own.binary_search(&number).is_ok()
+    }
+
+    /// The program's number for where the server is.
+    pub fn here(&self) -> u64 {
+        let is_at_own = self.own.front() == Some(&self.heard);
+        self.heard - self.own_passed - u64::from(is_at_own)
+    }
+
+    /// What the program is told: this number, or the last one if that is higher.
+    pub fn give(&mut self, number: u64) -> u16 {
+        self.given = self.given.max(number.min(self.asked));
+        self.given as u16
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_proxys_own_requests_have_no_number_for_the_program() {
+        let mut numbers = Numbers::default();
+        assert_eq!(numbers.ask(), (1, 1));
+        assert_eq!(numbers.ask_of_our_own(), 2);
+        assert_eq!(numbers.ask_of_our_own(), 3);
+        assert_eq!(numbers.ask(), (2, 4));
+        for (server, program) in [(1, 1), (2, 1), (3, 1), (4, 2)] {
+            numbers.hear(server);
+            assert_eq!(numbers.here(), program, "{server}");
+        }
+        assert!(!numbers.is_own(4));
+    }
+
+    #[test]
+    fn what_the_program_hears_never_falls() {
+        let mut numbers = Numbers::default();
+        (0..10).for_each(|_| _ = numbers.ask());
+        assert_eq!(numbers.give(7), 7);
+        assert_eq!(numbers.give(5), 7, "an event of before is lifted");
+        assert_eq!(numbers.give(4000), 10, "nobody asked for more");
+    }
+
+    #[test]
+    fn numbers_grow_over_the_sixteen_bits_of_the_wire() {
+        let mut numbers = Numbers::default();
+        for number in 1..=200_000_u64 {
+            numbers.ask();
+            if number % 60_000 == 0 {
+                assert_eq!(numbers.widen(number as u16), Some(number));
+                numbers.hear(number);
+                assert_eq!(numbers.here(), number);
+            }
+        }
+        assert_eq!(numbers.widen(180_000_u64.wrapping_sub(1) as u16), None, "that is more than was asked");
+    }
+}
