@@ -40,5 +40,6 @@ mod opcodes;
 pub mod setup;
 mod splitter;
 pub mod store;
+mod windows;
 
 pub use store::Store;
