@@ -35,6 +35,7 @@
 
 mod bytes;
 pub mod dialogue;
+mod edit;
 mod numbers;
 mod opcodes;
 pub mod setup;

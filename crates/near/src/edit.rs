@@ -1,0 +1,136 @@
+//! What a reply of the server's must not tell the program, and when two replies are the same.
+
+use crate::bytes::{put_u16, put_u32};
+use crate::opcodes::HIDDEN;
+use crate::windows;
+use xqos_wire::x11::bytes::ByteOrder;
+
+/// A change to a reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Edit {
+    /// The extension is not there.
+    Absent,
+    /// Those that are hidden are not in the list.
+    List,
+    /// What the proxy selects itself is not in a window's attributes.
+    Attributes,
+}
+
+impl Edit {
+    pub fn apply(self, order: ByteOrder, reply: &mut Vec<u8>) {
+        match self {
+            Edit::Absent => reply.get_mut(8..32).into_iter().for_each(|fields| fields.fill(0)),
+            Edit::List => hide(order, reply),
+            Edit::Attributes => windows::without_added(order, reply),
+        }
+    }
+}
+
+/// A reply that says that there is no such extension.
+pub fn absent() -> [u8; 32] {
+    let mut reply = [0; 32];
+    reply[0] = 1;
+    reply
+}
+
+fn hide(order: ByteOrder, reply: &mut Vec<u8>) {
+    let mut names: Vec<u8> = Vec::new();
+    let (mut count, mut rest) = (0, reply.get(32..).unwrap_or_default());
+    for _ in 0..reply.get(1).copied().unwrap_or(0) {
+        let Some((&length, behind)) = rest.split_first() else { return };
+        let Some((name, behind)) = behind.split_at_checked(usize::from(length)) else { return };
+        rest = behind;
+        if !HIDDEN.iter().any(|hidden| hidden.as_bytes() == name) {
+            count += 1;
+            names.push(length);
+            names.extend(name);
+        }
+    }
+    names.resize(names.len().next_multiple_of(4), 0);
+    reply.truncate(32);
+    reply[1] = count;
+    put_u32(order, reply, 4, names.len() as u32 / 4);
+    reply.extend(names);
+}
+
+/// Whether two replies to the same question say the same. Their numbers differ, and where a pointer is now counts for
+/// nothing: what stands behind it is asked by QueryPointer.
+pub fn is_same(order: ByteOrder, one: &[u8], other: &[u8], has_valuators: bool) -> bool {
+    if one.len() != other.len() {
+        return false;
+    }
+    let plain = |reply: &[u8]| {
+        let mut reply = reply.to_vec();
+        put_u16(order, &mut reply, 2, 0);
+        if has_valuators {
+            let _ = blank_values(order, &mut reply);
+        }
+        reply
+    };
+    plain(one) == plain(other)
+}
+
+/// In what XIQueryDevice tells, the present values of valuators.
+fn blank_values(order: ByteOrder, reply: &mut [u8]) -> Option<()> {
+    const VALUATOR: u16 = 2;
+    const VALUE: std::ops::Range<usize> = 28..36;
+    let devices = order.u16(reply, 8)?;
+    let mut place = 32;
+    for _ in 0..devices {
+        let (classes, name) = (order.u16(reply, place + 6)?, usize::from(order.u16(reply, place + 8)?));
+        place += 12 + name.next_multiple_of(4);
+        for _ in 0..classes {
+            let (kind, words) = (order.u16(reply, place)?, usize::from(order.u16(reply, place + 2)?));
+            if kind == VALUATOR && words >= 11 {
+                reply.get_mut(place + VALUE.start..place + VALUE.end)?.fill(0);
+            }
+            place += 4 * words.max(1);
+        }
+    }
+    Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hidden_extensions_are_not_in_the_list() {
+        for order in [ByteOrder::Little, ByteOrder::Big] {
+            let mut reply = vec![0; 32];
+            (reply[0], reply[1]) = (1, 4);
+            for name in ["RANDR", "MIT-SHM", "DRI3", "GLX"] {
+                reply.push(name.len() as u8);
+                reply.extend(name.bytes());
+            }
+            Edit::List.apply(order, &mut reply);
+            assert_eq!((reply[1], order.u32(&reply, 4)), (2, Some(3)));
+            assert_eq!(&reply[32..], b"\x05RANDR\x03GLX\0\0");
+        }
+    }
+
+    #[test]
+    fn a_list_that_lies_stays_what_it_is() {
+        let mut reply = vec![0; 33];
+        (reply[0], reply[1], reply[32]) = (1, 9, 200);
+        let before = reply.clone();
+        Edit::List.apply(ByteOrder::Little, &mut reply);
+        assert_eq!(reply, before);
+    }
+
+    #[test]
+    fn where_a_pointer_is_makes_no_difference() {
+        let device = |value: u32| {
+            let mut reply = vec![0; 32 + 12 + 4 + 44];
+            (reply[0], reply[8], reply[32 + 6], reply[32 + 8]) = (1, 1, 1, 3);
+            let class = 32 + 12 + 4;
+            (reply[class], reply[class + 2]) = (2, 11);
+            put_u32(ByteOrder::Little, &mut reply, class + 28, value);
+            reply
+        };
+        let (one, mut other) = (device(3), device(4));
+        assert!(is_same(ByteOrder::Little, &one, &other, true) && !is_same(ByteOrder::Little, &one, &other, false));
+        other[33] = 1;
+        assert!(!is_same(ByteOrder::Little, &one, &other, true));
+    }
+}
