@@ -35,6 +35,7 @@
 
 mod bytes;
 pub mod dialogue;
+mod due;
 mod edit;
 mod numbers;
 mod opcodes;
