@@ -37,11 +37,15 @@ mod bytes;
 pub mod dialogue;
 mod due;
 mod edit;
+pub mod memory;
 mod numbers;
 mod opcodes;
+pub mod report;
 pub mod setup;
 mod splitter;
 pub mod store;
 mod windows;
 
+pub use memory::Memory;
+pub use report::Report;
 pub use store::Store;

@@ -1,0 +1,158 @@
+//! What a program asked at its last start, for its next one: questions alone, never answers, which another server may
+//! give otherwise.
+//!
+//! Only what reads is remembered, so that a question that means something else to another server does no harm there.
+//! A file has a version and a checksum; one that is damaged is none.
+
+use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+const MAGIC: &[u8] = b"xqos near questions 1\n";
+/// A start asks some hundreds of things that can be known.
+const MAX_ENTRIES: usize = 4096;
+/// Bytes of all questions; requests with longer ones are not remembered.
+const MAX_BYTES: usize = 256 << 10;
+const MAX_REQUEST_BYTES: usize = 2048;
+/// The longest file that is read.
+pub const MAX_FILE_BYTES: u64 = 512 << 10;
+
+/// A question.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Entry {
+    /// Empty of the core protocol.
+    pub extension: String,
+    /// What the extension had been told before (`dialogue`).
+    pub told: u64,
+    /// The request, its major opcode being another server's matter.
+    pub request: Vec<u8>,
+}
+
+/// All questions of a program, in their order.
+#[derive(Clone, Debug, Default)]
+pub struct Memory {
+    entries: Vec<Entry>,
+    known: HashSet<u64>,
+    bytes: usize,
+}
+
+/// A file that is not what it should be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Damaged;
+
+impl Memory {
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    pub fn add(&mut self, extension: &str, told: u64, request: &[u8]) {
+        let mut hasher = DefaultHasher::new();
+        // Its major opcode is not part of it.
+        let behind = if extension.is_empty() { request } else { &request[1..] };
+        (extension, told, behind).hash(&mut hasher);
+        let bytes = extension.len() + request.len() + 11;
+        let has_room = self.entries.len() < MAX_ENTRIES && self.bytes + bytes <= MAX_BYTES;
+        if has_room && request.len() <= MAX_REQUEST_BYTES && extension.len() < 64 && self.known.insert(hasher.finish())
+        {
+            self.bytes += bytes;
+            self.entries.push(Entry { extension: extension.to_owned(), told, request: request.to_vec() });
+        }
+    }
+
+    /// Takes in what others asked too.
+    pub fn merge(&mut self, other: &Memory) {
+        other.entries.iter().for_each(|entry| self.add(&entry.extension, entry.told, &entry.request));
+    }
+
+    pub fn write(&self) -> Vec<u8> {
+        let mut bytes = MAGIC.to_vec();
+        for Entry { extension, told, request } in &self.entries {
+            bytes.push(extension.len() as u8);
+            bytes.extend(extension.bytes());
+            bytes.extend(told.to_le_bytes());
+            bytes.extend((request.len() as u16).to_le_bytes());
+            bytes.extend(request);
+        }
+        let sum = checksum(&bytes);
+        bytes.extend(sum.to_le_bytes());
+        bytes
+    }
+
+    pub fn read(bytes: &[u8]) -> Result<Memory, Damaged> {
+        let (content, sum) = bytes.split_last_chunk().ok_or(Damaged)?;
+        if checksum(content) != u64::from_le_bytes(*sum) {
+            return Err(Damaged);
+        }
+        let (mut memory, mut rest) = (Memory::default(), content.strip_prefix(MAGIC).ok_or(Damaged)?);
+        while !rest.is_empty() {
+            let length = usize::from(take(&mut rest, 1)?[0]);
+            let extension = std::str::from_utf8(take(&mut rest, length)?).map_err(|_| Damaged)?;
+            let told = take(&mut rest, 8)?.try_into().map_err(|_| Damaged)?;
+            let length = take(&mut rest, 2)?;
+            let request = take(&mut rest, usize::from(length[0]) + 256 * usize::from(length[1]))?;
+            if request.len() < 4 {
+                return Err(Damaged);
+            }
+            memory.add(extension, u64::from_le_bytes(told), request);
+        }
+        Ok(memory)
+    }
+}
+
+fn take<'a>(rest: &mut &'a [u8], count: usize) -> Result<&'a [u8], Damaged> {
+    let (taken, behind) = rest.split_at_checked(count).ok_or(Damaged)?;
+    *rest = behind;
+    Ok(taken)
+}
+
+/// FNV-1a: against damage, not against forgers, who could write a sum as well.
+fn checksum(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |sum, &byte| (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn memory() -> Memory {
+        let mut memory = Memory::default();
+        memory.add("", 0, &[16, 0, 2, 0, 0, 0, 0, 0]);
+        memory.add("RANDR", 7, &[140, 8, 2, 0, 1, 2, 3, 4]);
+        memory
+    }
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        let read = Memory::read(&memory().write()).unwrap();
+        assert_eq!(read.entries(), memory().entries());
+    }
+
+    #[test]
+    fn a_damaged_file_is_none() {
+        let bytes = memory().write();
+        for length in 0..bytes.len() {
+            assert_eq!(Memory::read(&bytes[..length]).err(), Some(Damaged), "cut off after {length}");
+        }
+        for place in 0..bytes.len() {
+            let mut bytes = bytes.clone();
+            bytes[place] ^= 0x10;
+            assert_eq!(Memory::read(&bytes).err(), Some(Damaged), "byte {place}");
+        }
+    }
+
+    #[test]
+    fn a_question_is_remembered_once_and_not_without_end() {
+        let mut memory = memory();
+        memory.add("RANDR", 7, &[150, 8, 2, 0, 1, 2, 3, 4]);
+        assert_eq!(memory.entries().len(), 2, "its opcode is another server's");
+        memory.add("", 0, &[0; 4000]);
+        for number in 0..100_000_u32 {
+            memory.add("", 0, &number.to_le_bytes());
+        }
+        assert!(memory.entries().len() <= MAX_ENTRIES && memory.bytes <= MAX_BYTES);
+        assert!(memory.write().len() as u64 <= MAX_FILE_BYTES);
+    }
+}

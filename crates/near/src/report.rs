@@ -1,0 +1,70 @@
+//! What a program asked, what it was answered here, and what that saved.
+
+use std::collections::BTreeMap;
+
+/// Of one request, by its opcodes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Count {
+    /// Requests with replies.
+    pub asked: u64,
+    /// Those that were answered here.
+    pub answered: u64,
+    /// Replies of the server for which the program waited, and had nothing else to say meanwhile.
+    pub left: u64,
+    /// Answers here for which it would have waited so.
+    pub saved: u64,
+}
+
+/// Of a connection, or of many.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    pub connections: u64,
+    pub by_request: BTreeMap<(u8, u8), Count>,
+    /// The shortest time that a reply took.
+    pub round_trip_ns: Option<u64>,
+    /// Answers that the server then gave otherwise.
+    pub differences: u64,
+    /// Answers that the server gave too, in the same words.
+    pub confirmed: u64,
+}
+
+impl Report {
+    pub fn of(&mut self, major: u8, minor: u8) -> &mut Count {
+        let minor = if major < 128 { 0 } else { minor };
+        self.by_request.entry((major, minor)).or_default()
+    }
+
+    pub fn total(&self) -> Count {
+        self.by_request.values().fold(Count::default(), |all, count| all.plus(count))
+    }
+
+    pub fn took(&mut self, ns: u64) {
+        self.round_trip_ns = Some(self.round_trip_ns.map_or(ns, |least| least.min(ns)));
+    }
+
+    pub fn saved_ns(&self) -> u64 {
+        self.total().saved.saturating_mul(self.round_trip_ns.unwrap_or(0))
+    }
+
+    pub fn add(&mut self, other: &Report) {
+        self.connections += other.connections;
+        self.differences += other.differences;
+        self.confirmed += other.confirmed;
+        other.round_trip_ns.into_iter().for_each(|ns| self.took(ns));
+        for (&opcodes, count) in &other.by_request {
+            let own = self.by_request.entry(opcodes).or_default();
+            *own = own.plus(count);
+        }
+    }
+}
+
+impl Count {
+    fn plus(&self, other: &Count) -> Count {
+        Count {
+            asked: self.asked + other.asked,
+            answered: self.answered + other.answered,
+            left: self.left + other.left,
+            saved: self.saved + other.saved,
+        }
+    }
+}
