@@ -34,18 +34,22 @@
 #![forbid(unsafe_code)]
 
 mod bytes;
+pub mod connection;
 pub mod dialogue;
 mod due;
 mod edit;
 pub mod memory;
 mod numbers;
 mod opcodes;
+mod reply;
 pub mod report;
+mod request;
 pub mod setup;
 mod splitter;
 pub mod store;
 mod windows;
 
+pub use connection::{Fault, Near, Settings};
 pub use memory::Memory;
 pub use report::Report;
 pub use store::Store;

@@ -1,0 +1,444 @@
+//! One program's connection: bytes of both sides in, bytes for both sides out.
+//!
+//! | phase | what comes | until |
+//! |---|---|---|
+//! | setup | the program's first words, with the cookie of the proxy's display | they are whole; the server gets its own cookie |
+//! | greeting | the server's first words | they are whole |
+//! | holding | answers to what the proxy asks ahead | they are here, and the scout has what it asked ([`Near::let_go`]) |
+//! | open | requests; replies, events and errors | an end |
+//!
+//! The order of calls: [`Near::from_program`] and [`Near::from_server`] with what came, while [`Near::takes_from_program`]
+//! and [`Near::takes_from_server`] say that more may come; then what is in [`Near::to_program`] and [`Near::to_server`]
+//! goes out; [`Near::go_on`] when some of it went. With a [`Near::fault`], both ends are closed after what is queued.
+
+use crate::dialogue::Dialogue;
+use crate::due::{Due, Dues, For, Learn, Turns};
+use crate::memory::Memory;
+use crate::numbers::Numbers;
+use crate::report::Report;
+use crate::setup::{Cookie, Greeting, refusal};
+use crate::splitter::{Piece, Splitter};
+use crate::store::Store;
+use crate::windows::Windows;
+use std::collections::BTreeSet;
+use std::fmt;
+use std::mem;
+use xqos_wire::answerable::Class;
+use xqos_wire::x11::bytes::ByteOrder;
+use xqos_wire::x11::framing::Phase as Framing;
+
+/// What waits for one side at most before the other one is no longer read.
+pub const MAX_QUEUED_BYTES: usize = 1 << 20;
+/// Requests of which the server has not spoken.
+const MAX_DUE: usize = 8192;
+/// The longest request that is looked into as a whole.
+const MAX_REQUEST_BYTES: usize = 4096;
+/// The longest reply that is kept: the metrics of a core font of 65,536 glyphs.
+pub const MAX_REPLY_BYTES: usize = 1 << 20;
+/// Lines for the log; a server that lies could fill a disk.
+const MAX_REMARKS: usize = 100;
+
+/// How the proxy behaves.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// What the program has to show; `None`: anybody is let in.
+    pub own_cookie: Option<Cookie>,
+    /// What the server wants to see.
+    pub server_cookie: Cookie,
+    /// Answers also come after one-way requests that concern the program's own resources.
+    pub relaxed: bool,
+    /// Everything goes to the server too, and is compared.
+    pub verify: bool,
+    /// Nothing is answered here.
+    pub passive: bool,
+}
+
+/// Why a connection is closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Fault {
+    /// What the program began with is not X11.
+    NotX,
+    Cookie,
+    /// The server lets nobody in; it has said why to the program.
+    Refused,
+    /// No request, or nothing from a server, can begin as these bytes do.
+    Program,
+    Server,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Fault::NotX => "a client was turned away that does not speak X11",
+            Fault::Cookie => "a client was turned away that has not the cookie of this display",
+            Fault::Refused => "the X server refused a client",
+            Fault::Program => "a client was closed: it sent bytes that begin no request",
+            Fault::Server => "a client was closed: the server sent bytes that begin no reply, event or error",
+        })
+    }
+}
+
+impl std::error::Error for Fault {}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Setup,
+    Greeting,
+    Holding,
+    Open,
+    Closed,
+}
+
+/// Bytes that go out.
+#[derive(Debug, Default)]
+pub struct Outbox {
+    bytes: Vec<u8>,
+    gone: usize,
+}
+
+impl Outbox {
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes[self.gone..]
+    }
+
+    /// So many of them went.
+    pub fn advance(&mut self, count: usize) {
+        self.gone = (self.gone + count).min(self.bytes.len());
+        if self.gone == self.bytes.len() {
+            self.clear();
+        }
+    }
+
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.gone = 0;
+        // What a burst needed is not kept for ever.
+        self.bytes.shrink_to(64 << 10);
+    }
+
+    pub(crate) fn push(&mut self, bytes: &[u8]) -> &mut [u8] {
+        let at = self.bytes.len();
+        self.bytes.extend(bytes);
+        &mut self.bytes[at..]
+    }
+
+    fn is_full(&self) -> bool {
+        self.bytes.len() - self.gone >= MAX_QUEUED_BYTES
+    }
+}
+
+/// A program's connection.
+#[derive(Debug)]
+pub struct Near {
+    phase: Phase,
+    program: Splitter,
+    server: Splitter,
+    /// Bytes of the program for which there was no room, or no time yet.
+    unread: Vec<u8>,
+    /// The server's first words, held back.
+    greeting: Vec<u8>,
+    fault: Option<Fault>,
+    pub(crate) talk: Talk,
+}
+
+/// What both directions have in common.
+#[derive(Debug)]
+pub(crate) struct Talk {
+    pub settings: Settings,
+    pub order: ByteOrder,
+    pub dialogue: Dialogue,
+    pub windows: Windows,
+    pub numbers: Numbers,
+    pub dues: Dues,
+    pub turns: Turns,
+    pub to_server: Outbox,
+    pub to_program: Outbox,
+    /// What comes next may be answered here, as far as the order is concerned.
+    pub is_clear: bool,
+    pub holds_server: bool,
+    pub has_long_requests: bool,
+    /// Classes whose answers turned out to be wrong.
+    pub off: BTreeSet<Class>,
+    /// The rest of a long message of the server's is for nobody.
+    pub drops_rest: bool,
+    /// The last request was answered here, and the program has nothing else to say.
+    pub last_answered: Option<(u8, u8)>,
+    pub report: Report,
+    pub memory: Memory,
+    remarks: Vec<String>,
+}
+
+impl Near {
+    pub fn new(settings: Settings) -> Near {
+        let order = ByteOrder::Little;
+        let dialogue = Dialogue::new(order, Greeting::default());
+        Near {
+            phase: Phase::Setup,
+            program: Splitter::new(Framing::Setup, order, MAX_REQUEST_BYTES),
+            server: Splitter::new(Framing::SetupReply, order, MAX_REPLY_BYTES),
+            unread: Vec::new(),
+            greeting: Vec::new(),
+            fault: None,
+            talk: Talk {
+                settings,
+                order,
+                windows: Windows::new(&dialogue),
+                dialogue,
+                numbers: Numbers::default(),
+                dues: Dues::default(),
+                turns: Turns::default(),
+                to_server: Outbox::default(),
+                to_program: Outbox::default(),
+                is_clear: true,
+                holds_server: false,
+                has_long_requests: false,
+                off: BTreeSet::new(),
+                drops_rest: false,
+                last_answered: None,
+                report: Report { connections: 1, ..Report::default() },
+                memory: Memory::default(),
+                remarks: Vec::new(),
+            },
+        }
+    }
+
+    /// Takes what the program sent.
+    pub fn from_program(&mut self, bytes: &[u8], now_ns: u64, store: &mut Store) {
+        if self.unread.is_empty() {
+            let taken = self.read_program(bytes, now_ns, store);
+            self.unread.extend(&bytes[taken..]);
+        } else {
+            self.unread.extend(bytes);
+            self.go_on(now_ns, store);
+        }
+    }
+
+    /// Takes what was left of the program's bytes, as far as there is room now.
+    pub fn go_on(&mut self, now_ns: u64, store: &mut Store) {
+        if !self.unread.is_empty() {
+            let mut unread = mem::take(&mut self.unread);
+            let taken = self.read_program(&unread, now_ns, store);
+            unread.drain(..taken);
+            self.unread = unread;
+        }
+    }
+
+    /// Takes what the server sent.
+    pub fn from_server(&mut self, bytes: &[u8], now_ns: u64, store: &mut Store) {
+        let mut input = bytes;
+        while !matches!(self.phase, Phase::Closed | Phase::Setup) {
+            let is_greeting = self.phase == Phase::Greeting;
+            match self.server.next(&mut input) {
+                Ok(None) => break,
+                Ok(Some(Piece::Whole(bytes))) if is_greeting => self.greeting = bytes.to_vec(),
+                Ok(Some(Piece::Whole(bytes))) => self.talk.hear(bytes, true, now_ns, store),
+                Ok(Some(Piece::Head(bytes))) if !is_greeting => self.talk.hear(bytes, false, now_ns, store),
+                Ok(Some(Piece::More(bytes))) if !self.talk.drops_rest => _ = self.talk.to_program.push(bytes),
+                Ok(Some(Piece::More(_))) => {}
+                Ok(Some(Piece::Head(_))) | Err(_) => return self.close(Fault::Server),
+            }
+            if is_greeting {
+                self.greeted();
+            }
+        }
+        self.go_on(now_ns, store);
+    }
+
+    /// Whether more of the program's bytes may come.
+    pub fn takes_from_program(&self) -> bool {
+        self.unread.is_empty() && self.phase != Phase::Closed && self.has_room()
+    }
+
+    pub fn takes_from_server(&self) -> bool {
+        self.phase != Phase::Closed && !self.talk.to_program.is_full()
+    }
+
+    pub fn to_program(&mut self) -> &mut Outbox {
+        &mut self.talk.to_program
+    }
+
+    pub fn to_server(&mut self) -> &mut Outbox {
+        &mut self.talk.to_server
+    }
+
+    /// Nothing waits for the program.
+    pub fn has_told_program(&self) -> bool {
+        self.talk.to_program.bytes().is_empty()
+    }
+
+    /// Why both ends are to be closed.
+    pub fn fault(&self) -> Option<Fault> {
+        self.fault
+    }
+
+    /// Whether only [`Near::let_go`] is missing for the program to begin.
+    pub fn is_held(&self) -> bool {
+        self.phase == Phase::Holding && !self.talk.dues.has_ours()
+    }
+
+    /// Asks ahead for properties of the root windows that the program read at its last start.
+    pub fn ask_ahead(&mut self, memory: &Memory) {
+        if self.phase == Phase::Holding && self.talk.order == crate::bytes::NATIVE && !self.talk.settings.passive {
+            self.talk.ask_ahead(memory);
+        }
+    }
+
+    /// Whether the server has said who it is, and the program does not know yet.
+    pub fn is_holding(&self) -> bool {
+        self.phase == Phase::Holding
+    }
+
+    /// The program may begin.
+    pub fn let_go(&mut self, now_ns: u64, store: &mut Store) {
+        if self.phase == Phase::Holding {
+            self.phase = Phase::Open;
+            self.talk.to_program.push(&mem::take(&mut self.greeting));
+            self.go_on(now_ns, store);
+        }
+    }
+
+    pub fn report(&self) -> &Report {
+        &self.talk.report
+    }
+
+    /// What the program asked that can be asked ahead.
+    pub fn memory(&self) -> &Memory {
+        &self.talk.memory
+    }
+
+    /// Lines for the log, each once.
+    pub fn remarks(&mut self) -> Vec<String> {
+        mem::take(&mut self.talk.remarks)
+    }
+
+    fn has_room(&self) -> bool {
+        let talk = &self.talk;
+        let is_full = talk.to_server.is_full() || talk.to_program.is_full();
+        !is_full && talk.dues.len() < MAX_DUE && talk.turns.ready_bytes() < MAX_QUEUED_BYTES
+    }
+
+    fn close(&mut self, fault: Fault) {
+        self.phase = Phase::Closed;
+        self.fault.get_or_insert(fault);
+        self.unread = Vec::new();
+    }
+
+    /// How many bytes were taken.
+    fn read_program(&mut self, bytes: &[u8], now_ns: u64, store: &mut Store) -> usize {
+        let mut input = bytes;
+        if self.phase == Phase::Setup {
+            self.set_up(&mut input);
+        }
+        self.talk.last_answered = None;
+        while self.phase == Phase::Open && self.has_room() {
+            let accepted = match self.program.next(&mut input) {
+                Ok(None) => break,
+                Ok(Some(Piece::Whole(request))) => self.talk.ask(request, true, now_ns, store),
+                Ok(Some(Piece::Head(head))) => self.talk.ask(head, false, now_ns, store),
+                Ok(Some(Piece::More(more))) => {
+                    self.talk.to_server.push(more);
+                    Ok(())
+                }
+                Err(_) => Err(Fault::Program),
+            };
+            if let Err(fault) = accepted {
+                self.close(fault);
+            }
+        }
+        if self.phase == Phase::Closed {
+            return bytes.len();
+        }
+        if input.is_empty() {
+            self.talk.rest();
+        }
+        bytes.len() - input.len()
+    }
+
+    fn set_up(&mut self, input: &mut &[u8]) {
+        let Some(&first) = input.first() else { return };
+        if !self.program.is_within() {
+            let Some(order) = ByteOrder::of_setup(first) else { return self.close(Fault::NotX) };
+            self.program.order = order;
+            self.talk.order = order;
+        }
+        let order = self.talk.order;
+        let setup = match self.program.next(input) {
+            Ok(None) => return,
+            Ok(Some(Piece::Whole(setup))) => setup,
+            _ => return self.close(Fault::NotX),
+        };
+        let cookie = Cookie::of_setup(order, setup).unwrap_or_default();
+        if self.talk.settings.own_cookie.as_ref().is_some_and(|own| !own.is(&cookie)) {
+            self.talk.to_program.push(&refusal(order, "xqos near: this is not the cookie of this display"));
+            return self.close(Fault::Cookie);
+        }
+        self.talk.to_server.push(&self.talk.settings.server_cookie.setup(order));
+        self.program.phase = Framing::Requests;
+        self.server.order = order;
+        self.phase = Phase::Greeting;
+    }
+
+    /// The server has said its first words.
+    fn greeted(&mut self) {
+        self.server.phase = Framing::Replies;
+        match Greeting::of(self.talk.order, &self.greeting) {
+            Some(greeting) => {
+                self.talk.dialogue = Dialogue::new(self.talk.order, greeting);
+                self.talk.windows = Windows::new(&self.talk.dialogue);
+                self.phase = Phase::Holding;
+            }
+            None => {
+                let is_refusal = self.greeting.first() != Some(&1);
+                self.talk.to_program.push(&mem::take(&mut self.greeting));
+                self.close(if is_refusal { Fault::Refused } else { Fault::Server });
+            }
+        }
+    }
+}
+
+impl Talk {
+    pub fn remark(&mut self, line: String) {
+        if self.remarks.len() < MAX_REMARKS {
+            self.remarks.push(line);
+        }
+    }
+
+    /// The program has nothing else to say: it waits, or would have waited, for the last answer.
+    fn rest(&mut self) {
+        if let Some((major, minor)) = self.last_answered.take().filter(|_| self.turns.is_empty()) {
+            self.report.of(major, minor).saved += 1;
+        }
+    }
+
+    /// A request of the proxy's own.
+    pub fn ask_of_our_own(&mut self, bytes: &[u8], learn: Option<Learn>) {
+        let number = self.numbers.ask_of_our_own();
+        self.to_server.push(bytes);
+        if let Some(learn) = learn {
+            let opcodes = (bytes[0], 0);
+            let due = Due { number, opcodes, edit: None, learn: Some(learn), is_for: For::Us, is_certain: true };
+            self.dues.push(due);
+        }
+    }
+
+    fn ask_ahead(&mut self, memory: &Memory) {
+        const GET_PROPERTY: u8 = 20;
+        let order = self.order;
+        for entry in memory.entries().iter().filter(|entry| entry.request[0] == GET_PROPERTY && entry.told == 0) {
+            let Some(window) = order.u32(&entry.request, 4).filter(|&window| self.dialogue.screen(window).is_some())
+            else {
+                continue;
+            };
+            if !entry.extension.is_empty() || entry.request.len() != 24 || entry.request[1] != 0 {
+                continue;
+            }
+            if let Some(select) = self.windows.watch(window, order) {
+                self.ask_of_our_own(&select, None);
+            }
+            let learn =
+                self.windows.read(window).map(|reading| Learn::Property { request: entry.request[..].into(), reading });
+            self.ask_of_our_own(&entry.request, learn);
+        }
+    }
+}

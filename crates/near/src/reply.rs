@@ -1,0 +1,216 @@
+//! A message of the server: to the program, or compared with what the program was told, or learned.
+//!
+//! | message | then |
+//! |---|---|
+//! | reply or error to a request of the program | it is the program's, and answers of ours behind it after it |
+//! | reply to one that was answered here | it is compared, and goes no further; an error differs too |
+//! | reply or error to one of the proxy's own | it is learned, and goes no further |
+//! | reply that nobody asked for | it goes on, and nothing is answered here any more: somebody counts wrongly |
+//! | event | it goes on, with the last number that the program heard if its own is lower; not, if only the proxy selected it |
+
+use crate::bytes::put_u16;
+use crate::connection::Talk;
+use crate::due::{Due, For, Learn};
+use crate::edit::is_same;
+use crate::store::{Answer, Store};
+use xqos_wire::answerable::Class;
+
+const ERROR: u8 = 0;
+const REPLY: u8 = 1;
+const KEYMAP_NOTIFY: u8 = 11;
+/// From CreateNotify to CirculateRequest.
+const FIRST_OF_STRUCTURE: u8 = 16;
+const LAST_OF_STRUCTURE: u8 = 27;
+const PROPERTY_NOTIFY: u8 = 28;
+const INTERN_ATOM: u8 = 16;
+const QUERY_EXTENSION: u8 = 98;
+
+impl Talk {
+    /// Takes a message, or the first bytes of a long one.
+    pub fn hear(&mut self, message: &[u8], is_whole: bool, now_ns: u64, store: &mut Store) {
+        self.drops_rest = false;
+        match message[0] {
+            ERROR | REPLY => self.hear_answer(message, is_whole, now_ns, store),
+            _ => self.hear_event(message, store),
+        }
+    }
+
+    /// Answers of ours whose turn it is.
+    pub fn give_turns(&mut self) {
+        while let Some((number, answer)) = self.turns.next() {
+            self.give(&answer, number);
+        }
+    }
+
+    /// A message for the program, with this number if none was higher.
+    fn give(&mut self, message: &[u8], number: u64) {
+        let number = self.numbers.give(number);
+        let order = self.order;
+        put_u16(order, self.to_program.push(message), 2, number);
+    }
+
+    fn hear_answer(&mut self, message: &[u8], is_whole: bool, now_ns: u64, store: &mut Store) {
+        let low = self.order.u16(message, 2).unwrap_or(0);
+        // A request that waits is meant, even where more than 65,535 were silent before it.
+        let number = self.dues.number_of(low).or_else(|| self.numbers.widen(low));
+        let Some(number) = number else { return self.hear_unasked(message) };
+        self.reach(number, store);
+        let Some(due) = self.dues.take(number) else {
+            return match message[0] {
+                // Of a request without a reply: one of the proxy's own, or the program's.
+                ERROR if self.numbers.is_own(number) => {
+                    self.windows.give_up();
+                    self.drops_rest = true;
+                }
+                ERROR => self.give(message, self.numbers.here()),
+                _ => self.hear_unasked(message),
+            };
+        };
+        match due.is_for {
+            For::Program { .. } => self.hear_for_program(due, message, is_whole, now_ns, store),
+            For::Comparison { ref given, class } => {
+                self.drops_rest = true;
+                self.compare(&due, given, class, message, is_whole, store);
+            }
+            For::Us => {
+                self.drops_rest = true;
+                self.learn(due.learn, message, is_whole, store);
+            }
+        }
+    }
+
+    fn hear_for_program(&mut self, due: Due, message: &[u8], is_whole: bool, now_ns: u64, store: &mut Store) {
+        let For::Program { number, last_of_many, asked_ns } = due.is_for else { return };
+        let more_follow = message[0] == REPLY && last_of_many.is_some_and(|last| last != message[1]);
+        // Whoever has said nothing since it asked has waited.
+        if number == self.numbers.asked() && !more_follow {
+            self.report.took(now_ns.saturating_sub(asked_ns));
+            if due.is_certain {
+                self.report.of(due.opcodes.0, due.opcodes.1).left += 1;
+            }
+        }
+        match due.edit.filter(|_| is_whole && message[0] == REPLY) {
+            None => {
+                self.give(message, number);
+                if message[0] == REPLY {
+                    self.learn(due.learn, message, is_whole, store);
+                }
+            }
+            Some(edit) => {
+                let mut message = message.to_vec();
+                edit.apply(self.order, &mut message);
+                self.give(&message, number);
+                self.learn(due.learn, &message, is_whole, store);
+            }
+        }
+        if more_follow {
+            let is_for = For::Program { number, last_of_many, asked_ns };
+            return self.dues.put_back(Due { is_for, learn: None, ..due });
+        }
+        self.turns.end(number);
+        self.give_turns();
+    }
+
+    /// A reply to what nobody asked.
+    fn hear_unasked(&mut self, message: &[u8]) {
+        if !self.settings.passive {
+            self.settings.passive = true;
+            self.remark(
+                "the server sent a reply that nobody asked for: from here on all of this client's requests go to it"
+                    .to_owned(),
+            );
+        }
+        self.give(message, self.numbers.here());
+    }
+
+    /// The server has come so far: what it has gone past gets no answer any more.
+    fn reach(&mut self, number: u64, store: &mut Store) {
+        while let Some(due) = self.dues.pass(number) {
+            match due.is_for {
+                For::Program { number, .. } => self.turns.end(number),
+                For::Comparison { class, .. } => self.differs(&due, class, "no reply", store),
+                For::Us => {}
+            }
+        }
+        self.numbers.hear(number);
+        self.give_turns();
+    }
+
+    fn compare(&mut self, due: &Due, given: &Answer, class: Class, message: &[u8], is_whole: bool, store: &mut Store) {
+        let mut message = message.to_vec();
+        if let Some(edit) = due.edit.filter(|_| message[0] == REPLY && is_whole) {
+            edit.apply(self.order, &mut message);
+        }
+        let has_valuators = store.opcodes.name(due.opcodes.0, due.opcodes.1).ends_with("::XIQueryDevice");
+        if message[0] == ERROR {
+            self.differs(due, class, "an error", store);
+        } else if !is_whole || !is_same(self.order, given, &message, has_valuators) {
+            self.differs(due, class, "another reply", store);
+        } else {
+            self.report.confirmed += 1;
+        }
+    }
+
+    fn differs(&mut self, due: &Due, class: Class, what: &str, store: &mut Store) {
+        self.report.differences += 1;
+        self.off.insert(class);
+        store.forget();
+        let name = self.name(due.opcodes, store);
+        self.remark(format!(
+            "the server gave {what} to {name} than was answered here: nothing of its kind is answered any more to this client"
+        ));
+    }
+
+    fn learn(&mut self, learn: Option<Learn>, message: &[u8], is_whole: bool, store: &mut Store) {
+        if !is_whole || message[0] != REPLY {
+            return;
+        }
+        match learn {
+            Some(Learn::Kept { question, watch, asked }) => {
+                self.dialogue_learn(&question.0, message, store);
+                let is_none = question.0[0] == INTERN_ATOM && self.order.u32(message, 8) == Some(0);
+                if !is_none {
+                    store.keep(self.order, question, message, watch, asked);
+                }
+            }
+            Some(Learn::Place { request, placing }) => self.windows.keep_place(placing, &request, message),
+            Some(Learn::Property { request, reading }) => self.windows.keep(reading, &request, self.order, message),
+            None => {}
+        }
+    }
+
+    fn dialogue_learn(&self, question: &[u8], message: &[u8], store: &mut Store) {
+        if let Some((&QUERY_EXTENSION, name)) = question.split_first() {
+            store.learn_extension(name, message);
+        }
+    }
+
+    fn hear_event(&mut self, message: &[u8], store: &mut Store) {
+        let order = self.order;
+        let (code, kind) = (message[0], order.u16(message, 8).unwrap_or(0));
+        // Of all messages this one has no number.
+        if code & 0x7f == KEYMAP_NOTIFY {
+            self.to_program.push(message);
+            return;
+        }
+        // A number that cannot be is no reason to stop: the last one stands.
+        if let Some(number) = order.u16(message, 2).and_then(|low| self.numbers.widen(low)) {
+            self.reach(number, store);
+        }
+        let here = self.numbers.here();
+        if let Some(watch) = store.opcodes.told_by(code, message[1], kind) {
+            store.change(watch);
+        }
+        if (FIRST_OF_STRUCTURE..=LAST_OF_STRUCTURE).contains(&(code & 0x7f)) {
+            self.windows.unsettle();
+        }
+        if code == PROPERTY_NOTIFY {
+            let (window, atom) = (order.u32(message, 4).unwrap_or(0), order.u32(message, 8));
+            self.windows.change(window, atom);
+            if !self.windows.is_selected(window, here) {
+                return;
+            }
+        }
+        self.give(message, here);
+    }
+}

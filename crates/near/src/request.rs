@@ -1,0 +1,276 @@
+//! A request of the program: answered here, or sent on.
+//!
+//! | the answer is known, and the order allows it | the server gets | its reply |
+//! |---|---|---|
+//! | constant | NoOperation, so that numbers stay in step | there is none |
+//! | it sets state, is watched, or follows from what the program did; or all is verified | the request | is compared, and goes no further |
+//!
+//! What may be answered by the order is [`Talk::is_clear`]: in strict order the request before had a reply, or can be followed
+//! by neither error nor event. In relaxed order any one-way request leaves it as it was, if it concerns the program's own
+//! resources (`answerable::Barrier`).
+
+use crate::bytes::{NATIVE, NO_OPERATION, request as no_operation};
+use crate::connection::{Fault, Talk};
+use crate::due::{Due, For, Learn};
+use crate::edit::{Edit, absent};
+use crate::opcodes::{HIDDEN, Known};
+use crate::store::{Answer, Store};
+use xqos_wire::answerable::{Barrier, Class, Only};
+
+const CREATE_WINDOW: u8 = 1;
+const GET_ATTRIBUTES: u8 = 3;
+const GET_GEOMETRY: u8 = 14;
+const GET_PROPERTY: u8 = 20;
+const TRANSLATE_COORDINATES: u8 = 40;
+const GRAB_SERVER: u8 = 36;
+const UNGRAB_SERVER: u8 = 37;
+const OPEN_FONT: u8 = 45;
+const COPY_AREA: u8 = 62;
+const COPY_PLANE: u8 = 63;
+const REPARENT_WINDOW: u8 = 7;
+const QUERY_FONT: u8 = 47;
+const QUERY_EXTENSION: u8 = 98;
+const LIST_EXTENSIONS: u8 = 99;
+
+/// What a request asks, as far as it can be known here.
+#[derive(Debug, Default)]
+struct Asked {
+    answer: Option<Answer>,
+    learn: Option<Learn>,
+    edit: Option<Edit>,
+    /// NoOperation does in its place.
+    is_stateless: bool,
+}
+
+impl Talk {
+    /// Takes a request, or the first bytes of a long one.
+    pub fn ask(&mut self, request: &[u8], is_whole: bool, now_ns: u64, store: &mut Store) -> Result<(), Fault> {
+        let (major, minor) = (request[0], request[1]);
+        let is_long = self.order.u16(request, 2) == Some(0);
+        if is_long && !self.has_long_requests {
+            return Err(Fault::Program);
+        }
+        let known = store.opcodes.request(major, minor).copied();
+        let has_reply = known.and_then(|known| known.has_reply);
+        self.last_answered = None;
+        if let Some(watch) = known.and_then(|known| known.changes) {
+            store.change(watch);
+        }
+        let asked = match known {
+            Some(known) if is_whole && !is_long => self.asked(request, &known, store),
+            _ => Asked::default(),
+        };
+        let is_here = self.is_clear && asked.answer.is_some();
+        if has_reply == Some(true) {
+            self.report.of(major, minor).asked += 1;
+        }
+        match asked.answer.filter(|_| is_here).zip(known) {
+            Some((answer, known)) => {
+                self.answer_here(request, &known, answer, Asked { answer: None, learn: None, ..asked });
+            }
+            None => self.send_on(request, asked.learn, asked.edit, has_reply, now_ns, store),
+        }
+        self.note(request, known.as_ref(), is_long, has_reply, store);
+        Ok(())
+    }
+
+    fn asked(&mut self, request: &[u8], known: &Known, store: &Store) -> Asked {
+        let major = request[0];
+        let hidden = self.hidden(request);
+        let mut asked = if hidden.is_some() {
+            Asked { answer: Some(absent()[..].into()), is_stateless: true, ..Asked::default() }
+        } else if major == GET_PROPERTY {
+            self.property(request)
+        } else if matches!(major, GET_GEOMETRY | TRANSLATE_COORDINATES) {
+            self.place(request)
+        } else {
+            self.kept(request, known, store)
+        };
+        asked.edit = match major {
+            QUERY_EXTENSION if hidden.is_some() => Some(Edit::Absent),
+            LIST_EXTENSIONS => Some(Edit::List),
+            GET_ATTRIBUTES => {
+                let window = self.order.u32(request, 4);
+                window.is_some_and(|window| self.windows.is_added(window)).then_some(Edit::Attributes)
+            }
+            _ => None,
+        };
+        let class = known.row.class;
+        // Who holds the server reads what cannot change, and what was before does not count.
+        let is_stale = self.holds_server && matches!(class, Class::Watched | Class::Shadowed);
+        if is_stale || self.settings.passive || self.off.contains(&class) {
+            asked.answer = None;
+        }
+        asked
+    }
+
+    /// The name of an extension that is hidden, if that is what is asked for.
+    fn hidden(&self, request: &[u8]) -> Option<()> {
+        let name = crate::bytes::text_at(self.order, request, 4, 8).filter(|_| request[0] == QUERY_EXTENSION)?;
+        HIDDEN.iter().any(|hidden| hidden.as_bytes() == name).then_some(())
+    }
+
+    fn kept(&mut self, request: &[u8], known: &Known, store: &Store) -> Asked {
+        let Some(question) = self.dialogue.question(request, known) else { return Asked::default() };
+        self.remember(request, known, store);
+        let answer = store.answer(self.order, &question).cloned();
+        let is_watched = known.watch.is_none_or(|watch| store.is_watching(watch));
+        let learn = is_watched.then(|| Learn::Kept { question, watch: known.watch, asked: store.moment() });
+        let is_stateless = known.row.class == Class::Constant;
+        Asked { answer, learn, edit: None, is_stateless }
+    }
+
+    fn property(&mut self, request: &[u8]) -> Asked {
+        let window = self.order.u32(request, 4).filter(|_| request.len() == 24 && request[1] == 0);
+        let Some(window) = window else { return Asked::default() };
+        if self.dialogue.screen(window).is_some() && self.order == NATIVE {
+            self.memory.add("", 0, request);
+        }
+        if let Some(answer) = self.windows.property(request) {
+            return Asked { answer: Some(answer.clone()), ..Asked::default() };
+        }
+        if self.settings.passive {
+            return Asked::default();
+        }
+        if let Some(select) = self.windows.watch(window, self.order) {
+            self.ask_of_our_own(&select, None);
+        }
+        let reading = self.windows.read(window);
+        let learn = reading.map(|reading| Learn::Property { request: request.into(), reading });
+        Asked { learn, ..Asked::default() }
+    }
+
+    /// Of own pixmaps, and of own windows until somebody can have moved them.
+    fn place(&self, request: &[u8]) -> Asked {
+        let (order, words) = (self.order, if request[0] == GET_GEOMETRY { 2 } else { 4 });
+        let Some(id) = order.u32(request, 4).filter(|_| request.len() == 4 * words) else { return Asked::default() };
+        let made = if words == 2 { self.windows.geometry(id, order) } else { None };
+        if let Some(answer) = made.or_else(|| self.windows.place(request).cloned()) {
+            return Asked { answer: Some(answer), ..Asked::default() };
+        }
+        // From one window to another: both, or a root.
+        let is_root = |id| self.dialogue.screen(id).is_some();
+        let other = if words == 4 { order.u32(request, 8) } else { None };
+        let mut windows = [Some(id), other].into_iter().flatten().filter(|&id| !is_root(id)).peekable();
+        let is_any = windows.peek().is_some();
+        let placings: Option<Vec<_>> = windows.map(|id| self.windows.ask_place(id, &self.dialogue)).collect();
+        let placing = placings.filter(|_| is_any).and_then(|placings| placings.first().copied());
+        Asked { learn: placing.map(|placing| Learn::Place { request: request.into(), placing }), ..Asked::default() }
+    }
+
+    /// For the program's next start, where another connection can ask the same.
+    fn remember(&mut self, request: &[u8], known: &Known, store: &Store) {
+        let is_foreign_color = known.row.only == Only::FixedColormap
+            && !self.order.u32(request, 4).is_some_and(|id| self.dialogue.greeting.is_default_colormap(id));
+        if self.order != NATIVE || is_foreign_color {
+            return;
+        }
+        let major = request[0];
+        if major == QUERY_FONT {
+            // It is asked again by its name.
+            let opening = self.order.u32(request, 4).and_then(|id| self.dialogue.font_request(id));
+            return opening.into_iter().for_each(|opening| self.memory.add("", 0, &opening));
+        }
+        if let Some(extension) = store.opcodes.extension(major) {
+            self.memory.add(extension, self.dialogue.told(major), request);
+        }
+    }
+
+    fn answer_here(&mut self, request: &[u8], known: &Known, answer: Answer, asked: Asked) {
+        let opcodes = (request[0], request[1]);
+        let (number, at_server) = self.numbers.ask();
+        if asked.is_stateless && !self.settings.verify {
+            self.to_server.push(&no_operation(self.order, NO_OPERATION, 0, &[]));
+        } else {
+            self.to_server.push(request);
+            let is_for = For::Comparison { given: answer.clone(), class: known.row.class };
+            let edit = asked.edit;
+            self.dues.push(Due { number: at_server, opcodes, edit, learn: None, is_for, is_certain: true });
+        }
+        self.report.of(opcodes.0, opcodes.1).answered += 1;
+        self.turns.ready(number, answer);
+        self.last_answered = Some(opcodes);
+        self.give_turns();
+    }
+
+    fn send_on(
+        &mut self,
+        request: &[u8],
+        learn: Option<Learn>,
+        edit: Option<Edit>,
+        has_reply: Option<bool>,
+        now_ns: u64,
+        store: &Store,
+    ) {
+        let (number, at_server) = self.numbers.ask();
+        let sent = self.to_server.push(request);
+        if matches!(request[0], 0..=19 | 53 | 54 | 114) {
+            if self.order.u16(sent, 2) == Some(0) {
+                self.windows.hear_long(sent, &self.dialogue);
+            } else {
+                self.windows.hear(sent, number, &self.dialogue);
+            }
+        }
+        if has_reply == Some(false) {
+            return;
+        }
+        let opcodes = (request[0], request[1]);
+        let last_of_many = store.opcodes.last_of_many(opcodes.0, opcodes.1);
+        let is_for = For::Program { number, last_of_many, asked_ns: now_ns };
+        // Where no table knows, a reply may come.
+        let is_certain = has_reply == Some(true);
+        self.dues.push(Due { number: at_server, opcodes, edit, learn, is_for, is_certain });
+        self.turns.wait(number);
+    }
+
+    /// What follows from a request for those after it.
+    fn note(&mut self, request: &[u8], known: Option<&Known>, is_long: bool, has_reply: Option<bool>, store: &Store) {
+        self.dialogue.hear(request, known);
+        match request[0] {
+            GRAB_SERVER => self.holds_server = true,
+            UNGRAB_SERVER => self.holds_server = false,
+            _ => {}
+        }
+        self.has_long_requests |= known.is_some_and(|known| known.row.request == "BIG-REQUESTS::Enable");
+        self.is_clear = match (has_reply, known) {
+            (Some(true), _) => true,
+            (Some(false), Some(known)) if self.is_clear && !is_long => {
+                self.is_silent(request, known, store) || self.settings.relaxed && self.is_harmless(request, known)
+            }
+            _ => false,
+        };
+    }
+
+    /// Whether a one-way request can be followed by neither error nor event.
+    fn is_silent(&self, request: &[u8], known: &Known, store: &Store) -> bool {
+        let is_own = self.order.u32(request, 4).is_some_and(|id| self.dialogue.is_own(id));
+        let is_there =
+            || self.dialogue.font_question(request).is_some_and(|font| store.answer(self.order, &font).is_some());
+        known.is_silent
+            && match request[0] {
+                NO_OPERATION => true,
+                OPEN_FONT => is_own && is_there(),
+                _ => is_own,
+            }
+    }
+
+    /// Whether a one-way request concerns the program's own resources alone.
+    fn is_harmless(&self, request: &[u8], known: &Known) -> bool {
+        let is_own = |at| self.order.u32(request, at).is_some_and(|id| self.dialogue.is_own(id));
+        match known.barrier {
+            Barrier::Always => false,
+            Barrier::None => true,
+            Barrier::ForeignWindow => match request[0] {
+                // On whatever window it is made, the new one is its own.
+                CREATE_WINDOW => is_own(4),
+                COPY_AREA | COPY_PLANE | REPARENT_WINDOW => is_own(4) && is_own(8),
+                _ => is_own(4),
+            },
+        }
+    }
+
+    /// What names a question in the log.
+    pub fn name(&self, opcodes: (u8, u8), store: &mut Store) -> String {
+        store.opcodes.name(opcodes.0, opcodes.1).to_owned()
+    }
+}
