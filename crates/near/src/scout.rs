@@ -1,0 +1,369 @@
+//! The proxy's own connection: it asks ahead what a program asked at its last start, and hears of changes.
+//!
+//! While it is open the server has a client, so that it does not reset itself and give all atoms and opcodes out anew.
+//!
+//! | round trip | what |
+//! |---|---|
+//! | 1 | setup |
+//! | 2 | which extensions there are, and all questions of the core protocol |
+//! | 3 | versions, then the events that tell of changes, then all questions of extensions |
+//!
+//! An answer of the third is asked for after the events were selected, and holds until one comes. For the program's own
+//! replies that is certain only when the server has answered something behind the selection.
+
+use crate::bytes::{NATIVE, named_request, put_u16, request, text_at};
+use crate::connection::MAX_REPLY_BYTES;
+use crate::dialogue::{Dialogue, open_font};
+use crate::memory::{Entry, Memory};
+use crate::opcodes::{HIDDEN, Watch};
+use crate::setup::{Cookie, Greeting};
+use crate::splitter::{Piece, Splitter};
+use crate::store::{Moment, Question, Store};
+use std::collections::VecDeque;
+use xqos_wire::x11::framing::Phase;
+
+const GET_PROPERTY: u8 = 20;
+const INTERN_ATOM: u8 = 16;
+const GET_INPUT_FOCUS: u8 = 43;
+const OPEN_FONT: u8 = 45;
+const CLOSE_FONT: u8 = 46;
+const QUERY_FONT: u8 = 47;
+const QUERY_EXTENSION: u8 = 98;
+const LIST_EXTENSIONS: u8 = 99;
+/// Extensions that tell of changes.
+const WATCHED: [(&str, Watch); 3] =
+    [("XKEYBOARD", Watch::Keys), ("XInputExtension", Watch::Devices), ("RANDR", Watch::Screens)];
+
+/// A request of the scout that is not answered yet.
+#[derive(Debug)]
+struct Asked {
+    number: u64,
+    what: What,
+}
+
+#[derive(Debug)]
+enum What {
+    Extension(Vec<u8>),
+    Question {
+        question: Question,
+        watch: Option<Watch>,
+        moment: Moment,
+    },
+    /// Behind the selection of events.
+    Fence,
+    Nothing,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Setup,
+    Extensions,
+    Watching,
+    Ended,
+}
+
+/// The connection.
+#[derive(Debug)]
+pub struct Scout {
+    stage: Stage,
+    server: Splitter,
+    out: Vec<u8>,
+    dialogue: Dialogue,
+    number: u64,
+    asked: VecDeque<Asked>,
+    /// What is asked when its extension is known.
+    later: Vec<Entry>,
+    /// Events that were selected, by the number of the request.
+    selected: Vec<(u64, Watch)>,
+}
+
+impl Scout {
+    /// With what lets it in, and the questions that it asks first.
+    pub fn new(cookie: &Cookie, memory: &Memory) -> Scout {
+        Scout {
+            stage: Stage::Setup,
+            server: Splitter::new(Phase::SetupReply, NATIVE, MAX_REPLY_BYTES),
+            out: cookie.setup(NATIVE),
+            dialogue: Dialogue::new(NATIVE, Greeting::default()),
+            number: 0,
+            asked: VecDeque::new(),
+            later: memory.entries().to_vec(),
+            selected: Vec::new(),
+        }
+    }
+
+    /// What goes to the server.
+    pub fn to_server(&mut self) -> &mut Vec<u8> {
+        &mut self.out
+    }
+
+    /// All that was asked is answered, or never will be.
+    pub fn is_ready(&self) -> bool {
+        self.stage == Stage::Ended || self.stage == Stage::Watching && self.asked.is_empty()
+    }
+
+    /// The server is gone: nothing that was known of it holds.
+    pub fn end(&mut self, store: &mut Store) {
+        self.stage = Stage::Ended;
+        store.forget();
+    }
+
+    pub fn has_ended(&self) -> bool {
+        self.stage == Stage::Ended
+    }
+
+    /// Asks for another program.
+    pub fn ask(&mut self, memory: &Memory, store: &mut Store) {
+        match self.stage {
+            Stage::Setup => self.later.extend(memory.entries().iter().cloned()),
+            Stage::Ended => {}
+            // What is known is not asked again.
+            Stage::Extensions | Stage::Watching => self.ask_core(memory.entries().to_vec(), store),
+        }
+        if self.stage == Stage::Watching {
+            self.ask_extensions(store);
+        }
+    }
+
+    /// Takes what the server sent.
+    pub fn from_server(&mut self, bytes: &[u8], store: &mut Store) {
+        let (mut input, mut server) = (bytes, self.take_splitter());
+        while self.stage != Stage::Ended {
+            match server.next(&mut input) {
+                Ok(None) => break,
+                Ok(Some(Piece::Whole(bytes))) if self.stage == Stage::Setup => {
+                    self.greeted(bytes, store);
+                    server.phase = Phase::Replies;
+                }
+                Ok(Some(Piece::Whole(bytes))) => self.hear(bytes, true, store),
+                Ok(Some(Piece::Head(bytes))) if self.stage != Stage::Setup => self.hear(bytes, false, store),
+                Ok(Some(Piece::More(_))) => {}
+                Ok(Some(Piece::Head(_))) | Err(_) => self.end(store),
+            }
+        }
+        self.server = server;
+    }
+
+    fn take_splitter(&mut self) -> Splitter {
+        std::mem::replace(&mut self.server, Splitter::new(Phase::Replies, NATIVE, 0))
+    }
+
+    fn greeted(&mut self, bytes: &[u8], store: &mut Store) {
+        let Some(greeting) = Greeting::of(NATIVE, bytes) else { return self.end(store) };
+        self.dialogue = Dialogue::new(NATIVE, greeting);
+        self.stage = Stage::Extensions;
+        for (name, _) in WATCHED {
+            self.query(name);
+        }
+        let entries = std::mem::take(&mut self.later);
+        self.ask_core(entries, store);
+    }
+
+    fn query(&mut self, name: &str) {
+        let bytes = named_request(NATIVE, QUERY_EXTENSION, 0, name.as_bytes());
+        self.send(&bytes, Some(What::Extension(name.as_bytes().to_vec())));
+    }
+
+    /// Asks what needs no extension, and puts the rest aside.
+    fn ask_core(&mut self, entries: Vec<Entry>, store: &mut Store) {
+        let mut asked: Vec<String> = WATCHED.iter().map(|(name, _)| (*name).to_owned()).collect();
+        for entry in entries {
+            let major = entry.request[0];
+            if !entry.extension.is_empty() {
+                if !asked.contains(&entry.extension) && store.opcodes.major(&entry.extension).is_none() {
+                    self.query(&entry.extension);
+                    asked.push(entry.extension.clone());
+                }
+                self.later.push(entry);
+            } else if major == OPEN_FONT {
+                self.ask_font(&entry.request, store);
+            } else if !matches!(major, GET_PROPERTY | LIST_EXTENSIONS) && !self.names_hidden(&entry.request) {
+                self.ask_one(&entry.request, store);
+            }
+        }
+    }
+
+    /// Opens a font by its name, asks for it, and closes it.
+    fn ask_font(&mut self, open: &[u8], store: &Store) {
+        let (Some(name), Some(question)) = (text_at(NATIVE, open, 8, 12), self.dialogue.font_question(open)) else {
+            return;
+        };
+        if store.answer(NATIVE, &question).is_some() {
+            return;
+        }
+        let id = self.dialogue.greeting.id_base;
+        self.send(&open_font(NATIVE, id, name), None);
+        let what = What::Question { question, watch: Some(Watch::Fonts), moment: store.moment() };
+        self.send(&request(NATIVE, QUERY_FONT, 0, &[id]), Some(what));
+        self.send(&request(NATIVE, CLOSE_FONT, 0, &[id]), None);
+    }
+
+    fn names_hidden(&self, request: &[u8]) -> bool {
+        let name = text_at(NATIVE, request, 4, 8).unwrap_or_default();
+        request[0] == QUERY_EXTENSION && HIDDEN.iter().any(|hidden| hidden.as_bytes() == name)
+    }
+
+    fn ask_one(&mut self, request: &[u8], store: &Store) {
+        let Some(known) = store.opcodes.request(request[0], request[1]).copied() else { return };
+        let Some(question) = self.dialogue.question(request, &known) else { return };
+        if request.len() != 4 * usize::from(NATIVE.u16(request, 2).unwrap_or(0)) {
+            return;
+        }
+        if store.answer(NATIVE, &question).is_none() {
+            let what = What::Question { question, watch: known.watch, moment: store.moment() };
+            self.send(request, Some(what));
+            self.dialogue.hear(request, Some(&known));
+        }
+    }
+
+    /// Versions first, as the program said them; then what tells of changes; then all other questions.
+    fn ask_extensions(&mut self, store: &mut Store) {
+        let is_first = self.stage == Stage::Extensions;
+        let mut rest = Vec::new();
+        for mut entry in std::mem::take(&mut self.later) {
+            let Some(major) = store.opcodes.major(&entry.extension) else { continue };
+            entry.request[0] = major;
+            let tells = store.opcodes.request(major, entry.request[1]).is_some_and(|known| known.watch.is_none());
+            match tells {
+                true => self.ask_of_extension(&entry, store),
+                false => rest.push(entry),
+            }
+        }
+        if is_first {
+            self.watch(store);
+            self.stage = Stage::Watching;
+        }
+        rest.iter().for_each(|entry| self.ask_of_extension(entry, store));
+    }
+
+    fn ask_of_extension(&mut self, entry: &Entry, store: &Store) {
+        // What another connection of the program had told the extension cannot be told here again.
+        if self.dialogue.told(entry.request[0]) == entry.told {
+            self.ask_one(&entry.request, store);
+        }
+    }
+
+    /// Selects all events that tell of changes.
+    fn watch(&mut self, store: &mut Store) {
+        let roots: Vec<u32> = self.dialogue.greeting.screens.iter().map(|screen| screen.root).collect();
+        for (name, watch) in WATCHED {
+            let Some(major) = store.opcodes.major(name) else { continue };
+            // A program that told no version leaves that to us.
+            if self.dialogue.told(major) == 0 {
+                let version = match watch {
+                    Watch::Keys => request(NATIVE, major, 0, &[1]),
+                    Watch::Devices => request(NATIVE, major, 47, &[0x0002_0002]),
+                    _ => request(NATIVE, major, 0, &[1, 5]),
+                };
+                self.send(&version, Some(What::Nothing));
+            }
+            for select in selections(watch, major, &roots) {
+                self.send(&select, None);
+                self.selected.push((self.number, watch));
+            }
+        }
+        self.send(&request(NATIVE, GET_INPUT_FOCUS, 0, &[]), Some(What::Fence));
+    }
+
+    fn send(&mut self, bytes: &[u8], what: Option<What>) {
+        self.number += 1;
+        self.out.extend(bytes);
+        let number = self.number;
+        self.asked.extend(what.map(|what| Asked { number, what }));
+    }
+
+    fn hear(&mut self, message: &[u8], is_whole: bool, store: &mut Store) {
+        let low = NATIVE.u16(message, 2).unwrap_or(0);
+        match message[0] {
+            0 => {
+                self.selected.retain(|(number, _)| *number as u16 != low);
+                self.take(low);
+            }
+            1 => {
+                if let Some(asked) = self.take(low) {
+                    self.answered(asked.what, message, is_whole, store);
+                }
+            }
+            code => {
+                let kind = NATIVE.u16(message, 8).unwrap_or(0);
+                if let Some(watch) = store.opcodes.told_by(code, message[1], kind) {
+                    store.change(watch);
+                }
+            }
+        }
+        let is_waiting = self.asked.iter().any(|asked| matches!(asked.what, What::Extension(_)));
+        if self.stage == Stage::Extensions && !is_waiting {
+            self.ask_extensions(store);
+        }
+    }
+
+    /// The request that this number answers; those before it get no answer any more.
+    fn take(&mut self, low: u16) -> Option<Asked> {
+        let index = self.asked.iter().position(|asked| asked.number as u16 == low)?;
+        self.asked.drain(..=index).next_back()
+    }
+
+    fn answered(&mut self, what: What, message: &[u8], is_whole: bool, store: &mut Store) {
+        match what {
+            What::Extension(name) => {
+                store.learn_extension(&name, message);
+                let question = Question([&[QUERY_EXTENSION], &name[..]].concat().into());
+                store.keep(NATIVE, question, message, None, store.moment());
+            }
+            What::Question { question, watch, moment } => {
+                if question.0[0] == QUERY_EXTENSION {
+                    store.learn_extension(&question.0[1..], message);
+                }
+                let is_none = question.0[0] == INTERN_ATOM && NATIVE.u32(message, 8) == Some(0);
+                if is_whole && !is_none {
+                    store.keep(NATIVE, question, message, watch, moment);
+                }
+            }
+            What::Fence => {
+                let kinds: Vec<Watch> = self.selected.drain(..).map(|(_, watch)| watch).collect();
+                WATCHED.iter().filter(|(_, watch)| kinds.contains(watch)).for_each(|(_, watch)| store.watch(*watch));
+            }
+            What::Nothing => {}
+        }
+    }
+}
+
+/// The requests that select the events of an extension which tell of changes.
+fn selections(watch: Watch, major: u8, roots: &[u32]) -> Vec<Vec<u8>> {
+    match watch {
+        Watch::Keys => vec![keyboard_events(major)],
+        Watch::Devices => roots.iter().map(|&root| device_events(major, root)).collect(),
+        // ScreenChange, CrtcChange, OutputChange, OutputProperty.
+        Watch::Screens => roots.iter().map(|&root| screen_events(major, root)).collect(),
+        Watch::Fonts => Vec::new(),
+    }
+}
+
+fn screen_events(major: u8, root: u32) -> Vec<u8> {
+    let mut bytes = request(NATIVE, major, 4, &[root, 0]);
+    put_u16(NATIVE, &mut bytes, 8, 0xf);
+    bytes
+}
+
+/// DeviceChanged, Hierarchy and Property of all devices.
+fn device_events(major: u8, root: u32) -> Vec<u8> {
+    let mut bytes = request(NATIVE, major, 46, &[root, 0, 0, 1 << 1 | 1 << 11 | 1 << 12]);
+    put_u16(NATIVE, &mut bytes, 8, 1);
+    put_u16(NATIVE, &mut bytes, 14, 1);
+    // A mask is bytes, whatever order numbers have.
+    bytes[16..20].copy_from_slice(&(1_u32 << 1 | 1 << 11 | 1 << 12).to_le_bytes());
+    bytes
+}
+
+/// Of the core keyboard all details of those that are not states.
+fn keyboard_events(major: u8) -> Vec<u8> {
+    const CORE_KEYBOARD: u16 = 0x100;
+    /// NewKeyboard, Map, Controls, IndicatorMap, Names, CompatMap and ExtensionDevice.
+    const KINDS: u16 = 1 | 1 << 1 | 1 << 3 | 1 << 6 | 1 << 5 | 1 << 7 | 1 << 11;
+    const ALL_MAP_PARTS: u16 = 0xff;
+    let mut bytes = request(NATIVE, major, 1, &[0, 0, 0]);
+    for (at, value) in [(4, CORE_KEYBOARD), (6, KINDS), (8, 0), (10, KINDS), (12, ALL_MAP_PARTS), (14, ALL_MAP_PARTS)] {
+        put_u16(NATIVE, &mut bytes, at, value);
+    }
+    bytes
+}
