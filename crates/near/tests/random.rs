@@ -1,0 +1,230 @@
+//! Random programs in random pieces hear through the proxy what they hear without it.
+
+mod world;
+
+use proptest::prelude::*;
+use world::{BASE, COLORMAP, Heard, ROOT, Server, World, messages, named, request};
+use xqos_near::{Memory, Settings, Store};
+use xqos_wire::x11::bytes::ByteOrder;
+
+const NAMES: [&str; 4] = ["A", "SOME_NAME", "RENDER", "MIT-SHM"];
+const PROPERTY_CHANGE: u32 = 1 << 22;
+
+/// A request of the program.
+#[derive(Clone, Copy, Debug)]
+enum Op {
+    Atom { name: usize, makes: bool },
+    AtomName(u32),
+    Extension(usize),
+    Color(u32),
+    Version(u32),
+    Formats,
+    Window { id: u32, mask: u32 },
+    Select { id: u32, mask: u32 },
+    Map(u32),
+    Write { id: u32, atom: u32 },
+    Read { id: u32, atom: u32 },
+    Geometry(u32),
+    Sync,
+    Grab,
+    Ungrab,
+    Long(usize),
+}
+
+impl Op {
+    fn bytes(self, order: ByteOrder) -> Vec<u8> {
+        let window = |id: u32| if id == 0 { ROOT } else { BASE + id };
+        match self {
+            Op::Atom { name, makes } => named(order, 16, u8::from(!makes), NAMES[name]),
+            Op::AtomName(atom) => request(order, 17, 0, &[100 + atom]),
+            Op::Extension(name) => named(order, 98, 0, NAMES[name]),
+            Op::Color(red) => request(order, 84, 0, &[COLORMAP, red, 5]),
+            Op::Version(minor) => request(order, 139, 0, &[0, minor]),
+            Op::Formats => request(order, 139, 1, &[]),
+            Op::Window { id, mask } => {
+                request(order, 1, 24, &[BASE + id, ROOT, 0, 0x0010_0010, 0x1_0000, 0, 1 << 11, mask])
+            }
+            Op::Select { id, mask } => request(order, 2, 0, &[window(id), 1 << 11, mask]),
+            Op::Map(id) => request(order, 8, 0, &[window(id)]),
+            Op::Write { id, atom } => request(order, 18, 0, &[window(id), atom, 31, 8, 1, 7]),
+            Op::Read { id, atom } => request(order, 20, 0, &[window(id), atom, 0, 0, 100]),
+            // A pixmap that nobody has made.
+            Op::Geometry(id) => request(order, 14, 0, &[window(id + 1000)]),
+            Op::Sync => request(order, 43, 0, &[]),
+            Op::Grab => request(order, 36, 0, &[]),
+            Op::Ungrab => request(order, 37, 0, &[]),
+            Op::Long(words) => request(order, 72, 2, &vec![9; words]),
+        }
+    }
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    let mask = prop_oneof![Just(0), Just(1), Just(PROPERTY_CHANGE), Just(PROPERTY_CHANGE | 1)];
+    prop_oneof![
+        8 => (0..NAMES.len(), any::<bool>()).prop_map(|(name, makes)| Op::Atom { name, makes }),
+        2 => (0..5u32).prop_map(Op::AtomName),
+        4 => (0..NAMES.len()).prop_map(Op::Extension),
+        4 => (0..3u32).prop_map(Op::Color),
+        2 => (0..3u32).prop_map(Op::Version),
+        3 => Just(Op::Formats),
+        3 => (1..4u32, mask.clone()).prop_map(|(id, mask)| Op::Window { id, mask }),
+        3 => (0..4u32, mask).prop_map(|(id, mask)| Op::Select { id, mask }),
+        2 => (0..4u32).prop_map(Op::Map),
+        3 => (0..4u32, 1..3u32).prop_map(|(id, atom)| Op::Write { id, atom }),
+        8 => (0..4u32, 1..3u32).prop_map(|(id, atom)| Op::Read { id, atom }),
+        1 => (0..3u32).prop_map(Op::Geometry),
+        3 => Just(Op::Sync),
+        1 => Just(Op::Grab),
+        1 => Just(Op::Ungrab),
+        1 => (0..3000usize).prop_map(Op::Long),
+    ]
+}
+
+/// What a program hears from the server itself; of an extension that is hidden, what it is to hear.
+fn direct(order: ByteOrder, ops: &[Op]) -> Vec<Heard> {
+    let mut server = Server::new(order);
+    ops.iter().for_each(|op| server.take(&op.bytes(order)));
+    let mut heard = messages(order, &server.out);
+    for message in heard.iter_mut().filter(|message| message.code == 1 && message.rest[5..9] == [1, 130, 65, 128]) {
+        message.rest[5..].fill(0);
+    }
+    heard
+}
+
+/// Runs a program through the proxy, its bytes in pieces of these sizes.
+fn through(world: &mut World, order: ByteOrder, ops: &[Op], pieces: &[usize]) -> Vec<Heard> {
+    let stream: Vec<u8> = ops.iter().flat_map(|op| op.bytes(order)).collect();
+    let mut rest = &stream[..];
+    for &size in pieces.iter().cycle().take(100_000) {
+        let (piece, behind) = rest.split_at(rest.len().min(size + 1));
+        rest = behind;
+        world.say(piece);
+        world.forward(size * 3 % 97 + 1);
+        world.deliver(size * 5 % 89 + 1);
+        if rest.is_empty() {
+            break;
+        }
+    }
+    world.say(rest);
+    world.settle();
+    messages(order, &world.heard)
+}
+
+fn check(
+    order: ByteOrder,
+    ops: &[Op],
+    pieces: &[usize],
+    settings: Settings,
+    store: Store,
+) -> Result<World, TestCaseError> {
+    let mut world = World::new(order, settings, store);
+    world.open(&Memory::default());
+    let heard = through(&mut world, order, ops, pieces);
+    prop_assert_eq!(world.near.fault(), None);
+    prop_assert!(heard.windows(2).all(|two| two[0].number <= two[1].number), "numbers fall: {:?}", heard);
+    let expected = direct(order, ops);
+    let is_answer = |message: &&Heard| message.code < 2;
+    let (own, other): (Vec<_>, Vec<_>) =
+        (heard.iter().filter(is_answer).collect(), expected.iter().filter(is_answer).collect());
+    prop_assert_eq!(own, other, "replies and errors");
+    // Events have the numbers of what was said before them, or higher ones.
+    let events =
+        |all: &[Heard]| all.iter().filter(|it| it.code > 1).map(|it| (it.code, it.rest.clone())).collect::<Vec<_>>();
+    prop_assert_eq!(events(&heard), events(&expected));
+    prop_assert_eq!(world.near.report().differences, 0, "{:?}", world.near.remarks());
+    Ok(world)
+}
+
+/// The server got all of the program's requests, in order: as they were, or a NoOperation, or with one event mask more.
+fn check_requests(world: &World, order: ByteOrder, ops: &[Op]) -> Result<(), TestCaseError> {
+    let mut executed = world.server.executed.iter().peekable();
+    for op in ops {
+        let sent = op.bytes(order);
+        let is_it = |got: &Vec<u8>| {
+            *got == sent || got[..] == request(order, 127, 0, &[]) || sent[0] == 2 && got[..12] == sent[..12]
+        };
+        // What the proxy selects itself stands before it.
+        while executed.peek().is_some_and(|got| got[0] == 2 && !is_it(got)) {
+            executed.next();
+        }
+        let got = executed.next().cloned().unwrap_or_default();
+        prop_assert!(is_it(&got), "{:?} became {:?}", op, got);
+    }
+    prop_assert_eq!(executed.next(), None);
+    Ok(())
+}
+
+/// Each window is made once, as libraries give out their numbers.
+fn ops() -> impl Strategy<Value = Vec<Op>> {
+    prop::collection::vec(op(), 1..60).prop_map(|ops| {
+        let mut made = Vec::new();
+        let mut is_new = |op: &Op| match *op {
+            Op::Window { id, .. } => {
+                !made.contains(&id) && {
+                    made.push(id);
+                    true
+                }
+            }
+            _ => true,
+        };
+        ops.into_iter().filter(|op| is_new(op)).collect()
+    })
+}
+
+fn settings(verify: bool) -> Settings {
+    Settings { verify, ..Settings::default() }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_program_hears_what_it_would_hear_without_the_proxy(
+        ops in ops(),
+        pieces in prop::collection::vec(0..200usize, 1..20),
+        is_big in any::<bool>(),
+        verify in any::<bool>(),
+    ) {
+        let order = if is_big { ByteOrder::Big } else { ByteOrder::Little };
+        let world = check(order, &ops, &pieces, settings(verify), Store::default())?;
+        check_requests(&world, order, &ops)?;
+        // All that was learned, on another connection of the same server.
+        let ops: Vec<Op> = ops.iter().filter(|op| !matches!(op, Op::Atom { .. } | Op::AtomName(_))).copied().collect();
+        let world = check(order, &ops, &pieces, settings(verify), world.store)?;
+        check_requests(&world, order, &ops)?;
+    }
+
+    #[test]
+    fn in_relaxed_order_replies_are_the_same_and_numbers_never_fall(
+        ops in ops(),
+        pieces in prop::collection::vec(0..200usize, 1..20),
+    ) {
+        let order = ByteOrder::Little;
+        let mut world = World::new(order, Settings { relaxed: true, ..Settings::default() }, Store::default());
+        world.open(&Memory::default());
+        let heard = through(&mut world, order, &ops, &pieces);
+        prop_assert!(heard.windows(2).all(|two| two[0].number <= two[1].number), "numbers fall: {:?}", heard);
+        let replies = |all: &[Heard]| all.iter().filter(|it| it.code == 1).cloned().collect::<Vec<_>>();
+        prop_assert_eq!(replies(&heard), replies(&direct(order, &ops)));
+    }
+
+    #[test]
+    fn whatever_both_sides_say_memory_is_bounded_and_numbers_never_fall(
+        said in prop::collection::vec((any::<bool>(), prop::collection::vec(any::<u8>(), 0..300)), 0..40),
+        ops in ops(),
+    ) {
+        let order = ByteOrder::Little;
+        let mut world = World::new(order, Settings::default(), Store::default());
+        world.open(&Memory::default());
+        ops.iter().for_each(|op| world.say(&op.bytes(order)));
+        for (is_server, bytes) in &said {
+            if *is_server && world.near.takes_from_server() {
+                world.near.from_server(bytes, 0, &mut world.store);
+            } else if world.near.takes_from_program() {
+                world.say(bytes);
+            }
+            prop_assert!(world.near.to_program().bytes().len() < 3 << 20);
+            prop_assert!(world.near.to_server().bytes().len() < 2 << 20);
+        }
+    }
+}
