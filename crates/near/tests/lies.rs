@@ -1,0 +1,150 @@
+//! Servers and programs that lie: a line says so, or the connection is closed, and nobody is answered wrongly for long.
+
+#[allow(dead_code)]
+mod world;
+
+use world::{World, greeting, messages, named, request, setup};
+use xqos_near::setup::Cookie;
+use xqos_near::{Fault, Memory, Near, Settings, Store};
+use xqos_wire::x11::bytes::ByteOrder;
+
+const ORDER: ByteOrder = ByteOrder::Little;
+
+fn open(store: Store, settings: Settings) -> World {
+    let mut world = World::new(ORDER, settings, store);
+    world.open(&Memory::default());
+    world
+}
+
+/// What a program learned: RENDER, its version, and an atom.
+fn learned() -> Store {
+    let mut world = open(Store::default(), Settings::default());
+    for bytes in [named(ORDER, 98, 0, "RENDER"), request(ORDER, 139, 0, &[0, 11]), named(ORDER, 16, 0, "NAME")] {
+        world.say(&bytes);
+        world.settle();
+    }
+    assert_eq!(world.near.report().total().answered, 0, "nothing was known");
+    world.store
+}
+
+#[test]
+fn what_was_learned_is_answered_without_the_server() {
+    let mut world = open(learned(), Settings::default());
+    world.say(&[named(ORDER, 98, 0, "RENDER"), named(ORDER, 16, 0, "NAME")].concat());
+    world.hear();
+    let heard = messages(ORDER, &world.heard);
+    assert_eq!(heard.iter().map(|it| it.number).collect::<Vec<_>>(), [1, 2]);
+    world.settle();
+    assert!(
+        world.server.executed.iter().all(|it| it[..] == request(ORDER, 127, 0, &[])),
+        "{:?}",
+        world.server.executed
+    );
+    assert_eq!(world.near.report().total().saved, 1, "both at once: one wait");
+}
+
+#[test]
+fn an_answer_that_the_server_gives_otherwise_is_the_last_of_its_kind() {
+    let mut world = open(learned(), Settings::default());
+    // This server has become another one: it was told 15 before.
+    world.server.take(&request(ORDER, 139, 0, &[0, 15]));
+    world.server.out.clear();
+    world.server.executed.clear();
+    world.say(&named(ORDER, 98, 0, "RENDER"));
+    world.say(&request(ORDER, 139, 0, &[0, 11]));
+    world.hear();
+    assert_eq!(messages(ORDER, &world.heard).len(), 2, "both at once");
+    // The mock's number is one ahead by what it was told before.
+    world.forward(usize::MAX);
+    world.server.out.chunks_mut(32).for_each(|message| message[2] -= 1);
+    world.settle();
+    let remarks = world.near.remarks();
+    assert!(remarks.len() == 1 && remarks[0].contains("RENDER::QueryVersion"), "{remarks:?}");
+    assert_eq!(world.near.report().differences, 1);
+    let answered = world.near.report().total().answered;
+    world.say(&request(ORDER, 139, 0, &[0, 11]));
+    assert_eq!(world.near.report().total().answered, answered, "no more of these");
+}
+
+#[test]
+fn with_verify_every_answer_is_compared() {
+    let mut world = open(learned(), Settings { verify: true, ..Settings::default() });
+    world.server.take(&[named(ORDER, 16, 0, "OTHER"), request(ORDER, 43, 0, &[])].concat());
+    world.server.out.clear();
+    world.say(&named(ORDER, 16, 0, "NAME"));
+    world.forward(usize::MAX);
+    world.server.out.chunks_mut(32).for_each(|message| message[2] -= 2);
+    world.settle();
+    assert_eq!((world.near.report().differences, messages(ORDER, &world.heard).len()), (1, 1));
+}
+
+#[test]
+fn a_reply_that_nobody_asked_for_goes_by_and_ends_the_answers() {
+    let mut world = open(learned(), Settings::default());
+    world.say(&request(ORDER, 127, 0, &[]));
+    world.forward(usize::MAX);
+    world.server.out.extend([&[1, 0, 1, 0][..], &[0; 28]].concat());
+    world.deliver(usize::MAX);
+    assert_eq!(messages(ORDER, &world.heard)[0].number, 1);
+    assert!(world.near.remarks()[0].contains("nobody asked for"));
+    world.say(&request(ORDER, 43, 0, &[]));
+    world.settle();
+    world.say(&named(ORDER, 16, 0, "NAME"));
+    assert_eq!(world.near.report().total().answered, 0);
+}
+
+#[test]
+fn a_number_from_the_future_is_lowered_to_what_was_asked() {
+    let mut world = open(Store::default(), Settings::default());
+    world.say(&request(ORDER, 43, 0, &[]));
+    world.settle();
+    // An event that says 500 where one request was sent.
+    world.server.out.extend([&[12, 0, 0xf4, 1][..], &[0; 28]].concat());
+    world.settle();
+    assert_eq!(messages(ORDER, &world.heard).last().unwrap().number, 1);
+}
+
+#[test]
+fn bytes_that_begin_nothing_close_the_connection() {
+    let mut world = open(Store::default(), Settings::default());
+    world.near.from_server(&[&[50][..], &[0; 31]].concat(), 0, &mut world.store);
+    assert_eq!(world.near.fault(), Some(Fault::Server));
+    let mut world = open(Store::default(), Settings::default());
+    // Its length is in a word of its own, which this client has not agreed on.
+    world.say(&[&[72, 2, 0, 0, 9, 0, 0, 0][..], &[0; 28]].concat());
+    assert_eq!(world.near.fault(), Some(Fault::Program));
+    assert!(!world.near.takes_from_program());
+}
+
+#[test]
+fn who_has_another_cookie_or_speaks_something_else_is_turned_away() {
+    let own_cookie = Some(Cookie::magic([7; 16]));
+    for (words, fault) in [(setup(ORDER), Fault::Cookie), (b"GET / HTTP/1.1\r\n\r\n".to_vec(), Fault::NotX)] {
+        let (mut near, mut store) =
+            (Near::new(Settings { own_cookie: own_cookie.clone(), ..Settings::default() }), Store::default());
+        near.from_program(&words, 0, &mut store);
+        assert_eq!(near.fault(), Some(fault));
+        assert!(near.to_server().bytes().is_empty(), "the server hears nothing of it");
+        assert_eq!(near.to_program().bytes().first(), (fault == Fault::Cookie).then_some(&0), "a refusal");
+    }
+    let (mut near, mut store) = (Near::new(Settings { own_cookie, ..Settings::default() }), Store::default());
+    near.from_program(&Cookie::magic([7; 16]).setup(ORDER), 0, &mut store);
+    near.from_server(&greeting(ORDER), 0, &mut store);
+    assert!(near.is_holding() && near.fault().is_none());
+}
+
+#[test]
+fn who_reads_nothing_is_not_read_without_end() {
+    let mut world = open(learned(), Settings::default());
+    let bytes = named(ORDER, 16, 0, "NAME").repeat(1000);
+    let mut said = 0;
+    while world.near.takes_from_program() {
+        world.near.from_program(&bytes, 0, &mut world.store);
+        world.near.to_server().clear();
+        said += 1;
+        assert!(said < 1000 && world.near.to_program().bytes().len() < 2 << 20);
+    }
+    // And goes on where it was once there is room.
+    world.settle();
+    assert_eq!(messages(ORDER, &world.heard).len(), 1000 * said);
+}
