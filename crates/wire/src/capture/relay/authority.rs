@@ -22,17 +22,21 @@ pub struct Authority(PathBuf);
 
 impl Authority {
     /// A file for clients of our display, if the server behind it has a cookie.
-    pub fn make(upstream: &Upstream, number: u16) -> io::Result<Option<Authority>> {
-        let Some((name, data)) = cookie(upstream) else { return Ok(None) };
+    pub fn of_upstream(upstream: &Upstream, number: u16) -> io::Result<Option<Authority>> {
+        cookie(upstream).map(|(name, data)| Authority::make(number, &name, &data)).transpose()
+    }
+
+    /// A file for clients of our display, with this cookie for it.
+    pub fn make(number: u16, name: &[u8], data: &[u8]) -> io::Result<Authority> {
         let mut bytes = Vec::new();
         bytes.extend(ANY_HOST.to_be_bytes());
-        for text in [&b""[..], number.to_string().as_bytes(), &name, &data] {
+        for text in [&b""[..], number.to_string().as_bytes(), name, data] {
             bytes.extend((text.len() as u16).to_be_bytes());
             bytes.extend(text);
         }
         // Programs that use other displays too still find theirs.
         bytes.extend(users_file().and_then(|path| fs::read(path).ok()).unwrap_or_default());
-        create(number, &bytes).map(Some)
+        create(number, &bytes)
     }
 
     pub fn path(&self) -> &Path {
@@ -46,7 +50,8 @@ impl Drop for Authority {
     }
 }
 
-fn cookie(upstream: &Upstream) -> Option<(Vec<u8>, Vec<u8>)> {
+/// What lets a client into the display behind ours: the name of a way, and its secret.
+pub fn cookie(upstream: &Upstream) -> Option<(Vec<u8>, Vec<u8>)> {
     let (family, address) = match upstream.host() {
         Host::Local => (Family::LOCAL, rustix::system::uname().nodename().to_bytes().to_vec()),
         Host::Remote(IpAddr::V4(address)) => (Family::INTERNET, address.octets().to_vec()),
@@ -65,7 +70,7 @@ fn users_file() -> Option<PathBuf> {
 fn create(number: u16, bytes: &[u8]) -> io::Result<Authority> {
     let folder = env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|folder| folder.is_dir());
     let folder = folder.unwrap_or_else(env::temp_dir);
-    let path = folder.join(format!("xqos-cap-{}-{number}", std::process::id()));
+    let path = folder.join(format!("xqos-{}-{number}", std::process::id()));
     // Left behind by a process of the same id that was killed.
     match fs::remove_file(&path) {
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),

@@ -17,11 +17,11 @@
 //! | `connection` | one client's connection, both ways |
 //! | `run` | the loop over all of them |
 
-mod authority;
+pub mod authority;
 mod connection;
-mod display;
+pub mod display;
 mod run;
-mod upstream;
+pub mod upstream;
 
 use super::record::{Recorded, Settings};
 use authority::Authority;
@@ -107,7 +107,7 @@ impl Relay {
     pub fn start(display: Option<&str>, file: File, settings: &Settings) -> Result<Relay, RelayError> {
         let upstream = Upstream::find(display)?;
         let display = Arc::new(Display::make(upstream.screen()).map_err(RelayError::Display)?);
-        let authority = Authority::make(&upstream, display.number()).map_err(RelayError::Authority)?;
+        let authority = Authority::of_upstream(&upstream, display.number()).map_err(RelayError::Authority)?;
         let (ours, theirs) = UnixStream::pair().map_err(RelayError::Run)?;
         let open = Arc::new(AtomicUsize::new(0));
         let mut run = Loop::new(Arc::clone(&display), upstream, theirs, Arc::clone(&open));

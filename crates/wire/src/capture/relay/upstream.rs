@@ -39,10 +39,15 @@ pub struct Upstream {
 impl Upstream {
     /// By its name, `None` being DISPLAY's. It is tried once: a server does not count a client before it has spoken.
     pub fn find(name: Option<&str>) -> Result<Upstream, RelayError> {
+        Upstream::find_connected(name).map(|(upstream, _)| upstream)
+    }
+
+    /// The same, and the connection by which it was tried.
+    pub fn find_connected(name: Option<&str>) -> Result<(Upstream, Socket), RelayError> {
         let shown = || name.map_or_else(|| std::env::var("DISPLAY").unwrap_or_default(), str::to_owned);
         let display = parse_display(name).map_err(|_| RelayError::NoDisplay(shown()))?;
-        let (_, host) = connect(&display).map_err(|error| RelayError::Unreachable(shown(), error))?;
-        Ok(Upstream { display, host })
+        let (socket, host) = connect(&display).map_err(|error| RelayError::Unreachable(shown(), error))?;
+        Ok((Upstream { display, host }, socket))
     }
 
     pub fn number(&self) -> u16 {
