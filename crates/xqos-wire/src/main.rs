@@ -4,11 +4,12 @@ mod analyse;
 mod cap;
 mod link;
 mod plot;
+mod program;
 
 use anyhow::Result;
 use clap::{CommandFactory, Parser, Subcommand};
 use std::process::ExitCode;
-use xqos_cli::program::{self, Packaging};
+use xqos_cli::program::{self as cli, Packaging};
 
 /// Captures X traffic, tells where time and bytes went, and emulates slow links
 ///
@@ -45,7 +46,7 @@ enum Command {
 
 fn main() -> ExitCode {
     let CommandLine { display, command } = CommandLine::parse();
-    program::exit(perform(&command, display.as_deref()))
+    cli::exit(perform(&command, display.as_deref()))
 }
 
 fn perform(command: &Command, display: Option<&str>) -> Result<ExitCode> {
@@ -72,6 +73,6 @@ mod tests {
 
     #[test]
     fn every_command_teaches_with_an_example_that_fits_a_terminal() {
-        assert_eq!(program::faults_of_help(&CommandLine::command()), [""; 0]);
+        assert_eq!(cli::faults_of_help(&CommandLine::command()), [""; 0]);
     }
 }

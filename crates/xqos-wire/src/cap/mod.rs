@@ -12,6 +12,7 @@ mod program;
 mod progress;
 mod quantity;
 
+use crate::program::counted;
 use anyhow::{Context, Result, bail};
 use clap::{ArgGroup, Args};
 use quantity::{ports, start, stop, time};
@@ -171,10 +172,6 @@ impl Arguments {
         }
         Ok(())
     }
-}
-
-fn counted(count: u64, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
 fn list() -> Result<()> {

@@ -1,0 +1,133 @@
+//! A program that runs against a display of ours, and whatever it starts.
+
+use anyhow::{Context, Result};
+use std::ffi::{OsStr, OsString};
+use std::os::fd::AsRawFd;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+use xqos_cli::output::note;
+use xqos_cli::sys::{self, Signal, Signals};
+use xqos_proc::{Processes, Procfs};
+
+/// How long the program may take to end after a signal that we passed on; then it is ended.
+const KILL_AFTER: Duration = Duration::from_secs(5);
+/// How long a launcher's children may take to connect after it has ended.
+const GRACE: Duration = Duration::from_secs(10);
+/// How often it is looked whether connections are left: nothing tells.
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
+
+/// The display that the program sees.
+pub trait Served {
+    /// For DISPLAY.
+    fn display(&self) -> String;
+    /// For XAUTHORITY.
+    fn authority(&self) -> Option<&Path>;
+    /// Connections that are open now.
+    fn open(&self) -> usize;
+    /// Whether it stays when the program has ended, so that what the program has left behind needs nobody to wait for it.
+    fn stays(&self) -> bool {
+        false
+    }
+}
+
+/// A program that was started, as long as it or its connections live.
+#[derive(Debug)]
+pub struct Program {
+    pid: i32,
+    status: Option<u8>,
+    ended: Option<Instant>,
+    /// A signal came that is to end it, and us when it has.
+    is_asked: bool,
+    /// When it is ended, if it has not by then.
+    kill: Option<Instant>,
+    has_told: bool,
+}
+
+impl Program {
+    /// Its exit status as a shell shows it.
+    pub fn status(&self) -> u8 {
+        self.status.unwrap_or(0)
+    }
+
+    /// Program and arguments.
+    pub fn start(words: &[OsString], served: &impl Served) -> Result<Program> {
+        let (program, rest) = words.split_first().context("no program is named")?;
+        let mut command = Command::new(program);
+        command.args(rest).env("DISPLAY", served.display());
+        if let Some(authority) = served.authority() {
+            command.env("XAUTHORITY", authority);
+        }
+        sys::unblock_signals_in(&mut command);
+        let shown = OsStr::to_string_lossy(program);
+        let child = command.spawn().with_context(|| format!("cannot start {shown}: check its name after --"))?;
+        Ok(Program { pid: child.id() as i32, status: None, ended: None, is_asked: false, kill: None, has_told: false })
+    }
+
+    /// Until nothing is left of it, or a signal says that this was enough.
+    pub fn watch(&mut self, served: &impl Served, signals: &Signals, quiet: bool) -> Result<()> {
+        loop {
+            while let Some(signal) = signals.next() {
+                self.hear(signal);
+            }
+            let left = match self.ended {
+                Some(ended) if self.is_over(served, ended) => return Ok(()),
+                Some(_) => Some(LOOK_AGAIN),
+                None => self.kill.map(|kill| kill.saturating_duration_since(Instant::now())),
+            };
+            if left == Some(Duration::ZERO) {
+                sys::send(self.pid, libc::SIGKILL);
+                self.kill = None;
+            }
+            self.tell(served, quiet);
+            sys::poll(&[signals.as_raw_fd()], left).context("cannot wait for the program")?;
+        }
+    }
+
+    fn hear(&mut self, Signal { number, from_kernel }: Signal) {
+        if number == libc::SIGCHLD {
+            return self.reap();
+        }
+        self.is_asked = true;
+        // A terminal's ^C has reached the program already, which may go on after it.
+        if !from_kernel && self.status.is_none() {
+            sys::send(self.pid, number);
+            self.kill.get_or_insert(Instant::now() + KILL_AFTER);
+        }
+    }
+
+    fn reap(&mut self) {
+        while let Some((pid, status)) = sys::reap() {
+            if pid == self.pid {
+                (self.status, self.ended) = (Some(status), Some(Instant::now()));
+            }
+        }
+    }
+
+    /// Whether no connection is left, and none to be expected.
+    fn is_over(&self, served: &impl Served, ended: Instant) -> bool {
+        self.is_asked || served.stays() || served.open() == 0 && (ended.elapsed() > GRACE || !has_children())
+    }
+
+    fn tell(&mut self, served: &impl Served, quiet: bool) {
+        // What is about to end needs no word.
+        const SOON: Duration = Duration::from_secs(1);
+        let is_late = self.ended.is_some_and(|ended| ended.elapsed() > SOON);
+        if is_late && !quiet && !self.has_told {
+            let left = counted(served.open() as u64, "connection");
+            note(&format!("the program has ended, and what it started has {left}; ^C ends it here"));
+            self.has_told = true;
+        }
+    }
+}
+
+/// Whether anything that the program started still runs; it became our child when its parent ended.
+fn has_children() -> bool {
+    let us = std::process::id() as i32;
+    Procfs.all().values().any(|process| process.parent == us && !process.zombie)
+}
+
+/// `1 file`, `2 files`.
+pub fn counted(count: u64, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
