@@ -1,8 +1,10 @@
-//! xqos-wire: what X costs on the wire. `xqos cap`, `xqos analyse`, `xqos plot` and `xqos link` are this program.
+//! xqos-wire: what X costs on the wire. `xqos cap`, `xqos analyse`, `xqos plot`, `xqos link` and
+//! `xqos near` are this program.
 
 mod analyse;
 mod cap;
 mod link;
+mod near;
 mod plot;
 mod program;
 
@@ -11,7 +13,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 use std::process::ExitCode;
 use xqos_cli::program::{self as cli, Packaging};
 
-/// Captures X traffic, tells where time and bytes went, and emulates slow links
+/// Captures X traffic, tells where time and bytes went, emulates slow links, and saves round trips
 ///
 /// `xqos cap` and the other commands of this program are the same with and without the hyphen: xqos runs it.
 #[derive(Debug, Parser)]
@@ -31,6 +33,7 @@ Examples:
   xqos analyse firefox.pcap                 what cost how much
   xqos plot firefox.pcap -o firefox.html    as a picture
   xqos link --rate 1mbit --delay 50ms -- xterm
+  xqos near -- emacs                        far from its X server, with fewer waits
 
 Exit status: 0, 1 failed (one line says why and what to do next), 2 called wrongly.";
 
@@ -40,6 +43,7 @@ enum Command {
     Analyse(analyse::Arguments),
     Plot(plot::Arguments),
     Link(link::Arguments),
+    Near(near::Arguments),
     #[command(flatten)]
     Packaging(Packaging),
 }
@@ -53,6 +57,7 @@ fn perform(command: &Command, display: Option<&str>) -> Result<ExitCode> {
     match command {
         Command::Cap(arguments) => return arguments.perform(display),
         Command::Link(arguments) => return arguments.perform(display),
+        Command::Near(arguments) => return arguments.perform(display),
         Command::Analyse(arguments) => arguments.perform()?,
         Command::Plot(arguments) => arguments.perform()?,
         Command::Packaging(packaging) => packaging.perform(CommandLine::command(), "xqos")?,

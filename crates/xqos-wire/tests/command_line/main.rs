@@ -5,6 +5,7 @@
 //! | `analyse` | starts behind a proxy and over other links, and values that are refused |
 //! | `cap` | captures of programs and of interfaces, with what they are to leave out |
 //! | `link` | programs on a slow link, and that nothing is left of it |
+//! | `near` | programs behind the proxy that answers in the server's place |
 //! | `plot` | plots of a capture, and what cannot be drawn |
 
 mod analyse;
@@ -14,6 +15,7 @@ mod cap;
 #[path = "../../../xqos/tests/command_line/fixture.rs"]
 mod fixture;
 mod link;
+mod near;
 mod plot;
 
 /// The program under test.

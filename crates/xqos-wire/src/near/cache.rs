@@ -1,0 +1,143 @@
+//! What programs asked at their last start, in a folder of the user's: `~/.cache/xqos/near/DISPLAY/PROGRAM`.
+//!
+//! It is a convenience. Whatever is wrong with it costs time and nothing else, and is told in one line.
+
+use rustix::process::geteuid;
+use std::env;
+use std::ffi::OsStr;
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use xqos_cli::output::note;
+use xqos_near::Memory;
+use xqos_near::memory::MAX_FILE_BYTES;
+
+/// Programs of a display; the oldest is forgotten first.
+const MAX_FILES: usize = 200;
+const MAX_NAME_LETTERS: usize = 64;
+
+/// Whose files a proxy reads and writes.
+#[derive(Clone, Debug)]
+pub enum Caches {
+    /// That of the program that it was started for.
+    One(Cache),
+    /// Those of whoever connects, on this display.
+    Each(String),
+}
+
+/// A program's file, or none.
+#[derive(Clone, Debug, Default)]
+pub struct Cache(Option<PathBuf>);
+
+impl Cache {
+    /// Of a program on a display, both by name.
+    pub fn of(display: &str, program: &OsStr) -> Cache {
+        let name = Path::new(program).file_name().unwrap_or(program).to_string_lossy();
+        let Some(root) = root() else { return Cache(None) };
+        let folder = root.join("xqos/near").join(plain(display));
+        match make_private(&folder) {
+            Ok(()) => Cache(Some(folder.join(plain(&name)))),
+            Err(error) => {
+                note(&format!("nothing is remembered of this start: {}: {error}", folder.display()));
+                Cache(None)
+            }
+        }
+    }
+
+    /// No file: nothing is read, nothing written.
+    pub fn none() -> Cache {
+        Cache(None)
+    }
+
+    pub fn read(&self) -> Memory {
+        let Some(path) = &self.0 else { return Memory::default() };
+        match read(path) {
+            Ok(bytes) => Memory::read(&bytes).unwrap_or_else(|_| {
+                note(&format!("{} is damaged, or of another version, and is made anew", path.display()));
+                let _ = fs::remove_file(path);
+                Memory::default()
+            }),
+            Err(error) => {
+                if error.kind() != ErrorKind::NotFound {
+                    note(&format!("what was asked before cannot be read: {}: {error}", path.display()));
+                }
+                Memory::default()
+            }
+        }
+    }
+
+    /// Replaces the file as a whole: another start may read it now.
+    pub fn write(&self, memory: &Memory) {
+        let Some(path) = &self.0 else { return };
+        let mut own = path.clone().into_os_string();
+        own.push(format!(".{}", std::process::id()));
+        let new = PathBuf::from(own);
+        let written = write(&new, &memory.write()).and_then(|()| fs::rename(&new, path));
+        if let Err(error) = written {
+            let _ = fs::remove_file(&new);
+            note(&format!("what was asked cannot be kept: {}: {error}", path.display()));
+        }
+        let _ = path.parent().map(forget_oldest);
+    }
+}
+
+fn root() -> Option<PathBuf> {
+    let named = env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
+    named.or_else(|| Some(Path::new(&env::var_os("HOME")?).join(".cache")))
+}
+
+/// A folder that only its user can look into.
+pub fn make_private(folder: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    let about = fs::symlink_metadata(folder)?;
+    if !about.is_dir() || about.uid() != geteuid().as_raw() || about.mode() & 0o077 != 0 {
+        return Err(io::Error::other("others may write there: remove it, and it is made anew"));
+    }
+    Ok(())
+}
+
+pub fn plain(name: &str) -> String {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_' | '+');
+    let plain: String = name.chars().map(|letter| if is_plain(letter) { letter } else { '.' }).collect();
+    let plain = plain.trim_start_matches('.');
+    let name: String = plain.chars().take(MAX_NAME_LETTERS).collect();
+    if name.is_empty() { "display".to_owned() } else { name }
+}
+
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let file = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path)?;
+    file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file: File = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    file.write_all(bytes)
+}
+
+fn forget_oldest(folder: &Path) -> io::Result<()> {
+    let mut files = fs::read_dir(folder)?
+        .filter_map(|entry| Some((entry.as_ref().ok()?.metadata().ok()?.modified().ok()?, entry.ok()?.path())))
+        .collect::<Vec<_>>();
+    files.sort();
+    let surplus = files.len().saturating_sub(MAX_FILES);
+    files.drain(..surplus).for_each(|(_, path)| _ = fs::remove_file(path));
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_files_lead_nowhere_else() {
+        assert_eq!(plain("gtk3-demo"), "gtk3-demo");
+        assert_eq!(plain("../../etc/passwd"), "etc.passwd");
+        assert_eq!(plain("localhost:10.0"), "localhost.10.0");
+        assert_eq!(plain(":0"), "0");
+        assert_eq!((plain(""), plain("..")), ("display".to_owned(), "display".to_owned()));
+        assert_eq!(plain(&"x".repeat(500)).len(), MAX_NAME_LETTERS);
+    }
+}

@@ -1,0 +1,149 @@
+//! One client of the proxy: its socket, the server's, and what lies between them.
+//!
+//! | what happens | then |
+//! |---|---|
+//! | an end sends | what it means goes out at once; while the other end takes nothing, nothing more is read |
+//! | the program is gone | what it sent still goes to the server, and then the end of it |
+//! | the server is gone, or the connection is at fault | what waits for the program goes out, and both ends are closed |
+
+use rustix::event::PollFlags;
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send, shutdown};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
+use xqos_near::connection::Outbox;
+use xqos_near::{Memory, Near, Store};
+
+/// How long the program's first words may wait for what is asked ahead. A scout that takes longer has a slow line, and then
+/// its questions are in the way.
+const HOLD_AT_MOST: Duration = Duration::from_secs(4);
+
+/// Both sockets, which do not block.
+#[derive(Debug)]
+pub struct Client {
+    program: OwnedFd,
+    server: OwnedFd,
+    pub near: Near,
+    held_since: Option<Instant>,
+    program_is_gone: bool,
+    server_is_gone: bool,
+    /// The server knows that nothing follows.
+    is_told: bool,
+}
+
+/// What a read brought.
+enum Got {
+    Bytes(usize),
+    Nothing,
+    End,
+}
+
+impl Client {
+    pub fn new(program: OwnedFd, server: OwnedFd, near: Near) -> Client {
+        let (held_since, program_is_gone, server_is_gone, is_told) = (None, false, false, false);
+        Client { program, server, near, held_since, program_is_gone, server_is_gone, is_told }
+    }
+
+    /// What is to be waited for at the program's and at the server's end.
+    pub fn interests(&mut self) -> [(BorrowedFd<'_>, PollFlags); 2] {
+        let mut flags = [PollFlags::empty(); 2];
+        flags[0].set(PollFlags::IN, !self.program_is_gone && self.near.takes_from_program());
+        flags[0].set(PollFlags::OUT, !self.near.to_program().bytes().is_empty());
+        flags[1].set(PollFlags::IN, !self.server_is_gone && self.near.takes_from_server());
+        flags[1].set(PollFlags::OUT, !self.near.to_server().bytes().is_empty());
+        [(self.program.as_fd(), flags[0]), (self.server.as_fd(), flags[1])]
+    }
+
+    /// Whether nothing can come any more.
+    pub fn is_over(&self) -> bool {
+        let is_quiet = self.near.has_told_program() || self.program_is_gone;
+        is_quiet && (self.server_is_gone || self.near.fault().is_some())
+    }
+
+    /// Whether it waits for what is asked ahead.
+    pub fn is_holding(&self) -> bool {
+        self.near.is_holding()
+    }
+
+    /// Does what the ends are ready for.
+    pub fn work(&mut self, ready: [PollFlags; 2], buffer: &mut [u8], now_ns: u64, store: &mut Store) {
+        // From the server first: what it said may change what the program is answered.
+        if !ready[1].is_empty() && !self.server_is_gone && self.near.takes_from_server() {
+            match read(&self.server, buffer) {
+                Got::Bytes(count) => self.near.from_server(&buffer[..count], now_ns, store),
+                Got::Nothing => {}
+                Got::End => self.server_is_gone = true,
+            }
+        }
+        if !ready[0].is_empty() && !self.program_is_gone && self.near.takes_from_program() {
+            match read(&self.program, buffer) {
+                Got::Bytes(count) => self.near.from_program(&buffer[..count], now_ns, store),
+                Got::Nothing => {}
+                Got::End => self.program_is_gone = true,
+            }
+        }
+        self.send(now_ns, store);
+    }
+
+    /// Lets the program begin once all that is asked ahead is known.
+    pub fn hold(&mut self, scout_is_ready: bool, memory: &Memory, now_ns: u64, store: &mut Store) {
+        if !self.is_holding() {
+            return;
+        }
+        if self.held_since.is_none() {
+            self.near.ask_ahead(memory);
+        }
+        let since = *self.held_since.get_or_insert_with(Instant::now);
+        if scout_is_ready && self.near.is_held() || since.elapsed() > HOLD_AT_MOST {
+            self.near.let_go(now_ns, store);
+        }
+        self.send(now_ns, store);
+    }
+
+    fn send(&mut self, now_ns: u64, store: &mut Store) {
+        loop {
+            let went = push(&self.server, self.near.to_server(), &mut self.server_is_gone)
+                + push(&self.program, self.near.to_program(), &mut self.program_is_gone);
+            if went == 0 {
+                break;
+            }
+            // There may be room now for what the program had sent.
+            self.near.go_on(now_ns, store);
+        }
+        let has_all = self.near.to_server().bytes().is_empty() && self.near.takes_from_program();
+        if self.program_is_gone && has_all && !self.is_told {
+            // Who is gone already need not be told.
+            let _ = shutdown(&self.server, Shutdown::Write);
+            self.is_told = true;
+        }
+    }
+}
+
+fn read(socket: &OwnedFd, buffer: &mut [u8]) -> Got {
+    match recv(socket, buffer, RecvFlags::empty()) {
+        Ok((0, _)) => Got::End,
+        Ok((count, _)) => Got::Bytes(count),
+        Err(Errno::AGAIN | Errno::INTR) => Got::Nothing,
+        Err(_) => Got::End,
+    }
+}
+
+/// Sends as much as is taken now; how much that was.
+fn push(socket: &OwnedFd, outbox: &mut Outbox, is_gone: &mut bool) -> usize {
+    let mut went = 0;
+    while !outbox.bytes().is_empty() {
+        match send(socket, outbox.bytes(), SendFlags::NOSIGNAL) {
+            Ok(count) => {
+                outbox.advance(count);
+                went += count;
+            }
+            Err(Errno::INTR) => {}
+            Err(Errno::AGAIN) => break,
+            Err(_) => {
+                outbox.clear();
+                *is_gone = true;
+            }
+        }
+    }
+    went
+}

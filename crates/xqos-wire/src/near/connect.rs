@@ -1,0 +1,73 @@
+//! Connections to the X server that are being made: over a long line each takes a round trip, and nobody else waits for it.
+
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+use xqos_wire::capture::relay::upstream::{Socket, Upstream};
+
+/// A client that waits for its server.
+#[derive(Debug)]
+pub struct Waiting {
+    pub program: OwnedFd,
+    pub pid: i32,
+}
+
+/// All that are being made.
+#[derive(Debug)]
+pub struct Connecting {
+    upstream: Arc<Upstream>,
+    made: Receiver<(Waiting, io::Result<Socket>)>,
+    makes: Sender<(Waiting, io::Result<Socket>)>,
+    /// A byte comes for each that is made.
+    told: UnixStream,
+    tells: UnixStream,
+    count: usize,
+}
+
+impl Connecting {
+    pub fn new(upstream: Upstream) -> io::Result<Connecting> {
+        let (makes, made) = channel();
+        let (told, tells) = UnixStream::pair()?;
+        told.set_nonblocking(true)?;
+        tells.set_nonblocking(true)?;
+        Ok(Connecting { upstream: Arc::new(upstream), made, makes, told, tells, count: 0 })
+    }
+
+    /// How many are on their way.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Readable when one is made.
+    pub fn told(&self) -> BorrowedFd<'_> {
+        self.told.as_fd()
+    }
+
+    /// Begins to connect a client; without a thread for it the client is dropped, as by a server that has no room.
+    pub fn begin(&mut self, client: Waiting) {
+        let (upstream, makes, tells) = (Arc::clone(&self.upstream), self.makes.clone(), self.tells.try_clone());
+        let Ok(mut tells) = tells else { return };
+        let connect = move || {
+            // Nobody listens any more when all has ended.
+            let _ = makes.send((client, upstream.connect()));
+            let _ = tells.write_all(&[0]);
+        };
+        self.count += usize::from(thread::Builder::new().name("connect".to_owned()).spawn(connect).is_ok());
+    }
+
+    /// A client whose server was reached; one that was not is dropped, as by a server that is gone.
+    pub fn next(&mut self) -> Option<(Waiting, OwnedFd)> {
+        // One byte or many: all that are made are taken.
+        let _ = (&self.told).read(&mut [0; 64]);
+        while let Ok((client, server)) = self.made.try_recv() {
+            self.count -= 1;
+            if let Ok(server) = server {
+                return Some((client, server.fd));
+            }
+        }
+        None
+    }
+}

@@ -1,0 +1,250 @@
+//! One proxy of a display for several programs: what one of them learned is known to the next.
+//!
+//! It is a process of its own, which the first launcher starts, and is found by a socket in a folder of the user's. Whoever
+//! connects there is told the display; as long as the connection stays, a program is running.
+//!
+//! | a launcher says | the proxy |
+//! |---|---|
+//! | nothing | told it `DISPLAY`, `XAUTHORITY` and its order, a line each |
+//! | `report` | writes the report of all connections that have ended |
+//! | `stop` | ends |
+//!
+//! It also ends with the X server, and after a time with nobody. A lock that goes with the process makes it the only one.
+
+use super::cache::{Caches, make_private, plain};
+use super::proxy::Proxy;
+use super::{Arguments, told};
+use crate::program::{Program, Served};
+use anyhow::{Context, Result, bail};
+use rustix::fs::{FlockOperation, flock};
+use rustix::net::sockopt::socket_peercred;
+use rustix::process::geteuid;
+use std::env;
+use std::fs::{self, File, OpenOptions};
+use std::io::{ErrorKind, Read, Write};
+use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+use xqos_cli::output::note;
+use xqos_cli::sys::{self, Signals};
+use xqos_near::Settings;
+
+/// A proxy with nobody holds 1 to 3 MB and one of the server's clients.
+const IDLE_FOR: Duration = Duration::from_secs(600);
+/// How long a new proxy may take until it listens: three round trips.
+const PATIENCE: Duration = Duration::from_secs(20);
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
+/// How often it is looked whether the server is still there, and how long nobody is.
+const LOOK_AT_REST: Duration = Duration::from_secs(1);
+/// What a launcher says in its life, and what it is told.
+const MAX_WORDS: u64 = 64 << 10;
+
+/// The resident proxy, as its programs see it.
+#[derive(Debug)]
+struct Found {
+    socket: UnixStream,
+    display: String,
+    authority: PathBuf,
+    is_relaxed: bool,
+}
+
+impl Served for Found {
+    fn display(&self) -> String {
+        self.display.clone()
+    }
+
+    fn authority(&self) -> Option<&Path> {
+        Some(&self.authority)
+    }
+
+    fn open(&self) -> usize {
+        0
+    }
+
+    fn stays(&self) -> bool {
+        true
+    }
+}
+
+/// Runs a program behind the resident proxy.
+pub fn run(arguments: &Arguments, name: &str, signals: &Signals) -> Result<ExitCode> {
+    let found = find_or_start(arguments, name)?;
+    if found.is_relaxed != arguments.relaxed {
+        let order = if found.is_relaxed { "relaxed" } else { "strict" };
+        note(&format!("the resident proxy was started in {order} order, and stays so: xqos near --stop ends it"));
+    }
+    let mut program = Program::start(&arguments.program, &found)?;
+    program.watch(&found, signals, arguments.quiet)?;
+    if arguments.report || arguments.verify {
+        ask(&found.socket, "report")?.lines().for_each(note);
+    }
+    Ok(ExitCode::from(program.status()))
+}
+
+/// Ends the resident proxy.
+pub fn stop(name: &str) -> Result<ExitCode> {
+    match UnixStream::connect(folder(name)?.join("socket")) {
+        Ok(socket) => ask(&socket, "stop").map(|_| ExitCode::SUCCESS),
+        Err(_) => bail!("there is no resident proxy of display {name}"),
+    }
+}
+
+fn find_or_start(arguments: &Arguments, name: &str) -> Result<Found> {
+    if name.is_empty() {
+        bail!("DISPLAY is not set: say with --display which X server the program is to use");
+    }
+    let folder = folder(name)?;
+    if let Some(found) = find(&folder) {
+        return Ok(found);
+    }
+    let mut command = Command::new(sys::own_path());
+    command.args(["near", "--serve", "--display", name]);
+    command.args(
+        [(arguments.relaxed, "--relaxed"), (arguments.verify, "--verify")]
+            .into_iter()
+            .filter_map(|it| it.0.then_some(it.1)),
+    );
+    // It outlives us, and is not for the terminal's signals.
+    command.process_group(0).stdin(Stdio::null()).stdout(Stdio::null()).current_dir("/");
+    let log = OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(folder.join("log"));
+    command.stderr(log.context("no log can be made for the resident proxy")?);
+    sys::unblock_signals_in(&mut command);
+    let mut child = command.spawn().context("cannot start the resident proxy")?;
+    let end = Instant::now() + PATIENCE;
+    while Instant::now() < end {
+        if let Some(found) = find(&folder) {
+            return Ok(found);
+        }
+        // Another one may have been faster, and then is found.
+        if child.try_wait().context("cannot wait for the resident proxy")?.is_some_and(|status| !status.success()) {
+            let said = fs::read_to_string(folder.join("log")).unwrap_or_default();
+            bail!("the resident proxy did not start: {}", said.trim().trim_start_matches("xqos: "));
+        }
+        std::thread::sleep(LOOK_AGAIN);
+    }
+    bail!("the resident proxy did not answer within {} s: see {}", PATIENCE.as_secs(), folder.join("log").display())
+}
+
+fn find(folder: &Path) -> Option<Found> {
+    let socket = UnixStream::connect(folder.join("socket")).ok()?;
+    socket.set_read_timeout(Some(PATIENCE)).ok()?;
+    let (mut words, mut byte) = (String::new(), [0]);
+    // Three lines, and nothing behind them is taken.
+    while words.matches('\n').count() < 3 && words.len() < MAX_WORDS as usize {
+        (&socket).read_exact(&mut byte).ok()?;
+        words.push(char::from(byte[0]));
+    }
+    let mut lines = words.lines();
+    let (display, authority, order) = (lines.next()?.to_owned(), PathBuf::from(lines.next()?), lines.next()?);
+    Some(Found { display, authority, is_relaxed: order == "relaxed", socket })
+}
+
+/// Says a word, and reads what comes until the other end has said all.
+fn ask(mut socket: &UnixStream, word: &str) -> Result<String> {
+    let mut words = String::new();
+    let asked =
+        socket.write_all(format!("{word}\n").as_bytes()).and_then(|()| socket.shutdown(std::net::Shutdown::Write));
+    asked
+        .and_then(|()| socket.take(MAX_WORDS).read_to_string(&mut words))
+        .context("the resident proxy does not answer")?;
+    Ok(words)
+}
+
+/// A display's folder, which nobody else can look into.
+fn folder(name: &str) -> Result<PathBuf> {
+    let runtime = env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|folder| folder.is_dir());
+    let root = runtime
+        .map_or_else(|| env::temp_dir().join(format!("xqos-near-{}", geteuid().as_raw())), |it| it.join("xqos-near"));
+    let folder = root.join(plain(name));
+    let made = make_private(&root).and_then(|()| make_private(&folder));
+    made.with_context(|| format!("cannot use the folder {}", folder.display()))?;
+    Ok(folder)
+}
+
+/// Is the resident proxy, until it is told to end, or nobody needs it.
+pub fn serve(name: &str, settings: Settings, signals: &Signals) -> Result<ExitCode> {
+    let folder = folder(name)?;
+    let lock = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(folder.join("lock"));
+    let lock: File = lock.context("cannot make the lock of the resident proxy")?;
+    if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
+        return Ok(ExitCode::SUCCESS);
+    }
+    let is_relaxed = settings.relaxed;
+    let proxy = Proxy::start(Some(name), settings, Caches::Each(name.to_owned()))?;
+    let path = folder.join("socket");
+    match fs::remove_file(&path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error).context("a socket is in the way"),
+        _ => {}
+    }
+    let listener = UnixListener::bind(&path).context("cannot make the socket of the resident proxy")?;
+    listener.set_nonblocking(true).context("cannot listen")?;
+    let authority = proxy.authority().unwrap_or(Path::new("")).display();
+    let order = if is_relaxed { "relaxed" } else { "strict" };
+    let greeting = format!("{}\n{authority}\n{order}\n", proxy.display());
+    let served = attend(&proxy, &listener, &greeting, signals);
+    let _ = fs::remove_file(&path);
+    served.map(|()| ExitCode::SUCCESS)
+}
+
+fn attend(proxy: &Proxy, listener: &UnixListener, greeting: &str, signals: &Signals) -> Result<()> {
+    let (mut launchers, mut last_seen) = (Vec::<UnixStream>::new(), Instant::now());
+    loop {
+        if signals.next().is_some_and(|signal| signal.number != libc::SIGCHLD) || proxy.has_lost_server() {
+            return Ok(());
+        }
+        while let Ok((launcher, _)) = listener.accept() {
+            launchers.extend(greeted(launcher, greeting));
+        }
+        let mut stays = Vec::new();
+        for launcher in launchers.drain(..) {
+            match hear(&launcher).as_deref() {
+                None => stays.push(launcher),
+                Some("stop") => return Ok(()),
+                Some("report") => say_report(&launcher, proxy),
+                Some(_) => {}
+            }
+        }
+        launchers = stays;
+        if !launchers.is_empty() || proxy.open() > 0 {
+            last_seen = Instant::now();
+        } else if last_seen.elapsed() > IDLE_FOR {
+            return Ok(());
+        }
+        let mut files: Vec<RawFd> = vec![signals.as_raw_fd(), listener.as_raw_fd()];
+        files.extend(launchers.iter().map(AsRawFd::as_raw_fd));
+        sys::poll(&files, Some(LOOK_AT_REST)).context("cannot wait for programs")?;
+    }
+}
+
+/// One of the same user, told where the display is.
+fn greeted(launcher: UnixStream, greeting: &str) -> Option<UnixStream> {
+    let user = socket_peercred(&launcher).ok()?.uid;
+    if user != geteuid() {
+        return None;
+    }
+    launcher.set_nonblocking(true).ok()?;
+    (&launcher).write_all(greeting.as_bytes()).ok()?;
+    Some(launcher)
+}
+
+/// What a launcher says: nothing yet, a word, or, as it has gone, an empty one.
+fn hear(mut launcher: &UnixStream) -> Option<String> {
+    let mut bytes = [0; 16];
+    match launcher.read(&mut bytes) {
+        Ok(count) => Some(String::from_utf8_lossy(&bytes[..count]).trim().to_owned()),
+        Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => None,
+        Err(_) => Some(String::new()),
+    }
+}
+
+fn say_report(mut launcher: &UnixStream, proxy: &Proxy) {
+    let report = proxy.told();
+    let mut lines = told::lines(&report);
+    lines.push(told::verdict(&report.report));
+    // Who has gone needs no report.
+    let _ = launcher.write_all(format!("{}\n", lines.join("\n")).as_bytes());
+}

@@ -1,0 +1,286 @@
+//! The loop of the proxy: all clients of a display, and the scout, in one thread.
+
+use super::cache::{Cache, Caches};
+use super::client::Client;
+use super::connect::{Connecting, Waiting};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::sockopt::socket_peercred;
+use rustix::net::{RecvFlags, SendFlags, recv, send};
+use rustix::process::geteuid;
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+use xqos_cli::output::note;
+use xqos_near::{Memory, Near, Report, Scout, Settings, Store};
+use xqos_wire::capture::relay::display::Display;
+use xqos_wire::capture::relay::upstream::{Socket, Upstream};
+
+/// How often it is looked whether a client was held long enough.
+const LOOK_AGAIN: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+const PIECE_BYTES: usize = 64 << 10;
+/// At once, as X servers allow by default.
+const MAX_CLIENTS: usize = 256;
+
+/// What others look at while the loop runs.
+#[derive(Debug, Default)]
+pub struct Shared {
+    pub open: AtomicUsize,
+    /// The X server is gone.
+    pub has_lost_server: AtomicBool,
+    /// Of connections that have ended.
+    pub told: Mutex<Told>,
+}
+
+/// The result of connections.
+#[derive(Clone, Debug, Default)]
+pub struct Told {
+    pub report: Report,
+    /// By request: its name, as the server's opcodes have it.
+    pub names: Vec<((u8, u8), String)>,
+}
+
+/// The proxy's own connection, and its socket.
+#[derive(Debug)]
+struct Ahead {
+    socket: OwnedFd,
+    scout: Scout,
+}
+
+/// All that runs in the proxy's thread.
+#[derive(Debug)]
+pub struct Loop {
+    display: Arc<Display>,
+    connecting: Connecting,
+    stop: UnixStream,
+    shared: Arc<Shared>,
+    settings: Settings,
+    caches: Caches,
+    /// What the one program asked at its last start, and now.
+    memory: Memory,
+    learned: Memory,
+    ahead: Option<Ahead>,
+    store: Store,
+    clients: Vec<Guest>,
+    began: Instant,
+}
+
+/// A client, and what its program asked at its last start.
+#[derive(Debug)]
+struct Guest {
+    client: Client,
+    /// Where there is a file for each.
+    own: Option<(Cache, Memory)>,
+}
+
+impl Loop {
+    /// `stop` is readable when all is to end.
+    pub fn new(
+        display: Arc<Display>,
+        (upstream, first): (Upstream, Socket),
+        stop: UnixStream,
+        shared: Arc<Shared>,
+        settings: Settings,
+        caches: Caches,
+    ) -> io::Result<Loop> {
+        let memory = if let Caches::One(cache) = &caches { cache.read() } else { Memory::default() };
+        let mut scout = Scout::new(&settings.server_cookie, &memory);
+        let socket = first.fd;
+        say(&socket, &mut scout);
+        let (clients, began, store) = (Vec::new(), Instant::now(), Store::default());
+        let (ahead, learned) = (Some(Ahead { socket, scout }), Memory::default());
+        let connecting = Connecting::new(upstream)?;
+        Ok(Loop { display, connecting, stop, shared, settings, caches, memory, learned, ahead, store, clients, began })
+    }
+
+    /// Until it is stopped.
+    pub fn run(&mut self) -> io::Result<()> {
+        let mut buffer = vec![0; PIECE_BYTES];
+        while let Some(ready) = self.wait()? {
+            let [scout, connected, hidden, in_tmp, ends @ ..] = ready.as_slice() else { break };
+            if !scout.is_empty() {
+                self.hear_scout(&mut buffer);
+            }
+            for (Guest { client, .. }, ready) in self.clients.iter_mut().zip(ends.chunks_exact(2)) {
+                if !ready[0].is_empty() || !ready[1].is_empty() {
+                    let now_ns = self.began.elapsed().as_nanos() as u64;
+                    client.work([ready[0], ready[1]], &mut buffer, now_ns, &mut self.store);
+                }
+            }
+            self.let_go();
+            self.close();
+            if !connected.is_empty() {
+                self.take_connected();
+            }
+            for (listener, ready) in [hidden, in_tmp].into_iter().enumerate() {
+                if !ready.is_empty() {
+                    self.accept(listener);
+                }
+            }
+            // A number to look at; nothing else depends on it.
+            self.shared.open.store(self.clients.len() + self.connecting.count(), Ordering::Relaxed);
+        }
+        self.end();
+        Ok(())
+    }
+
+    /// What scout, listeners and ends are ready for; nothing when all is to end.
+    fn wait(&mut self) -> io::Result<Option<Vec<PollFlags>>> {
+        let is_holding = self.clients.iter().any(|guest| guest.client.is_holding());
+        let listen =
+            if self.clients.len() + self.connecting.count() < MAX_CLIENTS { PollFlags::IN } else { PollFlags::empty() };
+        let ends: Vec<_> = self.clients.iter_mut().flat_map(|guest| guest.client.interests()).collect();
+        let told = self.connecting.told();
+        let mut polled = vec![PollFd::new(&self.stop, PollFlags::IN), PollFd::from_borrowed_fd(told, PollFlags::IN)];
+        polled.extend(self.display.listeners.iter().map(|listener| PollFd::new(listener, listen)));
+        let scout_at = polled.len();
+        if let Some(Ahead { socket, scout }) = &mut self.ahead {
+            let mut flags = PollFlags::IN;
+            flags.set(PollFlags::OUT, !scout.to_server().is_empty());
+            polled.push(PollFd::new(&*socket, flags));
+        }
+        let ends_at = polled.len();
+        // Who is hung up would be told again and again: only those are asked of whom something is wanted.
+        polled.extend(ends.iter().filter(|(_, flags)| !flags.is_empty()).map(|(fd, flags)| PollFd::new(fd, *flags)));
+        match poll(&mut polled, is_holding.then_some(&LOOK_AGAIN)) {
+            Ok(0) | Err(Errno::INTR) => polled.iter_mut().for_each(PollFd::clear_revents),
+            Ok(_) => {}
+            Err(error) => return Err(error.into()),
+        }
+        if !polled[0].revents().is_empty() {
+            return Ok(None);
+        }
+        let scout = if ends_at > scout_at { polled[scout_at].revents() } else { PollFlags::empty() };
+        let mut ready = vec![scout, polled[1].revents(), polled[2].revents(), polled[3].revents()];
+        let mut asked = polled[ends_at..].iter().map(PollFd::revents);
+        ready.extend(
+            ends.iter().map(|(_, flags)| if flags.is_empty() { *flags } else { asked.next().unwrap_or(*flags) }),
+        );
+        Ok(Some(ready))
+    }
+
+    fn hear_scout(&mut self, buffer: &mut [u8]) {
+        let Some(Ahead { socket, scout }) = &mut self.ahead else { return };
+        match recv(&*socket, &mut *buffer, RecvFlags::empty()) {
+            Ok((0, _)) => scout.end(&mut self.store),
+            Ok((count, _)) => scout.from_server(&buffer[..count], &mut self.store),
+            Err(Errno::AGAIN | Errno::INTR) => {}
+            Err(_) => scout.end(&mut self.store),
+        }
+        say(socket, scout);
+        if scout.has_ended() {
+            // Without it nobody hears of changes, and nobody keeps the server from a reset.
+            self.settings.passive = true;
+            self.ahead = None;
+            // A word to those who ask; nothing else depends on it.
+            self.shared.has_lost_server.store(true, Ordering::Relaxed);
+        }
+    }
+
+    fn let_go(&mut self) {
+        let is_ready = self.ahead.as_ref().is_none_or(|ahead| ahead.scout.is_ready());
+        let now_ns = self.began.elapsed().as_nanos() as u64;
+        for Guest { client, own } in &mut self.clients {
+            let memory = own.as_ref().map_or(&self.memory, |(_, memory)| memory);
+            client.hold(is_ready, memory, now_ns, &mut self.store);
+        }
+    }
+
+    /// Forgets those that are over.
+    fn close(&mut self) {
+        for Guest { client, .. } in &mut self.clients {
+            client.near.remarks().iter().for_each(|line| note(line));
+        }
+        let (mut over, open) =
+            std::mem::take(&mut self.clients).into_iter().partition::<Vec<_>, _>(|guest| guest.client.is_over());
+        self.clients = open;
+        over.iter_mut().for_each(|guest| self.conclude(guest));
+    }
+
+    fn conclude(&mut self, Guest { client, own }: &mut Guest) {
+        if let Some(fault) = client.near.fault() {
+            note(&fault.to_string());
+        }
+        match own {
+            Some((cache, _)) if !client.near.memory().is_empty() => cache.write(client.near.memory()),
+            Some(_) => {}
+            None => self.learned.merge(client.near.memory()),
+        }
+        let mut told = self.shared.told.lock().unwrap_or_else(PoisonError::into_inner);
+        told.report.add(client.near.report());
+        for &opcodes in client.near.report().by_request.keys() {
+            if !told.names.iter().any(|(known, _)| *known == opcodes) {
+                told.names.push((opcodes, self.store.opcodes.name(opcodes.0, opcodes.1).to_owned()));
+            }
+        }
+    }
+
+    /// Takes a client that waits, and begins to connect it.
+    fn accept(&mut self, listener: usize) {
+        if let Some(client) = accepted(&self.display.listeners[listener]) {
+            self.connecting.begin(client);
+        }
+    }
+
+    /// Serves the clients whose connections are made.
+    fn take_connected(&mut self) {
+        while let Some((Waiting { program, pid }, server)) = self.connecting.next() {
+            let own = self.asked_before(pid);
+            let client = Client::new(program, server, Near::new(self.settings.clone()));
+            self.clients.push(Guest { client, own });
+        }
+    }
+
+    /// What a program that connects asked at its last start, if it has a file of its own; it is asked now.
+    fn asked_before(&mut self, pid: i32) -> Option<(Cache, Memory)> {
+        let Caches::Each(display) = &self.caches else { return None };
+        let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok().filter(|name| !name.trim().is_empty())?;
+        let cache = Cache::of(display, name.trim().as_ref());
+        let memory = cache.read();
+        if let Some(Ahead { socket, scout }) = &mut self.ahead {
+            scout.ask(&memory, &mut self.store);
+            say(socket, scout);
+        }
+        Some((cache, memory))
+    }
+
+    fn end(&mut self) {
+        for mut guest in std::mem::take(&mut self.clients) {
+            guest.client.near.remarks().iter().for_each(|line| note(line));
+            self.conclude(&mut guest);
+        }
+        if let (Caches::One(cache), false) = (&self.caches, self.learned.is_empty()) {
+            cache.write(&self.learned);
+        }
+    }
+}
+
+/// Sends what the scout has to say.
+fn say(socket: &OwnedFd, scout: &mut Scout) {
+    let out = scout.to_server();
+    while !out.is_empty() {
+        match send(socket, out, SendFlags::NOSIGNAL) {
+            Ok(count) => _ = out.drain(..count),
+            Err(Errno::INTR) => {}
+            // One that is gone is found out by reading.
+            Err(_) => break,
+        }
+    }
+}
+
+fn accepted(listener: &UnixListener) -> Option<Waiting> {
+    // One that is gone already, or for which there is no file left, is as good as none.
+    let (stream, _) = listener.accept().ok()?;
+    let peer = socket_peercred(stream.as_fd()).ok()?;
+    let user = peer.uid;
+    if user != geteuid() && !user.is_root() {
+        note("a client of another user was turned away");
+        return None;
+    }
+    stream.set_nonblocking(true).ok()?;
+    Some(Waiting { program: stream.into(), pid: peer.pid.as_raw_nonzero().get() })
+}

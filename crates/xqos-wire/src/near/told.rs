@@ -1,0 +1,48 @@
+//! The report at the end, in words.
+
+use super::run::Told;
+use crate::program::counted;
+use xqos_near::Report;
+use xqos_near::report::Count;
+
+/// Requests that are named one by one.
+const MAX_NAMED: usize = 12;
+
+pub fn lines(told: &Told) -> Vec<String> {
+    let Count { asked, answered, left, saved } = told.report.total();
+    let mut lines = vec![format!(
+        "{}, {asked} questions, {answered} answered here; {left} waits left, {saved} saved{}",
+        counted(told.report.connections, "connection"),
+        match told.report.round_trip_ns {
+            Some(ns) => format!(", {} of {}", seconds(told.report.saved_ns()), seconds(ns)),
+            None => String::new(),
+        }
+    )];
+    let mut left: Vec<_> = told.report.by_request.iter().filter(|(_, count)| count.left > 0).collect();
+    left.sort_by_key(|(_, count)| std::cmp::Reverse(count.left));
+    let named: Vec<String> = left
+        .iter()
+        .take(MAX_NAMED)
+        .map(|(opcodes, count)| format!("{} {}", count.left, name(told, **opcodes)))
+        .collect();
+    if !named.is_empty() {
+        lines.push(format!("waits left: {}{}", named.join(", "), if left.len() > MAX_NAMED { ", ..." } else { "" }));
+    }
+    lines
+}
+
+/// What `--verify` found.
+pub fn verdict(report: &Report) -> String {
+    match report.differences {
+        0 => format!("{} answers were the server's own too, and none differed", report.confirmed),
+        count => format!("{count} of {} answers differed from the server's own", count + report.confirmed),
+    }
+}
+
+fn name(told: &Told, opcodes: (u8, u8)) -> &str {
+    told.names.iter().find(|(known, _)| *known == opcodes).map_or("unknown", |(_, name)| name)
+}
+
+fn seconds(ns: u64) -> String {
+    xqos_text::time::of_ns(ns)
+}

@@ -1,0 +1,333 @@
+//! `xqos near`: programs hear what they would hear without it, sooner, and nothing is left whatever ends it.
+
+use crate::fixture::{Ended, Folder, Running, Server, ended, eventually, xqos};
+use std::fs;
+use std::io::{Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use x11rb::connection::Connection;
+use x11rb::protocol::xproto::{ConnectionExt as _, MapState};
+use x11rb::rust_connection::RustConnection;
+
+/// `xqos near` with a cache of the test's own.
+fn near(server: &Server, folder: &Folder, options: &[&str], program: &[&str]) -> Command {
+    let mut command = server.xqos(&["near"]);
+    command.args(options).arg("--").args(program).env("XDG_CACHE_HOME", &folder.path).env("HOME", &folder.path);
+    command
+}
+
+fn run(server: &Server, folder: &Folder, options: &[&str], program: &[&str]) -> Ended {
+    ended(&mut near(server, folder, options, program))
+}
+
+/// A number of the report: the one before these words.
+#[track_caller]
+fn told(ended: &Ended, words: &str) -> u64 {
+    let before = ended.err.split(words).next().unwrap_or_default();
+    let number = before.rsplit(|letter: char| !letter.is_ascii_digit()).next().unwrap_or_default();
+    number.parse().unwrap_or_else(|_| panic!("'{words}' is missing: {ended:#?}"))
+}
+
+fn windows(server: &Server) -> usize {
+    let (client, screen) = RustConnection::connect(Some(&server.display)).unwrap();
+    let root = client.setup().roots[screen].root;
+    let tree = client.query_tree(root).unwrap().reply().unwrap();
+    let is_seen = |&&window: &&u32| {
+        let attributes = client.get_window_attributes(window).unwrap().reply();
+        attributes.is_ok_and(|attributes| attributes.map_state == MapState::VIEWABLE)
+    };
+    tree.children.iter().filter(is_seen).count()
+}
+
+/// A proxy that runs until it is told to end, its display and its cookie's file.
+struct Proxy {
+    running: Running,
+    display: String,
+    authority: String,
+}
+
+impl Proxy {
+    fn start(server: &Server, folder: &Folder, options: &[&str]) -> Proxy {
+        let file = folder.file("display");
+        let script = format!("echo $DISPLAY $XAUTHORITY > {file}.new; mv {file}.new {file}; exec sleep 1000");
+        let running = Running::start(near(server, folder, options, &["sh", "-c", &script]).stderr(Stdio::piped()));
+        let text = eventually("the program has a display", || fs::read_to_string(&file).ok());
+        let (display, authority) = text.trim().split_once(' ').unwrap();
+        Proxy { running, display: display.to_owned(), authority: authority.to_owned() }
+    }
+
+    fn socket(&self) -> UnixStream {
+        UnixStream::connect(format!("/tmp/.X11-unix/X{}", self.display.trim_start_matches(':'))).unwrap()
+    }
+
+    /// The cookie of our display: the last field of the file's first entry.
+    fn cookie(&self) -> Vec<u8> {
+        let bytes = fs::read(&self.authority).unwrap();
+        let mut place = 2;
+        let mut field = || {
+            let length = usize::from(bytes[place]) * 256 + usize::from(bytes[place + 1]);
+            place += 2 + length;
+            bytes[place - length..place].to_vec()
+        };
+        (0..3).for_each(|_| _ = field());
+        field()
+    }
+}
+
+#[test]
+fn calling_it_wrongly_says_what_to_write() {
+    for (arguments, words) in [(&[][..], "PROGRAM"), (&["--relax", "--", "true"], "--relaxed"), (&["true"], "--")] {
+        let ended = ended(xqos().arg("near").args(arguments)).with(2);
+        assert!(ended.err.contains(words), "{arguments:?}: '{words}' is missing in\n{}", ended.err);
+    }
+    let near = |arguments: &[&str]| ended(xqos().arg("near").args(arguments).env("XDG_CACHE_HOME", "/nowhere"));
+    near(&["--forget", "--", "true"]).failed_saying(&["DISPLAY is not set", "--display"]);
+    near(&["--forget", "--display", ":9985", "--", "true"]).failed_saying(&[":9985", "check that it runs"]);
+    let server = Server::stock();
+    server.ask(&["near", "--forget", "--", "/nowhere/program"]).failed_saying(&["/nowhere/program"]);
+}
+
+#[test]
+fn the_exit_status_is_the_programs_and_signals_reach_it() {
+    let (server, folder) = (Server::stock(), Folder::new("near-status"));
+    assert_eq!(run(&server, &folder, &[], &["sh", "-c", "xdpyinfo > /dev/null; exit 7"]).with(7).err, "");
+    run(&server, &folder, &[], &["sh", "-c", "kill -9 $$"]).with(137);
+    let file = folder.file("hears");
+    let script = format!("trap 'exit 5' TERM; : > {file}; while :; do sleep 0.05; done");
+    let running = Running::start(near(&server, &folder, &[], &["sh", "-c", &script]).stderr(Stdio::piped()));
+    eventually("the program runs", || Path::new(&file).exists().then_some(()));
+    running.signal("TERM");
+    running.ended().with(5);
+}
+
+#[test]
+fn a_program_that_starts_again_waits_for_little_and_hears_the_same() {
+    let (server, folder) = (Server::stock(), Folder::new("near-xterm"));
+    let xterm = ["xterm", "-e", "true"];
+    let first = run(&server, &folder, &["--report"], &xterm).with(0);
+    assert!(told(&first, " waits left") > 100, "{first:#?}");
+    let second = run(&server, &folder, &["--report", "--verify"], &xterm).with(0);
+    assert!(second.err.contains("none differed") && told(&second, " answers were") > 200, "{second:#?}");
+    let third = run(&server, &folder, &["--report"], &xterm).with(0);
+    assert!(told(&third, " waits left") <= 20, "{third:#?}");
+    let relaxed = run(&server, &folder, &["--report", "--relaxed"], &xterm).with(0);
+    assert!(told(&relaxed, " waits left") < told(&third, " waits left"), "{relaxed:#?}");
+}
+
+#[test]
+fn a_toolkit_is_answered_as_the_server_would() {
+    if !xqos_cli_finds("gtk3-demo") {
+        return;
+    }
+    let (server, folder) = (Server::stock(), Folder::new("near-gtk"));
+    for options in [&["--report", "--verify"][..], &["--report", "--verify"], &["--report", "--verify", "--relaxed"]] {
+        let mut command = near(&server, &folder, options, &["gtk3-demo"]);
+        let running = Running::start(command.stderr(Stdio::piped()).stdout(Stdio::null()));
+        eventually("its window is seen", || (windows(&server) > 0).then_some(()));
+        running.signal("TERM");
+        let told = running.ended().with(128 + 15);
+        assert!(told.err.contains("none differed"), "{options:?}: {told:#?}");
+        eventually("its window is gone", || (windows(&server) == 0).then_some(()));
+    }
+}
+
+fn xqos_cli_finds(program: &str) -> bool {
+    let is_there =
+        std::env::split_paths(&std::env::var_os("PATH").unwrap()).any(|folder| folder.join(program).is_file());
+    if !is_there {
+        xqos_skip::left_out(format_args!("{program} is not installed"));
+    }
+    is_there
+}
+
+/// The pixels of a screen, without the names in the file's head.
+fn screenshot(server: &Server) -> Vec<u8> {
+    let output = Command::new("xwd").args(["-root", "-silent", "-display", &server.display]).output().unwrap();
+    assert!(output.status.success() && output.stdout.len() > 100_000, "{:?}", String::from_utf8_lossy(&output.stderr));
+    output.stdout
+}
+
+#[test]
+fn a_window_looks_the_same() {
+    let (plain, proxied, folder) = (Server::stock(), Server::stock(), Folder::new("near-look"));
+    let xterm = ["xterm", "-geometry", "80x24+10+10", "-e", "seq 1 30; exec sleep 1000"];
+    run(&proxied, &folder, &[], &["xterm", "-e", "true"]).with(0);
+    let mut command = Command::new(xterm[0]);
+    let _one = Running::start(command.args(&xterm[1..]).env("DISPLAY", &plain.display).env("HOME", &folder.path));
+    let _other = Running::start(&mut near(&proxied, &folder, &["--relaxed"], &xterm));
+    let empty = screenshot(&Server::stock());
+    eventually("both look the same", || {
+        let (one, other) = (screenshot(&plain), screenshot(&proxied));
+        (one == other && one != empty).then_some(())
+    });
+}
+
+#[test]
+fn who_has_not_the_cookie_is_turned_away() {
+    let (server, folder) = (Server::stock(), Folder::new("near-cookie"));
+    let proxy = Proxy::start(&server, &folder, &[]);
+    assert_eq!(fs::metadata(&proxy.authority).unwrap().permissions().mode() & 0o777, 0o600);
+    let xdpyinfo = |authority: &str| {
+        ended(Command::new("xdpyinfo").env("DISPLAY", &proxy.display).env("XAUTHORITY", authority)).status
+    };
+    assert_eq!((xdpyinfo("/dev/null"), xdpyinfo(&proxy.authority)), (1, 0));
+    proxy.running.signal("TERM");
+    let told = proxy.running.ended().with(128 + 15);
+    assert!(told.err.contains("has not the cookie"), "{told:#?}");
+    assert!(!Path::new(&proxy.authority).exists(), "nothing is left");
+}
+
+#[test]
+fn a_killed_proxy_ends_its_programs_as_a_lost_server_would() {
+    let (server, folder) = (Server::stock(), Folder::new("near-killed"));
+    let file = folder.file("pid");
+    let script = format!("echo $$ > {file}; exec xterm -e sleep 1000");
+    let running = Running::start(near(&server, &folder, &[], &["sh", "-c", &script]).stderr(Stdio::null()));
+    eventually("its window is seen", || (windows(&server) == 1).then_some(()));
+    let pid = fs::read_to_string(&file).unwrap().trim().to_owned();
+    running.signal("KILL");
+    eventually("xterm has ended", || fs::read_link(format!("/proc/{pid}/exe")).is_err().then_some(()));
+}
+
+#[test]
+fn what_is_remembered_is_the_users_alone_and_a_damaged_file_is_made_anew() {
+    let (server, folder) = (Server::stock(), Folder::new("near-cache"));
+    run(&server, &folder, &[], &["xdpyinfo"]).with(0);
+    let cache = folder.path.join("xqos/near").join(server.display.trim_start_matches(':'));
+    let file = cache.join("xdpyinfo");
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode(&cache), mode(&file)), (0o700, 0o600));
+    let whole = fs::read(&file).unwrap();
+    fs::write(&file, &whole[..whole.len() / 2]).unwrap();
+    let told = run(&server, &folder, &[], &["xdpyinfo"]).with(0);
+    assert!(told.err.contains("is damaged") && told.err.lines().count() == 1, "{told:#?}");
+    assert_eq!(fs::read(&file).unwrap(), whole);
+    fs::set_permissions(&cache, fs::Permissions::from_mode(0o777)).unwrap();
+    let told = run(&server, &folder, &[], &["xdpyinfo"]).with(0);
+    assert!(told.err.contains("others may write there"), "{told:#?}");
+    fs::remove_file(&file).unwrap();
+    run(&server, &folder, &["--forget"], &["xdpyinfo"]).with(0);
+    assert!(!file.exists());
+}
+
+/// Requests in one of the two byte orders.
+#[derive(Clone, Copy)]
+struct Order(bool);
+
+impl Order {
+    fn short(self, value: u16) -> [u8; 2] {
+        if self.0 { value.to_be_bytes() } else { value.to_le_bytes() }
+    }
+
+    fn word(self, value: u32) -> [u8; 4] {
+        if self.0 { value.to_be_bytes() } else { value.to_le_bytes() }
+    }
+
+    fn number(self, bytes: &[u8]) -> u16 {
+        let two = [bytes[2], bytes[3]];
+        if self.0 { u16::from_be_bytes(two) } else { u16::from_le_bytes(two) }
+    }
+
+    fn setup(self, cookie: &[u8]) -> Vec<u8> {
+        let name = b"MIT-MAGIC-COOKIE-1\0\0";
+        let lengths = [self.short(11), [0; 2], self.short(18), self.short(cookie.len() as u16), [0; 2]].concat();
+        [&[if self.0 { b'B' } else { b'l' }, 0][..], &lengths, name, cookie].concat()
+    }
+
+    fn atom(self, name: &str) -> Vec<u8> {
+        let mut bytes = [&[16, 0][..], &self.short((2 + name.len().div_ceil(4)) as u16)].concat();
+        bytes.extend([self.short(name.len() as u16), [0; 2]].concat());
+        bytes.extend(name.bytes());
+        bytes.resize(bytes.len().next_multiple_of(4), 0);
+        bytes
+    }
+}
+
+fn read(socket: &mut UnixStream, count: usize) -> Vec<u8> {
+    let mut bytes = vec![0; count];
+    socket.read_exact(&mut bytes).unwrap();
+    bytes
+}
+
+#[test]
+fn numbers_are_right_in_both_byte_orders_over_their_sixteen_bits() {
+    let (server, folder) = (Server::stock(), Folder::new("near-numbers"));
+    let proxy = Proxy::start(&server, &folder, &[]);
+    for order in [Order(false), Order(true)] {
+        let mut socket = proxy.socket();
+        socket.write_all(&order.setup(&proxy.cookie())).unwrap();
+        let head = read(&mut socket, 8);
+        assert_eq!(head[0], 1, "it is let in");
+        let words = u16::from_ne_bytes(order.short(u16::from_ne_bytes([head[6], head[7]])));
+        read(&mut socket, 4 * usize::from(words));
+        let (no_operation, sync) =
+            ([&[127, 0][..], &order.short(1)].concat(), [&[43, 0][..], &order.short(1)].concat());
+        // MapWindow of what is none: an error.
+        let wrong = [&[8, 0][..], &order.short(2), &order.word(0xfff_ffff)].concat();
+        let (mut number, mut expected, mut sent) = (0_u64, Vec::new(), Vec::new());
+        let mut say = |bytes: &[u8], kind: Option<u8>| {
+            number += 1;
+            sent.extend(bytes);
+            expected.extend(kind.map(|kind| (kind, number as u16)));
+        };
+        for round in 0..150 {
+            (0..997).for_each(|_| say(&no_operation, None));
+            say(&sync, Some(1));
+            (0..round % 5).for_each(|_| say(&order.atom("WM_PROTOCOLS"), Some(1)));
+            say(&wrong, Some(0));
+            say(&order.atom("WM_PROTOCOLS"), Some(1));
+            say(&order.atom("WM_DELETE_WINDOW"), Some(1));
+        }
+        let mut writer = socket.try_clone().unwrap();
+        let writing = std::thread::spawn(move || writer.write_all(&sent).unwrap());
+        let mut atoms = Vec::new();
+        for (kind, number) in expected {
+            let message = read(&mut socket, 32);
+            assert_eq!((message[0], order.number(&message)), (kind, number));
+            atoms.extend((kind == 1 && message[8..12] != [0; 4]).then(|| message[8..12].to_vec()));
+        }
+        writing.join().unwrap();
+        atoms.sort();
+        atoms.dedup();
+        assert!(atoms.len() <= 3, "one answer to one question, whoever gave it");
+    }
+}
+
+#[test]
+fn memory_of_other_machines_is_hidden_and_long_requests_are_not() {
+    let (server, folder) = (Server::stock(), Folder::new("near-hidden"));
+    let told = run(&server, &folder, &[], &["xdpyinfo", "-queryExtensions"]).with(0);
+    assert!(told.out.contains("BIG-REQUESTS") && told.out.contains("RANDR"), "{}", told.out);
+    for hidden in ["MIT-SHM", "DRI2", "DRI3"] {
+        assert!(!told.out.contains(hidden), "{}", told.out);
+    }
+    let direct = server.ask(&["near", "--forget", "--", "xdpyinfo"]).out;
+    let size = |text: &str| text.lines().find(|line| line.contains("maximum request size")).map(str::to_owned);
+    assert!(size(&direct).is_some_and(|line| line.contains("16777212")), "{direct}");
+}
+
+#[test]
+fn programs_share_a_resident_proxy_until_it_is_stopped() {
+    let (server, folder) = (Server::stock(), Folder::new("near-resident"));
+    fs::set_permissions(&folder.path, fs::Permissions::from_mode(0o700)).unwrap();
+    let run = |options: &[&str], program: &[&str]| {
+        ended(near(&server, &folder, options, program).env("XDG_RUNTIME_DIR", &folder.path))
+    };
+    let stop = || ended(server.xqos(&["near", "--stop"]).env("XDG_RUNTIME_DIR", &folder.path));
+    stop().failed_saying(&["no resident proxy"]);
+    let display = |told: &Ended| told.out.lines().next().unwrap().to_owned();
+    let script = ["sh", "-c", "echo $DISPLAY; xdpyinfo > /dev/null; exit 3"];
+    let first = run(&["--resident"], &script).with(3);
+    let second = run(&["--resident"], &script).with(3);
+    assert_eq!(display(&first), display(&second), "one display for both");
+    eventually("both connections have ended, and are in the report", || {
+        run(&["--resident", "--report"], &["true"]).with(0).err.contains("2 connections").then_some(())
+    });
+    let other = run(&["--resident", "--relaxed"], &script).with(3);
+    assert!(other.err.contains("strict order") && other.err.contains("--stop"), "{other:#?}");
+    stop().with(0);
+    let socket = format!("/tmp/.X11-unix/X{}", display(&first).trim_start_matches(':'));
+    eventually("nothing is left", || (!Path::new(&socket).exists()).then_some(()));
+}
