@@ -28,7 +28,7 @@ const fn of_wire(command: &'static str, about: &'static str) -> Sibling {
 }
 
 /// All of them.
-pub const SIBLINGS: [Sibling; 6] = [
+pub const SIBLINGS: [Sibling; 7] = [
     of_wire("cap", "Captures X traffic into a file, of a program or of a network interface"),
     of_wire(
         "analyse",
@@ -37,6 +37,7 @@ pub const SIBLINGS: [Sibling; 6] = [
     of_wire("plot", "Draws a capture of X traffic: time against bytes, with every packet and every message"),
     of_wire("link", "Runs a program on a slow network of its own"),
     of_wire("near", "Runs a program far from its X server, and answers it here what is known here"),
+    of_wire("ssh", "Runs a program on another machine over ssh, and answers it there what is known there"),
     Sibling {
         command: "bench",
         about: "Runs the experiments that compare servers with and without xqos",

@@ -1,5 +1,5 @@
-//! xqos-wire: what X costs on the wire. `xqos cap`, `xqos analyse`, `xqos plot`, `xqos link` and
-//! `xqos near` are this program.
+//! xqos-wire: what X costs on the wire. `xqos cap`, `xqos analyse`, `xqos plot`, `xqos link`,
+//! `xqos near` and `xqos ssh` are this program.
 
 mod analyse;
 mod cap;
@@ -7,6 +7,7 @@ mod link;
 mod near;
 mod plot;
 mod program;
+mod ssh;
 
 use anyhow::Result;
 use clap::{CommandFactory, Parser, Subcommand};
@@ -33,7 +34,7 @@ Examples:
   xqos analyse firefox.pcap                 what cost how much
   xqos plot firefox.pcap -o firefox.html    as a picture
   xqos link --rate 1mbit --delay 50ms -- xterm
-  xqos near -- emacs                        far from its X server, with fewer waits
+  xqos ssh far emacs                        on another machine, with fewer waits
 
 Exit status: 0, 1 failed (one line says why and what to do next), 2 called wrongly.";
 
@@ -44,6 +45,7 @@ enum Command {
     Plot(plot::Arguments),
     Link(link::Arguments),
     Near(near::Arguments),
+    Ssh(ssh::Arguments),
     #[command(flatten)]
     Packaging(Packaging),
 }
@@ -58,6 +60,7 @@ fn perform(command: &Command, display: Option<&str>) -> Result<ExitCode> {
         Command::Cap(arguments) => return arguments.perform(display),
         Command::Link(arguments) => return arguments.perform(display),
         Command::Near(arguments) => return arguments.perform(display),
+        Command::Ssh(arguments) => return arguments.perform(display),
         Command::Analyse(arguments) => arguments.perform()?,
         Command::Plot(arguments) => arguments.perform()?,
         Command::Packaging(packaging) => packaging.perform(CommandLine::command(), "xqos")?,

@@ -6,6 +6,7 @@
 //! | `cap` | captures of programs and of interfaces, with what they are to leave out |
 //! | `link` | programs on a slow link, and that nothing is left of it |
 //! | `near` | programs behind the proxy that answers in the server's place |
+//! | `ssh` | the same on another machine, which is this one |
 //! | `plot` | plots of a capture, and what cannot be drawn |
 
 mod analyse;
@@ -17,6 +18,7 @@ mod fixture;
 mod link;
 mod near;
 mod plot;
+mod ssh;
 
 /// The program under test.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_xqos-wire");

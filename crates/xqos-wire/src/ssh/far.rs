@@ -1,0 +1,118 @@
+//! The commands that run on the far side, in any POSIX shell.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+
+/// What is asked for on the far side.
+#[derive(Clone, Debug)]
+pub struct Wanted<'a> {
+    pub host: &'a str,
+    /// Names this session's files there.
+    pub token: &'a str,
+    /// The program was copied there for this session.
+    pub is_copied: bool,
+    /// Options of `xqos near`.
+    pub options: Vec<&'static str>,
+    pub program: &'a [OsString],
+}
+
+/// Looks for xqos-wire, leaves its process id where a signal finds it, and becomes `xqos-wire near`.
+pub fn run(wanted: &Wanted<'_>) -> String {
+    let Wanted { host, token, is_copied, options, program } = wanted;
+    let host = plain(host);
+    let options = options.iter().map(|option| format!(" {option}")).collect::<String>();
+    let words = program.iter().map(|word| format!(" {}", quoted(word.as_bytes()))).collect::<String>();
+    let find = if *is_copied {
+        format!("near=\"/tmp/xqos-{token}/xqos-wire\"")
+    } else {
+        "near=$(PATH=\"$PATH:$HOME/.local/bin:$HOME/bin:/usr/local/bin\"; command -v xqos-wire)".to_owned()
+    };
+    in_shell(&format!(
+        "if [ -z \"$DISPLAY\" ]; then \
+         echo 'xqos: {host} forwards no X11: there, sshd needs X11Forwarding yes, and the program xauth' >&2; exit 1; fi\n\
+         {find}\n\
+         if [ ! -x \"$near\" ]; then \
+         echo 'xqos: xqos-wire is not installed on {host}: install it there, or add --copy to use this one for the session' >&2; \
+         exit 1; fi\n\
+         umask 077; (set -C; echo $$ > /tmp/xqos-{token}.pid) 2>/dev/null\n\
+         exec \"$near\" near{options} --{words}"
+    ))
+}
+
+/// Takes the program from standard input, if it can run there.
+pub fn copy(host: &str, token: &str, machine: &str) -> String {
+    let host = plain(host);
+    in_shell(&format!(
+        "machine=$(uname -sm)\n\
+         if [ \"$machine\" != {} ]; then \
+         echo \"xqos: {host} is $machine, this machine another: install xqos-wire there\" >&2; exit 1; fi\n\
+         umask 077; mkdir /tmp/xqos-{token} && cat > /tmp/xqos-{token}/xqos-wire && chmod 700 /tmp/xqos-{token}/xqos-wire && \
+         if ! said=$(/tmp/xqos-{token}/xqos-wire --version 2>&1); then \
+         echo \"xqos: the copy does not run on {host}: $said\" >&2; rm -rf /tmp/xqos-{token}; exit 1; fi",
+        quoted(machine.as_bytes())
+    ))
+}
+
+/// Sends a signal to what [`run`] became.
+pub fn signal(token: &str, signal: i32) -> String {
+    in_shell(&format!("kill -{signal} \"$(cat /tmp/xqos-{token}.pid)\""))
+}
+
+/// Leaves nothing there.
+pub fn clean(token: &str) -> String {
+    in_shell(&format!("rm -rf /tmp/xqos-{token} /tmp/xqos-{token}.pid"))
+}
+
+/// The user's shell there may be any.
+fn in_shell(script: &str) -> String {
+    format!("exec /bin/sh -c {}", quoted(script.as_bytes()))
+}
+
+/// A word of a shell.
+fn quoted(word: &[u8]) -> String {
+    format!("'{}'", String::from_utf8_lossy(word).replace('\'', "'\\''"))
+}
+
+/// A host's name in a message that a shell prints.
+fn plain(host: &str) -> String {
+    host.chars().filter(|letter| letter.is_ascii_alphanumeric() || "@.-_:[]%".contains(*letter)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    fn words(program: &[&str]) -> Vec<OsString> {
+        program.iter().map(OsString::from).collect()
+    }
+
+    /// What the far side's shell makes of it, with `echo` in place of xqos-wire.
+    fn run_here(program: &[&str]) -> String {
+        let program = words(program);
+        let token = format!("test-{}-{}", std::process::id(), program.len());
+        let wanted =
+            Wanted { host: "far", token: &token, is_copied: false, options: vec!["--relaxed"], program: &program };
+        let script = run(&wanted)
+            .replace("command -v xqos-wire", "command -v echo; true")
+            .replace("near=$(", "near=/bin/echo; : $(");
+        let output = Command::new("sh").args(["-c", &script]).env("DISPLAY", ":10").output().unwrap();
+        Command::new("sh").args(["-c", &clean(&token)]).status().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    #[test]
+    fn words_reach_the_program_as_they_were_typed() {
+        assert_eq!(
+            run_here(&["xterm", "-e", "it's $HOME \"x\"; `ls`"]),
+            "near --relaxed -- xterm -e it's $HOME \"x\"; `ls`\n"
+        );
+        assert_eq!(run_here(&["a\nb"]), "near --relaxed -- a\nb\n");
+    }
+
+    #[test]
+    fn names_of_hosts_are_no_scripts() {
+        assert_eq!(plain("me@far.example"), "me@far.example");
+        assert_eq!(plain("x'; rm -rf $HOME; '"), "xrm-rfHOME");
+    }
+}

@@ -1,0 +1,245 @@
+//! `xqos ssh`: a program on another machine, beside a proxy there, over the system's ssh.
+//!
+//! One connection is made (so that a password is asked for once), and all else goes over it: the copy of this program if one
+//! is wanted, the session with the forwarded display, signals, and what removes all traces.
+
+mod far;
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use far::Wanted;
+use std::env;
+use std::ffi::OsString;
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, ErrorKind, Read};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+use xqos_cli::sys::{self, Signal, Signals};
+
+/// How long the session may take to end after a signal that was passed on; then the connection is ended, and with it the
+/// program's display.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// Runs a program on another machine over ssh, and answers it there what is known there
+///
+/// As `ssh -Y -C HOST PROGRAM`, with `xqos near` beside the program. Nothing changes on this side: the X server is the one
+/// of DISPLAY, and ssh is the system's, with its own settings for that host.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    /// Use a copy of this program on the far side, for this session, where xqos is not installed
+    #[arg(long)]
+    copy: bool,
+    /// As of `xqos near`: also answer right after requests that have no reply
+    #[arg(long)]
+    relaxed: bool,
+    /// As of `xqos near`: compare each answer with the X server's own
+    #[arg(long)]
+    verify: bool,
+    /// As of `xqos near`: tell at the end what was asked and saved
+    #[arg(long)]
+    report: bool,
+    /// The port, as of ssh
+    #[arg(short, long, value_name = "PORT")]
+    port: Option<u16>,
+    /// A file with a private key, as of ssh
+    #[arg(short, long, value_name = "FILE")]
+    identity: Option<PathBuf>,
+    /// A setting in the words of ssh_config, as of ssh
+    #[arg(short, long, value_name = "SETTING")]
+    option: Vec<String>,
+    /// Another file than ~/.ssh/config, as of ssh
+    #[arg(short = 'F', long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// The other machine, as of ssh
+    #[arg(value_name = "[USER@]HOST")]
+    host: String,
+    /// The program there and its arguments
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true, value_name = "PROGRAM")]
+    program: Vec<OsString>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  xqos ssh far emacs notes.txt
+  xqos ssh --copy me@far xterm
+  xqos ssh -p 2222 --relaxed --report far gtk3-demo
+
+On the far side xqos-wire has to be installed, or --copy used, which needs the
+same kind of machine there; the copy lies in /tmp and is removed at the end. ssh
+forwards the display, so sshd there needs X11Forwarding yes, and xauth.
+
+-Y trusts the program with the whole display, as ssh -Y does: only run programs
+that you trust. INT, TERM and HUP are passed to the program.
+
+Exit status: that of the program, or 128 + n when signal n ended it; 255 when
+ssh failed; 1 when something is missing, in one line.";
+
+/// A connection to the other machine. Its drop ends it.
+#[derive(Debug)]
+struct Line<'a> {
+    arguments: &'a Arguments,
+    folder: PathBuf,
+    token: String,
+    is_open: bool,
+}
+
+impl Arguments {
+    pub fn perform(&self, display: Option<&str>) -> Result<ExitCode> {
+        if self.host.starts_with('-') {
+            bail!("'{}' is no host: options of xqos ssh stand before it, see xqos ssh --help", self.host);
+        }
+        let named = display.map(OsString::from).or_else(|| env::var_os("DISPLAY")).filter(|name| !name.is_empty());
+        let display = named.context("DISPLAY is not set: say with --display which X server the program is to use")?;
+        let signals = Signals::watch().context("cannot watch for the program's end")?;
+        let mut line = Line::new(self)?;
+        let opened = line.open(&display)?;
+        if !opened.success() {
+            return Ok(shown(opened));
+        }
+        if self.copy && !line.copy()? {
+            return Ok(ExitCode::FAILURE);
+        }
+        let mut session = line.run(&display)?;
+        wait(&mut session, &line, &signals).map(shown)
+    }
+
+    fn options(&self) -> Vec<&'static str> {
+        let options = [(self.relaxed, "--relaxed"), (self.verify, "--verify"), (self.report, "--report")];
+        // What xqos near says at its end is for who asked for it.
+        let quiet = (!self.report && !self.verify, "--quiet");
+        options.into_iter().chain([quiet]).filter_map(|(is_wanted, option)| is_wanted.then_some(option)).collect()
+    }
+}
+
+impl Line<'_> {
+    fn new(arguments: &Arguments) -> Result<Line<'_>> {
+        let mut random = [0; 12];
+        File::open("/dev/urandom")
+            .and_then(|mut file| file.read_exact(&mut random))
+            .context("no random numbers here")?;
+        let token: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
+        // The name of a socket is short.
+        let folder = env::temp_dir().join(format!("xqos-{token}.line"));
+        DirBuilder::new().mode(0o700).create(&folder).context("no folder can be made for the connection")?;
+        Ok(Line { arguments, folder, token, is_open: false })
+    }
+
+    fn ssh(&self) -> Command {
+        let Arguments { port, identity, option, config, .. } = self.arguments;
+        let mut ssh = Command::new("ssh");
+        ssh.arg("-S").arg(self.folder.join("line"));
+        for (flag, file) in [("-F", config), ("-i", identity)] {
+            if let Some(file) = file {
+                ssh.arg(flag).arg(file);
+            }
+        }
+        if let Some(port) = port {
+            ssh.args(["-p", &port.to_string()]);
+        }
+        option.iter().for_each(|option| _ = ssh.args(["-o", option]));
+        sys::unblock_signals_in(&mut ssh);
+        ssh
+    }
+
+    /// Connects; ssh asks for what it needs, and says what went wrong.
+    fn open(&mut self, display: &OsString) -> Result<ExitStatus> {
+        let mut ssh = self.ssh();
+        ssh.args(["-M", "-N", "-f", "-Y", "-C", "-o", "ControlPersist=yes", "-o", "ExitOnForwardFailure=no"]);
+        ssh.arg("--").arg(&self.arguments.host).env("DISPLAY", display).stdin(Stdio::inherit());
+        // It goes on in the background, and would keep whoever reads what we say.
+        ssh.stdout(Stdio::null()).stderr(self.log()?);
+        let status = ssh.status().map_err(explained)?;
+        self.is_open = status.success();
+        let said = fs::read_to_string(self.folder.join("log")).unwrap_or_default();
+        eprint!("{said}");
+        Ok(status)
+    }
+
+    fn log(&self) -> Result<File> {
+        File::create(self.folder.join("log")).context("no file can be made for what ssh says")
+    }
+
+    fn far(&self, script: &str) -> Command {
+        let mut ssh = self.ssh();
+        ssh.arg("-T").arg("--").arg(&self.arguments.host).arg(script);
+        ssh
+    }
+
+    fn copy(&self) -> Result<bool> {
+        let own = File::open("/proc/self/exe").context("this program cannot be read")?;
+        let machine = Command::new("uname").arg("-sm").output().context("cannot run uname")?;
+        let machine = String::from_utf8_lossy(&machine.stdout).trim().to_owned();
+        let script = far::copy(&self.arguments.host, &self.token, &machine);
+        let status = self.far(&script).stdin(own).status().map_err(explained)?;
+        Ok(status.success())
+    }
+
+    fn run(&self, display: &OsString) -> Result<Child> {
+        let wanted = Wanted {
+            host: &self.arguments.host,
+            token: &self.token,
+            is_copied: self.arguments.copy,
+            options: self.arguments.options(),
+            program: &self.arguments.program,
+        };
+        let mut ssh = self.ssh();
+        ssh.args(["-Y", "-C", "-T", "--"]).arg(&self.arguments.host).arg(far::run(&wanted)).env("DISPLAY", display);
+        ssh.spawn().map_err(explained)
+    }
+
+    fn signal(&self, signal: i32) {
+        let _ = self.far(&far::signal(&self.token, signal)).stdin(Stdio::null()).stderr(Stdio::null()).status();
+    }
+}
+
+impl Drop for Line<'_> {
+    fn drop(&mut self) {
+        if self.is_open {
+            let quietly = |ssh: &mut Command| {
+                let _ = ssh.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
+            };
+            quietly(&mut self.far(&far::clean(&self.token)));
+            quietly(self.ssh().args(["-O", "exit", "--"]).arg(&self.arguments.host));
+        }
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+fn explained(error: io::Error) -> anyhow::Error {
+    let is_missing = error.kind() == ErrorKind::NotFound;
+    let what = if is_missing { "ssh is not installed here: install openssh-client" } else { "cannot start ssh" };
+    anyhow::Error::from(error).context(what)
+}
+
+/// Until the session has ended, or had the time to do so after a signal.
+fn wait(session: &mut Child, line: &Line<'_>, signals: &Signals) -> Result<ExitStatus> {
+    let mut end: Option<Instant> = None;
+    loop {
+        // A terminal's ^C has ended ssh too, but nobody there has heard of it.
+        while let Some(Signal { number, .. }) = signals.next() {
+            if number != libc::SIGCHLD {
+                line.signal(number);
+                end.get_or_insert(Instant::now() + GRACE);
+            }
+        }
+        if let Some(status) = session.try_wait().context("cannot wait for ssh")? {
+            return Ok(status);
+        }
+        let left = end.map(|end| end.saturating_duration_since(Instant::now()));
+        if left == Some(Duration::ZERO) {
+            session.kill().context("cannot end ssh")?;
+        }
+        sys::poll(&[signals.as_raw_fd()], left).context("cannot wait for ssh")?;
+    }
+}
+
+/// As a shell shows it.
+fn shown(status: ExitStatus) -> ExitCode {
+    let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
+    ExitCode::from(u8::try_from(code).unwrap_or(u8::MAX))
+}

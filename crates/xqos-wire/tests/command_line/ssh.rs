@@ -1,0 +1,160 @@
+//! `xqos ssh`: over a daemon of the test's own on the loopback interface, with keys and settings of its own.
+
+use crate::fixture::{Ended, Folder, Running, Server, ended, eventually, xqos};
+use std::fs::{self, Permissions};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// An sshd, and how to reach it.
+struct Far {
+    _daemon: Running,
+    folder: Folder,
+    port: u16,
+}
+
+/// As root sshd refuses to start without this folder, which Debian's service makes. It stays: other tests may use it now.
+fn make_privilege_folder() {
+    let made = fs::create_dir("/run/sshd");
+    // Without the right to make it sshd needs none.
+    let _ = made.and_then(|()| fs::set_permissions("/run/sshd", Permissions::from_mode(0o755)));
+}
+
+fn find(program: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::env::split_paths(&path).chain([PathBuf::from("/usr/sbin"), PathBuf::from("/sbin")]);
+    folders.map(|folder| folder.join(program)).find(|path| path.is_file())
+}
+
+impl Far {
+    /// `path`: where programs are found there. `None` where no sshd can be had.
+    fn start(name: &str, path: &str, forwards: bool) -> Option<Far> {
+        let (Some(sshd), Some(xauth)) = (find("sshd"), find("xauth")) else {
+            xqos_skip::left_out("sshd or xauth is not installed");
+            return None;
+        };
+        let folder = Folder::new(name);
+        make_privilege_folder();
+        // xauth says so when it makes its file.
+        fs::write(folder.file("authority"), "").unwrap();
+        for key in ["host", "user"] {
+            let mut command = Command::new("ssh-keygen");
+            command.args(["-q", "-t", "ed25519", "-N", "", "-f", &folder.file(key)]).stdin(Stdio::null());
+            assert!(command.status().unwrap().success());
+        }
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let forwarding = if forwards { "yes" } else { "no" };
+        let settings = format!(
+            "Port {port}\nListenAddress 127.0.0.1\nHostKey {}\nAuthorizedKeysFile {}\nPidFile none\nUsePAM no\nStrictModes no\n\
+             PermitRootLogin yes\nPasswordAuthentication no\nKbdInteractiveAuthentication no\nPermitUserRC no\nPrintMotd no\n\
+             X11Forwarding {forwarding}\nX11UseLocalhost yes\nX11DisplayOffset 200\nXAuthLocation {}\nUseDNS no\n\
+             SetEnv PATH=\"{path}\" XDG_CACHE_HOME=\"{}\" XAUTHORITY=\"{}\"\n",
+            folder.file("host"),
+            folder.file("user.pub"),
+            xauth.display(),
+            folder.file("cache"),
+            folder.file("authority"),
+        );
+        fs::write(folder.file("settings"), settings).unwrap();
+        let mut command = Command::new(sshd);
+        command.args(["-D", "-e", "-f", &folder.file("settings")]).stderr(Stdio::null());
+        let daemon = Running::start(&mut command);
+        eventually("sshd listens", || TcpStream::connect(("127.0.0.1", port)).ok());
+        Some(Far { _daemon: daemon, folder, port })
+    }
+
+    fn command(&self, server: &Server, options: &[&str], program: &[&str]) -> Command {
+        let mut command =
+            server.xqos(&["ssh", "-p", &self.port.to_string(), "-F", "none", "-i", &self.folder.file("user")]);
+        for setting in ["StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null", "BatchMode=yes", "LogLevel=ERROR"] {
+            command.args(["-o", setting]);
+        }
+        command.args(["-o", "IdentityAgent=none"]).args(options).arg("127.0.0.1").args(program);
+        command.stdin(Stdio::null());
+        command
+    }
+
+    fn run(&self, server: &Server, options: &[&str], program: &[&str]) -> Ended {
+        ended(&mut self.command(server, options, program))
+    }
+}
+
+/// PATH there, with the program under test.
+fn with_program() -> String {
+    let folder = Path::new(crate::PROGRAM).parent().unwrap().display().to_string();
+    format!("{folder}:/usr/bin:/bin")
+}
+
+/// What this test's sessions may have left in /tmp.
+fn left() -> Vec<PathBuf> {
+    let files = fs::read_dir("/tmp").unwrap().filter_map(|entry| Some(entry.ok()?.path()));
+    // 24 letters of a token, as no other test names its folders.
+    let is_ours = |path: &PathBuf| {
+        let name = path.file_name().and_then(|name| name.to_str()).and_then(|name| name.strip_prefix("xqos-"));
+        name.is_some_and(|name| name.len() >= 24 && name[..24].chars().all(|letter| letter.is_ascii_hexdigit()))
+    };
+    files.filter(is_ours).collect()
+}
+
+#[test]
+fn calling_it_wrongly_says_what_to_write() {
+    for (arguments, words) in [(&[][..], "HOST"), (&["far"], "PROGRAM"), (&["-p", "x", "far", "true"], "invalid value")]
+    {
+        let ended = ended(xqos().arg("ssh").args(arguments)).with(2);
+        assert!(ended.err.contains(words), "{arguments:?}: '{words}' is missing in\n{}", ended.err);
+    }
+    ended(xqos().args(["ssh", "far", "true"])).failed_saying(&["DISPLAY is not set", "--display"]);
+}
+
+#[test]
+fn a_program_runs_there_with_the_display_of_here() {
+    let Some(far) = Far::start("ssh-runs", &with_program(), true) else { return };
+    let server = Server::stock();
+    let told =
+        far.run(&server, &[], &["sh", "-c", "echo $DISPLAY; xdpyinfo | grep -c 'name of display'; exit 7"]).with(7);
+    assert!(told.out.starts_with(':') && told.out.ends_with("\n1\n"), "the proxy's display: {told:#?}");
+    assert_eq!(told.err, "");
+    far.run(&server, &[], &["sh", "-c", "kill -9 $$"]).with(137);
+    let first = far.run(&server, &["--report"], &["xterm", "-e", "true"]).with(0);
+    let second = far.run(&server, &["--report", "--verify"], &["xterm", "-e", "true"]).with(0);
+    assert!(first.err.contains("waits left") && second.err.contains("none differed"), "{first:#?} {second:#?}");
+    // Words are no script.
+    let told = far.run(&server, &[], &["printf", "%s|", "a b", "it's", "$HOME", "-x"]).with(0);
+    assert_eq!(told.out, "a b|it's|$HOME|-x|");
+}
+
+#[test]
+fn signals_reach_the_program_there_and_nothing_is_left() {
+    let Some(far) = Far::start("ssh-signals", &with_program(), true) else { return };
+    let (server, file) = (Server::stock(), far.folder.file("runs"));
+    let script = format!("trap 'exit 5' TERM; : > {file}; while :; do sleep 0.05; done");
+    let running = Running::start(far.command(&server, &[], &["sh", "-c", &script]).stderr(Stdio::piped()));
+    eventually("the program runs", || Path::new(&file).exists().then_some(()));
+    running.signal("TERM");
+    running.ended().with(5);
+}
+
+#[test]
+fn what_is_missing_is_told_in_a_line() {
+    let server = Server::stock();
+    if let Some(far) = Far::start("ssh-missing", "/usr/bin:/bin", true) {
+        // Not where it is installed for all.
+        if !["/usr/bin", "/bin", "/usr/local/bin"].iter().any(|folder| Path::new(folder).join("xqos-wire").exists()) {
+            let told = far.run(&server, &[], &["true"]).with(1);
+            assert!(told.err.contains("not installed on 127.0.0.1") && told.err.contains("--copy"), "{told:#?}");
+            assert_eq!(told.err.lines().count(), 1, "{told:#?}");
+        }
+        let told = far.run(&server, &["--copy", "--report"], &["sh", "-c", "xdpyinfo > /dev/null; exit 3"]).with(3);
+        assert!(told.err.contains("1 connection"), "{told:#?}");
+    }
+    if let Some(far) = Far::start("ssh-refused", &with_program(), false) {
+        let told = far.run(&server, &[], &["true"]).with(1);
+        assert!(told.err.contains("X11Forwarding yes"), "{told:#?}");
+        let told =
+            ended(&mut server.xqos(&["ssh", "-p", "1", "-F", "none", "-o", "BatchMode=yes", "127.0.0.1", "true"]))
+                .with(255);
+        assert!(told.err.contains("refused"), "ssh's own words: {told:#?}");
+    }
+    eventually("nothing is left", || left().is_empty().then_some(()));
+}
