@@ -42,6 +42,9 @@ const SILENT: [&str; 19] = [
     "SYNC::SetCounter",
 ];
 
+/// Core requests that say something of windows, pixmaps, colormaps or fonts, or that hold the server.
+const FOLLOWED: [u8; 23] = [1, 2, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 18, 19, 36, 37, 45, 46, 53, 54, 78, 79, 114];
+
 /// What an answer can depend on that changes while the server runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Watch {
@@ -67,6 +70,8 @@ pub struct Known {
     pub barrier: Barrier,
     /// Without a reply, an event or, of what the program has made itself, an error.
     pub is_silent: bool,
+    /// One-way, and nothing follows from it that is kept here: it goes on as it is.
+    pub is_plain: bool,
     pub has_reply: Option<bool>,
 }
 
@@ -105,7 +110,9 @@ impl Known {
             row.class = Class::Never;
         }
         let (changes, barrier, is_silent) = (changed_by(name), barrier(name), SILENT.contains(&name));
-        Known { row, watch, changes, barrier, is_silent, has_reply }
+        let is_followed = FOLLOWED.contains(&major) || changes.is_some() || barrier != Barrier::None;
+        let is_plain = has_reply == Some(false) && !is_followed;
+        Known { row, watch, changes, barrier, is_silent, is_plain, has_reply }
     }
 
     pub fn is_answerable(&self) -> bool {

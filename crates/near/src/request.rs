@@ -14,7 +14,7 @@ use crate::connection::{Fault, Talk};
 use crate::due::{Due, For, Learn};
 use crate::edit::{Edit, absent};
 use crate::opcodes::{HIDDEN, Known};
-use crate::store::{Answer, Store};
+use crate::store::{Answer, Question, Store};
 use xqos_wire::answerable::{Barrier, Class, Only};
 
 const CREATE_WINDOW: u8 = 1;
@@ -50,9 +50,15 @@ impl Talk {
         if is_long && !self.has_long_requests {
             return Err(Fault::Program);
         }
+        self.last_answered = None;
+        if let Some(known) = store.opcodes.request(major, minor).filter(|known| known.is_plain && !is_long) {
+            self.numbers.ask();
+            self.to_server.push(request);
+            self.is_clear = self.is_clear && (self.settings.relaxed || self.is_silent(request, known, store));
+            return Ok(());
+        }
         let known = store.opcodes.request(major, minor).copied();
         let has_reply = known.and_then(|known| known.has_reply);
-        self.last_answered = None;
         if let Some(watch) = known.and_then(|known| known.changes) {
             store.change(watch);
         }
@@ -243,15 +249,14 @@ impl Talk {
 
     /// Whether a one-way request can be followed by neither error nor event.
     fn is_silent(&self, request: &[u8], known: &Known, store: &Store) -> bool {
-        let is_own = self.order.u32(request, 4).is_some_and(|id| self.dialogue.is_own(id));
-        let is_there =
-            || self.dialogue.font_question(request).is_some_and(|font| store.answer(self.order, &font).is_some());
-        known.is_silent
-            && match request[0] {
-                NO_OPERATION => true,
-                OPEN_FONT => is_own && is_there(),
-                _ => is_own,
-            }
+        let is_own = || self.order.u32(request, 4).is_some_and(|id| self.dialogue.is_own(id));
+        let is_there = |font: &Question| store.answer(self.order, font).is_some();
+        match request[0] {
+            _ if !known.is_silent => false,
+            NO_OPERATION => true,
+            OPEN_FONT => is_own() && self.dialogue.font_question(request).as_ref().is_some_and(is_there),
+            _ => is_own(),
+        }
     }
 
     /// Whether a one-way request concerns the program's own resources alone.
