@@ -2,7 +2,7 @@
 
 use super::{clients, keep_busy, server};
 use crate::host::mock::{Does, MS, base};
-use xqos_abi::{Label, Request};
+use xqos_abi::{Grouping, Label, Request};
 use xqos_core::{PolicyKind, Time};
 
 const CAP_PPM: u32 = 50_000;
@@ -41,4 +41,22 @@ fn all_go_on_with_their_part_of_five_percent_and_with_all_of_it_when_a_viewer_co
     server.run_until(at.after(100 * MS));
     let got: u64 = [first, second].map(|id| server.time_of(id, at, at.after(100 * MS))).into_iter().sum();
     assert!(got >= 95 * MS, "{got} ns of 100 ms, when somebody looks");
+}
+
+#[test]
+fn who_connects_to_a_group_whose_cap_is_used_up_is_served_in_the_next_period() {
+    let mut server = server(PolicyKind::Fair);
+    let root = server.connect(0);
+    let busy = server.connect(1000);
+    server.ask(root, Request::SetGroups { grouping: Grouping::User, user_limit_ppm: 0 }).unwrap();
+    server.ask(root, Request::SetGroupCap { client: base(busy), ppm: CAP_PPM }).unwrap();
+    server.send(busy, 1, 10 * MS);
+    server.run_until(Time(20 * MS));
+    assert_eq!(server.left(busy), 0);
+    let late = server.connect(1000);
+    server.send_at(Time(30 * MS), late, MS, Does::Nothing);
+    server.run_until(Time(90 * MS));
+    assert_eq!(server.left(late), 1, "the cap is used up");
+    server.run_until(Time(400 * MS));
+    assert_eq!(server.left(late), 0, "nobody woke the server");
 }
