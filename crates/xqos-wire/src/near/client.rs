@@ -14,9 +14,17 @@ use std::time::{Duration, Instant};
 use xqos_near::connection::Outbox;
 use xqos_near::{Memory, Near, Store};
 
-/// How long the program's first words may wait for what is asked ahead. A scout that takes longer has a slow line, and then
-/// its questions are in the way.
-const HOLD_AT_MOST: Duration = Duration::from_secs(4);
+/// How long the program's first words wait for what is asked ahead when nothing of it comes.
+const HOLD_IN_SILENCE: Duration = Duration::from_secs(4);
+/// How long they wait at most. What is asked ahead was needed at the last start, and would come over the same line.
+const HOLD_AT_MOST: Duration = Duration::from_secs(30);
+
+/// How far the scout is.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress {
+    pub is_ready: bool,
+    pub last_heard: Instant,
+}
 
 /// Both sockets, which do not block.
 #[derive(Debug)]
@@ -86,7 +94,7 @@ impl Client {
     }
 
     /// Lets the program begin once all that is asked ahead is known.
-    pub fn hold(&mut self, scout_is_ready: bool, memory: &Memory, now_ns: u64, store: &mut Store) {
+    pub fn hold(&mut self, scout: Progress, memory: &Memory, now_ns: u64, store: &mut Store) {
         if !self.is_holding() {
             return;
         }
@@ -94,7 +102,8 @@ impl Client {
             self.near.ask_ahead(memory);
         }
         let since = *self.held_since.get_or_insert_with(Instant::now);
-        if scout_is_ready && self.near.is_held() || since.elapsed() > HOLD_AT_MOST {
+        let is_silent = since.max(scout.last_heard).elapsed() > HOLD_IN_SILENCE;
+        if scout.is_ready && self.near.is_held() || is_silent || since.elapsed() > HOLD_AT_MOST {
             self.near.let_go(now_ns, store);
         }
         self.send(now_ns, store);

@@ -1,7 +1,7 @@
 //! The loop of the proxy: all clients of a display, and the scout, in one thread.
 
 use super::cache::{Cache, Caches};
-use super::client::Client;
+use super::client::{Client, Progress};
 use super::connect::{Connecting, Waiting};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -49,6 +49,7 @@ pub struct Told {
 struct Ahead {
     socket: OwnedFd,
     scout: Scout,
+    last_heard: Instant,
 }
 
 /// All that runs in the proxy's thread.
@@ -92,7 +93,7 @@ impl Loop {
         let socket = first.fd;
         say(&socket, &mut scout);
         let (clients, began, store) = (Vec::new(), Instant::now(), Store::default());
-        let (ahead, learned) = (Some(Ahead { socket, scout }), Memory::default());
+        let (ahead, learned) = (Some(Ahead { socket, scout, last_heard: Instant::now() }), Memory::default());
         let connecting = Connecting::new(upstream)?;
         Ok(Loop { display, connecting, stop, shared, settings, caches, memory, learned, ahead, store, clients, began })
     }
@@ -138,7 +139,7 @@ impl Loop {
         let mut polled = vec![PollFd::new(&self.stop, PollFlags::IN), PollFd::from_borrowed_fd(told, PollFlags::IN)];
         polled.extend(self.display.listeners.iter().map(|listener| PollFd::new(listener, listen)));
         let scout_at = polled.len();
-        if let Some(Ahead { socket, scout }) = &mut self.ahead {
+        if let Some(Ahead { socket, scout, .. }) = &mut self.ahead {
             let mut flags = PollFlags::IN;
             flags.set(PollFlags::OUT, !scout.to_server().is_empty());
             polled.push(PollFd::new(&*socket, flags));
@@ -164,7 +165,8 @@ impl Loop {
     }
 
     fn hear_scout(&mut self, buffer: &mut [u8]) {
-        let Some(Ahead { socket, scout }) = &mut self.ahead else { return };
+        let Some(Ahead { socket, scout, last_heard }) = &mut self.ahead else { return };
+        *last_heard = Instant::now();
         match recv(&*socket, &mut *buffer, RecvFlags::empty()) {
             Ok((0, _)) => scout.end(&mut self.store),
             Ok((count, _)) => scout.from_server(&buffer[..count], &mut self.store),
@@ -182,11 +184,13 @@ impl Loop {
     }
 
     fn let_go(&mut self) {
-        let is_ready = self.ahead.as_ref().is_none_or(|ahead| ahead.scout.is_ready());
+        let gone = Progress { is_ready: true, last_heard: self.began };
+        let far = |ahead: &Ahead| Progress { is_ready: ahead.scout.is_ready(), last_heard: ahead.last_heard };
+        let progress = self.ahead.as_ref().map_or(gone, far);
         let now_ns = self.began.elapsed().as_nanos() as u64;
         for Guest { client, own } in &mut self.clients {
             let memory = own.as_ref().map_or(&self.memory, |(_, memory)| memory);
-            client.hold(is_ready, memory, now_ns, &mut self.store);
+            client.hold(progress, memory, now_ns, &mut self.store);
         }
     }
 
@@ -241,7 +245,7 @@ impl Loop {
         let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok().filter(|name| !name.trim().is_empty())?;
         let cache = Cache::of(display, name.trim().as_ref());
         let memory = cache.read();
-        if let Some(Ahead { socket, scout }) = &mut self.ahead {
+        if let Some(Ahead { socket, scout, .. }) = &mut self.ahead {
             scout.ask(&memory, &mut self.store);
             say(socket, scout);
         }

@@ -64,7 +64,7 @@ fn one_line_names_the_package_of_a_sibling_that_is_not_installed() {
 fn help_and_completions_know_the_commands_of_siblings() {
     let folder = Folder::new("sibling-help");
     let help = ended(xqos().arg("--help")).with(0).out;
-    for command in ["cap", "analyse", "plot", "link", "bench"] {
+    for command in ["cap", "analyse", "plot", "link", "near", "ssh", "bench"] {
         assert!(help.contains(&format!("\n  {command} ")), "{command} is missing in\n{help}");
     }
     let completions = |shell: &str| ended(alone(&folder).args(["completions", shell])).with(0).out;
