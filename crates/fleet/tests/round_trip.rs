@@ -130,7 +130,7 @@ fn what_was_not_finished_leaves_nothing() {
     let mut writer = Writer::<Waits>::create(&folder.0.join("waits.parquet")).unwrap();
     writer.add(&wait(1, None)).unwrap();
     drop(writer);
-    assert_eq!(folder.files(), [PathBuf::new(); 0]);
+    assert!(folder.files().is_empty(), "{:?}", folder.files());
 }
 
 #[test]

@@ -119,7 +119,18 @@ impl Auto {
         })?;
         let (tuner, room) = (Tuner::new(), Room { auto_limit_ppm: limit_ppm, ..Room::default() });
         let (ours, pids, refused) = (BTreeMap::new(), BTreeMap::new(), BTreeSet::new());
-        Ok(Auto { feed, tuner, ours, pids, processors: None, room, asked: None, said: Vec::new(), refused, origin: origin.to_owned() })
+        Ok(Auto {
+            feed,
+            tuner,
+            ours,
+            pids,
+            processors: None,
+            room,
+            asked: None,
+            said: Vec::new(),
+            refused,
+            origin: origin.to_owned(),
+        })
     }
 
     /// From now on also reserves processor time; `is_ours`: the program was started here, and ends with us. The error says why
