@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Builds, checks and installs xqos. `make` alone lists the targets.
 
 PREFIX = /usr/local

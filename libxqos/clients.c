@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* clients.c: the list of clients.
  *
  * The invariant is that of xqos.c: no byte of a reply is read before the reply's length has been compared with what it

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* context.h: a connection to a server with xqos, and how requests go to it: over the connection where the server has
  * the extension (request.c), over its control socket where it cannot (socket.c).
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* request.c: requests out, answers and errors in.
  *
  * The requests are sent by xcb_send_request rather than by generated code: the extension is not part of xcb-proto's

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* socket.c: requests over the control socket of a server that has no extension.
  *
  * Such a server is served from below, by its calls of libc, and listens on a socket of its own for the same requests

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* wire.h: the bytes of the XQOS extension as C structures.
  *
  * Private to the library. One structure for each request, reply and event of proto/xqosproto.md, in its order. XCB

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* xqos.c: the public functions, one for each request of the extension; the list of clients is in clients.c, and what is
  * set for a client in settings.c.
  *

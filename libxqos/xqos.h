@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* xqos.h: quality of service from an X server that carries xqos, for clients written on XCB.
  *
  * A client asks the server for a guaranteed share of its time (a reservation: a budget in every period), reads who

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* xrt.c: the three calls of the RTAS 2008 paper, and one for groups, on an Xlib display.
  *
  * Nothing is kept for a display: XCB remembers where the extension is, so each call attaches anew at no cost.

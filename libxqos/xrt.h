@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* xrt.h: the three calls of Manica, Abeni and Palopoli, "QoS Support in the X11 Window Systems" (RTAS 2008, section
  * 3.3), for Xlib clients.
  *

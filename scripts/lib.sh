@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Read by the other scripts with `.`; not a program.
 # shellcheck shell=sh
 

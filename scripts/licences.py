@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Which licences the crates have that are linked into a program.
 
     licences.py gather PROGRAM FILE    names, versions, licences and their texts

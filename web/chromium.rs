@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! A page in a real Chromium, where there is one: what a script finds that looks around in it. The tests of each page
 //! include this file. Whatever the page complains of, by an exception or on the console, fails the test.
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 // Elements, colours and the tip beside the pointer.
 
 const element = id => document.getElementById(id);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 // Numbers, durations and times as text.
 
 const number = value => Math.round(value).toLocaleString("en");

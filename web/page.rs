@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What pages are made of: the looks and the scripts that all of them begin with, and figures for a script to read.
 
 /// Before a page's own style.

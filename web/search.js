@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 // Searching in times and in intervals of time, which are arrays of numbers in order: what is drawn for a pixel costs two
 // binary searches, however many records there are.
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 // The time along a page: which part of it is shown, where that stands in pixels, and the markers A and B.
 // What is shown is changed by `show` and `moveTo` alone: it stays between `begin` and `end` and is never shorter than `min`.
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 // A viewer: a canvas with time along its top, wheel, drag, click and keys. The page has `timeline`, a Timeline, and
 // `draw`, which draws all of it; both are its own.
 /* global timeline, draw */

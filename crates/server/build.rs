@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Compiles the shim against the X server's own headers, so that a changed client record is a compile error.
 
 use std::process::Command;

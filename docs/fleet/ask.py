@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Asks the five questions of a fleet, by DuckDB or by Spark, and compares answers.
 
     ask.py duckdb TABLES > duckdb.json

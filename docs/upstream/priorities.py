@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """The dynamic priorities of a server's clients, while some of them are always busy.
 
     priorities.py Xvfb 1 2 3 12      how many busy clients, one run each

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Bytes as what a program and a server say, through the proxy between them, and as what the proxy's own connection hears.
 //!
 //! Nothing may panic, nothing grows without bound, and numbers that the program hears never fall.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Bytes that a client sent, as requests, in both byte orders; and the same bytes as replies and events, as a client of
 //! a hostile server would get them.
 //!

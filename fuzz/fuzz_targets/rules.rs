@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Bytes as a rule file and as a file of expectations, and facts made from them for the rules that were read.
 //!
 //! Nothing may panic or hang; what is set comes from rules that matched, and is explained so.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Bytes as a trace file, as records, and as a scheduler's snapshot, through all that reads them.
 //!
 //! Nothing may panic, and what is read must not be more than the bytes can hold.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Bytes as bursts of clients, through the detector and all that follows from it.
 //!
 //! Nothing may panic, what is reserved keeps its bounds, and together it is no more than there is.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Bytes as a capture file, and as what a client and a server say, through all that reads and draws them.
 //!
 //! Nothing may panic or hang, and no byte is handed on twice.

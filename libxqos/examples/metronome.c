@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* metronome.c: draws every 10 ms, and shows what a reservation does for its response times.
  *
  * It measures twice: first as any client, then with 3 ms of server time reserved in every 10 ms. On an idle server

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Compare proto/xqos.xml, as xcbgen computes it, with the prose proto/xqosproto.md.
 
 The two say the same protocol twice: the XML for programs, the prose for people. Both are read here, the prose by its

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* expect.c: see expect.h. */
 #include <inttypes.h>
 #include <stdio.h>

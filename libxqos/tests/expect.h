@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* expect.h: what the test programs say, and count.
  *
  * A test is a function; a failing expectation prints where it is, both sides, and lets the test go on. The name of

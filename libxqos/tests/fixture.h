@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* fixture.h: a library opened on the mock server, for the tests that mock_test.c runs. */
 #ifndef XQOS_FIXTURE_H
 #define XQOS_FIXTURE_H

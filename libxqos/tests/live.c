@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* live.c: see live.h. */
 #define _POSIX_C_SOURCE 200809L
 

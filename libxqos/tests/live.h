@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* live.h: clients of a real server, for the tests that server_test.c runs. */
 #ifndef XQOS_LIVE_H
 #define XQOS_LIVE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* live_clients.c: a real server lists its clients, and sends events about them. */
 #include <inttypes.h>
 #include <poll.h>

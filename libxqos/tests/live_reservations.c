@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* live_reservations.c: reservations are made, refused and read back on a real server. */
 #include "expect.h"
 #include "live.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* mock.c: the thread behind mock.h. */
 #define _XOPEN_SOURCE 700
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* mock.h: a small X server in a thread, for tests of the bytes that the library sends and reads.
  *
  * It does the connection's handshake, says that it has XQOS (or not), and answers each XQOS request with what the

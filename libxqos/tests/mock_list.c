@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* mock_list.c: the library walks the list of clients, also one whose counts lie.
  *
  * Offsets are those of proto/xqosproto.md, as in mock_test.c.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* mock_replies.c: the library reads replies: of the server, of a reservation, of the admission test.
  *
  * Offsets are those of proto/xqosproto.md, as in mock_test.c.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* mock_test.c: the library against the mock server: every byte out, every field in, every error.
  *
  * Offsets are written here as in proto/xqosproto.md, not taken from the library's wire.h, so that a slip in one of

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # run.sh: the library's test against real servers, each an Xvfb of its own, ended by its process id.
 #
 # usage: run.sh path/of/server_test

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* server_test.c: the library against a real X server, of $DISPLAY.
  *
  * server_test         the server carries xqos and is of this user; the tests set it up and leave it as it was

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Reading and writing X11 integers in a connection's byte order, with every access checked.
 
 /// The byte order of one connection, relative to this machine.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The control socket: requests of XQOS without the extension, for servers that cannot have one.
 //!
 //! Requests, replies, errors and events are those of the extension, in this machine's byte order, with the codes below. Each

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The event XqosNotify: written by the module, read by clients of our own.
 
 use crate::bytes::{Order, Reader, Short, Writer};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! How the kernel schedules a thread: its `struct sched_attr`, read and set.
 //!
 //! Several sides ask: the module for the server's thread, `xqos boost` for exposing programs, `xqos run --cpu`, and who

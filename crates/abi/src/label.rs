@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! A name in a request or a reply: at most 31 bytes of text, filled up with zeros to 32, so that a reader in C finds its end.
 
 /// Bytes of a name.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What crosses a border: the wire structures of the XQOS extension, and the trace in shared memory, for the server's
 //! side and for a client's. The only unsafe code is the mapping in `ring` and two system calls in `kernel`.
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Replies: written by the module, read by clients of our own.
 //!
 //! Each structure has `encode` and `decode` beside each other, field after field at the offsets of `xqosproto.md`.

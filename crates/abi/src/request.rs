@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Requests: from the bytes that a client sent to a [`Request`], and back for clients of our own.
 //!
 //! The server has read a whole request of the length that its header gives, so the only lengths to check are those of

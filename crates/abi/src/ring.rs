@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The ring: trace records in memory that the server shares with readers, by a file descriptor.
 //!
 //! ```text

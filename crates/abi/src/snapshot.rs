@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The scheduler's snapshot in a trace: a [`What::Begin`] tells its length, [`What::State`] records bring two words each.
 //!
 //! Whoever reads a trace needs the scheduler as it stood at a beginning. A snapshot of which records are missing is none.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Trace records: what happened inside the server, one fact in 32 bytes.
 //!
 //! The first seven kinds are those of Manica et al., section 2.1 (begin, end, creation, destruction, activation,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What the programs of xqos have in common: quantities as users type them, tables, messages, man pages, signals.
 //!
 //! | module | what |

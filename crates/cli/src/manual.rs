@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Man pages, made from the definition of the command line: one for xqos and one for each command.
 //!
 //! clap_mangen writes all but the last section: examples and tables have lines of their own, which it would run

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Where the module is that a server loads.
 
 use anyhow::{Context, Result, bail};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Words to the user: results on standard output, everything else on standard error.
 //!
 //! A reader that goes away (`xqos list | head`) is no error: whatever is left to say is dropped quietly.

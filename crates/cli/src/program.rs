@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What the main function of each program does: one line for an error, man pages, completions.
 
 use crate::sibling::Described;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Quantities of the command line: times, reservations, weights, shares and X identifiers.
 //!
 //! Each is parsed once, here, into the whole numbers that the extension counts in; an error says what to write instead

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Commands of `xqos` that are programs of their own, run as git and cargo run theirs.
 //!
 //! They are looked for in this program's folder, then in PATH. Their help is theirs; `xqos --help` lists them by this

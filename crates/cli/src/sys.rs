@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The system calls that std lacks, by rustix, and those that rustix lacks: the only unsafe code of this program.
 
 use rustix::event::{self, PollFd, PollFlags, Timespec};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Tables that fit: columns too many for the terminal are left out, the least important first, and named below.
 
 use std::fmt::Write;

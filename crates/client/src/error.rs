@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Why something that was asked of the server did not happen.
 
 use std::fmt;

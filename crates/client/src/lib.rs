@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The control connection to an X server that carries xqos: requests of the extension XQOS, and its answers as types. Where
 //! the server cannot have an extension, the same requests go over a socket of its own.
 //!

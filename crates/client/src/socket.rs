@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The control socket of a server that has no extension, as its clients see it.
 
 use crate::{Error, Result};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! One visit to a server of this machine: in, a few questions, out, all before a deadline.
 //!
 //! For whoever looks at many servers again and again. A server that hangs holds nobody up, one that is no server at all

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What a decision costs: nanoseconds for arrived + pick + served, by the number of ready clients.
 //!
 //! Each figure is the best of several rounds, since everything else on the machine only adds. In each cycle the client

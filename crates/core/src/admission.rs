@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Admission: which reservations may exist together.
 //!
 //! For all i in order of T: sum(Qj/Tj, j <= i) + B/Ti <= U (Manica et al., section 3.3, after Baker), where U is the

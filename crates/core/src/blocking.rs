@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The blocking time B: the longest time for which a request in progress kept a reserved client waiting.
 //!
 //! A request is never cut, so B is the floor of every response (Manica et al., section 3.3) and a term of the admission

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Caps: the most that a group gets of the server, in each period of [`CAP_PERIOD_NS`].
 //!
 //! A cap is a Constant Bandwidth Server that gives nothing: what the group's clients use is charged, whoever pays for it, and

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What a decision is: whom to serve, until when, and how arrivals stand against it.
 
 use crate::{ClientId, Time};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The desktop rule: clients that work for others are served first, a turn in each frame.
 //!
 //! A compositing manager draws what all others have drawn, and a window manager places their windows. While one of them

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Facts: all that a scheduler is told, as values.
 //!
 //! One list serves the server's module, trace records (a record encodes a fact), replay, the simulator and the tests. The time

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Reservations of groups: a Constant Bandwidth Server whose budget the clients of a group use together.
 //!
 //! Groups and clients with a reservation are ordered by their scheduling deadlines; within a group the client is first that has

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! A binary heap of clients that knows where each one stands, so that a client can be moved or removed in O(log n).
 //!
 //! Invariants: `places[c]` is the position of `c` in `entries` and `ABSENT` elsewhere; no entry is smaller than its

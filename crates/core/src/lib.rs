@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Which X client runs next: policies, reservations, admission and accounting.
 //!
 //! One text that runs inside the server, in a simulator and in replay, so it is pure: no clock, no input or output, no

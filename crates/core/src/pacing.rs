@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Expose pacing: who uncovers others moves on when they have redrawn.
 //!
 //! A window that is dragged uncovers others, which get an Expose and have to draw. Who drags is served at once, uncovers

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! A reservation (Q, T): the Constant Bandwidth Server of one client (Manica et al., sections 3.1 and 3.3).
 //!
 //! | fact | rule |

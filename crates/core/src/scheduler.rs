@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The scheduler: reservations above any policy, one decision at a time.
 //!
 //! Each connected client is in exactly one place:

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What the server gets of a processor, where that is less than all: admission over both levels.
 //!
 //! A server that runs under a reservation of the kernel (SCHED_DEADLINE) with Qs in each Ts gets, in any interval t, at

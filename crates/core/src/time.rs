@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Instants, in nanoseconds of a clock that only goes forward. The core never reads one; it is told.
 
 /// An instant: nanoseconds of CLOCK_MONOTONIC in a server, of the simulated clock elsewhere.

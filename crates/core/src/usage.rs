@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What a client has used and suffered so far; observed in slices, never per request.
 //!
 //! Times are added up without overflow: a replayed trace may claim any.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The best-effort queue, in two levels: groups, and in each group the clients that wait.
 //!
 //! A group stands in `groups` by its best client's tier and by what the policy says of the group; its clients stand in a

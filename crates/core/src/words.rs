@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The words of a snapshot, read one after the other.
 //!
 //! What no snapshot could hold is refused: readers get `None`, never a panic.

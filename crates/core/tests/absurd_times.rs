@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! A replayed trace may claim any times, in any order. The scheduler takes them without a panic, under every policy.
 
 use xqos_core::{Choice, ClientId, Fact, Outcome, Parameters, PolicyKind, Reservation, Scheduler, Service, Time};

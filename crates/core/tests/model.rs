@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The scheduler against a reference that is as naive as can be: the same facts, the same decisions.
 //!
 //! What the scheduler keeps in heaps and keys, [`reference`] searches for anew each time. They must agree on who runs,

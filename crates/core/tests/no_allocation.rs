@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Decisions allocate nothing: memory is taken when a client connects, so that an overloaded server does not slow down
 //! further, and cannot fail for want of memory, at the moment when it has to decide.
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Random sequences of all operations, with everything checked after each: the scheduler's own invariants
 //! (`verify`), and what may be said of any decision whatever came before it.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! A scheduler made of a snapshot decides as the one that wrote it.
 
 mod operations;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Columns: of which kinds they are, and how the fields of rows are collected in them.
 //!
 //! Four kinds are enough, and they are those that all readers agree about: no unsigned numbers, which some widen, and no

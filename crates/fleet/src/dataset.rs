@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The folder: `TABLE/host=HOST/display=DISPLAY/day=DAY/SESSION.parquet`, in parts as Hive, Spark and DuckDB know them.
 //!
 //! Host, display and day are in the path and not in the file. Who asks for a day or a host reads no other file.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What can go wrong: the disk, or the library.
 
 use parquet::errors::ParquetError;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! One Parquet file: rows in, columns out, and the file under its name only when it is whole.
 //!
 //! Readers of a folder that is being written to see files that are complete, or none: until then the name begins with a

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Many sessions in one question: the tables that traces and captures become, as a folder of Parquet files.
 //!
 //! | file | what |

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Each table, its columns, and what they mean. This is their one definition: rows, files and the document follow from it.
 //!
 //! Rows say again who they are of (session, program, user), so that most questions need no join; a column that says the same

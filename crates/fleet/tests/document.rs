@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The document says of the tables what their definition does.
 
 use xqos_fleet::SCHEMA;

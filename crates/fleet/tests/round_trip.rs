@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Files as other readers see them: what was written comes back, with its names, types and version.
 
 use parquet::file::reader::{FileReader, SerializedFileReader};

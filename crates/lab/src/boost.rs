@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! `xqos boost` as a helper of an experiment: this very program, started and ended with a measurement.
 
 use crate::process::Owned;

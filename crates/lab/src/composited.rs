@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! A composited desktop: a window manager and a compositing manager, as users have them.
 //!
 //! A manager is in place when it owns the selection of its kind on screen 0; it ends when this is dropped.

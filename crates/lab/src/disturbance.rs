@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What else the machine did while something was measured: other processes' work, and processors that the host took away.
 //!
 //! Everything that ran (/proc/stat) less what ran below this process is the others' work; with much of it a figure tells

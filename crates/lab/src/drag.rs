@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! A drag: a real window manager, a small real program, and the pointer that pulls it by its title bar.
 //!
 //! The window manager is twm, which moves windows opaquely if it is told to; its configuration is in a private folder. The

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! A film of a moving test picture, made by ffmpeg, and mpv that plays it.
 
 use crate::folder::Folder;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Clients of our own that never pause: threads that send one request over and over, as fast as the server takes it.
 //!
 //! x11perf is what the other experiments use, and it is a process each with requests of its own choice. Here a request

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! A private folder for what a server reads and writes: configuration, log, sockets.
 
 use anyhow::{Context, Result};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The animation: a picture every 15 ms, drawn without waiting for anything (Packard 7.2).
 //!
 //! It draws a frame, rests for 15 ms, and draws the next, however far behind the server is; a second thread reads the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The goals as data: `lab/goals.toml` says what each verdict is held against, since when, and why.
 //!
 //! Experiments name a goal by its [`Key`] and state no number, so that a goal cannot change without its ledger. Tests

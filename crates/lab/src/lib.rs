@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The proof: real servers, loads, measuring clients and experiments against them.
 //!
 //! A claim about response times is worth what its measurement is worth, so this crate is built from parts that can each

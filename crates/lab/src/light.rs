@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The light client: what a person at the screen feels.
 //!
 //! Every 10 ms it draws 200 lines, each a request of its own, all in one write, and asks for an answer (GetInputFocus) in

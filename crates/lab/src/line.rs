@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The line client: a rubber-band line follows the pointer (Packard 7.1).
 //!
 //! For each motion it takes back the old line, draws the new one, and changes a property of its window: the server's

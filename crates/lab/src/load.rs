@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Load: real x11perf clients that draw without a pause, and an honest count of what they got done.
 //!
 //! **How x11perf works.** It first times an empty loop (`sync time`, a second or more of round trips), then calibrates:

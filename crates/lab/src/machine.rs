@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Facts of the machine, stored beside every number: a figure without them means nothing.
 
 use anyhow::{Context, Result};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! A film: mpv plays a test picture, and the server's trace tells when each frame was drawn.
 //!
 //! mpv makes the picture itself while it plays (testsrc2 of libavfilter), so no file is needed, and draws with requests of

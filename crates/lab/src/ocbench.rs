@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! ocbench: a wheel that spins, the client of Manica et al. (2008, section 2).
 //!
 //! It reads the clock, draws the wheel anew in one burst of requests, waits until the server has drawn it, sleeps for

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! An onlooker: a client that draws nothing, and sees when windows move, are exposed, and have been answered for.
 //!
 //! Any client may ask for the events of another one's window, so this works with real programs on any server. When an

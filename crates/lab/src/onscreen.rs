@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What is on the screen, and when: seen by a client that looks at the root window, as a screen shot does.
 //!
 //! What a compositing manager has not painted yet is not there, whoever has drawn what into which window. The eye looks

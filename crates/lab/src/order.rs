@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The order in which compared things are measured.
 
 /// Every other turn the other way round, so that none is always the first.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What the papers say in figures, as data: `lab/papers`, a file for each, with the place where each figure is found.
 //!
 //! Experiments name a figure, [`Published`], and state none. Tests see that each is used, and that each has its place.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What the machine itself takes from a program that computes: pauses in which neither the kernel chose anybody else nor
 //! the program did anything, because a virtual machine's host, or an interrupt, had the processor.
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Plaid: clients that send drawing requests without end and wait for nothing (Packard, sections 3 and 7).
 //!
 //! The program that made the scheduler of 1987 unusable sends one batch of rectangles after the other, as fast as its

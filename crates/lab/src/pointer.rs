@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The pointer, moved from outside: no client of the measured server takes part.
 //!
 //! A client that injects motion (XTEST) would be scheduled like the others, and what is measured would hold its own

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Processes: those that we start, ended by their own id and no other, and what the kernel counts for any of them.
 //!
 //! Everything is read from /proc. A figure that this kernel does not keep is `None` or an error that names the file;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Which processor a thread runs on, processor time by the thread's own clock, and a reservation of it.
 //!
 //! Children and threads inherit the processors of the thread that starts them, so a whole scene is put on one processor

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Programs that experiments need, and where Debian has them: what is missing is named with its package.
 
 use anyhow::Result;

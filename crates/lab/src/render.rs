@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Findings as plain text.
 
 use crate::machine::Machine;

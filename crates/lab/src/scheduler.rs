@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The schedulers that the papers compare, beside each other on one server.
 //!
 //! A server with xqos in it can follow any of them, and changes in an instant: so all are measured on the same server,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Real X servers for experiments and tests: Xvfb, Xephyr, Xtigervnc and Xorg, as they come or with xqos in them.
 //!
 //! The server chooses its own free display and says which (`-displayfd`), so any number of them run side by side. Its

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Statistics of samples and of paired measurements.
 //!
 //! Percentiles are by nearest rank: every figure printed is a value that was measured. Measurements on a shared machine

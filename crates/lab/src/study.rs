@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What an experiment found, in a form that every renderer understands: verdicts, tables, charts and how it was measured.
 //!
 //! An experiment is `run` (raw data, stored as they are), `study` (raw data to this) and `render` (this to text or a

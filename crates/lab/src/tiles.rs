@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Side by side: moves the windows of x11perf apart, as a window manager would do it. [`crate::load`] says what for.
 
 use anyhow::{Result, bail};

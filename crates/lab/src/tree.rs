@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Our own process tree: what it used of the processors, and its end when we are interrupted.
 //!
 //! Experiments end what they start when they drop it ([`Owned`](crate::process::Owned)). A signal leaves no time for that:

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The benchmark from end to end, with xqos in a server: what it keeps, and what it makes of it.
 //!
 //! Needs the module: `make build`, or XQOS_MODULE.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The lab against servers without xqos: what it starts runs, what it measures is there, and nothing is left behind.
 
 use std::path::Path;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The viewer against a real Xtigervnc: what is done in it happens on the server, what is drawn there arrives in it.
 
 use std::time::{Duration, Instant};

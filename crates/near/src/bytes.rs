@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Numbers into a message, in the byte order of its client, and the fields that are read out of one.
 
 use xqos_wire::x11::bytes::ByteOrder;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! One program's connection: bytes of both sides in, bytes for both sides out.
 //!
 //! | phase | what comes | until |

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! From a request to the question that it asks, by what was said before on its connection.
 //!
 //! The same bytes may ask different things, and different bytes the same:

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What the server still has to answer, and whose turn it is with the program.
 //!
 //! | queue | in the order of | an entry goes when |

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What a reply of the server's must not tell the program, and when two replies are the same.
 
 use crate::bytes::{put_u16, put_u32};

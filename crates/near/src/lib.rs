@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What a proxy beside an X client answers in the server's place, and how it stays right.
 //!
 //! A program that starts waits for dozens to hundreds of replies, one after another; over a link of 100 ms each of them is

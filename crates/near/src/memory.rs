@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What a program asked at its last start, for its next one: questions alone, never answers, which another server may
 //! give otherwise.
 //!

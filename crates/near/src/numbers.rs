@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Numbers of requests: those of the program, and those of the server, which counts the proxy's own requests too.
 //!
 //! Both in 64 bits. The server's numbers only grow, by less than 65,536 between two of its messages (`x11::sequence`

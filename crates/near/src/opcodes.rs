@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What is known of a server's opcodes: names, which requests have replies, what can be answered, what tells of a change.
 //!
 //! Which opcodes an extension has the server says in its reply to QueryExtension; what it said on one connection holds for

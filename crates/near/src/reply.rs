@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! A message of the server: to the program, or compared with what the program was told, or learned.
 //!
 //! | message | then |

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What a program asked, what it was answered here, and what that saved.
 
 use std::collections::BTreeMap;

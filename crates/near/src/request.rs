@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! A request of the program: answered here, or sent on.
 //!
 //! | the answer is known, and the order allows it | the server gets | its reply |

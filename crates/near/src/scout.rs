@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The proxy's own connection: it asks ahead what a program asked at its last start, and hears of changes.
 //!
 //! While it is open the server has a client, so that it does not reset itself and give all atoms and opcodes out anew.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The first words of both sides: a client's with its cookie, the server's with its screens.
 
 use crate::bytes::{put_u16, request};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Bytes of one direction, cut into messages.
 //!
 //! A message up to a limit is gathered and given out whole; of a longer one its first bytes come when they are there, and

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The answers of one server that are known, for all programs beside it.
 //!
 //! An answer that is watched carries the number of changes that had been told when it was asked for; one more, and it is

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The program's windows and pixmaps, and the roots: which properties are listened for, and what follows from how they
 //! were made.
 //!

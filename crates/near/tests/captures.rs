@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Starts of real programs, as they were captured, through the proxy: how many waits are left is counted, not measured.
 //!
 //! The server is the capture: to each request that reaches it, it says what it said then. What it is asked the second time

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Servers and programs that lie: a line says so, or the connection is closed, and nobody is answered wrongly for long.
 
 #[allow(dead_code)]

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Random programs in random pieces hear through the proxy what they hear without it.
 
 mod world;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Processes and threads as /proc shows them: which there are, what they are called, and who started whom.
 //!
 //! A process is named by its pid and the instant of its start, since pids are used again.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The name of a process's program, as its user knows it: the last part of its first argument.
 //!
 //! Chromium and what is built on it write all their arguments over the first one, with spaces between. There the name in

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Rules and facts: what is set for a client, by which rule, and why the others are not about it.
 //!
 //! [`RuleSet::evaluate`] gives each rule a verdict. What is set follows from the verdicts alone (for each setting the last

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Expectations: facts of clients, and the settings that rules should come to for them.
 //!
 //! They stand in a file beside the rules, so that who changes a rule sees what else changes:

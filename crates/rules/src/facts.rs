@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What is known about a client: the facts that rules look at.
 //!
 //! Each fact may be unknown: a class comes with the first window, the program of another user's process is hidden, a remote

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The folders that rules are read from; the only file here that does I/O.
 //!
 //! A file replaces the one of the same name in a lower folder, an empty one masks it. Files count in the order of their

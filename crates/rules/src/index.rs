@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Which of many patterns fit a fact, without trying each.
 //!
 //! A glob can only fit where its plain letters are: of each, the run of letters is looked for that fewest others have, all of

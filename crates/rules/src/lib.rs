@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Rules: settings for X clients, chosen by what a client is.
 //!
 //! Whoever applies the settings asks [`decide`], and so does whoever explains them: both are one evaluation.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What is wrong with a rule file: where, what, and what to write instead.
 //!
 //! Everything that a file can be refused for is one of these, in one line, so that the daemon, `xqos rules check` and the

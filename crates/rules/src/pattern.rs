@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! A glob: `*` stands for any letters, `?` for one, everything else for itself.
 //!
 //! It has to fit the whole of a fact. A match costs at most the pattern's length times the fact's, and both are bounded, so

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! From the text of a file to rules: what may stand in it, and what is refused.
 //!
 //! A file is taken as a whole or not at all. Every mistake is told with its line and what to write instead, up to a bound;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! A rule: whom it is about, what it sets, and where it stands.
 //!
 //! Only valid rules exist: they are made by [`read`](crate::read) alone.

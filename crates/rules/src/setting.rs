@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What a rule sets, each a type that only valid values have.
 //!
 //! Reservations and weights are those of the command line (`xqos_cli::quantity`). Every value can be written as it is read,

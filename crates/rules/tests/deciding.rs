@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What rules come to: random ones against a reference that looks at each pattern, and the work that many of them cost.
 
 use proptest::prelude::*;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The folders that rules are read from, with what strangers may have put there.
 
 use std::fs::{self, Permissions};

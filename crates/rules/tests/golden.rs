@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The golden table (`golden.toml`), and what is said where expectations are not met.
 
 use xqos_rules::decide::RuleSet;

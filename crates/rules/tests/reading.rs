@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What may stand in a rule file, and what is said where something else does.
 
 use proptest::prelude::*;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The server's structures as plain C types; see client.h. xorg-server.h comes first: without it dixstruct.h lays the
  * client record out differently, which the assertions below would catch.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The server's structures as plain C types. Only client.c includes server headers, only Rust includes this world:
  * nobody sees both. No function here allocates, blocks or keeps a pointer.

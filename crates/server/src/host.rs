@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What the mechanism needs of a server, and the servers that give it.
 //!
 //! The mechanism decides; a host carries it out. A host calls [`Engine`](crate::mechanism::engine::Engine) when something

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Inside the X server: the Xorg module and the preload, one shared object.
 //!
 //! Mechanism without opinion: facts go from the host's calls to `xqos_core::Scheduler`, its decisions come back as whom to

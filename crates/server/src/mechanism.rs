@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! From the host's calls to the scheduler and back. Calls no symbol of the server and owns no clock: both are the host's.
 //!
 //! | file | what |

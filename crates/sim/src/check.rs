@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Gives a scheduler the very facts that a trace says it had, and compares each decision with the recorded one.
 //!
 //! It begins with the snapshot at a `Begin`. Where records are missing it stops, and begins again with the next one;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Where the bursts of a client come from: a plan that a trace left, or a habit that makes them one at a time.
 //!
 //! A habit keeps nothing of what it made, so ten thousand clients that draw for minutes take the memory of ten thousand

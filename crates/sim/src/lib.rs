@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! A server that is not there: virtual time, the real scheduler, and the records that a real server writes.
 //!
 //! | file | what |

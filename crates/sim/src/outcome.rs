@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What came of a scenario under one policy: response times, shares, and who was admitted.
 
 use crate::generator::{Generator, Habit};

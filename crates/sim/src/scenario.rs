@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Scenarios: clients and their habits, written by hand, as files in `scenarios/`.
 //!
 //! A length is a number of microseconds, or the name of a cost. Costs have values in the file, and whoever runs the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The main loop of a server in virtual time: who has arrived, whom the scheduler picks, what was done.
 //!
 //! A slice ends where a real one does: at a request boundary, when the decision says so, when the client has nothing

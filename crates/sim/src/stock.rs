@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The scheduler of today's X servers, as a model: what decides where policy `stock` leaves the choice to the server.
 //!
 //! After the behaviour of the server's dispatcher as of 21.1, told anew; a test for each row.

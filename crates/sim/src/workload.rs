@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What clients ask for: bursts of requests, and the time between them.
 //!
 //! A burst begins some time after the client's last one was done, as it did in the trace: clients wait for replies, so a

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Every file of `scenarios/` under every policy: what has to hold whatever happens, and what the papers found.
 
 use std::collections::BTreeMap;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Tells of a test that cannot run here, so that none is left out in silence.
 //!
 //! `make test` counts them: each is a line of the file that `XQOS_SKIPS` names, which `make test` shows at its end.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! How quantities and names are written and read as text, by all programs and pages alike.
 
 #![forbid(unsafe_code)]

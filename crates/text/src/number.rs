@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Whole numbers with a unit, as people type them: `0.5ms`, `1.5mbit`, `64k`.
 //!
 //! Nothing is rounded: a number that is no whole number of the smallest unit is refused.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Times: as people type them, and as they are shown.
 
 use crate::number::{self, TIMES, Unread};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Text in columns of a terminal.
 //!
 //! A program or a window may have any name: a letter of Chinese, Japanese or Korean takes two columns, a combining mark

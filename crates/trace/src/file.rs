@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! A trace in a file: written in chunks, each of which stands for itself, so that what is there after a crash or a full
 //! disk can be read.
 //!

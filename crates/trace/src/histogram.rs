@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! How long things took: counts in buckets that are at most 3 % wide, so that any number of them takes little memory.
 //!
 //! Below 32 ns each nanosecond has its bucket; above, each power of two is cut into 32.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The kernel's scheduler on the same time axis: switches and wakeups of the server and of its local clients, from tracefs.
 //!
 //! An instance of our own is made, so that nobody else's tracing is touched, with the clock that the server's records use,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What happened inside the server: trace files, the model derived from records, and exports.
 //!
 //! | file | what |

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! From records to clients: who used the server, how long each had to wait, and behind whom.
 //!
 //! A client's *burst* begins with its activation and ends when it has been served and has nothing left; the time between

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Names of requests: "GetImage" and "RANDR GetScreenResources" instead of 73 and 140.8.
 //!
 //! The core protocol's opcodes are fixed and so are each extension's minor ones; which major opcode an extension has,

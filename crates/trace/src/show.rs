@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Records and statistics as text.
 
 use crate::model::{Burst, Cause, Client, Figures, Model};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The page of a trace of a million records, in a real Chromium: what is drawn, mouse, keyboard, markers, statistics.
 
 #[path = "../../../web/chromium.rs"]

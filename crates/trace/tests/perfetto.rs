@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What is exported for Perfetto, read by Perfetto's own schema.
 
 use prost::Message;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! One client: from its bursts to what should be reserved for it.
 //!
 //! | state | what happens | next |

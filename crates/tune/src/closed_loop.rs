@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Clients that rest for a fixed time after each answer: their interval is the rest and the response, so that contention would
 //! be learnt as their period.
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! How much server time a periodic client needs in a period: a quantile of what it used, quick to rise and slow to fall.
 //!
 //! wanted = max(1.07 H, 1.12 M) T / (T - e), where H is the 15/16 quantile and M the median of the last 48 jobs.

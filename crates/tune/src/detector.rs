@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Looks at a client's jobs now and then until two looks agree on what drives it.
 //!
 //! | job | what the detector does |

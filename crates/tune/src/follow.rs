@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Whether a periodic client still keeps its period.
 //!
 //! | its last six intervals | verdict |

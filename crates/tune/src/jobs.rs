@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Bursts become jobs: what a client asks for in one period, however many times the server turned to it for that.
 //!
 //! | the next burst | rule |

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What to reserve for a client, found by measurement: its period and the server time that it needs in each.
 //!
 //! Pure, as core is: no clock, no input or output, no unsafe code. Bursts of service go in with their times, advice comes out.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Order statistics of a handful of times: medians and quantiles, which a single outlier cannot move.
 
 /// The value below which `part` of them lie: the smallest one that as many are at most. 0 of none.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The period of a client that is driven by a clock, from the times at which its jobs start.
 //!
 //! 1. Candidates: median, mean and lower quartile of the intervals.

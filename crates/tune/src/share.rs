@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Divides what the server can promise among the wishes of clients whose reservations are found by measurement.
 //!
 //! 1. There is U_auto = min(0.6 or what is set, U - sum of fixed - B / shortest T) for them. Reservations that somebody made by hand are fixed:

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! All clients whose reservations are to be found by measurement, and what is to be done about them.
 //!
 //! | what a client is given by `share`, and had | advice |

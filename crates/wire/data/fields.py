@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Makes fields.txt, where each message of X has its fields, from the protocol's own description (Debian: xcb-proto).
 
     crates/wire/data/fields.py /usr/share/xcb > crates/wire/data/fields.txt

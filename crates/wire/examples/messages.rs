@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Prints one line for each message of a capture: what an oracle can be compared with.
 //!
 //! `cargo run -p xqos-wire --example messages -- FILE [PORT]`

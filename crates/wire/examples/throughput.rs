@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! How fast a capture is read: a connection of five million requests, made here, against the machine's own reading of it.
 //!
 //! `cargo run --release -p xqos-wire --example throughput -- [REQUESTS] [TURNS]`

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Which requests a proxy beside the program can answer by itself, as a table: what class each is in, and on what condition.
 //!
 //! Names are those of [`crate::x11::names`]: `InternAtom`, `RENDER::QueryPictFormats`. A request that is not in the table is

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What was in a capture as a whole, in figures; nobody's analysis, but what every reader of a capture has to tell.
 
 /// What was in a capture, and what could not be used.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Bytes over a Unix socket, and descriptors with the first of them.
 
 use rustix::io::Errno;

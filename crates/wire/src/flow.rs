@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! One connection of a capture on its way to the observers: a stream, and the messages in it.
 
 use crate::contents::Contents;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! From a packet's first byte to its TCP segment: link, IPv4 or IPv6 with their extensions, TCP.
 //!
 //! Lengths are those of the wire: where a capture cut a packet off, the segment says how long it was, and has the bytes

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! One direction of a TCP connection: its bytes in order, whatever order, number or state its packets came in.
 //!
 //! TCP's 32-bit numbers become offsets of 64 bits. What comes early waits, what comes again is cut off.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What happened outside: X11 as it went over a wire.
 //!
 //! Everything is one pass over packets, in the order in which they were captured, in bounded memory:

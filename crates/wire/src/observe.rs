@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What is seen on a wire: the door between those who read a capture and those who conclude from it.
 //!
 //! [`Observer`] is called in the order of the packets. All times are nanoseconds since 1970, as the capture has them; an

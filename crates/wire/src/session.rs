@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! All connections of a capture: packets in, to the observers what they were.
 //!
 //! X is what goes to a port of a display (6000 to 6063) or to one that was named, and whatever begins with an X client's

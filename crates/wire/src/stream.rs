@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Both directions of a TCP connection: retransmitted, reordered and lost packets, numbers that wrap, beginnings that
 //! were not captured.
 //!

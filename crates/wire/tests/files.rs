@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Capture files: both formats in both byte orders, any resolution of time, several interfaces, and ends that were cut.
 
 mod packets;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Captures that were damaged on purpose, at each level: the file's bytes, the packets, the TCP streams, the messages.
 //!
 //! Nothing panics, also when it is drawn, hands on a byte twice or out of order ([`packets::Seen`] checks that), or finds more than there is.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Messages as clients and servers really send them: both byte orders, any length, any place in packets, replies and
 //! errors matched by their numbers, names of extensions from whoever asked.
 

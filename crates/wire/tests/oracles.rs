@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Real programs' captures: what is read of them today is what was read before, and what xtrace says.
 //!
 //! xtrace was between the program and the server and saw each message; the capture is of its own leg to the server. Both

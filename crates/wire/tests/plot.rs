@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Plots of captures made by hand and of real programs: what is kept is what the observers are told, and each format is what
 //! its readers take.
 

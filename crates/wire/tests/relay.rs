@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The relay between clients and servers that are made up here: every byte and every file arrives, whoever is slow, silent,
 //! gone or hostile, and what is recorded is what went through.
 

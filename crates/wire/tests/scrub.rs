@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Scrubbed captures: nothing secret is left, and everything that is analysed is the same.
 
 mod packets;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Recorded starts of real programs: which waits a proxy would leave, and how the starts would go over links of the grid,
 //! held against what was measured there.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Packets as networks and captures really bring them: every link, numbers that wrap, packets that come again, late,
 //! cut off or never, connections without a beginning or an end.
 

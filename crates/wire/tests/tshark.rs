@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The same captures as read by tshark: opcodes of requests, numbers of replies, codes and numbers of events and errors.
 //!
 //! tshark is right on short captures without losses, and these are. It is started here, so without it (Debian: tshark)

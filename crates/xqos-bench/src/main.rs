@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! xqos-bench: the experiments of `xqos_lab::bench`. `xqos bench` is this program.
 
 use anyhow::Result;

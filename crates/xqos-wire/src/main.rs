@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! xqos-wire: what X costs on the wire. `xqos cap`, `xqos analyse`, `xqos plot`, `xqos link`,
 //! `xqos near` and `xqos ssh` are this program.
 

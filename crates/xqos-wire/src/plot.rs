@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! `xqos plot`: time against bytes of a capture, as a page, a picture, or for xplot.
 
 use crate::analyse::missing;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! A program that runs against a display of ours, and whatever it starts.
 
 use anyhow::{Context, Result};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The admission test in words: which term fails, with its numbers.
 //!
 //! The server tests sum(Qj/Tj, j <= i) + B/Ti <= U for every reservation i in order of its period T: what is promised

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Who uses an X server that has nothing loaded: from the kernel's events of its system calls, as root.
 //!
 //! An X server reads a client's requests, works on them, and then reads the next one's, or waits. So from a read to the next

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! A client as the server lists it, in words for people.
 
 use xqos_abi::{ClientEntry, entry_flag};

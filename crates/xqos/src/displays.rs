@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Displays of this machine: who listens for clients, and whether anybody has come; from the kernel's tables, so that no server
 //! is woken.
 

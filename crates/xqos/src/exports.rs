@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Whether a server's program exports what xqos needs, read from its dynamic symbol table without running it.
 //!
 //! Debian's Xorg, Xvfb, Xephyr and Xtigervnc do; servers linked without their export flag (Xvfb and Xephyr of some other

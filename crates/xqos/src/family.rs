@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Which X connections are those of *the program* that `xqos run` started, and which only those of its children.
 //!
 //! | a process that connects | verdict |

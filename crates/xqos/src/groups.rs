@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Groups of clients, as commands name them and people read of them.
 
 use crate::admission;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What can be learned about an X server from outside: what it calls itself, and which process it is.
 
 use crate::exports;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Answers HTTP on a loopback address, for Prometheus: one question a connection, each within bounds of size, number and time.
 //!
 //! httparse reads what was asked. What a server library would add (bodies, threads kept, encodings) is not needed, and none

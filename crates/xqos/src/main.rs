@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! xqos, the command line: presentation only.
 //!
 //! Every command exits with 0, with 1 after one line on standard error that says why and what to do next, or with 2 when

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Choosing a window with the pointer, as xwininfo and xprop do.
 //!
 //! The pointer is grabbed with a crosshair until a click; Escape and the right button cancel. Both grabs end in every

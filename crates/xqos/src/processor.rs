@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Processor time from the kernel: what is asked for, what is refused and why, and what a process has.
 
 use anyhow::{Result, anyhow, bail};

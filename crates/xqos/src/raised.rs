@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Who is raised at present, and how everybody was before.
 //!
 //! The list lies in memory that is shared with the guard process: a place is filled before its process is raised, and

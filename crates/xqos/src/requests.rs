@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Asks a server for its extensions, so that their requests can be named.
 
 use anyhow::Result;

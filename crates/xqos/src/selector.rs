@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Which clients a command is about: by process, window, class, client, or by pointing at one.
 
 use crate::session::Session;

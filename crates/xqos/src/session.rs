@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! A server that carries xqos, and what is said to the user when it does not, or refuses.
 
 use crate::admission;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The window tree: windows by WM_CLASS, and the client's window below a window manager's frame.
 //!
 //! Windows come and go while we look; one that has gone is passed over. Requests for a whole level of the tree are sent

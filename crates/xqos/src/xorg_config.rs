@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Why Xorg does not load xqos though it is installed: another `Section "Module"`.
 //!
 //! Up to X.Org 21.1 each section of this name that Xorg reads replaces the one before, and the main configuration file counts

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Replies that are lists: clients, and the longest requests.
 
 use super::{finish, header};

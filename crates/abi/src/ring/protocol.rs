@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! How records pass from one writer to a reader that it does not wait for.
 //!
 //! The writer: release fence, words (relaxed), head (release). A reader: head (acquire), words (relaxed), acquire fence,

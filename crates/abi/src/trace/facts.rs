@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Facts as records, and records as facts again.
 //!
 //! Each fact is one record but [`Fact::Parameters`], which are two; a reservation's record tells besides whether it was

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Events as records, and records as events again.
 //!
 //! | word | bits |

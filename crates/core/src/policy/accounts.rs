@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What groups and clients have paid under `fair`.
 //!
 //! A group has an account for each SYNC priority of its clients; a client that is in no group has one for itself. Invariant:

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! `classic`: the scheduler of 1987 (Packard 2000, section 3.1), for comparison.
 //!
 //! The set of ready clients is frozen for a pass. Within it the client with the smallest descriptor comes first, has a

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! `fair`, the default: virtual time (after start-time fair queueing, and EEVDF's treatment of sleepers), in two levels.
 //!
 //! Each group of clients pays the server time that its clients used, divided by its weight. The group that has paid least

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! `fixed`: fixed priorities, for comparison (Childs and Ingram's Linux-SRT, cited by Manica et al., section 1).
 //!
 //! The ready client of the highest priority runs; equals take turns of one slice; an arrival of higher priority ends the

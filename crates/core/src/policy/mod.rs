@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Best-effort policies: in which order ready clients without (remaining) reservation are served.
 //!
 //! The scheduler knows no policy: it asks for a [`Key`] (smaller first, after SYNC priority, which is strict everywhere

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! `smart`: the scheduler of 2000 as its text describes it (Packard 2000, section 5).
 //!
 //! - Each client has a base priority (0); the ready client of highest priority runs; equals take turns (5.1).

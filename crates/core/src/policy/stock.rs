@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! `stock`: decide nothing; observe only.
 //!
 //! The server's own scheduler chooses among best-effort clients. Accounting, figures and reservations work all the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What is set from outside: policy, parameters, pacing, each client's weight and priorities, and reservations.
 
 use super::Scheduler;

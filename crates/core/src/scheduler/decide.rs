@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Decisions: whom to serve, and whose arrival ends that early.
 
 use super::{LONG_SLICE_MEMORY_NS, Scheduler};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What happens: clients come, are served, redraw and go; holds begin and end.
 
 use super::{Client, LIKELY_TIMES, LONG_SLICE_NS, Scheduler};

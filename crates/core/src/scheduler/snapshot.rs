@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The whole state of a scheduler as words, and back: a trace begins with it, so that replay begins where the server was.
 //!
 //! Not in it: each client's accounting, which decides nothing, and who is watched, which is what a driver was told and

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What there is to see: settings, reservations, who is ready, and each client's accounting.
 
 use super::{Client, Scheduler};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Best effort: nobody starves, SYNC priorities are strict, and a light client does not notice the busy ones.
 
 use crate::server::{Behaviour, Load, MS, Random, SECOND, Server, US};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Changes on the way: a reservation is checked, set again, replaced or ended.
 
 use crate::reservations::{Reserved, check_budgets_are_given};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The desktop rule: latency for those who work for others, a part for the others, fairness among them, reservations kept.
 
 use crate::server::{Behaviour, Load, MS, Random, Run, SECOND, Server, US};

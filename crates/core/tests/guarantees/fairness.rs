@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! `fair`: what busy clients pay stays together, whatever their requests cost and whatever is delivered to them.
 //!
 //! Normalised service is server time * 100 / weight. A client is picked where it has paid least, and then pays for a

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Reservations of groups: Q in every T for the clients of a group together, no more where hard, and by their weights among them.
 
 use crate::reservations::{hard_bound_ns, most_in_a_window};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What xqos promises, checked on a simulated server with seeded random loads.
 //!
 //! The promises are inequalities, so each test states its bound beside the reason for it, and a failure prints the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The order in which `classic`, `smart` and `fixed` serve, as their texts say.
 
 use crate::server::{Behaviour, Load, MS, SECOND, Server, US};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Reservations: Q in every T, no more than Q in every T where hard, and 1 - U for the others.
 //!
 //! R is the longest request of a test's loads. Two facts of non-preemptive requests shape the bounds:

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! A server that is not there: virtual time, one request at a time, clients that behave as they are told.
 //!
 //! It drives a [`Scheduler`] in the order in which the main loop of a real server does, and ends a slice where a real

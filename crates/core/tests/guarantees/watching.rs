@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Watching: who is named, so that its arrival ends the running slice, and that nothing is paid where none would.
 
 use crate::server::MS;

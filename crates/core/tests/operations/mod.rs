@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Random sequences of all facts and of turns of the server's main loop.
 //!
 //! Few clients and round numbers, so that the interesting coincidences (equal deadlines, a grab by a depleted client, a

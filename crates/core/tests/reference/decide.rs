@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Who runs, until when, and who may end a slice.
 
 use super::*;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The desktop rule as plainly as it can be: who has which role, and all slices of the last turn.
 
 use std::collections::BTreeMap;

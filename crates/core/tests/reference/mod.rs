@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The rules of the scheduler, written as plainly as they can be: lists that are searched from end to end, no queues,
 //! nothing computed ahead. Slow, and easy to compare with the essays at the top of the sources.
 //!

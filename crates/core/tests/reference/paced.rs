@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Expose pacing as plainly as it can be: a list of who has to redraw for whom.
 
 use std::collections::BTreeMap;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The policies, rule by rule. A client has a standing under all of them; the one in force decides which part counts.
 
 use std::cmp::Reverse;

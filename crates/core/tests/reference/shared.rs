@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Reservations of groups: which clients use one together, and whose turn it is among them.
 
 use super::{Budget, Client};

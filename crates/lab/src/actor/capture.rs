@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Captures X traffic in the network namespace that it was started in, as nobody outside could.
 //!
 //! It decides itself when enough was seen, since it alone sees the packets: when a window was mapped and then nothing came

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The smallest program that answers keys: it draws, and changes a property so that whoever looks on sees when.
 //!
 //! The property's number is the key's, so that an answer can be told from the one before.

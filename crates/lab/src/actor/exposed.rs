@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! A program whose redraws are costly, like the editor of the message of 2005: 25 ms of processor time for an Expose.
 //!
 //! It does what a toolkit does: it reads all Exposes that are there, works, draws once, and is idle. A message to its own

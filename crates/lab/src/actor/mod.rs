@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Programs of our own that have to be processes, so that the kernel and `xqos boost` see them as it would see any.
 //!
 //! They are this very program, started again as `xqos bench act ROLE`: a role is JSON, as are the lines in which an actor

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! A window that moves to and fro over another one: the window manager of the message of 2005 without its input.
 
 use super::Stage;

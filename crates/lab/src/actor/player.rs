@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! A player of one thread: a frame every 40 ms at fixed instants, each a picture that has to be made first.
 //!
 //! A frame is drawn when the server has answered a request behind it. A frame whose instant passes while the one before

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The build that a report is of, and the mark of results of other ones.
 //!
 //! A report shows the module that was measured last. A run measures anew what its folder has of another module, but only

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Two folders of results beside each other: is what was changed in between better, worse, or not to be told apart?
 //!
 //! The measurements behind a value spread. Where the two spreads, from the least to the greatest, overlap, no difference is

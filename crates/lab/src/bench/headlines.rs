@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The table of results in README.md, made from the published data.
 //!
 //! The rows are named here and nowhere else; a test compares README.md with the data.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! An end before the end: what was started is ended, and the reader told how to go on.
 //!
 //! Experiments wait in many places, so they are not asked: a thread waits for the signal and ends everything below this

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The benchmark: runs experiments, keeps their raw data with the facts of the machine, and renders what is kept.
 //!
 //! A folder of results holds `NAME.json` for each experiment (raw data), and, made from these at any time, `results.json`

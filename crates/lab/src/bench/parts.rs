@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Parts of an experiment that takes hours, kept one by one: after an interruption it goes on with the next one.
 //!
 //! The file begins with a line that says of what the parts are; those of another server, module or thoroughness are not

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Progress on standard error, with the time that is left: on a terminal one line that is rewritten, else a line each.
 //!
 //! The time left is what the experiments say they take, stretched by how the ones before went. It is told when there is

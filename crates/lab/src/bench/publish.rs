@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The published set of results: what the report shows, without the samples behind it.
 //!
 //! It is made from complete results by the code that renders these, and gives the same report and the same comparison.

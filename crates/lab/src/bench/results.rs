@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Results as they are kept in a folder, and what is made of them: text, a page, and verdicts as JSON.
 //!
 //! A result holds the raw data that were measured, or, where it was published, only the study that was made of them.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Runs experiments one after the other.
 //!
 //! What is there already, of the same servers and as thorough, is kept: a run that was interrupted goes on where it was.

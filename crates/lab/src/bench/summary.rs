@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What to conclude from all experiments together: a few lines, and a table of all goals.
 
 use super::{Build, Finding};

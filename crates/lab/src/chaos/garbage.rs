@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Bytes that no client would send, on connections of their own.
 
 use super::op::Door;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What has to hold, whatever is done to the server.
 //!
 //! | when | what |

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Chaos: random operations on a real server, and what has to hold all along.
 //!
 //! Operations are drawn from a seed before they are done, so a failure names the seed and the number of the operation, and

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What can be done to a server, as values: drawn by seeded dice, printed before they are done.
 //!
 //! Nothing is drawn by which others may rightly get nothing: priorities of `fixed` are below that of a new client, and caps

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The server and those around it: what an operation does.
 
 use super::garbage;

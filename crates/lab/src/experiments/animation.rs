@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! A picture every 15 ms beside twelve plaids: Packard's 7.2 and Figure 2, with the schedulers since.
 
 use super::turns::{PLAIDS, Turns, beside_published, name, rows, title, with_deviation};

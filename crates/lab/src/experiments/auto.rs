@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Reservations that are found by measurement, beside one that was found by hand: mpv with a film, and ocbench.
 //!
 //! The film plays as in `player` (mpv leaves out nothing), beside twelve x11perf: alone, with nothing reserved, with 10 ms in 40 ms as

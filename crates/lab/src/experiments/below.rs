@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Servers that are served from below, by what they ask of libc, beside the same as they come and, where the server exports
 //! its functions, beside xqos by these.
 //!

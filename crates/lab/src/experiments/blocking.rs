@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The floor of every response: how long it takes beside a client whose requests are long.
 //!
 //! A request in progress is never cut, so a light client waits at most for the longest one, whoever decides; that is B of

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The demonstration: what one interactive program feels beside twelve busy ones, with and without xqos.
 //!
 //! Two rounds of the four cases, the second in reverse order so that a drift of the machine cancels out, on Xvfb with

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The composited desktop: how late the screen is while others keep the server busy.
 //!
 //! A desktop as users have it: a window manager, a compositing manager, a terminal; beside it twelve x11perf, or a player, a

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Reservations of X and of the processor together, beside programs that use all the processor they can get.
 //!
 //! A reservation of server time is worth what processor time the server has, and the client with it. Beside four programs

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! A window dragged over another one on one processor: who is exposed cannot keep up (Shatrov 2005).
 //!
 //! The message's editor needs 25 ms for a redraw and gets 5 before the window manager has the processor again, so it never

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Fairness between clients whose requests differ in cost ten thousand times.
 //!
 //! Three x11perf that never pause: a cheap one, ellipses (300 in a request, a tenth of a millisecond), and wide ellipses

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Twelve connections of one program beside one of another: what groups make of their shares.
 //!
 //! Thirteen x11perf of the same test never pause; twelve of them are put into one group by name, as connections of one program are

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Hard reservations: a client gets its Q in every T, and no more.
 //!
 //! After Manica et al., section 4.2 (Table 2, Figure 9): one x11perf with a hard reservation, alone on the server, for

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! An idle server stays asleep: wakeups that xqos adds while nothing happens.
 //!
 //! A thread that is woken runs and goes to sleep again, which the kernel counts as a voluntary context switch of that

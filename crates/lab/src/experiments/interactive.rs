@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! A line that follows the pointer, beside twelve plaids: Packard's 7.1 and Figure 1, with the schedulers since.
 //!
 //! The motion comes from outside the measured servers ([`crate::pointer`]), so that no client of the load's kind is in its

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Memory that xqos takes in the server: once, and for each client.
 //!
 //! Two new servers for each turn, one of them with xqos, are read with no client and with 500 that are connected and

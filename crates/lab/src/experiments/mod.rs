@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The experiments, one file each: what is measured (`run`), and what follows from it (`study`).
 //!
 //! `run` gives raw data that can be stored; `study` never measures, so that stored data can be looked at again.

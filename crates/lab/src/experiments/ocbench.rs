@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! A client that only wants to keep its pace, beside x11perf: ocbench.
 //!
 //! After Manica et al., sections 2 and 4.1 (Table 1, Figures 1, 2 and 6; the traces of Figures 3, 4, 7 and 8): ocbench draws

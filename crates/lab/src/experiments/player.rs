@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! A media player: the times between its frames, while others keep the server busy.
 //!
 //! After Manica et al., section 4.3 and Figure 10: a film of 25 frames per second, and x11perf that begins at about frame

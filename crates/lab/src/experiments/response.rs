@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Response of a light client beside twelve busy ones, under loads of short and long requests.
 //!
 //! For each load and pair the four cases follow each other; what is compared is compared within a pair. The longest

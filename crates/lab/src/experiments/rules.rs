@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Rules while they are kept: how soon they hold, what the daemon costs, and what is left when it is killed.
 //!
 //! A film plays in mpv, for which a rule reserves; x11perf draws beside it, with a weight that was set by hand. The daemon is killed

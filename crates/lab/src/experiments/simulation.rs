@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What the simulator predicts, beside what is measured: the same situations, live and as scenarios.
 //!
 //! Each turn first measures what a request of each client costs the server, and what the client takes itself, with that

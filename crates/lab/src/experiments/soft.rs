@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! A soft reservation takes nothing away: a busy client under it gets as much done as without.
 //!
 //! After Manica et al., section 4.2: one x11perf alone on the server, under the server's own scheduler and under a soft

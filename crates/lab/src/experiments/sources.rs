@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The experiments as text, for tests that hold them against the data in `lab`.
 
 use std::collections::BTreeSet;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What xqos costs: x11perf alone, and twelve together, on a server with xqos over a stock server.
 //!
 //! One client alone needs no scheduling, so all that xqos does for it is a loss: this measures the loss, and that of

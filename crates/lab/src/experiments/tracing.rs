@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What a trace costs the server: nothing for a request at level `slices`, a clock read and a record at `requests`.
 //!
 //! NoOp, the cheapest request there is (18 ns of the server), shows it best. One server with xqos is measured without a

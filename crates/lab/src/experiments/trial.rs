@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! A trial: the light client beside a load on one server, once. Several experiments are made of these.
 
 use crate::bench::Bench;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! One measurement under every scheduler, turn by turn: what the experiments of Packard's paper are made of.
 //!
 //! A turn is idle first, under the server's own scheduler, then all schedulers beside a load, forwards and backwards in

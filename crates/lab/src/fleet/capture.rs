@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What the programs of a session said, as a capture: at their start atoms one by one, then a round trip in each burst.
 
 use super::session::{PROGRAMS, Session, Turn};

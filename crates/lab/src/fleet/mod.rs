@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! A fleet that is not there: sessions of fifty hosts, two hundred users and ten days, served by the simulator.
 //!
 //! Each session is a trace, as a server would have written it, and a capture of what its programs said; both go through the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! One session: who works where, with which programs, and what the simulator makes of it.
 
 use super::Made;

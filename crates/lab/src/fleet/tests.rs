@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 use super::*;
 use crate::folder::Folder;
 use ::parquet::file::reader::{FileReader, SerializedFileReader};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The ledger and the experiments, held together by what stands in their files.
 
 use super::{Change, Entry, LEDGER};

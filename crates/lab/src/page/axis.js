@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 // The axes of charts, linear and logarithmic, and what stands beside them.
 
 const threeDigits = value => value >= 100 ? value.toFixed(0) : value >= 10 ? value.toFixed(1) : value >= 1 ? value.toFixed(2)

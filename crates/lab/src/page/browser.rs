@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The page of a report in a real Chromium: what its charts show, and what one can do with them.
 
 #[path = "../../../../web/chromium.rs"]

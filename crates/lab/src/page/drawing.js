@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 // A drawing in SVG: its parts are gathered, and put into the page at once with the tips that they carry.
 
 const escapeText = words => words.replace(/[&<>"]/g, c => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[c]);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 // A lane for each client: who was served when, from a trace. Marks stand only where a lane has any.
 
 const LANE = { plain: 22, marked: 62, bar: 12, left: 92, top: 6 };

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 // Lines over common axes, as in the papers, with marks and deviations.
 
 /** Colour, dashes and mark of a line; without colour the last two tell them apart. */

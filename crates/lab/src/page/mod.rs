@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Findings as one self-contained page: no network, nothing but this file, light and dark, readable without scripts.
 //!
 //! Text, verdicts and tables are written here; charts are drawn in the browser from the data that the page carries.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 // Draws the charts of the page from the data it carries.
 
 const charts = JSON.parse(element("charts").textContent);

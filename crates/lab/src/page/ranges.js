@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 // A bar for each case, from the median to the 99th percentile.
 
 function ranges(figure, chart) {

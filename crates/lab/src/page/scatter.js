@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 // A panel for each case, with a point for each response. Canvases: there are thousands of points.
 
 function scatter(figure, chart) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The papers' figures and the experiments, held together by what stands in their files.
 
 use super::{Number, PAPERS, Published, TEXTS};

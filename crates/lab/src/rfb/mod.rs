@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! A small viewer of a VNC server: what somebody at the other end of a remote desktop does and sees, and when.
 //!
 //! Input that comes through the server's own door, and a picture that leaves it: both are stamped here, so that the whole

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! RFB as bytes: what a server sends becomes pieces of a picture here, and what is wrong with it a sentence.
 //!
 //! Nothing that the other end says is believed before it is compared with a bound, no message makes us keep more than one

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Wayland compositors that show nothing, and how each is led to the script that starts its Xwayland.
 //!
 //! A compositor chooses the display and starts Xwayland by itself. So a script stands before it, as `xqos xwayland install`

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Charts of a study, as data: the page draws them.
 //!
 //! A chart of many points is reduced to what a screen can show ([`Chart::reduce`]): the page carries its data.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! A table by columns, each declared once: its name, the value of a sample, the statistic over a row's samples, its format.
 //!
 //! A row is anything; where it is a case with the samples that were measured of it, a [`Row`], the usual columns have

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! A server that is not there: its answers follow from what it was told, so that a program has to hear the same through
 //! the proxy as without it.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Tables of a file, with the mistakes found in it so far.
 //!
 //! A line number is looked up in a list that is made once, so that a file of nothing but mistakes costs no more than another.

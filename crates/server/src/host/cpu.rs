@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What we ask of the kernel's scheduler for the server's thread and for the watcher.
 //!
 //! Two things. **Short slices** bring a thread to a processor sooner and give it no more of it; they need no right, and

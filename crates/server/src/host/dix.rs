@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! A server that exports its functions and variables, and whose client record we know.
 //!
 //! | file | what |

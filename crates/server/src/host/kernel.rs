@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What both hosts ask the kernel for: clocks, timers, and what waits for descriptors.
 
 use std::io;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! A server that exports nothing: scheduled by the calls of libc that it makes.
 //!
 //! An X server of today waits in `epoll_wait` for clients with data, which it adds edge-triggered, and reads a client's

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! A server in virtual time, for tests of the mechanism: clients send requests of a given length, and nothing else takes time.
 //!
 //! [`Server::run_until`] does what a server does: it polls, lets the mechanism decide, executes requests until the slice is

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What a host keeps for the server's thread alone: first of all the engine of this process.
 //!
 //! Behind [`with`](OnServerThread::with) is a panic boundary: whatever goes wrong there is a fault, for which the host steps

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Who a client is, and what it may ask for.
 //!
 //! | request | who |

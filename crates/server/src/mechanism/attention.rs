@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Clients that have something to answer that a person waits for: an Expose, or input beside one.
 //!
 //! There are few, and only while somebody listens to what becomes of them.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! When the running slice ends before it would by itself: for a client that came and wins the contest, for what the server
 //! polls for itself, or at its time. A host asks at each such event and ends the slice, or asks again at a time.
 

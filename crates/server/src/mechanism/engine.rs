@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! From the server's calls to the scheduler and back.
 //!
 //! One decision: after the server has polled, the engine looks who is ready, asks the scheduler, and has the host serve the

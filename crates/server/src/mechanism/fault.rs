@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Stepping aside: whatever goes wrong in xqos, the server goes on with its own scheduling.
 //!
 //! A fault is a panic caught at the border ([`guarded`]), a failed check, or a thread that ended. Everything that was

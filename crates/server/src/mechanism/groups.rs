@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Which clients are one group, and the groups that there are.
 //!
 //! | grouping | a client's group |

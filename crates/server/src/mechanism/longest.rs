@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! A ranking of the longest requests.
 
 use xqos_abi::LongRequest;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Who made which setting of a client, and which settings end with the connection that made them.
 //!
 //! A connection may say what others are told of its settings (a name), and that they are leased: then they end when it does,

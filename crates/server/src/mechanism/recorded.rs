@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The scheduler with its trace: each fact is written down, so that replay can give it again.
 //!
 //! Reading goes straight through ([`std::ops::Deref`]); changing is only possible by the methods here, which is what

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Requests of XQOS: parsed by `xqos_abi`, checked for who asks, carried out on the scheduler, answered.
 //!
 //! Nothing is changed by a request that is refused.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Who works for others: compositing managers and window managers, as they come and go.
 //!
 //! | who | how it is recognised |

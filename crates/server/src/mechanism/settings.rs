@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! How xqos starts in this server: from the environment (a preload, as `xqos server` sets it) or from the options of
 //! the module in xorg.conf. Read once; the environment is cleared, so that the server's children do not inherit it.
 

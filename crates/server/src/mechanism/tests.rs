@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What the mechanism promises, in virtual time: each case once, decided by the clock of a server that is not there.
 //! Real servers (tests/real_servers) show that the host's calls do what we think.
 

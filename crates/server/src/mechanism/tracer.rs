@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The trace that leaves the server: the ring and who reads it.
 //!
 //! Without a reader there is no ring, and each place that could write tests one pointer. One ring serves all readers; it

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Servers that are served from below, by what they ask of libc: what is particular to them. All other tests run for such
 //! servers too, with XQOS_HOST=libc.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Clients that always have more to do.
 
 use crate::decisions::{Decisions, Slice};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What was decided, by the trace: at each slice who ran, for how long by the server's clock, and who was ready and had
 //! budget when it was chosen.
 //!

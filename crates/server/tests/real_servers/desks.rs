@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Xwayland as Wayland compositors start it, by a script that stands before it: it is served from below, and keeps there what
 //! that promises. Decided by the server's own accounting.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Compositors and window managers: recognised as they come and go, served first, shown in list and traces.
 
 use crate::busy::Busy;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Ends: of what a client sends, of its connection, of a generation of the server, and of the server itself.
 
 use crate::busy::{Busy, Worker, send_before_any_is_served};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Exposes: who is marked, who waits for whom, and until when. And the loan of a processor.
 //!
 //! One client covers the window of another and moves away; the other one answers by drawing, or does not.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The extension XQOS on the wire: every request in both byte orders, every mistake, and who may.
 
 mod access;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Faults of ours, made on purpose: everybody is served as by a stock server.
 
 use crate::busy::Busy;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Servers with xqos in them, and what the kernel knows of them.
 //!
 //! A test that fails prints what xqos said in its server's log. Tests share the machine with each other; one that

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Bad input, a bounded flood of it: random bytes, random requests, random requests of XQOS.
 //!
 //! The seeds are fixed, so that a failure comes again.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What a server polls for itself is looked at before a slice is over: a viewer's pointer does not wait for busy clients.
 
 use crate::busy::Busy;

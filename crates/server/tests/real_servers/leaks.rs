@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What grows must not: memory, files and threads over many connections and resets, and up to the last client.
 
 use crate::busy::Busy;

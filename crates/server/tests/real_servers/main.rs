@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! xqos in real servers: Xvfb, Xephyr, Xtigervnc and Xorg as they come from the distribution, clients that speak the protocol
 //! byte by byte and real ones.
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Servers that this build was not made for: copies of an installed one that say another release, or do not export a symbol.
 
 use crate::busy::Busy;

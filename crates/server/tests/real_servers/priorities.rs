@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! SYNC priorities: what clients set and read is as on a stock server, though xqos decides by the same field.
 
 use crate::busy::{Busy, Worker, send_before_any_is_served};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Programs as people use them: a terminal, two toolkits, a player, a browser. Each shows a window, is listed as what it is, and
 //! leaves nothing of itself, alone and with all others beside a busy client.
 

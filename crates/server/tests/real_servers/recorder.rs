@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! RECORD beside us: a recorder sees every request.
 
 use crate::fixture::{Fixture, entry, policies, served, wait_for};

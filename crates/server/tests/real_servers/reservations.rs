@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Reservations against real load: who is served before whom, when a hold begins and ends, and what it costs an idle server.
 //!
 //! Who gets how much of the time is decided here by the trace of each decision; shares of the wall clock are measured by the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Loading: xqos is in every server that it can serve, and in nothing else.
 
 use crate::busy::Busy;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Memory that a client shares with its server (MIT-SHM), attached in each of the ways that there are: by the segment's key, by a
 //! descriptor that the client passes, and by one that the server passes. What is read back is what was drawn.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What a server lives through: resets, grabs, clients that vanish, recorders, foreign byte orders, faults of ours.
 
 use crate::busy::{Busy, X11perf};

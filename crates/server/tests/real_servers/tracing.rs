@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The trace: what it says, who gets it, and that readers that die, read slowly or never read cost nobody anything.
 
 use crate::busy::{Busy, X11perf};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! A raw connection to an X server in either byte order: every byte of a request is the test's, every byte of the
 //! answer can be looked at.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! From the text of a file to a scenario: what may stand in it, and what is refused.
 
 use super::{Costs, Group, Mistake, Regime, Scenario};

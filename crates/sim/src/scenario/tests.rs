@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What may not stand in a file is refused, with its line and what to do.
 
 use super::*;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! One slice: requests one after the other, until something ends it.
 
 use super::{Fate, Looks, Observer, Server, Task, id_of};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Workloads of traces through the simulated server.
 
 use super::*;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! One line for each record: `seconds,kind,pid,client,program,request,ns,requests,bytes,value`.
 //!
 //! `seconds` since the beginning; `ns` is how long a slice or a request took, or the budget left; the columns that a

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! A trace as tables in a folder of Parquet files, beside those of other traces: sessions, clients, bursts and waits.
 //!
 //! Times become those of the wall clock, as the trace's header tells it. A trace that goes on over midnight has a part for

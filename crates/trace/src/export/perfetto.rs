@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! A trace as Perfetto's viewer reads it (ui.perfetto.dev, which works offline): protobuf messages of its published schema,
 //! `protos/perfetto/trace/trace.proto`.
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What a client waits for: each slice is put down to whoever waited meanwhile.
 
 use super::{Cause, Model, SLICES_KEPT};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What is known about a client of a trace: who it is, what it did, what it waited for.
 
 use crate::histogram::Histogram;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Small traces, written by hand, and what the model makes of them.
 
 use super::*;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Clients without a period, for half an hour each: nobody reserves anything for them that is worth its name.
 
 use crate::load::{Dice, Frame, MS, SECOND, US, course, player};

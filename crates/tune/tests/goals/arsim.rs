@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! ARSim's budget controller beside ours, in the same scenarios: a table, of which only sanity is asserted.
 //!
 //! By its formula (github.com/tomcucinotta/arsim; nothing of its code is here): b = spread * H / (T + e* - max(e, 0)), where H is the 0.83

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Many clients on one server, whose own admission test is asked at each step.
 
 use crate::load::{Dice, Frame, MS, SECOND, US, is_near, player};

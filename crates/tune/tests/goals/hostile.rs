@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Bursts of any kind: nothing panics, and all bounds are kept. What fuzzing does without end is done here with a few seeds.
 
 use crate::load::{Dice, MS, SECOND};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Clients that are not there: what they ask of a server, in virtual time. The same seed gives the same client.
 
 use xqos_core::Time;

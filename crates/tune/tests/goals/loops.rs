@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! A closed loop on a simulated server, as the tuner sees it live: records, the derived model, bursts, advice.
 //!
 //! The loop is that of Manica et al. 2008, section 2: it rests for 10 ms, draws, and waits until that is done.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What the tuner has to show, in virtual time: exact figures, the same on every machine.
 
 mod aperiodic;

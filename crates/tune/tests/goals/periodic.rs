@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Clients that a clock drives: found soon, found right, and followed.
 
 use crate::load::{Dice, Frame, MS, SECOND, US, course, is_near, player};

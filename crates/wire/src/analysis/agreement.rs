@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! How far our states agree with the truth, where there is one: the queue's log of a link that we emulated.
 //!
 //! The claim is [`State::Link`](super::transmitter::State): data were in the queue or on the slowest link. The truth is when the

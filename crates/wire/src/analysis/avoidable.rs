@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Which round trips a program could do without, and why.
 //!
 //! | the client waited for | avoidable | because |

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What the bytes were used for: images, glyphs, properties, text, the rest.
 //!
 //! Bytes come as the packets had them and messages when they are complete, so the bytes of a message that is not yet

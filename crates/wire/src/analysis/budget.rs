@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Limits for a capture, as a check for continuous integration: `round-trips=50,bytes=200k,waits=300ms,seconds=2s`.
 //!
 //! A limit that is broken names its culprits, the largest first.

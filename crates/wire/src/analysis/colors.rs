@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Which colormaps belong to TrueColor visuals: there the pixel follows from red, green and blue, without asking.
 
 use super::fields::{byte, short, word};

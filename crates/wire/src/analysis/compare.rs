@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Two captures beside each other: what got better, and what got worse.
 
 use super::report::{Figures, Report};

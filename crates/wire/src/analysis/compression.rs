@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! How well bytes compress, in bounded memory and time: with zstd, and as `ssh -C` does it.
 //!
 //! All connections of a capture share one stream for each use of bandwidth: an encoder is a megabyte, and a session may

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! How many messages of each name, and how many bytes.
 
 use super::names::NameId;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Fields of a message by their place, in the byte order of its connection; `None` where they were not captured.
 
 use crate::observe::Message;

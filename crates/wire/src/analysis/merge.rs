@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Figures of several connections as one.
 
 use super::counts::Tally;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What a capture says about a program: where its time and its bytes went, and what it could do without.
 //!
 //! [`Analysis`] is an [`Observer`]. It keeps sums and short lists, never the messages, so that its memory depends on the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Names of messages as small numbers, so that a message costs one look-up and no allocation.
 //!
 //! A hostile capture can announce extensions and invent names without end; from [`MAX_NAMES`] on they are all one.

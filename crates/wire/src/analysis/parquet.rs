@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! A report as tables in a folder of Parquet files, beside those of other captures and of traces.
 
 use super::report::{ConnectionReport, Report, WaitFigures};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Calling patterns: what a client sent before each wait, and how often it did that in a row.
 //!
 //! `InternAtom`, 46 in a row, is a loop that asks for one atom after the other; `InternAtom x 46` is one round trip for

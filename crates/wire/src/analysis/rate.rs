@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The rate of the slowest link, from what went through it.
 //!
 //! **Before the link**, a measurement begins when nothing is on the way and ends with an acknowledgement less the shortest

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The figures of a capture, as they are shown, written and compared: for each connection, and summed for the session.
 //!
 //! Field names are those of the JSON and stay. Times are seconds, lengths bytes.

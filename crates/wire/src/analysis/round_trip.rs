@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! A round trip that a client waited for, and the sum of many.
 
 use super::avoidable::Reason;

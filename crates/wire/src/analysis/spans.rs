@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Stretches of time: what a state lasted, as a sum and as a list that stays short.
 //!
 //! The sum is exact. The list is for plots and for comparing two states: when it grows too long, its smallest gaps are

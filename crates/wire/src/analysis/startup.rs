@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Start-up: what had happened until the first window was there, and until the client was quiet.
 //!
 //! The window is there with its first Expose; a client that selects none has it with its first MapWindow. Quiet is the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What a connection's two transmitters were doing, from packets and acknowledgements alone.
 //!
 //! # The question

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Messages that nobody sent, for the tests of this folder.
 
 use crate::observe::{Kind, Message};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! A report as CSV: one line for each name of each connection, and of the session.
 //!
 //! `connection` is its number from 1 on, or `session`; `table` is requests, replies, events, errors, waits, patterns,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! One transmitter: the account of its packets, of the link before or behind the capture, and of what blocked it.
 //!
 //! The rules are in [`super::states`]. What is certain is told at once; what the link's account may still overrule waits in

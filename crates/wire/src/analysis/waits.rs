@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Round trips that the client really waited for, against those that it overlapped with other work.
 //!
 //! A capture does not show a program's calls, but it shows its silence. After the client's last words before a silence:

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Bytes that never were in a packet, as the TCP packets that a loopback interface would have shown.
 //!
 //! What goes over a Unix socket has no packets; captures, and whoever reads them, know nothing else. So each connection

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Packets as they go by on a network interface, by libpcap: with the kernel's times, and its count of those it dropped.
 
 use super::{Link, Record};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Captures of packets: files that others wrote, and files that others can read.
 //!
 //! Reading takes pcap and pcapng as they come: either byte order, any resolution of time, several interfaces and

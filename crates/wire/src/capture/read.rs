@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Reading of capture files, packet by packet.
 //!
 //! A file that ends within a packet, or is damaged further on, is no error: what stands before that is read, and

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! From packets to a file: what is secret overwritten, only what is between two events, no more than a snap length of each.
 //!
 //! ```text

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! A capture that others made, recorded again: scrubbed, cut, or only what is of interest.
 
 use super::record::{Recorded, Recorder, Settings, Watch};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! From when to when a capture is kept: around an event of X.
 //!
 //! | state | until | what is kept |

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Writing of pcapng, little-endian, with nanoseconds; Wireshark opens it.
 
 use super::{Link, Record};

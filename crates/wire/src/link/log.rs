@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The log of a link's queue: the truth about when the line was busy and who waited, for those who conclude it from a
 //! capture.
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! A link that can be slow: a network emulator between two network namespaces of its own.
 //!
 //! ```text

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Two network namespaces with a TUN device in each, and a guard that ends with them whatever still runs there.
 //!
 //! A forked child makes everything, hands the descriptors over and stays as the guard:

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The kernel's own emulator in place of ours: netem, on the devices of both sides.
 //!
 //! The devices and namespaces are the same; each side's kernel shapes what it sends, and our loop only hands packets on.

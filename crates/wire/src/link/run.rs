@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The loop of the emulator: packets from one device through a [`Shaper`] to the other, in both directions, on one thread.
 //!
 //! It sleeps until a packet comes or one is due, and does all that is due then. What is late on waking is not made up

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What a link does to packets: a bounded queue, a rate, a delay, and a little bad luck.
 //!
 //! ```text

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The system calls that std lacks, by rustix, and those that rustix lacks: namespaces and TUN devices. The only unsafe code of this crate.
 
 #![allow(unsafe_code)]

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Levels of detail: no more than a picture can show, in one pass over what is packed.
 //!
 //! Time is cut into columns. Packets of one column become one bar from their first byte to their last, except those that

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What a connection was doing: the states that colour a plot.
 //!
 //! | state | when, for a direction |

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Time against bytes: what Packard and Gettys (2003) called netplot, after Shepard's xplot (1990).
 //!
 //! Each packet is a vertical bar at its time, from its first byte to its last. Around the bars go two staircases: what the

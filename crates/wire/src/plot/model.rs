@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What is drawn of a capture: an observer that keeps it, packed.
 
 use super::doing::Doing;

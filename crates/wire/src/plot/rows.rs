@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Rows of numbers, kept column by column as differences to the row before: a message in eight bytes or so.
 //!
 //! A number takes as many bytes as it needs, seven bits in each; the highest bit says that more follow. Negative

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! A picture of one connection: two panels, requests above, everything from the server below, over one axis of time.
 //!
 //! It needs no colour: states are hatched, what was sent again is thick and has an R, acknowledged data is a line and the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Fields of messages as text, each text once, and no more of them than a page should carry.
 
 use crate::observe::Message;

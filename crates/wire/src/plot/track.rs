@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! One direction of a connection, as it is drawn: packets, what was acknowledged and offered, messages, gaps.
 //!
 //! Times count from the first connection's beginning. A message's place is that which the observers are told; packets of a

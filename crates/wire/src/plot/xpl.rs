@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! For xplot, Shepard's program of 1990 that the paper's figures were made with: a window for each direction.
 //!
 //! The format is of lines: the kinds of both axes, then commands, of which those that write text have it on the next

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! How much a sender of TCP has on the way at most: slow start, its end by delay (HyStart), and CUBIC, as Linux does it.
 //!
 //! | phase | the window grows | until |

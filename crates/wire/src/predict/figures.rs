@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What is foretold, as figures of a report.
 
 use super::script::Script;

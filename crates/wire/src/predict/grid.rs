@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The links of Packard and Gettys (2003): five rates by four delays.
 
 use crate::link::Settings;

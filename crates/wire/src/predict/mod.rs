@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! How a program's start would go over a link that is not there, from one capture of it over a fast one.
 //!
 //! ```text

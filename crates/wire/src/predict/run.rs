@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! A script played over a link that is not there, in virtual time.
 //!
 //! ```text

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What a program did at its start, without the network that it did it over.
 //!
 //! A capture shows when a client spoke and when it was answered. Out of that a [`Script`] keeps what any link leaves as it

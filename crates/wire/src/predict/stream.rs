@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! One direction of a TCP connection: who sends, and who receives. Pure; times are arguments.
 //!
 //! A [`Sender`] gives out segments as far as its congestion window and the receiver's window allow. A [`Receiver`] puts them

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Starts that can be reckoned by hand, over links in virtual time.
 
 use super::grid::link;

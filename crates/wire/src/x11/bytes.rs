@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Numbers out of a message, in the byte order of its client.
 
 /// Which end of a number comes first.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! How X11 divides opcodes, and the codes of events and errors, between the core protocol and its extensions.
 
 /// Extensions' major opcodes are from here on.

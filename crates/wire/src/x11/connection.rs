@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! One connection: from the bytes of both directions to messages with their numbers and names.
 //!
 //! Each direction is framed, or looked through for a boundary of messages, or given up:

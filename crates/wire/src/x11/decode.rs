@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What a framed message is: its number, its name, and the request that it answers.
 
 use super::bytes::ByteOrder;

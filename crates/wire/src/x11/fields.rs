@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The fields of a message, for people: `wid 0x400001`, `name "WM_NAME"`.
 //!
 //! Where they are is a table made from the protocol's description (`data/fields.py`). The library's own parsers reserve

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Where a message ends and the next begins, in one direction of a connection.
 //!
 //! A message that lies whole in what was pushed is given out where it lies; of one that comes in parts the first

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The library's names, each looked up once and kept: naming a message then costs no more than an index.
 //!
 //! The library names a request by its numbers; an event or an error only as what it has parsed. So one of zeros is

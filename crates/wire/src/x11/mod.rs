@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! From bytes to messages of X: where each begins, what it is called, what it answers.
 
 pub mod bytes;

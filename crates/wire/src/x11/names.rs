@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Names of messages, and whether a request has a reply: of the core protocol, and of the extensions of one server.
 //!
 //! Which opcodes an extension has, only the server says, in its reply to QueryExtension; what it said on one connection

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The requests of a connection that wait for their replies.
 //!
 //! A reply is matched by its sequence number, never by its turn: one that was lost, or a request that ended in an error,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Whether bytes may be the beginning of a message, by all that is known: opcodes and lengths of the core protocol, the
 //! server's extensions, and the numbers that are possible now.
 

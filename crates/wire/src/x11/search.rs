@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Finding a boundary of messages again, after bytes are missing or where a capture begins in the middle.
 //!
 //! From a place that is one, lengths lead from message to message, each plausible; from any other they soon do not. A

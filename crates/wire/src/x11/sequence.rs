@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Numbers of requests in 64 bits, from the 16 that the wire has.
 //!
 //! The server's numbers only grow, and by less than 65,536 between two of its messages: libraries ask for a reply before

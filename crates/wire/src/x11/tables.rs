@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What the protocol fixes for good: which requests have replies, and how long the core's requests are.
 //!
 //! The library knows the first only of a request that it has parsed whole, which is no way to count five million of them

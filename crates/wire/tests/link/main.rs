@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The emulated link on real namespaces, measured by programs that are not ours: ping and iperf3.
 //!
 //! Where the kernel gives us no namespaces, or a program is not installed, a test says so and is left out.

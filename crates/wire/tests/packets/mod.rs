@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Packets and messages made by hand, and an observer that keeps what it is told.
 
 #![allow(dead_code, reason = "each test program uses some of it")]

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! `xqos bench` as a program: how it goes on, how it ends, and what it says of what is missing.
 //!
 

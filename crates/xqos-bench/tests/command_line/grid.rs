@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The grid of slow links: its first corner for real, raw X over 10 Mb/s, and that an interrupted grid goes on with the next.
 //!
 //! What is asked of the figures holds on a busy machine too: they can only be slower there.

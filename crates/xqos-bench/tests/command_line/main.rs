@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! `xqos-bench` as users call it.
 //!
 //! | file | what |

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Man pages: named after the command as users type it.
 
 use crate::fixture::{Folder, ended, xqos};

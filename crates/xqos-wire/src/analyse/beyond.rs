@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What was not captured, as tables: waits behind a proxy, and starts over other links.
 
 use super::text::{MAX_ROWS, heading, seconds, section};

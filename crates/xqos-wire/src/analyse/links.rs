@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Links that are only thought of: `rate=1mbit,delay=50ms`, or all of the grid.
 
 use crate::link::quantity;

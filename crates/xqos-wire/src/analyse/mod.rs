@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! `xqos analyse`: what a capture of X traffic says about the programs in it.
 
 mod beyond;

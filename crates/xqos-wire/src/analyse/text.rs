@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Reports as tables, after Tables 1 and 2 of Packard and Gettys (2003).
 
 use super::beyond;

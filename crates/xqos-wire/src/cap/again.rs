@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! `xqos cap -r`: a capture, written anew.
 
 use super::progress::Progress;

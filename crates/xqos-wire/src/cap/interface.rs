@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! `xqos cap -i`: the packets of a network interface, until a signal, a time or an event.
 
 use super::progress::Progress;

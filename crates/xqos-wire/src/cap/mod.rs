@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! `xqos cap`: records X traffic: of a program, of a network interface, or again from a capture.
 //!
 //! | where packets come from | file |

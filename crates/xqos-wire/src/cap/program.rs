@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! `xqos cap -- PROGRAM`: a program behind a relay, and whatever it starts.
 
 use super::{Arguments, create};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! How far a long capture is: one line on a terminal, once a second.
 
 use std::io::{IsTerminal, Write, stderr};

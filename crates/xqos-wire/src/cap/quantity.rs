@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What `xqos cap` is told: times, ports, and the events to start and stop on.
 
 use std::ops::RangeInclusive;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! `xqos link`: a program on a slow network that exists for it alone.
 //!
 //! The program and its servers run in two network namespaces, and this process is the line between them. It waits for

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Quantities of a link: rates, delays, sizes of queues, losses, each with its unit.
 
 use std::num::NonZeroU64;

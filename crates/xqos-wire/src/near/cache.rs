@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What programs asked at their last start, in a folder of the user's: `~/.cache/xqos/near/DISPLAY/PROGRAM`.
 //!
 //! It is a convenience. Whatever is wrong with it costs time and nothing else, and is told in one line.

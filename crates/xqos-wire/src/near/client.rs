@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! One client of the proxy: its socket, the server's, and what lies between them.
 //!
 //! | what happens | then |

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Connections to the X server that are being made: over a long line each takes a round trip, and nobody else waits for it.
 
 use std::io::{self, Read, Write};

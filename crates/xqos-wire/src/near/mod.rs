@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! `xqos near`: a program whose questions are answered beside it, where the answer is known.
 //!
 //! | file | what |

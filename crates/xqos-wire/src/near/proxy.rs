@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! A proxy that runs: its display, its cookie, its thread.
 
 use super::cache::Caches;

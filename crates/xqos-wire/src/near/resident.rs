@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! One proxy of a display for several programs: what one of them learned is known to the next.
 //!
 //! It is a process of its own, which the first launcher starts, and is found by a socket in a folder of the user's. Whoever

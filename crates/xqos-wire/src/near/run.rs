@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The loop of the proxy: all clients of a display, and the scout, in one thread.
 
 use super::cache::{Cache, Caches};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The report at the end, in words.
 
 use super::run::Told;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The commands that run on the far side, in any POSIX shell.
 
 use std::ffi::OsString;

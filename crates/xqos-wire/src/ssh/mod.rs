@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! `xqos ssh`: a program on another machine, beside a proxy there, over the system's ssh.
 //!
 //! One connection is made (so that a password is asked for once), and all else goes over it: the copy of this program if one

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! `analyse`: what it says of starts that were not captured, and of values that are none.
 
 use crate::fixture::{Folder, ended, xqos};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! `xqos cap`: programs behind the relay, packets of an interface, captures written anew, on a server as it comes.
 
 use crate::fixture::{Ended, Folder, Running, Server, ended, eventually, is_ignored, kill, xqos};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! `xqos link`: what its program gets, and that nothing is left whatever ends it.
 
 use crate::fixture::{Folder, Running, ended, eventually, xqos};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! `xqos-wire` as users call it, with programs and servers as they come from the distribution.
 //!
 //! | file | what |

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! `xqos near`: programs hear what they would hear without it, sooner, and nothing is left whatever ends it.
 
 use crate::fixture::{Ended, Folder, Running, Server, ended, eventually, xqos};

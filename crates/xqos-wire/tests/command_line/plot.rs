@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! `plot`: its formats, and what it says of captures and times that cannot be drawn.
 
 use crate::fixture::{Folder, ended, xqos};

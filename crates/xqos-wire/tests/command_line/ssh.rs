@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! `xqos ssh`: over a daemon of the test's own on the loopback interface, with keys and settings of its own.
 
 use crate::fixture::{Ended, Folder, Running, Server, ended, eventually, xqos};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Time and calls of each descriptor, from the events of the server's thread.
 
 use super::events::{Call, Event};

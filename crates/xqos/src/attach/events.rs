@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! A line of the kernel's trace, as a value.
 
 /// A system call of the server's thread.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The kernel's trace of the server's system calls: an instance of our own, removed when it is dropped.
 
 use super::events::Event;

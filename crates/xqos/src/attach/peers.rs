@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Which program is at the other end of a server's descriptor.
 
 use super::account::UNKNOWN;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! A short look at several servers at once, by one trace of the kernel.
 
 use super::account::Account;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Which process serves a display: the one that listens at its socket.
 
 use crate::displays::Displays;

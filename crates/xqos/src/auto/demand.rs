@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The processor time that a thread needs in each period, from how much it had used at some looks. Pure.
 //!
 //! A look comes ten times a second, and a period is shorter or not much longer, so a look tells the mean of some jobs:

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Bursts of the server's clients as they end, from the ring that the server writes its trace into (level `slices`).
 //!
 //! Reading costs the server nothing: the ring is shared memory. What was overwritten before it was read is lost, and the trace

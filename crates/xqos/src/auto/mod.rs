@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Reservations that are found by measurement, for clients of a live server: `auto` of `xqos run` and `xqos reserve`.
 //!
 //! | what is seen of a client | what is done |

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Processor time for programs whose period was found: a reservation of the kernel (SCHED_DEADLINE) for the thread that works most.
 //!
 //! That is the main thread of a simple program, and the one that draws or decodes of a player. How much is

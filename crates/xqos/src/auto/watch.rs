@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! `xqos reserve ... auto`: looks after clients that run already, until they have gone, somebody else decides, or we are told to
 //! end.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! `xqos doctor`: is this server served, can it be, and what to do otherwise.
 //!
 //! Everything is gathered into one [`Report`]; the words and the JSON are both made from it.

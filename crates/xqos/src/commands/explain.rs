@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! `xqos explain`: why a client is served as it is.
 
 use crate::rules::sight::Sight;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! `xqos exporter`: the X servers of a host, for Prometheus.
 
 use crate::exporter::{Exporter, Options};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! `xqos list`: who uses the server.
 //!
 //! The table and the JSON are made from a [`Sample`](crate::sample::Sample) since each client connected.

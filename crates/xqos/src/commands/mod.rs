@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The commands, one file each: what clap reads, and what is done.
 
 pub mod boost;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! `xqos policy`: which policy serves clients without a (remaining) reservation, and the server's other settings.
 
 use crate::session::Session;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! `xqos replay`: a recorded trace through the scheduler again, as it was or under other rules.
 
 use crate::commands::trace;

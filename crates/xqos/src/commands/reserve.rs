@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! `xqos reserve` and `xqos release`: reservations of clients that run already.
 
 use crate::auto::{self, Wanted};

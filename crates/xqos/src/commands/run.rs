@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! `xqos run`: starts a program and reserves for its own X connections.
 //!
 //! The X server tells of each client that connects or ends, the kernel of each child that ends: both wake us, nothing

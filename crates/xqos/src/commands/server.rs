@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! `xqos server`: a stock X server with xqos in it, by LD_PRELOAD.
 //!
 //! This process becomes the server, so that its pid, its signals and its exit status are the server's. What would only

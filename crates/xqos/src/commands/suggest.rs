@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! `xqos suggest`: what to reserve for the clients of a trace, and a rule that does.
 //!
 //! The trace's bursts go through the tuner as those of a live server do, so what is suggested is what `auto` would reserve.

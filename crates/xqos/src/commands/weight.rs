@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! `xqos weight` and `xqos priority`: a client's standing under the policies fair and fixed.
 
 use crate::client::{described, weight_of};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What the clients of one display have used, by user and program, kept when they leave.
 //!
 //! The server tells the figures of each connection and forgets them with it. Here goes in what it told, and what comes out

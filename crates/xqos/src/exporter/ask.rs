@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Asks one server, in a thread of its own: what may take long (a server that hangs, a home folder that does not answer) takes
 //! that thread and nobody else's time.
 

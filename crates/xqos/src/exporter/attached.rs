@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Servers that have nothing loaded, from short looks through the kernel's trace: whom each worked for while we looked, and
 //! for how long that was. The one over the other is a share, over whatever time many looks are taken together.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! How a server of another user lets us in: by the file of cookies that its command line names.
 //!
 //! Whoever likes may listen at a display that is free, and name any file: a file counts only where it belongs to the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The X servers of a host, for `xqos exporter`: found by their sockets, asked when somebody wants to know, and told as metrics.
 //!
 //! Nothing happens between two questions. A server without clients is not even asked then: our leaving would be its last

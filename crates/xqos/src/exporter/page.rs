@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What is known of all displays as one page of metrics. Those of a display and of its clients are described in
 //! [`crate::metrics`]; here are those that only a host has.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The figures in words that Prometheus knows: each metric's name, unit and help is here, once, for one display and for all of a host.
 
 mod page;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! A page of metrics, in the format of OpenMetrics 1.0 or in the older text format of Prometheus.
 
 use std::fmt::Write;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The guard: a process that puts back who is raised when `xqos boost`, or whoever raised them, is killed.
 //!
 //! It is forked before anything is raised, shares the list of what is, and does nothing but wait for the end of a pipe

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Applies to a client what rules say, and takes it back; never over what somebody else has set.
 //!
 //! What is set here is leased: it ends with this connection, and the server refuses it where something was set without a lease.

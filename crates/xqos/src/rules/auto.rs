@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Reservations that are found by measurement, for clients of which a rule wants it.
 
 use crate::auto::Auto as Measured;

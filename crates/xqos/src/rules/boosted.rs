@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Programs that may have the processor while they redraw, by rules: `xqos boost` does it, told whom on its standard input.
 //!
 //! It is a process of its own, so that nothing here has a real-time priority; it ends when its input does, however we end.

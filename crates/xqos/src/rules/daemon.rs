@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The daemon of a display: hears what changes, asks the rules, and has it applied.
 //!
 //! It sleeps until the server, a window, a file or a signal has something to say. Who changed is asked about at most 20 times a

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Tells when rule files may have changed, by inotify; nothing is woken before.
 //!
 //! A folder that is not there is waited for in the nearest one above it that is. A file counts when it was closed, so that

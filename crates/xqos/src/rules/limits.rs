@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! `[limits]` of the rules, as far as the server keeps them: what the reservations of one user may sum up to.
 //!
 //! The server takes it from root and from the user that runs it, and ends it with our connection. One that was set by hand

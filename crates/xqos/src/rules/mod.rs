@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Rules on a display: what is known of its clients, what is set, and the daemon that keeps it so.
 //!
 //! What rules come to is decided in `xqos-rules`; here are its two ends, the facts and the requests.

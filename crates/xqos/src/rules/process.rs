@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What the server and /proc tell of a client's process.
 //!
 //! The pid and the user are the kernel's word (the credentials of the client's socket), and so are program and control

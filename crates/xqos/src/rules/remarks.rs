@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What rules ask for and will not get here: a line for each, so that nothing is ignored in silence.
 //!
 //! A remark is no mistake: the same file may be kept whole elsewhere, or by root.

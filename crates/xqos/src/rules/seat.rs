@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The seat of a display's rules daemon: a manager selection (ICCCM 2.8), which only one client can own.
 //!
 //! The owner's window says which process it is. Who wants the daemon to end takes the selection over; the daemon is told by

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What the windows of a display tell of its clients: classes, and who is active, fullscreen or iconic.
 //!
 //! [`Sight::look`] walks the tree once; [`Sight::watch`] also asks for the events that [`Sight::hear`] takes, so that what is

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What rules come to for one client, as it is told: in text and in JSON the same.
 //!
 //! It is made from the evaluation that the daemon applies.

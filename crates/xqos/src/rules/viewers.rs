@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Whether anybody looks at a display that its server shows to other machines: an Xvnc, or an Xorg of xrdp.
 //!
 //! Viewers are established connections to the sockets that the server itself listens at, but X11's own and xqos's. A server

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The figures of a client.
 
 use super::measured::Found;

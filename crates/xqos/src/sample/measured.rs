@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What `auto` would find of each client, measured beside it: from the trace that is read anyway, by the same rules.
 //!
 //! Whoever keeps an automatic reservation is another process, and a server knows only what was set. Invariant: clients that are gone

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! One look at the server: its own figures (ListClients), and response times from the trace in between.
 //!
 //! [`Sampler`] takes samples; the screen, the tables, the JSON and the metrics are made from a [`Sample`], which is the schema

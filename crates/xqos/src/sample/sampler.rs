@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Takes samples one after the other, and reads the trace between them.
 
 use super::client::Beside;

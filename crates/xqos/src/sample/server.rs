@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The figures of the server as a whole.
 
 use super::ms;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! A server that has nothing loaded, watched from outside.
 
 use crate::fixture::{Running, Server, eventually};

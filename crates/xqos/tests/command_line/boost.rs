@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Processor time: who is raised, until when, and that nobody stays so, whoever is killed.
 //!
 //! A stopped program cannot answer an Expose, so it is raised until its time is over; that leaves time to look.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! `xqos exporter` with real servers: what it tells, what it does to the servers, and what it lets be done to itself.
 
 use crate::fixture::{Folder, Running, Server, ended, eventually, xqos};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! `top`, `trace` and `replay` with real servers and real clients.
 
 use crate::fixture::{Folder, Running, Server, ended, eventually, xqos};

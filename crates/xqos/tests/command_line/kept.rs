@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What rules set is carried out on a real server, and what happens to the daemon leaves nothing behind.
 
 use crate::fixture::{Folder, Running, Server, eventually, kill, module, xqos};

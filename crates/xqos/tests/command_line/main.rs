@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The command line as users call it, with servers and clients as they come from the distribution.
 //!
 //! | file | what |

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! A real Prometheus beside a real exporter: what it scrapes is right, the alert rules do what they say, and each expression of
 //! the dashboard can be evaluated.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Rules: their files without a server, and the daemon on a real one.
 
 use crate::fixture::{Ended, Folder, Running, Server, ended, eventually, xqos};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The commands against a real server with xqos in it.
 //!
 //! Every test has an Xvfb of its own, started through `xqos server`. The module is that of XQOS_MODULE, else the one in

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Commands that are programs of their own: what they are told, and what is said where they are not installed.
 
 use crate::fixture::{Folder, ended, xqos};

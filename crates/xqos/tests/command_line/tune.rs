@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Reservations that are found by measurement: `suggest` on a simulated trace, `run` and `reserve` with auto on a real server.
 
 use crate::fixture::{Folder, Running, Server, ended, eventually, kill, xqos};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The command line without xqos in any server: usage, exit statuses, and what a stock server is told about.
 
 use crate::fixture::{Folder, Server, ended, xqos};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Xwayland with xqos, as a user sets it up and takes it away again.
 
 use crate::fixture::{Ended, Folder, ended, module, xqos};

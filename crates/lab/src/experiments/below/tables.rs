@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What was found on servers that are served from below, in tables and verdicts.
 
 use super::{Below, CLIENTS, Cost, Host, OfLoad, OfReservation, OfServer};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Programs of a desktop at work: a player, a terminal that prints, a toolkit's window that is scrolled by
 //! injected input; or a browser with a page that animates.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What the light client has.
 
 use crate::order::in_turn;

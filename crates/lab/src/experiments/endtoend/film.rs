@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! A player beside burners, started with both reservations or with none, and the times between its frames.
 
 use super::EXPOSE;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The circumstances that are compared: what helps the exposed program, and what is played.
 
 use crate::boost::Boost;

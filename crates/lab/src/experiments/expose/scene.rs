@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! A scene: all that takes part, on one processor, and somebody who pulls, types and looks on from the other one.
 
 use super::case::{Case, Play};

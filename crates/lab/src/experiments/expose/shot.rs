@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What was seen of one play, reduced to what is compared.
 
 use super::case::{Case, Play};

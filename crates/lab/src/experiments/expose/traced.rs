@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! A second of a drag on one time axis, X and the kernel: the pictures of the message of 2005, and their numbers.
 //!
 //! The kernel tells when each program ran, waited for the processor, or slept; the server's trace whom it served, and when

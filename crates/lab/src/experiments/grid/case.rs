@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What the grid is made of: programs, ways to carry X, and links; and the order in which cells are measured.
 
 use crate::program;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! One cell: a program from its first packet until it is quiet, and what the capture and the queue's log say of that.
 //!
 //! The clock begins with the first packet of X, at the program's end, and ends with the last one before the silence. What a

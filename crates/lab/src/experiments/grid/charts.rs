@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Figures 5 to 8 of the paper, from our cells. Both axes are logarithmic: the grid is one of powers of ten.
 
 use super::Grid;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Who measures: one cell after the other on links that keep a machine busy, several at once on those that do not.
 //!
 //! On a slow link a cell takes up to its whole limit, in which its programs wait: all of them together use some percent of

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What follows from the cells: the answers to the paper's hypotheses, the classifier against the truth, and how to read it.
 
 use super::cell::Outcome;

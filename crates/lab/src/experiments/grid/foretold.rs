@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What one capture over the fastest line foretells: the same start over all others, and behind proxies that nobody can
 //! run any more, or not yet.
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The paper's hypotheses for today: a line each, computed from the cells. Nothing here knows the answer beforehand.
 //!
 //! What is compared is compared program by program, where both cells are there; the median over the programs is told. A

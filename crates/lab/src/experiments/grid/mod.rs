@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! X over slow links: the grid of Packard and Gettys (2003) for today's programs and ways to carry X.
 //!
 //! Each cell is a program, a way (raw, ssh, ssh -C, nxproxy, nxproxy that answers the sync itself) and a link of a rate and a

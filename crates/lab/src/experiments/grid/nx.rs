@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! X through nxproxy: one proxy beside the program that it takes for its server, one beside the server.
 //!
 //! | what has to be minded | |

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! A link with an X server at its far end, and the program at the near one: each cell has its own, and nothing is left.
 //!
 //! ```text

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! X through ssh: a daemon at the program's end that only this cell's key opens, and a client at the server's end.
 //!
 //! `-Y`: the program is trusted, as Debian's own setting makes it with `-X` too; without that the server's SECURITY extension

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The grid as tables: the paper's figures, the delay of each cell, what raw X did in detail, the compressed slow link, and what failed.
 
 use super::case::{BASE, Line, Program, Transport, delay_title};

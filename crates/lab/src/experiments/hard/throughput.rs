@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What a hard reservation gets done, beside the paper's own figures: Table 2, and Figure 9 as lines.
 //!
 //! The paper gives operations per second of a machine of 2008; what can be compared is their part of those without a

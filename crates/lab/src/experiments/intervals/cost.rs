@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What each way of ending a slice costs: in place of Figure 6, the cost of the kernel's own tick.
 //!
 //! The more slices are ended, the less a busy client gets done in a second of the server's processor time. A straight line

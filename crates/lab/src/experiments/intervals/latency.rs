@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Packard's 8.1 and 8.2, Figures 3 and 4: the line and the animation beside twelve plaids, at each interval.
 //!
 //! The plaids go on while the interval changes. Each interval has the line first: it waits for more than a second before

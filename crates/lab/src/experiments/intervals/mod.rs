@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Slice and timer interval from 0.25 to 20 ms: Packard's section 8, Figures 3 to 5.
 //!
 //! His server ended slices at ticks of the kernel, 10 ms apart; for shorter ones he built a kernel that ticks every

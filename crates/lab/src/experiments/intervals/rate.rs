@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Work done in some time, and what of the server's processor time it took.
 
 use crate::load::Load;

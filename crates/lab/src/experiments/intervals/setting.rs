@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What is changed from one measurement to the next: who schedules, and at which interval.
 
 use crate::bench::Bench;

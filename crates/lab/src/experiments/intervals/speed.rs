@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Packard's 8.3, Figure 5: what shorter intervals cost in work.
 //!
 //! x11perf alone, where `smart` has the paper's two parameters: the timer interval, and the maximum slice to which that of

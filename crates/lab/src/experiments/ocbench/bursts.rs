@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! From the records of a trace to the bursts of one client: what each of them waited for.
 
 use serde::{Deserialize, Serialize};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The circumstances that are compared: who decides, and what ocbench has reserved.
 
 use crate::experiments::trial::{ProcessorTime, may_reserve_processors};

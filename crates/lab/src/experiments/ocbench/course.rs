@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! One run of ocbench under one scheduler: activations, when the load came and went, and the figures of both times.
 
 use super::Case;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! A short trace of ocbench: the paper's Figures 3, 4, 7 and 8, and what each burst waited for.
 //!
 //! A burst begins when the server knew of it (activation) and ends when it has nothing left to serve (deactivation).

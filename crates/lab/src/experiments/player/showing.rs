@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! One film under one scheduler, as it was recorded, and the times between its frames.
 
 use crate::experiments::trial::may_reserve_processors;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Crowds: from 10 to 2,000 connected clients, and from 2 to 200 busy ones.
 //!
 //! The busy ones are threads of this program that send the cheapest request that draws, so that the server changes

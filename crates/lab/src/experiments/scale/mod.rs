@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Many clients: does the light client feel five hundred that are connected and silent?
 //!
 //! Most clients of a real desktop are silent at any moment. Twelve busy ones and the light client are measured with and

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Scenarios that no machine here can run: with the costs of their files, and without a measurement beside them.
 
 use crate::scheduler::Scheduler;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What clients cost, each alone on the server: the only figures that the simulator gets.
 
 use super::{Situation, Times, live};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The situations on real servers, with the lab's own clients.
 
 use super::{Situation, Times};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Prediction beside measurement, as tables and as a chart.
 
 use super::{Pair, RESERVED, Reserved, Simulation, Situation, Turn};

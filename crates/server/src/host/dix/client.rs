@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The server's client record, through the C shim: plain values in and out.
 
 use std::ffi::{c_char, c_int, c_void};

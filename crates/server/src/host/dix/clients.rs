@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Clients come and go, as the server tells; and whether this server and its client records are those we know.
 
 use super::client::{Client, State, roots, vendor_and_release};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! How the server finds us: Xorg's module data, or the constructor of a preloaded object.
 //!
 //! Both end in LoadExtensionList, and the server runs `hooks::init` with its own extensions, at start and again after

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Why a server that exports its symbols cannot be served, or no longer.
 
 use std::fmt;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What the server calls. Each function here is a panic boundary: behind it is safe Rust, before it C.
 //!
 //! There is one [`Engine`] for each generation of the server (from start or reset to the next reset), used on the

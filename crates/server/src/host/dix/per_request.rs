@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What happens at each request, while somebody asked for it: counting for the policy `classic`, whose turns are ten
 //! requests long and whose buffers end, and timing for a trace of level `requests`.
 //!

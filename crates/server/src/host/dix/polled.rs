@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What a server polls for itself: input of a nested server, viewers of a VNC server, devices, the display's events.
 //!
 //! The server looks at these only between two slices. Xorg reads its input devices in a thread and delivers between two

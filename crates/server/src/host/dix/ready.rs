@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The server's ring of ready clients, as its own scheduler sees it.
 //!
 //! The ring's head is a static variable of the server that has no name for us. It is found once: the first time that

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The server's functions and variables that we use, found by name when it loads us.
 //!
 //! A lookup costs nothing later and needs no undefined symbols: the same binary works in every server, and one that

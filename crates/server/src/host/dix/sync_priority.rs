@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What clients see and set as their SYNC priority.
 //!
 //! The server's choice sorts by `ClientRec.priority` first, which is the field of SYNC SetPriority and GetPriority. We

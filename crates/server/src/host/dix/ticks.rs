@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The processor's counter as a clock within a slice: a third of what the kernel's clock costs, where each request is timed.
 //!
 //! Each slice begins with a reading of CLOCK_MONOTONIC; from there on the counter counts, by a rate that is taken from

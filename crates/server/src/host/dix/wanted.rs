@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What this process was started with: which host is to serve it, and its settings.
 //!
 //! `entry` writes it down when the server loads us, and `hooks` reads it at each start of a generation, also to go on with the

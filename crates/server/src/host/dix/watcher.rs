@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The thread that ends a slice early: it sleeps on the sockets of idle clients and on a timer, and sets
 //! `isItTimeToYield`, which the server tests before each request.
 //!

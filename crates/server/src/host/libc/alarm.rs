@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The server's own timer, which ends its slices: kept from it while we choose.
 //!
 //! A slice that the server ends leaves requests in its buffer, and the server goes on with those whomever we choose. The

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The calls behind those that stand before libc's, and what this host asks of the kernel for itself.
 //!
 //! What goes through here is never seen by `calls`, so that nothing of ours is taken for the server's.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The calls that stand before libc's.
 //!
 //! Each passes through unless the descriptor is a client's (or the epoll the server's) and the thread is the server's. A

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Clients as their sockets come and go in the server's epoll.
 
 use super::Libc;

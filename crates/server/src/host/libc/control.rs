@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The control socket of a server that has no extension: its connections, and what is sent over them.
 //!
 //! Everything here is non-blocking and on the server's thread. A connection gets little of it at a time, so that one that

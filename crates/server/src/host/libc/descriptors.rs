@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Which descriptors are clients', and which are ours in the server's epoll: a bit for each.
 //!
 //! A call that stands before libc's has to know it before it does anything else, in any thread; so it is one load.

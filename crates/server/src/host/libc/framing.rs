@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Where requests begin and end in what a client has sent (X11 protocol, appendix B; BIG-REQUESTS).
 //!
 //! The server reads when its buffer holds no whole request; where it asks for as many bytes as the buffer has, it holds

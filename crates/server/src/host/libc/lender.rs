@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The thread that a loan needs ([`crate::host::cpu`]): it raises the server's thread when data of a reserved client come,
 //! and lowers it when its time is over. There is none before somebody lends.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What the server writes to a client, message by message: who gets input, and who has to redraw.
 //!
 //! Errors and core events have 32 bytes; replies and generic events say how many follow those (X11 protocol, chapter 1; Generic

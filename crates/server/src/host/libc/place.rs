@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The engine of this process, made when the server adds its first client. Used on the server's thread only.
 
 use super::control::Asked;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What a client's read may return, and when the slice that it reads in is over.
 //!
 //! | the server reads for | it gets |

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Calls of the server's program turned to ours, where this object is a module and does not stand before libc by itself.
 //!
 //! A program calls a function of a library through a slot that the loader fills with its address. Those of the calls

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! A small server that polls, reads and closes as an X server does, with this host before its calls of libc: whatever its
 //! clients send and wherever we fail, each request is served once, in its client's order.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The server around the mechanism: its main loop, in virtual time.
 
 use super::*;

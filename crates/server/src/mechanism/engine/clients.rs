@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Clients come, are set up, set priorities, grab the server, and go.
 
 use super::{Engine, Notified, Slot};

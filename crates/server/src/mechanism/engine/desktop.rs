@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Clients that work for others: told by the server, looked for at the root windows, and given their roles.
 
 use super::Engine;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Who has to answer an Expose, or input beside one, and what is done about it.
 
 use super::Engine;

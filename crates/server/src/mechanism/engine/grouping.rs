@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Groups of clients, and settings with their origins.
 
 use super::Engine;

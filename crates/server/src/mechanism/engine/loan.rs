@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The loan: a real-time priority that somebody lends the server's thread, for as long as it has a reason for it.
 
 use super::Engine;

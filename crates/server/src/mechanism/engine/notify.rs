@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What goes out: events of the extension, the trace's records, and lines of the log.
 
 use super::{Engine, Notified};

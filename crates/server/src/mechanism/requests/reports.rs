@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What requests are answered with.
 
 use super::{MAX_PERIOD_US, MIN_BUDGET_US, MIN_PERIOD_US};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Requests of XQOS: who may make them, what admission control says, roles, loans and traces.
 
 use super::{clients, keep_busy, reserve, server};

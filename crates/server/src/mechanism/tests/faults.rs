@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Whatever goes wrong in us, the server goes on as if we had never been there.
 
 use super::{clients, keep_busy, reserve};

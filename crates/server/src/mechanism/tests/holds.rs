@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Who is held back, until when, and that nobody stays so.
 
 use super::{clients, keep_busy, reserve, server};

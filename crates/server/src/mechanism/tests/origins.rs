@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Requests of version 1.1: who made a setting, what ends with whom, groups, and limits of users.
 
 use super::{clients, keep_busy, reserve, server};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Random clients, requests and settings: no request is lost, nobody is served while held back, and all ends well.
 
 use super::{USER, server};

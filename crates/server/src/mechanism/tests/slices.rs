@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Who is served, for how long, and what ends a slice early.
 
 use super::{clients, keep_busy, reserve, server};

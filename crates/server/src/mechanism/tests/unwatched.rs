@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What a rule makes of a display that nobody looks at: one group with a small cap, until somebody looks.
 
 use super::{clients, keep_busy, server};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Who may change what.
 
 use super::*;

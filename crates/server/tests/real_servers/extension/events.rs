@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Events: who comes and goes, what is reserved, depletions and missed deadlines.
 
 use super::*;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What a connection shows to be let in.
 
 /// How a client proves that it may connect.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! A window, and a graphics context to draw in it.
 
 use super::*;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! One page that shows a trace and needs nothing else: no network, no server, no installation.
 //!
 //! `page.html` is what stands where, `page.css` how it looks, `page.js` what it does; `web/` has what pages share.

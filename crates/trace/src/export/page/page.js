@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 // The page of a trace: a lane for each client, and figures about what is shown.
 
 const data = JSON.parse(element("data").textContent);

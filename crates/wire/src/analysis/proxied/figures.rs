@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Waits that a proxy would leave, as figures of a report.
 
 use super::super::names::Names;

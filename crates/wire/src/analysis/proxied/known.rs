@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What a proxy knows of one client: which resources are its own, and which answers have changed.
 
 use super::super::colors::Colormaps;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Which waits would be left behind a proxy that stands beside the program, and answers what [`crate::answerable`] says.
 //!
 //! | proxy | answers | when |

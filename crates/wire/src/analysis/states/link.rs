@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Two ends and a link between them, in virtual time: what a capture would show, and the queue's truth.
 //!
 //! TCP as far as it matters here: slow start, an acknowledgement for two packets or after 40 ms, or with data.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 use super::super::spans::{Span, length_until, minus};
 use super::super::transmitter::MAX_IN_FLIGHT;
 use super::link::{Exchange, Link, Seen, run};

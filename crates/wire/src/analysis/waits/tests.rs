@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 use super::super::synthetic::{Said, said};
 use super::*;
 

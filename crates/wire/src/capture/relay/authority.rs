@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The server's cookie under the name of our display: a client looks it up by the display's number.
 //!
 //! libxcb sends no cookie at all where it finds none for the display that it was told, and a server that asks for one

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! One client's connection through the relay, both ways, with half-closed ends as they come.
 //!
 //! | what happens | then |

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! A display of our own: a number that nobody has, its lock, and the sockets where clients look for it.
 //!
 //! Clients try the abstract socket first and then the one in /tmp; X servers listen on both, and so do we, since a

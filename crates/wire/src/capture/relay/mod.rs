@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! A relay for clients of a local display: records what no packet carries.
 //!
 //! ```text

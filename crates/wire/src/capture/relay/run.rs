@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The loop of the relay: whoever is ready is served, and all that happens is recorded, in one order.
 //!
 //! Bytes go on before they are recorded, with the time at which they came. So the recording's own work delays nobody

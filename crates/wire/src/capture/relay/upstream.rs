@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The display behind the relay: where it is, and connections to it.
 
 use super::RelayError;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Overwrites with zeros what nobody else is to see, in packets that keep their sizes and times.
 //!
 //! Which bytes those are is known when a message is complete, so packets wait until all messages in them are; they go on

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What in a message tells what a user reads, types or sees: text, key codes and pixels.
 //!
 //! Overwritten is what these rules name, and nothing that another message's meaning or length depends on: names of

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Reads the log of a link, entry by entry.
 
 use super::{Busy, Entry, Fate, Record, TITLE, name};

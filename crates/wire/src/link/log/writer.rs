@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Writes the log of a link on a thread of its own, so that a slow disk delays no packet.
 
 use super::{Entry, Fate, TITLE};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What a link promises of every packet, tried by hand and at random.
 
 use super::*;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 // Beside the canvas: the list of connections, figures of the shown or marked time, and the message picked out.
 const hint = element("message").firstElementChild;
 // With more round trips in a span there is no table of them: moving and zooming would get slow.

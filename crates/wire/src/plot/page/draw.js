@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 // The canvas: all of it, and what panels and lanes have in common.
 function draw() {
   prepare(Math.max(stage.clientWidth, GUTTER + 60), Math.max(stage.clientHeight, 120));

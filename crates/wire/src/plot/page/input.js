@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 // Wheel, drag, click and keys; and the beginning of it all.
 listen({
   wheel(event, px, py) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! One page to look around in a capture, which needs nothing else: no network, no server, no installation.
 //!
 //! The rows of the plot go into it as they are packed, deflated and in base64; its script unpacks them into arrays of

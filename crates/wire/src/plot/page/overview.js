@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 // All connections: a lane for each, with its states and its bytes over time.
 const LANE = 44, BARS = 14;
 let scroll = 0;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 // One connection: a panel for each direction, with its packets, the stairs around them, and its messages.
 const STRIP = 9, TITLE = 18, BETWEEN = 10;
 // More of them than this are drawn a column of pixels at a time.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 // Rows out of bytes: each column holds differences to the row before, folded, seven bits in a byte.
 const facts = JSON.parse(element("data-facts").textContent);
 

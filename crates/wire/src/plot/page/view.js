@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 // What is shown beside the time: one connection or all, with the bytes of each panel; and the message picked out.
 const GUTTER = 92;
 const timeline = new Timeline({ begin: facts.from_ns, end: facts.to_ns, min: 1000, left: GUTTER, changed: ask });

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! From messages at certain times to what a program did.
 
 use super::*;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! `xqos boost`: gives the processor to who needs it for the screen, and takes it back.
 //!
 //! The X server tells of each client that gets an Expose, and of each that has answered it. In between, at most for N

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The programs that standard input names, where only those are to be raised: `PID` in a line, or `-PID` for no longer.
 //!
 //! Whoever writes it decides by what it knows, as `xqos rules run` does; when it goes, the input ends, and so do we.

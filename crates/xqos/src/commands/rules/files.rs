@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! `xqos rules check`, `list` and `test`: rule files, without any server.
 
 use crate::rules::loader;

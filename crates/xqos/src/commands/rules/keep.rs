@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! `xqos rules run`, `off` and `dry-run`: rules on a display.
 
 use super::files::column;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! `xqos rules`: the files of rules, what they would do, and the daemon that keeps them.
 
 mod files;

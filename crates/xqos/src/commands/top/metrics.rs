@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! One display as a page of metrics, each client by itself.
 
 use crate::metrics::{CLIENT, Format, Page, SERVER, WAITS, escaped};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! `xqos top`: which client uses the server, live.
 //!
 //! [`crate::sample`] makes one sample from the server's own figures and from a trace of level `slices`; the screen, the JSON and

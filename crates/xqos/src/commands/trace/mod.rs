@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! `xqos trace`: what happens inside the server, recorded, shown, summed up and exported.
 
 mod record;

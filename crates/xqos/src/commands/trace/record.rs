@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! `xqos trace record`: from the ring into a file.
 //!
 //! Records are read every 20 ms, and written every second as a chunk that stands for itself. With a trigger nothing is

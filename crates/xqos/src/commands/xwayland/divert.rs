@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! /usr/bin/Xwayland itself, for compositors whose path to it is fixed: Debian's package keeps the diverted one up to date.
 
 use super::files;

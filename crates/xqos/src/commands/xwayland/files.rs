@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The files that put xqos before Xwayland: where they are, and what is in them.
 
 use anyhow::{Context, Result};

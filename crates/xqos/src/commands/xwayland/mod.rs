@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! `xqos xwayland`: has the compositor start Xwayland with xqos in it.
 //!
 //! A compositor starts Xwayland by itself, so a script stands before it; how a compositor is led to the script differs.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What stands before Xwayland, and which Xwayland runs with xqos.
 
 use super::divert;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! weston.ini with our path of Xwayland in it, and without it again: byte for byte what it was.
 
 const SECTION: &str = "[xwayland]";

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Settings on a server that is not there: whatever happens, what others have set stays.
 
 use super::*;

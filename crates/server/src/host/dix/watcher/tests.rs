@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The thread on real sockets and a timer, with a flag in the server's place.
 
 use super::*;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Reservations made and released from the screen; each can be taken back.
 
 use super::View;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! All about one client, also what the table has no room for.
 
 use super::{Point, View};

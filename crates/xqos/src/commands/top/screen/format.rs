@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Counts in narrow columns.
 
 /// A count in six characters at most.

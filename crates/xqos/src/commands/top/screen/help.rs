@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The window that explains keys and columns.
 
 use ratatui::Frame;

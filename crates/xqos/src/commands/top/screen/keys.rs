@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What the keys do to the view.
 
 use super::{Page, Prompt, View};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The longest single requests since the server began. A request is never cut, so these are the waits from which no
 //! policy and no reservation protects.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The live view in a terminal, and the table of `--once`.
 //!
 //! The screen draws a [`Sample`]; keys change what is shown ([`View`]) or ask the server for a change, each of which can

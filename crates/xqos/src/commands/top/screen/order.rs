@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! By what the clients are ordered.
 
 use crate::sample::Client;

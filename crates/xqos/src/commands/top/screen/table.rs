@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The table of clients: its columns, on the screen and in the text of `--once`.
 
 use super::View;
