@@ -152,6 +152,11 @@ impl Scheduler {
         self.client(client).is_some_and(|record| record.capped)
     }
 
+    /// Whether a group has used up its cap.
+    pub fn is_cap_used_up(&self, group: GroupId) -> bool {
+        self.caps.is_used_up(group)
+    }
+
     /// Whether any group has a cap.
     pub fn has_caps(&self) -> bool {
         !self.caps.is_empty()

@@ -309,8 +309,9 @@ impl<H: Host> Engine<H> {
                 self.watch_client(id, now);
             }
         }
-        let is_capped = self.scheduler.has_caps() && self.scheduler.is_capped(id);
-        if is_capped || self.is_out_with_group(id) {
+        // By the group: a compositor uses up the cap of those around it.
+        let is_used_up = self.slot(id).is_some_and(|slot| self.scheduler.is_cap_used_up(slot.group));
+        if is_used_up || self.is_out_with_group(id) {
             self.sync_holds();
         }
         if let Some(held) = self.to_hold.take() {

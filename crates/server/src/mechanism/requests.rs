@@ -112,7 +112,12 @@ fn carry_out<H: Host>(engine: &mut Engine<H>, asker: ClientId, request: Request,
         }
         Request::ListLongestRequests => LongestRequests { requests: engine.longest.list() }.encode(sequence, order),
         Request::StartTrace { level, capacity } => start_trace(engine, asker, level, capacity, form)?,
-        _ => return change(engine, asker, request).map(|()| None),
+        _ => {
+            change(engine, asker, request)?;
+            // What one client's setting does to its group, whoever is in it.
+            engine.sync_holds();
+            return Ok(None);
+        }
     };
     Ok(Some(reply))
 }

@@ -109,11 +109,12 @@ impl<H: Host> Engine<H> {
     /// Whether the budget of a client's hard group is used up.
     pub(super) fn is_out_with_group(&self, id: ClientId) -> bool {
         let state = self.scheduler.reservation_in_use(id).filter(|_| self.scheduler.shares_reservation(id));
-        state.is_some_and(|state| state.depleted && state.reservation.hard)
+        // Without budget of a soft one, who is capped goes no further.
+        state.is_some_and(|state| state.depleted && (state.reservation.hard || self.scheduler.has_caps()))
     }
 
     /// Holds back, or serves again, whom the cap of a group concerns.
-    pub(super) fn sync_holds(&mut self) {
+    pub fn sync_holds(&mut self) {
         self.ids().for_each(|id| self.sync_hold(id));
     }
 

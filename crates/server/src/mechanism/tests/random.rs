@@ -2,8 +2,8 @@
 //! Random clients, requests and settings: no request is lost, nobody is served while held back, and all ends well.
 
 use super::{USER, server};
-use crate::host::mock::{Does, MS, Server};
-use xqos_abi::{PolicyChange, Request};
+use crate::host::mock::{Does, MS, Server, base};
+use xqos_abi::{Grouping, Label, PolicyChange, Request};
 use xqos_core::{ClientId, PolicyKind, Time};
 
 /// xorshift64*: the same operations in each run.
@@ -24,19 +24,23 @@ impl Random {
 
 #[test]
 fn random_operations() {
-    for seed in 1..=60 {
+    for seed in 1..=200 {
         let mut random = Random(0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(seed));
         let policy = random.one_of(&PolicyKind::ALL).unwrap();
         let mut server = server(policy);
         let root = server.connect(0);
         let mut clients: Vec<ClientId> = (0..4).map(|_| server.connect(USER)).collect();
         let mut sent = 0;
-        for _ in 0..150 {
+        for at in 0..150 {
             sent += operate(&mut server, &mut random, root, &mut clients);
             let until = server.now().after(random.below(4) * MS);
             server.run_until(until);
             assert!(server.fault.is_none(), "seed {seed}: {:?}", server.fault);
             server.engine().scheduler.verify();
+            for &id in &clients {
+                let wanted = server.engine().scheduler.is_held_back(id);
+                assert_eq!(server.host().is_held(id), wanted, "seed {seed}, operation {at}: {id:?} is held back");
+            }
         }
         finish(&mut server, root, &clients);
         assert_eq!(server.done.len() as u64, sent, "seed {seed}: requests were lost");
@@ -48,7 +52,7 @@ fn random_operations() {
 fn operate(server: &mut Server, random: &mut Random, root: ClientId, clients: &mut Vec<ClientId>) -> u64 {
     let Some(id) = random.one_of(clients) else { return 0 };
     let other = random.one_of(clients).unwrap_or(id);
-    match random.below(9) {
+    match random.below(14) {
         0 | 1 => {
             let count = 1 + random.below(40);
             server.send(id, count as usize, 1000 + random.below(MS));
@@ -79,6 +83,18 @@ fn operate(server: &mut Server, random: &mut Random, root: ClientId, clients: &m
             let limit_us = random.one_of(&[0, 5000, 40_000]).unwrap();
             server.ask(root, Request::SetPacing { limit_us, floor_us: 100_000 }).unwrap();
         }
+        10 => {
+            let at = server.now().after(random.below(3 * MS));
+            server.send_at(at, id, 1000, Does::Grab);
+            server.send_at(at.after(random.below(20 * MS)), id, 1000, Does::Ungrab);
+            return 2;
+        }
+        11 => {
+            let guest = server.connect(USER);
+            operate_on_group(server, random, root, guest);
+            server.disconnect(guest);
+        }
+        8 | 9 => operate_on_group(server, random, root, id),
         7 => server.engine().selection("_NET_WM_CM_S0", Some(id).filter(|_| other != id)),
         _ if server.left(id) == 0 && clients.len() < 8 => clients.push(server.connect(USER)),
         _ => {
@@ -89,11 +105,33 @@ fn operate(server: &mut Server, random: &mut Random, root: ClientId, clients: &m
     0
 }
 
+/// One operation on the group of a client, which may be in none.
+fn operate_on_group(server: &mut Server, random: &mut Random, root: ClientId, id: ClientId) {
+    let client = base(id);
+    let request = match random.below(6) {
+        0 => Request::SetClientGroup { client, name: Label::new(random.one_of(&["", "a", "b"]).unwrap()) },
+        1 => Request::SetGroupCap { client, ppm: random.one_of(&[0, 50_000, 300_000]).unwrap() },
+        2 => {
+            let grouping = random.one_of(&[Grouping::None, Grouping::Application, Grouping::User]).unwrap();
+            Request::SetGroups { grouping, user_limit_ppm: 0 }
+        }
+        3 => {
+            let budget_us = 500 + random.below(3000) as u32;
+            Request::SetGroupReservation { client, budget_us, period_us: 20_000, hard: random.below(2) == 0 }
+        }
+        4 => Request::ClearGroupReservation { client },
+        _ => Request::SetGroupWeight { client, weight: 1 + random.below(1000) as u32 },
+    };
+    let _ = server.ask(root, request);
+}
+
 /// Lets everybody finish.
 fn finish(server: &mut Server, root: ClientId, clients: &[ClientId]) {
     server.ask(root, Request::SetPacing { limit_us: 0, floor_us: 100_000 }).unwrap();
     for &id in clients {
         server.ask(id, Request::ClearReservation { client: 0 }).unwrap();
+        let _ = server.ask(root, Request::ClearGroupReservation { client: base(id) });
+        let _ = server.ask(root, Request::SetGroupCap { client: base(id), ppm: 0 });
     }
     let long_after = server.now().after(600_000 * MS);
     server.run_until(long_after);
