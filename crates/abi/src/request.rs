@@ -4,76 +4,16 @@
 //! The server has read a whole request of the length that its header gives, so the only lengths to check are those of
 //! each kind; what is wrong is named the way X names it.
 
+mod names;
+mod values;
+
+pub use names::{REQUESTS, minor};
+pub use values::{Grouping, Paced};
+
 use crate::bytes::{Order, Reader, Short, Writer};
 use crate::label::{LABEL_BYTES, Label};
 use crate::trace::Level;
 use xqos_core::PolicyKind;
-
-/// Minor opcodes.
-pub mod minor {
-    pub const QUERY_VERSION: u8 = 0;
-    pub const GET_SERVER_INFO: u8 = 1;
-    pub const SET_RESERVATION: u8 = 2;
-    pub const GET_RESERVATION: u8 = 3;
-    pub const CLEAR_RESERVATION: u8 = 4;
-    pub const CHECK_ADMISSION: u8 = 5;
-    pub const LIST_CLIENTS: u8 = 6;
-    pub const SET_POLICY: u8 = 7;
-    pub const SET_CLIENT_WEIGHT: u8 = 8;
-    pub const SET_CLIENT_PRIORITY: u8 = 9;
-    pub const SELECT_EVENTS: u8 = 10;
-    pub const START_TRACE: u8 = 11;
-    pub const STOP_TRACE: u8 = 12;
-    pub const LIST_LONGEST_REQUESTS: u8 = 13;
-    pub const LEND_PROCESSOR: u8 = 14;
-    pub const SET_PACING: u8 = 15;
-    pub const GET_PACING: u8 = 16;
-    pub const GET_PROCESSOR: u8 = 17;
-    pub const SET_DESKTOP: u8 = 18;
-    pub const GET_DESKTOP: u8 = 19;
-    pub const SET_ORIGIN: u8 = 20;
-    pub const SET_GROUPS: u8 = 21;
-    pub const GET_GROUPS: u8 = 22;
-    pub const SET_CLIENT_GROUP: u8 = 23;
-    pub const SET_GROUP_WEIGHT: u8 = 24;
-    pub const SET_GROUP_CAP: u8 = 25;
-    pub const SET_GROUP_RESERVATION: u8 = 26;
-    pub const CLEAR_GROUP_RESERVATION: u8 = 27;
-    pub const SET_CLIENT_PACING: u8 = 28;
-}
-
-/// Names of the requests, by minor opcode, and whether they have a reply.
-pub const REQUESTS: [(&str, bool); 29] = [
-    ("QueryVersion", true),
-    ("GetServerInfo", true),
-    ("SetReservation", false),
-    ("GetReservation", true),
-    ("ClearReservation", false),
-    ("CheckAdmission", true),
-    ("ListClients", true),
-    ("SetPolicy", false),
-    ("SetClientWeight", false),
-    ("SetClientPriority", false),
-    ("SelectEvents", false),
-    ("StartTrace", true),
-    ("StopTrace", false),
-    ("ListLongestRequests", true),
-    ("LendProcessor", false),
-    ("SetPacing", false),
-    ("GetPacing", true),
-    ("GetProcessor", true),
-    ("SetDesktop", false),
-    ("GetDesktop", true),
-    ("SetOrigin", false),
-    ("SetGroups", false),
-    ("GetGroups", true),
-    ("SetClientGroup", false),
-    ("SetGroupWeight", false),
-    ("SetGroupCap", false),
-    ("SetGroupReservation", false),
-    ("ClearGroupReservation", false),
-    ("SetClientPacing", false),
-];
 
 /// Flag bits of a reservation.
 pub mod reservation_flag {
@@ -92,67 +32,6 @@ pub mod event_mask {
     /// Weights, priorities and groups.
     pub const SETTINGS: u32 = 32;
     pub const ALL: u32 = 63;
-}
-
-/// Which clients are one group under `fair`, unless a client was put into a group by name.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Grouping {
-    /// Each client stands for itself.
-    None,
-    /// Those of one application: of its control group, else of a process.
-    #[default]
-    Application,
-    /// Those of one user.
-    User,
-}
-
-impl Grouping {
-    pub const ALL: [Grouping; 3] = [Grouping::None, Grouping::Application, Grouping::User];
-
-    /// The word on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Grouping::None => "none",
-            Grouping::Application => "app",
-            Grouping::User => "user",
-        }
-    }
-
-    pub fn from_name(name: &str) -> Option<Grouping> {
-        Self::ALL.into_iter().find(|grouping| grouping.name() == name)
-    }
-
-    pub fn code(self) -> u8 {
-        self as u8
-    }
-
-    pub fn from_code(code: u8) -> Option<Grouping> {
-        Self::ALL.get(usize::from(code)).copied()
-    }
-}
-
-/// Whether a client waits for those that it uncovers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Paced {
-    /// As SetPacing says for all.
-    #[default]
-    AsAll,
-    /// Also where others do not.
-    Always,
-    /// Also where others do.
-    Never,
-}
-
-impl Paced {
-    pub const ALL: [Paced; 3] = [Paced::AsAll, Paced::Always, Paced::Never];
-
-    pub fn code(self) -> u8 {
-        self as u8
-    }
-
-    pub fn from_code(code: u8) -> Option<Paced> {
-        Self::ALL.get(usize::from(code)).copied()
-    }
 }
 
 /// Which values of a SetPolicy count; `None` leaves a value as it is.
@@ -399,9 +278,6 @@ impl Request {
             Request::SetClientGroup { client, name } => {
                 out.u32(client).raw(name.bytes());
             }
-            Request::SetDesktop { share_ppm } => {
-                out.u32(share_ppm);
-            }
             Request::SetReservation { client, budget_us, period_us, hard }
             | Request::SetGroupReservation { client, budget_us, period_us, hard }
             | Request::CheckAdmission { client, budget_us, period_us, hard } => {
@@ -426,8 +302,8 @@ impl Request {
             Request::SetClientPriority { client, priority } => {
                 out.u32(client).i32(priority);
             }
-            Request::SelectEvents { mask } => {
-                out.u32(mask);
+            Request::SelectEvents { mask: value } | Request::SetDesktop { share_ppm: value } => {
+                out.u32(value);
             }
             Request::StartTrace { level, capacity } => {
                 out.u8(level.code()).pad_to(8).u32(capacity);
@@ -593,104 +469,4 @@ fn write_policy_change(out: &mut Writer, change: &PolicyChange) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn one_of_each() -> Vec<Request> {
-        vec![
-            Request::QueryVersion { major: 1, minor: 0 },
-            Request::GetServerInfo,
-            Request::SetReservation { client: 0x400001, budget_us: 3000, period_us: 10_000, hard: true },
-            Request::GetReservation { client: 7 },
-            Request::ClearReservation { client: 0 },
-            Request::CheckAdmission { client: 9, budget_us: 1, period_us: u32::MAX, hard: false },
-            Request::ListClients,
-            Request::SetPolicy(PolicyChange {
-                policy: Some(PolicyKind::Smart),
-                maximum_slice_us: Some(15_000),
-                ..PolicyChange::default()
-            }),
-            Request::SetClientWeight { client: 1, weight: 200 },
-            Request::SetClientPriority { client: 1, priority: -4 },
-            Request::SelectEvents { mask: 5 },
-            Request::StartTrace { level: Level::Requests, capacity: 4096 },
-            Request::StopTrace,
-            Request::ListLongestRequests,
-            Request::LendProcessor { on: true, limit_before: 95 },
-            Request::SetPacing { limit_us: 25_000, floor_us: 50_000 },
-            Request::GetPacing,
-            Request::SetDesktop { share_ppm: 666_667 },
-            Request::GetDesktop,
-            Request::GetProcessor,
-            Request::SetOrigin { name: Label::new("rule players"), lease: true },
-            Request::SetGroups { grouping: Grouping::User, user_limit_ppm: 300_000 },
-            Request::GetGroups,
-            Request::SetClientGroup { client: 7, name: Label::new("players") },
-            Request::SetGroupWeight { client: 7, weight: 50 },
-            Request::SetGroupCap { client: 7, ppm: 50_000 },
-            Request::SetClientPacing { client: 7, paced: Paced::Never },
-            Request::SetGroupReservation { client: 7, budget_us: 3000, period_us: 10_000, hard: true },
-            Request::ClearGroupReservation { client: 7 },
-        ]
-    }
-
-    #[test]
-    fn every_request_survives_both_byte_orders() {
-        for request in one_of_each() {
-            for order in [Order::Native, Order::Swapped] {
-                let bytes = request.encode_as(130, order);
-                assert_eq!(bytes.len(), length(request.minor()).unwrap());
-                assert_eq!(Request::parse(&bytes, order), Ok(request));
-            }
-        }
-    }
-
-    #[test]
-    fn a_request_of_any_other_length_is_refused() {
-        for request in one_of_each() {
-            let whole = request.encode(130);
-            for length in (0..whole.len() + 12).filter(|&length| length != whole.len()) {
-                let mut bytes = whole.clone();
-                bytes.resize(length, 0);
-                assert_eq!(Request::parse(&bytes, Order::Native), Err(Mistake::Length), "{request:?} {length}");
-            }
-        }
-    }
-
-    #[test]
-    fn unknown_opcodes_flags_and_masks_are_named() {
-        assert_eq!(Request::parse(&[130, 99, 1, 0], Order::Native), Err(Mistake::Opcode));
-        let mut bytes = Request::SelectEvents { mask: 0 }.encode(130);
-        bytes[4] = 64;
-        assert_eq!(Request::parse(&bytes, Order::Native), Err(Mistake::Value(64)));
-        let mut bytes = Request::ListClients.encode(130);
-        bytes[1] = minor::SET_RESERVATION;
-        assert_eq!(Request::parse(&bytes, Order::Native), Err(Mistake::Length));
-        let change = PolicyChange { policy: Some(PolicyKind::Fair), ..PolicyChange::default() };
-        let mut bytes = Request::SetPolicy(change).encode(130);
-        bytes[4] = 200;
-        assert_eq!(Request::parse(&bytes, Order::Native), Err(Mistake::Value(200)));
-    }
-
-    #[test]
-    fn every_request_has_a_name() {
-        let named = REQUESTS.iter().filter(|(name, _)| name.starts_with(char::is_alphabetic)).count();
-        assert_eq!(one_of_each().len(), named);
-        assert!(one_of_each().iter().all(|request| usize::from(request.minor()) < REQUESTS.len()));
-    }
-
-    #[test]
-    fn random_bytes_never_panic() {
-        let mut state = 0x9E37_79B9_7F4A_7C15_u64;
-        for _ in 0..200_000 {
-            let mut bytes = [0u8; 48];
-            for byte in &mut bytes {
-                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                *byte = (state >> 56) as u8;
-            }
-            bytes[1] %= 29;
-            let length = usize::from(bytes[47]) % 48;
-            let _ = Request::parse(&bytes[..length], Order::Swapped);
-        }
-    }
-}
+mod tests;

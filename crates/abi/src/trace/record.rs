@@ -59,17 +59,18 @@ impl Event {
     }
 }
 
+fn head(kind: u8, flags: u8, client: Option<ClientId>, value: u32) -> Head {
+    Head { kind, flags, client: client.map_or(NOBODY, |id| id.0), value }
+}
+
+fn bit(set: bool, bit: u8) -> u8 {
+    u8::from(set) << bit
+}
+
 impl What {
     /// Word 1.
     #[inline]
     fn head(&self) -> Head {
-        let head = |kind, flags, client: Option<ClientId>, value| Head {
-            kind,
-            flags,
-            client: client.map_or(NOBODY, |id| id.0),
-            value,
-        };
-        let bit = |set: bool, bit: u8| u8::from(set) << bit;
         match *self {
             What::Begin { level, server_pid, .. } => head(1, level.code(), None, server_pid),
             What::End => head(2, 0, None, 0),
