@@ -3,21 +3,19 @@
 //!
 //! Nothing is changed by a request that is refused.
 
+mod groups;
 mod reports;
 
 use crate::host::Host;
 use crate::mechanism::engine::ByHand;
 use crate::mechanism::engine::{Engine, RESOURCE_ID_BITS};
-use crate::mechanism::groups::{Reserved, Set, is_fit};
 use crate::mechanism::origins::Setting;
 use crate::mechanism::settings::{FaultPlace, MAX_UTILIZATION_LIMIT_PPM, SLICE_RANGE_US};
 use xqos_abi::trace::Level;
 use xqos_abi::{
     ClientList, LongestRequests, Mistake, NotifyKind, Order, Paced, PolicyChange, Request, TraceStarted, event_mask,
 };
-use xqos_core::{
-    Admission, ClientId, Fact, GroupId, Holder, MAX_SHARE_PPM, Pacing, Parameters, PolicyKind, Reservation, Time,
-};
+use xqos_core::{Admission, ClientId, Fact, Holder, MAX_SHARE_PPM, Pacing, Parameters, PolicyKind, Reservation, Time};
 
 /// Limits of a reservation: a budget below a slice's bookkeeping, or a period of minutes, serves nobody.
 const MIN_BUDGET_US: u32 = 100;
@@ -126,19 +124,7 @@ fn carry_out<H: Host>(engine: &mut Engine<H>, asker: ClientId, request: Request,
 fn change<H: Host>(engine: &mut Engine<H>, asker: ClientId, request: Request) -> Result<(), Refused> {
     match request {
         Request::SetReservation { client, budget_us, period_us, hard } => {
-            let id = subject_to_change(engine, asker, client)?;
-            let reservation = reservation(budget_us, period_us, hard)?;
-            let origin =
-                engine.origin_for(asker, id, Setting::Reservation).map_err(|ByHand| Refused::Access(client))?;
-            if !engine.is_within_user_limit(id, Holder::Client(id), reservation.utilization_ppm()) {
-                return Err(Refused::Admission(base_of(engine, id)));
-            }
-            engine.look_at_supply();
-            let outcome = engine.scheduler.handle(engine.host.now(), Fact::Reserve { client: id, reservation });
-            admitted(engine, outcome.admission(), client)?;
-            engine.note_made(id, Setting::Reservation, Some(origin));
-            engine.reservation_changed(id);
-            engine.notify(NotifyKind::ReservationSet, id, 0);
+            reserve(engine, asker, client, (budget_us, period_us, hard))?;
         }
         Request::ClearReservation { client } => {
             let id = subject_to_change(engine, asker, client)?;
@@ -165,34 +151,8 @@ fn change<H: Host>(engine: &mut Engine<H>, asker: ClientId, request: Request) ->
             engine.note_made(id, Setting::Priority, Some(origin).filter(|_| priority != 0));
         }
         Request::SetOrigin { name, lease } => engine.set_origin(asker, name, lease),
-        Request::SetClientGroup { client, name } => {
-            let id = subject_to_change(engine, asker, client)?;
-            if !is_fit(name) {
-                return Err(Refused::Value(client));
-            }
-            let origin = engine.origin_for(asker, id, Setting::Group).map_err(|ByHand| Refused::Access(client))?;
-            engine.set_group_name(id, name);
-            engine.note_made(id, Setting::Group, Some(origin).filter(|_| !name.is_empty()));
-        }
-        Request::SetGroupWeight { client, weight } => {
-            let id = subject_to_change(engine, asker, client)?;
-            let group = engine.slot(id).map_or(GroupId::NONE, |slot| slot.group);
-            if weight != 0 && !WEIGHTS.contains(&weight) || group == GroupId::NONE {
-                return Err(Refused::Value(if group == GroupId::NONE { client } else { weight }));
-            }
-            let origin = engine.origin_for(asker, id, Setting::Group).map_err(|ByHand| Refused::Access(client))?;
-            engine.set_group_weight(group, Set { value: weight, leased_by: origin.leased_by });
-            engine.notify(NotifyKind::Settings, id, 0);
-        }
-        Request::SetGroupCap { client, ppm } => {
-            let id = subject_to_change(engine, asker, client)?;
-            let group = engine.slot(id).map_or(GroupId::NONE, |slot| slot.group);
-            if ppm != 0 && !CAPS_PPM.contains(&ppm) || group == GroupId::NONE {
-                return Err(Refused::Value(if group == GroupId::NONE { client } else { ppm }));
-            }
-            let origin = engine.origin_for(asker, id, Setting::Group).map_err(|ByHand| Refused::Access(client))?;
-            engine.set_group_cap(group, Set { value: ppm, leased_by: origin.leased_by });
-            engine.notify(NotifyKind::Settings, id, 0);
+        Request::SetClientGroup { .. } | Request::SetGroupWeight { .. } | Request::SetGroupCap { .. } => {
+            groups::change(engine, asker, request)?;
         }
         Request::SetClientPacing { client, paced } => {
             let id = subject_to_change(engine, asker, client)?;
@@ -201,7 +161,7 @@ fn change<H: Host>(engine: &mut Engine<H>, asker: ClientId, request: Request) ->
             engine.note_made(id, Setting::Pacing, Some(origin).filter(|_| paced != Paced::AsAll));
         }
         Request::SetGroupReservation { .. } | Request::ClearGroupReservation { .. } => {
-            change_group_reservation(engine, asker, request)?;
+            groups::change_reservation(engine, asker, request)?;
         }
         Request::SetPolicy(_)
         | Request::SetPacing { .. }
@@ -218,38 +178,25 @@ fn change<H: Host>(engine: &mut Engine<H>, asker: ClientId, request: Request) ->
     Ok(())
 }
 
-/// The reservation of a client's group.
-fn change_group_reservation<H: Host>(engine: &mut Engine<H>, asker: ClientId, request: Request) -> Result<(), Refused> {
-    let (client, asked) = match request {
-        Request::SetGroupReservation { client, budget_us, period_us, hard } => {
-            (client, Some((budget_us, period_us, hard)))
-        }
-        Request::ClearGroupReservation { client } => (client, None),
-        _ => return Err(Refused::Request),
-    };
+/// A reservation for one client.
+fn reserve<H: Host>(
+    engine: &mut Engine<H>,
+    asker: ClientId,
+    client: u32,
+    (budget_us, period_us, hard): (u32, u32, bool),
+) -> Result<(), Refused> {
     let id = subject_to_change(engine, asker, client)?;
-    let (group, uid) = engine.slot(id).map_or((GroupId::NONE, 0), |slot| (slot.group, slot.identity.uid));
-    if group == GroupId::NONE {
-        return Err(Refused::Value(client));
+    let reservation = reservation(budget_us, period_us, hard)?;
+    let origin = engine.origin_for(asker, id, Setting::Reservation).map_err(|ByHand| Refused::Access(client))?;
+    if !engine.is_within_user_limit(id, Holder::Client(id), reservation.utilization_ppm()) {
+        return Err(Refused::Admission(base_of(engine, id)));
     }
-    let origin = engine.origin_for(asker, id, Setting::Group).map_err(|ByHand| Refused::Access(client))?;
-    if !engine.groups.reservation_gives_way(group, origin.leased_by) {
-        return Err(Refused::Access(client));
-    }
-    match asked {
-        Some((budget_us, period_us, hard)) => {
-            let reservation = reservation(budget_us, period_us, hard)?;
-            if !engine.is_within_user_limit(id, Holder::Group(group), reservation.utilization_ppm()) {
-                return Err(Refused::Admission(base_of(engine, id)));
-            }
-            engine.look_at_supply();
-            let by = Reserved { uid, leased_by: origin.leased_by };
-            let admission = engine.reserve_for_group(group, reservation, by);
-            admitted(engine, admission, client)?;
-        }
-        None => engine.release_group(group),
-    }
-    engine.notify(NotifyKind::Settings, id, 0);
+    engine.look_at_supply();
+    let outcome = engine.scheduler.handle(engine.host.now(), Fact::Reserve { client: id, reservation });
+    admitted(engine, outcome.admission(), client)?;
+    engine.note_made(id, Setting::Reservation, Some(origin));
+    engine.reservation_changed(id);
+    engine.notify(NotifyKind::ReservationSet, id, 0);
     Ok(())
 }
 

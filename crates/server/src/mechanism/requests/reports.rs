@@ -140,24 +140,8 @@ pub fn entry<H: Host>(engine: &Engine<H>, id: ClientId, asker: ClientId) -> Opti
     let usage = scheduler.usage(id)?;
     let (weight, fixed_priority) = scheduler.weight_and_priority(id)?;
     let state = scheduler.reservation(id);
-    let hard = state.is_some_and(|state| state.reservation.hard);
     let holds_grab = scheduler.grab() == Some(id);
-    let role = scheduler.role(id);
     let of_group = scheduler.group_reservation(slot.group).map(|state| state.reservation);
-    let flags = [
-        (state.is_some(), entry_flag::RESERVED),
-        (hard, entry_flag::HARD),
-        (scheduler.is_held_back(id), entry_flag::HELD_BACK),
-        (scheduler.is_ready(id), entry_flag::READY),
-        (id == asker, entry_flag::YOU),
-        (slot.identity.is_local(), entry_flag::LOCAL),
-        (holds_grab, entry_flag::GRABS_SERVER),
-        (role.compositor, entry_flag::COMPOSITOR),
-        (role.window_manager, entry_flag::WINDOW_MANAGER),
-        (slot.paced == Paced::Always, entry_flag::PACED),
-        (slot.paced == Paced::Never, entry_flag::NEVER_PACED),
-        (of_group.is_some_and(|reservation| reservation.hard), entry_flag::GROUP_HARD),
-    ];
     Some(ClientEntry {
         client: slot.base,
         pid: slot.identity.pid,
@@ -165,7 +149,7 @@ pub fn entry<H: Host>(engine: &Engine<H>, id: ClientId, asker: ClientId) -> Opti
         sync_priority: slot.sync_priority,
         weight,
         fixed_priority,
-        flags: flags.iter().filter(|(set, _)| *set).map(|(_, flag)| flag).sum(),
+        flags: flags(engine, id) | if id == asker { entry_flag::YOU } else { 0 },
         budget_us: state.map_or(0, |state| us(state.reservation.budget_ns)),
         period_us: state.map_or(0, |state| us(state.reservation.period_ns)),
         depletions: usage.depletions,
@@ -197,4 +181,25 @@ pub fn entry<H: Host>(engine: &Engine<H>, id: ClientId, asker: ClientId) -> Opti
         group_budget_us: of_group.map_or(0, |reservation| us(reservation.budget_ns)),
         group_period_us: of_group.map_or(0, |reservation| us(reservation.period_ns)),
     })
+}
+
+/// What is so of a client, but for who asks.
+fn flags<H: Host>(engine: &Engine<H>, id: ClientId) -> u32 {
+    let Some(slot) = engine.slot(id) else { return 0 };
+    let scheduler = &engine.scheduler;
+    let (own, role) = (scheduler.reservation(id), scheduler.role(id));
+    let flags = [
+        (own.is_some(), entry_flag::RESERVED),
+        (own.is_some_and(|state| state.reservation.hard), entry_flag::HARD),
+        (scheduler.is_held_back(id), entry_flag::HELD_BACK),
+        (scheduler.is_ready(id), entry_flag::READY),
+        (slot.identity.is_local(), entry_flag::LOCAL),
+        (scheduler.grab() == Some(id), entry_flag::GRABS_SERVER),
+        (role.compositor, entry_flag::COMPOSITOR),
+        (role.window_manager, entry_flag::WINDOW_MANAGER),
+        (slot.paced == Paced::Always, entry_flag::PACED),
+        (slot.paced == Paced::Never, entry_flag::NEVER_PACED),
+        (scheduler.group_reservation(slot.group).is_some_and(|state| state.reservation.hard), entry_flag::GROUP_HARD),
+    ];
+    flags.iter().filter(|(set, _)| *set).map(|(_, flag)| flag).sum()
 }
