@@ -122,12 +122,14 @@ impl X11perf {
 }
 
 /// Holds the server while clients send. What they have sent then waits in their sockets as a whole: from the moment the
-/// server is free they are busy until the last of it is done, however seldom this process gets a processor.
-pub fn send_before_any_is_served(fixture: &Fixture, send: impl FnOnce()) {
+/// server is free they are busy until the last of it is done, however seldom this process gets a processor. Who held it is to be
+/// kept until then: the server would serve its end in between.
+pub fn send_before_any_is_served(fixture: &Fixture, send: impl FnOnce()) -> Wire {
     let mut holder = fixture.native();
     holder.set_grab(true);
     send();
     holder.set_grab(false);
+    holder
 }
 
 /// A property that nobody else uses (CUT_BUFFER0), and its type.
@@ -196,7 +198,7 @@ impl Worker {
 /// All of them send so many requests before any is served; the slices until all is done.
 pub fn slices_of(fixture: &Fixture, workers: &mut [Worker], requests: u16) -> Vec<Slice> {
     let decisions = Decisions::of(fixture);
-    send_before_any_is_served(fixture, || workers.iter_mut().for_each(|worker| worker.send(requests)));
+    let _holder = send_before_any_is_served(fixture, || workers.iter_mut().for_each(|worker| worker.send(requests)));
     workers.iter_mut().for_each(Worker::finish);
     decisions.end()
 }
