@@ -35,9 +35,13 @@ pub fn request(order: ByteOrder, major: u8, data: u8, words: &[u32]) -> Vec<u8> 
 
 /// A request that ends in a text, with the text's length in its fifth byte.
 pub fn named_request(order: ByteOrder, major: u8, data: u8, name: &[u8]) -> Vec<u8> {
-    let mut bytes = vec![major, data, 0, 0, 0, 0, 0, 0];
-    put_u16(order, &mut bytes, 4, name.len() as u16);
-    bytes.extend(name);
+    with_text(order, vec![major, data, 0, 0, 0, 0, 0, 0], 4, name)
+}
+
+/// A request with a text behind what is there of it, and the text's length at `length_at`.
+pub fn with_text(order: ByteOrder, mut bytes: Vec<u8>, length_at: usize, text: &[u8]) -> Vec<u8> {
+    put_u16(order, &mut bytes, length_at, text.len() as u16);
+    bytes.extend(text);
     bytes.resize(bytes.len().next_multiple_of(4), 0);
     let words = (bytes.len() / 4) as u16;
     put_u16(order, &mut bytes, 2, words);

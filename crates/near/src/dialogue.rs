@@ -11,7 +11,7 @@
 //! | of an extension | its bytes, and all that told this extension something before: the version that was agreed on counts |
 //! | any other | its bytes |
 
-use crate::bytes::{put_u16, request, text_at};
+use crate::bytes::{request, text_at, with_text};
 use crate::opcodes::Known;
 use crate::setup::{Greeting, Screen};
 use crate::store::Question;
@@ -145,13 +145,7 @@ impl Dialogue {
 
 /// Opens a font under a number.
 pub fn open_font(order: ByteOrder, id: u32, name: &[u8]) -> Vec<u8> {
-    let mut bytes = request(order, OPEN_FONT, 0, &[id, 0]);
-    put_u16(order, &mut bytes, 8, name.len() as u16);
-    bytes.extend(name);
-    bytes.resize(bytes.len().next_multiple_of(4), 0);
-    let words = (bytes.len() / 4) as u16;
-    put_u16(order, &mut bytes, 2, words);
-    bytes
+    with_text(order, request(order, OPEN_FONT, 0, &[id, 0]), 8, name)
 }
 
 /// Whether a request reads a property and deletes it: of the core and of RandR and XInput, each in its place.

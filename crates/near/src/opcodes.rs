@@ -4,7 +4,7 @@
 //! Which opcodes an extension has the server says in its reply to QueryExtension; what it said on one connection holds for
 //! all of them. Everything is looked up once for an opcode, so that a request costs an index.
 
-use xqos_wire::answerable::{Barrier, Class, Only, Row, barrier, row};
+use xqos_wire::answerable::{Barrier, Class, Only, Row, barrier, is_silent, row};
 use xqos_wire::x11::names::Names;
 
 const FIRST_EXTENSION: u8 = 128;
@@ -17,31 +17,6 @@ const DEVICE_KINDS: [u16; 3] = [1, 11, 12];
 
 /// Extensions that are no use over a link: they pass descriptors or memory.
 pub const HIDDEN: [&str; 3] = ["MIT-SHM", "DRI2", "DRI3"];
-
-/// They make or free something that has neither window nor content, under an id of the program's own. Nobody is told, and
-/// the server can only refuse an id that the program's library gave out wrongly, or for want of memory. OpenFont is one if
-/// the font is known to be there.
-const SILENT: [&str; 19] = [
-    "NoOperation",
-    "CreatePixmap",
-    "FreePixmap",
-    "CreateGC",
-    "FreeGC",
-    "OpenFont",
-    "CloseFont",
-    "CreateCursor",
-    "CreateGlyphCursor",
-    "RecolorCursor",
-    "FreeCursor",
-    "RENDER::CreatePicture",
-    "RENDER::FreePicture",
-    "RENDER::CreateSolidFill",
-    "RENDER::CreateCursor",
-    "XFIXES::SetCursorName",
-    "XFIXES::CreateRegion",
-    "XFIXES::DestroyRegion",
-    "SYNC::SetCounter",
-];
 
 /// Core requests that say something of windows, pixmaps, colormaps or fonts, or that hold the server.
 const FOLLOWED: [u8; 23] = [1, 2, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 18, 19, 36, 37, 45, 46, 53, 54, 78, 79, 114];
@@ -110,7 +85,7 @@ impl Known {
         if row.class == Class::Watched && watch.is_none() && row.request != "GetProperty" {
             row.class = Class::Never;
         }
-        let (changes, barrier, is_silent) = (changed_by(name), barrier(name), SILENT.contains(&name));
+        let (changes, barrier, is_silent) = (changed_by(name), barrier(name), is_silent(name));
         let is_followed = FOLLOWED.contains(&major) || changes.is_some() || barrier != Barrier::None;
         let is_plain = has_reply == Some(false) && !is_followed;
         Known { row, watch, changes, barrier, is_silent, is_plain, has_reply }

@@ -197,7 +197,8 @@ pub const TABLE: &[Row] = &[
     shadowed("QueryTree"),
 ];
 
-/// They make or free what has neither window nor content.
+/// They make or free something that has neither window nor content, under an id of the program's own. Nobody is told, and
+/// the server can only refuse an id that the program's library gave out wrongly, or for want of memory.
 const SILENT: [&str; 19] = [
     "NoOperation",
     "CreatePixmap",
