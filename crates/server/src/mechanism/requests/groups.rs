@@ -22,20 +22,18 @@ pub(super) fn change<H: Host>(engine: &mut Engine<H>, asker: ClientId, request: 
             engine.note_made(id, Setting::Group, Some(origin).filter(|_| !name.is_empty()));
         }
         Request::SetGroupWeight { client, weight } => {
-            let id = subject_to_change(engine, asker, client)?;
-            let group = engine.slot(id).map_or(GroupId::NONE, |slot| slot.group);
-            if weight != 0 && !WEIGHTS.contains(&weight) || group == GroupId::NONE {
-                return Err(Refused::Value(if group == GroupId::NONE { client } else { weight }));
+            let (id, group) = group_to_change(engine, asker, client)?;
+            if weight != 0 && !WEIGHTS.contains(&weight) {
+                return Err(Refused::Value(weight));
             }
             let origin = engine.origin_for(asker, id, Setting::Group).map_err(|ByHand| Refused::Access(client))?;
             engine.set_group_weight(group, Set { value: weight, leased_by: origin.leased_by });
             engine.notify(NotifyKind::Settings, id, 0);
         }
         Request::SetGroupCap { client, ppm } => {
-            let id = subject_to_change(engine, asker, client)?;
-            let group = engine.slot(id).map_or(GroupId::NONE, |slot| slot.group);
-            if ppm != 0 && !CAPS_PPM.contains(&ppm) || group == GroupId::NONE {
-                return Err(Refused::Value(if group == GroupId::NONE { client } else { ppm }));
+            let (id, group) = group_to_change(engine, asker, client)?;
+            if ppm != 0 && !CAPS_PPM.contains(&ppm) {
+                return Err(Refused::Value(ppm));
             }
             let origin = engine.origin_for(asker, id, Setting::Group).map_err(|ByHand| Refused::Access(client))?;
             engine.set_group_cap(group, Set { value: ppm, leased_by: origin.leased_by });
@@ -59,11 +57,8 @@ pub(super) fn change_reservation<H: Host>(
         Request::ClearGroupReservation { client } => (client, None),
         _ => return Err(Refused::Request),
     };
-    let id = subject_to_change(engine, asker, client)?;
-    let (group, uid) = engine.slot(id).map_or((GroupId::NONE, 0), |slot| (slot.group, slot.identity.uid));
-    if group == GroupId::NONE {
-        return Err(Refused::Value(client));
-    }
+    let (id, group) = group_to_change(engine, asker, client)?;
+    let uid = engine.identity(id).map_or(0, |identity| identity.uid);
     let origin = engine.origin_for(asker, id, Setting::Group).map_err(|ByHand| Refused::Access(client))?;
     if !engine.groups.reservation_gives_way(group, origin.leased_by) {
         return Err(Refused::Access(client));
@@ -83,4 +78,11 @@ pub(super) fn change_reservation<H: Host>(
     }
     engine.notify(NotifyKind::Settings, id, 0);
     Ok(())
+}
+
+/// A client that the asker may change, and its group; refused where it stands for itself.
+fn group_to_change<H: Host>(engine: &Engine<H>, asker: ClientId, client: u32) -> Result<(ClientId, GroupId), Refused> {
+    let id = subject_to_change(engine, asker, client)?;
+    let group = engine.slot(id).map(|slot| slot.group).filter(|&group| group != GroupId::NONE);
+    Ok((id, group.ok_or(Refused::Value(client))?))
 }
