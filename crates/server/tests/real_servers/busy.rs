@@ -123,12 +123,13 @@ impl X11perf {
 
 /// Holds the server while clients send. What they have sent then waits in their sockets as a whole: from the moment the
 /// server is free they are busy until the last of it is done, however seldom this process gets a processor. Who held it is to be
-/// kept until then: the server would serve its end in between.
+/// kept until then, and asks nothing after it: the server would serve that in between.
 pub fn send_before_any_is_served(fixture: &Fixture, send: impl FnOnce()) -> Wire {
     let mut holder = fixture.native();
     holder.set_grab(true);
     send();
-    holder.set_grab(false);
+    let ungrab = holder.message(opcode::UNGRAB_SERVER, 0).finish();
+    holder.send_many(&ungrab, 1);
     holder
 }
 
