@@ -391,12 +391,7 @@ impl<H: Host> Engine<H> {
 
     /// Has the server wake up when a held client is replenished; without one it sleeps as long as it likes.
     fn program_wakeup(&mut self) {
-        // The cap of a group keeps all of it back, also those that the host does not hold since they were not served last.
-        let waits = |id: ClientId, slot: &Slot| slot.held || slot.linked && self.scheduler.is_held_back(id);
-        let at = self.scheduler.next_replenish().filter(|_| {
-            let mut slots = (0..).map(ClientId).zip(&self.slots);
-            slots.any(|(id, slot)| slot.as_ref().is_some_and(|slot| waits(id, slot)))
-        });
+        let at = self.scheduler.next_replenish().filter(|_| self.slots.iter().flatten().any(|slot| slot.held));
         let at = at.unwrap_or(Time::NEVER).min(self.grab_report_at());
         if at != self.wake_at {
             self.wake_at = at;
