@@ -5,6 +5,10 @@
 //! where it is used up those without budget of a reservation are held back until the period ends. A period begins when
 //! something is used after the last one. What a request overran is paid in the periods that follow. Desktop clients and the
 //! holder of the server grab are not held back: others wait for them.
+//!
+//! What is used from a reservation or by a desktop client, whom a cap does not stop, counts to at most half of a period's budget.
+//! The other half is always for those whom it does stop: else a reservation above the cap would keep them out for good, and
+//! leave them a debt that grows.
 
 use crate::{GroupId, Reservation, ReservationState, Time};
 use alloc::vec::Vec;
@@ -67,14 +71,16 @@ impl Caps {
         })
     }
 
-    /// Charges what was used. True where the cap is used up by it.
-    pub(crate) fn charge(&mut self, group: GroupId, start: Time, ns: u64) -> bool {
+    /// Charges what was used, by somebody whom a cap stops or not. True where the cap is used up by it.
+    pub(crate) fn charge(&mut self, group: GroupId, start: Time, ns: u64, stops: bool) -> bool {
         let Some(cap) = self.0.iter_mut().find(|cap| cap.group == group) else { return false };
         let was_used_up = cap.state.depleted;
         if !was_used_up && start >= cap.state.deadline {
             cap.state = Cap::new(group, cap.ppm, start).state;
         }
-        cap.state.charge(ns) && !was_used_up
+        let half_ns = cap.state.reservation.budget_ns / 2;
+        let beyond_half_ns = cap.state.budget_left_ns.saturating_sub_unsigned(half_ns).max(0).unsigned_abs();
+        cap.state.charge(if stops { ns } else { ns.min(beyond_half_ns) }) && !was_used_up
     }
 
     /// The end of the first period of a cap that is used up.

@@ -180,7 +180,7 @@ impl Scheduler {
         } else if self.others_wait() {
             self.desktop.served(service.start, service.end);
         }
-        self.charge_cap(service);
+        self.charge_cap(service, mode);
         if length_ns > LONG_SLICE_NS {
             self.hogged = Some(service.end);
         }
@@ -245,9 +245,10 @@ impl Scheduler {
     }
 
     /// Who is in a group with a cap pays for it, and all of them wait where it is used up.
-    fn charge_cap(&mut self, service: &Service) {
-        let Some(group) = self.client(service.client).map(|record| record.facts.group) else { return };
-        if !self.caps.charge(group, service.start, service.end.since(service.start)) {
+    fn charge_cap(&mut self, service: &Service, mode: Mode) {
+        let Some(record) = self.client(service.client) else { return };
+        let (group, stops) = (record.facts.group, mode == Mode::BestEffort && !record.role.is_any());
+        if !self.caps.charge(group, service.start, service.end.since(service.start), stops) {
             return;
         }
         for slot in 0..self.clients.len() {

@@ -6,7 +6,7 @@
 //! than that, and within any part of that time the difference changes by no more than both together.
 
 use crate::server::{Behaviour, Load, MS, Random, Run, SECOND, Server, US};
-use xqos_core::{ClientId, Fact, GroupId, Parameters, PolicyKind, Time};
+use xqos_core::{ClientId, Fact, GroupId, Parameters, PolicyKind, Reservation, Time};
 
 #[derive(Clone, Copy, Debug)]
 struct Busy {
@@ -187,5 +187,28 @@ fn a_capped_group_gets_no_more_than_its_cap_in_any_period_and_the_rest_is_left_t
             assert!(used <= 2 * 5 * MS + MS, "{policy:?}: {used} ns in period {period}");
         }
         assert!(server.service_ns(ClientId(3), None) > 9 * SECOND, "{policy:?}");
+    }
+}
+
+#[test]
+fn a_reservation_above_the_cap_of_its_group_leaves_half_of_it_to_the_others_and_no_debt() {
+    for policy in [PolicyKind::Fair, PolicyKind::Smart, PolicyKind::Fixed] {
+        let mut server = Server::new(policy, Parameters::default(), 7);
+        for group in [1, 1, 2] {
+            let client = server.connect(Load::backlogged(50 * US..=900 * US));
+            server.scheduler.handle(Time(0), Fact::Group { client, group: GroupId(group) });
+        }
+        let reservation = Reservation { budget_ns: 9 * MS, period_ns: 20 * MS, hard: true };
+        server.scheduler.handle(Time(0), Fact::Reserve { client: ClientId(1), reservation });
+        server.scheduler.handle(Time(0), Fact::GroupCap { group: GroupId(1), ppm: 200_000 });
+        server.run_until(10 * SECOND);
+        let (reserved, other) = (server.service_ns(ClientId(1), None), server.service_ns(ClientId(2), None));
+        assert!(reserved.abs_diff(9 * SECOND / 2) < 20 * MS, "{policy:?}: {reserved} ns of 4.5 s");
+        let half_to_all = SECOND - 20 * MS..=2 * SECOND;
+        assert!(half_to_all.contains(&other), "{policy:?}: {other} ns of 1 to 2 s");
+        server.scheduler.handle(Time(10 * SECOND), Fact::Release { client: ClientId(1) });
+        server.run_until(11 * SECOND);
+        let both = server.service_ns(ClientId(1), None) + server.service_ns(ClientId(2), None) - reserved - other;
+        assert!(both.abs_diff(SECOND / 5) < 20 * MS, "{policy:?}: {both} ns of the second after it");
     }
 }

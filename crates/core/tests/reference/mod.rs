@@ -332,7 +332,10 @@ impl Reference {
             if !cap.depleted && start >= cap.deadline {
                 *cap = Budget::fresh(cap.of, start);
             }
-            cap.left_ns -= i128::from(end - start);
+            let is_held_back_by_it = best_effort && !self.desktop.roles.contains_key(&id);
+            let half_ns = i128::from(cap.of.budget_ns / 2);
+            let most_ns = if is_held_back_by_it { i128::MAX } else { (cap.left_ns - half_ns).max(0) };
+            cap.left_ns -= i128::from(end - start).min(most_ns);
             cap.depleted = cap.left_ns <= 0;
         }
     }
