@@ -126,7 +126,7 @@ impl Run {
             self.sums = Sums::default();
             let is_later = self.stood.operations > FIRST_LIFE;
             let rested = invariants::rested(&self.stage, self.rested)?;
-            self.rested = self.rested.or(is_later.then_some(rested));
+            self.rested = is_later.then_some(rested);
         }
         if self.stood.operations % CHECKED_EVERY == 0 {
             self.stood.checks += 1;
