@@ -94,7 +94,12 @@ pub(super) fn rested(stage: &Stage, first: Option<Rested>) -> Result<Rested> {
     }
     ensure!(now.reservations == 0, "{} reservations are left of clients that are gone", now.reservations);
     if let Some(first) = first {
-        ensure!(now.files <= first.files, "{} descriptors are open, {} were at first", now.files, first.files);
+        let (files, before) = (now.files, first.files);
+        ensure!(
+            files <= before,
+            "{files} descriptors are open, {before} were at first: {}",
+            open_files(pid)?.join(" ")
+        );
         let more_kb = now.private_kb.saturating_sub(first.private_kb);
         ensure!(more_kb <= MORE_KB, "{more_kb} kB more than after the first life");
         let more = now.memory_bytes.saturating_sub(first.memory_bytes);
@@ -107,8 +112,14 @@ pub(super) fn rested(stage: &Stage, first: Option<Rested>) -> Result<Rested> {
 
 fn look(stage: &Stage) -> Result<Rested> {
     let pid = stage.server.pid();
-    let files = fs::read_dir(format!("/proc/{pid}/fd"))?.count();
+    let files = open_files(pid)?.len();
     let private_kb = process::memory(pid)?.private_dirty_kb;
     let info = stage.witness()?.server_info()?;
     Ok(Rested { files, private_kb, memory_bytes: info.memory_bytes, reservations: info.reservations })
+}
+
+/// What a process has open, as /proc tells it.
+fn open_files(pid: u32) -> Result<Vec<String>> {
+    let files = fs::read_dir(format!("/proc/{pid}/fd"))?.flatten();
+    Ok(files.map(|file| fs::read_link(file.path()).unwrap_or_default().to_string_lossy().into_owned()).collect())
 }
