@@ -17,7 +17,8 @@
 /* The layout that programs are compiled with: it may only grow. */
 enum { CLIENT_BYTES_1_0 = 184 };
 _Static_assert(offsetof(struct xqos_client, grabs) == CLIENT_BYTES_1_0, "layout of 1.0");
-_Static_assert(sizeof(struct xqos_client) == 344, "layout of 1.1");
+_Static_assert(offsetof(struct xqos_client, waits) == 344, "layout of the first 1.1");
+_Static_assert(sizeof(struct xqos_client) == 392, "layout of 1.1");
 
 struct xqos_client_list {
     struct wire_client_list *reply;
@@ -112,6 +113,9 @@ static struct xqos_client client_from(const struct wire_client *entry)
         .group = entry->group,
         .group_weight = entry->group_weight,
         .group_cap_ppm = entry->group_cap_ppm,
+        .long_grabs = entry->long_grabs,
+        .group_budget_us = entry->group_budget_us,
+        .group_period_us = entry->group_period_us,
     };
 
     /* The wire's 32 bytes need not end with 0; these 40 do. */
@@ -121,6 +125,7 @@ static struct xqos_client client_from(const struct wire_client *entry)
     memcpy(client.reservation_origin, entry->reservation_origin, sizeof client.reservation_origin - 1);
     memcpy(client.settings_origin, entry->settings_origin, sizeof client.settings_origin - 1);
     memcpy(client.host, entry->host, sizeof client.host - 1);
+    memcpy(client.waits, entry->waits, sizeof client.waits);
     return client;
 }
 

@@ -229,8 +229,13 @@ struct wire_client {
     char reservation_origin[32];
     char settings_origin[32];
     char host[48];
+    uint32_t waits[8];
+    uint32_t long_grabs;
+    uint32_t group_budget_us;
+    uint32_t group_period_us;
+    uint32_t pad;
 };
-WIRE_SIZE(wire_client, 328);
+WIRE_SIZE(wire_client, 376);
 enum { WIRE_CLIENT_BYTES_1_0 = 176 };
 
 struct wire_event {

@@ -53,6 +53,10 @@ extern "C" {
 /* Bytes of a name, of a group or an origin, with the 0 at its end. */
 #define XQOS_NAME_BYTES 32
 
+/* How many lengths of waits are counted: within 1, 5, 20, 50, 100, 250 and 1000 ms and longer than the length before,
+ * and in the last all that are longer. */
+#define XQOS_WAITS 8
+
 /* An uid where the client is not on the server's machine. */
 #define XQOS_NO_UID UINT32_MAX
 
@@ -110,6 +114,7 @@ enum xqos_pacing {
 #define XQOS_CLIENT_HOLDS_GRAB 64u /* holds the server grab */
 #define XQOS_CLIENT_COMPOSITOR 128u     /* draws what others have drawn; served before them */
 #define XQOS_CLIENT_WINDOW_MANAGER 256u /* the same */
+#define XQOS_CLIENT_GROUP_HARD 512u     /* the reservation of its group is hard */
 #define XQOS_CLIENT_PACED 1024u         /* XQOS_PACING_ALWAYS */
 #define XQOS_CLIENT_NEVER_PACED 2048u   /* XQOS_PACING_NEVER */
 
@@ -238,6 +243,10 @@ struct xqos_client {
     char reservation_origin[XQOS_NAME_BYTES]; /* who made its reservation: itself, hand, or a name of xqos_set_origin */
     char settings_origin[XQOS_NAME_BYTES];    /* the same of weight, priority, group and pacing, whichever was set last */
     char host[48];                  /* from where a client of another machine connected; empty where local */
+    uint32_t waits[XQOS_WAITS];     /* waits from arrival to dispatch by their length; they wrap around */
+    uint32_t long_grabs;            /* server grabs of a second and more */
+    uint32_t group_budget_us;       /* of the reservation of its group; 0 without one */
+    uint32_t group_period_us;
 };
 
 /* Which clients are one group, and what users may reserve. */

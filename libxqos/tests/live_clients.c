@@ -112,6 +112,28 @@ static void groups_and_their_settings_are_listed(void)
     disconnect_client(&b);
 }
 
+/* Each wait is counted once, by its length. */
+static void waits_are_counted(void)
+{
+    struct client c = connect_client();
+    struct xqos_client entry;
+    uint64_t before = 0, after = 0;
+
+    EXPECT(find_client(&c, c.base, &entry));
+    for (int i = 0; i < XQOS_WAITS; i++)
+        before += entry.waits[i];
+    for (int i = 0; i < 20; i++)
+        EXPECT_INT(xqos_query_version(c.xqos, NULL, NULL), XQOS_OK);
+    free(xcb_get_input_focus_reply(c.connection, xcb_get_input_focus(c.connection), NULL));
+    EXPECT(find_client(&c, c.base, &entry));
+    for (int i = 0; i < XQOS_WAITS; i++)
+        after += entry.waits[i];
+    EXPECT(after > before);
+    EXPECT(after <= entry.slices);
+    EXPECT_INT(entry.long_grabs, 0);
+    disconnect_client(&c);
+}
+
 static void the_grouping_and_the_limit_of_users_are_set_and_read_back(void)
 {
     struct client c = connect_client();
@@ -159,6 +181,7 @@ static void leases_end_with_their_connection(void)
 void test_clients(void)
 {
     RUN(groups_and_their_settings_are_listed);
+    RUN(waits_are_counted);
     RUN(the_grouping_and_the_limit_of_users_are_set_and_read_back);
     RUN(leases_end_with_their_connection);
     RUN(list_has_this_process);

@@ -8,7 +8,9 @@
 #include "expect.h"
 #include "fixture.h"
 
-enum { ENTRY_1_0 = 176, ENTRY = 328, LATER_ENTRY = 332, CLIENT_1_0 = 184 };
+/* 1.1 came in two steps: entries of 328 bytes, and structures of 344, are those of the first. */
+enum { ENTRY_1_0 = 176, FIRST_ENTRY_1_1 = 328, ENTRY = 376, LATER_ENTRY = 380 };
+enum { CLIENT_1_0 = 184, FIRST_CLIENT_1_1 = 344 };
 
 /* What 1.1 added. */
 static void put_later_fields(uint8_t *entry)
@@ -21,6 +23,15 @@ static void put_later_fields(uint8_t *entry)
     memcpy(entry + 216, "rule players", 12);
     memcpy(entry + 248, "hand", 4);
     memcpy(entry + 280, "192.0.2.7", 9);
+}
+
+static void put_last_fields(uint8_t *entry)
+{
+    for (uint32_t i = 0; i < XQOS_WAITS; i++)
+        put32(entry + 328 + 4 * i, 300 + i);
+    put32(entry + 360, 31);
+    put32(entry + 364, 5000);
+    put32(entry + 368, 16000);
 }
 
 static void put_entry(uint8_t *entry, uint32_t client)
@@ -53,8 +64,10 @@ static size_t list_reply(uint8_t *reply, uint32_t count, uint32_t entry_bytes)
     put64(reply + 16, 987654321012);
     for (uint32_t i = 0; i < count; i++)
         put_entry(reply + 32 + (size_t)i * entry_bytes, 0x200000 * (i + 1));
-    for (uint32_t i = 0; i < count && entry_bytes >= ENTRY; i++)
+    for (uint32_t i = 0; i < count && entry_bytes >= FIRST_ENTRY_1_1; i++)
         put_later_fields(reply + 32 + (size_t)i * entry_bytes);
+    for (uint32_t i = 0; i < count && entry_bytes >= ENTRY; i++)
+        put_last_fields(reply + 32 + (size_t)i * entry_bytes);
     return bytes;
 }
 
@@ -98,6 +111,15 @@ static void expect_later_fields(const struct xqos_client *client, int are_there)
     EXPECT_STRING(client->host, are_there ? "192.0.2.7" : "");
 }
 
+static void expect_last_fields(const struct xqos_client *client, int are_there)
+{
+    for (uint32_t i = 0; i < XQOS_WAITS; i++)
+        EXPECT_INT(client->waits[i], are_there ? 300 + i : 0);
+    EXPECT_INT(client->long_grabs, are_there ? 31 : 0);
+    EXPECT_INT(client->group_budget_us, are_there ? 5000 : 0);
+    EXPECT_INT(client->group_period_us, are_there ? 16000 : 0);
+}
+
 /* entry_bytes may grow in a later version, and not by multiples of 8. */
 static void walk_list(uint32_t entry_bytes)
 {
@@ -116,7 +138,8 @@ static void walk_list(uint32_t entry_bytes)
         EXPECT_INT(xqos_client_list_next(list, &client), 1);
         EXPECT_INT(client.client, 0x200000 * (i + 1));
         expect_entry(&client);
-        expect_later_fields(&client, entry_bytes >= ENTRY);
+        expect_later_fields(&client, entry_bytes >= FIRST_ENTRY_1_1);
+        expect_last_fields(&client, entry_bytes >= ENTRY);
         EXPECT_STRING(client.name, "xclock");
     }
     EXPECT_INT(xqos_client_list_next(list, &client), 0);
@@ -137,8 +160,13 @@ static void list_of_version_1_0_is_walked(void)
     walk_list(ENTRY_1_0);
 }
 
-/* A program that was compiled against 1.0 has a shorter structure, and what follows it is its own. */
-static void program_of_version_1_0_gets_what_it_knows(void)
+static void list_of_the_first_version_1_1_is_walked(void)
+{
+    walk_list(FIRST_ENTRY_1_1);
+}
+
+/* A program that was compiled against an older header has a shorter structure, and what follows it is its own. */
+static void fill_structure_of(uint32_t size)
 {
     struct fixture f = open_fixture();
     union {
@@ -152,17 +180,29 @@ static void program_of_version_1_0_gets_what_it_knows(void)
     mock_answer(f.mock, reply, sizeof reply);
     EXPECT_INT(xqos_list_clients(f.xqos, &list), XQOS_OK);
     memset(&client, 0x5a, sizeof client);
-    client.whole.size = CLIENT_1_0;
+    client.whole.size = size;
     EXPECT_INT(xqos_client_list_next(list, &client.whole), 1);
     expect_entry(&client.whole);
     EXPECT_STRING(client.whole.name, "xclock");
-    for (size_t i = CLIENT_1_0; i < sizeof client; i++)
+    if (size > CLIENT_1_0)
+        expect_later_fields(&client.whole, 1);
+    for (size_t i = size; i < sizeof client; i++)
         EXPECT_INT(client.bytes[i], 0x5a);
     client.whole.size = CLIENT_1_0 - 4;
     xqos_client_list_rewind(list);
     EXPECT_INT(xqos_client_list_next(list, &client.whole), XQOS_ERR_ARGUMENT);
     xqos_client_list_free(list);
     close_fixture(&f);
+}
+
+static void program_of_version_1_0_gets_what_it_knows(void)
+{
+    fill_structure_of(CLIENT_1_0);
+}
+
+static void program_of_the_first_version_1_1_gets_what_it_knows(void)
+{
+    fill_structure_of(FIRST_CLIENT_1_1);
 }
 
 static void list_of_later_version_is_walked(void)
@@ -218,7 +258,9 @@ void test_list(void)
 {
     RUN(list_is_walked);
     RUN(list_of_version_1_0_is_walked);
+    RUN(list_of_the_first_version_1_1_is_walked);
     RUN(program_of_version_1_0_gets_what_it_knows);
+    RUN(program_of_the_first_version_1_1_gets_what_it_knows);
     RUN(list_of_later_version_is_walked);
     RUN(name_of_32_bytes_ends_with_zero);
     RUN(list_beyond_its_reply_is_refused);
