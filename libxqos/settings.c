@@ -89,6 +89,29 @@ int xqos_set_group_cap(xqos_t *xqos, uint32_t client, uint32_t cap_ppm)
     return xqos_perform(xqos, WIRE_SET_GROUP_CAP, &request, sizeof request, NULL);
 }
 
+int xqos_set_group_reservation(xqos_t *xqos, uint32_t client, uint32_t budget_us, uint32_t period_us, uint32_t flags,
+                               struct xqos_admission *refused)
+{
+    struct wire_reserve request = { .client = client, .budget_us = budget_us, .period_us = period_us, .flags = flags };
+    struct xqos_admission admission = { 0 };
+    int result;
+
+    if (refused && !xqos_has_room(refused, sizeof *refused))
+        return XQOS_ERR_ARGUMENT;
+    result = xqos_perform(xqos, WIRE_SET_GROUP_RESERVATION, &request, sizeof request, &admission.failing_client);
+    /* CheckAdmission asks for a client, not for its group: nothing more can be told. */
+    if (result == XQOS_ERR_ADMISSION && refused)
+        xqos_fill(refused, &admission, sizeof admission);
+    return result;
+}
+
+int xqos_clear_group_reservation(xqos_t *xqos, uint32_t client)
+{
+    struct wire_one request = { .first = client };
+
+    return xqos_perform(xqos, WIRE_CLEAR_GROUP_RESERVATION, &request, sizeof request, NULL);
+}
+
 int xqos_set_groups(xqos_t *xqos, uint32_t grouping, uint32_t user_limit_ppm)
 {
     struct wire_set_groups request = { .grouping = (uint8_t)grouping, .user_limit_ppm = user_limit_ppm };

@@ -126,6 +126,8 @@ static int names_a_client(uint8_t opcode)
     case WIRE_SET_CLIENT_GROUP:
     case WIRE_SET_GROUP_WEIGHT:
     case WIRE_SET_GROUP_CAP:
+    case WIRE_SET_GROUP_RESERVATION:
+    case WIRE_CLEAR_GROUP_RESERVATION:
     case WIRE_SET_CLIENT_PACING:
         return 1;
     default:

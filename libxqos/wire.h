@@ -34,6 +34,8 @@ enum wire_opcode {
     WIRE_SET_CLIENT_GROUP = 23,
     WIRE_SET_GROUP_WEIGHT = 24,
     WIRE_SET_GROUP_CAP = 25,
+    WIRE_SET_GROUP_RESERVATION = 26,
+    WIRE_CLEAR_GROUP_RESERVATION = 27,
     WIRE_SET_CLIENT_PACING = 28
 };
 
@@ -63,7 +65,7 @@ struct wire_two {
 };
 WIRE_SIZE(wire_two, 12);
 
-/* SetReservation and CheckAdmission. */
+/* SetReservation, CheckAdmission and SetGroupReservation. */
 struct wire_reserve {
     struct wire_header header;
     uint32_t client;

@@ -385,6 +385,23 @@ XQOS_PUBLIC int xqos_set_group_weight(xqos_t *xqos, uint32_t client, uint32_t we
 /* The most that a client's group gets of the server, 10000 to 1000000; 0: no cap. Errors: as xqos_set_group_weight. */
 XQOS_PUBLIC int xqos_set_group_cap(xqos_t *xqos, uint32_t client, uint32_t cap_ppm);
 
+/* Reserves budget_us in every period_us for the clients of a client's group together, in place of the reservation that
+ * the group has; those with a reservation of their own take no part. Ranges and flags are those of xqos_set_reservation,
+ * and so is the admission test. It ends with xqos_clear_group_reservation or with the group.
+ *
+ * refused may be null. After XQOS_ERR_ADMISSION failing_client is the client whose term fails, or one of the group
+ * whose term fails; the figures are 0.
+ *
+ * Errors: ADMISSION; VALUE (out of range, unknown flags, no such client, or it stands for itself); ACCESS, REQUEST,
+ * CONNECTION, ARGUMENT. */
+XQOS_PUBLIC XQOS_CHECK_RESULT int xqos_set_group_reservation(xqos_t *xqos, uint32_t client, uint32_t budget_us,
+                                                             uint32_t period_us, uint32_t flags,
+                                                             struct xqos_admission *refused);
+
+/* Ends the reservation of a client's group. A group without one is no error. Errors: VALUE (no such client, or it stands
+ * for itself), ACCESS, REQUEST, CONNECTION, ARGUMENT. */
+XQOS_PUBLIC int xqos_clear_group_reservation(xqos_t *xqos, uint32_t client);
+
 /* Whether a client waits for those that it uncovers (enum xqos_pacing).
  * Errors: VALUE, ACCESS (another's client), REQUEST, CONNECTION, ARGUMENT. */
 XQOS_PUBLIC int xqos_set_client_pacing(xqos_t *xqos, uint32_t client, uint32_t pacing);

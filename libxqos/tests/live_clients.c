@@ -112,6 +112,49 @@ static void groups_and_their_settings_are_listed(void)
     disconnect_client(&b);
 }
 
+static void the_reservation_of_a_group_is_listed_for_its_clients(void)
+{
+    struct client a = connect_client(), b = connect_client();
+    struct xqos_admission refused = { .size = sizeof refused, .limit_ppm = 7 };
+    struct xqos_client entry;
+
+    EXPECT_INT(xqos_set_client_group(a.xqos, XQOS_SELF, "film"), XQOS_OK);
+    EXPECT_INT(xqos_set_client_group(a.xqos, b.base, "film"), XQOS_OK);
+    EXPECT_INT(xqos_set_group_reservation(a.xqos, XQOS_SELF, BUDGET_US, PERIOD_US, XQOS_RESERVATION_HARD, NULL), XQOS_OK);
+    EXPECT(find_client(&a, b.base, &entry));
+    EXPECT_INT(entry.group_budget_us, BUDGET_US);
+    EXPECT_INT(entry.group_period_us, PERIOD_US);
+    EXPECT_INT(entry.flags & (XQOS_CLIENT_GROUP_HARD | XQOS_CLIENT_RESERVED), XQOS_CLIENT_GROUP_HARD);
+    EXPECT_INT(reservation_of(&b, XQOS_SELF).active, 0);
+
+    EXPECT_INT(xqos_set_group_reservation(b.xqos, XQOS_SELF, PERIOD_US, PERIOD_US, 0, &refused), XQOS_ERR_ADMISSION);
+    EXPECT(refused.failing_client == a.base || refused.failing_client == b.base);
+    EXPECT_INT(refused.limit_ppm, 0);
+    EXPECT_INT(xqos_set_group_reservation(b.xqos, XQOS_SELF, PERIOD_US + 1, PERIOD_US, 0, NULL), XQOS_ERR_VALUE);
+    EXPECT_INT(xqos_set_group_reservation(b.xqos, XQOS_SELF, BUDGET_US, PERIOD_US, 2, NULL), XQOS_ERR_VALUE);
+    EXPECT(find_client(&a, b.base, &entry));
+    EXPECT_INT(entry.group_budget_us, BUDGET_US);
+
+    EXPECT_INT(xqos_clear_group_reservation(b.xqos, XQOS_SELF), XQOS_OK);
+    EXPECT_INT(xqos_clear_group_reservation(b.xqos, a.base), XQOS_OK);
+    EXPECT(find_client(&a, b.base, &entry));
+    EXPECT_INT(entry.group_budget_us, 0);
+    EXPECT_INT(entry.group_period_us, 0);
+    EXPECT_INT(entry.flags & XQOS_CLIENT_GROUP_HARD, 0);
+    disconnect_client(&a);
+    disconnect_client(&b);
+}
+
+static void who_stands_alone_has_no_group_to_reserve_for(void)
+{
+    struct client c = connect_client();
+
+    EXPECT_INT(xqos_set_client_group(c.xqos, XQOS_SELF, ":none"), XQOS_OK);
+    EXPECT_INT(xqos_set_group_reservation(c.xqos, XQOS_SELF, BUDGET_US, PERIOD_US, 0, NULL), XQOS_ERR_VALUE);
+    EXPECT_INT(xqos_clear_group_reservation(c.xqos, XQOS_SELF), XQOS_ERR_VALUE);
+    disconnect_client(&c);
+}
+
 /* Each wait is counted once, by its length. */
 static void waits_are_counted(void)
 {
@@ -181,6 +224,8 @@ static void leases_end_with_their_connection(void)
 void test_clients(void)
 {
     RUN(groups_and_their_settings_are_listed);
+    RUN(the_reservation_of_a_group_is_listed_for_its_clients);
+    RUN(who_stands_alone_has_no_group_to_reserve_for);
     RUN(waits_are_counted);
     RUN(the_grouping_and_the_limit_of_users_are_set_and_read_back);
     RUN(leases_end_with_their_connection);

@@ -250,10 +250,30 @@ static void refusal_without_interest_asks_nothing_more(void)
     close_fixture(&f);
 }
 
+/* There is no request that asks for the term of a group. */
+static void refusal_of_a_group_names_the_client(void)
+{
+    struct fixture f = open_fixture();
+    struct xqos_admission refused = { .size = sizeof refused, .admitted = 1, .sum_ppm = 7, .limit_ppm = 7 };
+    size_t bytes;
+
+    EXPECT_INT(xqos_set_group_reservation(f.xqos, 0, 5000, 16000, 0, &refused), XQOS_OK);
+    EXPECT_INT(refused.limit_ppm, 7);
+    mock_answer_error(f.mock, MOCK_FIRST_ERROR, 0x800000);
+    EXPECT_INT(xqos_set_group_reservation(f.xqos, 0, 5000, 16000, 0, &refused), XQOS_ERR_ADMISSION);
+    EXPECT_INT(refused.admitted, 0);
+    EXPECT_INT(refused.failing_client, 0x800000);
+    EXPECT_INT(refused.sum_ppm, 0);
+    EXPECT_INT(refused.limit_ppm, 0);
+    EXPECT(mock_seen(f.mock, 2, &bytes) == NULL);
+    close_fixture(&f);
+}
+
 void test_admission(void)
 {
     RUN(admission_is_read);
     RUN(refusal_brings_the_failing_term);
     RUN(refusal_whose_cause_is_gone_names_the_client);
     RUN(refusal_without_interest_asks_nothing_more);
+    RUN(refusal_of_a_group_names_the_client);
 }

@@ -81,6 +81,7 @@ static void null_arguments_send_nothing(void)
 {
     struct fixture f = open_fixture();
     struct xqos_reservation small = { .size = sizeof small - 4 };
+    struct xqos_admission refused = { .size = sizeof refused - 4 };
     struct xqos_policy_change change = { .size = sizeof change };
     xqos_t *none = f.xqos;
     size_t bytes;
@@ -94,6 +95,9 @@ static void null_arguments_send_nothing(void)
     EXPECT_INT(xqos_get_reservation(f.xqos, 0, &small), XQOS_ERR_ARGUMENT);
     EXPECT_INT(xqos_list_clients(f.xqos, NULL), XQOS_ERR_ARGUMENT);
     EXPECT_INT(xqos_client_list_next(NULL, NULL), XQOS_ERR_ARGUMENT);
+    EXPECT_INT(xqos_set_group_reservation(NULL, 0, 5000, 16000, 0, NULL), XQOS_ERR_ARGUMENT);
+    EXPECT_INT(xqos_set_group_reservation(f.xqos, 0, 5000, 16000, 0, &refused), XQOS_ERR_ARGUMENT);
+    EXPECT_INT(xqos_clear_group_reservation(NULL, 0), XQOS_ERR_ARGUMENT);
     EXPECT_INT(xqos_client_list_count(NULL), 0);
     xqos_client_list_free(NULL);
     xqos_close(NULL);
@@ -157,6 +161,8 @@ static void requests_of_version_1_1_have_their_bytes(void)
     EXPECT_INT(xqos_set_group_cap(f.xqos, XQOS_SELF, 200000), XQOS_OK);
     EXPECT_INT(xqos_set_client_pacing(f.xqos, 0x600006, XQOS_PACING_NEVER), XQOS_OK);
     EXPECT_INT(xqos_set_client_group(f.xqos, 0x600007, NULL), XQOS_OK);
+    EXPECT_INT(xqos_set_group_reservation(f.xqos, 0x600008, 5000, 16000, XQOS_RESERVATION_HARD, NULL), XQOS_OK);
+    EXPECT_INT(xqos_clear_group_reservation(f.xqos, 0x600009), XQOS_OK);
 
     expect_request(&f, 0, 20, 9, origin);
     EXPECT_REQUEST(&f, 1, 21, words[1], 300000);
@@ -165,6 +171,8 @@ static void requests_of_version_1_1_have_their_bytes(void)
     EXPECT_REQUEST(&f, 4, 25, 0, 200000);
     EXPECT_REQUEST(&f, 5, 28, 0x600006, words[2]);
     EXPECT_REQUEST(&f, 6, 23, 0x600007, 0, 0, 0, 0, 0, 0, 0, 0);
+    EXPECT_REQUEST(&f, 7, 26, 0x600008, 5000, 16000, 1);
+    EXPECT_REQUEST(&f, 8, 27, 0x600009);
     close_fixture(&f);
 }
 
@@ -199,6 +207,8 @@ static void server_of_1_0_does_not_know_the_requests_of_1_1(void)
     mock_answer_error(f.mock, BAD_REQUEST, 0);
     EXPECT_INT(xqos_get_groups(f.xqos, &groups), XQOS_ERR_REQUEST);
     EXPECT_INT(groups.groups, 7);
+    mock_answer_error(f.mock, BAD_REQUEST, 0);
+    EXPECT_INT(xqos_set_group_reservation(f.xqos, 0, 5000, 16000, 0, NULL), XQOS_ERR_REQUEST);
     close_fixture(&f);
 }
 
