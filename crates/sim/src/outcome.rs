@@ -65,6 +65,7 @@ impl Scenario {
         for (index, group) in self.groups.iter().enumerate() {
             for _ in 0..group.count {
                 let client = server.connect(watch.connect(index, group), 0);
+                server.set(client, &group.settings);
                 if let Some(reservation) = group.reservation.filter(|_| regime == Regime::Cbs) {
                     watch.groups[index].asked += 1;
                     watch.groups[index].admitted += u32::from(server.reserve(client, reservation));

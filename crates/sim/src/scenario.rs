@@ -18,6 +18,8 @@
 //! | `reservation` | what it asks for under `cbs`: `budget_us` in `period_us`, `hard` or not |
 //! | `from_ms`, `until_ms` | when it is there |
 //!
+//! What rules set is no part of a file: [`Scenario::with`] gives it to clients by their name.
+//!
 //! The file is checked as it is read: what cannot be meant is an error that names the line.
 
 mod file;
@@ -30,7 +32,7 @@ use crate::generator::Habit;
 use crate::server::Looks;
 use std::collections::BTreeMap;
 use std::fmt;
-use xqos_core::{Parameters, PolicyKind, Reservation};
+use xqos_core::{GroupId, Parameters, PolicyKind, Reservation};
 
 /// Lengths by name, in microseconds.
 pub type Costs = BTreeMap<String, f64>;
@@ -129,6 +131,19 @@ pub struct Scenario {
     pub(crate) groups: Vec<Group>,
 }
 
+/// What is set for each client of a name, beside what the scenario says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Settings {
+    /// For the policy `fair`, hundredths.
+    pub weight: Option<u32>,
+    /// A group, and the most that all who are in it get together.
+    pub cap: Option<(GroupId, Ppm)>,
+}
+
+/// Millionths of the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ppm(pub u32);
+
 /// Clients with the same habit.
 #[derive(Clone, Debug)]
 pub(crate) struct Group {
@@ -136,6 +151,7 @@ pub(crate) struct Group {
     pub(crate) count: u32,
     pub(crate) is_measured: bool,
     pub(crate) reservation: Option<Reservation>,
+    pub(crate) settings: Settings,
     /// Its seed is the file's; each client adds its place.
     pub(crate) habit: Habit,
 }
@@ -144,6 +160,12 @@ impl Scenario {
     /// Reads a file; `file` is what errors call it.
     pub fn read(file: &str, text: &str, costs: &Costs) -> Result<Scenario, Mistake> {
         file::read(file, text, costs)
+    }
+
+    /// The same with these settings for the clients of a name; a name that nobody has changes nothing.
+    pub fn with(mut self, name: &str, settings: Settings) -> Scenario {
+        self.groups.iter_mut().filter(|group| group.name == name).for_each(|group| group.settings = settings);
+        self
     }
 
     /// How many clients it has.

@@ -13,6 +13,7 @@ mod slice;
 mod tests;
 
 use crate::generator::{Generator, Next};
+use crate::scenario::{Ppm, Settings};
 use crate::stock::Stock;
 use crate::workload::{Plan, Run, Workload};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -192,6 +193,16 @@ impl Server {
         self.clients.push(Client { generator, tasks: VecDeque::new() });
         self.expect(place, first);
         id
+    }
+
+    pub(crate) fn set(&mut self, client: ClientId, settings: &Settings) {
+        if let Some(weight) = settings.weight {
+            self.scheduler.handle(self.now, Fact::Weight { client, weight });
+        }
+        if let Some((group, Ppm(ppm))) = settings.cap {
+            self.scheduler.handle(self.now, Fact::GroupCap { group, ppm });
+            self.scheduler.handle(self.now, Fact::Group { client, group });
+        }
     }
 
     /// True where it is admitted.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! From the text of a file to a scenario: what may stand in it, and what is refused.
 
-use super::{Costs, Group, Mistake, Regime, Scenario};
+use super::{Costs, Group, Mistake, Regime, Scenario, Settings};
 use crate::generator::{Habit, Pace};
 use crate::server::{Looks, MAX_CLIENTS};
 use crate::workload::Run;
@@ -234,7 +234,8 @@ impl Reader<'_> {
             seed,
         };
         let reservation = client.reservation.as_ref().map(|reservation| self.reservation(reservation)).transpose()?;
-        Ok(Group { name: client.name.clone(), count: client.count, is_measured: client.measured, reservation, habit })
+        let (name, settings) = (client.name.clone(), Settings::default());
+        Ok(Group { name, count: client.count, is_measured: client.measured, reservation, settings, habit })
     }
 
     fn pace(&self, spanned: &Spanned<ClientPart>) -> Result<Pace, Mistake> {

@@ -85,3 +85,25 @@ fn an_unknown_name_is_answered_with_the_known_ones() {
     let mistake = named("ocbnech", &Costs::new()).unwrap_err().to_string();
     assert!(mistake.contains("ocbnech.toml: ") && mistake.contains("ocbench,"), "{mistake}");
 }
+
+#[test]
+fn weights_and_caps_are_given_to_clients_by_their_name() {
+    let two = "title = \"t\"\nabout = \"a\"\nduration_ms = 2000\npolicies = [\"fair\"]\nseed = 1\n".to_owned()
+        + "[[client]]\nname = \"a\"\nbehaviour = \"busy\"\nburst = [{ each_us = 100 }]\n"
+        + "[[client]]\nname = \"b\"\ncount = 2\nbehaviour = \"busy\"\nburst = [{ each_us = 100 }]\n";
+    // Percent, to within a slice of the last one.
+    #[track_caller]
+    fn are_shared(text: &str, settings: Settings, wanted: [f64; 2]) {
+        let scenario = read(text).unwrap().with("b", settings).with("nobody", settings);
+        let outcome = scenario.simulate(Regime::Policy(PolicyKind::Fair));
+        for (name, wanted) in ["a", "b"].into_iter().zip(wanted) {
+            let share = outcome.of(name).unwrap().share(&outcome) * 100.0;
+            assert!((share - wanted).abs() < 1.0, "{name}: {share} in place of {wanted}");
+        }
+    }
+    are_shared(&two, Settings::default(), [33.3, 66.7]);
+    are_shared(&two, Settings { weight: Some(25), cap: None }, [66.7, 33.3]);
+    let cap = Some((GroupId(7), Ppm(50_000)));
+    // Both together have no more.
+    are_shared(&two, Settings { weight: None, cap }, [95.0, 5.0]);
+}
