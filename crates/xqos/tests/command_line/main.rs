@@ -11,6 +11,7 @@
 //! | `kept` | that rules are carried out, and what may happen to the daemon |
 //! | `exporter` | all X servers of a host, for Prometheus |
 //! | `prometheus` | a real Prometheus with the exporter, the alert rules and the dashboard |
+//! | `shipped` | that each rule which comes with xqos is worth its place |
 //! | `siblings` | commands that are programs of their own |
 //! | `tune` | reservations that are found by measurement: `suggest`, and auto |
 //! | `fixture` | servers, programs and folders that go with the test |
@@ -26,6 +27,7 @@ mod kept;
 mod prometheus;
 mod rules;
 mod served;
+mod shipped;
 mod siblings;
 mod tune;
 mod usage;
