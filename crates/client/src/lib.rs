@@ -14,7 +14,8 @@ use socket::Socket;
 use std::io::IoSlice;
 use std::os::fd::OwnedFd;
 use std::os::fd::{AsRawFd, RawFd};
-use x11rb::connection::{Connection, RequestConnection};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use x11rb::connection::{Connection, RequestConnection, SequenceNumber};
 use x11rb::errors::ReplyError;
 use x11rb::protocol::Event;
 use x11rb::rust_connection::RustConnection;
@@ -36,6 +37,8 @@ pub struct Control {
     screen: usize,
     way: Way,
     version: Version,
+    /// Requests whose answers are not looked at yet; `None`: each is waited for.
+    held: Mutex<Option<Vec<SequenceNumber>>>,
 }
 
 /// How requests reach the server.
@@ -60,7 +63,8 @@ impl Control {
                 None => return Ok(None),
             },
         };
-        let mut control = Control { connection, screen, way, version: Version { major: 0, minor: 0 } };
+        let (version, held) = (Version { major: 0, minor: 0 }, Mutex::new(None));
+        let mut control = Control { connection, screen, way, version, held };
         let query = Request::QueryVersion { major: VERSION.0, minor: VERSION.1 };
         control.version = control.ask(query, Version::decode)?;
         if control.version.major != VERSION.0 {
@@ -68,6 +72,28 @@ impl Control {
             return Err(Error::Version { major, minor });
         }
         Ok(Some(control))
+    }
+
+    /// From now on requests that set something are sent and not waited for, and so succeed, until [`Control::settle`]: many cost
+    /// one wait. On the control socket each is waited for all the same. It holds for whoever shares this connection.
+    pub fn hold(&self) {
+        *self.sent() = Some(Vec::new());
+    }
+
+    /// How many were sent so since [`Control::hold`].
+    pub fn held(&self) -> usize {
+        self.sent().as_ref().map_or(0, Vec::len)
+    }
+
+    /// Waits for the answers of all of them, and tells which were refused, by their order.
+    pub fn settle(&self) -> Vec<usize> {
+        let held = self.sent().take().unwrap_or_default();
+        let answers = held.into_iter().map(|sequence| self.connection.check_for_error(sequence)).enumerate();
+        answers.filter(|(_, answer)| answer.is_err()).map(|(at, _)| at).collect()
+    }
+
+    fn sent(&self) -> MutexGuard<'_, Option<Vec<SequenceNumber>>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The plain X connection beneath.
@@ -317,6 +343,12 @@ impl Control {
             Way::Extension { major_opcode, .. } => {
                 let bytes = request.encode(*major_opcode);
                 let cookie = self.connection.send_request_without_reply(&[IoSlice::new(&bytes)], Vec::new())?;
+                if let Some(held) = self.sent().as_mut() {
+                    held.push(cookie.sequence_number());
+                    // Dropped, its error would come as an event.
+                    std::mem::forget(cookie);
+                    return Ok(());
+                }
                 cookie.check().map_err(|error| self.refusal(error))
             }
             Way::Socket(socket) => socket.ask(request).map(|_| ()),
