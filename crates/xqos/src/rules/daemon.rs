@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
 //! The daemon of a display: hears what changes, asks the rules, and has it applied.
 //!
-//! It sleeps until the server, a window, a file or a signal has something to say. Who changed is asked about at most 20 times a
-//! second, so that a client which changes its class without end costs no more than that. Nothing that comes in ends it, but a
-//! signal, the loss of its seat, or the end of the server; the first two undo what it set.
+//! It sleeps until the server, a window, a file or a signal has something to say; files that changed are read at once. Nothing
+//! that comes in ends it, but a signal, the loss of its seat, or the end of the server; the first two undo what it set.
 
 use super::apply::{Apply, ByMemory};
 use super::auto::ByTrace;
 use super::boosted::ByBoost;
 use super::folders::Folders;
 use super::limits::UserLimit;
+use super::looks::{Changed, Looks, REST};
 use super::process::Users;
 use super::seat::Seat;
 use super::sight::Sight;
@@ -30,9 +30,6 @@ use xqos_rules::decide::{RuleSet, Verdict};
 use xqos_rules::facts::State;
 use xqos_rules::files::{Loaded, Loader};
 
-/// The shortest time between two looks at those that changed.
-const REST: Duration = Duration::from_millis(50);
-
 /// Why the daemon ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
@@ -41,13 +38,6 @@ enum End {
     /// Somebody has closed our connection, as xkill does.
     Cut,
     ServerGone,
-}
-
-/// Whom to look at.
-#[derive(Debug)]
-enum Changed {
-    These(BTreeSet<u32>),
-    Everybody,
 }
 
 /// One display's rules, kept.
@@ -67,9 +57,7 @@ pub struct Daemon {
     began: Instant,
     /// What is wrong with the files, and other things that are told once.
     told: BTreeSet<String>,
-    changed: Changed,
-    /// When it was last looked at those who changed.
-    looked: Option<Instant>,
+    looks: Looks,
     /// Rules that have matched somebody, by place.
     matched: BTreeSet<String>,
     is_verbose: bool,
@@ -100,8 +88,7 @@ impl Daemon {
             asks_for_viewers: false,
             began: Instant::now(),
             told: BTreeSet::new(),
-            changed: Changed::Everybody,
-            looked: None,
+            looks: Looks::new(),
             matched: BTreeSet::new(),
             is_verbose,
         };
@@ -170,7 +157,6 @@ impl Daemon {
             self.applied.work().iter().for_each(|told| note(told));
         }
         if is_to_look {
-            self.looked = Some(Instant::now());
             self.look()?;
         }
         if is_due || is_to_look {
@@ -184,12 +170,8 @@ impl Daemon {
         Ok(None)
     }
 
-    /// `None`: nobody has changed.
     fn until_look(&self) -> Option<Duration> {
-        match &self.changed {
-            Changed::These(clients) if clients.is_empty() => None,
-            _ => self.looked.map(|looked| REST.saturating_sub(looked.elapsed())).or(Some(Duration::ZERO)),
-        }
+        self.looks.until(self.began.elapsed())
     }
 
     /// `None`: nobody asks, or nothing will change.
@@ -205,22 +187,16 @@ impl Daemon {
         }
         let now = self.absence.is_unwatched();
         if now != before {
-            self.changed = Changed::Everybody;
+            self.looks.note_everybody();
             let told = if now == Some(true) { "nobody looks at the display" } else { "the display is looked at" };
             self.say(told);
-        }
-    }
-
-    fn note_changed(&mut self, clients: impl IntoIterator<Item = u32>) {
-        if let Changed::These(changed) = &mut self.changed {
-            changed.extend(clients);
         }
     }
 
     fn hear_server(&mut self) -> Result<()> {
         while let Some(notify) = self.applied.server().control.next_notify()? {
             match notify.kind {
-                NotifyKind::ClientConnected => self.note_changed([notify.client]),
+                NotifyKind::ClientConnected => self.looks.note([notify.client]),
                 NotifyKind::ClientGone => {
                     self.applied.forget(notify.client);
                     self.sight.forget(notify.client);
@@ -238,7 +214,7 @@ impl Daemon {
                 return Ok(true);
             }
             let changed = self.sight.hear(&self.eyes, &event)?;
-            self.note_changed(changed);
+            self.looks.note(changed);
         }
         Ok(false)
     }
@@ -256,12 +232,12 @@ impl Daemon {
         self.rules = rules;
         self.applied.limit_auto(limits.auto);
         self.user_limit.keep(self.applied.server(), limits.per_user).into_iter().for_each(|told| note(&told));
-        self.changed = Changed::Everybody;
+        self.looks.note_everybody();
     }
 
     /// Asks the rules about those who changed.
     fn look(&mut self) -> Result<()> {
-        let changed = std::mem::replace(&mut self.changed, Changed::These(BTreeSet::new()));
+        let changed = self.looks.begin(self.began.elapsed());
         let entries = self.others()?;
         let users = Users::read();
         for entry in entries.values() {

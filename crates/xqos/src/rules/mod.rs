@@ -9,6 +9,7 @@ pub mod boosted;
 pub mod daemon;
 pub mod folders;
 pub mod limits;
+pub mod looks;
 pub mod process;
 pub mod remarks;
 pub mod seat;
