@@ -16,6 +16,8 @@
 //!
 //! All of that is behind [`Apply`], so that a protocol which tells the origin of a setting can take its place.
 
+mod together;
+
 use super::auto::Auto;
 use super::boosted::Boost;
 use crate::client::{described, reservation_of};
@@ -45,8 +47,8 @@ type Reserved = Option<(Reservation, bool)>;
 
 /// Keeps clients as rules say.
 pub trait Apply {
-    /// What is chosen for a client holds from now on, as far as nobody else has set it. Gives what is to be told.
-    fn apply(&mut self, entry: &ClientEntry, chosen: &[Chosen<'_>]) -> Vec<String>;
+    /// What is chosen for these clients holds from now on, as far as nobody else has set it. Gives what is to be told.
+    fn apply(&mut self, all: &[(&ClientEntry, Vec<Chosen<'_>>)]) -> Vec<String>;
 
     /// The client has gone, and its settings with it.
     fn forget(&mut self, client: u32);
@@ -76,6 +78,13 @@ pub trait Server {
     fn speak_for(&self, _rule: &str) -> Result<()> {
         Ok(())
     }
+
+    /// What is asked for from now on is not waited for, and so succeeds, until [`Server::settle`].
+    fn hold(&self);
+    /// How many requests were made since.
+    fn held(&self) -> usize;
+    /// Waits for all of them, and tells which were refused, by their order.
+    fn settle(&self) -> Vec<usize>;
 }
 
 impl Server for Session {
@@ -108,6 +117,21 @@ impl Server for Session {
 
     fn speak_for(&self, rule: &str) -> Result<()> {
         Ok(self.control.set_origin(&format!("rule {rule}"), true)?)
+    }
+
+    fn hold(&self) {
+        // A server of 1.0 refuses SetOrigin: what follows that must not be sent, or it would have no lease.
+        if self.control.version().minor > 0 {
+            self.control.hold();
+        }
+    }
+
+    fn held(&self) -> usize {
+        self.control.held()
+    }
+
+    fn settle(&self) -> Vec<usize> {
+        self.control.settle()
     }
 }
 
@@ -159,7 +183,7 @@ impl<T: Copy + PartialEq> Owner<T> {
 }
 
 /// What was set for one client.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Client {
     reserved: Owner<Reserved>,
     weight: Owner<u32>,
@@ -326,6 +350,44 @@ impl<S: Server, A: Auto, B: Boost> ByMemory<S, A, B> {
         made.into_iter().filter_map(|(kind, done)| Some((kind, done?))).collect()
     }
 
+    /// Begins and ends what needs no request of ours. Gives what is to be told, and the client as it is then.
+    fn begin(&mut self, entry: &ClientEntry, chosen: &[Chosen<'_>]) -> (Vec<String>, ClientEntry) {
+        let wanted = Wanted::of(chosen, entry);
+        let mut told = Vec::new();
+        if let (Some(why), Some(Chosen { rule, .. })) =
+            (self.raise(entry, wanted.boost), chosen_of(chosen, SettingKind::Cpu))
+        {
+            told.push(format!("cpu of rule '{}' ({}) has no effect: {why}", rule.id, rule.place));
+        }
+        let is_over = self.clients.get(&entry.client).is_some_and(|client| client.is_auto && !wanted.auto);
+        told.extend(self.search(entry, wanted.auto));
+        // The end of a search has released what it had reserved, which the entry does not know yet.
+        let flags = if is_over { entry.flags & !entry_flag::RESERVED } else { entry.flags };
+        (told, ClientEntry { flags, ..entry.clone() })
+    }
+
+    /// Asks the server for what is not yet as it should be. Gives what is to be told.
+    fn set(&mut self, entry: &ClientEntry, chosen: &[Chosen<'_>]) -> Vec<String> {
+        let rule = |kind| chosen_of(chosen, kind).map_or(String::new(), |chosen| chosen.rule.id.to_string());
+        let mut told = Vec::new();
+        for (kind, done) in self.make(entry, &Wanted::of(chosen, entry), rule) {
+            let rule = chosen_of(chosen, kind).map(|chosen| chosen.rule);
+            let from = rule.map(|rule| format!(", by rule '{}' ({})", rule.id, rule.place));
+            let from = from.unwrap_or_else(|| ", as no rule says otherwise now".to_owned());
+            match done {
+                Ok(what) => told.push(format!("{what} for {}{from}", described(entry))),
+                Err(error) => {
+                    let why = format!("{error:#}{from}");
+                    let client = self.clients.entry(entry.client).or_default();
+                    if client.told.insert(why.clone()) {
+                        told.push(why);
+                    }
+                }
+            }
+        }
+        told
+    }
+
     /// Begins or ends a search for a reservation.
     fn search(&mut self, entry: &ClientEntry, is_wanted: bool) -> Option<String> {
         let client = self.clients.entry(entry.client).or_default();
@@ -367,6 +429,10 @@ impl Client {
     }
 }
 
+fn chosen_of<'a, 'b>(chosen: &'b [Chosen<'a>], kind: SettingKind) -> Option<&'b Chosen<'a>> {
+    chosen.iter().find(|chosen| chosen.setting.kind() == kind)
+}
+
 fn paced_now(entry: &ClientEntry) -> Paced {
     match (entry.flags & entry_flag::PACED != 0, entry.flags & entry_flag::NEVER_PACED != 0) {
         (true, _) => Paced::Always,
@@ -384,34 +450,8 @@ fn reserved(set: Reserved) -> String {
 }
 
 impl<S: Server, A: Auto, B: Boost> Apply for ByMemory<S, A, B> {
-    fn apply(&mut self, entry: &ClientEntry, chosen: &[Chosen<'_>]) -> Vec<String> {
-        let wanted = Wanted::of(chosen, entry);
-        let rule_of = |kind| chosen.iter().find(|chosen| chosen.setting.kind() == kind);
-        let mut told = Vec::new();
-        if let (Some(why), Some(Chosen { rule, .. })) = (self.raise(entry, wanted.boost), rule_of(SettingKind::Cpu)) {
-            told.push(format!("cpu of rule '{}' ({}) has no effect: {why}", rule.id, rule.place));
-        }
-        let is_over = self.clients.get(&entry.client).is_some_and(|client| client.is_auto && !wanted.auto);
-        told.extend(self.search(entry, wanted.auto));
-        // The end of a search has released what it had reserved, which the entry does not know yet.
-        let flags = if is_over { entry.flags & !entry_flag::RESERVED } else { entry.flags };
-        let entry = &ClientEntry { flags, ..entry.clone() };
-        let rule = |kind| rule_of(kind).map_or(String::new(), |chosen| chosen.rule.id.to_string());
-        for (kind, done) in self.make(entry, &wanted, rule) {
-            let from = rule_of(kind).map(|chosen| format!(", by rule '{}' ({})", chosen.rule.id, chosen.rule.place));
-            let from = from.unwrap_or_else(|| ", as no rule says otherwise now".to_owned());
-            match done {
-                Ok(what) => told.push(format!("{what} for {}{from}", described(entry))),
-                Err(error) => {
-                    let why = format!("{error:#}{from}");
-                    let client = self.clients.entry(entry.client).or_default();
-                    if client.told.insert(why.clone()) {
-                        told.push(why);
-                    }
-                }
-            }
-        }
-        told
+    fn apply(&mut self, all: &[(&ClientEntry, Vec<Chosen<'_>>)]) -> Vec<String> {
+        self.together(all)
     }
 
     fn forget(&mut self, client: u32) {

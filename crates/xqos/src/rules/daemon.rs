@@ -27,7 +27,7 @@ use xqos_abi::{ClientEntry, NotifyKind, event_mask};
 use xqos_cli::output::{line, note};
 use xqos_cli::sys::{self, Signals};
 use xqos_rules::decide::{RuleSet, Verdict};
-use xqos_rules::facts::State;
+use xqos_rules::facts::{ClientFacts, State};
 use xqos_rules::files::{Loaded, Loader};
 
 /// Why the daemon ended.
@@ -240,23 +240,24 @@ impl Daemon {
         let changed = self.looks.begin(self.began.elapsed());
         let entries = self.others()?;
         let users = Users::read();
-        for entry in entries.values() {
-            match &changed {
-                Changed::These(clients) if !clients.contains(&entry.client) => continue,
-                _ => self.keep(entry, &users),
-            }
+        let is_changed = |entry: &&ClientEntry| match &changed {
+            Changed::These(clients) => clients.contains(&entry.client),
+            Changed::Everybody => true,
+        };
+        let entries: Vec<&ClientEntry> = entries.values().filter(is_changed).collect();
+        let known = entries.iter().map(|entry| facts(entry, &users, &self.sight, self.absence.is_unwatched()));
+        let known: Vec<ClientFacts> = known.collect();
+        let mut all = Vec::new();
+        for (entry, facts) in entries.into_iter().zip(&known) {
+            let evaluation = self.rules.evaluate(facts);
+            let matched = evaluation.verdicts().filter(|(_, verdict)| *verdict == Verdict::Matched);
+            self.matched.extend(matched.map(|(rule, _)| rule.place.to_string()));
+            all.push((entry, evaluation.applied()));
         }
-        Ok(())
-    }
-
-    fn keep(&mut self, entry: &ClientEntry, users: &Users) {
-        let facts = facts(entry, users, &self.sight, self.absence.is_unwatched());
-        let evaluation = self.rules.evaluate(&facts);
-        let matched = evaluation.verdicts().filter(|(_, verdict)| *verdict == Verdict::Matched);
-        self.matched.extend(matched.map(|(rule, _)| rule.place.to_string()));
-        for told in self.applied.apply(entry, &evaluation.applied()) {
+        for told in self.applied.apply(&all) {
             note(&told);
         }
+        Ok(())
     }
 
     fn others(&self) -> Result<BTreeMap<u32, ClientEntry>> {

@@ -7,6 +7,8 @@ use std::fs;
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
+use std::process::Stdio;
+use std::time::Instant;
 use x11rb::connection::Connection;
 use x11rb::protocol::xproto::{ConnectionExt as _, CreateWindowAux, WindowClass};
 use xqos_abi::kernel::Attributes;
@@ -263,6 +265,50 @@ fn a_server_that_resets_ends_the_daemon_with_a_line_and_the_next_one_begins_anew
     weighs(&server, clock.pid(), 2.0);
     daemon.signal("TERM");
     daemon.ended().with(0);
+}
+
+/// A file of a thousand rules, the last of which is about this process.
+fn a_thousand(weight: u32) -> String {
+    let others = (0..999).map(|at| rule(&format!("r{at}"), &format!("exe = \"*/program{at}\""), "priority = 5"));
+    let own = std::env::current_exe().unwrap();
+    let own = rule("own", &format!("exe = \"{}\"", own.display()), &format!("weight = {weight}"));
+    file(&others.chain([own]).collect::<Vec<_>>())
+}
+
+/// Requests that a process has made so far, on all of its connections.
+fn requests(control: &Control, pid: i32) -> u64 {
+    let clients = control.clients().unwrap().clients;
+    clients.iter().filter(|entry| entry.pid == pid).map(|entry| entry.requests).sum()
+}
+
+#[test]
+fn a_thousand_rules_are_read_again_for_five_hundred_clients_with_one_wait_for_the_server() {
+    const CLIENTS: usize = 500;
+    let server = Server::served_with(&["-maxclients", "1024"]);
+    let _connections: Vec<_> = (0..CLIENTS).map(|_| x11rb::connect(Some(&server.display)).unwrap()).collect();
+    let control = control(&server);
+    let own = std::process::id() as i32;
+    let have = |weight: u32| {
+        let clients = control.clients().unwrap().clients;
+        clients.iter().filter(|entry| entry.pid == own && entry.weight == 100 * weight).count()
+    };
+    let rules = Rules::new("thousand");
+    rules.write("50-a.toml", &a_thousand(2));
+    // It says a line for each client, more than a pipe holds.
+    let daemon =
+        Running::start(rules.with(&mut server.xqos(&["rules", "run"])).stdout(Stdio::null()).stderr(Stdio::null()));
+    eventually("all have what the rule says", || (have(2) >= CLIENTS).then_some(()));
+    for weight in [3, 4, 5] {
+        let before = requests(&control, daemon.pid());
+        let begun = Instant::now();
+        rules.write("50-a.toml", &a_thousand(weight));
+        eventually("all have what it says now", || (have(weight) >= CLIENTS).then_some(()));
+        let took = begun.elapsed();
+        let asked = requests(&control, daemon.pid()) - before;
+        println!("read again for {CLIENTS} clients: {took:.1?}, {asked} requests");
+        // Whose rule it is and the weight, for each; the list of clients, and one wait for all.
+        assert!(asked <= 2 * CLIENTS as u64 + 10, "{asked} requests");
+    }
 }
 
 #[test]

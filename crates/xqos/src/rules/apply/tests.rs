@@ -10,17 +10,31 @@ use xqos_rules::read::{self, Scope};
 
 /// Clients as a server has them.
 #[derive(Debug, Default)]
-struct Model {
-    entries: RefCell<BTreeMap<u32, ClientEntry>>,
+pub(super) struct Model {
+    pub(super) entries: RefCell<BTreeMap<u32, ClientEntry>>,
     refuses: bool,
-    requests: RefCell<usize>,
+    /// Of this client all is refused.
+    pub(super) refused: Option<u32>,
+    pub(super) requests: RefCell<usize>,
+    /// Whether each request was refused, while nobody waits.
+    held: RefCell<Option<Vec<bool>>>,
+    /// How often somebody waited for it.
+    pub(super) waits: RefCell<usize>,
 }
 
 impl Model {
     fn change(&self, client: u32, change: impl FnOnce(&mut ClientEntry)) -> Result<()> {
         *self.requests.borrow_mut() += 1;
-        anyhow::ensure!(!self.refuses, "refused");
-        change(self.entries.borrow_mut().get_mut(&client).expect("it is connected"));
+        let is_refused = self.refuses || self.refused == Some(client);
+        if !is_refused {
+            change(self.entries.borrow_mut().get_mut(&client).expect("it is connected"));
+        }
+        if let Some(held) = self.held.borrow_mut().as_mut() {
+            held.push(is_refused);
+            return Ok(());
+        }
+        *self.waits.borrow_mut() += 1;
+        anyhow::ensure!(!is_refused, "refused");
         Ok(())
     }
 }
@@ -65,11 +79,25 @@ impl Server for Model {
             entry.flags = entry.flags & !(entry_flag::PACED | entry_flag::NEVER_PACED) | flag;
         })
     }
+
+    fn hold(&self) {
+        self.held.replace(Some(Vec::new()));
+    }
+
+    fn held(&self) -> usize {
+        self.held.borrow().as_ref().map_or(0, Vec::len)
+    }
+
+    fn settle(&self) -> Vec<usize> {
+        let held = self.held.take().unwrap_or_default();
+        *self.waits.borrow_mut() += usize::from(!held.is_empty());
+        held.iter().enumerate().filter(|(_, is_refused)| **is_refused).map(|(at, _)| at).collect()
+    }
 }
 
 /// Clients of each process that may be raised.
 #[derive(Debug, Default)]
-struct Boosted {
+pub(super) struct Boosted {
     pids: BTreeMap<i32, usize>,
     is_forbidden: bool,
 }
@@ -89,7 +117,7 @@ impl Boost for Boosted {
 }
 
 #[derive(Debug, Default)]
-struct Searches(BTreeSet<u32>);
+pub(super) struct Searches(BTreeSet<u32>);
 
 impl Auto for Searches {
     fn begin(&mut self, entry: &ClientEntry) -> Result<(), String> {
@@ -104,20 +132,24 @@ impl Auto for Searches {
 
 const CLIENT: u32 = 0x40_0000;
 
+/// A client as usual.
+pub(super) fn client(base: u32) -> ClientEntry {
+    ClientEntry {
+        client: base,
+        pid: 7,
+        group: 1,
+        flags: entry_flag::LOCAL,
+        weight: USUAL_WEIGHT,
+        name: "mpv".into(),
+        ..ClientEntry::default()
+    }
+}
+
 struct Desk(ByMemory<Model, Searches, Boosted>);
 
 impl Desk {
     fn new() -> Desk {
-        let entry = ClientEntry {
-            client: CLIENT,
-            pid: 7,
-            group: 1,
-            flags: entry_flag::LOCAL,
-            weight: USUAL_WEIGHT,
-            name: "mpv".into(),
-            ..ClientEntry::default()
-        };
-        let model = Model { entries: RefCell::new([(CLIENT, entry)].into()), ..Model::default() };
+        let model = Model { entries: RefCell::new([(CLIENT, client(CLIENT))].into()), ..Model::default() };
         Desk(ByMemory::new(model, Searches::default(), Boosted::default()))
     }
 
@@ -137,7 +169,7 @@ impl Desk {
         let rules = RuleSet::new(read::file("t.toml", &text, Scope::System).unwrap().rules);
         let facts = ClientFacts { exe: Some("/usr/bin/mpv".into()), ..ClientFacts::default() };
         let entry = self.entry();
-        self.0.apply(&entry, &rules.evaluate(&facts).applied())
+        self.0.apply(&[(&entry, rules.evaluate(&facts).applied())])
     }
 
     fn undo(&mut self) {

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: MIT
+//! Many clients at once come to what they come to one by one, and are waited for once.
+
+use super::super::Apply;
+use super::super::tests::{Boosted, Model, Searches, client};
+use super::*;
+use xqos_rules::decide::RuleSet;
+use xqos_rules::facts::ClientFacts;
+use xqos_rules::read::{self, Scope};
+
+type Desk = ByMemory<Model, Searches, Boosted>;
+
+/// As many clients, whose resource bases are 1, 2 and so on.
+fn desk(clients: u32) -> Desk {
+    let model = Model::default();
+    model.entries.borrow_mut().extend((1..=clients).map(|base| (base, client(base))));
+    ByMemory::new(model, Searches::default(), Boosted::default())
+}
+
+/// One rule for everybody.
+fn rules(set: &str) -> RuleSet {
+    let rule = format!("version = 1\n[[rule]]\nid = \"r\"\nmatch = {{ exe = \"*\" }}\nset = {{ {set} }}\n");
+    RuleSet::new(read::file("t.toml", &rule, Scope::System).unwrap().rules)
+}
+
+/// Has this set for all of them.
+fn apply(desk: &mut Desk, set: &str) -> Vec<String> {
+    apply_rules(desk, &rules(set), true)
+}
+
+fn apply_rules(desk: &mut Desk, rules: &RuleSet, at_once: bool) -> Vec<String> {
+    let facts = ClientFacts { exe: Some("/usr/bin/mpv".into()), ..ClientFacts::default() };
+    let entries: Vec<ClientEntry> = desk.server.entries.borrow().values().cloned().collect();
+    let all: Vec<_> = entries.iter().map(|entry| (entry, rules.evaluate(&facts).applied())).collect();
+    match at_once {
+        true => desk.apply(&all),
+        false => all.chunks(1).flat_map(|one| desk.apply(one)).collect(),
+    }
+}
+
+fn weights(desk: &Desk) -> Vec<u32> {
+    desk.server.entries.borrow().values().map(|entry| entry.weight).collect()
+}
+
+fn counted(desk: &Desk) -> (usize, usize) {
+    (*desk.server.requests.borrow(), *desk.server.waits.borrow())
+}
+
+#[test]
+fn five_hundred_clients_are_waited_for_once() {
+    let mut desk = desk(500);
+    assert_eq!(apply(&mut desk, "weight = 2, priority = 5").len(), 1000);
+    assert_eq!((counted(&desk), weights(&desk)), ((1000, 1), vec![200; 500]));
+    apply(&mut desk, "weight = 2, priority = 5");
+    assert_eq!(counted(&desk), (1000, 1), "nothing is asked for twice");
+    apply(&mut desk, "weight = 3, priority = 5");
+    assert_eq!((counted(&desk), weights(&desk)), ((1500, 2), vec![300; 500]));
+}
+
+#[test]
+fn who_is_refused_among_many_is_told_once_and_tried_again() {
+    let mut desk = desk(3);
+    desk.server.refused = Some(2);
+    let told = apply(&mut desk, "weight = 2");
+    assert_eq!((told.len(), told[1].as_str()), (3, "refused, by rule 'r' (t.toml:2)"));
+    assert_eq!(weights(&desk), [200, 100, 200]);
+    assert_eq!(apply(&mut desk, "weight = 2"), [""; 0], "nothing is new");
+    desk.server.refused = None;
+    assert_eq!(apply(&mut desk, "weight = 2").len(), 1);
+    assert_eq!(weights(&desk), [200; 3]);
+}
+
+#[test]
+fn many_at_once_come_to_the_same_as_one_by_one() {
+    const SETS: [&str; 5] = [
+        "weight = 2, reserve = \"auto\"",
+        "weight = 3, group = \"back\", max = \"20%\"",
+        "reserve = \"3ms/10ms\", hard = true, cpu = true",
+        "pace = true, max = \"5%\"",
+        "ignore = true",
+    ];
+    let all = SETS.map(rules);
+    for seed in 0..300_u64 {
+        let (mut at_once, mut one_by_one, mut state) = (desk(4), desk(4), seed);
+        for _ in 0..20 {
+            // Knuth's MMIX.
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let (at, who) = ((state >> 33) as usize % SETS.len(), (state >> 40) as u32 % 8);
+            let told = [(&mut at_once, true), (&mut one_by_one, false)].map(|(desk, is_at_once)| {
+                desk.server.refused = Some(who);
+                if let Some(entry) = desk.server.entries.borrow_mut().get_mut(&(who % 4 + 1)).filter(|_| who > 5) {
+                    entry.weight = 700;
+                }
+                apply_rules(desk, &all[at], is_at_once)
+            });
+            assert_eq!(told[0], told[1], "seed {seed}: {}", SETS[at]);
+            assert_eq!(
+                *at_once.server.entries.borrow(),
+                *one_by_one.server.entries.borrow(),
+                "seed {seed}: {}",
+                SETS[at]
+            );
+        }
+    }
+}
