@@ -148,6 +148,24 @@ fn files_of_another_user_are_refused() {
     assert!(mistakes.iter().any(|told| told.contains("belongs to user") && told.contains("chown it")), "{mistakes:?}");
 }
 
+/// As /tmp is: everybody may put files there, and only their owners take them away.
+#[test]
+fn a_folder_where_everybody_puts_files_is_refused_with_all_that_is_in_it() {
+    let mut places = Places::new("sticky");
+    places.write("lib/50-b.toml", rules(&["b"]));
+    fs::set_permissions(places.path("home"), Permissions::from_mode(0o1777)).unwrap();
+    places.write("home/50-b.toml", rules(&["mine"]));
+    places.write("home/60-x.toml", rules(&["theirs"]));
+    if fs::metadata(places.path("home")).unwrap().uid() == 0 {
+        chown(places.path("home/60-x.toml"), Some(12345), None).unwrap();
+    }
+    let (ids, mistakes) = places.loaded();
+    assert_eq!(ids, ["b"], "the file of the system counts");
+    assert_eq!(mistakes, ["home: can be written to by others: chmod go-w it"]);
+    fs::set_permissions(places.path("home"), Permissions::from_mode(0o755)).unwrap();
+    assert_eq!(places.loaded().0[0], "mine", "once it is mended");
+}
+
 #[test]
 fn links_within_a_folder_are_followed_and_others_refused() {
     let mut places = Places::new("links");

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: MIT
+//! Rules that nobody would write on purpose, and a clock that jumps, on a real server: a line says what is wrong, and what was good
+//! goes on.
+//!
+//! What is said of each mistake is tested in `crates/rules/tests`; here is what becomes of the clients.
+
+use crate::fixture::{Folder, Running, Server, eventually};
+use crate::rules::{Rules, file, rule, weighs, weight};
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::process::{Command, Stdio};
+
+/// The daemon, which says what is wrong into a file: 20 mistakes of a file may be more than a pipe holds.
+struct Daemon<'a> {
+    server: &'a Server,
+    rules: &'a Rules,
+    folder: Folder,
+    running: Running,
+    /// How often it was asked whether it has read everything.
+    marks: i32,
+}
+
+impl<'a> Daemon<'a> {
+    fn start(server: &'a Server, rules: &'a Rules, name: &str) -> Daemon<'a> {
+        let folder = Folder::new(name);
+        let said = fs::File::create(folder.file("said")).unwrap();
+        let mut command = server.xqos(&["rules", "run"]);
+        let running = Running::start(rules.with(&mut command).stdout(Stdio::null()).stderr(said));
+        Daemon { server, rules, folder, running, marks: 0 }
+    }
+
+    fn said(&self) -> String {
+        fs::read_to_string(self.folder.file("said")).unwrap()
+    }
+
+    /// Returns when all that was written before has been read: a rule that is written now holds.
+    fn read_everything(&mut self, client: &Running) {
+        self.marks += 1;
+        let mark = self.marks;
+        self.rules.write("90-mark.toml", &file(&[rule("mark", "name = \"xclock\"", &format!("priority = {mark}"))]));
+        eventually("all has been read", || (self.server.entry(client.pid())?["fixed_priority"] == mark).then_some(()));
+    }
+}
+
+#[test]
+fn whatever_stands_in_a_file_its_last_good_version_counts_and_a_line_says_why() {
+    let server = Server::served(&[]);
+    let clock = server.client(&["xclock"]);
+    let rules = Rules::new("misused");
+    let path = rules.path("50-a.toml");
+    let good = file(&[rule("good", "name = \"xclock\"", "weight = 2")]);
+    rules.write("50-a.toml", &good);
+    let mut daemon = Daemon::start(&server, &rules, "misused-said");
+    weighs(&server, clock.pid(), 2.0);
+    let bad = |set: &str| file(&[rule("bad", "name = \"xclock\"", set)]).into_bytes();
+    let many = "version = 1\n".to_owned() + &"[[rule]]\n".repeat(100_000);
+    let exploding = format!("name = \"{}\"", "*a".repeat(200));
+    for (what, text, words) in [
+        ("10 MB", vec![b'#'; 10_000_000], "50-a.toml: a rule file has at most 1 MB"),
+        ("100,000 entries", many.into_bytes(), "50-a.toml:10002: at most 10000 rules count"),
+        (
+            "an exploding pattern",
+            file(&[rule("bad", &exploding, "weight = 9")]).into_bytes(),
+            "a pattern has at most 256 bytes",
+        ),
+        ("no UTF-8", b"version = 1\n# caf\xe9\n".to_vec(), "50-a.toml:2: is no UTF-8 from here on"),
+        ("an unknown key", bad("weigth = 9"), "50-a.toml:5: set has no key 'weigth': did you mean 'weight'?"),
+        (
+            "more than any server promises",
+            bad("weight = 9, reserve = \"99ms/100ms\""),
+            "50-a.toml:5: reserve: 99 ms / 100 ms",
+        ),
+        ("a limit of a user's", b"version = 1\n[limits]\nauto = 0.9\n".to_vec(), "50-a.toml:2: limits bind the user"),
+    ] {
+        rules.write("50-a.toml", &good);
+        daemon.read_everything(&clock);
+        let new = rules.path(".new");
+        fs::write(&new, text).unwrap();
+        fs::set_permissions(&new, fs::Permissions::from_mode(0o644)).unwrap();
+        fs::rename(&new, &path).unwrap();
+        daemon.read_everything(&clock);
+        assert!(daemon.said().contains(words), "{what}: '{words}' is missing in\n{}", daemon.said());
+        assert_eq!(weight(&server, clock.pid()), 2.0, "{what}");
+    }
+    fs::remove_file(&path).unwrap();
+    let elsewhere = daemon.folder.file("elsewhere.toml");
+    fs::write(&elsewhere, bad("weight = 9")).unwrap();
+    symlink(&elsewhere, rules.path("60-b.toml")).unwrap();
+    rules.write("70-c.toml", &file(&[rule("others", "name = \"xclock\"", "weight = 9")]));
+    fs::set_permissions(rules.path("70-c.toml"), fs::Permissions::from_mode(0o666)).unwrap();
+    // It was good for a moment, if the daemon was fast: whoever takes it away takes its rules.
+    fs::rename(rules.path("70-c.toml"), rules.path("71-c.toml")).unwrap();
+    daemon.read_everything(&clock);
+    for words in ["60-b.toml: is a link that leads out of its folder", "71-c.toml: can be written to by others"] {
+        assert!(daemon.said().contains(words), "'{words}' is missing in\n{}", daemon.said());
+    }
+    assert_eq!(weight(&server, clock.pid()), 1.0, "what is removed is undone, and nothing strange comes");
+    assert!(daemon.running.is_running());
+}
+
+#[test]
+fn what_the_server_refuses_is_told_once_and_all_else_is_set() {
+    let server = Server::served(&["--max-utilization", "0.5"]);
+    let (first, second) = (server.client(&["xclock"]), server.client(&["xlogo"]));
+    let rules = Rules::new("above");
+    let all = [
+        rule("greedy", "name = \"xclock\"", "reserve = \"60ms/100ms\", weight = 2"),
+        rule("modest", "name = \"xlogo\"", "reserve = \"10ms/100ms\", weight = 3"),
+    ];
+    rules.write("50-a.toml", &file(&all));
+    let mut daemon = Daemon::start(&server, &rules, "above-said");
+    daemon.read_everything(&first);
+    weighs(&server, second.pid(), 3.0);
+    weighs(&server, first.pid(), 2.0);
+    let reservation = |client: &Running| server.entry(client.pid()).unwrap()["reservation"].clone();
+    assert!(reservation(&first).is_null(), "{}", daemon.said());
+    assert_eq!(reservation(&second)["budget_ms"], 10.0, "{}", daemon.said());
+    // It is tried again each time that the rules are asked, and told once.
+    daemon.read_everything(&first);
+    daemon.read_everything(&first);
+    let refusals =
+        daemon.said().lines().filter(|line| line.contains("by rule 'greedy'") && !line.contains("weight")).count();
+    assert_eq!(refusals, 1, "{}", daemon.said());
+}
+
+/// The time of day jumps by a year, to and fro, each time that it is asked for.
+const JUMPING: &str = "
+#define _GNU_SOURCE
+#include <time.h>
+#include <unistd.h>
+#include <sys/syscall.h>
+int clock_gettime(clockid_t id, struct timespec *time)
+{
+    static int count;
+    int result = syscall(SYS_clock_gettime, id, time);
+    if (id == CLOCK_REALTIME)
+        time->tv_sec += count++ % 2 ? 31536000 : -31536000;
+    return result;
+}
+";
+
+#[test]
+fn a_time_of_day_that_jumps_changes_nothing() {
+    let folder = Folder::new("jumping");
+    let (source, library) = (folder.file("jumping.c"), folder.file("jumping.so"));
+    fs::write(&source, JUMPING).unwrap();
+    match Command::new("cc").args(["-shared", "-fPIC", "-o", &library, &source]).status() {
+        Ok(status) => assert!(status.success(), "it is sound C"),
+        Err(_) => return xqos_skip::left_out("cc is not installed"),
+    }
+    let server = Server::served(&[]);
+    let clock = server.client(&["xclock"]);
+    let rules = Rules::new("jumping");
+    rules.write("50-a.toml", &file(&[rule("clocks", "name = \"xclock\"", "weight = 2")]));
+    let mut daemon = rules.kept_by(server.xqos(&["rules", "run"]).env("LD_PRELOAD", &library));
+    for wanted in [3.0, 4.0, 5.0] {
+        rules.write("50-a.toml", &file(&[rule("clocks", "name = \"xclock\"", &format!("weight = {wanted}"))]));
+        weighs(&server, clock.pid(), wanted);
+        let late = server.client(&["xclock"]);
+        weighs(&server, late.pid(), wanted);
+    }
+    assert!(daemon.is_running());
+    daemon.signal("TERM");
+    daemon.ended().with(0);
+    weighs(&server, clock.pid(), 1.0);
+}
