@@ -50,6 +50,33 @@ fn what_is_leased_ends_with_the_connection_and_what_is_set_by_hand_stays() {
     assert_eq!(stays.reservation_origin.as_str(), "itself");
 }
 
+/// As a daemon is that was stopped by SIGSTOP: its connection is there.
+#[test]
+fn what_is_leased_lasts_through_a_minute_of_silence_and_ends_with_the_connection_then() {
+    let mut server = server(PolicyKind::Fair);
+    let [daemon, hand, player, other] = clients(&mut server);
+    server.ask(daemon, lease("rule players")).unwrap();
+    for request in all_of(player) {
+        assert_eq!(server.ask(daemon, request), Ok(None), "{request:?}");
+    }
+    for ms in (0..60_000).step_by(1000) {
+        keep_busy(&mut server, other, 500);
+        server.run_until(Time((ms + 1000) * MS));
+    }
+    assert_eq!(server.ask(hand, Request::SetClientPriority { client: base(player), priority: 9 }), Ok(None));
+    let held = entry(&mut server, player);
+    assert_eq!((held.period_us, held.weight, held.fixed_priority), (10_000, 300, 9), "hands may change it meanwhile");
+    // It goes on, and is what it was.
+    assert_eq!(server.ask(daemon, Request::SetClientWeight { client: base(player), weight: 400 }), Ok(None));
+    assert_eq!(
+        server.ask(daemon, Request::SetClientPriority { client: base(player), priority: 7 }),
+        Err(Refused::Access(base(player)))
+    );
+    server.disconnect(daemon);
+    let left = entry(&mut server, player);
+    assert_eq!((left.period_us, left.weight, left.fixed_priority), (0, 100, 9));
+}
+
 #[test]
 fn a_lease_neither_replaces_nor_ends_what_was_set_by_hand_or_by_the_program() {
     let mut server = server(PolicyKind::Fair);
