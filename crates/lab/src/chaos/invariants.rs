@@ -118,8 +118,10 @@ fn look(stage: &Stage) -> Result<Rested> {
     Ok(Rested { files, private_kb, memory_bytes: info.memory_bytes, reservations: info.reservations })
 }
 
-/// What a process has open, as /proc tells it.
+/// What a server has open, as /proc tells it, but for what xqos reads of the server's epoll: that is opened once, when somebody
+/// first keeps others waiting.
 fn open_files(pid: u32) -> Result<Vec<String>> {
-    let files = fs::read_dir(format!("/proc/{pid}/fd"))?.flatten();
-    Ok(files.map(|file| fs::read_link(file.path()).unwrap_or_default().to_string_lossy().into_owned()).collect())
+    let links = fs::read_dir(format!("/proc/{pid}/fd"))?.flatten().filter_map(|file| fs::read_link(file.path()).ok());
+    let names = links.map(|link| link.to_string_lossy().into_owned());
+    Ok(names.filter(|name| !(name.starts_with("/proc/") && name.contains("/fdinfo/"))).collect())
 }
