@@ -39,15 +39,8 @@ use xqos_near::Settings;
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// Also answer right after requests that have no reply, where they concern the program's own windows
-    #[arg(long)]
-    relaxed: bool,
-    /// Send everything to the X server too, and report each answer that was not the same
-    #[arg(long)]
-    verify: bool,
-    /// At the end, tell what was asked, what was answered here, and how much time that saved
-    #[arg(long)]
-    report: bool,
+    #[command(flatten)]
+    manner: Manner,
     /// Remember nothing of this start, and use nothing of the last one
     #[arg(long)]
     forget: bool,
@@ -66,6 +59,20 @@ pub struct Arguments {
     /// The program and its arguments
     #[arg(last = true, value_name = "PROGRAM", required_unless_present_any = ["stop", "serve"])]
     program: Vec<OsString>,
+}
+
+/// How programs are answered and what is told of it, wherever the proxy runs: options of `xqos ssh` too.
+#[derive(Args, Clone, Copy, Debug)]
+pub struct Manner {
+    /// Also answer right after requests that have no reply, where they concern the program's own windows
+    #[arg(long)]
+    pub relaxed: bool,
+    /// Send everything to the X server too, and report each answer that was not the same
+    #[arg(long)]
+    pub verify: bool,
+    /// At the end, tell what was asked, what was answered here, and how much time that saved
+    #[arg(long)]
+    pub report: bool,
 }
 
 const EXAMPLES: &str = "\
@@ -115,18 +122,19 @@ impl Arguments {
         let mut program = Program::start(&self.program, &proxy)?;
         program.watch(&proxy, signals, self.quiet)?;
         let told = proxy.finish()?;
-        if self.report {
+        if self.manner.report {
             told::lines(&told).iter().for_each(|line| note(line));
         }
         let differences = told.report.differences;
-        if self.verify && (differences > 0 || !self.quiet) {
+        if self.manner.verify && (differences > 0 || !self.quiet) {
             note(&told::verdict(&told.report));
         }
-        let is_wrong = self.verify && differences > 0 && program.status() == 0;
+        let is_wrong = self.manner.verify && differences > 0 && program.status() == 0;
         Ok(ExitCode::from(if is_wrong { 1 } else { program.status() }))
     }
 
     fn settings(&self) -> Settings {
-        Settings { relaxed: self.relaxed, verify: self.verify, ..Settings::default() }
+        let Manner { relaxed, verify, .. } = self.manner;
+        Settings { relaxed, verify, ..Settings::default() }
     }
 }

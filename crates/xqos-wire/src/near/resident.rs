@@ -74,13 +74,13 @@ impl Served for Found {
 /// Runs a program behind the resident proxy.
 pub fn run(arguments: &Arguments, name: &str, signals: &Signals) -> Result<ExitCode> {
     let found = find_or_start(arguments, name)?;
-    if found.is_relaxed != arguments.relaxed {
+    if found.is_relaxed != arguments.manner.relaxed {
         let order = if found.is_relaxed { "relaxed" } else { "strict" };
         note(&format!("the resident proxy was started in {order} order, and stays so: xqos near --stop ends it"));
     }
     let mut program = Program::start(&arguments.program, &found)?;
     program.watch(&found, signals, arguments.quiet)?;
-    if arguments.report || arguments.verify {
+    if arguments.manner.report || arguments.manner.verify {
         ask(&found.socket, "report")?.lines().for_each(note);
     }
     Ok(ExitCode::from(program.status()))
@@ -105,7 +105,7 @@ fn find_or_start(arguments: &Arguments, name: &str) -> Result<Found> {
     let mut command = Command::new(sys::own_path());
     command.args(["near", "--serve", "--display", name]);
     command.args(
-        [(arguments.relaxed, "--relaxed"), (arguments.verify, "--verify")]
+        [(arguments.manner.relaxed, "--relaxed"), (arguments.manner.verify, "--verify")]
             .into_iter()
             .filter_map(|it| it.0.then_some(it.1)),
     );

@@ -6,6 +6,7 @@
 
 mod far;
 
+use crate::near::Manner;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use far::Wanted;
@@ -35,15 +36,8 @@ pub struct Arguments {
     /// Use a copy of this program on the far side, for this session, where xqos is not installed
     #[arg(long)]
     copy: bool,
-    /// As of `xqos near`: also answer right after requests that have no reply
-    #[arg(long)]
-    relaxed: bool,
-    /// As of `xqos near`: compare each answer with the X server's own
-    #[arg(long)]
-    verify: bool,
-    /// As of `xqos near`: tell at the end what was asked and saved
-    #[arg(long)]
-    report: bool,
+    #[command(flatten)]
+    manner: Manner,
     /// The port, as of ssh
     #[arg(short, long, value_name = "PORT")]
     port: Option<u16>,
@@ -110,9 +104,10 @@ impl Arguments {
     }
 
     fn options(&self) -> Vec<&'static str> {
-        let options = [(self.relaxed, "--relaxed"), (self.verify, "--verify"), (self.report, "--report")];
+        let Manner { relaxed, verify, report } = self.manner;
+        let options = [(relaxed, "--relaxed"), (verify, "--verify"), (report, "--report")];
         // What xqos near says at its end is for who asked for it.
-        let quiet = (!self.report && !self.verify, "--quiet");
+        let quiet = (!report && !verify, "--quiet");
         options.into_iter().chain([quiet]).filter_map(|(is_wanted, option)| is_wanted.then_some(option)).collect()
     }
 }
