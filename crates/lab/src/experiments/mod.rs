@@ -12,6 +12,7 @@ mod desktop;
 mod endtoend;
 mod expose;
 mod fairness;
+mod far;
 mod grid;
 mod groups;
 mod hard;

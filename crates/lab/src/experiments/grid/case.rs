@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! What the grid is made of: programs, ways to carry X, and links; and the order in which cells are measured.
 
+use crate::experiments::far::{Line, Program};
 use crate::program;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -53,80 +54,8 @@ impl Transport {
     }
 }
 
-/// Who is started.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(super) enum Program {
-    Xterm,
-    XtermFa,
-    Gtk,
-    Qt,
-    Emacs,
-}
-
-impl Program {
-    pub const ALL: [Program; 5] = [Program::Xterm, Program::Gtk, Program::XtermFa, Program::Emacs, Program::Qt];
-
-    pub fn title(self) -> &'static str {
-        match self {
-            Program::Xterm => "xterm",
-            Program::XtermFa => "xterm -fa",
-            Program::Gtk => "gtk3-demo",
-            Program::Qt => "speedcrunch",
-            Program::Emacs => "emacs",
-        }
-    }
-
-    /// Nothing that blinks: a cursor would never be quiet.
-    pub fn command(self) -> &'static [&'static str] {
-        match self {
-            Program::Xterm => &["xterm", "-e", "sleep", "1000"],
-            Program::XtermFa => &["xterm", "-fa", "Monospace", "-fs", "10", "-e", "sleep", "1000"],
-            Program::Gtk => &["gtk3-demo"],
-            Program::Qt => &["speedcrunch"],
-            Program::Emacs => &["emacs", "-Q", "--eval", "(blink-cursor-mode 0)"],
-        }
-    }
-}
-
-/// The line between the two ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(super) struct Line {
-    pub kbit_per_s: u64,
-    /// One way.
-    pub delay_us: u64,
-}
-
 /// Everything is relative to this one, with raw X.
 pub(super) const BASE: Line = Line { kbit_per_s: 10_000, delay_us: 100 };
-
-impl Line {
-    pub const RATES: [u64; 5] = [100_000, 10_000, 1_000, 100, 10];
-    pub const DELAYS: [u64; 4] = [100, 1_000, 10_000, 100_000];
-
-    /// Whatever goes over it, both machines are idle nearly all of the time.
-    pub fn is_slow(self) -> bool {
-        self.kbit_per_s <= 100 || self.delay_us >= 100_000
-    }
-
-    pub fn title(self) -> String {
-        format!("{} / {}", rate_title(self.kbit_per_s), delay_title(self.delay_us))
-    }
-
-    /// So long nothing may come until a program counts as quiet: 2 s, a round trip, and four full packets, since two of
-    /// them may wait for one acknowledgement on their way through.
-    pub fn silence(self) -> Duration {
-        let packets_us = 4 * 1500 * 8 * 1000 / self.kbit_per_s;
-        Duration::from_secs(2) + Duration::from_micros(2 * self.delay_us + packets_us)
-    }
-}
-
-pub(super) fn rate_title(kbit_per_s: u64) -> String {
-    if kbit_per_s >= 1000 { format!("{} Mb/s", kbit_per_s / 1000) } else { format!("{kbit_per_s} kb/s") }
-}
-
-pub(super) fn delay_title(delay_us: u64) -> String {
-    format!("{} ms", delay_us as f64 / 1000.0)
-}
 
 /// One cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -231,11 +160,5 @@ mod tests {
         assert!(cells.contains(&Case { program: Program::Xterm, transport: Transport::Raw, line: BASE }));
         let seconds: u64 = cells.iter().map(|case| case.estimate(Duration::from_secs(12)).as_secs()).sum();
         assert!(seconds <= 60, "{seconds} s");
-    }
-
-    #[test]
-    fn silence_outlasts_the_packets_of_a_slow_line() {
-        let silence = |kbit_per_s, delay_us| Line { kbit_per_s, delay_us }.silence().as_millis();
-        assert_eq!((silence(100_000, 100), silence(10, 100_000)), (2000, 7000));
     }
 }

@@ -6,18 +6,16 @@
 
 use super::case::{Case, Transport};
 use super::foretold::{FASTEST, Foretold};
-use super::site::Site;
-use super::{nx, ssh};
-use crate::actor::{Actor, CAPTURE_FILE, Captured, capture_now_ns};
+use crate::actor::{CAPTURE_FILE, Captured, capture_now_ns};
+use crate::experiments::far::{Site, nx, ssh};
 use crate::folder::Folder;
 use crate::process::Owned;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::process::Command;
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use xqos_wire::analysis::agreement::agreement;
 use xqos_wire::analysis::spans::{Span, length_until, union};
 use xqos_wire::analysis::states::States;
@@ -27,9 +25,6 @@ use xqos_wire::link::log::{Entry, Reader};
 use xqos_wire::observe::{ConnectionId, Kind, Message, Observer};
 use xqos_wire::session::{self, Session};
 
-/// What a proxy's greeting and a program's loading may take before the first packet of X.
-const START: Duration = Duration::from_secs(60);
-const LOOK_AGAIN: Duration = Duration::from_millis(20);
 /// A proxy has sent what it held when nothing went over the link for so long; and no longer than that is waited for.
 const LINK_SILENCE: Duration = Duration::from_millis(1500);
 const LINK_LIMIT: Duration = Duration::from_secs(30);
@@ -97,9 +92,9 @@ impl Cell {
 
 fn measured(site: Site, case: Case, limit: Duration) -> Result<Measured> {
     let on_loopback = case.transport != Transport::Raw;
-    let actor = site.capture(on_loopback, case.line.silence(), limit)?;
+    let actor = site.capture(Side::Client, on_loopback, case.line.silence(), limit)?;
     let mut running = start(&site, case)?;
-    let captured = wait(&site, actor, &mut running[0], limit)?;
+    let captured = site.wait_until_quiet(actor, &mut running[0], limit)?;
     if on_loopback && captured.is_quiet {
         // That it was not silent is seen in the figures.
         site.wait_until_silent(LINK_SILENCE, LINK_LIMIT);
@@ -127,25 +122,6 @@ fn start(site: &Site, case: Case) -> Result<Vec<Owned>> {
         Transport::Ssh | Transport::SshC => ssh::start(site, program, case.transport == Transport::SshC),
         Transport::Nx | Transport::NxTaint => nx::start(site, program, case.line, case.transport == Transport::NxTaint),
     }
-}
-
-/// Until the capture has seen enough.
-fn wait(site: &Site, mut actor: Actor, program: &mut Owned, limit: Duration) -> Result<Captured> {
-    let end = Instant::now() + START + limit;
-    while actor.is_running() {
-        if !program.is_running() {
-            bail!("the program ended: {}", site.complaint("program"));
-        }
-        if Instant::now() > end {
-            bail!("no window and no silence within {} s: {}", (START + limit).as_secs(), site.complaint("program"));
-        }
-        sleep(LOOK_AGAIN);
-    }
-    let captured: Captured = actor.hear().context("the capture failed")?;
-    if captured.packets == 0 {
-        bail!("the program said nothing to the server");
-    }
-    Ok(captured)
 }
 
 /// What the files of a cell say; what came after `until_ns` are farewells.

@@ -2,7 +2,8 @@
 //! Figures 5 to 8 of the paper, from our cells. Both axes are logarithmic: the grid is one of powers of ten.
 
 use super::Grid;
-use super::case::{Line, Program, Transport, delay_title};
+use super::case::Transport;
+use crate::experiments::far::{Line, Program, delay_title};
 use crate::study::{Chart, Line as Drawn, Lines};
 
 /// The looks of the latencies, the shortest first.

@@ -5,8 +5,9 @@
 //! Each raw cell at 100 Mb/s and 0.1 ms says, by the pure model of `xqos analyse --predict`, what the other cells of its
 //! program should have measured. So each grid holds the model against itself.
 
-use super::case::{Line, Program, Transport, delay_title, rate_title};
+use super::case::Transport;
 use super::{Grid, Measured};
+use crate::experiments::far::{Line, Program, delay_title, rate_title};
 use crate::goals::Key;
 use crate::statistics::Spread;
 use crate::study::{Columns, Goal, Table, Verdict, figure, percent};

@@ -4,8 +4,9 @@
 //! What is compared is compared program by program, where both cells are there; the median over the programs is told. A
 //! cell that was not quiet within its limit bounds its figure from below, and the line says so.
 
-use super::case::{BASE, Line, Program, Transport, delay_title};
+use super::case::{BASE, Transport};
 use super::{Grid, Measured, foretold};
+use crate::experiments::far::{Line, Program, delay_title};
 use crate::papers::Published;
 use crate::statistics::Spread;
 use crate::study::{figure, percent, spread_figure};

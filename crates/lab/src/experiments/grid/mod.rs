@@ -13,23 +13,20 @@
 mod case;
 mod cell;
 mod charts;
-mod crew;
 mod findings;
 mod foretold;
 mod hypotheses;
-mod nx;
-mod site;
-mod ssh;
 mod tables;
 
+use super::far::crew::{self, Job, Progress};
+use super::far::{self, Line, Program, ssh};
 use super::{Measure, Takes};
 use crate::bench::{Bench, Parts};
 use crate::program;
 use crate::study::Study;
-use anyhow::{Result, bail};
-use case::{Case, Line, Program, Transport};
+use anyhow::Result;
+use case::{Case, Transport};
 use cell::{Cell, Measured, Outcome};
-use crew::Progress;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -54,12 +51,8 @@ impl Measure for Grid {
     fn run(bench: &Bench) -> Result<Self> {
         program::require("Xvfb")?;
         let limit = if bench.quick { QUICK_LIMIT } else { FULL_LIMIT };
-        let only = std::env::var(ONLY).unwrap_or_default();
         let mut wanted = case::all(bench.quick);
-        wanted.retain(|case| case.title().contains(&only));
-        if wanted.is_empty() {
-            bail!("{ONLY}={only} names no cell: write a part of a title such as 'emacs, raw X, 10 Mb/s / 10 ms'");
-        }
+        far::keep_named(ONLY, &mut wanted, |case| case.title())?;
         let mut parts: Parts<Cell> = bench.parts()?;
         let is_kept = |case: Case| parts.list().iter().any(|cell| cell.case == case);
         let (mut to_do, mut left_out) = (Vec::new(), Vec::new());
@@ -72,8 +65,10 @@ impl Measure for Grid {
         }
         let _folder = ssh::PrivilegeFolder::make();
         let mut begun = wanted.len() - to_do.len();
-        crew::measure(&to_do, limit, |progress| match progress {
-            Progress::Begins { case, left } => {
+        let to_do: Vec<Limited> = to_do.into_iter().map(|case| Limited { case, limit }).collect();
+        let work = |Limited { case, limit }, place| Cell::measure(case, place, limit);
+        crew::measure(&to_do, work, |progress| match progress {
+            Progress::Begins { case: Limited { case, .. }, left } => {
                 begun += 1;
                 bench.say_with_left(format!("cell {begun} of {}: {}", wanted.len(), case.title()), left);
                 Ok(())
@@ -87,6 +82,23 @@ impl Measure for Grid {
 
     fn study(&self) -> Study {
         findings::study(self)
+    }
+}
+
+/// A case, and when its cell ends in any case.
+#[derive(Clone, Copy, Debug)]
+struct Limited {
+    case: Case,
+    limit: Duration,
+}
+
+impl Job for Limited {
+    fn is_slow(self) -> bool {
+        self.case.line.is_slow()
+    }
+
+    fn estimate(self) -> Duration {
+        self.case.estimate(self.limit)
     }
 }
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 //! The grid as tables: the paper's figures, the delay of each cell, what raw X did in detail, the compressed slow link, and what failed.
 
-use super::case::{BASE, Line, Program, Transport, delay_title};
+use super::case::{BASE, Transport};
 use super::cell::Outcome;
 use super::hypotheses::COMPRESSED_LINK;
 use super::{Grid, Measured, foretold};
+use crate::experiments::far::{Line, Program, delay_title};
 use crate::papers::Published;
 use crate::study::{Columns, Table, figure, percent};
 

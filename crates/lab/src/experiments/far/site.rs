@@ -11,8 +11,8 @@
 //! The server listens at TCP only, which nobody outside of the two namespaces reaches, so that it needs no cookie. It has no
 //! MIT-SHM: both ends are one machine, and pixels would not go over the link.
 
-use super::case::Line;
-use crate::actor::{Actor, Role};
+use super::Line;
+use crate::actor::{Actor, Captured, Role};
 use crate::folder::Folder;
 use crate::process::Owned;
 use crate::program;
@@ -33,13 +33,15 @@ use xqos_wire::link::{self, Link, Settings, Side};
 const FIRST_DISPLAY: u16 = 10;
 const SERVER_ERRORS: &str = "server.errors";
 const GRACE: Duration = Duration::from_millis(500);
+/// What a proxy's greeting and a program's loading may take before the first packet of X.
+const START: Duration = Duration::from_secs(60);
 /// Until a server listens or says its display.
 const PATIENCE: Duration = Duration::from_secs(20);
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 /// The two ends.
 #[derive(Debug)]
-pub(super) struct Site {
+pub(in crate::experiments) struct Site {
     // In this order: the link ends whatever runs on it, and the folder goes last.
     server: Owned,
     link: Link,
@@ -156,13 +158,33 @@ impl Site {
         Ok(())
     }
 
-    /// Captures at the program's end: what goes over the link, or to a proxy.
-    pub fn capture(&self, on_loopback: bool, silence: Duration, limit: Duration) -> Result<Actor> {
+    /// Captures at one end: what goes over the link, or between a proxy and who is beside it.
+    pub fn capture(&self, side: Side, on_loopback: bool, silence: Duration, limit: Duration) -> Result<Actor> {
         let mut command = Command::new(program::own("xqos-bench")?);
         command.current_dir(self.folder.path(""));
-        self.link.command_in(Side::Client, &mut command);
+        self.link.command_in(side, &mut command);
         let (silence_ms, limit_ms) = (silence.as_millis() as u64, limit.as_millis() as u64);
         Actor::start_by(command, "", Role::Capture { on_loopback, silence_ms, limit_ms })
+    }
+
+    /// Until the capture has seen enough.
+    pub fn wait_until_quiet(&self, mut actor: Actor, program: &mut Owned, limit: Duration) -> Result<Captured> {
+        let end = Instant::now() + START + limit;
+        while actor.is_running() {
+            if !program.is_running() {
+                bail!("the program ended: {}", self.complaint("program"));
+            }
+            if Instant::now() > end {
+                let limit_s = (START + limit).as_secs();
+                bail!("no window and no silence within {limit_s} s: {}", self.complaint("program"));
+            }
+            sleep(LOOK_AGAIN);
+        }
+        let captured: Captured = actor.hear().context("the capture failed")?;
+        if captured.packets == 0 {
+            bail!("the program said nothing to the server");
+        }
+        Ok(captured)
     }
 
     /// Waits until no packet went over the link for so long; `false` when that took too long.

@@ -4,7 +4,7 @@
 //! `-Y`: the program is trusted, as Debian's own setting makes it with `-X` too; without that the server's SECURITY extension
 //! refuses what today's toolkits ask for. The user's own ssh is not touched: keys, files and settings are private.
 
-use super::site::Site;
+use super::Site;
 use crate::process::Owned;
 use crate::program;
 use anyhow::{Context, Result, bail};
@@ -21,7 +21,7 @@ const PRIVILEGE_FOLDER: &str = "/run/sshd";
 /// Made by Debian's service, which need not run here; gone when this is dropped, if it was not there before. All cells
 /// share it.
 #[derive(Debug)]
-pub(super) struct PrivilegeFolder(bool);
+pub(in crate::experiments) struct PrivilegeFolder(bool);
 
 impl PrivilegeFolder {
     pub fn make() -> PrivilegeFolder {
@@ -41,7 +41,14 @@ impl Drop for PrivilegeFolder {
 }
 
 /// Starts both; the program runs once they know each other. As root it needs a [`PrivilegeFolder`].
-pub(super) fn start(site: &Site, program: &[&str], compressed: bool) -> Result<Vec<Owned>> {
+pub(in crate::experiments) fn start(site: &Site, program: &[&str], compressed: bool) -> Result<Vec<Owned>> {
+    let daemon = daemon(site)?;
+    let client = site.start(Side::Server, "program", &mut client(site, program, compressed)?)?;
+    Ok(vec![client, daemon])
+}
+
+/// At the program's end; only [`options`] open it.
+pub(in crate::experiments) fn daemon(site: &Site) -> Result<Owned> {
     for name in ["host", "user"] {
         make_key(&site.path(name))?;
     }
@@ -52,8 +59,27 @@ pub(super) fn start(site: &Site, program: &[&str], compressed: bool) -> Result<V
     command.args(["-D", "-e", "-f"]).arg(site.path("sshd_config"));
     let mut daemon = site.start(Side::Client, "sshd", &mut command)?;
     site.wait_for("sshd", &mut daemon, PORT)?;
-    let client = site.start(Side::Server, "program", &mut client(site, program, compressed)?)?;
-    Ok(vec![client, daemon])
+    Ok(daemon)
+}
+
+/// What a client at the server's end is told, also one that only passes it on to ssh.
+pub(in crate::experiments) fn options(site: &Site) -> Vec<String> {
+    let user = site.path("user").display().to_string();
+    let known = format!("UserKnownHostsFile={}", site.path("known").display());
+    let mut all = ["-F", "none", "-p", &PORT.to_string(), "-i", &user].map(str::to_owned).to_vec();
+    // A key exchange over 10 kb/s takes seconds.
+    let settings = [
+        "StrictHostKeyChecking=no",
+        &known,
+        "GlobalKnownHostsFile=none",
+        "IdentitiesOnly=yes",
+        "BatchMode=yes",
+        "LogLevel=ERROR",
+        "ConnectTimeout=60",
+        "IdentityAgent=none",
+    ];
+    all.extend(settings.iter().flat_map(|setting| ["-o".to_owned(), (*setting).to_owned()]));
+    all
 }
 
 fn make_key(path: &Path) -> Result<()> {
@@ -85,16 +111,8 @@ fn settings(site: &Site) -> String {
 
 fn client(site: &Site, program: &[&str], compressed: bool) -> Result<Command> {
     let mut command = Command::new(program::find("ssh")?);
-    command.args(["-F", "none", "-Y", "-T", "-p", &PORT.to_string(), "-i"]).arg(site.path("user"));
-    let known = format!("UserKnownHostsFile={}", site.path("known").display());
     let compression = if compressed { "Compression=yes" } else { "Compression=no" };
-    let options =
-        ["StrictHostKeyChecking=no", &known, "GlobalKnownHostsFile=none", "IdentitiesOnly=yes", "BatchMode=yes"];
-    // A key exchange over 10 kb/s takes seconds.
-    for option in options.into_iter().chain([compression, "LogLevel=ERROR", "ConnectTimeout=60", "IdentityAgent=none"])
-    {
-        command.args(["-o", option]);
-    }
+    command.args(options(site)).args(["-Y", "-T", "-o", compression]);
     let quoted = program.iter().map(|word| format!("'{word}'")).collect::<Vec<_>>().join(" ");
     command.arg(Side::Client.address().to_string()).arg(format!("exec {quoted}"));
     command.env("DISPLAY", site.near_display());

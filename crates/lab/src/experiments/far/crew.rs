@@ -4,8 +4,6 @@
 //! On a slow link a cell takes up to its whole limit, in which its programs wait: all of them together use some percent of
 //! a processor. What a cell has is its own (link, server, proxies, capture), so cells know nothing of each other.
 
-use super::case::Case;
-use super::cell::Cell;
 use anyhow::Result;
 use std::collections::VecDeque;
 use std::sync::mpsc::{Sender, channel};
@@ -16,55 +14,68 @@ use std::time::Duration;
 /// Of slow cells, at once.
 const CREW: usize = 8;
 
-/// What is told while the cells are measured.
-#[derive(Debug)]
-pub(super) enum Progress {
-    /// And about how long all that is not done yet will take.
-    Begins {
-        case: Case,
-        left: Duration,
-    },
-    Measured(Cell),
+/// Something to measure on a link of its own.
+pub(in crate::experiments) trait Job: Copy + Send {
+    /// Whether the machine is idle nearly all of the time meanwhile.
+    fn is_slow(self) -> bool;
+
+    /// How long it takes, about.
+    fn estimate(self) -> Duration;
 }
 
-/// Measures them all, in their order as far as that can be. An error of one, or of `told`, ends it: what is being measured
-/// then is still waited for.
-pub(super) fn measure(cases: &[Case], limit: Duration, mut told: impl FnMut(Progress) -> Result<()>) -> Result<()> {
+/// What is told while the cells are measured.
+#[derive(Debug)]
+pub(in crate::experiments) enum Progress<J, R> {
+    /// And about how long all that is not done yet will take.
+    Begins {
+        case: J,
+        left: Duration,
+    },
+    Measured(R),
+}
+
+/// Measures them all, in their order as far as that can be; no two have the same place (the number) at a time. An error of
+/// one, or of `told`, ends it: what is being measured then is still waited for.
+pub(in crate::experiments) fn measure<J: Job, R: Send>(
+    cases: &[J],
+    work: impl Fn(J, usize) -> Result<R> + Sync,
+    mut told: impl FnMut(Progress<J, R>) -> Result<()>,
+) -> Result<()> {
     let mut rest = cases;
     while let Some(first) = rest.first() {
-        let length = rest.iter().take_while(|case| case.line.is_slow() == first.line.is_slow()).count();
+        let length = rest.iter().take_while(|case| case.is_slow() == first.is_slow()).count();
         let (stretch, later) = rest.split_at(length);
-        together(stretch, limit, left(later, limit), &mut told)?;
+        together(stretch, left(later), &work, &mut told)?;
         rest = later;
     }
     Ok(())
 }
 
 /// About; cases of one kind may be far from each other.
-fn left(cases: &[Case], limit: Duration) -> Duration {
+fn left<J: Job>(cases: &[J]) -> Duration {
     let of = |slow: bool| -> Duration {
-        cases.iter().filter(|case| case.line.is_slow() == slow).map(|case| case.estimate(limit)).sum()
+        cases.iter().filter(|case| case.is_slow() == slow).map(|case| case.estimate()).sum()
     };
     of(false) + of(true) / CREW as u32
 }
 
-fn together(
-    cases: &[Case],
-    limit: Duration,
+fn together<J: Job, R: Send>(
+    cases: &[J],
     later: Duration,
-    told: &mut impl FnMut(Progress) -> Result<()>,
+    work: &(impl Fn(J, usize) -> Result<R> + Sync),
+    told: &mut impl FnMut(Progress<J, R>) -> Result<()>,
 ) -> Result<()> {
-    let crew = if cases[0].line.is_slow() { CREW } else { 1 };
-    let queue: Mutex<VecDeque<Case>> = Mutex::new(cases.iter().copied().collect());
+    let crew = if cases[0].is_slow() { CREW } else { 1 };
+    let queue: Mutex<VecDeque<J>> = Mutex::new(cases.iter().copied().collect());
     let (teller, hearer) = channel();
     thread::scope(|scope| {
         for place in 0..crew {
             let (queue, teller) = (&queue, teller.clone());
             // Processes end with the thread that started them, and that is here for all of its cells.
-            scope.spawn(move || work(queue, place, limit, &teller));
+            scope.spawn(move || work_off(queue, place, work, &teller));
         }
         drop(teller);
-        hearer.iter().try_for_each(|progress| {
+        hearer.iter().try_for_each(|progress: Result<Progress<J, R>>| {
             let progress = match progress? {
                 Progress::Begins { case, left } => Progress::Begins { case, left: left + later },
                 measured => measured,
@@ -75,18 +86,23 @@ fn together(
     })
 }
 
-fn work(queue: &Mutex<VecDeque<Case>>, place: usize, limit: Duration, teller: &Sender<Result<Progress>>) {
+fn work_off<J: Job, R>(
+    queue: &Mutex<VecDeque<J>>,
+    place: usize,
+    work: &impl Fn(J, usize) -> Result<R>,
+    teller: &Sender<Result<Progress<J, R>>>,
+) {
     loop {
         let (case, left) = {
             let mut queue = queue.lock().unwrap_or_else(PoisonError::into_inner);
-            let left = left(queue.make_contiguous(), limit);
+            let left = left(queue.make_contiguous());
             let Some(case) = queue.pop_front() else { return };
             (case, left)
         };
         if teller.send(Ok(Progress::Begins { case, left })).is_err() {
             return;
         }
-        if teller.send(Cell::measure(case, place, limit).map(Progress::Measured)).is_err() {
+        if teller.send(work(case, place).map(Progress::Measured)).is_err() {
             return;
         }
     }

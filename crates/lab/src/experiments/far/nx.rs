@@ -8,8 +8,8 @@
 //! | its own start | the first set-up is held until the pair has been up for about 5 s, hence a head start ([`HEAD_START`]) |
 //! | BIG-REQUESTS | is hidden, so that a program ends which sends a request of more than 256 kB (speedcrunch) |
 
-use super::case::Line;
-use super::site::Site;
+use super::Line;
+use super::Site;
 use crate::process::Owned;
 use crate::program;
 use anyhow::{Result, bail};
@@ -31,7 +31,7 @@ const HEAD_START: Duration = Duration::from_secs(8);
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 /// Starts both and, once they know each other, the program.
-pub(super) fn start(site: &Site, program: &[&str], line: Line, taint: bool) -> Result<Vec<Owned>> {
+pub(in crate::experiments) fn start(site: &Site, program: &[&str], line: Line, taint: bool) -> Result<Vec<Owned>> {
     let display = LAST_DISPLAY - site.place() as u16;
     let near = format!("listen={PORT},{},{}", session(line, taint), files(site, "near")?);
     let mut near = proxy("-C", &near, display)?;
