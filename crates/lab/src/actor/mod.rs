@@ -10,11 +10,13 @@ mod echo;
 mod exposed;
 mod mover;
 mod player;
+mod typist;
 
 pub(crate) use capture::{Captured, FILE as CAPTURE_FILE, now_ns as capture_now_ns};
 pub(crate) use exposed::PLACE as EXPOSED_PLACE;
 pub use mover::STEPS_MS;
 pub use player::FRAME;
+pub use typist::{Pressed, Stroke, Strokes};
 
 use crate::process::Owned;
 use crate::processor;
@@ -46,6 +48,8 @@ pub enum Role {
     /// Captures X where it runs, on the loopback interface or on the link, until a window is mapped and nothing comes for
     /// so long, or until that long after the first packet.
     Capture { on_loopback: bool, silence_ms: u64, limit_ms: u64 },
+    /// Presses keys, and tells when the screen changed; each is over when nothing has changed for so long.
+    Typist { strokes: Strokes, silence_ms: u64 },
 }
 
 /// A started actor; it ends when this is dropped.
@@ -116,6 +120,7 @@ pub fn perform(role: &str) -> Result<()> {
         Role::Mover { work_us, waits } => mover::perform(Duration::from_micros(work_us.into()), waits),
         Role::Echo => echo::perform(),
         Role::Capture { on_loopback, silence_ms, limit_ms } => capture::perform(on_loopback, silence_ms, limit_ms),
+        Role::Typist { strokes, silence_ms } => typist::perform(strokes, Duration::from_millis(silence_ms)),
         Role::Player { frames } => player::perform(frames as usize),
         Role::Burner => {
             say(&Ready { window: 0 })?;
