@@ -16,6 +16,7 @@ pub(crate) use capture::{Captured, FILE as CAPTURE_FILE, now_ns as capture_now_n
 pub(crate) use exposed::PLACE as EXPOSED_PLACE;
 pub use mover::STEPS_MS;
 pub use player::FRAME;
+pub(crate) use typist::Answered;
 pub use typist::{Pressed, Stroke, Strokes};
 
 use crate::process::Owned;

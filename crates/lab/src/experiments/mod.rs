@@ -20,6 +20,7 @@ mod idle;
 mod interactive;
 mod intervals;
 mod memory;
+mod near;
 mod ocbench;
 mod player;
 mod response;
@@ -61,7 +62,7 @@ pub(crate) struct Takes {
 }
 
 /// In the order of the report.
-pub(crate) const ALL: [Experiment; 25] = [
+pub(crate) const ALL: [Experiment; 26] = [
     of::<demo::Demo>(),
     of::<response::Response>(),
     of::<desktop::Desktop>(),
@@ -87,6 +88,7 @@ pub(crate) const ALL: [Experiment; 25] = [
     of::<endtoend::EndToEnd>(),
     of::<simulation::Simulation>(),
     of::<grid::Grid>(),
+    of::<near::Near>(),
 ];
 
 /// What each file of this folder provides.

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// Says why on standard error where this machine allows no link, or has no xterm.
-fn is_allowed() -> bool {
+pub fn is_allowed() -> bool {
     if fs::metadata("/proc/self").unwrap().uid() != 0 {
         xqos_skip::left_out("xterm believes to be root in a user namespace, and ends when it cannot be");
         return false;

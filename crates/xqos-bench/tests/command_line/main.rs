@@ -6,6 +6,7 @@
 //! | `bench` | benchmarks that are interrupted, go on, and miss a program |
 //! | `manual` | man pages of its commands |
 //! | `grid` | one corner of the grid of slow links, and that it goes on |
+//! | `near` | one start behind `xqos near`, and the work after it |
 //!
 //! The module is found through XQOS_MODULE, or in target/release.
 
@@ -16,6 +17,7 @@ mod bench;
 mod fixture;
 mod grid;
 mod manual;
+mod near;
 
 /// The program under test.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_xqos-bench");

@@ -12,7 +12,7 @@
 //! MIT-SHM: both ends are one machine, and pixels would not go over the link.
 
 use super::Line;
-use crate::actor::{Actor, Captured, Role};
+use crate::actor::{Actor, Captured, Role, Strokes};
 use crate::folder::Folder;
 use crate::process::Owned;
 use crate::program;
@@ -21,7 +21,7 @@ use std::env;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::num::NonZeroU64;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::thread::sleep;
@@ -52,7 +52,7 @@ pub(in crate::experiments) struct Site {
 impl Site {
     pub fn open(line: Line, place: usize) -> Result<Site> {
         let folder = Folder::create()?;
-        for name in ["home", "home/run"] {
+        for name in ["bin", "home", "home/run"] {
             // A runtime directory that others may read is refused.
             fs::DirBuilder::new().mode(0o700).create(folder.path(name))?;
         }
@@ -112,9 +112,16 @@ impl Site {
             ("DBUS_SESSION_BUS_ADDRESS", format!("unix:path={home}/none")),
             ("NO_AT_BRIDGE", "1".to_owned()),
             ("LC_ALL", "C.UTF-8".to_owned()),
-            ("PATH", env::var("PATH").unwrap_or_default()),
+            ("PATH", format!("{}:{}", self.path("bin").display(), env::var("PATH").unwrap_or_default())),
         ];
         set.map(|(name, value)| (name.to_owned(), value)).into()
+    }
+
+    /// Lays down a script that both ends find before any other program of that name.
+    pub fn script(&self, name: &str, text: &str) -> Result<()> {
+        let path = self.path("bin").join(name);
+        fs::write(&path, format!("#!/bin/sh\n{text}\n"))?;
+        Ok(fs::set_permissions(&path, fs::Permissions::from_mode(0o755))?)
     }
 
     /// Starts it on that side; what it complains of is in the file `NAME.errors`.
@@ -165,6 +172,14 @@ impl Site {
         self.link.command_in(side, &mut command);
         let (silence_ms, limit_ms) = (silence.as_millis() as u64, limit.as_millis() as u64);
         Actor::start_by(command, "", Role::Capture { on_loopback, silence_ms, limit_ms })
+    }
+
+    /// Somebody at the server's keyboard.
+    pub fn typist(&self, strokes: Strokes, silence: Duration) -> Result<Actor> {
+        let mut command = Command::new(program::own("xqos-bench")?);
+        self.link.command_in(Side::Server, &mut command);
+        let silence_ms = silence.as_millis() as u64;
+        Actor::start_by(command, &self.near_display(), Role::Typist { strokes, silence_ms })
     }
 
     /// Until the capture has seen enough.
