@@ -6,9 +6,13 @@
 //! | to read; for oneself | every client that sees the extension (SECURITY hides it from untrusted ones) |
 //! | for another client | local, and of the same user as the other, or the server's, or root |
 //! | the server's policy | local, and the server's user or root |
+//!
+//! Users are compared as the server's user namespace knows them. Those that it does not know all have one number ([`unknown_user`]), and are nobody's equal.
 
 use crate::mechanism::groups::application_in;
+use std::fs;
 use std::os::fd::RawFd;
+use std::sync::OnceLock;
 
 /// A client's process, as the kernel knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,15 +57,47 @@ impl Identity {
         application_in(&lines).map(str::to_owned)
     }
 
+    /// Whether both are one user of this machine.
+    pub fn is_same_user(&self, other: &Identity) -> bool {
+        self.has_known_user() && self.uid == other.uid
+    }
+
     /// May set another client's reservation, weight or priority.
     pub fn may_change(&self, other: &Identity, server_uid: u32) -> bool {
-        self.may_steer(server_uid) || self.is_local() && self.uid == other.uid
+        self.may_steer(server_uid) || self.is_same_user(other)
     }
 
     /// May set the server's policy.
     pub fn may_steer(&self, server_uid: u32) -> bool {
-        self.is_local() && (self.uid == 0 || self.uid == server_uid)
+        self.has_known_user() && (self.uid == 0 || self.uid == server_uid)
     }
+
+    fn has_known_user(&self) -> bool {
+        static UNKNOWN: OnceLock<Option<u32>> = OnceLock::new();
+        self.is_local() && *UNKNOWN.get_or_init(unknown_user) != Some(self.uid)
+    }
+}
+
+/// The number that the kernel gives for users without one in the server's user namespace; none where each user has one.
+fn unknown_user() -> Option<u32> {
+    /// What the kernel begins with.
+    const OVERFLOW: u32 = 65534;
+    let overflow = fs::read_to_string("/proc/sys/kernel/overflowuid").ok();
+    let overflow = overflow.and_then(|text| text.trim().parse().ok()).unwrap_or(OVERFLOW);
+    // Without /proc nothing is known, so that number is nobody's.
+    let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
+    (!is_mapped(&map, overflow)).then_some(overflow)
+}
+
+/// Whether a user of the namespace with this map (user_namespaces(7)) has that number.
+fn is_mapped(map: &str, uid: u32) -> bool {
+    map.lines().any(|line| {
+        let mut words = line.split_ascii_whitespace().map(str::parse::<u64>);
+        let (Some(Ok(first)), Some(Ok(_)), Some(Ok(count))) = (words.next(), words.next(), words.next()) else {
+            return false;
+        };
+        (first..first.saturating_add(count)).contains(&uid.into())
+    })
 }
 
 #[cfg(test)]
@@ -77,5 +113,15 @@ mod tests {
         assert!(!Identity::REMOTE.may_change(&Identity::REMOTE, 0), "two remote clients are not one user");
         assert!(!Identity::REMOTE.may_change(&user(1000), Identity::NOBODY));
         assert!(!user(1000).may_steer(0) && user(0).may_steer(900));
+    }
+
+    #[test]
+    fn a_user_that_the_namespace_has_no_number_for_is_not_mapped() {
+        const ALL: &str = "         0          0 4294967295\n";
+        const CONTAINER: &str = "         0     100000      65536\n";
+        const ROOTLESS: &str = "         0       1000          1\n         1     100000       1000\n";
+        assert_eq!([ALL, CONTAINER, ROOTLESS, ""].map(|map| is_mapped(map, 65534)), [true, true, false, false]);
+        assert!(is_mapped(ROOTLESS, 1000) && !is_mapped(ROOTLESS, 1001));
+        assert!(!is_mapped("no map", 0));
     }
 }
