@@ -5,6 +5,7 @@
 //! |---|---|
 //! | to read; for oneself | every client that sees the extension (SECURITY hides it from untrusted ones) |
 //! | for another client | local, and of the same user as the other, or the server's, or root |
+//! | for a group of clients | who may so for each of them |
 //! | the server's policy | local, and the server's user or root |
 //!
 //! Users are compared as the server's user namespace knows them. Those that it does not know all have one number ([`unknown_user`]), and are nobody's equal.

@@ -18,7 +18,8 @@ use xqos_core::{ClientId, GroupId};
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Key {
     Named(Label),
-    ControlGroup(Box<str>),
+    /// Of a user: whoever may name a scope of one's own would else enter another's group.
+    ControlGroup(u32, Box<str>),
     Process(i32),
     User(u32),
 }
@@ -105,6 +106,11 @@ impl Groups {
 
     pub fn weight(&self, id: GroupId) -> u32 {
         self.group(id).map_or(0, |group| group.weight.value)
+    }
+
+    /// The group of this name, where it has clients.
+    pub fn named(&self, name: Label) -> Option<GroupId> {
+        self.groups.iter().find(|group| group.key == Key::Named(name)).map(|group| group.id)
     }
 
     /// The group that a client belongs to; it is a member from now on.
@@ -194,7 +200,7 @@ impl Groups {
         let Identity { pid, uid } = member.identity;
         match grouping {
             Grouping::Application => match member.control_group {
-                Some(name) => Some((Key::ControlGroup(name.into()), Label::new(name))),
+                Some(name) => Some((Key::ControlGroup(uid, name.into()), Label::new(name))),
                 None if pid > 0 => Some((Key::Process(pid), Label::new(member.program))),
                 None => None,
             },
@@ -238,6 +244,8 @@ mod tests {
         let of_application = groups.enter(&member(9, Some("firefox-1")));
         assert_eq!(groups.enter(&member(10, Some("firefox-1"))), of_application);
         assert_eq!((groups.len(), groups.label(of_application).as_str()), (3, "firefox-1"));
+        let of_another = Member { identity: Identity { pid: 11, uid: 1001 }, ..member(11, Some("firefox-1")) };
+        assert_ne!(groups.enter(&of_another), of_application, "another user's");
         let remote = Member { identity: Identity::REMOTE, ..member(0, None) };
         assert_eq!(groups.enter(&remote), GroupId::NONE);
     }

@@ -285,11 +285,15 @@ fn subject<H: Host>(engine: &Engine<H>, asker: ClientId, resource: u32) -> Resul
 
 fn subject_to_change<H: Host>(engine: &Engine<H>, asker: ClientId, resource: u32) -> Result<ClientId, Refused> {
     let id = subject(engine, asker, resource)?;
-    let (Some(asking), Some(other)) = (engine.identity(asker), engine.slot(id)) else {
+    if engine.slot(id).is_none() {
         return Err(Refused::Value(resource));
-    };
-    let may = id == asker || asking.may_change(&other.identity, engine.host.user());
-    if may { Ok(id) } else { Err(Refused::Access(resource)) }
+    }
+    if may_change(engine, asker, id) { Ok(id) } else { Err(Refused::Access(resource)) }
+}
+
+fn may_change<H: Host>(engine: &Engine<H>, asker: ClientId, id: ClientId) -> bool {
+    let (Some(asking), Some(other)) = (engine.identity(asker), engine.slot(id)) else { return false };
+    id == asker || asking.may_change(&other.identity, engine.host.user())
 }
 
 fn may_steer<H: Host>(engine: &Engine<H>, asker: ClientId) -> Result<(), Refused> {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Requests that change groups: who is in one, and what its clients share.
 
-use super::{CAPS_PPM, Refused, WEIGHTS, admitted, base_of, reservation, subject_to_change};
+use super::{CAPS_PPM, Refused, WEIGHTS, admitted, base_of, may_change, reservation, subject_to_change};
 use crate::host::Host;
 use crate::mechanism::engine::{ByHand, Engine};
 use crate::mechanism::groups::{Reserved, Set, is_fit};
@@ -16,6 +16,9 @@ pub(super) fn change<H: Host>(engine: &mut Engine<H>, asker: ClientId, request: 
             let id = subject_to_change(engine, asker, client)?;
             if !is_fit(name) {
                 return Err(Refused::Value(client));
+            }
+            if engine.groups.named(name).is_some_and(|group| !may_change_all(engine, asker, group)) {
+                return Err(Refused::Access(client));
             }
             let origin = engine.origin_for(asker, id, Setting::Group).map_err(|ByHand| Refused::Access(client))?;
             engine.set_group_name(id, name);
@@ -80,9 +83,17 @@ pub(super) fn change_reservation<H: Host>(
     Ok(())
 }
 
-/// A client that the asker may change, and its group; refused where it stands for itself.
+/// A client that the asker may change, and its group; refused where it stands for itself, or others are in it whom the asker
+/// may not change.
 fn group_to_change<H: Host>(engine: &Engine<H>, asker: ClientId, client: u32) -> Result<(ClientId, GroupId), Refused> {
     let id = subject_to_change(engine, asker, client)?;
     let group = engine.slot(id).map(|slot| slot.group).filter(|&group| group != GroupId::NONE);
-    Ok((id, group.ok_or(Refused::Value(client))?))
+    let group = group.ok_or(Refused::Value(client))?;
+    if may_change_all(engine, asker, group) { Ok((id, group)) } else { Err(Refused::Access(client)) }
+}
+
+/// What is done to a group, or shared with it, is done to each of its clients.
+fn may_change_all<H: Host>(engine: &Engine<H>, asker: ClientId, group: GroupId) -> bool {
+    let is_in = |id: &ClientId| engine.slot(*id).is_some_and(|slot| slot.group == group);
+    engine.ids().filter(is_in).all(|id| may_change(engine, asker, id))
 }

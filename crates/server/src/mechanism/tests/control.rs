@@ -3,9 +3,10 @@
 
 use super::{clients, keep_busy, reserve, server};
 use crate::host::mock::{Does, IDS, MS, at_us, base};
+use crate::mechanism::access::Identity;
 use crate::mechanism::requests::Refused;
 use xqos_abi::trace::Level;
-use xqos_abi::{PolicyChange, Request};
+use xqos_abi::{Label, PolicyChange, Request};
 use xqos_core::{PolicyKind, Time};
 
 #[test]
@@ -25,6 +26,31 @@ fn who_may_change_whom() {
     assert_eq!(server.ask(own, weight(base(own) + IDS - 1, 50)), Ok(None), "any resource names its client");
     assert_eq!(server.ask(own, weight(77 * IDS, 50)), Err(Refused::Value(77 * IDS)), "there is no such client");
     assert_eq!(server.ask(own, weight(0, 0)), Err(Refused::Value(0)));
+}
+
+#[test]
+fn nobody_enters_or_changes_a_group_with_clients_of_another_user() {
+    let mut server = server(PolicyKind::Fair);
+    let [own, second] = clients(&mut server);
+    let [stranger, remote, root] = [1001, Identity::NOBODY, 0].map(|uid| server.connect(uid));
+    let enter = |id| Request::SetClientGroup { client: base(id), name: Label::new("players") };
+    let cap = |id| Request::SetGroupCap { client: base(id), ppm: 20_000 };
+    assert_eq!(server.ask(own, enter(own)), Ok(None));
+    assert_eq!(server.ask(own, enter(second)), Ok(None), "of the same user");
+    assert_eq!(server.ask(second, cap(second)), Ok(None));
+    for id in [stranger, remote] {
+        assert_eq!(server.ask(id, enter(id)), Err(Refused::Access(base(id))));
+    }
+    assert_eq!(server.ask(root, enter(stranger)), Ok(None));
+    for id in [stranger, own] {
+        let reserve = Request::SetGroupReservation { client: base(id), budget_us: 1000, period_us: 10_000, hard: true };
+        for request in [cap(id), Request::SetGroupWeight { client: base(id), weight: 1 }, reserve] {
+            assert_eq!(server.ask(id, request), Err(Refused::Access(base(id))), "{request:?}");
+        }
+    }
+    assert_eq!(server.ask(root, cap(own)), Ok(None));
+    server.ask(stranger, Request::SetClientGroup { client: 0, name: Label::default() }).unwrap();
+    assert_eq!(server.ask(own, cap(own)), Ok(None), "the stranger has left");
 }
 
 #[test]
