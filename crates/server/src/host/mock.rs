@@ -102,6 +102,8 @@ pub struct Mock {
     pub events: RefCell<Vec<(ClientId, Notify)>>,
     pub handed: Vec<OwnedFd>,
     pub step_back: bool,
+    /// Who is at the other end of the control socket.
+    pub control: Option<Identity>,
 }
 
 impl Mock {
@@ -224,6 +226,10 @@ impl Host for Mock {
     fn resume(&mut self, client: ClientId) {
         let peer = self.peer_mut(client).expect("an open client");
         assert!(std::mem::replace(&mut peer.held, false), "resumed, and was not held");
+    }
+
+    fn identity_of_control(&self, asker: ClientId) -> Option<Identity> {
+        self.control.filter(|_| usize::from(asker.0) >= ClientId::LIMIT)
     }
 
     fn notify(&self, listener: ClientId, event: &Notify) {

@@ -7,6 +7,7 @@
 //! | for another client | local, and of the same user as the other, or the server's, or root |
 //! | for a group of clients | who may so for each of them |
 //! | the server's policy | local, and the server's user or root |
+//! | anything over the control socket | the server's user, root, and users that have a client |
 //!
 //! Users are compared as the server's user namespace knows them. Those that it does not know all have one number ([`unknown_user`]), and are nobody's equal.
 

@@ -63,6 +63,9 @@ pub fn answer<H: Host>(engine: &mut Engine<H>, asker: ClientId, request: &[u8], 
     if engine.identity(asker).is_none() {
         return Err(Refused::Implementation);
     }
+    if !may_ask(engine, asker) {
+        return Err(Refused::Access(0));
+    }
     carry_out(engine, asker, request, form)
 }
 
@@ -294,6 +297,17 @@ fn subject_to_change<H: Host>(engine: &Engine<H>, asker: ClientId, resource: u32
 fn may_change<H: Host>(engine: &Engine<H>, asker: ClientId, id: ClientId) -> bool {
     let (Some(asking), Some(other)) = (engine.identity(asker), engine.slot(id)) else { return false };
     id == asker || asking.may_change(&other.identity, engine.host.user())
+}
+
+/// A client may, for the server let it in. Anyone can open the control socket: there it is who has a client, too.
+fn may_ask<H: Host>(engine: &Engine<H>, asker: ClientId) -> bool {
+    if engine.slot(asker).is_some() {
+        return true;
+    }
+    let Some(asking) = engine.identity(asker) else { return false };
+    // A connection that the server has not let in yet has no resource ids.
+    let is_in = |id| engine.slot(id).is_some_and(|slot| slot.base != 0 && asking.is_same_user(&slot.identity));
+    asking.may_steer(engine.host.user()) || engine.ids().any(is_in)
 }
 
 fn may_steer<H: Host>(engine: &Engine<H>, asker: ClientId) -> Result<(), Refused> {

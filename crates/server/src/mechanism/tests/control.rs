@@ -7,7 +7,7 @@ use crate::mechanism::access::Identity;
 use crate::mechanism::requests::Refused;
 use xqos_abi::trace::Level;
 use xqos_abi::{Label, PolicyChange, Request};
-use xqos_core::{PolicyKind, Time};
+use xqos_core::{ClientId, PolicyKind, Time};
 
 #[test]
 fn who_may_change_whom() {
@@ -26,6 +26,24 @@ fn who_may_change_whom() {
     assert_eq!(server.ask(own, weight(base(own) + IDS - 1, 50)), Ok(None), "any resource names its client");
     assert_eq!(server.ask(own, weight(77 * IDS, 50)), Err(Refused::Value(77 * IDS)), "there is no such client");
     assert_eq!(server.ask(own, weight(0, 0)), Err(Refused::Value(0)));
+}
+
+#[test]
+fn the_control_socket_is_for_users_that_have_a_client() {
+    const CONTROL: ClientId = ClientId(ClientId::LIMIT as u16);
+    let mut server = server(PolicyKind::Fair);
+    let [own] = clients(&mut server);
+    for (uid, may) in [(1000, true), (1001, false), (0, true), (900, true), (Identity::NOBODY, false)] {
+        server.host().control = Some(Identity { pid: 1, uid });
+        for request in [Request::ListClients, Request::SelectEvents { mask: 1 }, Request::StopTrace] {
+            let answer = server.ask(CONTROL, request);
+            assert_eq!(answer.is_ok(), may, "{uid} {request:?}");
+            assert!(may || answer == Err(Refused::Access(0)));
+        }
+    }
+    server.disconnect(own);
+    server.host().control = Some(Identity { pid: 1, uid: 1000 });
+    assert_eq!(server.ask(CONTROL, Request::ListClients), Err(Refused::Access(0)), "it has none any more");
 }
 
 #[test]
