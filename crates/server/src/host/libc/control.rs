@@ -22,6 +22,8 @@ use xqos_core::ClientId;
 const MAX_UNREAD_BYTES: usize = 4 << 20;
 /// Maximum connections; further ones are refused.
 const MAX_CONNECTIONS: usize = 64;
+/// Of users other than the server's and root, so that the administrator can always ask.
+const MAX_OF_OTHERS: usize = 32;
 
 #[derive(Debug)]
 struct Connection {
@@ -110,8 +112,12 @@ impl Connections {
         let is_free = |id: &ClientId| self.open.iter().all(|one| one.id != *id);
         let id = (0..MAX_CONNECTIONS).map(|at| ClientId((ClientId::LIMIT + at) as u16)).find(is_free);
         let (Some(id), Ok(())) = (id, stream.set_nonblocking(true)) else { return };
-        behind::watch_own(epoll, stream.as_raw_fd());
         let identity = Identity::of_peer(stream.as_raw_fd());
+        let is_other = |identity: &Identity| !identity.may_steer(kernel::user());
+        if is_other(&identity) && self.open.iter().filter(|one| is_other(&one.identity)).count() >= MAX_OF_OTHERS {
+            return;
+        }
+        behind::watch_own(epoll, stream.as_raw_fd());
         self.open.push(Connection {
             id,
             stream,
