@@ -9,7 +9,8 @@
 //! | the server's policy | local, and the server's user or root |
 //! | anything over the control socket | the server's user, root, and users that have a client |
 //!
-//! Users are compared as the server's user namespace knows them. Those that it does not know all have one number ([`unknown_user`]), and are nobody's equal.
+//! `docs/access.md` has the whole table, and a test asks real servers for each of its cells. Users are compared as the server's
+//! user namespace knows them. Those that it does not know all have one number ([`unknown_user`]), and are nobody's equal.
 
 use crate::mechanism::groups::application_in;
 use std::fs;

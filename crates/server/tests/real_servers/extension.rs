@@ -9,7 +9,7 @@ use crate::fixture::{
     Fixture, alone, as_nobody, beside_others, entry, is_not_root, policies, served, setup, try_entry, wait_for, xvfb,
     xvfb_with,
 };
-use crate::wire::{Authorization, Message, Wire, XError, authority_entry, code, local_socket, opcode};
+use crate::wire::{Authorization, COOKIE, Message, Wire, XError, authority_entry, code, local_socket, opcode};
 use std::time::{Duration, Instant};
 use xqos_abi::{
     AdmissionReport, ClientEntry, ClientList, Notify, NotifyKind, Order, PolicyChange, Request, ReservationReport,

@@ -9,6 +9,7 @@
 //! | `faults` | faults of ours, after which everybody is served as by a stock server |
 //! | `recorder` | RECORD |
 //! | `priorities` | SYNC priorities |
+//! | `access` | the table of docs/access.md: what each kind of client may ask for |
 //! | `extension` | the protocol of XQOS: requests, errors, rights, events |
 //! | `below` | servers served by what they ask of libc: the control socket, long requests |
 //! | `desks` | Xwayland under the compositors that are here |
@@ -27,6 +28,7 @@
 //! The module is that of XQOS_MODULE, else the one built with the tests, whose arithmetic is checked for overflow, else the
 //! one in target/release. The tests of the command line and of libxqos load that one, as it is installed.
 
+mod access;
 mod below;
 mod busy;
 mod decisions;

@@ -5,7 +5,7 @@
 mod authority;
 mod canvas;
 
-pub use authority::{Authorization, authority_entry};
+pub use authority::{Authorization, COOKIE, authority_entry};
 pub use canvas::Canvas;
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
@@ -41,6 +41,7 @@ pub mod code {
     pub const BAD_REQUEST: u8 = 1;
     pub const BAD_VALUE: u8 = 2;
     pub const BAD_ACCESS: u8 = 10;
+    pub const BAD_ALLOC: u8 = 11;
     pub const BAD_LENGTH: u8 = 16;
     pub const BAD_IMPLEMENTATION: u8 = 17;
 }
@@ -141,12 +142,7 @@ impl Wire {
 
     /// By TCP on this machine: no local client for the server.
     pub fn connect_by_tcp(display: &str, order: Order) -> Wire {
-        let port = 6000 + display_number(display);
-        let stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
-        stream.set_nodelay(true).unwrap();
-        // Reading, writing, timeouts and shutdown are the same calls for both kinds of socket.
-        let stream = UnixStream::from(OwnedFd::from(stream));
-        Wire::try_connect(stream, order, &Authorization::default()).unwrap()
+        Wire::try_connect(tcp_socket(display), order, &Authorization::default()).unwrap()
     }
 
     /// The setup over a connected socket; the server's reason where it refuses.
@@ -489,6 +485,14 @@ impl Wire {
 
 pub fn local_socket(display: &str) -> UnixStream {
     UnixStream::connect(format!("/tmp/.X11-unix/X{}", display_number(display))).unwrap()
+}
+
+pub fn tcp_socket(display: &str) -> UnixStream {
+    let port = 6000 + display_number(display);
+    let stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    stream.set_nodelay(true).unwrap();
+    // Reading, writing, timeouts and shutdown are the same calls for both kinds of socket.
+    UnixStream::from(OwnedFd::from(stream))
 }
 
 fn display_number(display: &str) -> u16 {

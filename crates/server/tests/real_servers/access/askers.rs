@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: MIT
+//! A server of an ordinary user, and each kind of client that asks it.
+
+use super::connect::{Identity, connect_as};
+use crate::fixture::{Fixture, is_from_below, setup};
+use crate::wire::{Authorization, Wire, authority_entry, code, tcp_socket};
+use std::fs::{self, Permissions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use xqos_abi::control::{EVENT, paths};
+use xqos_abi::{ClientEntry, ClientList, EXTENSION_NAME, Label, Order, Paced, Request, ServerInfo};
+use xqos_lab::folder::Folder;
+use xqos_lab::server::Kind;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What became of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    Done,
+    Error(u8),
+    /// There was no way to ask.
+    Unseen,
+}
+
+/// A served Xvfb, which runs as a user that is not root and wants a cookie from everybody.
+#[derive(Debug)]
+pub struct Place {
+    server: Fixture,
+    _folder: Folder,
+    trusted: Authorization,
+    untrusted: Authorization,
+    /// As whom the server runs, by its own namespace.
+    user: u32,
+    /// XQOS's opcode, where it has one.
+    major: Option<u8>,
+}
+
+/// Numbers that no user of the machine has, others in each process of tests.
+fn user(at: u32) -> u32 {
+    1_000_000 + 4 * std::process::id() + at
+}
+
+fn server_user() -> u32 {
+    user(0)
+}
+
+/// Who a kind of client is for the kernel.
+fn identity_of(kind: &str) -> Identity {
+    let (user, is_sandboxed) = match kind {
+        "server's user" | "untrusted" => (server_user(), false),
+        "sandboxed" => (server_user(), true),
+        "root" | "remote" => (0, false),
+        "another user" => (user(1), false),
+        "sandbox's root" => (user(1), true),
+        "no client" => (user(2), false),
+        "stranger" => (user(3), false),
+        _ => panic!("docs/access.md: {kind:?} is no kind of client"),
+    };
+    Identity { user, is_sandboxed }
+}
+
+impl Place {
+    /// `None` where one of the kinds of clients cannot be here.
+    pub fn start() -> Option<Place> {
+        let user = server_user();
+        Place::start_by(&format!("setpriv --reuid={user} --regid={user} --clear-groups"), user)
+    }
+
+    /// The server is root in a user namespace of its own, which has a number for nobody else.
+    pub fn start_in_namespace() -> Option<Place> {
+        Place::start_by("unshare --user --map-root-user", 0)
+    }
+
+    /// `command`: what becomes that user and then the server.
+    fn start_by(command: &str, user: u32) -> Option<Place> {
+        let folder = Folder::create().unwrap();
+        fs::set_permissions(folder.path(""), Permissions::from_mode(0o755)).unwrap();
+        let nowhere = connect_as(identity_of("sandboxed"), &folder.path("no socket"));
+        // Reached from within a sandbox, then.
+        nowhere.err().filter(|error| error.kind() == io::ErrorKind::NotFound)?;
+        let cookie = folder.path("cookie");
+        let trusted = Authorization::cookie(&[7; 16]);
+        fs::write(&cookie, authority_entry(&trusted.name, &trusted.data)).unwrap();
+        let mut wanted = setup(Kind::Xvfb);
+        // Where that user can read it.
+        let module = wanted.module.as_mut().unwrap();
+        module.path = copy(&module.path, &folder.path("module.so"));
+        write_program(&folder.path("Xvfb"), command);
+        let path = format!("{}:{}", folder.path("").display(), std::env::var("PATH").unwrap());
+        wanted.environment.push(("PATH".into(), path.into()));
+        wanted.arguments.extend(["-listen", "tcp", "+extension", "SECURITY", "-auth"].map(Into::into));
+        wanted.arguments.push(cookie.into());
+        let server = Fixture::start(&wanted);
+        let root = connect_as(identity_of("root"), &x_socket(&server)).unwrap();
+        let mut root = Wire::try_connect(root, Order::Native, &trusted).unwrap();
+        let major = root.extension(EXTENSION_NAME).map(|extension| extension.major);
+        let untrusted = root.untrusted_cookie()?;
+        Some(Place { server, _folder: folder, trusted, untrusted, user, major })
+    }
+
+    pub fn asker(&self, kind: &str) -> Asker {
+        let identity = identity_of(kind);
+        let has_control = is_from_below() && kind != "remote";
+        let authorization = if kind == "untrusted" { &self.untrusted } else { &self.trusted };
+        Asker {
+            kind: kind.to_owned(),
+            wire: (kind != "no client").then(|| self.client(kind, authorization)),
+            control: has_control.then(|| self.control(identity)),
+            major: self.major,
+        }
+    }
+
+    fn client(&self, kind: &str, authorization: &Authorization) -> Wire {
+        let stream = match kind {
+            "remote" => tcp_socket(self.server.display()),
+            _ => connect_as(identity_of(kind), &x_socket(&self.server)).unwrap(),
+        };
+        Wire::try_connect(stream, Order::Native, authorization).unwrap()
+    }
+
+    fn control(&self, identity: Identity) -> UnixStream {
+        let display = self.server.display().trim_start_matches(':').parse().unwrap();
+        let mut streams = paths(display, self.user).into_iter().filter_map(|path| connect_as(identity, &path).ok());
+        let stream = streams.next().expect("the server listens for control");
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream
+    }
+
+    /// Another client of the asker's user, outside of any sandbox; a stranger's where it may have none.
+    pub fn second_of(&self, asker: &Asker) -> Wire {
+        let kind = match asker.kind.as_str() {
+            "untrusted" | "sandboxed" => "server's user",
+            "sandbox's root" => "another user",
+            "no client" => "stranger",
+            kind => kind,
+        };
+        self.client(kind, &self.trusted)
+    }
+
+    /// A client of a user that asks for nothing.
+    pub fn stranger(&self) -> Wire {
+        self.client("stranger", &self.trusted)
+    }
+}
+
+fn x_socket(server: &Fixture) -> PathBuf {
+    format!("/tmp/.X11-unix/X{}", server.display().trim_start_matches(':')).into()
+}
+
+fn copy(from: &Path, to: &Path) -> PathBuf {
+    fs::copy(from, to).unwrap();
+    to.to_owned()
+}
+
+/// An Xvfb that becomes the server's user first.
+fn write_program(path: &Path, command: &str) {
+    let programs = std::env::var("PATH").unwrap();
+    let real = programs.split(':').map(|folder| Path::new(folder).join("Xvfb")).find(|path| path.exists()).unwrap();
+    fs::write(path, format!("#!/bin/sh\nexec {command} {} \"$@\"\n", real.display())).unwrap();
+    fs::set_permissions(path, Permissions::from_mode(0o755)).unwrap();
+}
+
+/// A client, and its connection to the control socket where that is what it asks.
+#[derive(Debug)]
+pub struct Asker {
+    kind: String,
+    wire: Option<Wire>,
+    control: Option<UnixStream>,
+    major: Option<u8>,
+}
+
+impl Asker {
+    /// Of its resource ids.
+    pub fn base(&self) -> Option<u32> {
+        self.wire.as_ref().map(|wire| wire.base)
+    }
+
+    pub fn ask(&mut self, request: Request) -> Answer {
+        self.try_ask(request).unwrap_or_else(|| panic!("{}: the connection was closed", self.kind))
+    }
+
+    /// `None`: the connection was closed.
+    pub fn try_ask(&mut self, request: Request) -> Option<Answer> {
+        if self.control.is_some() {
+            return Some(self.ask_below(request)?.map_or_else(Answer::Error, |_| Answer::Done));
+        }
+        let wire = self.wire.as_mut()?;
+        let sees = wire.extension(EXTENSION_NAME).is_some();
+        let Some(major) = self.major else {
+            assert!(!sees, "there is an extension");
+            return Some(Answer::Unseen);
+        };
+        let answer = wire.tell_or_ask(&request.encode(major));
+        Some(match answer.map_err(|error| error.code) {
+            Err(code::BAD_REQUEST) if !sees => Answer::Unseen,
+            Err(code) => Answer::Error(code),
+            Ok(()) => Answer::Done,
+        })
+    }
+
+    /// The answer, or the code of the error; `None`: the connection was closed.
+    fn ask_below(&mut self, request: Request) -> Option<Result<Vec<u8>, u8>> {
+        let stream = self.control.as_mut()?;
+        stream.write_all(&request.encode(0)).ok()?;
+        let mut answer = vec![EVENT; 32];
+        while answer[0] == EVENT {
+            stream.read_exact(&mut answer).ok()?;
+        }
+        if answer[0] == 0 {
+            return Some(Err(answer[1]));
+        }
+        let words = u32::from_ne_bytes([answer[4], answer[5], answer[6], answer[7]]);
+        answer.resize(32 + 4 * words as usize, 0);
+        stream.read_exact(&mut answer[32..]).ok()?;
+        Some(Ok(answer))
+    }
+
+    /// The reply to a request that it may make.
+    fn reply(&mut self, request: Request) -> Vec<u8> {
+        if self.control.is_some() {
+            return self.ask_below(request).expect("an answer").expect("no error");
+        }
+        let bytes = request.encode(self.major.expect("an extension"));
+        self.wire.as_mut().unwrap().ask(&bytes).expect("no error")
+    }
+
+    pub fn server_info(&mut self) -> ServerInfo {
+        ServerInfo::decode(&self.reply(Request::GetServerInfo), Order::Native).unwrap()
+    }
+
+    /// All that can be set for a client, as text.
+    pub fn settings_of(&mut self, base: u32) -> String {
+        let list = ClientList::decode(&self.reply(Request::ListClients), Order::Native).unwrap();
+        let entry: &ClientEntry = list.clients.iter().find(|entry| entry.client == base).expect("a client");
+        let of_group = (entry.group_name, entry.group_weight, entry.group_cap_ppm, entry.group_budget_us);
+        format!("{:?}", (entry.weight, entry.fixed_priority, entry.budget_us, entry.period_us, of_group))
+    }
+
+    /// Takes back what was set for a client and for this connection; `root` may.
+    pub fn undo(&mut self, client: u32, root: &mut Asker) {
+        for request in [
+            Request::ClearReservation { client },
+            Request::SetClientWeight { client, weight: 100 },
+            Request::SetClientPriority { client, priority: 0 },
+            Request::SetClientPacing { client, paced: Paced::AsAll },
+            Request::SetClientGroup { client, name: Label::default() },
+        ] {
+            assert_eq!(root.ask(request), Answer::Done);
+        }
+        self.ask(Request::StopTrace);
+    }
+}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: MIT
+//! Connections made by processes of other users and in other namespaces: the kernel tells a server who connected, and it stays
+//! so when somebody else goes on with the connection.
+
+use std::ffi::CString;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+
+/// Who connects.
+#[derive(Clone, Copy, Debug)]
+pub struct Identity {
+    pub user: u32,
+    /// In a user and a process namespace of its own, where it is root.
+    pub is_sandboxed: bool,
+}
+
+/// Connects a socket in a process that is this one.
+pub fn connect_as(identity: Identity, path: &Path) -> io::Result<UnixStream> {
+    // SAFETY: no pointers.
+    let fd = unsafe { libc::socket(libc::AF_UNIX, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0) };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: a descriptor that was just made, and belongs to nobody else.
+    let stream = unsafe { UnixStream::from_raw_fd(fd) };
+    let call = Call::new(identity, path);
+    match in_a_child(|| call.make(stream.as_raw_fd())) {
+        0 => Ok(stream),
+        error => Err(io::Error::from_raw_os_error(error)),
+    }
+}
+
+/// All that the child needs: it allocates nothing, for another thread may have held the allocator's lock.
+struct Call {
+    identity: Identity,
+    address: libc::sockaddr_un,
+    map: CString,
+}
+
+impl Call {
+    fn new(identity: Identity, path: &Path) -> Call {
+        let family = libc::AF_UNIX as libc::sa_family_t;
+        let mut address = libc::sockaddr_un { sun_family: family, sun_path: [0; 108] };
+        let bytes = path.as_os_str().as_bytes();
+        assert!(bytes.len() < address.sun_path.len());
+        for (place, &byte) in address.sun_path.iter_mut().zip(bytes) {
+            *place = byte as libc::c_char;
+        }
+        Call { identity, address, map: CString::new(format!("0 {} 1", identity.user)).unwrap() }
+    }
+
+    /// 0, or the number of an error.
+    fn make(&self, socket: RawFd) -> i32 {
+        let user = self.identity.user;
+        // SAFETY: no pointers. The system call itself, for a thread may have held the C library's lock.
+        let failed = unsafe { libc::syscall(libc::SYS_setresuid, user, user, user) } != 0;
+        if failed {
+            return errno();
+        }
+        if !self.identity.is_sandboxed {
+            return self.connect(socket);
+        }
+        match self.enter_sandbox() {
+            // Only a child is in the new process namespace.
+            0 => in_a_child(|| self.connect(socket)),
+            error => error,
+        }
+    }
+
+    fn enter_sandbox(&self) -> i32 {
+        // SAFETY: no pointers but strings that live through the calls.
+        unsafe {
+            // Who has changed its user may else not write to its own files in /proc.
+            libc::prctl(libc::PR_SET_DUMPABLE, 1);
+            if libc::unshare(libc::CLONE_NEWUSER | libc::CLONE_NEWPID) != 0 {
+                return errno();
+            }
+            let map = libc::open(c"/proc/self/uid_map".as_ptr(), libc::O_WRONLY);
+            let bytes = self.map.as_bytes();
+            if map < 0 || libc::write(map, bytes.as_ptr().cast(), bytes.len()) < 0 {
+                return errno();
+            }
+            libc::close(map);
+        }
+        0
+    }
+
+    fn connect(&self, socket: RawFd) -> i32 {
+        let length = size_of::<libc::sockaddr_un>() as libc::socklen_t;
+        // SAFETY: an address of that length.
+        let result = unsafe { libc::connect(socket, (&raw const self.address).cast(), length) };
+        if result == 0 { 0 } else { errno() }
+    }
+}
+
+/// What a function gives, from 0 to 255, in a child process. It may do nothing but system calls.
+fn in_a_child(work: impl FnOnce() -> i32) -> i32 {
+    // SAFETY: the child makes system calls alone, and ends.
+    let child = unsafe { libc::fork() };
+    if child < 0 {
+        return errno();
+    }
+    if child == 0 {
+        let result = work();
+        // SAFETY: does not return.
+        unsafe { libc::_exit(result) };
+    }
+    let mut status = 0;
+    // SAFETY: our own child, and a place for its status.
+    while unsafe { libc::waitpid(child, &raw mut status, 0) } < 0 {
+        if errno() != libc::EINTR {
+            return errno();
+        }
+    }
+    if libc::WIFEXITED(status) { libc::WEXITSTATUS(status) } else { libc::ECANCELED }
+}
+
+fn errno() -> i32 {
+    io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO)
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: MIT
+//! The tables of docs/access.md.
+
+/// What one kind of client is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cell {
+    Yes,
+    Access,
+    Unseen,
+}
+
+impl Cell {
+    fn read(text: &str) -> Cell {
+        match text {
+            "yes" => Cell::Yes,
+            "BadAccess" => Cell::Access,
+            "unseen" => Cell::Unseen,
+            _ => panic!("docs/access.md: {text:?} is none of yes, BadAccess, unseen"),
+        }
+    }
+}
+
+#[derive(Debug)]
+pub struct Row {
+    pub title: String,
+    /// By the names of the protocol.
+    pub requests: Vec<String>,
+    /// One for each kind of client.
+    pub cells: Vec<Cell>,
+}
+
+#[derive(Debug)]
+pub struct Table {
+    /// Of clients.
+    pub kinds: Vec<String>,
+    pub rows: Vec<Row>,
+}
+
+impl Table {
+    /// The table below a heading.
+    pub fn read(heading: &str) -> Table {
+        let text = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/access.md");
+        let text = std::fs::read_to_string(text).unwrap();
+        let section = text.split("\n## ").find(|section| section.starts_with(heading)).expect(heading);
+        let mut lines = section.lines().filter(|line| line.starts_with('|')).map(cells);
+        let kinds = lines.next().unwrap()[1..].to_vec();
+        let rows: Vec<Row> = lines.skip(1).map(|cells| row(&text, &cells)).collect();
+        assert!(rows.iter().all(|row| row.cells.len() == kinds.len()), "{rows:?}");
+        Table { kinds, rows }
+    }
+}
+
+fn cells(line: &str) -> Vec<String> {
+    line.trim_matches('|').split('|').map(|cell| cell.trim().to_owned()).collect()
+}
+
+fn row(text: &str, cells: &[String]) -> Row {
+    let (title, requests) = cells[0].split_once(": ").expect("TITLE: REQUESTS");
+    // A word in italics stands for the requests of the paragraph that begins with it.
+    let requests = if requests.starts_with('*') {
+        let list = text.split("\n\n").find_map(|paragraph| paragraph.strip_prefix(requests)?.strip_prefix(':'));
+        list.and_then(|list| list.split('.').next()).expect(requests)
+    } else {
+        requests
+    };
+    Row {
+        title: title.to_owned(),
+        requests: requests.split(',').map(|name| name.trim().to_owned()).collect(),
+        cells: cells[1..].iter().map(|cell| Cell::read(cell)).collect(),
+    }
+}
