@@ -114,6 +114,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "Miri has no sched_getattr")]
     fn a_thread_has_the_usual_policy_and_may_keep_it() {
         std::thread::spawn(|| {
             let own = Attributes::of(0).unwrap();

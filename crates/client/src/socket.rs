@@ -146,3 +146,40 @@ fn refusal(code: u8, value: u32) -> Error {
         code => Error::Answer(x11rb::protocol::ErrorKind::Unknown(code)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use xqos_abi::NotifyKind;
+    use xqos_abi::control::{done, error};
+
+    fn event(client: u32) -> Vec<u8> {
+        let (kind, pid, budget_us, period_us, flags) = (NotifyKind::Settings, 0, 0, 0, 0);
+        let event = Notify { kind, client, pid, budget_us, period_us, flags, count: 0, time_ms: 0 };
+        event.encode(EVENT, 0, Order::Native).to_vec()
+    }
+
+    fn reply(words: u8) -> Vec<u8> {
+        let mut reply = done(1).to_vec();
+        reply[4..8].copy_from_slice(&u32::from(words).to_ne_bytes());
+        reply.extend(vec![7; 4 * usize::from(words)]);
+        reply
+    }
+
+    #[test]
+    fn answers_come_whole_and_events_are_kept_however_the_bytes_are_cut() {
+        let said = [event(1), reply(3), event(2), error(2, 2, 99).to_vec(), reply(0)].concat();
+        for cut in (1..said.len()).step_by(if cfg!(miri) { 16 } else { 1 }) {
+            let (mut state, mut answers) = (State::default(), Vec::new());
+            for part in said.chunks(cut) {
+                state.input.extend_from_slice(part);
+                while let Some(answer) = state.next_record().transpose() {
+                    answers.push(answer.map(|answer| answer.reply.len()));
+                }
+            }
+            assert!(matches!(answers[..], [Ok(44), Err(Error::Value(99)), Ok(32)]), "{cut}: {answers:?}");
+            let clients: Vec<u32> = state.events.iter().map(|event| event.client).collect();
+            assert_eq!((clients, state.input.len()), (vec![1, 2], 0), "{cut}");
+        }
+    }
+}
