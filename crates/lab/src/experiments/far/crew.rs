@@ -4,6 +4,7 @@
 //! On a slow link a cell takes up to its whole limit, in which its programs wait: all of them together use some percent of
 //! a processor. What a cell has is its own (link, server, proxies, capture), so cells know nothing of each other.
 
+use crate::program;
 use anyhow::Result;
 use std::collections::VecDeque;
 use std::sync::mpsc::{Sender, channel};
@@ -15,17 +16,27 @@ use std::time::Duration;
 const CREW: usize = 8;
 
 /// Something to measure on a link of its own.
-pub(in crate::experiments) trait Job: Copy + Send {
+pub(in crate::experiments) trait Job: Copy + PartialEq + Send {
+    fn title(self) -> String;
+
     /// Whether the machine is idle nearly all of the time meanwhile.
     fn is_slow(self) -> bool;
 
-    /// How long it takes, about.
-    fn estimate(self) -> Duration;
+    /// How long it takes, about, where it ends after `limit` in any case.
+    fn estimate(self, limit: Duration) -> Duration;
+
+    /// Programs without which there is none.
+    fn needs(self) -> impl Iterator<Item = &'static str>;
+
+    /// What keeps it from being measured here.
+    fn missing(self) -> Option<String> {
+        self.needs().find_map(|program| program::find(program).err()).map(|missing| missing.to_string())
+    }
 }
 
 /// What is told while the cells are measured.
 #[derive(Debug)]
-pub(in crate::experiments) enum Progress<J, R> {
+pub(super) enum Progress<J, R> {
     /// And about how long all that is not done yet will take.
     Begins {
         case: J,
@@ -36,8 +47,9 @@ pub(in crate::experiments) enum Progress<J, R> {
 
 /// Measures them all, in their order as far as that can be; no two have the same place (the number) at a time. An error of
 /// one, or of `told`, ends it: what is being measured then is still waited for.
-pub(in crate::experiments) fn measure<J: Job, R: Send>(
+pub(super) fn measure<J: Job, R: Send>(
     cases: &[J],
+    limit: Duration,
     work: impl Fn(J, usize) -> Result<R> + Sync,
     mut told: impl FnMut(Progress<J, R>) -> Result<()>,
 ) -> Result<()> {
@@ -45,22 +57,23 @@ pub(in crate::experiments) fn measure<J: Job, R: Send>(
     while let Some(first) = rest.first() {
         let length = rest.iter().take_while(|case| case.is_slow() == first.is_slow()).count();
         let (stretch, later) = rest.split_at(length);
-        together(stretch, left(later), &work, &mut told)?;
+        together(stretch, limit, left(later, limit), &work, &mut told)?;
         rest = later;
     }
     Ok(())
 }
 
 /// About; cases of one kind may be far from each other.
-fn left<J: Job>(cases: &[J]) -> Duration {
+fn left<J: Job>(cases: &[J], limit: Duration) -> Duration {
     let of = |slow: bool| -> Duration {
-        cases.iter().filter(|case| case.is_slow() == slow).map(|case| case.estimate()).sum()
+        cases.iter().filter(|case| case.is_slow() == slow).map(|case| case.estimate(limit)).sum()
     };
     of(false) + of(true) / CREW as u32
 }
 
 fn together<J: Job, R: Send>(
     cases: &[J],
+    limit: Duration,
     later: Duration,
     work: &(impl Fn(J, usize) -> Result<R> + Sync),
     told: &mut impl FnMut(Progress<J, R>) -> Result<()>,
@@ -72,7 +85,7 @@ fn together<J: Job, R: Send>(
         for place in 0..crew {
             let (queue, teller) = (&queue, teller.clone());
             // Processes end with the thread that started them, and that is here for all of its cells.
-            scope.spawn(move || work_off(queue, place, work, &teller));
+            scope.spawn(move || work_off((queue, limit), place, work, &teller));
         }
         drop(teller);
         hearer.iter().try_for_each(|progress: Result<Progress<J, R>>| {
@@ -87,7 +100,7 @@ fn together<J: Job, R: Send>(
 }
 
 fn work_off<J: Job, R>(
-    queue: &Mutex<VecDeque<J>>,
+    (queue, limit): (&Mutex<VecDeque<J>>, Duration),
     place: usize,
     work: &impl Fn(J, usize) -> Result<R>,
     teller: &Sender<Result<Progress<J, R>>>,
@@ -95,7 +108,7 @@ fn work_off<J: Job, R>(
     loop {
         let (case, left) = {
             let mut queue = queue.lock().unwrap_or_else(PoisonError::into_inner);
-            let left = left(queue.make_contiguous());
+            let left = left(queue.make_contiguous(), limit);
             let Some(case) = queue.pop_front() else { return };
             (case, left)
         };

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! What the grid is made of: programs, ways to carry X, and links; and the order in which cells are measured.
 
-use crate::experiments::far::{Line, Program};
-use crate::program;
+use crate::experiments::far::{Job, Line, Program};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -65,13 +64,17 @@ pub(super) struct Case {
     pub line: Line,
 }
 
-impl Case {
-    pub fn title(self) -> String {
+impl Job for Case {
+    fn title(self) -> String {
         format!("{}, {}, {}", self.program.title(), self.transport.title(), self.line.title())
     }
 
+    fn is_slow(self) -> bool {
+        self.line.is_slow()
+    }
+
     /// Of its kind, about: what is started, what xterm says and waits for, and the silence at its end.
-    pub fn estimate(self, limit: Duration) -> Duration {
+    fn estimate(self, limit: Duration) -> Duration {
         const START_S: f64 = 3.0;
         const ROUND_TRIPS: f64 = 250.0;
         const BYTES: f64 = 60_000.0;
@@ -80,6 +83,10 @@ impl Case {
         let sending_s = BYTES * 8.0 / (kbit_per_s as f64 * 1e3);
         let shown_s = (waiting_s + sending_s).min(limit.as_secs_f64());
         Duration::from_secs_f64(START_S + shown_s + self.line.silence().as_secs_f64())
+    }
+
+    fn needs(self) -> impl Iterator<Item = &'static str> {
+        self.program.command().iter().take(1).chain(self.transport.needs()).copied()
     }
 }
 
@@ -130,12 +137,6 @@ fn quick_cells() -> Vec<Case> {
         }
     }
     cells
-}
-
-/// What keeps a cell from being measured here.
-pub(super) fn missing(case: Case) -> Option<String> {
-    let programs = case.program.command().iter().take(1).chain(case.transport.needs());
-    programs.filter_map(|program| program::find(program).err()).map(|missing| missing.to_string()).next()
 }
 
 #[cfg(test)]

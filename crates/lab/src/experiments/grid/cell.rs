@@ -7,7 +7,7 @@
 use super::case::{Case, Transport};
 use super::foretold::{FASTEST, Foretold};
 use crate::actor::{CAPTURE_FILE, Captured, capture_now_ns};
-use crate::experiments::far::{Site, nx, ssh};
+use crate::experiments::far::{Part, Site, nx, ssh};
 use crate::folder::Folder;
 use crate::process::Owned;
 use anyhow::{Context, Result};
@@ -68,6 +68,18 @@ pub(super) struct Measured {
     /// Of raw X over the fastest line.
     #[serde(default)]
     pub foretold: Option<Foretold>,
+}
+
+impl Part for Cell {
+    type Case = Case;
+
+    fn case(&self) -> Case {
+        self.case
+    }
+
+    fn left_out(case: Case, missing: String) -> Cell {
+        Cell { case, outcome: Outcome::LeftOut(missing) }
+    }
 }
 
 impl Cell {

@@ -187,7 +187,8 @@ pub(super) fn added(grid: &Grid, way: usize, line: Line) -> Spread {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Outcome, invented};
+    use super::super::cell::Outcome;
+    use super::super::invented;
     use super::*;
 
     /// Each start over each line takes a tenth more than was measured, and half of that behind a proxy.

@@ -221,7 +221,7 @@ mod tests {
     fn two_cells_that_were_cut_off_are_not_compared() {
         let mut grid = invented();
         for cell in grid.cells.iter_mut().filter(|cell| cell.case.line == SLOW) {
-            if let super::super::Outcome::Measured(measured) = &mut cell.outcome {
+            if let super::super::cell::Outcome::Measured(measured) = &mut cell.outcome {
                 (measured.is_quiet, measured.delay_s) = (false, 60.0);
             }
         }

@@ -5,7 +5,7 @@
 //! delay. A program is started at one end of an emulated link and watched until it is quiet; then all of it ends, and the
 //! next cell begins from nothing. The measure is the paper's: total network delay, relative to 10 Mb/s and 0.1 ms.
 //!
-//! A slow link leaves its machine idle, so cells on slow links are measured several at once ([`crew`]).
+//! A slow link leaves its machine idle, so cells on slow links are measured several at once.
 //!
 //! Cells that are done are kept one by one, since all of them take hours: a run that was interrupted goes on. A cell that
 //! is not quiet within its limit says so and is no failure; its figures are bounds from below.
@@ -18,15 +18,14 @@ mod foretold;
 mod hypotheses;
 mod tables;
 
-use super::far::crew::{self, Job, Progress};
-use super::far::{self, Line, Program, ssh};
+use super::far::{Cells, Line, Program, ssh};
 use super::{Measure, Takes};
-use crate::bench::{Bench, Parts};
+use crate::bench::Bench;
 use crate::program;
 use crate::study::Study;
 use anyhow::Result;
 use case::{Case, Transport};
-use cell::{Cell, Measured, Outcome};
+use cell::{Cell, Measured};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -51,54 +50,14 @@ impl Measure for Grid {
     fn run(bench: &Bench) -> Result<Self> {
         program::require("Xvfb")?;
         let limit = if bench.quick { QUICK_LIMIT } else { FULL_LIMIT };
-        let mut wanted = case::all(bench.quick);
-        far::keep_named(ONLY, &mut wanted, |case| case.title())?;
-        let mut parts: Parts<Cell> = bench.parts()?;
-        let is_kept = |case: Case| parts.list().iter().any(|cell| cell.case == case);
-        let (mut to_do, mut left_out) = (Vec::new(), Vec::new());
-        for case in wanted.iter().copied().filter(|&case| !is_kept(case)) {
-            // Not kept: the next run may find it.
-            match case::missing(case) {
-                Some(what) => left_out.push(Cell { case, outcome: Outcome::LeftOut(what) }),
-                None => to_do.push(case),
-            }
-        }
+        let cells = Cells::of(bench, ONLY, case::all(bench.quick))?;
         let _folder = ssh::PrivilegeFolder::make();
-        let mut begun = wanted.len() - to_do.len();
-        let to_do: Vec<Limited> = to_do.into_iter().map(|case| Limited { case, limit }).collect();
-        let work = |Limited { case, limit }, place| Cell::measure(case, place, limit);
-        crew::measure(&to_do, work, |progress| match progress {
-            Progress::Begins { case: Limited { case, .. }, left } => {
-                begun += 1;
-                bench.say_with_left(format!("cell {begun} of {}: {}", wanted.len(), case.title()), left);
-                Ok(())
-            }
-            Progress::Measured(cell) => parts.add(cell),
-        })?;
-        let mut cells = parts.into_list();
-        cells.extend(left_out);
+        let cells = cells.measure(bench, limit, |case, place| Cell::measure(case, place, limit))?;
         Ok(Grid { cells, wanted: case::all(false).len() })
     }
 
     fn study(&self) -> Study {
         findings::study(self)
-    }
-}
-
-/// A case, and when its cell ends in any case.
-#[derive(Clone, Copy, Debug)]
-struct Limited {
-    case: Case,
-    limit: Duration,
-}
-
-impl Job for Limited {
-    fn is_slow(self) -> bool {
-        self.case.line.is_slow()
-    }
-
-    fn estimate(self) -> Duration {
-        self.case.estimate(self.limit)
     }
 }
 
@@ -165,7 +124,7 @@ fn invented() -> Grid {
             agreement: (case.transport == Transport::Raw).then_some([0.99, 0.97]),
             foretold: None,
         };
-        cells.push(Cell { case, outcome: Outcome::Measured(measured) });
+        cells.push(Cell { case, outcome: cell::Outcome::Measured(measured) });
     }
     Grid { cells, wanted: 500 }
 }

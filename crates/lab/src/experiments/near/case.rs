@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! What is started, over which link, and which way X goes.
 
-use crate::experiments::far::crew::Job;
-use crate::experiments::far::{Line, Program, delay_title};
+use crate::experiments::far::{Job, Line, Program, delay_title};
 use crate::order::in_turn;
-use crate::program;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -106,10 +104,6 @@ pub(super) struct Case {
 }
 
 impl Case {
-    pub fn title(self) -> String {
-        format!("{}, {}, {}", self.program.title(), self.way.title(), self.place.title())
-    }
-
     pub fn is_local(self) -> bool {
         self.place == Place::Local
     }
@@ -123,25 +117,27 @@ impl Case {
     pub fn has_steady(self) -> bool {
         self.way != Way::Nx && matches!(self.place, Place::Far { delay_us: 10_000.. })
     }
-
-    /// What keeps it from being measured here.
-    pub fn missing(self) -> Option<String> {
-        let programs = self.program.command().iter().take(1).chain(self.way.needs());
-        programs.filter_map(|program| program::find(program).err()).map(|missing| missing.to_string()).next()
-    }
 }
 
 impl Job for Case {
+    fn title(self) -> String {
+        format!("{}, {}, {}", self.program.title(), self.way.title(), self.place.title())
+    }
+
     fn is_slow(self) -> bool {
         self.line().is_slow()
     }
 
-    fn estimate(self) -> Duration {
+    fn estimate(self, limit: Duration) -> Duration {
         const START_S: f64 = 6.0;
         const STEADY_S: f64 = 15.0;
         let waits = if self.way.is_near() { 40.0 } else { 200.0 };
-        let waiting_s = waits * 2.0 * self.line().delay_us as f64 / 1e6;
+        let waiting_s = (waits * 2.0 * self.line().delay_us as f64 / 1e6).min(limit.as_secs_f64());
         Duration::from_secs_f64(START_S + waiting_s + if self.has_steady() { STEADY_S } else { 0.0 })
+    }
+
+    fn needs(self) -> impl Iterator<Item = &'static str> {
+        self.program.command().iter().take(1).chain(self.way.needs()).copied()
     }
 }
 
@@ -178,7 +174,7 @@ mod tests {
 
     #[test]
     fn the_quick_run_takes_a_minute_or_two() {
-        let seconds: u64 = all(true).iter().map(|case| case.estimate().as_secs()).sum();
+        let seconds: u64 = all(true).iter().map(|case| case.estimate(super::super::LIMIT).as_secs()).sum();
         assert!(seconds <= 120, "{seconds} s");
     }
 }

@@ -9,7 +9,7 @@ use super::learnt::Learnt;
 use super::start;
 use super::steady::Steady;
 use crate::actor::{CAPTURE_FILE, Captured};
-use crate::experiments::far::Site;
+use crate::experiments::far::{Part, Site};
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -43,6 +43,18 @@ pub(super) struct Start {
 pub(super) struct Waits {
     pub left: u64,
     pub saved: u64,
+}
+
+impl Part for Cell {
+    type Case = Case;
+
+    fn case(&self) -> Case {
+        self.case
+    }
+
+    fn left_out(case: Case, missing: String) -> Cell {
+        Cell { case, outcome: Err(missing) }
+    }
 }
 
 impl Cell {

@@ -15,10 +15,9 @@ mod start;
 mod steady;
 mod tables;
 
-use super::far::crew::{self, Progress};
-use super::far::{self, Program, ssh};
+use super::far::{Cells, Program, ssh};
 use super::{Measure, Takes};
-use crate::bench::{Bench, Parts};
+use crate::bench::Bench;
 use crate::program;
 use crate::study::Study;
 use anyhow::Result;
@@ -49,35 +48,16 @@ impl Measure for Near {
 
     fn run(bench: &Bench) -> Result<Self> {
         ["Xvfb", "x11perf"].into_iter().try_for_each(program::require)?;
-        let mut wanted = case::all(bench.quick);
-        let all = wanted.len();
-        far::keep_named(ONLY, &mut wanted, |case| case.title())?;
-        let mut parts: Parts<Cell> = bench.parts()?;
-        let is_kept = |case: Case| parts.list().iter().any(|cell| cell.case == case);
-        let (mut to_do, mut left_out) = (Vec::new(), Vec::new());
-        for case in wanted.iter().copied().filter(|&case| !is_kept(case)) {
-            // Not kept: the next run may find it.
-            match case.missing() {
-                Some(what) => left_out.push(Cell { case, outcome: Err(what) }),
-                None => to_do.push(case),
-            }
-        }
-        let to_learn = PROGRAMS.into_iter().filter(|&program| to_do.iter().any(|case| case.program == program));
+        let all = case::all(bench.quick);
+        let count = all.len();
+        let cells = Cells::<Cell>::of(bench, ONLY, all)?;
+        let is_whole = cells.wanted() == count;
+        let is_to_do = |program: &Program| cells.to_do.iter().any(|case| case.program == *program);
+        let to_learn = PROGRAMS.into_iter().filter(is_to_do);
         let learnt = Learnt::of(to_learn, |program| bench.say(format!("{}: its first start", program.title())))?;
         let _folder = ssh::PrivilegeFolder::make();
-        let mut begun = wanted.len() - to_do.len();
-        let work = |case, place| Cell::measure(case, place, LIMIT, &learnt);
-        crew::measure(&to_do, work, |progress| match progress {
-            Progress::Begins { case, left } => {
-                begun += 1;
-                bench.say_with_left(format!("cell {begun} of {}: {}", wanted.len(), case.title()), left);
-                Ok(())
-            }
-            Progress::Measured(cell) => parts.add(cell),
-        })?;
-        let mut cells = parts.into_list();
-        cells.extend(left_out);
-        let costs = if wanted.len() < all { Vec::new() } else { Cost::measure_all(bench)? };
+        let cells = cells.measure(bench, LIMIT, |case, place| Cell::measure(case, place, LIMIT, &learnt))?;
+        let costs = if is_whole { Cost::measure_all(bench)? } else { Vec::new() };
         Ok(Near { cells, costs })
     }
 
