@@ -169,14 +169,20 @@ fn within_a_group_clients_share_by_their_weights_and_groups_by_theirs() {
     }
 }
 
+/// Two busy clients of group 1 and one of group 2.
+fn two_beside_another(policy: PolicyKind, seed: u64) -> Server {
+    let mut server = Server::new(policy, Parameters::default(), seed);
+    for group in [1, 1, 2] {
+        let client = server.connect(Load::backlogged(50 * US..=900 * US));
+        server.scheduler.handle(Time(0), Fact::Group { client, group: GroupId(group) });
+    }
+    server
+}
+
 #[test]
 fn a_capped_group_gets_no_more_than_its_cap_in_any_period_and_the_rest_is_left_to_others() {
     for policy in [PolicyKind::Fair, PolicyKind::Smart, PolicyKind::Fixed] {
-        let mut server = Server::new(policy, Parameters::default(), 5);
-        for group in [1, 1, 2] {
-            let client = server.connect(Load::backlogged(50 * US..=900 * US));
-            server.scheduler.handle(Time(0), Fact::Group { client, group: GroupId(group) });
-        }
+        let mut server = two_beside_another(policy, 5);
         server.scheduler.handle(Time(0), Fact::GroupCap { group: GroupId(1), ppm: 50_000 });
         server.run_until(10 * SECOND);
         let capped = server.service_ns(ClientId(1), None) + server.service_ns(ClientId(2), None);
@@ -193,11 +199,7 @@ fn a_capped_group_gets_no_more_than_its_cap_in_any_period_and_the_rest_is_left_t
 #[test]
 fn a_reservation_above_the_cap_of_its_group_leaves_half_of_it_to_the_others_and_no_debt() {
     for policy in [PolicyKind::Fair, PolicyKind::Smart, PolicyKind::Fixed] {
-        let mut server = Server::new(policy, Parameters::default(), 7);
-        for group in [1, 1, 2] {
-            let client = server.connect(Load::backlogged(50 * US..=900 * US));
-            server.scheduler.handle(Time(0), Fact::Group { client, group: GroupId(group) });
-        }
+        let mut server = two_beside_another(policy, 7);
         let reservation = Reservation { budget_ns: 9 * MS, period_ns: 20 * MS, hard: true };
         server.scheduler.handle(Time(0), Fact::Reserve { client: ClientId(1), reservation });
         server.scheduler.handle(Time(0), Fact::GroupCap { group: GroupId(1), ppm: 200_000 });
