@@ -12,7 +12,9 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 use std::time::Duration;
+use xqos_abi::control::EVENT;
 use xqos_abi::{EXTENSION_NAME, Order, Request};
 
 /// No answer takes so long, not even on a busy machine.
@@ -399,23 +401,9 @@ impl Wire {
         // The socket goes with what has stepped aside.
         let aside = XError { code: code::BAD_IMPLEMENTATION, value: 0, minor: 0, major: 0 };
         let Some(mut stream) = self.control.take().or_else(|| self.connect_below()) else { return Some(Err(aside)) };
-        let sent = stream.write_all(&request.named(self.base).encode_as(0, Order::Native));
-        let mut answer = vec![2; 32];
-        while answer[0] > 1 {
-            if sent.is_err() || stream.read_exact(&mut answer[..32]).is_err() {
-                return Some(Err(aside));
-            }
-        }
-        let value = u32::from_ne_bytes(answer[4..8].try_into().unwrap());
-        let outcome = if answer[0] == 0 {
-            Err(XError { code: answer[1], value, minor: 0, major: 0 })
-        } else {
-            answer.resize(32 + 4 * value as usize, 0);
-            stream.read_exact(&mut answer[32..]).unwrap();
-            Ok(answer)
-        };
+        let Some(answer) = ask_control(&mut stream, request.named(self.base)) else { return Some(Err(aside)) };
         self.control = Some(stream);
-        Some(outcome)
+        Some(answer)
     }
 
     fn connect_below(&self) -> Option<UnixStream> {
@@ -483,8 +471,29 @@ impl Wire {
     }
 }
 
+/// Asks over a control socket. The answer; `None`: the connection was closed.
+pub fn ask_control(stream: &mut UnixStream, request: Request) -> Option<Result<Vec<u8>, XError>> {
+    stream.write_all(&request.encode_as(0, Order::Native)).ok()?;
+    let mut answer = vec![EVENT; 32];
+    while answer[0] == EVENT {
+        stream.read_exact(&mut answer).ok()?;
+    }
+    let value = u32::from_ne_bytes(answer[4..8].try_into().unwrap());
+    if answer[0] == 0 {
+        return Some(Err(XError { code: answer[1], value, minor: 0, major: 0 }));
+    }
+    answer.resize(32 + 4 * value as usize, 0);
+    stream.read_exact(&mut answer[32..]).unwrap();
+    Some(Ok(answer))
+}
+
+/// Where local clients connect.
+pub fn socket_path(display: &str) -> PathBuf {
+    format!("/tmp/.X11-unix/X{}", display_number(display)).into()
+}
+
 pub fn local_socket(display: &str) -> UnixStream {
-    UnixStream::connect(format!("/tmp/.X11-unix/X{}", display_number(display))).unwrap()
+    UnixStream::connect(socket_path(display)).unwrap()
 }
 
 pub fn tcp_socket(display: &str) -> UnixStream {
@@ -495,6 +504,6 @@ pub fn tcp_socket(display: &str) -> UnixStream {
     UnixStream::from(OwnedFd::from(stream))
 }
 
-fn display_number(display: &str) -> u16 {
+pub fn display_number(display: &str) -> u16 {
     display.trim_start_matches(':').parse().unwrap()
 }

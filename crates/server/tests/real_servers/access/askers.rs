@@ -3,16 +3,17 @@
 
 use super::connect::{Identity, connect_as};
 use crate::fixture::{Fixture, is_from_below, setup};
-use crate::wire::{Authorization, Wire, authority_entry, code, tcp_socket};
+use crate::wire::{Authorization, Wire, ask_control, authority_entry, code, display_number, socket_path, tcp_socket};
 use std::fs::{self, Permissions};
-use std::io::{self, Read, Write};
+use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
-use xqos_abi::control::{EVENT, paths};
+use xqos_abi::control::paths;
 use xqos_abi::{ClientEntry, ClientList, EXTENSION_NAME, Label, Order, Paced, Request, ServerInfo};
 use xqos_lab::folder::Folder;
+use xqos_lab::program;
 use xqos_lab::server::Kind;
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -88,14 +89,16 @@ impl Place {
         let mut wanted = setup(Kind::Xvfb);
         // Where that user can read it.
         let module = wanted.module.as_mut().unwrap();
-        module.path = copy(&module.path, &folder.path("module.so"));
+        let copy = folder.path("module.so");
+        fs::copy(&module.path, &copy).unwrap();
+        module.path = copy;
         write_program(&folder.path("Xvfb"), command);
         let path = format!("{}:{}", folder.path("").display(), std::env::var("PATH").unwrap());
         wanted.environment.push(("PATH".into(), path.into()));
         wanted.arguments.extend(["-listen", "tcp", "+extension", "SECURITY", "-auth"].map(Into::into));
         wanted.arguments.push(cookie.into());
         let server = Fixture::start(&wanted);
-        let root = connect_as(identity_of("root"), &x_socket(&server)).unwrap();
+        let root = connect_as(identity_of("root"), &socket_path(server.display())).unwrap();
         let mut root = Wire::try_connect(root, Order::Native, &trusted).unwrap();
         let major = root.extension(EXTENSION_NAME).map(|extension| extension.major);
         let untrusted = root.untrusted_cookie()?;
@@ -117,14 +120,15 @@ impl Place {
     fn client(&self, kind: &str, authorization: &Authorization) -> Wire {
         let stream = match kind {
             "remote" => tcp_socket(self.server.display()),
-            _ => connect_as(identity_of(kind), &x_socket(&self.server)).unwrap(),
+            _ => connect_as(identity_of(kind), &socket_path(self.server.display())).unwrap(),
         };
         Wire::try_connect(stream, Order::Native, authorization).unwrap()
     }
 
     fn control(&self, identity: Identity) -> UnixStream {
-        let display = self.server.display().trim_start_matches(':').parse().unwrap();
-        let mut streams = paths(display, self.user).into_iter().filter_map(|path| connect_as(identity, &path).ok());
+        let display = display_number(self.server.display());
+        let mut streams =
+            paths(display.into(), self.user).into_iter().filter_map(|path| connect_as(identity, &path).ok());
         let stream = streams.next().expect("the server listens for control");
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         stream
@@ -147,19 +151,9 @@ impl Place {
     }
 }
 
-fn x_socket(server: &Fixture) -> PathBuf {
-    format!("/tmp/.X11-unix/X{}", server.display().trim_start_matches(':')).into()
-}
-
-fn copy(from: &Path, to: &Path) -> PathBuf {
-    fs::copy(from, to).unwrap();
-    to.to_owned()
-}
-
 /// An Xvfb that becomes the server's user first.
 fn write_program(path: &Path, command: &str) {
-    let programs = std::env::var("PATH").unwrap();
-    let real = programs.split(':').map(|folder| Path::new(folder).join("Xvfb")).find(|path| path.exists()).unwrap();
+    let real = program::find("Xvfb").unwrap();
     fs::write(path, format!("#!/bin/sh\nexec {command} {} \"$@\"\n", real.display())).unwrap();
     fs::set_permissions(path, Permissions::from_mode(0o755)).unwrap();
 }
@@ -185,8 +179,10 @@ impl Asker {
 
     /// `None`: the connection was closed.
     pub fn try_ask(&mut self, request: Request) -> Option<Answer> {
-        if self.control.is_some() {
-            return Some(self.ask_below(request)?.map_or_else(Answer::Error, |_| Answer::Done));
+        if let Some(control) = &mut self.control {
+            return Some(
+                ask_control(control, request)?.map_or_else(|error| Answer::Error(error.code), |_| Answer::Done),
+            );
         }
         let wire = self.wire.as_mut()?;
         let sees = wire.extension(EXTENSION_NAME).is_some();
@@ -202,27 +198,10 @@ impl Asker {
         })
     }
 
-    /// The answer, or the code of the error; `None`: the connection was closed.
-    fn ask_below(&mut self, request: Request) -> Option<Result<Vec<u8>, u8>> {
-        let stream = self.control.as_mut()?;
-        stream.write_all(&request.encode(0)).ok()?;
-        let mut answer = vec![EVENT; 32];
-        while answer[0] == EVENT {
-            stream.read_exact(&mut answer).ok()?;
-        }
-        if answer[0] == 0 {
-            return Some(Err(answer[1]));
-        }
-        let words = u32::from_ne_bytes([answer[4], answer[5], answer[6], answer[7]]);
-        answer.resize(32 + 4 * words as usize, 0);
-        stream.read_exact(&mut answer[32..]).ok()?;
-        Some(Ok(answer))
-    }
-
     /// The reply to a request that it may make.
     fn reply(&mut self, request: Request) -> Vec<u8> {
-        if self.control.is_some() {
-            return self.ask_below(request).expect("an answer").expect("no error");
+        if let Some(control) = &mut self.control {
+            return ask_control(control, request).expect("an answer").expect("no error");
         }
         let bytes = request.encode(self.major.expect("an extension"));
         self.wire.as_mut().unwrap().ask(&bytes).expect("no error")
