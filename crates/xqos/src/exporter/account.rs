@@ -129,6 +129,7 @@ impl Totals {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use xqos_sim::Dice;
 
     fn client(base: u32, program: &str, requests: u64) -> ClientEntry {
         ClientEntry {
@@ -174,17 +175,13 @@ mod tests {
     fn no_figure_ever_falls() {
         let mut account = Account::new(1, 3);
         let mut last: BTreeMap<Labels, Totals> = BTreeMap::new();
-        // A small generator, so that clients come, work and go in any order.
-        let mut seed = 7_u64;
-        let mut random = |below: u64| {
-            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (seed >> 33) % below
-        };
+        // Clients come, work and go in any order.
+        let mut dice = Dice::new(7);
         for round in 0..500 {
             let mut clients = Vec::new();
-            for base in 0..random(6) as u32 {
-                let used = 10 * round + random(10);
-                clients.push(ClientEntry { connected_ns: random(2), ..client(base, &format!("p{base}"), used) });
+            for base in 0..dice.below(6) as u32 {
+                let used = 10 * round + dice.below(10);
+                clients.push(ClientEntry { connected_ns: dice.below(2), ..client(base, &format!("p{base}"), used) });
             }
             account.add(clients, by_name);
             assert!(account.totals().len() <= 4, "three, and the others");

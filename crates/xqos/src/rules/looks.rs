@@ -59,6 +59,7 @@ impl Looks {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use xqos_sim::Dice;
 
     const MS: Duration = Duration::from_millis(1);
     /// What a change of rules may take until the server has it.
@@ -83,19 +84,17 @@ mod tests {
     /// An hour in which clients change, and rules, at any times.
     #[test]
     fn rules_that_change_wait_for_half_of_what_they_may_take_at_most() {
-        let (mut looks, mut state) = (Looks::new(), 1_u64);
+        let (mut looks, mut dice) = (Looks::new(), Dice::new(1));
         let (mut now, mut waiting, mut last, mut longest, mut count) = (MS, None, None, Duration::ZERO, 0);
         while now < Duration::from_secs(3600) {
-            // Knuth's MMIX.
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            match (state >> 33) % 10 {
+            match dice.below(10) {
                 0 => {
                     looks.note_everybody();
                     waiting = waiting.or(Some(now));
                 }
-                _ => looks.note([(state >> 50) as u32 % 5]),
+                _ => looks.note([dice.below(5) as u32]),
             }
-            let next = now + Duration::from_micros((state >> 40) % 30_000);
+            let next = now + Duration::from_micros(dice.below(30_000));
             // As the daemon sleeps: until the next look, or until something happens.
             if let Some(at) = looks.until(now).map(|left| now + left).filter(|&at| at < next) {
                 assert!(last.is_none_or(|last| at >= last + REST), "two looks within {REST:?}");

@@ -7,6 +7,7 @@ use xqos_cli::quantity::Micros;
 use xqos_rules::decide::RuleSet;
 use xqos_rules::facts::ClientFacts;
 use xqos_rules::read::{self, Scope};
+use xqos_sim::Dice;
 
 /// Clients as a server has them.
 #[derive(Debug, Default)]
@@ -247,13 +248,10 @@ fn what_is_changed_by_hand_afterwards_is_left_so() {
 #[test]
 fn no_order_of_rules_and_hands_takes_anything_from_a_hand() {
     for seed in 0..500_u64 {
-        let (mut desk, mut by_hand) = (Desk::new(), None);
-        let mut state = seed;
+        let (mut desk, mut by_hand, mut dice) = (Desk::new(), None, Dice::new(seed));
         for _ in 0..40 {
-            // Knuth's MMIX.
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            let weight = 2 + (state >> 40) as u32 % 3;
-            match (state >> 33) % 8 {
+            let weight = 2 + dice.below(3) as u32;
+            match dice.below(8) {
                 0 => {
                     by_hand = Some(weight * 1000);
                     desk.by_hand(|entry| entry.weight = weight * 1000);

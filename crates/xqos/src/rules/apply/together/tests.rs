@@ -7,6 +7,7 @@ use super::*;
 use xqos_rules::decide::RuleSet;
 use xqos_rules::facts::ClientFacts;
 use xqos_rules::read::{self, Scope};
+use xqos_sim::Dice;
 
 type Desk = ByMemory<Model, Searches, Boosted>;
 
@@ -81,11 +82,9 @@ fn many_at_once_come_to_the_same_as_one_by_one() {
     ];
     let all = SETS.map(rules);
     for seed in 0..300_u64 {
-        let (mut at_once, mut one_by_one, mut state) = (desk(4), desk(4), seed);
+        let (mut at_once, mut one_by_one, mut dice) = (desk(4), desk(4), Dice::new(seed));
         for _ in 0..20 {
-            // Knuth's MMIX.
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            let (at, who) = ((state >> 33) as usize % SETS.len(), (state >> 40) as u32 % 8);
+            let (at, who) = (dice.below(SETS.len() as u64) as usize, dice.below(8) as u32);
             let told = [(&mut at_once, true), (&mut one_by_one, false)].map(|(desk, is_at_once)| {
                 desk.server.refused = Some(who);
                 if let Some(entry) = desk.server.entries.borrow_mut().get_mut(&(who % 4 + 1)).filter(|_| who > 5) {
