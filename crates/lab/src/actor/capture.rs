@@ -11,6 +11,7 @@ use std::io::BufWriter;
 use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use xqos_wire::analysis::Analysis;
 use xqos_wire::capture::Writer;
 use xqos_wire::capture::live::{Live, LiveError, filter_of};
 use xqos_wire::capture::record;
@@ -33,6 +34,15 @@ pub(crate) struct Captured {
     pub is_quiet: bool,
     pub packets: u64,
     pub dropped: u64,
+}
+
+impl Captured {
+    /// When what began then was over, by its analysis: at its last packet. What was cut off after `limit` went on until then, with
+    /// or without packets.
+    pub fn ended_ns(&self, analysis: &Analysis, began_ns: u64, limit: Duration) -> u64 {
+        let last_ns = analysis.connections.values().map(|connection| connection.ended_ns).max().unwrap_or(began_ns);
+        if self.is_quiet { last_ns } else { last_ns.max(began_ns + limit.as_nanos() as u64) }
+    }
 }
 
 pub(super) fn perform(on_loopback: bool, silence_ms: u64, limit_ms: u64) -> Result<()> {

@@ -144,9 +144,7 @@ fn conclude(folder: &Folder, is_raw: bool, captured: Captured, limit: Duration, 
     let agreed = if is_raw { agreement(&analysis, Reader::open(&log)?)? } else { None };
     let began_ns = analysis.connections.values().map(|connection| connection.opened.at_ns).min();
     let began_ns = began_ns.context("nothing of X was captured")?;
-    let last_ns = analysis.connections.values().map(|connection| connection.ended_ns).max().unwrap_or(began_ns);
-    // What was cut off went on until then, with or without packets.
-    let ended_ns = if captured.is_quiet { last_ns } else { last_ns.max(began_ns + limit.as_nanos() as u64) };
+    let ended_ns = captured.ended_ns(&analysis, began_ns, limit);
     let delays_ns = analysis.connections.iter().map(|(id, connection)| {
         let cut_off = asked.0.get(id).filter(|_| !captured.is_quiet).map(|asked| asked.at_ns);
         delay_ns(connection, cut_off.map(|from_ns| Span { from_ns, to_ns: ended_ns }))

@@ -97,9 +97,7 @@ fn conclude(capture: &Path, case: Case, captured: Captured, began_ns: u64, limit
     // The first one is the proxy's own.
     let first = usize::from(case.way.is_near());
     let connected_ns = *opened_ns.get(first).context("nothing of the program was captured")?;
-    let last_ns = analysis.connections.values().map(|connection| connection.ended_ns).max().unwrap_or(connected_ns);
-    // What was cut off went on until then, with or without packets.
-    let ended_ns = if captured.is_quiet { last_ns } else { last_ns.max(opened_ns[0] + limit.as_nanos() as u64) };
+    let ended_ns = captured.ended_ns(&analysis, opened_ns[0], limit);
     let since_s = |from_ns: u64| ended_ns.saturating_sub(from_ns) as f64 / 1e9;
     let (elapsed_s, connected_s) = (since_s(began_ns), since_s(connected_ns));
     Ok(Start { is_quiet: captured.is_quiet, elapsed_s, connected_s, ..Start::default() })

@@ -6,7 +6,7 @@
 
 use crate::bench::Bench;
 use crate::folder::Folder;
-use crate::load::Perf;
+use crate::load::{Perf, parse_rate};
 use crate::order::in_turn;
 use crate::program;
 use crate::server::Server;
@@ -76,38 +76,20 @@ fn rate(server: &Server, perf: &Perf, through: Through) -> Result<f64> {
     let capture = folder.path("capture.pcapng").display().to_string();
     let own = |arguments: &[&str]| -> Result<Command> {
         let mut command = Command::new(program::own("xqos-wire")?);
-        command.args(arguments).arg("stdbuf");
+        command.args(arguments).arg("x11perf");
         Ok(command)
     };
     let mut command = match through {
-        Through::Nothing => Command::new("stdbuf"),
+        Through::Nothing => Command::new("x11perf"),
         Through::Relay => own(&["cap", "--quiet", "--snaplen", "96", "-o", &capture, "--"])?,
         Through::Near => own(&["near", "--quiet", "--forget", "--"])?,
     };
-    command.args(["-oL", "x11perf", &format!("-{}", perf.test)]);
+    command.arg(format!("-{}", perf.test));
     command.args(["-reps", &perf.reps.to_string(), "-repeat", &RUNS.to_string()]).env("DISPLAY", server.display());
     let output = command.output()?;
-    let rates: Vec<f64> = String::from_utf8_lossy(&output.stdout).lines().filter_map(printed).collect();
+    let rates: Vec<f64> = String::from_utf8_lossy(&output.stdout).lines().filter_map(parse_rate).collect();
     if !output.status.success() || rates.len() != RUNS as usize {
         bail!("x11perf -{}: {}", perf.test, String::from_utf8_lossy(&output.stderr).trim());
     }
     Ok(median(rates))
-}
-
-/// `  90000 reps @   0.0005 msec (2000000.0/sec): ...`; the line of totals says `trep`.
-fn printed(line: &str) -> Option<f64> {
-    let (reps, rest) = line.split_once('(')?;
-    reps.contains(" reps @").then(|| rest.split_once("/sec")?.0.trim().parse().ok())?
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_rate_of_a_run_is_read_and_that_of_all_is_not() {
-        let run = "   90000 reps @   0.0005 msec (2000000.0/sec): 100-pixel ellipse";
-        assert_eq!(printed(run), Some(2e6));
-        assert_eq!((printed(&run.replace("reps", "trep")), printed("Sync time (x)")), (None, None));
-    }
 }
