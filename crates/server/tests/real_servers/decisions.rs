@@ -148,7 +148,11 @@ pub fn check_fairness<const N: usize>(slices: &[Slice], bases: &[u32; N], weight
     // The server may look at what waits for it one connection after the other when a grab ends: the longest span counts.
     let together = slices.chunk_by(|one, next| all_ready(one) == all_ready(next)).filter(|span| all_ready(&span[0]));
     let together = together.max_by_key(|span| span.len()).expect("all are busy");
-    let (mut paid, mut longest_ns, mut count) = ([0; N], 0, 0);
+    // Who ran last before that span is ahead by that slice.
+    let before = slices.iter().rev().filter(|slice| slice.decided < together[0].decided);
+    let last = before.map(|slice| (slice.client, slice.ns)).find(|(client, _)| bases.contains(client));
+    let mut longest_ns = last.map_or(0, |(_, ns)| ns);
+    let (mut paid, mut count) = ([0; N], 0);
     for slice in together {
         // Who held the server may still ask whether it is free.
         let Some(at) = bases.iter().position(|&base| base == slice.client) else { continue };
