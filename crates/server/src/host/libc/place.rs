@@ -55,6 +55,15 @@ pub fn is_served() -> bool {
     unsafe { (*PLACE.get()).engine.is_some() }
 }
 
+/// The server of [`serve`] ends; its descriptors may be somebody else's from then on. Whether xqos had not stepped aside.
+#[cfg(test)]
+pub fn end() -> bool {
+    // SAFETY: as above.
+    let engine = unsafe { (*PLACE.get()).engine.take() };
+    engine.iter().for_each(|engine| behind::leave_own(engine.host.epoll()));
+    engine.is_some()
+}
+
 /// True on the server's thread.
 pub fn is_here() -> bool {
     THREAD.load(Ordering::Relaxed) == this_thread()
