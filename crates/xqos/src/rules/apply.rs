@@ -194,7 +194,7 @@ struct Client {
     is_auto: bool,
     /// The process that may have the processor while it redraws.
     boosted: Option<i32>,
-    /// Refusals that were told, so that each is told once.
+    /// What was refused and told, so that each is told once.
     told: BTreeSet<String>,
 }
 
@@ -371,16 +371,17 @@ impl<S: Server, A: Auto, B: Boost> ByMemory<S, A, B> {
         let rule = |kind| chosen_of(chosen, kind).map_or(String::new(), |chosen| chosen.rule.id.to_string());
         let mut told = Vec::new();
         for (kind, done) in self.make(entry, &Wanted::of(chosen, entry), rule) {
-            let rule = chosen_of(chosen, kind).map(|chosen| chosen.rule);
-            let from = rule.map(|rule| format!(", by rule '{}' ({})", rule.id, rule.place));
+            let by = chosen_of(chosen, kind);
+            let from = by.map(|by| format!(", by rule '{}' ({})", by.rule.id, by.rule.place));
             let from = from.unwrap_or_else(|| ", as no rule says otherwise now".to_owned());
             match done {
                 Ok(what) => told.push(format!("{what} for {}{from}", described(entry))),
                 Err(error) => {
-                    let why = format!("{error:#}{from}");
+                    // The reason has figures of this moment in it, which do not make it another one.
+                    let asked = format!("{kind:?} {:?}{from}", by.map(|by| by.setting));
                     let client = self.clients.entry(entry.client).or_default();
-                    if client.told.insert(why.clone()) {
-                        told.push(why);
+                    if client.told.insert(asked) {
+                        told.push(format!("{error:#}{from}"));
                     }
                 }
             }

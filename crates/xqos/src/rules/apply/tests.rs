@@ -35,6 +35,7 @@ impl Model {
             return Ok(());
         }
         *self.waits.borrow_mut() += 1;
+        anyhow::ensure!(!self.refuses, "refused at request {}", self.requests.borrow());
         anyhow::ensure!(!is_refused, "refused");
         Ok(())
     }
@@ -284,8 +285,9 @@ fn undoing_takes_back_what_is_ours_and_nothing_else() {
 fn a_refusal_is_told_once_and_tried_again() {
     let mut desk = Desk::new();
     desk.0.server.refuses = true;
-    assert_eq!(desk.rule("weight = 2"), ["refused, by rule 'r' (t.toml:2)"]);
-    assert_eq!(desk.rule("weight = 2"), [""; 0]);
+    assert_eq!(desk.rule("weight = 2"), ["refused at request 2, by rule 'r' (t.toml:2)"]);
+    assert_eq!(desk.rule("weight = 2"), [""; 0], "other figures are nothing new");
+    assert_eq!(desk.rule("weight = 3").len(), 1, "another value is");
     desk.0.server.refuses = false;
     assert_eq!(desk.rule("weight = 2").len(), 1);
     assert_eq!(desk.entry().weight, 200);
