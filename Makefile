@@ -57,7 +57,7 @@ test: export XQOS_SKIPS = $(SKIPS)
 test: build
 	: > $(SKIPS)
 	$(CARGO) test --workspace --locked
-	XQOS_HOST=libc $(CARGO) test --locked -p xqos-server --test real_servers -- $(NOT_FROM_BELOW)
+	XQOS_HOST=libc $(CARGO) test --workspace --locked --test real_servers -- $(NOT_FROM_BELOW)
 	$(MAKE) -C libxqos check
 	scripts/check-no-std
 	scripts/check-loom
