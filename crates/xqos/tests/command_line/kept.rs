@@ -145,8 +145,11 @@ fn only_programs_that_a_rule_names_have_the_processor_while_they_redraw() {
         return xqos_skip::left_out("this user may not give real-time priorities");
     }
     let server = Server::served(&[]);
-    let (clock, logo) =
-        (server.client(&["xclock", "-geometry", "100x100+0+0"]), server.client(&["xlogo", "-geometry", "100x100+0+0"]));
+    // Side by side: whoever is covered by the other one gets no Expose.
+    let (clock, logo) = (
+        server.client(&["xclock", "-geometry", "100x100+0+0"]),
+        server.client(&["xlogo", "-geometry", "100x100+200+0"]),
+    );
     let rules = Rules::new("cpu");
     rules.write("50-a.toml", &file(&[rule("clocks", "name = \"xclock\"", "cpu = true, weight = 2")]));
     let daemon = rules.kept_on(&server);
