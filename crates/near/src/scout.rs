@@ -11,6 +11,9 @@
 //!
 //! An answer of the third is asked for after the events were selected, and holds until one comes. For the program's own
 //! replies that is certain only when the server has answered something behind the selection.
+//!
+//! Metrics of fonts are the most of all bytes, and ssh lets 64 kB of a connection be on their way: over 200 ms there and back that
+//! is 320 kB/s, whatever the line carries. So fonts are asked for on connections beside this one, which have nothing else to do.
 
 use crate::bytes::{NATIVE, named_request, put_u16, request, text_at};
 use crate::connection::MAX_REPLY_BYTES;
@@ -76,6 +79,8 @@ pub struct Scout {
     later: Vec<Entry>,
     /// Events that were selected, by the number of the request.
     selected: Vec<(u64, Watch)>,
+    /// It only asks for fonts, beside another one that hears of changes.
+    is_for_fonts: bool,
 }
 
 impl Scout {
@@ -90,7 +95,13 @@ impl Scout {
             asked: VecDeque::new(),
             later: memory.entries().to_vec(),
             selected: Vec::new(),
+            is_for_fonts: false,
         }
+    }
+
+    /// Another connection beside the first, for these fonts alone ([`Memory::split_fonts`]).
+    pub fn for_fonts(cookie: &Cookie, fonts: &Memory) -> Scout {
+        Scout { is_for_fonts: true, ..Scout::new(cookie, fonts) }
     }
 
     /// What goes to the server.
@@ -103,10 +114,12 @@ impl Scout {
         self.stage == Stage::Ended || self.stage == Stage::Watching && self.asked.is_empty()
     }
 
-    /// The server is gone: nothing that was known of it holds.
+    /// The server is gone: nothing that was known of it holds. One for fonts may just have been refused.
     pub fn end(&mut self, store: &mut Store) {
         self.stage = Stage::Ended;
-        store.forget();
+        if !self.is_for_fonts {
+            store.forget();
+        }
     }
 
     pub fn has_ended(&self) -> bool {
@@ -152,9 +165,9 @@ impl Scout {
     fn greeted(&mut self, bytes: &[u8], store: &mut Store) {
         let Some(greeting) = Greeting::of(NATIVE, bytes) else { return self.end(store) };
         self.dialogue = Dialogue::new(NATIVE, greeting);
-        self.stage = Stage::Extensions;
-        for (name, _) in WATCHED {
-            self.query(name);
+        self.stage = if self.is_for_fonts { Stage::Watching } else { Stage::Extensions };
+        if !self.is_for_fonts {
+            WATCHED.iter().for_each(|(name, _)| self.query(name));
         }
         let entries = std::mem::take(&mut self.later);
         self.ask_core(entries, store);

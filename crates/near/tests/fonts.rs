@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: MIT
+//! Fonts are asked for on connections beside the first one.
+
+#[allow(dead_code)]
+mod world;
+
+use world::{greeting, put_u16, request};
+use xqos_near::setup::Cookie;
+use xqos_near::store::Question;
+use xqos_near::{Memory, Scout, Store};
+use xqos_wire::x11::bytes::ByteOrder;
+
+const ORDER: ByteOrder = ByteOrder::Little;
+const OPEN_FONT: u8 = 45;
+const QUERY_FONT: u8 = 47;
+
+fn fonts(names: &[u8]) -> Memory {
+    let mut memory = Memory::default();
+    for &name in names {
+        let mut open = request(ORDER, OPEN_FONT, 0, &[0x20_0001, 0, u32::from(name)]);
+        put_u16(ORDER, &mut open, 8, 1);
+        memory.add("", 0, &open);
+    }
+    memory
+}
+
+fn known(store: &Store, name: u8) -> bool {
+    store.answer(ORDER, &Question([QUERY_FONT, name].into())).is_some()
+}
+
+/// A scout whose server has let it in, and what it said then.
+fn let_in(names: &[u8], store: &mut Store) -> (Scout, Vec<u8>) {
+    let mut scout = Scout::for_fonts(&Cookie::default(), &fonts(names));
+    scout.to_server().clear();
+    scout.from_server(&greeting(ORDER), store);
+    let said = std::mem::take(scout.to_server());
+    (scout, said)
+}
+
+fn metrics(number: u16) -> [u8; 32] {
+    let mut reply = [0; 32];
+    reply[0] = 1;
+    put_u16(ORDER, &mut reply, 2, number);
+    reply
+}
+
+#[test]
+fn it_asks_for_its_fonts_and_nothing_else_and_is_ready_with_the_last() {
+    let mut store = Store::default();
+    let (mut scout, said) = let_in(b"ab", &mut store);
+    let (mut majors, mut rest) = (Vec::new(), &said[..]);
+    while let [major, ..] = rest {
+        majors.push(*major);
+        rest = &rest[4 * usize::from(ORDER.u16(rest, 2).unwrap())..];
+    }
+    assert_eq!(majors, [45, 47, 46, 45, 47, 46], "opened, asked for and closed, each");
+    scout.from_server(&metrics(2), &mut store);
+    assert!(known(&store, b'a') && !known(&store, b'b') && !scout.is_ready());
+    scout.from_server(&metrics(5), &mut store);
+    assert!(known(&store, b'b') && scout.is_ready());
+}
+
+#[test]
+fn one_that_is_refused_takes_nothing_away() {
+    let mut store = Store::default();
+    let (mut scout, _) = let_in(b"a", &mut store);
+    scout.from_server(&metrics(2), &mut store);
+    let mut refused = Scout::for_fonts(&Cookie::default(), &fonts(b"b"));
+    refused.from_server(&[0, 0, 11, 0, 0, 0, 0, 0], &mut store);
+    assert!(refused.is_ready() && refused.has_ended());
+    assert!(known(&store, b'a') && !known(&store, b'b'), "the program asks for the other one itself");
+}
