@@ -7,6 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
+use xqos_near::Memory;
 use xqos_wire::capture::relay::upstream::{Socket, Upstream};
 
 /// A client that waits for its server.
@@ -16,12 +17,20 @@ pub struct Waiting {
     pub pid: i32,
 }
 
+/// Whom a connection is for.
+#[derive(Debug)]
+pub enum Whom {
+    Client(Waiting),
+    /// The proxy itself asks for these fonts.
+    Fonts(Memory),
+}
+
 /// All that are being made.
 #[derive(Debug)]
 pub struct Connecting {
     upstream: Arc<Upstream>,
-    made: Receiver<(Waiting, io::Result<Socket>)>,
-    makes: Sender<(Waiting, io::Result<Socket>)>,
+    made: Receiver<(Whom, io::Result<Socket>)>,
+    makes: Sender<(Whom, io::Result<Socket>)>,
     /// A byte comes for each that is made.
     told: UnixStream,
     tells: UnixStream,
@@ -47,28 +56,24 @@ impl Connecting {
         self.told.as_fd()
     }
 
-    /// Begins to connect a client; without a thread for it the client is dropped, as by a server that has no room.
-    pub fn begin(&mut self, client: Waiting) {
+    /// Begins to connect; without a thread for it a client is dropped, as by a server that has no room.
+    pub fn begin(&mut self, whom: Whom) {
         let (upstream, makes, tells) = (Arc::clone(&self.upstream), self.makes.clone(), self.tells.try_clone());
         let Ok(mut tells) = tells else { return };
         let connect = move || {
             // Nobody listens any more when all has ended.
-            let _ = makes.send((client, upstream.connect()));
+            let _ = makes.send((whom, upstream.connect()));
             let _ = tells.write_all(&[0]);
         };
         self.count += usize::from(thread::Builder::new().name("connect".to_owned()).spawn(connect).is_ok());
     }
 
-    /// A client whose server was reached; one that was not is dropped, as by a server that is gone.
-    pub fn next(&mut self) -> Option<(Waiting, OwnedFd)> {
+    /// The next one for whom the server was reached, or was not.
+    pub fn next(&mut self) -> Option<(Whom, Option<OwnedFd>)> {
         // One byte or many: all that are made are taken.
         let _ = (&self.told).read(&mut [0; 64]);
-        while let Ok((client, server)) = self.made.try_recv() {
-            self.count -= 1;
-            if let Ok(server) = server {
-                return Some((client, server.fd));
-            }
-        }
-        None
+        let (whom, server) = self.made.try_recv().ok()?;
+        self.count -= 1;
+        Some((whom, server.ok().map(|server| server.fd)))
     }
 }

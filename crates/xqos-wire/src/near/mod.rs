@@ -6,11 +6,13 @@
 //! | `proxy` | the display that the program sees |
 //! | `run` | the loop over all clients and the scout |
 //! | `client` | one client's sockets |
+//! | `ahead` | the proxy's own connections |
 //! | `connect` | connections to the X server that are being made |
 //! | `cache` | what programs asked at their last start |
 //! | `resident` | one proxy for several programs |
 //! | `told` | the report at the end |
 
+mod ahead;
 mod cache;
 mod client;
 mod connect;

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT
 //! The loop of the proxy: all clients of a display, and the scout, in one thread.
 
+use super::ahead::{Ahead, FONT_CONNECTIONS};
 use super::cache::{Cache, Caches};
 use super::client::{Client, Progress};
-use super::connect::{Connecting, Waiting};
+use super::connect::{Connecting, Waiting, Whom};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::sockopt::socket_peercred;
-use rustix::net::{RecvFlags, SendFlags, recv, send};
 use rustix::process::geteuid;
 use std::fs;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -45,14 +45,6 @@ pub struct Told {
     pub names: Vec<((u8, u8), String)>,
 }
 
-/// The proxy's own connection, and its socket.
-#[derive(Debug)]
-struct Ahead {
-    socket: OwnedFd,
-    scout: Scout,
-    last_heard: Instant,
-}
-
 /// All that runs in the proxy's thread.
 #[derive(Debug)]
 pub struct Loop {
@@ -66,6 +58,9 @@ pub struct Loop {
     memory: Memory,
     learned: Memory,
     ahead: Option<Ahead>,
+    /// Connections for fonts, which end when those are here; and how many are not made yet.
+    fonts: Vec<Ahead>,
+    fonts_to_come: usize,
     store: Store,
     clients: Vec<Guest>,
     began: Instant,
@@ -90,23 +85,41 @@ impl Loop {
         caches: Caches,
     ) -> io::Result<Loop> {
         let memory = if let Caches::One(cache) = &caches { cache.read() } else { Memory::default() };
-        let mut scout = Scout::new(&settings.server_cookie, &memory);
-        let socket = first.fd;
-        say(&socket, &mut scout);
-        let (clients, began, store) = (Vec::new(), Instant::now(), Store::default());
-        let (ahead, learned) = (Some(Ahead { socket, scout, last_heard: Instant::now() }), Memory::default());
-        let connecting = Connecting::new(upstream)?;
-        Ok(Loop { display, connecting, stop, shared, settings, caches, memory, learned, ahead, store, clients, began })
+        let (first_asked, fonts) = memory.split_fonts(FONT_CONNECTIONS);
+        let ahead = Some(Ahead::new(first.fd, Scout::new(&settings.server_cookie, &first_asked)));
+        let mut connecting = Connecting::new(upstream)?;
+        fonts.into_iter().for_each(|fonts| connecting.begin(Whom::Fonts(fonts)));
+        Ok(Loop {
+            display,
+            fonts_to_come: connecting.count(),
+            connecting,
+            stop,
+            shared,
+            settings,
+            caches,
+            memory,
+            learned: Memory::default(),
+            ahead,
+            fonts: Vec::new(),
+            store: Store::default(),
+            clients: Vec::new(),
+            began: Instant::now(),
+        })
     }
 
     /// Until it is stopped.
     pub fn run(&mut self) -> io::Result<()> {
         let mut buffer = vec![0; PIECE_BYTES];
         while let Some(ready) = self.wait()? {
-            let [scout, connected, hidden, in_tmp, ends @ ..] = ready.as_slice() else { break };
+            let [scout, connected, hidden, in_tmp, others @ ..] = ready.as_slice() else { break };
             if !scout.is_empty() {
                 self.hear_scout(&mut buffer);
             }
+            let (fonts, ends) = others.split_at(self.fonts.len());
+            for (ahead, _) in self.fonts.iter_mut().zip(fonts).filter(|(_, ready)| !ready.is_empty()) {
+                ahead.hear(&mut buffer, &mut self.store);
+            }
+            self.fonts.retain(|ahead| !ahead.scout.is_ready());
             for (Guest { client, .. }, ready) in self.clients.iter_mut().zip(ends.chunks_exact(2)) {
                 if !ready[0].is_empty() || !ready[1].is_empty() {
                     let now_ns = self.began.elapsed().as_nanos() as u64;
@@ -130,7 +143,7 @@ impl Loop {
         Ok(())
     }
 
-    /// What scout, listeners and ends are ready for; nothing when all is to end.
+    /// What the scout, listeners, connections for fonts and ends are ready for; nothing when all is to end.
     fn wait(&mut self) -> io::Result<Option<Vec<PollFlags>>> {
         let is_holding = self.clients.iter().any(|guest| guest.client.is_holding());
         let listen =
@@ -139,12 +152,9 @@ impl Loop {
         let told = self.connecting.told();
         let mut polled = vec![PollFd::new(&self.stop, PollFlags::IN), PollFd::from_borrowed_fd(told, PollFlags::IN)];
         polled.extend(self.display.listeners.iter().map(|listener| PollFd::new(listener, listen)));
-        let scout_at = polled.len();
-        if let Some(Ahead { socket, scout, .. }) = &mut self.ahead {
-            let mut flags = PollFlags::IN;
-            flags.set(PollFlags::OUT, !scout.to_server().is_empty());
-            polled.push(PollFd::new(&*socket, flags));
-        }
+        let (scout_at, has_scout) = (polled.len(), self.ahead.is_some());
+        let asking = self.ahead.iter_mut().chain(&mut self.fonts).map(Ahead::interest);
+        polled.extend(asking.map(|(fd, flags)| PollFd::from_borrowed_fd(fd, flags)));
         let ends_at = polled.len();
         // Who is hung up would be told again and again: only those are asked of whom something is wanted.
         polled.extend(ends.iter().filter(|(_, flags)| !flags.is_empty()).map(|(fd, flags)| PollFd::new(fd, *flags)));
@@ -156,8 +166,10 @@ impl Loop {
         if !polled[0].revents().is_empty() {
             return Ok(None);
         }
-        let scout = if ends_at > scout_at { polled[scout_at].revents() } else { PollFlags::empty() };
+        let mut asking = polled[scout_at..ends_at].iter().map(PollFd::revents);
+        let scout = if has_scout { asking.next() } else { None }.unwrap_or(PollFlags::empty());
         let mut ready = vec![scout, polled[1].revents(), polled[2].revents(), polled[3].revents()];
+        ready.extend(asking);
         let mut asked = polled[ends_at..].iter().map(PollFd::revents);
         ready.extend(
             ends.iter().map(|(_, flags)| if flags.is_empty() { *flags } else { asked.next().unwrap_or(*flags) }),
@@ -166,16 +178,9 @@ impl Loop {
     }
 
     fn hear_scout(&mut self, buffer: &mut [u8]) {
-        let Some(Ahead { socket, scout, last_heard }) = &mut self.ahead else { return };
-        *last_heard = Instant::now();
-        match recv(&*socket, &mut *buffer, RecvFlags::empty()) {
-            Ok((0, _)) => scout.end(&mut self.store),
-            Ok((count, _)) => scout.from_server(&buffer[..count], &mut self.store),
-            Err(Errno::AGAIN | Errno::INTR) => {}
-            Err(_) => scout.end(&mut self.store),
-        }
-        say(socket, scout);
-        if scout.has_ended() {
+        let Some(ahead) = &mut self.ahead else { return };
+        ahead.hear(buffer, &mut self.store);
+        if ahead.scout.has_ended() {
             // Without it nobody hears of changes, and nobody keeps the server from a reset.
             self.settings.passive = true;
             self.ahead = None;
@@ -185,9 +190,11 @@ impl Loop {
     }
 
     fn let_go(&mut self) {
-        let gone = Progress { is_ready: true, last_heard: self.began };
-        let far = |ahead: &Ahead| Progress { is_ready: ahead.scout.is_ready(), last_heard: ahead.last_heard };
-        let progress = self.ahead.as_ref().map_or(gone, far);
+        let asking = || self.ahead.iter().chain(&self.fonts);
+        let progress = Progress {
+            is_ready: self.fonts_to_come == 0 && asking().all(|ahead| ahead.scout.is_ready()),
+            last_heard: asking().map(|ahead| ahead.last_heard).max().unwrap_or(self.began),
+        };
         let now_ns = self.began.elapsed().as_nanos() as u64;
         for Guest { client, own } in &mut self.clients {
             let memory = own.as_ref().map_or(&self.memory, |(_, memory)| memory);
@@ -227,16 +234,26 @@ impl Loop {
     /// Takes a client that waits, and begins to connect it.
     fn accept(&mut self, listener: usize) {
         if let Some(client) = accepted(&self.display.listeners[listener]) {
-            self.connecting.begin(client);
+            self.connecting.begin(Whom::Client(client));
         }
     }
 
-    /// Serves the clients whose connections are made.
+    /// Serves the clients whose connections are made; one whose server was not reached is dropped, as by a server that is gone.
     fn take_connected(&mut self) {
-        while let Some((Waiting { program, pid }, server)) = self.connecting.next() {
-            let own = self.asked_before(pid);
-            let client = Client::new(program, server, Near::new(self.settings.clone()));
-            self.clients.push(Guest { client, own });
+        while let Some((whom, server)) = self.connecting.next() {
+            match (whom, server) {
+                (Whom::Client(Waiting { program, pid }), Some(server)) => {
+                    let own = self.asked_before(pid);
+                    let client = Client::new(program, server, Near::new(self.settings.clone()));
+                    self.clients.push(Guest { client, own });
+                }
+                (Whom::Client(_), None) => {}
+                (Whom::Fonts(fonts), server) => {
+                    self.fonts_to_come -= 1;
+                    let scout = Scout::for_fonts(&self.settings.server_cookie, &fonts);
+                    self.fonts.extend(server.map(|server| Ahead::new(server, scout)));
+                }
+            }
         }
     }
 
@@ -246,9 +263,9 @@ impl Loop {
         let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok().filter(|name| !name.trim().is_empty())?;
         let cache = Cache::of(display, name.trim().as_ref());
         let memory = cache.read();
-        if let Some(Ahead { socket, scout, .. }) = &mut self.ahead {
-            scout.ask(&memory, &mut self.store);
-            say(socket, scout);
+        if let Some(ahead) = &mut self.ahead {
+            ahead.scout.ask(&memory, &mut self.store);
+            ahead.say();
         }
         Some((cache, memory))
     }
@@ -260,19 +277,6 @@ impl Loop {
         }
         if let (Caches::One(cache), false) = (&self.caches, self.learned.is_empty()) {
             cache.write(&self.learned);
-        }
-    }
-}
-
-/// Sends what the scout has to say.
-fn say(socket: &OwnedFd, scout: &mut Scout) {
-    let out = scout.to_server();
-    while !out.is_empty() {
-        match send(socket, out, SendFlags::NOSIGNAL) {
-            Ok(count) => _ = out.drain(..count),
-            Err(Errno::INTR) => {}
-            // One that is gone is found out by reading.
-            Err(_) => break,
         }
     }
 }
