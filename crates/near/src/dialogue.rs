@@ -126,11 +126,6 @@ impl Dialogue {
         self.named(QUERY_FONT, text_at(self.order, open, 8, 12)?)
     }
 
-    /// The request that opens a font which is open under this number.
-    pub fn font_request(&self, id: u32) -> Option<Vec<u8>> {
-        self.fonts.get(&id).map(|name| open_font(self.order, id, name))
-    }
-
     fn named(&self, major: u8, name: &[u8]) -> Option<Question> {
         Some(Question([&[major], name].concat().into()))
     }

@@ -10,8 +10,9 @@
 //! by neither error nor event. In relaxed order any one-way request leaves it as it was, if it concerns the program's own
 //! resources (`answerable::Barrier`).
 
-use crate::bytes::{NATIVE, NO_OPERATION, request as no_operation};
+use crate::bytes::{NATIVE, NO_OPERATION, request as no_operation, text_at};
 use crate::connection::{Fault, Talk};
+use crate::dialogue::open_font;
 use crate::due::{Due, For, Learn};
 use crate::edit::{Edit, absent};
 use crate::opcodes::{HIDDEN, Known};
@@ -113,7 +114,7 @@ impl Talk {
 
     /// The name of an extension that is hidden, if that is what is asked for.
     fn hidden(&self, request: &[u8]) -> Option<()> {
-        let name = crate::bytes::text_at(self.order, request, 4, 8).filter(|_| request[0] == QUERY_EXTENSION)?;
+        let name = text_at(self.order, request, 4, 8).filter(|_| request[0] == QUERY_EXTENSION)?;
         HIDDEN.iter().any(|hidden| hidden.as_bytes() == name).then_some(())
     }
 
@@ -173,10 +174,9 @@ impl Talk {
             return;
         }
         let major = request[0];
+        // It is asked again by its name, as when it was opened.
         if major == QUERY_FONT {
-            // It is asked again by its name.
-            let opening = self.order.u32(request, 4).and_then(|id| self.dialogue.font_request(id));
-            return opening.into_iter().for_each(|opening| self.memory.add("", 0, &opening));
+            return;
         }
         if let Some(extension) = store.opcodes.extension(major) {
             self.memory.add(extension, self.dialogue.told(major), request);
@@ -234,6 +234,11 @@ impl Talk {
     fn note(&mut self, request: &[u8], known: Option<&Known>, is_long: bool, has_reply: Option<bool>, store: &Store) {
         self.dialogue.hear(request, known);
         match request[0] {
+            // Also one of which nothing is asked, as that of cursors: where it is known to be there, opening it is silent.
+            OPEN_FONT if self.order == NATIVE && !is_long => {
+                let name = text_at(self.order, request, 8, 12);
+                name.into_iter().for_each(|name| self.memory.add("", 0, &open_font(self.order, 0, name)));
+            }
             GRAB_SERVER => self.holds_server = true,
             UNGRAB_SERVER => self.holds_server = false,
             _ => {}

@@ -4,23 +4,25 @@
 #[allow(dead_code)]
 mod world;
 
-use world::{greeting, put_u16, request};
+use world::{BASE, World, greeting, put_u16, request};
 use xqos_near::setup::Cookie;
 use xqos_near::store::Question;
-use xqos_near::{Memory, Scout, Store};
+use xqos_near::{Memory, Scout, Settings, Store};
 use xqos_wire::x11::bytes::ByteOrder;
 
 const ORDER: ByteOrder = ByteOrder::Little;
 const OPEN_FONT: u8 = 45;
 const QUERY_FONT: u8 = 47;
 
+fn opened(id: u32, name: u8) -> Vec<u8> {
+    let mut open = request(ORDER, OPEN_FONT, 0, &[id, 0, u32::from(name)]);
+    put_u16(ORDER, &mut open, 8, 1);
+    open
+}
+
 fn fonts(names: &[u8]) -> Memory {
     let mut memory = Memory::default();
-    for &name in names {
-        let mut open = request(ORDER, OPEN_FONT, 0, &[0x20_0001, 0, u32::from(name)]);
-        put_u16(ORDER, &mut open, 8, 1);
-        memory.add("", 0, &open);
-    }
+    names.iter().for_each(|&name| memory.add("", 0, &opened(0, name)));
     memory
 }
 
@@ -69,4 +71,15 @@ fn one_that_is_refused_takes_nothing_away() {
     refused.from_server(&[0, 0, 11, 0, 0, 0, 0, 0], &mut store);
     assert!(refused.is_ready() && refused.has_ended());
     assert!(known(&store, b'a') && !known(&store, b'b'), "the program asks for the other one itself");
+}
+
+#[test]
+fn a_font_is_remembered_once_under_whatever_number_it_is_opened_also_if_nothing_is_asked_of_it() {
+    let mut world = World::new(ORDER, Settings::default(), Store::default());
+    world.open(&Memory::default());
+    for (id, name) in [(BASE + 1, b'a'), (BASE + 2, b'a'), (BASE + 3, b'b')] {
+        world.say(&opened(id, name));
+    }
+    world.settle();
+    assert_eq!(world.near.memory().entries(), fonts(b"ab").entries());
 }
