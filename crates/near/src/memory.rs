@@ -63,22 +63,19 @@ impl Memory {
         }
     }
 
-    /// Itself without fonts, and those in up to so many parts; with one font or none there are no parts.
-    pub fn split_fonts(&self, most: usize) -> (Memory, Vec<Memory>) {
+    /// Its fonts in up to so many parts; one alone is no part.
+    pub fn fonts(&self, most: usize) -> Vec<Memory> {
         const OPEN_FONT: u8 = 45;
         let is_font = |entry: &&Entry| entry.extension.is_empty() && entry.request[0] == OPEN_FONT;
-        let (fonts, others): (Vec<_>, Vec<_>) = self.entries.iter().partition(is_font);
-        if fonts.len() < 2 {
-            return (self.clone(), Vec::new());
+        let count = self.entries.iter().filter(is_font).count();
+        let mut parts = vec![Memory::default(); if count < 2 { 0 } else { count.min(most) }];
+        for (at, entry) in
+            self.entries.iter().filter(is_font).enumerate().take(if parts.is_empty() { 0 } else { count })
+        {
+            let part = at % parts.len();
+            parts[part].add("", entry.told, &entry.request);
         }
-        let of = |entries: &mut dyn Iterator<Item = &&Entry>| {
-            let mut memory = Memory::default();
-            entries.for_each(|entry| memory.add(&entry.extension, entry.told, &entry.request));
-            memory
-        };
-        let count = fonts.len().min(most);
-        let part = |first| of(&mut fonts.iter().skip(first).step_by(count));
-        (of(&mut others.iter()), (0..count).map(part).collect())
+        parts
     }
 
     /// Takes in what others asked too.
@@ -167,14 +164,10 @@ mod tests {
         let mut memory = memory();
         let font = |number: u8| [45, 0, 4, 0, 0, 0, 0, 0, 1, 0, 0, 0, b'a' + number, 0, 0, 0];
         memory.add("", 0, &font(0));
-        assert!(memory.split_fonts(4).1.is_empty(), "one alone is asked for with all else");
+        assert!(memory.fonts(4).is_empty(), "one alone is asked for with all else");
         (1..6).for_each(|number| memory.add("", 0, &font(number)));
-        let (others, parts) = memory.split_fonts(4);
-        assert_eq!(others.entries(), &memory.entries()[..2]);
-        assert_eq!(parts.iter().map(|part| part.entries().len()).collect::<Vec<_>>(), [2, 2, 1, 1]);
-        let mut fonts: Vec<_> = parts.iter().flat_map(Memory::entries).collect();
-        fonts.sort_by_key(|entry| entry.request[12]);
-        assert_eq!(fonts, memory.entries()[2..].iter().collect::<Vec<_>>());
+        let asked = |part: &Memory| part.entries().iter().map(|entry| entry.request[12] - b'a').collect::<Vec<_>>();
+        assert_eq!(memory.fonts(4).iter().map(asked).collect::<Vec<_>>(), [&[0, 4][..], &[1, 5], &[2], &[3]]);
     }
 
     #[test]

@@ -81,6 +81,11 @@ pub struct Scout {
     selected: Vec<(u64, Watch)>,
     /// It only asks for fonts, beside another one that hears of changes.
     is_for_fonts: bool,
+    /// Metrics of fonts are asked for by others, once these are open.
+    fonts_are_elsewhere: bool,
+    /// The request whose answer says that all fonts are loaded, and the last one that was answered.
+    opened: u64,
+    answered: u64,
 }
 
 impl Scout {
@@ -96,12 +101,26 @@ impl Scout {
             later: memory.entries().to_vec(),
             selected: Vec::new(),
             is_for_fonts: false,
+            fonts_are_elsewhere: false,
+            opened: 0,
+            answered: 0,
         }
     }
 
-    /// Another connection beside the first, for these fonts alone ([`Memory::split_fonts`]).
-    pub fn for_fonts(cookie: &Cookie, fonts: &Memory) -> Scout {
-        Scout { is_for_fonts: true, ..Scout::new(cookie, fonts) }
+    /// The same, which has the server load fonts and leaves it to others to ask for their metrics.
+    pub fn beside_others(cookie: &Cookie, memory: &Memory) -> Scout {
+        Scout { fonts_are_elsewhere: true, ..Scout::new(cookie, memory) }
+    }
+
+    /// One of those others, with some of the fonts ([`Memory::fonts`]); it asks when it is told to ([`Scout::ask`]).
+    pub fn for_fonts(cookie: &Cookie) -> Scout {
+        Scout { is_for_fonts: true, ..Scout::new(cookie, &Memory::default()) }
+    }
+
+    /// The server has loaded the fonts, in the order in which the program does: they make atoms, whose numbers the program may
+    /// ask about.
+    pub fn has_loaded_fonts(&self) -> bool {
+        self.stage == Stage::Ended || self.stage != Stage::Setup && self.answered >= self.opened
     }
 
     /// What goes to the server.
@@ -207,8 +226,14 @@ impl Scout {
         }
         let id = self.dialogue.greeting.id_base;
         self.send(&open_font(NATIVE, id, name), None);
-        let what = What::Question { question, watch: Some(Watch::Fonts), moment: store.moment() };
-        self.send(&request(NATIVE, QUERY_FONT, 0, &[id]), Some(what));
+        if self.fonts_are_elsewhere {
+            // Its answer comes behind the font's loading.
+            self.send(&request(NATIVE, GET_INPUT_FOCUS, 0, &[]), Some(What::Nothing));
+            self.opened = self.number;
+        } else {
+            let what = What::Question { question, watch: Some(Watch::Fonts), moment: store.moment() };
+            self.send(&request(NATIVE, QUERY_FONT, 0, &[id]), Some(what));
+        }
         self.send(&request(NATIVE, CLOSE_FONT, 0, &[id]), None);
     }
 
@@ -314,6 +339,7 @@ impl Scout {
     /// The request that this number answers; those before it get no answer any more.
     fn take(&mut self, low: u16) -> Option<Asked> {
         let index = self.asked.iter().position(|asked| asked.number as u16 == low)?;
+        self.answered = self.asked[index].number;
         self.asked.drain(..=index).next_back()
     }
 

@@ -32,11 +32,22 @@ fn known(store: &Store, name: u8) -> bool {
 
 /// A scout whose server has let it in, and what it said then.
 fn let_in(names: &[u8], store: &mut Store) -> (Scout, Vec<u8>) {
-    let mut scout = Scout::for_fonts(&Cookie::default(), &fonts(names));
+    let mut scout = Scout::for_fonts(&Cookie::default());
     scout.to_server().clear();
     scout.from_server(&greeting(ORDER), store);
+    assert_eq!(scout.to_server().len(), 0, "it is not its time yet");
+    scout.ask(&fonts(names), store);
     let said = std::mem::take(scout.to_server());
     (scout, said)
+}
+
+fn majors(mut said: &[u8]) -> Vec<u8> {
+    let mut majors = Vec::new();
+    while let [major, ..] = said {
+        majors.push(*major);
+        said = &said[4 * usize::from(ORDER.u16(said, 2).unwrap())..];
+    }
+    majors
 }
 
 fn metrics(number: u16) -> [u8; 32] {
@@ -50,12 +61,7 @@ fn metrics(number: u16) -> [u8; 32] {
 fn it_asks_for_its_fonts_and_nothing_else_and_is_ready_with_the_last() {
     let mut store = Store::default();
     let (mut scout, said) = let_in(b"ab", &mut store);
-    let (mut majors, mut rest) = (Vec::new(), &said[..]);
-    while let [major, ..] = rest {
-        majors.push(*major);
-        rest = &rest[4 * usize::from(ORDER.u16(rest, 2).unwrap())..];
-    }
-    assert_eq!(majors, [45, 47, 46, 45, 47, 46], "opened, asked for and closed, each");
+    assert_eq!(majors(&said), [45, 47, 46, 45, 47, 46], "opened, asked for and closed, each");
     scout.from_server(&metrics(2), &mut store);
     assert!(known(&store, b'a') && !known(&store, b'b') && !scout.is_ready());
     scout.from_server(&metrics(5), &mut store);
@@ -63,11 +69,28 @@ fn it_asks_for_its_fonts_and_nothing_else_and_is_ready_with_the_last() {
 }
 
 #[test]
+fn the_first_connection_has_all_fonts_loaded_in_order_before_others_ask() {
+    let mut store = Store::default();
+    let mut scout = Scout::beside_others(&Cookie::default(), &fonts(b"ab"));
+    scout.to_server().clear();
+    scout.from_server(&greeting(ORDER), &mut store);
+    let said = std::mem::take(scout.to_server());
+    assert_eq!(majors(&said), [98, 98, 98, 45, 43, 46, 45, 43, 46], "three extensions, and two fonts");
+    for number in [1, 2, 3, 5] {
+        scout.from_server(&metrics(number), &mut store);
+        assert!(!scout.has_loaded_fonts(), "{number}");
+    }
+    scout.from_server(&metrics(8), &mut store);
+    assert!(scout.has_loaded_fonts() && !known(&store, b'a'));
+}
+
+#[test]
 fn one_that_is_refused_takes_nothing_away() {
     let mut store = Store::default();
     let (mut scout, _) = let_in(b"a", &mut store);
     scout.from_server(&metrics(2), &mut store);
-    let mut refused = Scout::for_fonts(&Cookie::default(), &fonts(b"b"));
+    let mut refused = Scout::for_fonts(&Cookie::default());
+    refused.ask(&fonts(b"b"), &mut store);
     refused.from_server(&[0, 0, 11, 0, 0, 0, 0, 0], &mut store);
     assert!(refused.is_ready() && refused.has_ended());
     assert!(known(&store, b'a') && !known(&store, b'b'), "the program asks for the other one itself");

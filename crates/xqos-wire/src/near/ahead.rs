@@ -6,7 +6,8 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Instant;
-use xqos_near::{Scout, Store};
+use xqos_near::setup::Cookie;
+use xqos_near::{Memory, Scout, Store};
 
 /// Connections for fonts. Four carry 1.3 MB in a second over ssh at 200 ms, which is more than 10 Mb/s.
 pub const FONT_CONNECTIONS: usize = 4;
@@ -56,5 +57,30 @@ impl Ahead {
                 Err(_) => break,
             }
         }
+    }
+}
+
+/// A connection for some of the fonts, which asks when the first one has had all of them loaded.
+#[derive(Debug)]
+pub struct Fonts {
+    pub ahead: Ahead,
+    to_ask: Option<Memory>,
+}
+
+impl Fonts {
+    pub fn new(socket: OwnedFd, cookie: &Cookie, fonts: Memory) -> Fonts {
+        Fonts { ahead: Ahead::new(socket, Scout::for_fonts(cookie)), to_ask: Some(fonts) }
+    }
+
+    pub fn ask(&mut self, store: &mut Store) {
+        if let Some(fonts) = self.to_ask.take() {
+            self.ahead.scout.ask(&fonts, store);
+            self.ahead.say();
+        }
+    }
+
+    /// Nothing more can come.
+    pub fn is_over(&self) -> bool {
+        self.ahead.scout.has_ended() || self.to_ask.is_none() && self.ahead.scout.is_ready()
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! The loop of the proxy: all clients of a display, and the scout, in one thread.
 
-use super::ahead::{Ahead, FONT_CONNECTIONS};
+use super::ahead::{Ahead, FONT_CONNECTIONS, Fonts};
 use super::cache::{Cache, Caches};
 use super::client::{Client, Progress};
 use super::connect::{Connecting, Waiting, Whom};
@@ -59,7 +59,7 @@ pub struct Loop {
     learned: Memory,
     ahead: Option<Ahead>,
     /// Connections for fonts, which end when those are here; and how many are not made yet.
-    fonts: Vec<Ahead>,
+    fonts: Vec<Fonts>,
     fonts_to_come: usize,
     store: Store,
     clients: Vec<Guest>,
@@ -85,8 +85,9 @@ impl Loop {
         caches: Caches,
     ) -> io::Result<Loop> {
         let memory = if let Caches::One(cache) = &caches { cache.read() } else { Memory::default() };
-        let (first_asked, fonts) = memory.split_fonts(FONT_CONNECTIONS);
-        let ahead = Some(Ahead::new(first.fd, Scout::new(&settings.server_cookie, &first_asked)));
+        let fonts = memory.fonts(FONT_CONNECTIONS);
+        let scout = if fonts.is_empty() { Scout::new } else { Scout::beside_others };
+        let ahead = Some(Ahead::new(first.fd, scout(&settings.server_cookie, &memory)));
         let mut connecting = Connecting::new(upstream)?;
         fonts.into_iter().for_each(|fonts| connecting.begin(Whom::Fonts(fonts)));
         Ok(Loop {
@@ -116,10 +117,13 @@ impl Loop {
                 self.hear_scout(&mut buffer);
             }
             let (fonts, ends) = others.split_at(self.fonts.len());
-            for (ahead, _) in self.fonts.iter_mut().zip(fonts).filter(|(_, ready)| !ready.is_empty()) {
-                ahead.hear(&mut buffer, &mut self.store);
+            for (fonts, _) in self.fonts.iter_mut().zip(fonts).filter(|(_, ready)| !ready.is_empty()) {
+                fonts.ahead.hear(&mut buffer, &mut self.store);
             }
-            self.fonts.retain(|ahead| !ahead.scout.is_ready());
+            if self.ahead.as_ref().is_none_or(|ahead| ahead.scout.has_loaded_fonts()) {
+                self.fonts.iter_mut().for_each(|fonts| fonts.ask(&mut self.store));
+            }
+            self.fonts.retain(|fonts| !fonts.is_over());
             for (Guest { client, .. }, ready) in self.clients.iter_mut().zip(ends.chunks_exact(2)) {
                 if !ready[0].is_empty() || !ready[1].is_empty() {
                     let now_ns = self.began.elapsed().as_nanos() as u64;
@@ -153,7 +157,8 @@ impl Loop {
         let mut polled = vec![PollFd::new(&self.stop, PollFlags::IN), PollFd::from_borrowed_fd(told, PollFlags::IN)];
         polled.extend(self.display.listeners.iter().map(|listener| PollFd::new(listener, listen)));
         let (scout_at, has_scout) = (polled.len(), self.ahead.is_some());
-        let asking = self.ahead.iter_mut().chain(&mut self.fonts).map(Ahead::interest);
+        let fonts = self.fonts.iter_mut().map(|fonts| &mut fonts.ahead);
+        let asking = self.ahead.iter_mut().chain(fonts).map(Ahead::interest);
         polled.extend(asking.map(|(fd, flags)| PollFd::from_borrowed_fd(fd, flags)));
         let ends_at = polled.len();
         // Who is hung up would be told again and again: only those are asked of whom something is wanted.
@@ -190,9 +195,10 @@ impl Loop {
     }
 
     fn let_go(&mut self) {
-        let asking = || self.ahead.iter().chain(&self.fonts);
+        let asking = || self.ahead.iter().chain(self.fonts.iter().map(|fonts| &fonts.ahead));
+        let has_fonts = self.fonts_to_come == 0 && self.fonts.is_empty();
         let progress = Progress {
-            is_ready: self.fonts_to_come == 0 && asking().all(|ahead| ahead.scout.is_ready()),
+            is_ready: has_fonts && self.ahead.as_ref().is_none_or(|ahead| ahead.scout.is_ready()),
             last_heard: asking().map(|ahead| ahead.last_heard).max().unwrap_or(self.began),
         };
         let now_ns = self.began.elapsed().as_nanos() as u64;
@@ -250,8 +256,8 @@ impl Loop {
                 (Whom::Client(_), None) => {}
                 (Whom::Fonts(fonts), server) => {
                     self.fonts_to_come -= 1;
-                    let scout = Scout::for_fonts(&self.settings.server_cookie, &fonts);
-                    self.fonts.extend(server.map(|server| Ahead::new(server, scout)));
+                    let cookie = &self.settings.server_cookie;
+                    self.fonts.extend(server.map(|server| Fonts::new(server, cookie, fonts)));
                 }
             }
         }
