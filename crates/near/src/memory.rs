@@ -67,14 +67,13 @@ impl Memory {
     pub fn fonts(&self, most: usize) -> Vec<Memory> {
         const OPEN_FONT: u8 = 45;
         let is_font = |entry: &&Entry| entry.extension.is_empty() && entry.request[0] == OPEN_FONT;
-        let count = self.entries.iter().filter(is_font).count();
-        let mut parts = vec![Memory::default(); if count < 2 { 0 } else { count.min(most) }];
-        for (at, entry) in
-            self.entries.iter().filter(is_font).enumerate().take(if parts.is_empty() { 0 } else { count })
-        {
-            let part = at % parts.len();
-            parts[part].add("", entry.told, &entry.request);
+        let fonts: Vec<&Entry> = self.entries.iter().filter(is_font).collect();
+        if fonts.len() < 2 {
+            return Vec::new();
         }
+        let count = fonts.len().min(most);
+        let mut parts = vec![Memory::default(); count];
+        fonts.iter().enumerate().for_each(|(at, font)| parts[at % count].add("", font.told, &font.request));
         parts
     }
 

@@ -170,12 +170,9 @@ impl Talk {
     fn remember(&mut self, request: &[u8], known: &Known, store: &Store) {
         let is_foreign_color = known.row.only == Only::FixedColormap
             && !self.order.u32(request, 4).is_some_and(|id| self.dialogue.greeting.is_default_colormap(id));
-        if self.order != NATIVE || is_foreign_color {
-            return;
-        }
         let major = request[0];
-        // It is asked again by its name, as when it was opened.
-        if major == QUERY_FONT {
+        // A font was remembered by its name when it was opened.
+        if self.order != NATIVE || is_foreign_color || major == QUERY_FONT {
             return;
         }
         if let Some(extension) = store.opcodes.extension(major) {

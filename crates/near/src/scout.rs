@@ -55,6 +55,8 @@ enum What {
     },
     /// Behind the selection of events.
     Fence,
+    /// Behind a font's loading.
+    Loaded,
     Nothing,
 }
 
@@ -83,9 +85,6 @@ pub struct Scout {
     is_for_fonts: bool,
     /// Metrics of fonts are asked for by others, once these are open.
     fonts_are_elsewhere: bool,
-    /// The request whose answer says that all fonts are loaded, and the last one that was answered.
-    opened: u64,
-    answered: u64,
 }
 
 impl Scout {
@@ -102,8 +101,6 @@ impl Scout {
             selected: Vec::new(),
             is_for_fonts: false,
             fonts_are_elsewhere: false,
-            opened: 0,
-            answered: 0,
         }
     }
 
@@ -120,7 +117,8 @@ impl Scout {
     /// The server has loaded the fonts, in the order in which the program does: they make atoms, whose numbers the program may
     /// ask about.
     pub fn has_loaded_fonts(&self) -> bool {
-        self.stage == Stage::Ended || self.stage != Stage::Setup && self.answered >= self.opened
+        let is_loading = self.asked.iter().any(|asked| matches!(asked.what, What::Loaded));
+        self.stage == Stage::Ended || self.stage != Stage::Setup && !is_loading
     }
 
     /// What goes to the server.
@@ -227,9 +225,7 @@ impl Scout {
         let id = self.dialogue.greeting.id_base;
         self.send(&open_font(NATIVE, id, name), None);
         if self.fonts_are_elsewhere {
-            // Its answer comes behind the font's loading.
-            self.send(&request(NATIVE, GET_INPUT_FOCUS, 0, &[]), Some(What::Nothing));
-            self.opened = self.number;
+            self.send(&request(NATIVE, GET_INPUT_FOCUS, 0, &[]), Some(What::Loaded));
         } else {
             let what = What::Question { question, watch: Some(Watch::Fonts), moment: store.moment() };
             self.send(&request(NATIVE, QUERY_FONT, 0, &[id]), Some(what));
@@ -339,7 +335,6 @@ impl Scout {
     /// The request that this number answers; those before it get no answer any more.
     fn take(&mut self, low: u16) -> Option<Asked> {
         let index = self.asked.iter().position(|asked| asked.number as u16 == low)?;
-        self.answered = self.asked[index].number;
         self.asked.drain(..=index).next_back()
     }
 
@@ -363,7 +358,7 @@ impl Scout {
                 let kinds: Vec<Watch> = self.selected.drain(..).map(|(_, watch)| watch).collect();
                 WATCHED.iter().filter(|(_, watch)| kinds.contains(watch)).for_each(|(_, watch)| store.watch(*watch));
             }
-            What::Nothing => {}
+            What::Loaded | What::Nothing => {}
         }
     }
 }
