@@ -24,7 +24,7 @@
 //! | [`memory`] | what a program asked, for its next start |
 //! | [`report`] | what was asked, answered and saved |
 //!
-//! The invariants, which `tests/random.rs` and the fuzz target `near` hold on to:
+//! The invariants, which `tests/proxy/random.rs` and the fuzz target `near` hold on to:
 //!
 //! - Every request of the program reaches the server, or a NoOperation in its place, in order and once.
 //! - Every request with a reply is answered once, in order. Numbers that the program hears never fall.

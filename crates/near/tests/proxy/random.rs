@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! Random programs in random pieces hear through the proxy what they hear without it.
 
-mod world;
-
+use crate::world::{BASE, COLORMAP, Heard, ROOT, Server, World, messages, named, request};
 use proptest::prelude::*;
-use world::{BASE, COLORMAP, Heard, ROOT, Server, World, messages, named, request};
 use xqos_near::{Memory, Settings, Store};
 use xqos_wire::x11::bytes::ByteOrder;
 

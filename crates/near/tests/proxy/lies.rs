@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Servers and programs that lie: a line says so, or the connection is closed, and nobody is answered wrongly for long.
 
-#[allow(dead_code)]
-mod world;
-
-use world::{World, greeting, messages, named, request, setup};
+use crate::world::{World, greeting, messages, named, request, setup};
 use xqos_near::setup::Cookie;
 use xqos_near::{Fault, Memory, Near, Settings, Store};
 use xqos_wire::x11::bytes::ByteOrder;

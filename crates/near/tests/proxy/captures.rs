@@ -4,13 +4,10 @@
 //! The server is the capture: to each request that reaches it, it says what it said then. What it is asked the second time
 //! is known from the first, as from the questions that are asked ahead.
 
-#[allow(dead_code)]
-mod world;
-
+use crate::world::put_u16;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::Path;
-use world::put_u16;
 use xqos_near::store::Watch;
 use xqos_near::{Memory, Near, Settings, Store};
 use xqos_wire::capture::Reader;

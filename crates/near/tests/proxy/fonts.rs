@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Fonts are asked for on connections beside the first one.
 
-#[allow(dead_code)]
-mod world;
-
-use world::{BASE, World, greeting, put_u16, request};
+use crate::world::{BASE, World, greeting, put_u16, request};
 use xqos_near::setup::Cookie;
 use xqos_near::store::Question;
 use xqos_near::{Memory, Scout, Settings, Store};
