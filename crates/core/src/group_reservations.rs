@@ -154,8 +154,8 @@ impl GroupReservations {
         self.leave(client);
         if let Some(shared) = number.and_then(|number| self.all[number].as_mut()) {
             shared.members += 1;
-            shared.ready.reserve_exact(shared.members - shared.ready.len());
-            shared.idle.reserve_exact(shared.members - shared.idle.len());
+            shared.ready.reserve(shared.members - shared.ready.len());
+            shared.idle.reserve(shared.members - shared.idle.len());
             self.members[client.slot()] = Member { of, paid: shared.clock, ..NO_MEMBER };
         }
         Some(number.is_some())

@@ -43,7 +43,7 @@ impl Waiting {
         }
         self.groups.reserve(group);
         let queue = &mut self.queues[group];
-        queue.reserve_exact(members.saturating_sub(queue.len()));
+        queue.reserve(members.saturating_sub(queue.len()));
     }
 
     /// The first client, with its tier.

@@ -135,6 +135,24 @@ fn decisions_allocate_nothing_under_any_policy() {
     }
 }
 
+/// Memory that is taken anew for each client of a group leaves holes, which cost the server several times what is in use.
+#[test]
+fn a_crowd_in_one_group_connects_with_few_allocations() {
+    for policy in PolicyKind::ALL {
+        let mut scheduler = Scheduler::new(policy, Parameters::default());
+        let reservation = Reservation { budget_ns: MS, period_ns: 10 * MS, hard: false };
+        assert!(scheduler.handle(Time(0), Fact::GroupReserve { group: GroupId(1), reservation }).is_admitted());
+        let before = ALLOCATIONS.get();
+        for id in 0..1000 {
+            let client = ClientId(id);
+            scheduler.handle(Time(0), Fact::Connected { client, descriptor: u32::from(id) + 10 });
+            scheduler.handle(Time(0), Fact::Group { client, group: GroupId(1) });
+        }
+        let allocations = ALLOCATIONS.get() - before;
+        assert!(allocations < 250, "policy {}: {allocations} allocations for 1,000 clients", policy.name());
+    }
+}
+
 #[test]
 fn allocations_are_counted() {
     let before = ALLOCATIONS.get();
