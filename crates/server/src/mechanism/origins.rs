@@ -30,17 +30,17 @@ impl Setting {
         [Setting::Reservation, Setting::Weight, Setting::Priority, Setting::Group, Setting::Pacing];
 }
 
-/// The origins of a client's settings.
-#[derive(Clone, Copy, Debug, Default)]
+/// The origins of a client's settings; of the many clients that have none it takes no memory.
+#[derive(Debug, Default)]
 pub struct Made {
-    by: [Option<Origin>; Setting::ALL.len()],
+    by: Option<Box<[Option<Origin>; Setting::ALL.len()]>>,
     /// Of weight, priority, group and pacing, which was set last.
     last: Option<Setting>,
 }
 
 impl Made {
     pub fn by(&self, setting: Setting) -> Option<Origin> {
-        self.by[setting as usize]
+        self.by.as_ref()?[setting as usize]
     }
 
     /// The name of who set weight, priority, group or pacing last.
@@ -53,7 +53,7 @@ impl Made {
     }
 
     pub fn set(&mut self, setting: Setting, origin: Option<Origin>) {
-        self.by[setting as usize] = origin;
+        self.by.get_or_insert_default()[setting as usize] = origin;
         if setting != Setting::Reservation {
             let others =
                 Setting::ALL.into_iter().find(|&other| other != Setting::Reservation && self.by(other).is_some());
