@@ -78,14 +78,16 @@ enum Action {
         #[arg(value_name = "OUT")]
         out: PathBuf,
     },
-    /// Writes the table of the README from results
+    /// Writes the tables of documents from results
     ///
-    /// The table is printed, or written between the two comments that mark it in FILE.
+    /// In each FILE what stands between `<!-- xqos bench table: WHAT -->` and `<!-- end of table -->` is made anew. WHAT is
+    /// `headlines` (the README's), `goals` (all of them), `missed`, `verdicts of NAME`, or `NAME: TITLE` (the table of an
+    /// experiment whose title begins so). A FILE without any stays as it is. Without --into the headlines are printed.
     Table {
         #[arg(value_name = "DIR")]
         folder: PathBuf,
-        #[arg(long, value_name = "FILE")]
-        into: Option<PathBuf>,
+        #[arg(long, value_name = "FILE", num_args = 1..)]
+        into: Vec<PathBuf>,
     },
     /// Compares two folders of results
     ///
@@ -181,7 +183,7 @@ impl CommandLine {
             Action::Act { role } => actor::perform(role),
             Action::Report { folder, page } => bench::report(folder, page.as_deref()),
             Action::Publish { folder, out } => bench::publish(folder, out),
-            Action::Table { folder, into } => bench::table(folder, into.as_deref()),
+            Action::Table { folder, into } => bench::table(folder, into),
             Action::Compare { a, b, json } => {
                 let comparison = bench::compare(a, b)?;
                 if *json { output::json(&comparison) } else { output::print(&comparison.text()) }

@@ -8,7 +8,6 @@
 
 mod build;
 mod compare;
-mod headlines;
 mod interrupt;
 mod parts;
 mod progress;
@@ -16,12 +15,13 @@ mod publish;
 mod results;
 mod run;
 mod summary;
+mod tables;
 
 pub use compare::{Comparison, compare};
-pub use headlines::table;
 pub use publish::publish;
 pub use results::report;
 pub use run::{Options, run};
+pub use tables::table;
 
 pub(crate) use build::Build;
 pub(crate) use parts::Parts;

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: MIT
+//! Tables in documents, made from the published data: each stands between two comments, of which the first says what it shows.
+//!
+//! ```text
+//! <!-- xqos bench table: headlines -->
+//! <!-- end of table -->
+//! ```
+//!
+//! A test holds all documents against the data, so that no figure in them is copied by hand.
+
+use super::results::{Finding, read_some, write};
+use super::{Build, print};
+use crate::study::Verdict;
+use anyhow::{Context, Result, anyhow, bail};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const BEGIN: &str = "<!-- xqos bench table: ";
+const BEGIN_ENDS: &str = " -->\n";
+const END: &str = "<!-- end of table -->\n";
+
+/// What a table shows.
+#[derive(Debug, PartialEq)]
+enum Shows<'a> {
+    /// `headlines`: the rows named in [`HEADLINES`].
+    Headlines,
+    /// `goals`: all goals of all experiments.
+    Goals,
+    /// `missed`: those that were not met.
+    Missed,
+    /// `verdicts of NAME`: what an experiment was held against, and what else it reported.
+    Verdicts(&'a str),
+    /// `NAME: TITLE`: its table whose title begins so.
+    Table(&'a str, &'a str),
+}
+
+/// What a row says, of which experiment, and of which of its verdicts.
+struct Headline(&'static str, &'static str, &'static str);
+
+const HEADLINES: [Headline; 14] = [
+    Headline(
+        "mean response beside twelve `-ellipse100`, stock over `fair`",
+        "response",
+        "ellipse100, fair: mean better than stock",
+    ),
+    Headline("the same beside `-noop`", "response", "noop, fair: mean better than stock"),
+    Headline("the same beside `-getimagexy100`", "response", "getimagexy100, fair: mean better than stock"),
+    Headline("the same beside `-putimage500`", "response", "putimage500, fair: mean better than stock"),
+    Headline(
+        "mean response with a reservation over an idle server, beside `-ellipse100`",
+        "response",
+        "ellipse100, reserved: mean over idle",
+    ),
+    Headline("the same beside `-getimagexy100`", "response", "getimagexy100, reserved: mean over idle"),
+    Headline("`x11perf -noop` alone, over stock", "throughput", "noop alone over stock"),
+    Headline(
+        "geometric mean of a dozen x11perf tests, over stock",
+        "throughput",
+        "geometric mean of 12 tests over stock",
+    ),
+    Headline("wakeups by xqos of an idle server in 10 s", "idle", "wakeups by xqos in 10 s, 0 clients"),
+    Headline("memory in the server, once", "memory", "memory added (RSS)"),
+    Headline("memory in the server for each client", "memory", "per client (RSS)"),
+    Headline("hard reservation, share minus Q/T, largest of 35 settings", "hard", "share minus Q/T, largest of all"),
+    Headline(
+        "Jain index of three busy clients, `-noop` as the cheap one",
+        "fairness",
+        "fair: Jain index of server time, noop as the cheap one",
+    ),
+    Headline("p99 with 500 silent clients over without", "scale", "fair: p99 with 500 silent clients over without"),
+];
+
+/// Prints the headlines of the results in `folder`, or makes the tables of these files anew; files without any stay.
+pub fn table(folder: &Path, into: &[PathBuf]) -> Result<()> {
+    let found = read_some(folder)?;
+    if into.is_empty() {
+        return print(&Shows::Headlines.markdown(&found)?);
+    }
+    let mut made = Vec::new();
+    for path in into {
+        let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+        let text = filled(&text, &found).with_context(|| format!("cannot use {}", path.display()))?;
+        made.extend(text.map(|text| (path, text)));
+    }
+    if made.is_empty() {
+        bail!("no table to make: none of the files has a line {BEGIN}...{}", BEGIN_ENDS.trim_end());
+    }
+    // Nothing is written unless all can be.
+    made.iter().try_for_each(|(path, text)| write(path, text))
+}
+
+/// The text with its tables made anew; `None` if it has none.
+fn filled(text: &str, found: &[Finding]) -> Result<Option<String>> {
+    let mut pieces = text.split(BEGIN);
+    let mut out = pieces.next().unwrap_or_default().to_owned();
+    let mut any = false;
+    for piece in pieces {
+        any = true;
+        let (what, rest) = piece.split_once(BEGIN_ENDS).ok_or_else(|| anyhow!("a line '{BEGIN}' has no end"))?;
+        let (_, after) = rest
+            .split_once(END)
+            .ok_or_else(|| anyhow!("the table '{what}' has no line '{}' after it", END.trim_end()))?;
+        let table = Shows::of(what)?.markdown(found).with_context(|| format!("in the table '{what}'"))?;
+        out += &format!("{BEGIN}{what}{BEGIN_ENDS}{table}{END}{after}");
+    }
+    Ok(any.then_some(out))
+}
+
+impl Shows<'_> {
+    fn of(what: &str) -> Result<Shows<'_>> {
+        Ok(match what {
+            "headlines" => Shows::Headlines,
+            "goals" => Shows::Goals,
+            "missed" => Shows::Missed,
+            _ => match (what.strip_prefix("verdicts of "), what.split_once(": ")) {
+                (Some(name), _) => Shows::Verdicts(name),
+                (None, Some((name, title))) => Shows::Table(name, title),
+                (None, None) => bail!(
+                    "there is no table '{what}': it is headlines, goals, missed, 'verdicts of NAME', or 'NAME: TITLE'"
+                ),
+            },
+        })
+    }
+
+    fn markdown(&self, found: &[Finding]) -> Result<String> {
+        let build = Build::of(found);
+        let all = || found.iter().flat_map(|of| of.study.verdicts.iter().map(move |verdict| (of, verdict)));
+        let labelled =
+            |(of, verdict): (&Finding, &Verdict)| row(&format!("{}: {}", build.label(of), verdict.what), verdict);
+        Ok(match self {
+            Shows::Headlines => verdicts(headlines(found)?),
+            Shows::Goals => verdicts(all().filter(|(_, one)| one.is_met().is_some()).map(labelled)),
+            Shows::Missed => verdicts(all().filter(|(_, one)| one.is_met() == Some(false)).map(labelled)),
+            Shows::Verdicts(name) => verdicts(named(found, name)?.study.verdicts.iter().map(|one| row(&one.what, one))),
+            Shows::Table(name, title) => {
+                let tables = &named(found, name)?.study.tables;
+                let table = tables.iter().find(|table| table.title.starts_with(title));
+                let table = table.with_context(|| format!("the results have no such table of {name}"))?;
+                lines(&table.head, &table.rows)
+            }
+        })
+    }
+}
+
+fn named<'a>(found: &'a [Finding], name: &str) -> Result<&'a Finding> {
+    found.iter().find(|of| of.experiment == name).with_context(|| format!("there are no results of {name}"))
+}
+
+fn headlines(found: &[Finding]) -> Result<Vec<Vec<String>>> {
+    let build = Build::of(found);
+    HEADLINES
+        .iter()
+        .map(|Headline(what, experiment, verdict)| {
+            let of = found.iter().find(|finding| finding.experiment == *experiment);
+            let one = of.and_then(|of| of.study.verdicts.iter().find(|one| one.what == *verdict));
+            let (of, one) =
+                of.zip(one).with_context(|| format!("the results have no verdict {experiment}: {verdict}"))?;
+            let mark = build.mark(of).map_or(String::new(), |mark| format!(" ({mark})"));
+            Ok(row(&format!("{what}{mark}"), one))
+        })
+        .collect()
+}
+
+fn row(what: &str, verdict: &Verdict) -> Vec<String> {
+    let text = verdict.text();
+    let text = if verdict.is_met() == Some(false) { format!("**{text}**") } else { text };
+    vec![what.to_owned(), verdict.value_text(), verdict.spread_text(), verdict.goal_text(), text]
+}
+
+fn verdicts(rows: impl IntoIterator<Item = Vec<String>>) -> String {
+    let head = ["", "measured", "from .. to", "goal", ""].map(str::to_owned);
+    lines(&head, &rows.into_iter().collect::<Vec<_>>())
+}
+
+fn lines(head: &[String], rows: &[Vec<String>]) -> String {
+    let line = |cells: &[String]| {
+        cells
+            .iter()
+            .fold("|".to_owned(), |line, cell| line + &format!(" {} |", cell.replace('|', "\\|")).replace("  ", " "))
+            + "\n"
+    };
+    let rule = "|".to_owned() + &"---|".repeat(head.len()) + "\n";
+    rows.iter().fold(line(head) + &rule, |text, row| text + &line(row))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::Machine;
+    use crate::study::{Goal, Study, Table};
+
+    /// All Markdown files of the project that have tables from data.
+    fn documents(folder: &Path, into: &mut Vec<PathBuf>) {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                documents(&path, into);
+            } else if path.extension().is_some_and(|ext| ext == "md")
+                && fs::read_to_string(&path).unwrap().contains(BEGIN)
+            {
+                into.push(path);
+            }
+        }
+    }
+
+    fn finding() -> Finding {
+        let verdicts = vec![
+            Verdict::of_value("late | a", 1.5, "x", Goal::AtMost(1.0)),
+            Verdict::of_value("soon", 0.5, "x", Goal::AtMost(1.0)),
+            Verdict::of_value("told", 2.0, "", Goal::Reported),
+        ];
+        let mut table = Table::new("Means, in ms", &["case", "mean"]);
+        table.rows.push(vec!["fair".into(), "0.2".into()]);
+        let study = Study { verdicts, tables: vec![table], ..Study::default() };
+        let machine = Machine { module: "0.1".into(), ..Machine::default() };
+        Finding { experiment: "idle".into(), quick: false, pairs: 1, machine, disturbance: None, study }
+    }
+
+    fn fill(what: &str) -> Result<String> {
+        let text = format!("before\n{BEGIN}{what}{BEGIN_ENDS}old\n{END}after\n");
+        Ok(filled(&text, &[finding()])?.unwrap())
+    }
+
+    #[test]
+    fn the_documents_have_the_published_figures() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let mut paths = vec![root.join("README.md")];
+        documents(&root.join("docs"), &mut paths);
+        let found = read_some(&root.join("docs/report/data")).unwrap();
+        for path in paths {
+            let text = fs::read_to_string(&path).unwrap();
+            let made = filled(&text, &found).unwrap().unwrap();
+            assert!(made == text, "make it anew: xqos bench table docs/report/data --into {}", path.display());
+        }
+    }
+
+    #[test]
+    fn only_what_is_between_the_marks_is_replaced() {
+        let table = "| case | mean |\n|---|---|\n| fair | 0.2 |\n";
+        let what = "idle: Means";
+        assert_eq!(fill(what).unwrap(), format!("before\n{BEGIN}{what}{BEGIN_ENDS}{table}{END}after\n"));
+        assert_eq!(filled("no marks", &[]).unwrap(), None);
+    }
+
+    #[test]
+    fn goals_misses_and_verdicts_are_told_apart() {
+        let late = "| idle: late \\| a | 1.50 x | | <= 1 x | **missed by 50 %** |\n";
+        let soon = "| idle: soon | 0.500 x | | <= 1 x | met |\n";
+        let [goals, missed, all] = ["goals", "missed", "verdicts of idle"].map(|what| fill(what).unwrap());
+        assert!(goals.contains(late) && goals.contains(soon) && !goals.contains("told"), "{goals}");
+        assert!(missed.contains(late) && !missed.contains("soon"), "{missed}");
+        assert!(all.contains("| soon |") && all.contains("| told | 2 | | - | |\n"), "{all}");
+    }
+
+    #[test]
+    fn what_is_not_there_is_named() {
+        let error = |what: &str| format!("{:#}", fill(what).unwrap_err());
+        assert!(error("headlines").contains("response: ellipse100, fair: mean better than stock"));
+        assert!(error("verdicts of grid").contains("there are no results of grid"));
+        assert!(error("idle: Other").contains("no such table of idle"));
+        assert!(error("nonsense").contains("it is headlines, goals"));
+        let open = format!("{BEGIN}goals{BEGIN_ENDS}old\n");
+        assert!(filled(&open, &[]).unwrap_err().to_string().contains("no line '<!-- end of table -->'"));
+    }
+}
