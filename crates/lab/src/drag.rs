@@ -77,7 +77,16 @@ pub struct Shown {
 
 impl Shown {
     /// Waits until its window, whose class begins with this, is mapped.
-    pub fn start(server: &Server, mut command: Command, class: &str) -> Result<Shown> {
+    pub fn start(server: &Server, command: Command, class: &str) -> Result<Shown> {
+        Shown::start_with(server, command, (AtomEnum::WM_CLASS, class))
+    }
+
+    /// The one with this title, of a program that has several.
+    pub fn start_titled(server: &Server, command: Command, title: &str) -> Result<Shown> {
+        Shown::start_with(server, command, (AtomEnum::WM_NAME, title))
+    }
+
+    fn start_with(server: &Server, mut command: Command, called: (AtomEnum, &str)) -> Result<Shown> {
         command.env("DISPLAY", server.display());
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let process = Owned::start(&mut command, GRACE)?;
@@ -85,11 +94,11 @@ impl Shown {
         let limit = Instant::now() + PATIENCE;
         loop {
             let root = connection.setup().roots[0].root;
-            if let Some(window) = find(&connection, root, class)? {
+            if let Some(window) = find(&connection, root, called)? {
                 return Ok(Shown { process, window });
             }
             if Instant::now() > limit {
-                bail!("{class} does not show its window");
+                bail!("{} does not show its window", called.1);
             }
             std::thread::sleep(Duration::from_millis(20));
         }
@@ -120,20 +129,20 @@ pub fn clock() -> Command {
     command
 }
 
-/// Whose class is this, mapped, with something in it: toolkits have windows besides that nobody sees.
-fn find(connection: &RustConnection, below: Window, class: &str) -> Result<Option<Window>> {
+/// Whose class or title is this, mapped, with something in it: toolkits have windows besides that nobody sees.
+fn find(connection: &RustConnection, below: Window, called: (AtomEnum, &str)) -> Result<Option<Window>> {
     for child in connection.query_tree(below)?.reply()?.children {
-        let property = connection.get_property(false, child, AtomEnum::WM_CLASS, AtomEnum::STRING, 0, 64)?;
+        let property = connection.get_property(false, child, called.0, AtomEnum::STRING, 0, 64)?;
         // A window may be gone between the two questions.
         let Ok(property) = property.reply() else { continue };
         let is_mapped = || {
             let map = connection.get_window_attributes(child).ok().and_then(|cookie| cookie.reply().ok());
             map.is_some_and(|map| map.map_state == x11rb::protocol::xproto::MapState::VIEWABLE)
         };
-        if property.value.starts_with(class.as_bytes()) && is_mapped() {
+        if property.value.starts_with(called.1.as_bytes()) && is_mapped() {
             return Ok(Some(child));
         }
-        if let Some(found) = find(connection, child, class)? {
+        if let Some(found) = find(connection, child, called)? {
             return Ok(Some(found));
         }
     }

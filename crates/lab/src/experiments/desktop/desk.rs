@@ -126,8 +126,8 @@ impl Toolkit {
     fn start(server: &Server, folder: &Folder) -> Result<Toolkit> {
         let mut command = Command::new("gtk3-demo");
         command.args(["--run=listbox"]).env("HOME", folder.path(""));
-        let shown =
-            Shown::start(server, command, "gtk3-demo").context("gtk3-demo is in Debian's package gtk-3-examples")?;
+        let shown = Shown::start_titled(server, command, "List Box")
+            .context("gtk3-demo is in Debian's package gtk-3-examples")?;
         shown.put(server, PLACE)?;
         std::thread::sleep(SETTLING);
         let (connection, hand) = (server.connect()?, Hand::of(server)?);
