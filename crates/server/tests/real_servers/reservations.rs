@@ -174,7 +174,7 @@ fn best_effort_keeps_what_is_not_reserved() {
 #[test]
 fn a_light_client_that_comes_is_next_beside_busy_ones() {
     const TURNS: usize = 60;
-    let (fixture, _control) = served();
+    let (fixture, control) = served();
     let mut light = fixture.native();
     let _load = X11perf::start_many(&fixture, "ellipse100", 6);
     for reservation in
@@ -183,15 +183,19 @@ fn a_light_client_that_comes_is_next_beside_busy_ones() {
         let is_reserved = reservation.is_some();
         reservation.into_iter().for_each(|reservation| light.tell_xqos(reservation).unwrap());
         let decisions = Decisions::of(&fixture);
+        let before = control.server_info().unwrap().early_ends;
         for _ in 0..TURNS {
             std::thread::sleep(Duration::from_millis(5));
             light.sync();
         }
+        let early_ends = control.server_info().unwrap().early_ends - before;
         let slices = decisions.end();
         let its = slices.iter().filter(|slice| slice.client == light.base).count();
         let before_it = slices.iter().filter(|slice| slice.was_ready(light.base) && slice.client != light.base).count();
         assert!(its >= TURNS, "reserved {is_reserved}: {its} slices in {TURNS} turns");
         assert!(before_it <= TURNS / 10, "reserved {is_reserved}: {before_it} slices of others in {TURNS} turns");
+        // It does not wait for the end of the slice in which it comes.
+        assert!(early_ends >= TURNS as u64 / 4, "reserved {is_reserved}: {early_ends} early ends in {TURNS} turns");
     }
 }
 
