@@ -55,3 +55,30 @@ use_cargo() {
     PATH=${cargo%/*}:$PATH
     export PATH
 }
+
+# can_make_roots NAME: whether Debian roots can be made and entered here; or says why not, as NAME, and ends with 77,
+# which says that nothing was checked.
+can_make_roots() {
+    why=''
+    unshare --mount --pid --net --fork true 2>/dev/null || why="namespaces cannot be made here"
+    command -v mmdebstrap >/dev/null || why="mmdebstrap is missing; run scripts/setup --for deb"
+    [ "$(id -u)" -eq 0 ] || why="this makes roots and mounts, which is root's: sudo scripts/$1"
+    [ -z "$why" ] || { echo "$1: left out: $why"; exit 77; }
+}
+
+# debian_mirror NAME: where this system's Debian packages come from; or says that it is not known, as NAME.
+debian_mirror() {
+    # shellcheck disable=SC2016 # a format of apt's
+    found=$(apt-get indextargets --format '$(REPO_URI)' 'Origin: Debian' 'Label: Debian' 2>/dev/null | head -n 1)
+    [ -n "$found" ] || {
+        echo "$1: left out: no mirror of Debian in this system's package sources; name one with --mirror URL" >&2
+        exit 77
+    }
+    echo "$found"
+}
+
+# apt_options: how this system's apt gets at things, a proxy say.
+apt_options() {
+    apt-config dump 2>/dev/null |
+        sed -n '/^Acquire::\(http\|https\|Check-Date\|Check-Valid-Until\|Retries\|ForceIPv4\)\b.*"..*";$/p'
+}
