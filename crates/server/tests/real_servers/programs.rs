@@ -29,19 +29,19 @@ enum Program {
     /// GTK 3.
     Gtk,
     /// Qt.
-    SpeedCrunch,
+    FeatherPad,
     Mpv,
     Chromium,
 }
 
 impl Program {
-    const ALL: [Program; 5] = [Program::Xterm, Program::Gtk, Program::SpeedCrunch, Program::Mpv, Program::Chromium];
+    const ALL: [Program; 5] = [Program::Xterm, Program::Gtk, Program::FeatherPad, Program::Mpv, Program::Chromium];
 
     fn name(self) -> &'static str {
         match self {
             Program::Xterm => "xterm",
             Program::Gtk => "gtk3-widget-factory",
-            Program::SpeedCrunch => "speedcrunch",
+            Program::FeatherPad => "featherpad",
             Program::Mpv => "mpv",
             Program::Chromium => "chromium",
         }
