@@ -27,6 +27,7 @@ pub use reply::{
     ProcessorReport, ReservationReport, ServerInfo, TraceStarted, Version, entry_flag,
 };
 pub use request::{Grouping, Mistake, Paced, PolicyChange, REQUESTS, Request, event_mask, minor, reservation_flag};
+pub use xqos_core::ReservationKind;
 
 /// Microseconds, in which intervals cross the border; the greatest number where they are more.
 pub fn us(ns: u64) -> u32 {

@@ -6,9 +6,9 @@
 mod lists;
 
 use crate::bytes::{Order, Reader, Short, Writer};
-use crate::request::Grouping;
+use crate::request::{Grouping, reservation_flag};
 use crate::trace::RECORD_BYTES;
-use xqos_core::PolicyKind;
+use xqos_core::{PolicyKind, ReservationKind};
 
 pub use lists::{ClientEntry, ClientList, LongRequest, LongestRequests, entry_flag};
 
@@ -122,7 +122,7 @@ pub struct ReservationReport {
     pub reserved: bool,
     pub budget_us: u32,
     pub period_us: u32,
-    pub hard: bool,
+    pub kind: ReservationKind,
     pub held_back: bool,
     pub depletions: u32,
     pub budget_left_ns: i64,
@@ -132,7 +132,7 @@ pub struct ReservationReport {
 
 impl ReservationReport {
     pub fn encode(&self, sequence: u16, order: Order) -> Vec<u8> {
-        let flags = u32::from(self.hard) | (u32::from(self.held_back) << 1);
+        let flags = reservation_flag::of(self.kind) | if self.held_back { reservation_flag::HELD_BACK } else { 0 };
         let mut out = header(self.reserved.into(), sequence, order);
         out.u32(self.budget_us).u32(self.period_us).u32(flags).u32(self.depletions);
         out.i64(self.budget_left_ns).u64(self.deadline_ns).u32(self.misses).pad_to(48);
@@ -146,8 +146,8 @@ impl ReservationReport {
             reserved: read.u8(1)? != 0,
             budget_us: read.u32(8)?,
             period_us: read.u32(12)?,
-            hard: flags & 1 != 0,
-            held_back: flags & 2 != 0,
+            kind: reservation_flag::kind(flags & !reservation_flag::HELD_BACK).ok_or(Short)?,
+            held_back: flags & reservation_flag::HELD_BACK != 0,
             depletions: read.u32(20)?,
             budget_left_ns: read.i64(24)?,
             deadline_ns: read.u64(32)?,
@@ -393,7 +393,7 @@ mod tests {
                 reserved: true,
                 budget_us: 3000,
                 period_us: 10_000,
-                hard: true,
+                kind: ReservationKind::Hard,
                 held_back: true,
                 depletions: 2,
                 budget_left_ns: -5,

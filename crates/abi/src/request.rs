@@ -13,13 +13,31 @@ pub use values::{Grouping, Paced};
 use crate::bytes::{Order, Reader, Short, Writer};
 use crate::label::{LABEL_BYTES, Label};
 use crate::trace::Level;
-use xqos_core::PolicyKind;
+use xqos_core::{PolicyKind, ReservationKind};
 
 /// Flag bits of a reservation.
 pub mod reservation_flag {
+    use xqos_core::ReservationKind;
+
     pub const HARD: u32 = 1;
     /// In replies only: depleted and out of the queue until the scheduling deadline.
     pub const HELD_BACK: u32 = 2;
+    /// Soft by the paper's rule.
+    pub const SOFT_PAPER: u32 = 4;
+
+    /// The flag of a kind; 0: soft.
+    pub fn of(kind: ReservationKind) -> u32 {
+        match kind {
+            ReservationKind::Soft => 0,
+            ReservationKind::Hard => HARD,
+            ReservationKind::SoftPaper => SOFT_PAPER,
+        }
+    }
+
+    /// The kind with exactly these flags.
+    pub fn kind(flags: u32) -> Option<ReservationKind> {
+        ReservationKind::ALL.into_iter().find(|&kind| of(kind) == flags)
+    }
 }
 
 /// Bits of SelectEvents.
@@ -58,7 +76,7 @@ pub enum Request {
         client: u32,
         budget_us: u32,
         period_us: u32,
-        hard: bool,
+        kind: ReservationKind,
     },
     GetReservation {
         client: u32,
@@ -70,7 +88,7 @@ pub enum Request {
         client: u32,
         budget_us: u32,
         period_us: u32,
-        hard: bool,
+        kind: ReservationKind,
     },
     ListClients,
     SetPolicy(PolicyChange),
@@ -148,7 +166,7 @@ pub enum Request {
         client: u32,
         budget_us: u32,
         period_us: u32,
-        hard: bool,
+        kind: ReservationKind,
     },
     /// Ends it.
     ClearGroupReservation {
@@ -209,14 +227,14 @@ impl Request {
             minor::QUERY_VERSION => Request::QueryVersion { major: read.u32(4)?, minor: read.u32(8)? },
             minor::GET_SERVER_INFO => Request::GetServerInfo,
             minor::SET_RESERVATION => {
-                let (client, budget_us, period_us, hard) = reservation(read)?;
-                Request::SetReservation { client, budget_us, period_us, hard }
+                let (client, budget_us, period_us, kind) = reservation(read)?;
+                Request::SetReservation { client, budget_us, period_us, kind }
             }
             minor::GET_RESERVATION => Request::GetReservation { client: read.u32(4)? },
             minor::CLEAR_RESERVATION => Request::ClearReservation { client: read.u32(4)? },
             minor::CHECK_ADMISSION => {
-                let (client, budget_us, period_us, hard) = reservation(read)?;
-                Request::CheckAdmission { client, budget_us, period_us, hard }
+                let (client, budget_us, period_us, kind) = reservation(read)?;
+                Request::CheckAdmission { client, budget_us, period_us, kind }
             }
             minor::LIST_CLIENTS => Request::ListClients,
             minor::SET_POLICY => Request::SetPolicy(policy_change(read)?),
@@ -278,11 +296,10 @@ impl Request {
             Request::SetClientGroup { client, name } => {
                 out.u32(client).raw(name.bytes());
             }
-            Request::SetReservation { client, budget_us, period_us, hard }
-            | Request::SetGroupReservation { client, budget_us, period_us, hard }
-            | Request::CheckAdmission { client, budget_us, period_us, hard } => {
-                let flags = if hard { reservation_flag::HARD } else { 0 };
-                out.u32(client).u32(budget_us).u32(period_us).u32(flags);
+            Request::SetReservation { client, budget_us, period_us, kind }
+            | Request::SetGroupReservation { client, budget_us, period_us, kind }
+            | Request::CheckAdmission { client, budget_us, period_us, kind } => {
+                out.u32(client).u32(budget_us).u32(period_us).u32(reservation_flag::of(kind));
             }
             Request::GetReservation { client }
             | Request::ClearReservation { client }
@@ -382,8 +399,8 @@ fn parse_later(minor: u8, read: Reader<'_>) -> Result<Request, Mistake> {
             Request::SetClientPacing { client: read.u32(4)?, paced }
         }
         minor::SET_GROUP_RESERVATION => {
-            let (client, budget_us, period_us, hard) = reservation(read)?;
-            Request::SetGroupReservation { client, budget_us, period_us, hard }
+            let (client, budget_us, period_us, kind) = reservation(read)?;
+            Request::SetGroupReservation { client, budget_us, period_us, kind }
         }
         minor::CLEAR_GROUP_RESERVATION => Request::ClearGroupReservation { client: read.u32(4)? },
         _ => return Err(Mistake::Opcode),
@@ -409,12 +426,10 @@ pub(crate) fn length(minor: u8) -> Option<usize> {
     })
 }
 
-fn reservation(read: Reader<'_>) -> Result<(u32, u32, u32, bool), Mistake> {
+fn reservation(read: Reader<'_>) -> Result<(u32, u32, u32, ReservationKind), Mistake> {
     let flags = read.u32(16)?;
-    if flags & !reservation_flag::HARD != 0 {
-        return Err(Mistake::Value(flags));
-    }
-    Ok((read.u32(4)?, read.u32(8)?, read.u32(12)?, flags != 0))
+    let kind = reservation_flag::kind(flags).ok_or(Mistake::Value(flags))?;
+    Ok((read.u32(4)?, read.u32(8)?, read.u32(12)?, kind))
 }
 
 const HAS_POLICY: u32 = 1;

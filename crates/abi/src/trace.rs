@@ -17,7 +17,8 @@ mod tests;
 
 pub use facts::FactReader;
 use xqos_core::{
-    Choice, ClientId, GroupId, Mode, PolicyKind, Reservation, ReservationState, Role, Scheduler, Slice, Time,
+    Choice, ClientId, GroupId, Mode, PolicyKind, Reservation, ReservationKind, ReservationState, Role, Scheduler,
+    Slice, Time,
 };
 
 /// A record as it stands in the ring.
@@ -218,7 +219,7 @@ pub enum What {
     /// A reservation as it stands now.
     Budget {
         client: ClientId,
-        hard: bool,
+        kind: ReservationKind,
         depleted: bool,
         left_ns: i64,
         deadline: Time,
@@ -322,7 +323,7 @@ impl What {
 
     /// A reservation as it stands.
     pub fn budget(client: ClientId, state: &ReservationState) -> What {
-        let (hard, depleted) = (state.reservation.hard, state.depleted);
-        What::Budget { client, hard, depleted, left_ns: state.budget_left_ns, deadline: state.deadline }
+        let (kind, depleted) = (state.reservation.kind, state.depleted);
+        What::Budget { client, kind, depleted, left_ns: state.budget_left_ns, deadline: state.deadline }
     }
 }

@@ -7,9 +7,46 @@
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
-use xqos_core::{DEFAULT_SHARE_PPM, MAX_SHARE_PPM};
+use xqos_core::{DEFAULT_SHARE_PPM, MAX_SHARE_PPM, ReservationKind};
 use xqos_text::number::{decimal, scaled};
 use xqos_text::time;
+
+/// What a soft reservation gives beyond its budget.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SoftRule {
+    BestEffort,
+    Paper,
+}
+
+impl SoftRule {
+    pub fn name(self) -> &'static str {
+        match self {
+            SoftRule::BestEffort => "best-effort",
+            SoftRule::Paper => "paper",
+        }
+    }
+
+    pub fn kind(self) -> ReservationKind {
+        match self {
+            SoftRule::BestEffort => ReservationKind::Soft,
+            SoftRule::Paper => ReservationKind::SoftPaper,
+        }
+    }
+
+    /// `None`: it is hard.
+    pub fn of(kind: ReservationKind) -> Option<SoftRule> {
+        [SoftRule::BestEffort, SoftRule::Paper].into_iter().find(|rule| rule.kind() == kind)
+    }
+}
+
+impl FromStr for SoftRule {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let rule = [SoftRule::BestEffort, SoftRule::Paper].into_iter().find(|rule| rule.name() == text);
+        rule.ok_or_else(|| format!("'{text}' is no rule for soft reservations: write best-effort or paper"))
+    }
+}
 
 /// A time in whole microseconds, above 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

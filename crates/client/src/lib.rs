@@ -23,8 +23,8 @@ use x11rb::utils::RawFdContainer;
 use xqos_abi::trace::Level;
 use xqos_abi::{
     ADMISSION_ERROR, AdmissionReport, ClientList, DesktopReport, EXTENSION_NAME, Grouping, GroupsReport, Label,
-    LongestRequests, Notify, Order, Paced, PacingReport, PolicyChange, ProcessorReport, Request, ReservationReport,
-    ServerInfo, Short, TraceStarted, VERSION, Version, entry_flag, ring,
+    LongestRequests, Notify, Order, Paced, PacingReport, PolicyChange, ProcessorReport, Request, ReservationKind,
+    ReservationReport, ServerInfo, Short, TraceStarted, VERSION, Version, entry_flag, ring,
 };
 
 /// What a request came to.
@@ -135,8 +135,9 @@ impl Control {
     }
 
     /// `client` 0 is this connection.
-    pub fn reserve(&self, client: u32, budget_us: u32, period_us: u32, hard: bool) -> Result<()> {
-        self.send(Request::SetReservation { client: self.subject(client), budget_us, period_us, hard })
+    pub fn reserve(&self, client: u32, budget_us: u32, period_us: u32, kind: impl Into<ReservationKind>) -> Result<()> {
+        let kind = kind.into();
+        self.send(Request::SetReservation { client: self.subject(client), budget_us, period_us, kind })
     }
 
     pub fn release(&self, client: u32) -> Result<()> {
@@ -147,11 +148,10 @@ impl Control {
         self.ask(Request::GetReservation { client: self.subject(client) }, ReservationReport::decode)
     }
 
-    pub fn check_admission(&self, client: u32, budget_us: u32, period_us: u32, hard: bool) -> Result<AdmissionReport> {
-        self.ask(
-            Request::CheckAdmission { client: self.subject(client), budget_us, period_us, hard },
-            AdmissionReport::decode,
-        )
+    /// The same for each kind of reservation.
+    pub fn check_admission(&self, client: u32, budget_us: u32, period_us: u32) -> Result<AdmissionReport> {
+        let (client, kind) = (self.subject(client), ReservationKind::Soft);
+        self.ask(Request::CheckAdmission { client, budget_us, period_us, kind }, AdmissionReport::decode)
     }
 
     pub fn set_policy(&self, change: PolicyChange) -> Result<()> {
@@ -227,8 +227,15 @@ impl Control {
     }
 
     /// A reservation that the clients of a client's group use together.
-    pub fn reserve_group(&self, client: u32, budget_us: u32, period_us: u32, hard: bool) -> Result<()> {
-        self.send(Request::SetGroupReservation { client: self.subject(client), budget_us, period_us, hard })
+    pub fn reserve_group(
+        &self,
+        client: u32,
+        budget_us: u32,
+        period_us: u32,
+        kind: impl Into<ReservationKind>,
+    ) -> Result<()> {
+        let kind = kind.into();
+        self.send(Request::SetGroupReservation { client: self.subject(client), budget_us, period_us, kind })
     }
 
     /// Ends the reservation of a client's group.

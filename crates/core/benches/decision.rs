@@ -10,7 +10,9 @@
 
 use std::hint::black_box;
 use std::time::Instant;
-use xqos_core::{Choice, ClientId, Fact, Outcome, Parameters, PolicyKind, Reservation, Scheduler, Service, Time};
+use xqos_core::{
+    Choice, ClientId, Fact, Outcome, Parameters, PolicyKind, Reservation, ReservationKind, Scheduler, Service, Time,
+};
 
 const READY: [u16; 4] = [10, 100, 1000, 2000];
 const CYCLES: u32 = 100_000;
@@ -32,7 +34,14 @@ fn ready_server(policy: PolicyKind, reserved: bool, clients: u16) -> Scheduler {
             scheduler
                 .handle(
                     Time(0),
-                    Fact::Reserve { client, reservation: Reservation { budget_ns, period_ns, hard: id % 2 == 0 } },
+                    Fact::Reserve {
+                        client,
+                        reservation: Reservation {
+                            budget_ns,
+                            period_ns,
+                            kind: ReservationKind::ALL[usize::from(id % 2)],
+                        },
+                    },
                 )
                 .admission();
         }

@@ -79,9 +79,10 @@ pub(crate) fn utilization_ppm(reservation: Reservation) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ReservationKind;
 
     fn ms(budget: u64, period: u64) -> Reservation {
-        Reservation { budget_ns: budget * 1_000_000, period_ns: period * 1_000_000, hard: false }
+        Reservation { budget_ns: budget * 1_000_000, period_ns: period * 1_000_000, kind: ReservationKind::Soft }
     }
 
     fn run(set: &[Reservation], blocking_ms: u64, limit_ppm: u32) -> Option<Admission> {
@@ -103,7 +104,7 @@ mod tests {
 
     #[test]
     fn extreme_values_do_not_overflow() {
-        let set = [Reservation { budget_ns: u64::MAX, period_ns: 1, hard: true }];
+        let set = [Reservation { budget_ns: u64::MAX, period_ns: 1, kind: ReservationKind::Hard }];
         assert!(matches!(run(&set, u64::MAX / 1_000_000, 900_000), Some(Admission::Refused(_))));
         assert_eq!(run(&[], 1, 1), None);
     }

@@ -10,7 +10,7 @@
 //! The other half is always for those whom it does stop: else a reservation above the cap would keep them out for good, and
 //! leave them a debt that grows.
 
-use crate::{GroupId, Reservation, ReservationState, Time};
+use crate::{GroupId, Reservation, ReservationKind, ReservationState, Time};
 use alloc::vec::Vec;
 
 /// Long enough that a small cap is worth a slice, short enough that a capped program still looks alive.
@@ -30,7 +30,7 @@ pub(crate) struct Caps(Vec<Cap>);
 impl Cap {
     pub(crate) fn new(group: GroupId, ppm: u32, now: Time) -> Cap {
         let budget_ns = (CAP_PERIOD_NS / 1000 * u64::from(ppm.min(1_000_000)) / 1000).max(1);
-        let reservation = Reservation { budget_ns, period_ns: CAP_PERIOD_NS, hard: true };
+        let reservation = Reservation { budget_ns, period_ns: CAP_PERIOD_NS, kind: ReservationKind::Hard };
         Cap { group, ppm, state: ReservationState::new(reservation, now) }
     }
 }
@@ -42,6 +42,10 @@ impl Caps {
 
     pub(crate) fn iter(&self) -> impl ExactSizeIterator<Item = &Cap> {
         self.0.iter()
+    }
+
+    pub(crate) fn is_on(&self, group: GroupId) -> bool {
+        self.of(group).is_some()
     }
 
     /// Sets or, with 0, ends the cap of a group.

@@ -12,7 +12,7 @@
 //!   [`CREDIT_NS`] behind the member that was picked last.
 //! - A slice is at most as long as one of `fair`, so that members take turns within a period.
 //! - Where the budget is used up, members of a **soft** group go on as best effort, each by itself, and those of a **hard** one are
-//!   held back.
+//!   held back. By the **paper's** soft rule the group has its next budget at once, and a later deadline.
 //!
 //! Nothing is done for each member when the budget ends or comes: members of a soft group stand in the best-effort queue all the
 //! time, where nobody looks while a reservation has budget. Idle members are to be watched anew when it comes; those of them that
@@ -96,13 +96,14 @@ impl GroupReservations {
     }
 
     /// Gives a group a reservation, in place of the one that it may have.
-    pub(crate) fn set(&mut self, group: GroupId, reservation: Reservation, now: Time) {
+    /// `longest_ns`: the longest period of all reservations.
+    pub(crate) fn set(&mut self, group: GroupId, reservation: Reservation, now: Time, longest_ns: u64) {
         let number = self.number_of(group);
         let before = number.and_then(|number| self.shared(number)).map(|shared| shared.state);
         let past = self.past.iter().find(|(id, _)| *id == group).map(|(_, state)| *state);
         self.past.retain(|(id, _)| *id != group);
         let state = match before.or(past) {
-            Some(before) => before.replaced_by(reservation, now),
+            Some(before) => before.replaced_by(reservation, now, longest_ns),
             None => ReservationState::new(reservation, now),
         };
         self.put(group, state, 0);
@@ -221,15 +222,24 @@ impl GroupReservations {
         Some((shared.state.budget_end(now), shared.state.misses(now)))
     }
 
-    /// Charges a member's service to its group. Whether the budget is depleted by it, and whether a deadline was missed; the member
-    /// is to be placed anew.
-    pub(crate) fn served(&mut self, client: ClientId, ns: u64, weight: u32, end: Time) -> Option<(bool, bool)> {
+    /// Charges a member's service, of that length and up to that time, to its group, which has a cap or not. Whether the budget is
+    /// depleted by it, and whether a deadline was missed; the member is to be placed anew.
+    pub(crate) fn served(
+        &mut self,
+        client: ClientId,
+        (ns, end): (u64, Time),
+        weight: u32,
+        is_capped: bool,
+    ) -> Option<(bool, bool)> {
         let member = self.members.get_mut(client.slot())?;
         let shared = self.all.get_mut(usize::from(member.of))?.as_mut()?;
         member.paid = member.paid.saturating_add(price(ns, weight));
         let number = usize::from(member.of);
         let missed = shared.state.misses(end);
         let depleted = shared.state.charge(ns);
+        if !is_capped {
+            shared.state.postpone(end);
+        }
         self.settle(number);
         Some((depleted, missed))
     }
@@ -325,7 +335,7 @@ impl GroupReservations {
 
     /// Members that are ready, with the budget of a hard group.
     pub(crate) fn hard_ready(&self) -> usize {
-        let hard = |shared: &&Shared| shared.state.reservation.hard && !shared.state.depleted;
+        let hard = |shared: &&Shared| shared.state.reservation.kind.is_hard() && !shared.state.depleted;
         self.all.iter().flatten().filter(hard).map(|shared| shared.ready.len()).sum()
     }
 

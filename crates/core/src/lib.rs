@@ -49,7 +49,7 @@ pub use desktop::{
 pub use fact::{Fact, Outcome};
 pub use pacing::Pacing;
 pub use policy::PolicyKind;
-pub use reservation::{Reservation, ReservationState};
+pub use reservation::{Reservation, ReservationKind, ReservationState};
 pub use scheduler::Scheduler;
 pub use supply::Supply;
 pub use time::Time;

@@ -9,12 +9,59 @@
 //! | d is past when q is positive again | d = now + T: nobody catches up on periods in which the server served nobody |
 //!
 //! A depleted **hard** client is held back until then. A depleted **soft** client stays in the game as best effort, and
-//! what it gets there is not charged. This differs from the paper, where a depleted soft client goes on above all
-//! others with a later deadline: a busy one would then keep the server for itself, and best effort would not keep 1 - U.
-//! The guarantee of Q every T is the same. A debt outlives idleness: only a client that is not depleted gets the fresh
-//! (Q, t + T) of the first row, or else a client that waits for each reply would be forgiven each overrun.
+//! what it gets there is not charged. A client that is soft **by the paper's rule** is never depleted for long: q += Q,
+//! d += T at once, until q is positive, so that it goes on above best effort with a later deadline. While such a client is busy
+//! best effort gets only what other reservations leave, so this is not the default. The guarantee of Q every T is the same.
+//!
+//! A debt outlives idleness: only a client that is not depleted gets the fresh (Q, t + T) of the first row, or else a client
+//! that waits for each reply would be forgiven each overrun. A change of a reservation forgives nothing either, but for
+//! deadlines further away than the longest period that is reserved: no other reservation loses by them, and a client that
+//! had an idle server for an hour by the paper's rule is not held back for an hour once it is hard.
 
 use crate::{Time, admission};
+
+/// What a client gets beyond its budget, until the deadline.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ReservationKind {
+    /// It goes on as best effort.
+    #[default]
+    Soft,
+    /// Nothing: it is held back.
+    Hard,
+    /// It goes on above best effort with the next budget, its deadline postponed (the soft rule of Manica et al.).
+    SoftPaper,
+}
+
+impl ReservationKind {
+    /// All of them.
+    pub const ALL: [ReservationKind; 3] = [ReservationKind::Soft, ReservationKind::Hard, ReservationKind::SoftPaper];
+
+    /// A number for traces.
+    pub fn code(self) -> u8 {
+        match self {
+            ReservationKind::Soft => 0,
+            ReservationKind::Hard => 1,
+            ReservationKind::SoftPaper => 2,
+        }
+    }
+
+    /// The kind with this number.
+    pub fn from_code(code: u8) -> Option<ReservationKind> {
+        ReservationKind::ALL.into_iter().find(|kind| kind.code() == code)
+    }
+
+    /// Held back when depleted.
+    pub fn is_hard(self) -> bool {
+        self == ReservationKind::Hard
+    }
+}
+
+/// Hard or not, for callers that know no more.
+impl From<bool> for ReservationKind {
+    fn from(is_hard: bool) -> ReservationKind {
+        if is_hard { ReservationKind::Hard } else { ReservationKind::Soft }
+    }
+}
 
 /// What was asked for. `budget_ns` <= `period_ns`, both above 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,8 +70,8 @@ pub struct Reservation {
     pub budget_ns: u64,
     /// T
     pub period_ns: u64,
-    /// Held back when depleted, instead of going on as best effort.
-    pub hard: bool,
+    /// What comes of the client when it is depleted.
+    pub kind: ReservationKind,
 }
 
 impl Reservation {
@@ -61,25 +108,29 @@ impl ReservationState {
     }
 
     /// Another reservation in place of this one. By how much the client is ahead of its bandwidth, (d - t) Q/T - q, it
-    /// has had of the new one: or it could have a fresh budget, and its debts forgiven, as often as it asks.
-    pub(crate) fn replaced_by(&self, reservation: Reservation, now: Time) -> Self {
+    /// has had of the new one: or it could have a fresh budget, and its debts forgiven, as often as it asks. `longest_ns`:
+    /// the longest period of all reservations.
+    pub(crate) fn replaced_by(&self, reservation: Reservation, now: Time, longest_ns: u64) -> Self {
         let fresh = ReservationState::new(reservation, now);
-        let budget_left_ns = i128::from(fresh.budget_left_ns) - self.ahead_ns(now);
+        let budget_left_ns = i128::from(fresh.budget_left_ns) - self.ahead_ns(now, longest_ns);
         let budget_left_ns = i64::try_from(budget_left_ns).unwrap_or(i64::MIN);
-        ReservationState { budget_left_ns, depleted: budget_left_ns <= 0, ..fresh }
+        let mut state = ReservationState { budget_left_ns, depleted: budget_left_ns <= 0, ..fresh };
+        state.postpone(now);
+        state
     }
 
-    /// By how much the client is ahead of its bandwidth.
-    fn ahead_ns(&self, now: Time) -> i128 {
+    /// By how much the client is ahead of its bandwidth. A deadline counts as no further away than the longest period.
+    fn ahead_ns(&self, now: Time, longest_ns: u64) -> i128 {
         let Reservation { budget_ns, period_ns, .. } = self.reservation;
         let left = i128::from(self.deadline.0) - i128::from(now.0);
+        let left = left.min(longest_ns.max(period_ns).into());
         let due = left * i128::from(budget_ns) / i128::from(period_ns.max(1));
         (due - i128::from(self.budget_left_ns)).max(0)
     }
 
     /// Whether what was used counts against a reservation that comes after this one.
     pub(crate) fn is_ahead(&self, now: Time) -> bool {
-        self.ahead_ns(now) > 0
+        self.ahead_ns(now, u64::MAX) > 0
     }
 
     /// A state that was written down.
@@ -112,13 +163,26 @@ impl ReservationState {
         self.depleted
     }
 
+    /// The paper's soft rule, where that holds: a depleted client has budget again, and a later deadline.
+    pub(crate) fn postpone(&mut self, now: Time) {
+        if self.depleted && self.reservation.kind == ReservationKind::SoftPaper {
+            self.recharge(u64::MAX, now);
+        }
+    }
+
     /// The deadline of a depleted client has come. True when it has budget again.
     pub(crate) fn replenish(&mut self, now: Time) -> bool {
+        let since_ns = now.since(self.deadline);
+        let come = (since_ns / self.reservation.period_ns.max(1)).saturating_add(1);
+        self.recharge(if now == Time::NEVER { u64::MAX } else { come }, now);
+        !self.depleted
+    }
+
+    /// Pays a debt by as many periods as it takes, of so many: one by one, a trace's absurd debt would take for ever.
+    fn recharge(&mut self, most_periods: u64, now: Time) {
         let (budget_ns, period_ns) = (signed(self.reservation.budget_ns).max(1), self.reservation.period_ns.max(1));
-        // As many periods at once as have come and pay for the debt: one by one, a trace's absurd debt would take for ever.
-        let come = if now == Time::NEVER { u64::MAX } else { (now.since(self.deadline) / period_ns).saturating_add(1) };
         let debt_ns = self.budget_left_ns.min(0).unsigned_abs();
-        let periods = (debt_ns / budget_ns.unsigned_abs()).saturating_add(1).min(come);
+        let periods = (debt_ns / budget_ns.unsigned_abs()).saturating_add(1).min(most_periods);
         let left_ns = i128::from(self.budget_left_ns) + i128::from(periods) * i128::from(budget_ns);
         self.budget_left_ns = i64::try_from(left_ns).unwrap_or(i64::MAX);
         self.deadline = self.deadline.after(periods.saturating_mul(period_ns));
@@ -127,7 +191,6 @@ impl ReservationState {
         if !self.depleted && self.deadline <= now {
             self.deadline = now.after(self.reservation.period_ns);
         }
-        !self.depleted
     }
 
     /// True once for each deadline that is past while the client, with budget, has work.
@@ -161,13 +224,13 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    fn state(hard: bool) -> ReservationState {
-        ReservationState::new(Reservation { budget_ns: 3 * MS, period_ns: 10 * MS, hard }, Time(0))
+    fn state(kind: ReservationKind) -> ReservationState {
+        ReservationState::new(Reservation { budget_ns: 3 * MS, period_ns: 10 * MS, kind }, Time(0))
     }
 
     #[test]
     fn an_arrival_keeps_a_budget_that_is_below_its_bandwidth() {
-        let mut server = state(false);
+        let mut server = state(ReservationKind::Soft);
         server.charge(2 * MS);
         server.arrived(Time(4 * MS));
         assert_eq!((server.budget_left_ns, server.deadline), (MS as i64, Time(10 * MS)), "1 < 6 x 0.3");
@@ -177,7 +240,7 @@ mod tests {
 
     #[test]
     fn an_overrun_is_paid_back_over_as_many_periods_as_it_takes() {
-        let mut server = state(true);
+        let mut server = state(ReservationKind::Hard);
         assert!(server.charge(10 * MS));
         server.arrived(Time(12 * MS));
         assert_eq!(server.budget_left_ns, -7 * MS as i64, "an arrival forgives no debt");
@@ -188,8 +251,33 @@ mod tests {
     }
 
     #[test]
+    fn by_the_papers_rule_a_depleted_budget_is_recharged_at_once_and_the_deadline_postponed() {
+        let mut server = state(ReservationKind::SoftPaper);
+        let mut use_up = |ns: u64, now: Time| {
+            assert!(server.charge(ns));
+            server.postpone(now);
+            (server.depleted, server.budget_left_ns, server.deadline)
+        };
+        assert_eq!(use_up(3 * MS, Time(3 * MS)), (false, 3 * MS as i64, Time(20 * MS)));
+        assert_eq!(use_up(10 * MS, Time(13 * MS)), (false, 2 * MS as i64, Time(50 * MS)), "7 ms are three periods");
+        assert_eq!(use_up(2 * MS, Time(900 * MS)), (false, 3 * MS as i64, Time(910 * MS)), "nobody catches up");
+    }
+
+    #[test]
+    fn what_the_papers_rule_gave_ahead_counts_to_the_longest_period_and_no_further() {
+        let mut server = state(ReservationKind::SoftPaper);
+        server.charge(3000 * MS);
+        server.postpone(Time(0));
+        let hard = Reservation { kind: ReservationKind::Hard, ..server.reservation };
+        let changed = server.replaced_by(hard, Time(0), 40 * MS);
+        assert_eq!(changed.budget_left_ns, -6 * MS as i64, "q is 3, and 40 x 0.3 - 3 are owed");
+        let again = server.replaced_by(server.reservation, Time(0), 40 * MS);
+        assert_eq!((again.depleted, again.deadline), (false, Time(40 * MS)), "a later deadline in place of a debt");
+    }
+
+    #[test]
     fn a_deadline_is_missed_once() {
-        let mut server = state(true);
+        let mut server = state(ReservationKind::Hard);
         assert!(!server.misses(Time(10 * MS)));
         assert!(server.misses(Time(11 * MS)));
         assert!(!server.misses(Time(12 * MS)));

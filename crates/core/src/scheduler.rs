@@ -112,7 +112,7 @@ impl Client {
     /// Not to be served as best effort, but for the server grab.
     fn is_held_back(&self) -> bool {
         let has_budget = self.reservation.is_some_and(|state| !state.depleted);
-        let is_out = self.reservation.is_some_and(|state| state.depleted && state.reservation.hard);
+        let is_out = self.reservation.is_some_and(|state| state.depleted && state.reservation.kind.is_hard());
         self.paced.is_some() || is_out || self.capped && !has_budget
     }
 }
@@ -360,7 +360,7 @@ impl Scheduler {
         for (slot, record) in self.clients.iter().enumerate() {
             let (Some(record), id) = (record, ClientId(slot as u16)) else { continue };
             let depleted = record.reservation.is_some_and(|state| state.depleted);
-            let hard = record.reservation.is_some_and(|state| state.reservation.hard);
+            let hard = record.reservation.is_some_and(|state| state.reservation.kind.is_hard());
             let has_budget = record.reservation.is_some() && !depleted;
             assert_eq!(self.depleted.contains(id), depleted, "{id:?} depleted");
             let paced = record.paced.is_some();

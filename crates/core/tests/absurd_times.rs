@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 //! A replayed trace may claim any times, in any order. The scheduler takes them without a panic, under every policy.
 
-use xqos_core::{Choice, ClientId, Fact, Outcome, Parameters, PolicyKind, Reservation, Scheduler, Service, Time};
+use xqos_core::{
+    Choice, ClientId, Fact, Outcome, Parameters, PolicyKind, Reservation, ReservationKind, Scheduler, Service, Time,
+};
 
 const FIRST: ClientId = ClientId(1);
 const SECOND: ClientId = ClientId(2);
@@ -23,7 +25,7 @@ fn serve_for_ever(scheduler: &mut Scheduler) {
 
 #[test]
 fn a_debt_of_centuries_is_paid_at_once() {
-    let reservation = Reservation { budget_ns: 1, period_ns: 2, hard: true };
+    let reservation = Reservation { budget_ns: 1, period_ns: 2, kind: ReservationKind::Hard };
     let mut scheduler = Scheduler::new(PolicyKind::Fair, Parameters::default());
     scheduler.handle(Time(0), Fact::Connected { client: FIRST, descriptor: 4 });
     scheduler.handle(Time(0), Fact::Reserve { client: FIRST, reservation }).admission();
@@ -42,7 +44,7 @@ fn a_debt_of_centuries_is_paid_at_once() {
 
 #[test]
 fn lengths_whose_sum_is_too_large_are_taken() {
-    let reservation = Reservation { budget_ns: 3_000_000, period_ns: 10_000_000, hard: false };
+    let reservation = Reservation { budget_ns: 3_000_000, period_ns: 10_000_000, kind: ReservationKind::Soft };
     for kind in PolicyKind::ALL {
         let mut scheduler = Scheduler::new(kind, Parameters::default());
         for client in [FIRST, SECOND] {

@@ -7,8 +7,8 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use xqos_core::{
-    Choice, ClientId, Fact, GroupId, Outcome, Pacing, Parameters, PolicyKind, Reservation, Role, Scheduler, Service,
-    Time,
+    Choice, ClientId, Fact, GroupId, Outcome, Pacing, Parameters, PolicyKind, Reservation, ReservationKind, Role,
+    Scheduler, Service, Time,
 };
 
 const CLIENTS: u16 = 200;
@@ -66,13 +66,17 @@ fn full_server(policy: PolicyKind) -> Scheduler {
             scheduler.handle(now, Fact::Role { client, role: Role { compositor: true, window_manager: false } });
         }
         if id % 8 == 0 {
-            let reservation = Reservation { budget_ns: MS / 5, period_ns: 10 * MS, hard: id % 16 == 0 };
+            let reservation = Reservation {
+                budget_ns: MS / 5,
+                period_ns: 10 * MS,
+                kind: ReservationKind::ALL[usize::from(id) / 16 % 3],
+            };
             let outcome = scheduler.handle(now, Fact::Reserve { client, reservation });
             assert!(outcome.is_admitted(), "{reservation:?} is admissible");
         }
     }
-    for (group, hard) in [(1, true), (2, false)] {
-        let reservation = Reservation { budget_ns: MS, period_ns: 10 * MS, hard };
+    for (group, kind) in [(1, ReservationKind::Hard), (2, ReservationKind::Soft)] {
+        let reservation = Reservation { budget_ns: MS, period_ns: 10 * MS, kind };
         assert!(scheduler.handle(Time(0), Fact::GroupReserve { group: GroupId(group), reservation }).is_admitted());
     }
     scheduler
@@ -140,7 +144,7 @@ fn decisions_allocate_nothing_under_any_policy() {
 fn a_crowd_in_one_group_connects_with_few_allocations() {
     for policy in PolicyKind::ALL {
         let mut scheduler = Scheduler::new(policy, Parameters::default());
-        let reservation = Reservation { budget_ns: MS, period_ns: 10 * MS, hard: false };
+        let reservation = Reservation { budget_ns: MS, period_ns: 10 * MS, kind: ReservationKind::Soft };
         assert!(scheduler.handle(Time(0), Fact::GroupReserve { group: GroupId(1), reservation }).is_admitted());
         let before = ALLOCATIONS.get();
         for id in 0..1000 {

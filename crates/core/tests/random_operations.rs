@@ -43,7 +43,7 @@ impl Server {
         let is_capped = self.scheduler.is_capped(client);
         let shared = self.scheduler.reservation_in_use(client).filter(|_| self.scheduler.shares_reservation(client));
         let is_out = match shared {
-            Some(state) => state.depleted && (state.reservation.hard || is_capped),
+            Some(state) => state.depleted && (state.reservation.kind.is_hard() || is_capped),
             None => is_capped,
         };
         let is_held = self.scheduler.paced_until(client).is_some() || is_out;

@@ -7,7 +7,7 @@
 
 use std::fmt;
 use std::str::FromStr;
-use xqos_cli::quantity::{Reservation, Weight};
+use xqos_cli::quantity::{Reservation, SoftRule, Weight};
 use xqos_text::number::{decimal, scaled};
 
 /// Letters of a name that a rule gives: a group's, or its own.
@@ -24,6 +24,7 @@ const PRIORITIES: std::ops::RangeInclusive<i32> = -1000..=1000;
 pub enum SettingKind {
     Reserve,
     Hard,
+    Soft,
     Max,
     Weight,
     Priority,
@@ -34,9 +35,10 @@ pub enum SettingKind {
 }
 
 impl SettingKind {
-    pub const ALL: [SettingKind; 9] = [
+    pub const ALL: [SettingKind; 10] = [
         SettingKind::Reserve,
         SettingKind::Hard,
+        SettingKind::Soft,
         SettingKind::Max,
         SettingKind::Weight,
         SettingKind::Priority,
@@ -51,6 +53,7 @@ impl SettingKind {
         match self {
             SettingKind::Reserve => "reserve",
             SettingKind::Hard => "hard",
+            SettingKind::Soft => "soft",
             SettingKind::Max => "max",
             SettingKind::Weight => "weight",
             SettingKind::Priority => "priority",
@@ -68,6 +71,8 @@ pub enum Setting {
     Reserve(Reserve),
     /// Whether a reservation is hard.
     Hard(bool),
+    /// What a soft one gives beyond its budget.
+    Soft(SoftRule),
     Max(Cap),
     Weight(Weight),
     Priority(Priority),
@@ -85,6 +90,7 @@ impl Setting {
         match self {
             Setting::Reserve(_) => SettingKind::Reserve,
             Setting::Hard(_) => SettingKind::Hard,
+            Setting::Soft(_) => SettingKind::Soft,
             Setting::Max(_) => SettingKind::Max,
             Setting::Weight(_) => SettingKind::Weight,
             Setting::Priority(_) => SettingKind::Priority,
@@ -99,6 +105,7 @@ impl Setting {
     pub fn value(&self) -> String {
         match self {
             Setting::Reserve(reserve) => reserve.to_string(),
+            Setting::Soft(rule) => rule.name().to_owned(),
             Setting::Max(cap) => cap.to_string(),
             Setting::Weight(weight) => weight.to_string(),
             Setting::Priority(Priority(priority)) => priority.to_string(),
@@ -112,6 +119,7 @@ impl Setting {
         Ok(match kind {
             SettingKind::Reserve => Setting::Reserve(value.parse()?),
             SettingKind::Hard => Setting::Hard(value.switch()?),
+            SettingKind::Soft => Setting::Soft(value.parse()?),
             SettingKind::Max => Setting::Max(value.parse()?),
             SettingKind::Weight => Setting::Weight(value.parse()?),
             SettingKind::Priority => Setting::Priority(value.parse()?),
@@ -127,7 +135,7 @@ impl Setting {
 impl fmt::Display for Setting {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (key, value) = (self.kind().name(), self.value());
-        let is_text = matches!(self, Setting::Reserve(_) | Setting::Max(_) | Setting::Group(_));
+        let is_text = matches!(self, Setting::Reserve(_) | Setting::Soft(_) | Setting::Max(_) | Setting::Group(_));
         if is_text { write!(out, "{key} = \"{value}\"") } else { write!(out, "{key} = {value}") }
     }
 }

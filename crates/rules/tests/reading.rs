@@ -68,7 +68,7 @@ fn each_mistake_is_told_with_its_line_and_what_to_write() {
     for (text, line, words) in [
         (rule("exee = \"*/mpv\"", "weight = 2"), 4, "a match has no key 'exee': did you mean 'exe'?"),
         (rule(ok, "weigth = 2"), 5, "set has no key 'weigth': did you mean 'weight'?"),
-        (rule(ok, "nice = 2"), 5, "set has no key 'nice': choose among reserve, hard"),
+        (rule(ok, "nice = 2"), 5, "set has no key 'nice': choose among reserve, hard, soft"),
         (rule(ok, "weight = 200"), 5, "weight: '200' is no weight: write a number from 0.01 to 100"),
         (rule(ok, "weight = true"), 5, "weight: 'true' is no weight"),
         (rule(ok, "reserve = \"40ms/10ms\""), 5, "reserve: the budget of 40 ms is longer"),

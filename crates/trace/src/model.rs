@@ -191,9 +191,9 @@ impl Model {
                 self.ready.retain(|&other| other != key);
                 self.clients[key].ready_since = None;
             }
-            What::Budget { client, hard, depleted, left_ns, deadline } => {
+            What::Budget { client, kind, depleted, left_ns, deadline } => {
                 let Some(key) = self.key(client) else { return };
-                self.budget(key, Budget { left_ns, deadline, hard, depleted, missed: false });
+                self.budget(key, Budget { left_ns, deadline, kind, depleted, missed: false });
             }
             What::Input { client } => self.change(client, |client| client.figures(|figures| figures.inputs += 1)),
             What::Exposed { client, .. } => {
@@ -230,9 +230,9 @@ impl Model {
             }
             match scheduler.reservation(id) {
                 Some(state) => {
-                    let (hard, depleted) = (state.reservation.hard, state.depleted);
+                    let (kind, depleted) = (state.reservation.kind, state.depleted);
                     let (left_ns, deadline) = (state.budget_left_ns, state.deadline);
-                    self.clients[key].budget = Some(Budget { left_ns, deadline, hard, depleted, missed: false });
+                    self.clients[key].budget = Some(Budget { left_ns, deadline, kind, depleted, missed: false });
                 }
                 None => self.clients[key].budget = None,
             }

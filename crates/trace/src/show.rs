@@ -5,7 +5,7 @@ use crate::model::{Burst, Cause, Client, Figures, Model};
 use crate::names::Names;
 use serde::Serialize;
 use xqos_abi::trace::{Event, Reason, What};
-use xqos_core::{ClientId, GroupId, Mode, Role, Time};
+use xqos_core::{ClientId, GroupId, Mode, ReservationKind, Role, Time};
 use xqos_text::time::of_ns;
 use xqos_text::width::{Align, padded};
 
@@ -162,6 +162,15 @@ pub fn line(event: &Event, model: &Model, names: &Names) -> String {
     format!("{seconds:14.6}  {:<12}  {client}  {details}", kind(&event.what)).trim_end().to_owned()
 }
 
+/// How a reservation is called by what its client does without budget.
+pub fn kind_name(kind: ReservationKind) -> &'static str {
+    match kind {
+        ReservationKind::Soft => "soft",
+        ReservationKind::Hard => "hard",
+        ReservationKind::SoftPaper => "soft=paper",
+    }
+}
+
 /// What a client does for others, in words; `None`: nothing.
 pub fn role_name(role: Role) -> Option<&'static str> {
     match (role.compositor, role.window_manager) {
@@ -206,15 +215,15 @@ fn details(event: &Event, names: &Names) -> String {
             format!("{}, {requests} request{plural}{last}{early}", of_ns(at.since(start)))
         }
         What::Overran { ns } => format!("by {} of processor time", of_ns(ns)),
-        What::Budget { hard, depleted, left_ns, deadline, .. } => {
+        What::Budget { kind, depleted, left_ns, deadline, .. } => {
             let sign = if left_ns < 0 { "-" } else { "" };
             let state = if depleted { ", depleted" } else { "" };
-            let kind = if hard { "hard" } else { "soft" };
+            let kind = kind_name(kind);
             format!("{kind}, {sign}{} left, deadline {}{state}", of_ns(left_ns.unsigned_abs()), in_(deadline, at))
         }
         What::Reserve { reservation, admitted, .. } => {
             let (budget, period) = (of_ns(reservation.budget_ns), of_ns(reservation.period_ns));
-            let kind = if reservation.hard { "hard" } else { "soft" };
+            let kind = kind_name(reservation.kind);
             format!("{kind}, {budget} in {period}, {}", if admitted { "admitted" } else { "refused" })
         }
         What::Request { request, bytes, ns, .. } => format!("{}, {bytes} bytes, {}", names.of(request), of_ns(ns)),
@@ -251,9 +260,8 @@ fn setting(what: &What) -> String {
         What::GroupCap { group, ppm } => format!("{} gets at most {:.0} %", group.0, f64::from(ppm) / 1e4),
         What::GroupReserve { group, reservation, admitted } => {
             let (budget, period) = (of_ns(reservation.budget_ns), of_ns(reservation.period_ns));
-            let (kind, verdict) =
-                (if reservation.hard { " hard" } else { "" }, if admitted { "" } else { ", not admitted" });
-            format!("{} gets {budget} in {period}{kind}{verdict}", group.0)
+            let (kind, verdict) = (kind_name(reservation.kind), if admitted { "" } else { ", not admitted" });
+            format!("{} gets {budget} in {period}, {kind}{verdict}", group.0)
         }
         What::GroupRelease { group } => format!("{} has no reservation", group.0),
         What::GroupWeight { group, weight: 0 } => format!("{} as its heaviest client", group.0),

@@ -7,7 +7,7 @@ use tracing_perfetto_sdk_schema::trace_packet::Data;
 use tracing_perfetto_sdk_schema::track_event::{CounterValueField, NameField, Type};
 use tracing_perfetto_sdk_schema::{Trace, track_descriptor};
 use xqos_abi::trace::{Event, Reason, What};
-use xqos_core::{ClientId, Mode, Time};
+use xqos_core::{ClientId, Mode, ReservationKind, Time};
 use xqos_trace::export::perfetto;
 use xqos_trace::names::Names;
 
@@ -42,8 +42,8 @@ fn events() -> Vec<Event> {
         let (still_ready, ended_early, last_request, start) = (false, false, 73, Time((at + 1) * MS));
         add(at + 3, What::Served { client, still_ready, ended_early, requests, last_request, bytes, start });
         if client == ClientId(2) {
-            let (hard, depleted, left_ns, deadline) = (true, true, -5000, Time((at + 9) * MS));
-            add(at + 3, What::Budget { client, hard, depleted, left_ns, deadline });
+            let (kind, depleted, left_ns, deadline) = (ReservationKind::Hard, true, -5000, Time((at + 9) * MS));
+            add(at + 3, What::Budget { client, kind, depleted, left_ns, deadline });
             add(at + 3, What::Input { client });
         }
     }

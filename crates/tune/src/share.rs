@@ -15,7 +15,7 @@
 
 use crate::client::Wish;
 use crate::jobs::LONGEST_NS;
-use xqos_core::{Reservation, Time};
+use xqos_core::{Reservation, ReservationKind, Time};
 
 /// Of the server, for all that is found by measurement: somebody may still reserve by hand.
 pub const AUTO_LIMIT_PPM: u32 = 600_000;
@@ -117,7 +117,7 @@ impl Share {
 
     fn at(&self, factor: f64) -> Reservation {
         let more_ns = ((self.wish_ns - self.floor_ns) as f64 * factor) as u64 / US * US;
-        Reservation { budget_ns: self.floor_ns + more_ns, period_ns: self.period_ns, hard: false }
+        Reservation { budget_ns: self.floor_ns + more_ns, period_ns: self.period_ns, kind: ReservationKind::Soft }
     }
 }
 
@@ -165,7 +165,7 @@ mod tests {
         let fixed = fixed_ms.iter().map(|&(budget, period)| Reservation {
             budget_ns: budget * MS,
             period_ns: period * MS,
-            hard: false,
+            kind: ReservationKind::Soft,
         });
         Room { limit_ppm: 900_000, blocking_ns: blocking_ms * MS, fixed: fixed.collect(), auto_limit_ppm: None }
     }

@@ -3,7 +3,7 @@
 
 use xqos_abi::{ClientEntry, entry_flag};
 use xqos_cli::quantity::{Micros, Reservation, Weight};
-use xqos_core::Role;
+use xqos_core::{ReservationKind, Role};
 use xqos_trace::show::role_name;
 
 /// A client in a sentence: "mpv (pid 123, client 0x1c00000)".
@@ -22,17 +22,12 @@ pub fn printable(name: &str) -> String {
     name.chars().map(|letter| if letter.is_control() { '?' } else { letter }).collect()
 }
 
-/// The reservation of a client, if it has one, and whether it is hard.
-pub fn reservation_of(entry: &ClientEntry) -> Option<(Reservation, bool)> {
+/// The reservation of a client, if it has one, and of which kind it is.
+pub fn reservation_of(entry: &ClientEntry) -> Option<(Reservation, ReservationKind)> {
     (entry.flags & entry_flag::RESERVED != 0).then(|| {
         let reservation = Reservation { budget: Micros(entry.budget_us), period: Micros(entry.period_us) };
-        (reservation, entry.flags & entry_flag::HARD != 0)
+        (reservation, entry.kind())
     })
-}
-
-/// What stands after a reservation.
-pub fn kind(hard: bool) -> &'static str {
-    if hard { " hard" } else { "" }
 }
 
 /// What a client does for others, in words; `None`: nothing.

@@ -2,87 +2,125 @@
 //! Groups of clients, as commands name them and people read of them.
 
 use crate::admission;
-use crate::client::{described, kind, printable};
+use crate::client::{described, printable};
+use crate::kind::{options, words};
 use crate::session::{Session, out_of_limits};
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Result, anyhow};
 use std::collections::BTreeMap;
 use xqos_abi::{ClientEntry, entry_flag};
 use xqos_cli::quantity::{Micros, Reservation};
 use xqos_client::Error;
+use xqos_core::ReservationKind;
 
-/// A group by its clients, one at least.
+/// All groups of one name, each by its clients: two windows of one program are two groups, where nobody named them. A command
+/// that names them means all of them, and tells of them once.
 #[derive(Clone, Debug)]
-pub struct Group {
-    clients: Vec<ClientEntry>,
+pub struct Groups {
+    /// One at least, of one client at least.
+    groups: Vec<Vec<ClientEntry>>,
 }
 
-/// All groups of this name: two windows of one program are two groups, where nobody named them.
-pub fn named(session: &Session, name: &str) -> Result<Vec<Group>> {
-    let groups =
-        all(session)?.into_iter().filter(|group| group.first().group_name.as_str() == name).collect::<Vec<_>>();
-    if groups.is_empty() {
-        bail!(
+/// The groups of this name.
+pub fn named(session: &Session, name: &str) -> Result<Groups> {
+    let found = all(session)?.into_iter().find(|groups| groups.first().group_name.as_str() == name);
+    found.ok_or_else(|| {
+        anyhow!(
             "no client of the X server {} is in a group {name}: `xqos list` shows them in the column GROUP",
             session.display
-        );
-    }
-    Ok(groups)
-}
-
-/// All groups of which there are clients.
-pub fn all(session: &Session) -> Result<Vec<Group>> {
-    let mut groups: BTreeMap<u32, Vec<ClientEntry>> = BTreeMap::new();
-    for entry in session.others()?.into_iter().filter(|entry| entry.group != 0) {
-        groups.entry(entry.group).or_default().push(entry);
-    }
-    Ok(groups.into_values().map(|clients| Group { clients }).collect())
-}
-
-/// The reservation that a client's group has, and whether it is hard.
-pub fn reservation_of_group(entry: &ClientEntry) -> Option<(Reservation, bool)> {
-    (entry.group_period_us != 0).then(|| {
-        let (budget, period) = (Micros(entry.group_budget_us), Micros(entry.group_period_us));
-        (Reservation { budget, period }, entry.flags & entry_flag::GROUP_HARD != 0)
+        )
     })
 }
 
-impl Group {
+/// All groups of which there are clients, by their names.
+pub fn all(session: &Session) -> Result<Vec<Groups>> {
+    let mut by_name: BTreeMap<String, BTreeMap<u32, Vec<ClientEntry>>> = BTreeMap::new();
+    for entry in session.others()?.into_iter().filter(|entry| entry.group != 0) {
+        let groups = by_name.entry(entry.group_name.to_string()).or_default();
+        groups.entry(entry.group).or_default().push(entry);
+    }
+    Ok(by_name.into_values().map(|groups| Groups { groups: groups.into_values().collect() }).collect())
+}
+
+/// The reservation that a client's group has, and of which kind it is.
+pub fn reservation_of_group(entry: &ClientEntry) -> Option<(Reservation, ReservationKind)> {
+    (entry.group_period_us != 0).then(|| {
+        let (budget, period) = (Micros(entry.group_budget_us), Micros(entry.group_period_us));
+        (Reservation { budget, period }, entry.group_kind())
+    })
+}
+
+type Kept = (Reservation, ReservationKind);
+
+impl Groups {
     fn first(&self) -> &ClientEntry {
-        &self.clients[0]
+        &self.groups[0][0]
     }
 
-    pub fn reservation(&self) -> Option<(Reservation, bool)> {
-        reservation_of_group(self.first())
+    /// What each has.
+    fn kept(&self) -> impl Iterator<Item = Option<Kept>> + '_ {
+        self.groups.iter().map(|clients| reservation_of_group(&clients[0]))
     }
 
-    /// Sets a reservation; gives what was done and how to undo it.
-    pub fn reserve(&self, session: &Session, wanted: Reservation, hard: bool) -> Result<String> {
+    pub fn is_reserved(&self) -> bool {
+        self.kept().any(|kept| kept.is_some())
+    }
+
+    /// Sets the reservation of each, or where one is refused of none; gives what was done and how to undo it.
+    pub fn reserve(&self, session: &Session, wanted: Reservation, kind: ReservationKind) -> Result<String> {
         let (budget, period) = (wanted.budget.0, wanted.period.0);
-        session.control.reserve_group(self.first().client, budget, period, hard).map_err(|error| match error {
-            Error::Admission { .. } => self.refusal(session, wanted, hard),
-            error => self.explained(session, error, wanted),
-        })?;
-        let (was, undo) = match self.reservation() {
-            Some((before, was_hard)) => (format!(", was {before}{}", kind(was_hard)), self.set_again(before, was_hard)),
+        for (done, clients) in self.groups.iter().enumerate() {
+            let client = clients[0].client;
+            if let Err(error) = session.control.reserve_group(client, budget, period, kind) {
+                self.set_back(session, done);
+                return Err(match error {
+                    Error::Admission { .. } => self.refusal(session, wanted, clients),
+                    error => self.explained(session, error, wanted),
+                });
+            }
+        }
+        let first = reservation_of_group(self.first());
+        let (was, undo) = match first.filter(|_| self.kept().all(|kept| kept == first)) {
+            Some((before, was)) => (format!(", was {before}{}", words(was)), self.set_again((before, was))),
             None => (String::new(), format!("xqos release --group {}", self.typed())),
         };
-        Ok(format!("reserved {wanted}{} for {self}{was}; undo: {undo}", kind(hard)))
+        Ok(format!("reserved {wanted}{} for {self}{was}; undo: {undo}", words(kind)))
     }
 
-    /// Ends the reservation, where there is one; gives what was done and how to undo it.
+    /// The first ones have again what they had.
+    fn set_back(&self, session: &Session, count: usize) {
+        for (clients, kept) in self.groups.iter().zip(self.kept()).take(count) {
+            let client = clients[0].client;
+            // It may have gone at this moment; then there is nothing to set.
+            let _ = match kept {
+                Some((before, kind)) => session.control.reserve_group(client, before.budget.0, before.period.0, kind),
+                None => session.control.release_group(client),
+            };
+        }
+    }
+
+    /// Ends the reservations that there are; gives what was done and how to undo it.
     pub fn release(&self, session: &Session) -> Result<Option<String>> {
-        let Some((before, hard)) = self.reservation() else { return Ok(None) };
-        let released = session.control.release_group(self.first().client);
-        released.map_err(|error| session.explained(error, self.first()))?;
-        Ok(Some(format!("released {before}{} of {self}; undo: {}", kind(hard), self.set_again(before, hard))))
+        let mut released = None;
+        for (clients, kept) in self.groups.iter().zip(self.kept()) {
+            let Some(before) = kept else { continue };
+            let done = session.control.release_group(clients[0].client);
+            done.map_err(|error| session.explained(error, &clients[0]))?;
+            released = Some(before);
+        }
+        let kept: Vec<Kept> = self.kept().flatten().collect();
+        Ok(released.map(|before| match kept.iter().all(|kept| *kept == before) {
+            true => format!("released {}{} of {self}; undo: {}", before.0, words(before.1), self.set_again(before)),
+            // One name stands for all of them.
+            false => format!("released what each had, of {self}; each had another reservation, so there is no undo"),
+        }))
     }
 
-    fn refusal(&self, session: &Session, wanted: Reservation, hard: bool) -> anyhow::Error {
+    fn refusal(&self, session: &Session, wanted: Reservation, clients: &[ClientEntry]) -> anyhow::Error {
         // The server tells the figures of clients only. Those of one without anything are the same as its group's.
-        let free = self.clients.iter().find(|entry| entry.flags & entry_flag::RESERVED == 0);
-        let asked = free.filter(|_| self.reservation().is_none()).and_then(|entry| {
-            let report = session.control.check_admission(entry.client, wanted.budget.0, wanted.period.0, hard).ok()?;
-            Some(admission::explain(&report, entry.client, &session.others().ok()?))
+        let free = clients.iter().find(|entry| entry.flags & entry_flag::RESERVED == 0);
+        let asked = free.filter(|entry| reservation_of_group(entry).is_none()).and_then(|entry| {
+            let report = session.control.check_admission(entry.client, wanted.budget.0, wanted.period.0).ok()?;
+            Some(admission::explain(&report, entry.client, &session.others().ok()?)).filter(|_| !report.admitted)
         });
         let why = asked.unwrap_or_else(|| {
             "with what else is promised it is more than the server can keep, or than a user may have; ask for less, or release \
@@ -103,9 +141,8 @@ impl Group {
         }
     }
 
-    fn set_again(&self, reservation: Reservation, hard: bool) -> String {
-        let hard = if hard { " --hard" } else { "" };
-        format!("xqos reserve --group {} {}{hard}", self.typed(), reservation.typed())
+    fn set_again(&self, (reservation, kind): Kept) -> String {
+        format!("xqos reserve --group {} {}{}", self.typed(), reservation.typed(), options(kind))
     }
 
     /// Its name for a shell.
@@ -116,12 +153,14 @@ impl Group {
     }
 }
 
-impl std::fmt::Display for Group {
+impl std::fmt::Display for Groups {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let name = printable(self.first().group_name.as_str());
-        match self.clients.len() {
-            1 => write!(out, "the group {name} ({})", described(self.first())),
-            count => write!(out, "the group {name} ({count} clients)"),
+        let clients: usize = self.groups.iter().map(Vec::len).sum();
+        match (self.groups.len(), clients) {
+            (1, 1) => write!(out, "the group {name} ({})", described(self.first())),
+            (1, count) => write!(out, "the group {name} ({count} clients)"),
+            (groups, count) => write!(out, "each of {groups} groups {name} ({count} clients)"),
         }
     }
 }
@@ -131,16 +170,18 @@ mod tests {
     use super::*;
     use xqos_abi::Label;
 
-    fn group(name: &str, clients: usize) -> Group {
+    fn group(name: &str, clients: usize) -> Groups {
         let (group_name, name) = (Label::new(name), "mpv".to_owned());
         let entry = ClientEntry { client: 0x40_0000, pid: 7, group: 1, group_name, name, ..ClientEntry::default() };
-        Group { clients: vec![entry; clients] }
+        Groups { groups: vec![vec![entry; clients]] }
     }
 
     #[test]
     fn groups_are_named_for_people_and_for_a_shell() {
         assert_eq!(group("players", 3).to_string(), "the group players (3 clients)");
         assert_eq!(group("mpv", 1).to_string(), "the group mpv (mpv (pid 7, client 0x400000))");
+        let three = Groups { groups: vec![group("mpv", 1).groups[0].clone(); 3] };
+        assert_eq!(three.to_string(), "each of 3 groups mpv (3 clients)");
         assert_eq!(group("gnome-firefox-77", 1).typed(), "gnome-firefox-77");
         assert_eq!(group("user 1000", 1).typed(), "'user 1000'");
         assert_eq!(group("it's", 1).typed(), "'it'\\''s'");
@@ -154,7 +195,7 @@ mod tests {
             flags: entry_flag::GROUP_HARD,
             ..ClientEntry::default()
         };
-        assert_eq!(reservation_of_group(&reserved), Some(("3ms/10ms".parse().unwrap(), true)));
+        assert_eq!(reservation_of_group(&reserved), Some(("3ms/10ms".parse().unwrap(), ReservationKind::Hard)));
         assert_eq!(reservation_of_group(&ClientEntry::default()), None);
     }
 }

@@ -16,6 +16,7 @@ mod family;
 mod groups;
 mod host;
 mod http;
+mod kind;
 mod metrics;
 mod pick;
 mod processor;

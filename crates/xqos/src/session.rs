@@ -8,6 +8,7 @@ use x11rb::connection::Connection;
 use xqos_abi::{ClientEntry, ServerInfo, entry_flag};
 use xqos_cli::quantity::{Micros, Reservation, XId};
 use xqos_client::{Control, Error};
+use xqos_core::ReservationKind;
 
 /// An open connection, with the server's name for messages.
 #[derive(Debug)]
@@ -56,13 +57,13 @@ impl Session {
     }
 
     /// Sets a reservation; the error says why not and what to do.
-    pub fn reserve(&self, entry: &ClientEntry, wanted: Reservation, hard: bool) -> Result<()> {
+    pub fn reserve(&self, entry: &ClientEntry, wanted: Reservation, kind: ReservationKind) -> Result<()> {
         let (budget_us, period_us) = (wanted.budget.0, wanted.period.0);
-        let Err(error) = self.control.reserve(entry.client, budget_us, period_us, hard) else { return Ok(()) };
+        let Err(error) = self.control.reserve(entry.client, budget_us, period_us, kind) else { return Ok(()) };
         let who = described(entry);
         Err(match error {
             Error::Admission { .. } => {
-                let report = self.control.check_admission(entry.client, budget_us, period_us, hard)?;
+                let report = self.control.check_admission(entry.client, budget_us, period_us)?;
                 anyhow!("{wanted} is refused to {who}: {}", admission::explain(&report, entry.client, &self.others()?))
             }
             Error::Value(_) => self.limits_explained(entry, wanted),

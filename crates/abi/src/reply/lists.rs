@@ -4,7 +4,7 @@
 use super::{finish, header};
 use crate::bytes::{Order, Reader, Short, Writer};
 use crate::label::Label;
-use xqos_core::WAIT_BOUNDS_NS;
+use xqos_core::{ReservationKind, WAIT_BOUNDS_NS};
 
 /// Bytes of one entry of a ListClients reply.
 pub(crate) const ENTRY_BYTES: usize = 376;
@@ -37,6 +37,26 @@ pub mod entry_flag {
     pub const PACED: u32 = 1024;
     /// It does not wait for them, whether or not others do.
     pub const NEVER_PACED: u32 = 2048;
+    /// Its reservation is soft by the paper's rule.
+    pub const SOFT_PAPER: u32 = 4096;
+    /// That of its group is.
+    pub const GROUP_SOFT_PAPER: u32 = 8192;
+}
+
+impl ClientEntry {
+    /// Of its own reservation.
+    pub fn kind(&self) -> ReservationKind {
+        self.kind_by(entry_flag::HARD, entry_flag::SOFT_PAPER)
+    }
+
+    /// Of its group's.
+    pub fn group_kind(&self) -> ReservationKind {
+        self.kind_by(entry_flag::GROUP_HARD, entry_flag::GROUP_SOFT_PAPER)
+    }
+
+    fn kind_by(&self, hard: u32, paper: u32) -> ReservationKind {
+        if self.flags & paper != 0 { ReservationKind::SoftPaper } else { (self.flags & hard != 0).into() }
+    }
 }
 
 /// One client in a ListClients reply; the fields are explained in `xqosproto.md`.

@@ -2,15 +2,16 @@
 //! Requests as they cross the border: each survives it, and what is no request is refused.
 
 use super::*;
+use xqos_core::ReservationKind;
 
 fn one_of_each() -> Vec<Request> {
     vec![
         Request::QueryVersion { major: 1, minor: 0 },
         Request::GetServerInfo,
-        Request::SetReservation { client: 0x400001, budget_us: 3000, period_us: 10_000, hard: true },
+        Request::SetReservation { client: 0x400001, budget_us: 3000, period_us: 10_000, kind: ReservationKind::Hard },
         Request::GetReservation { client: 7 },
         Request::ClearReservation { client: 0 },
-        Request::CheckAdmission { client: 9, budget_us: 1, period_us: u32::MAX, hard: false },
+        Request::CheckAdmission { client: 9, budget_us: 1, period_us: u32::MAX, kind: ReservationKind::Soft },
         Request::ListClients,
         Request::SetPolicy(PolicyChange {
             policy: Some(PolicyKind::Smart),
@@ -36,7 +37,7 @@ fn one_of_each() -> Vec<Request> {
         Request::SetGroupWeight { client: 7, weight: 50 },
         Request::SetGroupCap { client: 7, ppm: 50_000 },
         Request::SetClientPacing { client: 7, paced: Paced::Never },
-        Request::SetGroupReservation { client: 7, budget_us: 3000, period_us: 10_000, hard: true },
+        Request::SetGroupReservation { client: 7, budget_us: 3000, period_us: 10_000, kind: ReservationKind::Hard },
         Request::ClearGroupReservation { client: 7 },
     ]
 }

@@ -131,11 +131,11 @@ fn ns(us: u32) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use xqos_core::{ClientId, GroupId, PolicyKind, Reservation, Role, Time};
+    use xqos_core::{ClientId, GroupId, PolicyKind, Reservation, ReservationKind, Role, Time};
 
     fn one_of_each() -> Vec<Fact> {
         let (client, at) = (ClientId(9), Time(7_000));
-        let reservation = Reservation { budget_ns: 1_000_000, period_ns: 9_000_000, hard: true };
+        let reservation = Reservation { budget_ns: 1_000_000, period_ns: 9_000_000, kind: ReservationKind::Hard };
         let role = Role { compositor: true, window_manager: false };
         let service =
             Service { client, start: Time(5), end: at, requests: 3, bytes: 40, last_request: 9, still_ready: true };

@@ -8,7 +8,7 @@
 //! | 2, 3 | what the kind says |
 
 use super::{Event, Level, Reason, What, Words};
-use xqos_core::{ClientId, GroupId, Mode, PolicyKind, Reservation, Role, Time};
+use xqos_core::{ClientId, GroupId, Mode, PolicyKind, Reservation, ReservationKind, Role, Time};
 
 /// No client has this index.
 const NOBODY: u16 = u16::MAX;
@@ -41,6 +41,11 @@ impl Head {
     fn flag(&self, bit: u8) -> bool {
         (self.flags >> bit) & 1 == 1
     }
+
+    /// That of a reservation.
+    fn kind(&self) -> ReservationKind {
+        if self.flag(2) { ReservationKind::SoftPaper } else { self.flag(0).into() }
+    }
 }
 
 impl Event {
@@ -61,6 +66,11 @@ impl Event {
 
 fn head(kind: u8, flags: u8, client: Option<ClientId>, value: u32) -> Head {
     Head { kind, flags, client: client.map_or(NOBODY, |id| id.0), value }
+}
+
+/// Bit 0: hard, bit 2: soft by the paper's rule.
+fn of_kind(kind: ReservationKind) -> u8 {
+    bit(kind == ReservationKind::Hard, 0) | bit(kind == ReservationKind::SoftPaper, 2)
 }
 
 fn bit(set: bool, bit: u8) -> u8 {
@@ -96,9 +106,9 @@ impl What {
             What::Grab { client } => head(13, 0, client, 0),
             What::Overran { .. } => head(14, 0, None, 0),
             What::Replenish => head(15, 0, None, 0),
-            What::Budget { client, hard, depleted, .. } => head(16, bit(hard, 0) | bit(depleted, 1), Some(client), 0),
+            What::Budget { client, kind, depleted, .. } => head(16, of_kind(kind) | bit(depleted, 1), Some(client), 0),
             What::Reserve { client, reservation, admitted } => {
-                head(17, bit(reservation.hard, 0) | bit(admitted, 1), Some(client), 0)
+                head(17, of_kind(reservation.kind) | bit(admitted, 1), Some(client), 0)
             }
             What::Clear { client } => head(18, 0, Some(client), 0),
             What::Policy { kind } => head(19, kind.code(), None, 0),
@@ -121,7 +131,7 @@ impl What {
             What::GroupWeight { group, .. } => head(36, 0, None, group.0.into()),
             What::GroupCap { group, .. } => head(37, 0, None, group.0.into()),
             What::GroupReserve { group, reservation, admitted } => {
-                head(38, bit(reservation.hard, 0) | bit(admitted, 1), None, group.0.into())
+                head(38, of_kind(reservation.kind) | bit(admitted, 1), None, group.0.into())
             }
             What::GroupRelease { group } => head(39, 0, None, group.0.into()),
         }
@@ -198,7 +208,7 @@ impl What {
             33 => What::Desktop { share_ppm: value },
             37 => What::GroupCap { group: group(value)?, ppm: u32::try_from(two).ok()? },
             38 => {
-                let reservation = Reservation { budget_ns: two, period_ns: three, hard: head.flag(0) };
+                let reservation = Reservation { budget_ns: two, period_ns: three, kind: head.kind() };
                 What::GroupReserve { group: group(value)?, reservation, admitted: head.flag(1) }
             }
             39 => What::GroupRelease { group: group(value)? },
@@ -237,11 +247,11 @@ impl What {
                 What::Exposed { client, cause: cause.filter(|id| usize::from(id.0) < ClientId::LIMIT) }
             }
             16 => {
-                let (hard, depleted) = (head.flag(0), head.flag(1));
-                What::Budget { client, hard, depleted, left_ns: two as i64, deadline: Time(three) }
+                let (kind, depleted) = (head.kind(), head.flag(1));
+                What::Budget { client, kind, depleted, left_ns: two as i64, deadline: Time(three) }
             }
             17 => {
-                let reservation = Reservation { budget_ns: two, period_ns: three, hard: head.flag(0) };
+                let reservation = Reservation { budget_ns: two, period_ns: three, kind: head.kind() };
                 What::Reserve { client, reservation, admitted: head.flag(1) }
             }
             18 => What::Clear { client },

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 use super::*;
+use xqos_core::ReservationKind;
 
 fn one_of_each() -> Vec<What> {
     let client = ClientId(2047);
-    let reservation = Reservation { budget_ns: 3_000_000, period_ns: 10_000_000, hard: true };
+    let reservation = Reservation { budget_ns: 3_000_000, period_ns: 10_000_000, kind: ReservationKind::Hard };
     let (mode, reason) = (Mode::Reserved, Reason::Deadline);
     vec![
         What::Begin { level: Level::Requests, server_pid: 77, words: 9 },
@@ -46,7 +47,7 @@ fn one_of_each() -> Vec<What> {
             start: Time(4),
         },
         What::Replenish,
-        What::Budget { client, hard: true, depleted: true, left_ns: -5, deadline: Time(9) },
+        What::Budget { client, kind: ReservationKind::Hard, depleted: true, left_ns: -5, deadline: Time(9) },
         What::Reserve { client, reservation, admitted: true },
         What::Clear { client },
         What::Policy { kind: PolicyKind::Smart },

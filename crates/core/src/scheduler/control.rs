@@ -129,14 +129,20 @@ impl Scheduler {
         admission::test(set.into_iter(), self.blocking_ns(now), self.limit_ppm())
     }
 
+    /// The longest period, with that of a reservation that comes.
+    fn longest_period_ns(&self, coming: Reservation) -> u64 {
+        self.all_reservations().map(|(_, reservation)| reservation.period_ns).fold(coming.period_ns, u64::max)
+    }
+
     /// Gives a client a reservation if it is admitted, in place of the one it may have.
     pub(super) fn reserve(&mut self, client: ClientId, reservation: Reservation, now: Time) -> Option<Admission> {
         let admission = self.check_admission(client, reservation, now)?;
         if matches!(admission, Admission::Admitted(_)) {
             self.end_reservation(client);
+            let longest_ns = self.longest_period_ns(reservation);
             let record = self.client_mut(client)?;
             let state = match record.past_reservation {
-                Some(past) => past.replaced_by(reservation, now),
+                Some(past) => past.replaced_by(reservation, now, longest_ns),
                 None => ReservationState::new(reservation, now),
             };
             record.reservation = Some(state);
@@ -160,7 +166,8 @@ impl Scheduler {
     ) -> Option<Admission> {
         let admission = self.check_group_admission(group, reservation, now)?;
         if matches!(admission, Admission::Admitted(_)) {
-            self.group_reservations.set(group, reservation, now);
+            let longest_ns = self.longest_period_ns(reservation);
+            self.group_reservations.set(group, reservation, now, longest_ns);
             self.group_reservation_changed(group, now);
         }
         Some(admission)

@@ -92,7 +92,7 @@ impl Scheduler {
         match &record.reservation {
             _ if record.paced.is_some() => Rank::LAST,
             Some(state) if !state.depleted || now >= state.deadline => Rank::reserved(state.deadline_at_arrival(now)),
-            Some(state) if state.reservation.hard => Rank::LAST,
+            Some(state) if state.reservation.kind.is_hard() => Rank::LAST,
             _ if record.capped || self.is_member_of_hard(client) => Rank::LAST,
             _ if self.is_desktop(client) => Rank { tier, key: 0 },
             _ => match self.policy.challenge(client) {

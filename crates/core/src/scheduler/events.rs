@@ -192,18 +192,24 @@ impl Scheduler {
 
     /// Who was served from a reservation pays from its own, or from its group's.
     fn charge_reservation(&mut self, client: ClientId, ns: u64, end: Time) {
-        let Some(record) = self.client_mut(client) else { return };
-        let weight = record.facts.weight;
-        let of_itself = record.reservation.as_mut().map(|state| {
+        let Some(record) = self.client(client) else { return };
+        let (weight, is_capped) = (record.facts.weight, self.caps.is_on(record.facts.group));
+        let own = self.client_mut(client).and_then(|record| record.reservation.as_mut());
+        let of_itself = own.map(|state| {
             let missed = state.misses(end);
-            (state.charge(ns), missed, state.deadline)
+            let depleted = state.charge(ns);
+            // A cap is the most that a group gets, which the paper's rule would go beyond.
+            if !is_capped {
+                state.postpone(end);
+            }
+            (depleted, missed, *state)
         });
-        if let Some((true, _, deadline)) = of_itself {
-            self.depleted.set(client, deadline);
+        if let Some((.., state)) = of_itself.filter(|(.., state)| state.depleted) {
+            self.depleted.set(client, state.deadline);
         }
         let paid = match of_itself {
             Some((depleted, missed, _)) => Some((depleted, missed)),
-            None => self.group_reservations.served(client, ns, weight, end),
+            None => self.group_reservations.served(client, (ns, end), weight, is_capped),
         };
         if let (Some((depleted, missed)), Some(record)) = (paid, self.client_mut(client)) {
             record.usage.depletions += u32::from(depleted);

@@ -10,7 +10,7 @@ use crate::desktop::{CALLED_TURNS, MAX_SHARE_PPM, Role, Turn};
 use crate::pacing::{Hold, Mark, Pacing};
 use crate::policy::{Facts, PolicyKind};
 use crate::words::Words;
-use crate::{ClientId, GroupId, Mode, Parameters, Reservation, ReservationState, Supply, Time};
+use crate::{ClientId, GroupId, Mode, Parameters, Reservation, ReservationKind, ReservationState, Supply, Time};
 use alloc::vec::Vec;
 
 impl Scheduler {
@@ -294,14 +294,15 @@ impl Client {
 
 impl ReservationState {
     fn save(&self, out: &mut Vec<u64>) {
-        let Reservation { budget_ns, period_ns, hard } = self.reservation;
-        out.extend([budget_ns, period_ns, u64::from(hard), self.budget_left_ns as u64, self.deadline.0]);
+        let Reservation { budget_ns, period_ns, kind } = self.reservation;
+        out.extend([budget_ns, period_ns, u64::from(kind.code()), self.budget_left_ns as u64, self.deadline.0]);
         out.push(self.last_missed().0);
     }
 
     fn load(words: &mut Words) -> Option<ReservationState> {
-        let reservation =
-            Reservation { budget_ns: words.ns()?.max(1), period_ns: words.ns()?.max(1), hard: words.flag()? };
+        let (budget_ns, period_ns) = (words.ns()?.max(1), words.ns()?.max(1));
+        let kind = ReservationKind::from_code(u8::try_from(words.next()?).ok()?)?;
+        let reservation = Reservation { budget_ns, period_ns, kind };
         let (budget_left_ns, deadline, missed) = (words.signed()?, words.time()?, words.time()?);
         if reservation.budget_ns > reservation.period_ns || budget_left_ns > reservation.budget_ns as i64 {
             return None;

@@ -203,7 +203,7 @@ impl Scheduler {
     pub fn is_held_back(&self, client: ClientId) -> bool {
         let is_out = |record: &Client| match self.group_reservations.state_of(client) {
             Some(shared) => {
-                let is_out = shared.depleted && (shared.reservation.hard || record.capped);
+                let is_out = shared.depleted && (shared.reservation.kind.is_hard() || record.capped);
                 is_out || record.paced.is_some()
             }
             None => record.is_held_back(),
@@ -212,7 +212,7 @@ impl Scheduler {
     }
 
     pub(super) fn is_member_of_hard(&self, client: ClientId) -> bool {
-        self.group_reservations.state_of(client).is_some_and(|state| state.reservation.hard)
+        self.group_reservations.state_of(client).is_some_and(|state| state.reservation.kind.is_hard())
     }
 
     /// Until when a paced client is held at most.

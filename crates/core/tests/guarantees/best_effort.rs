@@ -2,7 +2,7 @@
 //! Best effort: nobody starves, SYNC priorities are strict, and a light client does not notice the busy ones.
 
 use crate::server::{Behaviour, Load, MS, Random, SECOND, Server, US};
-use xqos_core::{Choice, ClientId, Fact, Mode, Parameters, PolicyKind, Reservation, Time};
+use xqos_core::{Choice, ClientId, Fact, Mode, Parameters, PolicyKind, Reservation, ReservationKind, Time};
 
 /// `fixed` starves by intent, and under `stock` the choice is the server's.
 const STARVE_NOBODY: [PolicyKind; 3] = [PolicyKind::Classic, PolicyKind::Smart, PolicyKind::Fair];
@@ -101,7 +101,7 @@ fn greedy_soft_reservations_starve_nobody() {
                 let client = server.connect(Load::backlogged(20 * US..=longest_ns));
                 let period_ns = random.one_of(&[10, 20, 40]) * MS;
                 let budget_ns = period_ns * random.within(10..=80) / 100;
-                server.try_reserve(client, Reservation { budget_ns, period_ns, hard: false });
+                server.try_reserve(client, Reservation { budget_ns, period_ns, kind: ReservationKind::Soft });
                 everybody.push(client);
             }
             server.run_until(1500 * MS);
@@ -120,7 +120,7 @@ fn soft_reservation_takes_nothing_away_from_its_client() {
     for policy in [PolicyKind::Classic, PolicyKind::Smart, PolicyKind::Fair, PolicyKind::Fixed] {
         let mut server = Server::new(policy, Parameters::default(), 1);
         let clients = [(); 5].map(|()| server.connect(Load::backlogged(200 * US..=400 * US)));
-        let reservation = Reservation { budget_ns: 500 * US, period_ns: 10 * MS, hard: false };
+        let reservation = Reservation { budget_ns: 500 * US, period_ns: 10 * MS, kind: ReservationKind::Soft };
         assert!(server.try_reserve(clients[4], reservation));
         server.run_until(5 * SECOND);
         let share = server.service_ns(clients[4], None) as f64 / server.now_ns as f64;
@@ -139,7 +139,9 @@ fn stock_leaves_the_choice_to_the_server_but_for_reserved_clients() {
     let reserved = server.connect(Load::new(Behaviour::RoundTrip { think_ns: 2 * MS }, 100 * US..=100 * US));
     server.run_until(100 * MS);
     assert!(server.slices.iter().all(|slice| slice.choice == Choice::Server));
-    assert!(server.try_reserve(reserved, Reservation { budget_ns: MS, period_ns: 10 * MS, hard: false }));
+    assert!(
+        server.try_reserve(reserved, Reservation { budget_ns: MS, period_ns: 10 * MS, kind: ReservationKind::Soft })
+    );
     server.slices.clear();
     server.run_until(200 * MS);
     for slice in &server.slices {

@@ -3,30 +3,64 @@
 
 use crate::reservations::{Reserved, check_budgets_are_given};
 use crate::server::{Load, MS, SECOND, Server, US};
+use xqos_core::ReservationKind::{self, Hard, Soft, SoftPaper};
 use xqos_core::{Admission, ClientId, Fact, Mode, Outcome, Parameters, PolicyKind, Reservation, Scheduler, Time};
 
-fn ms(budget: u64, period: u64, hard: bool) -> Reservation {
-    Reservation { budget_ns: budget * MS, period_ns: period * MS, hard }
+fn ms(budget: u64, period: u64, kind: ReservationKind) -> Reservation {
+    Reservation { budget_ns: budget * MS, period_ns: period * MS, kind }
 }
 
 #[test]
 fn reserving_again_and_again_gives_no_more_than_reserving_once() {
-    for (hard, request_ns) in [(true, 100 * US), (false, 100 * US), (true, 5 * MS), (false, 5 * MS)] {
+    for (kind, request_ns) in [(Hard, 100 * US), (Soft, 100 * US), (Hard, 5 * MS), (Soft, 5 * MS)] {
         let mut server = Server::new(PolicyKind::Fair, Parameters::default(), 1);
         let others = server.connect(Load::backlogged(100 * US..=100 * US));
         let client = server.connect(Load::backlogged(request_ns..=request_ns));
         for ms_now in 0..1000 {
             server.run_until(ms_now * MS);
-            assert!(server.try_reserve(client, ms(2, 20, hard)));
+            assert!(server.try_reserve(client, ms(2, 20, kind)));
         }
         let reserved_ns = server.service_ns(client, Some(Mode::Reserved));
         assert!(
             reserved_ns <= 102 * MS + request_ns,
-            "a reservation of 10 % that is set again each millisecond got {reserved_ns} ns of a second (hard: {hard}, \
+            "a reservation of 10 % that is set again each millisecond got {reserved_ns} ns of a second ({kind:?}, \
              requests of {request_ns} ns), the others {}: what it used, and owes, must survive the change",
             server.service_ns(others, None)
         );
     }
+}
+
+#[test]
+fn reserving_again_and_again_by_the_papers_soft_rule_costs_other_reservations_nothing() {
+    let parameters = Parameters { blocking_ns: 20 * US, ..Parameters::default() };
+    for kinds in [[SoftPaper, SoftPaper], [SoftPaper, Hard]] {
+        let mut server = Server::new(PolicyKind::Fair, parameters, 1);
+        let reserve = |server: &mut Server, reservation| {
+            let client = server.connect(Load::backlogged(10 * US..=10 * US));
+            assert!(server.try_reserve(client, reservation));
+            Reserved { client, reservation }
+        };
+        let others = [reserve(&mut server, ms(2, 10, Hard)), reserve(&mut server, ms(60, 150, Soft))];
+        let client = server.connect(Load::backlogged(10 * US..=10 * US));
+        for step in 0..900 {
+            assert!(server.try_reserve(client, ms(3, 15, kinds[step as usize % 2])));
+            server.run_until((step + 1) * 2 * MS);
+        }
+        check_budgets_are_given(&server, &others, 20 * US, 1);
+    }
+}
+
+#[test]
+fn a_client_that_had_an_idle_server_by_the_papers_soft_rule_is_not_held_back_for_as_long() {
+    let mut server = Server::new(PolicyKind::Fair, Parameters::default(), 1);
+    let client = server.connect(Load::backlogged(100 * US..=100 * US));
+    assert!(server.try_reserve(client, ms(1, 10, SoftPaper)));
+    server.run_until(2 * SECOND);
+    assert_eq!(server.service_ns(client, None), 2 * SECOND, "nobody else is there");
+    assert!(server.try_reserve(client, ms(1, 10, Hard)));
+    server.run_until(3 * SECOND);
+    let got_ns = server.service_ns(client, None) - 2 * SECOND;
+    assert!((97 * MS..=101 * MS).contains(&got_ns), "{got_ns} ns of a second, of 1 ms in 10 ms");
 }
 
 #[test]
@@ -38,7 +72,7 @@ fn ending_a_reservation_and_reserving_anew_forgives_no_debt() {
         server.run_until(step * 5 * MS);
         let now = Time(server.now_ns);
         match step % 2 {
-            0 => assert!(server.try_reserve(client, ms(1, 10, false))),
+            0 => assert!(server.try_reserve(client, ms(1, 10, Soft))),
             _ => assert_eq!(server.scheduler.handle(now, Fact::Release { client }), Outcome::Changed),
         }
     }
@@ -53,11 +87,11 @@ fn larger_budget_takes_effect_at_no_cost_to_other_reservations() {
         let mut server = Server::new(PolicyKind::Fair, parameters, 1);
         let other = server.connect(Load::backlogged(10 * US..=10 * US));
         let client = server.connect(Load::backlogged(10 * US..=10 * US));
-        assert!(server.try_reserve(other, ms(2, 10, true)) && server.try_reserve(client, ms(1, 10, true)));
+        assert!(server.try_reserve(other, ms(2, 10, Hard)) && server.try_reserve(client, ms(1, 10, Hard)));
         server.run_until(change_at_ms * MS);
-        assert!(server.try_reserve(client, ms(50, 100, true)));
+        assert!(server.try_reserve(client, ms(50, 100, Hard)));
         server.run_until(SECOND);
-        check_budgets_are_given(&server, &[Reserved { client: other, reservation: ms(2, 10, true) }], 10 * US, 1);
+        check_budgets_are_given(&server, &[Reserved { client: other, reservation: ms(2, 10, Hard) }], 10 * US, 1);
         let got_ns = server.service_ns(client, None);
         assert!(got_ns.abs_diff(SECOND / 2) <= 55 * MS, "50 % since {change_at_ms} ms gave {got_ns} ns of a second");
     }
@@ -68,9 +102,9 @@ fn shorter_period_takes_effect_at_once() {
     let mut server = Server::new(PolicyKind::Stock, Parameters::default(), 1);
     server.connect(Load::backlogged(10 * US..=10 * US));
     let client = server.connect(Load { start_ns: 20 * MS, ..Load::backlogged(10 * US..=10 * US) });
-    assert!(server.try_reserve(client, ms(1000, 10_000, true)));
+    assert!(server.try_reserve(client, ms(1000, 10_000, Hard)));
     server.run_until(10 * MS);
-    assert!(server.try_reserve(client, ms(3, 10, true)));
+    assert!(server.try_reserve(client, ms(3, 10, Hard)));
     server.run_until(120 * MS);
     let got_ns = server.service_ns(client, None);
     assert!(got_ns.abs_diff(30 * MS) <= 3 * MS, "30 % of 100 ms, although a long period had begun: {got_ns} ns");
@@ -81,12 +115,12 @@ fn changing_the_only_reservation_does_not_forget_the_blocking_time() {
     let (client, now) = (ClientId(1), Time(SECOND));
     let mut scheduler = Scheduler::new(PolicyKind::Fair, Parameters::default());
     scheduler.handle(now, Fact::Connected { client, descriptor: 11 });
-    scheduler.handle(now, Fact::Reserve { client, reservation: ms(3, 10, false) }).admission();
+    scheduler.handle(now, Fact::Reserve { client, reservation: ms(3, 10, Soft) }).admission();
     scheduler.handle(now, Fact::Arrived { client });
     scheduler.handle(Time(0), Fact::Overran { ns: 2 * MS });
     scheduler.decide(now);
     assert_eq!(scheduler.blocking_observed_ns(now), 2 * MS);
-    scheduler.handle(now, Fact::Reserve { client, reservation: ms(4, 10, false) }).admission();
+    scheduler.handle(now, Fact::Reserve { client, reservation: ms(4, 10, Soft) }).admission();
     assert_eq!(scheduler.blocking_observed_ns(now), 2 * MS, "the reservation was replaced, not ended");
     scheduler.handle(now, Fact::Release { client });
     assert_eq!(scheduler.blocking_observed_ns(now), 0, "forgotten with the last reservation");
@@ -99,7 +133,7 @@ fn client_whose_reservation_ends_has_saved_up_nothing() {
         let mut server = Server::new(policy, Parameters::default(), 1);
         let others = [(); 2].map(|()| server.connect(Load::backlogged(100 * US..=300 * US)));
         let client = server.connect(Load::backlogged(100 * US..=300 * US));
-        assert!(server.try_reserve(client, ms(1, 10, true)));
+        assert!(server.try_reserve(client, ms(1, 10, Hard)));
         server.run_until(2 * SECOND);
         let before_ns = others.map(|other| server.service_ns(other, None));
         server.scheduler.handle(Time(server.now_ns), Fact::Release { client });
@@ -121,7 +155,7 @@ fn admission_is_exact_to_a_millionth() {
     let mut scheduler = Scheduler::new(PolicyKind::Fair, Parameters::default());
     scheduler.handle(now, Fact::Connected { client: first, descriptor: 11 });
     scheduler.handle(now, Fact::Connected { client: second, descriptor: 12 });
-    let of = |ppm: u64| Reservation { budget_ns: ppm * 1_000, period_ns: SECOND, hard: false };
+    let of = |ppm: u64| Reservation { budget_ns: ppm * 1_000, period_ns: SECOND, kind: Soft };
     let is_admitted = |admission| matches!(admission, Some(Admission::Admitted(_)));
     assert!(is_admitted(scheduler.handle(now, Fact::Reserve { client: first, reservation: of(400_000) }).admission()));
     assert!(is_admitted(scheduler.check_admission(second, of(500_000), now)), "0.9 is the limit");

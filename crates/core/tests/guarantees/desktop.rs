@@ -2,7 +2,9 @@
 //! The desktop rule: latency for those who work for others, a part for the others, fairness among them, reservations kept.
 
 use crate::server::{Behaviour, Load, MS, Random, Run, SECOND, Server, US};
-use xqos_core::{ClientId, FRAME_NS, Fact, Mode, Parameters, PolicyKind, Reservation, Role, Time, WAIT_NS};
+use xqos_core::{
+    ClientId, FRAME_NS, Fact, Mode, Parameters, PolicyKind, Reservation, ReservationKind, Role, Time, WAIT_NS,
+};
 
 const COMPOSITOR: Role = Role { compositor: true, window_manager: false };
 
@@ -133,7 +135,7 @@ fn a_reserved_client_keeps_its_budget_beside_a_compositor_gone_mad() {
         let (mut server, _) = desktop(seed, mad(), 4, 500 * US);
         let reserved = server.connect(Load::backlogged(50 * US..=100 * US));
         let (budget_ns, period_ns) = (3 * MS, 10 * MS);
-        assert!(server.try_reserve(reserved, Reservation { budget_ns, period_ns, hard: true }));
+        assert!(server.try_reserve(reserved, Reservation { budget_ns, period_ns, kind: ReservationKind::Hard }));
         server.run_until(SECOND);
         for period in 1..(SECOND / period_ns - 1) {
             let (from_ns, to_ns) = (period * period_ns, (period + 1) * period_ns);

@@ -6,7 +6,7 @@
 //! than that, and within any part of that time the difference changes by no more than both together.
 
 use crate::server::{Behaviour, Load, MS, Random, Run, SECOND, Server, US};
-use xqos_core::{ClientId, Fact, GroupId, Parameters, PolicyKind, Reservation, Time};
+use xqos_core::{ClientId, Fact, GroupId, Parameters, PolicyKind, Reservation, ReservationKind, Time};
 
 #[derive(Clone, Copy, Debug)]
 struct Busy {
@@ -200,7 +200,7 @@ fn a_capped_group_gets_no_more_than_its_cap_in_any_period_and_the_rest_is_left_t
 fn a_reservation_above_the_cap_of_its_group_leaves_half_of_it_to_the_others_and_no_debt() {
     for policy in [PolicyKind::Fair, PolicyKind::Smart, PolicyKind::Fixed] {
         let mut server = two_beside_another(policy, 7);
-        let reservation = Reservation { budget_ns: 9 * MS, period_ns: 20 * MS, hard: true };
+        let reservation = Reservation { budget_ns: 9 * MS, period_ns: 20 * MS, kind: ReservationKind::Hard };
         server.scheduler.handle(Time(0), Fact::Reserve { client: ClientId(1), reservation });
         server.scheduler.handle(Time(0), Fact::GroupCap { group: GroupId(1), ppm: 200_000 });
         server.run_until(10 * SECOND);

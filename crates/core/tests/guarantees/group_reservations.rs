@@ -3,12 +3,13 @@
 
 use crate::reservations::{hard_bound_ns, most_in_a_window};
 use crate::server::{Behaviour, Load, MS, Random, SECOND, Server, US};
+use xqos_core::ReservationKind::{self, Hard, Soft, SoftPaper};
 use xqos_core::{ClientId, Fact, GroupId, Mode, Outcome, Parameters, PolicyKind, Reservation, Role, Time};
 
 const GROUP: GroupId = GroupId(1);
 
-fn reservation(budget_ms: u64, period_ms: u64, hard: bool) -> Reservation {
-    Reservation { budget_ns: budget_ms * MS, period_ns: period_ms * MS, hard }
+fn reservation(budget_ms: u64, period_ms: u64, kind: ReservationKind) -> Reservation {
+    Reservation { budget_ns: budget_ms * MS, period_ns: period_ms * MS, kind }
 }
 
 fn put_into_group(server: &mut Server, client: ClientId, weight: u32) {
@@ -56,7 +57,7 @@ fn a_group_has_its_budget_in_every_period_beside_busy_others() {
         let weights = [100; 12];
         let (mut server, members) =
             server_with(policy, 6, &weights[..random.within(1..=12) as usize], longest_ns, seed);
-        let of = reservation(random.within(2..=6), random.one_of(&[10, 16, 40]), random.next() % 2 == 0);
+        let of = reservation(random.within(2..=6), random.one_of(&[10, 16, 40]), random.one_of(&ReservationKind::ALL));
         reserve(&mut server, of);
         server.run_until(1600 * MS);
         for k in 1..1600 * MS / of.period_ns {
@@ -79,7 +80,7 @@ fn a_hard_group_never_gets_more_than_its_budget_and_a_request() {
         let asker = server.connect(Load::new(Behaviour::RoundTrip { think_ns: 300 * US }, 10 * US..=longest_ns));
         put_into_group(&mut server, asker, 100);
         members.push(asker);
-        let of = reservation(random.within(2..=6), random.one_of(&[10, 20, 40]), true);
+        let of = reservation(random.within(2..=6), random.one_of(&[10, 20, 40]), Hard);
         reserve(&mut server, of);
         server.run_until(SECOND);
         for periods in [1, 2, 7, 20] {
@@ -94,7 +95,7 @@ fn a_hard_group_never_gets_more_than_its_budget_and_a_request() {
 fn members_share_the_budget_by_their_weights_under_every_policy() {
     for policy in PolicyKind::ALL {
         let (mut server, members) = server_with(policy, 2, &[100, 200, 300], 400 * US, 3);
-        reserve(&mut server, reservation(6, 10, true));
+        reserve(&mut server, reservation(6, 10, Hard));
         server.run_until(10 * SECOND);
         let all_ns = together_ns(&server, &members, None);
         assert!(all_ns.abs_diff(6 * SECOND) <= 20 * MS, "{policy:?}: {all_ns} ns of 6 s");
@@ -108,7 +109,7 @@ fn members_share_the_budget_by_their_weights_under_every_policy() {
 #[test]
 fn who_joins_a_group_shares_from_then_on_and_catches_up_on_nothing() {
     let (mut server, members) = server_with(PolicyKind::Smart, 2, &[100, 100], 200 * US, 2);
-    reserve(&mut server, reservation(4, 10, true));
+    reserve(&mut server, reservation(4, 10, Hard));
     server.run_until(SECOND);
     let late = server.connect(Load::backlogged(50 * US..=200 * US));
     server.scheduler.handle(Time(server.now_ns), Fact::Group { client: late, group: GROUP });
@@ -119,14 +120,16 @@ fn who_joins_a_group_shares_from_then_on_and_catches_up_on_nothing() {
 }
 
 #[test]
-fn a_soft_group_goes_on_as_best_effort_and_a_hard_one_waits() {
-    for (hard, least_ns, most_ns) in [(false, 590 * MS, 610 * MS), (true, 190 * MS, 206 * MS)] {
+fn a_soft_group_goes_on_as_best_effort_or_above_it_and_a_hard_one_waits() {
+    for (kind, least_ns, most_ns) in
+        [(Soft, 590 * MS, 610 * MS), (Hard, 190 * MS, 206 * MS), (SoftPaper, 1000 * MS, 1001 * MS)]
+    {
         let (mut server, members) = server_with(PolicyKind::Fair, 1, &[100], 400 * US, 4);
-        reserve(&mut server, reservation(2, 10, hard));
+        reserve(&mut server, reservation(2, 10, kind));
         server.run_until(SECOND);
         // Soft: a fifth, and half of the rest.
         let got_ns = together_ns(&server, &members, None);
-        assert!((least_ns..=most_ns).contains(&got_ns), "hard {hard}: {got_ns} ns");
+        assert!((least_ns..=most_ns).contains(&got_ns), "{kind:?}: {got_ns} ns");
     }
 }
 
@@ -134,8 +137,8 @@ fn a_soft_group_goes_on_as_best_effort_and_a_hard_one_waits() {
 fn a_member_with_a_reservation_of_its_own_keeps_that_and_leaves_the_groups_to_the_others() {
     for policy in PolicyKind::ALL {
         let (mut server, members) = server_with(policy, 2, &[100, 100, 100], 300 * US, 5);
-        reserve(&mut server, reservation(3, 10, true));
-        assert!(server.try_reserve(members[0], reservation(2, 10, true)));
+        reserve(&mut server, reservation(3, 10, Hard));
+        assert!(server.try_reserve(members[0], reservation(2, 10, Hard)));
         assert!(!server.scheduler.shares_reservation(members[0]) && server.scheduler.shares_reservation(members[1]));
         server.run_until(2 * SECOND);
         for (member, due_ns) in [(members[0], 400 * MS), (members[1], 300 * MS), (members[2], 300 * MS)] {
@@ -148,10 +151,10 @@ fn a_member_with_a_reservation_of_its_own_keeps_that_and_leaves_the_groups_to_th
 #[test]
 fn groups_count_in_the_admission_of_clients_and_clients_in_that_of_groups() {
     let (mut server, members) = server_with(PolicyKind::Fair, 0, &[100, 100], 100 * US, 6);
-    reserve(&mut server, reservation(5, 10, false));
-    assert!(!server.try_reserve(members[0], reservation(5, 10, false)), "0.5 + 0.5 is above 0.9");
-    assert!(server.try_reserve(members[0], reservation(3, 10, false)));
-    let more = Fact::GroupReserve { group: GROUP, reservation: reservation(7, 10, false) };
+    reserve(&mut server, reservation(5, 10, Soft));
+    assert!(!server.try_reserve(members[0], reservation(5, 10, Soft)), "0.5 + 0.5 is above 0.9");
+    assert!(server.try_reserve(members[0], reservation(3, 10, Soft)));
+    let more = Fact::GroupReserve { group: GROUP, reservation: reservation(7, 10, Soft) };
     assert!(!server.scheduler.handle(Time(0), more).is_admitted());
     assert_eq!(server.scheduler.admitted_utilization_ppm(), 800_000);
     assert_eq!(server.scheduler.handle(Time(0), Fact::GroupRelease { group: GROUP }), Outcome::Changed);
@@ -161,7 +164,7 @@ fn groups_count_in_the_admission_of_clients_and_clients_in_that_of_groups() {
 #[test]
 fn asking_again_gives_no_fresh_budget() {
     let (mut server, members) = server_with(PolicyKind::Fair, 1, &[100, 100], 100 * US, 7);
-    let of = reservation(2, 20, true);
+    let of = reservation(2, 20, Hard);
     for _ in 0..200 {
         reserve(&mut server, of);
         server.run_until(server.now_ns + 5 * MS);
@@ -176,7 +179,7 @@ fn a_member_that_was_idle_is_named_to_watch_again_when_its_group_has_budget_agai
     let (mut server, _) = server_with(PolicyKind::Fair, 1, &[100], 100 * US, 8);
     let late = server.connect(Load { start_ns: SECOND, ..Load::backlogged(100 * US..=100 * US) });
     put_into_group(&mut server, late, 100);
-    reserve(&mut server, reservation(2, 10, false));
+    reserve(&mut server, reservation(2, 10, Soft));
     server.run_until(SECOND + 20 * MS);
     let first = server.runs.iter().find(|run| run.client == late).expect("it was served");
     assert!(
@@ -189,7 +192,7 @@ fn a_member_that_was_idle_is_named_to_watch_again_when_its_group_has_budget_agai
 #[test]
 fn compositors_and_window_managers_take_no_part() {
     let (mut server, members) = server_with(PolicyKind::Fixed, 1, &[100, 100], 100 * US, 9);
-    reserve(&mut server, reservation(1, 10, true));
+    reserve(&mut server, reservation(1, 10, Hard));
     let role = Role { compositor: true, window_manager: false };
     server.scheduler.handle(Time(0), Fact::Role { client: members[0], role });
     assert!(!server.scheduler.shares_reservation(members[0]));

@@ -10,7 +10,7 @@
 //!   can touch the budgets of more than m + 1 periods (see [`hard_bound_ns`]).
 
 use crate::server::{Behaviour, Load, MS, Random, Run, SECOND, Server, US};
-use xqos_core::{ClientId, Fact, Mode, Parameters, PolicyKind, Reservation, Scheduler, Service, Time};
+use xqos_core::{ClientId, Fact, Mode, Parameters, PolicyKind, Reservation, ReservationKind, Scheduler, Service, Time};
 
 #[derive(Clone, Copy, Debug)]
 pub struct Reserved {
@@ -19,7 +19,13 @@ pub struct Reserved {
 }
 
 /// A server with best-effort load and as many of `count` random reservations of backlogged clients as are admitted.
-fn loaded_server(seed: u64, count: usize, longest_ns: u64, blocking_ns: u64) -> (Server, Vec<Reserved>) {
+fn loaded_server(
+    seed: u64,
+    count: usize,
+    longest_ns: u64,
+    blocking_ns: u64,
+    kinds: &[ReservationKind],
+) -> (Server, Vec<Reserved>) {
     let mut random = Random(seed);
     let parameters = Parameters { blocking_ns, ..Parameters::default() };
     let mut server = Server::new(random.one_of(&PolicyKind::ALL), parameters, seed);
@@ -37,7 +43,7 @@ fn loaded_server(seed: u64, count: usize, longest_ns: u64, blocking_ns: u64) -> 
     for _ in 0..count {
         let period_ns = random.one_of(&[5, 8, 10, 16, 20, 33, 40, 50, 100]) * MS;
         let budget_ns = period_ns * random.within(5..=60) / 100;
-        let reservation = Reservation { budget_ns, period_ns, hard: random.next() % 2 == 0 };
+        let reservation = Reservation { budget_ns, period_ns, kind: random.one_of(kinds) };
         let client = server.connect(Load::backlogged(random.within(10 * US..=longest_ns)..=longest_ns));
         if server.try_reserve(client, reservation) {
             reserved.push(Reserved { client, reservation });
@@ -82,7 +88,8 @@ fn backlogged_reserved_client_has_its_budget_in_every_period_up_to_one_blocking_
         let longest_ns = random.one_of(&[100 * US, 300 * US, 500 * US, MS, 2 * MS]);
         let count = random.within(1..=8) as usize;
         // Room for an excess of each reservation: then all of them are given in time.
-        let (mut server, reserved) = loaded_server(seed, count, longest_ns, longest_ns * count as u64);
+        let (mut server, reserved) =
+            loaded_server(seed, count, longest_ns, longest_ns * count as u64, &ReservationKind::ALL);
         server.run_until(1500 * MS);
         check_budgets_are_given(&server, &reserved, longest_ns, seed);
     }
@@ -93,7 +100,7 @@ fn admission_with_one_blocking_time_gives_each_budget_up_to_a_request_of_each_re
     for seed in 0..150 {
         let mut random = Random(seed ^ 0xb);
         let longest_ns = random.one_of(&[100 * US, 300 * US, 500 * US, MS, 2 * MS]);
-        let (mut server, reserved) = loaded_server(seed, 8, longest_ns, longest_ns);
+        let (mut server, reserved) = loaded_server(seed, 8, longest_ns, longest_ns, &ReservationKind::ALL);
         server.run_until(1500 * MS);
         check_budgets_are_given(&server, &reserved, longest_ns * reserved.len() as u64, seed);
     }
@@ -106,7 +113,8 @@ fn earliest_deadline_is_served_first_whoever_is_replenished_first() {
     let mut server = Server::new(PolicyKind::Fair, Parameters::default(), 1);
     let reserve = |server: &mut Server, budget_ms: u64, period_ms: u64| {
         let client = server.connect(Load::backlogged(10 * US..=10 * US));
-        let reservation = Reservation { budget_ns: budget_ms * MS, period_ns: period_ms * MS, hard: true };
+        let reservation =
+            Reservation { budget_ns: budget_ms * MS, period_ns: period_ms * MS, kind: ReservationKind::Hard };
         assert!(server.try_reserve(client, reservation), "{reservation:?} is admissible");
         Reserved { client, reservation }
     };
@@ -165,9 +173,9 @@ fn check_hard_bound(server: &Server, reserved: Reserved, longest_ns: u64, goes_i
 fn hard_reservation_never_gets_more_than_its_budget_and_a_request() {
     for seed in 0..40 {
         let longest_ns = Random(seed ^ 0xc).one_of(&[50 * US, 500 * US, 2 * MS]);
-        let (mut server, reserved) = loaded_server(seed, 4, longest_ns, longest_ns * 4);
+        let (mut server, reserved) = loaded_server(seed, 4, longest_ns, longest_ns * 4, &ReservationKind::ALL);
         server.run_until(1000 * MS);
-        for &one in reserved.iter().filter(|one| one.reservation.hard) {
+        for &one in reserved.iter().filter(|one| one.reservation.kind.is_hard()) {
             check_hard_bound(&server, one, longest_ns, false, &format!("seed {seed}"));
         }
     }
@@ -191,7 +199,7 @@ fn hard_reservation_of_a_client_that_waits_for_each_reply_is_no_loophole() {
             let client = server.connect(Load::new(behaviour, longest_ns / 9..=longest_ns));
             let period_ns = random.one_of(&[20, 25, 40, 60]) * MS;
             let budget_ns = period_ns * random.within(2..=25) / 100;
-            let reservation = Reservation { budget_ns, period_ns, hard: true };
+            let reservation = Reservation { budget_ns, period_ns, kind: ReservationKind::Hard };
             if server.try_reserve(client, reservation) {
                 reserved.push(Reserved { client, reservation });
             }
@@ -213,7 +221,9 @@ fn requests_longer_than_the_period_are_paid_back_and_no_more() {
     let mut server = Server::new(PolicyKind::Fair, Parameters::default(), 1);
     server.connect(Load::backlogged(100 * US..=100 * US));
     let client = server.connect(Load::backlogged(25 * MS..=25 * MS));
-    assert!(server.try_reserve(client, Reservation { budget_ns: 3 * MS, period_ns: 10 * MS, hard: true }));
+    assert!(
+        server.try_reserve(client, Reservation { budget_ns: 3 * MS, period_ns: 10 * MS, kind: ReservationKind::Hard })
+    );
     server.run_until(10 * SECOND);
     let (got_ns, due_ns) = (server.service_ns(client, None), 3 * SECOND);
     assert!(
@@ -227,7 +237,7 @@ fn hard_reservation_does_not_catch_up_on_periods_in_which_nobody_was_served() {
     let mut server = Server::new(PolicyKind::Fair, Parameters::default(), 1);
     let others = server.connect(Load::backlogged(100 * US..=100 * US));
     let client = server.connect(Load::backlogged(100 * US..=100 * US));
-    let reservation = Reservation { budget_ns: 5 * MS, period_ns: 10 * MS, hard: true };
+    let reservation = Reservation { budget_ns: 5 * MS, period_ns: 10 * MS, kind: ReservationKind::Hard };
     assert!(server.try_reserve(client, reservation));
     server.run_until(100 * MS);
     server.stall(10 * SECOND);
@@ -243,7 +253,9 @@ fn soft_reservation_does_not_catch_up_on_periods_in_which_nobody_was_served() {
     let mut server = Server::new(PolicyKind::Fair, Parameters::default(), 1);
     let others = server.connect(Load::backlogged(100 * US..=100 * US));
     let client = server.connect(Load::backlogged(100 * US..=100 * US));
-    assert!(server.try_reserve(client, Reservation { budget_ns: 5 * MS, period_ns: 10 * MS, hard: false }));
+    assert!(
+        server.try_reserve(client, Reservation { budget_ns: 5 * MS, period_ns: 10 * MS, kind: ReservationKind::Soft })
+    );
     server.run_until(100 * MS);
     server.stall(10 * SECOND);
     server.run_until(12 * SECOND);
@@ -256,7 +268,8 @@ fn best_effort_keeps_what_reservations_leave_however_greedy_they_are() {
     for seed in 0..60 {
         let mut random = Random(seed ^ 0xe);
         let longest_ns = random.one_of(&[100 * US, 500 * US, MS]);
-        let (mut server, reserved) = loaded_server(seed, 8, longest_ns, longest_ns);
+        let (mut server, reserved) =
+            loaded_server(seed, 8, longest_ns, longest_ns, &[ReservationKind::Soft, ReservationKind::Hard]);
         server.run_until(1000 * MS);
         let reserved_ns: u64 = reserved.iter().map(|one| server.service_ns(one.client, Some(Mode::Reserved))).sum();
         let total_ns: u64 = server.runs.iter().map(|run| run.end_ns - run.start_ns).sum();
@@ -270,6 +283,24 @@ fn best_effort_keeps_what_reservations_leave_however_greedy_they_are() {
 }
 
 #[test]
+fn by_the_papers_soft_rule_a_busy_client_has_all_that_other_reservations_leave() {
+    let mut server = Server::new(PolicyKind::Fair, Parameters::default(), 1);
+    let best_effort = server.connect(Load::backlogged(100 * US..=100 * US));
+    let mut reserve = |kind| {
+        let client = server.connect(Load::backlogged(100 * US..=100 * US));
+        let reservation = Reservation { budget_ns: 2 * MS, period_ns: 10 * MS, kind };
+        assert!(server.try_reserve(client, reservation));
+        Reserved { client, reservation }
+    };
+    let all = [ReservationKind::Hard, ReservationKind::Soft, ReservationKind::SoftPaper].map(&mut reserve);
+    server.run_until(SECOND);
+    check_budgets_are_given(&server, &all, 100 * US, 1);
+    let got_ms = |client| server.service_ns(client, None).div_ceil(MS);
+    assert_eq!((got_ms(all[0].client), got_ms(all[1].client)), (200, 200));
+    assert_eq!((got_ms(all[2].client), got_ms(best_effort)), (600, 0), "above best effort, also beyond its budget");
+}
+
+#[test]
 fn arrival_with_just_its_bandwidth_left_begins_a_new_period() {
     for (arrival_ms, deadline_ms) in [(3, 8), (4, 12), (8, 16), (9, 17)] {
         let (client, at) = (ClientId(1), |ms: u64| Time(ms * MS));
@@ -280,7 +311,7 @@ fn arrival_with_just_its_bandwidth_left_begins_a_new_period() {
                 at(0),
                 Fact::Reserve {
                     client,
-                    reservation: Reservation { budget_ns: 4 * MS, period_ns: 8 * MS, hard: false },
+                    reservation: Reservation { budget_ns: 4 * MS, period_ns: 8 * MS, kind: ReservationKind::Soft },
                 },
             )
             .admission();

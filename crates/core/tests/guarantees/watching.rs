@@ -2,7 +2,9 @@
 //! Watching: who is named, so that its arrival ends the running slice, and that nothing is paid where none would.
 
 use crate::server::MS;
-use xqos_core::{ClientId, Fact, GroupId, Outcome, Parameters, PolicyKind, Reservation, Scheduler, Service, Time};
+use xqos_core::{
+    ClientId, Fact, GroupId, Outcome, Parameters, PolicyKind, Reservation, ReservationKind, Scheduler, Service, Time,
+};
 
 const HOG: ClientId = ClientId(1);
 const IDLE: ClientId = ClientId(2);
@@ -37,7 +39,10 @@ fn watched_client_is_named_again_when_it_is_reserved() {
     scheduler
         .handle(
             at(20),
-            Fact::Reserve { client: IDLE, reservation: Reservation { budget_ns: MS, period_ns: 10 * MS, hard: false } },
+            Fact::Reserve {
+                client: IDLE,
+                reservation: Reservation { budget_ns: MS, period_ns: 10 * MS, kind: ReservationKind::Soft },
+            },
         )
         .admission();
     assert_eq!(scheduler.next_to_watch(at(20)), Some(IDLE));
@@ -62,7 +67,7 @@ fn watched_client_is_named_again_when_its_budget_is_replenished() {
                 at(0),
                 Fact::Reserve {
                     client: IDLE,
-                    reservation: Reservation { budget_ns: 2 * MS, period_ns: 30 * MS, hard: false },
+                    reservation: Reservation { budget_ns: 2 * MS, period_ns: 30 * MS, kind: ReservationKind::Soft },
                 },
             )
             .admission();
@@ -79,7 +84,7 @@ fn watched_client_is_named_again_when_its_budget_is_replenished() {
 #[test]
 fn members_are_named_again_when_the_budget_of_their_group_is_replenished() {
     let (group, member) = (GroupId(1), ClientId(3));
-    let reservation = Reservation { budget_ns: 2 * MS, period_ns: 30 * MS, hard: false };
+    let reservation = Reservation { budget_ns: 2 * MS, period_ns: 30 * MS, kind: ReservationKind::Soft };
     let mut scheduler = hogged_scheduler(|scheduler| {
         scheduler.handle(at(0), Fact::Connected { client: member, descriptor: 13 });
         for client in [IDLE, member] {
@@ -140,7 +145,10 @@ fn reserved_client_is_watched_although_nobody_hogs() {
     scheduler
         .handle(
             at(0),
-            Fact::Reserve { client: IDLE, reservation: Reservation { budget_ns: MS, period_ns: 10 * MS, hard: true } },
+            Fact::Reserve {
+                client: IDLE,
+                reservation: Reservation { budget_ns: MS, period_ns: 10 * MS, kind: ReservationKind::Hard },
+            },
         )
         .admission();
     scheduler.handle(at(1), Fact::Arrived { client: HOG });

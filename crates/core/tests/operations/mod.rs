@@ -7,7 +7,7 @@
 use proptest::prelude::*;
 use std::cell::RefCell;
 use std::panic::{self, AssertUnwindSafe};
-use xqos_core::{ClientId, Fact, GroupId, Pacing, Parameters, PolicyKind, Reservation, Role};
+use xqos_core::{ClientId, Fact, GroupId, Pacing, Parameters, PolicyKind, Reservation, ReservationKind, Role};
 
 const US: u64 = 1_000;
 const MS: u64 = 1_000_000;
@@ -46,12 +46,16 @@ fn policy() -> impl Strategy<Value = PolicyKind> {
     prop::sample::select(PolicyKind::ALL.as_slice())
 }
 
+fn kind() -> impl Strategy<Value = ReservationKind> {
+    prop::sample::select(ReservationKind::ALL.as_slice())
+}
+
 /// Q <= T, both above 0, as whoever calls the scheduler has to see to.
 fn reservation() -> impl Strategy<Value = Reservation> {
     let period = prop::sample::select(vec![2 * MS, 5 * MS, 10 * MS, 10 * MS + 1, 40 * MS]);
-    (period, prop_oneof![Just(50), 1..=60u64], any::<bool>()).prop_map(|(period_ns, percent, hard)| {
+    (period, prop_oneof![Just(50), 1..=60u64], kind()).prop_map(|(period_ns, percent, kind)| {
         let budget_ns = period_ns * percent / 100;
-        Reservation { budget_ns, period_ns, hard }
+        Reservation { budget_ns, period_ns, kind }
     })
 }
 

@@ -80,7 +80,7 @@ impl Reference {
         let budget = client.budget.map(|budget| budget.replenished(arrival).at_arrival(arrival));
         let budget = budget.or_else(|| self.shared.at_arrival(id, arrival));
         let deadline = budget.filter(|budget| !budget.depleted).map(|budget| budget.deadline);
-        let is_hard = budget.is_some_and(|budget| budget.of.hard);
+        let is_hard = budget.is_some_and(|budget| budget.of.kind.is_hard());
         let is_held_back = deadline.is_none() && (is_hard || self.is_capped(id));
         match (running, deadline) {
             (Running::Server { grabbed: true }, _) => None,

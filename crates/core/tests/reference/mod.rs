@@ -4,68 +4,27 @@
 //!
 //! Where two clients stand equal, the lower id is first.
 
+mod budget;
 mod decide;
 mod desktop;
 mod paced;
 mod policy;
 mod shared;
 
+pub use budget::Budget;
 use desktop::Desktop;
 use paced::Paced;
 use policy::{Defence, Rules, Standing};
 use shared::SharedBudgets;
 use std::collections::BTreeMap;
 use xqos_core::{
-    CAP_PERIOD_NS, ClientId, Fact, GroupId, Holder, Mode, Pacing, Parameters, PolicyKind, RESTED_NS, Reservation, Role,
+    CAP_PERIOD_NS, ClientId, Fact, GroupId, Holder, Mode, Pacing, Parameters, PolicyKind, RESTED_NS, Reservation,
+    ReservationKind, Role,
 };
 
 /// A slice longer than this is a hog's, and idle clients are watched for so long after it.
 const HOG_SLICE_NS: u64 = 1_000_000;
 const HOG_MEMORY_NS: u64 = 100_000_000;
-
-/// A reservation as it stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Budget {
-    pub of: Reservation,
-    pub left_ns: i128,
-    pub deadline: u64,
-    pub depleted: bool,
-}
-
-impl Budget {
-    fn fresh(of: Reservation, now: u64) -> Self {
-        Budget { of, left_ns: i128::from(of.budget_ns), deadline: now + of.period_ns, depleted: false }
-    }
-
-    /// What an arrival makes of it: q >= (d - t) Q/T, or d <= t, gives a fresh one.
-    fn at_arrival(self, now: u64) -> Self {
-        let left_to_deadline = i128::from(self.deadline) - i128::from(now);
-        let covers = self.left_ns * i128::from(self.of.period_ns) >= left_to_deadline * i128::from(self.of.budget_ns);
-        let is_renewed = !self.depleted && (left_to_deadline <= 0 || covers);
-        if is_renewed { Budget::fresh(self.of, now) } else { self }
-    }
-
-    /// By how much its client is ahead of its bandwidth.
-    fn ahead_ns(self, now: u64) -> i128 {
-        let left_to_deadline = i128::from(self.deadline) - i128::from(now);
-        let due_ns = left_to_deadline * i128::from(self.of.budget_ns) / i128::from(self.of.period_ns);
-        (due_ns - self.left_ns).max(0)
-    }
-
-    /// The deadlines that have come: each gives Q, until there is budget again.
-    fn replenished(mut self, now: u64) -> Self {
-        while self.depleted && self.deadline <= now {
-            self.left_ns += i128::from(self.of.budget_ns);
-            self.deadline += self.of.period_ns;
-            self.depleted = self.left_ns <= 0;
-            // Periods in which nothing was served are not caught up on.
-            if !self.depleted && self.deadline <= now {
-                self.deadline = now + self.of.period_ns;
-            }
-        }
-        self
-    }
-}
 
 #[derive(Clone, Copy, Debug)]
 pub struct Client {
@@ -96,7 +55,7 @@ impl Client {
     }
 
     fn is_hard(&self) -> bool {
-        self.budget.is_some_and(|budget| budget.of.hard)
+        self.budget.is_some_and(|budget| budget.of.kind.is_hard())
     }
 }
 
@@ -311,11 +270,12 @@ impl Reference {
         }
         match running {
             Some((_, Running::Reserved { client: picked, .. })) if picked == id => {
+                let standing = self.rules.standings[&id];
+                let has_cap = self.caps.contains_key(&standing.group);
                 if let Some(budget) = client.budget.as_mut() {
-                    budget.left_ns -= i128::from(end - start);
-                    budget.depleted = budget.left_ns <= 0;
+                    *budget = budget.charged(end - start, end, has_cap);
                 } else {
-                    self.shared.served(id, end - start, self.rules.standings[&id].weight);
+                    self.shared.served(id, (end - start, end), standing.weight, has_cap);
                 }
             }
             _ if self.is_desktop(id) => {}
@@ -397,7 +357,7 @@ impl Reference {
     fn is_out(&self, id: ClientId) -> bool {
         let client = &self.clients[&id];
         let is_depleted = match self.shared.budget_of(id) {
-            Some(shared) => shared.depleted && shared.of.hard,
+            Some(shared) => shared.depleted && shared.of.kind.is_hard(),
             None => client.is_held_back(),
         };
         is_depleted || self.paced.holds(id) || !self.has_budget(id) && self.is_capped(id)
@@ -417,7 +377,7 @@ impl Reference {
         self.caps.remove(&group);
         if ppm > 0 {
             let budget_ns = (CAP_PERIOD_NS * u64::from(ppm) / 1_000_000).max(1);
-            let of = Reservation { budget_ns, period_ns: CAP_PERIOD_NS, hard: true };
+            let of = Reservation { budget_ns, period_ns: CAP_PERIOD_NS, kind: ReservationKind::Hard };
             self.caps.insert(group, Budget::fresh(of, now));
         }
     }
@@ -463,7 +423,7 @@ impl Reference {
     pub fn reserved(&mut self, holder: Holder, of: Reservation, now: u64) {
         match holder {
             Holder::Client(id) => self.reserved_for(id, of, now),
-            Holder::Group(group) => self.shared.set(group, of, now),
+            Holder::Group(group) => self.shared.set(group, of, now, self.longest_period_ns(of)),
         }
         self.see_groups(now);
     }
@@ -476,14 +436,17 @@ impl Reference {
         self.shared.end(group)
     }
 
+    /// Of all reservations, and the one that comes.
+    fn longest_period_ns(&self, coming: Reservation) -> u64 {
+        let budgets = self.clients.values().filter_map(|client| client.budget).chain(self.shared.budgets());
+        budgets.map(|budget| budget.of.period_ns).chain([coming.period_ns]).max().unwrap_or(0)
+    }
+
     fn reserved_for(&mut self, id: ClientId, of: Reservation, now: u64) {
         self.cleared(id);
+        let longest_ns = self.longest_period_ns(of);
         let client = self.clients.get_mut(&id).expect("only connected clients are admitted");
-        let mut budget = Budget::fresh(of, now);
-        // What it was ahead under the one before, it has had of this one.
-        budget.left_ns -= client.released.map_or(0, |before| before.ahead_ns(now));
-        budget.depleted = budget.left_ns <= 0;
-        client.budget = Some(budget);
+        client.budget = Some(Budget::replaced_by(client.released, of, now, longest_ns));
         self.paced.end(id, now);
     }
 

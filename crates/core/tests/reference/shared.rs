@@ -39,11 +39,13 @@ impl SharedBudgets {
         self.budget(self.group_of(id)?)
     }
 
-    pub fn set(&mut self, group: GroupId, of: Reservation, now: u64) {
+    pub fn budgets(&self) -> impl Iterator<Item = Budget> + '_ {
+        self.all.values().map(|shared| shared.budget)
+    }
+
+    pub fn set(&mut self, group: GroupId, of: Reservation, now: u64, longest_ns: u64) {
         let before = self.budget(group).or(self.ended.get(&group).copied());
-        let mut budget = Budget::fresh(of, now);
-        budget.left_ns -= before.map_or(0, |before| before.ahead_ns(now));
-        budget.depleted = budget.left_ns <= 0;
+        let budget = Budget::replaced_by(before, of, now, longest_ns);
         self.all.entry(group).or_insert(Shared { budget, clock: 0, had_work: false }).budget = budget;
     }
 
@@ -106,12 +108,11 @@ impl SharedBudgets {
         }
     }
 
-    pub fn served(&mut self, id: ClientId, ns: u64, weight: u32) {
+    pub fn served(&mut self, id: ClientId, (ns, end): (u64, u64), weight: u32, has_cap: bool) {
         if let Some((group, paid)) = self.members.get_mut(&id) {
             *paid += i128::from(ns) * 100 / i128::from(weight);
             let budget = &mut self.all.get_mut(group).expect("a member's group has a reservation").budget;
-            budget.left_ns -= i128::from(ns);
-            budget.depleted = budget.left_ns <= 0;
+            *budget = budget.charged(ns, end, has_cap);
         }
     }
 

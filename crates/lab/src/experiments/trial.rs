@@ -233,8 +233,8 @@ impl Served {
 
 /// Lets admission reckon with a set blocking time if it would refuse by the observed one; the latter is the answer.
 fn make_room(control: &Control) -> Result<Option<u32>> {
-    let Reservation { budget_us, period_us, hard } = RESERVATION;
-    if control.check_admission(0, budget_us, period_us, hard)?.admitted {
+    let Reservation { budget_us, period_us, .. } = RESERVATION;
+    if control.check_admission(0, budget_us, period_us)?.admitted {
         return Ok(None);
     }
     let observed = control.server_info()?.blocking_observed_us;

@@ -15,7 +15,10 @@ use xqos_abi::trace::Level;
 use xqos_abi::{
     ClientList, LongestRequests, Mistake, NotifyKind, Order, Paced, PolicyChange, Request, TraceStarted, event_mask,
 };
-use xqos_core::{Admission, ClientId, Fact, Holder, MAX_SHARE_PPM, Pacing, Parameters, PolicyKind, Reservation, Time};
+use xqos_core::{
+    Admission, ClientId, Fact, Holder, MAX_SHARE_PPM, Pacing, Parameters, PolicyKind, Reservation, ReservationKind,
+    Time,
+};
 
 /// Limits of a reservation: a budget below a slice's bookkeeping, or a period of minutes, serves nobody.
 const MIN_BUDGET_US: u32 = 100;
@@ -91,9 +94,9 @@ fn carry_out<H: Host>(engine: &mut Engine<H>, asker: ClientId, request: Request,
             let id = subject(engine, asker, client)?;
             reports::reservation_report(engine, id).encode(sequence, order)
         }
-        Request::CheckAdmission { client, budget_us, period_us, hard } => {
+        Request::CheckAdmission { client, budget_us, period_us, kind } => {
             let id = subject(engine, asker, client)?;
-            let reservation = reservation(budget_us, period_us, hard)?;
+            let reservation = reservation(budget_us, period_us, kind)?;
             engine.look_at_supply();
             let at = engine.host.now();
             let admission = engine.scheduler.check_admission(id, reservation, at);
@@ -126,8 +129,8 @@ fn carry_out<H: Host>(engine: &mut Engine<H>, asker: ClientId, request: Request,
 /// Requests that change something and have no reply.
 fn change<H: Host>(engine: &mut Engine<H>, asker: ClientId, request: Request) -> Result<(), Refused> {
     match request {
-        Request::SetReservation { client, budget_us, period_us, hard } => {
-            reserve(engine, asker, client, (budget_us, period_us, hard))?;
+        Request::SetReservation { client, budget_us, period_us, kind } => {
+            reserve(engine, asker, client, (budget_us, period_us, kind))?;
         }
         Request::ClearReservation { client } => {
             let id = subject_to_change(engine, asker, client)?;
@@ -186,10 +189,10 @@ fn reserve<H: Host>(
     engine: &mut Engine<H>,
     asker: ClientId,
     client: u32,
-    (budget_us, period_us, hard): (u32, u32, bool),
+    (budget_us, period_us, kind): (u32, u32, ReservationKind),
 ) -> Result<(), Refused> {
     let id = subject_to_change(engine, asker, client)?;
-    let reservation = reservation(budget_us, period_us, hard)?;
+    let reservation = reservation(budget_us, period_us, kind)?;
     let origin = engine.origin_for(asker, id, Setting::Reservation).map_err(|ByHand| Refused::Access(client))?;
     if !engine.is_within_user_limit(id, Holder::Client(id), reservation.utilization_ppm()) {
         return Err(Refused::Admission(base_of(engine, id)));
@@ -332,14 +335,14 @@ fn base_of_holder<H: Host>(engine: &Engine<H>, holder: Holder) -> u32 {
 
 // Values.
 
-fn reservation(budget_us: u32, period_us: u32, hard: bool) -> Result<Reservation, Refused> {
+fn reservation(budget_us: u32, period_us: u32, kind: ReservationKind) -> Result<Reservation, Refused> {
     if !(MIN_PERIOD_US..=MAX_PERIOD_US).contains(&period_us) {
         return Err(Refused::Value(period_us));
     }
     if !(MIN_BUDGET_US..=period_us).contains(&budget_us) {
         return Err(Refused::Value(budget_us));
     }
-    Ok(Reservation { budget_ns: u64::from(budget_us) * 1000, period_ns: u64::from(period_us) * 1000, hard })
+    Ok(Reservation { budget_ns: u64::from(budget_us) * 1000, period_ns: u64::from(period_us) * 1000, kind })
 }
 
 /// A limit of 0 switches pacing off.

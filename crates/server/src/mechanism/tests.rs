@@ -29,7 +29,12 @@ fn clients<const N: usize>(server: &mut Server) -> [ClientId; N] {
 
 /// For the client itself.
 fn reserve(server: &mut Server, id: ClientId, budget_ms: u32, period_ms: u32, hard: bool) {
-    let request = Request::SetReservation { client: 0, budget_us: budget_ms * 1000, period_us: period_ms * 1000, hard };
+    let request = Request::SetReservation {
+        client: 0,
+        budget_us: budget_ms * 1000,
+        period_us: period_ms * 1000,
+        kind: hard.into(),
+    };
     server.ask(id, request).unwrap();
 }
 

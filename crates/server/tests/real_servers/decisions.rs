@@ -127,7 +127,7 @@ pub fn check_reservation_of(slices: &[Slice], bases: &[u32]) {
         let reservation = state.reservation;
         if state.depleted {
             assert!(slice.decided < state.deadline, "not replenished in time: {slice:?}");
-            assert!(!is_theirs || !slice.is_reserved && !reservation.hard, "nothing was left: {slice:?}");
+            assert!(!is_theirs || !slice.is_reserved && !reservation.kind.is_hard(), "nothing was left: {slice:?}");
         } else if bases.iter().any(|&base| slice.was_ready(base)) {
             assert!(is_theirs && slice.is_reserved, "it had budget: {slice:?}");
         }

@@ -7,13 +7,14 @@ use crate::survival::connect_after_reset;
 use crate::wire::opcode;
 use std::time::Duration;
 use xqos_abi::{ClientList, Order, Request, ServerInfo};
+use xqos_core::ReservationKind;
 use xqos_lab::server::{Kind, Setup};
 
 /// All of these must come about, on a busy machine too.
 const SOON: Duration = Duration::from_secs(60);
 
 fn reserve(budget_us: u32, period_us: u32) -> Request {
-    Request::SetReservation { client: 0, budget_us, period_us, hard: true }
+    Request::SetReservation { client: 0, budget_us, period_us, kind: ReservationKind::Hard }
 }
 
 /// A client that only stops sending waits for its answers, however long they take.

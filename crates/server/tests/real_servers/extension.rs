@@ -15,7 +15,7 @@ use xqos_abi::{
     AdmissionReport, ClientEntry, ClientList, Notify, NotifyKind, Order, PolicyChange, Request, ReservationReport,
     ServerInfo, Version, entry_flag, event_mask,
 };
-use xqos_core::PolicyKind;
+use xqos_core::{PolicyKind, ReservationKind};
 use xqos_lab::server::Kind;
 
 const ORDERS: [Order; 2] = [Order::Native, Order::Swapped];
@@ -27,11 +27,11 @@ const CHECK_ADMISSION: u8 = 5;
 const SET_POLICY: u8 = 7;
 
 fn reserve(client: u32, budget_us: u32, period_us: u32, hard: bool) -> Request {
-    Request::SetReservation { client, budget_us, period_us, hard }
+    Request::SetReservation { client, budget_us, period_us, kind: hard.into() }
 }
 
 fn check(client: u32, budget_us: u32, period_us: u32) -> Request {
-    Request::CheckAdmission { client, budget_us, period_us, hard: false }
+    Request::CheckAdmission { client, budget_us, period_us, kind: ReservationKind::Soft }
 }
 
 fn info(wire: &mut Wire) -> ServerInfo {
@@ -113,7 +113,7 @@ fn reservation_is_set_and_checked(wire: &mut Wire) {
     let reply = wire.ask_xqos(Request::GetReservation { client: 0 }).unwrap();
     assert_eq!(reply.len(), 48);
     let report = ReservationReport::decode(&reply, wire.order).unwrap();
-    assert!(report.reserved && report.hard && !report.held_back, "{report:?}");
+    assert!(report.reserved && report.kind.is_hard() && !report.held_back, "{report:?}");
     assert_eq!((report.budget_us, report.period_us), (3000, 10_000));
     let own = wire.base;
     assert_eq!(reservation(wire, own).budget_us, 3000, "by the base of its ids");
@@ -405,7 +405,7 @@ fn a_refused_reservation_names_whose_term_fails_and_changes_nothing() {
         let request = wire.xqos_bytes(reserve(0, 6901, 10_000, false));
         assert_refused(&mut wire, &request, admission_error, long.base);
         let report = reservation(&mut wire, 0);
-        assert_eq!((report.budget_us, report.hard), (6900, true));
+        assert_eq!((report.budget_us, report.kind), (6900, ReservationKind::Hard));
         assert_eq!(info(&mut wire).admitted_utilization_ppm, 890_000);
         drop(wire);
         wait_for("its share is free", SOON, || info(&mut long).admitted_utilization_ppm == 200_000);

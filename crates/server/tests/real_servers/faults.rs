@@ -14,7 +14,7 @@ use xqos_lab::server::{Kind, Module, Setup};
 const SOON: Duration = Duration::from_secs(5);
 
 fn reserve(budget_us: u32, period_us: u32, hard: bool) -> Request {
-    Request::SetReservation { client: 0, budget_us, period_us, hard }
+    Request::SetReservation { client: 0, budget_us, period_us, kind: hard.into() }
 }
 
 /// A server with a fault to come, and what has to be right after it.

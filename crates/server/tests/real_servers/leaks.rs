@@ -15,7 +15,7 @@ const SOON: Duration = Duration::from_secs(10);
 const NOISE_KB: u64 = 500;
 
 fn reserve(hard: bool) -> Request {
-    Request::SetReservation { client: 0, budget_us: 1000, period_us: 10_000, hard }
+    Request::SetReservation { client: 0, budget_us: 1000, period_us: 10_000, kind: hard.into() }
 }
 
 #[derive(Debug, PartialEq)]

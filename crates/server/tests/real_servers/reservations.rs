@@ -10,7 +10,7 @@ use crate::fixture::{Fixture, alone, beside_others, entry, policies, served, wai
 use std::time::Duration;
 use xqos_abi::{PolicyChange, Request, entry_flag};
 use xqos_client::Control;
-use xqos_core::PolicyKind;
+use xqos_core::{PolicyKind, ReservationKind};
 use xqos_lab::server::{Kind, Setup};
 
 const SOON: Duration = Duration::from_secs(5);
@@ -108,7 +108,13 @@ fn a_hold_ends_at_its_time_on_a_server_with_nothing_else_to_do() {
     let control = fixture.control().unwrap();
     let mut wire = fixture.native();
     let small = wire.canvas(500, 500).fill(20);
-    wire.tell_xqos(Request::SetReservation { client: 0, budget_us: 300, period_us: 20_300, hard: true }).unwrap();
+    wire.tell_xqos(Request::SetReservation {
+        client: 0,
+        budget_us: 300,
+        period_us: 20_300,
+        kind: ReservationKind::Hard,
+    })
+    .unwrap();
     let mut late_us = Vec::new();
     for _ in 0..15 {
         // After two periods of rest it has its whole budget, which is less than its next request takes.
@@ -177,9 +183,10 @@ fn a_light_client_that_comes_is_next_beside_busy_ones() {
     let (fixture, control) = served();
     let mut light = fixture.native();
     let _load = X11perf::start_many(&fixture, "ellipse100", 6);
-    for reservation in
-        [None, Some(Request::SetReservation { client: 0, budget_us: 3000, period_us: 10_000, hard: false })]
-    {
+    for reservation in [
+        None,
+        Some(Request::SetReservation { client: 0, budget_us: 3000, period_us: 10_000, kind: ReservationKind::Soft }),
+    ] {
         let is_reserved = reservation.is_some();
         reservation.into_iter().for_each(|reservation| light.tell_xqos(reservation).unwrap());
         let decisions = Decisions::of(&fixture);
@@ -211,9 +218,21 @@ fn an_idle_server_is_not_woken_up() {
     let plain = stock.connect().unwrap();
     let load = X11perf::start_many(&ours, "ellipse100", 2);
     let mut soft = ours.native();
-    soft.tell_xqos(Request::SetReservation { client: 0, budget_us: 1000, period_us: 50_000, hard: false }).unwrap();
+    soft.tell_xqos(Request::SetReservation {
+        client: 0,
+        budget_us: 1000,
+        period_us: 50_000,
+        kind: ReservationKind::Soft,
+    })
+    .unwrap();
     let mut hard = ours.native();
-    hard.tell_xqos(Request::SetReservation { client: 0, budget_us: 1000, period_us: 50_000, hard: true }).unwrap();
+    hard.tell_xqos(Request::SetReservation {
+        client: 0,
+        budget_us: 1000,
+        period_us: 50_000,
+        kind: ReservationKind::Hard,
+    })
+    .unwrap();
     let mut listener = ours.native();
     listener.tell_xqos(Request::SelectEvents { mask: 15 }).unwrap();
     for wire in [&mut soft, &mut hard] {

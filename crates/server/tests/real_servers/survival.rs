@@ -18,7 +18,7 @@ const SOON: Duration = Duration::from_secs(5);
 const A_WHILE: Duration = Duration::from_millis(150);
 
 fn reserve(budget_us: u32, period_us: u32, hard: bool) -> Request {
-    Request::SetReservation { client: 0, budget_us, period_us, hard }
+    Request::SetReservation { client: 0, budget_us, period_us, kind: hard.into() }
 }
 
 pub fn policy(kind: PolicyKind) -> PolicyChange {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use xqos_abi::ring::{Next, Reader};
 use xqos_abi::trace::{Event, Level, What};
 use xqos_abi::{Order, PolicyChange, Request};
-use xqos_core::ClientId;
+use xqos_core::{ClientId, ReservationKind};
 use xqos_lab::server::Kind;
 use xqos_sim::check::Check;
 
@@ -97,7 +97,8 @@ fn replay_agrees_with_every_decision_of_every_policy() {
         control.reserve(hard.base, 2000, 10_000, true).unwrap();
         let mut reader = control.start_trace(Level::Slices, 0).unwrap();
         let mut light = fixture.native();
-        let soft = Request::SetReservation { client: 0, budget_us: 1000, period_us: 20_000, hard: false };
+        let soft =
+            Request::SetReservation { client: 0, budget_us: 1000, period_us: 20_000, kind: ReservationKind::Soft };
         light.tell_xqos(soft).unwrap();
         light.set_sync_priority(0, 3).unwrap();
         for _ in 0..50 {

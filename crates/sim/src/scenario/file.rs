@@ -9,7 +9,7 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use toml::Spanned;
-use xqos_core::{Parameters, Reservation, Time};
+use xqos_core::{Parameters, Reservation, ReservationKind, Time};
 
 /// An hour; longer lengths are mistakes of unit.
 const MAX_LENGTH_US: f64 = 3.6e9;
@@ -109,6 +109,17 @@ struct ReservationPart {
     budget_us: Spanned<Length>,
     period_us: Spanned<Length>,
     hard: bool,
+    #[serde(default)]
+    soft: SoftPart,
+}
+
+/// What a soft one gets beyond its budget.
+#[derive(Clone, Copy, Default, Deserialize, PartialEq)]
+#[serde(rename_all = "kebab-case")]
+enum SoftPart {
+    #[default]
+    BestEffort,
+    Paper,
 }
 
 #[derive(Deserialize)]
@@ -268,7 +279,14 @@ impl Reader<'_> {
         if budget_ns > period_ns {
             return Err(self.mistake(spanned.span(), "budget_us is more than period_us: reserve less"));
         }
-        Ok(Reservation { budget_ns, period_ns, hard: part.hard })
+        let kind = match (part.hard, part.soft) {
+            (true, SoftPart::Paper) => {
+                return Err(self.mistake(spanned.span(), "hard = true leaves soft = \"paper\" nothing to say"));
+            }
+            (false, SoftPart::Paper) => ReservationKind::SoftPaper,
+            (hard, SoftPart::BestEffort) => hard.into(),
+        };
+        Ok(Reservation { budget_ns, period_ns, kind })
     }
 
     fn ms(&self, spanned: &Spanned<u32>) -> Result<u64, Mistake> {

@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::workload::Burst;
-use xqos_core::Role;
+use xqos_core::{ReservationKind, Role};
 
 const MS: u64 = 1_000_000;
 
@@ -81,7 +81,7 @@ fn a_simulated_trace_gives_the_workload_back() {
 fn a_hard_reservation_is_not_exceeded() {
     let workload = busy_and_light();
     let mut rules = rules(PolicyKind::Fair);
-    let reservation = Reservation { budget_ns: 3 * MS, period_ns: 10 * MS, hard: true };
+    let reservation = Reservation { budget_ns: 3 * MS, period_ns: 10 * MS, kind: ReservationKind::Hard };
     rules.reservations.insert(0, reservation);
     let mut busy_ns = 0;
     serve(&workload, &rules, |event| {
@@ -91,7 +91,7 @@ fn a_hard_reservation_is_not_exceeded() {
     })
     .unwrap();
     assert!((290 * MS..=304 * MS).contains(&busy_ns), "{busy_ns} ns in a second");
-    let too_much = Reservation { budget_ns: 99 * MS, period_ns: 100 * MS, hard: true };
+    let too_much = Reservation { budget_ns: 99 * MS, period_ns: 100 * MS, kind: ReservationKind::Hard };
     rules.reservations.insert(0, too_much);
     assert_eq!(serve(&workload, &rules, |_| {}), Err(Refused::Admission(0)));
 }

@@ -45,7 +45,7 @@ impl Model {
             (absent_ns.saturating_add(withheld_ns), end.since(begin).saturating_sub(withheld_ns))
         };
         let client = &mut self.clients[key];
-        let is_held_back = client.budget.is_some_and(|budget| budget.hard && budget.depleted);
+        let is_held_back = client.budget.is_some_and(|budget| budget.kind.is_hard() && budget.depleted);
         let mut add = |cause, ns: u64| {
             if ns > 0 {
                 let sum = client.behind.entry(cause).or_default();

@@ -3,7 +3,7 @@
 
 use crate::histogram::Histogram;
 use std::collections::BTreeMap;
-use xqos_core::{ClientId, Time};
+use xqos_core::{ClientId, ReservationKind, Time};
 
 /// Who a client is. Stays when it is gone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -69,7 +69,7 @@ pub struct Kind {
 pub struct Budget {
     pub left_ns: i64,
     pub deadline: Time,
-    pub hard: bool,
+    pub kind: ReservationKind,
     pub depleted: bool,
     pub(super) missed: bool,
 }

@@ -3,7 +3,7 @@
 
 use crate::load::{Dice, Frame, MS, SECOND, US, is_near, player};
 use std::collections::BTreeMap;
-use xqos_core::{ClientId, Fact, Parameters, PolicyKind, Reservation, Scheduler, Time};
+use xqos_core::{ClientId, Fact, Parameters, PolicyKind, Reservation, ReservationKind, Scheduler, Time};
 use xqos_tune::{Advice, Burst, Room, Tuner};
 
 /// A server with reservations that somebody made by hand.
@@ -85,7 +85,7 @@ impl Server {
 }
 
 fn ms(budget_us: u64, period_ms: u64) -> Reservation {
-    Reservation { budget_ns: budget_us * US, period_ns: period_ms * MS, hard: false }
+    Reservation { budget_ns: budget_us * US, period_ns: period_ms * MS, kind: ReservationKind::Soft }
 }
 
 /// Films of 25 frames a second, each frame with this demand.

@@ -2,7 +2,7 @@
 //! Bursts of any kind: nothing panics, and all bounds are kept. What fuzzing does without end is done here with a few seeds.
 
 use crate::load::{Dice, MS, SECOND};
-use xqos_core::{Reservation, Time};
+use xqos_core::{Reservation, ReservationKind, Time};
 use xqos_tune::{Advice, Burst, Client, Room, Tuner};
 
 /// Lengths from nothing to for ever, most of them as those of real clients.
@@ -55,7 +55,11 @@ fn a_client_of_any_kind_keeps_the_bounds() {
             if let Some(wish) = client.wish() {
                 wishes += 1;
                 assert!(wish.floor_ns <= wish.budget_ns && wish.floor_ns >= 200_000, "{wish:?}");
-                check(&Reservation { budget_ns: wish.budget_ns, period_ns: wish.period_ns, hard: false });
+                check(&Reservation {
+                    budget_ns: wish.budget_ns,
+                    period_ns: wish.period_ns,
+                    kind: ReservationKind::Soft,
+                });
             }
         }
     }
@@ -80,7 +84,8 @@ fn clients_of_any_kind_never_have_more_than_there_is() {
             if dice.below(30) == 0 {
                 room.limit_ppm = dice.below(1_000_001) as u32;
                 room.blocking_ns = dice.below(20 * MS);
-                let fixed = Reservation { budget_ns: 1 + dice.below(5 * MS), period_ns: 50 * MS, hard: false };
+                let fixed =
+                    Reservation { budget_ns: 1 + dice.below(5 * MS), period_ns: 50 * MS, kind: ReservationKind::Soft };
                 room.fixed = vec![fixed; dice.below(3) as usize];
             }
             for (key, advice) in tuner.advise(burst.start, &room) {

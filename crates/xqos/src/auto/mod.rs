@@ -60,10 +60,11 @@ impl Wanted {
     }
 
     /// Measurement sets no hard reservations: a demand that was estimated too low would hold the client back.
-    pub fn checked(self, hard: bool) -> Result<Wanted> {
-        if hard && self == Wanted::Auto {
+    pub fn checked(self, kind: core::ReservationKind) -> Result<Wanted> {
+        if self == Wanted::Auto && kind != core::ReservationKind::Soft {
             bail!(
-                "auto reserves soft only, since a hard budget that was found too small would hold the client back: leave --hard away"
+                "auto reserves soft only, since a budget that was found too small or too large would hold back this client or \
+                 others: leave --hard and --soft=paper away"
             );
         }
         Ok(self)
@@ -239,7 +240,7 @@ impl Auto {
         for (client, set) in self.ours.clone() {
             match by_client.get(&client) {
                 None => self.forget(client),
-                Some(entry) if reservation_of(entry) != set.map(|set| (set, false)) => {
+                Some(entry) if reservation_of(entry) != set.map(|set| (set, core::ReservationKind::Soft)) => {
                     let what = reservation_of(entry).map_or("released".to_owned(), |(now, _)| format!("set to {now}"));
                     self.said.push(format!("{} was {what} by somebody else: auto leaves it alone", described(entry)));
                     self.forget(client);
@@ -251,7 +252,7 @@ impl Auto {
         let of_groups: BTreeMap<u32, &ClientEntry> = entries.iter().map(|entry| (entry.group, entry)).collect();
         let of_groups = of_groups.into_values().filter_map(reservation_of_group);
         let fixed = others.filter_map(reservation_of).chain(of_groups);
-        let fixed = fixed.map(|(fixed, hard)| in_core(fixed, hard)).collect();
+        let fixed = fixed.map(|(fixed, kind)| in_core(fixed, kind)).collect();
         let info = session.control.server_info()?;
         let limit_ppm = session.control.processor()?.limit_ppm;
         self.room = Room { limit_ppm, blocking_ns: blocking_ns(&info), fixed, ..self.room };
@@ -343,7 +344,7 @@ impl Auto {
 }
 
 fn refusal(session: &Session, entry: &ClientEntry, wanted: Reservation) -> Result<String> {
-    let report = session.control.check_admission(entry.client, wanted.budget.0, wanted.period.0, false)?;
+    let report = session.control.check_admission(entry.client, wanted.budget.0, wanted.period.0)?;
     let why = admission::explain(&report, entry.client, &session.others()?);
     Ok(format!("{wanted} is refused to {}: {why}", described(entry)))
 }
@@ -354,9 +355,9 @@ fn blocking_ns(info: &ServerInfo) -> u64 {
     u64::from(us) * 1000
 }
 
-fn in_core(reservation: Reservation, hard: bool) -> core::Reservation {
+fn in_core(reservation: Reservation, kind: core::ReservationKind) -> core::Reservation {
     let Reservation { budget, period } = reservation;
-    core::Reservation { budget_ns: u64::from(budget.0) * 1000, period_ns: u64::from(period.0) * 1000, hard }
+    core::Reservation { budget_ns: u64::from(budget.0) * 1000, period_ns: u64::from(period.0) * 1000, kind }
 }
 
 /// The tuner gives whole microseconds, of a quarter of a second at most.
@@ -375,12 +376,12 @@ mod tests {
         let fixed: Wanted = "3ms/10ms".parse().unwrap();
         assert_eq!((fixed.fixed().unwrap().typed(), fixed.to_string()), ("3ms/10ms".into(), "3 ms / 10 ms".into()));
         assert!("automatic".parse::<Wanted>().unwrap_err().contains("or write the word auto"));
-        assert!(Wanted::Auto.checked(true).is_err() && Wanted::Auto.checked(false).is_ok());
+        assert!(Wanted::Auto.checked(true.into()).is_err() && Wanted::Auto.checked(false.into()).is_ok());
     }
 
     #[test]
     fn reservations_cross_the_border_as_they_are() {
         let reservation: Reservation = "2.24ms/41.667ms".parse().unwrap();
-        assert_eq!(from_core(in_core(reservation, false)), reservation);
+        assert_eq!(from_core(in_core(reservation, false.into())), reservation);
     }
 }

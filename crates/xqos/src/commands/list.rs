@@ -47,8 +47,9 @@ Columns:
                    the server had a processor
   REQUESTS         served since then
   RESERVED         budget / period; a 'hard' one is held back when its budget
-                   is used up, and 'held' while it is; a 'group' one is used by
-                   all clients of its group together
+                   is used up, and 'held' while it is; a 'soft=paper' one has the
+                   next budget then, with a later deadline; a 'group' one is used
+                   by all clients of its group together
   LEFT             budget left in this period; below 0 after a long request
   DEPLETED         how often the budget was used up
   MISSED           deadlines with budget left and work waiting
@@ -153,9 +154,8 @@ fn cells(client: &Client) -> Vec<String> {
 }
 
 fn of_group(client: &Client) -> Option<String> {
-    let GroupReserved { budget_ms, period_ms, hard } = client.group.as_ref()?.reservation.as_ref()?;
-    let kind = if *hard { "hard group" } else { "group" };
-    Some(format!("{} {kind}", typed(*budget_ms, *period_ms)))
+    let GroupReserved { budget_ms, period_ms, kind } = client.group.as_ref()?.reservation.as_ref()?;
+    Some(format!("{}{} group", typed(*budget_ms, *period_ms), kind.words()))
 }
 
 fn typed(budget_ms: f64, period_ms: f64) -> String {
@@ -165,11 +165,7 @@ fn typed(budget_ms: f64, period_ms: f64) -> String {
 }
 
 fn reservation(reserved: &Reserved) -> String {
-    let kind = match (reserved.held_back, reserved.hard) {
-        (true, _) => " held",
-        (false, true) => " hard",
-        (false, false) => "",
-    };
+    let kind = if reserved.held_back { " held" } else { reserved.kind.words() };
     format!("{}{kind}", typed(reserved.budget_ms, reserved.period_ms))
 }
 

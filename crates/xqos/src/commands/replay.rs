@@ -2,6 +2,7 @@
 //! `xqos replay`: a recorded trace through the scheduler again, as it was or under other rules.
 
 use crate::commands::trace;
+use crate::kind::Kind;
 use anyhow::{Result, bail};
 use clap::Args;
 use std::collections::BTreeMap;
@@ -37,9 +38,8 @@ pub struct Arguments {
     /// Reserve for programs with this in their name, or for a pid; may be repeated
     #[arg(long, value_name = "NAME|PID=BUDGET/PERIOD", value_parser = reserve)]
     reserve: Vec<(String, Reservation)>,
-    /// The reservations are hard: held back when used up
-    #[arg(long, requires = "reserve")]
-    hard: bool,
+    #[command(flatten)]
+    kind: Kind,
     /// The longest slice under fair and fixed
     #[arg(long, value_name = "TIME", value_parser = slice)]
     slice: Option<Micros>,
@@ -148,7 +148,7 @@ impl Arguments {
                     xqos_core::Reservation {
                         budget_ns: wanted.budget.ns(),
                         period_ns: wanted.period.ns(),
-                        hard: self.hard,
+                        kind: self.kind.get(),
                     },
                 );
             }

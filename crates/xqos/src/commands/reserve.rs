@@ -2,16 +2,18 @@
 //! `xqos reserve` and `xqos release`: reservations of clients that run already.
 
 use crate::auto::{self, Wanted};
-use crate::client::{described, kind, reservation_of};
-use crate::groups;
+use crate::client::{described, reservation_of};
+use crate::groups::{self, Groups};
+use crate::kind::{Kind, options, words};
 use crate::rules;
 use crate::selector::Selector;
 use crate::session::Session;
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow, bail};
 use clap::Args;
 use xqos_abi::ClientEntry;
 use xqos_cli::output;
 use xqos_cli::quantity::Reservation;
+use xqos_core::ReservationKind;
 
 /// Reserves server time for a program that runs already
 ///
@@ -19,7 +21,8 @@ use xqos_cli::quantity::Reservation;
 /// `xqos release` or with the client.
 ///
 /// When a client has used up its budget it goes on among the clients without a reservation until the period ends; with
-/// --hard it is held back until then, so that it never gets more.
+/// --hard it is held back until then, so that it never gets more. With --soft=paper it has its next budget at once, with a
+/// later deadline: while it is busy, clients without a reservation get only what other reservations leave.
 ///
 /// The server admits a reservation only if it can keep it together with those that it has promised. It counts all
 /// budgets over their periods and adds the blocking time, since a request in progress is never cut.
@@ -39,9 +42,8 @@ pub struct Reserve {
     /// Server time, and how often: 3ms/10ms, 500us/0.01s; or auto, what measurement finds
     #[arg(value_name = "BUDGET/PERIOD|auto")]
     reservation: Wanted,
-    /// Hold the client back when its budget is used up
-    #[arg(long)]
-    hard: bool,
+    #[command(flatten)]
+    kind: Kind,
     /// With auto: reserve processor time, too, for the thread that works most, as measurement finds it (needs CAP_SYS_NICE)
     #[arg(long, value_name = "auto")]
     cpu: Option<Wanted>,
@@ -53,6 +55,7 @@ Examples:
   xqos reserve --class mpv 5ms/16ms
   xqos reserve --pick 3ms/10ms            click on a window
   xqos reserve --window 0x1c00007 3ms/10ms --hard
+  xqos reserve --class game 8ms/16ms --soft=paper
   xqos reserve --class mpv auto           until ^C, or mpv ends
   sudo -E xqos reserve --class mpv auto --cpu auto
   xqos reserve --group firefox 5ms/16ms   for all its clients together
@@ -88,7 +91,7 @@ pub(super) const CPU_NEEDS_AUTO: &str = "--cpu auto takes its period from the re
 
 impl Reserve {
     pub fn perform(&self, display: Option<&str>) -> Result<()> {
-        let wanted = self.reservation.checked(self.hard)?;
+        let wanted = self.reservation.checked(self.kind.get())?;
         match self.cpu {
             Some(Wanted::Fixed(_)) => {
                 bail!("--cpu takes the word auto here; `xqos run --cpu` starts a program with a fixed one")
@@ -105,8 +108,8 @@ impl Reserve {
             return auto::watch(&session, &clients, rules::auto_limit(), self.cpu.is_some());
         };
         for entry in clients {
-            session.reserve(&entry, reservation, self.hard)?;
-            output::line(&reserved(&entry, reservation, self.hard))?;
+            session.reserve(&entry, reservation, self.kind.get())?;
+            output::line(&reserved(&entry, reservation, self.kind.get()))?;
         }
         Ok(())
     }
@@ -115,10 +118,7 @@ impl Reserve {
         let Some(reservation) = wanted.fixed() else {
             bail!("auto measures one client at a time: name clients instead of a group, or a budget and a period");
         };
-        for group in groups::named(session, name)? {
-            output::line(&group.reserve(session, reservation, self.hard)?)?;
-        }
-        Ok(())
+        output::line(&groups::named(session, name)?.reserve(session, reservation, self.kind.get())?)
     }
 }
 
@@ -126,7 +126,10 @@ impl Release {
     pub fn perform(&self, display: Option<&str>) -> Result<()> {
         let session = Session::open(display)?;
         if let Some(name) = &self.group {
-            return release_groups(&session, groups::named(&session, name)?, name);
+            let released = groups::named(&session, name)?.release(&session)?;
+            let missing =
+                || anyhow!("nothing to release, the group {name} has no reservation: `xqos list` shows who has");
+            return output::line(&released.ok_or_else(missing)?);
         }
         let groups = if self.all { groups::all(&session)? } else { Vec::new() };
         let clients = match &self.selector {
@@ -137,7 +140,7 @@ impl Release {
                 clients
             }
         };
-        if self.all && clients.is_empty() && groups.iter().all(|group| group.reservation().is_none()) {
+        if self.all && clients.is_empty() && !groups.iter().any(Groups::is_reserved) {
             return output::line("no client has a reservation");
         }
         if !self.all && clients.iter().all(|entry| reservation_of(entry).is_none()) {
@@ -149,39 +152,28 @@ impl Release {
             session.control.release(entry.client).map_err(|error| session.explained(error, &entry))?;
             output::line(&released(&entry, previous))?;
         }
-        for group in groups {
-            group.release(&session)?.iter().try_for_each(|line| output::line(line))?;
+        for groups in groups {
+            groups.release(&session)?.iter().try_for_each(|line| output::line(line))?;
         }
         Ok(())
     }
 }
 
-fn release_groups(session: &Session, groups: Vec<groups::Group>, name: &str) -> Result<()> {
-    if groups.iter().all(|group| group.reservation().is_none()) {
-        bail!("nothing to release, the group {name} has no reservation: `xqos list` shows who has");
-    }
-    for group in groups {
-        group.release(session)?.iter().try_for_each(|line| output::line(line))?;
-    }
-    Ok(())
-}
-
 /// What was done, and how to undo it: back to what was before, not to nothing.
-fn reserved(entry: &ClientEntry, reservation: Reservation, hard: bool) -> String {
+fn reserved(entry: &ClientEntry, reservation: Reservation, kind: ReservationKind) -> String {
     let (was, undo) = match reservation_of(entry) {
-        Some((before, was_hard)) => (format!(", was {before}{}", kind(was_hard)), set_again(entry, before, was_hard)),
+        Some((before, was)) => (format!(", was {before}{}", words(was)), set_again(entry, before, was)),
         None => (String::new(), format!("xqos release --client {:#x}", entry.client)),
     };
-    format!("reserved {reservation}{} for {}{was}; undo: {undo}", kind(hard), described(entry))
+    format!("reserved {reservation}{} for {}{was}; undo: {undo}", words(kind), described(entry))
 }
 
-fn released(entry: &ClientEntry, (before, hard): (Reservation, bool)) -> String {
-    format!("released {before}{} of {}; undo: {}", kind(hard), described(entry), set_again(entry, before, hard))
+fn released(entry: &ClientEntry, (before, kind): (Reservation, ReservationKind)) -> String {
+    format!("released {before}{} of {}; undo: {}", words(kind), described(entry), set_again(entry, before, kind))
 }
 
-fn set_again(entry: &ClientEntry, reservation: Reservation, hard: bool) -> String {
-    let hard = if hard { " --hard" } else { "" };
-    format!("xqos reserve --client {:#x} {}{hard}", entry.client, reservation.typed())
+fn set_again(entry: &ClientEntry, reservation: Reservation, kind: ReservationKind) -> String {
+    format!("xqos reserve --client {:#x} {}{}", entry.client, reservation.typed(), options(kind))
 }
 
 #[cfg(test)]
@@ -205,11 +197,11 @@ mod tests {
     fn undoing_leads_back_to_what_was_before() {
         let wanted = "3ms/10ms".parse().unwrap();
         assert_eq!(
-            reserved(&mpv(0), wanted, false),
-            "reserved 3 ms / 10 ms for mpv (pid 7, client 0x400000); undo: xqos release --client 0x400000"
+            reserved(&mpv(0), wanted, ReservationKind::SoftPaper),
+            "reserved 3 ms / 10 ms soft=paper for mpv (pid 7, client 0x400000); undo: xqos release --client 0x400000"
         );
         assert_eq!(
-            reserved(&mpv(entry_flag::RESERVED | entry_flag::HARD), wanted, false),
+            reserved(&mpv(entry_flag::RESERVED | entry_flag::HARD), wanted, ReservationKind::Soft),
             "reserved 3 ms / 10 ms for mpv (pid 7, client 0x400000), was 2 ms / 8 ms hard; \
              undo: xqos reserve --client 0x400000 2ms/8ms --hard"
         );

@@ -13,8 +13,9 @@
 
 use crate::admission;
 use crate::auto::{Auto, Wanted};
-use crate::client::{described, kind};
+use crate::client::described;
 use crate::family::{Family, Verdict};
+use crate::kind::{Kind, words};
 use crate::session::{Session, out_of_limits};
 use crate::{commands::reserve::CPU_NEEDS_AUTO, processor, rules};
 use anyhow::{Context, Result, bail};
@@ -51,14 +52,14 @@ const NEW_THREADS: Duration = Duration::from_millis(200);
 /// unless --strict is given.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
+#[command(mut_args(|arg| if ["hard", "soft"].contains(&arg.get_id().as_str()) { arg.requires("reserve") } else { arg }))]
 #[command(group = ArgGroup::new("wish").args(["reserve", "weight", "cpu"]).required(true).multiple(true))]
 pub struct Arguments {
     /// Server time, and how often: 3ms/10ms; or auto, what measurement finds
     #[arg(long, value_name = "BUDGET/PERIOD|auto")]
     reserve: Option<Wanted>,
-    /// Hold the program back when its budget is used up
-    #[arg(long, requires = "reserve")]
-    hard: bool,
+    #[command(flatten)]
+    kind: Kind,
     /// How much server time beside others, 0.01 to 100; 1 is the default (policy fair)
     #[arg(long, value_name = "W")]
     weight: Option<Weight>,
@@ -96,7 +97,7 @@ passed on to it.";
 impl Arguments {
     pub fn perform(&self, display: Option<&str>) -> Result<ExitCode> {
         let (session, info) = Session::open_armed(display)?;
-        let wanted = self.reserve.map(|wanted| wanted.checked(self.hard)).transpose()?;
+        let wanted = self.reserve.map(|wanted| wanted.checked(self.kind.get())).transpose()?;
         if self.strict && wanted == Some(Wanted::Auto) {
             bail!("auto knows what to reserve only when the program runs: leave --strict away");
         }
@@ -137,7 +138,7 @@ impl Arguments {
     /// A refusal that can be known before the program is started.
     fn check_first(&self, session: &Session) -> Result<()> {
         let Some(wanted) = self.reserve.and_then(Wanted::fixed) else { return Ok(()) };
-        let report = session.control.check_admission(0, wanted.budget.0, wanted.period.0, self.hard)?;
+        let report = session.control.check_admission(0, wanted.budget.0, wanted.period.0)?;
         if !report.admitted {
             let why = admission::explain(&report, report.failing_client, &[]);
             bail!("{} was not started, {wanted} is refused: {why}", self.shown());
@@ -345,8 +346,8 @@ impl<'a> Run<'a> {
             self.say(&format!("{who} has a reservation of its own: auto leaves it alone"));
         }
         if let Some(wanted) = self.wish.reserve.and_then(Wanted::fixed) {
-            match self.session.reserve(&entry, wanted, self.wish.hard) {
-                Ok(()) => self.say(&format!("reserved {wanted}{} for {who}", kind(self.wish.hard))),
+            match self.session.reserve(&entry, wanted, self.wish.kind.get()) {
+                Ok(()) => self.say(&format!("reserved {wanted}{} for {who}", words(self.wish.kind.get()))),
                 Err(_) if self.entry(client).is_none() => return,
                 Err(error) => self.refuse(client, &format!("{error:#}")),
             }

@@ -21,12 +21,14 @@ mod together;
 use super::auto::Auto;
 use super::boosted::Boost;
 use crate::client::{described, reservation_of};
+use crate::kind::words;
 use crate::session::Session;
 use anyhow::Result;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use xqos_abi::{ClientEntry, Label, Paced, entry_flag};
-use xqos_cli::quantity::{Reservation, Weight};
+use xqos_cli::quantity::{Reservation, SoftRule, Weight};
+use xqos_core::ReservationKind;
 use xqos_rules::decide::Chosen;
 use xqos_rules::setting::{Cap, Group, Reserve, Setting, SettingKind};
 
@@ -43,7 +45,7 @@ const BY_USER: &str = ":user";
 const BY_ITSELF: &str = ":none";
 
 /// A reservation, and whether it is hard.
-type Reserved = Option<(Reservation, bool)>;
+type Reserved = Option<(Reservation, ReservationKind)>;
 
 /// Keeps clients as rules say.
 pub trait Apply {
@@ -90,7 +92,7 @@ pub trait Server {
 impl Server for Session {
     fn reserve(&self, entry: &ClientEntry, wanted: Reserved) -> Result<()> {
         match wanted {
-            Some((wanted, hard)) => Session::reserve(self, entry, wanted, hard),
+            Some((wanted, kind)) => Session::reserve(self, entry, wanted, kind),
             None => self.control.release(entry.client).map_err(|error| self.explained(error, entry)),
         }
     }
@@ -225,10 +227,10 @@ struct Wanted {
 impl Wanted {
     fn of(chosen: &[Chosen<'_>], entry: &ClientEntry) -> Wanted {
         let mut wanted = Wanted::default();
-        let hard = chosen.iter().any(|chosen| *chosen.setting == Setting::Hard(true));
+        let kind = kind_of(chosen);
         for chosen in chosen {
             match chosen.setting {
-                Setting::Reserve(Reserve::Fixed(reservation)) => wanted.reserved = Some(Some((*reservation, hard))),
+                Setting::Reserve(Reserve::Fixed(reservation)) => wanted.reserved = Some(Some((*reservation, kind))),
                 Setting::Reserve(Reserve::Auto) => wanted.auto = true,
                 Setting::Weight(Weight(weight)) => wanted.weight = Some(*weight),
                 Setting::Priority(priority) => wanted.priority = Some(priority.0),
@@ -430,6 +432,15 @@ impl Client {
     }
 }
 
+/// Hard, where one rule says so and another says how soft.
+fn kind_of(chosen: &[Chosen<'_>]) -> ReservationKind {
+    let has = |wanted: &Setting| chosen.iter().any(|chosen| chosen.setting == wanted);
+    match (has(&Setting::Hard(true)), has(&Setting::Soft(SoftRule::Paper))) {
+        (false, true) => ReservationKind::SoftPaper,
+        (hard, _) => hard.into(),
+    }
+}
+
 fn chosen_of<'a, 'b>(chosen: &'b [Chosen<'a>], kind: SettingKind) -> Option<&'b Chosen<'a>> {
     chosen.iter().find(|chosen| chosen.setting.kind() == kind)
 }
@@ -444,8 +455,7 @@ fn paced_now(entry: &ClientEntry) -> Paced {
 
 fn reserved(set: Reserved) -> String {
     match set {
-        Some((reservation, true)) => format!("{reservation} hard reserved"),
-        Some((reservation, false)) => format!("{reservation} reserved"),
+        Some((reservation, kind)) => format!("{reservation}{} reserved", words(kind)),
         None => "no reservation".to_owned(),
     }
 }

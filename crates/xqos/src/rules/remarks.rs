@@ -5,6 +5,7 @@
 
 use crate::processor;
 use crate::session::Session;
+use xqos_cli::quantity::SoftRule;
 use xqos_cli::sys;
 use xqos_rules::facts::State;
 use xqos_rules::rule::{Limits, Rule};
@@ -62,6 +63,14 @@ fn of_rule(rule: &Rule, may: May) -> Vec<String> {
         (
             has(&Setting::Hard(true)) && has(&Setting::Reserve(Reserve::Auto)),
             "hard has no effect beside reserve = \"auto\", which reserves soft only".to_owned(),
+        ),
+        (
+            has(&Setting::Soft(SoftRule::Paper)) && has(&Setting::Reserve(Reserve::Auto)),
+            "soft = \"paper\" has no effect beside reserve = \"auto\", whose clients go on as best effort".to_owned(),
+        ),
+        (
+            has(&Setting::Soft(SoftRule::Paper)) && has(&Setting::Hard(true)),
+            "soft = \"paper\" has no effect beside hard = true: leave one of them out".to_owned(),
         ),
         (
             has_cap && has(&Setting::Group(Group::Nobody)),

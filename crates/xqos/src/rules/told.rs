@@ -4,6 +4,7 @@
 //! It is made from the evaluation that the daemon applies.
 
 use crate::client::{described, printable, reservation_of};
+use crate::kind::soft_rule;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -107,7 +108,8 @@ fn now(entry: &ClientEntry, kind: SettingKind) -> Option<String> {
         SettingKind::Reserve => {
             Some(reserved.map_or_else(|| "none".to_owned(), |(reservation, _)| reservation.typed()))
         }
-        SettingKind::Hard => Some(reserved.is_some_and(|(_, hard)| hard).to_string()),
+        SettingKind::Hard => Some(reserved.is_some_and(|(_, kind)| kind.is_hard()).to_string()),
+        SettingKind::Soft => reserved.and_then(|(_, kind)| soft_rule(kind)).map(str::to_owned),
         SettingKind::Weight => Some(Weight(entry.weight).to_string()),
         SettingKind::Priority => Some(entry.fixed_priority.to_string()),
         _ => None,

@@ -4,6 +4,7 @@
 use super::measured::Found;
 use super::ms;
 use crate::client::{printable, role_of};
+use crate::kind;
 use crate::processor::Processor;
 use crate::requests::{Names, opcodes};
 use serde::Serialize;
@@ -74,7 +75,8 @@ pub struct Group {
 pub struct GroupReserved {
     pub budget_ms: f64,
     pub period_ms: f64,
-    pub hard: bool,
+    #[serde(flatten)]
+    pub kind: kind::Fields,
 }
 
 /// Who made its settings: itself, hand, or the name that somebody gave, such as that of a rule.
@@ -115,7 +117,8 @@ pub struct LongestRequest {
 pub struct Reserved {
     pub budget_ms: f64,
     pub period_ms: f64,
-    pub hard: bool,
+    #[serde(flatten)]
+    pub kind: kind::Fields,
     pub held_back: bool,
     pub budget_left_ms: f64,
     pub deadline_in_ms: f64,
@@ -229,7 +232,7 @@ impl Group {
             reservation: (entry.group_period_us != 0).then(|| GroupReserved {
                 budget_ms: f64::from(entry.group_budget_us) / 1e3,
                 period_ms: f64::from(entry.group_period_us) / 1e3,
-                hard: entry.flags & entry_flag::GROUP_HARD != 0,
+                kind: entry.group_kind().into(),
             }),
         })
     }
@@ -263,7 +266,7 @@ impl Reserved {
         Reserved {
             budget_ms: f64::from(entry.budget_us) / 1e3,
             period_ms: f64::from(entry.period_us) / 1e3,
-            hard: entry.flags & entry_flag::HARD != 0,
+            kind: entry.kind().into(),
             held_back: entry.flags & entry_flag::HELD_BACK != 0,
             budget_left_ms: entry.budget_left_ns as f64 / 1e6,
             deadline_in_ms: (i128::from(entry.deadline_ns) - i128::from(now_ns)) as f64 / 1e6,
@@ -317,6 +320,9 @@ mod tests {
         assert_eq!(client["reservation"]["budget_left_ms"], -0.25);
         assert_eq!(client["reservation"]["deadline_in_ms"], 4.0);
         assert_eq!(client["reservation"]["hard"], true);
+        assert!(client["reservation"]["soft"].is_null());
+        let paper = ClientEntry { flags: entry_flag::RESERVED | entry_flag::SOFT_PAPER, ..entry() };
+        assert_eq!(json(&paper)["reservation"]["soft"], "paper");
         let remote = json(&ClientEntry { uid: u32::MAX, ..ClientEntry::default() });
         for field in ["pid", "uid", "program", "title", "response", "reservation", "longest_request"] {
             assert!(remote[field].is_null(), "{field}: {remote}");

@@ -47,8 +47,9 @@ fixed_priority, sync_priority, depletions, misses, measured (null without a
 trace, or what auto would find: state, one of gathering, periodic, aperiodic and
 silent, period_ms and budget_ms of what it would reserve, null: nothing, and
 confidence, 0 to 1), and reservation (null, or
-budget_ms, period_ms, hard, held_back, budget_left_ms, deadline_in_ms,
-used (part of the reservation, in the interval))."
+budget_ms, period_ms, hard, soft (null where it is hard, or best-effort or
+paper), held_back, budget_left_ms, deadline_in_ms, used (part of the
+reservation, in the interval))."
     };
 }
 pub(crate) use json_help;

@@ -158,7 +158,8 @@ fn a_reservation_of_a_group_is_set_by_its_name_and_undone_as_told() {
     let group = |clock: &Running| server.entry(clock.pid()).unwrap()["group"].clone();
     let name = group(&clocks[0])["name"].as_str().unwrap().to_owned();
     let told = server.ask(&["reserve", "--group", &name, "3ms/10ms", "--hard"]).with(0);
-    assert!(told.out.starts_with("reserved 3 ms / 10 ms hard for the group"), "{}", told.out);
+    let expected = format!("reserved 3 ms / 10 ms hard for each of 2 groups {name} (2 clients); undo: xqos release");
+    assert!(told.out.starts_with(&expected) && told.out.lines().count() == 1, "{}", told.out);
     let reserved = group(&clocks[0])["reservation"].clone();
     assert_eq!((&reserved["budget_ms"], &reserved["hard"]), (&3.0.into(), &true.into()));
     // Two processes of one name are two groups, unless they are of one application: one line undoes both.
@@ -168,9 +169,38 @@ fn a_reservation_of_a_group_is_set_by_its_name_and_undone_as_told() {
     server.ask(&["release", "--all"]).with(0);
     assert!(group(&clocks[0])["reservation"].is_null());
     server.ask(&["release", "--group", &name]).failed_saying(&["nothing to release", &name]);
-    server.ask(&["reserve", "--group", &name, "19ms/20ms"]).failed_saying(&["is refused to the group", "0.9"]);
+    server.ask(&["reserve", "--group", &name, "19ms/20ms"]).failed_saying(&["is refused to each of 2 groups", "0.9"]);
+    // The first of them is admitted, and has nothing once the second is refused.
+    server.ask(&["reserve", "--group", &name, "10ms/20ms"]).failed_saying(&["is refused to each of 2 groups"]);
+    assert!(group(&clocks[0])["reservation"].is_null() && group(&clocks[1])["reservation"].is_null());
     server.ask(&["reserve", "--group", &name, "auto"]).failed_saying(&["one client at a time"]);
     server.ask(&["reserve", "--group", "nobody", "3ms/10ms"]).failed_saying(&["is in a group nobody", "xqos list"]);
+}
+
+#[test]
+fn a_reservation_may_be_soft_by_the_papers_rule() {
+    let server = Server::served(&[]);
+    let clock = server.client(XCLOCK);
+    let pid = clock.pid().to_string();
+    let soft = || server.entry(clock.pid()).unwrap()["reservation"]["soft"].clone();
+    let told = server.ask(&["reserve", "--pid", &pid, "2ms/8ms", "--soft=paper"]).with(0);
+    assert!(told.out.starts_with("reserved 2 ms / 8 ms soft=paper for xclock"), "{}", told.out);
+    assert_eq!(soft(), "paper");
+    assert!(server.ask(&["list"]).with(0).out.contains("2/8 ms soft=paper"));
+    let told = server.ask(&["reserve", "--pid", &pid, "3ms/8ms", "--soft=best-effort"]).with(0);
+    assert!(told.out.contains(", was 2 ms / 8 ms soft=paper; undo: xqos reserve --client"), "{}", told.out);
+    assert_eq!(soft(), "best-effort");
+    undo(&server, told.out.lines().next().unwrap());
+    assert_eq!(soft(), "paper");
+    let paper = ["run", "--reserve", "1ms/8ms", "--soft=paper", "--", "xclock"];
+    let run = Running::start(server.xqos(&paper).stderr(Stdio::piped()));
+    eventually("the program is reserved for", || {
+        server.clients().into_iter().find(|client| client["reservation"]["budget_ms"] == 1.0)
+    });
+    run.signal("TERM");
+    assert!(run.ended().with(128 + 15).err.contains("reserved 1 ms / 8 ms soft=paper for xclock"));
+    server.ask(&["reserve", "--pid", &pid, "2ms/8ms", "--soft=paper", "--hard"]).failed_saying(&["--hard"]);
+    server.ask(&["reserve", "--pid", &pid, "2ms/8ms", "--soft=none"]).failed_saying(&["best-effort or paper"]);
 }
 
 #[test]

@@ -37,6 +37,7 @@ fn calling_it_wrongly_ends_with_2_and_a_hint() {
         (&["server", "--slice", "10us", "--", "Xvfb"], "from 0.1ms to 1s"),
         (&["run", "--", "true"], "--reserve"),
         (&["run", "--hard", "--weight", "1", "--", "true"], "--reserve"),
+        (&["run", "--soft=paper", "--weight", "1", "--", "true"], "--reserve"),
         (&["run", "--reserve", "3ms/10ms"], "PROGRAM"),
         (&["server"], "SERVER"),
         (&["rules"], "dry-run"),

@@ -139,6 +139,7 @@ impl Slice {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+    use xqos_core::ReservationKind;
     use xqos_core::Time;
 
     pub const OWN: ClientId = ClientId(3);
@@ -157,7 +158,7 @@ pub(super) mod tests {
 
     pub fn budget(at_ms: u64, left_ms: i64, deadline_ms: u64) -> (u64, What) {
         let (left_ns, deadline) = (left_ms * MS as i64, Time(deadline_ms * MS));
-        (at_ms, What::Budget { client: OWN, hard: true, depleted: left_ms <= 0, left_ns, deadline })
+        (at_ms, What::Budget { client: OWN, kind: ReservationKind::Hard, depleted: left_ms <= 0, left_ns, deadline })
     }
 
     /// Of a trace with these events, at milliseconds.

@@ -100,7 +100,7 @@ impl<H: Host> Engine<H> {
 
     /// A group has budget again.
     pub(super) fn group_resumed(&mut self, group: GroupId) {
-        let is_hard = self.scheduler.group_reservation(group).is_some_and(|state| state.reservation.hard);
+        let is_hard = self.scheduler.group_reservation(group).is_some_and(|state| state.reservation.kind.is_hard());
         if is_hard || self.scheduler.has_caps() {
             self.sync_holds();
         }
@@ -110,7 +110,7 @@ impl<H: Host> Engine<H> {
     pub(super) fn is_out_with_group(&self, id: ClientId) -> bool {
         let state = self.scheduler.reservation_in_use(id).filter(|_| self.scheduler.shares_reservation(id));
         // Without budget of a soft one, who is capped goes no further.
-        state.is_some_and(|state| state.depleted && (state.reservation.hard || self.scheduler.has_caps()))
+        state.is_some_and(|state| state.depleted && (state.reservation.kind.is_hard() || self.scheduler.has_caps()))
     }
 
     /// Holds back, or serves again, whom the cap of a group concerns.

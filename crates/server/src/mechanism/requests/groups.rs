@@ -54,8 +54,8 @@ pub(super) fn change_reservation<H: Host>(
     request: Request,
 ) -> Result<(), Refused> {
     let (client, asked) = match request {
-        Request::SetGroupReservation { client, budget_us, period_us, hard } => {
-            (client, Some((budget_us, period_us, hard)))
+        Request::SetGroupReservation { client, budget_us, period_us, kind } => {
+            (client, Some((budget_us, period_us, kind)))
         }
         Request::ClearGroupReservation { client } => (client, None),
         _ => return Err(Refused::Request),
@@ -67,8 +67,8 @@ pub(super) fn change_reservation<H: Host>(
         return Err(Refused::Access(client));
     }
     match asked {
-        Some((budget_us, period_us, hard)) => {
-            let reservation = reservation(budget_us, period_us, hard)?;
+        Some((budget_us, period_us, kind)) => {
+            let reservation = reservation(budget_us, period_us, kind)?;
             if !engine.is_within_user_limit(id, Holder::Group(group), reservation.utilization_ppm()) {
                 return Err(Refused::Admission(base_of(engine, id)));
             }

@@ -9,7 +9,7 @@ use xqos_abi::{
     AdmissionReport, ClientEntry, DesktopReport, GroupsReport, Label, Paced, PacingReport, ProcessorReport,
     ReservationReport, ServerInfo, VERSION, Version, entry_flag, us,
 };
-use xqos_core::{Admission, ClientId, PolicyKind, Term};
+use xqos_core::{Admission, ClientId, PolicyKind, ReservationKind, Term};
 
 pub fn version() -> Version {
     Version { major: VERSION.0, minor: VERSION.1 }
@@ -108,7 +108,7 @@ pub fn reservation_report<H: Host>(engine: &Engine<H>, id: ClientId) -> Reservat
         reserved: true,
         budget_us: us(state.reservation.budget_ns),
         period_us: us(state.reservation.period_ns),
-        hard: state.reservation.hard,
+        kind: state.reservation.kind,
         held_back: engine.scheduler.is_held_back(id),
         depletions: usage.depletions,
         budget_left_ns: state.budget_left_ns,
@@ -188,9 +188,12 @@ fn flags<H: Host>(engine: &Engine<H>, id: ClientId) -> u32 {
     let Some(slot) = engine.slot(id) else { return 0 };
     let scheduler = &engine.scheduler;
     let (own, role) = (scheduler.reservation(id), scheduler.role(id));
+    let own_kind = own.map(|state| state.reservation.kind);
+    let group_kind = scheduler.group_reservation(slot.group).map(|state| state.reservation.kind);
     let flags = [
         (own.is_some(), entry_flag::RESERVED),
-        (own.is_some_and(|state| state.reservation.hard), entry_flag::HARD),
+        (own_kind == Some(ReservationKind::Hard), entry_flag::HARD),
+        (own_kind == Some(ReservationKind::SoftPaper), entry_flag::SOFT_PAPER),
         (scheduler.is_held_back(id), entry_flag::HELD_BACK),
         (scheduler.is_ready(id), entry_flag::READY),
         (slot.identity.is_local(), entry_flag::LOCAL),
@@ -199,7 +202,8 @@ fn flags<H: Host>(engine: &Engine<H>, id: ClientId) -> u32 {
         (role.window_manager, entry_flag::WINDOW_MANAGER),
         (slot.paced == Paced::Always, entry_flag::PACED),
         (slot.paced == Paced::Never, entry_flag::NEVER_PACED),
-        (scheduler.group_reservation(slot.group).is_some_and(|state| state.reservation.hard), entry_flag::GROUP_HARD),
+        (group_kind == Some(ReservationKind::Hard), entry_flag::GROUP_HARD),
+        (group_kind == Some(ReservationKind::SoftPaper), entry_flag::GROUP_SOFT_PAPER),
     ];
     flags.iter().filter(|(set, _)| *set).map(|(_, flag)| flag).sum()
 }

@@ -7,7 +7,7 @@ use crate::mechanism::access::Identity;
 use crate::mechanism::requests::Refused;
 use xqos_abi::trace::Level;
 use xqos_abi::{Label, PolicyChange, Request};
-use xqos_core::{ClientId, PolicyKind, Time};
+use xqos_core::{ClientId, PolicyKind, ReservationKind, Time};
 
 #[test]
 fn who_may_change_whom() {
@@ -61,7 +61,12 @@ fn nobody_enters_or_changes_a_group_with_clients_of_another_user() {
     }
     assert_eq!(server.ask(root, enter(stranger)), Ok(None));
     for id in [stranger, own] {
-        let reserve = Request::SetGroupReservation { client: base(id), budget_us: 1000, period_us: 10_000, hard: true };
+        let reserve = Request::SetGroupReservation {
+            client: base(id),
+            budget_us: 1000,
+            period_us: 10_000,
+            kind: ReservationKind::Hard,
+        };
         for request in [cap(id), Request::SetGroupWeight { client: base(id), weight: 1 }, reserve] {
             assert_eq!(server.ask(id, request), Err(Refused::Access(base(id))), "{request:?}");
         }
@@ -76,9 +81,10 @@ fn what_is_refused_changes_nothing() {
     let mut server = server(PolicyKind::Fair);
     let [first, second] = clients(&mut server);
     reserve(&mut server, first, 6, 10, false);
-    let too_much = Request::SetReservation { client: 0, budget_us: 6000, period_us: 10_000, hard: true };
+    let too_much =
+        Request::SetReservation { client: 0, budget_us: 6000, period_us: 10_000, kind: ReservationKind::Hard };
     assert!(matches!(server.ask(second, too_much), Err(Refused::Admission(_))));
-    let no_period = Request::SetReservation { client: 0, budget_us: 6000, period_us: 1, hard: true };
+    let no_period = Request::SetReservation { client: 0, budget_us: 6000, period_us: 1, kind: ReservationKind::Hard };
     assert_eq!(server.ask(second, no_period), Err(Refused::Value(1)));
     assert_eq!(server.engine().scheduler.reservation_count(), 1);
     keep_busy(&mut server, second, 2);

@@ -5,7 +5,7 @@ use super::{clients, keep_busy, reserve, server};
 use crate::host::mock::{MS, Server, base};
 use crate::mechanism::requests::Refused;
 use xqos_abi::{ClientEntry, ClientList, Grouping, Label, Order, Request, entry_flag};
-use xqos_core::{ClientId, PolicyKind, Time};
+use xqos_core::{ClientId, PolicyKind, ReservationKind, Time};
 
 fn entry(server: &mut Server, id: ClientId) -> ClientEntry {
     let reply = server.ask(id, Request::ListClients).unwrap().unwrap();
@@ -20,7 +20,7 @@ fn lease(name: &str) -> Request {
 fn all_of(id: ClientId) -> [Request; 5] {
     let client = base(id);
     [
-        Request::SetReservation { client, budget_us: 1000, period_us: 10_000, hard: true },
+        Request::SetReservation { client, budget_us: 1000, period_us: 10_000, kind: ReservationKind::Hard },
         Request::SetClientWeight { client, weight: 300 },
         Request::SetClientPriority { client, priority: 7 },
         Request::SetClientGroup { client, name: Label::new("players") },
@@ -148,7 +148,8 @@ fn the_reservations_of_a_user_are_limited_in_sum() {
     let root = server.connect(0);
     let [first, second, other] = [1000, 1000, 1001].map(|uid| server.connect(uid));
     server.ask(root, Request::SetGroups { grouping: Grouping::None, user_limit_ppm: 300_000 }).unwrap();
-    let reservation = |budget_us| Request::SetReservation { client: 0, budget_us, period_us: 10_000, hard: false };
+    let reservation =
+        |budget_us| Request::SetReservation { client: 0, budget_us, period_us: 10_000, kind: ReservationKind::Soft };
     assert_eq!(server.ask(first, reservation(2000)), Ok(None));
     assert_eq!(server.ask(second, reservation(2000)), Err(Refused::Admission(base(second))));
     assert_eq!(server.ask(second, reservation(1000)), Ok(None));
@@ -163,7 +164,8 @@ fn a_leased_limit_of_users_ends_with_its_connection_and_never_replaces_one_set_b
     let [root, daemon] = [server.connect(0), server.connect(0)];
     let user = server.connect(1000);
     let limit = |ppm| Request::SetGroups { grouping: Grouping::None, user_limit_ppm: ppm };
-    let reservation = |budget_us| Request::SetReservation { client: 0, budget_us, period_us: 10_000, hard: false };
+    let reservation =
+        |budget_us| Request::SetReservation { client: 0, budget_us, period_us: 10_000, kind: ReservationKind::Soft };
     server.ask(daemon, lease("rules")).unwrap();
     assert_eq!(server.ask(daemon, limit(200_000)), Ok(None));
     assert_eq!(server.ask(user, reservation(3000)), Err(Refused::Admission(base(user))));
@@ -193,7 +195,7 @@ fn a_client_is_put_where_a_grouping_would_put_it() {
 }
 
 fn reserve_group(client: ClientId, budget_us: u32, hard: bool) -> Request {
-    Request::SetGroupReservation { client: base(client), budget_us, period_us: 20_000, hard }
+    Request::SetGroupReservation { client: base(client), budget_us, period_us: 20_000, kind: hard.into() }
 }
 
 #[test]
@@ -250,6 +252,6 @@ fn reservations_of_groups_are_refused_as_those_of_clients_are() {
     }
     assert_eq!(server.ask(first, reserve_group(first, 4000, false)), Ok(None));
     assert_eq!(server.ask(second, reserve_group(second, 5000, false)), Ok(None), "in place of what it has");
-    let own = Request::SetReservation { client: 0, budget_us: 2000, period_us: 20_000, hard: false };
+    let own = Request::SetReservation { client: 0, budget_us: 2000, period_us: 20_000, kind: ReservationKind::Soft };
     assert_eq!(server.ask(first, own), Err(Refused::Admission(base(first))), "0.25 + 0.1 of the user's 0.3");
 }

@@ -4,7 +4,7 @@
 use super::{USER, server};
 use crate::host::mock::{Does, MS, Server, base};
 use xqos_abi::{Grouping, Label, PolicyChange, Request};
-use xqos_core::{ClientId, PolicyKind, Time};
+use xqos_core::{ClientId, PolicyKind, ReservationKind, Time};
 
 /// xorshift64*: the same operations in each run.
 struct Random(u64);
@@ -70,8 +70,8 @@ fn operate(server: &mut Server, random: &mut Random, root: ClientId, clients: &m
         }
         3 => {
             let budget_us = 500 + random.below(3000) as u32;
-            let hard = random.below(2) == 0;
-            let request = Request::SetReservation { client: 0, budget_us, period_us: 20_000, hard };
+            let kind = random.one_of(&ReservationKind::ALL).unwrap();
+            let request = Request::SetReservation { client: 0, budget_us, period_us: 20_000, kind };
             let _ = server.ask(id, request);
         }
         4 => _ = server.ask(id, Request::ClearReservation { client: 0 }),
@@ -117,7 +117,8 @@ fn operate_on_group(server: &mut Server, random: &mut Random, root: ClientId, id
         }
         3 => {
             let budget_us = 500 + random.below(3000) as u32;
-            Request::SetGroupReservation { client, budget_us, period_us: 20_000, hard: random.below(2) == 0 }
+            let kind = random.one_of(&ReservationKind::ALL).unwrap();
+            Request::SetGroupReservation { client, budget_us, period_us: 20_000, kind }
         }
         4 => Request::ClearGroupReservation { client },
         _ => Request::SetGroupWeight { client, weight: 1 + random.below(1000) as u32 },

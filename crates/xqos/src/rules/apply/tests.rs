@@ -44,7 +44,7 @@ impl Model {
 fn set_reserved(entry: &mut ClientEntry, wanted: Reserved) {
     entry.flags = match wanted {
         None => entry_flag::LOCAL,
-        Some((_, hard)) => entry_flag::LOCAL | entry_flag::RESERVED | if hard { entry_flag::HARD } else { 0 },
+        Some((_, kind)) => entry_flag::LOCAL | entry_flag::RESERVED | if kind.is_hard() { entry_flag::HARD } else { 0 },
     };
     let (budget, period) = wanted.map_or((0, 0), |(reservation, _)| (reservation.budget.0, reservation.period.0));
     (entry.budget_us, entry.period_us) = (budget, period);
@@ -204,7 +204,7 @@ fn what_rules_say_is_set_once_and_taken_back_with_the_rule() {
     );
     let entry = desk.entry();
     assert_eq!((entry.weight, entry.fixed_priority), (200, 5));
-    assert_eq!(reservation_of(&entry), Some((reservation(3000, 10_000), true)));
+    assert_eq!(reservation_of(&entry), Some((reservation(3000, 10_000), true.into())));
     assert_eq!((desk.rule(ALL), desk.requests()), (vec![], 3), "nothing is asked for twice");
     desk.rule("weight = 3");
     let entry = desk.entry();
@@ -217,11 +217,11 @@ fn what_rules_say_is_set_once_and_taken_back_with_the_rule() {
 fn what_was_set_by_hand_before_stands_above_all_rules() {
     let mut desk = Desk::new();
     desk.by_hand(|entry| entry.weight = 50);
-    desk.by_hand(|entry| set_reserved(entry, Some((reservation(1000, 20_000), false))));
+    desk.by_hand(|entry| set_reserved(entry, Some((reservation(1000, 20_000), false.into()))));
     desk.rule(ALL);
     let entry = desk.entry();
     assert_eq!((entry.weight, entry.fixed_priority), (50, 5), "each setting by itself");
-    assert_eq!(reservation_of(&entry), Some((reservation(1000, 20_000), false)));
+    assert_eq!(reservation_of(&entry), Some((reservation(1000, 20_000), false.into())));
     desk.rule("");
     desk.undo();
     assert_eq!((desk.entry().weight, desk.entry().fixed_priority), (50, 0));
@@ -314,9 +314,9 @@ fn a_search_begins_and_ends_with_its_rule_and_its_client() {
 fn a_rule_may_change_from_a_search_to_a_reservation() {
     let mut desk = Desk::new();
     desk.rule("reserve = \"auto\"");
-    desk.by_hand(|entry| set_reserved(entry, Some((reservation(2000, 16_000), false))));
+    desk.by_hand(|entry| set_reserved(entry, Some((reservation(2000, 16_000), false.into()))));
     desk.rule("reserve = \"3ms/10ms\"");
-    assert_eq!(reservation_of(&desk.entry()), Some((reservation(3000, 10_000), false)));
+    assert_eq!(reservation_of(&desk.entry()), Some((reservation(3000, 10_000), false.into())));
 }
 
 #[test]

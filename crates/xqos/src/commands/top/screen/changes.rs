@@ -2,28 +2,27 @@
 //! Reservations made and released from the screen; each can be taken back.
 
 use super::View;
+use crate::kind;
 use crate::sample::{Client, Sample, Sampler};
 use xqos_cli::quantity::Reservation;
+use xqos_core::ReservationKind;
 
 /// A change that can be taken back: the client, and the reservation that it had before.
 pub struct Change {
     client: u32,
     connected_ns: u64,
-    before: Option<(u32, u32, bool)>,
+    before: Option<(u32, u32, ReservationKind)>,
     what: String,
 }
 
 impl View {
     pub fn reserve(&mut self, text: &str, sample: &Sample, sampler: &mut Sampler) {
         let Some(client) = self.chosen(sample) else { return };
-        let (amount, hard) = match text.trim().strip_suffix("hard") {
-            Some(amount) => (amount.trim(), true),
-            None => (text.trim(), false),
-        };
+        let (amount, kind) = kind::split(text);
         let result = amount
             .parse::<Reservation>()
             .map_err(anyhow::Error::msg)
-            .and_then(|wanted| sampler.session.reserve(&client.entry, wanted, hard).map(|()| wanted));
+            .and_then(|wanted| sampler.session.reserve(&client.entry, wanted, kind).map(|()| wanted));
         match result {
             Ok(wanted) => self.changed(client, format!("{wanted} reserved for {}", client.name)),
             Err(error) => self.said = format!("{error:#}"),
@@ -44,7 +43,7 @@ impl View {
 
     fn changed(&mut self, client: &Client, what: String) {
         let entry = &client.entry;
-        let before = client.reservation.as_ref().map(|reserved| (entry.budget_us, entry.period_us, reserved.hard));
+        let before = client.reservation.as_ref().map(|_| (entry.budget_us, entry.period_us, entry.kind()));
         let (base, connected_ns) = (entry.client, entry.connected_ns);
         self.said = format!("{what}; u takes it back");
         self.changes.push(Change { client: base, connected_ns, before, what });
@@ -63,7 +62,7 @@ impl View {
         };
         let control = &sampler.session.control;
         let result = match change.before {
-            Some((budget_us, period_us, hard)) => control.reserve(change.client, budget_us, period_us, hard),
+            Some((budget_us, period_us, kind)) => control.reserve(change.client, budget_us, period_us, kind),
             None => control.release(change.client),
         };
         self.said = match result {

@@ -118,7 +118,7 @@ fn longest(client: &Client) -> String {
 }
 
 fn reservation(client: &Client, reserved: &Reserved) -> [String; 2] {
-    let kind = if reserved.hard { " hard" } else { "" };
+    let kind = reserved.kind.words();
     let held = if reserved.held_back { ", held back" } else { "" };
     let (budget, period, left) =
         (narrow_of_ms(reserved.budget_ms), narrow_of_ms(reserved.period_ms), narrow_of_ms(reserved.budget_left_ms));
@@ -131,10 +131,10 @@ fn reservation(client: &Client, reserved: &Reserved) -> [String; 2] {
 /// The reservation of its group, if it has none of its own.
 fn without_own(client: &Client) -> String {
     let of_group = client.group.as_ref().and_then(|group| Some((&group.name, group.reservation.as_ref()?)));
-    let Some((name, GroupReserved { budget_ms, period_ms, hard })) = of_group else {
+    let Some((name, GroupReserved { budget_ms, period_ms, kind })) = of_group else {
         return "reservation: none".to_owned();
     };
-    let kind = if *hard { " hard" } else { "" };
+    let kind = kind.words();
     let (budget, period) = (narrow_of_ms(*budget_ms), narrow_of_ms(*period_ms));
     format!("reservation: {budget} / {period}{kind}, with its group {}", printable(name))
 }
@@ -179,6 +179,7 @@ mod tests {
     use crate::sample::measured::Found;
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
+    use xqos_core::ReservationKind;
 
     fn client() -> Client {
         Client {
@@ -210,7 +211,7 @@ mod tests {
             reservation: Some(Reserved {
                 budget_ms: 3.0,
                 period_ms: 10.0,
-                hard: true,
+                kind: ReservationKind::Hard.into(),
                 deadline_in_ms: 4.0,
                 budget_left_ms: -0.12,
                 used: 1.0,
@@ -251,7 +252,7 @@ mod tests {
 
     #[test]
     fn the_reservation_of_its_group_is_told() {
-        let shared = GroupReserved { budget_ms: 3.0, period_ms: 10.0, hard: true };
+        let shared = GroupReserved { budget_ms: 3.0, period_ms: 10.0, kind: ReservationKind::Hard.into() };
         let group = Group { name: "players".to_owned(), weight: None, cap: None, reservation: Some(shared) };
         let text = screen(&View::default(), &Client { group: Some(group), reservation: None, ..client() });
         assert!(text.contains("reservation: 3.00ms / 10.0ms hard, with its group players"), "{text}");

@@ -10,7 +10,7 @@ pub fn draw(frame: &mut Frame) {
 Up, Down    choose a client          Enter   all about it; Esc goes back
 s           sort by the next column  /       show only some; Esc shows all
 l           the longest requests     p       pause; Space too
-r           reserve: budget/period, such as 3ms/10ms, or 3ms/10ms hard
+r           reserve: budget/period, such as 3ms/10ms; hard or soft=paper after it
 x           release the reservation  u       take the last change back
 R           time each request, to see which kinds are expensive
 q           quit

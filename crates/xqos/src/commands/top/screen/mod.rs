@@ -219,7 +219,7 @@ impl View {
     fn foot(&self) -> String {
         match &self.prompt {
             Some((Prompt::Filter, text)) => format!(" show only: {text}_"),
-            Some((Prompt::Reserve, text)) => format!(" reserve budget/period [hard]: {text}_   Enter, Esc"),
+            Some((Prompt::Reserve, text)) => format!(" reserve budget/period [hard|soft=paper]: {text}_   Enter, Esc"),
             None if !self.said.is_empty() => format!(" {}", self.said),
             None if self.page == Page::Longest => " ? help  q quit  l back  / filter  p pause".to_owned(),
             None => {
