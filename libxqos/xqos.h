@@ -100,9 +100,11 @@ enum xqos_pacing {
     XQOS_PACING_NEVER = 2
 };
 
-/* Flags of a reservation. Only HARD may be asked for. */
-#define XQOS_RESERVATION_HARD 1u      /* budget gone: wait for the deadline, rather than go on with a later one */
-#define XQOS_RESERVATION_HELD_BACK 2u /* hard, depleted, waiting for its deadline */
+/* Flags of a reservation. HARD or SOFT_PAPER may be asked for, or neither: once the budget is gone, the client then goes
+ * on among the clients without a reservation until its deadline. */
+#define XQOS_RESERVATION_HARD 1u       /* budget gone: it is held back until its deadline */
+#define XQOS_RESERVATION_HELD_BACK 2u  /* hard, depleted, waiting for its deadline */
+#define XQOS_RESERVATION_SOFT_PAPER 4u /* budget gone: the next one at once and a later deadline, as in Manica et al. */
 
 /* Flags of struct xqos_client. */
 #define XQOS_CLIENT_RESERVED 1u
@@ -117,6 +119,8 @@ enum xqos_pacing {
 #define XQOS_CLIENT_GROUP_HARD 512u     /* the reservation of its group is hard */
 #define XQOS_CLIENT_PACED 1024u         /* XQOS_PACING_ALWAYS */
 #define XQOS_CLIENT_NEVER_PACED 2048u   /* XQOS_PACING_NEVER */
+#define XQOS_CLIENT_SOFT_PAPER 4096u    /* XQOS_RESERVATION_SOFT_PAPER */
+#define XQOS_CLIENT_GROUP_SOFT_PAPER 8192u /* the same of the reservation of its group */
 
 /* Which fields of struct xqos_policy_change count. */
 #define XQOS_SET_POLICY 1u
@@ -297,9 +301,18 @@ XQOS_PUBLIC int xqos_query_version(xqos_t *xqos, uint32_t *major, uint32_t *mino
 /* The state and the settings of the scheduler. Errors: CONNECTION, LENGTH, ARGUMENT. */
 XQOS_PUBLIC int xqos_get_server_info(xqos_t *xqos, struct xqos_server_info *out);
 
-/* Reserves budget_us of server time in every period_us for a client, in place of the reservation it has; flags is 0
- * (soft: depleted, it goes on with a later deadline) or XQOS_RESERVATION_HARD. The ranges are in xqos_server_info:
- * budget min_budget_us to period_us, period min_period_us to max_period_us. After an error nothing has changed.
+/* Reserves budget_us of server time in every period_us for a client, in place of the reservation it has. The
+ * ranges are in xqos_server_info: budget min_budget_us to period_us, period min_period_us to max_period_us. After an
+ * error nothing has changed.
+ *
+ * flags says what the client gets once its budget is used up, until its deadline:
+ *
+ *     0 (soft)                        its share among the clients without a reservation
+ *     XQOS_RESERVATION_HARD           nothing
+ *     XQOS_RESERVATION_SOFT_PAPER     the next budget at once, with a deadline postponed by the period (the soft rule of
+ *                                     Manica et al. 2008): it stays above the clients without a reservation, and while
+ *                                     it is busy these get only what other reservations leave. Where its group has a
+ *                                     cap it is served as with 0.
  *
  * refused may be null. After XQOS_ERR_ADMISSION it holds the term of the test that fails. The figures come from a
  * second request: should the server's state have changed between the two so that the test holds now, failing_client

@@ -40,6 +40,13 @@ static int reserved_is_zero(const RTProperty *rt)
     return memcmp(rt->rt_reserved, zero.rt_reserved, sizeof zero.rt_reserved) == 0;
 }
 
+static uint32_t flags_of(const RTProperty *rt)
+{
+    if (rt->rt_hard)
+        return XQOS_RESERVATION_HARD;
+    return rt->rt_best_effort ? 0 : XQOS_RESERVATION_SOFT_PAPER;
+}
+
 int RTSetProperty(Display *display, const RTProperty *rt)
 {
     struct xqos xqos;
@@ -47,7 +54,7 @@ int RTSetProperty(Display *display, const RTProperty *rt)
 
     if (!rt || !reserved_is_zero(rt))
         return XQOS_ERR_ARGUMENT;
-    if (rt->rt_hard > 1)
+    if (rt->rt_hard > 1 || rt->rt_best_effort > 1 || (rt->rt_hard && rt->rt_best_effort))
         return XQOS_ERR_VALUE;
     result = attach(&xqos, display);
     if (result != XQOS_OK)
@@ -55,7 +62,7 @@ int RTSetProperty(Display *display, const RTProperty *rt)
     if (rt->rt_period == 0 && rt->rt_maxcapacity == 0)
         return xqos_clear_reservation(&xqos, XQOS_SELF);
     return xqos_set_reservation(&xqos, XQOS_SELF, rt->rt_maxcapacity, rt->rt_period,
-                                rt->rt_hard ? XQOS_RESERVATION_HARD : 0, NULL);
+                                flags_of(rt), NULL);
 }
 
 int RTSetGroup(Display *display, const char *name)
@@ -91,6 +98,8 @@ int RTGetProperty(Display *display, RTProperty *rt)
         .rt_capacity = us_from_ns(reservation.budget_left_ns),
         .rt_deadline = reservation.deadline_ns / 1000,
         .rt_hard = (reservation.flags & XQOS_RESERVATION_HARD) != 0,
+        .rt_best_effort =
+            reservation.active && !(reservation.flags & (XQOS_RESERVATION_HARD | XQOS_RESERVATION_SOFT_PAPER)),
     };
     return XQOS_OK;
 }

@@ -31,25 +31,29 @@
 extern "C" {
 #endif
 
-/* The paper's per-client data, and what it leaves to the reader: which behaviour on depletion. */
+/* The paper's per-client data, and what it leaves to the reader: which behaviour on depletion. With rt_hard and
+ * rt_best_effort 0 it is the paper's soft one: the budget is recharged at once and the deadline postponed by the period,
+ * so that the client stays above those that are not real-time. */
 typedef struct {
     uint32_t rt_period;      /* T, microseconds; 0: not real-time */
     uint32_t rt_maxcapacity; /* Q, the maximum budget, microseconds */
     int64_t rt_capacity;     /* q, the current budget, microseconds rounded down; negative after a long request */
     uint64_t rt_deadline;    /* d, the scheduling deadline, microseconds of the server's CLOCK_MONOTONIC */
-    uint32_t rt_hard;        /* 1: held back on depletion until rt_deadline; 0: goes on with a later deadline (soft) */
-    uint32_t rt_reserved[9]; /* room for growth; 0 */
+    uint32_t rt_hard;        /* 1: held back on depletion until rt_deadline; 0: soft */
+    uint32_t rt_best_effort; /* 1, with rt_hard 0: on depletion it is one of the clients that are not real-time, until
+                              * rt_deadline; not of the paper */
+    uint32_t rt_reserved[8]; /* room for growth; 0 */
 } RTProperty;
 
 /* Sets all of *rt to 0, which is "not real-time", and checks that the server has the extension.
  * Errors: NO_EXTENSION, VERSION, CONNECTION, ARGUMENT. */
 XQOS_PUBLIC XQOS_CHECK_RESULT int XRTInitialize(Display *display, RTProperty *rt);
 
-/* Makes this client real-time with rt_period, rt_maxcapacity and rt_hard; the other fields are not read, but
- * rt_reserved must be 0. With rt_period and rt_maxcapacity both 0 the client is not real-time any more. After an
+/* Makes this client real-time with rt_period, rt_maxcapacity, rt_hard and rt_best_effort; the other fields are not read,
+ * but rt_reserved must be 0. With rt_period and rt_maxcapacity both 0 the client is not real-time any more. After an
  * error nothing has changed.
- * Errors: ADMISSION; VALUE (out of the server's range, or rt_hard neither 0 nor 1); NO_EXTENSION, CONNECTION,
- * ARGUMENT. */
+ * Errors: ADMISSION; VALUE (out of the server's range, rt_hard or rt_best_effort neither 0 nor 1, or both 1);
+ * NO_EXTENSION, CONNECTION, ARGUMENT. */
 XQOS_PUBLIC XQOS_CHECK_RESULT int RTSetProperty(Display *display, const RTProperty *rt);
 
 /* Fills *rt with how this client's reservation goes; all 0 where it has none.

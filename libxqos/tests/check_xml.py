@@ -42,7 +42,7 @@ NUMBERS = {
     "PolicyMask": (r"Mask bits say which values count: (.*?) \(0:", "bit"),
     "EventMask": (r"\*\*10 SelectEvents\*\* `.*?` \(8 bytes\): (.*?);", "bit"),
     "NotifyKind": (r"Kinds: (.*?)\. Kinds", "value"),
-    "ReservationFlag": (r"16 flags CARD32 \((1 hard, 2 held back)\)", "bit"),
+    "ReservationFlag": (r"16 flags CARD32 \((1 hard, 2 held back, 4 soft paper)\)", "bit"),
 }
 
 faults = []

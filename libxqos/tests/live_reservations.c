@@ -23,6 +23,10 @@ static void reservation_of_self_is_read_back(void)
     EXPECT_INT(mine.budget_us, BUDGET_US / 2);
     EXPECT_INT(mine.flags & XQOS_RESERVATION_HARD, 0);
 
+    EXPECT_INT(xqos_set_reservation(c.xqos, XQOS_SELF, BUDGET_US, PERIOD_US, XQOS_RESERVATION_SOFT_PAPER, NULL),
+               XQOS_OK);
+    EXPECT_INT(reservation_of(&c, XQOS_SELF).flags, XQOS_RESERVATION_SOFT_PAPER);
+
     EXPECT_INT(xqos_clear_reservation(c.xqos, XQOS_SELF), XQOS_OK);
     EXPECT_INT(reservation_of(&c, XQOS_SELF).active, 0);
     EXPECT_INT(xqos_clear_reservation(c.xqos, XQOS_SELF), XQOS_OK);
@@ -111,6 +115,7 @@ static void bad_values_are_refused(void)
         { BUDGET_US, info.max_period_us + 1, 0 },
         { BUDGET_US, 0, 0 },
         { BUDGET_US, PERIOD_US, XQOS_RESERVATION_HELD_BACK },
+        { BUDGET_US, PERIOD_US, XQOS_RESERVATION_HARD | XQOS_RESERVATION_SOFT_PAPER },
         { BUDGET_US, PERIOD_US, 0x80000000 },
         { UINT32_MAX, UINT32_MAX, 0 },
     };

@@ -362,11 +362,32 @@ static void xrt_reserves_and_reads_back(void)
     EXPECT_INT(RTSetGroup(NULL, "film"), XQOS_ERR_ARGUMENT);
     rt.rt_hard = 2;
     EXPECT_INT(RTSetProperty(display, &rt), XQOS_ERR_VALUE);
-    rt.rt_hard = 0;
-    rt.rt_reserved[8] = 1;
+    rt.rt_hard = rt.rt_best_effort = 1;
+    EXPECT_INT(RTSetProperty(display, &rt), XQOS_ERR_VALUE);
+    rt.rt_hard = rt.rt_best_effort = 0;
+    rt.rt_reserved[7] = 1;
     EXPECT_INT(RTSetProperty(display, &rt), XQOS_ERR_ARGUMENT);
     EXPECT_INT(RTSetProperty(display, NULL), XQOS_ERR_ARGUMENT);
     EXPECT_INT(RTGetProperty(NULL, &rt), XQOS_ERR_ARGUMENT);
+    XCloseDisplay(display);
+    mock_stop(f.mock);
+}
+
+/* The paper has two kinds, and its soft one is what a program gets that sets rt_hard to 0. */
+static void xrt_is_soft_by_the_papers_rule_unless_told_otherwise(void)
+{
+    struct fixture f = { .mock = mock_start(1, 1) };
+    Display *display = XOpenDisplay(mock_display(f.mock));
+    RTProperty rt = { .rt_maxcapacity = 3000, .rt_period = 10000 };
+
+    EXPECT(display != NULL);
+    if (!display)
+        return;
+    EXPECT_INT(RTSetProperty(display, &rt), XQOS_OK);
+    EXPECT_REQUEST(&f, 0, 2, 0, 3000, 10000, XQOS_RESERVATION_SOFT_PAPER);
+    rt.rt_best_effort = 1;
+    EXPECT_INT(RTSetProperty(display, &rt), XQOS_OK);
+    EXPECT_REQUEST(&f, 1, 2, 0, 3000, 10000, 0);
     XCloseDisplay(display);
     mock_stop(f.mock);
 }
@@ -411,6 +432,7 @@ int main(void)
     RUN(event_is_decoded);
     RUN(foreign_events_are_not_taken);
     RUN(xrt_reserves_and_reads_back);
+    RUN(xrt_is_soft_by_the_papers_rule_unless_told_otherwise);
     RUN(xrt_tells_a_stock_server);
     printf("mock_test: %d failed\n", failed_tests);
     return failed_tests != 0;

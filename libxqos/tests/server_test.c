@@ -188,6 +188,16 @@ static void xrt_goes_round(void)
     EXPECT_INT(rt.rt_hard, 1);
     EXPECT(rt.rt_capacity <= BUDGET_US);
 
+    rt.rt_hard = 0;
+    EXPECT_INT(RTSetProperty(display, &rt), XQOS_OK);
+    EXPECT_INT(RTGetProperty(display, &rt), XQOS_OK);
+    EXPECT_INT(rt.rt_hard, 0);
+    EXPECT_INT(rt.rt_best_effort, 0);
+    rt.rt_best_effort = 1;
+    EXPECT_INT(RTSetProperty(display, &rt), XQOS_OK);
+    EXPECT_INT(RTGetProperty(display, &rt), XQOS_OK);
+    EXPECT_INT(rt.rt_best_effort, 1);
+
     rt.rt_maxcapacity = rt.rt_period;
     EXPECT_INT(RTSetProperty(display, &rt), XQOS_ERR_ADMISSION);
     rt.rt_maxcapacity = rt.rt_period + 1;
