@@ -40,10 +40,10 @@ command of the server; xwayland; can_be_served (null: cannot be told from here)
 and missing_symbols; served; service (null when not served): host (dix: by the
 server's own functions; libc: from below, by what it asks of libc), armed,
 reason (why xqos stepped aside), version, policy, reservations,
-admitted_utilization, max_utilization, blocking_observed_ms,
-blocking_configured_ms (null: the observed one is used), uptime_ms, busy_ms,
-decisions, early_ends, memory_bytes; advice (null: none is needed). What is not
-known is null.";
+admitted_utilization, max_utilization, utilization_limit (the same, or less where
+`xqos server --cpu` bounds it), blocking_observed_ms, blocking_configured_ms
+(null: the observed one is used), uptime_ms, busy_ms, decisions, early_ends,
+memory_bytes; advice (null: none is needed). What is not known is null.";
 
 #[derive(Debug, Default, Serialize)]
 struct Report {
@@ -73,6 +73,7 @@ struct Service {
     reservations: u32,
     admitted_utilization: f64,
     max_utilization: f64,
+    utilization_limit: f64,
     blocking_observed_ms: f64,
     blocking_configured_ms: Option<f64>,
     uptime_ms: f64,
@@ -152,6 +153,8 @@ fn wayland_without_x() -> Option<&'static str> {
 fn service(info: &ServerInfo, control: &Control) -> Service {
     let ms = |ns: u64| ns as f64 / 1e6;
     let version = control.version();
+    let bound = Some(control).filter(|_| info.armed).and_then(|control| control.processor().ok());
+    let limit_ppm = bound.map_or(info.max_utilization_ppm, |processor| processor.limit_ppm);
     Service {
         host: if control.is_below() { "libc" } else { "dix" },
         armed: info.armed,
@@ -161,6 +164,7 @@ fn service(info: &ServerInfo, control: &Control) -> Service {
         reservations: info.reservations,
         admitted_utilization: f64::from(info.admitted_utilization_ppm) / 1e6,
         max_utilization: f64::from(info.max_utilization_ppm) / 1e6,
+        utilization_limit: f64::from(limit_ppm) / 1e6,
         blocking_observed_ms: f64::from(info.blocking_observed_us) / 1e3,
         blocking_configured_ms: (info.blocking_configured_us != 0)
             .then(|| f64::from(info.blocking_configured_us) / 1e3),
@@ -294,15 +298,20 @@ fn service_words(service: &Service, missing: &[&str]) -> Vec<(&'static str, Stri
     };
     let busy = 100.0 * service.busy_ms / service.uptime_ms.max(1e-6);
     let places = |share: f64| admission::ratio((share * 1e6).round() as u32, 2);
+    let by_processor = if service.utilization_limit < service.max_utilization {
+        ", which the server gets of a processor (server --cpu)"
+    } else {
+        ""
+    };
     vec![
         ("served", format!("yes: XQOS {}, policy {}", service.version, service.policy)),
         ("by", host_words(service.host, missing)),
         (
             "reserved",
             format!(
-                "{} of {} at most, in {} reservation{}",
+                "{} of {} at most{by_processor}, in {} reservation{}",
                 places(service.admitted_utilization),
-                places(service.max_utilization),
+                places(service.utilization_limit),
                 service.reservations,
                 if service.reservations == 1 { "" } else { "s" }
             ),

@@ -7,7 +7,7 @@ use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use serde::Serialize;
 use std::str::FromStr;
-use xqos_abi::{DesktopReport, Grouping, GroupsReport, PacingReport, PolicyChange, ServerInfo};
+use xqos_abi::{DesktopReport, Grouping, GroupsReport, PacingReport, PolicyChange, ProcessorReport, ServerInfo};
 use xqos_cli::output;
 use xqos_cli::quantity::{Micros, Share, desktop, limit, slice};
 use xqos_client::{Control, Error};
@@ -100,9 +100,10 @@ resets, as it does when its last client has left, unless it was started with
 -noreset; those that it starts with are chosen with `xqos server`.
 
 JSON: an object with policy, slice_ms, timer_interval_ms, maximum_slice_ms,
-max_utilization, admitted_utilization, blocking_observed_ms,
-blocking_configured_ms (null: the observed one is used), expose_pacing_ms (null:
-off), min_fps, desktop_share (null: off), groups, and user_limit (null: off).";
+max_utilization, utilization_limit (the same, or less where `xqos server --cpu`
+bounds it), admitted_utilization, blocking_observed_ms, blocking_configured_ms
+(null: the observed one is used), expose_pacing_ms (null: off), min_fps,
+desktop_share (null: off), groups, and user_limit (null: off).";
 
 /// What a policy does, in one line.
 pub fn policies() -> impl TypedValueParser<Value = PolicyKind> {
@@ -215,7 +216,7 @@ impl Change {
 
     /// The change back to what was before.
     fn undo(&self, before: &Settings) -> Change {
-        let Settings { info, pacing, desktop, groups } = before;
+        let Settings { info, pacing, desktop, groups, .. } = before;
         let policy = &self.policy;
         Change {
             policy: PolicyChange {
@@ -290,6 +291,7 @@ fn explain(error: Error, change: &PolicyChange, before: &ServerInfo) -> anyhow::
 #[derive(Debug)]
 struct Settings {
     info: ServerInfo,
+    processor: ProcessorReport,
     pacing: PacingReport,
     desktop: DesktopReport,
     groups: GroupsReport,
@@ -302,6 +304,7 @@ struct Figures {
     timer_interval_ms: f64,
     maximum_slice_ms: f64,
     max_utilization: f64,
+    utilization_limit: f64,
     admitted_utilization: f64,
     blocking_observed_ms: f64,
     blocking_configured_ms: Option<f64>,
@@ -321,12 +324,19 @@ impl Settings {
         if !info.armed {
             return Ok(Settings {
                 info,
+                processor: Default::default(),
                 pacing: Default::default(),
                 desktop: Default::default(),
                 groups: Default::default(),
             });
         }
-        Ok(Settings { info, pacing: control.pacing()?, desktop: control.desktop()?, groups: control.groups()? })
+        let (processor, pacing) = (control.processor()?, control.pacing()?);
+        Ok(Settings { info, processor, pacing, desktop: control.desktop()?, groups: control.groups()? })
+    }
+
+    /// What admission goes by.
+    fn limit_ppm(&self) -> u32 {
+        if self.info.armed { self.processor.limit_ppm } else { self.info.max_utilization_ppm }
     }
 
     fn floor_us(&self) -> u32 {
@@ -338,7 +348,7 @@ impl Settings {
     }
 
     fn figures(&self) -> Figures {
-        let Settings { info, pacing, desktop, groups } = self;
+        let Settings { info, pacing, desktop, groups, .. } = self;
         let ms = |us: u32| f64::from(us) / 1e3;
         Figures {
             policy: info.policy.name(),
@@ -346,6 +356,7 @@ impl Settings {
             timer_interval_ms: ms(info.timer_interval_us),
             maximum_slice_ms: ms(info.maximum_slice_us),
             max_utilization: f64::from(info.max_utilization_ppm) / 1e6,
+            utilization_limit: f64::from(self.limit_ppm()) / 1e6,
             admitted_utilization: f64::from(info.admitted_utilization_ppm) / 1e6,
             blocking_observed_ms: ms(info.blocking_observed_us),
             blocking_configured_ms: (info.blocking_configured_us != 0).then(|| ms(info.blocking_configured_us)),
@@ -358,13 +369,18 @@ impl Settings {
     }
 
     fn words(&self) -> String {
-        let Settings { info, pacing, desktop, groups } = self;
+        let Settings { info, pacing, desktop, groups, .. } = self;
         let observed = Micros(info.blocking_observed_us);
         let blocking = match info.blocking_configured_us {
             0 => format!("observed, {observed} lately"),
             us => format!("{}, {observed} observed lately", Micros(us)),
         };
         let (utilization, admitted) = (Share(info.max_utilization_ppm), Share(info.admitted_utilization_ppm));
+        let bound = if self.limit_ppm() < info.max_utilization_ppm {
+            format!(" and {}, which the server gets of a processor (server --cpu)", Share(self.limit_ppm()))
+        } else {
+            String::new()
+        };
         let fps = self.min_fps();
         let paced = match pacing.limit_us {
             0 => "off".to_owned(),
@@ -387,7 +403,7 @@ impl Settings {
             ("slice", Micros(info.slice_us).to_string()),
             ("timer interval", format!("{} (smart)", Micros(info.timer_interval_us))),
             ("maximum slice", format!("{} (smart)", Micros(info.maximum_slice_us))),
-            ("max utilization", format!("{utilization}, {admitted} of it reserved")),
+            ("max utilization", format!("{utilization}{bound}, {admitted} of it reserved")),
             ("blocking time", blocking),
             ("expose pacing", paced),
             ("desktop", desktop),

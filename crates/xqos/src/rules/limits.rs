@@ -39,7 +39,7 @@ impl UserLimit {
 
 /// It is kept, and less is promised in all.
 fn above_all(session: &Session, ppm: u32) -> Option<String> {
-    let all_ppm = session.control.server_info().ok()?.max_utilization_ppm;
+    let all_ppm = session.control.processor().ok()?.limit_ppm;
     let (limit, all) = (Share(ppm), Share(all_ppm));
     (ppm > all_ppm).then(|| {
         format!("per_user = {limit} of [limits] is above {all}, which this server promises in all: that counts")

@@ -250,6 +250,12 @@ fn a_server_with_processor_time_promises_no_more_than_it_gets() {
     let top = server.json(&["top", "--once", "--json"]);
     assert_eq!(top["server"]["cpu"]["budget_ms"], 4.0, "{top:#}");
     assert_eq!(top["server"]["utilization_limit"], 0.4, "{top:#}");
+    let policy = server.json(&["policy", "--json"]);
+    assert_eq!((&policy["max_utilization"], &policy["utilization_limit"]), (&0.9.into(), &0.4.into()), "{policy:#}");
+    let words = server.ask(&["policy"]).with(0).out;
+    assert!(words.contains("0.9 and 0.4, which the server gets of a processor (server --cpu), 0.3 of it"), "{words}");
+    let doctor = server.ask(&["doctor"]).with(0).out;
+    assert!(doctor.contains("0.30 of 0.40 at most, which the server gets of a processor"), "{doctor}");
 }
 
 #[test]
