@@ -20,6 +20,7 @@ use crate::report::Report;
 use crate::setup::{Cookie, Greeting, refusal};
 use crate::splitter::{Piece, Splitter};
 use crate::store::Store;
+use crate::verify::{Cells, Later};
 use crate::windows::Windows;
 use std::collections::BTreeSet;
 use std::fmt;
@@ -48,7 +49,7 @@ pub struct Settings {
     pub server_cookie: Cookie,
     /// Answers also come after one-way requests that concern the program's own resources.
     pub relaxed: bool,
-    /// Everything goes to the server too, and is compared.
+    /// All answers are compared with the server's, and what it keeps for the program with what they promised.
     pub verify: bool,
     /// Nothing is answered here.
     pub passive: bool,
@@ -166,6 +167,9 @@ pub(crate) struct Talk {
     /// The last request was answered here, and the program has nothing else to say.
     pub last_answered: Option<(u8, u8)>,
     pub report: Report,
+    /// To be verified.
+    pub later: Vec<Later>,
+    pub cells: Cells,
     pub memory: Memory,
     remarks: Vec<String>,
 }
@@ -198,6 +202,8 @@ impl Near {
                 drops_rest: false,
                 last_answered: None,
                 report: Report { connections: 1, ..Report::default() },
+                later: Vec::new(),
+                cells: Cells::default(),
                 memory: Memory::default(),
                 remarks: Vec::new(),
             },
@@ -297,6 +303,16 @@ impl Near {
             self.talk.to_program.push(&mem::take(&mut self.greeting));
             self.go_on(now_ns, store);
         }
+    }
+
+    /// The program has said its last: asks what is still to be compared, and says whether there was any.
+    pub fn ask_again(&mut self, store: &Store) -> bool {
+        self.talk.ask_again(store)
+    }
+
+    /// Whether answers are still to be compared with the server's before it hears that the program is gone.
+    pub fn is_verifying(&self) -> bool {
+        self.talk.settings.verify && self.phase == Phase::Open && self.talk.dues.has_comparisons()
     }
 
     pub fn report(&self) -> &Report {

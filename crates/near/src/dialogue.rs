@@ -143,6 +143,10 @@ pub fn open_font(order: ByteOrder, id: u32, name: &[u8]) -> Vec<u8> {
     with_text(order, request(order, OPEN_FONT, 0, &[id, 0]), 8, name)
 }
 
+pub fn close_font(order: ByteOrder, id: u32) -> Vec<u8> {
+    request(order, CLOSE_FONT, 0, &[id])
+}
+
 /// Whether a request reads a property and deletes it: of the core and of RandR and XInput, each in its place.
 fn is_deleting(request: &[u8]) -> bool {
     const GET_PROPERTY: u8 = 20;

@@ -64,6 +64,10 @@ impl Dues {
         self.0.iter().any(|due| matches!(due.is_for, For::Us))
     }
 
+    pub fn has_comparisons(&self) -> bool {
+        self.0.iter().any(|due| matches!(due.is_for, For::Comparison { .. }))
+    }
+
     /// The number that a reply means: that of the first request of which it can be.
     pub fn number_of(&self, low: u16) -> Option<u64> {
         self.0.iter().map(|due| due.number).find(|&number| number as u16 == low)

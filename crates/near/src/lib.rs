@@ -49,6 +49,7 @@ pub mod scout;
 pub mod setup;
 mod splitter;
 pub mod store;
+mod verify;
 mod windows;
 
 pub use connection::{Fault, Near, Settings};

@@ -18,8 +18,8 @@ const DEVICE_KINDS: [u16; 3] = [1, 11, 12];
 /// Extensions that are no use over a link: they pass descriptors or memory.
 pub const HIDDEN: [&str; 3] = ["MIT-SHM", "DRI2", "DRI3"];
 
-/// Core requests that say something of windows, pixmaps, colormaps or fonts, or that hold the server.
-const FOLLOWED: [u8; 23] = [1, 2, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 18, 19, 36, 37, 45, 46, 53, 54, 78, 79, 114];
+/// Core requests that say something of windows, pixmaps, colormaps, colours or fonts, or that hold the server.
+const FOLLOWED: [u8; 24] = [1, 2, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 18, 19, 36, 37, 45, 46, 53, 54, 78, 79, 88, 114];
 
 /// What an answer can depend on that changes while the server runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

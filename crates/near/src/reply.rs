@@ -5,6 +5,7 @@
 //! |---|---|
 //! | reply or error to a request of the program | it is the program's, and answers of ours behind it after it |
 //! | reply to one that was answered here | it is compared, and goes no further; an error differs too |
+//! | error to FreeColors of what was given here | it differs, where that is verified, and goes on |
 //! | reply or error to one of the proxy's own | it is learned, and goes no further |
 //! | reply that nobody asked for | it goes on, and nothing is answered here any more: somebody counts wrongly |
 //! | event | it goes on, with the last number that the program heard if its own is lower; not, if only the proxy selected it |
@@ -14,6 +15,7 @@ use crate::connection::Talk;
 use crate::due::{Due, For, Learn};
 use crate::edit::is_same;
 use crate::store::{Answer, Store};
+use crate::verify::FREE_COLORS;
 use xqos_wire::answerable::Class;
 
 const ERROR: u8 = 0;
@@ -63,7 +65,13 @@ impl Talk {
                     self.windows.give_up();
                     self.drops_rest = true;
                 }
-                ERROR => self.give(message, self.numbers.here()),
+                ERROR => {
+                    if self.cells.is_missing(number) {
+                        let what = "an error, as though it had given no colour";
+                        self.differs((FREE_COLORS, 0), Class::ConstantSetsState, what, store);
+                    }
+                    self.give(message, self.numbers.here());
+                }
                 _ => self.hear_unasked(message),
             };
         };
@@ -129,7 +137,7 @@ impl Talk {
         while let Some(due) = self.dues.pass(number) {
             match due.is_for {
                 For::Program { number, .. } => self.turns.end(number),
-                For::Comparison { class, .. } => self.differs(&due, class, "no reply", store),
+                For::Comparison { class, .. } => self.differs(due.opcodes, class, "no reply", store),
                 For::Us => {}
             }
         }
@@ -144,21 +152,22 @@ impl Talk {
         }
         let has_valuators = store.opcodes.name(due.opcodes.0, due.opcodes.1).ends_with("::XIQueryDevice");
         if message[0] == ERROR {
-            self.differs(due, class, "an error", store);
+            self.differs(due.opcodes, class, "an error", store);
         } else if !is_whole || !is_same(self.order, given, &message, has_valuators) {
-            self.differs(due, class, "another reply", store);
+            self.differs(due.opcodes, class, "another reply", store);
         } else {
             self.report.confirmed += 1;
         }
     }
 
-    fn differs(&mut self, due: &Due, class: Class, what: &str, store: &mut Store) {
+    fn differs(&mut self, opcodes: (u8, u8), class: Class, what: &str, store: &mut Store) {
         self.report.differences += 1;
         self.off.insert(class);
         store.forget();
-        let name = self.name(due.opcodes, store);
+        let name = self.name(opcodes, store);
         self.remark(format!(
-            "the server gave {what} to {name} than was answered here: nothing of its kind is answered any more to this client"
+            "the server's answer to {name} is {what}, and not what was answered here: nothing of its kind is answered any more \
+             to this client"
         ));
     }
 

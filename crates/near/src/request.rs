@@ -3,8 +3,8 @@
 //!
 //! | the answer is known, and the order allows it | the server gets | its reply |
 //! |---|---|---|
-//! | constant | NoOperation, so that numbers stay in step | there is none |
-//! | it sets state, is watched, or follows from what the program did; or all is verified | the request | is compared, and goes no further |
+//! | constant | NoOperation, so that numbers stay in step | there is none; to verify it, it is asked at the end (`verify`) |
+//! | the server keeps something because of it, it is watched, or it follows from what the program did | the request | is compared, and goes no further |
 //!
 //! What may be answered by the order is [`Talk::is_clear`]: in strict order the request before had a reply, or can be followed
 //! by neither error nor event. In relaxed order any one-way request leaves it as it was, if it concerns the program's own
@@ -17,6 +17,7 @@ use crate::due::{Due, For, Learn};
 use crate::edit::{Edit, absent};
 use crate::opcodes::{HIDDEN, Known};
 use crate::store::{Answer, Question, Store};
+use crate::verify::Later;
 use xqos_wire::answerable::{Barrier, Class, Only};
 
 const CREATE_WINDOW: u8 = 1;
@@ -74,7 +75,7 @@ impl Talk {
         }
         match asked.answer.filter(|_| is_here).zip(known) {
             Some((answer, known)) => {
-                self.answer_here(request, &known, answer, Asked { answer: None, learn: None, ..asked });
+                self.answer_here(request, &known, answer, Asked { answer: None, ..asked }, store);
             }
             None => self.send_on(request, asked.learn, asked.edit, has_reply, now_ns, store),
         }
@@ -180,16 +181,26 @@ impl Talk {
         }
     }
 
-    fn answer_here(&mut self, request: &[u8], known: &Known, answer: Answer, asked: Asked) {
+    fn answer_here(&mut self, request: &[u8], known: &Known, answer: Answer, asked: Asked, store: &Store) {
         let opcodes = (request[0], request[1]);
         let (number, at_server) = self.numbers.ask();
-        if asked.is_stateless && !self.settings.verify {
+        let (edit, class, given) = (asked.edit, known.row.class, answer.clone());
+        if asked.is_stateless {
             self.to_server.push(&no_operation(self.order, NO_OPERATION, 0, &[]));
         } else {
             self.to_server.push(request);
-            let is_for = For::Comparison { given: answer.clone(), class: known.row.class };
-            let edit = asked.edit;
+            let is_for = For::Comparison { given: given.clone(), class };
             self.dues.push(Due { number: at_server, opcodes, edit, learn: None, is_for, is_certain: true });
+        }
+        if self.settings.verify {
+            self.cells.give(self.order, request, &answer);
+            if asked.is_stateless {
+                let question = match asked.learn {
+                    Some(Learn::Kept { question, .. }) => Some(question),
+                    _ => None,
+                };
+                self.ask_later(Later { request: request.into(), question, given, class, edit }, store);
+            }
         }
         self.report.of(opcodes.0, opcodes.1).answered += 1;
         self.turns.ready(number, answer);
@@ -216,6 +227,9 @@ impl Talk {
             }
         }
         if has_reply == Some(false) {
+            if self.settings.verify {
+                self.cells.free(self.order, request, at_server);
+            }
             return;
         }
         let opcodes = (request[0], request[1]);

@@ -17,7 +17,7 @@
 
 use crate::bytes::{NATIVE, named_request, put_u16, request, text_at};
 use crate::connection::MAX_REPLY_BYTES;
-use crate::dialogue::{Dialogue, open_font};
+use crate::dialogue::{Dialogue, close_font, open_font};
 use crate::memory::{Entry, Memory};
 use crate::opcodes::{HIDDEN, Watch};
 use crate::setup::{Cookie, Greeting};
@@ -30,7 +30,6 @@ const GET_PROPERTY: u8 = 20;
 const INTERN_ATOM: u8 = 16;
 const GET_INPUT_FOCUS: u8 = 43;
 const OPEN_FONT: u8 = 45;
-const CLOSE_FONT: u8 = 46;
 const QUERY_FONT: u8 = 47;
 const QUERY_EXTENSION: u8 = 98;
 const LIST_EXTENSIONS: u8 = 99;
@@ -230,7 +229,7 @@ impl Scout {
             let what = What::Question { question, watch: Some(Watch::Fonts), moment: store.moment() };
             self.send(&request(NATIVE, QUERY_FONT, 0, &[id]), Some(what));
         }
-        self.send(&request(NATIVE, CLOSE_FONT, 0, &[id]), None);
+        self.send(&close_font(NATIVE, id), None);
     }
 
     fn names_hidden(&self, request: &[u8]) -> bool {

@@ -6,8 +6,8 @@
 //!
 //! | class | the answer | the proxy |
 //! |---|---|---|
-//! | [`Class::Constant`] | stays the same while the server runs | keeps it |
-//! | [`Class::ConstantSetsState`] | likewise, but the request tells the server something | answers, and sends it to the server all the same |
+//! | [`Class::Constant`] | stays the same while the server runs, which keeps nothing for the client because of it | keeps it |
+//! | [`Class::ConstantSetsState`] | likewise, but the server keeps something for the client | answers, and sends it to the server all the same |
 //! | [`Class::Watched`] | stays the same until one of the [`Row::until`] events | keeps it and listens for these |
 //! | [`Class::Shadowed`] | follows from what the program did itself | keeps a model of the program's own windows and pixmaps |
 //! | [`Class::Never`] | only the server knows | waits |
@@ -139,14 +139,13 @@ const XKB_MAP: &[&str] = &["XKEYBOARD::MapNotify", "XKEYBOARD::NewKeyboardNotify
 const RANDR: &[&str] = &["RANDR::ScreenChangeNotify", "RANDR::Notify"];
 const DEVICES: &[&str] = &["XInputExtension::Hierarchy", "XInputExtension::DeviceChanged"];
 
-/// Every request that is not [`Class::Never`], but for those called QueryVersion.
+/// Every request that is not [`Class::Never`], but for those called QueryVersion. Of those that set state, what the server keeps
+/// for the client stands beside them; requests that are watched or shadowed always reach the server too.
 pub const TABLE: &[Row] = &[
     constant("QueryExtension").lbx(Lbx::Answered),
     constant("ListExtensions"),
     constant("InternAtom").only(Only::AtomFound).lbx(Lbx::Answered),
     constant("GetAtomName").lbx(Lbx::Answered),
-    constant("AllocColor").only(Only::FixedColormap).lbx(Lbx::Answered),
-    constant("AllocNamedColor").only(Only::FixedColormap).lbx(Lbx::Answered),
     constant("LookupColor").only(Only::FixedColormap).lbx(Lbx::Answered),
     constant("QueryColors").only(Only::FixedColormap),
     constant("QueryFont").only(Only::SameFontPath).lbx(Lbx::Tagged),
@@ -157,15 +156,21 @@ pub const TABLE: &[Row] = &[
     constant("GLX::QueryExtensionsString"),
     constant("GLX::GetVisualConfigs"),
     constant("GLX::GetFBConfigs"),
+    // One use more of a colour cell: FreeColors takes it back, and is refused for a cell that the client has not.
+    sets_state("AllocColor").only(Only::FixedColormap).lbx(Lbx::Answered),
+    sets_state("AllocNamedColor").only(Only::FixedColormap).lbx(Lbx::Answered),
+    // Long requests are understood.
     sets_state("BIG-REQUESTS::Enable"),
+    // The version that the client knows, or that it asked at all: requests before that are refused.
     sets_state("DPMS::GetVersion"),
     sets_state("SYNC::Initialize"),
     sets_state("XC-MISC::GetVersion"),
     sets_state("XInputExtension::GetExtensionVersion"),
     sets_state("XInputExtension::XIQueryVersion"),
-    sets_state("XKEYBOARD::UseExtension"),
-    sets_state("XKEYBOARD::PerClientFlags"),
     sets_state("XTEST::GetVersion"),
+    sets_state("XKEYBOARD::UseExtension"),
+    // How keys repeat and grabs are told.
+    sets_state("XKEYBOARD::PerClientFlags"),
     watched("GetKeyboardMapping", MAPPING).lbx(Lbx::Tagged),
     watched("GetModifierMapping", MAPPING).lbx(Lbx::Tagged),
     watched("GetPointerMapping", MAPPING),
@@ -338,6 +343,35 @@ mod tests {
             "extension 131 request 7",
         ];
         never.iter().for_each(|name| assert_eq!((class_of(name), lbx(name)), (Class::Never, Lbx::Forwarded), "{name}"));
+    }
+
+    #[test]
+    fn what_makes_the_server_keep_something_for_the_client_is_never_kept_from_it() {
+        let keeps = [
+            "AllocColor",
+            "AllocNamedColor",
+            "AllocColorCells",
+            "AllocColorPlanes",
+            "GrabPointer",
+            "GrabKeyboard",
+            "XC-MISC::GetXIDRange",
+            "XInputExtension::OpenDevice",
+            "XInputExtension::GrabDevice",
+            "XInputExtension::XIGrabDevice",
+            "XInputExtension::XIPassiveGrabDevice",
+            "XInputExtension::XIQueryVersion",
+            "XKEYBOARD::UseExtension",
+            "XKEYBOARD::PerClientFlags",
+            "RANDR::CreateMode",
+            "RANDR::CreateLease",
+            "MIT-SHM::CreateSegment",
+            "BIG-REQUESTS::Enable",
+            "GLX::MakeCurrent",
+        ];
+        for name in keeps {
+            assert_eq!(has_reply(name), Some(true), "{name}");
+            assert_ne!(class_of(name), Class::Constant, "{name}");
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Servers and programs that lie: a line says so, or the connection is closed, and nobody is answered wrongly for long.
 
-use crate::world::{World, greeting, messages, named, request, setup};
+use crate::world::{COLORMAP, World, greeting, messages, named, request, setup};
 use xqos_near::setup::Cookie;
 use xqos_near::{Fault, Memory, Near, Settings, Store};
 use xqos_wire::x11::bytes::ByteOrder;
@@ -70,10 +70,37 @@ fn with_verify_every_answer_is_compared() {
     world.server.take(&[named(ORDER, 16, 0, "OTHER"), request(ORDER, 43, 0, &[])].concat());
     world.server.out.clear();
     world.say(&named(ORDER, 16, 0, "NAME"));
+    world.settle();
+    assert!(!world.near.is_verifying(), "the server hears what it would hear without");
+    assert!(world.near.ask_again(&world.store) && world.near.is_verifying());
     world.forward(usize::MAX);
     world.server.out.chunks_mut(32).for_each(|message| message[2] -= 2);
     world.settle();
+    assert!(!world.near.is_verifying() && !world.near.ask_again(&world.store));
     assert_eq!((world.near.report().differences, messages(ORDER, &world.heard).len()), (1, 1));
+}
+
+#[test]
+fn with_verify_a_colour_that_the_server_does_not_keep_is_a_difference() {
+    let (alloc, free) = (request(ORDER, 84, 0, &[COLORMAP, 7, 5]), request(ORDER, 88, 0, &[COLORMAP, 0, 7]));
+    let mut world = open(learned(), Settings { verify: true, ..Settings::default() });
+    for (is_lost, differences) in [(false, 0), (false, 0), (true, 1)] {
+        world.say(&alloc);
+        world.settle();
+        if is_lost {
+            world.server.cells.clear();
+        }
+        world.say(&free);
+        world.say(&request(ORDER, 43, 0, &[]));
+        world.settle();
+        assert_eq!(world.near.report().differences, differences);
+    }
+    assert_eq!(world.near.report().total().answered, 2, "all but the first, which nobody knew");
+    // What the program itself did wrong is none.
+    world.say(&free);
+    world.settle();
+    assert_eq!(world.near.report().differences, 1);
+    assert!(world.near.remarks()[0].contains("FreeColors"));
 }
 
 #[test]

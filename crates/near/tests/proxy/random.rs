@@ -16,6 +16,7 @@ enum Op {
     AtomName(u32),
     Extension(usize),
     Color(u32),
+    FreeColor(u32),
     Version(u32),
     Formats,
     Window { id: u32, mask: u32 },
@@ -38,6 +39,7 @@ impl Op {
             Op::AtomName(atom) => request(order, 17, 0, &[100 + atom]),
             Op::Extension(name) => named(order, 98, 0, NAMES[name]),
             Op::Color(red) => request(order, 84, 0, &[COLORMAP, red, 5]),
+            Op::FreeColor(red) => request(order, 88, 0, &[COLORMAP, 0, red]),
             Op::Version(minor) => request(order, 139, 0, &[0, minor]),
             Op::Formats => request(order, 139, 1, &[]),
             Op::Window { id, mask } => {
@@ -64,6 +66,7 @@ fn op() -> impl Strategy<Value = Op> {
         2 => (0..5u32).prop_map(Op::AtomName),
         4 => (0..NAMES.len()).prop_map(Op::Extension),
         4 => (0..3u32).prop_map(Op::Color),
+        3 => (0..3u32).prop_map(Op::FreeColor),
         2 => (0..3u32).prop_map(Op::Version),
         3 => Just(Op::Formats),
         3 => (1..4u32, mask.clone()).prop_map(|(id, mask)| Op::Window { id, mask }),
@@ -119,7 +122,12 @@ fn check(
     let mut world = World::new(order, settings, store);
     world.open(&Memory::default());
     let heard = through(&mut world, order, ops, pieces);
+    let executed = world.server.executed.len();
+    world.near.ask_again(&world.store);
+    world.settle();
+    world.server.executed.truncate(executed);
     prop_assert_eq!(world.near.fault(), None);
+    prop_assert!(!world.near.is_verifying() && messages(order, &world.heard) == heard);
     prop_assert!(heard.windows(2).all(|two| two[0].number <= two[1].number), "numbers fall: {:?}", heard);
     let expected = direct(order, ops);
     let is_answer = |message: &&Heard| message.code < 2;

@@ -4,7 +4,7 @@
 //! | what happens | then |
 //! |---|---|
 //! | an end sends | what it means goes out at once; while the other end takes nothing, nothing more is read |
-//! | the program is gone | what it sent still goes to the server, and then the end of it |
+//! | the program is gone | what it sent still goes to the server, then what is to be verified, and then the end of it |
 //! | the server is gone, or the connection is at fault | what waits for the program goes out, and both ends are closed |
 
 use rustix::event::PollFlags;
@@ -122,6 +122,12 @@ impl Client {
         }
         let has_all = self.near.to_server().bytes().is_empty() && self.near.takes_from_program();
         if self.program_is_gone && has_all && !self.is_told {
+            if self.near.ask_again(store) {
+                return self.send(now_ns, store);
+            }
+            if self.near.is_verifying() && !self.server_is_gone {
+                return;
+            }
             // Who is gone already need not be told.
             let _ = shutdown(&self.server, Shutdown::Write);
             self.is_told = true;

@@ -69,7 +69,7 @@ pub struct Manner {
     /// Also answer right after requests that have no reply, where they concern the program's own windows
     #[arg(long)]
     pub relaxed: bool,
-    /// Send everything to the X server too, and report each answer that was not the same
+    /// Ask the X server too when the program has ended, and report each answer or colour that it did not give
     #[arg(long)]
     pub verify: bool,
     /// At the end, tell what was asked, what was answered here, and how much time that saved

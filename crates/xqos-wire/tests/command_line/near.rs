@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use x11rb::connection::Connection;
 use x11rb::protocol::xproto::{ConnectionExt as _, MapState};
-use x11rb::rust_connection::RustConnection;
+use x11rb::rust_connection::{DefaultStream, RustConnection};
 
 /// `xqos near` with a cache of the test's own.
 fn near(server: &Server, folder: &Folder, options: &[&str], program: &[&str]) -> Command {
@@ -178,6 +178,31 @@ fn who_has_not_the_cookie_is_turned_away() {
     let told = proxy.running.ended().with(128 + 15);
     assert!(told.err.contains("has not the cookie"), "{told:#?}");
     assert!(!Path::new(&proxy.authority).exists(), "nothing is left");
+}
+
+#[test]
+fn colours_that_were_answered_here_can_be_freed_on_the_server() {
+    let server = Server::stock();
+    for options in [&[][..], &["--verify"]] {
+        let folder = Folder::new("near-colours");
+        let proxy = Proxy::start(&server, &folder, options);
+        // The first client asks; the second one is answered beside the server.
+        for _ in 0..2 {
+            let (stream, _) = DefaultStream::from_unix_stream(proxy.socket()).unwrap();
+            let (name, data) = (b"MIT-MAGIC-COOKIE-1".to_vec(), proxy.cookie());
+            let client = RustConnection::connect_to_stream_with_auth_info(stream, 0, name, data).unwrap();
+            let colormap = client.setup().roots[0].default_colormap;
+            let plain = client.alloc_color(colormap, 0x1200, 0x3400, 0x5600).unwrap().reply().unwrap().pixel;
+            let named = client.alloc_named_color(colormap, b"wheat1").unwrap().reply().unwrap().pixel;
+            for pixel in [plain, named] {
+                client.free_colors(colormap, 0, &[pixel]).unwrap().check().unwrap();
+                assert!(client.free_colors(colormap, 0, &[pixel]).unwrap().check().is_err(), "it had it once");
+            }
+        }
+        proxy.running.signal("TERM");
+        let told = proxy.running.ended().with(128 + 15);
+        assert!(options.is_empty() || told.err.contains("none differed"), "{told:#?}");
+    }
 }
 
 #[test]

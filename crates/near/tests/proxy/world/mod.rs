@@ -72,6 +72,8 @@ pub struct Server {
     masks: HashMap<u32, u32>,
     properties: HashMap<(u32, u32), u32>,
     version: u32,
+    /// How often the client has each colour cell, by colormap and pixel.
+    pub cells: HashMap<(u32, u32), u32>,
     /// All that it executed.
     pub executed: Vec<Vec<u8>>,
 }
@@ -88,6 +90,7 @@ impl Server {
             masks,
             properties: HashMap::new(),
             version: 0,
+            cells: HashMap::new(),
             executed: Vec::new(),
         }
     }
@@ -140,7 +143,14 @@ impl Server {
                 false => self.error(3, word(4), 20),
             },
             43 => self.reply(0, &[self.executed.iter().filter(|it| it[0] == 8).count() as u32]),
-            84 => self.reply(0, &[word(8), word(12) ^ 0xffff]),
+            84 => {
+                *self.cells.entry((word(4), word(8))).or_default() += 1;
+                self.reply(0, &[word(8), word(12) ^ 0xffff, word(8)]);
+            }
+            88 => match self.cells.get_mut(&(word(4), word(12))).filter(|count| **count > 0) {
+                Some(count) => *count -= 1,
+                None => self.error(10, word(12), 88),
+            },
             98 => {
                 let mut fields = [0; 4];
                 if request[8..].starts_with(b"RENDER") {

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: MIT
+//! With `--verify`: whether the server says and keeps what was answered without it.
+//!
+//! A check must not mend what it checks: a question that is sent in its place would make the server keep what the answer
+//! promised. So the server gets a NoOperation there, as without `--verify`, and the question itself when the program has closed
+//! its connection.
+//!
+//! What the server keeps for a client shows where it refuses to give it back: FreeColors of a colour cell that the program was
+//! given here, and has not freed yet, has to succeed.
+
+use crate::connection::Talk;
+use crate::dialogue::{close_font, open_font};
+use crate::due::{Due, For};
+use crate::edit::Edit;
+use crate::store::{Answer, Question, Store};
+use std::collections::{HashMap, VecDeque};
+use std::mem;
+use xqos_wire::answerable::Class;
+use xqos_wire::x11::bytes::ByteOrder;
+
+const QUERY_FONT: u8 = 47;
+const FREE_COLORMAP: u8 = 79;
+const ALLOC_COLOR: u8 = 84;
+const ALLOC_NAMED_COLOR: u8 = 85;
+pub const FREE_COLORS: u8 = 88;
+/// Questions that wait for the program's end; more are asked earlier.
+const MAX_LATER: usize = 4096;
+/// Colour cells that are looked after.
+const MAX_CELLS: usize = 16_384;
+
+/// What was answered, and not asked yet.
+#[derive(Debug)]
+pub struct Later {
+    pub request: Box<[u8]>,
+    /// Without one the answer needs nothing else.
+    pub question: Option<Question>,
+    pub given: Answer,
+    pub class: Class,
+    pub edit: Option<Edit>,
+}
+
+/// Colour cells that the program was given here.
+#[derive(Debug, Default)]
+pub struct Cells {
+    /// How often, by colormap and pixel.
+    given: HashMap<(u32, u32), u32>,
+    /// Requests that free nothing else, by the server's numbers.
+    freed: VecDeque<u64>,
+}
+
+impl Cells {
+    /// Takes notice of an answer.
+    pub fn give(&mut self, order: ByteOrder, request: &[u8], answer: &[u8]) {
+        let pixel_at = match request[0] {
+            ALLOC_COLOR => 16,
+            ALLOC_NAMED_COLOR => 8,
+            _ => return,
+        };
+        if let (Some(colormap), Some(pixel)) = (order.u32(request, 4), order.u32(answer, pixel_at)) {
+            if self.given.len() < MAX_CELLS {
+                *self.given.entry((colormap, pixel)).or_default() += 1;
+            }
+        }
+    }
+
+    /// Takes notice of a request that goes to the server.
+    pub fn free(&mut self, order: ByteOrder, request: &[u8], number: u64) {
+        let Some(colormap) = order.u32(request, 4) else { return };
+        match request[0] {
+            FREE_COLORMAP => self.given.retain(|&(of, _), _| of != colormap),
+            // With a mask of planes it frees other cells too.
+            FREE_COLORS if order.u32(request, 8) == Some(0) => {
+                let pixels = (12..request.len()).step_by(4).filter_map(|at| order.u32(request, at));
+                let is_ours = pixels.map(|pixel| self.take((colormap, pixel))).fold(true, |all, one| all & one);
+                self.freed.extend(is_ours.then_some(number));
+            }
+            _ => {}
+        }
+    }
+
+    fn take(&mut self, cell: (u32, u32)) -> bool {
+        match self.given.get_mut(&cell) {
+            Some(1) => self.given.remove(&cell).is_some(),
+            Some(count) => {
+                *count -= 1;
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Whether an error to the request with this number says that the server never had what was given.
+    pub fn is_missing(&mut self, number: u64) -> bool {
+        while self.freed.front().is_some_and(|&freed| freed < number) {
+            self.freed.pop_front();
+        }
+        self.freed.front() == Some(&number)
+    }
+}
+
+impl Talk {
+    /// Has a question asked later that was answered without the server.
+    pub fn ask_later(&mut self, later: Later, store: &Store) {
+        if self.later.len() >= MAX_LATER {
+            self.ask_again(store);
+        }
+        self.later.push(later);
+    }
+
+    /// Asks what was answered without the server; whether there was any. What the program has said since may make it another
+    /// question: then it is left out.
+    pub fn ask_again(&mut self, store: &Store) -> bool {
+        let later = mem::take(&mut self.later);
+        for one in &later {
+            let known = store.opcodes.request(one.request[0], one.request[1]);
+            let now = known.and_then(|known| self.dialogue.question(&one.request, known));
+            let is_same = one.question.is_none() || one.question == now;
+            match &one.question {
+                _ if is_same => self.ask_for_comparison(one),
+                Some(Question(bytes)) if bytes[0] == QUERY_FONT => {
+                    // The program has closed it: its number is free.
+                    let id = self.order.u32(&one.request, 4).unwrap_or(0);
+                    self.ask_of_our_own(&open_font(self.order, id, &bytes[1..]), None);
+                    self.ask_for_comparison(one);
+                    self.ask_of_our_own(&close_font(self.order, id), None);
+                }
+                _ => {}
+            }
+        }
+        !later.is_empty()
+    }
+
+    fn ask_for_comparison(&mut self, Later { request, given, class, edit, .. }: &Later) {
+        let number = self.numbers.ask_of_our_own();
+        self.to_server.push(request);
+        let (opcodes, given) = ((request[0], request[1]), given.clone());
+        let is_for = For::Comparison { given, class: *class };
+        self.dues.push(Due { number, opcodes, edit: *edit, learn: None, is_for, is_certain: true });
+    }
+}
