@@ -349,18 +349,13 @@ impl Near {
         }
         self.talk.last_answered = None;
         while self.phase == Phase::Open && self.has_room() {
-            let accepted = match self.program.next(&mut input) {
+            self.program.takes_long = self.talk.has_long_requests;
+            match self.program.next(&mut input) {
                 Ok(None) => break,
                 Ok(Some(Piece::Whole(request))) => self.talk.ask(request, true, now_ns, store),
                 Ok(Some(Piece::Head(head))) => self.talk.ask(head, false, now_ns, store),
-                Ok(Some(Piece::More(more))) => {
-                    self.talk.to_server.push(more);
-                    Ok(())
-                }
-                Err(_) => Err(Fault::Program),
-            };
-            if let Err(fault) = accepted {
-                self.close(fault);
+                Ok(Some(Piece::More(more))) => _ = self.talk.to_server.push(more),
+                Err(_) => self.close(Fault::Program),
             }
         }
         if self.phase == Phase::Closed {

@@ -11,7 +11,7 @@
 //! resources (`answerable::Barrier`).
 
 use crate::bytes::{NATIVE, NO_OPERATION, request as no_operation, text_at};
-use crate::connection::{Fault, Talk};
+use crate::connection::Talk;
 use crate::dialogue::open_font;
 use crate::due::{Due, For, Learn};
 use crate::edit::{Edit, absent};
@@ -47,18 +47,22 @@ struct Asked {
 
 impl Talk {
     /// Takes a request, or the first bytes of a long one.
-    pub fn ask(&mut self, request: &[u8], is_whole: bool, now_ns: u64, store: &mut Store) -> Result<(), Fault> {
+    pub fn ask(&mut self, request: &[u8], is_whole: bool, now_ns: u64, store: &mut Store) {
         let (major, minor) = (request[0], request[1]);
         let is_long = self.order.u16(request, 2) == Some(0);
-        if is_long && !self.has_long_requests {
-            return Err(Fault::Program);
-        }
         self.last_answered = None;
+        // The server answers BadLength, and goes on behind these four bytes.
+        if is_long && !self.has_long_requests {
+            self.numbers.ask();
+            self.to_server.push(request);
+            self.is_clear = false;
+            return;
+        }
         if let Some(known) = store.opcodes.request(major, minor).filter(|known| known.is_plain && !is_long) {
             self.numbers.ask();
             self.to_server.push(request);
             self.is_clear = self.is_clear && (self.settings.relaxed || self.is_silent(request, known, store));
-            return Ok(());
+            return;
         }
         let known = store.opcodes.request(major, minor).copied();
         let has_reply = known.and_then(|known| known.has_reply);
@@ -80,7 +84,6 @@ impl Talk {
             None => self.send_on(request, asked.learn, asked.edit, has_reply, now_ns, store),
         }
         self.note(request, known.as_ref(), is_long, has_reply, store);
-        Ok(())
     }
 
     fn asked(&mut self, request: &[u8], known: &Known, store: &Store) -> Asked {
@@ -254,7 +257,9 @@ impl Talk {
             UNGRAB_SERVER => self.holds_server = false,
             _ => {}
         }
-        self.has_long_requests |= known.is_some_and(|known| known.row.request == "BIG-REQUESTS::Enable");
+        // One of another length the server refuses.
+        let enables = known.is_some_and(|known| known.row.request == "BIG-REQUESTS::Enable") && request.len() == 4;
+        self.has_long_requests |= enables;
         self.is_clear = match (has_reply, known) {
             (Some(true), _) => true,
             (Some(false), Some(known)) if self.is_clear && !is_long => {

@@ -29,6 +29,8 @@ pub struct Lost;
 pub struct Splitter {
     pub phase: Phase,
     pub order: ByteOrder,
+    /// Whether requests may have their length in a word of its own (BIG-REQUESTS).
+    pub takes_long: bool,
     limit: usize,
     gathered: Vec<u8>,
     /// The last piece was made of what is gathered.
@@ -41,7 +43,7 @@ impl Splitter {
     /// Gathers messages of up to `limit` bytes.
     pub fn new(phase: Phase, order: ByteOrder, limit: usize) -> Splitter {
         let limit = limit.max(HEAD_BYTES);
-        Splitter { phase, order, limit, gathered: Vec::new(), is_given: false, left: 0 }
+        Splitter { phase, order, takes_long: false, limit, gathered: Vec::new(), is_given: false, left: 0 }
     }
 
     /// Whether a message has begun and not ended.
@@ -68,9 +70,17 @@ impl Splitter {
         self.gather(input)
     }
 
+    /// As the server has it: a request of length 0, where that does not say that a longer one follows, is wrong and has 4 bytes.
+    fn length(&self, bytes: &[u8]) -> Length {
+        match self.order.u16(bytes, 2) {
+            Some(0) if self.phase == Phase::Requests && !self.takes_long => Length::Known(4),
+            _ => length(self.phase, self.order, bytes),
+        }
+    }
+
     /// A message that lies whole in the input, where it lies.
     fn whole_in<'i>(&self, input: &mut &'i [u8]) -> Result<Option<&'i [u8]>, Lost> {
-        match length(self.phase, self.order, input) {
+        match self.length(input) {
             Length::Impossible => Err(Lost),
             Length::Known(length) if length <= input.len().min(self.limit) as u64 => Ok(Some(take(input, length))),
             Length::Known(_) | Length::Needs(_) => Ok(None),
@@ -79,7 +89,7 @@ impl Splitter {
 
     fn gather(&mut self, input: &mut &[u8]) -> Result<Option<Piece<'_>>, Lost> {
         loop {
-            let (needed, is_long) = match length(self.phase, self.order, &self.gathered) {
+            let (needed, is_long) = match self.length(&self.gathered) {
                 Length::Impossible => return Err(Lost),
                 Length::Needs(bytes) => (bytes.max(self.gathered.len() + 1), None),
                 Length::Known(length) if length <= self.limit as u64 => (length as usize, Some(false)),
@@ -119,7 +129,7 @@ mod tests {
     use crate::bytes::request;
 
     fn pieces(stream: &[u8], chunk: usize) -> Vec<(char, Vec<u8>)> {
-        let mut splitter = Splitter::new(Phase::Requests, ByteOrder::Little, 100);
+        let mut splitter = Splitter { takes_long: true, ..Splitter::new(Phase::Requests, ByteOrder::Little, 100) };
         let mut told: Vec<(char, Vec<u8>)> = Vec::new();
         for mut input in stream.chunks(chunk) {
             while let Some(piece) = splitter.next(&mut input).unwrap() {
@@ -147,8 +157,14 @@ mod tests {
 
     #[test]
     fn a_length_that_cannot_be_is_found() {
-        let mut splitter = Splitter::new(Phase::Requests, ByteOrder::Little, 100);
-        let mut input: &[u8] = &[72, 0, 0, 0, 1, 0, 0, 0];
-        assert_eq!(splitter.next(&mut input), Err(Lost));
+        let mut splitter = Splitter { takes_long: true, ..Splitter::new(Phase::Requests, ByteOrder::Little, 100) };
+        let bytes = [72, 0, 0, 0, 1, 0, 0, 0];
+        assert_eq!(splitter.next(&mut &bytes[..]), Err(Lost));
+        splitter.takes_long = false;
+        for chunk in [1, 4, 8] {
+            let mut rest = bytes.chunks(chunk);
+            let first = rest.find_map(|mut piece| splitter.next(&mut piece).unwrap().map(|piece| format!("{piece:?}")));
+            assert_eq!(first.as_deref(), Some("Whole([72, 0, 0, 0])"));
+        }
     }
 }

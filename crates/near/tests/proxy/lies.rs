@@ -135,8 +135,17 @@ fn bytes_that_begin_nothing_close_the_connection() {
     world.near.from_server(&[&[50][..], &[0; 31]].concat(), 0, &mut world.store);
     assert_eq!(world.near.fault(), Some(Fault::Server));
     let mut world = open(Store::default(), Settings::default());
-    // Its length is in a word of its own, which this client has not agreed on.
-    world.say(&[&[72, 2, 0, 0, 9, 0, 0, 0][..], &[0; 28]].concat());
+    // A length in a word of its own that is shorter than what it stands in; before this client agreed on that, two wrong requests.
+    let wrong = [72, 2, 0, 0, 1, 0, 0, 0];
+    world.say(&wrong);
+    world.settle();
+    assert_eq!(
+        messages(ORDER, &world.heard).iter().map(|it| (it.code, it.number)).collect::<Vec<_>>(),
+        [(0, 1), (0, 2)]
+    );
+    world.store.learn_extension(b"BIG-REQUESTS", &[&[0; 8][..], &[1, 133, 0, 0], &[0; 20]].concat());
+    world.say(&request(ORDER, 133, 0, &[]));
+    world.say(&wrong);
     assert_eq!(world.near.fault(), Some(Fault::Program));
     assert!(!world.near.takes_from_program());
 }

@@ -12,23 +12,40 @@ const PROPERTY_CHANGE: u32 = 1 << 22;
 /// A request of the program.
 #[derive(Clone, Copy, Debug)]
 enum Op {
-    Atom { name: usize, makes: bool },
+    Atom {
+        name: usize,
+        makes: bool,
+    },
     AtomName(u32),
     Extension(usize),
     Color(u32),
     FreeColor(u32),
     Version(u32),
     Formats,
-    Window { id: u32, mask: u32 },
-    Select { id: u32, mask: u32 },
+    Window {
+        id: u32,
+        mask: u32,
+    },
+    Select {
+        id: u32,
+        mask: u32,
+    },
     Map(u32),
-    Write { id: u32, atom: u32 },
-    Read { id: u32, atom: u32 },
+    Write {
+        id: u32,
+        atom: u32,
+    },
+    Read {
+        id: u32,
+        atom: u32,
+    },
     Geometry(u32),
     Sync,
     Grab,
     Ungrab,
     Long(usize),
+    /// Of length 0, which no request has.
+    Cut(u8),
 }
 
 impl Op {
@@ -55,6 +72,7 @@ impl Op {
             Op::Grab => request(order, 36, 0, &[]),
             Op::Ungrab => request(order, 37, 0, &[]),
             Op::Long(words) => request(order, 72, 2, &vec![9; words]),
+            Op::Cut(major) => vec![major, 0, 0, 0],
         }
     }
 }
@@ -79,6 +97,7 @@ fn op() -> impl Strategy<Value = Op> {
         1 => Just(Op::Grab),
         1 => Just(Op::Ungrab),
         1 => (0..3000usize).prop_map(Op::Long),
+        1 => prop_oneof![Just(16), Just(36), Just(43), Just(127), Just(139)].prop_map(Op::Cut),
     ]
 }
 

@@ -8,6 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 use x11rb::connection::Connection;
 use x11rb::protocol::xproto::{ConnectionExt as _, MapState};
 use x11rb::rust_connection::{DefaultStream, RustConnection};
@@ -61,6 +62,18 @@ impl Proxy {
 
     fn socket(&self) -> UnixStream {
         UnixStream::connect(format!("/tmp/.X11-unix/X{}", self.display.trim_start_matches(':'))).unwrap()
+    }
+
+    /// A client that was let in.
+    fn open(&self, order: Order) -> UnixStream {
+        let mut socket = self.socket();
+        socket.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        socket.write_all(&order.setup(&self.cookie())).unwrap();
+        let head = read(&mut socket, 8);
+        assert_eq!(head[0], 1, "it is let in");
+        let words = u16::from_ne_bytes(order.short(u16::from_ne_bytes([head[6], head[7]])));
+        read(&mut socket, 4 * usize::from(words));
+        socket
     }
 
     /// The cookie of our display: the last field of the file's first entry.
@@ -282,12 +295,7 @@ fn numbers_are_right_in_both_byte_orders_over_their_sixteen_bits() {
     let (server, folder) = (Server::stock(), Folder::new("near-numbers"));
     let proxy = Proxy::start(&server, &folder, &[]);
     for order in [Order(false), Order(true)] {
-        let mut socket = proxy.socket();
-        socket.write_all(&order.setup(&proxy.cookie())).unwrap();
-        let head = read(&mut socket, 8);
-        assert_eq!(head[0], 1, "it is let in");
-        let words = u16::from_ne_bytes(order.short(u16::from_ne_bytes([head[6], head[7]])));
-        read(&mut socket, 4 * usize::from(words));
+        let mut socket = proxy.open(order);
         let (no_operation, sync) =
             ([&[127, 0][..], &order.short(1)].concat(), [&[43, 0][..], &order.short(1)].concat());
         // MapWindow of what is none: an error.
@@ -318,6 +326,26 @@ fn numbers_are_right_in_both_byte_orders_over_their_sixteen_bits() {
         atoms.sort();
         atoms.dedup();
         assert!(atoms.len() <= 3, "one answer to one question, whoever gave it");
+    }
+}
+
+#[test]
+fn a_request_of_length_zero_is_an_error_and_the_next_one_is_answered() {
+    let (server, folder) = (Server::stock(), Folder::new("near-zero"));
+    let proxy = Proxy::start(&server, &folder, &[]);
+    for order in [Order(false), Order(true)] {
+        let mut socket = proxy.open(order);
+        let mut said = |bytes: &[u8]| {
+            socket.write_all(bytes).unwrap();
+            let message = read(&mut socket, 32);
+            (message[0], message[1], order.number(&message))
+        };
+        const BAD_LENGTH: u8 = 16;
+        assert_eq!(said(&[55, 0, 0, 0]), (0, BAD_LENGTH, 1), "CreateGC");
+        assert_eq!(said(&[43, 0, 0, 0]), (0, BAD_LENGTH, 2), "GetInputFocus");
+        for number in 3..6 {
+            assert_eq!(said(&order.atom("WM_NAME")), (1, 0, number));
+        }
     }
 }
 

@@ -99,7 +99,7 @@ impl Server {
     pub fn take(&mut self, bytes: &[u8]) {
         self.inbox.extend(bytes);
         while self.inbox.len() >= 4 {
-            let length = 4 * usize::from(self.order.u16(&self.inbox, 2).unwrap());
+            let length = 4 * usize::from(self.order.u16(&self.inbox, 2).unwrap().max(1));
             if self.inbox.len() < length {
                 return;
             }
@@ -113,6 +113,7 @@ impl Server {
     fn execute(&mut self, request: &[u8]) {
         let word = |at| self.order.u32(request, at).unwrap_or(0);
         match request[0] {
+            major if self.order.u16(request, 2) == Some(0) => self.error(16, 0, major),
             1 if self.masks.contains_key(&word(4)) => self.error(14, word(4), 1),
             1 => _ = self.masks.insert(word(4), if word(28) == 1 << 11 { word(32) } else { 0 }),
             2 if !self.masks.contains_key(&word(4)) => self.error(3, word(4), 2),
