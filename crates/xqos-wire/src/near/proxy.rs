@@ -5,8 +5,7 @@ use super::cache::Caches;
 use super::run::{Loop, Shared, Told};
 use crate::program::Served;
 use anyhow::{Context, Result, anyhow};
-use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -14,7 +13,7 @@ use std::sync::{Arc, PoisonError};
 use std::thread::{self, JoinHandle};
 use xqos_near::Settings;
 use xqos_near::setup::Cookie;
-use xqos_wire::capture::relay::authority::{Authority, cookie};
+use xqos_wire::capture::relay::authority::{Authority, cookie, secret};
 use xqos_wire::capture::relay::display::Display;
 use xqos_wire::capture::relay::upstream::Upstream;
 
@@ -35,7 +34,7 @@ impl Proxy {
         let display = Display::make(upstream.screen());
         let display = Arc::new(display.context("no display of our own can be made in /tmp/.X11-unix")?);
         let own = Cookie::magic(secret().context("no cookie can be made for our display")?);
-        let authority = Authority::make(display.number(), &own.name, &own.data);
+        let authority = Authority::make(display.number(), None, &own.name, &own.data);
         let authority = authority.context("the cookie for our display cannot be written")?;
         let (name, data) = cookie(&upstream).unwrap_or_default();
         let settings = Settings { own_cookie: Some(own), server_cookie: Cookie { name, data }, ..settings };
@@ -92,10 +91,4 @@ impl Drop for Proxy {
     fn drop(&mut self) {
         let _ = self.end();
     }
-}
-
-fn secret() -> io::Result<[u8; 16]> {
-    let mut secret = [0; 16];
-    File::open("/dev/urandom")?.read_exact(&mut secret)?;
-    Ok(secret)
 }

@@ -180,6 +180,9 @@ fn a_server_that_asks_for_a_cookie_gets_it_and_the_file_does_not() {
     };
     let plain = ended(Command::new("xdpyinfo").env("DISPLAY", &server.display).env("XAUTHORITY", "/dev/null"));
     assert_ne!(plain.status, 0, "without the cookie nobody gets in");
+    let mut list = server.xqos(&["cap", "-o", &file, "--", "sh", "-c", "xauth -q list $DISPLAY"]);
+    let told = ended(list.env("XAUTHORITY", &authority)).with(0);
+    assert!(told.out.contains("/unix:") && told.out.contains(cookie), "as xauth and sshd write it: {told:#?}");
     ask(&[]);
     assert!(has(&file, "MIT-MAGIC-COOKIE-1") && !has(&file, "ZERACookieForTes"));
     ask(&["--keep-cookie"]);

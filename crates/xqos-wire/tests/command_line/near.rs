@@ -219,6 +219,16 @@ fn colours_that_were_answered_here_can_be_freed_on_the_server() {
 }
 
 #[test]
+fn the_cookie_is_found_under_the_name_of_this_machine_too() {
+    let (server, folder) = (Server::stock(), Folder::new("near-entries"));
+    let told = run(&server, &folder, &[], &["xauth", "-q", "list"]).with(0).out;
+    let lines: Vec<&str> = told.lines().collect();
+    let &[one, any] = &lines[..] else { panic!("{told}") };
+    assert!(one.contains("/unix:") && one.contains("MIT-MAGIC-COOKIE-1"), "{told}");
+    assert!(any.starts_with("#ffff#") && any.ends_with(one.split_whitespace().last().unwrap()), "{told}");
+}
+
+#[test]
 fn a_killed_proxy_ends_its_programs_as_a_lost_server_would() {
     let (server, folder) = (Server::stock(), Folder::new("near-killed"));
     let file = folder.file("pid");

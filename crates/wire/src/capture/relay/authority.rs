@@ -2,20 +2,28 @@
 //! The server's cookie under the name of our display: a client looks it up by the display's number.
 //!
 //! libxcb sends no cookie at all where it finds none for the display that it was told, and a server that asks for one
-//! then refuses. So the program gets a file with one entry more in front of the user's own; without a cookie for the
-//! server nothing is needed.
+//! then refuses. So the program gets a file with entries of our display in front of the user's own; without a cookie for
+//! the server nothing is needed.
+//!
+//! | entry | who looks for it |
+//! |---|---|
+//! | FamilyLocal, with this machine's name, as xauth and sshd write it | every library that takes the display for local |
+//! | FamilyInternet, where the display is behind TCP | python-xlib and others that compare all of an entry |
+//! | FamilyWild | libX11 and libxcb, whatever they call this machine |
 
 use super::upstream::{Host, Upstream};
 use std::env;
-use std::fs::{self, OpenOptions};
-use std::io::{self, ErrorKind, Write};
-use std::net::IpAddr;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{IpAddr, Ipv4Addr};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use x11rb_protocol::xauth::{Family, get_auth};
 
-/// An entry for whatever a client calls this machine.
-const ANY_HOST: u16 = 65_535;
+const FAMILY_INTERNET: u16 = 0;
+const FAMILY_LOCAL: u16 = 256;
+/// For whatever a client calls this machine.
+const FAMILY_WILD: u16 = 65_535;
 
 /// Its drop removes the file.
 #[derive(Debug)]
@@ -24,16 +32,22 @@ pub struct Authority(PathBuf);
 impl Authority {
     /// A file for clients of our display, if the server behind it has a cookie.
     pub fn of_upstream(upstream: &Upstream, number: u16) -> io::Result<Option<Authority>> {
-        cookie(upstream).map(|(name, data)| Authority::make(number, &name, &data)).transpose()
+        cookie(upstream).map(|(name, data)| Authority::make(number, None, &name, &data)).transpose()
     }
 
-    /// A file for clients of our display, with this cookie for it.
-    pub fn make(number: u16, name: &[u8], data: &[u8]) -> io::Result<Authority> {
+    /// A file for clients of a display of ours, with this cookie for it; `address` is where they reach it by TCP.
+    pub fn make(number: u16, address: Option<Ipv4Addr>, name: &[u8], data: &[u8]) -> io::Result<Authority> {
+        let address = address.map(|address| address.octets());
+        let internet = address.as_ref().map(|octets| (FAMILY_INTERNET, &octets[..]));
+        let (host, number_text) = (host_name(), number.to_string());
+        let hosts = [Some((FAMILY_LOCAL, &host[..])), internet, Some((FAMILY_WILD, &[][..]))];
         let mut bytes = Vec::new();
-        bytes.extend(ANY_HOST.to_be_bytes());
-        for text in [&b""[..], number.to_string().as_bytes(), name, data] {
-            bytes.extend((text.len() as u16).to_be_bytes());
-            bytes.extend(text);
+        for (family, host) in hosts.into_iter().flatten() {
+            bytes.extend(u16::to_be_bytes(family));
+            for text in [host, number_text.as_bytes(), name, data] {
+                bytes.extend((text.len() as u16).to_be_bytes());
+                bytes.extend(text);
+            }
         }
         // Programs that use other displays too still find theirs.
         bytes.extend(users_file().and_then(|path| fs::read(path).ok()).unwrap_or_default());
@@ -54,12 +68,23 @@ impl Drop for Authority {
 /// What lets a client into the display behind ours: the name of a way, and its secret.
 pub fn cookie(upstream: &Upstream) -> Option<(Vec<u8>, Vec<u8>)> {
     let (family, address) = match upstream.host() {
-        Host::Local => (Family::LOCAL, rustix::system::uname().nodename().to_bytes().to_vec()),
+        Host::Local => (Family::LOCAL, host_name()),
         Host::Remote(IpAddr::V4(address)) => (Family::INTERNET, address.octets().to_vec()),
         Host::Remote(IpAddr::V6(address)) => (Family::INTERNET6, address.octets().to_vec()),
     };
     // A file that cannot be read is none, to the program too.
     get_auth(family, &address, upstream.number()).ok().flatten()
+}
+
+/// A secret that nobody can guess.
+pub fn secret() -> io::Result<[u8; 16]> {
+    let mut secret = [0; 16];
+    File::open("/dev/urandom")?.read_exact(&mut secret)?;
+    Ok(secret)
+}
+
+fn host_name() -> Vec<u8> {
+    rustix::system::uname().nodename().to_bytes().to_vec()
 }
 
 /// Where libraries look for it.
