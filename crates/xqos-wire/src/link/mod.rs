@@ -5,6 +5,7 @@
 //! the program's end, passes on signals meanwhile, and exits with the program's status; whatever else runs in the two
 //! namespaces is ended with it.
 
+mod cookie;
 pub mod quantity;
 
 use anyhow::{Context, Result, bail};
@@ -15,11 +16,12 @@ use std::ffi::OsString;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 use xqos_cli::output::note;
 use xqos_cli::sys::{self, Signal, Signals};
+use xqos_wire::capture::relay::authority::Authority;
 use xqos_wire::link::log::Totals;
 use xqos_wire::link::shape::Queue;
 use xqos_wire::link::{Link, Settings, Side};
@@ -85,16 +87,17 @@ pub struct Arguments {
 const EXAMPLES: &str = "\
 Examples:
   xqos link --rate 10mbit --delay 10ms --display :7 \\
-    --server 'Xvfb :7 -listen tcp -ac' -- xterm
+    --server 'Xvfb :7 -listen tcp' -- xterm
   xqos link --rate 1mbit --delay 50ms --loss 0.1% --seed 7 -- ping 10.0.0.1
   xqos link --rate 100kbit --queue 20p --log queue.log --port 8000 \\
     --server 'python3 -m http.server 8000' -- curl -O 10.0.0.1:8000/file
   xqos link --delay 100ms                  a shell at the end of a long line
 
 X servers: with --display :N the program has DISPLAY=10.0.0.1:N and is started
-once the server listens. The server needs -listen tcp, a number that is free on
-this machine, and -ac (no access control) or a cookie for 10.0.0.1:N. A display
-that runs already is reached through a relay:
+once the server listens. The server needs -listen tcp and a number that is free
+on this machine. It is given a cookie that the program has, unless its command
+has -ac or -auth, or is more than one command: then let 10.0.0.1:N in there. A
+display that runs already is reached through a relay:
 --server 'socat TCP-LISTEN:6000,fork UNIX-CONNECT:/tmp/.X11-unix/X0'
 
 Both ends: the device is link0, for ip, tcpdump or wireshark; there is no IPv6
@@ -112,7 +115,7 @@ impl Arguments {
     pub fn perform(&self, display: Option<&str>) -> Result<ExitCode> {
         let display = display.map(number).transpose()?;
         if display.is_some() && self.server.is_empty() {
-            bail!("--display needs an X server at the other end: add --server 'Xvfb :7 -listen tcp -ac'");
+            bail!("--display needs an X server at the other end: add --server 'Xvfb :7 -listen tcp'");
         }
         // Before there are threads, which would take the signals.
         let signals = Signals::watch().context("cannot watch for the program's end")?;
@@ -138,18 +141,21 @@ impl Arguments {
     }
 
     fn run(&self, link: &Link, display: Option<u16>, signals: &Signals) -> Result<u8> {
-        let mut servers = self.server.iter().map(|server| start_server(link, server)).collect::<Result<Vec<_>>>()?;
+        let authority = display.map(|number| cookie::make(number, &self.server)).transpose()?.flatten();
+        let file = authority.as_ref().map(Authority::path);
+        let mut servers =
+            self.server.iter().map(|server| start_server(link, server, file)).collect::<Result<Vec<_>>>()?;
         let x_port = display.map(|number| X_PORT + number);
         for &port in self.port.iter().chain(&x_port) {
             if let Some(signal) = wait_for(link, port, &mut servers, signals)? {
                 return Ok(128 + signal);
             }
         }
-        let mut program = self.start_program(link, display)?;
+        let mut program = self.start_program(link, display, file)?;
         Ok(shown(wait(&mut program, signals)?))
     }
 
-    fn start_program(&self, link: &Link, display: Option<u16>) -> Result<Child> {
+    fn start_program(&self, link: &Link, display: Option<u16>, authority: Option<&Path>) -> Result<Child> {
         let shell = || env::var_os("SHELL").filter(|shell| !shell.is_empty()).unwrap_or("/bin/sh".into());
         let (program, arguments) = match self.program.split_first() {
             Some((program, arguments)) => (program.clone(), arguments),
@@ -159,6 +165,7 @@ impl Arguments {
         command.args(arguments);
         if let Some(number) = display {
             command.env("DISPLAY", format!("{}:{number}", Side::Server.address()));
+            command.envs(authority.map(|file| ("XAUTHORITY", file)));
         }
         sys::unblock_signals_in(&mut command);
         let child = link.command_in(Side::Client, &mut command).spawn();
@@ -179,10 +186,12 @@ fn number(display: &str) -> Result<u16> {
     number.with_context(|| format!("'{display}' is no display of the other end: write its number, such as :7"))
 }
 
-fn start_server(link: &Link, server: &str) -> Result<Child> {
+fn start_server(link: &Link, server: &str, authority: Option<&Path>) -> Result<Child> {
     let mut command = Command::new("/bin/sh");
+    let script = authority.map_or_else(|| server.to_owned(), |_| cookie::given(server));
+    command.envs(authority.map(|file| ("XAUTHORITY", file)));
     // Out of the terminal's foreground: a ^C is for the program, and the server outlives it.
-    command.args(["-c", server]).process_group(0).stdin(Stdio::null());
+    command.args(["-c", &script]).process_group(0).stdin(Stdio::null());
     // What it says is not the program's output.
     command.stdout(io::stderr());
     sys::unblock_signals_in(&mut command);

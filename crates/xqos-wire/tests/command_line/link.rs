@@ -60,13 +60,19 @@ fn a_program_reaches_an_x_server_over_the_link() {
     }
     // Far above what anybody else chooses.
     let number = 20_000 + std::process::id() % 10_000;
-    let server = format!("exec Xvfb :{number} -listen tcp -ac -nolisten unix -nolisten local");
-    let mut command = xqos();
-    command.args(["link", "--delay", "5ms", "--display", &format!(":{number}"), "--server", &server]);
-    let told = ended(command.args(["--", "sh", "-c", "echo $DISPLAY; xdpyinfo | grep -c 'name of display'"])).with(0);
-    assert_eq!(told.out, format!("10.0.0.1:{number}\n1\n"));
-    assert!(told.err.contains("to the server") && told.err.contains("packets"), "{}", told.err);
-    assert!(!Path::new(&format!("/tmp/.X{number}-lock")).exists(), "the server ended in peace");
+    // As the documents have it, where the server gets a cookie; and without access control.
+    for access in ["", " -ac"] {
+        let server = format!("exec Xvfb :{number} -listen tcp{access} -nolisten unix -nolisten local");
+        let mut command = xqos();
+        command.args(["link", "--delay", "5ms", "--display", &format!(":{number}"), "--server", &server]);
+        let script =
+            "echo $DISPLAY; xdpyinfo | grep -c 'name of display'; XAUTHORITY=/dev/null xdpyinfo > /dev/null; echo $?";
+        let told = ended(command.args(["--", "sh", "-c", script])).with(0);
+        let without_cookie = u8::from(access.is_empty());
+        assert_eq!(told.out, format!("10.0.0.1:{number}\n1\n{without_cookie}\n"));
+        assert!(told.err.contains("to the server") && told.err.contains("packets"), "{}", told.err);
+        assert!(!Path::new(&format!("/tmp/.X{number}-lock")).exists(), "the server ended in peace");
+    }
 }
 
 #[test]

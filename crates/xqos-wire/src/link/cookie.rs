@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT
+//! What lets the program into the X server at the other end of its link: a cookie that both are given.
+//!
+//! Such a server takes the program for one of another machine, which it does not let in without a cookie. A server whose command
+//! says itself who is let in is left alone, and so is what is no X server: behind a relay is a display with cookies of its own.
+
+use anyhow::{Context, Result};
+use std::path::Path;
+use xqos_near::setup::Cookie;
+use xqos_wire::capture::relay::authority::{Authority, secret};
+use xqos_wire::link::Side;
+
+const SERVERS: [&str; 8] = ["X", "Xorg", "Xvfb", "Xephyr", "Xnest", "Xvnc", "Xtigervnc", "Xwayland"];
+/// Options by which a command says who is let in.
+const ACCESS: [&str; 2] = ["-ac", "-auth"];
+/// With one of these, what is written behind a command may belong to something else.
+const SHELL: [char; 10] = ['|', '&', ';', '<', '>', '(', ')', '`', '#', '\n'];
+
+/// A file with a cookie for this display at the other end, where one of the servers can be given it.
+pub fn make(number: u16, servers: &[String]) -> Result<Option<Authority>> {
+    if !servers.iter().any(|server| can_be_given(server)) {
+        return Ok(None);
+    }
+    let make = || {
+        let cookie = Cookie::magic(secret()?);
+        Authority::make(number, Some(Side::Server.address()), &cookie.name, &cookie.data)
+    };
+    make().map(Some).context("the cookie for the X server cannot be written: give it -ac")
+}
+
+/// A server's command for the shell, with the cookie's file in XAUTHORITY.
+pub fn given(server: &str) -> String {
+    if can_be_given(server) { format!("{server} -auth \"$XAUTHORITY\"") } else { server.to_owned() }
+}
+
+fn can_be_given(server: &str) -> bool {
+    let is_server = |word: &str| Path::new(word).file_name().is_some_and(|name| SERVERS.iter().any(|it| name == *it));
+    let has = |is: &dyn Fn(&str) -> bool| server.split_whitespace().any(is);
+    !server.contains(SHELL) && has(&is_server) && !has(&|word| ACCESS.contains(&word))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_x_server_that_says_nothing_of_access_is_given_the_cookie() {
+        for server in ["Xvfb :7 -listen tcp", "exec /usr/bin/Xephyr :7", "xqos server -- Xtigervnc :7 -fp '/a b'"] {
+            assert_eq!(given(server), format!("{server} -auth \"$XAUTHORITY\""));
+        }
+        for server in [
+            "Xvfb :7 -ac",
+            "Xvfb :7 -auth file",
+            "Xvfb :7 & sleep 9",
+            "socat TCP-LISTEN:6000,fork UNIX-CONNECT:/tmp/.X11-unix/X0",
+            "python3 -m http.server 8000",
+        ] {
+            assert_eq!(given(server), server);
+        }
+    }
+}
