@@ -66,13 +66,53 @@ fn messages_need_not_keep_to_packets() {
 #[test]
 fn a_request_of_16_megabytes_costs_only_what_is_kept_of_it() {
     let mut talk = opened(L);
+    talk.client(&enable_big_requests(L));
     let image = big_request(L, PUT_IMAGE, 4 << 20);
     image.chunks(60_000).for_each(|part| _ = talk.client(part));
-    talk.client(&request(L, GET_INPUT_FOCUS, 0, 1)).server(&reply(L, 2, 0, 0));
+    talk.client(&request(L, GET_INPUT_FOCUS, 0, 1)).server(&reply(L, 3, 0, 0));
     let (seen, _) = see(&talk.packets);
-    let told = &seen.messages[2].1;
+    let told = &seen.messages[3].1;
     assert_eq!((told.name.as_str(), told.length, told.kept), ("PutImage", 16 << 20, KEPT_BYTES));
-    assert_eq!(seen.lines()[2], "Reply 2 GetInputFocus");
+    assert_eq!(seen.lines()[3], "Reply 3 GetInputFocus");
+}
+
+#[test]
+fn a_length_of_zero_is_an_error_of_four_bytes_until_big_requests_are_enabled() {
+    for order in [Order::Little, Order::Big] {
+        let mut talk = opened(order);
+        let mut zero = request(order, MAP_WINDOW, 0, 1);
+        zero[2..4].fill(0);
+        // The server goes on behind four bytes, wherever those of the next request are.
+        talk.client(&zero).server(&error(order, 16, 1, MAP_WINDOW));
+        talk.client(&[zero.clone(), request(order, GET_INPUT_FOCUS, 0, 1)].concat());
+        talk.server(&[error(order, 16, 2, MAP_WINDOW), reply(order, 3, 0, 0)].concat());
+        talk.client(&query_extension(order, "BIG-REQUESTS")).server(&extension_reply(order, 4, [BIG_REQUESTS, 0, 0]));
+        // Asked with another length or number it is not enabled.
+        talk.client(&[request(order, BIG_REQUESTS, 0, 2), request(order, BIG_REQUESTS, 1, 1), zero].concat());
+        talk.client(&enable_big_requests(order)).server(&reply(order, 8, 0, 0));
+        talk.client(&big_request(order, PUT_IMAGE, 9)).client(&request(order, GET_INPUT_FOCUS, 0, 1));
+        talk.server(&reply(order, 10, 0, 0));
+        let (seen, counts) = see(&talk.packets);
+        let expected = [
+            "Request 1 MapWindow",
+            "Error 1 Length",
+            "Request 2 MapWindow",
+            "Request 3 GetInputFocus",
+            "Error 2 Length",
+            "Reply 3 GetInputFocus",
+            "Request 4 QueryExtension",
+            "Reply 4 QueryExtension",
+            "Request 5 BIG-REQUESTS::Enable",
+            "Request 6 BIG-REQUESTS::request 1",
+            "Request 7 MapWindow",
+            "Request 8 BIG-REQUESTS::Enable",
+            "Reply 8 BIG-REQUESTS::Enable",
+            "Request 9 PutImage",
+            "Request 10 GetInputFocus",
+            "Reply 10 GetInputFocus",
+        ];
+        assert_eq!((seen.lines(), counts.skipped_bytes), (expected.map(str::to_owned).to_vec(), 0), "{order:?}");
+    }
 }
 
 #[test]

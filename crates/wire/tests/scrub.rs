@@ -138,15 +138,16 @@ fn telling(order: Order) -> Talk {
     for (major, minor, at) in [(18, 0, 24), (72, 0, 24), (74, 8, 16), (76, 8, 16), (139, 23, 28), (139, 20, 12)] {
         talk.client(&ask(major, minor, 12, at));
     }
+    talk.client(&enable_big_requests(order));
     let mut big = big_request(order, 18, 100);
     big.splice(28..36, *b"PASSWORD");
     talk.client(&big);
     talk.client(&with(request(order, 25, 0, 11), 24, b"PASSWORD"));
-    talk.client(&request(order, 20, 0, 6)).server(&with(reply(order, 10, 8, 4), 32, b"PASSWORD"));
-    talk.client(&request(order, 73, 0, 5)).server(&with(reply(order, 11, 24, 4), 40, b"PASSWORD"));
-    talk.server(&with(event(order, 33, 8, 11), 12, b"PASSWORD"));
+    talk.client(&request(order, 20, 0, 6)).server(&with(reply(order, 11, 8, 4), 32, b"PASSWORD"));
+    talk.client(&request(order, 73, 0, 5)).server(&with(reply(order, 12, 24, 4), 40, b"PASSWORD"));
+    talk.server(&with(event(order, 33, 8, 12), 12, b"PASSWORD"));
     for key in [38, 39] {
-        talk.server(&event(order, 2, key, 11)).server(&event(order, 3 | 0x80, key, 11));
+        talk.server(&event(order, 2, key, 12)).server(&event(order, 3 | 0x80, key, 12));
     }
     talk
 }
@@ -232,7 +233,7 @@ fn what_is_not_x_or_not_understood_is_blank() {
 #[test]
 fn a_message_that_never_ends_costs_no_more_memory_than_is_said() {
     let mut talk = Talk::new();
-    talk.open_x(L);
+    talk.open_x(L).client(&enable_big_requests(L));
     let mut head = big_request(L, 72, 8);
     head[4..8].copy_from_slice(&(64_u32 << 20).to_le_bytes());
     talk.client(&head);

@@ -10,3 +10,5 @@ pub const SENT_BY_CLIENT: u8 = 0x80;
 pub const GENERIC_EVENT: u8 = 35;
 /// XKB has one event, and its kind in the second byte.
 pub const XKB: &str = "XKEYBOARD";
+/// Lets requests be longer than 16 bits of words say.
+pub const BIG_REQUESTS: &str = "BIG-REQUESTS";

@@ -15,7 +15,7 @@
 
 use super::bytes::ByteOrder;
 use super::decode::Decoder;
-use super::framing::{Framer, Input, Lost, Phase};
+use super::framing::{Frame, Framer, Input, Lost, Phase};
 use super::names::Names;
 use super::plausible;
 use super::search::{Mark, Search};
@@ -59,7 +59,30 @@ enum Side {
     Foreign,
 }
 
-/// What a direction carries once the setup is over.
+/// Decodes a message; what its direction carries from there on.
+fn take(
+    decoder: &mut Decoder,
+    phase: Phase,
+    direction: Direction,
+    frame: &Frame<'_>,
+    (order, acknowledged): (ByteOrder, u64),
+    names: &mut Names,
+    emit: &mut impl FnMut(&Message<'_>),
+) -> Phase {
+    match phase {
+        Phase::Setup | Phase::SetupReply => {
+            decoder.take_setup(direction, frame, order, emit);
+            if phase == Phase::Setup { Phase::ShortRequests } else { Phase::Replies }
+        }
+        Phase::ShortRequests | Phase::Requests | Phase::Replies => {
+            decoder.take(direction, frame, order, acknowledged, names, emit);
+            let is_enabled = phase == Phase::ShortRequests && names.may_enable_big_requests(frame.bytes, frame.length);
+            if is_enabled { Phase::Requests } else { phase }
+        }
+    }
+}
+
+/// What a direction carries that is understood anew: anything may have been enabled before.
 fn phase(direction: Direction) -> Phase {
     match direction {
         Direction::Requests => Phase::Requests,
@@ -115,12 +138,12 @@ impl Connection {
         let side = &mut sides[direction as usize];
         let is_lost = match side {
             Side::Framing(framer) => {
-                let order = framer.order;
+                let (phase, order) = (framer.phase, framer.order);
                 let (ended, led) = framer.skip(length, at_ns);
-                if let Some(frame) = ended {
-                    decoder.take(direction, &frame, order, 0, names, emit);
-                }
-                led.is_err()
+                let next = ended.map(|frame| take(decoder, phase, direction, &frame, (order, 0), names, emit));
+                let is_lost = led.is_err();
+                framer.phase = next.unwrap_or(phase);
+                is_lost
             }
             Side::Searching(_) | Side::New => true,
             Side::Foreign => false,
@@ -154,17 +177,16 @@ impl Connection {
     fn frame(&mut self, piece: &Piece<'_>, names: &mut Names, emit: &mut impl FnMut(&Message<'_>)) {
         let Connection { sides, decoder, .. } = self;
         let Side::Framing(framer) = &mut sides[piece.direction as usize] else { return };
-        let (phase, steady, order) = (framer.phase, phase(piece.direction), framer.order);
+        let (phase, order) = (framer.phase, framer.order);
         let mut input = Input { at_ns: piece.at_ns, bytes: piece.bytes };
         let lost = loop {
             match framer.next(&mut input) {
-                Ok(Some(frame)) if phase == steady => {
-                    decoder.take(piece.direction, &frame, order, piece.acknowledged, names, emit);
-                }
                 Ok(Some(frame)) => {
-                    decoder.take_setup(piece.direction, &frame, order, emit);
-                    framer.phase = steady;
-                    break None;
+                    let next = take(decoder, phase, piece.direction, &frame, (order, piece.acknowledged), names, emit);
+                    if next != phase {
+                        framer.phase = next;
+                        break None;
+                    }
                 }
                 Ok(None) => return,
                 Err(Lost) => break Some(framer.offset()),
@@ -176,7 +198,7 @@ impl Connection {
             ..*piece
         };
         match lost {
-            // The setup is over.
+            // Lengths are told otherwise from here on.
             None => self.frame(&rest, names, emit),
             Some(offset) => self.lose(&Piece { offset, ..rest }, names, emit),
         }

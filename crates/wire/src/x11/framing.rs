@@ -8,7 +8,8 @@
 //! |---|---|
 //! | client's first | setup: 12, and two texts of the lengths in it, each rounded up to words |
 //! | server's first | answer: 8, and as many words as it says |
-//! | client's | request: as many words as it says; if 0, the next word says how many (BIG-REQUESTS) |
+//! | client's, at first | request: as many words as it says; 0 is four bytes, which the server answers with BadLength |
+//! | client's, once it has enabled BIG-REQUESTS | likewise; if 0, the next word says how many |
 //! | server's | 32 bytes, and of replies and generic events as many words more as they say |
 
 use super::bytes::ByteOrder;
@@ -20,6 +21,9 @@ use crate::observe::KEPT_BYTES;
 pub enum Phase {
     Setup,
     SetupReply,
+    /// Of a client that has not enabled BIG-REQUESTS.
+    ShortRequests,
+    /// Of one that has, or may have.
     Requests,
     Replies,
 }
@@ -29,6 +33,7 @@ pub const REPLY: u8 = 1;
 const SENT_GENERIC_EVENT: u8 = GENERIC_EVENT | SENT_BY_CLIENT;
 const SETUP_BYTES: usize = 12;
 const SETUP_REPLY_BYTES: u64 = 8;
+const REQUEST_BYTES: usize = 4;
 const UNIT_BYTES: u64 = 32;
 
 /// A complete message.
@@ -63,6 +68,7 @@ pub fn length(phase: Phase, order: ByteOrder, bytes: &[u8]) -> Length {
     let known = match phase {
         Phase::Setup => setup(order, bytes),
         Phase::SetupReply => order.u16(bytes, 6).map(|words| Length::Known(SETUP_REPLY_BYTES + 4 * u64::from(words))),
+        Phase::ShortRequests => return short_request(order, bytes),
         Phase::Requests => return request(order, bytes),
         Phase::Replies => return reply(order, bytes),
     };
@@ -76,9 +82,16 @@ fn setup(order: ByteOrder, bytes: &[u8]) -> Option<Length> {
     Some(Length::Known(SETUP_BYTES as u64 + name + data))
 }
 
+fn short_request(order: ByteOrder, bytes: &[u8]) -> Length {
+    match order.u16(bytes, 2) {
+        None => Length::Needs(REQUEST_BYTES),
+        Some(words) => Length::Known((4 * u64::from(words)).max(REQUEST_BYTES as u64)),
+    }
+}
+
 fn request(order: ByteOrder, bytes: &[u8]) -> Length {
     match order.u16(bytes, 2) {
-        None => Length::Needs(4),
+        None => Length::Needs(REQUEST_BYTES),
         Some(0) => match order.u32(bytes, 4) {
             None => Length::Needs(8),
             // Two words are its own header.

@@ -4,7 +4,9 @@
 //! Which opcodes an extension has, only the server says, in its reply to QueryExtension; what it said on one connection
 //! holds for all of them. What no table names is called by its numbers: `extension 131 request 7`.
 
-use super::codes::{FIRST_EXTENSION, FIRST_EXTENSION_ERROR, FIRST_EXTENSION_EVENT, GENERIC_EVENT, SENT_BY_CLIENT, XKB};
+use super::codes::{
+    BIG_REQUESTS, FIRST_EXTENSION, FIRST_EXTENSION_ERROR, FIRST_EXTENSION_EVENT, GENERIC_EVENT, SENT_BY_CLIENT, XKB,
+};
 use super::library::{CORE, EXTENSIONS, Table};
 use std::collections::HashMap;
 
@@ -84,6 +86,13 @@ impl Names {
     /// Whether any extension of the server has been heard of.
     pub fn knows_extensions(&self) -> bool {
         self.extensions.iter().any(Option::is_some)
+    }
+
+    /// Whether a request enables BIG-REQUESTS, or may: of an extension that nobody has asked for here, nothing is known.
+    pub fn may_enable_big_requests(&self, bytes: &[u8], length: u64) -> bool {
+        const ENABLE: u8 = 0;
+        let &[major, ENABLE, ..] = bytes else { return false };
+        length == 4 && major >= FIRST_EXTENSION && self.extension(major).is_none_or(|known| known.name == BIG_REQUESTS)
     }
 
     /// Of a request that is answered by many replies, the second byte of the last of them.

@@ -246,6 +246,13 @@ pub fn big_request(order: Order, major: u8, words: u32) -> Vec<u8> {
     bytes
 }
 
+/// BIG-REQUESTS as a server may have numbered it.
+pub const BIG_REQUESTS: u8 = 133;
+
+pub fn enable_big_requests(order: Order) -> Vec<u8> {
+    request(order, BIG_REQUESTS, 0, 1)
+}
+
 pub fn query_extension(order: Order, name: &str) -> Vec<u8> {
     let mut bytes = request(order, 98, 0, 2 + name.len().div_ceil(4) as u16);
     bytes[4..6].copy_from_slice(&order.two(name.len() as u16));
