@@ -29,6 +29,10 @@ pub struct Half {
     pub end: u64,
     /// What the other side says that it has.
     pub acknowledged: u64,
+    /// How many more bytes it said last that it takes.
+    pub room: Option<u64>,
+    /// Where a byte was tried on a closed window.
+    pub tried: Option<i64>,
     /// Where the direction ends, once that was said.
     pub fin: Option<u64>,
     waiting: BTreeMap<u64, Waiting>,
@@ -79,6 +83,15 @@ impl Half {
         }
         let overlaps = |(&at, waiting): (&u64, &Waiting)| at as i64 + waiting.length as i64 > offset;
         offset < self.next as i64 || self.waiting.range(..end.max(0) as u64).next_back().is_some_and(overlaps)
+    }
+
+    /// Whether a packet only asks if somebody is there, or takes more: a keep-alive, which has no byte or any byte in the
+    /// place of the last one that was acknowledged, or the next byte alone while the window is closed.
+    pub fn is_probe(&self, offset: i64, length: u64) -> bool {
+        let end = self.end as i64;
+        let is_keep_alive = length <= 1 && offset + 1 == end && self.acknowledged >= self.end;
+        let is_next_alone = length == 1 && (offset == end || offset + 1 == end && self.tried == Some(offset));
+        is_keep_alive || is_next_alone && self.room == Some(0)
     }
 
     pub fn is_waiting(&self) -> bool {

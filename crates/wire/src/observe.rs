@@ -37,6 +37,7 @@ pub struct Packet {
     pub at_ns: u64,
     /// Of its first byte.
     pub offset: u64,
+    /// 0 also of a keep-alive and of a probe of a closed window that have a byte in them.
     pub length: u32,
     /// Bytes of the other direction that its sender has received, and how many more it takes after these.
     pub acknowledged: u64,

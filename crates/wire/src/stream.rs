@@ -11,6 +11,9 @@
 //! | acknowledged | the capture lacks it: a gap, after [`PATIENCE_PACKETS`] packets or [`PATIENCE_NS`] |
 //! | more waits behind it than may be kept | a gap |
 //! | the connection or the capture ends | a gap |
+//!
+//! Keep-alives and probes of a closed window carry no data, whatever byte they have in them: observers are told of a
+//! packet without bytes, so that an idle connection is idle.
 
 use crate::frame::Segment;
 use crate::half::{Half, Waiting};
@@ -86,8 +89,16 @@ impl Stream {
         };
         let (offset, length) = (half.offset(first), u64::from(segment.length));
         let is_old_end = segment.is_syn && !is_first || segment.is_fin && half.fin.is_some();
-        let is_retransmission = half.has_seen(offset, length) || is_old_end;
+        let is_control = segment.is_syn || segment.is_fin || segment.is_reset;
+        let is_probe = !is_control && half.is_probe(offset, length);
+        // A byte that was tried on a closed window goes along with what follows it.
+        let tried = u64::from(half.tried == Some(offset) && length > 1);
+        let is_again = half.has_seen(offset + tried as i64, length - tried);
+        let is_retransmission = is_again && !is_probe || is_old_end;
         let end = (offset + length as i64).max(0) as u64;
+        if is_probe && end > half.end {
+            half.tried = Some(offset);
+        }
         half.end = half.end.max(end);
         if segment.is_fin {
             half.fin.get_or_insert(end);
@@ -95,15 +106,17 @@ impl Stream {
         // Windows are scaled only if both sides said so, and never in a SYN.
         let scale =
             if segment.is_syn { None } else { half.window_scale.and(other.window_scale).and(half.window_scale) };
+        let window = u64::from(segment.window) << scale.unwrap_or(0);
+        other.room = Some(window);
         Packet {
             direction,
             at_ns,
             offset: offset.max(0) as u64,
-            length: segment.length,
+            length: if is_probe { 0 } else { segment.length },
             acknowledged,
-            window: u64::from(segment.window) << scale.unwrap_or(0),
+            window,
             is_retransmission,
-            is_control: segment.is_syn || segment.is_fin || segment.is_reset,
+            is_control,
         }
     }
 

@@ -323,6 +323,81 @@ fn any_port_may_be_xs_and_not_all_on_its_ports_is() {
     assert_eq!(see(&ssh.packets).1.connections, 0);
 }
 
+/// A packet that asks whether the other side is there: with the number before the next one.
+fn keep_alive(talk: &mut Talk, from: Direction, bytes: &[u8]) {
+    let next = talk.next;
+    talk.next[from as usize] = next[from as usize].wrapping_sub(1);
+    let probe = talk.packet(from, ACK, bytes);
+    talk.packets.push(probe);
+    talk.next = next;
+    let other = if from == Direction::Requests { Direction::Replies } else { Direction::Requests };
+    talk.send(other, ACK, &[]);
+}
+
+#[test]
+fn keep_alives_bring_nothing_whatever_byte_they_have() {
+    for bytes in [&[][..], &[0], &[GET_INPUT_FOCUS]] {
+        let mut talk = Talk::new();
+        talk.open_x(L);
+        round_trips(&mut talk, 1..=2);
+        for _ in 0..3 {
+            talk.at_ns += 75_000_000_000;
+            keep_alive(&mut talk, Direction::Requests, bytes);
+            keep_alive(&mut talk, Direction::Replies, bytes);
+        }
+        round_trips(&mut talk, 3..=3);
+        talk.close();
+        let (seen, counts) = see(&talk.packets);
+        assert_eq!((seen.lines(), counts.gaps), (focus(1..=3), 0), "{bytes:?}");
+        assert!(seen.packets.iter().all(|packet| !packet.is_retransmission), "{bytes:?}");
+        let sum = |direction| -> u32 {
+            seen.packets.iter().filter(|packet| packet.direction == direction).map(|packet| packet.length).sum()
+        };
+        assert_eq!((sum(Direction::Requests), sum(Direction::Replies)), (48 + 3 * 4, 408 + 3 * 32), "{bytes:?}");
+    }
+}
+
+#[test]
+fn the_last_byte_sent_again_before_it_is_acknowledged_is_a_retransmission() {
+    let mut talk = Talk::new();
+    talk.open_x(L);
+    let whole = request(L, GET_INPUT_FOCUS, 0, 1);
+    talk.client(&whole[..3]).client(&whole[3..]);
+    let mut again = talk.packets.last().unwrap().clone();
+    again.at_ns += 200_000_000;
+    talk.packets.push(again);
+    let (seen, _) = see(&talk.packets);
+    assert_eq!(seen.packets.last().map(|packet| (packet.is_retransmission, packet.length)), Some((true, 1)));
+}
+
+#[test]
+fn a_byte_that_is_tried_on_a_closed_window_is_told_with_what_follows() {
+    let mut talk = Talk::new();
+    talk.open_x(L);
+    let close = |talk: &mut Talk, window: u16| {
+        talk.send(Direction::Replies, ACK, &[]);
+        let bytes = &mut talk.packets.last_mut().unwrap().bytes;
+        bytes[48..50].copy_from_slice(&window.to_be_bytes());
+    };
+    close(&mut talk, 0);
+    let begin = talk.next[0];
+    let requests = [request(L, MAP_WINDOW, 0, 2), request(L, GET_INPUT_FOCUS, 0, 1)].concat();
+    for _ in 0..4 {
+        talk.at_ns += 5_000_000_000;
+        talk.next[0] = begin;
+        talk.client(&requests[..1]);
+        talk.next[0] = begin;
+        close(&mut talk, 0);
+    }
+    close(&mut talk, 1000);
+    talk.client(&requests).server(&reply(L, 2, 0, 0));
+    let (seen, counts) = see(&talk.packets);
+    assert_eq!(seen.lines(), ["Request 1 MapWindow", "Request 2 GetInputFocus", "Reply 2 GetInputFocus"]);
+    assert!(seen.packets.iter().all(|packet| !packet.is_retransmission) && counts.gaps == 0);
+    let sent = seen.packets.iter().filter(|packet| packet.direction == Direction::Requests);
+    assert_eq!(sent.map(|packet| packet.length).sum::<u32>(), 48 + 12);
+}
+
 #[test]
 fn a_card_that_cuts_packets_itself_gets_longer_ones() {
     let mut talk = Talk::new();
