@@ -25,6 +25,8 @@ pub struct Contents {
     pub unfinished_messages: u64,
     pub gaps: u64,
     pub gap_bytes: u64,
+    /// Those of them that have messages in them which are not told.
+    pub lost_bytes: u64,
     /// Captured, and not understood: after gaps, and before a connection that was joined could be understood.
     pub skipped_bytes: u64,
 }

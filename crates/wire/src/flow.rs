@@ -172,7 +172,9 @@ impl Notified<'_, '_> {
             connection.push(&piece, self.names, &mut |message| notify_message(observers, id, message));
         }
         if missing > 0 {
-            let gap = Gap { direction, at_ns, offset: offset + bytes.len() as u64, length: missing };
+            let is_within_message = connection.is_within_for(direction, missing);
+            let offset = offset + bytes.len() as u64;
+            let gap = Gap { direction, at_ns, offset, length: missing, is_within_message };
             self.gap(id, connection, &gap);
         }
     }
@@ -180,6 +182,7 @@ impl Notified<'_, '_> {
     fn gap(&mut self, id: ConnectionId, connection: &mut Connection, gap: &Gap) {
         self.counts.gaps += 1;
         self.counts.gap_bytes += gap.length;
+        self.counts.lost_bytes += if gap.is_within_message { 0 } else { gap.length };
         self.observers.iter_mut().for_each(|observer| observer.gap(id, gap));
         let observers = &mut *self.observers;
         connection.gap(gap, self.names, &mut |message| notify_message(observers, id, message));

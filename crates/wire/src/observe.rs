@@ -107,6 +107,8 @@ pub struct Gap {
     pub at_ns: u64,
     pub offset: u64,
     pub length: u64,
+    /// All of them are of one message, which is told: its length stands in what was captured of it.
+    pub is_within_message: bool,
 }
 
 /// How a connection ended.

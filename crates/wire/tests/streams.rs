@@ -144,7 +144,7 @@ fn a_lost_request_costs_only_itself() {
     round_trips(&mut talk, 4..=60);
     talk.packets.remove(lost);
     let (seen, counts) = see(&talk.packets);
-    assert_eq!((counts.gaps, counts.gap_bytes), (1, 4));
+    assert_eq!((counts.gaps, counts.gap_bytes, counts.lost_bytes), (1, 4, 4));
     let lines = seen.lines();
     assert!(lines.contains(&"Reply 4 unknown request".to_owned()), "{lines:?}");
     // The first request after the gap cannot be numbered before a reply tells how many are missing.
@@ -244,6 +244,32 @@ fn bytes_cut_off_inside_a_message_lose_nothing_else() {
     let (seen, counts) = see(&cut[..3].iter().chain(&talk.packets[3..5]).chain(&cut[5..]).cloned().collect::<Vec<_>>());
     assert_eq!((images(&seen.lines()), counts.gaps, counts.skipped_bytes), (50, 50, 0));
     assert_eq!((seen.last().length, seen.last().kept, seen.last().sequence), (1200, 96 - 54, 50));
+}
+
+#[test]
+fn packets_cut_off_behind_their_headers_lose_no_message() {
+    let mut talk = Talk::new();
+    talk.open_x(L).client(&query_extension(L, "RENDER")).server(&extension_reply(L, 1, [139, 0, 142]));
+    talk.client(&request(L, PUT_IMAGE, 2, 2000)[..1448]).client(&request(L, PUT_IMAGE, 2, 2000)[1448..]);
+    talk.client(&request(L, 20, 0, 6)).server(&reply(L, 3, 8, 40));
+    talk.client(&request(L, 139, 23, 300)).client(&request(L, GET_INPUT_FOCUS, 0, 1)).server(&reply(L, 5, 0, 0));
+    let (whole, _) = see(&talk.packets);
+    for most in [66, 96, 128] {
+        let cut: Vec<Captured> = talk.packets.iter().map(|packet| packet.clone().cut(most)).collect();
+        let (seen, counts) = see(&cut);
+        let told = |seen: &Seen| -> Vec<(Kind, u64, String, u64)> {
+            let told = seen.messages.iter().map(|(_, told)| told);
+            told.map(|told| (told.kind, told.sequence, told.name.clone(), told.length)).collect()
+        };
+        if most > 66 {
+            assert_eq!(told(&seen), told(&whole), "{most} bytes of each packet");
+        } else {
+            // Of an extension's name four bytes are too few.
+            assert_eq!(told(&seen).len(), told(&whole).len(), "{most} bytes of each packet");
+        }
+        assert_eq!((counts.lost_bytes, counts.skipped_bytes), (0, 0), "{most} bytes of each packet");
+        assert!(seen.gaps.iter().all(|gap| gap.is_within_message) && counts.gap_bytes > 9000);
+    }
 }
 
 #[test]

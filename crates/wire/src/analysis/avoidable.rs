@@ -17,7 +17,7 @@
 
 use super::colors::Colormaps;
 use super::fields::word;
-use crate::observe::{Kind, Message};
+use crate::observe::{KEPT_BYTES, Kind, Message};
 use serde::Serialize;
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -150,11 +150,7 @@ impl Judge {
     /// What is asked, if it is something that can be judged. Only the captured bytes can be compared, so that a request
     /// of which some are missing is not.
     pub fn question(&self, message: &Message<'_>) -> Option<Question> {
-        let family = family(message.name)?;
-        let needed = usize::try_from(message.length).unwrap_or(usize::MAX).min(crate::observe::KEPT_BYTES);
-        if message.bytes.len() < needed {
-            return None;
-        }
+        let family = family(message.name).filter(|_| !is_cut(message))?;
         let subject = match family {
             Family::Property => (word(message, 4)?, word(message, 8)?),
             Family::Color => (word(message, 4)?, 0),
@@ -165,8 +161,13 @@ impl Judge {
         Some(Question { family, hash: hasher.finish(), subject })
     }
 
-    /// Takes note of an answer; whether it was the same before, and nothing told of a change.
+    /// Takes note of an answer; whether it was the same before, and nothing told of a change. Of one that was cut off, nobody
+    /// knows.
     pub fn answer(&mut self, question: &Question, message: &Message<'_>) -> bool {
+        if is_cut(message) {
+            self.answers.remove(&question.hash);
+            return false;
+        }
         let mut hasher = DefaultHasher::new();
         // Bytes 2 and 3 are the number of the request.
         (message.kind, message.length, message.bytes.get(..2), message.bytes.get(4..)).hash(&mut hasher);
@@ -198,6 +199,11 @@ impl Judge {
     fn another(&mut self, kind: usize, is_alone: bool) -> bool {
         std::mem::replace(&mut self.has_waited_for[kind], true) && is_alone
     }
+}
+
+/// Whether bytes are missing that would have been kept.
+fn is_cut(message: &Message<'_>) -> bool {
+    message.bytes.len() < usize::try_from(message.length).unwrap_or(usize::MAX).min(KEPT_BYTES)
 }
 
 fn family(name: &str) -> Option<Family> {

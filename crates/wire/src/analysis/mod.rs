@@ -74,6 +74,8 @@ pub struct Connection {
     pub opened: Opened,
     pub ended_ns: u64,
     pub ending: Ending,
+    /// It was captured from its beginning, and no message is missing.
+    pub is_whole: bool,
     pub traffic: [Traffic; 2],
     pub states: States,
     pub counts: Counts,
@@ -90,6 +92,7 @@ impl Connection {
             opened: *opened,
             ended_ns: opened.at_ns,
             ending: Ending::Open,
+            is_whole: !opened.started_midstream,
             traffic: [Traffic::default(); 2],
             states: States::new(opened.started_midstream),
             counts: Counts::default(),
@@ -172,7 +175,10 @@ impl Observer for Analysis {
         if let Some(connection) = self.connections.get_mut(&id) {
             let traffic = &mut connection.traffic[gap.direction as usize];
             traffic.missing = traffic.missing.saturating_add(gap.length);
-            connection.waits.gap();
+            if !gap.is_within_message {
+                connection.is_whole = false;
+                connection.waits.gap();
+            }
         }
     }
 

@@ -44,6 +44,8 @@ pub struct ConnectionReport {
     pub seconds: f64,
     pub started_midstream: bool,
     pub ending: &'static str,
+    /// It was captured from its beginning, and no message is missing.
+    pub is_whole: bool,
     #[serde(flatten)]
     pub figures: Figures,
     pub streams: Streams,
@@ -223,7 +225,7 @@ fn session(
 }
 
 fn connection_report(connection: &Connection, names: &Names, latency_s: f64) -> ConnectionReport {
-    let Connection { opened, ended_ns, ending, traffic, states, startup, .. } = connection;
+    let Connection { opened, ended_ns, ending, is_whole, traffic, states, startup, .. } = connection;
     let duration_ns = ended_ns.saturating_sub(opened.at_ns);
     let phase = |phase: &Phase| phase_figures(connection, phase, names, latency_s);
     ConnectionReport {
@@ -237,6 +239,7 @@ fn connection_report(connection: &Connection, names: &Names, latency_s: f64) -> 
             Ending::Reset => "reset",
             Ending::Open => "open",
         },
+        is_whole: *is_whole,
         figures: figures(connection, names, latency_s),
         streams: Streams {
             requests: stream(&traffic[0], &states.requests, duration_ns),

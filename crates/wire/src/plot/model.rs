@@ -232,7 +232,9 @@ impl Observer for Plot {
         }
         let is_taken = self.takes_packet(at_ns);
         let Some(connection) = self.connections.get_mut(&id) else { return };
-        connection.waits.gap();
+        if !gap.is_within_message {
+            connection.waits.gap();
+        }
         if is_taken {
             connection.tracks[gap.direction as usize].gap(at_ns, gap);
         }

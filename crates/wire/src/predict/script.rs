@@ -319,8 +319,8 @@ impl Observer for Recorder {
         }
     }
 
-    fn gap(&mut self, _: ConnectionId, _: &Gap) {
-        self.incomplete |= !self.is_over;
+    fn gap(&mut self, _: ConnectionId, gap: &Gap) {
+        self.incomplete |= !self.is_over && !gap.is_within_message;
     }
 
     fn message(&mut self, id: ConnectionId, message: &Message<'_>) {

@@ -116,6 +116,11 @@ impl Connection {
         matches!(&self.sides[direction as usize], Side::Framing(framer) if framer.is_within())
     }
 
+    /// Whether the next bytes of a direction, so many, are all of the message that it is within.
+    pub fn is_within_for(&self, direction: Direction, bytes: u64) -> bool {
+        matches!(&self.sides[direction as usize], Side::Framing(framer) if framer.is_within_for(bytes))
+    }
+
     /// Takes the next bytes of a direction, and gives out the messages that they complete.
     pub fn push(&mut self, piece: &Piece<'_>, names: &mut Names, emit: &mut impl FnMut(&Message<'_>)) {
         if matches!(self.sides[piece.direction as usize], Side::New) {
@@ -130,7 +135,7 @@ impl Connection {
 
     /// Takes notice of bytes that nobody captured.
     pub fn gap(&mut self, gap: &Gap, names: &mut Names, emit: &mut impl FnMut(&Message<'_>)) {
-        let Gap { direction, at_ns, offset, length } = *gap;
+        let Gap { direction, at_ns, offset, length, .. } = *gap;
         if matches!(self.sides[direction as usize], Side::Searching(_)) {
             self.resume(direction, length, names, emit);
         }

@@ -156,6 +156,12 @@ impl Framer {
         self.unfinished.is_some()
     }
 
+    /// Whether the next bytes, so many, are all of the message that has begun.
+    pub fn is_within_for(&self, bytes: u64) -> bool {
+        let end = |message: Unfinished| Some(message.offset.saturating_add(message.length?));
+        self.unfinished.and_then(end).is_some_and(|end| end >= self.offset.saturating_add(bytes))
+    }
+
     /// The next message that these bytes complete; without one, all of them were taken.
     #[inline]
     pub fn next<'f, 'i: 'f>(&'f mut self, input: &mut Input<'i>) -> Result<Option<Frame<'f>>, Lost> {

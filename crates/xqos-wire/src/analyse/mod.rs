@@ -113,9 +113,10 @@ bytes (of X, both ways; 200k, 5M), waits (time waiting for replies), seconds
 (until the last client was quiet for 2 s), errors.
 
 JSON: version, latency_s, connections [client, server, began_s (since 1970),
-seconds, started_midstream (its beginning is missing), ending, requests,
-replies, events and errors {NAME: {count, bytes}}, waits [{name, count, seconds,
-avoidable (how many), reasons {REASON: count}}], patterns [{pattern, count,
+seconds, started_midstream (its beginning is missing), ending, is_whole (no
+message is missing), requests, replies, events and errors {NAME: {count,
+bytes}}, waits [{name, count, seconds, avoidable (how many), reasons {REASON:
+count}}], patterns [{pattern, count,
 in_a_row, seconds, avoidable}], idle_s, blocked_network_s,
 blocked_receiver_s (these three make up seconds, for either stream),
 reply_wait_s, network_delay_s, round_trips, avoidable, pipelined, saving_s
@@ -215,10 +216,18 @@ impl Arguments {
 pub fn missing(counts: &Contents) -> Vec<String> {
     let told = |count: u64, text: &str| (count > 0).then(|| format!("{count} {text}"));
     let list = [
-        told(counts.gap_bytes, "bytes were not captured: counts are too low, and waits around them are not told"),
+        told(
+            counts.gap_bytes - counts.lost_bytes,
+            "bytes within messages were not captured, as with tcpdump -s 96: text, pixels and what repeats are not known",
+        ),
+        told(
+            counts.lost_bytes,
+            "bytes of other messages were not captured: counts are too low, and waits around them are not told",
+        ),
         told(counts.skipped_bytes, "bytes could not be understood"),
         told(counts.not_followed_packets, "packets belong to connections that were too many at once"),
         told(counts.unknown_links, "packets are of links of an unknown kind"),
+        told(counts.broken_packets, "packets are damaged, or cut off within their headers: capture more of each"),
     ];
     list.into_iter().flatten().collect()
 }

@@ -231,19 +231,24 @@ fn phase_cells(name: &str, phase: &PhaseFigures) -> Vec<String> {
     row
 }
 
-/// The one sentence to take home, about all starts together.
+/// The one sentence to take home, about all starts together: only what is known, where messages are missing.
 fn conclusion(report: &Report) -> String {
     let starts = || report.connections.iter().map(|connection| &connection.startup.quiet);
     let [trips, avoidable] =
         [starts().map(|phase| phase.round_trips).sum::<u64>(), starts().map(|phase| phase.avoidable).sum()];
     let milliseconds = 1000.0 * report.latency_s;
     let cost = |count: u64| 2.0 * report.latency_s * count as f64;
-    let mut text = format!("Start-up makes {trips} round trips");
+    let is_whole = report.connections.iter().all(|connection| connection.is_whole);
+    if !is_whole && trips == 0 {
+        return "How many round trips start-up makes is not known: messages are missing from the capture.\n".to_owned();
+    }
+    let least = if is_whole { "" } else { "at least " };
+    let mut text = format!("Start-up makes {least}{trips} round trips");
     let _ = match avoidable {
         0 => write!(text, "; none of them is known to be avoidable"),
-        count => write!(text, "; {count} of them are avoidable"),
+        count => write!(text, "; {least}{count} of them are avoidable"),
     };
-    let _ = write!(text, "; over a link of {milliseconds} ms one way all cost {:.1} s", cost(trips));
+    let _ = write!(text, "; over a link of {milliseconds} ms one way all cost {least}{:.1} s", cost(trips));
     if avoidable > 0 {
         let _ = write!(text, ", these {:.1} s", cost(avoidable));
     }
