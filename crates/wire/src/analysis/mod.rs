@@ -7,6 +7,7 @@
 //! | file | concludes |
 //! |---|---|
 //! | [`states`], [`transmitter`], [`rate`] | per direction: idle, blocked by the network, blocked by the receiver |
+//! | [`handshake`] | the network's time before anything can be sent |
 //! | [`waits`], [`avoidable`], [`patterns`], `colors` | round trips that the client waited for, and which it could avoid |
 //! | [`proxied`] | which of these waits a proxy beside the program would leave |
 //! | [`startup`] | what there was until the first window, and until quiet |
@@ -27,6 +28,7 @@ pub mod compare;
 pub mod compression;
 pub mod counts;
 mod fields;
+pub mod handshake;
 mod merge;
 pub mod names;
 pub mod parquet;

@@ -29,6 +29,7 @@
 //! | the link is free, a pure acknowledgement elicits data, and the data before it were a full packet | `State::Window`: the transmitter had more, but TCP let it have no more on the way |
 //! | data are sent again | `State::Window`, since the data before |
 //! | the receiver takes less than a packet more, and the link is free | `State::Receiver` |
+//! | the handshake is not over | `State::Window`: TCP lets it have nothing on the way |
 //! | sent packets travel over a free link, and nobody waits to send | idle: that time is a reply's, if somebody waits for one |
 //! | anything else | idle |
 //!
@@ -44,6 +45,7 @@
 //! for 95 % of the time. The beginning, before rate and round trip are known, is told once more when they are: over 10 kbit/s
 //! the greeting alone takes four seconds.
 
+use super::handshake::Handshake;
 use super::transmitter::{FULL, Transmitter};
 use crate::observe::{Direction, Packet};
 
@@ -54,6 +56,7 @@ pub struct States {
     pub replies: Transmitter,
     /// Window scales are unknown: only 0 is surely closed.
     started_midstream: bool,
+    handshake: Handshake,
     /// The first packets, until they are told once more.
     beginning: Option<Vec<Packet>>,
 }
@@ -80,6 +83,7 @@ impl States {
         let Some(beginning) = self.beginning.take() else { return };
         self.requests = self.requests.afresh();
         self.replies = self.replies.afresh();
+        self.handshake = Handshake::default();
         beginning.iter().for_each(|packet| self.take(packet));
     }
 
@@ -90,6 +94,10 @@ impl States {
             Direction::Replies => (&mut self.replies, &mut self.requests),
         };
         let place = receiver.place(sender);
+        if let Some(span) = self.handshake.packet(packet) {
+            // The client's acknowledgement ends it.
+            sender.shook_hands(&span, &sender.place(receiver));
+        }
         receiver.acknowledged(packet, &place, closed_below);
         let place = sender.place(receiver);
         sender.sent(packet, &place);
@@ -98,6 +106,9 @@ impl States {
     /// Nothing more comes: what is pending is settled.
     pub fn end(&mut self, at_ns: u64) {
         self.take_beginning_again();
+        if let Some(span) = self.handshake.unfinished(at_ns) {
+            self.requests.shook_hands(&span, &self.requests.place(&self.replies));
+        }
         let places = [self.requests.place(&self.replies), self.replies.place(&self.requests)];
         self.requests.end(at_ns, &places[0]);
         self.replies.end(at_ns, &places[1]);

@@ -126,6 +126,13 @@ impl Transmitter {
         Place { is_behind_link, loop_ns: other.base_ns(own), rate: other.bytes_per_second() }
     }
 
+    /// Before the handshake was over nothing could be sent.
+    pub(super) fn shook_hands(&mut self, span: &Span, place: &Place) {
+        let to_ns = span.to_ns.saturating_sub(place.half_ns());
+        self.window.add(span.from_ns, to_ns);
+        self.settled_ns = self.settled_ns.max(to_ns);
+    }
+
     pub(super) fn sent(&mut self, packet: &Packet, place: &Place) {
         let size = u64::from(packet.length) + HEADERS;
         let end = packet.offset.saturating_add(u64::from(packet.length));

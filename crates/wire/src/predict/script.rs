@@ -15,6 +15,7 @@
 //! All connections of a capture are one thread of control: a step comes after the one before it, on whichever connection
 //! that was. Programs that start side by side are so foretold as if they started one after the other.
 
+use crate::analysis::handshake::Handshake;
 use crate::analysis::names::Names;
 use crate::analysis::proxied::{Proxied, Proxy};
 use crate::analysis::startup::QUIET_NS;
@@ -134,33 +135,8 @@ struct Recorded {
     last_reply: Option<usize>,
     /// Whether the proxy answers, by the number of the request.
     answered: HashMap<u64, bool>,
+    /// What the capture's own link takes to the server and back, and to the client and back.
     handshake: Handshake,
-}
-
-/// What the capture's own link takes from its place to the server and back, and to the client and back.
-#[derive(Clone, Copy, Debug, Default)]
-struct Handshake {
-    opened_ns: u64,
-    accepted_ns: Option<u64>,
-    to_server_ns: u64,
-    to_client_ns: Option<u64>,
-}
-
-impl Handshake {
-    fn packet(&mut self, packet: &Packet) {
-        match (packet.direction, self.accepted_ns) {
-            (Direction::Replies, None) if packet.is_control => {
-                self.accepted_ns = Some(packet.at_ns);
-                self.to_server_ns = packet.at_ns.saturating_sub(self.opened_ns);
-            }
-            (Direction::Requests, Some(accepted_ns)) if self.to_client_ns.is_none() => {
-                // An acknowledgement that brings data may have waited for them.
-                let is_bare = packet.length == 0;
-                self.to_client_ns = Some(if is_bare { packet.at_ns.saturating_sub(accepted_ns) } else { 0 });
-            }
-            _ => {}
-        }
-    }
 }
 
 impl Recorder {
@@ -227,7 +203,7 @@ impl Recorder {
 }
 
 impl Recorded {
-    fn new(place: usize, opened: &Opened, proxy: Option<Proxy>) -> Recorded {
+    fn new(place: usize, proxy: Option<Proxy>) -> Recorded {
         Recorded {
             place,
             waits: Waits::default(),
@@ -237,7 +213,7 @@ impl Recorded {
             said_ns: 0,
             last_reply: None,
             answered: HashMap::new(),
-            handshake: Handshake { opened_ns: opened.at_ns, ..Handshake::default() },
+            handshake: Handshake::default(),
         }
     }
 
@@ -261,7 +237,7 @@ impl Recorded {
         let (cause, asked_ns) = self.requests[sequence];
         let since_ns = asked_ns.max(self.said_ns);
         let is_fresh = since_ns == asked_ns;
-        let there_and_back_ns = if is_fresh { self.handshake.to_server_ns } else { 0 };
+        let there_and_back_ns = if is_fresh { self.handshake.to_server_ns() } else { 0 };
         let service_ns = message.last_ns.saturating_sub(since_ns).saturating_sub(there_and_back_ns);
         self.said_ns = message.last_ns;
         let is_reply = message.kind != Kind::Event;
@@ -281,7 +257,7 @@ impl Recorded {
 
     fn heard(&self, place: Option<usize>, is_reply: bool, at_ns: u64) -> Heard {
         let after = place.map(|place| After { connection: self.place, place, is_reply });
-        Heard { after, at_ns, to_client_ns: self.handshake.to_client_ns.unwrap_or(0) }
+        Heard { after, at_ns, to_client_ns: self.handshake.to_client_ns() }
     }
 
     fn proxy(&self) -> Option<Proxy> {
@@ -309,13 +285,16 @@ impl Observer for Recorder {
         self.incomplete |= opened.started_midstream;
         let place = self.script.said.len();
         self.script.said.push(Vec::new());
-        self.connections.insert(id, Recorded::new(place, opened, self.proxy));
+        self.connections.insert(id, Recorded::new(place, self.proxy));
         self.step(place, (opened.at_ns, opened.at_ns), Action::Open);
     }
 
     fn packet(&mut self, id: ConnectionId, packet: &Packet) {
-        if let Some(recorded) = self.connections.get_mut(&id) {
-            recorded.handshake.packet(packet);
+        let Some(recorded) = self.connections.get_mut(&id) else { return };
+        let Some(span) = recorded.handshake.packet(packet) else { return };
+        // Connecting took the program that long; another link takes its own time for it.
+        if let Some((_, end_ns)) = self.last_step.as_mut().filter(|(place, _)| *place == recorded.place) {
+            *end_ns = span.to_ns;
         }
     }
 

@@ -46,6 +46,13 @@ impl Wire {
         self.recorder.message(ConnectionId(id), &message);
     }
 
+    fn shake(&mut self, direction: Direction, at_us: u64, is_control: bool) {
+        let (at_ns, window) = (at_us * US, 1 << 16);
+        let (offset, length, acknowledged, is_retransmission) = (0, 0, 0, false);
+        let packet = Packet { direction, at_ns, offset, length, acknowledged, window, is_retransmission, is_control };
+        self.recorder.packet(ConnectionId(0), &packet);
+    }
+
     fn greet(&mut self, id: u32, at_us: u64) {
         self.say(id, Kind::Setup, "Setup", at_us, &[0; 12]);
         self.say(id, Kind::SetupReply, "SetupReply", at_us + 100, &[0; 100]);
@@ -136,6 +143,26 @@ fn what_a_proxy_answers_has_no_bytes_and_no_wait() {
         let after: Vec<_> = script.steps.iter().map(|step| step.after.map(|after| after.place)).collect();
         assert_eq!(after, [None, None, Some(0), Some(0), Some(1)], "the atom needs nothing that did not come before");
     }
+}
+
+#[test]
+fn a_handshake_is_the_links_however_long_it_took_and_however_often_it_was_tried() {
+    let start = |syns: &[u64], accepted: u64| {
+        let mut wire = Wire::new(None);
+        wire.open(0, syns[0], false);
+        syns.iter().for_each(|&at_us| wire.shake(Direction::Requests, at_us, true));
+        wire.shake(Direction::Replies, accepted, true);
+        wire.shake(Direction::Requests, accepted + 10, false);
+        wire.say(0, Kind::Setup, "Setup", accepted + 300, &[0; 12]);
+        wire.say(0, Kind::SetupReply, "SetupReply", accepted + 300 + (accepted - syns[syns.len() - 1]) + 50, &[0; 100]);
+        let script = wire.script();
+        (thoughts(&script), script.said)
+    };
+    let fast = start(&[0], 200);
+    assert_eq!(fast.0, [(0, None), (290, None)]);
+    assert_eq!(fast.1[0].iter().map(|said| said.service_ns).collect::<Vec<_>>(), [50 * US]);
+    assert_eq!(start(&[0], 100_000), fast, "over 50 ms one way");
+    assert_eq!(start(&[0, 1_000_000, 3_000_000], 3_100_000), fast, "with two of three lost");
 }
 
 #[test]
