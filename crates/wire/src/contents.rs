@@ -15,6 +15,8 @@ pub struct Contents {
     pub broken_packets: u64,
     /// On links of a kind that is not known.
     pub unknown_links: u64,
+    /// Of connections of X, those that the capture has already.
+    pub copies: u64,
     /// Connections of X.
     pub connections: u64,
     /// Connections to a display's port that began with something else.

@@ -62,6 +62,9 @@ impl Candidate {
                 direction == Direction::Requests && segment.bytes.len() >= SETUP_BYTES && is_setup(segment.bytes),
             );
         }
+        if segment.is_copy {
+            return None;
+        }
         let packet = self.stream.note(direction, at_ns, segment);
         if self.held.len() < MAX_HELD {
             self.held.push(packet);
@@ -126,6 +129,10 @@ impl Followed {
     ) -> Option<Ending> {
         let direction = self.ends.direction(segment);
         let packet = self.stream.note(direction, at_ns, segment);
+        if segment.is_copy {
+            notified.observers.iter_mut().for_each(|observer| observer.copy(self.id, &packet));
+            return None;
+        }
         notified.observers.iter_mut().for_each(|observer| observer.packet(self.id, &packet));
         let Followed { id, stream, connection, .. } = self;
         stream.deliver(direction, at_ns, segment, max_waiting, &mut |piece| notified.piece(*id, connection, piece));

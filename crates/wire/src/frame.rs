@@ -42,6 +42,12 @@ pub struct Segment<'a> {
     pub length: u32,
     /// Those of them that were captured.
     pub bytes: &'a [u8],
+    /// TCP's, with its options.
+    pub header: &'a [u8],
+    /// Of IPv4, where the sender counts its packets; 0 otherwise.
+    pub identification: u16,
+    /// The capture has this packet already, from another place.
+    pub is_copy: bool,
 }
 
 const IPV4: u16 = 0x0800;
@@ -132,6 +138,12 @@ fn tcp<'a>(ip: &LaxIpSlice<'_>, payload: &'a [u8], length: usize) -> Frame<'a> {
         window_scale: if header.syn() { window_scale(&header) } else { None },
         length: (length - header_bytes) as u32,
         bytes: &payload[header_bytes..],
+        header: &payload[..header_bytes],
+        identification: match ip {
+            LaxIpSlice::Ipv4(ip) => ip.header().identification(),
+            LaxIpSlice::Ipv6(_) => 0,
+        },
+        is_copy: false,
     })
 }
 

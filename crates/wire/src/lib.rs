@@ -13,6 +13,7 @@
 //! |---|---|
 //! | [`capture`] | files of packets, read and written; packets of interfaces, and of a relay for local clients; what is left out |
 //! | [`frame`] | from a packet to its TCP segment |
+//! | `copies` | which packets a capture has twice |
 //! | `stream` | both directions of a connection in order, and what is missing |
 //! | [`x11`] | boundaries, numbers, names of messages, and what a reply answers |
 //! | [`session`] | all connections of a capture, each given to the observers |
@@ -34,6 +35,7 @@ pub mod analysis;
 pub mod answerable;
 pub mod capture;
 pub mod contents;
+mod copies;
 mod descriptors;
 mod flow;
 pub mod frame;

@@ -125,6 +125,8 @@ pub enum Ending {
 pub trait Observer {
     fn opened(&mut self, id: ConnectionId, opened: &Opened) {}
     fn packet(&mut self, id: ConnectionId, packet: &Packet) {}
+    /// A packet that the capture has already, from another place.
+    fn copy(&mut self, id: ConnectionId, packet: &Packet) {}
     /// Bytes of a stream, each once and in order.
     fn bytes(&mut self, id: ConnectionId, direction: Direction, at_ns: u64, offset: u64, bytes: &[u8]) {}
     fn message(&mut self, id: ConnectionId, message: &Message<'_>) {}

@@ -7,6 +7,7 @@
 
 use crate::capture::{CaptureError, Reader, Record};
 use crate::contents::Contents;
+use crate::copies::Copies;
 use crate::flow::{Candidate, Ends, Flow, Followed, Notified};
 use crate::frame::{Frame, Segment, parse};
 use crate::observe::{ConnectionId, Ending, Observer};
@@ -36,6 +37,7 @@ pub struct Session<'a> {
     also_ports: Vec<u16>,
     flows: HashMap<Key, Flow>,
     names: HashMap<SocketAddr, Names>,
+    copies: Copies,
     followed: usize,
     next_id: u32,
     last_ns: u64,
@@ -68,6 +70,7 @@ impl<'a> Session<'a> {
             also_ports: Vec::new(),
             flows: HashMap::new(),
             names: HashMap::new(),
+            copies: Copies::default(),
             followed: 0,
             next_id: 0,
             last_ns: 0,
@@ -93,7 +96,10 @@ impl<'a> Session<'a> {
         self.counts.cut_packets += u64::from(record.bytes.len() < record.length as usize);
         self.last_ns = record.at_ns;
         match parse(record) {
-            Frame::Segment(segment) => self.segment(record.at_ns, &segment),
+            Frame::Segment(segment) => {
+                let is_copy = self.copies.is_copy(record, &segment);
+                self.segment(record.at_ns, &Segment { is_copy, ..segment });
+            }
             Frame::Fragment => self.counts.fragments += 1,
             Frame::Other => self.counts.other_packets += 1,
             Frame::Broken => self.counts.broken_packets += 1,
@@ -114,6 +120,9 @@ impl<'a> Session<'a> {
 
     fn segment(&mut self, at_ns: u64, segment: &Segment<'_>) {
         let key = key(segment);
+        if segment.is_copy && matches!(self.flows.get(&key), Some(Flow::Followed(_) | Flow::Over)) {
+            self.counts.copies += 1;
+        }
         match self.flows.get_mut(&key) {
             Some(Flow::Followed(followed)) if followed.is_reused_by(segment) => {
                 self.take_out(key, at_ns, Ending::Open);
@@ -132,7 +141,7 @@ impl<'a> Session<'a> {
                 Some(true) => self.follow_candidate(key, at_ns, segment),
                 Some(false) => _ = self.flows.remove(&key),
             },
-            Some(Flow::Over) if !segment.is_syn => {}
+            Some(Flow::Over) if !segment.is_syn || segment.is_copy => {}
             Some(Flow::Over) | None => self.begin(key, at_ns, segment),
         }
     }

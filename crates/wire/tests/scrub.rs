@@ -231,6 +231,16 @@ fn what_is_not_x_or_not_understood_is_blank() {
 }
 
 #[test]
+fn a_packet_that_was_captured_twice_is_scrubbed_twice() {
+    let packets = telling(L).packets;
+    let late = |packet: &Captured| Captured { at_ns: packet.at_ns + 10_000, ..packet.clone() };
+    let twice: Vec<Captured> = packets.iter().flat_map(|packet| [packet.clone(), late(packet)]).collect();
+    let (scrubbed, recorded) = again(file(&twice), &SCRUBBED, "twice");
+    assert!(!has(&scrubbed, b"PASSWORD"));
+    assert_eq!(recorded.packets, twice.len() as u64, "both are there");
+}
+
+#[test]
 fn a_message_that_never_ends_costs_no_more_memory_than_is_said() {
     let mut talk = Talk::new();
     talk.open_x(L).client(&enable_big_requests(L));

@@ -100,7 +100,8 @@ fn numbers_of_requests_go_on_after_65536() {
 #[test]
 fn what_comes_again_is_told_once() {
     let mut talk = three_round_trips();
-    let whole: Vec<Captured> = talk.packets.iter().flat_map(|packet| [packet.clone(), packet.clone()]).collect();
+    let late = |packet: &Captured| Captured { at_ns: packet.at_ns + STEP_NS / 2, ..packet.clone() };
+    let whole: Vec<Captured> = talk.packets.iter().flat_map(|packet| [packet.clone(), late(packet)]).collect();
     let (seen, _) = see(&whole);
     assert_eq!(seen.lines(), focus(1..=3));
     let again: Vec<bool> =
@@ -114,6 +115,59 @@ fn what_comes_again_is_told_once() {
     let (seen, counts) = see(&talk.packets);
     assert_eq!(seen.last().name, "MapWindow");
     assert_eq!((seen.last().sequence, counts.gaps), (4, 0));
+}
+
+/// As it is seen in another place, so much later.
+fn elsewhere(packet: &Captured, late_ns: u64, change: impl Fn(&mut [u8])) -> Captured {
+    let mut copy = Captured { at_ns: packet.at_ns + late_ns, ..packet.clone() };
+    change(&mut copy.bytes);
+    copy
+}
+
+#[test]
+fn a_packet_that_was_captured_in_two_places_is_counted_once() {
+    for (client, link, hops_at) in [
+        ("10.0.0.1:40000", Link::Ethernet, 14 + 8),
+        ("[::1]:40000", Link::Ethernet, 14 + 7),
+        ("10.0.0.1:40000", Link::Cooked2, 20 + 8),
+    ] {
+        let server = if client.starts_with('[') { "[::2]:6000" } else { "10.0.0.2:6000" };
+        let mut talk = Talk { link, ..Talk::between(client, server) };
+        talk.open_x(L);
+        round_trips(&mut talk, 1..=3);
+        talk.close();
+        let once = see(&talk.packets).0;
+        // A mirrored port; a bridge and its port; a router, which counts down the hops.
+        for (late_ns, at) in [(12_000, None), (700_000, Some(7)), (700_000, Some(hops_at))] {
+            let change = |bytes: &mut [u8]| at.into_iter().for_each(|at: usize| bytes[at] ^= 1);
+            let twice = talk.packets.iter().flat_map(|packet| [packet.clone(), elsewhere(packet, late_ns, change)]);
+            let (seen, counts) = see(&twice.collect::<Vec<_>>());
+            assert_eq!(counts.copies, talk.packets.len() as u64, "{client} {link:?} {late_ns} {at:?}");
+            assert_eq!((&seen.packets, seen.lines()), (&once.packets, once.lines()), "{client} {link:?} {late_ns}");
+        }
+    }
+}
+
+#[test]
+fn a_retransmission_is_no_copy_and_its_own_copy_is() {
+    let mut talk = three_round_trips();
+    let request = talk.packets[5].clone();
+    let number = |packet: &mut Captured, number: u8| packet.bytes[19] = number;
+    talk.packets.iter_mut().zip(1..).for_each(|(packet, count)| number(packet, count));
+    // With a number of its own, or after a round trip.
+    for (late_ns, count) in [(50_000, 200), (900_000, 0)] {
+        let mut packets = talk.packets.clone();
+        if count == 0 {
+            packets.iter_mut().for_each(|packet| number(packet, 0));
+        }
+        let mut again = elsewhere(&request, late_ns, |_| ());
+        number(&mut again, count);
+        let copy = elsewhere(&again, 5_000, |bytes| bytes[7] = 1);
+        packets.splice(6..6, [again, copy]);
+        let (seen, counts) = see(&packets);
+        let again = seen.packets.iter().filter(|packet| packet.is_retransmission).count();
+        assert_eq!((again, counts.copies, seen.lines()), (1, 1, focus(1..=3)), "{late_ns} ns later");
+    }
 }
 
 #[test]

@@ -61,6 +61,10 @@ impl Observer for Marker {
         self.0.borrow_mut().place = Some((id, *packet));
     }
 
+    fn copy(&mut self, id: ConnectionId, packet: &Packet) {
+        self.packet(id, packet);
+    }
+
     fn message(&mut self, id: ConnectionId, message: &Message<'_>) {
         self.0.borrow_mut().message(id, message);
     }
