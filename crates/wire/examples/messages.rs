@@ -83,7 +83,7 @@ fn main() -> ExitCode {
     };
     let counts = print(&mut reader, port, BufWriter::new(io::stdout().lock()));
     eprintln!("{counts:?}");
-    if let Some(note) = reader.note() {
+    for note in reader.notes() {
         eprintln!("{note}");
     }
     ExitCode::SUCCESS

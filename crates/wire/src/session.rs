@@ -53,13 +53,13 @@ impl std::fmt::Debug for Session<'_> {
     }
 }
 
-/// Reads a whole capture. What is told besides is the reader's note on its end.
-pub fn read(path: &Path, mut session: Session<'_>) -> Result<(Contents, Option<String>), CaptureError> {
+/// Reads a whole capture. What is told besides is the reader's notes on it.
+pub fn read(path: &Path, mut session: Session<'_>) -> Result<(Contents, Vec<String>), CaptureError> {
     let mut reader = Reader::open(path)?;
     while let Some(record) = reader.next() {
         session.packet(&record);
     }
-    Ok((session.finish(), reader.note().map(str::to_owned)))
+    Ok((session.finish(), reader.notes()))
 }
 
 impl<'a> Session<'a> {

@@ -16,7 +16,8 @@ fn read(bytes: Vec<u8>) -> (Vec<Captured>, Option<String>) {
         let Record { at_ns, link, length, bytes } = record;
         packets.push(Captured { at_ns, link, length, bytes: bytes.to_vec() });
     }
-    (packets, reader.note().map(str::to_owned))
+    let notes = reader.notes();
+    (packets, (!notes.is_empty()).then(|| notes.join("; ")))
 }
 
 fn four(order: Order, words: &[u32]) -> Vec<u8> {
@@ -47,6 +48,51 @@ fn pcap_is_read_in_both_orders_and_resolutions() {
                 (&b"abc"[..], &b"de"[..], None)
             );
         }
+    }
+}
+
+/// A pcap file of packets at these seconds and parts of a second.
+fn pcap_at(order: Order, magic: u32, times: &[[u32; 2]]) -> Vec<u8> {
+    let mut file = pcap(order, magic, 0)[..24].to_vec();
+    for [seconds, parts] in times {
+        file.extend(four(order, &[*seconds, *parts, 3, 3]));
+        file.extend(b"abc");
+    }
+    file
+}
+
+#[test]
+fn times_that_are_not_what_the_file_says_are_told() {
+    let (micro, nano) = (0xa1b2_c3d4, 0xa1b2_3c4d);
+    let ms: Vec<[u32; 2]> = (0..60).map(|at| [10 + at * 50 / 1000, at * 50 % 1000]).collect();
+    let scaled = |by: u32| -> Vec<_> { ms.iter().map(|[seconds, parts]| [*seconds, parts * by]).collect() };
+    for order in [Order::Little, Order::Big] {
+        // Nanoseconds where it says microseconds are read as such.
+        let (packets, note) = read(pcap_at(order, micro, &scaled(1_000_000)));
+        assert!(packets.iter().zip(0..).all(|(packet, at)| packet.at_ns == 10_000_000_000 + at * 50_000_000));
+        assert!(note.is_some_and(|note| note.contains("counts nanoseconds")), "{order:?}");
+        for (magic, by) in [(micro, 1000), (nano, 1_000_000)] {
+            assert_eq!(read(pcap_at(order, magic, &scaled(by))).1, None, "{order:?} {magic:x}");
+        }
+        for (magic, times, words) in [
+            (micro, scaled(1), "another unit"),
+            (nano, scaled(1000), "another unit"),
+            (micro, vec![[0, 0]; 5], "have no times"),
+            (micro, vec![[10, 0], [10, 5], [7, 0], [7, 5]], "its clock went back once"),
+            // A million microseconds are a second, and no sign of nanoseconds.
+            (micro, vec![[10, 1_000_000], [11, 7_000], [12, 8_000], [8, 0]], "its clock went back once"),
+        ] {
+            let note = read(pcap_at(order, magic, &times)).1.unwrap_or_default();
+            assert!(note.contains(words) && !note.contains("nanoseconds"), "{order:?}: {note}");
+        }
+        // Of one packet nothing can be said.
+        assert_eq!(read(pcap_at(order, micro, &[[10, 0]])).1, None);
+        let mut file = [section(order), interface(order, 1, None)].concat();
+        file.extend(packet(order, 0, AT_NS, b"abc"));
+        file.extend(block(order, 3, &[four(order, &[3]), b"abc\0".to_vec()].concat()));
+        let (packets, note) = read(file);
+        assert_eq!((packets[0].at_ns, packets[1].at_ns), (AT_NS, AT_NS));
+        assert!(note.is_some_and(|note| note.contains("counts nanoseconds") && note.contains("have no times")));
     }
 }
 
@@ -98,7 +144,7 @@ fn pcapng_is_read_with_all_its_interfaces_and_sections() {
     let expected =
         [(AT_NS - 789, Link::Ethernet, &b"abcde"[..]), (AT_NS, Link::Cooked2, b"f"), (7_500_000_000, Link::Raw, b"")];
     assert_eq!(seen, [expected, expected].concat());
-    assert_eq!(note, None);
+    assert!(note.is_some_and(|note| note.contains("went back 2 times")), "each interface has its own clock here");
 }
 
 fn written() -> (Vec<u8>, Vec<Captured>) {

@@ -40,7 +40,7 @@ fn printed(name: &str) -> String {
     let mut out = Vec::new();
     let counts = messages::print(&mut reader, None, &mut out);
     assert_eq!((counts.gaps, counts.skipped_bytes, counts.broken_packets), (0, 0, 0), "{name} was captured whole");
-    assert_eq!(reader.note(), None);
+    assert!(reader.notes().is_empty());
     String::from_utf8(out).unwrap()
 }
 

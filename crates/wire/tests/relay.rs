@@ -73,7 +73,7 @@ impl Scene {
             let (at_ns, link, length, bytes) = (record.at_ns, record.link, record.length, record.bytes.to_vec());
             packets.push(Captured { at_ns, link, length, bytes });
         }
-        assert_eq!(reader.note(), None, "the file is complete");
+        assert!(reader.notes().is_empty(), "the file is complete");
         assert!(packets.is_sorted_by_key(|packet| packet.at_ns), "in the order of time");
         fs::remove_file(&self.file).unwrap();
         (relayed, see(&packets).0)

@@ -146,10 +146,10 @@ impl Arguments {
     fn read(&self, choice: Choice) -> Result<Plot> {
         let mut plot = Plot::new(choice);
         let session = self.port.iter().fold(Session::new(vec![&mut plot]), |session, port| session.also_port(*port));
-        let (counts, note) = session::read(&self.file, session)
+        let (counts, notes) = session::read(&self.file, session)
             .with_context(|| format!("cannot read the capture {}", self.file.display()))?;
         let name = self.file.display();
-        let missing = missing(&counts).into_iter().chain(note).chain(left_out(&plot.left_out));
+        let missing = missing(&counts).into_iter().chain(notes).chain(left_out(&plot.left_out));
         missing.for_each(|text| output::note(&format!("{name}: {text}")));
         if counts.connections == 0 {
             bail!("{name} has no X connection ({} packets): name its port with --port", counts.packets);

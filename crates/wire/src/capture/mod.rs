@@ -7,6 +7,7 @@
 //! | module | what |
 //! |---|---|
 //! | `read`, `write` | files |
+//! | `times` | what is wrong with a file's times |
 //! | [`live`] | packets of a network interface |
 //! | [`relay`] | what local clients say, by standing between them and their server |
 //! | [`conversation`] | the packets for what had none |
@@ -22,6 +23,7 @@ pub mod record;
 pub mod relay;
 pub mod rewrite;
 pub mod scrub;
+mod times;
 pub mod trigger;
 mod write;
 

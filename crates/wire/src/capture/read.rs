@@ -2,8 +2,9 @@
 //! Reading of capture files, packet by packet.
 //!
 //! A file that ends within a packet, or is damaged further on, is no error: what stands before that is read, and
-//! [`Reader::note`] says in a sentence what is missing.
+//! [`Reader::notes`] says in a sentence what is missing.
 
+use super::times::{Times, is_nanoseconds};
 use super::{Link, Record};
 use pcap_parser::pcapng::Block;
 use pcap_parser::traits::PcapReaderIterator;
@@ -70,6 +71,7 @@ impl Interface {
 /// Where in the buffer a packet lies.
 struct Place {
     at_ns: u64,
+    has_time: bool,
     link: Link,
     length: u32,
     header: usize,
@@ -83,7 +85,7 @@ pub struct Reader {
     pcap_header: usize,
     /// Length of the block that was given out last and is still in the buffer.
     given: usize,
-    last_ns: u64,
+    times: Times,
     packets: u64,
     note: Option<String>,
     is_over: bool,
@@ -105,6 +107,7 @@ impl Reader {
     pub fn new(mut input: impl Read + Send + 'static) -> Result<Reader, CaptureError> {
         let mut beginning = Vec::new();
         (&mut input).take(BEGINNING_BYTES).read_to_end(&mut beginning).map_err(CaptureError::File)?;
+        let times = Times::of(&beginning);
         let whole = Cursor::new(beginning).chain(input);
         let source = create_reader(BUFFER_BYTES, whole).map_err(|_| CaptureError::NotACapture)?;
         Ok(Reader {
@@ -112,27 +115,27 @@ impl Reader {
             interfaces: Vec::new(),
             pcap_header: PCAP_HEADER,
             given: 0,
-            last_ns: 0,
+            times,
             packets: 0,
             note: None,
             is_over: false,
         })
     }
 
-    /// The next packet, or nothing at the end, of which [`Self::note`] may know more.
+    /// The next packet, or nothing at the end, of which [`Self::notes`] may know more.
     #[allow(clippy::should_implement_trait, reason = "what is given borrows from the buffer")]
     pub fn next(&mut self) -> Option<Record<'_>> {
         let place = self.find()?;
         self.packets += 1;
-        self.last_ns = place.at_ns;
+        self.times.take(place.at_ns, place.has_time);
         let data = self.source.data();
         let bytes = data.get(place.header..place.header + place.captured).unwrap_or_default();
         Some(Record { at_ns: place.at_ns, link: place.link, length: place.length, bytes })
     }
 
-    /// What is wrong with the end of the file, as a sentence.
-    pub fn note(&self) -> Option<&str> {
-        self.note.as_deref()
+    /// What is wrong with the file's times and with its end, in sentences.
+    pub fn notes(&self) -> Vec<String> {
+        self.times.notes().into_iter().chain(self.note.clone()).collect()
     }
 
     fn find(&mut self) -> Option<Place> {
@@ -142,7 +145,7 @@ impl Reader {
         while !self.is_over {
             let block = match self.source.next() {
                 Ok((length, block)) => {
-                    Ok((length, take_block(&block, &mut self.interfaces, &mut self.pcap_header, self.last_ns)))
+                    Ok((length, take_block(&block, &mut self.interfaces, &mut self.pcap_header, &mut self.times)))
                 }
                 Err(error) => Err(trouble(&error)),
             };
@@ -219,11 +222,12 @@ fn take_block(
     block: &PcapBlockOwned<'_>,
     interfaces: &mut Vec<Interface>,
     pcap_header: &mut usize,
-    last_ns: u64,
+    times: &mut Times,
 ) -> Option<Place> {
     match block {
         PcapBlockOwned::LegacyHeader(header) => {
-            let resolution = if header.is_nanosecond_precision() { 1_000_000_000 } else { 1_000_000 };
+            let is_nanoseconds = header.is_nanosecond_precision() || times.are_nanoseconds;
+            let resolution = if is_nanoseconds { 1_000_000_000 } else { 1_000_000 };
             // The upper half says whether a checksum follows each packet.
             let link = Link::from_number(header.network.0 as u16);
             interfaces.push(Interface { link, resolution, offset_s: i64::from(header.thiszone) });
@@ -236,13 +240,14 @@ fn take_block(
             let interface = interfaces.first()?;
             let ticks = u64::from(packet.ts_sec) * interface.resolution + u64::from(packet.ts_usec);
             let (at_ns, captured) = (interface.at_ns(ticks), packet.data.len());
-            Some(Place { at_ns, link: interface.link, length: packet.origlen, header: *pcap_header, captured })
+            let (link, length, header) = (interface.link, packet.origlen, *pcap_header);
+            Some(Place { at_ns, has_time: true, link, length, header, captured })
         }
-        PcapBlockOwned::NG(block) => take_pcapng_block(block, interfaces, last_ns),
+        PcapBlockOwned::NG(block) => take_pcapng_block(block, interfaces, times),
     }
 }
 
-fn take_pcapng_block(block: &Block<'_>, interfaces: &mut Vec<Interface>, last_ns: u64) -> Option<Place> {
+fn take_pcapng_block(block: &Block<'_>, interfaces: &mut Vec<Interface>, times: &mut Times) -> Option<Place> {
     match block {
         Block::SectionHeader(_) => interfaces.clear(),
         Block::InterfaceDescription(description) if interfaces.len() < MAX_INTERFACES => {
@@ -256,11 +261,16 @@ fn take_pcapng_block(block: &Block<'_>, interfaces: &mut Vec<Interface>, last_ns
             });
         }
         Block::EnhancedPacket(packet) => {
-            let interface = interfaces.get(packet.if_id as usize)?;
-            let at_ns = interface.at_ns((u64::from(packet.ts_high) << 32) | u64::from(packet.ts_low));
+            let interface = interfaces.get_mut(packet.if_id as usize)?;
+            let ticks = (u64::from(packet.ts_high) << 32) | u64::from(packet.ts_low);
+            if is_nanoseconds(ticks, interface.resolution) {
+                (interface.resolution, times.are_nanoseconds) = (1_000_000_000, true);
+            }
+            let at_ns = interface.at_ns(ticks);
             let captured = packet.data.len().min(packet.caplen as usize);
             return Some(Place {
                 at_ns,
+                has_time: true,
                 link: interface.link,
                 length: packet.origlen,
                 header: ENHANCED_HEADER,
@@ -270,8 +280,8 @@ fn take_pcapng_block(block: &Block<'_>, interfaces: &mut Vec<Interface>, last_ns
         // It has no time of its own.
         Block::SimplePacket(packet) => {
             let captured = packet.data.len().min(packet.origlen as usize);
-            let link = interfaces.first()?.link;
-            return Some(Place { at_ns: last_ns, link, length: packet.origlen, header: SIMPLE_HEADER, captured });
+            let (link, at_ns, length) = (interfaces.first()?.link, times.last_ns(), packet.origlen);
+            return Some(Place { at_ns, has_time: false, link, length, header: SIMPLE_HEADER, captured });
         }
         _ => {}
     }

@@ -13,8 +13,8 @@ use std::ops::RangeInclusive;
 pub struct Rewritten {
     pub read: u64,
     pub recorded: Recorded,
-    /// What is wrong with the end of the file that was read.
-    pub note: Option<String>,
+    /// What is wrong with the file that was read.
+    pub notes: Vec<String>,
 }
 
 /// Records what is read, or of it only the TCP connections of these ports. `progress` is told packets and bytes read.
@@ -38,7 +38,7 @@ pub fn rewrite(
             break;
         }
     }
-    Ok(Rewritten { read: packets, recorded: recorder.finish(), note: reader.note().map(str::to_owned) })
+    Ok(Rewritten { read: packets, recorded: recorder.finish(), notes: reader.notes() })
 }
 
 fn is_between(record: &Record<'_>, ports: &RangeInclusive<u16>) -> bool {

@@ -191,10 +191,10 @@ impl Arguments {
         let mut observers: Vec<&mut dyn Observer> = vec![&mut analysis];
         observers.extend(recorders.iter_mut().map(|recorder| recorder as &mut dyn Observer));
         let session = self.port.iter().fold(Session::new(observers), |session, port| session.also_port(*port));
-        let (counts, note) =
+        let (counts, notes) =
             session::read(file, session).with_context(|| format!("cannot read the capture {}", file.display()))?;
         let name = file.display();
-        missing(&counts).into_iter().chain(note).for_each(|text| output::note(&format!("{name}: {text}")));
+        missing(&counts).into_iter().chain(notes).for_each(|text| output::note(&format!("{name}: {text}")));
         if counts.connections == 0 {
             bail!("{name} has no X connection ({} packets): name its port with --port", counts.packets);
         }

@@ -29,7 +29,7 @@ pub fn write(arguments: &Arguments, capture: &Path, output: &Path) -> Result<()>
     })
     .with_context(|| format!("cannot write {}", output.display()))?;
     drop(progress);
-    if let Some(trouble) = &rewritten.note {
+    for trouble in &rewritten.notes {
         note(&format!("{name}: {trouble}"));
     }
     arguments.conclude(&rewritten.recorded, output, &format!("{} packets read, ", rewritten.read))
