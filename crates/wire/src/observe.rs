@@ -124,6 +124,8 @@ pub enum Ending {
 #[allow(unused_variables)]
 pub trait Observer {
     fn opened(&mut self, id: ConnectionId, opened: &Opened) {}
+    /// What its program is called, where the capture says so.
+    fn named(&mut self, id: ConnectionId, program: &str) {}
     fn packet(&mut self, id: ConnectionId, packet: &Packet) {}
     /// A packet that the capture has already, from another place.
     fn copy(&mut self, id: ConnectionId, packet: &Packet) {}

@@ -99,6 +99,9 @@ impl<'a> Session<'a> {
             Frame::Segment(segment) => {
                 let is_copy = self.copies.is_copy(record, &segment);
                 self.segment(record.at_ns, &Segment { is_copy, ..segment });
+                if let (Some(program), Some(Flow::Followed(flow))) = (record.program, self.flows.get(&key(&segment))) {
+                    self.observers.iter_mut().for_each(|observer| observer.named(flow.id(), program));
+                }
             }
             Frame::Fragment => self.counts.fragments += 1,
             Frame::Other => self.counts.other_packets += 1,

@@ -13,8 +13,8 @@ fn read(bytes: Vec<u8>) -> (Vec<Captured>, Option<String>) {
     let mut reader = Reader::new(Cursor::new(bytes)).expect("it is a capture");
     let mut packets = Vec::new();
     while let Some(record) = reader.next() {
-        let Record { at_ns, link, length, bytes } = record;
-        packets.push(Captured { at_ns, link, length, bytes: bytes.to_vec() });
+        let Record { at_ns, link, length, bytes, program } = record;
+        packets.push(Captured { at_ns, link, length, bytes: bytes.to_vec(), program: program.map(str::to_owned) });
     }
     let notes = reader.notes();
     (packets, (!notes.is_empty()).then(|| notes.join("; ")))
@@ -164,6 +164,19 @@ fn what_is_written_is_read() {
         packets.iter().map(|it| (it.at_ns, it.link, it.length, it.bytes.clone())).collect::<Vec<_>>()
     };
     assert_eq!((plain(&again), note), (plain(&packets), None));
+}
+
+#[test]
+fn names_of_programs_are_read_without_what_no_terminal_should_see() {
+    let mut talk = Talk::new();
+    talk.open_x(Order::Little);
+    let mut writer = Writer::new(Vec::new(), "test").unwrap();
+    for (packet, program) in talk.packets.iter().zip([Some("xterm"), None, Some("a\u{1b}[2Jb"), Some("")]) {
+        writer.write(&Record { program, ..packet.record() }).unwrap();
+    }
+    let (packets, note) = read(writer.into_inner());
+    let names: Vec<_> = packets.iter().map(|packet| packet.program.as_deref()).collect();
+    assert_eq!((names, note), (vec![Some("xterm"), None, Some("a[2Jb"), None], None));
 }
 
 #[test]

@@ -71,7 +71,7 @@ impl Scene {
         let mut packets = Vec::new();
         while let Some(record) = reader.next() {
             let (at_ns, link, length, bytes) = (record.at_ns, record.link, record.length, record.bytes.to_vec());
-            packets.push(Captured { at_ns, link, length, bytes });
+            packets.push(Captured { at_ns, link, length, bytes, program: None });
         }
         assert!(reader.notes().is_empty(), "the file is complete");
         assert!(packets.is_sorted_by_key(|packet| packet.at_ns), "in the order of time");

@@ -190,7 +190,7 @@ fn seen(capture: Vec<u8>) -> Seen {
     let mut packets = Vec::new();
     while let Some(record) = reader.next() {
         let (at_ns, link, length, bytes) = (record.at_ns, record.link, record.length, record.bytes.to_vec());
-        packets.push(Captured { at_ns, link, length, bytes });
+        packets.push(Captured { at_ns, link, length, bytes, program: None });
     }
     see(&packets).0
 }

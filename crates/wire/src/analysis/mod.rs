@@ -74,6 +74,8 @@ pub struct Traffic {
 #[derive(Debug)]
 pub struct Connection {
     pub opened: Opened,
+    /// What its program is called, where the capture says so.
+    pub program: Option<String>,
     pub ended_ns: u64,
     pub ending: Ending,
     /// It was captured from its beginning, and no message is missing.
@@ -92,6 +94,7 @@ impl Connection {
     fn new(opened: &Opened, proxy: Option<Proxy>) -> Connection {
         Connection {
             opened: *opened,
+            program: None,
             ended_ns: opened.at_ns,
             ending: Ending::Open,
             is_whole: !opened.started_midstream,
@@ -139,6 +142,12 @@ impl Observer for Analysis {
             return;
         }
         self.connections.insert(id, Connection::new(opened, self.proxy));
+    }
+
+    fn named(&mut self, id: ConnectionId, program: &str) {
+        if let Some(connection) = self.connections.get_mut(&id) {
+            connection.program = Some(program.to_owned());
+        }
     }
 
     fn packet(&mut self, id: ConnectionId, packet: &Packet) {

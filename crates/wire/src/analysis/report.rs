@@ -38,6 +38,9 @@ pub struct Report {
 #[derive(Clone, Debug, Serialize)]
 pub struct ConnectionReport {
     pub client: String,
+    /// What it is called, where the capture says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub program: Option<String>,
     pub server: String,
     /// Since 1970.
     pub began_s: f64,
@@ -225,11 +228,12 @@ fn session(
 }
 
 fn connection_report(connection: &Connection, names: &Names, latency_s: f64) -> ConnectionReport {
-    let Connection { opened, ended_ns, ending, is_whole, traffic, states, startup, .. } = connection;
+    let Connection { opened, program, ended_ns, ending, is_whole, traffic, states, startup, .. } = connection;
     let duration_ns = ended_ns.saturating_sub(opened.at_ns);
     let phase = |phase: &Phase| phase_figures(connection, phase, names, latency_s);
     ConnectionReport {
         client: opened.client.to_string(),
+        program: program.clone(),
         server: opened.server.to_string(),
         began_s: seconds(opened.at_ns),
         seconds: seconds(duration_ns),

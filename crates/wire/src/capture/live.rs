@@ -128,7 +128,7 @@ impl Live {
                 let at = packet.header.ts;
                 // By the precision that was asked for, what is called microseconds is nanoseconds.
                 let at_ns = at.tv_sec as u64 * 1_000_000_000 + at.tv_usec as u64;
-                Ok(Some(Record { at_ns, link, length: packet.header.len, bytes: packet.data }))
+                Ok(Some(Record { at_ns, link, length: packet.header.len, bytes: packet.data, program: None }))
             }
             Err(pcap::Error::TimeoutExpired) => Ok(None),
             Err(error) => Err(LiveError::Other(said(&error))),

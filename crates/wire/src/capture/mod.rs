@@ -86,4 +86,6 @@ pub struct Record<'a> {
     /// As it was on the wire; more than there are bytes where the capture cut it off.
     pub length: u32,
     pub bytes: &'a [u8],
+    /// With a connection's first packet, whose it is, where the capture's maker knew: a comment that Wireshark shows too.
+    pub program: Option<&'a str>,
 }

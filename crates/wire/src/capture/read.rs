@@ -5,8 +5,9 @@
 //! [`Reader::notes`] says in a sentence what is missing.
 
 use super::times::{Times, is_nanoseconds};
+use super::write::PROGRAM;
 use super::{Link, Record};
-use pcap_parser::pcapng::Block;
+use pcap_parser::pcapng::{Block, OptionCode, PcapNGOption};
 use pcap_parser::traits::PcapReaderIterator;
 use pcap_parser::{IDB_MAGIC, PcapBlockOwned, PcapError, create_reader};
 use std::fmt;
@@ -22,6 +23,9 @@ const MAX_BLOCK_BYTES: usize = 16 << 20;
 const BEGINNING_BYTES: u64 = 4096;
 /// Hostile files could list interfaces for ever.
 const MAX_INTERFACES: usize = 65_536;
+
+/// Of a program; one that is longer is a hostile one.
+const MAX_NAME_LETTERS: usize = 64;
 
 const PCAP_HEADER: usize = 16;
 /// Kuznetzov's variant has an interface and a protocol in it.
@@ -76,6 +80,7 @@ struct Place {
     length: u32,
     header: usize,
     captured: usize,
+    program: Option<String>,
 }
 
 /// A capture that is being read.
@@ -85,6 +90,7 @@ pub struct Reader {
     pcap_header: usize,
     /// Length of the block that was given out last and is still in the buffer.
     given: usize,
+    program: Option<String>,
     times: Times,
     packets: u64,
     note: Option<String>,
@@ -115,6 +121,7 @@ impl Reader {
             interfaces: Vec::new(),
             pcap_header: PCAP_HEADER,
             given: 0,
+            program: None,
             times,
             packets: 0,
             note: None,
@@ -126,11 +133,13 @@ impl Reader {
     #[allow(clippy::should_implement_trait, reason = "what is given borrows from the buffer")]
     pub fn next(&mut self) -> Option<Record<'_>> {
         let place = self.find()?;
+        self.program = place.program;
         self.packets += 1;
         self.times.take(place.at_ns, place.has_time);
         let data = self.source.data();
         let bytes = data.get(place.header..place.header + place.captured).unwrap_or_default();
-        Some(Record { at_ns: place.at_ns, link: place.link, length: place.length, bytes })
+        let program = self.program.as_deref();
+        Some(Record { at_ns: place.at_ns, link: place.link, length: place.length, bytes, program })
     }
 
     /// What is wrong with the file's times and with its end, in sentences.
@@ -241,10 +250,19 @@ fn take_block(
             let ticks = u64::from(packet.ts_sec) * interface.resolution + u64::from(packet.ts_usec);
             let (at_ns, captured) = (interface.at_ns(ticks), packet.data.len());
             let (link, length, header) = (interface.link, packet.origlen, *pcap_header);
-            Some(Place { at_ns, has_time: true, link, length, header, captured })
+            Some(Place { at_ns, has_time: true, link, length, header, captured, program: None })
         }
         PcapBlockOwned::NG(block) => take_pcapng_block(block, interfaces, times),
     }
+}
+
+/// The program that a comment names.
+fn program(options: &[PcapNGOption<'_>]) -> Option<String> {
+    let comments = options.iter().filter(|option| option.code == OptionCode::Comment);
+    let named = |option: &PcapNGOption<'_>| Some(option.as_str().ok()?.strip_prefix(PROGRAM)?.to_owned());
+    let name = comments.filter_map(named).next()?;
+    let name: String = name.chars().filter(|letter| !letter.is_control()).take(MAX_NAME_LETTERS).collect();
+    Some(name).filter(|name| !name.is_empty())
 }
 
 fn take_pcapng_block(block: &Block<'_>, interfaces: &mut Vec<Interface>, times: &mut Times) -> Option<Place> {
@@ -275,13 +293,15 @@ fn take_pcapng_block(block: &Block<'_>, interfaces: &mut Vec<Interface>, times: 
                 length: packet.origlen,
                 header: ENHANCED_HEADER,
                 captured,
+                program: program(&packet.options),
             });
         }
         // It has no time of its own.
         Block::SimplePacket(packet) => {
             let captured = packet.data.len().min(packet.origlen as usize);
             let (link, at_ns, length) = (interfaces.first()?.link, times.last_ns(), packet.origlen);
-            return Some(Place { at_ns, has_time: false, link, length, header: SIMPLE_HEADER, captured });
+            let (header, program) = (SIMPLE_HEADER, None);
+            return Some(Place { at_ns, has_time: false, link, length, header, captured, program });
         }
         _ => {}
     }

@@ -195,6 +195,7 @@ struct Kept {
     link: Link,
     length: u32,
     bytes: Box<[u8]>,
+    program: Option<Box<str>>,
 }
 
 /// The end of the way: from the trigger to the file.
@@ -217,9 +218,9 @@ impl Tail {
     }
 
     fn keep(&mut self, record: &Record<'_>) {
-        let Record { at_ns, link, length, bytes } = *record;
+        let Record { at_ns, link, length, bytes, program } = *record;
         self.kept_bytes += bytes.len() + PACKET_COSTS;
-        self.kept.push_back(Kept { at_ns, link, length, bytes: bytes.into() });
+        self.kept.push_back(Kept { at_ns, link, length, bytes: bytes.into(), program: program.map(Into::into) });
         let since_ns = at_ns.saturating_sub(self.before_ns);
         while self.kept_bytes > MAX_KEPT_BYTES || self.kept.front().is_some_and(|first| first.at_ns < since_ns) {
             let Some(first) = self.kept.pop_front() else { return };
@@ -229,8 +230,8 @@ impl Tail {
 
     /// What was kept is the beginning.
     fn start(&mut self) {
-        for Kept { at_ns, link, length, bytes } in std::mem::take(&mut self.kept) {
-            self.put(&Record { at_ns, link, length, bytes: &bytes });
+        for Kept { at_ns, link, length, bytes, program } in std::mem::take(&mut self.kept) {
+            self.put(&Record { at_ns, link, length, bytes: &bytes, program: program.as_deref() });
         }
     }
 

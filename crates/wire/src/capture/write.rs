@@ -7,9 +7,12 @@ use std::io::{self, Write};
 const SECTION: u32 = 0x0a0d_0d0a;
 const INTERFACE: u32 = 1;
 const PACKET: u32 = 6;
+/// Before the name of a program, in a comment.
+pub const PROGRAM: &str = "program: ";
 /// By this a reader knows the byte order.
 const BYTE_ORDER: u32 = 0x1a2b_3c4d;
 
+const OPTION_COMMENT: u16 = 1;
 const OPTION_INTERFACE_NAME: u16 = 2;
 const OPTION_APPLICATION: u16 = 4;
 const OPTION_RESOLUTION: u16 = 9;
@@ -67,6 +70,9 @@ impl<W: Write> Writer<W> {
         }
         self.block.extend(record.bytes);
         self.pad();
+        if let Some(program) = record.program {
+            self.option(OPTION_COMMENT, format!("{PROGRAM}{program}").as_bytes());
+        }
         self.finish_block(PACKET)
     }
 

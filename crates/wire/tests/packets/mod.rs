@@ -23,11 +23,18 @@ pub struct Captured {
     pub link: Link,
     pub length: u32,
     pub bytes: Vec<u8>,
+    pub program: Option<String>,
 }
 
 impl Captured {
     pub fn record(&self) -> Record<'_> {
-        Record { at_ns: self.at_ns, link: self.link, length: self.length, bytes: &self.bytes }
+        Record {
+            at_ns: self.at_ns,
+            link: self.link,
+            length: self.length,
+            bytes: &self.bytes,
+            program: self.program.as_deref(),
+        }
     }
 
     /// As if the capture had a snap length.
@@ -117,7 +124,7 @@ impl Talk {
             Direction::Replies => (self.server, self.client),
         };
         let bytes = self.linked(&internet(from, to, &tcp), from.is_ipv6());
-        Captured { at_ns: self.at_ns, link: self.link, length: bytes.len() as u32, bytes }
+        Captured { at_ns: self.at_ns, link: self.link, length: bytes.len() as u32, bytes, program: None }
     }
 
     fn tcp(&self, direction: Direction, flags: u8, bytes: &[u8]) -> Vec<u8> {

@@ -112,7 +112,8 @@ Limits of --budget, for all connections together: round-trips, avoidable,
 bytes (of X, both ways; 200k, 5M), waits (time waiting for replies), seconds
 (until the last client was quiet for 2 s), errors.
 
-JSON: version, latency_s, connections [client, server, began_s (since 1970),
+JSON: version, latency_s, connections [client, program (where the capture names
+it, as those of xqos cap do), server, began_s (since 1970),
 seconds, started_midstream (its beginning is missing), ending, is_whole (no
 message is missing), requests, replies, events and errors {NAME: {count,
 bytes}}, waits [{name, count, seconds, avoidable (how many), reasons {REASON:

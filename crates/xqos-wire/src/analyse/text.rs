@@ -20,7 +20,7 @@ pub fn session(report: &Report) -> String {
     text += &figures(&report.session.figures);
     text += &compression(&report.session);
     for (place, connection) in report.connections.iter().enumerate() {
-        let title = format!("{} ({})", place + 1, connection.client);
+        let title = format!("{} ({})", place + 1, client(connection));
         text += &startup(&title, &connection.startup);
     }
     text += &beyond::predictions(report);
@@ -31,7 +31,7 @@ pub fn connection(connection: &ConnectionReport) -> String {
     let mut text = connections(std::slice::from_ref(connection));
     text += &streams(std::slice::from_ref(connection));
     text += &figures(&connection.figures);
-    text + &startup(&connection.client, &connection.startup)
+    text + &startup(&client(connection), &connection.startup)
 }
 
 fn figures(figures: &Figures) -> String {
@@ -63,7 +63,7 @@ fn connections(list: &[ConnectionReport]) -> String {
     ]);
     for (place, connection) in list.iter().enumerate() {
         let figures = &connection.figures;
-        let mut row = vec![(place + 1).to_string(), connection.client.clone()];
+        let mut row = vec![(place + 1).to_string(), client(connection)];
         row.extend(
             [
                 connection.seconds,
@@ -81,6 +81,12 @@ fn connections(list: &[ConnectionReport]) -> String {
     let title =
         "Connections, in seconds: idle, blocked by the network or the receiver, waiting for replies; total delay";
     section(title, &table).trim_start().to_owned()
+}
+
+/// Its program, where that is known, and its address, which tells two of them apart.
+fn client(connection: &ConnectionReport) -> String {
+    let ConnectionReport { client, program, .. } = connection;
+    program.as_ref().map_or_else(|| client.clone(), |program| format!("{program} {client}"))
 }
 
 fn streams(list: &[ConnectionReport]) -> String {

@@ -111,12 +111,15 @@ instead of 13 us, with --scrub 39; requests of 64 kB go into the file at 340
 MB/s (215 to 870), where the server alone takes 2.5 GB/s. These are medians of
 nine turns on a busy machine. Nothing is dropped: who is too fast waits.
 
-Scrubbed are: properties, drawn text and its glyphs, images, messages between
-clients, key codes of events, and what no table names. Names of atoms, fonts
-and extensions stay, and so do lengths: how much was typed, and when, can be
-seen. Lost with them: how well bytes compress, and whether a property that was
-read twice had changed. Packets that are not TCP are left out. Checksums stay
-those of the original.
+For each client the file has the name of its program, in a comment that analyse
+and Wireshark show.
+
+Scrubbed are: names of programs, properties, drawn text and its glyphs, images,
+messages between clients, key codes of events, and what no table names. Names of
+atoms, fonts and extensions stay, and so do lengths: how much was typed, and
+when, can be seen. Lost with them: how well bytes compress, and whether a
+property that was read twice had changed. Packets that are not TCP are left out.
+Checksums stay those of the original.
 
 Interfaces: needs root or CAP_NET_RAW, which a copy of the program can be given:
 sudo setcap cap_net_raw+ep ./xqos

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! `analyse`: what it says of starts that were not captured, and of values that are none.
+//! `analyse`: what it says of starts that were not captured, of captures that tools got wrong, and of values that are none.
 
 use crate::fixture::{Folder, ended, xqos};
 use serde_json::Value;
@@ -43,6 +43,64 @@ fn the_grid_has_twenty_links() {
     let list = report["predictions"].as_array().unwrap();
     assert_eq!(list.len(), 20);
     assert!(list.iter().all(|start| start.get("proxy").is_none() && start["seconds"].as_f64().unwrap() > 0.2));
+}
+
+/// What is said of a capture that was reported, and its figures; the first connection's among them.
+fn reported(name: &str, arguments: &[&str]) -> (String, Value, Value) {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../wire/tests/reported").join(name);
+    let told = ended(xqos().args(["analyse", "--json"]).args(arguments).arg(&file)).with(0);
+    let report: Value = serde_json::from_str(&told.out).unwrap();
+    let connection = report["connections"][0].clone();
+    (told.err, report, connection)
+}
+
+fn again(connection: &Value) -> u64 {
+    ["requests", "replies"].map(|way| connection["streams"][way]["retransmitted_bytes"].as_u64().unwrap()).iter().sum()
+}
+
+#[test]
+fn keep_alives_with_a_byte_are_idle_time() {
+    let (err, _, connection) = reported("keepalive.pcap", &[]);
+    assert!(connection["idle_s"].as_f64().unwrap() > 240.0 && err.is_empty(), "{connection}");
+    assert_eq!((again(&connection), &connection["round_trips"]), (0, &7.into()));
+}
+
+#[test]
+fn headers_alone_tell_all_round_trips_and_what_is_not_known_is_said() {
+    let (err, report, connection) = reported("snap96.pcap", &["--predict", "rate=1mbit"]);
+    assert!(err.contains("7778 bytes within messages were not captured") && err.lines().count() == 1, "{err}");
+    assert_eq!((&connection["round_trips"], &connection["is_whole"]), (&10.into(), &true.into()));
+    assert_eq!(report["predictions"][0]["round_trips"], 9, "nobody waited for the last reply");
+}
+
+#[test]
+fn a_lost_syn_is_the_networks_time_and_not_the_programs() {
+    let (_, report, connection) = reported("syn-again.pcap", &["--predict", "rate=10mbit,delay=10ms"]);
+    let start = &connection["startup"]["quiet"];
+    let seconds = |value: &Value| value.as_f64().unwrap();
+    assert!(seconds(&start["client_s"]) < 0.01 && seconds(&start["blocked_s"]) > 1.0, "{start}");
+    assert!(seconds(&report["predictions"][0]["seconds"]) < 0.2, "{}", report["predictions"][0]);
+}
+
+#[test]
+fn a_request_of_length_0_costs_only_itself() {
+    let (err, _, connection) = reported("zero.pcap", &[]);
+    assert_eq!((&connection["replies"]["InternAtom"]["count"], &connection["round_trips"]), (&4.into(), &5.into()));
+    assert_eq!((&connection["errors"]["Length"]["count"], err.as_str()), (&1.into(), ""));
+}
+
+#[test]
+fn packets_of_two_interfaces_are_counted_once() {
+    let (err, _, connection) = reported("sll2.pcap", &[]);
+    assert!(err.contains("32 packets are there twice"), "{err}");
+    assert_eq!((again(&connection), &connection["streams"]["requests"]["packets"]), (0, &19.into()));
+}
+
+#[test]
+fn nanoseconds_in_a_file_of_microseconds_are_read_as_such_and_said_to_be() {
+    let (err, _, connection) = reported("ns-in-us.pcap", &[]);
+    assert!(err.contains("counts nanoseconds"), "{err}");
+    assert!((0.8..1.0).contains(&connection["seconds"].as_f64().unwrap()), "{}", connection["seconds"]);
 }
 
 #[test]

@@ -111,7 +111,9 @@ fn the_exit_status_is_the_programs_and_children_are_captured_too() {
     assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600, "for nobody else");
     // What a launcher leaves behind connects when it has ended.
     run("(sleep 0.3; xterm -e sleep 0.3) &").with(0);
-    assert_eq!(count(&analysed(&file), "requests", "MapWindow"), 1, "the window of xterm");
+    let report = analysed(&file);
+    assert_eq!(count(&report, "requests", "MapWindow"), 1, "the window of xterm");
+    assert_eq!(report["connections"][0]["program"], "xterm", "the file names it");
 }
 
 #[test]
@@ -301,10 +303,13 @@ fn what_is_typed_and_shown_is_not_in_a_scrubbed_file() {
     for part in ["requests", "replies", "events", "errors", "waits", "idle_s", "reply_wait_s", "startup"] {
         assert_eq!(before["connections"][0][part], after["connections"][0][part], "{part}");
     }
+    let program = |report: &Value| report["connections"][0]["program"].clone();
+    assert_eq!((program(&before), program(&after)), ("xterm".into(), Value::Null));
     assert_eq!(count(&after, "events", "KeyPress"), 7);
     let (length, short) = (|file: &str| fs::metadata(file).unwrap().len(), folder.file("short"));
     ended(xqos().args(["cap", "-q", "-r", &plain, "-o", &scrubbed])).with(0);
-    assert_eq!(length(&scrubbed), length(&later), "sizes stay");
+    let name = 4 + "program: xterm".len().next_multiple_of(4) as u64;
+    assert_eq!(length(&scrubbed), length(&later) + name, "sizes stay");
     ended(xqos().args(["cap", "-q", "-r", &plain, "--snaplen", "96", "-o", &short])).with(0);
     // By how much depends on the fonts that are installed.
     assert!(length(&short) < length(&plain));

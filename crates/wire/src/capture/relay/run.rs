@@ -140,7 +140,7 @@ impl Loop {
 
     /// Takes a client that waits, and connects it.
     fn accept(&mut self, listener: usize, recorder: &mut Recorder<'_>) {
-        let Some(client) = accepted(&self.display.listeners[listener]) else { return };
+        let Some((client, program)) = accepted(&self.display.listeners[listener]) else { return };
         let at_ns = self.clock.now_ns();
         let Ok(server) = self.upstream.connect() else {
             // Dropped at once, as a server that is gone would.
@@ -149,7 +149,8 @@ impl Loop {
         };
         let port = FIRST_CLIENT_PORT + (self.relayed.connections % u64::from(FIRST_CLIENT_PORT)) as u16;
         let mut talk = Conversation::new(port, self.upstream.port());
-        recorder.take(&talk.open(Direction::Requests, at_ns));
+        let program = Some(program.as_str()).filter(|name| !name.is_empty());
+        recorder.take(&Record { program, ..talk.open(Direction::Requests, at_ns) });
         let connected_ns = self.clock.now_ns();
         recorder.take(&talk.open(Direction::Replies, connected_ns));
         recorder.take(&talk.acknowledge(Direction::Replies, connected_ns, true));
@@ -158,16 +159,19 @@ impl Loop {
     }
 }
 
-fn accepted(listener: &UnixListener) -> Option<Socket> {
+/// A client that waits, and what its program is called.
+fn accepted(listener: &UnixListener) -> Option<(Socket, String)> {
     // One that is gone already, or for which there is no file left, is as good as none.
     let (stream, _) = listener.accept().ok()?;
     // The server would take a stranger for us.
-    let user = socket_peercred(&stream).ok()?.uid;
+    let peer = socket_peercred(&stream).ok()?;
+    let user = peer.uid;
     if user != geteuid() && !user.is_root() {
         return None;
     }
     stream.set_nonblocking(true).ok()?;
-    Some(Socket { fd: stream.into(), takes_files: true })
+    let program = xqos_proc::program(peer.pid.as_raw_nonzero().get());
+    Some((Socket { fd: stream.into(), takes_files: true }, program))
 }
 
 fn count(relayed: &mut Relayed, way: Direction, step: &Step) {

@@ -12,6 +12,7 @@
 //! | of a message that never ends, or takes longer than may be kept | all but its head |
 //! | of connections that are not X | all are overwritten |
 //! | of other packets than TCP's | the packet is left out, and counted |
+//! | the names of programs | left out |
 //!
 //! The cookie by which a client is let in goes in any case ([`Extent::Cookie`]); then nothing else waits or changes.
 
@@ -215,6 +216,8 @@ struct Waiting {
     /// Where in these bytes those of the stream lie.
     payload: Range<usize>,
     place: Option<(ConnectionId, Direction, u64)>,
+    /// Which program it was is no secret of the cookie's.
+    program: Option<Box<str>>,
 }
 
 /// Lets packets through with what is secret in them overwritten.
@@ -264,6 +267,7 @@ impl Scrubber {
             bytes: record.bytes.to_vec(),
             payload,
             place,
+            program: record.program.filter(|_| extent == Extent::Cookie).map(Into::into),
         };
         // Bytes from before the capture's beginning have no place; those of no X have no message.
         let is_from_before = told.is_some_and(|(_, packet)| packet.is_retransmission && packet.offset == 0);
@@ -302,8 +306,8 @@ impl Scrubber {
             if !first.settle(&marks) {
                 return;
             }
-            let Waiting { at_ns, link, length, bytes, .. } = &*first;
-            hand_on(&Record { at_ns: *at_ns, link: *link, length: *length, bytes });
+            let Waiting { at_ns, link, length, bytes, program, .. } = &*first;
+            hand_on(&Record { at_ns: *at_ns, link: *link, length: *length, bytes, program: program.as_deref() });
             self.waiting_bytes -= bytes.len() + PACKET_COSTS;
             self.waiting.pop_front();
         }
