@@ -4,10 +4,9 @@
 use crate::analyse::missing;
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
-use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
-use xqos_cli::output;
+use xqos_cli::output::{self, NewFile};
 use xqos_cli::quantity::Micros;
 use xqos_wire::plot::model::{Choice, Connection, LeftOut, Plot};
 use xqos_wire::plot::track::Window;
@@ -58,6 +57,8 @@ Examples:
   xqos plot editor.pcapng -o editor.html --title 'An editor over 50 ms'
   xqos plot editor.pcapng -o start.svg --connection 2 --to 1.5s
   xqos plot editor.pcapng -o editor.xpl && xplot.org -x editor.xpl
+
+A file of that name is replaced once the new one is whole.
 
 Formats:
   html   a page that needs nothing else: all connections, zoom from a packet
@@ -113,13 +114,14 @@ impl Arguments {
             );
         };
         let window = self.window()?;
+        let failed = || format!("cannot write {}", self.output.display());
+        let file = NewFile::create(&self.output, 0o666).with_context(failed)?;
         let plot = self.read(Choice {
             connection: self.connection,
             window,
             with_fields: format == Format::Html && !self.no_fields,
         })?;
-        let failed = || format!("cannot write {}", self.output.display());
-        let mut out = BufWriter::new(File::create(&self.output).with_context(failed)?);
+        let mut out = BufWriter::new(file.file().with_context(failed)?);
         let title = self.title();
         match format {
             Format::Html => page::write(&plot, &title, &mut out),
@@ -127,6 +129,7 @@ impl Arguments {
             Format::Xpl => xpl::write(&plot, self.one(&plot)?, &title, &mut out),
         }
         .and_then(|()| out.flush())
+        .and_then(|()| file.finish())
         .with_context(failed)
     }
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 //! `xqos cap -r`: a capture, written anew.
 
+use super::Arguments;
 use super::progress::Progress;
-use super::{Arguments, create};
 use anyhow::{Context, Result, bail};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use xqos_cli::output::note;
+use xqos_cli::output::{NewFile, note};
 use xqos_wire::capture::Reader;
 use xqos_wire::capture::rewrite::rewrite;
 
@@ -22,16 +22,24 @@ pub fn write(arguments: &Arguments, capture: &Path, output: &Path) -> Result<()>
     }
     let mut progress = Progress::new(arguments.quiet);
     let ports = arguments.port.as_ref();
-    let rewritten = rewrite(reader, ports, create(output)?, &arguments.settings(), &mut |packets, bytes| {
+    let failed = || format!("cannot write {}", output.display());
+    // For us alone, since what people type may be in it.
+    let file = NewFile::create(output, 0o600).with_context(failed)?;
+    let target = file.file().with_context(failed)?;
+    let mut rewritten = rewrite(reader, ports, target, &arguments.settings(), &mut |packets, bytes| {
         if packets % STRIDE == 0 {
             progress.tell(|| format!("{packets} packets, {bytes} bytes read"));
         }
     })
-    .with_context(|| format!("cannot write {}", output.display()))?;
+    .with_context(failed)?;
     drop(progress);
     for trouble in &rewritten.notes {
         note(&format!("{name}: {trouble}"));
     }
+    if let Some(trouble) = rewritten.recorded.trouble.take() {
+        return Err(trouble).with_context(failed);
+    }
+    file.finish().with_context(failed)?;
     arguments.conclude(&rewritten.recorded, output, &format!("{} packets read, ", rewritten.read))
 }
 

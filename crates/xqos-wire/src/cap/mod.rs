@@ -111,6 +111,10 @@ instead of 13 us, with --scrub 39; requests of 64 kB go into the file at 340
 MB/s (215 to 870), where the server alone takes 2.5 GB/s. These are medians of
 nine turns on a busy machine. Nothing is dropped: who is too fast waits.
 
+A file of that name is replaced. What a program or an interface says goes into
+it as it comes: it can be read while it grows, and after a crash or on a full
+disk up to there. With -r it is replaced once the new one is whole.
+
 For each client the file has the name of its program, in a comment that analyse
 and Wireshark show.
 

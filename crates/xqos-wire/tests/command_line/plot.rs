@@ -5,6 +5,7 @@ use crate::fixture::{Folder, ended, xqos};
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::Path;
+use std::process::Command;
 
 /// A capture of gtk3-demo: two connections, six seconds.
 fn capture(folder: &Folder) -> String {
@@ -66,6 +67,25 @@ fn what_cannot_be_drawn_is_said_in_one_line() {
         let told = plot(arguments).with(2);
         assert!(told.err.contains(words), "{arguments:?}: {}", told.err);
     }
+}
+
+#[test]
+fn a_full_disk_leaves_the_file_that_was_there_and_nothing_else() {
+    let folder = Folder::new("plot-full");
+    let capture = capture(&folder);
+    let output = folder.file("kept");
+    fs::write(&output, "before").unwrap();
+    let names = || fs::read_dir(&folder.path).unwrap().count();
+    let before = names();
+    for arguments in [&["plot", "--format", "html", &capture][..], &["cap", "-r", &capture]] {
+        // A limit on the size of files is as good as a disk that is full.
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "trap '' XFSZ; ulimit -f 8; exec \"$@\"", "sh", crate::PROGRAM]).args(arguments);
+        ended(shell.args(["-o", &output])).failed_saying(&["cannot write", &output, "File too large"]);
+        assert_eq!((fs::read_to_string(&output).unwrap().as_str(), names()), ("before", before), "{arguments:?}");
+    }
+    ended(xqos().args(["plot", "--format", "svg", &capture, "-o", &output])).with(0);
+    assert_eq!((fs::read_to_string(&output).unwrap().starts_with("<svg"), names()), (true, before));
 }
 
 #[test]
