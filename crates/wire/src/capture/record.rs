@@ -68,9 +68,10 @@ impl Watch {
     }
 }
 
-/// Opens a file for a recording: for us alone, since what people type may be in it.
+/// Opens a file for a recording: for us alone, since what people type may be in it. One that is there stays as it is until
+/// the recording begins.
 pub fn create(path: &Path) -> io::Result<File> {
-    OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)
+    OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path)
 }
 
 /// A recording.
@@ -90,6 +91,8 @@ impl<'a> Recorder<'a> {
         settings: &Settings,
         watch: &'a mut Watch,
     ) -> io::Result<Recorder<'a>> {
+        // Pipes and devices have no length.
+        let _ = file.set_len(0);
         let mut writer =
             Writer::new(BufWriter::with_capacity(BUFFER_BYTES, file), concat!("xqos ", env!("CARGO_PKG_VERSION")))?;
         let snap_bytes = settings.snap_bytes.map_or(0, |bytes| bytes as u32);

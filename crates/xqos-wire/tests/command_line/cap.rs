@@ -81,12 +81,14 @@ fn calling_it_wrongly_says_what_to_write() {
 fn what_cannot_be_captured_is_told_in_a_line() {
     let folder = Folder::new("cap-refused");
     let file = folder.file("capture");
+    fs::write(&file, "before").unwrap();
     let cap = |arguments: &[&str]| ended(xqos().args(["cap", "-o", &file]).args(arguments));
     cap(&["--", "true"]).failed_saying(&["DISPLAY is not set", "--display"]);
     cap(&["--display", ":9985", "--", "true"]).failed_saying(&[":9985", "check that it runs"]);
     cap(&["--display", "nonsense", "--", "true"]).failed_saying(&["nonsense", "like :0"]);
     cap(&["-r", "/etc/passwd"]).failed_saying(&["/etc/passwd", "neither a pcap nor a pcapng"]);
     cap(&["-r", "/nowhere/capture"]).failed_saying(&["/nowhere/capture"]);
+    assert_eq!(fs::read_to_string(&file).unwrap(), "before", "a file stays until there is something for it");
     let server = Server::stock();
     server.ask(&["cap", "-o", &file, "--", "/nowhere/program"]).failed_saying(&["/nowhere/program"]);
     server.ask(&["cap", "-o", "/nowhere/file", "--", "true"]).failed_saying(&["/nowhere/file"]);
