@@ -227,7 +227,7 @@ pub fn missing(counts: &Contents) -> Vec<String> {
         ),
         told(counts.skipped_bytes, "bytes could not be understood"),
         told(counts.not_followed_packets, "packets belong to connections that were too many at once"),
-        told(counts.copies, "packets are there twice, as on a bridge and its port: each was counted once"),
+        told(counts.copies, "packets were captured twice, as on a bridge and its port: each is counted once"),
         told(counts.unknown_links, "packets are of links of an unknown kind"),
         told(counts.broken_packets, "packets are damaged, or cut off within their headers: capture more of each"),
     ];

@@ -92,7 +92,7 @@ fn a_request_of_length_0_costs_only_itself() {
 #[test]
 fn packets_of_two_interfaces_are_counted_once() {
     let (err, _, connection) = reported("sll2.pcap", &[]);
-    assert!(err.contains("32 packets are there twice"), "{err}");
+    assert!(err.contains("32 packets were captured twice"), "{err}");
     assert_eq!((again(&connection), &connection["streams"]["requests"]["packets"]), (0, &19.into()));
 }
 
