@@ -7,11 +7,13 @@
 //! | [`table`] | tables that fit the terminal |
 //! | [`output`] | results on standard output, all else on standard error |
 //! | [`manual`] | man pages from the definition of a command line |
+//! | [`documents`] | the commands that documents show, for tests |
 //! | [`program`] | what the main function of each does |
 //! | [`sibling`] | commands that are programs of their own |
 //! | [`module_file`] | where the module is that a server loads |
 //! | [`sys`] | signals, fork, terminals |
 
+pub mod documents;
 pub mod manual;
 pub mod module_file;
 pub mod output;

@@ -53,7 +53,7 @@ pub struct Call {
     pub sibling: Sibling,
     /// `--display` before the command.
     display: Option<OsString>,
-    arguments: Vec<OsString>,
+    pub arguments: Vec<OsString>,
 }
 
 impl Call {

@@ -210,7 +210,8 @@ fn time(seconds: u32) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use xqos_cli::sibling;
+    use std::path::Path;
+    use xqos_cli::{documents, sibling};
 
     #[test]
     fn the_command_line_is_consistent() {
@@ -221,5 +222,12 @@ mod tests {
     #[test]
     fn the_help_fits_a_terminal() {
         assert!(EXAMPLES.lines().all(|line| line.chars().count() <= 80));
+    }
+
+    #[test]
+    fn every_command_that_documents_and_help_show_is_understood() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let parse = |words| CommandLine::try_parse_from(words).map(drop);
+        assert_eq!(documents::faults(&root, &CommandLine::command(), parse), [""; 0]);
     }
 }

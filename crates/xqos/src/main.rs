@@ -150,6 +150,8 @@ fn perform(command: &Command, display: Option<&str>) -> Result<ExitCode> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::path::Path;
+    use xqos_cli::documents;
 
     #[test]
     fn the_command_line_is_consistent() {
@@ -159,5 +161,12 @@ mod tests {
     #[test]
     fn every_command_teaches_with_an_example_that_fits_a_terminal() {
         assert_eq!(program::faults_of_help(&CommandLine::command()), [""; 0]);
+    }
+
+    #[test]
+    fn every_command_that_documents_and_help_show_is_understood() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let parse = |words| CommandLine::try_parse_from(words).map(drop);
+        assert_eq!(documents::faults(&root, &CommandLine::command(), parse), [""; 0]);
     }
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// Says why on standard error where this machine allows no link.
-fn is_allowed() -> bool {
+pub fn is_allowed() -> bool {
     let told = ended(xqos().args(["link", "--", "true"]));
     if told.status != 0 {
         xqos_skip::left_out(&told.err);

@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `analyse` | starts behind a proxy and over other links, and values that are refused |
 //! | `cap` | captures of programs and of interfaces, with what they are to leave out |
+//! | `documents` | commands of the documents, as they stand there |
 //! | `link` | programs on a slow link, and that nothing is left of it |
 //! | `near` | programs behind the proxy that answers in the server's place |
 //! | `ssh` | the same on another machine, which is this one |
@@ -12,6 +13,7 @@
 
 mod analyse;
 mod cap;
+mod documents;
 // Each of the programs needs a part of it.
 #[allow(dead_code)]
 #[path = "../../../xqos/tests/command_line/fixture.rs"]

@@ -78,7 +78,7 @@ Examples:
   xqos policy smart                the rules published in 2000
   xqos policy fair --slice 2ms
   xqos policy --max-utilization 0.8 --blocking observed
-  xqos policy --expose-pacing 40ms who drags a window waits for those beneath
+  xqos policy --expose-pacing 40ms  who drags a window waits for those beneath
   xqos policy --desktop off        a compositor is served like any other client
   xqos policy --groups user --user-limit 0.3       for a terminal server
 

@@ -13,6 +13,7 @@
 //! | `exporter` | all X servers of a host, for Prometheus |
 //! | `prometheus` | a real Prometheus with the exporter, the alert rules and the dashboard |
 //! | `shipped` | that each rule which comes with xqos is worth its place |
+//! | `documents` | commands of the documents, as they stand there |
 //! | `siblings` | commands that are programs of their own |
 //! | `tune` | reservations that are found by measurement: `suggest`, and auto |
 //! | `fixture` | servers, programs and folders that go with the test |
@@ -21,6 +22,7 @@
 
 mod attach;
 mod boost;
+mod documents;
 mod exporter;
 mod fixture;
 mod inside;

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: MIT
+//! The commands of xqos that documents and help texts show, for tests: each has to be one that the program understands.
+//!
+//! | where | a command is | and has to be |
+//! |---|---|---|
+//! | an indented line | what begins with `xqos`, also behind `sudo` or an assignment; two blanks or a sign of the shell end it | whole |
+//! | between backquotes | the same | right as far as it goes: `xqos reserve` may lack its arguments |
+
+use crate::sibling::Call;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Command, Error};
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Four blanks make a line of a document code.
+const CODE: &str = "    ";
+/// Behind one of these the shell has something else to do.
+const SIGNS: [&str; 7] = ["&", "|", ";", ">", "<", "2>", "#"];
+
+/// A command as it stands in a text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shown {
+    /// The text's name.
+    pub text: String,
+    /// What follows `xqos`.
+    pub arguments: Vec<String>,
+    pub is_whole: bool,
+}
+
+/// All commands of README and the other documents below this folder.
+pub fn commands(root: &Path) -> Vec<Shown> {
+    let mut files: Vec<PathBuf> =
+        ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"].map(|name| root.join(name)).into();
+    let mut folders = vec![root.join("docs")];
+    while let Some(folder) = folders.pop() {
+        for path in fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()) {
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "md") {
+                files.push(path);
+            }
+        }
+    }
+    let text = |path: &PathBuf| fs::read_to_string(path).unwrap_or_default();
+    files.iter().flat_map(|path| shown(&path.display().to_string(), &text(path), CODE)).collect()
+}
+
+/// What follows `xqos` in a command, if a document below this folder shows it so.
+pub fn arguments(root: &Path, command: &str) -> Option<Vec<String>> {
+    let wanted = arguments_of(command)?;
+    commands(root).into_iter().map(|shown| shown.arguments).find(|arguments| *arguments == wanted)
+}
+
+/// Commands of documents below this folder, and of this program's help, that `parse` does not understand.
+pub fn faults(root: &Path, program: &Command, parse: impl Fn(Vec<OsString>) -> Result<(), Error>) -> Vec<String> {
+    let mut all = commands(root);
+    let mut helped = vec![program];
+    while let Some(command) = helped.pop() {
+        helped.extend(command.get_subcommands());
+        let help = command.get_after_long_help().or(command.get_after_help());
+        all.extend(shown(command.get_name(), &help.map(ToString::to_string).unwrap_or_default(), "  "));
+    }
+    let fault = |Shown { text, arguments, is_whole }: &Shown| {
+        let words: Vec<OsString> = arguments.iter().map(OsString::from).collect();
+        let (performer, words) = match Call::of(&words) {
+            Some(call) => (call.sibling.program, call.arguments),
+            None => ("xqos", words),
+        };
+        if performer != program.get_name() {
+            return None;
+        }
+        let words = [OsString::from(performer)].into_iter().chain(words).collect();
+        let error = parse(words).err().filter(|error| *is_whole || !is_unfinished(error))?;
+        let is_asked_for = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+        let reason = error.to_string();
+        (!is_asked_for)
+            .then(|| format!("{text}: xqos {}: {}", arguments.join(" "), reason.lines().next().unwrap_or("")))
+    };
+    all.iter().filter_map(fault).collect()
+}
+
+/// Whether only something more is wanted, or stands there for what a user writes: FILE.
+fn is_unfinished(error: &Error) -> bool {
+    let is_open = || match error.get(ContextKind::InvalidValue) {
+        Some(ContextValue::String(value)) => value.chars().all(|letter| letter.is_ascii_uppercase()),
+        _ => false,
+    };
+    match error.kind() {
+        ErrorKind::MissingRequiredArgument
+        | ErrorKind::MissingSubcommand
+        | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => true,
+        ErrorKind::InvalidValue | ErrorKind::ValueValidation => is_open(),
+        _ => false,
+    }
+}
+
+/// The commands of a text in which this makes a line code.
+fn shown(name: &str, text: &str, code: &str) -> Vec<Shown> {
+    let (mut all, mut prose) = (Vec::new(), String::new());
+    for line in joined(text).lines() {
+        if let Some(line) = line.strip_prefix(code) {
+            all.extend(line.split("  ").filter_map(arguments_of).map(|arguments| (arguments, true)));
+        }
+        prose += line;
+        prose.push('\n');
+    }
+    let inline = prose.split('`').skip(1).step_by(2);
+    all.extend(inline.filter_map(arguments_of).map(|arguments| (arguments, false)));
+    let shown = |(arguments, is_whole)| Shown { text: name.to_owned(), arguments, is_whole };
+    all.into_iter().map(shown).collect()
+}
+
+/// A text in which a command is one line, where it went on in the next one.
+fn joined(text: &str) -> String {
+    text.split("\\\n").fold(String::new(), |before, next| {
+        if before.is_empty() { next.to_owned() } else { format!("{} {}", before.trim_end(), next.trim_start()) }
+    })
+}
+
+/// What follows `xqos` in a command; nothing if it is none of ours, or names none of its own.
+fn arguments_of(command: &str) -> Option<Vec<String>> {
+    let mut words = words(command).into_iter().peekable();
+    while words.next_if(|word| matches!(&word[..], "$" | "sudo" | "-E") || word.contains('=')).is_some() {}
+    let program = words.next()?;
+    if Path::new(&program).file_name()? != "xqos" {
+        return None;
+    }
+    let arguments: Vec<String> = words.take_while(|word| !SIGNS.iter().any(|sign| word.starts_with(sign))).collect();
+    let is_named = |first: &String| first.starts_with(|letter: char| letter.is_ascii_lowercase() || letter == '-');
+    arguments.first().is_some_and(is_named).then_some(arguments)
+}
+
+/// Words as a shell would have them.
+fn words(command: &str) -> Vec<String> {
+    let (mut all, mut word, mut quote) = (Vec::new(), None::<String>, None);
+    for letter in command.chars() {
+        match quote {
+            Some(mark) if letter == mark => quote = None,
+            None if letter == '\'' || letter == '"' => {
+                word.get_or_insert_default();
+                quote = Some(letter);
+            }
+            None if letter.is_whitespace() => all.extend(word.take()),
+            _ => word.get_or_insert_default().push(letter),
+        }
+    }
+    all.extend(word);
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_are_found_where_documents_show_them() {
+        let text = "Read `sudo xqos\ntop` and `xqos COMMAND --help`, xqos says.\n\
+                    \n    $ xqos list          who uses it; `xqos top` too\n    xqos: 3 clients\n    A=1 xqos link \\\n        --server 'Xvfb :7' -- sh &\n\
+                    \n    ~/.xinitrc (startx)   /usr/bin/xqos rules run &\n    sudo apt purge xqos\n";
+        let found: Vec<_> =
+            shown("text", text, CODE).into_iter().map(|shown| (shown.arguments.join("|"), shown.is_whole)).collect();
+        let expected = [
+            ("list", true),
+            ("link|--server|Xvfb :7|--|sh", true),
+            ("rules|run", true),
+            ("top", false),
+            ("top", false),
+        ];
+        assert_eq!(found, expected.map(|(words, is_whole)| (words.to_owned(), is_whole)));
+    }
+
+    #[test]
+    fn what_a_program_does_not_understand_is_a_fault() {
+        let folder = std::env::temp_dir().join(format!("xqos-documents-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("README.md"), "`xqos top --rate`, `xqos top --fast`, `xqos near x`\n\n    xqos top\n")
+            .unwrap();
+        let command = || {
+            let rate = clap::Arg::new("rate").long("rate").required(true);
+            Command::new("xqos").subcommand(Command::new("top").arg(rate))
+        };
+        let found = faults(&folder, &command(), |words| command().try_get_matches_from(words).map(drop));
+        fs::remove_dir_all(&folder).unwrap();
+        let [whole, inline] = &found[..] else { panic!("{found:?}") };
+        assert!(whole.contains("README.md: xqos top: ") && inline.contains("xqos top --fast: "), "{found:?}");
+    }
+}

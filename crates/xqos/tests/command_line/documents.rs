@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: MIT
+//! Commands of README and the documents, run as they stand there. That all others are understood at least is tested in each
+//! program's `main`.
+
+use crate::fixture::{Folder, Server, ended};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use xqos_cli::documents;
+
+/// In this order: later ones need the files of earlier ones.
+const RUN: [&str; 17] = [
+    "xqos doctor",
+    "xqos list",
+    "xqos run --reserve 3ms/10ms -- mpv film.mkv",
+    "xqos run --reserve 5ms/50ms --hard -- noisy-app",
+    "xqos policy",
+    "xqos policy smart",
+    "xqos policy fair",
+    "xqos policy --expose-pacing 40ms --min-fps 20",
+    "xqos policy --expose-pacing off",
+    "xqos policy --desktop off",
+    "xqos rules check",
+    "xqos rules dry-run",
+    "xqos trace record --time 10s desk.trace",
+    "xqos trace stats hiccup.trace",
+    "xqos trace export hiccup.trace hiccup.html",
+    "xqos trace export desk.trace fleet.parquet",
+    "xqos replay --policy stock hiccup.trace",
+];
+
+#[test]
+fn commands_of_the_documents_do_what_they_say() {
+    let (server, folder) = (Server::served(&[]), Folder::new("documents"));
+    for program in ["mpv", "noisy-app"] {
+        let path = folder.path.join(program);
+        fs::write(&path, "#!/bin/sh\nexec xdpyinfo\n").unwrap();
+        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let path = format!("{}:{}", folder.path.display(), std::env::var("PATH").unwrap());
+    let _client = server.client(&["xeyes"]);
+    for shown in RUN {
+        let arguments = documents::arguments(&root, shown).unwrap_or_else(|| panic!("no document has '{shown}'"));
+        let mut command = server.xqos(&[]);
+        ended(command.args(arguments).current_dir(&folder.path).env("PATH", &path)).with(0);
+        if shown.ends_with("desk.trace") {
+            // No wait ends a recording here: one that was ended by time does as well.
+            fs::copy(folder.path.join("desk.trace"), folder.path.join("hiccup.trace")).unwrap();
+        }
+    }
+}
