@@ -131,7 +131,7 @@ table! { "waits" Waits Wait "What the wait of a burst was spent on: a row for ea
     burst: number = "The burst that waited.",
     program: text = "Name of the program that waited.",
     uid: optional_number = "Its user; null where it is not local.",
-    cause: text = "`client`: another client was served; `server`: nobody was; `kernel`: the server had no processor; \
+    cause: text = "`client`: another client was served; `server`: nobody was; `grab`: another client held the server grab; `kernel`: the server had no processor; \
                    `budget`: its own hard reservation was used up.",
     ns: number = "How long.",
     by_client: optional_number = "The client that was served; null for the other causes.",

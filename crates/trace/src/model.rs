@@ -13,7 +13,7 @@ mod client;
 #[cfg(test)]
 mod tests;
 
-use blame::Past;
+use blame::{Grab, Past};
 pub use client::{Budget, Burst, Cause, Client, Figures, Identity, Kind};
 use std::collections::{BTreeMap, VecDeque};
 use xqos_abi::snapshot::Collector;
@@ -28,6 +28,8 @@ const LONG_REQUEST_NS: u64 = 1_000_000;
 const ABSENCES_KEPT: usize = 1024;
 /// An arrival in the middle of a slice is written down after it, with the time at which it was seen: at most this many slices back.
 const SLICES_KEPT: usize = 64;
+/// Server grabs that may still overlap somebody's wait.
+const GRABS_KEPT: usize = 64;
 
 #[derive(Debug, Default)]
 pub struct Model {
@@ -39,6 +41,7 @@ pub struct Model {
     /// Until when somebody was served.
     served_until: Time,
     past: VecDeque<Past>,
+    grabs: VecDeque<Grab>,
     pub policy: Option<PolicyKind>,
     pub began: Option<Time>,
     pub now: Time,
@@ -165,6 +168,7 @@ impl Model {
                 return self.served(client, (start.min(at), at), requests, last_request, still_ready);
             }
             What::Grab { client } => self.grab(client, at),
+            What::End => self.grab(None, at),
             What::Switch { from, to, still_runnable, .. } => self.switch(from, to, still_runnable, at),
             What::Wakeup { thread, .. } if thread == self.server_pid => {
                 self.runnable_since.get_or_insert(at);
@@ -215,6 +219,7 @@ impl Model {
     fn restore(&mut self, words: &[u64], at: Time) {
         let Some(scheduler) = Scheduler::restore(words) else { return };
         self.policy = Some(scheduler.policy());
+        let holder = scheduler.grab().filter(|&id| scheduler.usage(id).is_some());
         for id in (0..ClientId::LIMIT as u16).map(ClientId) {
             if scheduler.usage(id).is_none() {
                 self.destroy(id, at);
@@ -236,6 +241,10 @@ impl Model {
                 }
                 None => self.clients[key].budget = None,
             }
+        }
+        let known = holder.and_then(|id| self.key(id)).filter(|&key| self.clients[key].grabbed_at.is_some());
+        if known.is_none() {
+            self.grab(holder, at);
         }
     }
 
@@ -310,6 +319,10 @@ impl Model {
             // None are kept without causes.
             let since: Vec<Past> = self.past.iter().rev().take_while(|past| past.end > at).copied().collect();
             since.iter().for_each(|past| self.blame_on(key, past));
+            // Under a grab an arrival may be written down later than that: what is before those slices was the grab's.
+            if let Some(oldest) = since.last().filter(|oldest| oldest.before > at) {
+                self.blame_grabs(key, at, oldest.before);
+            }
         }
     }
 
@@ -418,12 +431,19 @@ impl Model {
         if let Some(key) = id.map(|id| self.create_unless(id, at)) {
             self.clients[key].grabbed_at = Some(at);
             self.clients[key].figures(|figures| figures.grabs += 1);
+            self.grabs.push_back(Grab { holder: key, start: at, end: Time::NEVER });
+            if self.grabs.len() > GRABS_KEPT {
+                self.grabs.pop_front();
+            }
         }
     }
 
     fn end_grab(&mut self, key: usize, at: Time) {
         if let Some(since) = self.clients[key].grabbed_at.take() {
             let held_ns = at.since(since);
+            if let Some(grab) = self.grabs.back_mut().filter(|grab| grab.holder == key) {
+                grab.end = at;
+            }
             self.clients[key].figures(|figures| {
                 figures.grabbed_ns = figures.grabbed_ns.saturating_add(held_ns);
                 figures.longest_grab_ns = figures.longest_grab_ns.max(held_ns);

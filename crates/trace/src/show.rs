@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: MIT
 //! Records and statistics as text.
 
-use crate::model::{Burst, Cause, Client, Figures, Model};
+mod causes;
+
+pub use causes::{burst, cause};
+
+use crate::model::{Client, Figures, Model};
 use crate::names::Names;
 use serde::Serialize;
 use xqos_abi::trace::{Event, Reason, What};
@@ -270,30 +274,8 @@ fn setting(what: &What) -> String {
     }
 }
 
-/// What a cause is called.
-pub fn cause(cause: &Cause, model: &Model, names: &Names) -> String {
-    match cause {
-        Cause::Client { key, request: 0, .. } => format!("behind {}", model.name(*key)),
-        Cause::Client { key, request, long: true } => {
-            format!("behind one long {} of {}", names.of(*request), model.name(*key))
-        }
-        Cause::Client { key, request, .. } => format!("behind {} {}", model.name(*key), names.of(*request)),
-        Cause::Kernel => "the server had no processor".to_owned(),
-        Cause::Server if model.kernel => "the server's own work".to_owned(),
-        Cause::Server => "the server's own work, or no processor (--kernel tells)".to_owned(),
-        Cause::HeldBack => "held back, its budget was used up".to_owned(),
-    }
-}
-
-/// "mpv (12) waited 41.00 ms: 38.00 ms behind x11perf (9) GetImage, 3.00 ms the server's own work".
-pub fn burst(burst: &Burst, model: &Model, names: &Names) -> String {
-    let causes: Vec<String> =
-        burst.causes.iter().take(3).map(|(why, ns)| format!("{} {}", of_ns(*ns), cause(why, model, names))).collect();
-    let since = model.began.map_or(0, |began| burst.activation.since(began));
-    let text = format!("{} waited {}", model.name(burst.key), of_ns(burst.waited_ns));
-    let causes = if causes.is_empty() { String::new() } else { format!(": {}", causes.join(", ")) };
-    format!("at {:.3} s  {text}{causes}", since as f64 / 1e9)
-}
+/// Who delayed whom, at most.
+const DELAYS_NAMED: usize = 20;
 
 /// Statistics as scripts read them.
 #[derive(Debug, Serialize)]
@@ -305,6 +287,8 @@ pub struct Statistics {
     pub lost_records: u64,
     pub clients: Vec<ClientStatistics>,
     pub delays: Vec<Delay>,
+    /// What is not in `delays`.
+    pub other_delays_ms: f64,
     pub worst: Vec<Worst>,
 }
 
@@ -385,6 +369,7 @@ impl Statistics {
         let span_ns = model.span_ns().max(1);
         let mut clients: Vec<&Client> = model.clients().iter().collect();
         clients.sort_by_key(|client| std::cmp::Reverse(client.total.server_time_ns));
+        let delays = model.delays();
         let key_of = |client: &Client| model.clients().iter().position(|other| std::ptr::eq(other, client));
         Statistics {
             seconds: span_ns as f64 / 1e9,
@@ -399,10 +384,10 @@ impl Statistics {
                     ClientStatistics::of(client, &client.total, name, span_ns, names)
                 })
                 .collect(),
-            delays: model
-                .delays()
+            other_delays_ms: delays.iter().skip(DELAYS_NAMED).map(|&(_, _, ns)| ms(ns)).sum(),
+            delays: delays
                 .into_iter()
-                .take(20)
+                .take(DELAYS_NAMED)
                 .map(|(key, why, ns)| Delay { who: model.name(key), why: cause(&why, model, names), ms: ms(ns) })
                 .collect(),
             worst: model

@@ -180,19 +180,18 @@ fn caused<'a>(
     clients: &'a [Client],
     request: Option<&'a str>,
 ) -> tables::Wait<'a> {
+    let by = |key: usize| tables::Wait {
+        by_client: Some(key as i64),
+        by_program: clients.get(key).map(|client| client.identity.program.as_str()),
+        by_uid: clients.get(key).and_then(uid),
+        ..wait
+    };
     match cause {
         Cause::Server => wait,
         Cause::Kernel => tables::Wait { cause: "kernel", ..wait },
         Cause::HeldBack => tables::Wait { cause: "budget", ..wait },
-        Cause::Client { key, long, .. } => tables::Wait {
-            cause: "client",
-            by_client: Some(*key as i64),
-            by_program: clients.get(*key).map(|client| client.identity.program.as_str()),
-            by_uid: clients.get(*key).and_then(uid),
-            request,
-            is_long: Some(*long),
-            ..wait
-        },
+        Cause::Grab { key } => tables::Wait { cause: "grab", ..by(*key) },
+        Cause::Client { key, long, .. } => tables::Wait { cause: "client", request, is_long: Some(*long), ..by(*key) },
     }
 }
 

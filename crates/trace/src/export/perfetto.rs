@@ -2,15 +2,16 @@
 //! A trace as Perfetto's viewer reads it (ui.perfetto.dev, which works offline): protobuf messages of its published schema,
 //! `protos/perfetto/trace/trace.proto`.
 //!
-//! Each client is a track with two below it, its bursts (activation to deactivation) and its slices, and a counter for
+//! Each client is a track, on which its server grabs are, with two below it, its bursts (activation to deactivation) and its slices, and a counter for
 //! the budget of its reservation. No flow arrows: with thousands of slices they hide everything.
 
 use crate::model::{Budget, Model};
 use crate::names::Names;
+use crate::show::cause;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use xqos_abi::trace::{Event, What};
-use xqos_core::Time;
+use xqos_core::{ClientId, Time};
 use xqos_text::time::of_ns;
 
 /// Of perfetto's builtin clocks.
@@ -96,7 +97,7 @@ fn uuid(key: usize, track: Track) -> u64 {
 
 /// Writes the whole trace.
 pub fn write(events: impl Iterator<Item = Event>, names: &Names, out: &mut impl Write) -> io::Result<()> {
-    let mut writer = Writer { out, model: Model::new(), names, described: BTreeMap::new(), first: true };
+    let mut writer = Writer { out, model: Model::new(), names, described: BTreeMap::new(), grab: None, first: true };
     for event in events {
         writer.take(&event)?;
     }
@@ -109,6 +110,8 @@ struct Writer<'a, W> {
     names: &'a Names,
     /// Names under which clients were described.
     described: BTreeMap<usize, (String, bool)>,
+    /// Who holds the server grab.
+    grab: Option<usize>,
     first: bool,
 }
 
@@ -146,16 +149,30 @@ impl<W: Write> Writer<'_, W> {
                     self.packet(event.at, instant)?;
                 }
             }
+            What::Grab { client } => self.grab(client, event.at)?,
             _ => {}
         }
         if let Some(burst) = burst {
             self.describe(burst.key)?;
             let track = uuid(burst.key, Track::Bursts);
-            let waited = format!("waited {}", of_ns(burst.waited_ns));
+            let why = burst.causes.first().map(|(why, _)| format!(": {}", cause(why, &self.model, self.names)));
+            let waited = format!("waited {}{}", of_ns(burst.waited_ns), why.unwrap_or_default());
             self.packet(burst.activation, event_of(SLICE_BEGIN, track).text(field::EVENT_NAME, &waited))?;
             self.packet(burst.end, event_of(SLICE_END, track))?;
         }
         Ok(())
+    }
+
+    /// A grab is a slice on the track of its holder.
+    fn grab(&mut self, holder: Option<ClientId>, at: Time) -> io::Result<()> {
+        if let Some(key) = self.grab.take() {
+            self.packet(at, event_of(SLICE_END, uuid(key, Track::Client)))?;
+        }
+        self.grab = holder.and_then(|id| self.model.key(id));
+        let Some(key) = self.grab else { return Ok(()) };
+        self.describe(key)?;
+        let begin = event_of(SLICE_BEGIN, uuid(key, Track::Client));
+        self.packet(at, begin.text(field::EVENT_NAME, "holds the server grab"))
     }
 
     /// Describes a client's tracks, again when its name or its reservation became known.

@@ -16,6 +16,14 @@ pub struct Past {
     pub end: Time,
 }
 
+/// When somebody held the server grab; its end is [`Time::NEVER`] while it is held.
+#[derive(Clone, Copy, Debug)]
+pub struct Grab {
+    pub holder: usize,
+    pub start: Time,
+    pub end: Time,
+}
+
 impl Model {
     /// Puts the time since the last slice, and this one, down to whoever waited for it.
     pub(super) fn blame(&mut self, runs: usize, (request, long): (u32, bool), (start, end): (Time, Time)) {
@@ -35,29 +43,28 @@ impl Model {
     pub(super) fn blame_on(&mut self, key: usize, past: &Past) {
         let &Past { runs, request, long, before, start, end } = past;
         let since = self.clients[key].waits_since;
-        let absent_ns = self.absent_ns(before.max(since), start);
-        let idle_ns = start.since(before.max(since)).saturating_sub(absent_ns);
-        let (absent_ns, behind_ns) = if key == runs {
-            (absent_ns, 0)
-        } else {
-            let begin = start.max(since);
-            let withheld_ns = self.absent_ns(begin, end);
-            (absent_ns.saturating_add(withheld_ns), end.since(begin).saturating_sub(withheld_ns))
-        };
+        let (idle_ns, absent_ns) = self.blame_grabs(key, before.max(since), start);
+        let (behind_ns, withheld_ns) = if key == runs { (0, 0) } else { self.blame_grabs(key, start.max(since), end) };
+        let absent_ns = absent_ns.saturating_add(withheld_ns);
         let client = &mut self.clients[key];
-        let is_held_back = client.budget.is_some_and(|budget| budget.kind.is_hard() && budget.depleted);
-        let mut add = |cause, ns: u64| {
-            if ns > 0 {
-                let sum = client.behind.entry(cause).or_default();
-                *sum = sum.saturating_add(ns);
-            }
-        };
-        if is_held_back {
-            return add(Cause::HeldBack, idle_ns.saturating_add(absent_ns).saturating_add(behind_ns));
+        if client.budget.is_some_and(|budget| budget.kind.is_hard() && budget.depleted) {
+            return client.waited(Cause::HeldBack, idle_ns.saturating_add(absent_ns).saturating_add(behind_ns));
         }
-        add(Cause::Kernel, absent_ns);
-        add(Cause::Server, idle_ns);
-        add(Cause::Client { key: runs, request, long }, behind_ns);
+        client.waited(Cause::Kernel, absent_ns);
+        client.waited(Cause::Server, idle_ns);
+        client.waited(Cause::Client { key: runs, request, long }, behind_ns);
+    }
+
+    /// Puts down what of this time others held the server grab. Of the rest: when the server could run, and when not.
+    pub(super) fn blame_grabs(&mut self, key: usize, from: Time, to: Time) -> (u64, u64) {
+        let mut left_ns = to.since(from);
+        for grab in self.grabs.iter().rev().take_while(|grab| grab.end > from).filter(|grab| grab.holder != key) {
+            let held_ns = grab.end.min(to).since(grab.start.max(from)).min(left_ns);
+            left_ns -= held_ns;
+            self.clients[key].waited(Cause::Grab { key: grab.holder }, held_ns);
+        }
+        let absent_ns = self.absent_ns(from, to).min(left_ns);
+        (left_ns - absent_ns, absent_ns)
     }
 
     /// For how long the server was runnable and did not run.

@@ -20,6 +20,8 @@ pub struct Identity {
 pub enum Cause {
     /// Behind this client's slices, that ended with this kind of request; `long`: each of a single long request.
     Client { key: usize, request: u32, long: bool },
+    /// This client held the server grab.
+    Grab { key: usize },
     /// The server was runnable and the kernel ran something else.
     Kernel,
     /// Nobody was being served; without the kernel's records, also because the server had no processor between two slices.
@@ -109,6 +111,13 @@ impl Client {
     pub(super) fn figures(&mut self, change: impl Fn(&mut Figures)) {
         change(&mut self.total);
         change(&mut self.recent);
+    }
+
+    pub(super) fn waited(&mut self, cause: Cause, ns: u64) {
+        if ns > 0 {
+            let sum = self.behind.entry(cause).or_default();
+            *sum = sum.saturating_add(ns);
+        }
     }
 
     /// It has work and is not served.

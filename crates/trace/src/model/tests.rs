@@ -118,6 +118,44 @@ fn grabs_are_counted_with_their_time_also_when_the_client_goes() {
 }
 
 #[test]
+fn a_grab_is_a_wait_for_its_holder() {
+    let mut script = two_clients();
+    script.at(0, What::Activation { client: ClientId(1) });
+    script.slice(1, 0, 10, 1, false);
+    script.at(10, What::Grab { client: Some(ClientId(1)) });
+    script.at(40, What::Activation { client: ClientId(1) });
+    script.slice(1, 40, 50, 1, false);
+    script.at(50, What::Grab { client: None });
+    // When it came is known only after the grab.
+    script.at(20, What::Activation { client: ClientId(2) });
+    let burst = script.slice(2, 51, 53, 1, false).expect("its burst is over");
+    assert_eq!(burst.causes, [(Cause::Grab { key: 0 }, 30 * MS), (Cause::Server, MS)]);
+    assert_eq!(burst.waited_ns, 31 * MS);
+}
+
+#[test]
+fn a_wait_for_the_end_of_a_grab_in_which_much_was_served_has_no_gap() {
+    let mut script = two_clients();
+    script.at(10, What::Grab { client: Some(ClientId(1)) });
+    for at in 1..100 {
+        script.at(10 + 10 * at, What::Activation { client: ClientId(1) });
+        script.slice(1, 10 + 10 * at, 15 + 10 * at, 1, false);
+    }
+    script.at(1010, What::Grab { client: None });
+    script.at(20, What::Activation { client: ClientId(2) });
+    let burst = script.slice(2, 1010, 1011, 1, false).expect("its burst is over");
+    assert_eq!(burst.causes, [(Cause::Grab { key: 0 }, 990 * MS)]);
+}
+
+#[test]
+fn a_grab_that_is_not_over_counts_until_the_end() {
+    let mut script = two_clients();
+    script.at(1, What::Grab { client: Some(ClientId(1)) });
+    script.at(9, What::End);
+    assert_eq!(script.0.clients()[0].total.grabbed_ns, 8 * MS);
+}
+
+#[test]
 fn an_index_used_again_is_another_client() {
     let mut script = two_clients();
     script.at(1, What::Destruction { client: ClientId(1) });

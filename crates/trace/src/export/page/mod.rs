@@ -17,7 +17,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 use xqos_abi::trace::{Event, What};
-use xqos_core::Time;
+use xqos_core::{ClientId, Time};
 
 const TEMPLATE: &str = include_str!("page.html");
 const PLACE: &str = "/*DATA*/";
@@ -57,6 +57,8 @@ struct Lane {
     budgets: [Column; 3],
     inputs: Column,
     exposes: Column,
+    /// When it held the server grab: begin, end.
+    grabs: [Column; 2],
 }
 
 #[derive(Serialize)]
@@ -80,8 +82,14 @@ struct PageWorst {
 
 /// The page of a trace.
 pub fn render(header: &Header, events: impl Iterator<Item = Event>, names: &Names) -> serde_json::Result<String> {
-    let mut lanes =
-        Lanes { model: Model::new(), names, lanes: BTreeMap::new(), texts: Vec::new(), text_of: BTreeMap::new() };
+    let mut lanes = Lanes {
+        model: Model::new(),
+        names,
+        lanes: BTreeMap::new(),
+        texts: Vec::new(),
+        text_of: BTreeMap::new(),
+        grab: None,
+    };
     events.for_each(|event| lanes.take(&event));
     let json = web::json(&lanes.page(header))?;
     let style = [web::STYLE, include_str!("page.css")].concat();
@@ -98,6 +106,8 @@ struct Lanes<'a> {
     /// Names of requests, each once, and where the name of a request stands.
     texts: Vec<String>,
     text_of: BTreeMap<u32, u32>,
+    /// Who holds the server grab, and since when.
+    grab: Option<(usize, Time)>,
 }
 
 impl Lanes<'_> {
@@ -109,6 +119,9 @@ impl Lanes<'_> {
             let lane = self.lanes.entry(burst.key).or_default();
             lane.bursts[0].push(since(burst.activation));
             lane.bursts[1].push(since(burst.end));
+        }
+        if let What::Grab { client } = event.what {
+            self.grab(client, event.at, began);
         }
         let key = crate::show::client_of(&event.what).and_then(|id| self.model.key(id));
         let Some(key) = key else { return };
@@ -135,7 +148,19 @@ impl Lanes<'_> {
         }
     }
 
-    fn page(self, header: &Header) -> Page {
+    fn grab(&mut self, holder: Option<ClientId>, at: Time, began: Time) {
+        if let Some((key, since)) = self.grab.take() {
+            let lane = self.lanes.entry(key).or_default();
+            lane.grabs[0].push(since.since(began) as f64);
+            lane.grabs[1].push(at.since(began) as f64);
+        }
+        self.grab = holder.and_then(|id| self.model.key(id)).map(|key| (key, at));
+    }
+
+    fn page(mut self, header: &Header) -> Page {
+        if let Some(began) = self.model.began {
+            self.grab(None, self.model.now, began);
+        }
         let Lanes { model, names, mut lanes, texts, .. } = self;
         lanes.retain(|_, lane| !lane.slices[0].0.is_empty());
         for (&key, lane) in &mut lanes {

@@ -15,7 +15,8 @@ const lanes = data.lanes.map(lane => {
   const requests = integers(lane.slice_requests);
   return { name: lane.name, gone: lane.gone, requests, counted: sums(requests), sliceNames: integers(lane.slice_names),
     slices: intervals(lane.slices.map(floats)), bursts: intervals(lane.bursts.map(floats)),
-    budgets: lane.budgets.map(floats), inputs: floats(lane.inputs), exposes: floats(lane.exposes) };
+    budgets: lane.budgets.map(floats), inputs: floats(lane.inputs), exposes: floats(lane.exposes),
+    grabs: intervals(lane.grabs.map(floats)) };
 });
 // The text is not needed any more, and takes much of the page's memory.
 data.lanes = null;
@@ -41,6 +42,7 @@ function drawBand(_, i) {
 }
 function drawLane(lane, i) {
   const top = TOP + i * LANE;
+  drawIntervals(lane.grabs, top + 2, 4, colours.grab);
   drawIntervals(lane.bursts, top + 8, 9, colours.burst);
   drawIntervals(lane.slices, top + 17, 16, colours.served);
   drawBudget(lane, top);
@@ -123,7 +125,8 @@ function about(lane, time) {
     const i = lower(ends, time - near);
     return i < begins.length && begins[i] <= time + near ? i : null;
   };
-  const slice = under(slices), burst = under(bursts);
+  const slice = under(slices), burst = under(bursts), grab = under(lane.grabs);
+  if (grab !== null) lines.push(`holds the server grab for ${duration(lane.grabs.ends[grab] - lane.grabs.begins[grab])}`);
   if (slice !== null) {
     const length = duration(slices.ends[slice] - slices.begins[slice]), last = data.names[lane.sliceNames[slice]];
     lines.push(`served ${length}, ${counted(lane.requests[slice], "request")}, last ${last}`);
@@ -162,6 +165,6 @@ element("facts").textContent = [data.policy && "policy " + data.policy, duration
   counted(lanes.length, "client"), data.level && "level " + data.level,
   data.lost && counted(data.lost, "record") + " missing"].filter(Boolean).join(" · ");
 element("waits").append(...data.worst.slice(0, 20).map(waitButton));
-useColours(["served", "burst", "budget", "deadline", "input"]);
+useColours(["served", "burst", "budget", "deadline", "input", "grab"]);
 draw();
 document.documentElement.dataset.ready = "true";

@@ -140,7 +140,7 @@ reserved_time_ms, requests, slices, responses (count, mean_ms, p50_ms, p99_ms,
 worst_ms), waited_ms, longest_wait_ms, longest_request (null, or name, ms),
 depletions, misses, grabs, grabbed_ms, longest_grab_ms, inputs, exposes,
 without_processor_ms (from the kernel), kinds (name, count, ms, longest_ms, bytes; level requests); delays, an array of who,
-why, ms; worst, an array of at_s, who, waited_ms, text.";
+why, ms; other_delays_ms (what is not in delays); worst, an array of at_s, who, waited_ms, text.";
 
 impl Stats {
     fn perform(&self) -> Result<()> {
@@ -171,10 +171,19 @@ pub fn text(statistics: &Statistics) -> String {
         text +=
             &format!("{} was runnable without a processor for {}\n", client.name, of_ms(client.without_processor_ms));
     }
+    for client in statistics.clients.iter().filter(|client| client.grabs > 0) {
+        let times = if client.grabs == 1 { "once".to_owned() } else { format!("{} times", client.grabs) };
+        let (all, longest) = (of_ms(client.grabbed_ms), of_ms(client.longest_grab_ms));
+        text += &format!("{} held the server grab {times}, for {all} in all and {longest} at most\n", client.name);
+    }
     if !statistics.delays.is_empty() {
         text += "\nWho delayed whom, in sum\n";
         for delay in statistics.delays.iter().take(10) {
             text += &format!("{:>10}  {}: {}\n", of_ms(delay.ms), delay.who, delay.why);
+        }
+        let others: f64 = statistics.delays.iter().skip(10).map(|delay| delay.ms).sum();
+        if others + statistics.other_delays_ms > 0.0 {
+            text += &format!("{:>10}  others\n", of_ms(others + statistics.other_delays_ms));
         }
     }
     if !statistics.worst.is_empty() {

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: MIT
+//! Waits and their causes in words; the parts of a wait add up to it.
+
+use crate::model::{Burst, Cause, Model};
+use crate::names::Names;
+use xqos_text::time::of_ns;
+
+/// What a cause is called.
+pub fn cause(cause: &Cause, model: &Model, names: &Names) -> String {
+    match cause {
+        Cause::Client { key, request: 0, .. } => format!("behind {}", model.name(*key)),
+        Cause::Client { key, request, long: true } => {
+            format!("behind one long {} of {}", names.of(*request), model.name(*key))
+        }
+        Cause::Client { key, request, .. } => format!("behind {} {}", model.name(*key), names.of(*request)),
+        Cause::Grab { key } => format!("while {} held the server grab", model.name(*key)),
+        Cause::Kernel => "the server had no processor".to_owned(),
+        Cause::Server if model.kernel => "the server's own work".to_owned(),
+        Cause::Server => "the server's own work, or no processor (--kernel tells)".to_owned(),
+        Cause::HeldBack => "held back, its budget was used up".to_owned(),
+    }
+}
+
+/// "mpv (12) waited 41.00 ms: 38.00 ms behind x11perf (9) GetImage, 3.00 ms the server's own work". What is not in the first
+/// three causes is named as others, so that the parts are the whole.
+pub fn burst(burst: &Burst, model: &Model, names: &Names) -> String {
+    const NAMED: usize = 3;
+    let named = burst.causes.iter().take(NAMED);
+    let others_ns = named.clone().fold(burst.waited_ns, |left, (_, ns)| left.saturating_sub(*ns));
+    let mut causes: Vec<String> =
+        named.map(|(why, ns)| format!("{} {}", of_ns(*ns), cause(why, model, names))).collect();
+    if !causes.is_empty() && others_ns > 0 {
+        causes.push(format!("{} others", of_ns(others_ns)));
+    }
+    let since = model.began.map_or(0, |began| burst.activation.since(began));
+    let text = format!("{} waited {}", model.name(burst.key), of_ns(burst.waited_ns));
+    let causes = if causes.is_empty() { String::new() } else { format!(": {}", causes.join(", ")) };
+    format!("at {:.3} s  {text}{causes}", since as f64 / 1e9)
+}
