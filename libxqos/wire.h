@@ -151,9 +151,11 @@ struct wire_server_info {
     uint64_t early_ends;
     uint32_t memory_bytes;
     uint32_t reservations;
+    uint32_t clients_limit;
+    uint32_t grab_holder;
     /* the reason follows */
 };
-WIRE_SIZE(wire_server_info, 96);
+WIRE_SIZE(wire_server_info, 104);
 
 struct wire_reservation {
     struct wire_reply header; /* data: reserved */

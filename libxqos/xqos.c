@@ -19,7 +19,7 @@
 #include "wire.h"
 
 /* Layouts that programs are compiled with: they may only grow. */
-_Static_assert(sizeof(struct xqos_server_info) == 360, "layout of 1.0");
+_Static_assert(sizeof(struct xqos_server_info) == 368, "layout of 1.0");
 _Static_assert(sizeof(struct xqos_reservation) == 48, "layout of 1.0");
 _Static_assert(sizeof(struct xqos_admission) == 32, "layout of 1.0");
 _Static_assert(sizeof(struct xqos_policy_change) == 32, "layout of 1.0");
@@ -105,6 +105,8 @@ static struct xqos_server_info server_info_from(const struct wire_server_info *r
         .maximum_slice_us = reply->maximum_slice_us,
         .memory_bytes = reply->memory_bytes,
         .reason_len = reply->reason_len,
+        .clients_limit = reply->clients_limit,
+        .grab_holder = reply->grab_holder,
         .uptime_ns = reply->uptime_ns,
         .busy_ns = reply->busy_ns,
         .decisions = reply->decisions,

@@ -178,6 +178,8 @@ struct xqos_server_info {
     uint32_t maximum_slice_us;
     uint32_t memory_bytes;             /* held by xqos in the server */
     uint32_t reason_len;               /* bytes of reason without the 0 */
+    uint32_t clients_limit;            /* how many clients the server can have; 0: nobody has connected yet */
+    uint32_t grab_holder;              /* first resource id of the client that holds the server grab; 0: nobody does */
     uint64_t uptime_ns;
     uint64_t busy_ns;                  /* server time spent for clients */
     uint64_t decisions;

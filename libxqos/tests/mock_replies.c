@@ -8,9 +8,9 @@
 #include "expect.h"
 #include "fixture.h"
 
-static void server_info_reply(uint8_t reply[96], uint8_t reason_len, uint32_t words)
+static void server_info_reply(uint8_t reply[104], uint8_t reason_len, uint32_t words)
 {
-    memset(reply, 0, 96);
+    memset(reply, 0, 104);
     reply[0] = 1;
     reply[1] = 1;
     put32(reply + 4, words);
@@ -24,16 +24,18 @@ static void server_info_reply(uint8_t reply[96], uint8_t reason_len, uint32_t wo
         put64(reply + 56 + 8 * i, (i + 1) << 33);
     put32(reply + 88, 65536);
     put32(reply + 92, 12);
+    put32(reply + 96, 255);
+    put32(reply + 100, 0x200000);
 }
 
 static void server_info_is_read(void)
 {
     struct fixture f = open_fixture();
     struct xqos_server_info info = { .size = sizeof info };
-    uint8_t reply[96 + 8];
+    uint8_t reply[104 + 8];
 
     server_info_reply(reply, 5, (sizeof reply - 32) / 4);
-    memcpy(reply + 96, "panic\x7f\x7f\x7f", 8);
+    memcpy(reply + 104, "panic\x7f\x7f\x7f", 8);
     mock_answer(f.mock, reply, sizeof reply);
     EXPECT_INT(xqos_get_server_info(f.xqos, &info), XQOS_OK);
     expect_request(&f, 0, 1, 0, (uint32_t[]) { 0 });
@@ -58,6 +60,8 @@ static void server_info_is_read(void)
     EXPECT_INT(info.early_ends, 4LL << 33);
     EXPECT_INT(info.memory_bytes, 65536);
     EXPECT_INT(info.reservations, 12);
+    EXPECT_INT(info.clients_limit, 255);
+    EXPECT_INT(info.grab_holder, 0x200000);
     EXPECT_INT(info.reason_len, 5);
     EXPECT_STRING(info.reason, "panic");
     close_fixture(&f);
@@ -67,10 +71,10 @@ static void longest_reason_ends_with_zero(void)
 {
     struct fixture f = open_fixture();
     struct xqos_server_info info = { .size = sizeof info };
-    uint8_t reply[96 + 256];
+    uint8_t reply[104 + 256];
 
     server_info_reply(reply, 255, (sizeof reply - 32) / 4);
-    memset(reply + 96, 'x', 256);
+    memset(reply + 104, 'x', 256);
     mock_answer(f.mock, reply, sizeof reply);
     EXPECT_INT(xqos_get_server_info(f.xqos, &info), XQOS_OK);
     EXPECT_INT(strlen(info.reason), 255);
@@ -82,7 +86,7 @@ static void short_replies_are_refused(void)
     struct fixture f = open_fixture();
     struct xqos_server_info info = { .size = sizeof info };
     struct xqos_reservation reservation = { .size = sizeof reservation };
-    uint8_t reply[96];
+    uint8_t reply[104];
     uint8_t plain[32] = { 1 };
 
     server_info_reply(reply, 5, (sizeof reply - 32) / 4);

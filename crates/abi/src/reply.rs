@@ -59,6 +59,10 @@ pub struct ServerInfo {
     pub early_ends: u64,
     pub memory_bytes: u32,
     pub reservations: u32,
+    /// How many clients the server can have; 0: nobody has connected yet.
+    pub clients_limit: u32,
+    /// First resource id of the client that holds the server grab; 0: nobody does.
+    pub grab_holder: u32,
     /// Why xqos stepped aside; empty while armed. At most 255 bytes travel.
     pub reason: String,
 }
@@ -83,7 +87,7 @@ impl ServerInfo {
             out.u32(value);
         }
         out.u64(self.uptime_ns).u64(self.busy_ns).u64(self.decisions).u64(self.early_ends);
-        out.u32(self.memory_bytes).u32(self.reservations).raw(reason);
+        out.u32(self.memory_bytes).u32(self.reservations).u32(self.clients_limit).u32(self.grab_holder).raw(reason);
         finish(out, order)
     }
 
@@ -111,7 +115,9 @@ impl ServerInfo {
             early_ends: read.u64(80)?,
             memory_bytes: read.u32(88)?,
             reservations: read.u32(92)?,
-            reason: String::from_utf8_lossy(read.slice(96, read.u8(13)?.into())?).into_owned(),
+            clients_limit: read.u32(96)?,
+            grab_holder: read.u32(100)?,
+            reason: String::from_utf8_lossy(read.slice(104, read.u8(13)?.into())?).into_owned(),
         })
     }
 }
@@ -378,6 +384,8 @@ mod tests {
             early_ends: 7,
             memory_bytes: 8,
             reservations: 1,
+            clients_limit: 255,
+            grab_holder: 0x20_0000,
             reason: "a test asked for it".to_string(),
         }
     }
@@ -387,8 +395,8 @@ mod tests {
         for order in ORDERS {
             let bytes = info().encode(9, order);
             assert_eq!(ServerInfo::decode(&bytes, order), Ok(info()));
-            assert_eq!(bytes.len(), 116);
-            assert_eq!(Reader::new(&bytes, order).u32(4), Ok((116 - 32) / 4));
+            assert_eq!(bytes.len(), 124);
+            assert_eq!(Reader::new(&bytes, order).u32(4), Ok((124 - 32) / 4));
             let report = ReservationReport {
                 reserved: true,
                 budget_us: 3000,

@@ -433,9 +433,18 @@ impl<H: Host> Engine<H> {
 
     /// The connected client that a resource belongs to: ids are dealt out in equal blocks.
     pub fn owner_of(&self, resource: u32) -> Option<ClientId> {
+        self.ids().find(|&id| self.slot(id).is_some_and(|slot| self.is_of(resource, slot)))
+    }
+
+    /// Whether a resource belongs to this client.
+    pub fn is_of(&self, resource: u32, slot: &Slot) -> bool {
         let block = self.ids_of_a_client.max(1);
-        let base = (resource & RESOURCE_ID_BITS) / block * block;
-        self.ids().find(|&id| self.slot(id).is_some_and(|slot| slot.base == base))
+        slot.base == (resource & RESOURCE_ID_BITS) / block * block
+    }
+
+    /// How many clients the server can have: ids are dealt out in equal blocks, the first of which is the server's.
+    pub fn clients_limit(&self) -> u32 {
+        (RESOURCE_ID_BITS + 1).checked_div(self.ids_of_a_client).map_or(0, |blocks| blocks.saturating_sub(1))
     }
 
     /// Who asks: a client, or somebody on the control socket.

@@ -97,7 +97,7 @@ fn every_request_is_carried_out_in_both_byte_orders() {
 
 fn server_tells_of_itself(wire: &mut Wire, pid: u32) {
     let reply = wire.ask_xqos(Request::GetServerInfo).unwrap();
-    assert_eq!(reply.len(), 96);
+    assert_eq!(reply.len(), 104);
     let found = ServerInfo::decode(&reply, wire.order).unwrap();
     assert!(found.armed && found.reason.is_empty() && found.clients == 1, "{found:?}");
     assert_eq!((found.server_pid, found.policy), (pid, PolicyKind::Fair));

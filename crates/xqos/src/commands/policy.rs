@@ -440,6 +440,8 @@ mod tests {
             early_ends: 0,
             memory_bytes: 0,
             reservations: 1,
+            clients_limit: 255,
+            grab_holder: 0,
             reason: String::new(),
         }
     }

@@ -39,6 +39,8 @@ pub fn server_info<H: Host>(engine: &Engine<H>) -> ServerInfo {
         early_ends: engine.totals.early_ends,
         memory_bytes: engine.memory_bytes() as u32,
         reservations: scheduler.reservation_count() as u32,
+        clients_limit: engine.clients_limit(),
+        grab_holder: scheduler.grab().map_or(0, |id| super::base_of(engine, id)),
         reason: String::new(),
     }
 }
@@ -65,6 +67,8 @@ pub fn server_info_aside(reason: &str) -> ServerInfo {
         early_ends: 0,
         memory_bytes: 0,
         reservations: 0,
+        clients_limit: 0,
+        grab_holder: 0,
         reason: reason.to_owned(),
     }
 }
