@@ -121,6 +121,8 @@ enum xqos_pacing {
 #define XQOS_CLIENT_NEVER_PACED 2048u   /* XQOS_PACING_NEVER */
 #define XQOS_CLIENT_SOFT_PAPER 4096u    /* XQOS_RESERVATION_SOFT_PAPER */
 #define XQOS_CLIENT_GROUP_SOFT_PAPER 8192u /* the same of the reservation of its group */
+#define XQOS_CLIENT_GRABS_POINTER 16384u  /* has grabbed the pointer; not seen of servers that export nothing */
+#define XQOS_CLIENT_GRABS_KEYBOARD 32768u /* the same of the keyboard */
 
 /* Which fields of struct xqos_policy_change count. */
 #define XQOS_SET_POLICY 1u

@@ -223,3 +223,11 @@ const char *xqos_setup_vendor(const void *setup, uint32_t *length, uint32_t *rel
     *release = fixed->release;
     return (const char *) (fixed + 1);
 }
+
+uint32_t xqos_device_grab(const void *input, int of_keyboard)
+{
+    const InputInfo *info = input;
+    const DeviceIntRec *device = of_keyboard ? info->keyboard : info->pointer;
+
+    return device && device->deviceGrab.grab ? device->deviceGrab.grab->resource : 0;
+}

@@ -57,6 +57,10 @@ uint32_t xqos_setup_root(const void *setup, int screen);
 /* A resource id of the client that redirects the children of this root window (WindowPtr); 0: nobody, or not that root. */
 uint32_t xqos_redirector(const void *root, uint32_t id);
 
+/* A resource id of the client that has grabbed the keyboard, or else the pointer, all devices together; 0: nobody. `input` is
+ * the server's inputInfo. */
+uint32_t xqos_device_grab(const void *input, int of_keyboard);
+
 /* Vendor and release out of the connection setup that the server sends. */
 const char *xqos_setup_vendor(const void *setup, uint32_t *length, uint32_t *release);
 

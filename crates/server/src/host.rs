@@ -91,6 +91,10 @@ pub trait Host {
     fn screens(&self) -> usize;
     /// A resource of the client that redirects the top-level windows of this screen, if anybody does.
     fn redirector(&self, screen: usize) -> Option<u32>;
+    /// Resources of the clients that have grabbed the pointer and the keyboard; 0: nobody, or it cannot be seen.
+    fn device_grabs(&self) -> [u32; 2] {
+        [0; 2]
+    }
     /// What the kernel reserves for the server's thread.
     fn supply(&self) -> Supply {
         cpu::supply()

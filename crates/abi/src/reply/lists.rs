@@ -41,6 +41,8 @@ pub mod entry_flag {
     pub const SOFT_PAPER: u32 = 4096;
     /// That of its group is.
     pub const GROUP_SOFT_PAPER: u32 = 8192;
+    pub const GRABS_POINTER: u32 = 16384;
+    pub const GRABS_KEYBOARD: u32 = 32768;
 }
 
 impl ClientEntry {

@@ -32,7 +32,7 @@ pub mod wanted;
 pub mod watcher;
 
 use crate::host::cpu;
-use crate::host::dix::client::{Client, redirector};
+use crate::host::dix::client::{Client, device_grabs, redirector};
 use crate::host::dix::clients::{Checked, Known};
 use crate::host::dix::error::Error;
 use crate::host::dix::ready::{Broken, ReadyRing};
@@ -44,6 +44,7 @@ use crate::host::{Host, SeenRequests, Work};
 use crate::mechanism::settings::{FaultPlace, PlannedFault};
 use std::io;
 use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd, RawFd};
+use std::ptr::NonNull;
 use xqos_abi::{Notify, Order};
 use xqos_core::{Choice, ClientId, Contest, Rank, Slice, Time};
 
@@ -203,6 +204,12 @@ impl Host for Dix {
         let id = *self.checked.roots.get(screen).filter(|_| self.checked.windows_known)?;
         // SAFETY: a window of that id of a server whose window record we know.
         self.symbols.window(id).and_then(|root| unsafe { redirector(root, id) })
+    }
+
+    fn device_grabs(&self) -> [u32; 2] {
+        let input = NonNull::new(self.symbols.input_info).filter(|_| self.checked.windows_known);
+        // SAFETY: the devices of a server whose records we know, as for its windows.
+        input.map_or([0; 2], |input| unsafe { device_grabs(input) })
     }
 
     fn memory_bytes(&self) -> usize {

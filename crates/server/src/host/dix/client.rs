@@ -47,6 +47,7 @@ unsafe extern "C" {
     fn xqos_selection_owner(info: *mut c_void) -> ClientPtr;
     fn xqos_setup_root(setup: *const c_void, screen: c_int) -> u32;
     fn xqos_redirector(root: *const c_void, id: u32) -> u32;
+    fn xqos_device_grab(input: *const c_void, of_keyboard: c_int) -> u32;
     fn xqos_setup_vendor(setup: *const c_void, length: *mut u32, release: *mut u32) -> *const c_char;
 }
 
@@ -263,6 +264,15 @@ pub unsafe fn roots(setup: *const c_void) -> Vec<u32> {
 pub unsafe fn redirector(root: NonNull<c_void>, id: u32) -> Option<u32> {
     // SAFETY: as the caller says.
     Some(unsafe { xqos_redirector(root.as_ptr(), id) }).filter(|&resource| resource != 0)
+}
+
+/// Resources of the clients that have grabbed the pointer and the keyboard; 0: nobody.
+///
+/// # Safety
+/// `input` is the `inputInfo` of a server of release 21.1.
+pub unsafe fn device_grabs(input: NonNull<c_void>) -> [u32; 2] {
+    // SAFETY: as the caller says.
+    [0, 1].map(|of_keyboard| unsafe { xqos_device_grab(input.as_ptr(), of_keyboard) })
 }
 
 /// Vendor and release in a connection setup.

@@ -77,6 +77,8 @@ pub struct Symbols {
     name_for_atom: Option<unsafe extern "C" fn(u32) -> *const c_char>,
     look_up_window: Option<unsafe extern "C" fn(*mut *const c_void, u32, ClientPtr, u32) -> c_int>,
     server_client: *mut ClientPtr,
+    /// Null where devices cannot be looked at.
+    pub input_info: *mut c_void,
     pub selection_callback: *mut c_void,
     check_string_option: Option<unsafe extern "C" fn(*mut c_void, *const c_char, *const c_char) -> *mut c_char>,
     /// Callback lists, by address.
@@ -150,6 +152,7 @@ fn look_up() -> Result<Symbols, &'static str> {
             name_for_atom: function(c"NameForAtom").ok(),
             look_up_window: function(c"dixLookupWindow").ok(),
             server_client: symbol(c"serverClient").unwrap_or(std::ptr::null_mut()).cast(),
+            input_info: symbol(c"inputInfo").unwrap_or(std::ptr::null_mut()),
             selection_callback: symbol(c"SelectionCallback").unwrap_or(std::ptr::null_mut()),
             is_it_time_to_yield: symbol(c"isItTimeToYield")?.cast(),
             clients: symbol(c"clients")?.cast(),

@@ -194,6 +194,7 @@ fn flags<H: Host>(engine: &Engine<H>, id: ClientId) -> u32 {
     let (own, role) = (scheduler.reservation(id), scheduler.role(id));
     let own_kind = own.map(|state| state.reservation.kind);
     let group_kind = scheduler.group_reservation(slot.group).map(|state| state.reservation.kind);
+    let [pointer, keyboard] = engine.host.device_grabs().map(|resource| resource != 0 && engine.is_of(resource, slot));
     let flags = [
         (own.is_some(), entry_flag::RESERVED),
         (own_kind == Some(ReservationKind::Hard), entry_flag::HARD),
@@ -202,6 +203,8 @@ fn flags<H: Host>(engine: &Engine<H>, id: ClientId) -> u32 {
         (scheduler.is_ready(id), entry_flag::READY),
         (slot.identity.is_local(), entry_flag::LOCAL),
         (scheduler.grab() == Some(id), entry_flag::GRABS_SERVER),
+        (pointer, entry_flag::GRABS_POINTER),
+        (keyboard, entry_flag::GRABS_KEYBOARD),
         (role.compositor, entry_flag::COMPOSITOR),
         (role.window_manager, entry_flag::WINDOW_MANAGER),
         (slot.paced == Paced::Always, entry_flag::PACED),

@@ -91,6 +91,13 @@ fn facts(client: &Client) -> Vec<Line<'static>> {
             client.sync_priority
         )),
     ];
+    let devices = match (client.grabs_pointer, client.grabs_keyboard) {
+        (true, true) => Some("the pointer and the keyboard"),
+        (true, false) => Some("the pointer"),
+        (false, true) => Some("the keyboard"),
+        (false, false) => None,
+    };
+    lines.extend(devices.map(|devices| Line::from(format!("has grabbed {devices}"))));
     match &client.reservation {
         Some(reserved) => lines.extend(reservation(client, reserved).map(Line::from)),
         None => lines.push(Line::from(without_own(client))),
