@@ -40,7 +40,10 @@ use crate::host::dix::symbols::{ExtensionEntry, NotifyFd, RequestProc, Symbols};
 use crate::host::dix::sync_priority::Wrapped;
 use crate::host::dix::watcher::Watcher;
 use crate::host::kernel;
+use crate::host::libc::behind;
+use crate::host::libc::control::{Asked, Connections};
 use crate::host::{Host, SeenRequests, Work};
+use crate::mechanism::access::Identity;
 use crate::mechanism::settings::{FaultPlace, PlannedFault};
 use std::io;
 use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd, RawFd};
@@ -64,6 +67,10 @@ pub struct Dix {
     pub grabbed: bool,
     watcher: Watcher,
     wakeup_timer: OwnedFd,
+    /// Answered also while somebody holds the server grab, and when the server has no place for another client.
+    pub control: Connections,
+    /// The sockets of `control`; the server polls it as one descriptor of ours.
+    control_epoll: OwnedFd,
     /// Clients with a SYNC priority other than 0.
     prioritized: Vec<ClientId>,
     priorities_shown: bool,
@@ -102,6 +109,8 @@ impl Dix {
             grabbed: false,
             watcher,
             wakeup_timer,
+            control: Connections::default(),
+            control_epoll: kernel::new_epoll().map_err(Error::Timer)?,
             prioritized: Vec::new(),
             priorities_shown: true,
             sync: None,
@@ -112,15 +121,37 @@ impl Dix {
         })
     }
 
-    /// Stands before SYNC, and has the server poll our timer.
-    pub fn hook(&mut self, sync_request: RequestProc, wakeup_timer: NotifyFd) -> Result<(), Error> {
+    /// Stands before SYNC, and has the server poll our timer and the control socket.
+    pub fn hook(
+        &mut self,
+        sync_request: RequestProc,
+        wakeup_timer: NotifyFd,
+        control_asked: NotifyFd,
+    ) -> Result<(), Error> {
         self.sync = Wrapped::install(self.symbols, sync_request);
         cpu::ask_for_slices(KERNEL_SLICE_NS);
-        // SAFETY: our own descriptor, taken back in `step_back` before it is closed.
-        let set = unsafe {
-            (self.symbols.set_notify_fd)(self.wakeup_timer.as_raw_fd(), wakeup_timer, 1, std::ptr::null_mut())
-        };
-        if set == 0 { Err(Error::NotPolled) } else { Ok(()) }
+        self.listen();
+        for (fd, called) in [(&self.wakeup_timer, wakeup_timer), (&self.control_epoll, control_asked)] {
+            // SAFETY: our own descriptor, taken back in `step_back` before it is closed.
+            let set = unsafe { (self.symbols.set_notify_fd)(fd.as_raw_fd(), called, 1, std::ptr::null_mut()) };
+            if set == 0 {
+                return Err(Error::NotPolled);
+            }
+        }
+        Ok(())
+    }
+
+    /// Opens the control socket. Without one the extension is still there.
+    fn listen(&mut self) {
+        let Some(display) = behind::display_of_process() else { return };
+        if let Err(error) = self.control.listen(self.control_epoll.as_raw_fd(), display) {
+            self.symbols.log(&format!("no control socket for display {display}: {error}"));
+        }
+    }
+
+    /// What was asked over the control socket, and which connections to it have ended.
+    pub fn receive(&mut self) -> (Vec<Asked>, Vec<ClientId>) {
+        self.control.receive(self.control_epoll.as_raw_fd())
     }
 
     pub fn id_of(&self, client: Client) -> Option<ClientId> {
@@ -244,13 +275,22 @@ impl Host for Dix {
         }
     }
 
+    fn identity_of_control(&self, asker: ClientId) -> Option<Identity> {
+        self.control.identity(asker)
+    }
+
     fn notify(&self, listener: ClientId, event: &Notify) {
-        if let Some(client) = self.open(listener) {
+        if usize::from(listener.0) >= ClientId::LIMIT {
+            self.control.send_event(listener, event);
+        } else if let Some(client) = self.open(listener) {
             self.symbols.send(client, &event.encode(self.first_event, client.sequence() as u16, order_of(client)));
         }
     }
 
     fn hand_over(&mut self, client: ClientId, fd: OwnedFd) -> io::Result<()> {
+        if usize::from(client.0) >= ClientId::LIMIT {
+            return self.control.hand_over(client, fd);
+        }
         let client = self.open(client).ok_or(io::ErrorKind::NotConnected)?;
         let write = self.symbols.write_fd_to_client.ok_or(io::ErrorKind::Unsupported)?;
         // SAFETY: an open client and a descriptor that the server closes once it is sent.
@@ -399,7 +439,9 @@ impl Host for Dix {
         }
         self.show_priorities();
         unsafe extern "C" fn nobody(_: i32, _: i32, _: *mut std::ffi::c_void) {}
-        // SAFETY: a mask of 0 takes the descriptor out of the server's poll.
-        unsafe { (self.symbols.set_notify_fd)(self.wakeup_timer.as_raw_fd(), nobody, 0, std::ptr::null_mut()) };
+        for fd in [&self.wakeup_timer, &self.control_epoll] {
+            // SAFETY: a mask of 0 takes the descriptor out of the server's poll.
+            unsafe { (self.symbols.set_notify_fd)(fd.as_raw_fd(), nobody, 0, std::ptr::null_mut()) };
+        }
     }
 }

@@ -10,7 +10,7 @@ use crate::host::dix::symbols::{ExtensionEntry, Symbols, symbols, x_error};
 use crate::host::dix::sync_priority;
 use crate::host::dix::{Dix, order_of, wanted};
 use crate::host::kernel::{self, now};
-use crate::host::libc::place;
+use crate::host::libc::{control, place};
 use crate::host::place::{OnServerThread, Place};
 use crate::mechanism::engine::Engine;
 use crate::mechanism::fault::{self, Fault};
@@ -76,7 +76,7 @@ fn start(symbols: &'static Symbols) -> Result<(), Error> {
             (symbols.add_callback)(symbols.selection_callback, selection, null_mut());
         }
     }
-    with_engine(|engine| Ok(engine.host.hook(sync_request, wakeup_timer)?));
+    with_engine(|engine| Ok(engine.host.hook(sync_request, wakeup_timer, control_asked)?));
     Ok(())
 }
 
@@ -193,6 +193,21 @@ unsafe extern "C" fn selection(_list: *mut *mut c_void, _data: *mut c_void, info
 /// The timer for the end of a hold fired; the wakeup handler that follows does the rest.
 unsafe extern "C" fn wakeup_timer(fd: c_int, _ready: c_int, _data: *mut c_void) {
     kernel::drain(fd);
+}
+
+/// Somebody asks over the control socket.
+unsafe extern "C" fn control_asked(_fd: c_int, _ready: c_int, _data: *mut c_void) {
+    let received = with_engine(|engine| {
+        let (asked, gone) = engine.host.receive();
+        gone.into_iter().for_each(|id| engine.control_gone(id));
+        Ok(asked)
+    });
+    for asked in received.unwrap_or_default() {
+        with_engine(|engine| {
+            control::answer(engine, &asked, |host| &mut host.control);
+            Ok(())
+        });
+    }
 }
 
 /// Stands before the requests of SYNC.

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT
-//! The control socket of a server that has no extension: its connections, and what is sent over them.
+//! The control socket of a server, which both hosts have: its connections, and what is sent over them. It is answered by a server
+//! without the extension, while somebody holds the server grab, and when there is no place for another client.
 //!
 //! Everything here is non-blocking and on the server's thread. A connection gets little of it at a time, so that one that
 //! never stops asking holds up nobody: one read of a few requests, and none before its answers have found room.
 
 use super::behind;
-use crate::host::kernel;
+use crate::host::{Host, kernel};
 use crate::mechanism::access::Identity;
-use crate::mechanism::requests::Refused;
+use crate::mechanism::engine::Engine;
+use crate::mechanism::requests::{self, Form, Refused};
 use std::cell::{Cell, RefCell};
 use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -259,6 +261,13 @@ impl Connection {
             self.is_gone.set(true);
         }
     }
+}
+
+/// Carries a request out, and answers it over these connections.
+pub fn answer<H: Host>(engine: &mut Engine<H>, asked: &Asked, connections: impl Fn(&mut H) -> &mut Connections) {
+    let form = Form { sequence: asked.sequence, order: Order::Native };
+    let answer = requests::answer(engine, asked.asker, &asked.bytes, form);
+    connections(&mut engine.host).reply(asked, answer);
 }
 
 fn bind(path: &Path) -> io::Result<UnixListener> {

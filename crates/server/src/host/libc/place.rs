@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: MIT
 //! The engine of this process, made when the server adds its first client. Used on the server's thread only.
 
-use super::control::Asked;
+use super::control;
 use super::descriptors::CLIENTS;
 use super::{Error, Libc, behind};
 use crate::host::place::{OnServerThread, Place};
 use crate::mechanism::engine::Engine;
 use crate::mechanism::fault::{self, Fault};
-use crate::mechanism::requests::{self, Form};
 use crate::mechanism::settings::{FaultPlace, Settings};
 use std::os::fd::RawFd;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicUsize, Ordering};
-use xqos_abi::Order;
 
 /// The engine, and what the server has still to be told after we stepped aside, of which descriptor.
 static PLACE: OnServerThread<Place<Libc, Vec<(RawFd, libc::epoll_event)>>> =
@@ -184,12 +182,6 @@ pub fn answer_control() {
         Ok(asked)
     });
     for asked in received.unwrap_or_default() {
-        tell(|engine| answer(engine, &asked));
+        tell(|engine| control::answer(engine, &asked, |host| &mut host.control));
     }
-}
-
-fn answer(engine: &mut Engine<Libc>, asked: &Asked) {
-    let form = Form { sequence: asked.sequence, order: Order::Native };
-    let answer = requests::answer(engine, asked.asker, &asked.bytes, form);
-    engine.host.control.reply(asked, answer);
 }
