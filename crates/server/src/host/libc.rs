@@ -127,6 +127,8 @@ pub struct Libc {
     ask_at: Cell<Time>,
     end: Cell<bool>,
     timer: OwnedFd,
+    /// Sockets of clients that the server does not listen to, until they have something.
+    waiting: OwnedFd,
     pub alarm: Alarm,
     pub control: Connections,
     lender: Option<Lender>,
@@ -138,7 +140,9 @@ pub struct Libc {
 impl Libc {
     pub fn new(epoll: RawFd, chunk_ns: u64) -> io::Result<Libc> {
         let timer = kernel::new_timer()?;
+        let waiting = kernel::new_epoll()?;
         behind::watch_own(epoll, timer.as_raw_fd());
+        behind::watch_own(epoll, waiting.as_raw_fd());
         Ok(Libc {
             epoll,
             clients: Vec::new(),
@@ -155,6 +159,7 @@ impl Libc {
             ask_at: Cell::new(Time::NEVER),
             end: Cell::new(false),
             timer,
+            waiting,
             alarm: Alarm::new(),
             control: Connections::default(),
             lender: None,
@@ -194,6 +199,8 @@ impl Libc {
             let (data, bits) = (event.u64, event.events);
             if data == OWN | self.timer.as_raw_fd() as u64 {
                 kernel::drain(self.timer.as_raw_fd());
+            } else if data == OWN | self.waiting.as_raw_fd() as u64 {
+                self.see_waiting();
             } else if is_own(data) {
                 is_asked = true;
             } else if let Some(id) = self.by_data.get(&data).copied() {
@@ -204,6 +211,18 @@ impl Libc {
             }
         }
         (kept, is_asked)
+    }
+
+    /// Notes when clients came that the server does not listen to.
+    fn see_waiting(&mut self) {
+        let mut events = [libc::epoll_event { events: 0, u64: 0 }; 16];
+        // Those that find no room are told of again.
+        let count = behind::epoll_wait_now(self.waiting.as_raw_fd(), &mut events);
+        for event in &events[..count] {
+            if let Some(known) = self.known_mut(ClientId(event.u64 as u16)) {
+                known.arrived = Some(now());
+            }
+        }
     }
 
     /// The events that have the server do what was decided.
@@ -385,7 +404,10 @@ impl Host for Libc {
     fn watch_client(&mut self, client: ClientId, rank: Rank, loan_ns: u64) {
         let Some(known) = self.known_mut(client) else { return };
         (known.watched, known.arrived) = (Some(rank), None);
-        let descriptor = known.descriptor;
+        let (descriptor, muted) = (known.descriptor, known.muted);
+        if muted {
+            behind::watch_once(self.waiting.as_raw_fd(), descriptor, client.0.into());
+        }
         if let Some(lender) = self.lender.as_ref().filter(|_| loan_ns > 0) {
             lender.watch(descriptor, loan_ns);
         }

@@ -281,9 +281,11 @@ impl Host for Mock {
     }
 
     fn watch_client(&mut self, client: ClientId, rank: Rank, _loan_ns: u64) {
+        let now = self.now();
         let peer = self.peer_mut(client).expect("an open client");
         peer.watched = Some(rank);
-        peer.arrived = None;
+        // As an epoll tells at once of what is there.
+        peer.arrived = (!peer.jobs.is_empty()).then_some(now);
     }
 
     fn arrival(&self, client: ClientId) -> Option<Time> {

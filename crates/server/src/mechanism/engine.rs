@@ -115,6 +115,8 @@ pub struct Engine<H> {
     /// After how long the log names who holds the server grab; 0: never.
     grab_limit_ns: u64,
     grab_reported: bool,
+    /// The holder of a grab for whose end others wait: they are watched, so that it is known since when.
+    grab_watched: Option<ClientId>,
     pub groups: Groups,
     origins: Origins,
     roles: Roles,
@@ -161,6 +163,7 @@ impl<H: Host> Engine<H> {
             longest: Longest::default(),
             grab_limit_ns: settings.grab_limit_ns,
             grab_reported: false,
+            grab_watched: None,
             groups: Groups::new(settings.grouping),
             origins: Origins::default(),
             roles: Roles::default(),
@@ -334,7 +337,9 @@ impl<H: Host> Engine<H> {
                 arrivals += usize::from(!slot.linked);
             }
         }
-        if self.linked + arrivals != self.ready.len() {
+        // Under a grab the others are not ready for the server, and wait all the same.
+        let is_grabbed = self.scheduler.grab().is_some();
+        if !is_grabbed && self.linked + arrivals != self.ready.len() {
             self.withdraw_unseen(now);
         }
         if arrivals > 0 {
@@ -342,15 +347,18 @@ impl<H: Host> Engine<H> {
                 let id = self.ready[at];
                 if self.slot(id).is_some_and(|slot| !slot.linked) {
                     self.set_linked(id, true);
-                    let seen_at = if self.scheduler.is_watched(id) { self.host.arrival(id) } else { None };
+                    let awaits_grab = self.grab_watched.is_some_and(|holder| holder != id);
+                    let is_watched = awaits_grab || self.scheduler.is_watched(id);
+                    let seen_at = if is_watched { self.host.arrival(id) } else { None };
                     self.scheduler.handle(seen_at.unwrap_or(now), Fact::Arrived { client: id });
                 }
             }
         }
+        self.grab_watched = self.grab_watched.filter(|_| is_grabbed);
         Ok(())
     }
 
-    /// Clients that are not ready any more without having run: a server grab, or the host holds them back.
+    /// Clients that are not ready any more without having run: the host holds them back.
     fn withdraw_unseen(&mut self, now: Time) {
         for id in self.ids() {
             if self.slot(id).is_some_and(|slot| slot.linked && slot.seen != self.look) {
@@ -392,7 +400,7 @@ impl<H: Host> Engine<H> {
     /// Has the server wake up when a held client is replenished; without one it sleeps as long as it likes.
     fn program_wakeup(&mut self) {
         let at = self.scheduler.next_replenish().filter(|_| self.slots.iter().flatten().any(|slot| slot.held));
-        let at = at.unwrap_or(Time::NEVER).min(self.grab_report_at());
+        let at = at.unwrap_or(Time::NEVER).min(self.look_at_grab_at());
         if at != self.wake_at {
             self.wake_at = at;
             self.host.wake_at(at);

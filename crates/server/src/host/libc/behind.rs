@@ -73,6 +73,17 @@ pub fn watch_own_for(epoll: RawFd, fd: RawFd, output: bool) {
     unsafe { (behind().epoll_ctl)(epoll, libc::EPOLL_CTL_MOD, fd, &mut event) };
 }
 
+/// Waits once until this descriptor can be read, in an epoll of ours.
+pub fn watch_once(epoll: RawFd, fd: RawFd, data: u64) {
+    let mut event = libc::epoll_event { events: (libc::EPOLLIN | libc::EPOLLONESHOT) as u32, u64: data };
+    // SAFETY: open descriptors, and an event that lives through the calls. It may be in there from an earlier time.
+    unsafe {
+        if (behind().epoll_ctl)(epoll, libc::EPOLL_CTL_ADD, fd, &mut event) < 0 {
+            (behind().epoll_ctl)(epoll, libc::EPOLL_CTL_MOD, fd, &mut event);
+        }
+    }
+}
+
 /// Removes all of ours.
 pub fn leave_own(epoll: RawFd) {
     for fd in OURS.all() {

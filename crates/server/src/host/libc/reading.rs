@@ -142,7 +142,8 @@ impl Libc {
             self.has(id, bits);
             let Some(known) = self.known_mut(id) else { continue };
             let Some(rank) = known.watched.filter(|_| was_idle && known.is_ready()) else { continue };
-            (known.watched, known.arrived) = (None, Some(now));
+            // It may have been seen before the server listened to it again.
+            (known.watched, known.arrived) = (None, known.arrived.or(Some(now)));
             let verdict = self.early.borrow_mut().arrived(self.slice, &contest, rank, now);
             self.carry_out(verdict, now);
         }

@@ -101,6 +101,7 @@ impl<H: Host> Engine<H> {
     pub fn grabbed(&mut self, id: ClientId, grabs: bool) {
         self.scheduler.handle(self.host.now(), Fact::Grabbed { by: grabs.then_some(id) });
         self.grab_reported = false;
+        self.grab_watched = self.grab_watched.filter(|_| !grabs);
         // Who holds the grab is not held back, and may be again afterwards.
         self.sync_hold(id);
     }

@@ -10,6 +10,9 @@ use xqos_core::{ClientId, PolicyKind, Service, Time, Usage};
 
 /// A client's depletions and misses are sent at most ten times a second.
 const NOTIFY_INTERVAL_NS: u64 = 100_000_000;
+/// Grabs up to this length cost nothing: window managers take many. A wait for the end of a longer one is told by up to that
+/// time too short.
+const SHORT_GRAB_NS: u64 = 5_000_000;
 
 impl<H: Host> Engine<H> {
     pub fn select_events(&mut self, id: ClientId, mask: u32) {
@@ -113,20 +116,31 @@ impl<H: Host> Engine<H> {
         });
     }
 
-    pub(super) fn grab_report_at(&self) -> Time {
-        match self.scheduler.grab_began() {
-            Some(began) if self.grab_limit_ns > 0 && !self.grab_reported => began.after(self.grab_limit_ns),
-            _ => Time::NEVER,
-        }
+    /// When a grab has to be looked at: idle clients are watched then, and its holder is named.
+    pub(super) fn look_at_grab_at(&self) -> Time {
+        let Some(began) = self.scheduler.grab_began() else { return Time::NEVER };
+        let watch_at = if self.grab_watched.is_some() { Time::NEVER } else { began.after(SHORT_GRAB_NS) };
+        let is_to_report = self.grab_limit_ns > 0 && !self.grab_reported;
+        let report_at = if is_to_report { began.after(self.grab_limit_ns) } else { Time::NEVER };
+        watch_at.min(report_at)
     }
 
-    /// Names who holds the server grab for too long, once for each grab.
+    /// Watches those who wait for the end of a grab that is no short one, and names who holds it for too long, once for each.
     pub(super) fn watch_grab(&mut self, now: Time) {
-        if self.grab_report_at() > now {
+        let Some((holder, began)) = self.scheduler.grab().zip(self.scheduler.grab_began()) else { return };
+        if self.grab_watched.is_none() && now >= began.after(SHORT_GRAB_NS) {
+            self.grab_watched = Some(holder);
+            for id in self.ids() {
+                if id != holder && self.slot(id).is_some_and(|slot| !slot.linked) {
+                    self.watch_client(id, now);
+                }
+            }
+        }
+        if self.grab_limit_ns == 0 || self.grab_reported || now < began.after(self.grab_limit_ns) {
             return;
         }
         self.grab_reported = true;
-        if let Some(slot) = self.scheduler.grab().and_then(|id| self.slot(id)) {
+        if let Some(slot) = self.slot(holder) {
             let (program, pid, ms) = (&slot.program, slot.identity.pid, self.grab_limit_ns / 1_000_000);
             let base = slot.base;
             self.host.log(&format!(

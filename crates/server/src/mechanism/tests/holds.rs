@@ -156,3 +156,19 @@ fn a_grab_that_lasts_is_named_in_the_log_once() {
     assert_eq!(named.len(), 1, "{lines:?}");
     assert!(named[0].contains("program1 (pid 1001") && named[0].contains("50 ms"), "{named:?}");
 }
+
+#[test]
+fn who_waits_for_the_end_of_a_grab_has_waited_since_its_request_came() {
+    let mut server = server(PolicyKind::Fair);
+    let [holder, ready, idle] = clients(&mut server);
+    server.send_at(at_us(10), holder, 1000, Does::Grab);
+    // It has come before the grab is looked at, and the holder goes on in the meantime.
+    server.send_at(Time(2 * MS), ready, 1000, Does::Nothing);
+    server.send_at(Time(100 * MS), idle, 1000, Does::Nothing);
+    (1..30).for_each(|at| server.send_at(Time(at * 10 * MS), holder, 1000, Does::Nothing));
+    server.send_at(Time(300 * MS), holder, 1000, Does::Ungrab);
+    server.run_until(Time(400 * MS));
+    let mut waited = |id| server.engine().scheduler.usage(id).unwrap().longest_wait_ns / MS;
+    assert_eq!((waited(idle), waited(holder)), (200, 0));
+    assert!((294..=298).contains(&waited(ready)), "{}", waited(ready));
+}
