@@ -24,8 +24,11 @@ pub enum Together {
     Apart,
 }
 
-pub const SERVER: [Metric<Server>; 9] = [
+pub const SERVER: [Metric<Server>; 10] = [
     gauge("xqos_clients", "", "Connected clients.", |server| Some(server.clients as f64)),
+    gauge("xqos_clients_limit", "", "How many clients the server can have.", |server| {
+        (server.clients_limit > 0).then_some(f64::from(server.clients_limit))
+    }),
     gauge("xqos_armed", "", "1 while xqos schedules, 0 after it stepped aside.", |server| {
         Some(f64::from(u8::from(server.aside.is_none())))
     }),

@@ -24,33 +24,32 @@ macro_rules! json_help {
 JSON: the same of `xqos list` and `xqos top`. version (1), now_ms, interval_ms
 (null: the figures are since each client connected), server, clients.
 
-server: policy, clients (their number), share (of the time, for clients),
-outside_share (the server's processor time for anything else: input, updates of
-viewers), running (of the time of slices, the part in which the server had a
-processor; shares count that part), utilization_admitted, utilization_limit,
-utilization_used, blocking_ms, cpu (null: as usual; or budget_ms and period_ms,
-priority, or nice), reservations, and longest_requests (an array: name, ms,
-ago_ms, pid, client).
+server: policy, clients (their number), clients_limit (how many it can have; 0:
+not known), share (of the time, for clients), outside_share (the server's
+processor time for anything else: input, updates of viewers), running (of the
+time of slices, the part in which the server had a processor; shares count that
+part), utilization_admitted, utilization_limit, utilization_used, blocking_ms,
+cpu (null: as usual; or budget_ms and period_ms, priority, or nice),
+reservations, and longest_requests (an array: name, ms, ago_ms, pid, client).
 
 clients, an array: client, pid, uid, program (null, as pid and uid, for a client
 of another machine), title (of a window; null in list), role (null, compositor,
-window manager, or window manager and compositor), local, host (null where it
-is local), group (null, or name, and weight, cap and reservation: null where not
+window manager, or window manager and compositor), local, host (null where it is
+local), group (null, or name, and weight, cap and reservation: null where not
 set), by (reservation and settings: null, itself, hand, or a name), you, ready,
-holds_server_grab, grabs_pointer and grabs_keyboard (false where the
-server is served from below: it cannot be seen), connected_ms (time since), share (of the interval),
-server_time_ms, reserved_time_ms (paid from the reservation), requests,
-requests_per_s (in the interval), slices, response (null, or count, p50_ms,
-p99_ms, worst_ms of the interval), waiting_ms (null where it has nothing to wait
-for, or without a trace), waited_ms, longest_wait_ms, longest_request (null, or
-name, ms, major, minor), grabs, grabbed_ms, cpu (as above), weight,
+holds_server_grab, grabs_pointer and grabs_keyboard (false where the server is
+served from below: it cannot be seen), connected_ms (time since), share (of the
+interval), server_time_ms, reserved_time_ms (paid from the reservation),
+requests, requests_per_s (in the interval), slices, response (null, or count,
+p50_ms, p99_ms, worst_ms of the interval), waiting_ms (null where it has nothing
+to wait for, or without a trace), waited_ms, longest_wait_ms, longest_request
+(null, or name, ms, major, minor), grabs, grabbed_ms, cpu (as above), weight,
 fixed_priority, sync_priority, depletions, misses, measured (null without a
 trace, or what auto would find: state, one of gathering, periodic, aperiodic and
 silent, period_ms and budget_ms of what it would reserve, null: nothing, and
-confidence, 0 to 1), and reservation (null, or
-budget_ms, period_ms, hard, soft (null where it is hard, or best-effort or
-paper), held_back, budget_left_ms, deadline_in_ms, used (part of the
-reservation, in the interval))."
+confidence, 0 to 1), and reservation (null, or budget_ms, period_ms, hard, soft
+(null where it is hard, or best-effort or paper), held_back, budget_left_ms,
+deadline_in_ms, used (part of the reservation, in the interval))."
     };
 }
 pub(crate) use json_help;

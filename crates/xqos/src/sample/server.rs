@@ -12,6 +12,8 @@ use xqos_abi::{ClientList, LongRequest, ServerInfo, entry_flag};
 pub struct Server {
     pub policy: &'static str,
     pub clients: usize,
+    /// How many clients the server can have; 0: not known.
+    pub clients_limit: u32,
     pub share: f64,
     pub outside_share: f64,
     /// Of the time of slices, the part in which the server had a processor.
@@ -25,6 +27,9 @@ pub struct Server {
     pub cpu: Option<Processor>,
     pub reservations: u32,
     pub longest_requests: Vec<Longest>,
+    /// Connections, also those that are being set up and our own.
+    #[serde(skip)]
+    pub connected: u32,
     #[serde(skip)]
     pub busy_s: f64,
     #[serde(skip)]
@@ -88,6 +93,8 @@ impl Server {
         Server {
             policy: info.policy.name(),
             clients: list.clients.iter().filter(|entry| entry.flags & entry_flag::YOU == 0).count(),
+            clients_limit: info.clients_limit,
+            connected: info.clients.into(),
             share: part(spent.busy_ns) * running,
             running,
             outside_share: part(spent.cpu_ns.saturating_sub(spent.busy_ns)),
