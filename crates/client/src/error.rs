@@ -28,6 +28,8 @@ pub enum Error {
     Answer(ErrorKind),
     /// The connection broke.
     Connection(ConnectionError),
+    /// The server answers on its control socket alone.
+    NoConnection,
     /// The control socket broke.
     Socket(io::Error),
     /// A visit broke.
@@ -74,9 +76,17 @@ impl fmt::Display for Error {
             ),
             Error::Answer(kind) => write!(out, "the server answered {kind:?}"),
             Error::Connection(why) => write!(out, "the connection to the X server broke: {why}"),
+            Error::NoConnection => write!(
+                out,
+                "the X server answers its control socket only: a client holds the server grab, or there is no place for \
+                 another client (`xqos list` names it); try again when that is over"
+            ),
             Error::Socket(why) => write!(out, "the control socket of the X server broke: {why}"),
             Error::Visit(why) => write!(out, "the connection to the X server broke: {why}"),
-            Error::Late => write!(out, "the X server did not answer in time"),
+            Error::Late => write!(
+                out,
+                "the X server did not answer in time: it is busy or stopped, or a client holds the server grab"
+            ),
             Error::LongReply => write!(out, "the server's reply is longer than any reply is"),
             Error::ShortReply => {
                 write!(out, "the server's reply is too short: use programs and module of one version")

@@ -1,20 +1,24 @@
 // SPDX-License-Identifier: MIT
-//! The control connection to an X server that carries xqos: requests of the extension XQOS, and its answers as types. Where
-//! the server cannot have an extension, the same requests go over a socket of its own.
+//! The control connection to an X server that carries xqos: requests of the extension XQOS, and its answers as types. The same
+//! requests go over a socket of the server's own, which needs no extension, no place for a client, and no end of a grab.
 //!
 //! Programs, experiments and tests all speak through it.
 
+mod display;
 mod error;
 mod socket;
 pub mod visit;
 
+pub use display::{connect, number_of};
 pub use error::Error;
 
+use display::connect_within;
 use socket::Socket;
 use std::io::IoSlice;
 use std::os::fd::OwnedFd;
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 use x11rb::connection::{Connection, RequestConnection, SequenceNumber};
 use x11rb::errors::ReplyError;
 use x11rb::protocol::Event;
@@ -33,13 +37,32 @@ pub type Result<T> = std::result::Result<T, Error>;
 /// An open connection with the extension present.
 #[derive(Debug)]
 pub struct Control {
-    connection: RustConnection,
+    /// `None`: the server answers on the control socket alone.
+    connection: Option<RustConnection>,
     screen: usize,
     way: Way,
     version: Version,
     /// Requests whose answers are not looked at yet; `None`: each is waited for.
-    held: Mutex<Option<Vec<SequenceNumber>>>,
+    held: Mutex<Option<Held>>,
 }
+
+/// Requests that set something and are not waited for.
+#[derive(Debug, Default)]
+struct Held {
+    /// Over the extension.
+    sent: Vec<SequenceNumber>,
+    /// Over the control socket: how many.
+    posted: usize,
+    /// What the first of those were answered; true: refused.
+    refused: Vec<bool>,
+}
+
+/// The control socket has room for the answers of so many.
+const MAX_POSTED: usize = 64;
+/// How long a grab is waited for.
+const GRAB_PATIENCE: Duration = Duration::from_millis(300);
+/// How long an X connection may take where nobody grabs the server meanwhile.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// How requests reach the server.
 #[derive(Debug)]
@@ -51,18 +74,67 @@ enum Way {
 impl Control {
     /// Connects to a display (`None`: the one in DISPLAY). `Ok(None)`: the server is there and does not carry xqos.
     pub fn connect(display: Option<&str>) -> Result<Option<Control>> {
-        let (connection, screen) = connect(display)?;
+        Control::over(connect(display)?, display)
+    }
+
+    fn over((connection, screen): (RustConnection, usize), display: Option<&str>) -> Result<Option<Control>> {
         let way = match connection.extension_information(EXTENSION_NAME)? {
             Some(extension) => Way::Extension {
                 major_opcode: extension.major_opcode,
                 first_event: extension.first_event,
                 first_error: extension.first_error,
             },
-            None => match socket_of(&connection, display) {
+            None => match number_of(display).and_then(|number| Socket::of_server(connection.stream(), number)) {
                 Some(socket) => Way::Socket(socket),
                 None => return Ok(None),
             },
         };
+        Control::meet(Some(connection), screen, way).map(Some)
+    }
+
+    /// As [`connect`](Control::connect), but over the control socket wherever there is one. The server answers it while somebody
+    /// holds the server grab, and when it has no place for another client: then there is no X connection.
+    pub fn open(display: Option<&str>) -> Result<Option<Control>> {
+        let Some(number) = number_of(display) else { return Control::connect(display) };
+        let met = Socket::of_display(number).map(|socket| Control::meet(None, 0, Way::Socket(socket)));
+        let mut control = match met {
+            Some(Ok(control)) => control,
+            // Without a client, and the server may let it in; or a server that goes.
+            None | Some(Err(Error::Access | Error::Socket(_))) => {
+                return Control::over(connect_within(display, PATIENCE, || true)?, display);
+            }
+            Some(Err(error)) => return Err(error),
+        };
+        // Not while it would not be served: each attempt takes a place until the grab is over.
+        if control.waits_for_x()? {
+            let has_a_chance = || control.takes_clients().unwrap_or(true);
+            if let Ok((connection, screen)) = connect_within(display, PATIENCE, has_a_chance) {
+                (control.connection, control.screen) = (Some(connection), screen);
+            }
+        }
+        Ok(Some(control))
+    }
+
+    /// Whether the server would serve another client; a grab may be over in a moment.
+    fn waits_for_x(&self) -> Result<bool> {
+        let until = Instant::now() + GRAB_PATIENCE;
+        while !self.takes_clients()? {
+            if Instant::now() >= until {
+                return Ok(false);
+            }
+            std::thread::sleep(GRAB_PATIENCE / 10);
+        }
+        Ok(true)
+    }
+
+    /// Nobody holds the server grab, and there is a place.
+    fn takes_clients(&self) -> Result<bool> {
+        let info = self.server_info()?;
+        let has_place = info.clients_limit == 0 || u32::from(info.clients) < info.clients_limit;
+        Ok(info.grab_holder == 0 && has_place)
+    }
+
+    fn meet(connection: Option<RustConnection>, screen: usize, way: Way) -> Result<Control> {
         let (version, held) = (Version { major: 0, minor: 0 }, Mutex::new(None));
         let mut control = Control { connection, screen, way, version, held };
         let query = Request::QueryVersion { major: VERSION.0, minor: VERSION.1 };
@@ -71,34 +143,46 @@ impl Control {
             let Version { major, minor } = control.version;
             return Err(Error::Version { major, minor });
         }
-        Ok(Some(control))
+        Ok(control)
     }
 
     /// From now on requests that set something are sent and not waited for, and so succeed, until [`Control::settle`]: many cost
-    /// one wait. On the control socket each is waited for all the same. It holds for whoever shares this connection.
+    /// one wait. It holds for whoever shares this connection.
     pub fn hold(&self) {
-        *self.sent() = Some(Vec::new());
+        *self.held_requests() = Some(Held::default());
     }
 
     /// How many were sent so since [`Control::hold`].
     pub fn held(&self) -> usize {
-        self.sent().as_ref().map_or(0, Vec::len)
+        self.held_requests().as_ref().map_or(0, |held| held.sent.len() + held.posted)
     }
 
     /// Waits for the answers of all of them, and tells which were refused, by their order.
     pub fn settle(&self) -> Vec<usize> {
-        let held = self.sent().take().unwrap_or_default();
-        let answers = held.into_iter().map(|sequence| self.connection.check_for_error(sequence)).enumerate();
-        answers.filter(|(_, answer)| answer.is_err()).map(|(at, _)| at).collect()
+        self.take_answers(0);
+        let held = self.held_requests().take().unwrap_or_default();
+        let is_refused = |sequence| self.connection.as_ref().is_some_and(|it| it.check_for_error(sequence).is_err());
+        let refused = held.sent.into_iter().map(is_refused).chain(held.refused);
+        refused.enumerate().filter(|&(_, refused)| refused).map(|(at, _)| at).collect()
     }
 
-    fn sent(&self) -> MutexGuard<'_, Option<Vec<SequenceNumber>>> {
+    /// Takes answers from the control socket until no more than so many are out.
+    fn take_answers(&self, most: usize) {
+        let Way::Socket(socket) = &self.way else { return };
+        if let Some(held) = self.held_requests().as_mut() {
+            while held.posted - held.refused.len() > most {
+                held.refused.push(socket.answer().is_err());
+            }
+        }
+    }
+
+    fn held_requests(&self) -> MutexGuard<'_, Option<Held>> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The plain X connection beneath.
-    pub fn connection(&self) -> &RustConnection {
-        &self.connection
+    pub fn connection(&self) -> Result<&RustConnection> {
+        self.connection.as_ref().ok_or(Error::NoConnection)
     }
 
     /// Index of the default screen.
@@ -106,10 +190,11 @@ impl Control {
         self.screen
     }
 
-    /// True for a server that exports nothing and is served through libc: it has no extension, and requests go over the
-    /// control socket.
-    pub fn is_below(&self) -> bool {
-        matches!(self.way, Way::Socket(_))
+    /// True for a server that exports nothing and is served through libc: it has no extension. `None` where no X connection
+    /// tells.
+    pub fn is_below(&self) -> Option<bool> {
+        let extension = self.connection.as_ref()?.extension_information(EXTENSION_NAME).ok()?;
+        Some(extension.is_none())
     }
 
     /// The server's version of the extension.
@@ -124,8 +209,7 @@ impl Control {
     /// Our own X connection is marked, however we ask.
     pub fn clients(&self) -> Result<ClientList> {
         let mut list = self.ask(Request::ListClients, ClientList::decode)?;
-        if let Way::Socket(_) = self.way {
-            let own = self.own_base();
+        if let (Way::Socket(_), Some(own)) = (&self.way, self.own_base()) {
             list.clients
                 .iter_mut()
                 .filter(|entry| entry.client == own)
@@ -265,7 +349,7 @@ impl Control {
             Way::Extension { major_opcode, .. } => {
                 let bytes = request.encode(*major_opcode);
                 let parts = [IoSlice::new(&bytes)];
-                let cookie = self.connection.send_request_with_reply_with_fds::<WithFds>(&parts, Vec::new())?;
+                let cookie = self.connection()?.send_request_with_reply_with_fds::<WithFds>(&parts, Vec::new())?;
                 let WithFds(reply, fds) = cookie.reply().map_err(|error| self.refusal(error))?;
                 (reply, fds)
             }
@@ -286,7 +370,7 @@ impl Control {
     /// The next event of ours that has come, if one has; others are passed over.
     pub fn next_notify(&self) -> Result<Option<Notify>> {
         let Way::Extension { first_event, .. } = self.way else { return self.next_of_socket() };
-        while let Some(event) = self.connection.poll_for_event()? {
+        while let Some(event) = self.connection()?.poll_for_event()? {
             match event {
                 Event::Unknown(bytes) if bytes.first().is_some_and(|code| code & 0x7f == first_event) => {
                     if let Ok(notify) = Notify::decode(&bytes, Order::Native) {
@@ -301,7 +385,9 @@ impl Control {
 
     fn next_of_socket(&self) -> Result<Option<Notify>> {
         // Its own events are of no interest, but shall not pile up.
-        while self.connection.poll_for_event()?.is_some() {}
+        if let Some(connection) = &self.connection {
+            while connection.poll_for_event()?.is_some() {}
+        }
         match &self.way {
             Way::Socket(socket) => socket.next_event(),
             Way::Extension { .. } => Ok(None),
@@ -310,21 +396,21 @@ impl Control {
 
     /// What becomes readable when an event comes, or the server goes.
     pub fn descriptor(&self) -> RawFd {
-        match &self.way {
-            Way::Extension { .. } => self.connection.stream().as_raw_fd(),
-            Way::Socket(socket) => socket.descriptor(),
+        match (&self.way, &self.connection) {
+            (Way::Socket(socket), _) => socket.descriptor(),
+            (Way::Extension { .. }, connection) => connection.as_ref().map_or(-1, |it| it.stream().as_raw_fd()),
         }
     }
 
     /// First resource id of our own connection.
-    fn own_base(&self) -> u32 {
-        self.connection.setup().resource_id_base
+    fn own_base(&self) -> Option<u32> {
+        Some(self.connection.as_ref()?.setup().resource_id_base)
     }
 
     /// The client that a request is about. On the socket nobody is the asker: its own X connection is named.
     fn subject(&self, client: u32) -> u32 {
         match &self.way {
-            Way::Socket(_) if client == 0 => self.own_base(),
+            Way::Socket(_) if client == 0 => self.own_base().unwrap_or(0),
             _ => client,
         }
     }
@@ -337,10 +423,13 @@ impl Control {
         let reply = match &self.way {
             Way::Extension { major_opcode, .. } => {
                 let bytes = request.encode(*major_opcode);
-                let cookie = self.connection.send_request_with_reply::<Raw>(&[IoSlice::new(&bytes)], Vec::new())?;
+                let cookie = self.connection()?.send_request_with_reply::<Raw>(&[IoSlice::new(&bytes)], Vec::new())?;
                 cookie.reply().map_err(|error| self.refusal(error))?.0
             }
-            Way::Socket(socket) => socket.ask(request)?.reply,
+            Way::Socket(socket) => {
+                self.take_answers(0);
+                socket.ask(request)?.reply
+            }
         };
         decode(&reply, Order::Native).map_err(|Short| Error::ShortReply)
     }
@@ -349,16 +438,22 @@ impl Control {
         match &self.way {
             Way::Extension { major_opcode, .. } => {
                 let bytes = request.encode(*major_opcode);
-                let cookie = self.connection.send_request_without_reply(&[IoSlice::new(&bytes)], Vec::new())?;
-                if let Some(held) = self.sent().as_mut() {
-                    held.push(cookie.sequence_number());
+                let cookie = self.connection()?.send_request_without_reply(&[IoSlice::new(&bytes)], Vec::new())?;
+                if let Some(held) = self.held_requests().as_mut() {
+                    held.sent.push(cookie.sequence_number());
                     // Dropped, its error would come as an event.
                     std::mem::forget(cookie);
                     return Ok(());
                 }
                 cookie.check().map_err(|error| self.refusal(error))
             }
-            Way::Socket(socket) => socket.ask(request).map(|_| ()),
+            Way::Socket(socket) => {
+                if self.held_requests().as_mut().map(|held| held.posted += 1).is_none() {
+                    return socket.ask(request).map(|_| ());
+                }
+                self.take_answers(MAX_POSTED);
+                socket.send(request)
+            }
         }
     }
 
@@ -380,21 +475,6 @@ impl Control {
             _ => Error::Answer(error.error_kind),
         }
     }
-}
-
-/// The control socket of the server at the other end, for a local display.
-fn socket_of(connection: &RustConnection, display: Option<&str>) -> Option<Socket> {
-    let display = display.map(str::to_owned).or_else(|| std::env::var("DISPLAY").ok())?;
-    let number = display.rsplit_once(':')?.1.split('.').next()?.parse().ok()?;
-    Socket::of_server(connection.stream(), number)
-}
-
-/// Connects to a display without asking for the extension.
-pub fn connect(display: Option<&str>) -> Result<(RustConnection, usize)> {
-    x11rb::connect(display).map_err(|why| match display.map(str::to_owned).or_else(|| std::env::var("DISPLAY").ok()) {
-        Some(display) => Error::Unreachable { display, why },
-        None => Error::NoDisplay,
-    })
 }
 
 /// Keeps a reply's bytes as they came.

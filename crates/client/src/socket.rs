@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! The control socket of a server that has no extension, as its clients see it.
+//! The control socket of a server, as its clients see it.
 
 use crate::{Error, Result};
 use rustix::net::sockopt::socket_peercred;
@@ -7,6 +7,7 @@ use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg}
 use std::collections::VecDeque;
 use std::io::{self, IoSliceMut, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -27,7 +28,6 @@ pub struct Socket {
 
 #[derive(Debug, Default)]
 struct State {
-    sequence: u16,
     input: Vec<u8>,
     descriptors: Vec<OwnedFd>,
     events: VecDeque<Notify>,
@@ -44,10 +44,17 @@ impl Socket {
     /// another user's, who pretends to be the server. The process may be another one: a Wayland compositor listens before
     /// it starts Xwayland.
     pub fn of_server(connection: impl AsFd, display: u32) -> Option<Socket> {
-        let server = socket_peercred(connection).ok()?;
-        let is_the_server = |stream: &UnixStream| socket_peercred(stream).is_ok_and(|peer| peer.uid == server.uid);
-        let mut streams =
-            paths(display, server.uid.as_raw()).into_iter().filter_map(|path| UnixStream::connect(path).ok());
+        Socket::of_user(display, socket_peercred(connection).ok()?.uid.as_raw())
+    }
+
+    /// The same without an X connection: the server's user is the one whose socket of the display it is.
+    pub fn of_display(display: u32) -> Option<Socket> {
+        Socket::of_user(display, std::fs::metadata(format!("/tmp/.X11-unix/X{display}")).ok()?.uid())
+    }
+
+    fn of_user(display: u32, user: u32) -> Option<Socket> {
+        let is_the_server = |stream: &UnixStream| socket_peercred(stream).is_ok_and(|peer| peer.uid.as_raw() == user);
+        let mut streams = paths(display, user).into_iter().filter_map(|path| UnixStream::connect(path).ok());
         let stream = streams.find(is_the_server)?;
         stream.set_read_timeout(Some(PATIENCE)).ok()?;
         Some(Socket { stream, state: Mutex::default() })
@@ -58,9 +65,18 @@ impl Socket {
     }
 
     pub fn ask(&self, request: Request) -> Result<Answer> {
+        self.send(request)?;
+        self.answer()
+    }
+
+    /// Sends a request whose answer is taken later: answers come in the order of requests.
+    pub fn send(&self, request: Request) -> Result<()> {
+        (&self.stream).write_all(&request.encode(0)).map_err(Error::Socket)
+    }
+
+    /// Waits for the next answer.
+    pub fn answer(&self) -> Result<Answer> {
         let state = &mut *self.state();
-        state.sequence = state.sequence.wrapping_add(1);
-        (&self.stream).write_all(&request.encode(0)).map_err(Error::Socket)?;
         loop {
             if let Some(answer) = state.next_record()? {
                 return Ok(answer);

@@ -9,6 +9,7 @@ use rustix::io::Errno;
 use rustix::net::sockopt::socket_peercred;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 use std::io::{self, Read, Write};
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 use x11rb::errors::ConnectError;
@@ -49,6 +50,8 @@ pub struct Visit {
     line: Line,
     display: u32,
     peer: Peer,
+    /// It is one to the control socket, and never a client.
+    is_control: bool,
 }
 
 /// A served server that answers.
@@ -67,9 +70,19 @@ struct Line {
 }
 
 impl Visit {
-    /// Knocks at a display.
+    /// Knocks at a display: at its control socket, where it has one that answers us. There it has an answer under a server grab
+    /// too, and needs no place for a client.
     pub fn begin(display: u32, until: Instant) -> Result<Visit> {
         let path = format!("/tmp/.X11-unix/X{display}");
+        let owner = std::fs::metadata(&path).ok().map(|socket| socket.uid());
+        if let Some((line, peer)) = owner.and_then(|user| control_socket(display, user, until)) {
+            let mut guest = Guest { line, major_opcode: 0 };
+            match guest.ask(Request::GetServerInfo, ServerInfo::decode) {
+                Ok(_) => return Ok(Visit { line: guest.line, display, peer, is_control: true }),
+                Err(Error::Late) => return Err(Error::Late),
+                Err(_) => {}
+            }
+        }
         let places = [SocketAddrUnix::new(path.as_str()), SocketAddrUnix::new_abstract_name(path.as_bytes())];
         let unreachable = |why: io::Error| Error::Unreachable { display: format!(":{display}"), why: why.into() };
         let mut failed = io::Error::from(io::ErrorKind::NotFound);
@@ -77,7 +90,7 @@ impl Visit {
             match Line::open(&place, until) {
                 Ok(line) => {
                     let peer = line.peer().map_err(unreachable)?;
-                    return Ok(Visit { line, display, peer });
+                    return Ok(Visit { line, display, peer, is_control: false });
                 }
                 // Its queue of connections is full: it has accepted none for long.
                 Err(Errno::AGAIN) => return Err(Error::Late),
@@ -93,6 +106,9 @@ impl Visit {
 
     /// `None`: an X server without xqos.
     pub fn enter(mut self, (name, data): Authority) -> Result<Option<Guest>> {
+        if self.is_control {
+            return Ok(Some(Guest { line: self.line, major_opcode: 0 }));
+        }
         let (mut connecting, request) = Connect::with_authorization(name, data);
         self.line.write(&request)?;
         loop {
@@ -106,18 +122,27 @@ impl Visit {
         if let Some(major_opcode) = self.line.query_extension()? {
             return Ok(Some(Guest { line: self.line, major_opcode }));
         }
-        Ok(self.control_socket().map(|line| Guest { line, major_opcode: 0 }))
-    }
-
-    /// The control socket of the same user, who else could pretend to be the server.
-    fn control_socket(&self) -> Option<Line> {
-        let places = paths(self.display, self.peer.uid).into_iter();
-        let open = |path| Line::open(&SocketAddrUnix::new(path).ok()?, self.line.until).ok();
-        places.filter_map(open).find(|line| line.peer().is_ok_and(|peer| peer.uid == self.peer.uid))
+        let socket = control_socket(self.display, self.peer.uid, self.line.until);
+        Ok(socket.map(|(line, _)| Guest { line, major_opcode: 0 }))
     }
 }
 
+/// The control socket of this user, the server's: who else could pretend to be the server.
+fn control_socket(display: u32, user: u32, until: Instant) -> Option<(Line, Peer)> {
+    let open = |path| Line::open(&SocketAddrUnix::new(path).ok()?, until).ok();
+    let opened = paths(display, user).into_iter().filter_map(open);
+    let mut lines = opened.filter_map(|line| line.peer().ok().map(|peer| (line, peer)));
+    lines.find(|(_, peer)| peer.uid == user)
+}
+
 impl Guest {
+    /// At the control socket of a display, for its server's user and root; `None` where there is none, or xqos has stepped aside.
+    pub fn at_control(display: u32, until: Instant) -> Option<Guest> {
+        let owner = std::fs::metadata(format!("/tmp/.X11-unix/X{display}")).ok()?.uid();
+        let mut guest = Guest { line: control_socket(display, owner, until)?.0, major_opcode: 0 };
+        guest.ask(Request::GetServerInfo, ServerInfo::decode).is_ok().then_some(guest)
+    }
+
     /// The server, its clients, and what may be promised.
     pub fn read(&mut self) -> Result<Readings> {
         let info = self.ask(Request::GetServerInfo, ServerInfo::decode)?;

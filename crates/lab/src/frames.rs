@@ -86,7 +86,7 @@ struct Wheel<'a> {
 impl<'a> Wheel<'a> {
     /// At the upper right of the screen.
     fn new(control: &'a Control) -> Result<Wheel<'a>> {
-        let connection = control.connection();
+        let connection = control.connection()?;
         let screen = &connection.setup().roots[control.screen()];
         let (window, context) = (connection.generate_id()?, connection.generate_id()?);
         let look = CreateWindowAux::new()

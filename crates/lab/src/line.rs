@@ -128,7 +128,7 @@ struct Sights(Vec<Sight>);
 
 impl<'a> LineClient<'a> {
     fn new(control: &'a Control) -> Result<LineClient<'a>> {
-        let connection = control.connection();
+        let connection = control.connection()?;
         let screen = &connection.setup().roots[control.screen()];
         let corner = ((screen.width_in_pixels - SIDE) as i16, (screen.height_in_pixels - SIDE) as i16);
         let (window, context) = (connection.generate_id()?, connection.generate_id()?);

@@ -71,7 +71,7 @@ impl Playing {
     /// Starts the film on the control's server, whose trace it takes, by a command that is to start mpv where there is one.
     /// `drops`: mpv may leave out frames that are late, as it does unless told otherwise.
     pub fn start(launcher: Option<Command>, control: &Control, display: &str, drops: bool) -> Result<Playing> {
-        let shared = control.connection().extension_information("MIT-SHM")?;
+        let shared = control.connection()?.extension_information("MIT-SHM")?;
         let shared = shared.map_or(PUT_IMAGE, |shm| u32::from(shm.major_opcode) | (SHM_PUT_IMAGE << 16));
         // Before mpv connects: the trace then says which client it is.
         let trace = control.start_trace(Level::Requests, CAPACITY)?;

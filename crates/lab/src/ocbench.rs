@@ -93,7 +93,7 @@ pub struct Ocbench<'a> {
 
 impl<'a> Ocbench<'a> {
     pub fn new(control: &'a Control, spokes: usize) -> Result<Ocbench<'a>> {
-        let connection = control.connection();
+        let connection = control.connection()?;
         let screen = &connection.setup().roots[control.screen()];
         let (window, context) = (connection.generate_id()?, connection.generate_id()?);
         let look = CreateWindowAux::new().background_pixel(screen.white_pixel).override_redirect(1);

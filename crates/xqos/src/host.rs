@@ -37,14 +37,16 @@ pub struct HostProcess {
 impl Host {
     /// `told`: the server's process, where the server has told it. The one at the other end of the connection may be a
     /// Wayland compositor, which listens before it starts Xwayland.
-    pub fn look(connection: &RustConnection, told: Option<i32>) -> Host {
-        let setup = connection.setup();
-        let vendor = String::from_utf8_lossy(&setup.vendor).into_owned();
-        let pid = told.or_else(|| sys::peer_pid(connection.stream()));
+    ///
+    /// Without a connection neither vendor nor release is known.
+    pub fn look(connection: Option<&RustConnection>, told: Option<i32>) -> Host {
+        let setup = connection.map(|connection| connection.setup());
+        let vendor = setup.map(|setup| String::from_utf8_lossy(&setup.vendor).into_owned()).unwrap_or_default();
+        let pid = told.or_else(|| sys::peer_pid(connection?.stream()));
         let process = pid.filter(|&pid| xqos_proc::exists(pid)).map(HostProcess::look);
         let program = process.as_ref().and_then(|process| process.program.as_deref());
         let xwayland = is_xwayland(connection, &vendor, program);
-        Host { release: release(setup), xwayland, process, vendor }
+        Host { release: setup.map(release).unwrap_or_default(), xwayland, process, vendor }
     }
 
     /// The program's name, or the vendor where that is all that is known.
@@ -76,9 +78,10 @@ impl HostProcess {
     }
 }
 
-fn is_xwayland(connection: &RustConnection, vendor: &str, program: Option<&Path>) -> bool {
+fn is_xwayland(connection: Option<&RustConnection>, vendor: &str, program: Option<&Path>) -> bool {
     // Xwayland 23.1 and newer have an extension that does nothing but tell.
-    let extension = connection.query_extension(b"XWAYLAND").ok().and_then(|cookie| cookie.reply().ok());
+    let extension =
+        connection.and_then(|it| it.query_extension(b"XWAYLAND").ok()).and_then(|cookie| cookie.reply().ok());
     extension.is_some_and(|reply| reply.present)
         || vendor.to_ascii_lowercase().contains("xwayland")
         || program.and_then(Path::file_name).is_some_and(|name| name == "Xwayland" || name == "Xwayland.distrib")

@@ -2,13 +2,14 @@
 //! Asks a server for its extensions, so that their requests can be named.
 
 use anyhow::Result;
-use x11rb::connection::RequestConnection;
 use x11rb::protocol::xproto::ConnectionExt;
 
+use xqos_client::Control;
 pub use xqos_trace::names::{Names, opcodes};
 
-/// The names of this server's requests.
-pub fn names_of(connection: &impl RequestConnection) -> Result<Names> {
+/// The names of this server's requests; where it answers its control socket alone, those that all servers have.
+pub fn names_of(control: &Control) -> Result<Names> {
+    let Ok(connection) = control.connection() else { return Ok(Names::default()) };
     let names = connection.list_extensions()?.reply()?.names;
     let cookies =
         names.iter().map(|name| connection.query_extension(&name.name)).collect::<std::result::Result<Vec<_>, _>>()?;

@@ -36,7 +36,7 @@ impl Selector {
             return of_process(session, pid);
         }
         if let Some(id) = self.window {
-            windows::exists(session.control.connection(), id.0)?;
+            windows::exists(session.control.connection()?, id.0)?;
             return of_resource(session, id, "window");
         }
         if let Some(id) = self.client {
@@ -45,7 +45,7 @@ impl Selector {
         if let Some(class) = &self.class {
             return of_class(session, class);
         }
-        let window = pick::window(session.control.connection())?;
+        let window = pick::window(session.control.connection()?)?;
         of_resource(session, XId(window), "window")
     }
 }
@@ -64,7 +64,7 @@ fn of_process(session: &Session, pid: i32) -> Result<Vec<ClientEntry>> {
 }
 
 fn of_resource(session: &Session, id: XId, kind: &str) -> Result<Vec<ClientEntry>> {
-    let base = session.base_of(id);
+    let base = session.base_of(id)?;
     if base == 0 {
         bail!("{kind} {:#x} is the X server's own, as the background is: choose a program's", id.0);
     }
@@ -75,7 +75,7 @@ fn of_resource(session: &Session, id: XId, kind: &str) -> Result<Vec<ClientEntry
 }
 
 fn of_class(session: &Session, class: &str) -> Result<Vec<ClientEntry>> {
-    let connection = session.control.connection();
+    let connection = session.control.connection()?;
     let windows = windows::of_class(connection, class)?;
     if windows.is_empty() {
         bail!(
@@ -83,7 +83,7 @@ fn of_class(session: &Session, class: &str) -> Result<Vec<ClientEntry>> {
             session.display
         );
     }
-    let bases: Vec<u32> = windows.into_iter().map(|window| session.base_of(XId(window))).collect();
+    let bases = windows.into_iter().map(|window| session.base_of(XId(window))).collect::<Result<Vec<u32>>>()?;
     let mut clients = session.others()?;
     clients.retain(|entry| bases.contains(&entry.client));
     if clients.is_empty() {

@@ -10,6 +10,9 @@ use xqos_cli::quantity::{Micros, Reservation, XId};
 use xqos_client::{Control, Error};
 use xqos_core::ReservationKind;
 
+/// Resource ids that a server deals out.
+const ID_SPACE: u32 = 1 << 29;
+
 /// An open connection, with the server's name for messages.
 #[derive(Debug)]
 pub struct Session {
@@ -21,7 +24,7 @@ impl Session {
     /// Connects to the display of `--display`, else of DISPLAY.
     pub fn open(display: Option<&str>) -> Result<Session> {
         let name = display_name(display)?;
-        match Control::connect(Some(&name))? {
+        match Control::open(Some(&name))? {
             Some(control) => Ok(Session { control, display: name }),
             None => bail!(
                 "the X server {name} runs without xqos: start one with it, as in `xqos server -- Xvfb :77`, or ask \
@@ -52,8 +55,18 @@ impl Session {
     }
 
     /// The resource base of the client that a window, or any other resource, belongs to.
-    pub fn base_of(&self, id: XId) -> u32 {
-        id.0 & !self.control.connection().setup().resource_id_mask
+    pub fn base_of(&self, id: XId) -> Result<u32> {
+        if let Ok(connection) = self.control.connection() {
+            return Ok(id.0 & !connection.setup().resource_id_mask);
+        }
+        // Ids are dealt out in equal blocks, the first of which is the server's.
+        let blocks = self.control.server_info()?.clients_limit.saturating_add(1);
+        Ok(id.0 & !((ID_SPACE / blocks).saturating_sub(1)))
+    }
+
+    /// A sentence for each grab that somebody holds.
+    pub fn grabs(&self) -> Result<Vec<String>> {
+        Ok(self.control.clients()?.clients.iter().flat_map(held_grabs).collect())
     }
 
     /// Sets a reservation; the error says why not and what to do.
@@ -96,6 +109,25 @@ impl Session {
             None => anyhow!("{} has ended meanwhile: `xqos list` shows who is connected", described(entry)),
         }
     }
+}
+
+/// The grabs that a client holds, and what they mean.
+pub fn held_grabs(entry: &ClientEntry) -> Vec<String> {
+    let meanings = [
+        (entry_flag::GRABS_SERVER, "holds the server grab: no other client is served until it lets go or ends"),
+        (entry_flag::GRABS_POINTER, "has grabbed the pointer: no other client gets its events"),
+        (entry_flag::GRABS_KEYBOARD, "has grabbed the keyboard: no other client gets its events"),
+    ];
+    let held = meanings.into_iter().filter(|(flag, _)| entry.flags & flag != 0);
+    held.map(|(_, meaning)| format!("{} {meaning}", described(entry))).collect()
+}
+
+/// What a server without a place for another client says.
+pub fn full(clients: u32, limit: u32) -> Option<String> {
+    let is_full = limit > 0 && clients >= limit;
+    is_full.then(|| {
+        format!("the server has {clients} clients of {limit} at most and takes no other: end one of those with many connections")
+    })
 }
 
 /// The name in `--display`, else in DISPLAY.

@@ -149,7 +149,7 @@ impl Stage {
 
     fn garbage(&self, door: Door, what: (u64, usize)) -> Result<()> {
         let number = self.server.display().trim_start_matches(':').parse()?;
-        let extension = self.witness()?.connection().extension_information(xqos_abi::EXTENSION_NAME)?;
+        let extension = self.witness()?.connection()?.extension_information(xqos_abi::EXTENSION_NAME)?;
         // From below there is none: then it is an opcode that nobody has.
         garbage::throw(door, number, extension.map_or(u8::MAX, |found| found.major_opcode), what);
         Ok(())

@@ -160,7 +160,7 @@ fn start(bench: &Bench, kind: Kind, host: Host) -> Result<Server> {
     setup.environment.push(("XQOS_HOST".into(), host.name().into()));
     let server = setup.start()?;
     let control = server.control()?;
-    if control.is_below() != (host == Host::Libc) || !control.server_info()?.armed {
+    if control.is_below() != Some(host == Host::Libc) || !control.server_info()?.armed {
         bail!("{kind:?} is not served by {}:\n{}", host.name(), server.log());
     }
     Ok(server)

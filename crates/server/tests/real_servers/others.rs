@@ -13,7 +13,7 @@ use xqos_lab::server::Kind;
 fn release_of(kind: Kind) -> u32 {
     use x11rb::connection::Connection;
     let fixture = Fixture::start(&setup(kind));
-    fixture.control().unwrap().connection().setup().release_number
+    fixture.control().unwrap().connection().unwrap().setup().release_number
 }
 
 /// The program of an Xvfb with these bytes for those, in a folder of its own.
@@ -45,7 +45,7 @@ fn start(folder: &Path, host: Option<&str>) -> Fixture {
 
 fn assert_serves(server: &Fixture, is_below: bool) {
     let control = server.control().unwrap();
-    assert_eq!(control.is_below(), is_below);
+    assert_eq!(control.is_below(), Some(is_below));
     assert!(control.server_info().unwrap().armed);
     let busy = [Busy::start(server), Busy::start(server)];
     let mut wire = server.native();

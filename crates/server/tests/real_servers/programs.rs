@@ -109,7 +109,7 @@ impl Desk {
 
     /// Bases of the clients whose windows are on the screen.
     fn shown(&self) -> Vec<u32> {
-        let connection = self.control.connection();
+        let connection = self.control.connection().unwrap();
         let (root, mask) = (connection.setup().roots[0].root, connection.setup().resource_id_mask);
         let windows = connection.query_tree(root).unwrap().reply().unwrap().children;
         let is_shown = |window: &u32| {

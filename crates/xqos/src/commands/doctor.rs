@@ -4,7 +4,7 @@
 //! Everything is gathered into one [`Report`]; the words and the JSON are both made from it.
 
 use crate::host::Host;
-use crate::session::display_name;
+use crate::session::{self, Session, display_name};
 use crate::{admission, exports, xorg_config};
 use anyhow::{Result, anyhow};
 use clap::Args;
@@ -38,12 +38,15 @@ Exit status: 0 the server is served and xqos is armed, 1 otherwise.
 JSON: one object. display, reachable, error, vendor, release, program, pid and
 command of the server; xwayland; can_be_served (null: cannot be told from here)
 and missing_symbols; served; service (null when not served): host (dix: by the
-server's own functions; libc: from below, by what it asks of libc), armed,
-reason (why xqos stepped aside), version, policy, reservations,
+server's own functions; libc: from below, by what it asks of libc), clients,
+clients_limit (null: not known), grabs (sentences: who holds the server grab, or
+has grabbed the pointer or the keyboard; the latter are not seen through libc),
+armed, reason (why xqos stepped aside), version, policy, reservations,
 admitted_utilization, max_utilization, utilization_limit (the same, or less where
 `xqos server --cpu` bounds it), blocking_observed_ms, blocking_configured_ms
 (null: the observed one is used), uptime_ms, busy_ms, decisions, early_ends,
-memory_bytes; advice (null: none is needed). What is not known is null.";
+memory_bytes; advice (null: none is needed). What is not
+known is null.";
 
 #[derive(Debug, Default, Serialize)]
 struct Report {
@@ -66,6 +69,9 @@ struct Report {
 #[derive(Debug, Serialize)]
 struct Service {
     host: &'static str,
+    clients: u16,
+    clients_limit: Option<u32>,
+    grabs: Vec<String>,
     armed: bool,
     reason: Option<String>,
     version: String,
@@ -102,20 +108,21 @@ impl Arguments {
 
 fn examine(display: Option<&str>) -> Result<Report> {
     let name = display_name(display)?;
-    let control = Control::connect(Some(&name))?;
-    let (host, service) = match &control {
+    let (host, service) = match Control::open(Some(&name))? {
         Some(control) => {
             let info = control.server_info()?;
             let pid = i32::try_from(info.server_pid).ok();
-            (Host::look(control.connection(), pid), Some(service(&info, control)))
+            let host = Host::look(control.connection().ok(), pid);
+            let service = service(&info, &Session { control, display: name.clone() }, &host)?;
+            (host, Some(service))
         }
-        None => (Host::look(&xqos_client::connect(Some(&name))?.0, None), None),
+        None => (Host::look(Some(&xqos_client::connect(Some(&name))?.0), None), None),
     };
     let mut report = Report {
         display: name,
         reachable: true,
-        vendor: Some(host.vendor.clone()),
-        release: Some(host.release.clone()),
+        vendor: Some(host.vendor.clone()).filter(|vendor| !vendor.is_empty()),
+        release: Some(host.release.clone()).filter(|release| !release.is_empty()),
         xwayland: host.xwayland,
         served: service.is_some(),
         can_be_served: can_be_served(&host, service.is_some()),
@@ -150,13 +157,18 @@ fn wayland_without_x() -> Option<&'static str> {
     )
 }
 
-fn service(info: &ServerInfo, control: &Control) -> Service {
+fn service(info: &ServerInfo, session: &Session, host: &Host) -> Result<Service> {
     let ms = |ns: u64| ns as f64 / 1e6;
-    let version = control.version();
-    let bound = Some(control).filter(|_| info.armed).and_then(|control| control.processor().ok());
+    let version = session.control.version();
+    let bound = Some(&session.control).filter(|_| info.armed).and_then(|control| control.processor().ok());
     let limit_ppm = bound.map_or(info.max_utilization_ppm, |processor| processor.limit_ppm);
-    Service {
-        host: if control.is_below() { "libc" } else { "dix" },
+    let exports_nothing = || host.process.as_ref()?.missing.as_ref().map(|missing| !missing.is_empty());
+    let is_below = session.control.is_below().or_else(exports_nothing).unwrap_or(false);
+    Ok(Service {
+        host: if is_below { "libc" } else { "dix" },
+        clients: info.clients,
+        clients_limit: (info.clients_limit > 0).then_some(info.clients_limit),
+        grabs: session.grabs()?,
         armed: info.armed,
         reason: (!info.reason.is_empty()).then(|| info.reason.clone()),
         version: format!("{}.{}", version.major, version.minor),
@@ -173,7 +185,7 @@ fn service(info: &ServerInfo, control: &Control) -> Service {
         decisions: info.decisions,
         early_ends: info.early_ends,
         memory_bytes: info.memory_bytes,
-    }
+    })
 }
 
 fn can_be_served(host: &Host, served: bool) -> Option<bool> {
@@ -275,7 +287,9 @@ fn server_words(report: &Report) -> String {
     let known = |text: &Option<String>| text.clone().unwrap_or_default();
     let program = report.program.as_ref().map(|program| format!(", {program}")).unwrap_or_default();
     let pid = report.pid.map(|pid| format!(", pid {pid}")).unwrap_or_default();
-    format!("{}, {} {}{program}{pid}", report.display, known(&report.vendor), known(&report.release))
+    let named = format!(", {} {}", known(&report.vendor), known(&report.release));
+    let named = named.trim_end_matches([' ', ',']);
+    format!("{}{named}{program}{pid}", report.display)
 }
 
 fn can_be_words(report: &Report) -> String {
@@ -297,15 +311,24 @@ fn service_words(service: &Service, missing: &[&str]) -> Vec<(&'static str, Stri
         None => format!("{} observed lately", ms(service.blocking_observed_ms)),
     };
     let busy = 100.0 * service.busy_ms / service.uptime_ms.max(1e-6);
+    let mut clients = match service.clients_limit {
+        Some(limit) => format!("{} of {limit} at most", service.clients),
+        None => service.clients.to_string(),
+    };
+    if let Some(why) = session::full(service.clients.into(), service.clients_limit.unwrap_or(0)) {
+        clients += &format!(": {why} (`xqos list` names them)");
+    }
     let places = |share: f64| admission::ratio((share * 1e6).round() as u32, 2);
     let by_processor = if service.utilization_limit < service.max_utilization {
         ", which the server gets of a processor (server --cpu)"
     } else {
         ""
     };
-    vec![
+    let grabs = service.grabs.iter().map(|held| ("grab", held.clone()));
+    let mut lines = vec![
         ("served", format!("yes: XQOS {}, policy {}", service.version, service.policy)),
         ("by", host_words(service.host, missing)),
+        ("clients", clients),
         (
             "reserved",
             format!(
@@ -319,7 +342,12 @@ fn service_words(service: &Service, missing: &[&str]) -> Vec<(&'static str, Stri
         ("blocking time", blocking),
         ("server time", format!("{:.1} s for clients, {busy:.1} % of its time", service.busy_ms / 1e3)),
         ("decisions", format!("{}, {} slices ended early for a better client", service.decisions, service.early_ends)),
-    ]
+    ];
+    lines.extend(grabs);
+    if service.host == "libc" {
+        lines.push(("not seen", "grabs of the pointer and the keyboard: libc does not show them".to_owned()));
+    }
+    lines
 }
 
 /// Which of the two ways into a server is taken, and why not the other.

@@ -38,7 +38,7 @@ impl Arguments {
         let entries = self.selector.resolve(&session)?;
         let loaded = loader().load();
         loaded.mistakes.iter().for_each(|mistake| note(&mistake.to_string()));
-        let sight = Sight::look(session.control.connection())?;
+        let sight = Sight::look(session.control.connection()?)?;
         let users = Users::read();
         let unwatched = viewers::unwatched_now(&session);
         let known = |entry| facts(entry, &users, &sight, unwatched);

@@ -59,7 +59,7 @@ impl Sampler {
 
     fn connect(display: Option<&str>) -> Result<Sampler> {
         let session = Session::open(display)?;
-        let names = names_of(session.control.connection())?;
+        let names = names_of(&session.control)?;
         Ok(Sampler {
             session,
             names,
@@ -140,8 +140,11 @@ impl Sampler {
     /// A sample since the last one; the first of `once` is since each client connected.
     pub fn sample(&mut self) -> Result<Sample> {
         self.read();
-        self.look_for_titles();
         let (list, info) = self.look()?;
+        // Under a grab no window is told of.
+        if info.grab_holder == 0 {
+            self.look_for_titles();
+        }
         let recent: BTreeMap<u32, Figures> = self
             .model
             .take_recent()
@@ -208,7 +211,7 @@ impl Sampler {
             return;
         }
         self.titles_at = Some(Instant::now());
-        let connection = self.session.control.connection();
+        let Ok(connection) = self.session.control.connection() else { return };
         // Windows come and go while we look; without titles the rest is worth as much.
         if let Ok(titles) = windows::titles(connection) {
             let mask = x11rb::connection::Connection::setup(connection).resource_id_mask;

@@ -102,7 +102,7 @@ impl DryRun {
         let loaded = loader().load();
         remarks(loaded.rules.rules(), loaded.limits, May::here(display)).iter().for_each(|told| note(told));
         loaded.mistakes.iter().for_each(|mistake| note(&mistake.to_string()));
-        let sight = Sight::look(session.control.connection())?;
+        let sight = Sight::look(session.control.connection()?)?;
         let survey = survey(&session, &sight)?;
         let told: Vec<Told> = survey.iter().map(|(entry, facts)| Told::new(entry, facts, &loaded.rules)).collect();
         if self.json {

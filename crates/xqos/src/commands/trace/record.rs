@@ -109,7 +109,7 @@ impl Arguments {
             server_pid: info.server_pid,
             realtime_offset_ns: sys::realtime_offset_ns(),
             level: level.name().to_owned(),
-            extensions: names_of(session.control.connection())?.extensions().collect(),
+            extensions: names_of(&session.control)?.extensions().collect(),
             kernel: kernel.is_some(),
         };
         let signals = Signals::watch()?;

@@ -13,6 +13,7 @@ mod longest;
 mod order;
 mod table;
 
+use crate::client::described;
 use crate::sample::{Client, Sample, Sampler};
 use anyhow::{Context, Result, bail};
 use changes::Change;
@@ -192,6 +193,9 @@ impl View {
         }
         if self.paused {
             first.push(bold("  PAUSED".to_owned()));
+        }
+        if let Some(holder) = sample.clients.iter().find(|client| client.holds_server_grab) {
+            first.push(bold(format!("  server grab: {}", described(&holder.entry))));
         }
         if let Some(reason) = &server.aside {
             first.push(bold(format!("  xqos stepped aside: {reason}")));
