@@ -20,7 +20,7 @@ mod peers;
 pub mod several;
 mod target;
 
-pub use target::Target;
+pub use target::{Target, sockets_of};
 
 use account::{Account, Use};
 use anyhow::{Result, bail};

@@ -9,6 +9,7 @@ mod attach;
 mod auto;
 mod client;
 mod commands;
+mod connections;
 mod displays;
 mod exporter;
 mod exports;

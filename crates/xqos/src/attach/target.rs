@@ -81,7 +81,8 @@ fn is_server(program: &str) -> bool {
     program.starts_with('X') || program == "nxagent"
 }
 
-fn sockets_of(pid: i32) -> HashSet<u64> {
+/// Inodes of the sockets that a process has.
+pub fn sockets_of(pid: i32) -> HashSet<u64> {
     let links = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
     let inode = |path: &Path| path.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok();
     links.filter_map(|entry| inode(&fs::read_link(entry.path()).ok()?)).collect()

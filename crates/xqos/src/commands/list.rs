@@ -5,12 +5,15 @@
 
 use crate::attach::{Attached, Target};
 use crate::client::printable;
+use crate::connections;
 use crate::sample::{Client, GroupReserved, Reserved, Sampler, json_help};
+use crate::session;
 use anyhow::Result;
 use clap::Args;
 use xqos_cli::output;
 use xqos_cli::quantity::{Micros, Reservation};
 use xqos_cli::table::{Column, Table};
+use xqos_client::{Error, number_of};
 use xqos_text::time::of_ms;
 
 /// Shows who uses the X server: server time, requests, waits and reservations of each client
@@ -40,6 +43,10 @@ Examples:
   xqos list
   xqos list --json | jq '.clients[] | select(.share > 0.1) | .program'
   sudo xqos list --attach :0
+
+Where the server takes no further client, or does not answer, the connections of
+each program follow, from the kernel's table of sockets. A client that holds the
+server grab, or has grabbed the pointer or the keyboard, is named.
 
 Columns:
   SERVER TIME      for which the server worked for the client
@@ -75,12 +82,25 @@ impl Arguments {
         if let Some(word) = &self.attach {
             return self.watch(word, display);
         }
-        let mut sample = Sampler::list(display, self.all)?;
+        let mut sample = match Sampler::list(display, self.all) {
+            Ok(sample) => sample,
+            Err(error) => return Err(told_by_kernel(display, error)?),
+        };
         sample.clients.sort_by_key(|client| std::cmp::Reverse(client.entry.server_time_ns));
         if self.json {
             return output::json(&sample);
         }
         output::print(&table(&sample.clients).render(output::width()))?;
+        let (clients, limit) = (sample.server.connected, sample.server.clients_limit);
+        if let Some(why) = session::full(clients, limit) {
+            output::print(&by_program(display).map(|table| format!("\n{table}")).unwrap_or_default())?;
+            output::note(&why);
+        }
+        sample
+            .clients
+            .iter()
+            .flat_map(|client| session::held_grabs(&client.entry))
+            .for_each(|held| output::note(&held));
         if let Some(reason) = &sample.server.aside {
             output::note(&format!("xqos has stepped aside ({reason}): these figures no longer change"));
         }
@@ -95,6 +115,25 @@ impl Arguments {
         drop(attached);
         if self.json { output::json(&sample) } else { output::print(&sample.text(output::width())) }
     }
+}
+
+/// What the kernel knows of the connections of a server that takes nobody, or does not answer.
+fn told_by_kernel(display: Option<&str>, error: anyhow::Error) -> Result<anyhow::Error> {
+    let is_silent = match error.downcast_ref() {
+        Some(Error::Unreachable { why, .. }) => why.to_string().contains("Maximum number of clients"),
+        Some(Error::Late) => true,
+        _ => false,
+    };
+    if let Some(table) = by_program(display).filter(|_| is_silent) {
+        output::print(&table)?;
+    }
+    Ok(error)
+}
+
+/// The connections of each program, by the kernel's table of sockets.
+fn by_program(display: Option<&str>) -> Option<String> {
+    let number = number_of(Some(&session::display_name(display).ok()?))?;
+    Some(connections::table(number)?.render(output::width()))
 }
 
 fn table(clients: &[Client]) -> Table {

@@ -25,6 +25,7 @@ mod boost;
 mod documents;
 mod exporter;
 mod fixture;
+mod grabs;
 mod inside;
 mod kept;
 mod prometheus;
