@@ -12,11 +12,13 @@
 //! | `target` | which process serves a display |
 //! | `several` | short looks at many servers by one trace |
 //! | `peers` | which program is at the other end of a descriptor |
+//! | `served` | what a server with xqos in it tells of its clients |
 
 mod account;
 mod events;
 mod instance;
 mod peers;
+mod served;
 pub mod several;
 mod target;
 
@@ -29,6 +31,7 @@ use peers::Peers;
 use serde::Serialize;
 use std::time::{Duration, Instant};
 use xqos_cli::sys::{self, Signals};
+use xqos_client::visit::Readings;
 
 /// The kernel's buffer is emptied so often.
 const EMPTY: Duration = Duration::from_millis(50);
@@ -47,6 +50,8 @@ pub struct Sample {
     elapsed_ms: f64,
     /// The part of the time in which the server did not wait.
     busy: f64,
+    /// Xqos is in it, and shares and times are what it tells.
+    served: bool,
     /// Events that the kernel had no room for; what is told is then too little.
     lost: u64,
     pub clients: Vec<Client>,
@@ -76,6 +81,8 @@ pub struct Attached {
     peers: Peers,
     signals: Signals,
     since: Instant,
+    /// What the server told of itself then, where it is served.
+    told: Option<Readings>,
 }
 
 impl Attached {
@@ -84,7 +91,8 @@ impl Attached {
         let signals = Signals::watch()?;
         let instance = Instance::start(&[target.pid])?;
         let peers = Peers::of(target.pid)?;
-        Ok(Attached { target, instance, account: Account::default(), peers, signals, since: Instant::now() })
+        let told = served::ask(target.display);
+        Ok(Attached { target, instance, account: Account::default(), peers, signals, since: Instant::now(), told })
     }
 
     /// Watches for this time. `None`: somebody ended us, or the server has gone.
@@ -113,7 +121,7 @@ impl Attached {
         let elapsed = self.since.elapsed();
         self.since = Instant::now();
         let uses = self.account.finish();
-        let busy_ns: u64 = uses.iter().map(|(_, one)| one.ns).sum();
+        let mut busy_ns: u64 = uses.iter().map(|(_, one)| one.ns).sum();
         let mut clients: Vec<Client> = Vec::new();
         for (descriptor, one) in uses {
             let (pid, program) = self.peers.name(descriptor);
@@ -126,6 +134,13 @@ impl Attached {
                 }
             }
         }
+        let told = served::ask(self.target.display);
+        let served = self.told.as_ref().zip(told.as_ref());
+        if let Some((before, now)) = served {
+            busy_ns = served::correct(&mut clients, before, now, elapsed);
+        }
+        let served = served.is_some();
+        self.told = told;
         clients.sort_by(|one, other| other.busy_ms.total_cmp(&one.busy_ms));
         Ok(Sample {
             version: VERSION,
@@ -134,6 +149,7 @@ impl Attached {
             display: self.target.display.map(|display| format!(":{display}")),
             elapsed_ms: elapsed.as_secs_f64() * 1e3,
             busy: busy_ns as f64 / elapsed.as_nanos() as f64,
+            served,
             lost: self.instance.lost(),
             clients,
         })
@@ -181,9 +197,10 @@ impl Sample {
         }
         let display = self.display.as_deref().unwrap_or("no display of this machine");
         let mut text = format!(
-            "{} (process {}, {display}), without xqos: busy {:.0} % of {}\n",
+            "{} (process {}, {display}), {}: busy {:.0} % of {}\n",
             self.server,
             self.server_pid,
+            if self.served { "served by xqos, whose times these are" } else { "without xqos" },
             100.0 * self.busy,
             of_ms(self.elapsed_ms)
         );

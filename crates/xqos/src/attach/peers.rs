@@ -9,6 +9,9 @@ use std::fs;
 use std::os::fd::OwnedFd;
 use xqos_cli::sys;
 
+/// Work for nobody: input, viewers, timers.
+pub const SERVER: &str = "(the server itself)";
+
 /// Of one server. A descriptor is looked at when it is seen first, and again when another file is behind it: who has gone
 /// by the time of the table has a name all the same.
 #[derive(Debug)]
@@ -52,7 +55,7 @@ impl Peers {
         let file = fs::read_link(format!("/proc/{}/fd/{descriptor}", self.pid));
         let file = file.map(|path| path.display().to_string()).unwrap_or_default();
         if !file.starts_with("socket:") {
-            return Peer { pid: None, program: "(the server itself)".to_owned() };
+            return Peer { pid: None, program: SERVER.to_owned() };
         }
         // A copy for a moment: the kernel tells who is at the other end to whoever has the socket.
         let socket = pidfd_getfd(&self.process, descriptor, PidfdGetfdFlags::empty());

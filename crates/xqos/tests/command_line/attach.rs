@@ -77,3 +77,35 @@ fn watching_ends_with_a_signal_or_the_server_and_leaves_nothing() {
     server.ask(&["list", "--attach", ":64999"]).failed_saying(&[":64999"]);
     server.ask(&["list", "--attach", "elsewhere:0"]).failed_saying(&["another machine"]);
 }
+
+#[test]
+fn a_served_server_is_told_to_be_served_and_the_shares_are_its_own() {
+    let server = Server::served(&[]);
+    if is_not_allowed(&server) {
+        return;
+    }
+    let perf = |test| {
+        let mut command = Command::new("x11perf");
+        command.args(["-display", &server.display, test, "-repeat", "100000", "-time", "1"]);
+        Running::start(command.stdout(Stdio::null()).stderr(Stdio::null()))
+    };
+    let clients = [perf("-noop"), perf("-getimage100")];
+    let used_ms = || {
+        clients
+            .each_ref()
+            .map(|one| server.entry(one.pid()).map_or(0.0, |entry| entry["server_time_ms"].as_f64().unwrap()))
+    };
+    eventually("both are served", || used_ms().iter().all(|&ms| ms > 100.0).then_some(()));
+    let before = used_ms();
+    let sample = server.json(&["list", "--attach", "--json", "--for", "500ms"]);
+    let after = used_ms();
+    assert_eq!(sample["served"], true, "{sample}");
+    let told = sample["clients"].as_array().unwrap();
+    for (at, one) in clients.iter().enumerate() {
+        let busy_ms = told.iter().find(|client| client["pid"] == one.pid()).unwrap()["busy_ms"].as_f64().unwrap();
+        // It watched for a part of the time between the two lists.
+        assert!(busy_ms > 0.0 && busy_ms <= after[at] - before[at], "{busy_ms} of {:?}: {sample}", (before, after));
+    }
+    let text = server.ask(&["list", "--attach", "--for", "100ms"]).with(0).out;
+    assert!(text.contains("served by xqos") && !text.contains("without xqos"), "{text}");
+}
