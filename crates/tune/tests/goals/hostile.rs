@@ -38,9 +38,9 @@ fn bursts(seed: u64, count: usize) -> Vec<Burst> {
 
 #[track_caller]
 fn check(reservation: &Reservation) {
-    let &Reservation { budget_ns, period_ns, hard } = reservation;
+    let &Reservation { budget_ns, period_ns, kind } = reservation;
     assert!((4 * MS - 1000..=250 * MS).contains(&period_ns), "{reservation:?}");
-    assert!(budget_ns >= 200_000 && budget_ns <= period_ns / 2 && !hard, "{reservation:?}");
+    assert!(budget_ns >= 200_000 && budget_ns <= period_ns / 2 && kind == ReservationKind::Soft, "{reservation:?}");
 }
 
 #[test]

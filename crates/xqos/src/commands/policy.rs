@@ -449,7 +449,8 @@ mod tests {
     fn settings() -> Settings {
         let desktop = DesktopReport { share_ppm: 500_000, clients: 2 };
         let groups = GroupsReport { grouping: Grouping::Application, user_limit_ppm: 300_000, groups: 4 };
-        Settings { info: info(), pacing: PacingReport::default(), desktop, groups }
+        let processor = ProcessorReport { limit_ppm: info().max_utilization_ppm, ..ProcessorReport::default() };
+        Settings { info: info(), processor, pacing: PacingReport::default(), desktop, groups }
     }
 
     #[test]
