@@ -214,6 +214,12 @@ pub enum What {
         bytes: u32,
         start: Time,
     },
+    /// Of the slice that ends next: the server had a processor for less time, since the kernel ran something else meanwhile.
+    /// Without this record it had one nearly all the time.
+    Processor {
+        client: ClientId,
+        ns: u64,
+    },
     /// Depleted clients whose time has come are given their budgets.
     Replenish,
     /// A reservation as it stands now.

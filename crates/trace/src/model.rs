@@ -38,6 +38,8 @@ pub struct Model {
     present: BTreeMap<ClientId, usize>,
     ready: Vec<usize>,
     running: Option<(Option<usize>, Mode)>,
+    /// For how long the server had a processor in the slice that ends next.
+    worked_ns: Option<u64>,
     /// Until when somebody was served.
     served_until: Time,
     past: VecDeque<Past>,
@@ -161,12 +163,14 @@ impl Model {
             What::Dispatch { client, mode, .. } => {
                 self.decisions += 1;
                 self.requests_of_slice.clear();
+                self.worked_ns = None;
                 self.running = Some((client.map(|client| self.create_unless(client, at)), mode));
             }
             What::Served { client, still_ready, ended_early, requests, last_request, start, .. } => {
                 self.early_ends += u64::from(ended_early);
                 return self.served(client, (start.min(at), at), requests, last_request, still_ready);
             }
+            What::Processor { ns, .. } => self.worked_ns = Some(ns),
             What::Grab { client } => self.grab(client, at),
             What::End => self.grab(None, at),
             What::Switch { from, to, still_runnable, .. } => self.switch(from, to, still_runnable, at),
@@ -263,6 +267,7 @@ impl Model {
             ready_since: None,
             waits_since: at,
             own_ns: 0,
+            worked_ns: 0,
             behind: BTreeMap::new(),
             grabbed_at: None,
         });
@@ -313,7 +318,8 @@ impl Model {
         let key = self.create_unless(id, at);
         let client = &mut self.clients[key];
         if client.ready_since.is_none() {
-            (client.ready_since, client.waits_since, client.own_ns) = (Some(at), at, 0);
+            (client.ready_since, client.waits_since) = (Some(at), at);
+            (client.own_ns, client.worked_ns) = (0, 0);
             client.behind.clear();
             self.ready.push(key);
             // None are kept without causes.
@@ -357,6 +363,7 @@ impl Model {
         }
         let key = self.key(id)?;
         let length_ns = end.since(start);
+        let worked_ns = self.worked_ns.take().map_or(length_ns, |ns| ns.min(length_ns));
         let costliest = self.requests_of_slice.iter().max_by_key(|&(_, ns)| *ns).map(|(&request, _)| request);
         let request = costliest.unwrap_or(last_request);
         let long = requests == 1 && length_ns >= LONG_REQUEST_NS;
@@ -378,6 +385,7 @@ impl Model {
             }
         });
         client.own_ns = client.own_ns.saturating_add(length_ns);
+        client.worked_ns = client.worked_ns.saturating_add(worked_ns);
         client.waits_since = end;
         if still_ready { None } else { self.finish(key, end) }
     }
@@ -391,13 +399,13 @@ impl Model {
         client.figures(|figures| figures.responses.add(response_ns));
         let mut causes: Vec<(Cause, u64)> = std::mem::take(&mut client.behind).into_iter().collect();
         let waited_ns = response_ns.saturating_sub(client.own_ns);
-        let own_ns = client.own_ns;
+        let (own_ns, worked_ns) = (client.own_ns, client.worked_ns);
         for (cause, ns) in &causes {
             let sum = self.delays.entry((key, cause.clone())).or_default();
             *sum = sum.saturating_add(*ns);
         }
         causes.sort_by_key(|&(_, ns)| std::cmp::Reverse(ns));
-        let burst = Burst { key, activation, end, own_ns, waited_ns, causes };
+        let burst = Burst { key, activation, end, own_ns, worked_ns, waited_ns, causes };
         let least = if self.worst.len() < WORST_KEPT { 0 } else { self.worst.last().map_or(0, |last| last.waited_ns) };
         if waited_ns > least && !self.without_causes {
             self.worst.push(burst.clone());

@@ -106,6 +106,7 @@ pub fn kind(what: &What) -> &'static str {
         What::Grab { client: Some(_) } => "grab",
         What::Grab { client: None } => "ungrab",
         What::Overran { .. } => "overrun",
+        What::Processor { .. } => "processor",
         What::Dispatch { .. } => "dispatch",
         What::Served { still_ready: true, .. } => "slice",
         What::Served { .. } => "deactivation",
@@ -138,6 +139,7 @@ pub fn client_of(what: &What) -> Option<ClientId> {
         | What::Exposed { client, .. }
         | What::Paced { client, .. }
         | What::Served { client, .. }
+        | What::Processor { client, .. }
         | What::Budget { client, .. }
         | What::Reserve { client, .. }
         | What::Clear { client }
@@ -219,6 +221,7 @@ fn details(event: &Event, names: &Names) -> String {
             format!("{}, {requests} request{plural}{last}{early}", of_ns(at.since(start)))
         }
         What::Overran { ns } => format!("by {} of processor time", of_ns(ns)),
+        What::Processor { ns, .. } => format!("{} of it in the slice that ends", of_ns(ns)),
         What::Budget { kind, depleted, left_ns, deadline, .. } => {
             let sign = if left_ns < 0 { "-" } else { "" };
             let state = if depleted { ", depleted" } else { "" };

@@ -10,7 +10,7 @@
 //! | periodic | the mean demand is less than 1 % of T | periodic with no wish: `fair` suffices |
 //! | aperiodic | 1 s has passed, then 2 | gathering |
 //! | given up | 4 s have passed | gathering |
-//! | any | nothing for 1 s or 10 T | silent; what was reserved ends, T and Q are remembered for 60 s |
+//! | any | no work and no service for 1 s or 10 T | silent; what was reserved ends, T and Q are remembered for 60 s |
 //! | silent | a burst | gathering; a period that is remembered is believed after six jobs |
 //!
 //! Source: ours; a reservation that ends with its owner's silence is that of every admission control. Twenty jobs and not 3 s alone:
@@ -127,7 +127,7 @@ pub struct Client {
     wish: Option<Wish>,
     memory: Option<Memory>,
     recent: VecDeque<Burst>,
-    /// The end of the last burst.
+    /// When it had work, or was served, last.
     last: Time,
     /// Attempts without a period, in a row.
     in_vain: usize,
@@ -171,6 +171,11 @@ impl Client {
             Phase::Gathering(_) => self.gather(burst),
             Phase::Periodic(_) => self.follow(burst),
         }
+    }
+
+    /// It has work now, or is served: a burst that goes on, however long, is no silence.
+    pub fn works(&mut self, now: Time) {
+        self.last = self.last.max(now);
     }
 
     /// Time passes without a burst: jobs are complete, and silence is seen.

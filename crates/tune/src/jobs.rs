@@ -30,7 +30,7 @@ pub struct Burst {
     pub start: Time,
     /// When its last service ended.
     pub end: Time,
-    /// Server time that it got.
+    /// Processor time of the server that it got: by the clock a slice is longer, where the kernel runs something else meanwhile.
     pub served_ns: u64,
 }
 

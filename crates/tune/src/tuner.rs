@@ -101,6 +101,13 @@ impl<K: Ord + Copy> Tuner<K> {
         }
     }
 
+    /// One of them has work now, or is served; others are passed over.
+    pub fn works(&mut self, key: K, now: Time) {
+        if let Some(tuned) = self.clients.get_mut(&key) {
+            tuned.client.works(now);
+        }
+    }
+
     /// What was found about each.
     pub fn reports(&self) -> impl Iterator<Item = (K, Report)> + '_ {
         self.clients.iter().map(|(&key, tuned)| (key, tuned.client.report()))

@@ -134,6 +134,7 @@ impl What {
                 head(38, of_kind(reservation.kind) | bit(admitted, 1), None, group.0.into())
             }
             What::GroupRelease { group } => head(39, 0, None, group.0.into()),
+            What::Processor { client, .. } => head(40, 0, Some(client), 0),
         }
     }
 
@@ -153,7 +154,7 @@ impl What {
                 };
                 [half(0), half(8)]
             }
-            What::Overran { ns } => [ns, 0],
+            What::Overran { ns } | What::Processor { ns, .. } => [ns, 0],
             What::Budget { left_ns, deadline, .. } => [left_ns as u64, deadline.0],
             What::Reserve { reservation, .. } | What::GroupReserve { reservation, .. } => {
                 [reservation.budget_ns, reservation.period_ns]
@@ -263,6 +264,7 @@ impl What {
             32 => What::Role { client, role: Role::from_bits(head.flags) },
             34 => What::MadeWork { client },
             35 => What::Group { client, group: group(value)? },
+            40 => What::Processor { client, ns: two },
             _ => return None,
         })
     }

@@ -47,6 +47,7 @@ fn one_of_each() -> Vec<What> {
             start: Time(4),
         },
         What::Replenish,
+        What::Processor { client, ns: 77 },
         What::Budget { client, kind: ReservationKind::Hard, depleted: true, left_ns: -5, deadline: Time(9) },
         What::Reserve { client, reservation, admitted: true },
         What::Clear { client },

@@ -40,6 +40,8 @@ pub enum Does {
     Event(ClientId),
     /// Sets a client's SYNC priority.
     Prioritize(ClientId, i32),
+    /// The kernel ran something else for so long meanwhile.
+    Stalls(u64),
 }
 
 #[derive(Clone, Debug)]
@@ -98,6 +100,8 @@ pub struct Mock {
     pub refuses_loans: bool,
     pub raises: Cell<u32>,
     pub seen: SeenRequests,
+    /// Time in which others had the server's processor.
+    pub stolen_ns: Cell<u64>,
     pub lines: RefCell<Vec<String>>,
     pub events: RefCell<Vec<(ClientId, Notify)>>,
     pub handed: Vec<OwnedFd>,
@@ -175,7 +179,7 @@ impl Host for Mock {
     }
 
     fn cpu_ns(&self) -> u64 {
-        self.now.get().0
+        self.now.get().0 - self.stolen_ns.get()
     }
 
     fn log(&self, line: &str) {

@@ -26,6 +26,7 @@ use crate::mechanism::origins::{Made, Origins};
 use crate::mechanism::recorded::Recorded;
 use crate::mechanism::roles::Roles;
 use crate::mechanism::settings::{FaultPlace, Settings};
+use xqos_abi::trace::What;
 use xqos_abi::{Label, NotifyKind, Paced};
 use xqos_core::{
     Choice, ClientId, Fact, GroupId, Mode, Outcome as FactOutcome, Pacing, Parameters, PolicyKind, Scheduler, Service,
@@ -38,6 +39,8 @@ const SERVER_MAXIMUM_SLICE_NS: u64 = 20_000_000;
 const SERVER_INTERVAL_NS: u64 = 5_000_000;
 /// What a slice without a whole request is charged at most: input may have been processed in that time instead.
 const READING_NS: u64 = 50_000;
+/// A slice in which the server was without a processor for less is taken for one in which it worked all the time.
+const WITHOUT_PROCESSOR_NS: u64 = 20_000;
 /// Clients that are begun to be watched in one decision; the rest follows in the next.
 const WATCHED_AT_ONCE: usize = 64;
 /// The bits of a resource id that name a client and its resource (X11, "Connection setup").
@@ -83,6 +86,8 @@ struct Running {
     start: Time,
     /// From then on its end is no early one: the slice is as long as the policy's.
     whole_at: Time,
+    /// Processor time of the server at its start, where a trace tells how much of it the slice had.
+    cpu_ns: Option<u64>,
 }
 
 /// Figures of the whole server.
@@ -252,7 +257,8 @@ impl<H: Host> Engine<H> {
         let timed = timed_end(slice, now, self.is_capped(slice));
         let until = if self.host.ends_slices_itself() { timed } else { slice.until };
         let whole_at = if timed == until { Time::NEVER } else { until };
-        self.running = Some(Running { choice: slice.choice, start: now, whole_at });
+        let cpu_ns = self.scheduler.trace.is_on().then(|| self.host.cpu_ns());
+        self.running = Some(Running { choice: slice.choice, start: now, whole_at, cpu_ns });
         let to_watch = self.scheduler.next_to_watch(now);
         let server_fds_may_preempt = self.server_fds_may_preempt(slice, now);
         if until != Time::NEVER || self.scheduler.watched_count() > 0 || server_fds_may_preempt {
@@ -297,6 +303,7 @@ impl<H: Host> Engine<H> {
         self.totals.busy_ns += end.since(start);
         let Work { requests, bytes, last_request, still_ready, .. } = work;
         let service = Service { client: id, start, end, requests, bytes, last_request, still_ready };
+        self.note_processor(&service, running.cpu_ns);
         self.scheduler.served(&service, overran_ns.is_some());
         if requests == 1 && end.since(start) > self.longest.floor_ns() {
             self.note_longest(id, &service);
@@ -322,6 +329,15 @@ impl<H: Host> Engine<H> {
         }
         if !still_ready && requests > 0 && !self.scheduler.is_exposing(id, now) && self.attention.end(id) {
             self.notify(NotifyKind::Answered, id, 0);
+        }
+    }
+
+    /// Tells a trace how long the server worked in a slice, where the kernel ran something else meanwhile.
+    fn note_processor(&mut self, service: &Service, since: Option<u64>) {
+        let Some(since) = since else { return };
+        let (client, ns) = (service.client, self.host.cpu_ns().saturating_sub(since));
+        if service.end.since(service.start) > ns.saturating_add(WITHOUT_PROCESSOR_NS) {
+            self.scheduler.trace.note(service.end, What::Processor { client, ns });
         }
     }
 

@@ -40,7 +40,7 @@ fn line(event: &Event, model: &Model, names: &Names) -> String {
         }
         What::Request { request, bytes, ns, .. } => format!("{},{ns},1,{bytes},", quoted(&names.of(request))),
         What::Budget { left_ns, .. } => format!(",{left_ns},,,"),
-        What::Overran { ns } => format!(",{ns},,,"),
+        What::Overran { ns } | What::Processor { ns, .. } => format!(",{ns},,,"),
         What::Reserve { reservation, .. } => format!(",{},,,{}", reservation.budget_ns, reservation.period_ns),
         What::Policy { kind } => format!(",,,,{}", kind.name()),
         What::Lost { records } => format!(",,,,{records}"),

@@ -83,6 +83,8 @@ pub struct Burst {
     pub activation: Time,
     pub end: Time,
     pub own_ns: u64,
+    /// Of its own slices, the time in which the server had a processor.
+    pub worked_ns: u64,
     pub waited_ns: u64,
     /// The greatest first.
     pub causes: Vec<(Cause, u64)>,
@@ -103,6 +105,7 @@ pub struct Client {
     pub(super) ready_since: Option<Time>,
     pub(super) waits_since: Time,
     pub(super) own_ns: u64,
+    pub(super) worked_ns: u64,
     pub(super) behind: BTreeMap<Cause, u64>,
     pub(super) grabbed_at: Option<Time>,
 }

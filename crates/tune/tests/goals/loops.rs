@@ -42,7 +42,7 @@ fn bursts(workload: &Workload, policy: PolicyKind, reservation: Option<Reservati
     let (mut model, mut bursts) = (Model::new(), Vec::new());
     let take = |event| {
         if let Some(burst) = model.take(&event).filter(|burst| burst.key == 0) {
-            bursts.push(xqos_tune::Burst { start: burst.activation, end: burst.end, served_ns: burst.own_ns });
+            bursts.push(xqos_tune::Burst { start: burst.activation, end: burst.end, served_ns: burst.worked_ns });
         }
     };
     serve(workload, &rules, take).expect("it is admitted");

@@ -8,3 +8,4 @@ mod hostile;
 mod load;
 mod loops;
 mod periodic;
+mod preempted;

@@ -20,13 +20,15 @@ pub struct Feed {
     /// The time of the last record, by the server's clock and by ours.
     last: (Time, Instant),
     has_ended: bool,
+    /// Records were overwritten before the last call read them: what clients did meanwhile is not known.
+    has_gap: bool,
 }
 
 impl Feed {
     pub fn open(session: &Session) -> Result<Feed> {
         let reader = session.control.start_trace(Level::Slices, 0)?;
         let (model, last) = (Model::without_causes(), (Time(0), Instant::now()));
-        Ok(Feed { reader, model, last, has_ended: false })
+        Ok(Feed { reader, model, last, has_ended: false, has_gap: false })
     }
 
     /// Bursts that have ended since the last call, each with its client.
@@ -39,7 +41,7 @@ impl Feed {
                     let burst = self.model.take(&event);
                     let base = |key: usize| self.model.clients().get(key).map_or(0, |client| client.identity.base);
                     bursts.extend(burst.map(|burst| {
-                        let (start, end, served_ns) = (burst.activation, burst.end, burst.own_ns);
+                        let (start, end, served_ns) = (burst.activation, burst.end, burst.worked_ns);
                         (base(burst.key), Burst { start, end, served_ns })
                     }));
                 }
@@ -55,11 +57,18 @@ impl Feed {
             self.last = (self.model.now, Instant::now());
         }
         self.model.forget_gone();
+        self.has_gap = lost;
         if lost && !self.has_ended {
             // The reader that is there goes on: its next records are the new beginning.
             session.control.start_trace(Level::Slices, 0)?;
         }
         Ok(bursts)
+    }
+
+    /// Clients that have work or are served, and those that may have been.
+    pub fn working(&self) -> impl Iterator<Item = u32> + '_ {
+        let working = self.model.present().filter(|client| self.has_gap || client.waits_since().is_some());
+        working.map(|client| client.identity.base)
     }
 
     /// About what the server's clock says.

@@ -7,12 +7,14 @@
 //! | that is refused | (2Q, 2T) once; refused too, that is said once, and tried again when the tuner asks again |
 //! | the client has a reservation that is not what was set here, or none where one was set | somebody else decides: it is left alone from now on |
 //! | it has gone | it is forgotten |
+//! | nothing is reserved for it | why is said, once for each cause |
 //!
 //! While a client does something the ring is read ten times a second, and the server is asked once a second what else is reserved.
 //! While all are silent the ring is looked at once a second, and the server is left asleep.
 //!
 //! Invariant: what is set here is soft, and cleared when we end.
 
+mod decision;
 mod demand;
 mod feed;
 mod processors;
@@ -23,6 +25,7 @@ use crate::client::{described, reservation_of};
 use crate::groups::reservation_of_group;
 use crate::session::Session;
 use anyhow::{Result, anyhow, bail};
+use decision::{WhyNot, rhythm, too_little};
 use feed::Feed;
 use processors::Processors;
 use std::collections::{BTreeMap, BTreeSet};
@@ -34,7 +37,7 @@ use xqos_abi::{ClientEntry, ServerInfo};
 use xqos_cli::quantity::{Micros, Reservation};
 use xqos_client::Error;
 use xqos_core as core;
-use xqos_tune::{Advice, Beat, Room, Tuner};
+use xqos_tune::{Advice, Report, Room, Tuner};
 
 /// A burst is seen that late at most, and a dozen of them are needed.
 const ACTIVE: Duration = Duration::from_millis(100);
@@ -107,6 +110,12 @@ pub struct Auto {
     said: Vec<String>,
     /// Whose refusal was said.
     refused: BTreeSet<u32>,
+    /// Why nothing is reserved, as it was said; `None`: something was reserved.
+    told: BTreeSet<(u32, Option<WhyNot>)>,
+    /// Who is looked after, in words.
+    names: BTreeMap<u32, String>,
+    /// Whether to say where nothing is reserved.
+    tells_all: bool,
     /// What others are told, before the confidence.
     origin: String,
 }
@@ -131,6 +140,9 @@ impl Auto {
             asked: None,
             said: Vec::new(),
             refused,
+            told: BTreeSet::new(),
+            names: BTreeMap::new(),
+            tells_all: false,
             origin: origin.to_owned(),
         })
     }
@@ -140,6 +152,11 @@ impl Auto {
     pub fn reserve_processors(&mut self, is_ours: bool) -> Result<()> {
         self.processors = Some(Processors::start(is_ours)?);
         Ok(())
+    }
+
+    /// From now on also says where nothing is reserved, and why.
+    pub fn tell_all(&mut self) {
+        self.tells_all = true;
     }
 
     /// The most for all that is found by measurement, from the next look on.
@@ -154,12 +171,25 @@ impl Auto {
         }
         self.ours.insert(entry.client, None);
         self.pids.insert(entry.client, entry.pid);
+        self.names.insert(entry.client, described(entry));
         self.tuner.add(entry.client, self.feed.now());
         self.tuner.weigh(entry.client, entry.weight);
         true
     }
 
+    /// A client has gone. What there is to say where nothing was decided for it.
+    pub fn gone(&mut self, client: u32) -> Option<String> {
+        let is_decided = self.told.range((client, None)..).next().is_some_and(|&(told, _)| told == client);
+        let name = self.names.get(&client).filter(|_| self.tells_all && !is_decided && self.ours.contains_key(&client));
+        let jobs = self.report(client).map_or(0, |report| report.jobs);
+        let said = name.map(|name| format!("nothing was reserved for {name}: {}", too_little(jobs)));
+        self.forget(client);
+        said
+    }
+
     pub fn forget(&mut self, client: u32) {
+        self.names.remove(&client);
+        self.told.retain(|&(told, _)| told != client);
         self.ours.remove(&client);
         self.pids.remove(&client);
         self.refused.remove(&client);
@@ -193,6 +223,8 @@ impl Auto {
         for (client, burst) in self.feed.read(session)? {
             self.tuner.take(client, burst);
         }
+        let now = self.feed.now();
+        self.feed.working().for_each(|client| self.tuner.works(client, now));
         let is_due = self.asked.is_none_or(|asked| asked.elapsed() >= ROOM_EVERY);
         if is_due && self.tuner.is_active() {
             self.look_around(session)?;
@@ -207,6 +239,7 @@ impl Auto {
                 self.follow(session, client, advice)?;
             }
         }
+        self.tell_why_not();
         if let Some(processors) = &mut self.processors {
             let reserved =
                 self.ours.iter().filter_map(|(client, set)| Some((*self.pids.get(client)?, set.as_ref()?.period)));
@@ -269,7 +302,10 @@ impl Auto {
             Advice::Reserve(wanted) | Advice::Change(wanted) => self.reserve(session, &entry, wanted),
             Advice::Release => {
                 self.clear(session, &entry);
-                self.said.push(format!("released what was reserved for {}: it has stopped", described(&entry)));
+                if let Some((why, sentence)) = self.why_not(client) {
+                    self.told.insert((client, Some(why)));
+                    self.said.push(format!("released what was reserved for {}: {sentence}", described(&entry)));
+                }
                 Ok(())
             }
         }
@@ -285,6 +321,8 @@ impl Auto {
                 Ok(()) => {
                     self.ours.insert(entry.client, Some(typed));
                     self.refused.remove(&entry.client);
+                    self.told.retain(|&(told, _)| told != entry.client);
+                    self.told.insert((entry.client, None));
                     self.said.push(format!("reserved {typed} for {}{}", described(entry), self.because(entry.client)));
                     return Ok(());
                 }
@@ -301,6 +339,7 @@ impl Auto {
             }
         }
         self.clear(session, entry);
+        self.told.insert((entry.client, Some(WhyNot::NoRoom)));
         if self.refused.insert(entry.client) {
             self.said.extend(why.map(|why| format!("{why}; it runs without a reservation until there is room")));
         }
@@ -316,29 +355,39 @@ impl Auto {
 
     /// Others see how sure that is: what is set next has the confidence in its origin.
     fn tell_confidence(&self, session: &Session, client: u32) -> Result<()> {
-        let report = self.tuner.reports().find(|(key, _)| *key == client);
-        let confidence = report.map_or(0.0, |(_, report)| report.confidence);
+        let confidence = self.report(client).map_or(0.0, |report| report.confidence);
         session.control.set_origin(&format!("{} {confidence:.2}", self.origin), true)?;
         Ok(())
     }
 
     /// What was found.
     fn because(&self, client: u32) -> String {
-        let Some((_, report)) = self.tuner.reports().find(|(key, _)| *key == client) else { return String::new() };
-        match report.beat {
-            Some(Beat::Clock(fit)) => format!(
-                ", which draws {:.1} times a second (confidence {:.2}, {} jobs)",
-                1e9 / fit.period_ns.max(1) as f64,
-                report.confidence,
-                report.jobs
-            ),
-            Some(Beat::Loop(rest)) => format!(
-                ", which rests for {:.1} ms after each answer (confidence {:.2}, {} jobs)",
-                rest.rest_ns as f64 / 1e6,
-                report.confidence,
-                report.jobs
-            ),
-            None => String::new(),
+        let found = self.report(client).and_then(|report| Some((rhythm(&report)?, report)));
+        found.map_or_else(String::new, |(rhythm, report)| {
+            format!(", which {rhythm} (confidence {:.2}, {} jobs)", report.confidence, report.jobs)
+        })
+    }
+
+    fn report(&self, client: u32) -> Option<Report> {
+        self.tuner.reports().find(|(key, _)| *key == client).map(|(_, report)| report)
+    }
+
+    fn why_not(&self, client: u32) -> Option<(WhyNot, String)> {
+        let report = self.report(client)?;
+        let why = WhyNot::of(&report)?;
+        Some((why, why.sentence(&report)))
+    }
+
+    /// Says why nothing is reserved, where that is known. Silence decides nothing: the client may begin any moment.
+    fn tell_why_not(&mut self) {
+        let without: Vec<u32> = self.ours.iter().filter(|(_, set)| set.is_none()).map(|(&client, _)| client).collect();
+        for client in without.into_iter().filter(|_| self.tells_all) {
+            let Some((why, sentence)) = self.why_not(client).filter(|(why, _)| *why != WhyNot::Silent) else {
+                continue;
+            };
+            if let (true, Some(name)) = (self.told.insert((client, Some(why))), self.names.get(&client)) {
+                self.said.push(format!("nothing is reserved for {name}: {sentence}"));
+            }
         }
     }
 }

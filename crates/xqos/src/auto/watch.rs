@@ -23,6 +23,7 @@ pub fn watch(session: &Session, clients: &[ClientEntry], limit_ppm: Option<u32>,
     let signals = Signals::watch().context("cannot watch for ^C")?;
     session.control.select_events(event_mask::CLIENTS)?;
     let mut auto = Auto::start(session, "auto", limit_ppm)?;
+    auto.tell_all();
     if with_processors {
         auto.reserve_processors(false).unwrap_or_else(|error| output::note(&format!("{error:#}")));
     }
@@ -43,7 +44,7 @@ fn look_after(session: &Session, auto: &mut Auto, signals: &Signals) -> Result<(
     loop {
         while let Some(notify) = session.control.next_notify().context("the X server has gone")? {
             if notify.kind == NotifyKind::ClientGone {
-                auto.forget(notify.client);
+                auto.gone(notify.client).iter().try_for_each(|line| output::line(line))?;
             }
         }
         while let Some(signal) = signals.next() {

@@ -120,6 +120,7 @@ impl Arguments {
         let signals = Signals::watch().context("cannot watch for the program's end")?;
         let is_auto = matches!(wanted, Some(Wanted::Auto));
         let mut auto = is_auto.then(|| Auto::start(&session, "auto", rules::auto_limit())).transpose()?;
+        auto.iter_mut().for_each(Auto::tell_all);
         if let Some(auto) = auto.as_mut().filter(|_| self.cpu == Some(Wanted::Auto)) {
             auto.reserve_processors(true).unwrap_or_else(|error| note(&format!("{error:#}")));
         }
@@ -279,7 +280,8 @@ impl<'a> Run<'a> {
                     NotifyKind::ClientGone => {
                         self.seen.remove(&notify.client);
                         self.ours.remove(&notify.client);
-                        self.auto.iter_mut().for_each(|auto| auto.forget(notify.client));
+                        let said = self.auto.as_mut().and_then(|auto| auto.gone(notify.client));
+                        said.iter().for_each(|text| self.say(text));
                     }
                     _ => {}
                 },

@@ -127,7 +127,7 @@ impl Suggestion {
         let mut seen: BTreeMap<usize, Seen> = BTreeMap::new();
         for event in trace.events() {
             if let Some(burst) = model.take(&event) {
-                let (start, end, served_ns) = (burst.activation, burst.end, burst.own_ns);
+                let (start, end, served_ns) = (burst.activation, burst.end, burst.worked_ns);
                 seen.entry(burst.key).or_default().take(Burst { start, end, served_ns });
             }
         }

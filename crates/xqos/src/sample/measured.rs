@@ -32,7 +32,7 @@ pub struct Found {
 impl Measured {
     pub fn take(&mut self, model: &Model, burst: &Burst) {
         let Some(client) = model.clients().get(burst.key) else { return };
-        let (start, end, served_ns) = (burst.activation, burst.end, burst.own_ns);
+        let (start, end, served_ns) = (burst.activation, burst.end, burst.worked_ns);
         self.clients.entry(client.identity.base).or_default().take(xqos_tune::Burst { start, end, served_ns });
     }
 

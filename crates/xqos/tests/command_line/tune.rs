@@ -295,5 +295,6 @@ fn a_program_without_a_rhythm_gets_nothing_and_is_left_in_peace() {
     let entry = eventually("it is connected", || server.entry_called("xeyes"));
     run.signal("TERM");
     assert!(entry["reservation"].is_null(), "{entry:#}");
-    assert!(!run.ended().with(128 + 15).err.contains("reserved"));
+    let told = run.ended().with(128 + 15).err;
+    assert!(told.contains("nothing was reserved for xeyes (pid ") && !told.contains("xqos: reserved"), "{told}");
 }

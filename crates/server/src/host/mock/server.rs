@@ -217,11 +217,15 @@ impl Server {
         match does {
             Does::Grab => self.host().grab = Some(id),
             Does::Ungrab => self.host().grab = None,
+            Does::Stalls(ns) => {
+                let stolen_ns = &self.host().stolen_ns;
+                stolen_ns.set(stolen_ns.get() + ns);
+            }
             _ => {}
         }
         let Some(engine) = &mut self.engine else { return };
         match does {
-            Does::Nothing => {}
+            Does::Nothing | Does::Stalls(_) => {}
             Does::Grab => engine.grabbed(id, true),
             Does::Ungrab => engine.grabbed(id, false),
             Does::Expose(client) => engine.noticed(client, false),

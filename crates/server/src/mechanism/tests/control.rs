@@ -182,3 +182,25 @@ fn a_trace_tells_its_reader_all_and_ends_with_it() {
     assert!(served >= 1 && names == 3 && ended, "{served} slices, {names} names");
     assert!(!server.engine().scheduler.trace.is_on());
 }
+
+#[test]
+fn a_trace_tells_how_long_the_server_worked_in_a_slice_that_others_stretched() {
+    use xqos_abi::ring::{Next, Reader};
+    use xqos_abi::trace::{Event, What};
+    let mut server = server(PolicyKind::Fair);
+    let [reader, client] = clients(&mut server);
+    server.ask(reader, Request::StartTrace { level: Level::Slices, capacity: 0 }).unwrap();
+    let mut ring = Reader::open(server.host().handed.pop().unwrap(), 0).unwrap();
+    server.send_at(Time(10 * MS), client, 3 * MS, Does::Nothing);
+    server.send_at(Time(20 * MS), client, 3 * MS, Does::Stalls(2 * MS));
+    server.run_until(Time(30 * MS));
+    let mut told = Vec::new();
+    while let Next::Record(words) = ring.read() {
+        match Event::decode(words).unwrap().what {
+            What::Processor { ns, .. } => told.push(Some(ns)),
+            What::Served { .. } => told.push(None),
+            _ => {}
+        }
+    }
+    assert_eq!(told, [None, Some(MS), None], "the second of two slices of 3 ms had 1 ms of a processor");
+}

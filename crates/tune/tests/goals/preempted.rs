@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: MIT
+//! A machine short of processors: the kernel runs something else in the middle of slices, and what a slice lasts is no demand.
+
+use crate::load::{Dice, MS, SECOND, US};
+use xqos_abi::trace::{Event, Reason, What};
+use xqos_core::{ClientId, Mode, Time};
+use xqos_trace::model::Model;
+use xqos_tune::{Burst, Client, State};
+
+const BEGAN: u64 = SECOND;
+const FRAME: u64 = 40 * MS;
+
+/// A film for which the server works so long in each frame, as a trace tells it; other programs have the server's processor for
+/// up to so long in the middle.
+fn film(work_ns: u64, stolen_ns: u64, seconds: u64) -> Vec<Burst> {
+    let (client, mut dice, mut model) = (ClientId(1), Dice(7), Model::without_causes());
+    let mut bursts = Vec::new();
+    for start in (0..seconds * 25).map(|frame| Time(BEGAN + frame * FRAME)) {
+        let end = start.after(work_ns + dice.below(stolen_ns));
+        let (mode, reason, until) = (Mode::BestEffort, Reason::Policy, Time::NEVER);
+        let dispatch = What::Dispatch { client: Some(client), mode, reason, until, requests: 0, bytes: 0 };
+        let (still_ready, ended_early, requests, last_request, bytes) = (false, false, 1, 72, 40);
+        let served = What::Served { client, still_ready, ended_early, requests, last_request, bytes, start };
+        let processor = What::Processor { client, ns: work_ns };
+        for (at, what) in [(start, What::Activation { client }), (start, dispatch), (end, processor), (end, served)] {
+            let burst = model.take(&Event { at, what });
+            bursts.extend(burst.map(|burst| Burst {
+                start: burst.activation,
+                end: burst.end,
+                served_ns: burst.worked_ns,
+            }));
+        }
+    }
+    bursts
+}
+
+fn watched(bursts: &[Burst]) -> Client {
+    let mut client = Client::new();
+    bursts.iter().for_each(|&burst| client.take(burst));
+    client
+}
+
+#[test]
+fn slices_that_preemption_stretches_have_the_same_demand() {
+    for work_ns in [200 * US, 3 * MS] {
+        let (alone, beside) = (watched(&film(work_ns, 0, 8)).report(), watched(&film(work_ns, 25 * MS, 8)).report());
+        assert_eq!((alone.state, beside.state), (State::Periodic, State::Periodic), "{beside:?}");
+        assert_eq!((beside.mean_ns, beside.wish), (alone.mean_ns, alone.wish), "{work_ns} ns of work in a frame");
+    }
+    assert_eq!(watched(&film(200 * US, 25 * MS, 8)).wish(), None, "half a percent of the server is nothing to reserve");
+}
+
+#[test]
+fn a_client_whose_work_goes_on_is_not_silent() {
+    let bursts = film(3 * MS, 0, 3);
+    let last = bursts[bursts.len() - 1].end;
+    let (mut waits, mut rests) = (watched(&bursts), watched(&bursts));
+    for look in (0..50).map(|look| last.after(look * 100 * MS)) {
+        waits.works(look);
+        waits.look(look);
+        rests.look(look);
+    }
+    assert_eq!((waits.report().state, rests.report().state), (State::Periodic, State::Silent));
+    assert!(waits.wish().is_some() && rests.wish().is_none());
+}

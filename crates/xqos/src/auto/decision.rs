@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: MIT
+//! What was decided for a client, and why, in words.
+
+use xqos_tune::{Beat, Report, State};
+
+/// Why nothing is reserved for a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum WhyNot {
+    /// It needs so little that it gets that without.
+    Light,
+    Aperiodic,
+    NoRoom,
+    Silent,
+}
+
+impl WhyNot {
+    /// Of a client that has no reservation by the tuner; `None`: not known yet.
+    pub fn of(report: &Report) -> Option<WhyNot> {
+        match (report.state, report.wish) {
+            (State::Gathering, _) => None,
+            (State::Periodic, None) => Some(WhyNot::Light),
+            (State::Periodic, Some(_)) => Some(WhyNot::NoRoom),
+            (State::Aperiodic | State::GivenUp, _) => Some(WhyNot::Aperiodic),
+            (State::Silent, _) => Some(WhyNot::Silent),
+        }
+    }
+
+    pub fn sentence(self, report: &Report) -> String {
+        match self {
+            WhyNot::Light => format!("it {}, which it gets without", needs(report)),
+            WhyNot::Aperiodic => "it works in no steady rhythm".to_owned(),
+            WhyNot::NoRoom => "what is promised already leaves no room for it".to_owned(),
+            WhyNot::Silent => "it does nothing at present".to_owned(),
+        }
+    }
+}
+
+/// What drives a client that has a rhythm.
+pub fn rhythm(report: &Report) -> Option<String> {
+    Some(match report.beat? {
+        Beat::Clock(fit) => format!("draws {:.1} times a second", 1e9 / fit.period_ns.max(1) as f64),
+        Beat::Loop(rest) => format!("rests for {:.1} ms after each answer", rest.rest_ns as f64 / 1e6),
+    })
+}
+
+fn needs(report: &Report) -> String {
+    let period_ns = match report.beat {
+        Some(Beat::Clock(fit)) => fit.period_ns,
+        Some(Beat::Loop(rest)) => rest.rest_ns.saturating_add(report.mean_ns),
+        None => 0,
+    };
+    let percent = 100.0 * report.mean_ns as f64 / period_ns.max(1) as f64;
+    let part = format!("needs {percent:.1} % of the server");
+    rhythm(report).map_or_else(|| part.clone(), |rhythm| format!("{rhythm} and {part}"))
+}
+
+/// What is said of a client that has gone before anything was found.
+pub fn too_little(jobs: usize) -> String {
+    match jobs {
+        0 => "it did nothing while it was watched".to_owned(),
+        1 => "it asked for something once, and a rhythm takes a dozen times".to_owned(),
+        _ => format!("it asked for something {jobs} times, which is too little to find a rhythm in"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use xqos_tune::{Burst, Client};
+
+    /// A film of 25 frames a second, each of so much server time.
+    fn film(served_us: u64) -> Report {
+        let mut client = Client::new();
+        for frame in 0..100 {
+            let start = xqos_core::Time(1_000_000_000 + frame * 40_000_000);
+            let served_ns = served_us * 1000;
+            client.take(Burst { start, end: start.after(served_ns), served_ns });
+        }
+        client.report()
+    }
+
+    #[test]
+    fn a_light_client_is_told_what_it_needs() {
+        let report = film(200);
+        let why = WhyNot::of(&report).unwrap();
+        assert_eq!(
+            why.sentence(&report),
+            "it draws 25.0 times a second and needs 0.5 % of the server, which it gets without"
+        );
+        assert_eq!(WhyNot::of(&film(2000)), Some(WhyNot::NoRoom), "it has a wish, and nothing");
+    }
+
+    #[test]
+    fn a_client_that_has_gone_early_is_told_apart() {
+        assert!(too_little(0).contains("did nothing") && too_little(1).contains("once"));
+        assert!(too_little(7).contains("7 times"));
+    }
+}
