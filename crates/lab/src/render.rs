@@ -7,18 +7,19 @@ use std::fmt::Write;
 
 /// A whole study.
 pub fn study(study: &Study) -> String {
-    let mut out = format!("{}\n{}\n\n{}\n", study.title, "=".repeat(study.title.len()), wrap(&study.question));
+    let mut out = format!("{}\n{}\n", study.title, "=".repeat(study.title.len()));
     if !study.answer.is_empty() {
         let _ = write!(out, "\n{}\n", wrap(&study.answer));
     }
+    let _ = write!(out, "\n{}\n", wrap(&study.question));
     for one in &study.tables {
         let _ = write!(out, "\n{}", table(one));
     }
-    if !study.verdicts.is_empty() {
-        let _ = write!(out, "\n{}", verdicts(&study.verdicts));
-    }
     for note in &study.notes {
         let _ = write!(out, "\n{}\n", wrap(note));
+    }
+    if !study.verdicts.is_empty() {
+        let _ = write!(out, "\n{}", verdicts(&study.verdicts));
     }
     out
 }

@@ -27,7 +27,7 @@ pub(crate) use build::Build;
 pub(crate) use parts::Parts;
 pub(crate) use results::Finding;
 #[cfg(test)]
-pub(crate) use results::read_all;
+pub(crate) use results::{read_all, text};
 pub(crate) use summary::conclusions;
 
 use crate::experiments::{self, Experiment};

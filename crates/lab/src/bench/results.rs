@@ -163,12 +163,17 @@ pub(super) fn write_findings(folder: &Path, found: &[Finding]) -> Result<()> {
     write(&folder.join("index.html"), &page::html(found)?)
 }
 
-pub(super) fn text(found: &[Finding]) -> String {
+/// One experiment begins with its result, many with what to conclude from all of them.
+pub(crate) fn text(found: &[Finding]) -> String {
     let build = Build::of(found);
     let conclusions = summary::conclusions(found).join("\n");
     let studies: Vec<String> = found.iter().map(|finding| finding.text(build)).collect();
     let machine = build.first(found).map(|finding| render::machine(&finding.machine)).unwrap_or_default();
-    format!("{conclusions}\n\n{}\n{}\n{machine}", studies.join("\n\n"), summary::text(found))
+    let (studies, goals) = (studies.join("\n\n"), summary::text(found));
+    match found {
+        [_] => format!("{studies}\n{conclusions}\n\n{machine}"),
+        _ => format!("{conclusions}\n\n{studies}\n{goals}\n{machine}"),
+    }
 }
 
 /// Who reads the file, now or after an interruption, finds the old text or the new one.

@@ -24,7 +24,8 @@ pub(crate) fn conclusions(found: &[Finding]) -> Vec<String> {
         0 => String::new(),
         few => format!(", of {few} there are too few samples"),
     };
-    let mut lines = vec![format!("{met} of {with_goal} goals are met{few}, in {} experiments.", found.len())];
+    let experiments = if found.len() == 1 { String::new() } else { format!(", in {} experiments", found.len()) };
+    let mut lines = vec![format!("{met} of {with_goal} goals are met{few}{experiments}.")];
     let sentence = |(_, of, goal): &(f64, &Finding, &Verdict)| format!("{}: {}", build.label(of), goal.sentence());
     let brief =
         |(_, of, goal): &(f64, &Finding, &Verdict)| format!("{}: {} ({})", build.label(of), goal.what, goal.text());
@@ -120,7 +121,7 @@ mod tests {
         assert!(lines[3].contains("Noisy: idle (other processes used 50 % of the processors)"), "{lines:#?}");
         let unmeasured = Verdict::of_spread("v", Spread::of([]), "x", Goal::AtMost(1.0));
         let lines = conclusions(&[finding("expose", vec![at_most(0.5), unmeasured], 0.0)]);
-        assert_eq!(lines[0], "1 of 2 goals are met, of 1 there are too few samples, in 1 experiments.");
+        assert_eq!(lines[0], "1 of 2 goals are met, of 1 there are too few samples.");
         let met = conclusions(&[finding("demo", vec![at_most(0.5)], 0.0)]);
         assert_eq!(met[1..3], ["Nothing was missed.", "No run was noisy."]);
     }

@@ -40,11 +40,11 @@ pub(crate) fn html(findings: &[Finding]) -> Result<String> {
         write_study(&mut body, finding, (findings.len() == 1, build), &mut charts);
     }
     let conclusions = list(&conclusions(findings));
-    let title = match findings {
-        [one] => one.study.title.clone(),
-        _ => "xqos: what it does and what it costs".to_owned(),
+    // One experiment begins with its result; many begin with what to conclude from all of them.
+    let (title, contents, conclusions_of_one) = match findings {
+        [one] => (one.study.title.clone(), String::new(), conclusions),
+        _ => ("xqos: what it does and what it costs".to_owned(), conclusions + &contents(findings), String::new()),
     };
-    let contents = if findings.len() > 1 { contents(findings) } else { String::new() };
     // A script element ends at the first `</`, wherever it stands.
     let data = serde_json::to_string(&charts)?.replace("</", "<\\/");
     // The body comes last: what was measured is never searched for places.
@@ -53,7 +53,8 @@ pub(crate) fn html(findings: &[Finding]) -> Result<String> {
         .replace("{style}", STYLE)
         .replace("{script}", SCRIPT)
         .replace("{data}", &data)
-        .replace("{contents}", &format!("{conclusions}{contents}"))
+        .replace("{contents}", &contents)
+        .replace("{conclusions_of_one}", &conclusions_of_one)
         .replace("{body}", &body))
 }
 
@@ -87,19 +88,12 @@ fn write_study<'a>(out: &mut String, finding: &'a Finding, of: (bool, Build), ch
     if !alone {
         let _ = write!(out, "<h2>{}</h2>", escape(&study.title));
     }
-    let _ = write!(out, "<p class=\"question\">{}</p>", escape(&study.question));
     if !study.answer.is_empty() {
         let _ = write!(out, "<p class=\"answer\">{}</p>", escape(&study.answer.replace(" ms", "\u{a0}ms")));
     }
+    let _ = write!(out, "<p class=\"question\">{}</p>", escape(&study.question));
     if finding.quick {
         out.push_str("<p class=\"quick\">Measured in a hurry (--quick): shows that it works, not how well.</p>");
-    }
-    for doubt in build.caution(finding).into_iter().chain(finding.noise()) {
-        let _ = write!(out, "<p class=\"quick\">{}</p>", escape(&doubt));
-    }
-    let as_cards = study.verdicts.len() <= MOST_CARDS;
-    if as_cards {
-        write_cards(out, &study.verdicts);
     }
     for chart in study.charts.iter().filter(|chart| matches!(chart, Chart::Scatter(_))) {
         write_chart(out, chart, charts);
@@ -110,11 +104,15 @@ fn write_study<'a>(out: &mut String, finding: &'a Finding, of: (bool, Build), ch
     for chart in study.charts.iter().filter(|chart| !matches!(chart, Chart::Scatter(_))) {
         write_chart(out, chart, charts);
     }
-    if !as_cards {
-        write_verdicts(out, &study.verdicts);
-    }
     for note in &study.notes {
         let _ = write!(out, "<p class=\"note\">{}</p>", escape(note));
+    }
+    match study.verdicts.len() {
+        0..=MOST_CARDS => write_cards(out, &study.verdicts),
+        _ => write_verdicts(out, &study.verdicts),
+    }
+    for doubt in build.caution(finding).into_iter().chain(finding.noise()) {
+        let _ = write!(out, "<p class=\"quick\">{}</p>", escape(&doubt));
     }
     write_machine(out, finding);
     out.push_str("</section>");
@@ -227,6 +225,7 @@ fn escape(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bench::text as text_of;
     use crate::machine::Machine;
     use crate::study::{Goal, Panel, Scatter};
 
@@ -260,6 +259,39 @@ mod tests {
         assert!(page.contains(">About hard</a>  <small>another build</small></li>"), "{page}");
         assert!(page.contains(">About soft</a> </li>"), "{page}");
         assert_eq!(page.matches("Of another build: measured with 0.1 (a), the report is of 0.1 (b).").count(), 1);
+    }
+
+    #[test]
+    fn one_experiment_begins_with_its_result_and_ends_with_goals_and_noise() {
+        let panel = Panel { case: "stock".to_owned(), name: "stock".to_owned(), points: vec![[0.0, 1.0]] };
+        let study = Study {
+            title: "The title".to_owned(),
+            question: "The question".to_owned(),
+            answer: "The result".to_owned(),
+            verdicts: vec![Verdict::of_value("The goal", 3.0, "", Goal::AtMost(2.0))],
+            tables: vec![Table::new("The table", &["case"])],
+            charts: vec![Chart::Scatter(Scatter {
+                title: "The picture".to_owned(),
+                panels: vec![panel],
+                ..Scatter::default()
+            })],
+            notes: vec!["The note".to_owned()],
+        };
+        let disturbance = Some(Disturbance { others: 0.5, ..Disturbance::default() });
+        let machine = Machine::default();
+        let one = Finding { experiment: "demo".into(), quick: false, pairs: 1, machine, disturbance, study };
+        let order = ["The result", "The question", "The picture", "The table", "The note", "The goal", "Noisy"];
+        let is_in_order = |text: &str, parts: &[&str]| {
+            let at: Vec<Option<usize>> = parts.iter().map(|part| text.find(part)).collect();
+            assert!(at.iter().all(Option::is_some) && at.is_sorted(), "{parts:?} are at {at:?} in {text}");
+        };
+        let page = html(std::slice::from_ref(&one)).unwrap();
+        let page = &page[page.find("<main>").unwrap()..page.find("</main>").unwrap()];
+        is_in_order(page, &order);
+        is_in_order(page, &["The picture", "0 of 1 goals are met"]);
+        let text = text_of(&[one]);
+        is_in_order(&text, &["The result", "The question", "The table", "The note", "The goal", "Noisy"]);
+        is_in_order(&text, &["The note", "0 of 1 goals are met"]);
     }
 
     #[test]
