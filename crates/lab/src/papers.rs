@@ -40,6 +40,9 @@ struct Paper {
 struct Figure {
     source: String,
     what: String,
+    /// How it follows from what the paper says, where the paper does not state it.
+    #[serde(default)]
+    derived: Option<String>,
     value: Number,
     #[serde(default)]
     deviation: Option<Number>,
@@ -56,6 +59,12 @@ enum Number {
 impl Published {
     pub fn value(self) -> f64 {
         self.one(Some(&self.figure().value))
+    }
+
+    /// As a table shows it: a value that the paper does not state is marked.
+    pub fn text(self) -> String {
+        let mark = if self.figure().derived.is_some() { " (derived)" } else { "" };
+        crate::study::figure(self.value()) + mark
     }
 
     /// The standard deviation.

@@ -105,7 +105,7 @@ pub(super) fn beside_published(
     ours: f64,
 ) -> [String; 2] {
     match published.iter().find(|(one, _)| Some(*one) == scheduler) {
-        Some((_, theirs)) => [figure(theirs.value()), figure(ours / theirs.value())],
+        Some((_, theirs)) => [theirs.text(), figure(ours / theirs.value())],
         None => ["-".to_owned(), "-".to_owned()],
     }
 }

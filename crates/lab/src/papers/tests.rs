@@ -20,10 +20,18 @@ fn each_paper_and_each_figure_says_where_it_is_found() {
     for (name, paper) in PAPERS.iter() {
         assert!([&paper.title, &paper.authors, &paper.published].iter().all(|text| text.len() > 8), "{name}");
         for (figure, found) in &paper.figures {
-            assert!(!found.source.is_empty() && !found.what.is_empty(), "{name}.{figure}");
+            let is_place = ["section ", "Table ", "Figure "].iter().any(|place| found.source.contains(place));
+            assert!(is_place && !found.what.is_empty(), "{name}.{figure}: {}", found.source);
+            assert!(found.derived.as_ref().is_none_or(|how| how.ends_with('.')), "{name}.{figure}: say how");
             assert!(!found.unit.contains(char::is_whitespace), "{name}.{figure}: a unit is one word");
         }
     }
+}
+
+#[test]
+fn a_value_that_the_paper_does_not_state_is_marked() {
+    let [derived, stated] = ["packard-2000.drawing_new", "packard-2000.drawing_old"].map(|name| Published(name).text());
+    assert_eq!([derived.as_str(), stated.as_str()], ["10 (derived)", "219"]);
 }
 
 #[test]

@@ -47,7 +47,7 @@ fn beside(grid: &Grid) -> Table {
     let background = paper("a background, over", COMPRESSED_LINK, " Mb/s");
     let mut table = Table::new("The paper's figures beside ours", &["", "paper", "ours"]);
     for (what, paper, ours) in [
-        ("raw X over 10 kb/s, 100 ms: relative delay", kedit, of_each(&relative)),
+        ("relative delay over 10 kb/s, 100 ms; ours by raw X", kedit, of_each(&relative)),
         ("round trips waited for at the start", nautilus, of_each(&trips)),
         ("client-side over core fonts at 1 Mb/s", mozilla, fonts(grid)),
         ("10 kb/s, ssh -C: effective bandwidth", background, of_each(&effective)),
