@@ -114,7 +114,6 @@ impl Progress {
         Spread::of(self.of(case, clients).map(|run| figure(run.ratio(part))))
     }
 
-    /// The paper's load has goals.
     fn verdicts(&self, clients: usize) -> Vec<Verdict> {
         let goal = |key| if clients == LOADS[0] { Goal::of(key) } else { Goal::Reported };
         let verdict = |case: Case, what: &str, part, figure: fn(Pace) -> f64, goal| {
@@ -133,8 +132,8 @@ impl Progress {
                 verdict(case, "deviation", Part::WithoutKernel, deviation, Goal::Reported),
             ]
         };
-        let has_goals = |case: &Case| matches!(case, Case::Soft | Case::Hard | Case::Both);
-        self.cases(clients).filter(has_goals).flat_map(of_case).collect()
+        let is_reserved = |case: &Case| matches!(case, Case::Soft | Case::Hard | Case::Both);
+        self.cases(clients).filter(is_reserved).flat_map(of_case).collect()
     }
 
     /// Table 1.
@@ -263,26 +262,20 @@ mod tests {
     }
 
     #[test]
-    fn only_a_reserved_client_beside_the_papers_load_has_goals() {
+    fn nothing_is_a_goal_that_the_stock_server_meets_too() {
         let even = LOADS.iter().flat_map(|&clients| Case::ALL.map(|case| course(case, clients, [12, 13])));
         let study = progress(even.collect());
-        let goals: Vec<_> =
-            study.verdicts.iter().filter_map(|verdict| Some((&verdict.what, verdict.is_met()?))).collect();
-        assert_eq!(goals.len(), 6, "{goals:?}");
-        assert!(
-            goals.iter().all(|(what, met)| *met && what.contains("cbs") && what.contains("beside 1 x")),
-            "{goals:?}"
-        );
+        assert!(study.verdicts.iter().all(|verdict| verdict.is_met().is_none()), "{:?}", study.verdicts);
     }
 
     #[test]
-    fn a_slower_pace_and_an_uneven_one_are_missed_goals() {
-        let missed = |beside_ms| {
+    fn a_slower_pace_and_an_uneven_one_are_told() {
+        let told = |beside_ms| {
             let study = progress(vec![course(Case::Soft, 1, beside_ms)]);
-            study.verdicts[..2].iter().map(|verdict| verdict.is_met() == Some(false)).collect::<Vec<_>>()
+            [study.verdicts[0].value > 1.02, study.verdicts[1].value > 1.5]
         };
-        assert_eq!(missed([13, 14]), [true, false]);
-        assert_eq!(missed([11, 14]), [false, true]);
+        assert_eq!(told([13, 14]), [true, false]);
+        assert_eq!(told([11, 14]), [false, true]);
     }
 
     #[test]

@@ -208,7 +208,9 @@ fn verdict(films: &[&Showing], way: Way, case: &Case) -> Verdict {
     let frames = films.clone().map(|film| film.beside().count());
     let parts = Spread::of(films.clone().map(|film| regular(film.beside())));
     let what = format!("{}: part of regular frames beside {} x {}", way.name(), case.clients, case.test);
-    let goal = if way.is_reserved() { Goal::of(Key("player.regular")) } else { Goal::Reported };
+    // Beside one x11perf the stock server shows all frames in time too.
+    let has_goal = way.is_reserved() && case.clients > 1;
+    let goal = if has_goal { Goal::of(Key("player.regular")) } else { Goal::Reported };
     Verdict::of_spread(what, parts, "", goal).counting(frames)
 }
 
@@ -269,11 +271,14 @@ mod tests {
 
     #[test]
     fn only_the_reserved_player_is_held_against_the_goal() {
-        let study = player(Way::ALL.map(|way| showing(way, &[10, 50, 90, 130, 171])).into());
+        let beside = |clients, way| Showing { clients, ..showing(way, &[10, 50, 90, 130, 171]) };
+        let alone = player(Way::ALL.map(|way| beside(1, way)).into());
+        assert!(alone.verdicts.iter().all(|verdict| verdict.is_met().is_none()), "the stock server meets it too");
+        let study = player(Way::ALL.map(|way| beside(12, way)).into());
         let met: Vec<_> = study.verdicts.iter().map(Verdict::is_met).collect();
         assert_eq!(met, [None, None, Some(true), Some(true)]);
         assert_eq!((study.charts.len(), study.tables.len()), (1, 1));
-        let worse = player(vec![showing(Way::Cbs, &[10, 50, 90, 150])]);
+        let worse = player(vec![Showing { clients: 12, ..showing(Way::Cbs, &[10, 50, 90, 150]) }]);
         assert_eq!(worse.verdicts[0].is_met(), Some(false));
     }
 
