@@ -13,7 +13,8 @@
 //! with three busy clients all of them stay at the base and no longer differ from a light one. Like the original,
 //! nobody's arrival ends a running slice. Unlike the code, the text can starve: clients that rest just long enough
 //! between long turns stay at the base and keep a busy one, at the minimum, out for ever. So a level is worth
-//! [`LEVEL_NS`] here, and no more: who has waited that much longer than another, for each level between them, is first.
+//! ten intervals here, and at most [`MOST_LEVEL_NS`]: a client that has waited that much longer than another, for each
+//! level between them, is first.
 
 use super::{Allowance, Facts, Key, Policy, PolicyKind, Served};
 use crate::words::Words;
@@ -24,8 +25,10 @@ const BASE: i8 = 0;
 /// Range of the released code.
 const MINIMUM: i8 = -20;
 const MAXIMUM: i8 = 20;
-/// Ten intervals: 20 levels below the base wait for at most a second of the others' server time.
-const LEVEL_NS: u64 = 50_000_000;
+/// A level is worth ten intervals, so that short intervals do not make a client that lost a level wait for many of its turns.
+const LEVEL_INTERVALS: u64 = 10;
+/// And no more than this: 20 levels below the base wait for at most a second of the others' server time.
+const MOST_LEVEL_NS: u64 = 50_000_000;
 /// "An extended time (one second)", section 5.5.
 const ALONE_NS: u64 = 1_000_000_000;
 
@@ -68,6 +71,10 @@ impl Smart {
 
     fn standing(&mut self, client: ClientId) -> &mut Standing {
         &mut self.standings[client.slot()]
+    }
+
+    fn level_ns(&self) -> u64 {
+        self.timer_interval_ns.saturating_mul(LEVEL_INTERVALS).min(MOST_LEVEL_NS)
     }
 
     fn end_turn(&mut self, client: ClientId) {
@@ -117,7 +124,7 @@ impl Policy for Smart {
     fn key(&self, client: ClientId) -> Key {
         let standing = &self.standings[client.slot()];
         let levels_down = (MAXIMUM - standing.priority) as u64;
-        Key(standing.turn_over_ns.saturating_add(levels_down * LEVEL_NS), standing.turn)
+        Key(standing.turn_over_ns.saturating_add(levels_down * self.level_ns()), standing.turn)
     }
 
     fn picked(&mut self, client: ClientId, alone: bool, now: Time) -> Allowance {
@@ -222,7 +229,48 @@ mod tests {
             turns += 1;
         }
         assert_eq!(smart.standing(b).priority, BASE);
-        assert_eq!(turns, 4 * LEVEL_NS / INTERVAL, "the one at -4 waits for four levels");
+        assert_eq!(turns, 4 * MOST_LEVEL_NS / INTERVAL, "the one at -4 waits for four levels");
+    }
+
+    /// Clients that rest for two intervals after each turn stay at the base. A frame takes a turn and a bit, so that the
+    /// animation is a level below them within each frame; what it has left then must not wait until the next frames are due.
+    #[test]
+    fn an_animation_keeps_up_at_any_interval_beside_clients_that_rest_between_their_turns() {
+        for interval_us in [250, 500, 1_000, 2_000, 5_000] {
+            let interval = interval_us * 1_000;
+            let mut smart = Smart::new(&Parameters { timer_interval_ns: interval, ..Parameters::default() });
+            let (animation, others) = (ClientId(1), (2..14).map(ClientId).collect::<Vec<_>>());
+            smart.join(animation, &FACTS);
+            others.iter().for_each(|&one| smart.join(one, &FACTS));
+            // A frame of 1.2 intervals every 60 is 2 % of the server, a quarter of an equal share.
+            let (mut now, mut next_frame, mut left, mut rested, mut longest) = (0, 0, 0, 0, 0);
+            while now < 2_000 * interval {
+                while next_frame <= now {
+                    if left == 0 {
+                        smart.ready(animation, now - rested);
+                    }
+                    left += interval + interval / 5;
+                    next_frame += 60 * interval;
+                }
+                longest = longest.max(left);
+                let ready = others.iter().copied().chain((left > 0).then_some(animation));
+                let client = ready.min_by_key(|&one| smart.key(one)).unwrap();
+                let allowance = smart.picked(client, false, Time(now)).slice_ns;
+                let length_ns = if client == animation { allowance.min(left) } else { allowance };
+                now += length_ns;
+                smart.served(client, &Served { length_ns, requests: 1, bytes: 1 });
+                if client == animation {
+                    (left, rested) = (left - length_ns, now);
+                } else {
+                    smart.ready(client, 2 * interval);
+                }
+            }
+            assert!(
+                longest <= 3 * interval,
+                "{interval_us} us: {} frames queued up",
+                longest / (interval + interval / 5)
+            );
+        }
     }
 
     #[test]

@@ -9,8 +9,9 @@ use xqos_core::{ClientId, GroupId, Parameters, PolicyKind};
 const CREDIT_NS: i128 = 3_000_000;
 /// `fair`: by how much an arrival must have paid less.
 const MARGIN_NS: i128 = 1_000_000;
-/// `smart`
-const LEVEL_NS: i128 = 50_000_000;
+/// `smart`: what a level is worth, in intervals, and at most
+const LEVEL_INTERVALS: i128 = 10;
+const MOST_LEVEL_NS: i128 = 50_000_000;
 /// `classic`
 const TURN_REQUESTS: u32 = 10;
 const BUFFER_BYTES: u64 = 4096;
@@ -301,10 +302,12 @@ impl Rules {
                 place(a).cmp(&place(b))
             }
             PolicyKind::Smart => {
-                // A level weighs as much as a wait of LEVEL_NS.
+                // A level weighs as much as a wait of this.
+                let interval_ns = i128::from(self.parameters.timer_interval_ns);
+                let level_ns = (LEVEL_INTERVALS * interval_ns).min(MOST_LEVEL_NS);
                 let place = |id| {
                     let Standing { turn_over_at, priority, .. } = standing(id);
-                    turn_over_at as i128 - i128::from(priority) * LEVEL_NS
+                    turn_over_at as i128 - i128::from(priority) * level_ns
                 };
                 place(a).cmp(&place(b)).then(turn(a).cmp(&turn(b)))
             }
