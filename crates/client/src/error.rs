@@ -71,8 +71,8 @@ impl fmt::Display for Error {
             Error::Value(value) => write!(out, "the server refuses the value {value} ({value:#x})"),
             Error::NotFromBelow => write!(
                 out,
-                "this server exports no symbols and is served by its calls of libc, which do not show single \
-                 requests: the policy classic and traces of requests need a server that exports them (xqos doctor)"
+                "xqos serves this server through its calls of libc, which do not show single requests: the policy classic \
+                 and traces of requests need the host dix (xqos doctor says why it was not taken)"
             ),
             Error::Answer(kind) => write!(out, "the server answered {kind:?}"),
             Error::Connection(why) => write!(out, "the connection to the X server broke: {why}"),
@@ -116,5 +116,17 @@ impl std::error::Error for Error {
 impl From<ConnectionError> for Error {
     fn from(why: ConnectionError) -> Error {
         Error::Connection(why)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// XQOS_HOST=libc takes that way into a server that exports all symbols, too.
+    #[test]
+    fn a_server_that_is_served_through_libc_is_not_said_to_export_no_symbols() {
+        let text = Error::NotFromBelow.to_string();
+        assert!(text.contains("through its calls of libc") && !text.contains("symbols"), "{text}");
     }
 }
