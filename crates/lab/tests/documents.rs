@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: MIT
+//! Measured and promised numbers in the documents' prose, held against what they come from.
+//!
+//! Tables between `<!-- xqos bench table -->` and its end are made from data (`bench::tables` compares them). Every other
+//! number with a unit needs an entry in `lab/numbers.toml`: the words around it, and a file of the project with words that
+//! stand there. Prose that repeats a table is better deleted.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// By page: words of it, and `PATH: WORDS` of where their numbers come from.
+type Sources = BTreeMap<String, BTreeMap<String, String>>;
+
+/// Pages whose numbers are not held against anything yet. None may be added.
+const LATER: [&str; 3] = ["docs/auto.md", "docs/fleet.md", "docs/upstream.md"];
+
+/// In place of a path, where no file of the project has it.
+const ELSEWHERE: [&str; 2] = ["an example", "elsewhere"];
+
+const UNITS: [&str; 35] = [
+    "%",
+    "B",
+    "GB",
+    "Gb/s",
+    "Hz",
+    "KB",
+    "MB",
+    "MB/s",
+    "Mb/s",
+    "bytes",
+    "fps",
+    "frames",
+    "h",
+    "hour",
+    "hours",
+    "kB",
+    "kb/s",
+    "min",
+    "minute",
+    "minutes",
+    "ms",
+    "ns",
+    "percent",
+    "point",
+    "points",
+    "requests",
+    "requests/s",
+    "s",
+    "second",
+    "seconds",
+    "times",
+    "trips",
+    "us",
+    "wakeups",
+    "x",
+];
+
+const END: &str = "<!-- end of table -->";
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn read(path: &str) -> String {
+    fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+fn squeezed(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Without generated tables and code, in one line.
+fn prose(page: &str) -> String {
+    let tables = page.split("<!-- xqos bench table: ").enumerate();
+    let text: String = tables
+        .map(|(at, piece)| if at == 0 { piece } else { piece.split_once(END).map_or("", |(_, after)| after) })
+        .collect();
+    let text: String = text.split("```").step_by(2).collect();
+    let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with("    ")).collect();
+    squeezed(&lines.join("\n").split('`').step_by(2).collect::<String>())
+}
+
+/// Each number with a unit, with words around it.
+fn numbers(prose: &str) -> Vec<String> {
+    let letters: Vec<char> = prose.chars().collect();
+    let mut found = Vec::new();
+    let mut at = 0;
+    while at < letters.len() {
+        let is_inside = at > 0 && (letters[at - 1].is_alphanumeric() || "._".contains(letters[at - 1]));
+        if !letters[at].is_ascii_digit() || is_inside {
+            at += 1;
+            continue;
+        }
+        let run = |from: usize, is: &dyn Fn(char) -> bool| {
+            letters[from..].iter().position(|&one| !is(one)).map_or(letters.len(), |length| from + length)
+        };
+        let end = run(at, &|one| one.is_ascii_digit() || ".,".contains(one));
+        let from = if letters.get(end) == Some(&' ') { end + 1 } else { end };
+        let to = run(from, &|one| one.is_alphanumeric() || "%/".contains(one));
+        let unit: String = letters[from..to].iter().collect();
+        if UNITS.contains(&unit.as_str()) {
+            found.push(letters[at.saturating_sub(40)..(to + 20).min(letters.len())].iter().collect());
+        }
+        at = end;
+    }
+    found
+}
+
+fn pages() -> Vec<String> {
+    let names =
+        fs::read_dir(root().join("docs")).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut pages: Vec<String> =
+        names.filter(|name| name.ends_with(".md")).map(|name| format!("docs/{name}")).collect();
+    pages.push("README.md".to_owned());
+    pages.sort();
+    pages
+}
+
+#[test]
+fn each_number_in_a_documents_prose_is_in_what_it_comes_from() {
+    let sources: Sources = toml::from_str(&read("lab/numbers.toml")).unwrap();
+    let pages = pages();
+    let mut faults: Vec<String> =
+        sources.keys().filter(|page| !pages.contains(page)).map(|page| format!("there is no page {page}")).collect();
+    for page in pages.iter().filter(|page| !LATER.contains(&page.as_str())) {
+        let mut text = prose(&read(page));
+        for (words, source) in sources.get(page).into_iter().flatten() {
+            let (path, says) = source.split_once(": ").unwrap_or_else(|| panic!("{page}, {words}: 'PATH: WORDS'"));
+            if !ELSEWHERE.contains(&path) && !squeezed(&read(path)).contains(says) {
+                faults.push(format!("{page} says '{words}', and {path} has no '{says}'"));
+            }
+            if !text.contains(words) {
+                faults.push(format!("{page} does not say '{words}'"));
+            }
+            text = text.replace(words, "");
+        }
+        faults.extend(numbers(&text).into_iter().map(|words| format!("{page}: where is this from? ...{words}...")));
+    }
+    assert!(faults.is_empty(), "see lab/numbers.toml:\n{}", faults.join("\n"));
+}
+
+#[test]
+fn numbers_are_found_in_prose_and_neither_in_code_nor_in_generated_tables() {
+    let table = "<!-- xqos bench table: demo: A -->\n| 3 ms |\n<!-- end of table -->\n";
+    let page = format!("About 1.5 ms,\nor 2-4 %\n of `5 ms`.\n\n    sleep 6 s\n\n{table}Xorg 21.1, 12 clients, 7 x.\n");
+    let found = numbers(&prose(&page));
+    assert_eq!(found.len(), 3, "{found:?}");
+    for (words, number) in found.iter().zip(["1.5 ms", "4 %", "7 x"]) {
+        assert!(words.contains(number), "{words}");
+    }
+}
