@@ -24,7 +24,7 @@ pub use event::{Notify, NotifyKind};
 pub use label::Label;
 pub use reply::{
     AdmissionReport, ClientEntry, ClientList, DesktopReport, GroupsReport, LongRequest, LongestRequests, PacingReport,
-    ProcessorReport, ReservationReport, ServerInfo, TraceStarted, Version, entry_flag,
+    ProcessorReport, ReservationReport, ServerInfo, TraceStarted, Version, cut, entry_flag,
 };
 pub use request::{Grouping, Mistake, Paced, PolicyChange, REQUESTS, Request, event_mask, minor, reservation_flag};
 pub use xqos_core::ReservationKind;

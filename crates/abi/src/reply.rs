@@ -10,7 +10,7 @@ use crate::request::{Grouping, reservation_flag};
 use crate::trace::RECORD_BYTES;
 use xqos_core::{PolicyKind, ReservationKind};
 
-pub use lists::{ClientEntry, ClientList, LongRequest, LongestRequests, entry_flag};
+pub use lists::{ClientEntry, ClientList, LongRequest, LongestRequests, cut, entry_flag};
 
 /// Reply to QueryVersion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,6 +3,8 @@
 //!
 //! Chromium and what is built on it write all their arguments over the first one, with spaces between. There the name in
 //! the kernel, of which 15 bytes are kept, says where the first one ended; a path may hold spaces itself.
+//!
+//! Wine and Proton put the path that Windows knows there, such as `Z:\games\one.exe`.
 
 use std::fs;
 
@@ -15,16 +17,21 @@ pub fn program(pid: i32) -> String {
     named_by(&line, || fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default().trim_end().to_owned())
 }
 
-/// The name in a first argument that was not written over.
+/// The name in a first argument that was not written over: what follows the last `/`, or the last `\` of Windows.
 pub fn last_part(path: &str) -> &str {
-    path.rsplit('/').next().unwrap_or(path)
+    path.rsplit(['/', '\\']).next().unwrap_or(path)
+}
+
+/// A whole path of Windows, `Z:\x` or `\\server\x`. Wine never writes arguments over it.
+fn is_of_windows(path: &str) -> bool {
+    path.get(1..3) == Some(":\\") || path.starts_with("\\\\")
 }
 
 fn named_by(line: &[u8], kernels_name: impl FnOnce() -> String) -> String {
     let (first, rest) = line.split_at(line.iter().position(|&byte| byte == 0).unwrap_or(line.len()));
     let first = String::from_utf8_lossy(first);
     let is_alone = rest.iter().all(|&byte| byte == 0);
-    if !is_alone || !first.contains(' ') {
+    if !is_alone || !first.contains(' ') || is_of_windows(&first) {
         return last_part(&first).to_owned();
     }
     let kernels = kernels_name();
@@ -64,6 +71,17 @@ mod tests {
     fn a_path_may_hold_spaces() {
         assert_eq!(name("/opt/My Editor/my editor\0", "my editor"), "my editor");
         assert_eq!(name("/opt/My Editor/editor\0", "renamed"), "editor");
+    }
+
+    #[test]
+    fn a_path_of_windows_gives_the_name_behind_its_last_separator_whole() {
+        let door = r"Z:\home\user\common\Get To The Orange Door\Get To The Orange Door.exe";
+        assert_eq!(name(&format!("{door}\0"), "Get To The Oran"), "Get To The Orange Door.exe");
+        assert_eq!(name(&format!("{door}\0-windowed\0"), "Get To The Oran"), "Get To The Orange Door.exe");
+        assert_eq!(name("Other Game\\bin\\other.exe\0", "other.exe"), "other.exe");
+        assert_eq!(name("C:\\windows\\system32/explorer.exe\0", "explorer.exe"), "explorer.exe");
+        assert_eq!(name("/opt/FactoryGameSteam-Win64-Shipping.exe\0", ""), "FactoryGameSteam-Win64-Shipping.exe");
+        assert_eq!(name("/usr/share/code/code --path=C:\\x y\0", "code"), "code");
     }
 
     #[test]

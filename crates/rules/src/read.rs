@@ -251,6 +251,23 @@ fn state(word: &str) -> Result<State, String> {
     })
 }
 
+/// Bytes of a file's name (limits.h, NAME_MAX).
+const MAX_NAME: usize = 255;
+
+/// Why no fact of this key can be so.
+fn never_fits(key: Key, text: &str) -> Option<&'static str> {
+    match key {
+        Key::Name if text.contains(['/', '\\']) => {
+            Some("a name is what follows the last / or \\ of a path: write that part alone, or match exe")
+        }
+        Key::Name if text.bytes().filter(|&byte| byte != b'*').count() > MAX_NAME => {
+            Some("a file's name has at most 255 bytes")
+        }
+        Key::Unit if text.contains('/') => Some("a unit is one part of a control group's path: match cgroup"),
+        _ => None,
+    }
+}
+
 fn pattern(key: Key, text: &str) -> Result<Pattern, String> {
     let case = case(key);
     let pattern = Pattern::new(text, case).map_err(|what| format!("{key}: {what}"))?;
@@ -259,5 +276,8 @@ fn pattern(key: Key, text: &str) -> Result<Pattern, String> {
         let text = shown(text);
         return Err(format!("{key} is a whole path, and '{text}' does not begin as one: write \"*/{text}\""));
     }
-    Ok(pattern)
+    match never_fits(key, text) {
+        Some(why) => Err(format!("{key}: '{}' never matches: {why}", shown(text))),
+        None => Ok(pattern),
+    }
 }

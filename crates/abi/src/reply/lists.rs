@@ -291,9 +291,15 @@ fn entries(bytes: &[u8], order: Order, least: usize) -> Result<impl Iterator<Ite
     }))
 }
 
+/// As much of a program's name as the server's lists have room for, in whole characters.
+pub fn cut(name: &str) -> &str {
+    let end = (0..NAME_BYTES.min(name.len() + 1)).rev().find(|&at| name.is_char_boundary(at));
+    &name[..end.unwrap_or(0)]
+}
+
 /// A name that ends at `end`; one zero is kept, so that a reader in C finds its end.
 fn write_name(out: &mut Writer, name: &str, end: usize) {
-    out.raw(&name.as_bytes()[..name.len().min(NAME_BYTES - 1)]).pad_to(end);
+    out.raw(cut(name).as_bytes()).pad_to(end);
 }
 
 fn read_name(bytes: &[u8]) -> String {

@@ -2,6 +2,7 @@
 //! Which program is at the other end of a server's descriptor.
 
 use super::account::UNKNOWN;
+use crate::client::printable;
 use anyhow::{Context, Result};
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 use std::collections::HashMap;
@@ -67,6 +68,8 @@ impl Peers {
 }
 
 fn program_of(pid: i32) -> String {
-    let printable: String = xqos_proc::program(pid).chars().filter(|letter| !letter.is_control()).take(40).collect();
+    let program = xqos_proc::program(pid);
+    // As long as a server that carries xqos gives it, so that both have one name for a program.
+    let printable = printable(xqos_abi::cut(&program));
     if printable.is_empty() { "(gone)".to_owned() } else { printable }
 }

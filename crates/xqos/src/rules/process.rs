@@ -7,7 +7,7 @@
 
 use std::collections::HashMap;
 use std::fs;
-use xqos_abi::{ClientEntry, entry_flag};
+use xqos_abi::{ClientEntry, cut, entry_flag};
 use xqos_rules::facts::{ClientFacts, bounded, unit_of};
 
 /// What the kernel writes behind the path of a program whose file was replaced, as by an upgrade.
@@ -49,7 +49,7 @@ pub fn facts(entry: &ClientEntry, users: &Users) -> ClientFacts {
     let cgroup = pid.and_then(|pid| cgroup(&fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?));
     ClientFacts {
         exe: pid.and_then(exe),
-        name: Some(bounded(&entry.name).into_owned()).filter(|name| !name.is_empty()),
+        name: Some(name(entry, pid)).filter(|name| !name.is_empty()),
         user: (is_local && entry.uid != u32::MAX).then(|| users.names(entry.uid)),
         unit: cgroup.as_deref().and_then(unit_of).map(str::to_owned),
         cgroup,
@@ -57,6 +57,12 @@ pub fn facts(entry: &ClientEntry, users: &Users) -> ClientFacts {
         local: Some(is_local),
         ..ClientFacts::default()
     }
+}
+
+/// The server gives the beginning of a long name, and /proc all of it.
+fn name(entry: &ClientEntry, pid: Option<i32>) -> String {
+    let whole = pid.map(xqos_proc::program).filter(|whole| cut(whole) == entry.name);
+    bounded(&whole.unwrap_or_else(|| entry.name.clone())).into_owned()
 }
 
 fn exe(pid: i32) -> Option<String> {
@@ -98,7 +104,28 @@ mod tests {
         let program = std::env::current_exe().unwrap();
         assert_eq!(known.exe.as_deref(), program.to_str());
         assert_eq!((known.local, known.user.as_deref()), (Some(true), Some(&["0".to_owned()][..])));
+        assert_eq!(known.name.as_deref(), Some("me"), "what the server says, unless it is a part of the name");
         let known = facts(&ClientEntry { flags: 0, ..entry }, &Users::default());
         assert_eq!((known.exe, known.user, known.cgroup, known.local), (None, None, None, Some(false)));
+    }
+
+    #[test]
+    fn a_name_that_is_longer_than_the_server_gives_is_known_whole() {
+        let whole = "FactoryGameSteam-Win64-Shipping.exe";
+        let mut game = std::process::Command::new("sleep");
+        let mut game = std::os::unix::process::CommandExt::arg0(&mut game, whole).arg("60").spawn().unwrap();
+        // The kernel closes what spawn waits for before it has put the arguments into place.
+        while xqos_proc::program(game.id() as i32).is_empty() {
+            std::thread::yield_now();
+        }
+        let entry = ClientEntry {
+            pid: game.id() as i32,
+            name: cut(whole).to_owned(),
+            flags: entry_flag::LOCAL,
+            ..ClientEntry::default()
+        };
+        let known = facts(&entry, &Users::default()).name;
+        game.kill().and_then(|()| game.wait()).unwrap();
+        assert_eq!((entry.name.len(), known.as_deref()), (31, Some(whole)));
     }
 }

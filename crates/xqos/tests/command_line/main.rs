@@ -8,6 +8,7 @@
 //! | `inside` | `top`, `trace` and `replay` |
 //! | `boost` | processor time, and that nobody stays raised |
 //! | `rules` | rule files, and the daemon that keeps them |
+//! | `rules_followed` | the tutorial of rules, from its files to its tests, and the way back from a hand to the rules |
 //! | `rules_misused` | rules that nobody would write on purpose, and a clock that jumps |
 //! | `kept` | that rules are carried out, and what may happen to the daemon |
 //! | `exporter` | all X servers of a host, for Prometheus |
@@ -30,6 +31,7 @@ mod inside;
 mod kept;
 mod prometheus;
 mod rules;
+mod rules_followed;
 mod rules_misused;
 mod served;
 mod shipped;
