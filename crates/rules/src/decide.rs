@@ -144,7 +144,7 @@ impl<'a> Evaluation<'a> {
     pub fn told(&self, rule: &Rule, verdict: Verdict) -> String {
         let conditions = &rule.matcher.conditions;
         match verdict {
-            Verdict::Matched => "matched".to_owned(),
+            Verdict::Matched => self.overruled(rule),
             Verdict::Differs(key) => self.differs(key, conditions),
             Verdict::Unknown(key) => format!("{key} is not known"),
             Verdict::Excluded(at) => {
@@ -153,6 +153,20 @@ impl<'a> Evaluation<'a> {
             }
             Verdict::PerhapsExcluded(_, key) => format!("not: {key} is not known, so it may be excluded"),
         }
+    }
+
+    /// That it matched, and which of its settings a later rule has replaced.
+    fn overruled(&self, rule: &Rule) -> String {
+        let is_another = |chosen: &&Chosen<'a>| {
+            let has = rule.settings.iter().any(|setting| setting.kind() == chosen.setting.kind());
+            has && !std::ptr::eq(chosen.rule, rule)
+        };
+        let lost = self.chosen();
+        let lost = lost.iter().filter(is_another).map(|chosen| {
+            let (kind, by) = (chosen.setting.kind().name(), chosen.rule);
+            format!("; its {kind} is overruled by '{}' ({})", by.id, by.place)
+        });
+        std::iter::once("matched".to_owned()).chain(lost).collect()
     }
 
     /// How many times a pattern was tried on a fact.

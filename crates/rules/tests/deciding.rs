@@ -126,7 +126,7 @@ proptest! {
         // The explanation names what the settings come from, and everything else has a reason that is true.
         for (rule, verdict) in &verdicts {
             let told = evaluation.told(rule, *verdict);
-            prop_assert_eq!(told == "matched", matched.contains(&rule.id), "{}", told);
+            prop_assert_eq!(told.starts_with("matched"), matched.contains(&rule.id), "{}", told);
         }
         for chosen in evaluation.chosen() {
             let kind = chosen.setting.kind();
@@ -228,6 +228,17 @@ fn a_rule_found_by_its_name_is_still_held_against_all_of_it() {
     let evaluation = set.evaluate(&facts);
     let told: Vec<String> = evaluation.verdicts().map(|(rule, verdict)| evaluation.told(rule, verdict)).collect();
     assert_eq!(told, ["exe is /usr/bin/program1, not \"/opt/*/program1\"", "matched"]);
+}
+
+#[test]
+fn a_rule_that_is_overruled_names_the_setting_and_the_later_rule() {
+    let rule = |id: &str, set: &str| format!("[[rule]]\nid = \"{id}\"\nmatch = {{ exe = \"*\" }}\nset = {{ {set} }}\n");
+    let set =
+        set_of([rule("a", "weight = 2, max = \"5%\""), rule("b", "weight = 2"), rule("c", "priority = 1")].into_iter());
+    let facts = ClientFacts { exe: Some("/usr/bin/mpv".into()), ..ClientFacts::default() };
+    let evaluation = set.evaluate(&facts);
+    let told: Vec<_> = evaluation.verdicts().map(|(rule, verdict)| evaluation.told(rule, verdict)).collect();
+    assert_eq!(told, ["matched; its weight is overruled by 'b' (many.toml:6)", "matched", "matched"]);
 }
 
 #[test]

@@ -1,11 +1,58 @@
 // SPDX-License-Identifier: MIT
 //! The tutorial of rules (docs/rules.md) as a reader follows it, and the way back from a hand to the rules.
 
-use crate::fixture::{Running, Server, ended, eventually, xqos};
+use crate::fixture::{Folder, Running, Server, ended, eventually, xqos};
 use crate::rules::{Rules, file, rule, weighs};
 use std::fs;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
+
+/// A file of the sources.
+fn source(path: &str) -> String {
+    fs::read_to_string(format!("{}/../../{path}", env!("CARGO_MANIFEST_DIR"))).unwrap()
+}
+
+/// The TOML of the tutorial, each with the name of its file.
+fn files_of_the_tutorial() -> Vec<(String, String)> {
+    let tutorial = source("docs/rules.md");
+    let mut files = Vec::new();
+    for (at, _) in tutorial.match_indices("```toml\n") {
+        let name = tutorial[..at].rmatch_indices("`~/.config/xqos/").next().unwrap().0;
+        let name = &tutorial[name + "`~/.config/xqos/".len()..];
+        let text = tutorial[at..].split("```").nth(1).unwrap().trim_start_matches("toml\n");
+        files.push((name[..name.find(['`', '\n']).unwrap()].to_owned(), text.to_owned()));
+    }
+    files
+}
+
+/// A program of another name: with nothing to find out but that.
+fn clock_called(server: &Server, folder: &Folder, name: &str) -> Running {
+    let path = folder.file(name);
+    fs::copy("/usr/bin/xclock", &path).unwrap();
+    server.client(&[&path])
+}
+
+#[test]
+fn the_tutorial_of_rules_holds_beside_the_rules_that_come_with_xqos() {
+    let (server, rules, folder) = (Server::served(&[]), Rules::new("tutorial"), Folder::new("tutorial"));
+    rules.write("50-players.toml", &source("data/rules.d/50-players.toml"));
+    for (name, text) in files_of_the_tutorial() {
+        fs::write(rules.path(&format!("../{name}")), text).unwrap();
+    }
+    assert!(rules.ask(&["rules", "check"]).with(0).out.contains("in order"));
+    let test = rules.ask(&["rules", "test", &rules.path("../mine-test.toml")]).with(0);
+    assert_eq!(test.out, "1 case is as expected\n");
+    let mpv = clock_called(&server, &folder, "mpv");
+    let daemon = rules.kept_on(&server);
+    eventually("the tutorial's rule is in force", || {
+        (server.entry(mpv.pid())?["reservation"]["budget_ms"] == 10.0).then_some(())
+    });
+    let explained = ended(rules.with(&mut server.xqos(&["explain", "--pid", &mpv.pid().to_string()]))).with(0).out;
+    let overruled = "matched; its reserve is overruled by 'film' (";
+    assert!(explained.lines().any(|line| line.starts_with("* players (") && line.contains(overruled)), "{explained}");
+    assert!(explained.lines().any(|line| line.starts_with("* film (") && line.ends_with("): matched")), "{explained}");
+    drop(daemon);
+}
 
 #[test]
 fn rules_match_the_names_of_windows_programs_whole() {

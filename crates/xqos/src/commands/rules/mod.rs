@@ -27,7 +27,7 @@ Examples:
   xqos rules run                  keep them, until ^C or `xqos rules off`
   xqos explain --pick             click on a window: which rules, and why
 
-A file, such as ~/.config/xqos/rules.d/50-mine.toml:
+A file, such as ~/.config/xqos/rules.d/99-mine.toml:
   version = 1
   [[rule]]
   id = \"build-logs\"
