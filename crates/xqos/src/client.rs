@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! A client as the server lists it, in words for people.
 
-use xqos_abi::{ClientEntry, entry_flag};
+use xqos_abi::{ClientEntry, Label, entry_flag};
 use xqos_cli::quantity::{Micros, Reservation, Weight};
 use xqos_core::{ReservationKind, Role};
 use xqos_trace::show::role_name;
@@ -28,6 +28,12 @@ pub fn reservation_of(entry: &ClientEntry) -> Option<(Reservation, ReservationKi
         let reservation = Reservation { budget: Micros(entry.budget_us), period: Micros(entry.period_us) };
         (reservation, entry.kind())
     })
+}
+
+/// The command that gives a setting back to the rules, where one of them has made it.
+pub fn back_to_rules(entry: &ClientEntry, origin: &Label, setting: &str) -> Option<String> {
+    let is_by_rule = origin.as_str().starts_with("rule ");
+    is_by_rule.then(|| format!("xqos rules adopt --client {:#x} --only {setting}", entry.client))
 }
 
 /// What a client does for others, in words; `None`: nothing.

@@ -7,6 +7,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use x11rb::connection::Connection;
 use xqos_abi::{ClientEntry, ServerInfo, entry_flag};
 use xqos_cli::quantity::{Micros, Reservation, XId};
+use xqos_cli::sys;
 use xqos_client::{Control, Error};
 use xqos_core::ReservationKind;
 
@@ -88,15 +89,33 @@ impl Session {
     pub fn explained(&self, error: Error, entry: &ClientEntry) -> anyhow::Error {
         let who = described(entry);
         match error {
-            Error::Access => anyhow!(
-                "{who} belongs to another user: do it as that user, as the user who runs the X server, or as root, on \
-                 the server's machine"
-            ),
+            Error::Access => self.not_allowed(entry),
             Error::Value(value) if value == entry.client => {
                 anyhow!("{who} has ended meanwhile: `xqos list` shows who is connected")
             }
             _ => error.into(),
         }
+    }
+
+    /// The server tells no reason; what is known of us and of the client leaves one.
+    fn not_allowed(&self, entry: &ClientEntry) -> anyhow::Error {
+        let (who, user) = (described(entry), sys::effective_ids().0);
+        let is_own = |entry: &ClientEntry| entry.flags & entry_flag::YOU != 0;
+        let us = self.control.clients().ok().and_then(|all| all.clients.into_iter().find(is_own));
+        if us.is_some_and(|us| us.flags & entry_flag::LOCAL == 0) {
+            return anyhow!("{who} cannot be changed from another machine: do it on the X server's");
+        }
+        if user == 0 || entry.flags & entry_flag::LOCAL != 0 && entry.uid == user {
+            return anyhow!(
+                "{who} keeps what was set by hand or by itself, or its group has clients of another user: `xqos rules adopt \
+                 --client {:#x}` gives it back to the rules",
+                entry.client
+            );
+        }
+        let whose = if entry.uid == u32::MAX { "runs on another machine" } else { "belongs to another user" };
+        anyhow!(
+            "{who} {whose}: do it as its user here, as the user who runs the X server, or as root, on the server's machine"
+        )
     }
 
     fn limits_explained(&self, entry: &ClientEntry, wanted: Reservation) -> anyhow::Error {

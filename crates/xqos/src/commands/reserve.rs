@@ -2,7 +2,7 @@
 //! `xqos reserve` and `xqos release`: reservations of clients that run already.
 
 use crate::auto::{self, Wanted};
-use crate::client::{described, reservation_of};
+use crate::client::{back_to_rules, described, reservation_of};
 use crate::groups::{self, Groups};
 use crate::kind::{Kind, options, words};
 use crate::rules;
@@ -172,7 +172,10 @@ fn released(entry: &ClientEntry, (before, kind): (Reservation, ReservationKind))
     format!("released {before}{} of {}; undo: {}", words(kind), described(entry), set_again(entry, before, kind))
 }
 
-fn set_again(entry: &ClientEntry, reservation: Reservation, kind: ReservationKind) -> String {
+pub(super) fn set_again(entry: &ClientEntry, reservation: Reservation, kind: ReservationKind) -> String {
+    if let Some(undo) = back_to_rules(entry, &entry.reservation_origin, "reserve") {
+        return undo;
+    }
     format!("xqos reserve --client {:#x} {}{}", entry.client, reservation.typed(), options(kind))
 }
 

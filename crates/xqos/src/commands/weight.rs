@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! `xqos weight` and `xqos priority`: a client's standing under the policies fair and fixed.
 
-use crate::client::{described, weight_of};
+use crate::client::{back_to_rules, described, weight_of};
 use crate::selector::Selector;
 use crate::session::Session;
 use anyhow::Result;
@@ -13,7 +13,8 @@ use xqos_core::PolicyKind;
 /// Sets how much server time a client gets beside others (policy fair)
 ///
 /// While several clients are busy, one of weight 2 gets twice the server time of one of weight 1, the default. A weight
-/// is no promise: with more clients everybody gets less. For a promise, see `xqos reserve --help`.
+/// is no promise: with more clients everybody gets less. For a promise, see `xqos reserve --help`. A weight that is set
+/// by hand stands above all rules, until `xqos rules adopt`.
 #[derive(Args, Debug)]
 #[command(name = "weight", after_help = WEIGHT_EXAMPLES)]
 pub struct Weigh {
@@ -56,9 +57,9 @@ impl Weigh {
             set.map_err(|error| session.explained(error, &entry))?;
             let (who, before, id) = (described(&entry), weight_of(&entry), entry.client);
             let weight = self.weight;
-            output::line(&format!(
-                "weight {weight} for {who}, was {before}; undo: xqos weight --client {id:#x} {before}"
-            ))?;
+            let undo = back_to_rules(&entry, &entry.settings_origin, "weight");
+            let undo = undo.unwrap_or_else(|| format!("xqos weight --client {id:#x} {before}"));
+            output::line(&format!("weight {weight} for {who}, was {before}; undo: {undo}"))?;
         }
         only_under(PolicyKind::Fair, info.policy, "weights");
         Ok(())
@@ -73,9 +74,9 @@ impl Prioritise {
             set.map_err(|error| session.explained(error, &entry))?;
             let (who, before, id) = (described(&entry), entry.fixed_priority, entry.client);
             let priority = self.priority;
-            output::line(&format!(
-                "priority {priority} for {who}, was {before}; undo: xqos priority --client {id:#x} {before}"
-            ))?;
+            let undo = back_to_rules(&entry, &entry.settings_origin, "priority");
+            let undo = undo.unwrap_or_else(|| format!("xqos priority --client {id:#x} {before}"));
+            output::line(&format!("priority {priority} for {who}, was {before}; undo: {undo}"))?;
         }
         only_under(PolicyKind::Fixed, info.policy, "fixed priorities");
         Ok(())

@@ -11,12 +11,17 @@
 //! | what was set here | that | what the rules say now, or what was before |
 //! | something else | that | nothing, ever: somebody has changed it since |
 //!
+//! "Ever" ends with `xqos rules adopt`, which gives a client back ([`Apply::give_back`]).
+//!
 //! A cap is that of a group, so a client that stands for itself comes into one for it: of its application or, where it is
 //! remote, of its host. Caps of a group that a rule names stay behind when a client leaves it, and end with the group.
 //!
 //! All of that is behind [`Apply`], so that a protocol which tells the origin of a setting can take its place.
 
+mod given_back;
 mod together;
+
+pub use given_back::bit;
 
 use super::auto::Auto;
 use super::boosted::Boost;
@@ -54,6 +59,9 @@ pub trait Apply {
 
     /// The client has gone, and its settings with it.
     fn forget(&mut self, client: u32);
+
+    /// These settings of the client (bits of [`SettingKind`]) are nobody's now, whoever had set them.
+    fn give_back(&mut self, client: u32, settings: u32);
 
     /// When there is something to do that nothing else tells of, as for reservations that are found by measurement.
     fn due(&self) -> Option<Duration>;
@@ -471,6 +479,10 @@ impl<S: Server, A: Auto, B: Boost> Apply for ByMemory<S, A, B> {
         if is_auto {
             self.auto.end(client);
         }
+    }
+
+    fn give_back(&mut self, client: u32, settings: u32) {
+        self.forget_settings(client, settings);
     }
 
     fn due(&self) -> Option<Duration> {

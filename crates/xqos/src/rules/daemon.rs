@@ -213,6 +213,11 @@ impl Daemon {
             if self.seat.is_lost_by(&event) {
                 return Ok(true);
             }
+            if let Some((client, settings)) = self.seat.given_back(&event) {
+                self.applied.give_back(client, settings);
+                self.looks.note([client]);
+                continue;
+            }
             let changed = self.sight.hear(&self.eyes, &event)?;
             self.looks.note(changed);
         }

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use x11rb::connection::Connection;
 use x11rb::protocol::Event;
 use x11rb::protocol::xproto::{
-    Atom, AtomEnum, ChangeWindowAttributesAux, ConnectionExt as _, CreateWindowAux, EventMask, PropMode, Window,
-    WindowClass,
+    Atom, AtomEnum, ChangeWindowAttributesAux, ClientMessageEvent, ConnectionExt as _, CreateWindowAux, EventMask,
+    PropMode, Window, WindowClass,
 };
 use x11rb::rust_connection::RustConnection;
 use x11rb::wrapper::ConnectionExt as _;
@@ -67,6 +67,27 @@ impl Seat {
     pub fn is_lost_by(&self, event: &Event) -> bool {
         matches!(event, Event::SelectionClear(clear) if clear.owner == self.window && clear.selection == self.selection)
     }
+
+    /// The client, and the settings of it, that this event gives back to the rules ([`give_back`]).
+    pub fn given_back(&self, event: &Event) -> Option<(u32, u32)> {
+        match event {
+            Event::ClientMessage(said) if said.window == self.window && said.type_ == self.selection => {
+                let [client, settings, ..] = said.data.as_data32();
+                Some((client, settings)).filter(|_| said.format == 32)
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Tells the daemon of a display that settings of a client are the rules' again; gives who that is.
+pub fn give_back(connection: &RustConnection, client: u32, settings: u32) -> Result<Option<Holder>> {
+    let Some(holder) = holder(connection)? else { return Ok(None) };
+    let event = ClientMessageEvent::new(32, holder.window, atom(connection, SELECTION)?, [client, settings, 0, 0, 0]);
+    // If it goes now, the next one begins with what is set then.
+    connection.send_event(false, holder.window, EventMask::NO_EVENT, event)?.ignore_error();
+    connection.flush()?;
+    Ok(Some(holder))
 }
 
 /// Ends the daemon of a display, and waits until it has undone what it set; `None`: there is none.

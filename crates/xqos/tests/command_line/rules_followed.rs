@@ -55,6 +55,36 @@ fn the_tutorial_of_rules_holds_beside_the_rules_that_come_with_xqos() {
 }
 
 #[test]
+fn a_client_that_was_weighed_by_hand_is_given_back_to_the_rules() {
+    let (server, rules) = (Server::served(&[]), Rules::new("adopt"));
+    let clock = server.client(&["xclock"]);
+    let (pid, origin) = (clock.pid().to_string(), || server.entry(clock.pid()).unwrap()["by"]["settings"].clone());
+    rules.write("50-a.toml", &file(&[rule("clocks", "name = \"xclock\"", "weight = 2")]));
+    let daemon = rules.kept_on(&server);
+    weighs(&server, clock.pid(), 2.0);
+    let told = server.ask(&["weight", "--pid", &pid, "5"]).with(0).out;
+    let (_, undo) = told.trim_end().split_once("undo: xqos ").expect("it says how to undo it");
+    assert_eq!(origin(), "hand");
+    server.ask(&undo.split(' ').collect::<Vec<_>>()).with(0);
+    weighs(&server, clock.pid(), 2.0);
+    assert_eq!(origin(), "rule clocks", "the undo of a weight restores who made it");
+    // A hand that sets what the rule says is not replaced, and the refusal does not speak of another user.
+    server.ask(&["weight", "--pid", &pid, "2"]).with(0);
+    rules.write("50-a.toml", &file(&[rule("clocks", "name = \"xclock\"", "weight = 3")]));
+    let newcomer = server.client(&["xclock"]);
+    weighs(&server, newcomer.pid(), 3.0);
+    weighs(&server, clock.pid(), 2.0);
+    let told = server.ask(&["rules", "adopt", "--pid", &pid]).with(0).out;
+    assert!(told.contains("is given back to the rules, was: weight 2; undo: xqos weight --client"), "{told}");
+    weighs(&server, clock.pid(), 3.0);
+    daemon.signal("TERM");
+    let said = daemon.ended().with(0).err;
+    assert!(said.contains("keeps what was set by hand") && !said.contains("belongs to another user"), "{said}");
+    let told = server.ask(&["rules", "adopt", "--pid", &pid]).with(0);
+    assert!(told.err.contains("no rules are kept on this display"), "{told:#?}");
+}
+
+#[test]
 fn rules_match_the_names_of_windows_programs_whole() {
     let (server, rules) = (Server::served(&[]), Rules::new("wine"));
     let start = |path: &str| {

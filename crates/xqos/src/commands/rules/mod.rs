@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! `xqos rules`: the files of rules, what they would do, and the daemon that keeps them.
 
+mod adopt;
 mod files;
 mod keep;
 
@@ -12,7 +13,7 @@ use clap::{Args, Subcommand};
 /// A rule names clients by what they are (program, class, user, unit, host, state) and sets what they get. Rules stand in
 /// files of /usr/lib/xqos/rules.d, /etc/xqos/rules.d and ~/.config/xqos/rules.d; a file of the same name replaces the
 /// lower one, an empty one masks it. For each setting the last match wins, in the order of the files' names. What was set by
-/// hand or by the program itself stands above all rules.
+/// hand or by the program itself stands above all rules, until `xqos rules adopt` gives the client back.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
@@ -26,6 +27,7 @@ Examples:
   xqos rules dry-run              what would be set for whom, now
   xqos rules run                  keep them, until ^C or `xqos rules off`
   xqos explain --pick             click on a window: which rules, and why
+  xqos rules adopt --pid 4711     end what was set by hand: rules count again
 
 A file, such as ~/.config/xqos/rules.d/99-mine.toml:
   version = 1
@@ -47,6 +49,7 @@ enum Command {
     DryRun(keep::DryRun),
     Run(keep::Run),
     Off(keep::Off),
+    Adopt(adopt::Adopt),
 }
 
 impl Arguments {
@@ -58,6 +61,7 @@ impl Arguments {
             Command::DryRun(arguments) => arguments.perform(display),
             Command::Run(arguments) => arguments.perform(display),
             Command::Off(arguments) => arguments.perform(display),
+            Command::Adopt(arguments) => arguments.perform(display),
         }
     }
 }

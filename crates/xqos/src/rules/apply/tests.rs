@@ -245,6 +245,20 @@ fn what_is_changed_by_hand_afterwards_is_left_so() {
     assert_eq!((desk.entry().weight, desk.entry().fixed_priority), (USUAL_WEIGHT, 0));
 }
 
+#[test]
+fn a_setting_that_is_given_back_is_set_by_rules_again_and_the_others_stay_the_hands() {
+    let mut desk = Desk::new();
+    desk.rule("weight = 2, priority = 3");
+    desk.by_hand(|entry| (entry.weight, entry.fixed_priority) = (400, 9));
+    desk.rule("weight = 2, priority = 3");
+    desk.by_hand(|entry| entry.weight = USUAL_WEIGHT);
+    desk.0.give_back(CLIENT, bit(SettingKind::Weight));
+    desk.rule("weight = 2, priority = 3");
+    assert_eq!((desk.entry().weight, desk.entry().fixed_priority), (200, 9));
+    desk.undo();
+    assert_eq!((desk.entry().weight, desk.entry().fixed_priority), (USUAL_WEIGHT, 9));
+}
+
 /// A hand sets other values than rules do here: who sets the same, or what is usual, cannot be told from nobody.
 #[test]
 fn no_order_of_rules_and_hands_takes_anything_from_a_hand() {

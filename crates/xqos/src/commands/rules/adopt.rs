@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: MIT
+//! `xqos rules adopt`: the way back from what was set by hand to what the rules say.
+
+use crate::client::{described, kind, reservation_of, weight_of};
+use crate::commands::reserve::set_again;
+use crate::rules::apply::bit;
+use crate::rules::seat;
+use crate::selector::Selector;
+use crate::session::Session;
+use anyhow::Result;
+use clap::Args;
+use clap::builder::PossibleValuesParser;
+use xqos_abi::{ClientEntry, Paced, entry_flag};
+use xqos_cli::output::{line, note};
+use xqos_rules::setting::SettingKind;
+
+/// What may be set of a client by hand.
+const SETTINGS: [SettingKind; 5] =
+    [SettingKind::Reserve, SettingKind::Weight, SettingKind::Priority, SettingKind::Group, SettingKind::Pace];
+
+/// Gives a client back to the rules: what was set by hand, or by the program itself, ends
+///
+/// A setting made by hand stands above all rules until the client ends. This takes it back, and the rules that are kept on
+/// the display set what they say. Where no rules are kept the client is as if nobody had set anything.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Adopt {
+    #[command(flatten)]
+    selector: Selector,
+    /// This setting alone
+    #[arg(long, value_name = "SETTING", value_parser = PossibleValuesParser::new(SETTINGS.map(SettingKind::name)))]
+    only: Option<String>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  xqos rules adopt --pid 4711
+  xqos rules adopt --class xterm --only weight";
+
+impl Adopt {
+    pub fn perform(&self, display: Option<&str>) -> Result<()> {
+        let (session, _) = Session::open_armed(display)?;
+        let is_meant = |kind: &SettingKind| self.only.as_deref().is_none_or(|only| only == kind.name());
+        for entry in self.selector.resolve(&session)? {
+            // A reservation that a rule has made is the rules' already.
+            let is_by_rules = ["rule ", "auto"].iter().any(|by| entry.reservation_origin.as_str().starts_with(by));
+            let meant = SETTINGS.into_iter().filter(is_meant);
+            let given: Vec<_> = meant.filter(|&kind| kind != SettingKind::Reserve || !is_by_rules).collect();
+            for &kind in &given {
+                reset(&session, &entry, kind)?;
+            }
+            let settings = given.iter().fold(0, |all, &kind| all | bit(kind));
+            let holder = seat::give_back(session.control.connection(), entry.client, settings)?;
+            line(&confirmation(&entry, &given))?;
+            if holder.is_none() {
+                note("no rules are kept on this display now: `xqos rules run` keeps them");
+            }
+        }
+        Ok(())
+    }
+}
+
+/// To what nobody has set, without a lease: the server then takes it as made by nobody.
+fn reset(session: &Session, entry: &ClientEntry, kind: SettingKind) -> Result<()> {
+    let (control, client) = (&session.control, entry.client);
+    let done = match kind {
+        SettingKind::Reserve if reservation_of(entry).is_some() => control.release(client),
+        SettingKind::Weight => control.set_weight(client, 100),
+        SettingKind::Priority => control.set_priority(client, 0),
+        SettingKind::Group => control.set_client_group(client, ""),
+        SettingKind::Pace if entry.flags & (entry_flag::PACED | entry_flag::NEVER_PACED) != 0 => {
+            control.set_client_pacing(client, Paced::AsAll)
+        }
+        _ => Ok(()),
+    };
+    done.map_err(|error| session.explained(error, entry))
+}
+
+/// What was done, and how to undo it as far as commands set it.
+fn confirmation(entry: &ClientEntry, given: &[SettingKind]) -> String {
+    let (mut was, mut undo) = (Vec::new(), Vec::new());
+    let (id, has) = (entry.client, |kind| given.contains(&kind));
+    if let Some((reservation, hard)) = reservation_of(entry).filter(|_| has(SettingKind::Reserve)) {
+        was.push(format!("{reservation}{} reserved", kind(hard)));
+        undo.push(set_again(entry, reservation, hard));
+    }
+    if has(SettingKind::Weight) && entry.weight != 100 {
+        was.push(format!("weight {}", weight_of(entry)));
+        undo.push(format!("xqos weight --client {id:#x} {}", weight_of(entry)));
+    }
+    if has(SettingKind::Priority) && entry.fixed_priority != 0 {
+        was.push(format!("priority {}", entry.fixed_priority));
+        undo.push(format!("xqos priority --client {id:#x} {}", entry.fixed_priority));
+    }
+    let done = format!("{} is given back to the rules", described(entry));
+    match was.is_empty() {
+        true => done,
+        false => format!("{done}, was: {}; undo: {}", was.join(", "), undo.join(" && ")),
+    }
+}
