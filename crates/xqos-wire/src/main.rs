@@ -37,7 +37,9 @@ Examples:
   xqos link --rate 1mbit --delay 50ms -- xterm
   xqos ssh far emacs                        on another machine, with fewer waits
 
-Exit status: 0, 1 failed (one line says why and what to do next), 2 called wrongly.";
+Exit status: 0 done, also where there was nothing to do, which a line says; 1
+failed, and one line says why and what to do next; 2 called wrongly. A command
+that runs a program passes its status on.";
 
 #[derive(Debug, Subcommand)]
 enum Command {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! xqos, the command line: presentation only.
 //!
-//! Every command exits with 0, with 1 after one line on standard error that says why and what to do next, or with 2 when
-//! it was called wrongly. `xqos run` passes on the exit status of its program.
+//! Every command exits with 0, also where there was nothing to do; with 1 after one line on standard error that says why and
+//! what to do next; or with 2 when it was called wrongly. `xqos run` passes on the exit status of its program.
 
 mod admission;
 mod attach;
@@ -77,7 +77,10 @@ Words:
   blocking time  how long a request in progress kept a better client waiting
   server time    how long the server worked for a client
 
-Exit status: 0, 1 failed (one line says why and what to do next), 2 called wrongly.";
+Exit status: 0 done, also where there was nothing to do, which a line says; 1
+failed, and one line says why and what to do next; 2 called wrongly. `doctor`
+ends with 1 where the server is not served, `rules check` and `rules test` where
+something is wrong. A command that runs a program passes its status on.";
 
 #[derive(Debug, Subcommand)]
 enum Command {

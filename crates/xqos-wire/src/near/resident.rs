@@ -30,7 +30,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
-use xqos_cli::output::note;
+use xqos_cli::output::{line, note};
 use xqos_cli::sys::{self, Signals};
 use xqos_near::Settings;
 
@@ -90,7 +90,9 @@ pub fn run(arguments: &Arguments, name: &str, signals: &Signals) -> Result<ExitC
 pub fn stop(name: &str) -> Result<ExitCode> {
     match UnixStream::connect(folder(name)?.join("socket")) {
         Ok(socket) => ask(&socket, "stop").map(|_| ExitCode::SUCCESS),
-        Err(_) => bail!("there is no resident proxy of display {name}"),
+        Err(_) => {
+            line(&format!("nothing to stop, there is no resident proxy of display {name}")).map(|()| ExitCode::SUCCESS)
+        }
     }
 }
 

@@ -33,7 +33,8 @@ Examples:
   xqos --display :77 doctor --json
   xqos doctor >/dev/null || echo 'not served'
 
-Exit status: 0 the server is served and xqos is armed, 1 otherwise.
+Exit status: 0 the server is served and xqos is armed; 1 it runs without xqos,
+xqos has stepped aside, or it cannot be reached; 2 called wrongly.
 
 JSON: one object. display, reachable, error, vendor, release, program, pid and
 command of the server; xwayland; can_be_served (null: cannot be told from here)

@@ -8,7 +8,7 @@ use crate::kind::{Kind, options, words};
 use crate::rules;
 use crate::selector::Selector;
 use crate::session::Session;
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Result, bail};
 use clap::Args;
 use xqos_abi::ClientEntry;
 use xqos_cli::output;
@@ -127,9 +127,8 @@ impl Release {
         let session = Session::open(display)?;
         if let Some(name) = &self.group {
             let released = groups::named(&session, name)?.release(&session)?;
-            let missing =
-                || anyhow!("nothing to release, the group {name} has no reservation: `xqos list` shows who has");
-            return output::line(&released.ok_or_else(missing)?);
+            let nothing = || format!("nothing to release, the group {name} has no reservation: `xqos list` shows who has");
+            return output::line(&released.unwrap_or_else(nothing));
         }
         let groups = if self.all { groups::all(&session)? } else { Vec::new() };
         let clients = match &self.selector {
@@ -145,7 +144,8 @@ impl Release {
         }
         if !self.all && clients.iter().all(|entry| reservation_of(entry).is_none()) {
             let names: Vec<_> = clients.iter().map(described).collect();
-            bail!("nothing to release, {} has no reservation: `xqos list` shows who has", names.join(" and "));
+            let names = names.join(" and ");
+            return output::line(&format!("nothing to release, {names} has no reservation: `xqos list` shows who has"));
         }
         for entry in clients {
             let Some(previous) = reservation_of(&entry) else { continue };

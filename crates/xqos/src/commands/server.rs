@@ -155,10 +155,12 @@ fn check(program: &Path) -> Result<()> {
         ));
         return Ok(());
     }
-    // Others, such as env or nice, only start a server.
+    let missing = exports::missing(&real)?.unwrap_or_default();
     let is_server = real.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"X"));
-    let missing = if is_server { exports::missing(&real)?.unwrap_or_default() } else { Vec::new() };
-    if !missing.is_empty() {
+    if !missing.is_empty() && !is_server {
+        // Others, such as env or nice, only start a server.
+        note(&format!("{} is no X server: xqos has an effect only in one that it starts, as env does", real.display()));
+    } else if !missing.is_empty() {
         note(&format!(
             "{} {}, so it is served from below, by what it asks of libc: all but the policy classic and traces of single \
              requests",
@@ -216,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn only_servers_are_checked_for_their_exports() {
+    fn a_program_that_only_starts_a_server_is_not_refused() {
         check(&in_path(OsStr::new("env")).unwrap()).expect("env may start a server");
     }
 

@@ -141,6 +141,8 @@ fn a_server_that_cannot_be_started_with_xqos_is_refused_before() {
     let start = |program: &str| ended(xqos().env("XQOS_MODULE", &module).args(["server", "--", program, ":77"]));
     start("Xnowhere").failed_saying(&["Xnowhere", "not in PATH"]);
     start("/etc/passwd").failed_saying(&["/etc/passwd is no program"]);
+    let told = start("/bin/true").with(0);
+    assert!(told.err.contains("true is no X server"), "{}", told.err);
     let folder = Folder::new("server");
     let unexporting = folder.path.join("Xtrue");
     fs::copy("/bin/true", &unexporting).unwrap();

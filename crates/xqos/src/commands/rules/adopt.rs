@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 //! `xqos rules adopt`: the way back from what was set by hand to what the rules say.
 
-use crate::client::{described, kind, reservation_of, weight_of};
+use crate::client::{described, reservation_of, weight_of};
 use crate::commands::reserve::set_again;
+use crate::kind::words;
 use crate::rules::apply::bit;
 use crate::rules::seat;
 use crate::selector::Selector;
@@ -80,9 +81,9 @@ fn reset(session: &Session, entry: &ClientEntry, kind: SettingKind) -> Result<()
 fn confirmation(entry: &ClientEntry, given: &[SettingKind]) -> String {
     let (mut was, mut undo) = (Vec::new(), Vec::new());
     let (id, has) = (entry.client, |kind| given.contains(&kind));
-    if let Some((reservation, hard)) = reservation_of(entry).filter(|_| has(SettingKind::Reserve)) {
-        was.push(format!("{reservation}{} reserved", kind(hard)));
-        undo.push(set_again(entry, reservation, hard));
+    if let Some((reservation, kind)) = reservation_of(entry).filter(|_| has(SettingKind::Reserve)) {
+        was.push(format!("{reservation}{} reserved", words(kind)));
+        undo.push(set_again(entry, reservation, kind));
     }
     if has(SettingKind::Weight) && entry.weight != 100 {
         was.push(format!("weight {}", weight_of(entry)));
