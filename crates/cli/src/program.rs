@@ -4,10 +4,13 @@
 use crate::sibling::Described;
 use crate::{manual, output};
 use anyhow::Result;
-use clap::{Command, Subcommand};
+use clap::builder::{ValueHint, ValueParser};
+use clap::error::{ContextKind, ContextValue};
+use clap::{Arg, ArgMatches, Command, Subcommand};
 use clap_complete::Shell;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use xqos_text::nearest::nearest;
 
 /// What packages are made with, in each program.
 #[derive(Debug, Subcommand)]
@@ -37,11 +40,60 @@ impl Packaging {
     }
 }
 
+/// The arguments of this process; ends it where they are wrong, with a proposal only of a word that is near.
+///
+/// clap's own proposals begin at 0.7 of Jaro's measure, which `lst` and `plot` reach.
+pub fn matches(command: Command) -> ArgMatches {
+    command.try_get_matches().unwrap_or_else(|mut error| {
+        propose_near_words(&mut error);
+        error.exit()
+    })
+}
+
+fn propose_near_words(error: &mut clap::Error) {
+    for (wrong, proposed) in [
+        (ContextKind::InvalidSubcommand, ContextKind::SuggestedSubcommand),
+        (ContextKind::InvalidArg, ContextKind::SuggestedArg),
+        (ContextKind::InvalidValue, ContextKind::SuggestedValue),
+    ] {
+        let Some(ContextValue::String(word)) = error.get(wrong).cloned() else { continue };
+        let near = match error.remove(proposed) {
+            Some(ContextValue::Strings(words)) => {
+                nearest(&word, &words.iter().map(String::as_str).collect::<Vec<_>>()).map(str::to_owned)
+            }
+            Some(ContextValue::String(other)) => nearest(&word, &[&other]).map(str::to_owned),
+            _ => None,
+        };
+        if let Some(near) = near {
+            error.insert(proposed, ContextValue::String(near));
+        }
+    }
+}
+
 /// The script that completes this program's commands and options.
-pub fn completions(mut command: Command, shell: Shell) -> String {
+pub fn completions(command: Command, shell: Shell) -> String {
+    let mut command = files_for_paths_alone(command);
     let (name, mut script) = (command.get_name().to_owned(), Vec::new());
     clap_complete::generate(shell, &mut command, name, &mut script);
     String::from_utf8_lossy(&script).into_owned()
+}
+
+/// Shells offer files for a value of which they know nothing; a pid, a time or a name is no file.
+fn files_for_paths_alone(command: Command) -> Command {
+    let command = command.mut_args(|arg| match offers_files(&arg) {
+        false if arg.get_action().takes_values() => arg.value_hint(ValueHint::Other),
+        _ => arg,
+    });
+    command.mut_subcommands(files_for_paths_alone)
+}
+
+/// Whether the value of an argument is a path, or a program.
+pub(crate) fn offers_files(arg: &Arg) -> bool {
+    let is_any_word = arg.get_value_parser().type_id() == ValueParser::os_string().type_id();
+    match arg.get_value_hint() {
+        ValueHint::Unknown => is_any_word,
+        hint => hint != ValueHint::Other,
+    }
 }
 
 /// The exit status of a program: 1, after one line, where it failed.
@@ -52,9 +104,18 @@ pub fn exit(ended: Result<ExitCode>) -> ExitCode {
     })
 }
 
-/// An error and what caused it, in one line.
-fn one_line(error: &anyhow::Error) -> String {
-    format!("{error:#}").split_whitespace().collect::<Vec<_>>().join(" ")
+/// An error and what caused it, in one line. Some errors name their cause themselves; it is said once.
+pub fn one_line(error: &anyhow::Error) -> String {
+    let mut line = String::new();
+    for cause in error.chain() {
+        let words = cause.to_string().split_whitespace().collect::<Vec<_>>().join(" ");
+        match line.is_empty() {
+            true => line = words,
+            false if line.contains(&words) => {}
+            false => line = format!("{line}: {words}"),
+        }
+    }
+    line
 }
 
 /// Commands without an example, or with help that is wider than a terminal. For the tests of each program.
@@ -81,5 +142,44 @@ mod tests {
     fn errors_are_one_line_with_their_cause() {
         let error = anyhow::anyhow!("no such\n  file").context("cannot read it");
         assert_eq!(one_line(&error), "cannot read it: no such file");
+        let pipe = || std::io::Error::from(std::io::ErrorKind::BrokenPipe);
+        let twice = anyhow::Error::from(pipe()).context(format!("the connection broke: {}", pipe()));
+        assert_eq!(one_line(&twice), "the connection broke: broken pipe");
+    }
+
+    #[test]
+    fn shells_offer_files_for_paths_alone() {
+        let pid = Arg::new("pid").long("pid").value_name("N").value_parser(clap::value_parser!(i32));
+        let file = Arg::new("file").long("file").value_parser(clap::value_parser!(PathBuf));
+        let choice = Arg::new("choice").long("choice").value_parser(["one", "two"]);
+        let command = Command::new("x").subcommand(Command::new("list").args([pid, file, choice]));
+        let command = Command::new("x").subcommands([command.clone().name("typed"), Described::of(&command).command()]);
+        for shell in [Shell::Zsh, Shell::Bash, Shell::Fish] {
+            assert!(completions(command.clone(), shell).contains("pid"), "{shell}");
+        }
+        let zsh = completions(command, Shell::Zsh);
+        let lines = |word: &str| zsh.lines().filter(|line| line.contains(word)).collect::<Vec<_>>();
+        let (pids, files) = (lines("--pid="), lines("--file="));
+        assert!(
+            pids.len() == 2 && pids.iter().all(|line| !line.contains("_files") && !line.contains("_default")),
+            "{zsh}"
+        );
+        assert!(files.len() == 2 && files.iter().all(|line| line.contains("_files")), "{zsh}");
+    }
+
+    #[test]
+    fn a_word_is_proposed_only_where_it_is_near() {
+        let command =
+            || Command::new("x").subcommands(["list", "plot", "bench", "exporter", "priority"].map(Command::new));
+        let told = |word: &str| {
+            let mut error = command().try_get_matches_from(["x", word]).unwrap_err();
+            propose_near_words(&mut error);
+            error.to_string()
+        };
+        assert!(told("lst").contains("'list'") && !told("lst").contains("plot"), "{}", told("lst"));
+        assert!(told("exportr").contains("'exporter'"), "{}", told("exportr"));
+        for word in ["b", "benchmark", "exprot", "zebra"] {
+            assert!(!told(word).contains("similar"), "{}", told(word));
+        }
     }
 }

@@ -4,8 +4,9 @@
 //! They are looked for in this program's folder, then in PATH. Their help is theirs; `xqos --help` lists them by this
 //! table, and completions know their options by what they say of themselves.
 
+use crate::program::offers_files;
 use anyhow::{Result, anyhow};
-use clap::builder::PossibleValuesParser;
+use clap::builder::{PossibleValuesParser, ValueHint};
 use clap::{Arg, ArgAction, Command};
 use serde::{Deserialize, Serialize};
 use std::env;
@@ -121,6 +122,8 @@ struct Choice {
     short: Option<char>,
     help: String,
     takes_value: bool,
+    /// Its value is a path.
+    files: bool,
     values: Vec<String>,
 }
 
@@ -137,7 +140,7 @@ impl Described {
     }
 
     /// The command again, as far as completions need it.
-    fn command(self) -> Command {
+    pub(crate) fn command(self) -> Command {
         let arguments = self.options.into_iter().enumerate().map(|(at, option)| option.argument(at));
         let commands = self.commands.into_iter().map(Described::command);
         Command::new(self.name).about(self.about).args(arguments).subcommands(commands)
@@ -151,6 +154,7 @@ impl Choice {
             short: arg.get_short(),
             help: arg.get_help().map(ToString::to_string).unwrap_or_default(),
             takes_value: arg.get_action().takes_values(),
+            files: offers_files(arg),
             values: arg.get_possible_values().iter().map(|value| value.get_name().to_owned()).collect(),
         }
     }
@@ -169,10 +173,11 @@ impl Choice {
         if let Some(short) = self.short {
             arg = arg.short(short);
         }
-        if self.values.is_empty() || !self.takes_value {
-            arg
-        } else {
-            arg.value_parser(PossibleValuesParser::new(self.values))
+        match self.values.is_empty() {
+            _ if !self.takes_value => arg,
+            true if self.files => arg.value_hint(ValueHint::AnyPath),
+            true => arg.value_hint(ValueHint::Other),
+            false => arg.value_parser(PossibleValuesParser::new(self.values)),
         }
     }
 }

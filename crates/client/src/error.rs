@@ -102,16 +102,8 @@ impl fmt::Display for Error {
     }
 }
 
-impl std::error::Error for Error {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Error::Unreachable { why, .. } => Some(why),
-            Error::Connection(why) => Some(why),
-            Error::Ring(why) | Error::Socket(why) | Error::Visit(why) => Some(why),
-            _ => None,
-        }
-    }
-}
+/// Each message names its cause already, so no source is given: it would be said twice.
+impl std::error::Error for Error {}
 
 impl From<ConnectionError> for Error {
     fn from(why: ConnectionError) -> Error {

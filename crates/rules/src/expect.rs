@@ -18,13 +18,14 @@
 
 use crate::decide::{Chosen, RuleSet};
 use crate::facts::{ClientFacts, Key, State, States, bounded};
-use crate::mistake::{Mistake, nearest, shown};
+use crate::mistake::{Mistake, shown};
 use crate::read::table::{Report, Table, value_of};
 use crate::rule::{Place, Rule};
 use crate::setting::{Setting, Value};
 use std::collections::BTreeSet;
 use toml::Spanned;
 use toml::de::DeValue;
+use xqos_text::nearest::nearest;
 
 /// What stands in a file of expectations.
 #[derive(Clone, Debug, Default)]

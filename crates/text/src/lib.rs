@@ -3,6 +3,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod nearest;
 pub mod number;
 pub mod time;
 pub mod width;

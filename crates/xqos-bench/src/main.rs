@@ -2,7 +2,7 @@
 //! xqos-bench: the experiments of `xqos_lab::bench`. `xqos bench` is this program.
 
 use anyhow::Result;
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use xqos_cli::program::{self, Packaging};
@@ -149,7 +149,9 @@ enum Action {
 }
 
 fn main() -> ExitCode {
-    program::exit(CommandLine::parse().perform().map(|()| ExitCode::SUCCESS))
+    let matches = program::matches(CommandLine::command());
+    let line = CommandLine::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    program::exit(line.perform().map(|()| ExitCode::SUCCESS))
 }
 
 impl CommandLine {

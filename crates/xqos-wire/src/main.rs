@@ -11,7 +11,7 @@ mod program;
 mod ssh;
 
 use anyhow::Result;
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::process::ExitCode;
 use xqos_cli::program::{self as cli, Packaging};
 
@@ -54,7 +54,8 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let CommandLine { display, command } = CommandLine::parse();
+    let matches = cli::matches(CommandLine::command());
+    let CommandLine { display, command } = CommandLine::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     cli::exit(perform(&command, display.as_deref()))
 }
 

@@ -111,7 +111,7 @@ fn main() -> ExitCode {
     if let Some(call) = Call::of(&arguments) {
         return program::exit(Err(call.perform()));
     }
-    let mut matches = command_line().get_matches();
+    let mut matches = program::matches(command_line());
     let CommandLine { display, command } =
         CommandLine::from_arg_matches_mut(&mut matches).unwrap_or_else(|error| error.exit());
     program::exit(perform(&command, display.as_deref()))

@@ -3,13 +3,14 @@
 //!
 //! A line number is looked up in a list that is made once, so that a file of nothing but mistakes costs no more than another.
 
-use crate::mistake::{Mistake, TOLD, nearest, shown};
+use crate::mistake::{Mistake, TOLD, shown};
 use crate::setting::Value;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
+use xqos_text::nearest::nearest;
 
 /// The known keys of a table, with their values.
 pub(crate) type Table<'a, 'i> = BTreeMap<&'a str, &'a Spanned<DeValue<'i>>>;

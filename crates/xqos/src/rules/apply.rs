@@ -32,6 +32,7 @@ use anyhow::Result;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use xqos_abi::{ClientEntry, Label, Paced, entry_flag};
+use xqos_cli::program::one_line;
 use xqos_cli::quantity::{Reservation, SoftRule, Weight};
 use xqos_core::ReservationKind;
 use xqos_rules::decide::Chosen;
@@ -391,7 +392,7 @@ impl<S: Server, A: Auto, B: Boost> ByMemory<S, A, B> {
                     let asked = format!("{kind:?} {:?}{from}", by.map(|by| by.setting));
                     let client = self.clients.entry(entry.client).or_default();
                     if client.told.insert(asked) {
-                        told.push(format!("{error:#}{from}"));
+                        told.push(format!("{}{from}", one_line(&error)));
                     }
                 }
             }

@@ -25,6 +25,7 @@ use x11rb::protocol::xproto::ConnectionExt;
 use x11rb::rust_connection::RustConnection;
 use xqos_abi::{ClientEntry, NotifyKind, event_mask};
 use xqos_cli::output::{line, note};
+use xqos_cli::program::one_line;
 use xqos_cli::sys::{self, Signals};
 use xqos_rules::decide::{RuleSet, Verdict};
 use xqos_rules::facts::{ClientFacts, State};
@@ -128,7 +129,7 @@ impl Daemon {
 
     /// It may come again at once, and is told once.
     fn go_on_after(&mut self, error: &anyhow::Error, signals: &Signals) -> Result<()> {
-        let told = format!("{error:#}");
+        let told = one_line(error);
         if self.told.insert(told.clone()) {
             note(&told);
         }

@@ -11,7 +11,7 @@ use std::process::Command;
 const ECHO: &str = r#"#!/bin/sh
 if [ "$1" = describe ]; then
     echo '{"name":"xqos-wire","about":"","options":[],"commands":[{"name":"cap","about":"Captures","options":[
-        {"long":"snaplen","short":null,"help":"","takes_value":true,"values":[]}],"commands":[]}]}'
+        {"long":"snaplen","short":null,"help":"","takes_value":true,"files":false,"values":[]}],"commands":[]}]}'
     exit
 fi
 echo "$DISPLAY:" "$@"
