@@ -125,8 +125,8 @@ when, can be seen. Lost with them: how well bytes compress, and whether a
 property that was read twice had changed. Packets that are not TCP are left out.
 Checksums stay those of the original.
 
-Interfaces: needs root or CAP_NET_RAW, which a copy of the program can be given:
-sudo setcap cap_net_raw+ep ./xqos
+Interfaces: needs root or CAP_NET_RAW, which the program behind this command can
+be given: sudo setcap cap_net_raw+ep $(which xqos-wire)
 
 Exit status: that of the program, or 128 + n when signal n ended it; 1 when
 nothing could be captured or the file is not complete; else 0.";

@@ -4,7 +4,7 @@
 //! It is a process of its own, so that nothing here has a real-time priority; it ends when its input does, however we end.
 
 use crate::processor;
-use crate::rules::remarks::TO_RAISE;
+use crate::rules::remarks::to_raise;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::process::{Child, Command, Stdio};
@@ -56,7 +56,7 @@ impl ByBoost {
 impl Boost for ByBoost {
     fn begin(&mut self, pid: i32) -> Result<(), String> {
         if !processor::may_raise() {
-            return Err(TO_RAISE.to_owned());
+            return Err(to_raise());
         }
         let cannot = |error: io::Error| format!("`xqos boost` does not run: {error}");
         if self.child.as_mut().is_none_or(|child| !matches!(child.try_wait(), Ok(None))) {

@@ -38,8 +38,13 @@ fn is_own(display: Option<&str>) -> Option<bool> {
 }
 
 /// How to get the right to raise programs.
-pub const TO_RAISE: &str = "this user may not set priorities: run `xqos rules run` as root, or give the program the right, as in \
-                            `sudo setcap cap_sys_nice+ep $(which xqos)`";
+pub fn to_raise() -> String {
+    format!(
+        "this user may not set priorities: run `xqos rules run` as root, or give the program the right, as in `sudo setcap \
+         cap_sys_nice+ep {}`",
+        sys::own_path()
+    )
+}
 
 /// What is to be said of rules and limits that are in order.
 pub fn remarks(rules: &[Rule], limits: Limits, may: May) -> Vec<String> {
@@ -59,7 +64,7 @@ fn of_rule(rule: &Rule, may: May) -> Vec<String> {
     let has_cap = rule.settings.iter().any(|setting| matches!(setting, Setting::Max(_)));
     let is_for_unwatched = rule.matcher.asks_for(State::Unwatched);
     let said = [
-        (has(&Setting::Cpu(true)) && !may.raise, format!("cpu has no effect: {TO_RAISE}")),
+        (has(&Setting::Cpu(true)) && !may.raise, format!("cpu has no effect: {}", to_raise())),
         (
             has(&Setting::Hard(true)) && has(&Setting::Reserve(Reserve::Auto)),
             "hard has no effect beside reserve = \"auto\", which reserves soft only".to_owned(),
