@@ -16,6 +16,7 @@
 //! | `shipped` | that each rule which comes with xqos is worth its place |
 //! | `documents` | commands of the documents, as they stand there |
 //! | `siblings` | commands that are programs of their own |
+//! | `tigervnc` | the recipe of README for TigerVNC's wrapper script |
 //! | `tune` | reservations that are found by measurement: `suggest`, and auto |
 //! | `fixture` | servers, programs and folders that go with the test |
 //!
@@ -36,6 +37,7 @@ mod rules_misused;
 mod served;
 mod shipped;
 mod siblings;
+mod tigervnc;
 mod tune;
 mod usage;
 mod xwayland;

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: MIT
+//! The recipe of README for TigerVNC's wrapper script: xqos is in the X server, and in no program of the session.
+
+use crate::fixture::{Folder, ended, eventually, module, xqos};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// The commands of README, of which the last starts the server: on a display that is free, with a session of the test's.
+fn recipe(session: &Path) -> String {
+    let readme = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md")).unwrap();
+    let lines = readme.lines().skip_while(|line| !line.contains("mkdir -p ~/.local/lib/xqos-vnc"));
+    let lines: Vec<&str> = lines.take_while(|line| line.starts_with("    ")).map(str::trim_start).collect();
+    let own = format!("-SecurityTypes None -localhost yes -xstartup {}", session.display());
+    lines.join("\n").replace("tigervncserver :5", &format!("tigervncserver {own}"))
+}
+
+#[test]
+fn only_the_x_server_of_a_tigervnc_session_is_preloaded() {
+    if Command::new("tigervncserver").arg("-version").stderr(Stdio::null()).stdout(Stdio::null()).status().is_err() {
+        return xqos_skip::left_out("tigervncserver is not installed");
+    }
+    let folder = Folder::new("tigervnc");
+    let (session, seen) = (folder.path.join("session"), folder.file("seen"));
+    fs::write(&session, format!("#!/bin/sh\nenv > {seen}.new; mv {seen}.new {seen}; exec xclock\n")).unwrap();
+    fs::set_permissions(&session, fs::Permissions::from_mode(0o755)).unwrap();
+    let programs = Path::new(crate::PROGRAM).parent().unwrap();
+    let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
+    let shell = |script: &str| {
+        let mut command = Command::new("sh");
+        command.args(["-ec", script]).env_remove("DISPLAY").env_remove("XAUTHORITY");
+        // The log of the session keeps a pipe open.
+        command.env("HOME", &folder.path).env("PATH", &path).env("XQOS_MODULE", module());
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap()
+    };
+    assert!(shell(&recipe(&session)).success());
+    let environment = eventually("the session starts", || fs::read_to_string(&seen).ok());
+    let display = environment.lines().find_map(|line| line.strip_prefix("DISPLAY=")).unwrap().to_owned();
+    let authority = folder.file(".Xauthority");
+    let told = ended(xqos().env("XAUTHORITY", &authority).args(["--display", &display, "doctor"]));
+    let number = display.rsplit(':').next().unwrap();
+    let killed = shell(&format!("~/.local/lib/xqos-vnc/tigervncserver -kill :{number}"));
+    assert!(told.out.contains("yes: XQOS") && told.out.contains("Xtigervnc"), "{told:#?}");
+    assert!(!environment.contains("LD_PRELOAD") && !environment.contains("xqos.so"), "{environment}");
+    assert!(killed.success(), "the wrapper ends the server that it has started");
+}
