@@ -123,6 +123,9 @@ impl Arguments {
         let proxy = Proxy::start((!name.is_empty()).then_some(name), self.settings(), Caches::One(cache))?;
         let mut program = Program::start(&self.program, &proxy)?;
         program.watch(&proxy, signals, self.quiet)?;
+        if self.manner.verify {
+            proxy.settle();
+        }
         let told = proxy.finish()?;
         if self.manner.report {
             told::lines(&told).iter().for_each(|line| note(line));

@@ -11,11 +11,16 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 use xqos_near::Settings;
 use xqos_near::setup::Cookie;
 use xqos_wire::capture::relay::authority::{Authority, cookie, secret};
 use xqos_wire::capture::relay::display::Display;
 use xqos_wire::capture::relay::upstream::Upstream;
+
+/// How long the last answers are waited for: they take a few round trips.
+const SETTLE: Duration = Duration::from_secs(3);
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 /// Its drop ends it and removes its files.
 #[derive(Debug)]
@@ -57,6 +62,15 @@ impl Proxy {
     pub fn has_lost_server(&self) -> bool {
         // A word to those who ask; nothing else depends on it.
         self.shared.has_lost_server.load(Ordering::Relaxed)
+    }
+
+    /// Waits until no connection is left, but not for ever: a program may have left others behind. What is to be verified is asked
+    /// when a program has gone.
+    pub fn settle(&self) {
+        let end = Instant::now() + SETTLE;
+        while self.open() > 0 && Instant::now() < end {
+            thread::sleep(LOOK_AGAIN);
+        }
     }
 
     /// Ends it.
