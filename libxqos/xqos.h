@@ -228,7 +228,7 @@ struct xqos_client {
     uint32_t period_us;
     uint32_t depletions;
     uint32_t misses;
-    uint32_t longest_request_major; /* opcode of a slice that was one request, the longest so far */
+    uint32_t longest_request_major; /* opcode of a slice that was one request, the longest so far by processor time */
     uint32_t longest_request_minor;
     int64_t budget_left_ns;
     uint64_t deadline_ns;

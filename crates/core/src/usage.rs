@@ -32,10 +32,6 @@ pub struct Usage {
     /// How many of these waits were within each bound of [`WAIT_BOUNDS_NS`] and above the bound before; the last: above all. They
     /// wrap around.
     pub waits: [u32; WAIT_BOUNDS_NS.len() + 1],
-    /// The longest slice that was one request.
-    pub longest_request_ns: u64,
-    /// That request: major opcode + 65536 x minor opcode.
-    pub longest_request: u32,
     /// Time for which it held the server grab.
     pub grabbed_ns: u64,
     /// How often it grabbed the server.
@@ -70,10 +66,6 @@ impl Usage {
         }
         self.requests += u64::from(service.requests);
         self.slices += 1;
-        if service.requests == 1 && length > self.longest_request_ns {
-            self.longest_request_ns = length;
-            self.longest_request = service.last_request;
-        }
     }
 }
 

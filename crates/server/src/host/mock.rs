@@ -94,6 +94,8 @@ pub struct Mock {
     pub unsound: bool,
     pub redirector: Option<u32>,
     pub supply: Supply,
+    /// So many others have the processor in turn with the server.
+    pub processor_shared_with: u64,
     /// Until when the server's thread is raised; who lent it, if anybody.
     pub raised: Cell<Option<Time>>,
     pub lent: bool,
@@ -179,7 +181,7 @@ impl Host for Mock {
     }
 
     fn cpu_ns(&self) -> u64 {
-        self.now.get().0 - self.stolen_ns.get()
+        (self.now.get().0 - self.stolen_ns.get()) / (1 + self.processor_shared_with)
     }
 
     fn log(&self, line: &str) {

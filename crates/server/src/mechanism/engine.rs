@@ -21,7 +21,7 @@ use crate::mechanism::access::Identity;
 use crate::mechanism::attention::Attentions;
 use crate::mechanism::fault::{Counted, Fault};
 use crate::mechanism::groups::Groups;
-use crate::mechanism::longest::Longest;
+use crate::mechanism::longest::{Longest, ProcessorTime};
 use crate::mechanism::origins::{Made, Origins};
 use crate::mechanism::recorded::Recorded;
 use crate::mechanism::roles::Roles;
@@ -64,6 +64,10 @@ pub struct Slot {
     /// Whether it waits for those that it uncovers.
     pub paced: Paced,
     pub made: Made,
+    /// Processor time of the longest slice that was one request.
+    pub longest_request_ns: u64,
+    /// That request: major opcode + 65536 x minor opcode.
+    pub longest_request: u32,
     linked: bool,
     held: bool,
     /// The last look that saw it ready.
@@ -117,6 +121,7 @@ pub struct Engine<H> {
     /// Who selected which events.
     listeners: Vec<(ClientId, u32)>,
     pub longest: Longest,
+    processor: ProcessorTime,
     /// After how long the log names who holds the server grab; 0: never.
     grab_limit_ns: u64,
     grab_reported: bool,
@@ -166,6 +171,7 @@ impl<H: Host> Engine<H> {
             server_known: false,
             listeners: Vec::new(),
             longest: Longest::default(),
+            processor: ProcessorTime::default(),
             grab_limit_ns: settings.grab_limit_ns,
             grab_reported: false,
             grab_watched: None,
@@ -254,6 +260,7 @@ impl<H: Host> Engine<H> {
     fn begin_slice(&mut self, slice: &Slice, now: Time) {
         self.totals.decisions += 1;
         self.host.begin(slice, &self.ready, now);
+        self.processor.slice_begins(now, || self.host.cpu_ns());
         let timed = timed_end(slice, now, self.is_capped(slice));
         let until = if self.host.ends_slices_itself() { timed } else { slice.until };
         let whole_at = if timed == until { Time::NEVER } else { until };
@@ -305,7 +312,7 @@ impl<H: Host> Engine<H> {
         let service = Service { client: id, start, end, requests, bytes, last_request, still_ready };
         self.note_processor(&service, running.cpu_ns);
         self.scheduler.served(&service, overran_ns.is_some());
-        if requests == 1 && end.since(start) > self.longest.floor_ns() {
+        if requests == 1 {
             self.note_longest(id, &service);
         }
         if !still_ready {

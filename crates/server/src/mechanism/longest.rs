@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: MIT
-//! A ranking of the longest requests.
+//! A ranking of the longest requests, by the processor time that they took.
+//!
+//! A request is timed as the slice that it was alone. The clock on the wall goes on while the kernel runs something else, so a
+//! slice that may be the longest is judged by the processor time of the server's thread.
 
 use xqos_abi::LongRequest;
+use xqos_core::Time;
 
 /// The longest requests since the start, of slices that were one request; the longest first.
 #[derive(Debug, Default)]
@@ -11,8 +15,8 @@ pub struct Longest {
 
 impl Longest {
     const KEPT: usize = 16;
-    /// Shorter ones delay nobody.
-    const MIN_NS: u64 = 100_000;
+    /// Shorter ones delay nobody, and are not worth a question to the kernel.
+    pub const MIN_NS: u64 = 100_000;
 
     pub fn floor_ns(&self) -> u64 {
         let last = self.requests.get(Self::KEPT - 1).map_or(0, |request| request.ns);
@@ -33,5 +37,28 @@ impl Longest {
 
     pub fn list(&self) -> Vec<LongRequest> {
         self.requests.clone()
+    }
+}
+
+/// Processor time of the server's thread, read when slices begin.
+#[derive(Debug, Default)]
+pub struct ProcessorTime {
+    read_at: Time,
+    ns: u64,
+}
+
+impl ProcessorTime {
+    /// Reading it is a system call, so that a slice that begins sooner after the last reading goes without.
+    const READ_EVERY_NS: u64 = 50_000;
+
+    pub fn slice_begins(&mut self, now: Time, read: impl FnOnce() -> u64) {
+        if now.since(self.read_at) >= Self::READ_EVERY_NS {
+            *self = ProcessorTime { read_at: now, ns: read() };
+        }
+    }
+
+    /// What a slice of this length took, if this is the reading at its end; too much by at most the time between two readings.
+    pub fn used(&self, slice_ns: u64, at_end: u64) -> u64 {
+        at_end.saturating_sub(self.ns).min(slice_ns)
     }
 }

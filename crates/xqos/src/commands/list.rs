@@ -66,7 +66,8 @@ Columns:
                    is measurement, with its confidence (0 to 1) when it was set
   GROUP            with whose clients it shares (`xqos policy --groups`)
   LONGEST WAIT     from a request's arrival to its turn
-  LONGEST REQUEST  the longest one seen, and its name
+  LONGEST REQUEST  processor time of the longest one seen, and its name; what
+                   it took by the clock is in a trace (`xqos trace`)
   CPU              what the kernel gives the program's main thread, where it
                    is not as usual: budget / period, a priority, or nice
   WEIGHT           for policy fair (`xqos weight`)

@@ -255,12 +255,9 @@ impl Response {
 
 impl LongestRequest {
     fn new(entry: &ClientEntry, beside: &Beside) -> Option<LongestRequest> {
-        // Of the whole trace: what was the longest does not become shorter in the next interval.
-        let traced = beside.traced.and_then(|client| client.total.longest_request);
-        let traced = traced.filter(|&(ns, _)| ns > entry.longest_request_ns);
-        let (ns, request) = traced.unwrap_or((entry.longest_request_ns, entry.longest_request));
-        let (major, minor) = opcodes(request);
-        (major != 0).then(|| LongestRequest { name: beside.names.name(major, minor), ms: ms(ns), major, minor })
+        let (major, minor) = opcodes(entry.longest_request);
+        let ms = ms(entry.longest_request_ns);
+        (major != 0).then(|| LongestRequest { name: beside.names.name(major, minor), ms, major, minor })
     }
 }
 

@@ -27,6 +27,8 @@ impl<H: Host> Engine<H> {
             named: None,
             paced: Paced::default(),
             made: Made::default(),
+            longest_request_ns: 0,
+            longest_request: 0,
             linked: false,
             held: false,
             seen: 0,

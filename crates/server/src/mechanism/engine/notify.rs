@@ -3,6 +3,7 @@
 
 use super::{Engine, Notified};
 use crate::host::{Host, SeenRequests};
+use crate::mechanism::longest::Longest;
 use crate::mechanism::tracer;
 use xqos_abi::trace::{Level, What};
 use xqos_abi::{LongRequest, Notify, NotifyKind, reservation_flag, us};
@@ -103,17 +104,23 @@ impl<H: Host> Engine<H> {
         }
     }
 
+    /// A slice was one request: is that its client's longest, or one of the server's?
     pub(super) fn note_longest(&mut self, id: ClientId, service: &Service) {
-        let Some(slot) = self.slots.get(usize::from(id.0)).and_then(Option::as_ref) else { return };
-        let (ns, base, request) = (service.end.since(service.start), slot.base, service.last_request);
-        self.longest.add(ns, base, request, || LongRequest {
-            ns,
-            at_ns: service.end.0,
-            client: base,
-            pid: slot.identity.pid,
-            request,
-            name: slot.program.to_string(),
-        });
+        let (length, request, floor_ns) =
+            (service.end.since(service.start), service.last_request, self.longest.floor_ns());
+        let Some(slot) = self.slots.get_mut(usize::from(id.0)).and_then(Option::as_mut) else { return };
+        if length <= slot.longest_request_ns.min(floor_ns) {
+            return;
+        }
+        let ns = if length < Longest::MIN_NS { length } else { self.processor.used(length, self.host.cpu_ns()) };
+        if ns > slot.longest_request_ns {
+            (slot.longest_request_ns, slot.longest_request) = (ns, request);
+        }
+        if ns > floor_ns {
+            let (at_ns, client, pid) = (service.end.0, slot.base, slot.identity.pid);
+            let make = || LongRequest { ns, at_ns, client, pid, request, name: slot.program.to_string() };
+            self.longest.add(ns, client, request, make);
+        }
     }
 
     /// When a grab has to be looked at: idle clients are watched then, and its holder is named.

@@ -158,7 +158,7 @@ pub fn entry<H: Host>(engine: &Engine<H>, id: ClientId, asker: ClientId) -> Opti
         period_us: state.map_or(0, |state| us(state.reservation.period_ns)),
         depletions: usage.depletions,
         misses: usage.misses,
-        longest_request: usage.longest_request,
+        longest_request: slot.longest_request,
         budget_left_ns: state.map_or(0, |state| state.budget_left_ns),
         deadline_ns: state.map_or(0, |state| state.deadline.0),
         server_time_ns: usage.server_time_ns,
@@ -167,7 +167,7 @@ pub fn entry<H: Host>(engine: &Engine<H>, id: ClientId, asker: ClientId) -> Opti
         slices: usage.slices,
         waited_ns: usage.waited_ns,
         longest_wait_ns: usage.longest_wait_ns,
-        longest_request_ns: usage.longest_request_ns,
+        longest_request_ns: slot.longest_request_ns,
         connected_ns: usage.connected.0,
         grabbed_ns: usage.grabbed_ns
             + scheduler.grab_began().filter(|_| holds_grab).map_or(0, |since| engine.host.now().since(since)),

@@ -3,7 +3,7 @@
 
 use super::{clients, keep_busy, reserve, server};
 use crate::host::mock::{Does, MS, at_us};
-use xqos_abi::Request;
+use xqos_abi::{ClientList, LongestRequests, Order, Request};
 use xqos_core::{PolicyKind, Time};
 
 #[test]
@@ -107,4 +107,25 @@ fn the_holder_of_a_server_grab_is_the_only_one_served() {
     let grabbed = server.done.iter().find(|done| done.client == holder).unwrap().end;
     let meanwhile = server.time_of(other, grabbed, at_us(30_000));
     assert_eq!((meanwhile, server.left(other)), (0, 0), "grabbed at {grabbed:?}");
+}
+
+#[test]
+fn the_longest_request_is_the_one_that_took_most_processor_time() {
+    let mut server = server(PolicyKind::Fair);
+    let [one, other] = clients(&mut server);
+    // A tenth of the processor: 20 ms by the clock are 2 ms of work.
+    server.host().processor_shared_with = 9;
+    server.send(one, 1, 20 * MS);
+    server.run_until(at_us(100_000));
+    server.host().processor_shared_with = 0;
+    let later = server.now().after(200 * MS);
+    server.send_at(later, other, 5 * MS, Does::Nothing);
+    server.run_until(later.after(50 * MS));
+    let reply = server.ask(one, Request::ListClients).unwrap().unwrap();
+    let clients = ClientList::decode(&reply, Order::Native).unwrap().clients;
+    let longest = clients.iter().map(|entry| entry.longest_request_ns / 1_000_000).collect::<Vec<_>>();
+    assert!(longest[0] < 5 && longest[1] == 5, "{longest:?}");
+    let reply = server.ask(one, Request::ListLongestRequests).unwrap().unwrap();
+    let first = &LongestRequests::decode(&reply, Order::Native).unwrap().requests[0];
+    assert_eq!(first.client, clients[1].client, "the second did more work");
 }
