@@ -29,6 +29,8 @@ pub struct Totals {
     pub values: [Option<f64>; CLIENT.len()],
     pub waits: [u64; WAITS],
     pub waited_ns: u64,
+    /// The last look that saw one of them.
+    seen: u64,
 }
 
 /// Of one server process.
@@ -39,6 +41,7 @@ pub struct Account {
     before: HashMap<Connection, ClientEntry>,
     totals: BTreeMap<Labels, Totals>,
     max_labels: usize,
+    looks: u64,
 }
 
 /// The resource base is given to another client later, but not at the same instant.
@@ -46,7 +49,7 @@ type Connection = (u32, u64);
 
 impl Account {
     pub fn new(server_pid: u32, max_labels: usize) -> Account {
-        Account { server_pid, before: HashMap::new(), totals: BTreeMap::new(), max_labels }
+        Account { server_pid, before: HashMap::new(), totals: BTreeMap::new(), max_labels, looks: 0 }
     }
 
     pub fn is_of(&self, server_pid: u32) -> bool {
@@ -65,15 +68,23 @@ impl Account {
     /// Adds what has been used since the last time.
     pub fn add(&mut self, clients: Vec<ClientEntry>, mut labels: impl FnMut(&ClientEntry) -> Labels) {
         self.totals.values_mut().for_each(Totals::forget_present);
-        let mut before = HashMap::with_capacity(clients.len());
-        for entry in clients {
-            if entry.flags & entry_flag::YOU != 0 {
-                continue;
+        self.looks += 1;
+        let looks = self.looks;
+        let others = clients.into_iter().filter(|entry| entry.flags & entry_flag::YOU == 0);
+        let labelled: Vec<(Labels, ClientEntry)> = others.map(|entry| (labels(&entry), entry)).collect();
+        for (labels, _) in &labelled {
+            if let Some(totals) = self.totals.get_mut(labels) {
+                totals.seen = looks;
             }
+        }
+        let mut before = HashMap::with_capacity(labelled.len());
+        for (labels, entry) in labelled {
             let new = ClientEntry::default();
             let earlier = self.before.get(&key(&entry)).unwrap_or(&new);
-            let labels = labels(&entry).bounded(&self.totals, self.max_labels);
-            self.totals.entry(labels).or_default().add(earlier, &entry);
+            let labels = labels.bounded(&mut self.totals, self.max_labels, looks, |totals| totals.seen);
+            let totals = self.totals.entry(labels).or_default();
+            totals.seen = looks;
+            totals.add(earlier, &entry);
             before.insert(key(&entry), entry);
         }
         self.before = before;
@@ -81,12 +92,27 @@ impl Account {
 }
 
 impl Labels {
-    /// These labels, or those of all that are too many. Who has labels of its own keeps them.
-    pub fn bounded<T>(self, known: &BTreeMap<Labels, T>, most: usize) -> Labels {
-        if known.contains_key(&self) || known.len() < most {
+    /// These labels, or those of all that are too many. Labels that this look has not seen make room for new ones, the longest unseen
+    /// first. Their counters go with them: each was told before, so that the sum of the rates misses nothing, and counts nothing
+    /// twice.
+    pub fn bounded<T>(
+        self,
+        known: &mut BTreeMap<Labels, T>,
+        most: usize,
+        look: u64,
+        seen: impl Fn(&T) -> u64,
+    ) -> Labels {
+        let other = Labels { user: OTHER.to_owned(), program: OTHER.to_owned() };
+        let taken = known.len() - usize::from(known.contains_key(&other));
+        if known.contains_key(&self) || taken < most {
             return self;
         }
-        Labels { user: OTHER.to_owned(), program: OTHER.to_owned() }
+        let unseen = known.iter().filter(|(labels, of)| **labels != other && seen(of) < look);
+        let Some(oldest) = unseen.min_by_key(|(_, of)| seen(of)).map(|(labels, _)| labels.clone()) else {
+            return other;
+        };
+        known.remove(&oldest);
+        self
     }
 }
 
@@ -202,8 +228,23 @@ mod tests {
         let clients = || ["a", "b", "c", "d"].map(|name| client(name.as_bytes()[0].into(), name, 1)).to_vec();
         account.add(clients(), by_name);
         assert_eq!(requests(&account), told(&[("a", 1.0), ("b", 1.0), ("other", 2.0)]));
-        account.add(clients().split_off(2), by_name);
+        account.add(clients(), by_name);
         assert_eq!(account.totals()[&Labels { user: OTHER.into(), program: OTHER.into() }].connections, 2);
+    }
+
+    #[test]
+    fn programs_that_are_gone_make_room_for_new_ones() {
+        let mut account = Account::new(1, 2);
+        account.add(vec![client(1, "a", 1), client(2, "b", 5)], by_name);
+        account.add(vec![client(2, "b", 6), client(3, "c", 1)], by_name);
+        assert_eq!(requests(&account), told(&[("b", 6.0), ("c", 1.0)]), "a has left");
+        account.add(vec![client(3, "c", 1), client(4, "d", 2), client(5, "e", 7)], by_name);
+        assert_eq!(requests(&account), told(&[("c", 1.0), ("d", 2.0), ("other", 7.0)]), "one place was free");
+        account.add(vec![client(5, "e", 9)], by_name);
+        assert_eq!(requests(&account), told(&[("d", 2.0), ("e", 2.0), ("other", 7.0)]), "what it uses from now on");
+        account.add(vec![], by_name);
+        account.add(vec![client(6, "a", 3)], by_name);
+        assert_eq!(requests(&account), told(&[("a", 3.0), ("e", 2.0), ("other", 7.0)]), "it begins anew");
     }
 
     #[test]

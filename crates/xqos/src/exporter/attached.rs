@@ -23,6 +23,7 @@ pub struct Watched {
     pub observed_ns: u64,
     pub totals: BTreeMap<Labels, Used>,
     max_labels: usize,
+    looks: u64,
 }
 
 /// In the time that we looked.
@@ -32,6 +33,8 @@ pub struct Used {
     pub calls: u64,
     /// In the last look.
     pub longest_ns: Option<u64>,
+    /// That look.
+    seen: u64,
 }
 
 pub fn look(pids: &[i32]) -> Result<Looked> {
@@ -40,7 +43,7 @@ pub fn look(pids: &[i32]) -> Result<Looked> {
 
 impl Watched {
     pub fn new(server_pid: i32, max_labels: usize) -> Watched {
-        Watched { server_pid, observed_ns: 0, totals: BTreeMap::new(), max_labels }
+        Watched { server_pid, observed_ns: 0, totals: BTreeMap::new(), max_labels, looks: 0 }
     }
 
     pub fn add(&mut self, seen: Vec<Seen>, elapsed_ns: u64, users: &Users) {
@@ -50,10 +53,19 @@ impl Watched {
     fn add_by(&mut self, seen: Vec<Seen>, elapsed_ns: u64, user: impl Fn(i32) -> String) {
         self.observed_ns += elapsed_ns;
         self.totals.values_mut().for_each(|used| used.longest_ns = None);
-        for one in seen {
-            let labels = Labels { user: one.pid.map(&user).unwrap_or_default(), program: one.program };
-            let labels = labels.bounded(&self.totals, self.max_labels);
+        self.looks += 1;
+        let looks = self.looks;
+        let labels = |one: &Seen| Labels { user: one.pid.map(&user).unwrap_or_default(), program: one.program.clone() };
+        let seen: Vec<(Labels, Seen)> = seen.into_iter().map(|one| (labels(&one), one)).collect();
+        for (labels, _) in &seen {
+            if let Some(used) = self.totals.get_mut(labels) {
+                used.seen = looks;
+            }
+        }
+        for (labels, one) in seen {
+            let labels = labels.bounded(&mut self.totals, self.max_labels, looks, |used| used.seen);
             let used = self.totals.entry(labels).or_default();
+            used.seen = looks;
             used.busy_ns += one.used.ns;
             used.calls += one.used.calls;
             used.longest_ns = Some(used.longest_ns.unwrap_or(0).max(one.used.longest_ns));
@@ -84,7 +96,12 @@ mod tests {
         watched.add_by(look().split_off(1), 100, |_| "me".to_owned());
         assert_eq!(watched.observed_ns, 200);
         let told: Vec<_> = watched.totals.iter().map(|(labels, used)| (labels.program.as_str(), *used)).collect();
-        let used = |busy_ns, calls, longest_ns| Used { busy_ns, calls, longest_ns };
-        assert_eq!(told, [("a", used(5, 1, None)), ("b", used(14, 2, Some(7))), ("other", used(6, 4, Some(2)))]);
+        let used = |busy_ns, calls, longest_ns| Used { busy_ns, calls, longest_ns, seen: 2 };
+        let other = Used { seen: 2, ..used(5, 3, Some(2)) };
+        assert_eq!(
+            told,
+            [("b", used(14, 2, Some(7))), ("c", used(1, 1, Some(1))), ("other", other)],
+            "c has the place of a"
+        );
     }
 }
