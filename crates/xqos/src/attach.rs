@@ -22,7 +22,7 @@ mod served;
 pub mod several;
 mod target;
 
-pub use target::{Target, sockets_of};
+pub use target::Target;
 
 use account::{Account, Use};
 use anyhow::{Result, bail};

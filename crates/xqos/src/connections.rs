@@ -2,7 +2,7 @@
 //! Which programs are connected to a display, from the kernel's table of sockets: no server is asked, so it works where a server
 //! takes no further client, or answers nobody.
 
-use crate::attach::sockets_of;
+use crate::displays::sockets_of;
 use rustix::net::netlink::SOCK_DIAG;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with};
 use std::collections::{BTreeMap, HashMap};

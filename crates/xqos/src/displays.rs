@@ -2,8 +2,9 @@
 //! Displays of this machine: who listens for clients, and whether anybody has come; from the kernel's tables, so that no server
 //! is woken.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fs;
+use std::path::Path;
 use xqos_abi::control::display_of_socket;
 
 /// Inodes of listening sockets, with their displays.
@@ -21,6 +22,7 @@ impl Displays {
     pub fn look() -> Displays {
         let table = |name: &str| fs::read_to_string(format!("/proc/net/{name}")).unwrap_or_default();
         let mut displays = Displays::of(&table("unix"));
+        displays.keep_servers(|display, inodes| owner(Path::new("/tmp"), display, inodes));
         for name in ["tcp", "tcp6"] {
             displays.add_tcp(&table(name));
         }
@@ -37,6 +39,17 @@ impl Displays {
 
     pub fn has_clients(&self, display: u32) -> bool {
         self.connections.contains_key(&display)
+    }
+
+    /// Leaves out those whose owner passes X on: what it has is another display's, and a visit would be a connection in its capture.
+    fn keep_servers(&mut self, owner: impl Fn(u32, &[u64]) -> Option<String>) {
+        for display in self.numbers() {
+            let of_display = self.listening.iter().filter(|&&(_, of)| of == display);
+            let inodes: Vec<u64> = of_display.map(|&(inode, _)| inode).collect();
+            if owner(display, &inodes).is_some_and(|program| passes_on(&program)) {
+                self.listening.retain(|&(_, of)| of != display);
+            }
+        }
     }
 
     /// By the kernel's table of Unix sockets. The server's end of a connection has the path at which it listens.
@@ -73,6 +86,34 @@ impl Displays {
     }
 }
 
+/// `near`, `cap`, and what sshd forwards.
+fn passes_on(program: &str) -> bool {
+    program == "xqos-wire" || program.starts_with("sshd")
+}
+
+/// Which program listens at a display: the one in the lock that servers and our relays make, which everybody may read; without a lock,
+/// one that passes X on, as far as we may look into it.
+fn owner(folder: &Path, display: u32, inodes: &[u64]) -> Option<String> {
+    if let Ok(lock) = fs::read_to_string(folder.join(format!(".X{display}-lock"))) {
+        return program(lock.trim().parse().ok()?);
+    }
+    let relays = xqos_proc::pids().into_iter().filter(|&pid| program(pid).is_some_and(|name| passes_on(&name)));
+    let has_it = |pid: &i32| sockets_of(*pid).iter().any(|inode| inodes.contains(inode));
+    relays.filter(has_it).find_map(program)
+}
+
+/// As the kernel shows it to everybody.
+fn program(pid: i32) -> Option<String> {
+    Some(fs::read_to_string(format!("/proc/{pid}/comm")).ok()?.trim_end().to_owned())
+}
+
+/// Sockets that a process has open; none where we may not see them.
+pub fn sockets_of(pid: i32) -> HashSet<u64> {
+    let links = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+    let inode = |path: &Path| path.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok();
+    links.filter_map(|entry| inode(&fs::read_link(entry.path()).ok()?)).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -103,5 +144,28 @@ mod tests {
         assert!(!displays.has_clients(5), "it only listens, and the other is nobody's here");
         displays.add_tcp(" 0: 0100007F:1775 0100007F:A0F2 01 0\n");
         assert!(displays.has_clients(5));
+    }
+
+    #[test]
+    fn who_passes_x_on_is_no_server() {
+        for (program, left) in [("xqos-wire", vec![5]), ("sshd-session", vec![5]), ("Xorg", vec![5, 44])] {
+            let mut displays = Displays::of(UNIX);
+            displays.keep_servers(|display, inodes| {
+                assert_eq!(inodes.len(), if display == 44 { 2 } else { 1 });
+                (display == 44).then(|| program.to_owned())
+            });
+            assert_eq!(displays.numbers(), left, "{program}");
+        }
+    }
+
+    #[test]
+    fn a_display_belongs_to_the_process_in_its_lock() {
+        let own = std::process::id();
+        let folder = std::env::temp_dir().join(format!("xqos-displays-{own}"));
+        fs::create_dir(&folder).unwrap();
+        fs::write(folder.join(".X7-lock"), format!("{own:>10}\n")).unwrap();
+        let owners = [7, 8].map(|display| owner(&folder, display, &[]));
+        fs::remove_dir_all(&folder).unwrap();
+        assert_eq!(owners, [program(own as i32), None], "without a lock, and nobody has the socket");
     }
 }

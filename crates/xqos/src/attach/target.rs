@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: MIT
 //! Which process serves a display: the one that listens at its socket.
 
-use crate::displays::Displays;
+use crate::displays::{Displays, sockets_of};
 use anyhow::{Context, Result, bail};
-use std::collections::HashSet;
 use std::fs;
-use std::path::Path;
 use xqos_cli::sys;
 
 /// A server to be watched.
@@ -79,13 +77,6 @@ fn servers() -> Vec<Target> {
 
 fn is_server(program: &str) -> bool {
     program.starts_with('X') || program == "nxagent"
-}
-
-/// Inodes of the sockets that a process has.
-pub fn sockets_of(pid: i32) -> HashSet<u64> {
-    let links = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
-    let inode = |path: &Path| path.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok();
-    links.filter_map(|entry| inode(&fs::read_link(entry.path()).ok()?)).collect()
 }
 
 fn program(pid: i32) -> String {
