@@ -50,6 +50,15 @@ impl ReservationKind {
         ReservationKind::ALL.into_iter().find(|kind| kind.code() == code)
     }
 
+    /// For people.
+    pub fn name(self) -> &'static str {
+        match self {
+            ReservationKind::Soft => "soft",
+            ReservationKind::Hard => "hard",
+            ReservationKind::SoftPaper => "soft=paper",
+        }
+    }
+
     /// Held back when depleted.
     pub fn is_hard(self) -> bool {
         self == ReservationKind::Hard

@@ -9,7 +9,7 @@ use crate::model::{Client, Figures, Model};
 use crate::names::Names;
 use serde::Serialize;
 use xqos_abi::trace::{Event, Reason, What};
-use xqos_core::{ClientId, GroupId, Mode, ReservationKind, Role, Time};
+use xqos_core::{ClientId, GroupId, Mode, Role, Time};
 use xqos_text::time::of_ns;
 use xqos_text::width::{Align, padded};
 
@@ -168,15 +168,6 @@ pub fn line(event: &Event, model: &Model, names: &Names) -> String {
     format!("{seconds:14.6}  {:<12}  {client}  {details}", kind(&event.what)).trim_end().to_owned()
 }
 
-/// How a reservation is called by what its client does without budget.
-pub fn kind_name(kind: ReservationKind) -> &'static str {
-    match kind {
-        ReservationKind::Soft => "soft",
-        ReservationKind::Hard => "hard",
-        ReservationKind::SoftPaper => "soft=paper",
-    }
-}
-
 /// What a client does for others, in words; `None`: nothing.
 pub fn role_name(role: Role) -> Option<&'static str> {
     match (role.compositor, role.window_manager) {
@@ -225,12 +216,12 @@ fn details(event: &Event, names: &Names) -> String {
         What::Budget { kind, depleted, left_ns, deadline, .. } => {
             let sign = if left_ns < 0 { "-" } else { "" };
             let state = if depleted { ", depleted" } else { "" };
-            let kind = kind_name(kind);
+            let kind = kind.name();
             format!("{kind}, {sign}{} left, deadline {}{state}", of_ns(left_ns.unsigned_abs()), in_(deadline, at))
         }
         What::Reserve { reservation, admitted, .. } => {
             let (budget, period) = (of_ns(reservation.budget_ns), of_ns(reservation.period_ns));
-            let kind = kind_name(reservation.kind);
+            let kind = reservation.kind.name();
             format!("{kind}, {budget} in {period}, {}", if admitted { "admitted" } else { "refused" })
         }
         What::Request { request, bytes, ns, .. } => format!("{}, {bytes} bytes, {}", names.of(request), of_ns(ns)),
@@ -267,7 +258,7 @@ fn setting(what: &What) -> String {
         What::GroupCap { group, ppm } => format!("{} gets at most {:.0} %", group.0, f64::from(ppm) / 1e4),
         What::GroupReserve { group, reservation, admitted } => {
             let (budget, period) = (of_ns(reservation.budget_ns), of_ns(reservation.period_ns));
-            let (kind, verdict) = (kind_name(reservation.kind), if admitted { "" } else { ", not admitted" });
+            let (kind, verdict) = (reservation.kind.name(), if admitted { "" } else { ", not admitted" });
             format!("{} gets {budget} in {period}, {kind}{verdict}", group.0)
         }
         What::GroupRelease { group } => format!("{} has no reservation", group.0),

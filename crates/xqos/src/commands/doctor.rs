@@ -43,10 +43,10 @@ server's own functions; libc: from below, by what it asks of libc), clients,
 clients_limit (null: not known), grabs (sentences: who holds the server grab, or
 has grabbed the pointer or the keyboard; the latter are not seen through libc),
 armed, reason (why xqos stepped aside), version, policy, reservations,
-admitted_utilization, max_utilization, utilization_limit (the same, or less where
-`xqos server --cpu` bounds it), blocking_observed_ms, blocking_configured_ms
-(null: the observed one is used), uptime_ms, busy_ms, decisions, early_ends,
-memory_bytes; advice (null: none is needed). What is not
+admitted_utilization, max_utilization, utilization_limit (the same, or less
+where `xqos server --cpu` bounds it), blocking_observed_ms,
+blocking_configured_ms (null: the observed one is used), uptime_ms, busy_ms,
+decisions, early_ends, memory_bytes; advice (null: none is needed). What is not
 known is null.";
 
 #[derive(Debug, Default, Serialize)]

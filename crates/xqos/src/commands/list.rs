@@ -54,9 +54,9 @@ Columns:
                    the server had a processor
   REQUESTS         served since then
   RESERVED         budget / period; a 'hard' one is held back when its budget
-                   is used up, and 'held' while it is; a 'soft=paper' one has the
-                   next budget then, with a later deadline; a 'group' one is used
-                   by all clients of its group together
+                   is used up, and 'held' while it is; a 'soft=paper' one has
+                   the next budget then, and a later deadline; a 'group' one is
+                   used by all clients of its group together
   LEFT             budget left in this period; below 0 after a long request
   DEPLETED         how often the budget was used up
   MISSED           deadlines with budget left and work waiting
