@@ -91,6 +91,8 @@ pub enum Request {
         kind: ReservationKind,
     },
     ListClients,
+    /// The same of clients that are gone, summed up by program.
+    ListDeparted,
     SetPolicy(PolicyChange),
     SetClientWeight {
         client: u32,
@@ -287,6 +289,7 @@ impl Request {
             }
             Request::GetServerInfo | Request::ListClients | Request::StopTrace | Request::ListLongestRequests => {}
             Request::GetPacing | Request::GetProcessor | Request::GetDesktop | Request::GetGroups => {}
+            Request::ListDeparted => {}
             Request::SetOrigin { name, lease } => {
                 out.u8(lease.into()).pad_to(8).raw(name.bytes());
             }
@@ -346,6 +349,7 @@ impl Request {
             Request::ClearReservation { .. } => minor::CLEAR_RESERVATION,
             Request::CheckAdmission { .. } => minor::CHECK_ADMISSION,
             Request::ListClients => minor::LIST_CLIENTS,
+            Request::ListDeparted => minor::LIST_DEPARTED,
             Request::SetPolicy(_) => minor::SET_POLICY,
             Request::SetClientWeight { .. } => minor::SET_CLIENT_WEIGHT,
             Request::SetClientPriority { .. } => minor::SET_CLIENT_PRIORITY,
@@ -388,6 +392,7 @@ fn parse_later(minor: u8, read: Reader<'_>) -> Result<Request, Mistake> {
             Request::SetGroups { grouping, user_limit_ppm: read.u32(8)? }
         }
         minor::GET_GROUPS => Request::GetGroups,
+        minor::LIST_DEPARTED => Request::ListDeparted,
         minor::SET_CLIENT_GROUP => {
             Request::SetClientGroup { client: read.u32(4)?, name: Label::read(read.slice(8, LABEL_BYTES)?) }
         }
@@ -417,6 +422,7 @@ pub(crate) fn length(minor: u8) -> Option<usize> {
         minor::SET_ORIGIN | minor::SET_CLIENT_GROUP => 8 + LABEL_BYTES,
         minor::SET_DESKTOP => 8,
         minor::GET_PACING | minor::GET_PROCESSOR | minor::GET_DESKTOP | minor::GET_GROUPS => 4,
+        minor::LIST_DEPARTED => 4,
         minor::GET_SERVER_INFO | minor::LIST_CLIENTS | minor::STOP_TRACE | minor::LIST_LONGEST_REQUESTS => 4,
         minor::SET_RESERVATION | minor::CHECK_ADMISSION | minor::SET_GROUP_RESERVATION => 20,
         minor::GET_RESERVATION | minor::CLEAR_RESERVATION | minor::CLEAR_GROUP_RESERVATION => 8,

@@ -206,6 +206,11 @@ impl Control {
         self.ask(Request::GetServerInfo, ServerInfo::decode)
     }
 
+    /// Clients that are gone, summed up by program.
+    pub fn departed(&self) -> Result<ClientList> {
+        self.ask(Request::ListDeparted, ClientList::decode)
+    }
+
     /// Our own X connection is marked, however we ask.
     pub fn clients(&self) -> Result<ClientList> {
         let mut list = self.ask(Request::ListClients, ClientList::decode)?;

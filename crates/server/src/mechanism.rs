@@ -9,10 +9,12 @@
 //! | `recorded`, `tracer` | the scheduler with its trace, and the ring that carries it out |
 //! | `groups`, `origins` | which clients are one group; who made a setting, and what ends with whom |
 //! | `attention`, `roles`, `longest` | who has to answer an Expose; who works for others; the longest requests |
+//! | `departed` | what clients have used that are gone |
 //! | `fault`, `settings` | why xqos steps aside; what it was started with |
 
 pub mod access;
 pub mod attention;
+pub mod departed;
 pub mod early_end;
 pub mod engine;
 pub mod fault;

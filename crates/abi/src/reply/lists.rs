@@ -13,6 +13,8 @@ const ENTRY_BYTES_1_0: usize = 176;
 /// Bytes of one entry of a ListLongestRequests reply.
 pub(crate) const LONG_REQUEST_BYTES: usize = 64;
 const NAME_BYTES: usize = 32;
+/// What clients of other machines are called together.
+const REMOTE: &str = "(remote)";
 const HOST_AT: usize = 280;
 const HOST_BYTES: usize = 48;
 const WAITS: usize = WAIT_BOUNDS_NS.len() + 1;
@@ -113,6 +115,47 @@ pub struct ClientEntry {
 }
 
 impl ClientEntry {
+    /// The user and the program for which its figures are summed up when it is gone. Empty: nobody knows.
+    pub fn program(&self) -> (u32, &str) {
+        match (self.name.as_str(), self.host.as_str()) {
+            ("", "") => (u32::MAX, ""),
+            ("", _) => (u32::MAX, REMOTE),
+            (name, _) => (self.uid, name),
+        }
+    }
+
+    /// As one of a list of departed clients: a sum of one.
+    pub fn departed(&self) -> ClientEntry {
+        let (uid, name) = self.program();
+        let (connected_ns, name) = (self.connected_ns, name.to_owned());
+        let mut sum = ClientEntry { uid, name, connected_ns, ..ClientEntry::default() };
+        sum.absorb(self);
+        sum.client = 1;
+        sum
+    }
+
+    /// Adds what another one has used and suffered. In a list of departed clients `client` is how many they are.
+    pub fn absorb(&mut self, other: &ClientEntry) {
+        self.client = self.client.saturating_add(other.client);
+        self.server_time_ns = self.server_time_ns.saturating_add(other.server_time_ns);
+        self.reserved_time_ns = self.reserved_time_ns.saturating_add(other.reserved_time_ns);
+        self.requests = self.requests.saturating_add(other.requests);
+        self.slices = self.slices.saturating_add(other.slices);
+        self.waited_ns = self.waited_ns.saturating_add(other.waited_ns);
+        self.grabbed_ns = self.grabbed_ns.saturating_add(other.grabbed_ns);
+        self.grabs = self.grabs.saturating_add(other.grabs);
+        self.long_grabs = self.long_grabs.saturating_add(other.long_grabs);
+        self.depletions = self.depletions.saturating_add(other.depletions);
+        self.misses = self.misses.saturating_add(other.misses);
+        for (sum, count) in self.waits.iter_mut().zip(other.waits) {
+            *sum = sum.wrapping_add(count);
+        }
+        self.longest_wait_ns = self.longest_wait_ns.max(other.longest_wait_ns);
+        if other.longest_request_ns > self.longest_request_ns {
+            (self.longest_request_ns, self.longest_request) = (other.longest_request_ns, other.longest_request);
+        }
+    }
+
     fn write(&self, out: &mut Writer) {
         let start = out.len();
         out.u32(self.client).i32(self.pid).u32(self.uid).i32(self.sync_priority);

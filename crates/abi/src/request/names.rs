@@ -32,10 +32,11 @@ pub mod minor {
     pub const SET_GROUP_RESERVATION: u8 = 26;
     pub const CLEAR_GROUP_RESERVATION: u8 = 27;
     pub const SET_CLIENT_PACING: u8 = 28;
+    pub const LIST_DEPARTED: u8 = 29;
 }
 
 /// Names of the requests, by minor opcode, and whether they have a reply.
-pub const REQUESTS: [(&str, bool); 29] = [
+pub const REQUESTS: [(&str, bool); 30] = [
     ("QueryVersion", true),
     ("GetServerInfo", true),
     ("SetReservation", false),
@@ -65,4 +66,5 @@ pub const REQUESTS: [(&str, bool); 29] = [
     ("SetGroupReservation", false),
     ("ClearGroupReservation", false),
     ("SetClientPacing", false),
+    ("ListDeparted", true),
 ];

@@ -13,6 +13,7 @@ fn one_of_each() -> Vec<Request> {
         Request::ClearReservation { client: 0 },
         Request::CheckAdmission { client: 9, budget_us: 1, period_us: u32::MAX, kind: ReservationKind::Soft },
         Request::ListClients,
+        Request::ListDeparted,
         Request::SetPolicy(PolicyChange {
             policy: Some(PolicyKind::Smart),
             maximum_slice_us: Some(15_000),

@@ -19,6 +19,7 @@ pub use grouping::ByHand;
 use crate::host::{Host, Work};
 use crate::mechanism::access::Identity;
 use crate::mechanism::attention::Attentions;
+use crate::mechanism::departed::Departed;
 use crate::mechanism::fault::{Counted, Fault};
 use crate::mechanism::groups::Groups;
 use crate::mechanism::longest::{Longest, ProcessorTime};
@@ -121,6 +122,7 @@ pub struct Engine<H> {
     /// Who selected which events.
     listeners: Vec<(ClientId, u32)>,
     pub longest: Longest,
+    pub departed: Departed,
     processor: ProcessorTime,
     /// After how long the log names who holds the server grab; 0: never.
     grab_limit_ns: u64,
@@ -171,6 +173,7 @@ impl<H: Host> Engine<H> {
             server_known: false,
             listeners: Vec::new(),
             longest: Longest::default(),
+            departed: Departed::default(),
             processor: ProcessorTime::default(),
             grab_limit_ns: settings.grab_limit_ns,
             grab_reported: false,
@@ -491,7 +494,11 @@ impl<H: Host> Engine<H> {
     /// Memory that we take for clients, about.
     pub fn memory_bytes(&self) -> usize {
         let slots = self.slots.capacity() * size_of::<Option<Slot>>() + self.ready.capacity() * size_of::<ClientId>();
-        size_of::<Self>() + slots + self.host.memory_bytes() + self.scheduler.memory_bytes()
+        size_of::<Self>()
+            + slots
+            + self.departed.memory_bytes()
+            + self.host.memory_bytes()
+            + self.scheduler.memory_bytes()
     }
 
     pub fn fail_on_purpose(&mut self, place: FaultPlace) -> Outcome<H> {

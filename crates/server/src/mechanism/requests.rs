@@ -4,7 +4,7 @@
 //! Nothing is changed by a request that is refused.
 
 mod groups;
-mod reports;
+pub mod reports;
 
 use crate::host::Host;
 use crate::mechanism::engine::ByHand;
@@ -104,6 +104,11 @@ fn carry_out<H: Host>(engine: &mut Engine<H>, asker: ClientId, request: Request,
         }
         Request::ListClients => {
             let clients = engine.ids().filter_map(|id| reports::entry(engine, id, asker)).collect();
+            ClientList { now_ns: engine.host.now().0, server_cpu_ns: engine.host.cpu_ns(), clients }
+                .encode(sequence, order)
+        }
+        Request::ListDeparted => {
+            let clients = engine.departed.list();
             ClientList { now_ns: engine.host.now().0, server_cpu_ns: engine.host.cpu_ns(), clients }
                 .encode(sequence, order)
         }

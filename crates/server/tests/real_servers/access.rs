@@ -142,6 +142,7 @@ fn sample(name: &str, client: u32, is_shared: bool) -> Request {
         "ClearReservation" => Request::ClearReservation { client },
         "CheckAdmission" => Request::CheckAdmission { client, budget_us, period_us, kind: hard.into() },
         "ListClients" => Request::ListClients,
+        "ListDeparted" => Request::ListDeparted,
         "SetPolicy" => Request::SetPolicy(PolicyChange { slice_us: Some(4000), ..PolicyChange::default() }),
         "SetClientWeight" => Request::SetClientWeight { client, weight: 120 },
         "SetClientPriority" => Request::SetClientPriority { client, priority: 3 },

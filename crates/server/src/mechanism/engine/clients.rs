@@ -4,6 +4,7 @@
 use super::{Engine, Notified, Slot};
 use crate::host::{Connection, Host};
 use crate::mechanism::origins::Made;
+use crate::mechanism::requests::reports;
 use xqos_abi::{NotifyKind, Paced};
 use xqos_core::{ClientId, Fact, GroupId};
 
@@ -67,6 +68,9 @@ impl<H: Host> Engine<H> {
             return;
         }
         self.notify(NotifyKind::ClientGone, id, 0);
+        if let Some(entry) = reports::entry(self, id, id) {
+            self.departed.add(&entry);
+        }
         self.roles.leave(id);
         self.set_linked(id, false);
         self.host.forget(id);

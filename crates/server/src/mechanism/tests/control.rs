@@ -2,11 +2,11 @@
 //! Requests of XQOS: who may make them, what admission control says, roles, loans and traces.
 
 use super::{clients, keep_busy, reserve, server};
-use crate::host::mock::{Does, IDS, MS, at_us, base};
+use crate::host::mock::{Does, IDS, MS, Server, at_us, base};
 use crate::mechanism::access::Identity;
 use crate::mechanism::requests::Refused;
 use xqos_abi::trace::Level;
-use xqos_abi::{Label, PolicyChange, Request};
+use xqos_abi::{ClientList, Label, Order, PolicyChange, Request};
 use xqos_core::{ClientId, PolicyKind, ReservationKind, Time};
 
 #[test]
@@ -203,4 +203,28 @@ fn a_trace_tells_how_long_the_server_worked_in_a_slice_that_others_stretched() {
         }
     }
     assert_eq!(told, [None, Some(MS), None], "the second of two slices of 3 ms had 1 ms of a processor");
+}
+
+#[test]
+fn clients_that_are_there_and_those_that_are_gone_add_up_to_what_the_server_was_busy() {
+    let mut server = server(PolicyKind::Fair);
+    let [stays] = clients(&mut server);
+    keep_busy(&mut server, stays, 20);
+    for _ in 0..100 {
+        let short_lived = server.connect(1000);
+        server.send(short_lived, 3, MS);
+        let until = server.now().after(10 * MS);
+        server.run_until(until);
+        server.disconnect(short_lived);
+    }
+    let list = |server: &mut Server, request| {
+        let reply = server.ask(stays, request).unwrap().unwrap();
+        ClientList::decode(&reply, Order::Native).unwrap().clients
+    };
+    let departed = list(&mut server, Request::ListDeparted);
+    assert_eq!(departed.iter().map(|entry| entry.client).sum::<u32>(), 100);
+    assert_eq!(departed.iter().map(|entry| entry.requests).sum::<u64>(), 300);
+    let there = list(&mut server, Request::ListClients);
+    let used: u64 = departed.iter().chain(&there).map(|entry| entry.server_time_ns).sum();
+    assert_eq!(used, server.engine().totals.busy_ns);
 }
