@@ -16,7 +16,7 @@ use x11rb::errors::ConnectError;
 use x11rb::protocol::ErrorKind;
 use x11rb_protocol::connect::Connect;
 use xqos_abi::control::paths;
-use xqos_abi::{ClientList, EXTENSION_NAME, Order, ProcessorReport, Request, ServerInfo, Short};
+use xqos_abi::{ClientEntry, ClientList, EXTENSION_NAME, Order, ProcessorReport, Request, ServerInfo, Short};
 
 /// Bytes of an event, an error, and the fixed part of a reply.
 const RECORD_BYTES: usize = 32;
@@ -40,6 +40,8 @@ pub struct Peer {
 pub struct Readings {
     pub info: ServerInfo,
     pub list: ClientList,
+    /// Clients that are gone, by program; empty after xqos has stepped aside.
+    pub departed: Vec<ClientEntry>,
     /// The most that may be promised; 0 after xqos has stepped aside.
     pub limit_ppm: u32,
 }
@@ -147,9 +149,12 @@ impl Guest {
     pub fn read(&mut self) -> Result<Readings> {
         let info = self.ask(Request::GetServerInfo, ServerInfo::decode)?;
         let list = self.ask(Request::ListClients, ClientList::decode)?;
-        let limit_ppm =
-            if info.armed { self.ask(Request::GetProcessor, ProcessorReport::decode)?.limit_ppm } else { 0 };
-        Ok(Readings { info, list, limit_ppm })
+        let (mut departed, mut limit_ppm) = (Vec::new(), 0);
+        if info.armed {
+            departed = self.ask(Request::ListDeparted, ClientList::decode)?.clients;
+            limit_ppm = self.ask(Request::GetProcessor, ProcessorReport::decode)?.limit_ppm;
+        }
+        Ok(Readings { info, list, departed, limit_ppm })
     }
 
     fn ask<T>(

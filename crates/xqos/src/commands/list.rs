@@ -6,7 +6,7 @@
 use crate::attach::{Attached, Target};
 use crate::client::printable;
 use crate::connections;
-use crate::sample::{Client, GroupReserved, Reserved, Sampler, json_help};
+use crate::sample::{Client, GroupReserved, Reserved, Sampler, departed, json_help};
 use crate::session;
 use anyhow::Result;
 use clap::Args;
@@ -18,7 +18,8 @@ use xqos_text::time::of_ms;
 
 /// Shows who uses the X server: server time, requests, waits and reservations of each client
 ///
-/// Clients that used the most server time come first.
+/// Clients that used the most server time come first. Clients that are gone are summed up by
+/// program below them, with their share of the time since the server began.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
@@ -91,7 +92,8 @@ impl Arguments {
         if self.json {
             return output::json(&sample);
         }
-        output::print(&table(&sample.clients).render(output::width()))?;
+        let departed = departed::text(&sample.departed, output::width());
+        output::print(&(table(&sample.clients).render(output::width()) + &departed))?;
         let (clients, limit) = (sample.server.connected, sample.server.clients_limit);
         if let Some(why) = session::full(clients, limit) {
             output::print(&by_program(display).map(|table| format!("\n{table}")).unwrap_or_default())?;

@@ -5,6 +5,7 @@
 //! never falls: each connection adds what it has used since the last time. No clock, no files.
 
 use crate::metrics::{CLIENT, Kind, Together};
+use crate::sample::departed::{Told, since};
 use std::collections::{BTreeMap, HashMap};
 use xqos_abi::{ClientEntry, entry_flag};
 use xqos_core::WAIT_BOUNDS_NS;
@@ -39,6 +40,8 @@ pub struct Account {
     server_pid: u32,
     /// What the clients that are connected had used the last time.
     before: HashMap<Connection, ClientEntry>,
+    /// What those that had left had used then, by program.
+    departed: Vec<ClientEntry>,
     totals: BTreeMap<Labels, Totals>,
     max_labels: usize,
     looks: u64,
@@ -49,7 +52,14 @@ type Connection = (u32, u64);
 
 impl Account {
     pub fn new(server_pid: u32, max_labels: usize) -> Account {
-        Account { server_pid, before: HashMap::new(), totals: BTreeMap::new(), max_labels, looks: 0 }
+        Account {
+            server_pid,
+            before: HashMap::new(),
+            departed: Vec::new(),
+            totals: BTreeMap::new(),
+            max_labels,
+            looks: 0,
+        }
     }
 
     pub fn is_of(&self, server_pid: u32) -> bool {
@@ -61,37 +71,69 @@ impl Account {
     }
 
     /// Clients whose past is not ours to count: they had used that before we looked for the first time.
-    pub fn begin_at(&mut self, clients: &[ClientEntry]) {
+    pub fn begin_at(&mut self, clients: &[ClientEntry], departed: &[ClientEntry]) {
+        self.departed = departed.to_vec();
         self.before = clients.iter().map(|entry| (key(entry), entry.clone())).collect();
     }
 
-    /// Adds what has been used since the last time.
-    pub fn add(&mut self, clients: Vec<ClientEntry>, mut labels: impl FnMut(&ClientEntry) -> Labels) {
+    /// All have left; what they have used meanwhile is told when the server is asked again.
+    pub fn nobody_is_there(&mut self) {
+        self.totals.values_mut().for_each(Totals::forget_present);
+    }
+
+    /// Adds what has been used since the last time, by those that are connected and those that have left.
+    pub fn add(
+        &mut self,
+        clients: Vec<ClientEntry>,
+        departed: Vec<ClientEntry>,
+        mut labels: impl FnMut(&ClientEntry) -> Labels,
+    ) {
         self.totals.values_mut().for_each(Totals::forget_present);
         self.looks += 1;
         let looks = self.looks;
+        let then: Vec<ClientEntry> = self.before.values().cloned().collect();
+        let told = Told { clients: &then, departed: &self.departed };
+        let left = since(&told, &Told { clients: &clients, departed: &departed });
+        let left = left.into_iter().filter(|(before, now)| now.client > before.client);
+        let left: Vec<(Labels, ClientEntry, ClientEntry)> = left
+            .map(|(before, now)| (if now.name.is_empty() { Labels::other() } else { labels(&now) }, before, now))
+            .collect();
+        self.departed = departed;
         let others = clients.into_iter().filter(|entry| entry.flags & entry_flag::YOU == 0);
         let labelled: Vec<(Labels, ClientEntry)> = others.map(|entry| (labels(&entry), entry)).collect();
-        for (labels, _) in &labelled {
+        for labels in labelled.iter().map(|(labels, _)| labels).chain(left.iter().map(|(labels, ..)| labels)) {
             if let Some(totals) = self.totals.get_mut(labels) {
                 totals.seen = looks;
             }
         }
-        let mut before = HashMap::with_capacity(labelled.len());
+        let previous = std::mem::take(&mut self.before);
         for (labels, entry) in labelled {
-            let new = ClientEntry::default();
-            let earlier = self.before.get(&key(&entry)).unwrap_or(&new);
-            let labels = labels.bounded(&mut self.totals, self.max_labels, looks, |totals| totals.seen);
-            let totals = self.totals.entry(labels).or_default();
-            totals.seen = looks;
-            totals.add(earlier, &entry);
-            before.insert(key(&entry), entry);
+            let earlier = previous.get(&key(&entry)).cloned().unwrap_or_default();
+            let totals = self.totals_of(labels);
+            totals.connections += 1;
+            totals.add_counters(&earlier, &entry);
+            totals.add_gauges(&entry);
+            self.before.insert(key(&entry), entry);
         }
-        self.before = before;
+        for (labels, before, now) in left {
+            self.totals_of(labels).add_counters(&before, &now);
+        }
+    }
+
+    fn totals_of(&mut self, labels: Labels) -> &mut Totals {
+        let looks = self.looks;
+        let labels = labels.bounded(&mut self.totals, self.max_labels, looks, |totals| totals.seen);
+        let totals = self.totals.entry(labels).or_default();
+        totals.seen = looks;
+        totals
     }
 }
 
 impl Labels {
+    fn other() -> Labels {
+        Labels { user: OTHER.to_owned(), program: OTHER.to_owned() }
+    }
+
     /// These labels, or those of all that are too many. Labels that this look has not seen make room for new ones, the longest unseen
     /// first. Their counters go with them: each was told before, so that the sum of the rates misses nothing, and counts nothing
     /// twice.
@@ -102,7 +144,7 @@ impl Labels {
         look: u64,
         seen: impl Fn(&T) -> u64,
     ) -> Labels {
-        let other = Labels { user: OTHER.to_owned(), program: OTHER.to_owned() };
+        let other = Labels::other();
         let taken = known.len() - usize::from(known.contains_key(&other));
         if known.contains_key(&self) || taken < most {
             return self;
@@ -131,24 +173,29 @@ impl Totals {
         }
     }
 
-    fn add(&mut self, before: &ClientEntry, now: &ClientEntry) {
-        self.connections += 1;
-        for (total, metric) in self.values.iter_mut().zip(&CLIENT) {
+    fn add_counters(&mut self, before: &ClientEntry, now: &ClientEntry) {
+        let counters = self.values.iter_mut().zip(&CLIENT).filter(|(_, metric)| metric.head.kind == Kind::Counter);
+        for (total, metric) in counters {
             let Some(value) = (metric.value)(now) else { continue };
-            *total = match (metric.head.kind, metric.together) {
-                (Kind::Counter, _) => {
-                    let earlier = (metric.value)(before).unwrap_or(0.0);
-                    Some(total.unwrap_or(0.0) + (value - earlier).max(0.0))
-                }
-                (_, Together::Sum) => Some(total.unwrap_or(0.0) + value),
-                (_, Together::Greatest) => Some(total.unwrap_or(0.0).max(value)),
-                (_, Together::Apart) => None,
-            };
+            let earlier = (metric.value)(before).unwrap_or(0.0);
+            *total = Some(total.unwrap_or(0.0) + (value - earlier).max(0.0));
         }
         for ((total, before), now) in self.waits.iter_mut().zip(before.waits).zip(now.waits) {
             *total += u64::from(now.wrapping_sub(before));
         }
         self.waited_ns += now.waited_ns.saturating_sub(before.waited_ns);
+    }
+
+    fn add_gauges(&mut self, now: &ClientEntry) {
+        let gauges = self.values.iter_mut().zip(&CLIENT).filter(|(_, metric)| metric.head.kind != Kind::Counter);
+        for (total, metric) in gauges {
+            let Some(value) = (metric.value)(now) else { continue };
+            *total = match metric.together {
+                Together::Sum => Some(total.unwrap_or(0.0) + value),
+                Together::Greatest => Some(total.unwrap_or(0.0).max(value)),
+                Together::Apart => None,
+            };
+        }
     }
 }
 
@@ -184,14 +231,14 @@ mod tests {
     #[test]
     fn what_was_used_stays_when_clients_leave() {
         let mut account = Account::new(1, 10);
-        account.add(vec![client(1, "a", 10), client(2, "a", 5), client(3, "b", 7)], by_name);
+        account.add(vec![client(1, "a", 10), client(2, "a", 5), client(3, "b", 7)], vec![], by_name);
         assert_eq!(requests(&account), told(&[("a", 15.0), ("b", 7.0)]));
-        account.add(vec![client(1, "a", 12)], by_name);
+        account.add(vec![client(1, "a", 12)], vec![], by_name);
         assert_eq!(requests(&account), told(&[("a", 17.0), ("b", 7.0)]));
-        account.add(vec![], by_name);
+        account.add(vec![], vec![], by_name);
         assert_eq!(requests(&account), told(&[("a", 17.0), ("b", 7.0)]));
         let again = ClientEntry { connected_ns: 9, ..client(1, "a", 3) };
-        account.add(vec![again], by_name);
+        account.add(vec![again], vec![], by_name);
         assert_eq!(requests(&account), told(&[("a", 20.0), ("b", 7.0)]), "the same resource base, another client");
         let connections: Vec<usize> = account.totals().values().map(|totals| totals.connections).collect();
         assert_eq!(connections, [1, 0]);
@@ -209,7 +256,7 @@ mod tests {
                 let used = 10 * round + dice.below(10);
                 clients.push(ClientEntry { connected_ns: dice.below(2), ..client(base, &format!("p{base}"), used) });
             }
-            account.add(clients, by_name);
+            account.add(clients, vec![], by_name);
             assert!(account.totals().len() <= 4, "three, and the others");
             for (labels, totals) in account.totals() {
                 let Some(earlier) = last.get(labels) else { continue };
@@ -226,32 +273,32 @@ mod tests {
     fn too_many_programs_are_one() {
         let mut account = Account::new(1, 2);
         let clients = || ["a", "b", "c", "d"].map(|name| client(name.as_bytes()[0].into(), name, 1)).to_vec();
-        account.add(clients(), by_name);
+        account.add(clients(), vec![], by_name);
         assert_eq!(requests(&account), told(&[("a", 1.0), ("b", 1.0), ("other", 2.0)]));
-        account.add(clients(), by_name);
+        account.add(clients(), vec![], by_name);
         assert_eq!(account.totals()[&Labels { user: OTHER.into(), program: OTHER.into() }].connections, 2);
     }
 
     #[test]
     fn programs_that_are_gone_make_room_for_new_ones() {
         let mut account = Account::new(1, 2);
-        account.add(vec![client(1, "a", 1), client(2, "b", 5)], by_name);
-        account.add(vec![client(2, "b", 6), client(3, "c", 1)], by_name);
+        account.add(vec![client(1, "a", 1), client(2, "b", 5)], vec![], by_name);
+        account.add(vec![client(2, "b", 6), client(3, "c", 1)], vec![], by_name);
         assert_eq!(requests(&account), told(&[("b", 6.0), ("c", 1.0)]), "a has left");
-        account.add(vec![client(3, "c", 1), client(4, "d", 2), client(5, "e", 7)], by_name);
+        account.add(vec![client(3, "c", 1), client(4, "d", 2), client(5, "e", 7)], vec![], by_name);
         assert_eq!(requests(&account), told(&[("c", 1.0), ("d", 2.0), ("other", 7.0)]), "one place was free");
-        account.add(vec![client(5, "e", 9)], by_name);
+        account.add(vec![client(5, "e", 9)], vec![], by_name);
         assert_eq!(requests(&account), told(&[("d", 2.0), ("e", 2.0), ("other", 7.0)]), "what it uses from now on");
-        account.add(vec![], by_name);
-        account.add(vec![client(6, "a", 3)], by_name);
+        account.add(vec![], vec![], by_name);
+        account.add(vec![client(6, "a", 3)], vec![], by_name);
         assert_eq!(requests(&account), told(&[("a", 3.0), ("e", 2.0), ("other", 7.0)]), "it begins anew");
     }
 
     #[test]
     fn the_past_before_the_first_look_is_not_counted() {
         let mut account = Account::new(1, 9);
-        account.begin_at(&[client(1, "a", 1000)]);
-        account.add(vec![client(1, "a", 1000), client(2, "b", 4)], by_name);
+        account.begin_at(&[client(1, "a", 1000)], &[]);
+        account.add(vec![client(1, "a", 1000), client(2, "b", 4)], vec![], by_name);
         assert_eq!(requests(&account), told(&[("a", 0.0), ("b", 4.0)]));
         assert!(account.is_of(1) && !account.is_of(2));
     }
@@ -260,15 +307,29 @@ mod tests {
     fn counts_of_waits_may_wrap_around() {
         let mut account = Account::new(1, 9);
         let with = |count| ClientEntry { waits: [count; WAITS], ..client(1, "a", 1) };
-        account.begin_at(&[with(u32::MAX - 1)]);
-        account.add(vec![with(3)], by_name);
+        account.begin_at(&[with(u32::MAX - 1)], &[]);
+        account.add(vec![with(3)], vec![], by_name);
         assert_eq!(account.totals().values().next().unwrap().waits, [5; WAITS]);
+    }
+
+    #[test]
+    fn clients_that_came_and_went_between_two_looks_are_counted_and_none_twice() {
+        let mut account = Account::new(1, 9);
+        let gone = |count, requests| ClientEntry { client: count, ..client(0, "a", requests) };
+        account.add(vec![client(1, "a", 10)], vec![gone(1, 5)], by_name);
+        assert_eq!(requests(&account), told(&[("a", 15.0)]));
+        account.nobody_is_there();
+        account.add(vec![], vec![gone(4, 37)], by_name);
+        assert_eq!(requests(&account), told(&[("a", 37.0)]), "10 of the 37 were told while it was connected");
+        assert_eq!(account.totals().values().next().unwrap().waits, [37; WAITS]);
+        account.add(vec![], vec![gone(4, 37)], by_name);
+        assert_eq!(requests(&account), told(&[("a", 37.0)]));
     }
 
     #[test]
     fn we_are_not_among_those_that_are_counted() {
         let mut account = Account::new(1, 9);
-        account.add(vec![ClientEntry { flags: entry_flag::YOU, ..client(1, "xqos", 1) }], by_name);
+        account.add(vec![ClientEntry { flags: entry_flag::YOU, ..client(1, "xqos", 1) }], vec![], by_name);
         assert!(account.totals().is_empty());
     }
 }

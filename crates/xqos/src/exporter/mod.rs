@@ -253,7 +253,7 @@ impl Display {
 
     fn leave_clients(&mut self) {
         if let Some(account) = &mut self.account {
-            account.add(Vec::new(), |_| unreachable!("there is nobody"));
+            account.nobody_is_there();
         }
         if let Some(server) = &mut self.server {
             (server.clients, server.reservations, server.utilization_admitted) = (0, 0, 0.0);
@@ -261,7 +261,7 @@ impl Display {
     }
 
     fn account_for(&mut self, readings: Readings, users: &Users, max_labels: usize) {
-        let Readings { info, list, limit_ppm } = readings;
+        let Readings { info, list, departed, limit_ppm } = readings;
         let server = Server::new(&list, &info, None);
         self.server = Some(Server { utilization_limit: f64::from(limit_ppm) / 1e6, ..server });
         self.watched = None;
@@ -270,12 +270,12 @@ impl Display {
             let mut account = Account::new(info.server_pid, max_labels);
             // Another server in the place of one that we knew is new.
             if self.account.is_none() && !self.is_known_from_start {
-                account.begin_at(&list.clients);
+                account.begin_at(&list.clients, &departed);
             }
             self.account = Some(account);
         }
         if let Some(account) = &mut self.account {
-            account.add(list.clients, |entry| labels(entry, users));
+            account.add(list.clients, departed, |entry| labels(entry, users));
         }
     }
 

@@ -5,11 +5,13 @@
 //! of `list --json` and `top --json`.
 
 pub mod client;
+pub mod departed;
 pub mod measured;
 mod sampler;
 mod server;
 
 pub use client::{Client, GroupReserved, Reserved};
+pub use departed::Departed;
 pub use sampler::Sampler;
 use serde::Serialize;
 pub use server::{Longest, Server};
@@ -22,7 +24,7 @@ macro_rules! json_help {
     () => {
         "\
 JSON: the same of `xqos list` and `xqos top`. version (1), now_ms, interval_ms
-(null: the figures are since each client connected), server, clients.
+(null: the figures are since each client connected), server, clients, departed.
 
 server: policy, clients (their number), clients_limit (how many it can have; 0:
 not known), share (of the time, for clients), outside_share (the server's
@@ -49,7 +51,12 @@ trace, or what auto would find: state, one of gathering, periodic, aperiodic and
 silent, period_ms and budget_ms of what it would reserve, null: nothing, and
 confidence, 0 to 1), and reservation (null, or budget_ms, period_ms, hard, soft
 (null where it is hard, or best-effort or paper), held_back, budget_left_ms,
-deadline_in_ms, used (part of the reservation, in the interval))."
+deadline_in_ms, used (part of the reservation, in the interval)).
+
+departed, an array: clients that left in the interval (since the server began
+where that is null), summed up: program (null: programs that are too many to be
+told apart), uid, clients (how many), share, server_time_ms, requests,
+waited_ms, longest_wait_ms (of all since the server began)."
     };
 }
 pub(crate) use json_help;
@@ -61,6 +68,7 @@ pub struct Sample {
     pub interval_ms: Option<f64>,
     pub server: Server,
     pub clients: Vec<Client>,
+    pub departed: Vec<Departed>,
 }
 
 fn ms(ns: u64) -> f64 {
@@ -90,7 +98,14 @@ mod tests {
         let measured = Some(measured::Found { state: "periodic", period_ms: None, budget_ms: None, confidence: 1.0 });
         let client = Client { response, measured, ..Client::new(&entry, &client::Beside::new(0, &names)) };
         let server = Server { longest_requests: vec![longest], ..Server::default() };
-        Sample { version: VERSION, now_ms: 0.0, interval_ms: None, server, clients: vec![client] }
+        Sample {
+            version: VERSION,
+            now_ms: 0.0,
+            interval_ms: None,
+            server,
+            clients: vec![client],
+            departed: vec![Departed::default()],
+        }
     }
 
     fn fields(value: &Value) -> Vec<String> {

@@ -2,8 +2,9 @@
 //! Takes samples one after the other, and reads the trace between them.
 
 use super::client::Beside;
+use super::departed::Told;
 use super::measured::Measured;
-use super::{Client, Longest, Sample, Server, VERSION, ms};
+use super::{Client, Departed, Longest, Sample, Server, VERSION, ms};
 use crate::client::printable;
 use crate::requests::{Names, names_of};
 use crate::session::Session;
@@ -13,7 +14,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 use xqos_abi::ring::{Next, Reader};
 use xqos_abi::trace::{Event, Level};
-use xqos_abi::{ClientList, ServerInfo, entry_flag};
+use xqos_abi::{ClientEntry, ClientList, ServerInfo, entry_flag};
 use xqos_trace::model::{Figures, Kind, Model};
 
 /// How often the ring is read between samples.
@@ -28,6 +29,8 @@ pub struct Sampler {
     reader: Option<Reader>,
     model: Model,
     before: Option<(ClientList, ServerInfo)>,
+    /// Who had left then.
+    departed: Vec<ClientEntry>,
     titles: HashMap<u32, String>,
     titles_at: Option<Instant>,
     level: Level,
@@ -42,7 +45,9 @@ impl Sampler {
     pub fn open(display: Option<&str>) -> Result<Sampler> {
         let mut sampler = Sampler::connect(display)?;
         sampler.trace(Level::Slices);
-        sampler.before = Some(sampler.look()?);
+        let (list, info) = sampler.look()?;
+        sampler.departed = sampler.look_at_departed(&info)?;
+        sampler.before = Some((list, info));
         Ok(sampler)
     }
 
@@ -66,6 +71,7 @@ impl Sampler {
             reader: None,
             model: Model::without_causes(),
             before: None,
+            departed: Vec::new(),
             titles: HashMap::new(),
             titles_at: None,
             level: Level::Slices,
@@ -137,6 +143,11 @@ impl Sampler {
         Ok((self.session.control.clients()?, self.session.control.server_info()?))
     }
 
+    /// Where xqos has stepped aside the server tells nothing of them.
+    fn look_at_departed(&self, info: &ServerInfo) -> Result<Vec<ClientEntry>> {
+        Ok(if info.armed { self.session.control.departed()?.clients } else { Vec::new() })
+    }
+
     /// A sample since the last one; the first of `once` is since each client connected.
     pub fn sample(&mut self) -> Result<Sample> {
         self.read();
@@ -156,6 +167,7 @@ impl Sampler {
         let before = self.before.replace((list.clone(), info.clone()));
         let server = self.server(&list, &info, before.as_ref())?;
         let before = before.map(|(list, _)| list);
+        let departed = self.departed(before.as_ref(), &list, &info, server.running)?;
         let listed = list.clients.iter().filter(|entry| self.with_own || entry.flags & entry_flag::YOU == 0);
         let mut clients: Vec<Client> = listed
             .map(|entry| {
@@ -173,7 +185,23 @@ impl Sampler {
             .collect();
         clients.sort_by(|a, b| b.share.total_cmp(&a.share).then(b.server_time_ms.total_cmp(&a.server_time_ms)));
         let interval_ms = before.map(|before| ms(list.now_ns.saturating_sub(before.now_ns)));
-        Ok(Sample { version: VERSION, now_ms: ms(list.now_ns), interval_ms, server, clients })
+        Ok(Sample { version: VERSION, now_ms: ms(list.now_ns), interval_ms, server, clients, departed })
+    }
+
+    fn departed(
+        &mut self,
+        before: Option<&ClientList>,
+        list: &ClientList,
+        info: &ServerInfo,
+        running: f64,
+    ) -> Result<Vec<Departed>> {
+        let departed = self.look_at_departed(info)?;
+        let now = Told { clients: &list.clients, departed: &departed };
+        let then = before.map_or(&[][..], |list| &list.clients);
+        let elapsed_ns = before.map_or(info.uptime_ns, |before| list.now_ns.saturating_sub(before.now_ns));
+        let left = Departed::list(&Told { clients: then, departed: &self.departed }, &now, elapsed_ns, running);
+        self.departed = departed;
+        Ok(left)
     }
 
     fn server(

@@ -14,7 +14,7 @@ mod order;
 mod table;
 
 use crate::client::described;
-use crate::sample::{Client, Sample, Sampler};
+use crate::sample::{Client, Departed, Sample, Sampler};
 use anyhow::{Context, Result, bail};
 use changes::Change;
 use order::Order;
@@ -188,6 +188,11 @@ impl View {
             bold(format!("xqos top {}", sampler.session.display)),
             Span::raw(format!("  policy {}, {} clients", server.policy, server.clients)),
         ];
+        let left: Vec<String> =
+            sample.departed.iter().filter(|left| left.share >= 0.0005).take(3).map(left_text).collect();
+        if !left.is_empty() {
+            first.push(Span::raw(format!("; left: {}", left.join(", "))));
+        }
         if !self.filter.is_empty() {
             first.push(bold(format!("  only: {}", self.filter)));
         }
@@ -232,4 +237,9 @@ impl View {
             }
         }
     }
+}
+
+/// Of the clients of a program that left: their share, in few words.
+fn left_text(left: &Departed) -> String {
+    format!("{} x{} {:.1} %", left.name(), left.clients, left.share * 100.0)
 }

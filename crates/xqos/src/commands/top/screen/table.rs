@@ -4,7 +4,7 @@
 use super::View;
 use super::format::count;
 use crate::client::printable;
-use crate::sample::{Client, Sample};
+use crate::sample::{Client, Sample, departed};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Rect};
 use ratatui::style::{Modifier, Style};
@@ -62,6 +62,7 @@ pub fn text(sample: &Sample) -> String {
         server.share * 100.0,
         table.render(xqos_cli::sys::terminal_columns())
     );
+    text += &departed::text(&sample.departed, xqos_cli::sys::terminal_columns());
     if !server.longest_requests.is_empty() {
         text += "\nThe longest requests since the server began\n";
         for request in server.longest_requests.iter().take(8) {
