@@ -51,7 +51,7 @@ impl Adopt {
                 reset(&session, &entry, kind)?;
             }
             let settings = given.iter().fold(0, |all, &kind| all | bit(kind));
-            let holder = seat::give_back(session.control.connection(), entry.client, settings)?;
+            let holder = seat::give_back(session.control.connection()?, entry.client, settings)?;
             line(&confirmation(&entry, &given))?;
             if holder.is_none() {
                 note("no rules are kept on this display now: `xqos rules run` keeps them");
