@@ -4,7 +4,7 @@
 use crate::fixture::{Folder, Running, Server, ended, eventually, xqos};
 use serde_json::Value;
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::Stdio;
@@ -91,6 +91,33 @@ fn a_long_wait_ends_the_recording_and_the_time_before_it_is_kept() {
         serde_json::from_str(&ended(xqos().args(["trace", "stats", "--json", &file])).with(0).out).unwrap();
     assert!(stats["worst"][0]["waited_ms"].as_f64() > Some(8.0), "{stats:#}");
     ended(xqos().args(["replay", "--check", &file])).with(0);
+}
+
+#[test]
+fn a_server_that_goes_away_ends_the_recording_with_a_whole_file() {
+    let folder = Folder::new("gone");
+    for (signal, options) in [("KILL", &[][..]), ("TERM", &[]), ("KILL", &["--until-wait", "1h"])] {
+        let server = Server::served(&[]);
+        let _clients = busy(&server, 1);
+        let file = folder.file(&format!("{signal}{}.trace", options.len()));
+        let arguments = [&["trace", "record"], options, &[&file]].concat();
+        let mut recorder = Running::start(server.xqos(&arguments).stderr(Stdio::piped()));
+        let (mut err, mut said) = (BufReader::new(recorder.err()), String::new());
+        err.read_line(&mut said).unwrap();
+        let requests = || server.clients().iter().filter_map(|client| client["requests"].as_u64()).max();
+        let before = requests();
+        eventually("something is recorded", || (requests() > before).then_some(()));
+        server.process.signal(signal);
+        recorder.ended().with(0);
+        err.read_to_string(&mut said).unwrap();
+        let sentences = said.matches("the server is gone").count() + said.matches("the server ended the trace").count();
+        assert!(sentences == 1 && said.contains(" MB in "), "{signal}: {said}");
+        let stats: Value =
+            serde_json::from_str(&ended(xqos().args(["trace", "stats", "--json", &file])).with(0).out).unwrap();
+        assert!(stats["decisions"].as_u64() > Some(0) && stats["lost_records"] == 0, "{signal}: {stats:#}");
+        let shown = ended(xqos().args(["trace", "show", "--kind", "end", &file])).with(0).out;
+        assert_eq!(shown.lines().count(), 1, "{shown}");
+    }
 }
 
 #[test]

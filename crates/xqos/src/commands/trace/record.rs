@@ -4,19 +4,24 @@
 //! Records are read every 20 ms, and written every second as a chunk that stands for itself. With a trigger nothing is
 //! written until it fires: segments are kept in memory, each from a fresh beginning on, so that what is dropped at the
 //! front leaves something that replay can start from.
+//!
+//! The file is made before the recording begins, and taken away again where nothing was written into it. A server that goes
+//! away, in whatever way, ends the recording: the file is whole, also where the trigger has not fired.
 
 use crate::requests::names_of;
 use crate::session::Session;
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use std::collections::VecDeque;
-use std::path::{Path, PathBuf};
+use std::fs;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use xqos_abi::ring::{Next, Reader};
 use xqos_abi::trace::{Event, Level, What, Words};
 use xqos_cli::output;
 use xqos_cli::quantity::Micros;
 use xqos_cli::sys::{self, Signals};
+use xqos_client::Error;
 use xqos_core::Time;
 use xqos_trace::file::{Header, Writer};
 use xqos_trace::kernel::Kernel;
@@ -28,6 +33,9 @@ const READ_EVERY: Duration = Duration::from_millis(20);
 const WRITE_EVERY: Duration = Duration::from_secs(1);
 /// How long what follows a trigger is recorded.
 const AFTER_TRIGGER: Duration = Duration::from_secs(1);
+
+const ENDED: &str = "the server ended the trace: it was reset or stopped, or xqos stepped aside";
+const GONE: &str = "the server is gone, or has closed the connection: the trace ends there";
 
 /// Records a trace into a file, until ^C, a time, a size or a long wait
 #[derive(Args, Debug)]
@@ -72,7 +80,10 @@ Examples:
 
 Level slices costs the server nothing for a request; level requests times each
 one, some ten nanoseconds. The server never waits for the recorder: what comes
-too fast is lost, counted and told.";
+too fast is lost, counted and told.
+
+A server that is killed, stopped or reset ends the recording: the file is whole,
+with --until-wait too, which then has what was kept.";
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum LevelName {
@@ -117,21 +128,24 @@ impl Arguments {
         let mut recorder = Recorder {
             arguments: self,
             session: &session,
-            header,
             reader,
             kernel,
             model: Model::new(),
             kept: self.until_wait.map(|_| Kept::default()),
-            writer: None,
+            writer: Writer::create(&self.file, &header)?,
+            header,
             triggered: None,
-            ended: false,
+            ended: None,
         };
         output::note(&match self.until_wait {
             Some(wait) => format!("waiting until somebody waits longer than {wait}; ^C ends without a file"),
             None => format!("recording {} into {}; ^C ends it", session.display, self.file.display()),
         });
-        recorder.run(&signals)?;
-        recorder.conclude(&self.file)
+        let concluded = recorder.run(&signals).and_then(|()| recorder.conclude());
+        if recorder.kept.is_some() {
+            let _ = fs::remove_file(&self.file);
+        }
+        concluded
     }
 }
 
@@ -148,33 +162,35 @@ struct Recorder<'a> {
     reader: Reader,
     kernel: Option<Kernel>,
     model: Model,
+    /// Nothing is in the file as long as this is there.
     kept: Option<Kept>,
-    writer: Option<Writer>,
+    writer: Writer,
     /// When, and what fired it.
     triggered: Option<(Instant, Burst)>,
-    ended: bool,
+    /// Why there is no more.
+    ended: Option<&'static str>,
 }
 
 impl Recorder<'_> {
     fn run(&mut self, signals: &Signals) -> Result<()> {
-        if self.kept.is_none() {
-            self.writer = Some(Writer::create(&self.arguments.file, &self.header)?);
-        }
         let began = Instant::now();
         let (mut written, mut renewed) = (began, began);
         loop {
+            // Asked first: what the server wrote before it went is read all the same.
+            let is_gone = self.session.control.next_notify().is_err();
             self.read()?;
+            if is_gone {
+                self.ended.get_or_insert(GONE);
+            }
             let now = Instant::now();
             if now - written >= WRITE_EVERY {
                 written = now;
-                if let Some(writer) = &mut self.writer {
-                    writer.flush()?;
-                }
+                self.writer.flush()?;
             }
             let is_over = self.arguments.time.is_some_and(|time| now - began >= time.duration())
                 || self.is_large()
                 || self.triggered.as_ref().is_some_and(|(at, _)| now - *at >= AFTER_TRIGGER)
-                || self.ended;
+                || self.ended.is_some();
             if is_over || signals.next().is_some() {
                 return Ok(());
             }
@@ -187,15 +203,19 @@ impl Recorder<'_> {
     }
 
     fn is_large(&self) -> bool {
-        let bytes = self.writer.as_ref().map_or(0, Writer::bytes);
-        self.arguments.size.is_some_and(|size| bytes >= size.saturating_mul(1_000_000))
+        self.arguments.size.is_some_and(|size| self.writer.bytes() >= size.saturating_mul(1_000_000))
     }
 
     /// A fresh beginning: a new segment, or a new start after records were lost.
     fn begin_anew(&mut self) -> Result<()> {
         // The reader that we have goes on; its next records are the beginning.
-        self.session.control.start_trace(self.arguments.level.into(), self.arguments.ring)?;
-        Ok(())
+        match self.session.control.start_trace(self.arguments.level.into(), self.arguments.ring) {
+            Err(Error::Connection(_) | Error::Socket(_)) => {
+                self.ended.get_or_insert(GONE);
+                Ok(())
+            }
+            begun => Ok(begun.map(|_| ())?),
+        }
     }
 
     fn read(&mut self) -> Result<()> {
@@ -211,7 +231,7 @@ impl Recorder<'_> {
                 }
                 Next::Nothing => break,
                 Next::Ended => {
-                    self.ended = true;
+                    self.ended = Some(ENDED);
                     break;
                 }
             }
@@ -228,7 +248,7 @@ impl Recorder<'_> {
         for event in of_kernel {
             self.take(event.encode())?;
         }
-        if lost && !self.ended { self.begin_anew() } else { Ok(()) }
+        if lost && self.ended.is_none() { self.begin_anew() } else { Ok(()) }
     }
 
     fn watch_new_clients(&self, records: &[Words]) {
@@ -245,17 +265,12 @@ impl Recorder<'_> {
     fn take(&mut self, words: Words) -> Result<()> {
         let event = Event::decode(words);
         let burst = event.as_ref().and_then(|event| self.model.take(event));
-        if let Some(writer) = &mut self.writer {
-            return writer.add(words);
-        }
-        if let Some(kept) = &mut self.kept {
-            let is_begin = matches!(event, Some(Event { what: What::Begin { .. }, .. }));
-            kept.add(words, is_begin, self.arguments.keep.duration());
-        }
-        if let Some(burst) = burst.filter(|burst| self.fires(burst)) {
-            self.fire(burst)?;
-        }
-        Ok(())
+        let Some(kept) = &mut self.kept else { return self.writer.add(words) };
+        let is_begin = matches!(event, Some(Event { what: What::Begin { .. }, .. }));
+        kept.add(words, is_begin, self.arguments.keep.duration());
+        let Some(burst) = burst.filter(|burst| self.fires(burst)) else { return Ok(()) };
+        self.triggered = Some((Instant::now(), burst));
+        self.write_kept()
     }
 
     fn fires(&self, burst: &Burst) -> bool {
@@ -267,25 +282,26 @@ impl Recorder<'_> {
     }
 
     /// From now on into the file, what was kept first.
-    fn fire(&mut self, burst: Burst) -> Result<()> {
-        let mut writer = Writer::create(&self.arguments.file, &self.header)?;
+    fn write_kept(&mut self) -> Result<()> {
         for (_, segment) in self.kept.take().unwrap_or_default().segments {
             for words in segment {
-                writer.add(words)?;
+                self.writer.add(words)?;
             }
         }
-        self.writer = Some(writer);
-        self.triggered = Some((Instant::now(), burst));
         Ok(())
     }
 
-    fn conclude(&mut self, file: &Path) -> Result<()> {
-        if let Some(writer) = &mut self.writer {
-            writer.add(Event { at: self.model.now.max(Time(1)), what: What::End }.encode())?;
-            writer.flush()?;
+    fn conclude(&mut self) -> Result<()> {
+        if self.kept.is_some() && self.ended.is_none() {
+            bail!("nobody waited that long: nothing was written");
         }
-        let Some(writer) = &self.writer else { bail!("nobody waited that long: nothing was written") };
-        let (records, megabytes) = (writer.records(), writer.bytes() as f64 / 1e6);
+        self.write_kept()?;
+        // Otherwise the server's own is there.
+        if self.ended != Some(ENDED) {
+            self.writer.add(Event { at: self.model.now.max(Time(1)), what: What::End }.encode())?;
+        }
+        self.writer.flush()?;
+        let (records, megabytes) = (self.writer.records(), self.writer.bytes() as f64 / 1e6);
         let names = xqos_trace::names::Names::new(self.header.extensions.clone());
         if let Some((_, burst)) = &self.triggered {
             output::note(&show::burst(burst, &self.model, &names));
@@ -297,10 +313,10 @@ impl Recorder<'_> {
                 if self.arguments.ring == 0 { xqos_abi::ring::DEFAULT_CAPACITY } else { self.arguments.ring }
             ));
         }
-        if self.ended {
-            output::note("the server ended the trace: it was reset or stopped, or xqos stepped aside");
+        if let Some(why) = self.ended {
+            output::note(why);
         }
-        let file = file.display();
+        let file = self.arguments.file.display();
         output::note(&format!("{records} records, {megabytes:.2} MB in {file}: see `xqos trace stats {file}`"));
         Ok(())
     }
