@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! `xqos trace`: what happens inside the server, recorded, shown, summed up and exported.
 
+mod load;
 mod record;
 
 use anyhow::{Context, Result, bail};
@@ -35,8 +36,8 @@ const EXAMPLES: &str = "\
 Examples:
   xqos trace record desk.trace              until ^C
   xqos trace record --until-wait 20ms hiccup.trace
-                                            until somebody waits that long, with
-                                            the seconds before it
+                                            until a client that is not
+                                            busy itself waits that long
   xqos trace stats desk.trace               who waited, and behind whom
   xqos trace export desk.trace desk.html    a timeline to look at
   xqos trace show --client mpv desk.trace   record by record";
