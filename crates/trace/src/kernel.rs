@@ -1,67 +1,38 @@
 // SPDX-License-Identifier: MIT
 //! The kernel's scheduler on the same time axis: switches and wakeups of the server and of its local clients, from tracefs.
-//!
-//! An instance of our own is made, so that nobody else's tracing is touched, with the clock that the server's records use,
-//! and removed at the end; one whose owner was killed is removed by the next. Needs the right to write to tracefs, which
-//! root has.
 
+use crate::tracefs::Instance;
 use anyhow::{Context, Result};
-use std::fs::{self, File, OpenOptions};
-use std::io::{ErrorKind, Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::fs::OpenOptions;
+use std::io::Write;
 use xqos_abi::trace::{Event, What};
 use xqos_core::Time;
 
-const TRACEFS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
-const PREFIX: &str = "xqos-";
+const PIDS: &str = "set_event_pid";
 const EVENTS: [&str; 2] = ["sched_switch", "sched_wakeup"];
-/// O_NONBLOCK of Linux on all machines that X servers run on.
-const O_NONBLOCK: i32 = 0o4000;
 
 /// A running trace of the kernel's scheduler.
 #[derive(Debug)]
 pub struct Kernel {
-    folder: PathBuf,
-    /// Taken before the instance is removed: the kernel keeps one that is being read.
-    pipe: Option<File>,
-    rest: Vec<u8>,
+    instance: Instance,
 }
 
 impl Kernel {
     /// Begins to trace these threads.
     pub fn start(threads: &[u32]) -> Result<Kernel> {
-        let root = TRACEFS.iter().map(Path::new).find(|root| root.join("instances").is_dir());
-        let root = root.context(
-            "the kernel's tracer is not there: as root, `mount -t tracefs nodev /sys/kernel/tracing`, and run this as root",
-        )?;
-        remove_orphans(root);
-        let folder = root.join("instances").join(format!("{PREFIX}{}", std::process::id()));
-        fs::create_dir(&folder)
-            .context("the kernel's tracer cannot be used: run this as root, or leave --kernel away")?;
-        match Kernel::begin(&folder, threads) {
-            Ok(pipe) => Ok(Kernel { folder, pipe: Some(pipe), rest: Vec::new() }),
-            Err(error) => {
-                let _ = fs::remove_dir(&folder);
-                Err(error.context("the kernel's tracer cannot be set up"))
-            }
-        }
+        let kernel = Kernel { instance: Instance::create()? };
+        kernel.begin(threads).context("the kernel does not trace its scheduler for us")?;
+        Ok(kernel)
     }
 
-    fn begin(folder: &Path, threads: &[u32]) -> Result<File> {
-        fs::write(folder.join("trace_clock"), "mono")?;
-        let list = threads.iter().map(u32::to_string).collect::<Vec<_>>().join(" ");
-        fs::write(folder.join("set_event_pid"), list)?;
-        let pipe = OpenOptions::new().read(true).custom_flags(O_NONBLOCK).open(folder.join("trace_pipe"))?;
-        for event in EVENTS {
-            fs::write(folder.join("events/sched").join(event).join("enable"), "1")?;
-        }
-        Ok(pipe)
+    fn begin(&self, threads: &[u32]) -> Result<()> {
+        self.instance.write(PIDS, &threads.iter().map(u32::to_string).collect::<Vec<_>>().join(" "))?;
+        EVENTS.iter().try_for_each(|event| self.instance.write(&format!("events/sched/{event}/enable"), "1"))
     }
 
     /// Traces another thread too.
     pub fn add(&self, thread: u32) {
-        let file = OpenOptions::new().append(true).open(self.folder.join("set_event_pid"));
+        let file = OpenOptions::new().append(true).open(self.instance.folder().join(PIDS));
         // A client that has ended meanwhile is none to trace.
         let _ = file.and_then(|mut file| file.write_all(format!("{thread}\n").as_bytes()));
     }
@@ -69,42 +40,9 @@ impl Kernel {
     /// What happened since the last call.
     pub fn read(&mut self) -> Vec<Event> {
         let mut events = Vec::new();
-        let Some(pipe) = &mut self.pipe else { return events };
-        let mut buffer = vec![0; 1 << 16];
-        loop {
-            match pipe.read(&mut buffer) {
-                Ok(0) => break,
-                Ok(length) => self.rest.extend(&buffer[..length]),
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(_) => break,
-            }
-        }
-        if let Some(end) = self.rest.iter().rposition(|&byte| byte == b'\n') {
-            let whole: Vec<u8> = self.rest.drain(..=end).collect();
-            events.extend(String::from_utf8_lossy(&whole).lines().filter_map(parse));
-        }
+        // What came before an error counts.
+        let _ = self.instance.read(|line| events.extend(parse(line)));
         events
-    }
-}
-
-impl Drop for Kernel {
-    fn drop(&mut self) {
-        for event in EVENTS {
-            let _ = fs::write(self.folder.join("events/sched").join(event).join("enable"), "0");
-        }
-        self.pipe = None;
-        let _ = fs::remove_dir(&self.folder);
-    }
-}
-
-/// Instances of processes that are gone.
-fn remove_orphans(root: &Path) {
-    for entry in fs::read_dir(root.join("instances")).into_iter().flatten().flatten() {
-        let name = entry.file_name().to_string_lossy().into_owned();
-        let owner = name.strip_prefix(PREFIX).and_then(|pid| pid.parse().ok());
-        if owner.is_some_and(|pid| !xqos_proc::exists(pid)) {
-            let _ = fs::remove_dir(entry.path());
-        }
     }
 }
 

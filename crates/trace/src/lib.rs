@@ -7,6 +7,7 @@
 //! | `model` | from records to clients: shares, responses, waits and who caused them |
 //! | `histogram` | response times, a percent apart |
 //! | `kernel` | the kernel's scheduler on the same time axis |
+//! | `tracefs` | the kernel's trace files: a trace of our own in them |
 //! | `names` | of requests |
 //! | `show`, `export` | as text, CSV, Parquet, Perfetto, and a page |
 //!
@@ -22,3 +23,4 @@ pub mod kernel;
 pub mod model;
 pub mod names;
 pub mod show;
+pub mod tracefs;

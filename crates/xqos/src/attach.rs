@@ -8,7 +8,7 @@
 //! |---|---|
 //! | `events` | a line of the kernel's trace as a value |
 //! | `account` | events in, time and calls of each descriptor out; no clock, no files |
-//! | `instance` | the kernel's trace: an instance of our own, removed at the end |
+//! | `instance` | the kernel's trace of system calls |
 //! | `target` | which process serves a display |
 //! | `several` | short looks at many servers by one trace |
 //! | `peers` | which program is at the other end of a descriptor |

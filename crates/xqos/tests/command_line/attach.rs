@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! A server that has nothing loaded, watched from outside.
 
-use crate::fixture::{Running, Server, eventually};
+use crate::fixture::{Folder, Running, Server, ended, eventually, xqos};
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
 use serde_json::Value;
 use std::fs::{self, File};
@@ -52,6 +52,24 @@ fn both_clients_of_a_stock_server_are_named_and_their_shares_add_up() {
         assert_eq!(sample["lost"], 0);
         shares.iter().all(|&share| share > 0.001).then_some(())
     });
+}
+
+#[test]
+fn a_recording_finds_the_kernels_trace_where_watching_from_outside_does() {
+    if is_not_allowed(&Server::stock()) {
+        return;
+    }
+    let (folder, server) = (Folder::new("kernel"), Server::served(&[]));
+    let _client = server.client(&["x11perf", "-getimage100", "-repeat", "100000"]);
+    let file = folder.file("a.trace");
+    let mut command = server.xqos(&["trace", "record", "--kernel", "--time", "1s", &file]);
+    let recorder = Running::start(command.stderr(Stdio::piped()));
+    let own = format!("xqos-{}", recorder.pid());
+    let said = recorder.ended().with(0).err;
+    assert!(!said.contains("without the kernel"), "{said}");
+    let shown = ended(xqos().args(["trace", "show", "--kind", "kernel", &file])).with(0).out;
+    assert!(shown.lines().count() > 0, "the kernel put the server on a processor");
+    assert!(!instances().contains(&own), "nothing is left");
 }
 
 #[test]

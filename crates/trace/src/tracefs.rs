@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: MIT
+//! The kernel's trace files (tracefs): an instance of our own, in which nothing is traced yet.
+//!
+//! Nobody else's tracing is touched. tracefs is used where it is mounted, and else mounted for us alone, which others do
+//! not see. Times are those of the server's records. The instance is removed when it is dropped; one whose owner was
+//! killed is removed by the next. All of it takes root.
+
+use anyhow::{Context, Result, anyhow};
+use rustix::fs::{Access, OFlags, access};
+use rustix::io::Errno;
+use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
+use std::fs::{self, File, OpenOptions};
+use std::io::{ErrorKind, Read};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+const PREFIX: &str = "xqos-";
+const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
+
+/// A trace of our own.
+#[derive(Debug)]
+pub struct Instance {
+    folder: PathBuf,
+    /// Closed before the instance is removed: the kernel keeps one that is being read.
+    pipe: Option<File>,
+    rest: Vec<u8>,
+    /// Keeps the file system that nobody else sees.
+    _mount: Option<OwnedFd>,
+}
+
+impl Instance {
+    pub fn create() -> Result<Instance> {
+        let (place, mount) = find_or_mount()?;
+        let instances = place.join("instances");
+        remove_orphans(&instances);
+        let folder = instances.join(format!("{PREFIX}{}", std::process::id()));
+        fs::create_dir(&folder).with_context(|| format!("the kernel makes no trace for us at {}", folder.display()))?;
+        let mut instance = Instance { folder, pipe: None, rest: Vec::new(), _mount: mount };
+        instance.write("trace_clock", "mono")?;
+        let pipe = OpenOptions::new()
+            .read(true)
+            .custom_flags(OFlags::NONBLOCK.bits() as i32)
+            .open(instance.folder.join("trace_pipe"))
+            .context("the kernel's trace cannot be opened")?;
+        instance.pipe = Some(pipe);
+        Ok(instance)
+    }
+
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Sets one of its files.
+    pub fn write(&self, name: &str, value: &str) -> Result<()> {
+        fs::write(self.folder.join(name), value).with_context(|| format!("cannot write {value} to {name}"))
+    }
+
+    /// Takes the lines that have come since.
+    pub fn read(&mut self, mut take: impl FnMut(&str)) -> Result<()> {
+        let Some(pipe) = &mut self.pipe else { return Ok(()) };
+        let mut chunk = vec![0; 1 << 16];
+        loop {
+            match pipe.read(&mut chunk) {
+                Ok(0) => return Ok(()),
+                Ok(bytes) => self.rest.extend_from_slice(&chunk[..bytes]),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error).context("the kernel's trace cannot be read"),
+            }
+            let Some(end) = self.rest.iter().rposition(|&byte| byte == b'\n') else { continue };
+            let lines: Vec<u8> = self.rest.drain(..=end).collect();
+            String::from_utf8_lossy(&lines).lines().for_each(&mut take);
+        }
+    }
+}
+
+impl Drop for Instance {
+    fn drop(&mut self) {
+        self.pipe = None;
+        let _ = self.write("events/enable", "0");
+        let _ = fs::remove_dir(&self.folder);
+    }
+}
+
+fn find_or_mount() -> Result<(PathBuf, Option<OwnedFd>)> {
+    if let Some(place) = PLACES.iter().map(Path::new).find(|place| place.join("instances").exists()) {
+        return Ok((place.to_owned(), None));
+    }
+    let open = || {
+        let context = fsopen("tracefs", FsOpenFlags::FSOPEN_CLOEXEC)?;
+        fsconfig_create(&context)?;
+        fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::empty())
+    };
+    let mount = open().map_err(|error| match error {
+        Errno::PERM | Errno::ACCESS => anyhow!("the kernel's trace is root's: run this with sudo"),
+        Errno::NODEV => anyhow!("this kernel has no tracefs (CONFIG_FTRACE)"),
+        error => anyhow!("the kernel's trace files (tracefs) cannot be opened: {error}"),
+    })?;
+    // A mount of ours is reached by its descriptor.
+    let place = PathBuf::from(format!("/proc/self/fd/{}", mount.as_raw_fd()));
+    access(place.join("instances"), Access::READ_OK).context("tracefs has no instances")?;
+    Ok((place, Some(mount)))
+}
+
+/// Instances of processes that are gone.
+fn remove_orphans(instances: &Path) {
+    for entry in fs::read_dir(instances).into_iter().flatten().flatten() {
+        let owner = entry.file_name().to_str().and_then(|name| name.strip_prefix(PREFIX)?.parse().ok());
+        if owner.is_some_and(|pid| !xqos_proc::exists(pid)) {
+            let _ = fs::remove_dir(entry.path());
+        }
+    }
+}
