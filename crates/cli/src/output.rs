@@ -6,13 +6,16 @@
 //! A file ([`NewFile`]) is written beside its place and renamed when it is complete, in place of one of the same name. So a
 //! full disk, an error or a signal leaves what was there before. Whether it may be written is known at once, before any work
 //! is done for it. What is no file but a pipe or a device is written as it is.
+//!
+//! A recording cannot be made again. So it ([`recording`]) replaces no file, and it grows at its place, where it can be read
+//! after a crash.
 
 use crate::sys;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use serde::Serialize;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// Writes `text` as it is.
@@ -49,6 +52,31 @@ pub fn width() -> Option<usize> {
 pub fn note(text: &str) {
     // Nobody is left to be told when even this fails.
     let _ = writeln!(std::io::stderr().lock(), "xqos: {text}");
+}
+
+/// Begins the file of a recording. Pipes and devices are written to; any file that is there is refused.
+pub fn recording(path: &Path, mode: u32) -> Result<File> {
+    let is_special = fs::metadata(path).is_ok_and(|about| !about.is_file());
+    let file = OpenOptions::new().write(true).create_new(!is_special).mode(mode).open(path);
+    file.map_err(|error| match error.kind() {
+        ErrorKind::AlreadyExists => {
+            anyhow!("{} is there already: remove it, or name another file for the recording", path.display())
+        }
+        _ => anyhow!(error).context(format!("cannot write {}", path.display())),
+    })
+}
+
+/// Takes the file of a recording away: nothing was recorded.
+pub fn discard(path: &Path) {
+    if fs::metadata(path).is_ok_and(|about| about.is_file()) {
+        let _ = fs::remove_file(path);
+    }
+}
+
+/// Whether two names lead to one file.
+pub fn is_same(one: &Path, other: &Path) -> bool {
+    let identity = |path: &Path| fs::metadata(path).ok().map(|file| (file.dev(), file.ino()));
+    identity(one).is_some_and(|one| identity(other) == Some(one))
 }
 
 /// A file that is being written, and is at its place once it is whole.
@@ -110,6 +138,25 @@ impl Drop for NewFile {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_recording_replaces_no_file_and_is_discarded_only_where_it_is_one() {
+        let folder = std::env::temp_dir().join(format!("xqos-recording-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("a");
+        recording(&path, 0o600).unwrap().write_all(b"one").unwrap();
+        let again = recording(&path, 0o600).unwrap_err().to_string();
+        assert!(again.contains("is there already: remove it"), "{again}");
+        assert_eq!(fs::read_to_string(&path).unwrap(), "one");
+        discard(&path);
+        assert!(!path.exists());
+        assert!(recording(&folder, 0o600).is_err());
+        let null = Path::new("/dev/null");
+        recording(null, 0o600).unwrap();
+        discard(null);
+        assert!(null.exists() && is_same(null, null) && !is_same(null, &folder) && !is_same(&path, &path));
+        fs::remove_dir_all(&folder).unwrap();
+    }
 
     #[test]
     fn a_file_is_there_when_it_is_whole_and_not_before() {

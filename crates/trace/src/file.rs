@@ -92,11 +92,10 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Creates the file, which must not exist.
-    pub fn create(path: &Path, header: &Header) -> Result<Writer> {
-        let mut file = File::create_new(path).with_context(|| format!("cannot create {}", path.display()))?;
+    /// Begins the file.
+    pub fn new(mut file: File, header: &Header) -> Result<Writer> {
         let bytes = pack_header(header)?;
-        file.write_all(&bytes)?;
+        file.write_all(&bytes).context("the trace file cannot be begun")?;
         Ok(Writer { file, waiting: Vec::new(), bytes: bytes.len() as u64, records: 0 })
     }
 

@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 use xqos_wire::capture::Reader;
-use xqos_wire::capture::record::{Settings, create};
+use xqos_wire::capture::record::Settings;
 use xqos_wire::capture::relay::{Relay, RelayError, Relayed};
 use xqos_wire::capture::scrub::Extent;
 use xqos_wire::observe::{Direction, Ending, Kind};
@@ -49,7 +49,7 @@ impl Scene {
     fn with(settings: &Settings) -> Scene {
         let (number, listener) = listen();
         let file = std::env::temp_dir().join(format!("xqos-relay-{}-{number}", std::process::id()));
-        let relay = Relay::start(Some(&format!(":{number}")), create(&file).unwrap(), settings).unwrap();
+        let relay = Relay::start(Some(&format!(":{number}")), File::create(&file).unwrap(), settings).unwrap();
         // It looked whether somebody is there.
         accept(&listener);
         Scene { listener, relay, file }

@@ -9,7 +9,7 @@ use std::fs::{self, File};
 use std::io::{Cursor, Read};
 use std::path::{Path, PathBuf};
 use xqos_wire::analysis::Analysis;
-use xqos_wire::capture::record::{Recorded, Settings, create};
+use xqos_wire::capture::record::{Recorded, Settings};
 use xqos_wire::capture::rewrite::rewrite;
 use xqos_wire::capture::scrub::Extent;
 use xqos_wire::capture::{Reader, Writer};
@@ -33,7 +33,7 @@ const fn plain() -> Settings {
 fn again(capture: Vec<u8>, settings: &Settings, name: &str) -> (Vec<u8>, Recorded) {
     let path: PathBuf = std::env::temp_dir().join(format!("xqos-scrub-{}-{name}", std::process::id()));
     let reader = Reader::new(Cursor::new(capture)).expect("it is a capture");
-    let rewritten = rewrite(reader, None, create(&path).unwrap(), settings, &mut |_, _| {}).unwrap();
+    let rewritten = rewrite(reader, None, std::fs::File::create(&path).unwrap(), settings, &mut |_, _| {}).unwrap();
     let bytes = fs::read(&path).unwrap();
     fs::remove_file(path).unwrap();
     (bytes, rewritten.recorded)

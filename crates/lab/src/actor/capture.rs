@@ -7,14 +7,13 @@
 use super::{Ready, say};
 use anyhow::{Result, anyhow};
 use serde::{Deserialize, Serialize};
+use std::fs::File;
 use std::io::BufWriter;
-use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use xqos_wire::analysis::Analysis;
 use xqos_wire::capture::Writer;
 use xqos_wire::capture::live::{Live, LiveError, filter_of};
-use xqos_wire::capture::record;
 use xqos_wire::capture::trigger::Lookout;
 use xqos_wire::session::Session;
 
@@ -48,7 +47,7 @@ impl Captured {
 pub(super) fn perform(on_loopback: bool, silence_ms: u64, limit_ms: u64) -> Result<()> {
     let interface = if on_loopback { "lo" } else { LINK };
     let mut live = Live::open(interface, &filter_of(&PORTS))?;
-    let mut writer = Writer::new(BufWriter::new(record::create(Path::new(FILE))?), "xqos")?;
+    let mut writer = Writer::new(BufWriter::new(File::create(FILE)?), "xqos")?;
     let mut lookout = Lookout::default();
     let seen = lookout.clone();
     let mut session = Session::new(vec![&mut lookout]);

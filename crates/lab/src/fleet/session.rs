@@ -4,6 +4,7 @@
 use super::Made;
 use anyhow::{Result, anyhow};
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::path::Path;
 use xqos_abi::trace::{Event, What};
 use xqos_core::{ClientId, Parameters, PolicyKind, Role, Time};
@@ -119,7 +120,7 @@ impl Session {
 
     /// Serves it, writes the trace, and tells when each burst was asked for and done.
     pub(super) fn serve(&self, file: &Path, made: &mut Made) -> Result<Vec<Turn>> {
-        let mut writer = Writer::create(file, &self.header())?;
+        let mut writer = Writer::new(File::create_new(file)?, &self.header())?;
         let rules = Rules {
             policy: self.policy,
             parameters: Parameters::default(),

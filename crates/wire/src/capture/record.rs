@@ -15,10 +15,8 @@ use super::trigger::{self, Lookout, Signs, State, Trigger};
 use super::{Link, Record, Writer};
 use crate::session::Session;
 use std::collections::VecDeque;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, BufWriter};
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
 
 /// What is kept of the time before a start, in memory.
 const MAX_KEPT_BYTES: usize = 256 << 20;
@@ -68,12 +66,6 @@ impl Watch {
     }
 }
 
-/// Opens a file for a recording: for us alone, since what people type may be in it. One that is there stays as it is until
-/// the recording begins.
-pub fn create(path: &Path) -> io::Result<File> {
-    OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path)
-}
-
 /// A recording.
 #[derive(Debug)]
 pub struct Recorder<'a> {
@@ -91,8 +83,6 @@ impl<'a> Recorder<'a> {
         settings: &Settings,
         watch: &'a mut Watch,
     ) -> io::Result<Recorder<'a>> {
-        // Pipes and devices have no length.
-        let _ = file.set_len(0);
         let mut writer =
             Writer::new(BufWriter::with_capacity(BUFFER_BYTES, file), concat!("xqos ", env!("CARGO_PKG_VERSION")))?;
         let snap_bytes = settings.snap_bytes.map_or(0, |bytes| bytes as u32);

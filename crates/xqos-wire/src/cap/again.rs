@@ -4,10 +4,8 @@
 use super::Arguments;
 use super::progress::Progress;
 use anyhow::{Context, Result, bail};
-use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use xqos_cli::output::{NewFile, note};
+use xqos_cli::output::{NewFile, is_same, note};
 use xqos_wire::capture::Reader;
 use xqos_wire::capture::rewrite::rewrite;
 
@@ -39,11 +37,8 @@ pub fn write(arguments: &Arguments, capture: &Path, output: &Path) -> Result<()>
     if let Some(trouble) = rewritten.recorded.trouble.take() {
         return Err(trouble).with_context(failed);
     }
-    file.finish().with_context(failed)?;
+    if rewritten.recorded.has_started {
+        file.finish().with_context(failed)?;
+    }
     arguments.conclude(&rewritten.recorded, output, &format!("{} packets read, ", rewritten.read))
-}
-
-fn is_same(one: &Path, other: &Path) -> bool {
-    let identity = |path: &Path| fs::metadata(path).ok().map(|file| (file.dev(), file.ino()));
-    identity(one).is_some_and(|one| identity(other) == Some(one))
 }

@@ -18,6 +18,7 @@ use anyhow::{Context, Result, bail};
 use clap::{ArgGroup, Args};
 use quantity::{ports, start, stop, time};
 use std::ffi::OsString;
+use std::fs::File;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -41,7 +42,7 @@ use xqos_wire::capture::trigger::{self, Start, Stop};
 #[command(after_help = EXAMPLES)]
 #[command(group = ArgGroup::new("source").args(["program", "interface", "read", "list"]).required(true))]
 pub struct Arguments {
-    /// Where to write the capture; a file that is there is replaced
+    /// Where to write the capture; a file that is there is not replaced, except with -r
     #[arg(long, short, value_name = "FILE", required_unless_present = "list")]
     output: Option<PathBuf>,
     /// Capture on this network interface, such as lo, eth0 or any
@@ -111,9 +112,10 @@ instead of 13 us, with --scrub 39; requests of 64 kB go into the file at 340
 MB/s (215 to 870), where the server alone takes 2.5 GB/s. These are medians of
 nine turns on a busy machine. Nothing is dropped: who is too fast waits.
 
-A file of that name is replaced. What a program or an interface says goes into
-it as it comes: it can be read while it grows, and after a crash or on a full
-disk up to there. With -r it is replaced once the new one is whole.
+What a program or an interface says goes into the file as it comes: it can be
+read while it grows, and after a crash or on a full disk up to there. It cannot
+be recorded again, so a file that is there is not replaced. What -r writes can
+be: a file of that name is replaced once the new one is whole.
 
 For each client the file has the name of its program, in a comment that analyse
 and Wireshark show.
@@ -158,14 +160,17 @@ impl Arguments {
     }
 
     /// The one line at the end; what is wrong with the file is an error.
-    fn conclude(&self, recorded: &Recorded, output: &Path, about: &str) -> Result<()> {
+    fn conclude(&self, recorded: &Recorded, path: &Path, about: &str) -> Result<()> {
         let Recorded { packets, bytes, .. } = recorded;
-        let file = output.display();
+        let file = path.display();
         if let Some(trouble) = &recorded.trouble {
             bail!("{file} is not complete, it ends after {packets} packets: {trouble}");
         }
         if !recorded.has_started {
-            bail!("{file} is empty: what it was to start on did not come");
+            if self.read.is_none() {
+                output::discard(path);
+            }
+            bail!("nothing is captured into {file}: what it was to start on did not come");
         }
         if recorded.given_up > 0 {
             let given_up = counted(recorded.given_up, "packet");
@@ -193,6 +198,7 @@ fn list() -> Result<()> {
     Ok(())
 }
 
-fn create(output: &Path) -> Result<std::fs::File> {
-    xqos_wire::capture::record::create(output).with_context(|| format!("cannot write {}", output.display()))
+/// For us alone, since what people type may be in it.
+fn create(output: &Path) -> Result<File> {
+    output::recording(output, 0o600)
 }

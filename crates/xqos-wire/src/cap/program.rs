@@ -3,9 +3,10 @@
 
 use super::{Arguments, create};
 use crate::program::{Program, Served, counted};
-use anyhow::{Context, Result};
+use anyhow::{Context, Error, Result};
 use std::path::Path;
 use std::process::ExitCode;
+use xqos_cli::output;
 use xqos_cli::sys::{self, Signals};
 use xqos_wire::capture::relay::{Relay, Relayed};
 
@@ -23,15 +24,19 @@ impl Served for Relay {
     }
 }
 
-pub fn capture(arguments: &Arguments, display: Option<&str>, output: &Path) -> Result<ExitCode> {
+pub fn capture(arguments: &Arguments, display: Option<&str>, path: &Path) -> Result<ExitCode> {
     // Before there are threads, which would take the signals.
     let signals = Signals::watch().context("cannot watch for the program's end")?;
     sys::adopt_orphans().context("cannot look after the program's processes")?;
-    let relay = Relay::start(display, create(output)?, &arguments.settings())?;
-    let mut program = Program::start(&arguments.program, &relay)?;
+    let file = create(path)?;
+    let start = || {
+        let relay = Relay::start(display, file, &arguments.settings())?;
+        Ok((Program::start(&arguments.program, &relay)?, relay))
+    };
+    let (mut program, relay) = start().inspect_err(|_: &Error| output::discard(path))?;
     program.watch(&relay, &signals, arguments.quiet)?;
     let relayed = relay.finish()?;
-    arguments.conclude(&relayed.recorded, output, &told(&relayed))?;
+    arguments.conclude(&relayed.recorded, path, &told(&relayed))?;
     Ok(ExitCode::from(program.status()))
 }
 

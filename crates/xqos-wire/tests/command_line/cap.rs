@@ -6,6 +6,7 @@ use serde_json::Value;
 use std::fs::{self, File};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use x11rb::connection::Connection;
 use x11rb::protocol::shm::ConnectionExt as _;
@@ -81,16 +82,20 @@ fn calling_it_wrongly_says_what_to_write() {
 fn what_cannot_be_captured_is_told_in_a_line() {
     let folder = Folder::new("cap-refused");
     let file = folder.file("capture");
-    fs::write(&file, "before").unwrap();
     let cap = |arguments: &[&str]| ended(xqos().args(["cap", "-o", &file]).args(arguments));
     cap(&["--", "true"]).failed_saying(&["DISPLAY is not set", "--display"]);
     cap(&["--display", ":9985", "--", "true"]).failed_saying(&[":9985", "check that it runs"]);
     cap(&["--display", "nonsense", "--", "true"]).failed_saying(&["nonsense", "like :0"]);
     cap(&["-r", "/etc/passwd"]).failed_saying(&["/etc/passwd", "neither a pcap nor a pcapng"]);
     cap(&["-r", "/nowhere/capture"]).failed_saying(&["/nowhere/capture"]);
-    assert_eq!(fs::read_to_string(&file).unwrap(), "before", "a file stays until there is something for it");
+    assert!(!Path::new(&file).exists(), "nothing was recorded");
+    fs::write(&file, "before").unwrap();
     let server = Server::stock();
+    server.ask(&["cap", "-o", &file, "--", "true"]).failed_saying(&[&file, "is there already: remove it"]);
+    assert_eq!(fs::read_to_string(&file).unwrap(), "before", "what cannot be made again stays");
+    fs::remove_file(&file).unwrap();
     server.ask(&["cap", "-o", &file, "--", "/nowhere/program"]).failed_saying(&["/nowhere/program"]);
+    assert!(!Path::new(&file).exists(), "nothing was recorded");
     server.ask(&["cap", "-o", "/nowhere/file", "--", "true"]).failed_saying(&["/nowhere/file"]);
     server.ask(&["cap", "-q", "-o", &file, "--", "xdpyinfo"]).with(0);
     let copy = folder.file("copy");
@@ -104,7 +109,10 @@ fn what_cannot_be_captured_is_told_in_a_line() {
 fn the_exit_status_is_the_programs_and_children_are_captured_too() {
     let (server, folder) = (Server::stock(), Folder::new("cap-status"));
     let file = folder.file("capture");
-    let run = |script: &str| server.ask(&["cap", "-o", &file, "--", "sh", "-c", script]);
+    let run = |script: &str| {
+        let _ = fs::remove_file(&file);
+        server.ask(&["cap", "-o", &file, "--", "sh", "-c", script])
+    };
     run("exit 7").with(7);
     run("kill -9 $$").with(137);
     let told = run("xdpyinfo > /dev/null & xlsatoms > /dev/null & wait; exit 3").with(3);
@@ -177,6 +185,7 @@ fn a_server_that_asks_for_a_cookie_gets_it_and_the_file_does_not() {
     let server = Server::stock_with(&["-nolisten", "tcp", "-auth", &authority]);
     add(&server.display);
     let ask = |options: &[&str]| {
+        let _ = fs::remove_file(&file);
         let mut command = server.xqos(&["cap", "-o", &file]);
         command.args(options).args(["--", "xdpyinfo"]).env("XAUTHORITY", &authority);
         let told = ended(&mut command).with(0);
@@ -235,9 +244,14 @@ fn a_file_ends_with_what_it_is_to_stop_on_and_the_program_goes_on() {
     assert_eq!((count(&report, "requests", "MapWindow"), report["connections"].as_array().unwrap().len()), (1, 1));
     assert!(count(&report, "requests", "GetAtomName") < 20, "xlsatoms, which asks for hundreds, came later");
 
-    let told = server.ask(&["cap", "-o", &file, "--start-on", "key", "--", "xdpyinfo"]);
-    assert_eq!(told.status, 1);
-    assert!(told.err.contains("did not come"), "{}", told.err);
+    let (none, again) = (folder.file("none"), folder.file("again"));
+    fs::write(&again, "before").unwrap();
+    let told = server.ask(&["cap", "-o", &none, "--start-on", "key", "--", "xdpyinfo"]);
+    let told_again = ended(xqos().args(["cap", "-r", &file, "--start-on", "key", "-o", &again]));
+    for told in [told, told_again] {
+        assert!(told.status == 1 && told.err.contains("did not come"), "{told:#?}");
+    }
+    assert!(!Path::new(&none).exists() && fs::read_to_string(&again).unwrap() == "before");
 }
 
 /// An xterm behind a relay, with its window where the pointer is.

@@ -4,6 +4,7 @@
 use crate::fixture::{Folder, Running, Server, ended, eventually, kill, xqos};
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::Value;
+use std::fs::File;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -47,7 +48,7 @@ fn trace(path: &Path) {
     let workload = Workload { began: Time(1_000 * MS), ended: Time(10_000 * MS), plans };
     let (policy, parameters) = (PolicyKind::Fair, Parameters::default());
     let rules = Rules { policy, parameters, reservations: Default::default(), watches: true };
-    let mut writer = Writer::create(path, &Header::default()).unwrap();
+    let mut writer = Writer::new(File::create(path).unwrap(), &Header::default()).unwrap();
     serve(&workload, &rules, |event| writer.add(event.encode()).unwrap()).unwrap();
     writer.flush().unwrap();
 }
@@ -77,7 +78,7 @@ fn a_file_that_tells_nothing_is_named_in_one_line() {
     let folder = Folder::new("suggest-bad");
     let (missing, strange, empty) = (folder.file("missing"), folder.file("strange"), folder.file("empty.trace"));
     std::fs::write(&strange, "no trace at all").unwrap();
-    Writer::create(Path::new(&empty), &Header::default()).unwrap();
+    Writer::new(File::create(&empty).unwrap(), &Header::default()).unwrap();
     ended(xqos().args(["suggest", &missing])).failed_saying(&[&missing, "cannot read"]);
     ended(xqos().args(["suggest", &strange])).failed_saying(&[&strange, "not a trace of xqos"]);
     ended(xqos().args(["suggest", &empty])).failed_saying(&[&empty, "no client had work", "record while"]);

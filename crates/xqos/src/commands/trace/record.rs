@@ -14,7 +14,6 @@ use crate::session::Session;
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use std::collections::VecDeque;
-use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use x11rb::connection::Connection;
@@ -43,7 +42,7 @@ const GONE: &str = "the server is gone, or has closed the connection: the trace 
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// The file, which must not exist
+    /// The file; one that is there is not replaced
     #[arg(value_name = "FILE", default_value = "xqos.trace")]
     file: PathBuf,
     /// What is recorded
@@ -134,6 +133,8 @@ impl Arguments {
         };
         let signals = Signals::watch()?;
         let reader = session.control.start_trace(level, self.ring)?;
+        let file = output::recording(&self.file, 0o666)?;
+        let writer = Writer::new(file, &header).inspect_err(|_| output::discard(&self.file))?;
         let mut recorder = Recorder {
             arguments: self,
             session: &session,
@@ -142,7 +143,7 @@ impl Arguments {
             model: Model::new(),
             load: Load::default(),
             kept: self.until_wait.map(|_| Kept::default()),
-            writer: Writer::create(&self.file, &header)?,
+            writer,
             header,
             triggered: None,
             ended: None,
@@ -156,7 +157,7 @@ impl Arguments {
         });
         let concluded = recorder.run(&signals).and_then(|()| recorder.conclude());
         if recorder.kept.is_some() {
-            let _ = fs::remove_file(&self.file);
+            output::discard(&self.file);
         }
         concluded
     }
