@@ -4,11 +4,13 @@
 //! clap_mangen writes all but the last section: examples and tables have lines of their own, which it would run
 //! together.
 
-use crate::{output, sibling};
+use crate::output::{self, NewFile};
+use crate::sibling;
 use anyhow::{Context, Result};
 use clap::Command;
 use clap_mangen::Man;
 use std::fs;
+use std::io::Write;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -29,7 +31,12 @@ fn pages(command: &Command, folder: &Path, date: &str) -> Result<()> {
     let man = Man::new(command.clone());
     let path = folder.join(man.get_filename());
     let text = page(&man, command, date).context("cannot make a man page")?;
-    fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+    let write = || {
+        let file = NewFile::create(&path, 0o666)?;
+        file.file()?.write_all(text.as_bytes())?;
+        file.finish()
+    };
+    write().with_context(|| format!("cannot write {}", path.display()))?;
     output::line(&path.display().to_string())
 }
 

@@ -7,7 +7,7 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 const BUSY: [&str; 5] = ["x11perf", "-getimagexy100", "-reps", "300", "-repeat"];
 
@@ -151,11 +151,36 @@ fn level_requests_names_the_expensive_kinds() {
 }
 
 #[test]
+fn a_full_disk_leaves_what_was_exported_before_and_nothing_else() {
+    let folder = Folder::new("export-full");
+    let (trace, output) = (folder.file("a.trace"), folder.file("kept"));
+    fs::copy(concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/rules.d/evidence/players.trace"), &trace).unwrap();
+    fs::write(&output, "before").unwrap();
+    let names = || fs::read_dir(&folder.path).unwrap().count();
+    for format in ["html", "perfetto", "csv"] {
+        // A limit on the size of files is as good as a disk that is full.
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "trap '' XFSZ; ulimit -f 8; exec \"$@\"", "sh", crate::PROGRAM]);
+        ended(shell.args(["trace", "export", "--format", format, &trace, &output]))
+            .failed_saying(&[&output, "too large"]);
+        assert_eq!((fs::read_to_string(&output).unwrap().as_str(), names()), ("before", 2), "{format}");
+    }
+    ended(xqos().args(["trace", "export", "--format", "csv", &trace, &trace])).failed_saying(&["is the trace itself"]);
+    ended(xqos().args(["trace", "export", "--format", "csv", &trace, &output])).with(0);
+    assert_eq!((fs::read_to_string(&output).unwrap().starts_with("seconds,"), names()), (true, 2));
+    ended(xqos().args(["trace", "stats", &trace])).with(0);
+}
+
+#[test]
 fn what_cannot_be_done_is_said_in_one_line() {
     let (folder, server) = (Folder::new("bad"), Server::served(&[]));
     let file = folder.file("there.trace");
     fs::write(&file, "precious").unwrap();
-    server.ask(&["trace", "record", "--time", "1s", &file]).with(1);
+    for options in [&["--time", "1s"][..], &["--until-wait", "1us"]] {
+        let record = [&["trace", "record"], options, &[&file]].concat();
+        server.ask(&record).failed_saying(&[&file, "is there already: remove it"]);
+    }
+    server.ask(&["trace", "record", "--until-wait", "1us", "/nowhere/file"]).failed_saying(&["/nowhere/file"]);
     assert_eq!(fs::read_to_string(&file).unwrap(), "precious", "a file that is there stays");
     for command in [&["trace", "stats", &file][..], &["replay", &file], &["replay", "--check", &file]] {
         ended(xqos().args(command)).failed_saying(&["not a trace of xqos"]);

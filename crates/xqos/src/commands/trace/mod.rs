@@ -9,7 +9,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
-use xqos_cli::output;
+use xqos_cli::output::{self, NewFile};
 use xqos_cli::quantity::Micros;
 use xqos_cli::sys;
 use xqos_cli::table::{Column, Table};
@@ -261,7 +261,7 @@ fn expensive(statistics: &Statistics) -> String {
 struct Export {
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Where to; its ending chooses the format
+    /// Where to; its ending chooses the format. A file that is there is replaced once the new one is whole
     #[arg(value_name = "OUTPUT")]
     output: PathBuf,
     /// The format, whatever the ending says
@@ -317,22 +317,26 @@ impl Export {
                 self.output.display()
             );
         };
+        if output::is_same(&self.file, &self.output) {
+            bail!("{} is the trace itself, which cannot be made again: name another file", self.output.display());
+        }
         let (trace, names) = open(&self.file)?;
         match format {
             Format::Html => {
-                let page = page::render(&trace.header, trace.events(), &names)?;
-                self.create(|out| out.write_all(page.as_bytes()))
+                self.create(|out| Ok(out.write_all(page::render(&trace.header, trace.events(), &names)?.as_bytes())?))
             }
-            Format::Perfetto => self.create(|out| perfetto::write(trace.events(), &names, out)),
-            Format::Csv => self.create(|out| csv::write(trace.events(), &names, out)),
+            Format::Perfetto => self.create(|out| Ok(perfetto::write(trace.events(), &names, out)?)),
+            Format::Csv => self.create(|out| Ok(csv::write(trace.events(), &names, out)?)),
             Format::Parquet => self.add_tables(&trace, &names),
         }
     }
 
-    fn create(&self, write: impl FnOnce(&mut BufWriter<File>) -> std::io::Result<()>) -> Result<()> {
+    fn create(&self, write: impl FnOnce(&mut BufWriter<File>) -> Result<()>) -> Result<()> {
         let failed = || format!("cannot write {}", self.output.display());
-        let mut out = BufWriter::new(File::create(&self.output).with_context(failed)?);
-        write(&mut out).and_then(|()| out.flush()).with_context(failed)
+        let file = NewFile::create(&self.output, 0o666).with_context(failed)?;
+        let mut out = BufWriter::new(file.file().with_context(failed)?);
+        write(&mut out).and_then(|()| Ok(out.flush()?)).with_context(failed)?;
+        file.finish().with_context(failed)
     }
 
     fn add_tables(&self, trace: &Trace, names: &Names) -> Result<()> {

@@ -4,8 +4,10 @@
 use anyhow::{Context, Result};
 use std::env;
 use std::fs;
+use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use xqos_cli::output::NewFile;
 
 /// In each file that is ours as a whole.
 const MARK: &str = "# Written by `xqos xwayland install`; `xqos xwayland remove` takes it away.";
@@ -77,22 +79,22 @@ fn is_program(path: &Path) -> bool {
     path.metadata().is_ok_and(|about| about.is_file() && about.permissions().mode() & 0o111 != 0)
 }
 
-/// Writes a file as a whole, with its folders: whoever reads it meanwhile reads the old one.
+/// Writes a file as a whole, with its folders: whoever reads it meanwhile reads the old one. What a link leads to is written, as
+/// by an editor: dotfiles are often links.
 pub fn write(path: &Path, text: &str, is_executable: bool) -> Result<()> {
     let folder = path.parent().context("a file lies in a folder")?;
     let named = || format!("cannot write {}", path.display());
     fs::create_dir_all(folder).with_context(named)?;
-    // What a link leads to is written, as by an editor: dotfiles are often links.
-    let path = &path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let new = path.with_extension("xqos-new");
-    fs::write(&new, text).with_context(named)?;
-    let mode = match (path.metadata(), is_executable) {
-        (_, true) => 0o755,
-        (Ok(about), false) => about.permissions().mode(),
-        (Err(_), false) => 0o644,
+    let write = || {
+        let new = NewFile::create(path, 0o644)?;
+        let mut file = new.file()?;
+        if is_executable {
+            file.set_permissions(fs::Permissions::from_mode(0o755))?;
+        }
+        file.write_all(text.as_bytes())?;
+        new.finish()
     };
-    fs::set_permissions(&new, fs::Permissions::from_mode(mode)).with_context(named)?;
-    fs::rename(&new, path).with_context(named)
+    write().with_context(named)
 }
 
 #[cfg(test)]
