@@ -48,6 +48,19 @@ pub fn cut(text: &str, width: usize) -> String {
     short
 }
 
+/// A text in lines of at most `width` columns, broken between its words; a longer word is cut.
+pub fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ').map(|word| cut(word, width)) {
+        match lines.last_mut().filter(|line| line.is_empty() || columns(line) + 1 + columns(&word) <= width) {
+            Some(line) if line.is_empty() => *line = word,
+            Some(line) => *line += &format!(" {word}"),
+            None => lines.push(word),
+        }
+    }
+    lines
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -82,5 +95,12 @@ mod tests {
                 assert_eq!(columns(&fitted(text, width, Align::Left)), width, "{text} in {width}");
             }
         }
+    }
+
+    #[test]
+    fn lines_are_broken_between_words_and_no_line_is_too_wide() {
+        assert_eq!(wrapped("a longest wait, since then", 10), ["a longest", "wait,", "since then"]);
+        assert_eq!(wrapped("PolyFillRectangle of 東京都庁", 8), ["PolyFil…", "of", "東京都庁"]);
+        assert_eq!((wrapped("short", 80), wrapped("", 8)), (vec!["short".to_owned()], vec![String::new()]));
     }
 }

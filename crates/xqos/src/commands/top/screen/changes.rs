@@ -3,6 +3,7 @@
 
 use super::View;
 use crate::kind;
+use super::keys::Target;
 use crate::sample::{Client, Sample, Sampler};
 use xqos_cli::quantity::Reservation;
 use xqos_core::ReservationKind;
@@ -16,8 +17,13 @@ pub struct Change {
 }
 
 impl View {
-    pub fn reserve(&mut self, text: &str, sample: &Sample, sampler: &mut Sampler) {
-        let Some(client) = self.chosen(sample) else { return };
+    pub fn reserve(&mut self, target: &Target, text: &str, sample: &Sample, sampler: &mut Sampler) {
+        let is_it =
+            |client: &&Client| (client.entry.client, client.entry.connected_ns) == (target.client, target.connected_ns);
+        let Some(client) = sample.clients.iter().find(is_it) else {
+            self.said = format!("{} has ended", target.name);
+            return;
+        };
         let (amount, kind) = kind::split(text);
         let result = amount
             .parse::<Reservation>()

@@ -10,6 +10,7 @@ use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Paragraph, Sparkline};
 use xqos_text::time::narrow_of_ms;
+use xqos_text::width::wrapped;
 use xqos_trace::model::Kind;
 
 /// A figure of a sample.
@@ -18,12 +19,20 @@ type Pick = fn(&Point) -> f64;
 impl View {
     /// `kinds` are its most expensive kinds of requests, none where they are not timed.
     pub fn draw_detail(&self, frame: &mut Frame, area: Rect, client: &Client, kinds: &[(String, Kind)]) {
-        let lines = facts(client);
+        let lines: Vec<Line> = facts(client).iter().flat_map(|line| broken(line, area.width)).collect();
         let is_auto =
             client.by.is_auto() || self.recent(client, area.width, |point| point.budget_ms).iter().any(|&q| q > 0);
-        let heights = [lines.len() as u16, if is_auto { 4 } else { 0 }, 4, 4].map(Constraint::Length);
+        // The facts come first; histories follow as far as there is room for them and for the kinds of requests.
+        let mut room = area.height.saturating_sub(lines.len() as u16 + 2);
+        let mut history = |is_wanted: bool| {
+            let height = if is_wanted && room >= 4 { 4 } else { 0 };
+            room -= height;
+            height
+        };
+        let [reserved, share, response] = [is_auto, true, true].map(&mut history);
+        let heights = [lines.len() as u16, reserved, share, response].map(Constraint::Length);
         let [facts, reserved, share, response, rest] =
-            Layout::vertical(heights.into_iter().chain([Constraint::Min(2)])).areas(area);
+            Layout::vertical(heights.into_iter().chain([Constraint::Fill(1)])).areas(area);
         frame.render_widget(Paragraph::new(lines), facts);
         if is_auto {
             self.draw_reserved(frame, reserved, client);
@@ -66,6 +75,13 @@ fn bold(text: String) -> Line<'static> {
     Line::from(Span::styled(text, Style::new().add_modifier(Modifier::BOLD)))
 }
 
+/// A fact in as many lines as it needs.
+fn broken(fact: &Line<'static>, width: u16) -> Vec<Line<'static>> {
+    let style = fact.spans.first().map_or_else(Style::new, |span| span.style);
+    let lines = wrapped(&fact.to_string(), width.into());
+    lines.into_iter().map(|line| Line::from(Span::styled(line, style))).collect()
+}
+
 /// A line each, of which none needs more than 80 columns.
 fn facts(client: &Client) -> Vec<Line<'static>> {
     let pid = client.pid.map_or_else(|| "another machine".to_owned(), |pid| format!("pid {pid}"));
@@ -81,8 +97,12 @@ fn facts(client: &Client) -> Vec<Line<'static>> {
             client.requests,
             client.requests_per_s
         )),
-        Line::from(format!("response: {}", response(client))),
-        Line::from(format!("longest wait: {}{}", narrow_of_ms(client.longest_wait_ms), waiting(client))),
+        Line::from(format!("response, last interval: {}", response(client))),
+        Line::from(format!(
+            "longest wait since it connected: {}{}",
+            narrow_of_ms(client.longest_wait_ms),
+            waiting(client)
+        )),
         Line::from(format!("longest single request: {}", longest(client))),
         Line::from(format!(
             "server grabs: {}, for {} in all{held}; SYNC priority: {}",
@@ -110,7 +130,7 @@ fn facts(client: &Client) -> Vec<Line<'static>> {
 }
 
 fn response(client: &Client) -> String {
-    let Some(response) = &client.response else { return "nothing in this interval".to_owned() };
+    let Some(response) = &client.response else { return "none".to_owned() };
     let [p50, p99, worst] = [response.p50_ms, response.p99_ms, response.worst_ms].map(narrow_of_ms);
     format!("{} bursts, p50 {p50}, p99 {p99}, worst {worst}", response.count)
 }

@@ -1,37 +1,61 @@
 // SPDX-License-Identifier: MIT
-//! What the keys do to the view.
+//! What the keys do to the view, and what they ask of the server.
 
 use super::{Page, Prompt, View};
 use crate::sample::{Client, Sample, Sampler};
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use xqos_abi::trace::Level;
 
+/// What a key asks for that the view cannot do by itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Asked {
+    Nothing,
+    Quit,
+    Reserve(Target, String),
+    Release,
+    Undo,
+    Requests,
+}
+
+/// The client that a prompt is for, also when the order of the clients has changed meanwhile.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    pub client: u32,
+    pub connected_ns: u64,
+    /// Its program, with its pid.
+    pub name: String,
+}
+
 impl View {
-    /// True where the user has had enough.
-    pub fn key(&mut self, key: KeyEvent, sample: &Sample, sampler: &mut Sampler) -> bool {
+    pub fn key(&mut self, key: KeyEvent, sample: &Sample) -> Asked {
         if key.modifiers.contains(KeyModifiers::CONTROL) && key.code == KeyCode::Char('c') {
-            return true;
+            return Asked::Quit;
         }
         if self.prompt.is_some() {
-            self.type_key(key.code, sample, sampler);
-            return false;
+            return self.type_key(key);
+        }
+        if let Some(line) = self.help {
+            self.help = match key.code {
+                KeyCode::Esc | KeyCode::Char('?' | 'h' | 'q') => None,
+                KeyCode::Down | KeyCode::Char('j') => Some(line + 1),
+                KeyCode::Up | KeyCode::Char('k') => Some(line.saturating_sub(1)),
+                _ => Some(line),
+            };
+            return Asked::Nothing;
         }
         self.said.clear();
         match key.code {
-            KeyCode::Char('q') => return true,
-            KeyCode::Esc if self.help => self.help = false,
+            KeyCode::Char('q') => return Asked::Quit,
+            KeyCode::Char('x') => return Asked::Release,
+            KeyCode::Char('u') => return Asked::Undo,
+            KeyCode::Char('R') => return Asked::Requests,
             KeyCode::Esc if self.page != Page::Clients => self.page = Page::Clients,
             KeyCode::Esc => self.filter.clear(),
-            KeyCode::Char('?' | 'h') => self.help = !self.help,
+            KeyCode::Char('?' | 'h') => self.help = Some(0),
             KeyCode::Char('s') => self.order = self.order.next(),
             KeyCode::Char('p' | ' ') => self.paused = !self.paused,
-            KeyCode::Char('/') => self.prompt = Some((Prompt::Filter, self.filter.clone())),
-            KeyCode::Char('r') if self.chosen(sample).is_some() => {
-                self.prompt = Some((Prompt::Reserve, "3ms/10ms".to_owned()));
-            }
-            KeyCode::Char('x') => self.release(sample, sampler),
-            KeyCode::Char('u') => self.undo(sample, sampler),
-            KeyCode::Char('R') => self.toggle_requests(sampler),
+            KeyCode::Char('/') => self.prompt = Some(Prompt::new(None, self.filter.clone())),
+            KeyCode::Char('r') => self.ask_reservation(sample),
             KeyCode::Char('l') if self.page == Page::Longest => self.page = Page::Clients,
             KeyCode::Char('l') => self.page = Page::Longest,
             KeyCode::Enter if self.page == Page::Clients => self.open(sample),
@@ -39,27 +63,50 @@ impl View {
             KeyCode::Up | KeyCode::Char('k') => self.step(sample, -1),
             _ => {}
         }
-        false
+        Asked::Nothing
     }
 
-    fn type_key(&mut self, code: KeyCode, sample: &Sample, sampler: &mut Sampler) {
-        let Some((prompt, text)) = &mut self.prompt else { return };
-        match code {
-            KeyCode::Char(letter) if text.len() < 64 => text.push(letter),
-            KeyCode::Backspace => {
-                text.pop();
-            }
-            KeyCode::Esc => self.prompt = None,
-            KeyCode::Enter => {
-                let (prompt, text) = (*prompt, text.clone());
-                self.prompt = None;
-                match prompt {
-                    Prompt::Filter => self.filter = text,
-                    Prompt::Reserve => self.reserve(&text, sample, sampler),
+    pub fn perform(&mut self, asked: Asked, sample: &Sample, sampler: &mut Sampler) {
+        match asked {
+            Asked::Nothing | Asked::Quit => {}
+            Asked::Reserve(target, text) => self.reserve(&target, &text, sample, sampler),
+            Asked::Release => self.release(sample, sampler),
+            Asked::Undo => self.undo(sample, sampler),
+            Asked::Requests => self.toggle_requests(sampler),
+        }
+    }
+
+    fn ask_reservation(&mut self, sample: &Sample) {
+        let Some(client) = self.chosen(sample) else { return };
+        let name = client.pid.map_or_else(|| client.name.clone(), |pid| format!("{} ({pid})", client.name));
+        let target = Target { client: client.entry.client, connected_ns: client.entry.connected_ns, name };
+        self.selected = Some(target.client);
+        self.prompt = Some(Prompt::new(Some(target), "3ms/10ms".to_owned()));
+    }
+
+    fn type_key(&mut self, key: KeyEvent) -> Asked {
+        let Some(mut prompt) = self.prompt.take() else { return Asked::Nothing };
+        match key.code {
+            KeyCode::Esc => return Asked::Nothing,
+            KeyCode::Enter => match prompt.target {
+                None => {
+                    self.filter = prompt.text;
+                    return Asked::Nothing;
                 }
+                Some(target) => return Asked::Reserve(target, prompt.text),
+            },
+            KeyCode::Char('u') if key.modifiers.contains(KeyModifiers::CONTROL) => prompt.text.clear(),
+            KeyCode::Char(_) if key.modifiers.contains(KeyModifiers::CONTROL) => {}
+            KeyCode::Char(letter) if !prompt.is_typed => prompt.text = letter.to_string(),
+            KeyCode::Char(letter) if prompt.text.len() < 64 => prompt.text.push(letter),
+            KeyCode::Backspace => {
+                prompt.text.pop();
             }
             _ => {}
         }
+        prompt.is_typed = true;
+        self.prompt = Some(prompt);
+        Asked::Nothing
     }
 
     fn open(&mut self, sample: &Sample) {

@@ -7,39 +7,47 @@
 mod changes;
 mod detail;
 mod format;
+mod head;
 mod help;
 mod keys;
 mod longest;
 mod order;
 mod table;
 
-use crate::client::described;
-use crate::sample::{Client, Departed, Sample, Sampler};
+use crate::sample::{Client, Sample, Sampler};
 use anyhow::{Context, Result, bail};
 use changes::Change;
+use keys::{Asked, Target};
 use order::Order;
 use ratatui::Frame;
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
 use ratatui::layout::{Constraint, Layout};
 use ratatui::style::{Modifier, Style};
-use ratatui::text::{Line, Span};
 use ratatui::widgets::{Paragraph, TableState};
 use std::collections::{HashMap, VecDeque};
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 pub use table::text;
-use xqos_text::time::narrow_of_ms;
+use xqos_trace::model::Kind;
 
 /// Samples of a client's history.
 const HISTORY: usize = 240;
 /// A key is answered within this time.
 const KEY_EVERY: Duration = Duration::from_millis(100);
 
-/// What is typed into.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Prompt {
-    Filter,
-    Reserve,
+/// What is typed into: the filter, or the reservation of a client.
+#[derive(Clone, Debug)]
+struct Prompt {
+    target: Option<Target>,
+    text: String,
+    /// Until then the first letter replaces what is proposed.
+    is_typed: bool,
+}
+
+impl Prompt {
+    fn new(target: Option<Target>, text: String) -> Prompt {
+        Prompt { target, is_typed: text.is_empty(), text }
+    }
 }
 
 /// What is shown below the head.
@@ -81,9 +89,10 @@ struct View {
     order: Order,
     filter: String,
     paused: bool,
-    help: bool,
+    /// The first line of the help that is shown.
+    help: Option<u16>,
     selected: Option<u32>,
-    prompt: Option<(Prompt, String)>,
+    prompt: Option<Prompt>,
     said: String,
     changes: Vec<Change>,
     history: HashMap<u32, VecDeque<Point>>,
@@ -111,18 +120,24 @@ fn show(sampler: &mut Sampler, terminal: &mut ratatui::DefaultTerminal, every: D
     let mut taken = Instant::now();
     loop {
         view.order.sort(&mut sample.clients);
-        terminal.draw(|frame| view.draw(frame, &sample, sampler))?;
+        let kinds = match view.page {
+            Page::Client(client) => sampler.kinds(client),
+            _ => Vec::new(),
+        };
+        let display = sampler.session.display.clone();
+        terminal.draw(|frame| view.draw(frame, &sample, &display, &kinds))?;
         let mut is_new = false;
         while !is_new {
             sampler.read();
             if event::poll(KEY_EVERY)? {
-                let is_over = match event::read()? {
-                    Event::Key(key) if key.kind == KeyEventKind::Press => view.key(key, &sample, sampler),
-                    _ => false,
+                let asked = match event::read()? {
+                    Event::Key(key) if key.kind == KeyEventKind::Press => view.key(key, &sample),
+                    _ => Asked::Nothing,
                 };
-                if is_over {
+                if asked == Asked::Quit {
                     return Ok(());
                 }
+                view.perform(asked, &sample, sampler);
                 break;
             }
             is_new = taken.elapsed() >= every && !view.paused;
@@ -163,83 +178,25 @@ impl View {
         wanted.is_empty() || has(program) || title.is_some_and(has) || pid.is_some_and(|pid| pid.to_string() == wanted)
     }
 
-    // Keys.
-
-    fn draw(&mut self, frame: &mut Frame, sample: &Sample, sampler: &Sampler) {
-        let [head, body, foot] =
-            Layout::vertical([Constraint::Length(3), Constraint::Min(3), Constraint::Length(1)]).areas(frame.area());
-        frame.render_widget(Paragraph::new(self.head(sample, sampler)), head);
+    fn draw(&mut self, frame: &mut Frame, sample: &Sample, display: &str, kinds: &[(String, Kind)]) {
+        let area = frame.area();
+        let lines = self.head(sample, display, area);
+        let heights = [Constraint::Length(lines.len() as u16), Constraint::Min(3), Constraint::Length(1)];
+        let [head, body, foot] = Layout::vertical(heights).areas(area);
+        frame.render_widget(Paragraph::new(lines), head);
         let of_page = |client: &&Client| self.page == Page::Client(client.entry.client);
         match sample.clients.iter().find(of_page) {
-            Some(client) => self.draw_detail(frame, body, client, &sampler.kinds(client.entry.client)),
+            Some(client) => self.draw_detail(frame, body, client, kinds),
             None if self.page == Page::Longest => self.draw_longest(frame, body, &sample.server.longest_requests),
             None => self.draw_table(frame, body, sample),
         }
-        frame.render_widget(Paragraph::new(self.foot()).style(Style::new().add_modifier(Modifier::REVERSED)), foot);
-        if self.help {
-            help::draw(frame);
-        }
-    }
-
-    fn head(&self, sample: &Sample, sampler: &Sampler) -> Vec<Line<'static>> {
-        let server = &sample.server;
-        let bold = |text: String| Span::styled(text, Style::new().add_modifier(Modifier::BOLD));
-        let mut first = vec![
-            bold(format!("xqos top {}", sampler.session.display)),
-            Span::raw(format!("  policy {}, {} clients", server.policy, server.clients)),
-        ];
-        let left: Vec<String> =
-            sample.departed.iter().filter(|left| left.share >= 0.0005).take(3).map(left_text).collect();
-        if !left.is_empty() {
-            first.push(Span::raw(format!("; left: {}", left.join(", "))));
-        }
-        if !self.filter.is_empty() {
-            first.push(bold(format!("  only: {}", self.filter)));
-        }
-        if self.paused {
-            first.push(bold("  PAUSED".to_owned()));
-        }
-        if let Some(holder) = sample.clients.iter().find(|client| client.holds_server_grab) {
-            first.push(bold(format!("  server grab: {}", described(&holder.entry))));
-        }
-        if let Some(reason) = &server.aside {
-            first.push(bold(format!("  xqos stepped aside: {reason}")));
-        }
-        let second = format!(
-            "server: {:.1} % for clients, {:.1} % other work{}; longest blocking {}",
-            server.share * 100.0,
-            server.outside_share * 100.0,
-            if server.running < 0.95 {
-                format!(", {:.0} % of slices without a processor", (1.0 - server.running) * 100.0)
-            } else {
-                String::new()
-            },
-            narrow_of_ms(server.blocking_ms)
-        );
-        let lost = if server.lost > 0 { format!("; {} trace records lost", server.lost) } else { String::new() };
-        let cpu = server.cpu.as_ref().map_or_else(String::new, |cpu| format!("; processor: {cpu}"));
-        let third = format!(
-            "reserved: {:.2} of {:.2} admitted, {:.2} used{cpu}{lost}",
-            server.utilization_admitted, server.utilization_limit, server.utilization_used
-        );
-        vec![Line::from(first), Line::from(second), Line::from(third)]
-    }
-
-    fn foot(&self) -> String {
-        match &self.prompt {
-            Some((Prompt::Filter, text)) => format!(" show only: {text}_"),
-            Some((Prompt::Reserve, text)) => format!(" reserve budget/period [hard|soft=paper]: {text}_   Enter, Esc"),
-            None if !self.said.is_empty() => format!(" {}", self.said),
-            None if self.page == Page::Longest => " ? help  q quit  l back  / filter  p pause".to_owned(),
-            None => {
-                let order = self.order.name();
-                format!(" ? help  q quit  s by {order}  Enter more  l longest  r reserve  u undo  / filter  p pause")
-            }
+        let reversed = Style::new().add_modifier(Modifier::REVERSED);
+        frame.render_widget(Paragraph::new(self.foot(usize::from(area.width))).style(reversed), foot);
+        if let Some(line) = self.help {
+            self.help = Some(help::draw(frame, line));
         }
     }
 }
 
-/// Of the clients of a program that left: their share, in few words.
-fn left_text(left: &Departed) -> String {
-    format!("{} x{} {:.1} %", left.name(), left.clients, left.share * 100.0)
-}
+#[cfg(test)]
+mod tests;

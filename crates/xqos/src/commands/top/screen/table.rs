@@ -8,17 +8,27 @@ use crate::sample::{Client, Sample, departed};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Rect};
 use ratatui::style::{Modifier, Style};
-use ratatui::text::Line;
+use ratatui::text::Text;
 use ratatui::widgets::{Row, Table as Grid};
 use xqos_cli::table::{Column, Table};
 use xqos_text::time::{ago_of_ms, narrow_of_ms};
+
+/// A lower table has no room for a second line of titles.
+const WITH_SPANS: u16 = 12;
 
 impl View {
     pub fn draw_table(&mut self, frame: &mut Frame, area: Rect, sample: &Sample) {
         let shown = self.shown(sample);
         let columns = columns_for(area.width);
         let widths: Vec<Constraint> = columns.iter().map(|column| column.width).collect();
-        let head = Row::new(columns.iter().map(|column| column.aligned(column.title.to_owned())))
+        // Figures of different spans do not contradict each other where each says its own.
+        let has_spans = area.height >= WITH_SPANS;
+        let title = |column: &ScreenColumn| match has_spans {
+            true => column.aligned(format!("{}\n{}", column.title, column.span())),
+            false => column.aligned(column.title.to_owned()),
+        };
+        let head = Row::new(columns.iter().map(|column| title(column)))
+            .height(if has_spans { 2 } else { 1 })
             .style(Style::new().add_modifier(Modifier::BOLD));
         let rows = shown.iter().map(|client| {
             let style =
@@ -46,7 +56,7 @@ pub fn text(sample: &Sample) -> String {
                 title: column.title,
                 right: column.right,
                 rank: if rank < 5 { 0 } else { rank as u8 },
-                elastic: column.title == "TITLE",
+                elastic: ["PROGRAM", "TITLE"].contains(&column.title),
             })
             .collect(),
     );
@@ -81,9 +91,18 @@ struct ScreenColumn {
 }
 
 impl ScreenColumn {
-    fn aligned(&self, text: String) -> ratatui::text::Text<'static> {
-        let line = Line::from(text);
-        ratatui::text::Text::from(if self.right { line.right_aligned() } else { line })
+    fn aligned(&self, text: String) -> Text<'static> {
+        let text = Text::from(text);
+        if self.right { text.right_aligned() } else { text }
+    }
+
+    /// Of when its figures are: of the last interval, or of the time since the client connected.
+    fn span(&self) -> &'static str {
+        match self.title {
+            "SHARE" | "REQ/S" | "P50" | "P99" => "last",
+            "TIME" | "WAIT" | "LONGEST" | "GRAB" => "ever",
+            _ => "",
+        }
     }
 }
 
@@ -170,7 +189,7 @@ const COLUMNS: [(u16, ScreenColumn); 15] = [
         22,
         ScreenColumn {
             title: "LONGEST",
-            width: Constraint::Length(22),
+            width: Constraint::Min(22),
             right: false,
             text: |client| {
                 client

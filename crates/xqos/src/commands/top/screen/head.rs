@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: MIT
+//! The lines above and below the page. What does not fit is put on further lines where there are some, or left out as a
+//! whole, the least important first.
+
+use super::{Page, View};
+use crate::client::described;
+use crate::sample::{Departed, Sample, Server};
+use ratatui::layout::Rect;
+use ratatui::style::{Modifier, Style};
+use ratatui::text::{Line, Span};
+use xqos_text::time::narrow_of_ms;
+use xqos_text::width::{columns, cut};
+
+/// On a lower screen each part of the head has one line.
+const HIGH: u16 = 20;
+/// A part of the head is cut if it keeps at least this many columns.
+const LEAST: usize = 12;
+
+impl View {
+    pub fn head(&self, sample: &Sample, display: &str, area: Rect) -> Vec<Line<'static>> {
+        let server = &sample.server;
+        let width = usize::from(area.width);
+        let most = if area.height < HIGH { 1 } else { 3 };
+        let mut lines = flowed(self.title(sample, display), "  ", width, most);
+        lines.extend(flowed(plain(of_interval(sample)), ", ", width, most));
+        lines.extend(flowed(plain(of_reservations(server)), ", ", width, most));
+        lines
+    }
+
+    /// Warnings come before what is always there.
+    fn title(&self, sample: &Sample, display: &str) -> Vec<Span<'static>> {
+        let server = &sample.server;
+        let holder = sample.clients.iter().find(|client| client.holds_server_grab);
+        let bold = [
+            Some(format!("xqos top {display}")),
+            self.paused.then(|| "PAUSED".to_owned()),
+            (!self.filter.is_empty()).then(|| format!("only: {}", self.filter)),
+            holder.map(|holder| format!("server grab: {}", described(&holder.entry))),
+            server.aside.as_ref().map(|reason| format!("xqos stepped aside: {reason}")),
+        ];
+        let style = Style::new().add_modifier(Modifier::BOLD);
+        let mut parts: Vec<_> = bold.into_iter().flatten().map(|text| Span::styled(text, style)).collect();
+        parts.extend(plain(vec![format!("policy {}", server.policy), format!("{} clients", server.clients)]));
+        parts
+    }
+
+    pub fn foot(&self, width: usize) -> String {
+        if let Some(prompt) = &self.prompt {
+            // What is proposed stands in brackets until a key changes it.
+            let text = if prompt.is_typed { format!("{}_", prompt.text) } else { format!("[{}]", prompt.text) };
+            return match &prompt.target {
+                None => asked("show only", "", &text, width),
+                Some(target) => asked(&format!("reserve for {}", target.name), " budget/period [hard]", &text, width),
+            };
+        }
+        if !self.said.is_empty() {
+            return cut(&format!(" {}", self.said), width);
+        }
+        let order = format!("s by {}", self.order.name());
+        let hints: &[&str] = match self.page {
+            Page::Longest => &["? help", "q quit", "l back", "/ filter", "p pause"],
+            _ => &[
+                "? help",
+                "q quit",
+                &order,
+                "Enter more",
+                "r reserve",
+                "/ filter",
+                "l longest",
+                "x release",
+                "u undo",
+                "p pause",
+            ],
+        };
+        let mut text = String::new();
+        for hint in hints {
+            let gap = if text.is_empty() { " " } else { "  " };
+            if columns(&text) + gap.len() + columns(hint) <= width {
+                text += &format!("{gap}{hint}");
+            }
+        }
+        text
+    }
+}
+
+/// A prompt in one line: all that is typed, then whose it is, then what is wanted.
+fn asked(label: &str, wanted: &str, text: &str, width: usize) -> String {
+    let room = width.saturating_sub(columns(text) + 3);
+    let label = cut(label, room);
+    let wanted = if columns(&label) + columns(wanted) <= room { wanted } else { "" };
+    let ways = "   Enter, Esc";
+    let ways = if columns(&label) + columns(wanted) + ways.len() <= room { ways } else { "" };
+    format!(" {label}{wanted}: {text}{ways}")
+}
+
+fn of_interval(sample: &Sample) -> Vec<String> {
+    let server = &sample.server;
+    let last = sample.interval_ms.map_or_else(String::new, |ms| format!("last {}: ", narrow_of_ms(ms)));
+    let shares = [server.share * 100.0, server.outside_share * 100.0];
+    let mut parts = vec![format!("{last}{:.1} % for clients", shares[0]), format!("{:.1} % other work", shares[1])];
+    let left: Vec<_> = sample.departed.iter().filter(|left| left.share >= 0.0005).take(3).map(left_text).collect();
+    if !left.is_empty() {
+        parts.push(format!("left: {}", left.join(", ")));
+    }
+    if server.running < 0.95 {
+        parts.push(format!("{:.0} % of slices without a processor", (1.0 - server.running) * 100.0));
+    }
+    parts
+}
+
+/// The clients of a program that left, in few words.
+fn left_text(left: &Departed) -> String {
+    format!("{} x{} {:.1} %", left.name(), left.clients, left.share * 100.0)
+}
+
+fn of_reservations(server: &Server) -> Vec<String> {
+    let Server { utilization_admitted: admitted, utilization_limit: limit, utilization_used: used, .. } = server;
+    let mut parts = vec![format!("reserved {admitted:.2} of {limit:.2}"), format!("{used:.2} used")];
+    parts.push(format!("longest blocking ever {}", narrow_of_ms(server.blocking_ms)));
+    if server.lost > 0 {
+        parts.push(format!("{} trace records lost", server.lost));
+    }
+    parts.extend(server.cpu.as_ref().map(|cpu| format!("processor: {cpu}")));
+    parts
+}
+
+fn plain(parts: Vec<String>) -> Vec<Span<'static>> {
+    parts.into_iter().map(Span::raw).collect()
+}
+
+/// Parts in at most `most` lines of `width` columns, each part in one line.
+fn flowed(parts: Vec<Span<'static>>, between: &'static str, width: usize, most: usize) -> Vec<Line<'static>> {
+    let mut lines = vec![Line::default()];
+    for part in parts {
+        let count = lines.len();
+        let Some(line) = lines.last_mut() else { continue };
+        let gap = if line.spans.is_empty() { "" } else { between };
+        let room = width.saturating_sub(line.width() + gap.len());
+        if part.width() > room && count < most && !line.spans.is_empty() {
+            lines.push(Line::from(Span::styled(cut(&part.content, width), part.style)));
+        } else if part.width() <= room || room >= LEAST {
+            line.spans.extend([Span::raw(gap), Span::styled(cut(&part.content, room), part.style)]);
+        }
+    }
+    lines
+}

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: MIT
+//! Whole screens, from small to large, and what keys do on them.
+
+use super::*;
+use crate::sample::Server;
+use crate::sample::client::Response;
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+fn client(pid: i32, name: &str) -> Client {
+    let entry = xqos_abi::ClientEntry { client: pid as u32, connected_ns: 1, ..Default::default() };
+    let response = Some(Response { count: 9, p50_ms: 1.0, p99_ms: 2.0, worst_ms: 3.0 });
+    Client { pid: Some(pid), name: name.to_owned(), longest_wait_ms: 90.0, response, entry, ..Client::default() }
+}
+
+fn sample() -> Sample {
+    let server = Server { policy: "fair", clients: 2, share: 1.0, running: 0.5, ..Server::default() };
+    let clients = vec![client(4_123_456, "firefox"), client(77, "mpv")];
+    Sample { version: 1, now_ms: 0.0, interval_ms: Some(1000.0), server, clients }
+}
+
+fn screen(view: &mut View, sample: &Sample, width: u16, height: u16) -> Vec<String> {
+    let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+    terminal.draw(|frame| view.draw(frame, sample, ":0", &[])).unwrap();
+    let text = terminal.backend().to_string();
+    text.lines().map(|line| line.trim_matches('"').trim_end().to_owned()).collect()
+}
+
+fn press(view: &mut View, sample: &Sample, keys: &str) -> Vec<Asked> {
+    let code = |letter| match letter {
+        '\n' => KeyCode::Enter,
+        '\x08' => KeyCode::Backspace,
+        letter => KeyCode::Char(letter),
+    };
+    keys.chars().map(|letter| view.key(KeyEvent::new(code(letter), KeyModifiers::NONE), sample)).collect()
+}
+
+#[test]
+fn what_is_typed_replaces_what_a_prompt_proposes() {
+    let (mut view, sample) = (View::default(), sample());
+    let Some(Asked::Reserve(_, text)) = press(&mut view, &sample, "r5ms/20ms\n").pop() else {
+        panic!("no reservation")
+    };
+    assert_eq!(text, "5ms/20ms");
+    // A key that edits keeps what is there, and Enter takes it as it is.
+    let Some(Asked::Reserve(_, text)) = press(&mut view, &sample, "r\x08\x08s hard\n").pop() else { panic!() };
+    assert_eq!(text, "3ms/10s hard");
+    press(&mut view, &sample, "/mpv\n");
+    press(&mut view, &sample, "/fire\n");
+    assert_eq!(view.filter, "fire");
+    press(&mut view, &sample, "/\n");
+    assert_eq!(view.filter, "fire");
+}
+
+#[test]
+fn a_prompt_names_its_client_and_keeps_it_when_the_order_changes() {
+    let (mut view, mut sample) = (View::default(), sample());
+    press(&mut view, &sample, "r");
+    for (width, words) in
+        [(40, "reserve for firefox (41234…: [3ms/10ms]"), (80, "(4123456) budget/period [hard]: [3ms/10ms]")]
+    {
+        let screen = screen(&mut view, &sample, width, 24);
+        assert!(
+            screen[23].contains(words) && screen[23].contains(if width == 80 { "Enter, Esc" } else { "" }),
+            "{}",
+            screen[23]
+        );
+    }
+    sample.clients.reverse();
+    let Some(Asked::Reserve(target, _)) = press(&mut view, &sample, "\n").pop() else { panic!("no reservation") };
+    assert_eq!((target.client, view.selected), (4_123_456, Some(4_123_456)));
+}
+
+#[test]
+fn keys_do_nothing_under_the_help() {
+    let (mut view, sample) = (View::default(), sample());
+    let asked = press(&mut view, &sample, "?xuRsrpl/ \n");
+    assert!(asked.iter().all(|asked| *asked == Asked::Nothing), "{asked:?}");
+    assert!(view.help.is_some() && view.prompt.is_none() && !view.paused);
+    assert_eq!((view.page, view.order), (Page::Clients, Order::default()));
+    assert_eq!(press(&mut view, &sample, "qq"), [Asked::Nothing, Asked::Quit]);
+}
+
+#[test]
+fn the_help_is_whole_or_scrolls_to_its_end() {
+    let (mut view, sample) = (View::default(), sample());
+    for (width, height) in [(130, 40), (80, 24), (40, 8), (30, 6)] {
+        press(&mut view, &sample, "?");
+        let mut seen = String::new();
+        for _ in 0..100 {
+            seen += &screen(&mut view, &sample, width, height).join("\n");
+            press(&mut view, &sample, "j");
+        }
+        for word in ["choose", "3ms/10ms,", "hard", "ever", "connected,", "together", "closes"] {
+            assert!(seen.contains(word), "'{word}' is missing at {width}x{height} in\n{seen}");
+        }
+        // Up acts at once, however often Down was pressed at the end.
+        let end = screen(&mut view, &sample, width, height);
+        press(&mut view, &sample, "k");
+        assert_eq!(end == screen(&mut view, &sample, width, height), height >= 24);
+        press(&mut view, &sample, "?");
+    }
+}
+
+#[test]
+fn the_head_shows_whole_figures_at_any_size() {
+    let (mut view, sample) = (View::default(), sample());
+    for (width, height, figures) in [
+        (
+            40,
+            8,
+            &[
+                "xqos top :0  policy fair  2 clients",
+                "last 1.00s: 100.0 % for clients",
+                "reserved 0.00 of 0.00, 0.00 used",
+            ][..],
+        ),
+        (80, 24, &["50 % of slices without a processor", "longest blocking ever 0"]),
+        (130, 40, &["0.0 % other work, 50 % of slices without a processor"]),
+    ] {
+        let screen = screen(&mut view, &sample, width, height);
+        for figure in figures {
+            assert!(screen.iter().any(|line| line.contains(figure)), "'{figure}' is missing in\n{}", screen.join("\n"));
+        }
+    }
+    let server = Server { aside: Some("a reason of many words".to_owned()), ..sample.server.clone() };
+    let screen = screen(&mut view, &Sample { server, ..sample }, 40, 8);
+    assert_eq!(screen[0], "xqos top :0  xqos stepped aside: a reas…");
+}
+
+#[test]
+fn each_figure_says_of_which_time_it_is() {
+    let (mut view, sample) = (View::default(), sample());
+    let screen = screen(&mut view, &sample, 80, 24);
+    let titles = screen.iter().position(|line| line.contains("WAIT")).unwrap();
+    let under = |title: &str| {
+        let end = screen[titles].find(title).unwrap() + title.len();
+        &screen[titles + 1][end - 4..end]
+    };
+    assert_eq!(["SHARE", "TIME", "REQ/S", "P99", "WAIT"].map(under), ["last", "ever", "last", "last", "ever"]);
+    assert!(screen.iter().any(|line| line.starts_with("last 1.00s: ")), "{screen:?}");
+}
