@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: MIT
-//! Tables that fit: columns too many for the terminal are left out, the least important first, and named below.
+//! Tables that fit: of columns too many for the terminal the empty ones are left out first, then the least important,
+//! which are named below.
 
 use std::fmt::Write;
-use xqos_text::width::{Align, columns, fitted};
+use xqos_text::width::{Align, columns, fitted, wrapped};
 
 /// Space between columns.
 const GAP: usize = 2;
 /// A cell that may be shortened keeps at least this much, enough to tell programs apart.
 const MIN_COLUMNS: usize = 8;
+
+/// What is left out is named in lines of at least this width.
+const NOTE: usize = 20;
 
 /// One column.
 #[derive(Clone, Copy, Debug)]
@@ -69,34 +73,44 @@ impl Table {
         for row in &self.rows {
             self.line(&mut text, row.iter().map(String::as_str), &widths, &shown);
         }
-        let hidden: Vec<_> =
-            self.columns.iter().zip(&shown).filter(|(_, shown)| !**shown).map(|(column, _)| column.title).collect();
+        let is_missed = |at: &usize| !shown[*at] && !self.is_empty(*at);
+        let hidden: Vec<_> = (0..shown.len()).filter(is_missed).map(|at| self.columns[at].title).collect();
         if !hidden.is_empty() {
-            let _ = writeln!(text, "Not shown: {}. Widen the terminal, or use --json.", hidden.join(", "));
+            let note = format!("Not shown: {}. Widen the terminal, or use --json.", hidden.join(", "));
+            for line in wrapped(&note, width.unwrap_or(usize::MAX).max(NOTE)) {
+                let _ = writeln!(text, "{line}");
+            }
         }
         text
     }
 
+    /// Leaves out what is empty, then shortens cells, then leaves out the columns that matter least.
     fn fit(&self, width: usize, widths: &mut [usize], shown: &mut [bool]) {
+        let least = |at: usize| MIN_COLUMNS.max(columns(self.columns[at].title));
         loop {
-            let total = total(widths, shown);
-            if total <= width {
+            let over = total(widths, shown).saturating_sub(width);
+            if over == 0 {
                 return;
             }
-            let elastic = (0..widths.len()).find(|&at| self.columns[at].elastic && widths[at] > MIN_COLUMNS);
-            let last = (0..widths.len()).filter(|&at| shown[at]).max_by_key(|&at| self.columns[at].rank);
-            let Some(last) = last.filter(|&at| self.columns[at].rank > 0) else {
-                // Only what is always shown is left: shorten as far as it goes.
-                if let Some(at) = elastic {
-                    widths[at] = widths[at].saturating_sub(total - width).max(MIN_COLUMNS);
+            let shortest = |at: usize| if self.columns[at].elastic { widths[at].min(least(at)) } else { widths[at] };
+            let spare: usize = (0..widths.len()).filter(|&at| shown[at]).map(|at| widths[at] - shortest(at)).sum();
+            let rank = |at: &usize| (self.is_empty(*at), self.columns[*at].rank);
+            let last = (0..widths.len()).filter(|&at| shown[at]).max_by_key(rank);
+            match last.filter(|at| rank(at) > (false, 0)) {
+                Some(last) if self.is_empty(last) || spare < over => shown[last] = false,
+                // Column by column of the terminal, so that the longest cells give most.
+                _ => {
+                    let longer = |at: &usize| shown[*at] && widths[*at] > shortest(*at);
+                    let Some(longest) = (0..widths.len()).filter(longer).max_by_key(|&at| widths[at]) else { return };
+                    widths[longest] -= 1;
                 }
-                return;
-            };
-            match elastic {
-                Some(at) if widths[at] - MIN_COLUMNS >= total - width => widths[at] -= total - width,
-                _ => shown[last] = false,
             }
         }
+    }
+
+    /// Whether a column says nothing. Where there are no rows, its title does.
+    fn is_empty(&self, at: usize) -> bool {
+        !self.rows.is_empty() && self.rows.iter().all(|row| row[at].is_empty())
     }
 
     fn natural_width(&self, at: usize) -> usize {
@@ -157,9 +171,27 @@ mod tests {
     #[test]
     fn what_is_left_out_is_named() {
         let text = table().render(Some(20));
-        assert!(text.ends_with("Not shown: WEIGHT. Widen the terminal, or use --json.\n"), "{text}");
-        assert!(text.lines().take(3).all(|line| line.chars().count() <= 20), "{text}");
+        assert!(text.ends_with("Not shown: WEIGHT.\nWiden the terminal,\nor use --json.\n"), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= 20), "{text}");
         assert!(text.contains("20000  a-program-of…"), "{text}");
+    }
+
+    #[test]
+    fn empty_columns_go_before_any_that_says_something() {
+        let columns = vec![Column::words("NAME", 0), Column::words("RESERVED", 0), Column::number("WAIT", 9)];
+        let mut table = Table::new(columns);
+        table.row(vec!["mpv".into(), String::new(), "2 ms".into()]);
+        assert_eq!(table.render(Some(12)), "NAME  WAIT\nmpv   2 ms\n");
+        assert_eq!(table.render(Some(20)), "NAME  RESERVED  WAIT\nmpv             2 ms\n");
+    }
+
+    #[test]
+    fn cells_are_never_shorter_than_their_title_and_the_longest_give_most() {
+        let columns = vec![Column::words("PROGRAM", 0).elastic(), Column::words("LONGEST REQUEST", 0).elastic()];
+        let mut table = Table::new(columns);
+        table.row(vec!["gnome-settings".into(), "11.2 ms RENDER CompositeGlyphs".into()]);
+        assert_eq!(table.render(Some(36)).lines().nth(1), Some("gnome-settings  11.2 ms RENDER Comp…"));
+        assert_eq!(table.render(Some(9)).lines().next(), Some("PROGRAM   LONGEST REQUEST"));
     }
 
     #[test]

@@ -145,16 +145,16 @@ fn table(clients: &[Client]) -> Table {
         Column::words("PROGRAM", 0).elastic(),
         Column::number("SERVER TIME", 0),
         Column::number("SHARE", 0),
-        Column::number("REQUESTS", 3),
-        Column::words("RESERVED", 0),
+        Column::number("REQUESTS", 4),
+        Column::words("RESERVED", 1),
         Column::number("LEFT", 5),
         Column::number("DEPLETED", 6),
-        Column::number("MISSED", 4),
-        Column::words("ROLE", 2),
+        Column::number("MISSED", 5),
+        Column::words("ROLE", 3),
         Column::words("BY", 3),
         Column::words("GROUP", 8),
-        Column::number("LONGEST WAIT", 2),
-        Column::words("LONGEST REQUEST", 1),
+        Column::number("LONGEST WAIT", 1),
+        Column::words("LONGEST REQUEST", 2).elastic(),
         Column::words("CPU", 4),
         Column::number("WEIGHT", 7),
         Column::number("PRIORITY", 9),
@@ -227,14 +227,27 @@ mod tests {
         let remote = ClientEntry { client: 0x60_0000, uid: u32::MAX, ..ClientEntry::default() };
         let clients = [shown(&entry()), shown(&remote)];
         let text = table(&clients).render(Some(80));
-        assert!(text.lines().take(3).all(|line| line.chars().count() <= 80), "{text}");
-        for word in ["1234", "2.50 s", "50.0%", "3/10 ms hard", "11.2 ms GetImage", "0x600000", "Not shown"] {
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        for word in ["1234", "2.50 s", "50.0%", "3/10 ms hard", "17.4 ms", "11.2 ms Get", "0x600000", "Not shown"] {
             assert!(text.contains(word), "{word} in:\n{text}");
         }
         let text = table(&clients).render(None);
         for word in ["a-program-with-a-long-name", "123456", "-250 us", "17.4 ms", "1.5", "SYNC", "MISSED"] {
             assert!(text.contains(word), "{word} in:\n{text}");
         }
+    }
+
+    #[test]
+    fn in_eighty_columns_waits_are_shown_and_no_empty_column() {
+        let idle = |pid| ClientEntry { pid, flags: entry_flag::LOCAL, budget_us: 0, period_us: 0, ..entry() };
+        let clients = [shown(&idle(4_123_456)), shown(&idle(4_123_457))];
+        let text = table(&clients).render(Some(80));
+        let titles = text.lines().next().unwrap_or_default();
+        assert!(titles.contains("LONGEST WAIT") && titles.contains("LONGEST REQUEST"), "{text}");
+        assert!(["RESERVED", "ROLE", "MISSED"].iter().all(|title| !text.contains(title)), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        let narrow = table(&[shown(&entry())]).render(Some(40));
+        assert!(narrow.lines().all(|line| line.chars().count() <= 40), "{narrow}");
     }
 
     #[test]
