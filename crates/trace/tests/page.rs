@@ -52,6 +52,17 @@ const LOOK: &str = "
     root.slices = lanes.reduce((sum, lane) => sum + lane.slices.begins.length, 0);
     root.all = table(1)[1];
 
+    // Long names and large figures leave every column in sight.
+    const named = lanes.map(lane => lane.name), end = document.querySelector('aside').clientWidth;
+    lanes.forEach(lane => { lane.name = 'gnome-settings-daemon-of-a-long-name (4123456)'; }); describe();
+    const large = ['100.0 %', '920.7 ms', '920.7 ms', '1,119,828,634', '920.7 ms'];
+    document.querySelectorAll('#stats td:not(:first-child)').forEach((cell, i) => { cell.textContent = large[i % large.length]; });
+    const edges = [...document.querySelectorAll('#stats tr > :last-child')].map(cell => cell.getBoundingClientRect().right);
+    const [name] = document.querySelectorAll('#stats td'), { left } = document.querySelector('aside').getBoundingClientRect();
+    const seen = [edges.every(edge => edge <= left + end), name.offsetWidth > 80];
+    lanes.forEach((lane, i) => { lane.name = named[i]; }); describe();
+    seen.forEach(note);
+
     // A slice of the third lane, near: its colour where it was served, none of it behind it.
     timeline.show(100 * 1e6, 110 * 1e6); draw();
     const scale = devicePixelRatio || 1, colour = (t, lane) => [...pen.getImageData(x(t) * scale, (TOP + LANE * lane + 25) * scale, 1, 1).data].join();
@@ -111,7 +122,7 @@ fn chromium_shows_a_million_records_and_all_that_one_can_do_with_them() {
         ("ends", "101000000,106000000"),
         ("axis", "0.101 s,0.102 s,0.103 s,0.104 s,0.105 s"),
         ("names", "10"),
-        ("said", "111111111111111111"),
+        ("said", "11111111111111111111"),
     ] {
         assert!(root.contains(&format!("data-{name}=\"{expected}\"")), "{name}: {root}");
     }

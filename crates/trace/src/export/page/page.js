@@ -49,7 +49,8 @@ function drawLane(lane, i) {
   drawMoments(lane.exposes, top + 36, colours.soft); drawMoments(lane.inputs, top + 3, colours.input);
 }
 function drawName(lane, i) {
-  const name = lane.name.length > 21 ? lane.name.slice(0, 20) + "…" : lane.name;
+  let name = lane.name;
+  while (pen.measureText(name).width > LABEL - 12) name = name.slice(0, -2) + "…";
   pen.textAlign = "left"; pen.fillStyle = lane.gone ? colours.soft : colours.ink;
   pen.fillText(name, 8, TOP + i * LANE + LANE / 2);
 }
