@@ -2,12 +2,19 @@
 //! Records and statistics as text.
 
 mod causes;
+mod departed;
+#[cfg(test)]
+mod tests;
 
 pub use causes::{burst, cause};
+pub use departed::Departed;
 
 use crate::model::{Client, Figures, Model};
 use crate::names::Names;
+use causes::cause_of;
+use departed::Programs;
 use serde::Serialize;
+use std::collections::BTreeMap;
 use xqos_abi::trace::{Event, Reason, What};
 use xqos_core::{ClientId, GroupId, Mode, Role, Time};
 use xqos_text::time::of_ns;
@@ -280,6 +287,8 @@ pub struct Statistics {
     pub early_ends: u64,
     pub lost_records: u64,
     pub clients: Vec<ClientStatistics>,
+    /// Programs of which several clients left.
+    pub departed: Vec<Departed>,
     pub delays: Vec<Delay>,
     /// What is not in `delays`.
     pub other_delays_ms: f64,
@@ -291,6 +300,8 @@ pub struct ClientStatistics {
     pub pid: u32,
     pub name: String,
     pub client: String,
+    /// It left, and is in `departed` with others of its program.
+    pub summed: bool,
     /// Of the trace's time.
     pub share: f64,
     pub server_time_ms: f64,
@@ -361,9 +372,10 @@ impl Statistics {
     /// Of everything that a model has seen.
     pub fn of(model: &Model, names: &Names) -> Statistics {
         let span_ns = model.span_ns().max(1);
+        let programs = Programs::of(model, span_ns);
         let mut clients: Vec<&Client> = model.clients().iter().collect();
         clients.sort_by_key(|client| std::cmp::Reverse(client.total.server_time_ns));
-        let delays = model.delays();
+        let delays = delays(model, names, &programs);
         let key_of = |client: &Client| model.clients().iter().position(|other| std::ptr::eq(other, client));
         Statistics {
             seconds: span_ns as f64 / 1e9,
@@ -375,15 +387,13 @@ impl Statistics {
                 .into_iter()
                 .map(|client| {
                     let name = key_of(client).map_or_else(String::new, |key| model.name(key));
-                    ClientStatistics::of(client, &client.total, name, span_ns, names)
+                    let summed = programs.sum_of(client).is_some();
+                    ClientStatistics { summed, ..ClientStatistics::of(client, &client.total, name, span_ns, names) }
                 })
                 .collect(),
-            other_delays_ms: delays.iter().skip(DELAYS_NAMED).map(|&(_, _, ns)| ms(ns)).sum(),
-            delays: delays
-                .into_iter()
-                .take(DELAYS_NAMED)
-                .map(|(key, why, ns)| Delay { who: model.name(key), why: cause(&why, model, names), ms: ms(ns) })
-                .collect(),
+            other_delays_ms: delays.iter().skip(DELAYS_NAMED).map(|delay| delay.ms).sum(),
+            delays: delays.into_iter().take(DELAYS_NAMED).collect(),
+            departed: programs.list(),
             worst: model
                 .worst()
                 .iter()
@@ -396,6 +406,19 @@ impl Statistics {
                 .collect(),
         }
     }
+}
+
+/// Who kept whom waiting, the greatest first; clients that are summed up have one name.
+fn delays<'a>(model: &'a Model, names: &Names, programs: &Programs<'a>) -> Vec<Delay> {
+    let name = |key| programs.name(model, key);
+    let mut sums: BTreeMap<(String, String), u64> = BTreeMap::new();
+    for (key, why, ns) in model.delays() {
+        let sum = sums.entry((name(key), cause_of(&why, model, names, name))).or_default();
+        *sum = sum.saturating_add(ns);
+    }
+    let mut delays: Vec<Delay> = sums.into_iter().map(|((who, why), ns)| Delay { who, why, ms: ms(ns) }).collect();
+    delays.sort_by(|a, b| b.ms.total_cmp(&a.ms));
+    delays
 }
 
 impl ClientStatistics {
@@ -417,6 +440,7 @@ impl ClientStatistics {
             pid: client.identity.pid,
             name,
             client: format!("{:#x}", client.identity.base),
+            summed: false,
             share: figures.server_time_ns as f64 / span_ns as f64,
             server_time_ms: ms(figures.server_time_ns),
             reserved_time_ms: ms(figures.reserved_time_ns),
@@ -444,43 +468,5 @@ impl ClientStatistics {
             without_processor_ms: ms(figures.without_processor_ns),
             kinds,
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use xqos_abi::trace::Level;
-
-    #[test]
-    fn a_line_says_when_who_and_what() {
-        let mut model = Model::new();
-        let begin = What::Begin { level: Level::Slices, server_pid: 9, words: 0 };
-        model.take(&Event { at: Time(1_000_000), what: begin });
-        let client = ClientId(3);
-        let start = Time(2_000_000);
-        let served = What::Served {
-            client,
-            still_ready: false,
-            ended_early: true,
-            requests: 1,
-            last_request: 73,
-            bytes: 0,
-            start,
-        };
-        let text = line(&Event { at: Time(12_000_000), what: served }, &model, &Names::default());
-        let words: Vec<&str> = text.split_whitespace().collect();
-        assert_eq!(words.join(" "), "0.011000 deactivation client 3 10.0 ms, 1 request, last GetImage, ended early");
-    }
-
-    #[test]
-    fn every_kind_has_its_place_in_the_list() {
-        for kind in [kind(&What::End), kind(&What::Replenish), kind(&What::Lost { records: 1 })] {
-            assert!(KINDS.contains(&kind));
-        }
-        let filter = Filter { kinds: vec!["end".to_owned()], ..Filter::default() };
-        let model = Model::new();
-        assert!(filter.matches(&Event { at: Time(1), what: What::End }, &model));
-        assert!(!filter.matches(&Event { at: Time(1), what: What::Replenish }, &model));
     }
 }

@@ -7,13 +7,18 @@ use xqos_text::time::of_ns;
 
 /// What a cause is called.
 pub fn cause(cause: &Cause, model: &Model, names: &Names) -> String {
+    cause_of(cause, model, names, |key| model.name(key))
+}
+
+/// The same with names of clients by their keys.
+pub(super) fn cause_of(cause: &Cause, model: &Model, names: &Names, name: impl Fn(usize) -> String) -> String {
     match cause {
-        Cause::Client { key, request: 0, .. } => format!("behind {}", model.name(*key)),
+        Cause::Client { key, request: 0, .. } => format!("behind {}", name(*key)),
         Cause::Client { key, request, long: true } => {
-            format!("behind one long {} of {}", names.of(*request), model.name(*key))
+            format!("behind one long {} of {}", names.of(*request), name(*key))
         }
-        Cause::Client { key, request, .. } => format!("behind {} {}", model.name(*key), names.of(*request)),
-        Cause::Grab { key } => format!("while {} held the server grab", model.name(*key)),
+        Cause::Client { key, request, .. } => format!("behind {} {}", name(*key), names.of(*request)),
+        Cause::Grab { key } => format!("while {} held the server grab", name(*key)),
         Cause::Kernel => "the server had no processor".to_owned(),
         Cause::Server if model.kernel => "the server's own work".to_owned(),
         Cause::Server => "the server's own work, or no processor (--kernel tells)".to_owned(),

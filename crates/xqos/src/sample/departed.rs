@@ -5,28 +5,14 @@
 
 use super::ms;
 use crate::client::printable;
-use serde::Serialize;
 use std::collections::{HashMap, HashSet};
 use xqos_abi::ClientEntry;
 use xqos_cli::table::{Column, Table};
 use xqos_text::time::of_ms;
+use xqos_trace::show::Departed;
 
 /// Less is not worth a line for people.
 const LEAST_SHARE: f64 = 0.0005;
-
-/// Clients of one user and program that have left in the interval, or since the server began.
-#[derive(Clone, Debug, Default, Serialize)]
-pub struct Departed {
-    /// Null: those of programs that are too many to be told apart.
-    pub program: Option<String>,
-    pub uid: Option<u32>,
-    pub clients: u32,
-    pub share: f64,
-    pub server_time_ms: f64,
-    pub requests: u64,
-    pub waited_ms: f64,
-    pub longest_wait_ms: f64,
-}
 
 /// What a server told of its clients at one time.
 #[derive(Clone, Copy, Debug, Default)]
@@ -55,33 +41,34 @@ pub fn since(before: &Told, now: &Told) -> Vec<(ClientEntry, ClientEntry)> {
     now.departed.iter().map(|sum| (told.remove(&sum.program()).unwrap_or_default(), sum.clone())).collect()
 }
 
-impl Departed {
-    /// `running`: of the time of slices, the part in which the server had a processor.
-    pub fn list(before: &Told, now: &Told, elapsed_ns: u64, running: f64) -> Vec<Departed> {
-        let mut list: Vec<Departed> = since(before, now)
-            .iter()
-            .map(|(before, now)| {
-                let server_ns = now.server_time_ns.saturating_sub(before.server_time_ns);
-                Departed {
-                    program: (!now.name.is_empty()).then(|| now.name.clone()),
-                    uid: (now.uid != u32::MAX).then_some(now.uid),
-                    clients: now.client.saturating_sub(before.client),
-                    share: server_ns as f64 / elapsed_ns.max(1) as f64 * running,
-                    server_time_ms: ms(server_ns),
-                    requests: now.requests.saturating_sub(before.requests),
-                    waited_ms: ms(now.waited_ns.saturating_sub(before.waited_ns)),
-                    longest_wait_ms: ms(now.longest_wait_ns),
-                }
-            })
-            .filter(|departed| departed.clients > 0)
-            .collect();
-        list.sort_by(|a, b| b.share.total_cmp(&a.share));
-        list
-    }
+/// Clients that left in the interval, or since the server began.
+///
+/// `running`: of the time of slices, the part in which the server had a processor.
+pub fn list(before: &Told, now: &Told, elapsed_ns: u64, running: f64) -> Vec<Departed> {
+    let mut list: Vec<Departed> = since(before, now)
+        .iter()
+        .map(|(before, now)| {
+            let server_ns = now.server_time_ns.saturating_sub(before.server_time_ns);
+            Departed {
+                program: (!now.name.is_empty()).then(|| now.name.clone()),
+                uid: (now.uid != u32::MAX).then_some(now.uid),
+                clients: now.client.saturating_sub(before.client),
+                share: server_ns as f64 / elapsed_ns.max(1) as f64 * running,
+                server_time_ms: ms(server_ns),
+                requests: now.requests.saturating_sub(before.requests),
+                waited_ms: ms(now.waited_ns.saturating_sub(before.waited_ns)),
+                longest_wait_ms: ms(now.longest_wait_ns),
+            }
+        })
+        .filter(|departed| departed.clients > 0)
+        .collect();
+    list.sort_by(|a, b| b.share.total_cmp(&a.share));
+    list
+}
 
-    pub fn name(&self) -> String {
-        self.program.as_deref().map_or_else(|| "other".to_owned(), printable)
-    }
+/// The program, or "other".
+pub fn name(departed: &Departed) -> String {
+    departed.program.as_deref().map_or_else(|| "other".to_owned(), printable)
 }
 
 /// Those that matter as a table; empty where there are none.
@@ -100,7 +87,7 @@ pub fn text(departed: &[Departed], width: Option<usize>) -> String {
     }
     for departed in shown {
         table.row(vec![
-            departed.name(),
+            name(departed),
             departed.clients.to_string(),
             of_ms(departed.server_time_ms),
             format!("{:.1}%", 100.0 * departed.share),
@@ -120,8 +107,8 @@ mod tests {
     }
 
     fn used(before: &Told, now: &Told) -> Vec<(String, u32, u64)> {
-        let list = Departed::list(before, now, 100, 1.0);
-        list.iter().map(|one| (one.name(), one.clients, (one.share * 100.0).round() as u64)).collect()
+        let list = list(before, now, 100, 1.0);
+        list.iter().map(|one| (name(one), one.clients, (one.share * 100.0).round() as u64)).collect()
     }
 
     #[test]
@@ -140,6 +127,6 @@ mod tests {
         let before = Told { clients: &[], departed: &[entry(5, "old", 50), others(1, 7)] };
         let now = Told { clients: &[], departed: &[entry(2, "new", 4), others(7, 60)] };
         assert_eq!(used(&before, &now), [("new".into(), 2, 4), ("other".into(), 1, 3)]);
-        assert!(text(&Departed::list(&before, &now, 100, 1.0), Some(80)).contains("new"));
+        assert!(text(&list(&before, &now, 100, 1.0), Some(80)).contains("new"));
     }
 }

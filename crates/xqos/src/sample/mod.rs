@@ -11,10 +11,10 @@ mod sampler;
 mod server;
 
 pub use client::{Client, GroupReserved, Reserved};
-pub use departed::Departed;
 pub use sampler::Sampler;
 use serde::Serialize;
 pub use server::{Longest, Server};
+pub use xqos_trace::show::Departed;
 
 /// The version of the schema. A field that is added leaves it as it is; one that goes, or means something else, raises it.
 pub const VERSION: u32 = 1;

@@ -2,7 +2,7 @@
 //! Takes samples one after the other, and reads the trace between them.
 
 use super::client::Beside;
-use super::departed::Told;
+use super::departed::{self, Told};
 use super::measured::Measured;
 use super::{Client, Departed, Longest, Sample, Server, VERSION, ms};
 use crate::client::printable;
@@ -199,7 +199,7 @@ impl Sampler {
         let now = Told { clients: &list.clients, departed: &departed };
         let then = before.map_or(&[][..], |list| &list.clients);
         let elapsed_ns = before.map_or(info.uptime_ns, |before| list.now_ns.saturating_sub(before.now_ns));
-        let left = Departed::list(&Told { clients: then, departed: &self.departed }, &now, elapsed_ns, running);
+        let left = departed::list(&Told { clients: then, departed: &self.departed }, &now, elapsed_ns, running);
         self.departed = departed;
         Ok(left)
     }

@@ -136,12 +136,17 @@ slices of other clients, for the server's own work, or for a processor; the
 last two are told apart where the trace was recorded with --kernel.
 
 JSON: seconds, policy, decisions, early_ends, lost_records; clients, an array of
-pid, name, client, share (of the trace's time), server_time_ms,
+pid, name, client, summed (it left, and departed has it with others of its
+program), share (of the trace's time), server_time_ms,
 reserved_time_ms, requests, slices, responses (count, mean_ms, p50_ms, p99_ms,
 worst_ms), waited_ms, longest_wait_ms, longest_request (null, or name, ms),
 depletions, misses, grabs, grabbed_ms, longest_grab_ms, inputs, exposes,
-without_processor_ms (from the kernel), kinds (name, count, ms, longest_ms, bytes; level requests); delays, an array of who,
-why, ms; other_delays_ms (what is not in delays); worst, an array of at_s, who, waited_ms, text.";
+without_processor_ms (from the kernel), kinds (name, count, ms, longest_ms, bytes;
+level requests); departed, programs of which more than one client left: an array
+of program (null: not known), uid, clients (how many), share, server_time_ms,
+requests, waited_ms, longest_wait_ms; delays, an array of who, why, ms;
+other_delays_ms (what is not in delays); worst, an array of at_s, who, waited_ms,
+text.";
 
 impl Stats {
     fn perform(&self) -> Result<()> {
@@ -168,6 +173,7 @@ pub fn text(statistics: &Statistics) -> String {
         text += &format!("; {} records are missing", statistics.lost_records);
     }
     text += &format!("\n\n{}", table(statistics).render(None));
+    text += &crate::sample::departed::text(&statistics.departed, None);
     for client in statistics.clients.iter().filter(|client| client.without_processor_ms > 0.0) {
         text +=
             &format!("{} was runnable without a processor for {}\n", client.name, of_ms(client.without_processor_ms));
@@ -211,7 +217,7 @@ fn table(statistics: &Statistics) -> Table {
         Column::number("MISSED", 0),
         Column::words("LONGEST REQUEST", 0).elastic(),
     ]);
-    for client in statistics.clients.iter().filter(|client| client.slices > 0) {
+    for client in statistics.clients.iter().filter(|client| client.slices > 0 && !client.summed) {
         let responses = &client.responses;
         let longest = client.longest_request.as_ref().map(|request| format!("{} {}", of_ms(request.ms), request.name));
         table.row(vec![

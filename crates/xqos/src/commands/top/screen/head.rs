@@ -4,7 +4,7 @@
 
 use super::{Page, View};
 use crate::client::described;
-use crate::sample::{Departed, Sample, Server};
+use crate::sample::{Departed, Sample, Server, departed};
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
@@ -110,7 +110,7 @@ fn of_interval(sample: &Sample) -> Vec<String> {
 
 /// The clients of a program that left, in few words.
 fn left_text(left: &Departed) -> String {
-    format!("{} x{} {:.1} %", left.name(), left.clients, left.share * 100.0)
+    format!("{} x{} {:.1} %", departed::name(left), left.clients, left.share * 100.0)
 }
 
 fn of_reservations(server: &Server) -> Vec<String> {

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: MIT
+//! Clients that left, summed up by user and program: a script that starts a new process for each question is one line then,
+//! with its whole share, and not hundreds of small ones.
+
+use super::ms;
+use crate::model::{Client, Model};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// Clients of one user and program that left.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Departed {
+    /// Null: those of which no program is known, or of programs that are too many to be told apart.
+    pub program: Option<String>,
+    pub uid: Option<u32>,
+    pub clients: u32,
+    pub share: f64,
+    pub server_time_ms: f64,
+    pub requests: u64,
+    pub waited_ms: f64,
+    pub longest_wait_ms: f64,
+}
+
+/// The programs of a trace of which more than one client left.
+pub(super) struct Programs<'a>(BTreeMap<(u32, &'a str), Departed>);
+
+fn program(client: &Client) -> (u32, &str) {
+    (client.identity.uid, &client.identity.program)
+}
+
+impl<'a> Programs<'a> {
+    pub fn of(model: &'a Model, span_ns: u64) -> Programs<'a> {
+        let mut programs: BTreeMap<(u32, &str), Departed> = BTreeMap::new();
+        for client in model.clients().iter().filter(|client| client.gone.is_some()) {
+            let sum = programs.entry(program(client)).or_default();
+            let total = &client.total;
+            sum.clients += 1;
+            sum.share += total.server_time_ns as f64 / span_ns as f64;
+            sum.server_time_ms += ms(total.server_time_ns);
+            sum.requests += total.requests;
+            sum.waited_ms += ms(total.waited_ns);
+            sum.longest_wait_ms = sum.longest_wait_ms.max(ms(total.longest_wait_ns));
+        }
+        programs.retain(|_, sum| sum.clients > 1);
+        for (&(uid, name), sum) in &mut programs {
+            (sum.uid, sum.program) = (Some(uid), (!name.is_empty()).then(|| name.to_owned()));
+        }
+        Programs(programs)
+    }
+
+    /// What this client is summed up in, if it is.
+    pub fn sum_of(&self, client: &'a Client) -> Option<&Departed> {
+        client.gone.and_then(|_| self.0.get(&program(client)))
+    }
+
+    /// "xwd x140" for those that are summed up, else the client's own name.
+    pub fn name(&self, model: &'a Model, key: usize) -> String {
+        match model.clients().get(key).and_then(|client| self.sum_of(client)) {
+            Some(sum) => format!("{} x{}", sum.program.as_deref().unwrap_or("other"), sum.clients),
+            None => model.name(key),
+        }
+    }
+
+    /// The one that used most first.
+    pub fn list(self) -> Vec<Departed> {
+        let mut list: Vec<Departed> = self.0.into_values().collect();
+        list.sort_by(|a, b| b.share.total_cmp(&a.share));
+        list
+    }
+}
