@@ -43,7 +43,9 @@ impl Waiting {
         }
         self.groups.reserve(group);
         let queue = &mut self.queues[group];
-        queue.reserve(members.saturating_sub(queue.len()));
+        let more = members.saturating_sub(queue.len());
+        // Most groups have one client. A vector's first room by itself is for four; a crowd's must grow faster than one by one.
+        if queue.capacity() == 0 { queue.reserve_exact(more) } else { queue.reserve(more) }
     }
 
     /// The first client, with its tier.

@@ -5,6 +5,7 @@
 mod control;
 mod faults;
 mod holds;
+mod memory;
 mod origins;
 mod random;
 mod slices;

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: MIT
+//! The memory that a client takes in the mechanism, by the bytes that are allocated for it.
+//!
+//! Resident memory, which the experiment `memory` reads, depends on the machine: on pages, on what the server had freed before.
+//! The bytes asked of the allocator do not.
+
+use super::*;
+use crate::host::Connection;
+use crate::mechanism::access::Identity;
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+/// For each of 500 clients; README and docs/figures.md say so.
+const MOST_BYTES: usize = 1024;
+/// No process has a number from here on (PID_MAX_LIMIT): a real one would have a control group.
+const NOBODY: i32 = 1 << 22;
+
+thread_local! {
+    /// Allocated by this thread and not freed; a test that frees what another thread made goes below 0.
+    static BYTES: Cell<isize> = const { Cell::new(0) };
+}
+
+struct Counting;
+
+fn add(bytes: isize) {
+    // A thread that is ending has no counter any more; nothing is measured there.
+    let _ = BYTES.try_with(|sum| sum.set(sum.get().wrapping_add(bytes)));
+}
+
+// SAFETY: every call is passed on to the system's allocator with the same arguments; counting allocates nothing, since
+// the counter is a constant-initialized thread-local without a destructor.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        add(layout.size() as isize);
+        // SAFETY: the caller keeps the contract of `alloc`, which is the same.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
+        add(-(layout.size() as isize));
+        // SAFETY: `place` came from `alloc` or `realloc` here, so from the system's allocator with this layout.
+        unsafe { System.dealloc(place, layout) }
+    }
+
+    unsafe fn realloc(&self, place: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        add(size as isize - layout.size() as isize);
+        // SAFETY: as for `dealloc`; the caller keeps the contract for `size`.
+        unsafe { System.realloc(place, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Bytes for each of so many clients that connect to a server without one; the mock's own records of them are not made.
+fn bytes_per_client(settings: &Settings, clients: u16) -> usize {
+    let mut server = Server::new(settings);
+    let engine = server.engine();
+    let before = BYTES.get();
+    for index in 1..=clients {
+        let identity = Identity { pid: NOBODY + i32::from(index), uid: USER };
+        let base = u32::from(index) << 21;
+        engine
+            .connected(ClientId(index), Connection { identity, base, ids: 1 << 21, descriptor: u32::from(index) + 10 });
+        engine.established(ClientId(index), Some("xterm".into()));
+    }
+    (BYTES.get() - before) as usize / usize::from(clients)
+}
+
+#[test]
+fn a_client_takes_at_most_a_kilobyte_under_any_policy_and_grouping() {
+    for policy in PolicyKind::ALL {
+        for grouping in xqos_abi::Grouping::ALL {
+            let settings = Settings { policy, grouping, ..Settings::default() };
+            let bytes = bytes_per_client(&settings, 500);
+            println!("{} {grouping:?}: {bytes}", policy.name());
+            assert!(bytes <= MOST_BYTES, "policy {}, {grouping:?}: {bytes} bytes for each client", policy.name());
+            assert!(bytes > size_of::<crate::mechanism::engine::Slot>(), "or else nothing was counted");
+            // Lists have just doubled.
+            let most = bytes_per_client(&settings, 513);
+            println!("{most} just above 512");
+            assert!(most <= 2 * MOST_BYTES, "policy {}, {grouping:?}: {most} just above 512", policy.name());
+        }
+    }
+}
