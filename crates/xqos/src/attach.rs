@@ -24,7 +24,7 @@ mod target;
 
 pub use target::Target;
 
-use account::{Account, Use};
+use account::{Account, Use, is_closed};
 use anyhow::{Result, bail};
 use instance::Instance;
 use peers::Peers;
@@ -33,8 +33,8 @@ use std::time::{Duration, Instant};
 use xqos_cli::sys::{self, Signals};
 use xqos_client::visit::Readings;
 
-/// The kernel's buffer is emptied so often.
-const EMPTY: Duration = Duration::from_millis(50);
+/// The kernel's buffer is emptied so often. Who comes and goes meanwhile has no name.
+const EMPTY: Duration = Duration::from_millis(10);
 /// Version of the JSON.
 const VERSION: u32 = 1;
 
@@ -63,6 +63,8 @@ pub struct Client {
     /// None: not on this machine, or none at all.
     pid: Option<i32>,
     program: String,
+    /// Its connections were closed while we watched: those of a program are summed up.
+    departed: bool,
     connections: usize,
     /// Of the time that went by.
     share: f64,
@@ -101,10 +103,8 @@ impl Attached {
         loop {
             let left = end.saturating_duration_since(Instant::now());
             sys::poll(&[std::os::fd::AsRawFd::as_raw_fd(&self.signals)], Some(left.min(EMPTY)))?;
-            self.instance.read(|event| {
-                self.peers.see(event.descriptor());
-                self.account.take(event);
-            })?;
+            self.instance.read(|event| self.peers.take(event, &mut self.account))?;
+            self.peers.look_at_new();
             if self.signals.next().is_some_and(|signal| signal.number != libc::SIGCHLD) {
                 return Ok(None);
             }
@@ -124,11 +124,12 @@ impl Attached {
         let mut busy_ns: u64 = uses.iter().map(|(_, one)| one.ns).sum();
         let mut clients: Vec<Client> = Vec::new();
         for (descriptor, one) in uses {
+            let departed = is_closed(descriptor);
             let (pid, program) = self.peers.name(descriptor);
-            match clients.iter_mut().find(|client| client.pid == pid && client.program == program) {
+            match clients.iter_mut().find(|client| client.is(pid, &program, departed)) {
                 Some(client) => client.add(&one, elapsed),
                 None => {
-                    let mut client = Client::new(pid, program);
+                    let mut client = Client::new(pid, program, departed);
                     client.add(&one, elapsed);
                     clients.push(client);
                 }
@@ -157,8 +158,12 @@ impl Attached {
 }
 
 impl Client {
-    fn new(pid: Option<i32>, program: String) -> Client {
-        Client { pid, program, connections: 0, share: 0.0, busy_ms: 0.0, calls_per_s: 0.0, longest_ms: 0.0 }
+    fn is(&self, pid: Option<i32>, program: &str, departed: bool) -> bool {
+        (self.pid, self.program.as_str(), self.departed) == (pid, program, departed)
+    }
+
+    fn new(pid: Option<i32>, program: String, departed: bool) -> Client {
+        Client { pid, program, departed, connections: 0, share: 0.0, busy_ms: 0.0, calls_per_s: 0.0, longest_ms: 0.0 }
     }
 
     fn add(&mut self, one: &Use, elapsed: Duration) {
@@ -187,7 +192,7 @@ impl Sample {
         for client in &self.clients {
             table.row(vec![
                 client.pid.map(|pid| pid.to_string()).unwrap_or_default(),
-                client.program.clone(),
+                format!("{}{}", client.program, if client.departed { ", left" } else { "" }),
                 format!("{:.1}%", 100.0 * client.share),
                 of_ms(client.busy_ms),
                 format!("{:.0}", client.calls_per_s),

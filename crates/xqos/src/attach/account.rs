@@ -16,10 +16,16 @@ pub struct Use {
 /// Work whose client is not known: the server had read its requests before, and did not read again.
 pub const UNKNOWN: i32 = -1;
 
+/// Connections that were closed have numbers of their own, below [`UNKNOWN`]: the next client gets the same descriptor.
+pub fn is_closed(number: i32) -> bool {
+    number < UNKNOWN
+}
+
 #[derive(Debug, Default)]
 pub struct Account {
     uses: BTreeMap<i32, Use>,
     running: Option<Running>,
+    closed: i32,
 }
 
 /// Whom the server works for at present.
@@ -35,6 +41,10 @@ struct Running {
 impl Account {
     /// Events come in the order of their time; one that does not counts as of the time of the last.
     pub fn take(&mut self, event: Event) {
+        // See `close`: the server goes on with what it does.
+        if let Call::Close(_) = event.call {
+            return;
+        }
         let before = self.running.take().map(|mut running| {
             if let (UNKNOWN, Call::Read(descriptor)) = (running.descriptor, event.call) {
                 running.descriptor = descriptor;
@@ -51,10 +61,25 @@ impl Account {
                 descriptor
             }
             Call::Woken => UNKNOWN,
-            Call::Wait => return,
+            Call::Wait | Call::Close(_) => return,
         };
         let stretch_ns = before.filter(|&(last, _)| last == descriptor).map_or(0, |(_, ns)| ns);
         self.running = Some(Running { descriptor, since_ns: event.at_ns, stretch_ns });
+    }
+
+    /// The server closes this descriptor. The number under which its work is counted from now on; `None`: there was none.
+    pub fn close(&mut self, descriptor: i32) -> Option<i32> {
+        let number = UNKNOWN - 1 - self.closed;
+        let running = self.running.as_mut().filter(|running| running.descriptor == descriptor);
+        // What it does next is to free what the client had.
+        let is_running = running.map(|running| running.descriptor = number).is_some();
+        let used = self.uses.remove(&descriptor);
+        if used.is_none() && !is_running {
+            return None;
+        }
+        self.uses.insert(number, used.unwrap_or_default());
+        self.closed = (self.closed + 1) % (i32::MAX / 2);
+        Some(number)
     }
 
     /// What was done since the last time that this was asked; what is in progress counts when it ends.
@@ -134,6 +159,23 @@ mod tests {
         account.take(Event { pid: 1, at_ns: 170, call: Call::Woken });
         account.take(Event { pid: 1, at_ns: 180, call: Call::Wait });
         assert_eq!(account.finish()[0].0, UNKNOWN, "where nobody reads");
+    }
+
+    #[test]
+    fn a_closed_connection_keeps_its_figures_when_the_next_client_gets_its_descriptor() {
+        let mut account = Account::default();
+        let mut take = |at_ns, call| account.take(Event { pid: 1, at_ns, call });
+        take(0, Call::Read(8));
+        take(10, Call::Read(8));
+        let first = account.close(8);
+        let mut take = |at_ns, call| account.take(Event { pid: 1, at_ns, call });
+        take(15, Call::Wait);
+        take(20, Call::Read(8));
+        take(50, Call::Wait);
+        assert_eq!(account.close(9), None, "nothing was done for it");
+        let uses: BTreeMap<i32, Use> = account.finish().into_iter().collect();
+        let first = first.filter(|&number| is_closed(number)).unwrap();
+        assert_eq!((uses[&first].ns, uses[&first].calls, uses[&8].ns, uses.len()), (15, 2, 30, 2));
     }
 
     #[test]

@@ -15,6 +15,8 @@ pub struct Event {
 pub enum Call {
     /// It reads from this descriptor.
     Read(i32),
+    /// It closes this descriptor.
+    Close(i32),
     /// It waits for anybody.
     Wait,
     /// It waited, and goes on.
@@ -24,13 +26,6 @@ pub enum Call {
 const WAITS: [&str; 7] = ["epoll_wait", "epoll_pwait", "epoll_pwait2", "select", "pselect6", "poll", "ppoll"];
 
 impl Event {
-    pub fn descriptor(&self) -> Option<i32> {
-        match self.call {
-            Call::Read(descriptor) => Some(descriptor),
-            Call::Wait | Call::Woken => None,
-        }
-    }
-
     /// `Xvfb-1651 [001] ..... 21126.746307: sys_recvmsg(fd: 8, msg: 0x7ffd2047aca0, flags: 0)`. The name of the program comes
     /// first and may be anything. The end of a call is `sys_epoll_wait -> 0x1`. `None`: a line of another kind.
     pub fn parse(line: &str) -> Option<Event> {
@@ -45,11 +40,13 @@ impl Event {
             return WAITS.contains(&name).then_some(Event { pid, at_ns, call: Call::Woken });
         }
         let (name, arguments) = call.split_once('(')?;
+        let descriptor = || {
+            let number = arguments.strip_prefix("fd: ")?.split([',', ')']).next()?;
+            i32::from_str_radix(number.trim_start_matches("0x"), 16).ok()
+        };
         let call = match name {
-            "recvmsg" | "recvfrom" | "read" | "readv" => {
-                let number = arguments.strip_prefix("fd: ")?.split([',', ')']).next()?;
-                Call::Read(i32::from_str_radix(number.trim_start_matches("0x"), 16).ok()?)
-            }
+            "recvmsg" | "recvfrom" | "read" | "readv" => Call::Read(descriptor()?),
+            "close" => Call::Close(descriptor()?),
             _ if WAITS.contains(&name) => Call::Wait,
             _ => return None,
         };
@@ -67,6 +64,8 @@ mod tests {
         assert_eq!(Event::parse(read), Some(Event { pid: 16_511, at_ns: 21_126_746_307_000, call: Call::Read(8) }));
         let wide = "Xvfb-1 [0] ..... 1.000000: sys_read(fd: 0x1f, buf: 0x0, count: 0x10)";
         assert_eq!(Event::parse(wide), Some(Event { pid: 1, at_ns: 1_000_000_000, call: Call::Read(31) }));
+        let close = "Xvfb-1 [0] ..... 1.000000: sys_close(fd: a)";
+        assert_eq!(Event::parse(close), Some(Event { pid: 1, at_ns: 1_000_000_000, call: Call::Close(10) }));
         let wait = "X: sys_read(-7 [0] ..... 2.5: sys_epoll_wait(epfd: 3, events: 0x0, maxevents: 0x100)";
         assert_eq!(Event::parse(wait), Some(Event { pid: 7, at_ns: 2_500_000_000, call: Call::Wait }));
         let woken = "Xvfb-1 [0] ..... 2.5: sys_epoll_wait -> 0x1";

@@ -6,12 +6,13 @@ use anyhow::{Context, Result, bail};
 use std::fs;
 use xqos_trace::tracefs;
 
-/// Reads, and waits with their ends.
-const CALLS: [&str; 18] = [
+/// Reads, closes, and waits with their ends.
+const CALLS: [&str; 19] = [
     "enter_recvmsg",
     "enter_recvfrom",
     "enter_read",
     "enter_readv",
+    "enter_close",
     "enter_epoll_wait",
     "enter_epoll_pwait",
     "enter_epoll_pwait2",

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! Which program is at the other end of a server's descriptor.
 
-use super::account::UNKNOWN;
+use super::account::{Account, UNKNOWN, is_closed};
+use super::events::{Call, Event};
 use crate::client::printable;
 use anyhow::{Context, Result};
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
@@ -12,14 +13,20 @@ use xqos_cli::sys;
 
 /// Work for nobody: input, viewers, timers.
 pub const SERVER: &str = "(the server itself)";
+/// A process that had ended when its connection was looked at.
+const GONE: &str = "(gone)";
+/// Clients that came and went between two looks.
+const SHORT_LIVED: &str = "(short-lived)";
 
-/// Of one server. A descriptor is looked at when it is seen first, and again when another file is behind it: who has gone
-/// by the time of the table has a name all the same.
+/// Of one server. A descriptor is looked at soon after it is seen first, and again after it was closed: who has gone by the time
+/// of the table has a name all the same, unless it came and went between two looks.
 #[derive(Debug)]
 pub struct Peers {
     pid: i32,
     process: OwnedFd,
     known: HashMap<i32, Peer>,
+    /// Seen since the last look.
+    unseen: Vec<i32>,
 }
 
 #[derive(Clone, Debug)]
@@ -32,12 +39,31 @@ impl Peers {
     pub fn of(pid: i32) -> Result<Peers> {
         let process = Pid::from_raw(pid).context("0 is no process")?;
         let process = pidfd_open(process, PidfdFlags::empty()).with_context(|| format!("there is no process {pid}"))?;
-        Ok(Peers { pid, process, known: HashMap::new() })
+        Ok(Peers { pid, process, known: HashMap::new(), unseen: Vec::new() })
     }
 
-    /// The server reads from this descriptor.
-    pub fn see(&mut self, descriptor: Option<i32>) {
-        if let Some(descriptor) = descriptor.filter(|descriptor| !self.known.contains_key(descriptor)) {
+    /// What the server did, for whom.
+    pub fn take(&mut self, event: Event, account: &mut Account) {
+        match event.call {
+            Call::Close(descriptor) => {
+                self.unseen.retain(|&one| one != descriptor);
+                let peer = self.known.remove(&descriptor).filter(|peer| peer.program != GONE);
+                let number = account.close(descriptor);
+                if let (Some(peer), Some(number)) = (peer, number) {
+                    self.known.insert(number, Peer { pid: None, ..peer });
+                }
+            }
+            Call::Read(descriptor) if !self.known.contains_key(&descriptor) && !self.unseen.contains(&descriptor) => {
+                self.unseen.push(descriptor);
+            }
+            _ => {}
+        }
+        account.take(event);
+    }
+
+    /// Looks at those that were seen since the last time, and are not closed.
+    pub fn look_at_new(&mut self) {
+        for descriptor in std::mem::take(&mut self.unseen) {
             let peer = self.look(descriptor);
             self.known.insert(descriptor, peer);
         }
@@ -50,11 +76,16 @@ impl Peers {
     }
 
     fn look(&self, descriptor: i32) -> Peer {
+        if is_closed(descriptor) {
+            return Peer { pid: None, program: SHORT_LIVED.to_owned() };
+        }
         if descriptor == UNKNOWN {
             return Peer { pid: None, program: "(read before, not known)".to_owned() };
         }
         let file = fs::read_link(format!("/proc/{}/fd/{descriptor}", self.pid));
-        let file = file.map(|path| path.display().to_string()).unwrap_or_default();
+        let Ok(file) = file.map(|path| path.display().to_string()) else {
+            return Peer { pid: None, program: SHORT_LIVED.to_owned() };
+        };
         if !file.starts_with("socket:") {
             return Peer { pid: None, program: SERVER.to_owned() };
         }
@@ -71,5 +102,5 @@ fn program_of(pid: i32) -> String {
     let program = xqos_proc::program(pid);
     // As long as a server that carries xqos gives it, so that both have one name for a program.
     let printable = printable(xqos_abi::cut(&program));
-    if printable.is_empty() { "(gone)".to_owned() } else { printable }
+    if printable.is_empty() { GONE.to_owned() } else { printable }
 }

@@ -37,10 +37,10 @@ pub fn look(pids: &[i32], time: Duration) -> Result<Looked> {
         std::thread::sleep(left.min(super::EMPTY));
         instance.read(|event| {
             if let Some((account, peers)) = servers.get_mut(&event.pid) {
-                peers.see(event.descriptor());
-                account.take(event);
+                peers.take(event, account);
             }
         })?;
+        servers.values_mut().for_each(|(_, peers)| peers.look_at_new());
         left = time.saturating_sub(begin.elapsed());
     }
     let (elapsed_ns, lost) = (begin.elapsed().as_nanos() as u64, instance.lost());

@@ -30,7 +30,8 @@ pub struct Arguments {
     #[arg(long)]
     all: bool,
     /// Watch a server that has nothing loaded, from the kernel's trace of its
-    /// system calls, for a second; root only
+    /// system calls, for a second; root only. Connections that are
+    /// closed meanwhile are summed up by program, as far as it can be looked up
     #[arg(long, value_name = "PID|:N", num_args = 0..=1, default_missing_value = "", conflicts_with = "all")]
     attach: Option<String>,
     /// How long to watch with --attach

@@ -73,6 +73,29 @@ fn a_recording_finds_the_kernels_trace_where_watching_from_outside_does() {
 }
 
 #[test]
+fn clients_that_come_and_go_are_summed_up_by_program() {
+    let server = Server::stock();
+    if is_not_allowed(&server) {
+        return;
+    }
+    let mut script = Command::new("sh");
+    script.args(["-c", "while xwd -root -silent; do :; done"]).env("DISPLAY", &server.display);
+    let _script = Running::start(script.stdout(Stdio::null()).stderr(Stdio::null()));
+    eventually("the script's program is named", || {
+        let sample = server.json(&["list", "--attach", "--json"]);
+        let clients = sample["clients"].as_array().unwrap();
+        let sum = clients.iter().map(|client| client["share"].as_f64().unwrap()).sum::<f64>();
+        assert!((sum - sample["busy"].as_f64().unwrap()).abs() < 0.001, "{sample}");
+        assert_eq!(sample["lost"], 0);
+        let left: Vec<_> = clients.iter().filter(|client| client["departed"] == true).collect();
+        let named = left.iter().filter(|client| client["program"] == "xwd");
+        let named: Vec<u64> = named.map(|client| client["connections"].as_u64().unwrap()).collect();
+        assert!(named.len() <= 1, "one line for all of them: {sample}");
+        named.first().is_some_and(|&connections| connections > 1).then_some(())
+    });
+}
+
+#[test]
 fn watching_ends_with_a_signal_or_the_server_and_leaves_nothing() {
     let server = Server::stock();
     if is_not_allowed(&server) {

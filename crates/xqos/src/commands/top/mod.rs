@@ -41,7 +41,8 @@ pub struct Arguments {
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = interval)]
     interval: Micros,
     /// Watch a server that has nothing loaded, from the kernel's trace of its
-    /// system calls, until ^C; root only
+    /// system calls, until ^C; root only. Connections that are
+    /// closed meanwhile are summed up by program, as far as it can be looked up
     #[arg(long, value_name = "PID|:N", num_args = 0..=1, default_missing_value = "",
         conflicts_with_all = ["openmetrics", "listen"])]
     attach: Option<String>,
