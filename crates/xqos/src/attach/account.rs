@@ -42,7 +42,7 @@ impl Account {
     /// Events come in the order of their time; one that does not counts as of the time of the last.
     pub fn take(&mut self, event: Event) {
         // See `close`: the server goes on with what it does.
-        if let Call::Close(_) = event.call {
+        if let Call::Close(_) | Call::Opened(_) = event.call {
             return;
         }
         let before = self.running.take().map(|mut running| {
@@ -61,7 +61,7 @@ impl Account {
                 descriptor
             }
             Call::Woken => UNKNOWN,
-            Call::Wait | Call::Close(_) => return,
+            Call::Wait | Call::Close(_) | Call::Opened(_) => return,
         };
         let stretch_ns = before.filter(|&(last, _)| last == descriptor).map_or(0, |(_, ns)| ns);
         self.running = Some(Running { descriptor, since_ns: event.at_ns, stretch_ns });

@@ -15,6 +15,8 @@ pub struct Event {
 pub enum Call {
     /// It reads from this descriptor.
     Read(i32),
+    /// It has opened a file, which is no connection, as this descriptor.
+    Opened(i32),
     /// It closes this descriptor.
     Close(i32),
     /// It waits for anybody.
@@ -36,7 +38,12 @@ impl Event {
         let pid = words.nth(2).and_then(|word| word.rsplit_once('-')?.1.parse().ok())?;
         let fraction: u64 = format!("{fraction:0<9}").get(..9)?.parse().ok()?;
         let at_ns = seconds.parse::<u64>().ok()?.checked_mul(1_000_000_000)?.checked_add(fraction)?;
-        if let Some((name, _)) = call.split_once(" -> ") {
+        if let Some((name, result)) = call.split_once(" -> ") {
+            if name == "openat" {
+                // An error is a negative number, which is none here.
+                let opened = i32::from_str_radix(result.trim_end().trim_start_matches("0x"), 16).ok()?;
+                return Some(Event { pid, at_ns, call: Call::Opened(opened) });
+            }
             return WAITS.contains(&name).then_some(Event { pid, at_ns, call: Call::Woken });
         }
         let (name, arguments) = call.split_once('(')?;
@@ -66,6 +73,9 @@ mod tests {
         assert_eq!(Event::parse(wide), Some(Event { pid: 1, at_ns: 1_000_000_000, call: Call::Read(31) }));
         let close = "Xvfb-1 [0] ..... 1.000000: sys_close(fd: a)";
         assert_eq!(Event::parse(close), Some(Event { pid: 1, at_ns: 1_000_000_000, call: Call::Close(10) }));
+        let opened = "Xvfb-1 [0] ..... 1.000000: sys_openat -> 0xa";
+        assert_eq!(Event::parse(opened), Some(Event { pid: 1, at_ns: 1_000_000_000, call: Call::Opened(10) }));
+        assert_eq!(Event::parse("Xvfb-1 [0] ..... 1.000000: sys_openat -> 0xfffffffffffffffe"), None);
         let wait = "X: sys_read(-7 [0] ..... 2.5: sys_epoll_wait(epfd: 3, events: 0x0, maxevents: 0x100)";
         assert_eq!(Event::parse(wait), Some(Event { pid: 7, at_ns: 2_500_000_000, call: Call::Wait }));
         let woken = "Xvfb-1 [0] ..... 2.5: sys_epoll_wait -> 0x1";

@@ -6,13 +6,14 @@ use anyhow::{Context, Result, bail};
 use std::fs;
 use xqos_trace::tracefs;
 
-/// Reads, closes, and waits with their ends.
-const CALLS: [&str; 19] = [
+/// Reads, closes, opened files, and waits with their ends.
+const CALLS: [&str; 20] = [
     "enter_recvmsg",
     "enter_recvfrom",
     "enter_read",
     "enter_readv",
     "enter_close",
+    "exit_openat",
     "enter_epoll_wait",
     "enter_epoll_pwait",
     "enter_epoll_pwait2",

@@ -6,7 +6,7 @@ use super::events::{Call, Event};
 use crate::client::printable;
 use anyhow::{Context, Result};
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::os::fd::OwnedFd;
 use xqos_cli::sys;
@@ -27,6 +27,8 @@ pub struct Peers {
     known: HashMap<i32, Peer>,
     /// Seen since the last look.
     unseen: Vec<i32>,
+    /// Files that the server has opened since: reading them is work for whoever it works for.
+    files: HashSet<i32>,
 }
 
 #[derive(Clone, Debug)]
@@ -39,12 +41,15 @@ impl Peers {
     pub fn of(pid: i32) -> Result<Peers> {
         let process = Pid::from_raw(pid).context("0 is no process")?;
         let process = pidfd_open(process, PidfdFlags::empty()).with_context(|| format!("there is no process {pid}"))?;
-        Ok(Peers { pid, process, known: HashMap::new(), unseen: Vec::new() })
+        Ok(Peers { pid, process, known: HashMap::new(), unseen: Vec::new(), files: HashSet::new() })
     }
 
     /// What the server did, for whom.
     pub fn take(&mut self, event: Event, account: &mut Account) {
         match event.call {
+            Call::Opened(descriptor) => _ = self.files.insert(descriptor),
+            Call::Read(descriptor) if self.files.contains(&descriptor) => return,
+            Call::Close(descriptor) if self.files.remove(&descriptor) => return,
             Call::Close(descriptor) => {
                 self.unseen.retain(|&one| one != descriptor);
                 let peer = self.known.remove(&descriptor).filter(|peer| peer.program != GONE);
@@ -103,4 +108,25 @@ fn program_of(pid: i32) -> String {
     // As long as a server that carries xqos gives it, so that both have one name for a program.
     let printable = printable(xqos_abi::cut(&program));
     if printable.is_empty() { GONE.to_owned() } else { printable }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_the_server_reads_is_no_client() {
+        let mut peers = Peers::of(std::process::id() as i32).unwrap();
+        let mut account = Account::default();
+        // As a server does that looks up the program of a new client.
+        let calls =
+            [Call::Read(900), Call::Opened(901), Call::Read(901), Call::Close(901), Call::Close(900), Call::Wait];
+        for (at_ns, call) in (0..).step_by(10).zip(calls) {
+            peers.take(Event { pid: 1, at_ns, call }, &mut account);
+        }
+        let uses = account.finish();
+        let [(client, used)] = &uses[..] else { panic!("{uses:?}") };
+        assert_eq!((used.ns, used.calls, is_closed(*client)), (50, 1, true));
+        assert_eq!(peers.name(*client), (None, SHORT_LIVED.to_owned()));
+    }
 }
