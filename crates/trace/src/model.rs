@@ -14,6 +14,7 @@ mod client;
 mod tests;
 
 use blame::{Grab, Past};
+use client::Demand;
 pub use client::{Budget, Burst, Cause, Client, Figures, Identity, Kind};
 use std::collections::{BTreeMap, VecDeque};
 use xqos_abi::snapshot::Collector;
@@ -42,6 +43,8 @@ pub struct Model {
     worked_ns: Option<u64>,
     /// Until when somebody was served.
     served_until: Time,
+    /// The last two known times at which the server polled its clients for requests.
+    polled: [Time; 2],
     past: VecDeque<Past>,
     grabs: VecDeque<Grab>,
     pub policy: Option<PolicyKind>,
@@ -270,6 +273,7 @@ impl Model {
             worked_ns: 0,
             behind: BTreeMap::new(),
             grabbed_at: None,
+            demand: Demand::default(),
         });
         self.present.insert(id, key);
         key
@@ -318,10 +322,16 @@ impl Model {
         let key = self.create_unless(id, at);
         let client = &mut self.clients[key];
         if client.ready_since.is_none() {
+            client.demand.forget();
+            // A request is noticed at the next poll. The client rested until the poll before that, or while the server was idle.
+            let before = if at > self.polled[1] { self.polled[1] } else { self.polled[0] };
+            let idle_ns = at.since(self.served_until.max(client.waits_since));
+            client.demand.add(0, before.since(client.waits_since).max(idle_ns));
             (client.ready_since, client.waits_since) = (Some(at), at);
             (client.own_ns, client.worked_ns) = (0, 0);
             client.behind.clear();
             self.ready.push(key);
+            self.polled_at(at);
             // None are kept without causes.
             let since: Vec<Past> = self.past.iter().rev().take_while(|past| past.end > at).copied().collect();
             since.iter().for_each(|past| self.blame_on(key, past));
@@ -329,6 +339,12 @@ impl Model {
             if let Some(oldest) = since.last().filter(|oldest| oldest.before > at) {
                 self.blame_grabs(key, at, oldest.before);
             }
+        }
+    }
+
+    fn polled_at(&mut self, at: Time) {
+        if at > self.polled[1] {
+            self.polled = [self.polled[1], at];
         }
     }
 
@@ -362,6 +378,8 @@ impl Model {
             self.activate(id, start);
         }
         let key = self.key(id)?;
+        // The server polls between two slices of the same client.
+        self.polled_at(self.clients[key].waits_since);
         let length_ns = end.since(start);
         let worked_ns = self.worked_ns.take().map_or(length_ns, |ns| ns.min(length_ns));
         let costliest = self.requests_of_slice.iter().max_by_key(|&(_, ns)| *ns).map(|(&request, _)| request);
@@ -400,6 +418,7 @@ impl Model {
         let mut causes: Vec<(Cause, u64)> = std::mem::take(&mut client.behind).into_iter().collect();
         let waited_ns = response_ns.saturating_sub(client.own_ns);
         let (own_ns, worked_ns) = (client.own_ns, client.worked_ns);
+        client.demand.add(own_ns, 0);
         for (cause, ns) in &causes {
             let sum = self.delays.entry((key, cause.clone())).or_default();
             *sum = sum.saturating_add(*ns);

@@ -108,6 +108,33 @@ pub struct Client {
     pub(super) worked_ns: u64,
     pub(super) behind: BTreeMap<Cause, u64>,
     pub(super) grabbed_at: Option<Time>,
+    pub(super) demand: Demand,
+}
+
+/// Service and rest of a client: how much of the server it would use if it never had to wait.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Demand {
+    own_ns: u64,
+    rest_ns: u64,
+}
+
+impl Demand {
+    /// About the last second of service and rest counts.
+    const REMEMBERED_NS: u64 = 1_000_000_000;
+
+    pub(super) fn add(&mut self, own_ns: u64, rest_ns: u64) {
+        self.own_ns = self.own_ns.saturating_add(own_ns);
+        self.rest_ns = self.rest_ns.saturating_add(rest_ns);
+    }
+
+    /// Called before each rest, so that the last rest and the burst after it count in full.
+    pub(super) fn forget(&mut self) {
+        let sum = u128::from(self.own_ns) + u128::from(self.rest_ns);
+        let kept = |ns: u64| (u128::from(ns) * u128::from(Self::REMEMBERED_NS) / sum) as u64;
+        if sum > Self::REMEMBERED_NS.into() {
+            (self.own_ns, self.rest_ns) = (kept(self.own_ns), kept(self.rest_ns));
+        }
+    }
 }
 
 impl Client {
@@ -121,6 +148,11 @@ impl Client {
             let sum = self.behind.entry(cause).or_default();
             *sum = sum.saturating_add(ns);
         }
+    }
+
+    /// It would use more than half of the server on its own: it nearly always has work, and waits for its turn by design.
+    pub fn is_busy(&self) -> bool {
+        self.demand.own_ns > self.demand.rest_ns
     }
 
     /// It has work and is not served.

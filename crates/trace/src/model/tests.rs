@@ -107,6 +107,41 @@ fn recent_figures_begin_anew_and_the_total_stays() {
 }
 
 #[test]
+fn a_client_is_busy_while_it_would_use_most_of_the_server_alone_however_long_it_waits() {
+    let mut script = two_clients();
+    let is_busy = |script: &Script| [0, 1].map(|key| script.0.clients()[key].is_busy());
+    // Both are busy although the short requests of one are noticed only after the long ones of the other.
+    for at in (0..500).step_by(50) {
+        script.at(at, What::Activation { client: ClientId(1) });
+        script.at(at, What::Activation { client: ClientId(2) });
+        script.slice(1, at, at + 1, 1, false).expect("its burst is over");
+        script.slice(2, at + 1, at + 50, 1, false).expect("its burst is over");
+        assert_eq!(is_busy(&script), [true, true], "at {at}");
+    }
+    // One asks again 1 ms after each answer, the other after tens of milliseconds, and waits for longer than it is served.
+    for turn in 0..50 {
+        let at = 1000 + turn * 100;
+        for at in (at..at + 90).step_by(10) {
+            script.at(at + 1, What::Activation { client: ClientId(1) });
+            script.slice(1, at + 1, at + 10, 1, false).expect("its burst is over");
+        }
+        script.at(at + 85, What::Activation { client: ClientId(2) });
+        script.slice(2, at + 90, at + 92, 1, false).expect("its burst is over");
+        assert!(turn < 10 || is_busy(&script) == [true, false], "turn {turn}");
+    }
+    // After an hour of rest its first wait is that of a client at rest.
+    script.at(3_600_000, What::Activation { client: ClientId(1) });
+    script.slice(1, 3_600_090, 3_600_100, 1, false).expect("its burst is over");
+    assert_eq!(is_busy(&script), [false, false]);
+    for turn in 0..100 {
+        let at = 3_600_100 + turn * 100;
+        script.at(at + 1, What::Activation { client: ClientId(1) });
+        script.slice(1, at + 90, at + 100, 1, false).expect("its burst is over");
+    }
+    assert_eq!(is_busy(&script), [true, false]);
+}
+
+#[test]
 fn grabs_are_counted_with_their_time_also_when_the_client_goes() {
     let mut script = two_clients();
     script.at(1, What::Grab { client: Some(ClientId(1)) });

@@ -33,7 +33,7 @@ pub fn correct(clients: &mut Vec<Client>, before: &Readings, now: &Readings, ela
             return;
         }
         let at = at.unwrap_or_else(|| {
-            clients.push(Client::new(pid, program.to_owned()));
+            clients.push(Client::new(pid, program.to_owned(), false));
             clients.len() - 1
         });
         clients[at].busy_ms += ms;

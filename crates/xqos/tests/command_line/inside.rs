@@ -12,11 +12,7 @@ use std::process::{Command, Stdio};
 const BUSY: [&str; 5] = ["x11perf", "-getimagexy100", "-reps", "300", "-repeat"];
 
 fn busy(server: &Server, count: usize) -> Vec<Running> {
-    busy_with(server, count, &BUSY)
-}
-
-fn busy_with(server: &Server, count: usize, command: &[&str]) -> Vec<Running> {
-    let command: Vec<&str> = command.iter().copied().chain(["100000"]).collect();
+    let command: Vec<&str> = BUSY.into_iter().chain(["100000"]).collect();
     let clients: Vec<_> = (0..count).map(|_| server.client(&command)).collect();
     eventually("they draw", || {
         let busy = server.clients().iter().filter(|client| client["requests"].as_u64() > Some(500)).count();
@@ -81,35 +77,6 @@ fn a_recorded_trace_is_summed_up_shown_exported_and_replayed() {
         let ended = ended(xqos().args(["trace", "stats", &cut]));
         assert!([0, 1].contains(&ended.status) && !ended.err.contains("panicked"), "{ended:#?}");
     }
-}
-
-#[test]
-fn a_bystanders_long_wait_ends_the_recording_and_the_time_before_it_is_kept() {
-    let (folder, server) = (Folder::new("trigger"), Server::served(&["--policy", "stock"]));
-    // They always have work: they draw ahead, and seldom wait for an answer.
-    let clients = busy_with(&server, 4, &["x11perf", "-ellipse100", "-reps", "1000", "-repeat"]);
-    let until_wait = |options: &[&str], file: &str| {
-        server.ask(&[&["trace", "record", "--until-wait", "8ms", "--keep", "2s"], options, &[file]].concat())
-    };
-    let (named, alone) = (folder.file("named.trace"), folder.file("alone.trace"));
-    let said = until_wait(&["--client", "x11perf", "--time", "60s"], &named).with(0).err;
-    assert!(said.contains("x11perf") && said.contains(" waited "), "a busy client that is named counts: {said}");
-    let said = until_wait(&["--time", "5s"], &alone).with(1).err;
-    assert!(said.contains("nobody waited that long (busy clients count with --client NAME)"), "{said}");
-    assert!(!Path::new(&alone).exists(), "nothing is left");
-
-    // Asks for little, again and again.
-    let mut bystander = server.command("sh");
-    bystander.args(["-c", "while xdpyinfo; do sleep 0.1; done"]).stdout(Stdio::null());
-    let bystander = Running::start(&mut bystander);
-    let file = folder.file("wait.trace");
-    let said = until_wait(&["--time", "60s"], &file).with(0).err;
-    assert!(said.contains("xdpyinfo") && said.contains(" waited "), "{said}");
-    let stats: Value =
-        serde_json::from_str(&ended(xqos().args(["trace", "stats", "--json", &file])).with(0).out).unwrap();
-    assert!(stats["worst"][0]["waited_ms"].as_f64() > Some(8.0), "{stats:#}");
-    ended(xqos().args(["replay", "--check", &file])).with(0);
-    drop((bystander, clients));
 }
 
 #[test]

@@ -31,6 +31,7 @@ mod grabs;
 mod inside;
 mod kept;
 mod prometheus;
+mod recordings;
 mod rules;
 mod rules_followed;
 mod rules_misused;

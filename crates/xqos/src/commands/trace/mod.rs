@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 //! `xqos trace`: what happens inside the server, recorded, shown, summed up and exported.
 
-mod load;
 mod record;
 
 use anyhow::{Context, Result, bail};
@@ -36,8 +35,8 @@ const EXAMPLES: &str = "\
 Examples:
   xqos trace record desk.trace              until ^C
   xqos trace record --until-wait 20ms hiccup.trace
-                                            until a client that is not
-                                            busy itself waits that long
+                                            until somebody waits that long, with
+                                            the seconds before it
   xqos trace stats desk.trace               who waited, and behind whom
   xqos trace export desk.trace desk.html    a timeline to look at
   xqos trace show --client mpv desk.trace   record by record";

@@ -8,7 +8,6 @@
 //! The file is made before the recording begins, and taken away again where nothing was written into it. A server that goes
 //! away, in whatever way, ends the recording: the file is whole, also where the trigger has not fired.
 
-use super::load::Load;
 use crate::requests::names_of;
 use crate::session::Session;
 use anyhow::{Result, bail};
@@ -16,7 +15,6 @@ use clap::{Args, ValueEnum};
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
-use x11rb::connection::Connection;
 use xqos_abi::ring::{Next, Reader};
 use xqos_abi::trace::{Event, Level, What, Words};
 use xqos_cli::output;
@@ -26,7 +24,7 @@ use xqos_client::Error;
 use xqos_core::Time;
 use xqos_trace::file::{Header, Writer};
 use xqos_trace::kernel::Kernel;
-use xqos_trace::model::{Burst, Client, Model};
+use xqos_trace::model::{Burst, Model};
 use xqos_trace::show;
 
 /// How often the ring is read: a tenth of the time in which a busy server fills it.
@@ -54,11 +52,10 @@ pub struct Arguments {
     /// Stop when the file has this size in megabytes
     #[arg(long, value_name = "MB")]
     size: Option<u64>,
-    /// Stop a second after a client has waited for longer, other than those that keep the server busy, and keep only the
-    /// time before
+    /// Stop a second after some client that is not busy has waited for longer, and keep only the time before
     #[arg(long, value_name = "TIME")]
     until_wait: Option<Micros>,
-    /// With --until-wait: only waits of programs with this in their name count, and they count also if it is busy
+    /// With --until-wait: only waits of programs with this in their name count, also while they are busy
     #[arg(long, value_name = "NAME", requires = "until_wait")]
     client: Option<String>,
     /// With --until-wait: how much before it is kept
@@ -84,11 +81,9 @@ Level slices costs the server nothing for a request; level requests times each
 one, some ten nanoseconds. The server never waits for the recorder: what comes
 too fast is lost, counted and told.
 
-With --until-wait, clients that keep the server busy do not count: who always
-has work waits for its turn by design. These are the clients that get at least
-a third as much of a busy server as the one that gets most. They are known after
-two seconds, in which nobody's wait counts. With --client all waits of the
-programs of that name count, from the beginning.
+A client is busy if it would use more than half of the server on its own. It
+always has work and waits for its turn by design, so its waits end a recording
+only when --client names it.
 
 A server that is killed, stopped or reset ends the recording: the file is whole,
 with --until-wait too, which then has what was kept.";
@@ -141,7 +136,6 @@ impl Arguments {
             reader,
             kernel,
             model: Model::new(),
-            load: Load::default(),
             kept: self.until_wait.map(|_| Kept::default()),
             writer,
             header,
@@ -149,10 +143,7 @@ impl Arguments {
             ended: None,
         };
         output::note(&match self.until_wait {
-            Some(wait) => {
-                let who = self.client.as_deref().unwrap_or("a client that is not busy itself");
-                format!("waiting until {who} waits longer than {wait}; ^C ends without a file")
-            }
+            Some(wait) => format!("waiting until somebody waits longer than {wait}; ^C ends without a file"),
             None => format!("recording {} into {}; ^C ends it", session.display, self.file.display()),
         });
         let concluded = recorder.run(&signals).and_then(|()| recorder.conclude());
@@ -176,7 +167,6 @@ struct Recorder<'a> {
     reader: Reader,
     kernel: Option<Kernel>,
     model: Model,
-    load: Load,
     /// Nothing is in the file as long as this is there.
     kept: Option<Kept>,
     writer: Writer,
@@ -281,12 +271,6 @@ impl Recorder<'_> {
         let event = Event::decode(words);
         let burst = event.as_ref().and_then(|event| self.model.take(event));
         let Some(kept) = &mut self.kept else { return self.writer.add(words) };
-        self.load.pass(self.model.now);
-        if let Some(Event { at, what: What::Served { client, start, .. } }) = event {
-            if let Some(key) = self.model.key(client) {
-                self.load.add(key, at.since(start));
-            }
-        }
         let is_begin = matches!(event, Some(Event { what: What::Begin { .. }, .. }));
         kept.add(words, is_begin, self.arguments.keep.duration());
         let Some(burst) = burst.filter(|burst| self.fires(burst)) else { return Ok(()) };
@@ -296,14 +280,12 @@ impl Recorder<'_> {
 
     fn fires(&self, burst: &Burst) -> bool {
         let is_long = self.arguments.until_wait.is_some_and(|wait| burst.waited_ns > wait.ns());
-        let counts = |client: &Client| match &self.arguments.client {
+        let is_wanted = self.model.clients().get(burst.key).is_some_and(|client| match &self.arguments.client {
             Some(name) => client.identity.program.contains(name.as_str()),
-            None => !self.load.has(burst.key, client.connected, self.model.now),
-        };
-        // Our own requests wait like those of any bystander.
-        let own = self.session.control.connection().setup().resource_id_base;
-        let client = self.model.clients().get(burst.key).filter(|client| client.identity.base != own);
-        is_long && client.is_some_and(counts)
+            // Our own requests wait too.
+            None => !client.is_busy() && client.identity.pid != std::process::id(),
+        });
+        is_long && is_wanted && self.triggered.is_none()
     }
 
     /// From now on into the file, what was kept first.
@@ -318,8 +300,7 @@ impl Recorder<'_> {
 
     fn conclude(&mut self) -> Result<()> {
         if self.kept.is_some() && self.ended.is_none() {
-            let but = if self.arguments.client.is_some() { "" } else { " (busy clients count with --client NAME)" };
-            bail!("nobody waited that long{but}: nothing was written");
+            bail!("nobody waited that long: nothing was written");
         }
         self.write_kept()?;
         // Otherwise the server's own is there.
