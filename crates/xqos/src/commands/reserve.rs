@@ -127,7 +127,8 @@ impl Release {
         let session = Session::open(display)?;
         if let Some(name) = &self.group {
             let released = groups::named(&session, name)?.release(&session)?;
-            let nothing = || format!("nothing to release, the group {name} has no reservation: `xqos list` shows who has");
+            let nothing =
+                || format!("nothing to release, the group {name} has no reservation: `xqos list` shows who has");
             return output::line(&released.unwrap_or_else(nothing));
         }
         let groups = if self.all { groups::all(&session)? } else { Vec::new() };

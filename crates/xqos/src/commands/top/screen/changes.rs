@@ -2,8 +2,8 @@
 //! Reservations made and released from the screen; each can be taken back.
 
 use super::View;
-use crate::kind;
 use super::keys::Target;
+use crate::kind;
 use crate::sample::{Client, Sample, Sampler};
 use xqos_cli::quantity::Reservation;
 use xqos_core::ReservationKind;

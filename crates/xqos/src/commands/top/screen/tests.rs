@@ -17,7 +17,7 @@ fn client(pid: i32, name: &str) -> Client {
 fn sample() -> Sample {
     let server = Server { policy: "fair", clients: 2, share: 1.0, running: 0.5, ..Server::default() };
     let clients = vec![client(4_123_456, "firefox"), client(77, "mpv")];
-    Sample { version: 1, now_ms: 0.0, interval_ms: Some(1000.0), server, clients }
+    Sample { version: 1, now_ms: 0.0, interval_ms: Some(1000.0), server, clients, departed: Vec::new() }
 }
 
 fn screen(view: &mut View, sample: &Sample, width: u16, height: u16) -> Vec<String> {
