@@ -21,7 +21,8 @@ use xqos_lab::server::Kind;
 const ORDERS: [Order; 2] = [Order::Native, Order::Swapped];
 const SOON: Duration = Duration::from_secs(5);
 /// Length in units of four bytes of each request, by minor opcode.
-const LENGTHS: [usize; 29] = [3, 1, 5, 2, 2, 5, 1, 8, 3, 3, 2, 3, 1, 1, 3, 3, 1, 1, 2, 1, 10, 3, 1, 10, 3, 3, 5, 2, 3];
+const LENGTHS: [usize; 30] =
+    [3, 1, 5, 2, 2, 5, 1, 8, 3, 3, 2, 3, 1, 1, 3, 3, 1, 1, 2, 1, 10, 3, 1, 10, 3, 3, 5, 2, 3, 1];
 const SET_RESERVATION: u8 = 2;
 const CHECK_ADMISSION: u8 = 5;
 const SET_POLICY: u8 = 7;

@@ -149,22 +149,21 @@ fn store_idle(folder: &Path, wakeups: u64, others: f64) {
 }
 
 #[test]
-fn a_report_is_one_page_that_begins_with_what_to_conclude() {
+fn a_report_of_one_experiment_begins_with_its_result_and_ends_with_what_to_conclude() {
     let folder = Folder::new("report");
     store_idle(&folder.path, 3, 0.34);
     let page = folder.path.join("report.html");
     let told = ended(bench(&["report"]).arg(&folder.path).arg("-o").arg(&page)).with(0);
     assert!(told.out.trim_end().ends_with("report.html") && !folder.path.join("index.html").exists(), "{told:#?}");
     let html = fs::read_to_string(&page).unwrap();
-    let (summary, rest) = html.split_once("<section").unwrap();
-    let lines = summary.matches("<li>").count();
-    assert!((3..=5).contains(&lines), "{lines} lines in {summary}");
-    for words in
-        ["0 of 1 goals", "Missed by most: idle: wakeups by xqos", "3 wakeups", "Noisy: idle", "Foo 3000, 2 cores"]
-    {
-        assert!(summary.contains(words), "'{words}' is missing in {summary}");
+    let (result, conclusions) = html.split_once("class=\"conclusions\"").unwrap();
+    assert!(result.contains("<section") && result.contains("Foo 3000, 2 cores"), "the result comes first: {result}");
+    let lines = conclusions.matches("<li>").count();
+    assert!((3..=5).contains(&lines), "{lines} lines in {conclusions}");
+    for words in ["0 of 1 goals", "Missed by most: idle: wakeups by xqos", "3 wakeups", "Noisy: idle"] {
+        assert!(conclusions.contains(words), "'{words}' is missing in {conclusions}");
     }
-    assert!(rest.contains("Noisy: while this was measured other processes used 34 % of the processors"), "{rest}");
+    assert!(html.contains("Noisy: while this was measured other processes used 34 % of the processors"), "{html}");
     assert!(told.out.contains("other processes used 34 % of the processors"), "{told:#?}");
     assert!(!html.contains("https:") && !html.contains("src="), "it needs nothing from elsewhere");
     ended(bench(&["report"]).arg(&folder.path)).with(0);

@@ -84,9 +84,9 @@ impl Seat {
 pub fn give_back(connection: &RustConnection, client: u32, settings: u32) -> Result<Option<Holder>> {
     let Some(holder) = holder(connection)? else { return Ok(None) };
     let event = ClientMessageEvent::new(32, holder.window, atom(connection, SELECTION)?, [client, settings, 0, 0, 0]);
-    // If it goes now, the next one begins with what is set then.
-    connection.send_event(false, holder.window, EventMask::NO_EVENT, event)?.ignore_error();
-    connection.flush()?;
+    // The answer is waited for: of a client that leaves at once a server may lose the last request. If the daemon ends now, the
+    // next one begins with what is set then.
+    let _ = connection.send_event(false, holder.window, EventMask::NO_EVENT, event)?.check();
     Ok(Some(holder))
 }
 

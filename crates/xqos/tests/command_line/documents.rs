@@ -39,7 +39,7 @@ fn commands_of_the_documents_do_what_they_say() {
     }
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let path = format!("{}:{}", folder.path.display(), std::env::var("PATH").unwrap());
-    let _client = server.client(&["xeyes"]);
+    let _clients = [server.client(&["xeyes"]), server.client(&["x11perf", "-rect10", "-repeat", "100000"])];
     for shown in RUN {
         let arguments = documents::arguments(&root, shown).unwrap_or_else(|| panic!("no document has '{shown}'"));
         let mut command = server.xqos(&[]);

@@ -92,7 +92,7 @@ fn the_help_is_whole_or_scrolls_to_its_end() {
             seen += &screen(&mut view, &sample, width, height).join("\n");
             press(&mut view, &sample, "j");
         }
-        for word in ["choose", "3ms/10ms,", "hard", "ever", "connected,", "together", "closes"] {
+        for word in ["choose", "3ms/10ms;", "hard", "ever", "connected,", "together", "closes"] {
             assert!(seen.contains(word), "'{word}' is missing at {width}x{height} in\n{seen}");
         }
         // Up acts at once, however often Down was pressed at the end.
