@@ -67,8 +67,8 @@ impl Flood {
 
 /// A header that is right, mostly, and words that mean something, sometimes.
 fn request(random: &mut Random, major: u8, order: Order, ids: &[u32]) -> Vec<u8> {
-    const LENGTHS: [usize; 29] =
-        [3, 1, 5, 2, 2, 5, 1, 8, 3, 3, 2, 3, 1, 1, 3, 3, 1, 1, 2, 1, 10, 3, 1, 10, 3, 3, 5, 2, 3];
+    const LENGTHS: [usize; 30] =
+        [3, 1, 5, 2, 2, 5, 1, 8, 3, 3, 2, 3, 1, 1, 3, 3, 1, 1, 2, 1, 10, 3, 1, 10, 3, 3, 5, 2, 3, 1];
     let minor = random.below(LENGTHS.len() + 2);
     let right = LENGTHS.get(minor).copied().unwrap_or(2);
     let units = if random.below(8) == 0 { 1 + random.below(12) } else { right };
