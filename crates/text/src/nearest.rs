@@ -17,19 +17,22 @@ pub fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
     (distance <= 1.max(best.len() / 3)).then_some(best)
 }
 
-/// Letters to put in, take out or change (Levenshtein).
+/// Letters to insert, remove, change or swap with their neighbour (optimal string alignment).
 fn distance(one: &str, other: &str) -> usize {
-    let other: Vec<char> = other.chars().collect();
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (i, letter) in one.chars().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
-        for (j, against) in other.iter().enumerate() {
-            let changed = diagonal + usize::from(letter != *against);
-            diagonal = row[j + 1];
-            row[j + 1] = changed.min(row[j] + 1).min(diagonal + 1);
+    let (one, other): (Vec<char>, Vec<char>) = (one.chars().collect(), other.chars().collect());
+    let mut last_but_one = Vec::new();
+    let mut last: Vec<usize> = (0..=other.len()).collect();
+    for i in 0..one.len() {
+        let mut row = vec![i + 1];
+        for j in 0..other.len() {
+            let changed = last[j] + usize::from(one[i] != other[j]);
+            let least = changed.min(row[j] + 1).min(last[j + 1] + 1);
+            let is_swapped = i > 0 && j > 0 && one[i] == other[j - 1] && one[i - 1] == other[j];
+            row.push(if is_swapped { least.min(last_but_one[j - 1] + 1) } else { least });
         }
+        last_but_one = std::mem::replace(&mut last, row);
     }
-    row[other.len()]
+    last[other.len()]
 }
 
 #[cfg(test)]
@@ -43,6 +46,8 @@ mod tests {
             assert_eq!(nearest(word, &known), (word != "prio").then_some(meant), "{word}");
         }
         assert_eq!(nearest("something-else", &known), None);
+        assert_eq!(nearest("lsit", &["list", "bench"]), Some("list"), "swapped neighbours are one slip");
+        assert_eq!(nearest("nice", &["list", "bench"]), None);
         assert_eq!(nearest(&"w".repeat(1_000_000), &known), None);
     }
 }
