@@ -379,13 +379,14 @@ fn screen_events(major: u8, root: u32) -> Vec<u8> {
     bytes
 }
 
-/// DeviceChanged, Hierarchy and Property of all devices.
 fn device_events(major: u8, root: u32) -> Vec<u8> {
-    let mut bytes = request(NATIVE, major, 46, &[root, 0, 0, 1 << 1 | 1 << 11 | 1 << 12]);
+    /// DeviceChanged, Hierarchy and Property of all devices.
+    const EVENTS: u32 = (1 << 1) | (1 << 11) | (1 << 12);
+    let mut bytes = request(NATIVE, major, 46, &[root, 0, 0, EVENTS]);
     put_u16(NATIVE, &mut bytes, 8, 1);
     put_u16(NATIVE, &mut bytes, 14, 1);
     // A mask is bytes, whatever order numbers have.
-    bytes[16..20].copy_from_slice(&(1_u32 << 1 | 1 << 11 | 1 << 12).to_le_bytes());
+    bytes[16..20].copy_from_slice(&EVENTS.to_le_bytes());
     bytes
 }
 
@@ -393,7 +394,7 @@ fn device_events(major: u8, root: u32) -> Vec<u8> {
 fn keyboard_events(major: u8) -> Vec<u8> {
     const CORE_KEYBOARD: u16 = 0x100;
     /// NewKeyboard, Map, Controls, IndicatorMap, Names, CompatMap and ExtensionDevice.
-    const KINDS: u16 = 1 | 1 << 1 | 1 << 3 | 1 << 6 | 1 << 5 | 1 << 7 | 1 << 11;
+    const KINDS: u16 = 1 | (1 << 1) | (1 << 3) | (1 << 5) | (1 << 6) | (1 << 7) | (1 << 11);
     const ALL_MAP_PARTS: u16 = 0xff;
     let mut bytes = request(NATIVE, major, 1, &[0, 0, 0]);
     for (at, value) in [(4, CORE_KEYBOARD), (6, KINDS), (8, 0), (10, KINDS), (12, ALL_MAP_PARTS), (14, ALL_MAP_PARTS)] {
