@@ -159,7 +159,7 @@ fn hostile_files_are_refused_in_a_few_lines() {
         ("version = 1\nrule = ".to_owned() + &"[".repeat(900_000), "no TOML: "),
         ("version = 1\nrule = ".to_owned() + &"{a=".repeat(300_000), "no TOML: "),
         (many("a.b=1\n"), "no TOML: duplicate key"),
-        ((0..60_000).map(|at| format!("k{at}=1\n")).collect(), "a rule file has no key 'k0'"),
+        ((0..60_000).map(|at| format!("k{at}=1\n")).collect::<Vec<_>>().concat(), "a rule file has no key 'k0'"),
         (rule(&format!("exe = \"/{}\"", "a".repeat(500_000)), "weight = 2"), "a pattern has at most 256 bytes"),
         (rule("exe = \"*\"", &format!("{} = 2", "w".repeat(900_000))), "set has no key 'wwww"),
         ("\0\u{1b}[2J".into(), "no TOML: "),

@@ -38,7 +38,7 @@ pub fn may_reserve() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
     let bits = effective.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok()).unwrap_or(0);
-    bits >> SYS_NICE & 1 == 1
+    (bits >> SYS_NICE) & 1 == 1
 }
 
 /// Whether the rights of this process allow it to raise the priority of others, tried on a thread of its own.

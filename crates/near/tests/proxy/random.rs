@@ -193,7 +193,7 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
             }
             _ => true,
         };
-        ops.into_iter().filter(|op| is_new(op)).collect()
+        ops.into_iter().filter(is_new).collect()
     })
 }
 

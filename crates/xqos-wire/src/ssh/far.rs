@@ -21,8 +21,8 @@ pub struct Wanted<'a> {
 pub fn run(wanted: &Wanted<'_>) -> String {
     let Wanted { host, token, is_copied, options, program } = wanted;
     let host = plain(host);
-    let options = options.iter().map(|option| format!(" {option}")).collect::<String>();
-    let words = program.iter().map(|word| format!(" {}", quoted(word.as_bytes()))).collect::<String>();
+    let options = options.iter().map(|option| format!(" {option}")).collect::<Vec<_>>().concat();
+    let words = program.iter().map(|word| format!(" {}", quoted(word.as_bytes()))).collect::<Vec<_>>().concat();
     let find = if *is_copied {
         format!("near=\"/tmp/xqos-{token}/xqos-wire\"")
     } else {

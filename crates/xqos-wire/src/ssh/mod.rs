@@ -118,7 +118,7 @@ impl Line<'_> {
         File::open("/dev/urandom")
             .and_then(|mut file| file.read_exact(&mut random))
             .context("no random numbers here")?;
-        let token: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
+        let token = random.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().concat();
         // The name of a socket is short.
         let folder = env::temp_dir().join(format!("xqos-{token}.line"));
         DirBuilder::new().mode(0o700).create(&folder).context("no folder can be made for the connection")?;
