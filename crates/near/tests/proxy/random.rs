@@ -184,7 +184,7 @@ fn check_requests(world: &World, order: ByteOrder, ops: &[Op]) -> Result<(), Tes
 fn ops() -> impl Strategy<Value = Vec<Op>> {
     prop::collection::vec(op(), 1..60).prop_map(|ops| {
         let mut made = Vec::new();
-        let mut is_new = |op: &Op| match *op {
+        let is_new = |op: &Op| match *op {
             Op::Window { id, .. } => {
                 !made.contains(&id) && {
                     made.push(id);
