@@ -161,7 +161,8 @@ fn a_strangers_flood_harms_neither_the_server_nor_other_clients() {
     responses.sort_unstable();
     let (median, most) = (responses[responses.len() / 2], responses[responses.len() - 1]);
     println!("{} answers, median {median:?}, the last {most:?}", responses.len());
-    assert!(median < Duration::from_millis(5) && most < Duration::from_millis(500), "median {median:?}, {most:?}");
+    // The last one may have waited for a processor, but not for a flood to end.
+    assert!(median < Duration::from_millis(5) && most < DURATION, "median {median:?}, {most:?}");
     let control = fixture.control().unwrap();
     assert_eq!(control.server_info().unwrap().policy, xqos_core::PolicyKind::Fair);
     let entry = crate::fixture::entry(&control, light.base);

@@ -115,7 +115,6 @@ fn a_hold_ends_at_its_time_on_a_server_with_nothing_else_to_do() {
         kind: ReservationKind::Hard,
     })
     .unwrap();
-    let mut late_us = Vec::new();
     for _ in 0..15 {
         // After two periods of rest it has its whole budget, which is less than its next request takes.
         std::thread::sleep(Duration::from_millis(45));
@@ -124,13 +123,30 @@ fn a_hold_ends_at_its_time_on_a_server_with_nothing_else_to_do() {
         let report = control.reservation(wire.base).unwrap();
         let debts = (-report.budget_left_ns) as u64 / 300_000;
         let due_ns = report.deadline_ns + debts * 20_300_000;
+        // It is set for each replenishment until then. How late a processor is found at that time is not ours.
+        let asked_ns = now_ns();
+        let left_ns = timers_left_ns(fixture.pid());
+        let told_ns = now_ns();
+        let mut replenishments = (0..=debts).map(|nth| report.deadline_ns + nth * 20_300_000);
+        let is_set = |at: u64| left_ns.iter().any(|left| (asked_ns + left..=told_ns + left).contains(&at));
+        assert!(
+            asked_ns >= due_ns || replenishments.any(is_set),
+            "due at {due_ns} ns, at {told_ns} timers end in {left_ns:?}"
+        );
         wire.sync();
-        late_us.push((now_ns() as i64 - due_ns as i64) / 1000);
+        assert!(now_ns() >= due_ns, "answered before its time");
     }
-    late_us.sort_unstable();
-    assert!(late_us[0] >= 0, "answered before its time: {late_us:?} us");
-    // The rest may have waited for a processor.
-    assert!(late_us[late_us.len() / 3] < 500, "answered late: {late_us:?} us");
+}
+
+/// After how long each timer of a process that is set ends.
+fn timers_left_ns(pid: u32) -> Vec<u64> {
+    let infos = std::fs::read_dir(format!("/proc/{pid}/fdinfo")).unwrap();
+    let left = infos.filter_map(|info| {
+        let text = std::fs::read_to_string(info.unwrap().path()).ok()?;
+        let (seconds, nanoseconds) = text.split_once("it_value: (")?.1.split_once(')')?.0.split_once(", ")?;
+        Some(seconds.parse::<u64>().unwrap() * 1_000_000_000 + nanoseconds.parse::<u64>().unwrap())
+    });
+    left.filter(|&ns| ns != 0).collect()
 }
 
 fn now_ns() -> u64 {
