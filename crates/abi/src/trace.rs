@@ -186,6 +186,10 @@ pub enum What {
     Desktop {
         share_ppm: u32,
     },
+    /// Contention begins or ends.
+    Contention {
+        is_on: bool,
+    },
     /// It grabbed the server; `None`: nobody does any more.
     Grab {
         client: Option<ClientId>,

@@ -80,6 +80,11 @@ pub enum Fact {
         /// Millionths; 0: the rule is off.
         ppm: u32,
     },
+    /// Contention begins or ends ([`Contention`](crate::Contention)). A scheduler that is told nothing takes it for granted.
+    Contention {
+        /// Whether there is any from now on.
+        is_on: bool,
+    },
     /// The SYNC priority that a client has now.
     SyncPriority {
         /// Whose.
@@ -181,6 +186,7 @@ impl Fact {
             Fact::Pacing(_)
             | Fact::Supply(_)
             | Fact::DesktopShare { .. }
+            | Fact::Contention { .. }
             | Fact::GroupWeight { .. }
             | Fact::GroupCap { .. }
             | Fact::GroupReserve { .. }

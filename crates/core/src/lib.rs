@@ -25,6 +25,7 @@ extern crate alloc;
 mod admission;
 mod blocking;
 mod caps;
+mod contention;
 mod decision;
 mod desktop;
 mod fact;
@@ -42,6 +43,7 @@ mod words;
 
 pub use admission::{Admission, Holder, Term};
 pub use caps::CAP_PERIOD_NS;
+pub use contention::{BEGINS_AFTER_NS, BUSY_PERCENT, Contention};
 pub use decision::{Choice, Contest, Mode, Parameters, Rank, Service, Slice};
 pub use desktop::{
     CALLED_GAP_NS, CALLED_TURNS, DEFAULT_SHARE_PPM, EASY_TIMES, FRAME_NS, MAX_SHARE_PPM, RESTED_NS, Role, WAIT_NS,

@@ -98,6 +98,7 @@ pub struct Scheduler {
     contest: Contest,
     until: Time,
     grab: Option<ClientId>,
+    contended: bool,
     /// Clients that are watched.
     watched: usize,
     hogged: Option<Time>,
@@ -140,6 +141,7 @@ impl Scheduler {
             contest: Contest::of(Rank::LAST, Time(0)),
             until: Time::NEVER,
             grab: None,
+            contended: true,
             watched: 0,
             hogged: None,
             blocking: Blocking::default(),
@@ -168,6 +170,7 @@ impl Scheduler {
             Fact::Pacing(pacing) => self.set_pacing(pacing, now),
             Fact::Supply(supply) => self.supply = supply,
             Fact::DesktopShare { ppm } => self.set_desktop_share(ppm, now),
+            Fact::Contention { is_on } => self.contended = is_on,
             Fact::SyncPriority { client, priority } => {
                 self.change_facts(client, now, |facts| facts.sync_priority = priority);
             }

@@ -213,8 +213,10 @@ impl Server {
         assert!(slice.until >= self.now && slice.contest.start == self.now, "{slice:?} at {:?}", self.now);
         match slice.choice {
             Choice::Server => {
-                let stock = scheduler.policy() == PolicyKind::Stock && with_budget().next().is_none();
-                assert!(scheduler.grab().is_some() || stock, "the choice was left to the server without a reason");
+                let is_free = scheduler.policy() == PolicyKind::Fair && !scheduler.is_contended();
+                let leaves = is_free || scheduler.policy() == PolicyKind::Stock;
+                let is_allowed = scheduler.grab().is_some() || leaves && with_budget().next().is_none();
+                assert!(is_allowed, "the choice was left to the server without a reason");
             }
             Choice::Client(client, _) => {
                 assert_eq!(scheduler.grab(), None, "under a grab the choice is the server's");

@@ -33,6 +33,7 @@ impl What {
             }
             Fact::Supply(Supply { budget_ns, period_ns }) => What::Supply { budget_ns, period_ns },
             Fact::DesktopShare { ppm } => What::Desktop { share_ppm: ppm },
+            Fact::Contention { is_on } => What::Contention { is_on },
             Fact::SyncPriority { client, priority } => What::SyncPriority { client, priority },
             Fact::Weight { client, weight } => What::Weight { client, weight },
             Fact::Group { client, group } => What::Group { client, group },
@@ -108,6 +109,7 @@ impl FactReader {
             }
             What::Supply { budget_ns, period_ns } => Fact::Supply(Supply { budget_ns, period_ns }),
             What::Desktop { share_ppm } => Fact::DesktopShare { ppm: share_ppm },
+            What::Contention { is_on } => Fact::Contention { is_on },
             What::SyncPriority { client, priority } => Fact::SyncPriority { client, priority },
             What::Weight { client, weight } => Fact::Weight { client, weight },
             What::Group { client, group } => Fact::Group { client, group },
@@ -156,6 +158,7 @@ mod tests {
             Fact::Pacing(Pacing { limit_ns: 25_000_000, floor_ns: 50_000_000 }),
             Fact::Supply(Supply { budget_ns: 8, period_ns: 10 }),
             Fact::DesktopShare { ppm: 500_000 },
+            Fact::Contention { is_on: true },
             Fact::SyncPriority { client, priority: -3 },
             Fact::Weight { client, weight: 250 },
             Fact::Group { client, group: GroupId(3) },

@@ -135,6 +135,7 @@ impl What {
             }
             What::GroupRelease { group } => head(39, 0, None, group.0.into()),
             What::Processor { client, .. } => head(40, 0, Some(client), 0),
+            What::Contention { is_on } => head(41, bit(is_on, 0), None, 0),
         }
     }
 
@@ -213,6 +214,7 @@ impl What {
                 What::GroupReserve { group: group(value)?, reservation, admitted: head.flag(1) }
             }
             39 => What::GroupRelease { group: group(value)? },
+            41 => What::Contention { is_on: head.flag(0) },
             36 => What::GroupWeight { group: group(value)?, weight: u32::try_from(two).ok()? },
             _ => return None,
         })

@@ -23,6 +23,7 @@ fn one_of_each() -> Vec<What> {
         What::Pacing { limit_us: 25_000, floor_us: 50_000 },
         What::Role { client, role: Role { compositor: true, window_manager: true } },
         What::Desktop { share_ppm: 666_667 },
+        What::Contention { is_on: true },
         What::MadeWork { client },
         What::Supply { budget_ns: 8_000_000, period_ns: 10_000_000 },
         What::Grab { client: None },

@@ -7,6 +7,7 @@
 //! same rule, by what each of them paid (hierarchical start-time fair queueing: Goyal, Guo and Vin, OSDI 1996). A client
 //! that is in no group is one by itself, and what follows says "client" for both.
 //!
+//! - **Contention** ([`crate::Contention`]) alone makes it decide. Without it the server chooses, and what clients use is paid all the same.
 //! - **Coming back.** A client that was idle re-enters at most [`CREDIT_NS`] behind the virtual clock, the payment of
 //!   the client that was picked last: it is served soon, and cannot save up time by sleeping. Of two who come back with
 //!   the same payment, who rested longer is first: one that only waited for a reply uses more of the server. (Beside
@@ -96,6 +97,10 @@ impl Policy for Fair {
     }
 
     fn favours_desktop(&self) -> bool {
+        true
+    }
+
+    fn needs_contention(&self) -> bool {
         true
     }
 

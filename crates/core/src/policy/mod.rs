@@ -145,6 +145,11 @@ pub(crate) trait Policy: Debug + Send {
         false
     }
 
+    /// Whether the choice is the server's own without contention ([`crate::Contention`]).
+    fn needs_contention(&self) -> bool {
+        false
+    }
+
     /// A client connected, or the policy was set while it is connected. Memory is taken here and nowhere else.
     fn join(&mut self, client: ClientId, facts: &Facts);
 

@@ -10,7 +10,7 @@ impl Scheduler {
     pub fn decide(&mut self, now: Time) -> Option<Slice> {
         self.running = None;
         let overran_ns = core::mem::take(&mut self.overran_ns);
-        let mut slice = if self.grab.is_some() || (self.next_reserved().is_none() && !self.policy.decides()) {
+        let mut slice = if self.grab.is_some() || (self.next_reserved().is_none() && self.is_servers_choice()) {
             self.leave_to_server(now)?
         } else if let Some((deadline, client)) = self.next_reserved() {
             self.pick_reserved(client, deadline, now)
@@ -173,6 +173,12 @@ impl Scheduler {
         }
     }
 
+    /// Whether best effort clients are served in the server's own order: always so under `stock`, under `fair` without contention.
+    pub(super) fn is_servers_choice(&self) -> bool {
+        let is_free = !self.contended && self.policy.needs_contention() && self.caps.is_empty();
+        is_free || !self.policy.decides()
+    }
+
     /// Whether anybody without a role is ready and could be served.
     pub(super) fn others_wait(&self) -> bool {
         let is_queued = |id: &&ClientId| self.waiting.contains(**id) || self.reserved.contains(**id);
@@ -186,8 +192,8 @@ impl Scheduler {
         if queued == 0 && self.group_reservations.first().is_none() && self.grab.is_none() {
             return None;
         }
-        // Under a grab nobody else can be served, so nobody's arrival ends the slice.
-        let tier = if self.grab.is_some() { i64::MIN } else { i64::MAX };
+        // Under a grab nobody else can be served, so nobody's arrival ends the slice. Else that of reserved clients does.
+        let tier = if self.grab.is_some() { Rank::RESERVED } else { Rank::RESERVED + 1 };
         let contest = Contest::of(Rank { tier, key: i64::MIN }, now);
         Some(Slice { choice: Choice::Server, until: Time::NEVER, requests: 0, bytes: 0, contest })
     }

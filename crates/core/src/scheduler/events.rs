@@ -129,6 +129,9 @@ impl Scheduler {
     }
 
     pub(super) fn made_work(&mut self, client: ClientId) -> bool {
+        if self.is_servers_choice() {
+            return false;
+        }
         let is_rested = |record: &&mut Client| record.rested_ns >= RESTED_NS && !record.role.is_any();
         let Some(record) = self.client_mut(client).filter(is_rested) else { return false };
         record.rested_ns = 0;
@@ -172,12 +175,17 @@ impl Scheduler {
         if let Some(mark) = record.exposing.as_mut().filter(|mark| has_answered && mark.behind && !mark.caught_up) {
             (mark.caught_up, has_answered) = (true, false);
         }
+        let is_servers_choice = self.is_servers_choice();
         if mode == Mode::Reserved {
             self.charge_reservation(service.client, length_ns, service.end);
         } else if !self.is_desktop(service.client) {
             let served = Served { length_ns, requests: service.requests, bytes: service.bytes };
+            if picked.is_none() && is_servers_choice {
+                // Virtual time goes on, or who was served without contention would have to wait for it under it.
+                self.policy.picked(service.client, false, service.start);
+            }
             self.policy.served(service.client, &served);
-        } else if self.others_wait() {
+        } else if !is_servers_choice && self.others_wait() {
             self.desktop.served(service.start, service.end);
         }
         self.charge_cap(service, mode);

@@ -62,6 +62,7 @@ impl Scheduler {
             out.extend([u64::from(group.0), u64::from(*ppm), state.budget_left_ns as u64, state.deadline.0]);
         }
         self.save_group_reservations(&clients, &mut out);
+        out.push(u64::from(self.contended));
         out
     }
 
@@ -105,6 +106,10 @@ impl Scheduler {
         // Traces of before reservations of groups end here.
         let states =
             if words.is_empty() { Vec::new() } else { scheduler.load_group_reservations(&clients, &mut words)? };
+        // Traces of before contention end here.
+        if !words.is_empty() {
+            scheduler.contended = words.flag()?;
+        }
         scheduler.grab = grab.filter(|&id| scheduler.client(id).is_some());
         let mode = if is_reserved { Mode::Reserved } else { Mode::BestEffort };
         scheduler.running = running.filter(|&id| scheduler.client(id).is_some()).map(|id| (id, mode));

@@ -113,6 +113,11 @@ impl Scheduler {
         self.desktop.share_ppm
     }
 
+    /// Whether the last fact about it told of contention.
+    pub fn is_contended(&self) -> bool {
+        self.contended
+    }
+
     /// From when on clients that work for others go before them.
     pub fn desktop_turn(&self, now: Time) -> Time {
         self.desktop.turn_from(now)
@@ -122,7 +127,11 @@ impl Scheduler {
     /// others, was served last, and its turn goes on.
     pub fn next_request_of(&self, served: ClientId, now: Time) -> Option<Time> {
         let nobody_first = self.next_reserved().is_none() && self.desktop.ready.len() == 0 && self.grab.is_none();
-        let waits = self.is_desktop(served) && nobody_first && !self.is_ready(served) && self.others_wait();
+        let waits = !self.is_servers_choice()
+            && self.is_desktop(served)
+            && nobody_first
+            && !self.is_ready(served)
+            && self.others_wait();
         self.desktop.waits_until(now).filter(|_| waits)
     }
 

@@ -123,6 +123,7 @@ fn fact() -> impl Strategy<Value = Fact> {
         1 => parameters().prop_map(Fact::Parameters),
         1 => pacing().prop_map(Fact::Pacing),
         1 => desktop_share.prop_map(|ppm| Fact::DesktopShare { ppm }),
+        2 => any::<bool>().prop_map(|is_on| Fact::Contention { is_on }),
         3 => (client(), sync_priority).prop_map(|(client, priority)| Fact::SyncPriority { client, priority }),
         2 => (client(), weight()).prop_map(|(client, weight)| Fact::Weight { client, weight }),
         6 => (client(), 0..3u16).prop_map(|(client, group)| Fact::Group { client, group: GroupId(group) }),

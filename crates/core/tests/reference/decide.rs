@@ -30,7 +30,7 @@ impl Reference {
             (decision, Running::Reserved { client, deadline: budget.deadline })
         } else if best_effort.is_empty() {
             return None;
-        } else if self.rules.kind == PolicyKind::Stock {
+        } else if self.is_servers_choice() {
             (servers_choice, Running::Server { grabbed: false })
         } else {
             // Who works for others has a turn, or others come first.

@@ -96,6 +96,7 @@ pub struct Decision {
 pub struct Reference {
     pub clients: BTreeMap<ClientId, Client>,
     pub grab: Option<ClientId>,
+    contended: bool,
     rules: Rules,
     parameters: Parameters,
     running: Option<(u64, Running)>,
@@ -113,6 +114,7 @@ impl Reference {
         Reference {
             clients: BTreeMap::new(),
             grab: None,
+            contended: true,
             rules,
             parameters,
             running: None,
@@ -163,6 +165,7 @@ impl Reference {
             Fact::Parameters(parameters) => self.set_parameters(parameters),
             Fact::Pacing(pacing) => self.set_pacing(pacing, now),
             Fact::DesktopShare { ppm } => self.set_desktop_share(ppm),
+            Fact::Contention { is_on } => self.contended = is_on,
             Fact::SyncPriority { client, priority } => self.set_sync_priority(client, priority),
             Fact::Weight { client, weight } => self.set_weight(client, weight),
             Fact::Group { client, group } => self.set_group(client, group),
@@ -230,6 +233,9 @@ impl Reference {
     }
 
     fn made_work(&mut self, id: ClientId) -> bool {
+        if self.is_servers_choice() {
+            return false;
+        }
         let is_rested = |client: &&mut Client| client.is_rested && !self.desktop.roles.contains_key(&id);
         let Some(client) = self.clients.get_mut(&id).filter(is_rested) else { return false };
         client.is_rested = false;
@@ -259,6 +265,7 @@ impl Reference {
 
     fn serve(&mut self, id: ClientId, start: u64, end: u64, (requests, bytes): (u32, u64), still_ready: bool) {
         let running = self.running.take();
+        let is_servers_choice = self.is_servers_choice();
         let Some(client) = self.clients.get_mut(&id) else { return };
         client.waits_since = end;
         client.asked_for_ns = (requests == 1 && !still_ready).then_some(end - start);
@@ -279,10 +286,15 @@ impl Reference {
                 }
             }
             _ if self.is_desktop(id) => {}
-            _ => self.rules.pay(id, end - start, requests, bytes),
+            picked => {
+                if picked.is_none_or(|(_, picked)| matches!(picked, Running::Server { .. })) && is_servers_choice {
+                    self.rules.run(id, false, start);
+                }
+                self.rules.pay(id, end - start, requests, bytes);
+            }
         }
         let best_effort = !matches!(running, Some((_, Running::Reserved { client, .. })) if client == id);
-        if best_effort && self.is_desktop(id) && self.others_wait() {
+        if best_effort && !is_servers_choice && self.is_desktop(id) && self.others_wait() {
             self.desktop.served(start, end);
         }
         if end - start > HOG_SLICE_NS {
@@ -334,6 +346,12 @@ impl Reference {
         (-i64::from(self.rules.standings[&id].sync_priority), !self.is_desktop(id))
     }
 
+    /// `stock`; and `fair` where nobody would be served late, nor is to be kept below a cap.
+    fn is_servers_choice(&self) -> bool {
+        let is_free = self.rules.kind == PolicyKind::Fair && !self.contended && self.caps.is_empty();
+        is_free || self.rules.kind == PolicyKind::Stock
+    }
+
     /// Until when this client's next request is waited for, before others are served.
     pub fn next_request_of(&self, id: ClientId, now: u64) -> Option<u64> {
         let is_first = |(&id, client): (&ClientId, &Client)| {
@@ -341,7 +359,7 @@ impl Reference {
         };
         let is_free = self.grab.is_none() && !self.clients.iter().any(is_first);
         let is_idle = self.clients.get(&id).is_some_and(|client| !client.ready);
-        let waits = is_free && is_idle && self.is_desktop(id) && self.others_wait();
+        let waits = is_free && is_idle && !self.is_servers_choice() && self.is_desktop(id) && self.others_wait();
         self.desktop.waits_until(now).filter(|_| waits)
     }
 
