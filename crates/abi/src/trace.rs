@@ -182,6 +182,11 @@ pub enum What {
     MadeWork {
         client: ClientId,
     },
+    /// What a window manager does from now on is work for this client.
+    WorksFor {
+        client: ClientId,
+        whom: ClientId,
+    },
     /// The largest share of desktop clients while others wait; 0: they are served like all others.
     Desktop {
         share_ppm: u32,

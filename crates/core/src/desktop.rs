@@ -17,8 +17,10 @@
 //! - **Work for who rested.** A client that was idle for half a frame, or got input, and whose request then makes work for a
 //!   desktop client (an event is delivered to it) has the next [`CALLED_TURNS`] begin as early as the bound allows: what a
 //!   person waits for is mostly the work of such a client. It counts once each time.
-//! - **Bandwidth.** Turns are charged to no account. They are paid by those for whom desktop clients work, all that wait, in
-//!   proportion to what they use: the order of the others, and the fairness among them, are those of a server without it.
+//! - **Bandwidth.** A compositor works for all: its turns are charged to no account, and paid by all that wait, in proportion to what
+//!   they use: the order of the others, and the fairness among them, are those of a server without it. A window manager works for
+//!   one client at a time, the last one whose request made work for it, and that client pays: who keeps it busy for ever gets no more of
+//!   the server than its share.
 //! - Among desktop clients, who waits longest is first.
 //!
 //! Reservations stand above the rule: a reserved client is served before desktop clients, and a desktop client that has a

@@ -49,6 +49,13 @@ pub enum Fact {
         /// Whose request.
         client: ClientId,
     },
+    /// What a window manager does from now on is work for this client, whose request made it.
+    WorksFor {
+        /// The window manager.
+        client: ClientId,
+        /// Who pays for it.
+        whom: ClientId,
+    },
     /// A client grabbed the server, or nobody does any more.
     Grabbed {
         /// Who.
@@ -173,6 +180,7 @@ impl Fact {
             | Fact::Input { client }
             | Fact::Exposed { client, .. }
             | Fact::MadeWork { client }
+            | Fact::WorksFor { client, .. }
             | Fact::Served(Service { client, .. })
             | Fact::SyncPriority { client, .. }
             | Fact::Weight { client, .. }

@@ -54,6 +54,8 @@ struct Client {
     waits_since: Time,
     idle_since: Time,
     role: Role,
+    /// For whom a window manager works.
+    works_for: Option<ClientId>,
     /// How long it was idle before it came, or for ever where it got input; 0 once it made work for a desktop client.
     rested_ns: u64,
     /// How long its next slice is at most, by its last one; at least 1, so that who wins at once is always watched.
@@ -161,6 +163,7 @@ impl Scheduler {
             Fact::Input { client } => self.input(client, now),
             Fact::Exposed { client, cause } => return Outcome::of(self.exposed(client, cause, now)),
             Fact::MadeWork { client } => return Outcome::of(self.made_work(client)),
+            Fact::WorksFor { client, whom } => self.set_works_for(client, whom),
             Fact::Grabbed { by } => self.grabbed(by, now),
             Fact::Overran { ns } => self.overran_ns = ns,
             Fact::Served(service) => self.served(&service),

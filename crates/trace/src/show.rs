@@ -111,6 +111,7 @@ pub fn kind(what: &What) -> &'static str {
         What::Desktop { .. } => "desktop",
         What::Contention { .. } => "contention",
         What::MadeWork { .. } => "work",
+        What::WorksFor { .. } => "manages",
         What::Grab { client: Some(_) } => "grab",
         What::Grab { client: None } => "ungrab",
         What::Overran { .. } => "overrun",
@@ -155,6 +156,7 @@ pub fn client_of(what: &What) -> Option<ClientId> {
         | What::Weight { client, .. }
         | What::Role { client, .. }
         | What::MadeWork { client }
+        | What::WorksFor { client, .. }
         | What::Group { client, .. }
         | What::FixedPriority { client, .. }
         | What::Request { client, .. } => Some(client),
@@ -196,6 +198,7 @@ fn details(event: &Event, names: &Names) -> String {
         What::Exposed { cause: Some(cause), .. } => format!("by client {}", cause.0),
         What::Paced { until, .. } => format!("waits until others have redrawn, ends {} at the latest", in_(until, at)),
         What::Role { role, .. } => role_name(role).unwrap_or("none").to_owned(),
+        What::WorksFor { whom, .. } => format!("works for client {}", whom.0),
         What::MadeWork { .. } => "for a compositor or window manager, after a rest".to_owned(),
         What::Begin { level, server_pid, .. } => format!("level {}, server pid {server_pid}", level.name()),
         What::Identity { pid, base, uid, .. } => format!("pid {pid}, base {base:#x}, uid {uid}"),

@@ -19,6 +19,7 @@ impl What {
             Fact::Input { client } => What::Input { client },
             Fact::Exposed { client, cause } => What::Exposed { client, cause },
             Fact::MadeWork { client } => What::MadeWork { client },
+            Fact::WorksFor { client, whom } => What::WorksFor { client, whom },
             Fact::Grabbed { by } => What::Grab { client: by },
             Fact::Overran { ns } => What::Overran { ns },
             Fact::Served(service) => What::served(&service, false),
@@ -82,6 +83,7 @@ impl FactReader {
             What::Input { client } => Fact::Input { client },
             What::Exposed { client, cause } => Fact::Exposed { client, cause },
             What::MadeWork { client } => Fact::MadeWork { client },
+            What::WorksFor { client, whom } => Fact::WorksFor { client, whom },
             What::Grab { client } => Fact::Grabbed { by: client },
             What::Overran { ns } => Fact::Overran { ns },
             What::Served { client, still_ready, requests, last_request, bytes, start, .. } => {
@@ -149,6 +151,7 @@ mod tests {
             Fact::Input { client },
             Fact::Exposed { client, cause: Some(ClientId(1)) },
             Fact::MadeWork { client },
+            Fact::WorksFor { client, whom: ClientId(7) },
             Fact::Grabbed { by: None },
             Fact::Overran { ns: 77 },
             Fact::Served(service),

@@ -135,6 +135,7 @@ impl What {
             }
             What::GroupRelease { group } => head(39, 0, None, group.0.into()),
             What::Processor { client, .. } => head(40, 0, Some(client), 0),
+            What::WorksFor { client, whom } => head(42, 0, Some(client), whom.0.into()),
             What::Contention { is_on } => head(41, bit(is_on, 0), None, 0),
         }
     }
@@ -265,6 +266,7 @@ impl What {
             29 => What::Paced { client, until: Time(two) },
             32 => What::Role { client, role: Role::from_bits(head.flags) },
             34 => What::MadeWork { client },
+            42 => What::WorksFor { client, whom: ClientId(u16::try_from(value).ok()?) },
             35 => What::Group { client, group: group(value)? },
             40 => What::Processor { client, ns: two },
             _ => return None,

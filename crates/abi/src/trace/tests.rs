@@ -25,6 +25,7 @@ fn one_of_each() -> Vec<What> {
         What::Desktop { share_ppm: 666_667 },
         What::Contention { is_on: true },
         What::MadeWork { client },
+        What::WorksFor { client, whom: ClientId(2047) },
         What::Supply { budget_ns: 8_000_000, period_ns: 10_000_000 },
         What::Grab { client: None },
         What::Grab { client: Some(client) },

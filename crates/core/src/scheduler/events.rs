@@ -27,6 +27,7 @@ impl Scheduler {
             waits_since: now,
             idle_since: now,
             role: Role::NONE,
+            works_for: None,
             rested_ns: 0,
             likely_ns: u64::MAX,
             watched: false,
@@ -69,6 +70,9 @@ impl Scheduler {
         }
         self.unwatch(client);
         self.clients[client.slot()] = None;
+        for record in self.clients.iter_mut().flatten() {
+            record.works_for = record.works_for.filter(|&whom| whom != client);
+        }
         self.connected -= 1;
     }
 
@@ -139,6 +143,13 @@ impl Scheduler {
         true
     }
 
+    pub(super) fn set_works_for(&mut self, client: ClientId, whom: ClientId) {
+        let whom = Some(whom).filter(|&whom| self.client(whom).is_some());
+        if let Some(record) = self.client_mut(client) {
+            record.works_for = whom;
+        }
+    }
+
     pub(super) fn grabbed(&mut self, by: Option<ClientId>, now: Time) {
         if let Some(record) = self.grab.and_then(|client| self.client_mut(client)) {
             if let Some(since) = record.grabbed_at.take() {
@@ -185,8 +196,11 @@ impl Scheduler {
                 self.policy.picked(service.client, false, service.start);
             }
             self.policy.served(service.client, &served);
-        } else if !is_servers_choice && self.others_wait() {
-            self.desktop.served(service.start, service.end);
+        } else {
+            self.charge_cause(service.client, length_ns, service.end);
+            if !is_servers_choice && self.others_wait() {
+                self.desktop.served(service.start, service.end);
+            }
         }
         self.charge_cap(service, mode);
         if length_ns > LONG_SLICE_NS {
@@ -195,6 +209,15 @@ impl Scheduler {
         self.requeue(service.client, service.end);
         if has_answered {
             self.answered(service.client, service.end, SETTLING_NS);
+        }
+    }
+
+    /// What a window manager does is paid by the client that it works for; what a compositor does, by all that wait.
+    fn charge_cause(&mut self, manager: ClientId, length_ns: u64, end: Time) {
+        let Some(record) = self.client(manager).filter(|record| !record.role.compositor) else { return };
+        if let Some(whom) = record.works_for.filter(|&whom| !self.is_desktop(whom)) {
+            self.policy.served(whom, &Served { length_ns, requests: 0, bytes: 0 });
+            self.requeue(whom, end);
         }
     }
 

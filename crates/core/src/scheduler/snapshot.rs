@@ -63,6 +63,7 @@ impl Scheduler {
         }
         self.save_group_reservations(&clients, &mut out);
         out.push(u64::from(self.contended));
+        out.extend(self.clients.iter().flatten().map(|record| client_word(record.works_for)));
         out
     }
 
@@ -109,6 +110,9 @@ impl Scheduler {
         // Traces of before contention end here.
         if !words.is_empty() {
             scheduler.contended = words.flag()?;
+            for record in scheduler.clients.iter_mut().flatten() {
+                record.works_for = words.client()?;
+            }
         }
         scheduler.grab = grab.filter(|&id| scheduler.client(id).is_some());
         let mode = if is_reserved { Mode::Reserved } else { Mode::BestEffort };
@@ -277,6 +281,7 @@ impl Client {
         };
         let resumed = words.time()?;
         Some(Client {
+            works_for: None,
             facts,
             ready,
             waits_since,

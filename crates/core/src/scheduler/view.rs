@@ -103,6 +103,11 @@ impl Scheduler {
         self.client(client).map_or(Role::NONE, |record| record.role)
     }
 
+    /// For whom a window manager works.
+    pub fn works_for(&self, client: ClientId) -> Option<ClientId> {
+        self.client(client)?.works_for
+    }
+
     /// Whether a client is served as one that works for others.
     pub fn works_for_others(&self, client: ClientId) -> bool {
         self.is_desktop(client)

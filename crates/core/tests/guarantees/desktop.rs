@@ -199,3 +199,24 @@ fn without_a_desktop_client_every_slice_is_the_same_with_the_rule_and_without() 
     };
     assert_eq!(run(0), run(666_667));
 }
+
+/// As long as a client and the window manager answer each other, others get what they get beside one client.
+#[test]
+fn what_a_window_manager_does_for_one_client_that_client_pays() {
+    let manager = Role { compositor: false, window_manager: true };
+    for (others, seed) in [(1, 1), (3, 2), (8, 3)] {
+        let mut server = Server::new(PolicyKind::Fair, Parameters::default(), seed);
+        let id = server.connect(Load::new(Behaviour::RoundTrip { think_ns: 100 * US }, 100 * US..=400 * US));
+        let [culprit, bystander] = [(); 2].map(|()| server.connect(Load::backlogged(100 * US..=400 * US)));
+        (1..others).for_each(|_| drop(server.connect(Load::backlogged(100 * US..=400 * US))));
+        server.scheduler.handle(Time(0), Fact::Role { client: id, role: manager });
+        server.scheduler.handle(Time(0), Fact::WorksFor { client: id, whom: culprit });
+        server.run_until(4 * SECOND);
+        let [managed, paid, got] = [id, culprit, bystander].map(|id| server.service_ns(id, None));
+        assert!(managed > SECOND / 4, "{others} others: it has work: {managed} ns");
+        assert!(paid + 20 * MS < got, "{others} others: it pays: {paid} of {got} ns");
+        // Unless the work alone is more than the part of one client.
+        let part = (managed + paid).saturating_sub(got);
+        assert!(part < 20 * MS || paid < 20 * MS, "{others} others: {managed} + {paid}, and {got} ns");
+    }
+}

@@ -116,6 +116,7 @@ fn fact() -> impl Strategy<Value = Fact> {
         2 => client().prop_map(|client| Fact::Input { client }),
         3 => (client(), prop::option::of(client())).prop_map(|(client, cause)| Fact::Exposed { client, cause }),
         4 => client().prop_map(|client| Fact::MadeWork { client }),
+        4 => (client(), client()).prop_map(|(client, whom)| Fact::WorksFor { client, whom }),
         2 => prop::option::of(client()).prop_map(|by| Fact::Grabbed { by }),
         1 => (0..10 * MS).prop_map(|ns| Fact::Overran { ns }),
         4 => Just(Fact::Replenish),

@@ -8,6 +8,8 @@ use xqos_core::{CALLED_GAP_NS, CALLED_TURNS, ClientId, DEFAULT_SHARE_PPM, EASY_T
 pub struct Desktop {
     pub share_ppm: u32,
     pub roles: BTreeMap<ClientId, Role>,
+    /// For whom window managers work.
+    pub work: BTreeMap<ClientId, ClientId>,
     /// Of the last turn: begin and end of each slice.
     slices: Vec<(u64, u64)>,
     /// Turns that are not put off: somebody who rested has made work.
@@ -16,13 +18,24 @@ pub struct Desktop {
 
 impl Default for Desktop {
     fn default() -> Self {
-        Desktop { share_ppm: DEFAULT_SHARE_PPM, roles: BTreeMap::new(), slices: Vec::new(), calls: 0 }
+        Desktop {
+            share_ppm: DEFAULT_SHARE_PPM,
+            roles: BTreeMap::new(),
+            work: BTreeMap::new(),
+            slices: Vec::new(),
+            calls: 0,
+        }
     }
 }
 
 impl Desktop {
     fn most_ns(&self) -> u64 {
         FRAME_NS * u64::from(self.share_ppm) / 1_000_000
+    }
+
+    /// Who pays for what this one does; `None`: all that wait.
+    pub fn paid_by(&self, id: ClientId) -> Option<ClientId> {
+        self.work.get(&id).copied().filter(|_| !self.roles[&id].compositor)
     }
 
     /// The slices, and the wait before each but the first.

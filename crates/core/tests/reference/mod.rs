@@ -160,6 +160,7 @@ impl Reference {
                 return self.exposed(client, cause, now);
             }
             Fact::MadeWork { client } => return self.made_work(client),
+            Fact::WorksFor { client, whom } => self.works_for(client, whom),
             Fact::Grabbed { by } => self.grabbed(by),
             Fact::Policy(policy) => self.set_policy(policy),
             Fact::Parameters(parameters) => self.set_parameters(parameters),
@@ -204,6 +205,7 @@ impl Reference {
         self.clients.remove(&id);
         self.shared.sort_in(id, None);
         self.desktop.roles.remove(&id);
+        self.desktop.work.retain(|&manager, &mut whom| manager != id && whom != id);
         self.paced.gone(id, now);
         self.rules.leave(id);
         self.grab = self.grab.filter(|&holder| holder != id);
@@ -241,6 +243,15 @@ impl Reference {
         client.is_rested = false;
         self.desktop.called();
         true
+    }
+
+    fn works_for(&mut self, id: ClientId, whom: ClientId) {
+        if self.clients.contains_key(&id) {
+            self.desktop.work.remove(&id);
+            if self.clients.contains_key(&whom) {
+                self.desktop.work.insert(id, whom);
+            }
+        }
     }
 
     fn exposed(&mut self, id: ClientId, cause: Option<ClientId>, now: u64) -> bool {
@@ -285,7 +296,11 @@ impl Reference {
                     self.shared.served(id, (end - start, end), standing.weight, has_cap);
                 }
             }
-            _ if self.is_desktop(id) => {}
+            _ if self.is_desktop(id) => {
+                if let Some(whom) = self.desktop.paid_by(id).filter(|&whom| !self.is_desktop(whom)) {
+                    self.rules.pay(whom, end - start, 0, 0);
+                }
+            }
             picked => {
                 if picked.is_none_or(|(_, picked)| matches!(picked, Running::Server { .. })) && is_servers_choice {
                     self.rules.run(id, false, start);

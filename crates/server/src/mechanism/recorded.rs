@@ -94,6 +94,7 @@ impl Recorded {
                 self.scheduler.next_replenish().is_some_and(|at| at <= now) || self.scheduler.is_uncapped_to_resume()
             }
             Fact::Supply(supply) => supply != self.scheduler.supply(),
+            Fact::WorksFor { client, whom } => Some(whom) != self.scheduler.works_for(client),
             Fact::Role { client, role } => role != self.scheduler.role(client),
             _ => true,
         }

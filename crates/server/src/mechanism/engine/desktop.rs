@@ -37,7 +37,10 @@ impl<H: Host> Engine<H> {
         if self.roles.is_empty() || !self.scheduler.works_for_others(to) {
             return;
         }
-        let Some(client) = self.who_runs() else { return };
+        let Some(client) = self.who_runs().filter(|&client| client != to) else { return };
+        if !self.scheduler.role(to).compositor {
+            self.scheduler.handle(self.host.now(), Fact::WorksFor { client: to, whom: client });
+        }
         if self.scheduler.handle(self.host.now(), Fact::MadeWork { client }) == Outcome::Changed {
             self.host.end_slice();
         }
