@@ -170,6 +170,11 @@ pub trait Host {
     /// Waits until one of these clients has sent something, or until that time.
     fn wait_for(&self, clients: impl Iterator<Item = ClientId>, until: Time);
 
+    // What the kernel gives the server's thread.
+
+    /// Short slices of a processor, or those that every thread has.
+    fn ask_for_short_slices(&mut self, _is_wanted: bool) {}
+
     // A real-time priority for the server's thread, lent by a client.
 
     fn begin_loan(&mut self) -> io::Result<()>;

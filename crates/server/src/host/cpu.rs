@@ -2,7 +2,8 @@
 //! What we ask of the kernel's scheduler for the server's thread and for the watcher.
 //!
 //! Two things. **Short slices** bring a thread to a processor sooner and give it no more of it; they need no right, and
-//! kernels before 6.12 ignore them. **A loan**: while somebody with the right lends it (`xqos boost`), the server's thread
+//! kernels before 6.12 ignore them. The server's thread has them under contention only: beside programs that work for each other
+//! on a server that is mostly idle they made everybody late (docs/contention.md). **A loan**: while somebody with the right lends it (`xqos boost`), the server's thread
 //! has a real-time priority as long as it works for a reserved client, and no longer: what a reservation promises would
 //! else wait for whoever computes. The watcher raises it the moment that a reserved client's data arrive, the wakeup
 //! handler lowers it as soon as the choice is another, and a timer of the length of the budget lowers it in any case. It has
@@ -14,7 +15,7 @@
 use crate::host::kernel;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 use xqos_abi::kernel::Attributes;
 use xqos_core::{Supply, Time};
 
@@ -55,7 +56,8 @@ pub fn supply() -> Supply {
 #[derive(Debug)]
 pub struct Loan {
     server: i32,
-    server_slice_ns: u64,
+    /// Of the server's thread while it is not raised; 0: the kernel's choice.
+    server_slice_ns: AtomicU64,
     watcher: AtomicI32,
     /// Ends it at the latest; the watcher waits for it, and calls [`lower`](Self::lower).
     timer: OwnedFd,
@@ -66,16 +68,22 @@ pub struct Loan {
 
 impl Loan {
     /// For the server whose thread calls.
-    pub fn new(server_slice_ns: u64) -> io::Result<Loan> {
+    pub fn new() -> io::Result<Loan> {
         Ok(Loan {
             server: this_thread(),
-            server_slice_ns,
+            server_slice_ns: AtomicU64::new(0),
             watcher: AtomicI32::new(0),
             timer: kernel::new_timer()?,
             is_on: AtomicBool::new(false),
             raised: AtomicBool::new(false),
             raises: AtomicU32::new(0),
         })
+    }
+
+    /// The server's thread, which calls, has slices of this length from now on, or when it is not raised any more.
+    pub fn ask_for_slices(&self, ns: u64) {
+        self.server_slice_ns.store(ns, Ordering::SeqCst);
+        ask_for_slices(ns);
     }
 
     pub fn timer(&self) -> RawFd {
@@ -150,7 +158,7 @@ impl Loan {
 
     fn put_down(&self) {
         self.raised.store(false, Ordering::SeqCst);
-        let _ = usual(self.server, self.server_slice_ns).give(self.server);
+        let _ = usual(self.server, self.server_slice_ns.load(Ordering::SeqCst)).give(self.server);
     }
 }
 
@@ -173,7 +181,7 @@ mod tests {
 
     #[test]
     fn a_loan_that_is_over_raises_nobody() {
-        let loan = Arc::new(Loan::new(300_000).unwrap());
+        let loan = Arc::new(Loan::new().unwrap());
         loan.raise(Time::NEVER);
         assert!(!loan.is_raised(), "nobody lends");
         assert!(Attributes::of(0).unwrap().is_usual());
@@ -181,7 +189,7 @@ mod tests {
 
     #[test]
     fn without_the_right_a_loan_is_refused_and_with_it_a_thread_is_raised_and_lowered() {
-        let loan = Arc::new(Loan::new(300_000).unwrap());
+        let loan = Arc::new(Loan::new().unwrap());
         let (told, wait) = std::sync::mpsc::channel();
         let (done, end) = std::sync::mpsc::channel::<()>();
         let watcher = std::thread::spawn({

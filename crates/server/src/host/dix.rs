@@ -54,6 +54,7 @@ use xqos_core::{Choice, ClientId, Contest, Rank, Slice, Time};
 /// Where clients compete with the server for the processors, it gets its turn after this time and not after one of theirs
 /// (3 ms): the better half of a reserved client's wait beside twelve of NoOp. Shorter ones gained nothing more.
 const KERNEL_SLICE_NS: u64 = 300_000;
+
 /// One generation of such a server.
 #[derive(Debug)]
 pub struct Dix {
@@ -98,8 +99,8 @@ impl Dix {
     ) -> Result<Dix, Error> {
         let wakeup_timer = kernel::new_timer().map_err(Error::Timer)?;
         let fault_in = planned.filter(|fault| fault.place == FaultPlace::Watcher).map_or(0, |fault| fault.count);
-        let watcher = Watcher::start(|| symbols.end_slice(), wakeup_timer.as_raw_fd(), fault_in, KERNEL_SLICE_NS)
-            .map_err(Error::Watcher)?;
+        let watcher =
+            Watcher::start(|| symbols.end_slice(), wakeup_timer.as_raw_fd(), fault_in).map_err(Error::Watcher)?;
         Ok(Dix {
             symbols,
             clients: Vec::new(),
@@ -129,7 +130,6 @@ impl Dix {
         control_asked: NotifyFd,
     ) -> Result<(), Error> {
         self.sync = Wrapped::install(self.symbols, sync_request);
-        cpu::ask_for_slices(KERNEL_SLICE_NS);
         self.listen();
         for (fd, called) in [(&self.wakeup_timer, wakeup_timer), (&self.control_epoll, control_asked)] {
             // SAFETY: our own descriptor, taken back in `step_back` before it is closed.
@@ -410,6 +410,10 @@ impl Host for Dix {
         kernel::wait_for(clients.map(|id| self.descriptor(id)), until);
     }
 
+    fn ask_for_short_slices(&mut self, is_wanted: bool) {
+        self.watcher.loan().ask_for_slices(if is_wanted { KERNEL_SLICE_NS } else { 0 });
+    }
+
     fn begin_loan(&mut self) -> io::Result<()> {
         self.watcher.loan().begin()
     }
@@ -433,7 +437,7 @@ impl Host for Dix {
 
     fn step_back(&mut self) {
         per_request::want(self.symbols, false, false);
-        cpu::ask_for_slices(0);
+        self.watcher.loan().ask_for_slices(0);
         if let Some(sync) = self.sync.take() {
             sync.remove(self.symbols);
         }

@@ -102,6 +102,8 @@ pub struct Mock {
     pub refuses_loans: bool,
     pub raises: Cell<u32>,
     pub seen: SeenRequests,
+    /// Short slices of the kernel: asked for, given back.
+    pub short_slices: Vec<bool>,
     /// Time in which others had the server's processor.
     pub stolen_ns: Cell<u64>,
     pub lines: RefCell<Vec<String>>,
@@ -305,6 +307,10 @@ impl Host for Mock {
     }
 
     fn wait_for(&self, _clients: impl Iterator<Item = ClientId>, _until: Time) {}
+
+    fn ask_for_short_slices(&mut self, is_wanted: bool) {
+        self.short_slices.push(is_wanted);
+    }
 
     fn begin_loan(&mut self) -> io::Result<()> {
         if self.refuses_loans {

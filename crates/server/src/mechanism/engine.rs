@@ -8,6 +8,7 @@
 //! Invariants: a client is `linked` here when it was ready as last seen; `held` exactly while the host holds it back for us.
 
 mod clients;
+mod contention;
 mod desktop;
 mod exposing;
 mod grouping;
@@ -27,6 +28,7 @@ use crate::mechanism::origins::{Made, Origins};
 use crate::mechanism::recorded::Recorded;
 use crate::mechanism::roles::Roles;
 use crate::mechanism::settings::{FaultPlace, Settings};
+use contention::Attended;
 use xqos_abi::trace::What;
 use xqos_abi::{Label, NotifyKind, Paced};
 use xqos_core::{
@@ -124,6 +126,7 @@ pub struct Engine<H> {
     pub longest: Longest,
     pub departed: Departed,
     processor: ProcessorTime,
+    contention: Attended,
     /// After how long the log names who holds the server grab; 0: never.
     grab_limit_ns: u64,
     grab_reported: bool,
@@ -159,6 +162,8 @@ impl<H: Host> Engine<H> {
         }
         let mut scheduler = Scheduler::new(policy, settings.parameters);
         scheduler.handle(started, Fact::DesktopShare { ppm: settings.desktop_share_ppm });
+        let contention = Attended::new(settings.contention, started);
+        scheduler.handle(started, Fact::Contention { is_on: contention.is_on() });
         Engine {
             host,
             scheduler: Recorded::new(scheduler),
@@ -175,6 +180,7 @@ impl<H: Host> Engine<H> {
             longest: Longest::default(),
             departed: Departed::default(),
             processor: ProcessorTime::default(),
+            contention,
             grab_limit_ns: settings.grab_limit_ns,
             grab_reported: false,
             grab_watched: None,
@@ -311,6 +317,7 @@ impl<H: Host> Engine<H> {
         let (id, start) = (work.client, running.start);
         let end = if work.requests == 0 && work.still_ready { now.min(start.after(READING_NS)) } else { now };
         self.totals.busy_ns += end.since(start);
+        self.see_contention(start, end);
         let Work { requests, bytes, last_request, still_ready, .. } = work;
         let service = Service { client: id, start, end, requests, bytes, last_request, still_ready };
         self.note_processor(&service, running.cpu_ns);

@@ -33,6 +33,13 @@ pub struct PlannedFault {
     pub count: u64,
 }
 
+/// When there is contention: as measured, or always, for tests that want each slice decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum When {
+    Measured,
+    Always,
+}
+
 /// What to start with.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -40,6 +47,7 @@ pub struct Settings {
     pub parameters: Parameters,
     /// The most that clients that work for others get while others wait, millionths; 0: they are served like all others.
     pub desktop_share_ppm: u32,
+    pub contention: When,
     /// Which clients are one group under `fair`.
     pub grouping: Grouping,
     /// Where requests are not seen: a read may return the work of this time, or one request.
@@ -55,6 +63,7 @@ impl Default for Settings {
             policy: PolicyKind::Fair,
             parameters: Parameters::default(),
             desktop_share_ppm: DEFAULT_SHARE_PPM,
+            contention: When::Measured,
             grouping: Grouping::default(),
             chunk_ns: 400_000,
             grab_limit_ns: 0,
@@ -68,11 +77,12 @@ impl Settings {
     /// understood is logged and left at its default: a typing error must not cost anybody their X server.
     pub fn read(option: impl Fn(&str) -> Option<String>, log: impl Fn(&str)) -> Settings {
         let mut settings = Settings::default();
-        const NAMES: [(&str, &str); 8] = [
+        const NAMES: [(&str, &str); 9] = [
             ("XQOS_POLICY", "policy"),
             ("XQOS_SLICE_US", "slice_us"),
             ("XQOS_MAX_UTILIZATION_PPM", "max_utilization_ppm"),
             ("XQOS_DESKTOP_SHARE_PPM", "desktop_share_ppm"),
+            ("XQOS_CONTENTION", "contention"),
             ("XQOS_GROUPS", "groups"),
             ("XQOS_CHUNK_US", "chunk_us"),
             ("XQOS_GRAB_LIMIT_MS", "grab_limit_ms"),
@@ -103,6 +113,13 @@ impl Settings {
             }
             "XQOS_DESKTOP_SHARE_PPM" => {
                 self.desktop_share_ppm = value.parse().ok().filter(|&ppm: &u32| ppm <= MAX_SHARE_PPM)?;
+            }
+            "XQOS_CONTENTION" => {
+                self.contention = match value {
+                    "measured" => When::Measured,
+                    "always" => When::Always,
+                    _ => return None,
+                };
             }
             "XQOS_GROUPS" => self.grouping = Grouping::from_name(value)?,
             "XQOS_CHUNK_US" => {

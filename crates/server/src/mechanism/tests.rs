@@ -2,6 +2,7 @@
 //! What the mechanism promises, in virtual time: each case once, decided by the clock of a server that is not there.
 //! Real servers (tests/real_servers) show that the host's calls do what we think.
 
+mod contention;
 mod control;
 mod faults;
 mod holds;
@@ -12,7 +13,7 @@ mod slices;
 mod unwatched;
 
 use crate::host::mock::{MS, Server};
-use crate::mechanism::settings::Settings;
+use crate::mechanism::settings::{Settings, When};
 use xqos_abi::Request;
 use xqos_core::{ClientId, PolicyKind};
 
@@ -20,7 +21,7 @@ use xqos_core::{ClientId, PolicyKind};
 const USER: u32 = 1000;
 
 fn server(policy: PolicyKind) -> Server {
-    Server::new(&Settings { policy, ..Settings::default() })
+    Server::new(&Settings { policy, contention: When::Always, ..Settings::default() })
 }
 
 /// So many clients.

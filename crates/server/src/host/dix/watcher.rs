@@ -102,7 +102,7 @@ pub struct Watcher {
 }
 
 impl Shared {
-    fn new(fault_in: u64, server_slice_ns: u64) -> io::Result<Self> {
+    fn new(fault_in: u64) -> io::Result<Self> {
         Ok(Shared {
             slots: (0..ClientId::LIMIT).map(|_| Slot { descriptor: AtomicI32::new(-1), ..Slot::default() }).collect(),
             slice: AtomicU64::new(0),
@@ -116,7 +116,7 @@ impl Shared {
             failed: AtomicBool::new(false),
             stop: AtomicBool::new(false),
             fault_in: AtomicU64::new(fault_in),
-            loan: Loan::new(server_slice_ns)?,
+            loan: Loan::new()?,
         })
     }
 
@@ -154,18 +154,12 @@ impl Shared {
 }
 
 impl Watcher {
-    /// Starts the thread, for the server whose thread calls and has slices of `server_slice_ns` of the kernel; `end_slice`
-    /// has the server end a slice. `polled`: a descriptor that the server polls for us. `fault_in`: a deliberate fault at that
-    /// event, 0 for none.
-    pub fn start(
-        end_slice: impl Fn() + Send + 'static,
-        polled: RawFd,
-        fault_in: u64,
-        server_slice_ns: u64,
-    ) -> io::Result<Watcher> {
+    /// Starts the thread, for the server whose thread calls; `end_slice` has the server end a slice. `polled`: a descriptor that
+    /// the server polls for us. `fault_in`: a deliberate fault at that event, 0 for none.
+    pub fn start(end_slice: impl Fn() + Send + 'static, polled: RawFd, fault_in: u64) -> io::Result<Watcher> {
         let (epoll, timer) = (Arc::new(new_epoll()?), Arc::new(new_timer()?));
         let (stop, look) = (new_event()?, Arc::new(new_event()?));
-        let shared = Arc::new(Shared::new(fault_in, server_slice_ns)?);
+        let shared = Arc::new(Shared::new(fault_in)?);
         let polled = Polled::new(polled)?;
         let of_server = polled.gathered();
         control(&epoll, libc::EPOLL_CTL_ADD, timer.as_raw_fd(), libc::EPOLLIN as u32, TIMER_TOKEN)?;

@@ -25,7 +25,7 @@ pub struct Lender {
 impl Lender {
     /// Begins a loan to the server whose thread calls, and has slices of the kernel's own length.
     pub fn begin() -> io::Result<Lender> {
-        let (loan, epoll, stop) = (Arc::new(Loan::new(0)?), Arc::new(new_epoll()?), new_event()?);
+        let (loan, epoll, stop) = (Arc::new(Loan::new()?), Arc::new(new_epoll()?), new_event()?);
         control(&epoll, libc::EPOLL_CTL_ADD, loan.timer(), libc::EPOLLIN as u32, TIMER_TOKEN)?;
         control(&epoll, libc::EPOLL_CTL_ADD, stop.as_raw_fd(), libc::EPOLLIN as u32, STOP_TOKEN)?;
         let (is_here, here) = mpsc::channel();

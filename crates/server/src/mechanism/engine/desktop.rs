@@ -48,12 +48,13 @@ impl<H: Host> Engine<H> {
 
     /// In the turn of a client that works for others, nobody is served before its next request, which is waited for a moment.
     /// A reserved client ends the wait.
-    pub(super) fn wait_for_next_request(&self, served: ClientId) {
+    pub(super) fn wait_for_next_request(&mut self, served: ClientId) {
         let Some(until) = self.scheduler.next_request_of(served, self.host.now()) else { return };
         let is_reserved = |id: &ClientId| self.scheduler.reservation_in_use(*id).is_some();
         let reserved = self.ids().filter(|id| is_reserved(id) && !self.scheduler.is_ready(*id));
         if self.host.is_open(served) && self.host.now() < until {
             self.host.wait_for([served].into_iter().chain(reserved), until);
+            self.contention.waited(self.host.now());
         }
     }
 

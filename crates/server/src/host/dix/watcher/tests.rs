@@ -19,7 +19,7 @@ impl Server {
         let told = Arc::clone(&flag);
         let (epoll, timer) = (new_epoll().unwrap(), new_timer().unwrap());
         let polled = timer.as_raw_fd();
-        let watcher = Watcher::start(move || told.store(true, Ordering::Relaxed), polled, 0, 0).unwrap();
+        let watcher = Watcher::start(move || told.store(true, Ordering::Relaxed), polled, 0).unwrap();
         let server = Server { flag, watcher, epoll, _timer: timer };
         server.polls(polled);
         server
