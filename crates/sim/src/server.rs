@@ -18,7 +18,7 @@ use crate::stock::Stock;
 use crate::workload::{Plan, Run, Workload};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use xqos_abi::trace::{Event, Level, What};
-use xqos_core::{ClientId, Fact, Outcome, Parameters, PolicyKind, Reservation, Scheduler, Time};
+use xqos_core::{ClientId, Contention, Fact, Outcome, Parameters, PolicyKind, Reservation, Scheduler, Time};
 
 /// Core's numbers of clients have 16 bits, and its queues use the last one for themselves. X servers stop at 2,048.
 pub const MAX_CLIENTS: usize = 60_000;
@@ -86,6 +86,7 @@ pub fn serve(workload: &Workload, rules: &Rules, mut write: impl FnMut(Event)) -
     let began = workload.began;
     write(Event { at: began, what: What::Begin { level: Level::Slices, server_pid: 0, words: 0 } });
     write(Event { at: began, what: What::Policy { kind: rules.policy } });
+    write(Event { at: began, what: What::Contention { is_on: false } });
     let mut server = Server::new(rules.policy, rules.parameters, began);
     server.watches = rules.watches;
     for (place, plan) in workload.plans.iter().enumerate() {
@@ -156,6 +157,7 @@ struct Client {
 #[derive(Debug)]
 pub(crate) struct Server {
     scheduler: Scheduler,
+    contention: Contention,
     stock: Stock,
     clients: Vec<Client>,
     coming: BTreeSet<Coming>,
@@ -170,8 +172,11 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) fn new(policy: PolicyKind, parameters: Parameters, began: Time) -> Server {
+        let mut scheduler = Scheduler::new(policy, parameters);
+        scheduler.handle(began, Fact::Contention { is_on: false });
         Server {
-            scheduler: Scheduler::new(policy, parameters),
+            scheduler,
+            contention: Contention::new(began),
             stock: Stock::new(),
             clients: Vec::new(),
             coming: BTreeSet::new(),

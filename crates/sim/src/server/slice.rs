@@ -178,6 +178,10 @@ impl Server {
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
         let what = What::Served { client, still_ready, ended_early, requests, last_request, bytes, start };
         observer.record(Event { at: end, what });
+        if let Some(is_on) = self.contention.served(start, end) {
+            self.scheduler.handle(end, Fact::Contention { is_on });
+            observer.record(Event { at: end, what: What::Contention { is_on } });
+        }
         if let Some(state) = self.scheduler.reservation(client) {
             observer.record(Event { at: end, what: What::budget(client, &state) });
         }
@@ -193,5 +197,6 @@ impl Server {
         let next =
             self.coming.iter().find(|coming| is_preferred(id_of(coming.place))).map_or(Time::NEVER, |one| one.at);
         self.now = until.min(next.max(self.now));
+        self.contention.waited(self.now);
     }
 }
