@@ -73,7 +73,8 @@ better.
 Environment: XQOS_MODULE names the module. The server gets its settings in
 XQOS_POLICY, XQOS_SLICE_US, XQOS_MAX_UTILIZATION_PPM, XQOS_DESKTOP_SHARE_PPM (0
 is off), XQOS_GROUPS and XQOS_GRAB_LIMIT_MS, which may also be set by hand, and
-removes them with LD_PRELOAD from what its children see.
+removes them with LD_PRELOAD from what its children see. XQOS_CONTENTION=always
+has `fair` decide also where nobody would be served late.
 
 XQOS_HOST forces the way into the server: dix by its own functions, libc from
 below, by what it asks of libc, as for Xwayland. By default dix is taken where
