@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
-//! Tells of a test that cannot run here, so that none is left out in silence.
+//! For the tests of all crates: tells of one that cannot run here, so that none is left out in silence, and writes programs.
 //!
-//! `make test` counts them: each is a line of the file that `XQOS_SKIPS` names, which `make test` shows at its end.
+//! `make test` counts those left out: each is a line of the file that `XQOS_SKIPS` names, which `make test` shows at its end.
 
 use std::fmt::Display;
 use std::fs::OpenOptions;
 use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
 
 /// Prints that the test of this thread is left out and why, and adds it to the file of all that were.
 pub fn left_out(why: impl Display) {
@@ -17,6 +19,16 @@ pub fn left_out(why: impl Display) {
         // One write: programs of tests may add at the same time.
         file.write_all(format!("{line}\n").as_bytes()).expect("XQOS_SKIPS can be written");
     }
+}
+
+/// Writes a program that can be started at once. Another process writes it: a child that a test beside this one starts meanwhile
+/// would keep our file open for writing, and the kernel starts no such program.
+pub fn executable(path: &Path, content: &[u8]) {
+    let mut command = Command::new("sh");
+    command.args(["-c", "cat > \"$0\" && chmod 755 \"$0\""]).arg(path).stdin(Stdio::piped());
+    let mut writer = command.spawn().expect("there is a shell");
+    writer.stdin.take().expect("it has a pipe").write_all(content).expect("the pipe can be written");
+    assert!(writer.wait().expect("it ends").success(), "{} cannot be written", path.display());
 }
 
 fn one_line(text: &str) -> String {

@@ -4,7 +4,6 @@
 use crate::busy::Busy;
 use crate::fixture::{Fixture, beside_others, entry, is_missing, setup};
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use xqos_lab::folder::Folder;
 use xqos_lab::server::Kind;
@@ -27,9 +26,7 @@ fn changed(folder: &Folder, from: &[u8], to: &[u8]) -> PathBuf {
     for at in places {
         bytes[at..at + to.len()].copy_from_slice(to);
     }
-    let copy = folder.path("Xvfb");
-    fs::write(&copy, bytes).unwrap();
-    fs::set_permissions(&copy, fs::Permissions::from_mode(0o755)).unwrap();
+    xqos_skip::executable(&folder.path("Xvfb"), &bytes);
     folder.path("")
 }
 

@@ -3,8 +3,6 @@
 //! program's `main`.
 
 use crate::fixture::{Ended, Folder, Server, ended, xqos};
-use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 use xqos_cli::documents;
@@ -28,9 +26,7 @@ const LINK: &str = "xqos link --rate 1mbit --delay 20ms --display :7 --server 'X
 fn folder(name: &str) -> Folder {
     let folder = Folder::new(name);
     for program in ["emacs", "xterm"] {
-        let path = folder.path.join(program);
-        fs::write(&path, "#!/bin/sh\nexec xdpyinfo\n").unwrap();
-        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+        xqos_skip::executable(&folder.path.join(program), b"#!/bin/sh\nexec xdpyinfo\n");
     }
     folder
 }

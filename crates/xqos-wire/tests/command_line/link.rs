@@ -110,10 +110,8 @@ fn no_root_is_needed_where_user_namespaces_are_allowed() {
     // Where we are not root, all tests here are this one.
     let folder = Folder::new("link-user");
     let program = folder.path.join("xqos");
-    fs::copy(crate::PROGRAM, &program).unwrap();
-    for path in [&folder.path, &program] {
-        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
-    }
+    xqos_skip::executable(&program, &fs::read(crate::PROGRAM).unwrap());
+    fs::set_permissions(&folder.path, fs::Permissions::from_mode(0o755)).unwrap();
     let mut command = Command::new("setpriv");
     command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).current_dir("/").arg(&program);
     let told = ended(command.args(["link", "--", "sh", "-c", "id -u; cat /proc/net/dev | grep -c link0"]));

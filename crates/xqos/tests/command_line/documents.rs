@@ -4,7 +4,6 @@
 
 use crate::fixture::{Folder, Server, ended};
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use xqos_cli::documents;
 
@@ -33,9 +32,7 @@ const RUN: [&str; 17] = [
 fn commands_of_the_documents_do_what_they_say() {
     let (server, folder) = (Server::served(&[]), Folder::new("documents"));
     for program in ["mpv", "noisy-app"] {
-        let path = folder.path.join(program);
-        fs::write(&path, "#!/bin/sh\nexec xdpyinfo\n").unwrap();
-        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+        xqos_skip::executable(&folder.path.join(program), b"#!/bin/sh\nexec xdpyinfo\n");
     }
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let path = format!("{}:{}", folder.path.display(), std::env::var("PATH").unwrap());

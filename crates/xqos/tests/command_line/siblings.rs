@@ -3,7 +3,6 @@
 
 use crate::fixture::{Folder, ended, xqos};
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
@@ -19,16 +18,14 @@ exit 7
 "#;
 
 fn install(folder: &Path, name: &str) {
-    let path = folder.join(name);
-    fs::write(&path, ECHO).unwrap();
-    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+    xqos_skip::executable(&folder.join(name), ECHO.as_bytes());
 }
 
 /// xqos in a folder of its own.
 fn alone(folder: &Folder) -> Command {
     let program = folder.path.join("xqos");
     if !program.exists() {
-        fs::copy(crate::PROGRAM, &program).unwrap();
+        xqos_skip::executable(&program, &fs::read(crate::PROGRAM).unwrap());
     }
     let mut command = Command::new(program);
     command.env("PATH", folder.path.join("elsewhere")).env_remove("DISPLAY");

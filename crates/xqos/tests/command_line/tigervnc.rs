@@ -3,7 +3,6 @@
 
 use crate::fixture::{Folder, ended, eventually, module, xqos};
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -23,8 +22,10 @@ fn only_the_x_server_of_a_tigervnc_session_is_preloaded() {
     }
     let folder = Folder::new("tigervnc");
     let (session, seen) = (folder.path.join("session"), folder.file("seen"));
-    fs::write(&session, format!("#!/bin/sh\nenv > {seen}.new; mv {seen}.new {seen}; exec xclock\n")).unwrap();
-    fs::set_permissions(&session, fs::Permissions::from_mode(0o755)).unwrap();
+    xqos_skip::executable(
+        &session,
+        format!("#!/bin/sh\nenv > {seen}.new; mv {seen}.new {seen}; exec xclock\n").as_bytes(),
+    );
     let programs = Path::new(crate::PROGRAM).parent().unwrap();
     let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
     let shell = |script: &str| {

@@ -145,7 +145,7 @@ fn a_server_that_cannot_be_started_with_xqos_is_refused_before() {
     assert!(told.err.contains("true is no X server"), "{}", told.err);
     let folder = Folder::new("server");
     let unexporting = folder.path.join("Xtrue");
-    fs::copy("/bin/true", &unexporting).unwrap();
+    xqos_skip::executable(&unexporting, &fs::read("/bin/true").unwrap());
     let told = start(unexporting.to_str().unwrap()).with(0);
     assert!(told.err.contains("exports none of the 15 symbols"), "{}", told.err);
     assert!(told.err.contains("served from below"), "{}", told.err);
@@ -160,7 +160,7 @@ fn a_setuid_server_is_warned_about() {
     // Owned by us a setuid program gives no more rights; owned by another user it would. Only root can make one.
     let folder = Folder::new("setuid");
     let program = folder.path.join("server");
-    fs::copy("/bin/true", &program).unwrap();
+    xqos_skip::executable(&program, &fs::read("/bin/true").unwrap());
     if std::os::unix::fs::chown(&program, Some(65534), None).is_err() {
         return xqos_skip::left_out("only root can give a file to another user");
     }

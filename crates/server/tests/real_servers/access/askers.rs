@@ -154,8 +154,7 @@ impl Place {
 /// An Xvfb that becomes the server's user first.
 fn write_program(path: &Path, command: &str) {
     let real = program::find("Xvfb").unwrap();
-    fs::write(path, format!("#!/bin/sh\nexec {command} {} \"$@\"\n", real.display())).unwrap();
-    fs::set_permissions(path, Permissions::from_mode(0o755)).unwrap();
+    xqos_skip::executable(path, format!("#!/bin/sh\nexec {command} {} \"$@\"\n", real.display()).as_bytes());
 }
 
 /// A client, and its connection to the control socket where that is what it asks.
