@@ -339,10 +339,15 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The wish is granted to one connection, unless that has ended already: then there is nothing to say.
+    /// The wish is granted to one connection, unless that has ended already.
     fn serve(&mut self, client: u32, pid: i32) {
         self.ours.insert(client, pid);
-        let Some(entry) = self.entry(client) else { return };
+        let Some(entry) = self.entry(client) else {
+            if self.auto.is_some() {
+                self.say(&format!("nothing was reserved for pid {pid}: its connection has ended"));
+            }
+            return;
+        };
         let who = described(&entry);
         if self.auto.as_mut().is_some_and(|auto| !auto.adopt(&entry)) {
             self.say(&format!("{who} has a reservation of its own: auto leaves it alone"));
