@@ -62,7 +62,7 @@ fn a_recording_finds_the_kernels_trace_where_watching_from_outside_does() {
     let (folder, server) = (Folder::new("kernel"), Server::served(&[]));
     let _client = server.client(&["x11perf", "-getimage100", "-repeat", "100000"]);
     let file = folder.file("a.trace");
-    let mut command = server.xqos(&["trace", "record", "--kernel", "--time", "1s", &file]);
+    let mut command = server.xqos(&["trace", "record", "--kernel", "--time", "100ms", &file]);
     let recorder = Running::start(command.stderr(Stdio::piped()));
     let own = format!("xqos-{}", recorder.pid());
     let said = recorder.ended().with(0).err;
