@@ -70,11 +70,15 @@ pub struct Module {
     pub slice_us: Option<u32>,
     pub max_utilization_ppm: Option<u32>,
     pub desktop_share_ppm: Option<u32>,
+    /// Each slice is decided, also where nobody would be served late.
+    pub is_always_contended: bool,
 }
 
 impl Module {
     pub fn new(path: impl Into<PathBuf>) -> Module {
-        Module { path: path.into(), policy: None, slice_us: None, max_utilization_ppm: None, desktop_share_ppm: None }
+        let (path, is_always_contended) = (path.into(), false);
+        let (policy, slice_us, max_utilization_ppm, desktop_share_ppm) = (None, None, None, None);
+        Module { path, policy, slice_us, max_utilization_ppm, desktop_share_ppm, is_always_contended }
     }
 }
 
@@ -170,6 +174,7 @@ impl Setup {
             "XQOS_SLICE_US",
             "XQOS_MAX_UTILIZATION_PPM",
             "XQOS_DESKTOP_SHARE_PPM",
+            "XQOS_CONTENTION",
             "XQOS_GRAB_LIMIT_MS",
             "XQOS_TEST_FAULT",
         ] {
@@ -193,6 +198,9 @@ impl Setup {
             }
             if let Some(ppm) = module.desktop_share_ppm {
                 command.env("XQOS_DESKTOP_SHARE_PPM", ppm.to_string());
+            }
+            if module.is_always_contended {
+                command.env("XQOS_CONTENTION", "always");
             }
         }
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));

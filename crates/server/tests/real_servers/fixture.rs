@@ -28,9 +28,9 @@ pub fn alone() -> RwLockWriteGuard<'static, ()> {
     MACHINE.write().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The object under test.
+/// The object under test. It decides each slice, however much of the processors the clients get: `contention` tests when it does not.
 pub fn module() -> Module {
-    Module::new(find_module(None).unwrap())
+    Module { is_always_contended: true, ..Module::new(find_module(None).unwrap()) }
 }
 
 /// A server of this kind with xqos in it, to be changed before it starts.

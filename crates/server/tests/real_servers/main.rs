@@ -14,6 +14,7 @@
 //! | `below` | servers served by what they ask of libc: the control socket, long requests |
 //! | `desks` | Xwayland under the compositors that are here |
 //! | `desktop` | compositors and window managers: recognised, and served first |
+//! | `contention` | when slices are decided, and when the server is left alone |
 //! | `reservations` | shares, holds, and an idle server's wakeups |
 //! | `exposing` | pacing of clients that uncover others, and the loan of a processor |
 //! | `tracing` | traces: what they say, and readers that die |
@@ -31,6 +32,7 @@
 mod access;
 mod below;
 mod busy;
+mod contention;
 mod decisions;
 mod desks;
 mod desktop;

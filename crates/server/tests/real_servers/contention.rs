@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: MIT
+//! When slices are decided and short ones asked of the kernel, on a server as it comes.
+
+use crate::busy::X11perf;
+use crate::fixture::{Fixture, alone, module, wait_for};
+use std::time::Duration;
+use xqos_abi::kernel::Attributes;
+use xqos_lab::server::{Kind, Module, Setup};
+
+const SOON: Duration = Duration::from_secs(20);
+const SHORT_NS: u64 = 300_000;
+
+/// As the kernel tells them.
+fn kernel_slice_ns(thread: u32) -> u64 {
+    let [_, runtime_ns, ..] = Attributes::of(thread as i32).unwrap().words();
+    runtime_ns
+}
+
+/// Kernels before 6.12 know none.
+fn knows_slices() -> bool {
+    let tried = std::thread::spawn(|| {
+        Attributes::usual(0, SHORT_NS).give(0).unwrap();
+        kernel_slice_ns(0)
+    });
+    tried.join().unwrap() == SHORT_NS
+}
+
+#[test]
+fn slices_are_ended_early_and_short_ones_asked_for_only_while_there_is_contention() {
+    let _turn = alone();
+    let module = Module { is_always_contended: false, ..module() };
+    let fixture = Fixture::start(&Setup::with_module(Kind::Xvfb, module));
+    let control = fixture.control().unwrap();
+    let mut light = fixture.native();
+    for _ in 0..50 {
+        light.sync();
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    let slice_ns = || kernel_slice_ns(fixture.pid());
+    assert!(control.server_info().unwrap().early_ends == 0 && slice_ns() != SHORT_NS, "idle");
+
+    let load = X11perf::start_many(&fixture, "ellipse100", 6);
+    let is_short = || slice_ns() == SHORT_NS || !knows_slices();
+    wait_for("slices are ended early, and short", SOON, || {
+        light.sync();
+        control.server_info().unwrap().early_ends > 0 && (crate::fixture::is_from_below() || is_short())
+    });
+    drop(load);
+    wait_for("the kernel chooses again", SOON, || {
+        light.sync();
+        slice_ns() != SHORT_NS
+    });
+    let before = control.server_info().unwrap().early_ends;
+    for _ in 0..50 {
+        light.sync();
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    assert_eq!(control.server_info().unwrap().early_ends, before, "idle again");
+}
