@@ -208,7 +208,9 @@ fn what_a_window_manager_does_for_one_client_that_client_pays() {
         let mut server = Server::new(PolicyKind::Fair, Parameters::default(), seed);
         let id = server.connect(Load::new(Behaviour::RoundTrip { think_ns: 100 * US }, 100 * US..=400 * US));
         let [culprit, bystander] = [(); 2].map(|()| server.connect(Load::backlogged(100 * US..=400 * US)));
-        (1..others).for_each(|_| drop(server.connect(Load::backlogged(100 * US..=400 * US))));
+        for _ in 1..others {
+            server.connect(Load::backlogged(100 * US..=400 * US));
+        }
         server.scheduler.handle(Time(0), Fact::Role { client: id, role: manager });
         server.scheduler.handle(Time(0), Fact::WorksFor { client: id, whom: culprit });
         server.run_until(4 * SECOND);
