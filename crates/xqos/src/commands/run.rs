@@ -394,6 +394,9 @@ impl<'a> Run<'a> {
     }
 
     fn farewell(&self) {
+        if self.vanished && matches!(self.wish.reserve, Some(Wanted::Auto)) && !self.family.any_connected() {
+            self.say("nothing was reserved for a connection that ended before it was known whose it was");
+        }
         if self.family.any_connected() || self.vanished || self.server_gone {
             return;
         }
