@@ -19,6 +19,8 @@ const GRACE: Duration = Duration::from_millis(1500);
 /// Who places and draws the windows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Managers {
+    /// openbox alone: nobody composites.
+    Openbox,
     /// openbox, and picom drawing with RENDER.
     Picom,
     /// The same with OpenGL, on a processor where there is no graphics card.
@@ -30,6 +32,7 @@ pub enum Managers {
 impl Managers {
     pub fn name(self) -> &'static str {
         match self {
+            Managers::Openbox => "openbox",
             Managers::Picom => "openbox + picom",
             Managers::PicomGl => "openbox + picom (OpenGL)",
             Managers::Xfwm4 => "xfwm4",
@@ -41,6 +44,7 @@ impl Managers {
         const OPENBOX: (&str, &[&str], &str) = ("openbox", &["--sm-disable"], "WM_S0");
         const CM: &str = "_NET_WM_CM_S0";
         match self {
+            Managers::Openbox => vec![OPENBOX],
             Managers::Picom => vec![OPENBOX, ("picom", &["--config", "/dev/null", "--backend", "xrender"], CM)],
             Managers::PicomGl => vec![OPENBOX, ("picom", &["--config", "/dev/null", "--backend", "glx"], CM)],
             Managers::Xfwm4 => vec![("xfwm4", &["--compositor=on", "--vblank=off"], CM)],
@@ -75,6 +79,12 @@ impl Composited {
                 .with_context(|| format!("{program} did not start"))?;
         }
         Ok(Composited { programs, _folder: folder })
+    }
+
+    /// The process of the compositing manager.
+    pub fn compositor_pid(&self) -> Option<u32> {
+        let (_, first) = self.programs.first().filter(|(name, _)| *name != "openbox")?;
+        Some(first.pid())
     }
 
     /// To be asked at the end of a measurement.

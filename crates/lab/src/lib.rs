@@ -17,6 +17,7 @@
 //! | `processor`, `boost` | which processor a thread runs on, and who lends it |
 //! | [`rfb`] | a viewer of a remote desktop: input through the server's own door, and when its picture changed |
 //! | [`film`] | a film of our own making, and mpv that plays it |
+//! | [`filler`] | a client that keeps the server busy for a part of the time |
 //! | [`scheduler`] | the schedulers of the papers, beside each other on one server |
 //! | [`plaid`] | clients that draw without end and wait for nothing |
 //! | [`line`], [`frames`] | the clients of Packard's paper: a line that follows the [`pointer`], an animation |
@@ -50,6 +51,7 @@ mod composited;
 pub mod disturbance;
 mod drag;
 mod experiments;
+pub mod filler;
 pub mod film;
 pub mod fleet;
 pub mod flood;

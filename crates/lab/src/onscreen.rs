@@ -5,7 +5,7 @@
 //! once a millisecond, at one pixel or at a line of text, with a round trip each.
 
 use crate::drag::{Hand, Shown};
-use crate::server::Server;
+use crate::server::{Kind, Server};
 use anyhow::{Context, Result, ensure};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -35,10 +35,10 @@ const NAME: &str = "typed-into";
 pub struct Painter {
     connection: RustConnection,
     eye: RustConnection,
-    root: Window,
+    /// Where it is looked for, and at which place of that.
+    looked_at: (Window, (i16, i16)),
     window: Window,
     context: Gcontext,
-    at: (i16, i16),
     colour: u32,
 }
 
@@ -55,7 +55,13 @@ impl Painter {
         connection.map_window(window)?;
         connection.create_gc(context, window, &CreateGCAux::new())?;
         connection.get_input_focus()?.reply()?;
-        Ok(Painter { connection, eye, root, window, context, at, colour: 0x10_20_30 })
+        let half = Self::SIZE as i16 / 2;
+        // Under Wayland the screen is the compositor's, and cannot be looked at.
+        let looked_at = match server.kind() {
+            Kind::Xwayland(_) => (window, (half, half)),
+            _ => (root, (at.0 + half, at.1 + half)),
+        };
+        Ok(Painter { connection, eye, looked_at, window, context, colour: 0x10_20_30 })
     }
 
     /// How long it takes from the write of a rectangle until it is on the screen; `None`: beyond the limit.
@@ -66,9 +72,9 @@ impl Painter {
         self.connection.poly_fill_rectangle(self.window, self.context, &[whole])?;
         let painted = Instant::now();
         self.connection.flush()?;
-        let middle = (self.at.0 + Self::SIZE as i16 / 2, self.at.1 + Self::SIZE as i16 / 2);
+        let (drawable, middle) = self.looked_at;
         while painted.elapsed() < LIMIT {
-            let seen = look(&self.eye, self.root, middle, (1, 1))?;
+            let seen = look(&self.eye, drawable, middle, (1, 1))?;
             if u32::from_ne_bytes(seen[..4].try_into()?) & 0xff_ff_ff == self.colour {
                 return Ok(Some(painted.elapsed()));
             }
@@ -168,9 +174,18 @@ impl FrameCounter {
         let connection = server.connect()?;
         let root = connection.setup().roots[0].root;
         connection.composite_query_version(0, 4)?.reply()?;
-        connection.damage_query_version(1, 1)?.reply()?;
         let overlay = connection.composite_get_overlay_window(root)?.reply()?.overlay_win;
-        for window in [overlay, root] {
+        FrameCounter::on(connection, &[overlay, root])
+    }
+
+    /// Frames that a program draws into one of these windows.
+    pub fn of(server: &Server, windows: &[Window]) -> Result<FrameCounter> {
+        FrameCounter::on(server.connect()?, windows)
+    }
+
+    fn on(connection: RustConnection, windows: &[Window]) -> Result<FrameCounter> {
+        connection.damage_query_version(1, 1)?.reply()?;
+        for &window in windows {
             let id = connection.generate_id()?;
             connection.damage_create(id, window, damage::ReportLevel::RAW_RECTANGLES)?.check()?;
         }

@@ -20,14 +20,14 @@ use crate::server::{Kind, Module, Server, Setup};
 use crate::statistics::{Spread, Summary, ratios};
 use crate::study::{Columns, Goal, Row, Samples, Study, Table, Verdict, figure};
 use anyhow::{Context, Result, ensure};
-use desk::Desk;
+pub(in crate::experiments) use desk::Desk;
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 
 const SCREEN: (u32, u32) = (1280, 1024);
 /// Beside the windows of x11perf.
-const PAINTER_AT: (i16, i16) = (1100, 100);
-const TERMINAL_AT: (i16, i16) = (640, 850);
+pub(super) const PAINTER_AT: (i16, i16) = (1100, 100);
+pub(super) const TERMINAL_AT: (i16, i16) = (640, 850);
 /// Between two rectangles; each third time a key is typed too.
 const PAUSE: Duration = Duration::from_millis(80);
 const CLIENTS: usize = 12;

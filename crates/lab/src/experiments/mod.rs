@@ -10,6 +10,7 @@ mod blocking;
 mod demo;
 mod desktop;
 mod endtoend;
+mod everyday;
 mod expose;
 mod fairness;
 mod far;
@@ -62,10 +63,11 @@ pub(crate) struct Takes {
 }
 
 /// In the order of the report.
-pub(crate) const ALL: [Experiment; 26] = [
+pub(crate) const ALL: [Experiment; 27] = [
     of::<demo::Demo>(),
     of::<response::Response>(),
     of::<desktop::Desktop>(),
+    of::<everyday::Everyday>(),
     of::<throughput::Throughput>(),
     of::<below::Below>(),
     of::<hard::Hard>(),

@@ -13,7 +13,7 @@ use std::fs;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 use x11rb::connection::Connection;
-use x11rb::protocol::xproto::ConnectionExt as _;
+use x11rb::protocol::xproto::{ConnectionExt as _, Window};
 use x11rb::rust_connection::RustConnection;
 
 const GRACE: Duration = Duration::from_millis(1500);
@@ -40,10 +40,16 @@ animation:a 1s linear infinite alternate}@keyframes a{to{transform:translate(400
 <script>for(let i=0;i<100;i++){let d=document.createElement('div');d.style.left=i*4+'px';d.style.top=i*3+'px';\
 d.style.background='hsl('+i*3+' 80% 60%)';d.style.animationDelay=-i*31+'ms';document.body.append(d)}</script>";
 
+/// A long text that goes up and down by itself, 30 times a second.
+const SCROLLING: &str = "<!doctype html><body><script>let n=0;for(let i=0;i<400;i++){let p=document.createElement('p');\
+p.textContent='line '+i+' of a text that is long enough to be read '.repeat(2);document.body.append(p)}\
+setInterval(()=>{n=(n+12)%6000;window.scrollTo(0,n<3000?n:6000-n)},33)</script>";
+
 /// They run until this is dropped.
 #[derive(Debug)]
-pub(super) struct Desk {
+pub(in crate::experiments) struct Desk {
     programs: Vec<Owned>,
+    player: Option<Shown>,
     _film: Option<Film>,
     _folder: Folder,
     toolkit: Option<Toolkit>,
@@ -62,21 +68,32 @@ impl Desk {
         }
         std::thread::sleep(SETTLING);
         let toolkit = Some(Toolkit::start(server, &folder)?);
-        Ok(Desk { programs, _film: Some(film), _folder: folder, toolkit })
+        Ok(Desk { programs, player: None, _film: Some(film), _folder: folder, toolkit })
+    }
+
+    /// A player, a terminal that prints, a page that scrolls.
+    pub fn everyday(server: &Server) -> Result<Desk> {
+        let (folder, film) = (Folder::create()?, Film::make(640, 360)?);
+        let mut player = film.player(server.display());
+        player.args(["--geometry=+0+20", "--title=player"]);
+        let mut terminal = Command::new("xterm");
+        terminal.args(["-geometry", "80x20+0+420", "-e", "sh", "-c", "while :; do seq 1 30; sleep 0.03; done"]);
+        let player = Shown::start_titled(server, player, "player").context("mpv is in Debian's package mpv")?;
+        let programs = vec![start(server, &mut terminal, "xterm")?, browser(server, &folder, SCROLLING, "500,350")?];
+        std::thread::sleep(SETTLING);
+        Ok(Desk { programs, player: Some(player), _film: Some(film), _folder: folder, toolkit: None })
+    }
+
+    /// The player's window.
+    pub fn player(&self) -> Result<Window> {
+        Ok(self.player.as_ref().context("there is no player")?.window)
     }
 
     pub fn browser(server: &Server) -> Result<Desk> {
         let folder = Folder::create()?;
-        let page = folder.path("page.html");
-        fs::write(&page, PAGE)?;
-        let mut browser = Command::new("chromium");
-        browser.args(["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"]);
-        browser.args(["--disable-background-networking", "--disable-component-update", "--window-size=700,700"]);
-        browser.arg(format!("--user-data-dir={}", folder.path("profile").display()));
-        browser.arg(format!("--app=file://{}", page.display())).env("HOME", folder.path(""));
-        let programs = vec![start(server, &mut browser, "chromium")?];
+        let programs = vec![browser(server, &folder, PAGE, "700,700")?];
         std::thread::sleep(SETTLING);
-        Ok(Desk { programs, _film: None, _folder: folder, toolkit: None })
+        Ok(Desk { programs, player: None, _film: None, _folder: folder, toolkit: None })
     }
 
     /// Does what a user does between two looks at the screen.
@@ -92,6 +109,7 @@ impl Desk {
     /// Fails where a program does not run, or its window was not resized.
     pub fn check(&mut self) -> Result<()> {
         ensure!(self.programs.iter_mut().all(Owned::is_running), "a program of the desktop has ended");
+        self.player.as_mut().map_or(Ok(()), |player| player.see_running("mpv"))?;
         self.toolkit.as_ref().map_or(Ok(()), Toolkit::check)
     }
 }
@@ -99,9 +117,22 @@ impl Desk {
 impl Drop for Desk {
     fn drop(&mut self) {
         // Before their folder goes.
-        self.toolkit = None;
+        (self.toolkit, self.player) = (None, None);
         self.programs.clear();
     }
+}
+
+/// With a window of this size, and nothing but this page.
+fn browser(server: &Server, folder: &Folder, page: &str, size: &str) -> Result<Owned> {
+    let path = folder.path("page.html");
+    fs::write(&path, page)?;
+    let mut browser = Command::new("chromium");
+    browser.args(["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"]);
+    browser.args(["--disable-background-networking", "--disable-component-update", "--ozone-platform=x11"]);
+    browser.args([format!("--window-size={size}"), "--window-position=700,450".to_owned()]);
+    browser.arg(format!("--user-data-dir={}", folder.path("profile").display()));
+    browser.arg(format!("--app=file://{}", path.display())).env("HOME", folder.path(""));
+    start(server, &mut browser, "chromium")
 }
 
 fn start(server: &Server, command: &mut Command, package: &str) -> Result<Owned> {
