@@ -18,7 +18,6 @@ use crate::memory::Memory;
 use crate::numbers::Numbers;
 use crate::report::Report;
 use crate::setup::{Cookie, Greeting, refusal};
-use crate::splitter::{Piece, Splitter};
 use crate::store::Store;
 use crate::verify::{Cells, Later};
 use crate::windows::Windows;
@@ -27,7 +26,7 @@ use std::fmt;
 use std::mem;
 use xqos_wire::answerable::Class;
 use xqos_wire::x11::bytes::ByteOrder;
-use xqos_wire::x11::framing::Phase as Framing;
+use xqos_wire::x11::framing::{Framer, Phase as Framing, Piece};
 
 /// What waits for one side at most before the other one is no longer read.
 pub const MAX_QUEUED_BYTES: usize = 1 << 20;
@@ -134,8 +133,8 @@ impl Outbox {
 #[derive(Debug)]
 pub struct Near {
     phase: Phase,
-    program: Splitter,
-    server: Splitter,
+    program: Framer,
+    server: Framer,
     /// Bytes of the program for which there was no room, or no time yet.
     unread: Vec<u8>,
     /// The server's first words, held back.
@@ -180,8 +179,8 @@ impl Near {
         let dialogue = Dialogue::new(order, Greeting::default());
         Near {
             phase: Phase::Setup,
-            program: Splitter::new(Framing::Setup, order, MAX_REQUEST_BYTES),
-            server: Splitter::new(Framing::SetupReply, order, MAX_REPLY_BYTES),
+            program: Framer::with_limit(Framing::Setup, order, MAX_REQUEST_BYTES),
+            server: Framer::with_limit(Framing::SetupReply, order, MAX_REPLY_BYTES),
             unread: Vec::new(),
             greeting: Vec::new(),
             fault: None,
@@ -236,7 +235,7 @@ impl Near {
         let mut input = bytes;
         while !matches!(self.phase, Phase::Closed | Phase::Setup) {
             let is_greeting = self.phase == Phase::Greeting;
-            match self.server.next(&mut input) {
+            match self.server.piece(&mut input) {
                 Ok(None) => break,
                 Ok(Some(Piece::Whole(bytes))) if is_greeting => self.greeting = bytes.to_vec(),
                 Ok(Some(Piece::Whole(bytes))) => self.talk.hear(bytes, true, now_ns, store),
@@ -349,8 +348,10 @@ impl Near {
         }
         self.talk.last_answered = None;
         while self.phase == Phase::Open && self.has_room() {
-            self.program.takes_long = self.talk.has_long_requests;
-            match self.program.next(&mut input) {
+            if self.talk.has_long_requests {
+                self.program.phase = Framing::Requests;
+            }
+            match self.program.piece(&mut input) {
                 Ok(None) => break,
                 Ok(Some(Piece::Whole(request))) => self.talk.ask(request, true, now_ns, store),
                 Ok(Some(Piece::Head(head))) => self.talk.ask(head, false, now_ns, store),
@@ -375,7 +376,7 @@ impl Near {
             self.talk.order = order;
         }
         let order = self.talk.order;
-        let setup = match self.program.next(input) {
+        let setup = match self.program.piece(input) {
             Ok(None) => return,
             Ok(Some(Piece::Whole(setup))) => setup,
             _ => return self.close(Fault::NotX),
@@ -386,7 +387,7 @@ impl Near {
             return self.close(Fault::Cookie);
         }
         self.talk.to_server.push(&self.talk.settings.server_cookie.setup(order));
-        self.program.phase = Framing::Requests;
+        self.program.phase = Framing::ShortRequests;
         self.server.order = order;
         self.phase = Phase::Greeting;
     }

@@ -47,7 +47,6 @@ pub mod report;
 mod request;
 pub mod scout;
 pub mod setup;
-mod splitter;
 pub mod store;
 mod verify;
 mod windows;

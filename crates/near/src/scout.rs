@@ -21,10 +21,9 @@ use crate::dialogue::{Dialogue, close_font, open_font};
 use crate::memory::{Entry, Memory};
 use crate::opcodes::{HIDDEN, Watch};
 use crate::setup::{Cookie, Greeting};
-use crate::splitter::{Piece, Splitter};
 use crate::store::{Moment, Question, Store};
 use std::collections::VecDeque;
-use xqos_wire::x11::framing::Phase;
+use xqos_wire::x11::framing::{Framer, Phase, Piece};
 
 const GET_PROPERTY: u8 = 20;
 const INTERN_ATOM: u8 = 16;
@@ -71,7 +70,7 @@ enum Stage {
 #[derive(Debug)]
 pub struct Scout {
     stage: Stage,
-    server: Splitter,
+    server: Framer,
     out: Vec<u8>,
     dialogue: Dialogue,
     number: u64,
@@ -91,7 +90,7 @@ impl Scout {
     pub fn new(cookie: &Cookie, memory: &Memory) -> Scout {
         Scout {
             stage: Stage::Setup,
-            server: Splitter::new(Phase::SetupReply, NATIVE, MAX_REPLY_BYTES),
+            server: Framer::with_limit(Phase::SetupReply, NATIVE, MAX_REPLY_BYTES),
             out: cookie.setup(NATIVE),
             dialogue: Dialogue::new(NATIVE, Greeting::default()),
             number: 0,
@@ -157,9 +156,10 @@ impl Scout {
 
     /// Takes what the server sent.
     pub fn from_server(&mut self, bytes: &[u8], store: &mut Store) {
-        let (mut input, mut server) = (bytes, self.take_splitter());
+        let placeholder = Framer::new(Phase::Replies, NATIVE, 0);
+        let (mut input, mut server) = (bytes, std::mem::replace(&mut self.server, placeholder));
         while self.stage != Stage::Ended {
-            match server.next(&mut input) {
+            match server.piece(&mut input) {
                 Ok(None) => break,
                 Ok(Some(Piece::Whole(bytes))) if self.stage == Stage::Setup => {
                     self.greeted(bytes, store);
@@ -172,10 +172,6 @@ impl Scout {
             }
         }
         self.server = server;
-    }
-
-    fn take_splitter(&mut self) -> Splitter {
-        std::mem::replace(&mut self.server, Splitter::new(Phase::Replies, NATIVE, 0))
     }
 
     fn greeted(&mut self, bytes: &[u8], store: &mut Store) {

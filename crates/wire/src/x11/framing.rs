@@ -2,7 +2,8 @@
 //! Where a message ends and the next begins, in one direction of a connection.
 //!
 //! A message that lies whole in what was pushed is given out where it lies; of one that comes in parts the first
-//! [`KEPT_BYTES`] are kept and the rest is only counted, so a length that lies costs nothing.
+//! [`KEPT_BYTES`] are kept and the rest is only counted, so a length that lies costs nothing. A proxy, which has to hand on
+//! all bytes, takes [`Piece`]s: a message up to a limit whole, of a longer one its head and then the rest as it comes.
 //!
 //! | bytes | a message is |
 //! |---|---|
@@ -35,6 +36,9 @@ const SETUP_BYTES: usize = 12;
 const SETUP_REPLY_BYTES: u64 = 8;
 const REQUEST_BYTES: usize = 4;
 const UNIT_BYTES: u64 = 32;
+
+/// What is given out of a message that is not gathered, at least: all fields that are read of one.
+const HEAD_BYTES: usize = 64;
 
 /// A complete message.
 #[derive(Clone, Copy, Debug)]
@@ -116,6 +120,17 @@ fn reply(order: ByteOrder, bytes: &[u8]) -> Length {
     }
 }
 
+/// A part of a direction's bytes.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Piece<'a> {
+    /// A message of up to the limit.
+    Whole(&'a [u8]),
+    /// The first [`HEAD_BYTES`] of a longer one.
+    Head(&'a [u8]),
+    /// What follows in such a message.
+    More(&'a [u8]),
+}
+
 /// The messages of one direction.
 #[derive(Debug)]
 pub struct Framer {
@@ -124,7 +139,9 @@ pub struct Framer {
     /// Where the next byte to be pushed stands in the stream.
     offset: u64,
     unfinished: Option<Unfinished>,
+    /// Its first bytes, at most as many as the limit.
     kept: Vec<u8>,
+    limit: usize,
 }
 
 /// A message that has begun.
@@ -143,7 +160,12 @@ pub struct Lost;
 
 impl Framer {
     pub fn new(phase: Phase, order: ByteOrder, offset: u64) -> Framer {
-        Framer { phase, order, offset, unfinished: None, kept: Vec::new() }
+        Framer { phase, order, offset, unfinished: None, kept: Vec::new(), limit: KEPT_BYTES }
+    }
+
+    /// From the stream's beginning, keeping up to `limit` bytes of a message, for [`Framer::piece`].
+    pub fn with_limit(phase: Phase, order: ByteOrder, limit: usize) -> Framer {
+        Framer { limit: limit.max(HEAD_BYTES), ..Framer::new(phase, order, 0) }
     }
 
     /// Where the next byte stands in the stream.
@@ -165,24 +187,41 @@ impl Framer {
     /// The next message that these bytes complete; without one, all of them were taken.
     #[inline]
     pub fn next<'f, 'i: 'f>(&'f mut self, input: &mut Input<'i>) -> Result<Option<Frame<'f>>, Lost> {
-        if input.bytes.is_empty() {
+        let (at_ns, offset) = (input.at_ns, self.offset);
+        if self.unfinished.is_none() {
+            if let Some(whole) = self.whole(&mut input.bytes, u64::MAX)? {
+                let bytes = &whole[..whole.len().min(KEPT_BYTES)];
+                return Ok(Some(Frame { offset, length: whole.len() as u64, first_ns: at_ns, last_ns: at_ns, bytes }));
+            }
+            self.begin(at_ns, input.bytes);
+        }
+        let is_there = self.gather(&mut input.bytes, |length| length)?;
+        Ok(if is_there { self.finish(at_ns) } else { None })
+    }
+
+    /// The next piece, for those who hand messages on before they end; without one, all of the input was taken.
+    pub fn piece<'f, 'i: 'f>(&'f mut self, input: &mut &'i [u8]) -> Result<Option<Piece<'f>>, Lost> {
+        let limit = self.limit as u64;
+        let head = |length| if length <= limit { length } else { HEAD_BYTES as u64 };
+        match self.unfinished.and_then(|message| Some((message.offset, message.length?))) {
+            Some((offset, length)) if self.offset >= offset + head(length) => {
+                let more = take(input, offset + length - self.offset);
+                self.offset += more.len() as u64;
+                self.unfinished = self.unfinished.filter(|_| self.offset < offset + length);
+                return Ok((!more.is_empty()).then_some(Piece::More(more)));
+            }
+            _ if self.unfinished.is_some() => {}
+            _ => match self.whole(input, limit)? {
+                Some(whole) => return Ok(Some(Piece::Whole(whole))),
+                None => self.begin(0, input),
+            },
+        }
+        if !self.gather(input, head)? {
             return Ok(None);
         }
-        if self.unfinished.is_some() {
-            return self.go_on(input);
-        }
-        match length(self.phase, self.order, input.bytes) {
-            Length::Known(length) if length <= input.bytes.len() as u64 => {
-                let (whole, rest) = input.bytes.split_at(length as usize);
-                let frame = self.frame(length, input.at_ns, &whole[..whole.len().min(KEPT_BYTES)]);
-                input.bytes = rest;
-                self.offset += length;
-                Ok(Some(frame))
-            }
-            Length::Impossible => Err(Lost),
-            Length::Known(length) => Ok(self.begin(Some(length), input)),
-            Length::Needs(_) => Ok(self.begin(None, input)),
-        }
+        let is_whole = self.unfinished.and_then(|message| message.length).is_some_and(|length| length <= limit);
+        self.unfinished = self.unfinished.filter(|_| !is_whole);
+        Ok(Some(if is_whole { Piece::Whole(&self.kept) } else { Piece::Head(&self.kept) }))
     }
 
     /// Takes notice of bytes that nobody captured: the message that they end, and whether it is known where they lead.
@@ -197,58 +236,115 @@ impl Framer {
         (if end >= last { self.finish(at_ns) } else { None }, led)
     }
 
-    fn frame<'a>(&self, length: u64, at_ns: u64, bytes: &'a [u8]) -> Frame<'a> {
-        Frame { offset: self.offset, length, first_ns: at_ns, last_ns: at_ns, bytes }
+    /// A message of at most so many bytes that lies whole in the input.
+    #[inline]
+    fn whole<'i>(&mut self, input: &mut &'i [u8], most: u64) -> Result<Option<&'i [u8]>, Lost> {
+        match length(self.phase, self.order, input) {
+            Length::Impossible => Err(Lost),
+            Length::Known(length) if length <= most.min(input.len() as u64) => {
+                self.offset += length;
+                Ok(Some(take(input, length)))
+            }
+            Length::Known(_) | Length::Needs(_) => Ok(None),
+        }
     }
 
-    fn begin(&mut self, length: Option<u64>, input: &mut Input<'_>) -> Option<Frame<'static>> {
-        self.unfinished = Some(Unfinished { offset: self.offset, first_ns: input.at_ns, length, is_cut: false });
-        self.kept.clear();
-        self.kept.extend(&input.bytes[..input.bytes.len().min(KEPT_BYTES)]);
-        self.offset += input.bytes.len() as u64;
-        input.bytes = &[];
-        None
+    fn begin(&mut self, first_ns: u64, input: &[u8]) {
+        if !input.is_empty() {
+            self.kept.clear();
+            self.unfinished = Some(Unfinished { offset: self.offset, first_ns, length: None, is_cut: false });
+        }
     }
 
-    fn go_on(&mut self, input: &mut Input<'_>) -> Result<Option<Frame<'_>>, Lost> {
-        while self.unfinished.is_some_and(|message| message.length.is_none()) {
-            match length(self.phase, self.order, &self.kept) {
-                Length::Known(length) => self.set_length(length),
+    /// Takes what has begun as far as `wanted` says by its length; whether that is there.
+    fn gather(&mut self, input: &mut &[u8], wanted: impl Fn(u64) -> u64) -> Result<bool, Lost> {
+        while let Some(message) = self.unfinished {
+            let known = message.length.map_or_else(|| length(self.phase, self.order, &self.kept), Length::Known);
+            let end = match known {
                 Length::Impossible => return Err(Lost),
-                Length::Needs(_) if input.bytes.is_empty() => return Ok(None),
-                Length::Needs(bytes) => {
-                    let missing = bytes.saturating_sub(self.kept.len()).max(1);
-                    self.take(missing as u64, input);
+                Length::Needs(bytes) => message.offset + bytes.max(self.kept.len() + 1) as u64,
+                Length::Known(length) => {
+                    self.unfinished = Some(Unfinished { length: Some(length), ..message });
+                    message.offset + wanted(length)
                 }
+            };
+            let bytes = take(input, end - self.offset);
+            self.offset += bytes.len() as u64;
+            if !message.is_cut {
+                self.kept.extend(&bytes[..bytes.len().min(self.limit - self.kept.len())]);
+            }
+            if self.offset < end || matches!(known, Length::Known(_)) {
+                return Ok(self.offset == end);
             }
         }
-        let Some(message) = self.unfinished else { return Ok(None) };
-        let last = message.offset + message.length.unwrap_or_default();
-        self.take(last - self.offset, input);
-        Ok(if self.offset == last { self.finish(input.at_ns) } else { None })
-    }
-
-    fn set_length(&mut self, length: u64) {
-        if let Some(message) = &mut self.unfinished {
-            message.length = Some(length);
-        }
-    }
-
-    /// Takes at most this many bytes, and keeps those that are to be kept.
-    fn take(&mut self, most: u64, input: &mut Input<'_>) {
-        let taken = usize::try_from(most).unwrap_or(usize::MAX).min(input.bytes.len());
-        let (bytes, rest) = input.bytes.split_at(taken);
-        if self.unfinished.is_some_and(|message| !message.is_cut) {
-            let room = KEPT_BYTES - self.kept.len();
-            self.kept.extend(&bytes[..taken.min(room)]);
-        }
-        self.offset += taken as u64;
-        input.bytes = rest;
+        Ok(false)
     }
 
     fn finish(&mut self, last_ns: u64) -> Option<Frame<'_>> {
         let message = self.unfinished.take()?;
         let length = message.length?;
         Some(Frame { offset: message.offset, length, first_ns: message.first_ns, last_ns, bytes: &self.kept })
+    }
+}
+
+fn take<'i>(input: &mut &'i [u8], most: u64) -> &'i [u8] {
+    let count = usize::try_from(most).unwrap_or(usize::MAX).min(input.len());
+    let (taken, rest) = input.split_at(count);
+    *input = rest;
+    taken
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn framer() -> Framer {
+        Framer::with_limit(Phase::Requests, ByteOrder::Little, 100)
+    }
+
+    fn request(major: u8, words: u16) -> Vec<u8> {
+        let mut bytes = vec![major; 4 * usize::from(words)];
+        bytes[2..4].copy_from_slice(&words.to_le_bytes());
+        bytes
+    }
+
+    fn pieces(stream: &[u8], chunk: usize) -> Vec<(char, Vec<u8>)> {
+        let mut framer = framer();
+        let mut told: Vec<(char, Vec<u8>)> = Vec::new();
+        for mut input in stream.chunks(chunk) {
+            while let Some(piece) = framer.piece(&mut input).unwrap() {
+                match piece {
+                    Piece::Whole(bytes) => told.push(('w', bytes.to_vec())),
+                    Piece::Head(bytes) => told.push(('h', bytes.to_vec())),
+                    Piece::More(bytes) => told.last_mut().unwrap().1.extend(bytes),
+                }
+            }
+        }
+        told
+    }
+
+    #[test]
+    fn messages_are_the_same_however_their_bytes_come() {
+        let (short, long) = (request(38, 2), request(72, 81));
+        let mut big = request(72, 100);
+        big[2..8].copy_from_slice(&[0, 0, 100, 0, 0, 0]);
+        let stream = [&short[..], &long, &short, &big, &short].concat();
+        let expected = [('w', short.clone()), ('h', long), ('w', short.clone()), ('h', big), ('w', short)];
+        for chunk in 1..stream.len() {
+            assert_eq!(pieces(&stream, chunk), expected, "pieces of {chunk} bytes");
+        }
+    }
+
+    #[test]
+    fn a_length_that_cannot_be_is_found() {
+        let mut framer = framer();
+        let bytes = [72, 0, 0, 0, 1, 0, 0, 0];
+        assert_eq!(framer.piece(&mut &bytes[..]), Err(Lost));
+        framer.phase = Phase::ShortRequests;
+        for chunk in [1, 4, 8] {
+            let mut rest = bytes.chunks(chunk);
+            let first = rest.find_map(|mut piece| framer.piece(&mut piece).unwrap().map(|piece| format!("{piece:?}")));
+            assert_eq!(first.as_deref(), Some("Whole([72, 0, 0, 0])"));
+        }
     }
 }
