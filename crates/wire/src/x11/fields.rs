@@ -45,7 +45,7 @@ enum Count {
 
 /// By the letter of a kind, and a name.
 static TABLE: LazyLock<HashMap<(&'static str, &'static str), Vec<Field>>> =
-    LazyLock::new(|| include_str!("../../data/fields.txt").lines().filter_map(line).collect());
+    LazyLock::new(|| super::library::DESCRIBED.lines().filter_map(line).collect());
 
 fn line(line: &'static str) -> Option<((&'static str, &'static str), Vec<Field>)> {
     let mut words = line.split('\t');

@@ -2,11 +2,12 @@
 //! The library's names, each looked up once and kept: naming a message then costs no more than an index.
 //!
 //! The library names a request by its numbers; an event or an error only as what it has parsed. So one of zeros is
-//! given to it, of each number, and its Debug text begins with the name.
+//! given to it, of each number, and its Debug text begins with the name. Which requests have replies the library knows only
+//! of one that it has parsed whole, which is no way to count five million of them and fails on one that was cut off: that
+//! is taken from the protocol's own description.
 
 use super::codes::{FIRST_EXTENSION, FIRST_EXTENSION_ERROR, FIRST_EXTENSION_EVENT, GENERIC_EVENT, XKB};
-use super::tables;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::LazyLock;
 use x11rb_protocol::protocol::{ErrorKind, Event, get_request_name};
 use x11rb_protocol::x11_utils::{ExtInfoProvider, ExtensionInformation};
@@ -22,6 +23,18 @@ pub struct Table {
     pub events: Vec<Option<String>>,
     pub generic: Vec<Option<String>>,
     pub errors: Vec<Option<String>>,
+}
+
+/// Messages of the protocol, a line each (`data/fields.py`).
+pub const DESCRIBED: &str = include_str!("../../data/fields.txt");
+
+/// Names of requests with replies.
+static ANSWERED: LazyLock<HashSet<&str>> = LazyLock::new(|| described("r").collect());
+
+/// The names of what is described under this letter.
+fn described(letter: &str) -> impl Iterator<Item = &'static str> {
+    let words = DESCRIBED.lines().filter_map(|line| line.split_once('\t'));
+    words.filter(move |(kind, _)| *kind == letter).filter_map(|(_, rest)| rest.split('\t').next())
 }
 
 /// One extension, for the library, at the first free opcodes.
@@ -47,8 +60,10 @@ impl ExtInfoProvider for Alone {
     }
 }
 
-pub static EXTENSIONS: LazyLock<HashMap<&'static str, Table>> =
-    LazyLock::new(|| tables::extensions().map(|name| (name, Table::of(name))).chain([Table::ours()]).collect());
+pub static EXTENSIONS: LazyLock<HashMap<&'static str, Table>> = LazyLock::new(|| {
+    let names: BTreeSet<_> = described("q").filter_map(|name| Some(name.split_once("::")?.0)).collect();
+    names.into_iter().map(|name| (name, Table::of(name))).chain([Table::ours()]).collect()
+});
 
 pub static CORE: LazyLock<Table> = LazyLock::new(Table::of_core);
 
@@ -59,12 +74,11 @@ impl Table {
             (0..=255).map(|minor| request_name(&known, FIRST_EXTENSION, minor)).collect();
         let prefix = requests.iter().flatten().find_map(|name| name.split_once("::")).map_or("", |(prefix, _)| prefix);
         let own = |text: Option<String>| Some(format!("{name}::{}", without_prefix(&text?, prefix)?));
+        let named = |text: &Option<String>| Some(format!("{name}::{}", text.as_ref()?.split_once("::")?.1));
+        let requests: Vec<Option<String>> = requests.iter().map(named).collect();
         Table {
-            requests: requests
-                .iter()
-                .map(|request| request.as_ref().and_then(|text| Some(format!("{name}::{}", text.split_once("::")?.1))))
-                .collect(),
-            with_reply: tables::with_reply(name).unwrap_or([false; 256]),
+            with_reply: with_reply(&requests),
+            requests,
             events: (0..MAX_EVENTS).map(|number| own(extension_event_name(&known, number))).collect(),
             generic: (0..MAX_EVENTS).map(|number| own(generic_event_name(&known, number))).collect(),
             errors: (0..MAX_EVENTS).map(|number| own(error_name(&known, FIRST_EXTENSION_ERROR + number))).collect(),
@@ -93,14 +107,21 @@ impl Table {
 
     fn of_core() -> Table {
         let none = Alone("");
+        let requests: Vec<_> = (0..FIRST_EXTENSION).map(|major| request_name(&none, major, 0)).collect();
         Table {
-            requests: (0..FIRST_EXTENSION).map(|major| request_name(&none, major, 0)).collect(),
-            with_reply: tables::with_reply("").unwrap_or([false; 256]),
+            with_reply: with_reply(&requests),
+            requests,
             events: (0..FIRST_EXTENSION_EVENT).map(|code| event_name(&none, code, 0)).collect(),
             generic: Vec::new(),
             errors: (0..FIRST_EXTENSION_ERROR).map(|code| error_name(&none, code)).collect(),
         }
     }
+}
+
+fn with_reply(requests: &[Option<String>]) -> [bool; 256] {
+    std::array::from_fn(|number| {
+        requests.get(number).into_iter().flatten().any(|name| ANSWERED.contains(name.as_str()))
+    })
 }
 
 /// "Glyph" of "RenderGlyph", where requests are "Render::CreatePicture". XInput has "Input" there and "Xinput" here.
@@ -177,5 +198,41 @@ mod tests {
         is(&CORE.errors[14], "IDChoice");
         assert_eq!(CORE.requests.iter().flatten().count(), 120);
         assert_eq!(CORE.events.iter().flatten().count(), 33);
+    }
+
+    /// Extension and opcodes with replies of one of the protocol's files.
+    fn description(text: &str) -> (String, Vec<u8>) {
+        let attribute =
+            |line: &str, name: &str| Some(line.split_once(&format!("{name}=\""))?.1.split_once('"')?.0.to_owned());
+        let (mut extension, mut opcode, mut opcodes) = (String::new(), None::<u8>, Vec::new());
+        // What is only thought of stands in comments.
+        let said: String =
+            text.split("<!--").map(|part| part.split_once("-->").map_or(part, |(_, said)| said)).collect();
+        for line in said.lines() {
+            extension = attribute(line, "extension-xname").unwrap_or(extension);
+            if line.contains("<request ") {
+                opcode = attribute(line, "opcode").and_then(|opcode| opcode.parse().ok());
+            }
+            if line.contains("<reply>") {
+                opcodes.extend(opcode);
+            }
+        }
+        opcodes.sort();
+        (extension, opcodes)
+    }
+
+    #[test]
+    fn replies_come_to_the_requests_that_the_protocol_says() {
+        let Ok(files) = std::fs::read_dir("/usr/share/xcb") else {
+            return xqos_skip::left_out("the protocol's description is not installed (xcb-proto)");
+        };
+        let files =
+            files.map(|file| file.unwrap().path()).filter(|path| path.extension().is_some_and(|it| it == "xml"));
+        for path in files {
+            let (extension, opcodes) = description(&std::fs::read_to_string(&path).unwrap());
+            let table = if extension.is_empty() { Some(&*CORE) } else { EXTENSIONS.get(extension.as_str()) };
+            let ours = table.map(|table| (0..=255).filter(|&it| table.with_reply[usize::from(it)]).collect());
+            assert_eq!(ours, Some(opcodes), "{}", path.display());
+        }
     }
 }

@@ -13,4 +13,3 @@ mod pending;
 mod plausible;
 mod search;
 mod sequence;
-mod tables;

@@ -8,7 +8,6 @@ use super::decode::Decoder;
 use super::framing::{ERROR, Length, Phase, REPLY, length};
 use super::names::Names;
 use super::search::{Look, Search};
-use super::tables;
 use crate::observe::Direction;
 
 /// No message of a plausible chain is longer: 16 MiB is the usual limit of BIG-REQUESTS.
@@ -17,6 +16,18 @@ const MAX_MESSAGE_BYTES: u64 = 16 << 20;
 const MAX_BETWEEN: u64 = 4096;
 const LAST_CORE_ERROR: u8 = 17;
 const KEYMAP_NOTIFY: u8 = 11;
+
+/// Lengths of the core's requests in words, by major opcode. A negative one is a minimum; 0: there is no such request.
+const WORDS: [i8; 128] = [
+    0, -8, -3, 2, 2, 2, 2, 4, 2, 2, 2, 2, -3, 2, 2, 2, //
+    -2, 2, -6, 3, 6, 2, 4, 2, 6, 11, 6, 2, 6, 3, 4, 4, //
+    2, 4, 3, 2, 1, 1, 2, 4, 4, 6, 3, 1, 1, -3, 2, 2, //
+    -2, -2, -2, -2, 1, 4, 2, -4, -3, 4, -3, -3, 2, 4, 7, 8, //
+    -3, -3, -3, -3, -3, -4, -3, -3, -6, 5, -4, -4, -4, -4, 4, 2, //
+    3, 2, 2, 2, 4, -3, 3, 4, -3, -2, -4, -2, -3, 8, 8, 2, //
+    5, 3, -2, 1, -2, 2, -2, 1, 1, 3, 1, 3, 1, -2, 1, 1, //
+    1, 2, -3, 1, -1, 1, -1, 1, 0, 0, 0, 0, 0, 0, 0, -1,
+];
 
 /// Finds a boundary of messages in a direction. Where the byte order is not known yet, requests tell it by their lengths.
 ///
@@ -53,7 +64,7 @@ fn request(bytes: &[u8], order: ByteOrder, names: &Names) -> Look {
     };
     let (major, minor) = (bytes[0], bytes[1]);
     let is_possible = match major {
-        ..FIRST_EXTENSION => tables::is_core_length(major, length / 4),
+        ..FIRST_EXTENSION => is_core_length(major, length / 4),
         _ if names.knows_extensions() => names.is_extension_request(major, minor),
         // Servers give out opcodes from 128 on; they have some thirty extensions.
         _ => major < FIRST_EXTENSION + 40,
@@ -90,4 +101,31 @@ fn is_possible_number(low: u16, decoder: &Decoder) -> bool {
         None => sequence.requests().saturating_sub(sequence.answered()),
     };
     is_unknown || ahead <= most
+}
+
+/// Whether a core request can have this length.
+fn is_core_length(major: u8, words: u64) -> bool {
+    match WORDS.get(usize::from(major)) {
+        Some(0) | None => false,
+        Some(&least) if least < 0 => words >= u64::from(least.unsigned_abs()),
+        Some(&exactly) => words == exactly as u64,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn core_requests_have_their_lengths() {
+        assert!(is_core_length(43, 1) && !is_core_length(43, 2), "GetInputFocus is its header");
+        assert!(
+            is_core_length(1, 8) && is_core_length(1, 20) && !is_core_length(1, 7),
+            "CreateWindow has 8 words or more"
+        );
+        assert!(
+            !is_core_length(0, 1) && !is_core_length(120, 1) && !is_core_length(128, 1),
+            "these are no core requests"
+        );
+    }
 }
