@@ -17,7 +17,7 @@ use crate::due::{Due, Dues, For, Learn, Turns};
 use crate::memory::Memory;
 use crate::numbers::Numbers;
 use crate::report::Report;
-use crate::setup::{Cookie, Greeting, refusal};
+use crate::setup::{Cookie, refusal};
 use crate::store::Store;
 use crate::verify::{Cells, Later};
 use crate::windows::Windows;
@@ -27,6 +27,7 @@ use std::mem;
 use xqos_wire::answerable::Class;
 use xqos_wire::x11::bytes::ByteOrder;
 use xqos_wire::x11::framing::{Framer, Phase as Framing, Piece};
+use xqos_wire::x11::greeting::Greeting;
 
 /// What waits for one side at most before the other one is no longer read.
 pub const MAX_QUEUED_BYTES: usize = 1 << 20;
@@ -439,7 +440,8 @@ impl Talk {
         const GET_PROPERTY: u8 = 20;
         let order = self.order;
         for entry in memory.entries().iter().filter(|entry| entry.request[0] == GET_PROPERTY && entry.told == 0) {
-            let Some(window) = order.u32(&entry.request, 4).filter(|&window| self.dialogue.screen(window).is_some())
+            let Some(window) =
+                order.u32(&entry.request, 4).filter(|&window| self.dialogue.greeting.screen(window).is_some())
             else {
                 continue;
             };

@@ -13,12 +13,12 @@
 
 use crate::bytes::{request, text_at, with_text};
 use crate::opcodes::Known;
-use crate::setup::{Greeting, Screen};
 use crate::store::Question;
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use xqos_wire::answerable::{Class, Only};
 use xqos_wire::x11::bytes::ByteOrder;
+use xqos_wire::x11::greeting::Greeting;
 
 const CREATE_COLORMAP: u8 = 78;
 const FREE_COLORMAP: u8 = 79;
@@ -83,14 +83,6 @@ impl Dialogue {
     /// What an extension was told, as a number.
     pub fn told(&self, major: u8) -> u64 {
         self.told.get(&major).copied().unwrap_or(0)
-    }
-
-    pub fn is_own(&self, id: u32) -> bool {
-        self.greeting.id_mask != 0 && id & !self.greeting.id_mask == self.greeting.id_base
-    }
-
-    pub fn screen(&self, root: u32) -> Option<&Screen> {
-        self.greeting.screens.iter().find(|screen| screen.root == root)
     }
 
     /// What a request asks, where an answer can be kept.

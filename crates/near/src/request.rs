@@ -135,7 +135,7 @@ impl Talk {
     fn property(&mut self, request: &[u8]) -> Asked {
         let window = self.order.u32(request, 4).filter(|_| request.len() == 24 && request[1] == 0);
         let Some(window) = window else { return Asked::default() };
-        if self.dialogue.screen(window).is_some() && self.order == NATIVE {
+        if self.dialogue.greeting.screen(window).is_some() && self.order == NATIVE {
             self.memory.add("", 0, request);
         }
         if let Some(answer) = self.windows.property(request) {
@@ -161,7 +161,7 @@ impl Talk {
             return Asked { answer: Some(answer), ..Asked::default() };
         }
         // From one window to another: both, or a root.
-        let is_root = |id| self.dialogue.screen(id).is_some();
+        let is_root = |id| self.dialogue.greeting.screen(id).is_some();
         let other = if words == 4 { order.u32(request, 8) } else { None };
         let mut windows = [Some(id), other].into_iter().flatten().filter(|&id| !is_root(id)).peekable();
         let is_any = windows.peek().is_some();
@@ -271,7 +271,7 @@ impl Talk {
 
     /// Whether a one-way request can be followed by neither error nor event.
     fn is_silent(&self, request: &[u8], known: &Known, store: &Store) -> bool {
-        let is_own = || self.order.u32(request, 4).is_some_and(|id| self.dialogue.is_own(id));
+        let is_own = || self.order.u32(request, 4).is_some_and(|id| self.dialogue.greeting.is_own(id));
         let is_there = |font: &Question| store.answer(self.order, font).is_some();
         match request[0] {
             _ if !known.is_silent => false,
@@ -283,7 +283,7 @@ impl Talk {
 
     /// Whether a one-way request concerns the program's own resources alone.
     fn is_harmless(&self, request: &[u8], known: &Known) -> bool {
-        let is_own = |at| self.order.u32(request, at).is_some_and(|id| self.dialogue.is_own(id));
+        let is_own = |at| self.order.u32(request, at).is_some_and(|id| self.dialogue.greeting.is_own(id));
         match known.barrier {
             Barrier::Always => false,
             Barrier::None => true,

@@ -20,10 +20,11 @@ use crate::connection::MAX_REPLY_BYTES;
 use crate::dialogue::{Dialogue, close_font, open_font};
 use crate::memory::{Entry, Memory};
 use crate::opcodes::{HIDDEN, Watch};
-use crate::setup::{Cookie, Greeting};
+use crate::setup::Cookie;
 use crate::store::{Moment, Question, Store};
 use std::collections::VecDeque;
 use xqos_wire::x11::framing::{Framer, Phase, Piece};
+use xqos_wire::x11::greeting::Greeting;
 
 const GET_PROPERTY: u8 = 20;
 const INTERN_ATOM: u8 = 16;

@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: MIT
-//! The first words of both sides: a client's with its cookie, the server's with its screens.
+//! A client's first words with its cookie, and the answer that refuses it.
 
 use crate::bytes::{put_u16, request};
-use std::collections::HashMap;
 use xqos_wire::x11::bytes::ByteOrder;
 
 pub const COOKIE: &[u8] = b"MIT-MAGIC-COOKIE-1";
-/// VisualClass: StaticGray, StaticColor and TrueColor have pixels that nobody changes.
-const FIXED_CLASSES: [u8; 3] = [0, 2, 4];
-/// A server has some dozens of visuals.
-const MAX_VISUALS: usize = 4096;
 
 /// What lets a client in: the name of a way, and its secret.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -67,75 +62,6 @@ pub fn refusal(order: ByteOrder, reason: &str) -> Vec<u8> {
     let words = (bytes.len() as u16 - 8) / 4;
     put_u16(order, &mut bytes, 6, words);
     bytes
-}
-
-/// What is known of a server from its first words.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Greeting {
-    pub id_base: u32,
-    pub id_mask: u32,
-    /// Root window, default colormap, its visual, and depth of each screen.
-    pub screens: Vec<Screen>,
-    /// Visuals whose colours are fixed.
-    pub(crate) fixed: HashMap<u32, ()>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Screen {
-    pub root: u32,
-    pub colormap: u32,
-    pub visual: u32,
-    pub depth: u8,
-}
-
-impl Greeting {
-    /// `None`: it lets nobody in, or says less than it announces.
-    pub fn of(order: ByteOrder, bytes: &[u8]) -> Option<Greeting> {
-        if bytes.first() != Some(&1) {
-            return None;
-        }
-        let mut greeting =
-            Greeting { id_base: order.u32(bytes, 12)?, id_mask: order.u32(bytes, 16)?, ..Greeting::default() };
-        let vendor = usize::from(order.u16(bytes, 24)?).next_multiple_of(4);
-        let (screens, formats) = (*bytes.get(28)?, *bytes.get(29)?);
-        let mut place = 40 + vendor + 8 * usize::from(formats);
-        for _ in 0..screens {
-            place = greeting.screen(order, bytes, place)?;
-        }
-        Some(greeting)
-    }
-
-    pub fn has_fixed_colors(&self, visual: u32) -> bool {
-        self.fixed.contains_key(&visual)
-    }
-
-    pub fn is_default_colormap(&self, id: u32) -> bool {
-        self.screens.iter().any(|screen| screen.colormap == id)
-    }
-
-    fn screen(&mut self, order: ByteOrder, bytes: &[u8], mut place: usize) -> Option<usize> {
-        let word = |at| order.u32(bytes, at);
-        self.screens.push(Screen {
-            root: word(place)?,
-            colormap: word(place + 4)?,
-            visual: word(place + 32)?,
-            depth: *bytes.get(place + 38)?,
-        });
-        let depths = *bytes.get(place + 39)?;
-        place += 40;
-        for _ in 0..depths {
-            let visuals = order.u16(bytes, place + 2)?;
-            place += 8;
-            for _ in 0..visuals {
-                let (visual, class) = (word(place)?, *bytes.get(place + 4)?);
-                if FIXED_CLASSES.contains(&class) && self.fixed.len() < MAX_VISUALS {
-                    self.fixed.insert(visual, ());
-                }
-                place += 24;
-            }
-        }
-        Some(place)
-    }
 }
 
 #[cfg(test)]

@@ -182,7 +182,7 @@ impl Windows {
 
     /// Root and depth of what something is made on.
     fn above(&self, id: u32, dialogue: &Dialogue) -> Option<Geometry> {
-        match dialogue.screen(id) {
+        match dialogue.greeting.screen(id) {
             Some(screen) => Some(Geometry { root: id, depth: screen.depth, place: [0; 5] }),
             None => self.drawables.get(&id)?.geometry,
         }
@@ -192,7 +192,7 @@ impl Windows {
         let is_doubtful = self.drawables.contains_key(&id);
         self.forget(id);
         // The server refuses any other number.
-        if dialogue.is_own(id) && self.drawables.len() < MAX_DRAWABLES {
+        if dialogue.greeting.is_own(id) && self.drawables.len() < MAX_DRAWABLES {
             let doubtful = || Drawable { is_doubtful, ..Drawable::default() };
             self.drawables.insert(id, if is_doubtful { doubtful() } else { drawable });
         }
@@ -239,7 +239,7 @@ impl Windows {
         let mut window = self.drawables.get(&id)?;
         for _ in 0..MAX_NESTED {
             let parent = window.parent?;
-            if dialogue.screen(parent).is_some() {
+            if dialogue.greeting.screen(parent).is_some() {
                 return (window.mask & STRUCTURE_NOTIFY != 0).then_some(Placing(self.moves));
             }
             window = self.drawables.get(&parent)?;
@@ -357,7 +357,7 @@ fn event_mask_at(mask: u32, first: usize) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::setup::{Greeting, Screen};
+    use xqos_wire::x11::greeting::{Greeting, Screen};
 
     const ORDER: ByteOrder = ByteOrder::Big;
     const WINDOW: u32 = 0x20_0001;

@@ -4,6 +4,7 @@
 //! [`Observer`] is called in the order of the packets. All times are nanoseconds since 1970, as the capture has them; an
 //! offset counts the bytes of a direction from its first one, in 64 bits, however often TCP's own numbers wrap.
 
+use crate::x11::bytes::ByteOrder;
 use std::net::SocketAddr;
 
 /// A connection of a capture, numbered as they appear.
@@ -95,6 +96,17 @@ pub struct Message<'a> {
     pub is_little_endian: bool,
     /// Its first bytes, as many as are kept ([`KEPT_BYTES`]); fewer where the capture cut them off.
     pub bytes: &'a [u8],
+}
+
+impl Message<'_> {
+    pub fn order(&self) -> ByteOrder {
+        if self.is_little_endian { ByteOrder::Little } else { ByteOrder::Big }
+    }
+
+    /// The word at a place; `None` where it was not captured.
+    pub fn word(&self, at: usize) -> Option<u32> {
+        self.order().u32(self.bytes, at)
+    }
 }
 
 /// Enough for the fields of any request that is looked into; pixels and glyphs are longer.

@@ -16,7 +16,6 @@
 //! request was computed from the reply before it.
 
 use super::colors::Colormaps;
-use super::fields::word;
 use crate::observe::{KEPT_BYTES, Kind, Message};
 use serde::Serialize;
 use std::collections::HashMap;
@@ -117,7 +116,7 @@ impl Judge {
     /// Learns from a message of either side what may have changed.
     pub fn message(&mut self, message: &Message<'_>) {
         self.colormaps.message(message);
-        let property = |window, name| word(message, window).zip(word(message, name));
+        let property = |window, name| message.word(window).zip(message.word(name));
         let changed = match (message.kind, message.name) {
             (Kind::Event, "PropertyNotify") => property(4, 8),
             (Kind::Request, "ChangeProperty" | "DeleteProperty") => property(4, 8),
@@ -152,8 +151,8 @@ impl Judge {
     pub fn question(&self, message: &Message<'_>) -> Option<Question> {
         let family = family(message.name).filter(|_| !is_cut(message))?;
         let subject = match family {
-            Family::Property => (word(message, 4)?, word(message, 8)?),
-            Family::Color => (word(message, 4)?, 0),
+            Family::Property => (message.word(4)?, message.word(8)?),
+            Family::Color => (message.word(4)?, 0),
             _ => GEOMETRY,
         };
         let mut hasher = DefaultHasher::new();

@@ -1,63 +1,36 @@
 // SPDX-License-Identifier: MIT
 //! Which colormaps belong to TrueColor visuals: there the pixel follows from red, green and blue, without asking.
 
-use super::fields::{byte, short, word};
 use crate::observe::{Kind, Message};
+use crate::x11::greeting::{Greeting, TRUE_COLOR};
 use std::collections::HashMap;
 
-/// VisualClass of the protocol.
-const TRUE_COLOR: u8 = 4;
-/// A server has some dozens of visuals, a client a few colormaps.
-const MAX_VISUALS: usize = 4_096;
+/// A client makes a few.
+const MAX_MADE: usize = 4_096;
 
 /// Learned from the server's greeting and from CreateColormap.
 #[derive(Debug, Default)]
 pub struct Colormaps {
-    classes: HashMap<u32, u8>,
-    visuals: HashMap<u32, u32>,
+    pub greeting: Greeting,
+    /// The visual of each that the client made.
+    made: HashMap<u32, u32>,
 }
 
 impl Colormaps {
     pub fn message(&mut self, message: &Message<'_>) {
-        let learned = match message.kind {
-            Kind::SetupReply => self.greeting(message),
-            Kind::Request if message.name == "CreateColormap" => self.created(message),
-            _ => return,
-        };
-        // What was cut off is not known, and nothing is concluded from it.
-        let _ = learned;
+        match message.kind {
+            Kind::SetupReply => self.greeting = Greeting::beginning(message.order(), message.bytes),
+            Kind::Request if message.name == "CreateColormap" && self.made.len() < MAX_MADE => {
+                self.made.extend(message.word(4).zip(message.word(12)));
+            }
+            _ => {}
+        }
     }
 
     pub fn is_true_color(&self, colormap: u32) -> bool {
-        self.visuals.get(&colormap).and_then(|visual| self.classes.get(visual)) == Some(&TRUE_COLOR)
-    }
-
-    fn created(&mut self, message: &Message<'_>) -> Option<()> {
-        if self.visuals.len() < MAX_VISUALS {
-            self.visuals.insert(word(message, 4)?, word(message, 12)?);
-        }
-        Some(())
-    }
-
-    /// The lists of screens, depths and visuals, as far as they were captured.
-    fn greeting(&mut self, message: &Message<'_>) -> Option<()> {
-        let padded_vendor = usize::from(short(message, 24)?).next_multiple_of(4);
-        let (screens, formats) = (byte(message, 28)?, byte(message, 29)?);
-        let mut place = 40 + padded_vendor + 8 * usize::from(formats);
-        for _ in 0..screens {
-            self.visuals.insert(word(message, place + 4)?, word(message, place + 32)?);
-            let depths = byte(message, place + 39)?;
-            place += 40;
-            for _ in 0..depths {
-                let visuals = short(message, place + 2)?;
-                place += 8;
-                for _ in 0..visuals {
-                    self.classes.insert(word(message, place)?, byte(message, place + 4)?);
-                    place += 24;
-                }
-            }
-        }
-        Some(())
+        let screen = || self.greeting.screens.iter().find(|screen| screen.colormap == colormap);
+        let visual = self.made.get(&colormap).copied().or_else(|| Some(screen()?.visual));
+        visual.and_then(|visual| self.greeting.classes.get(&visual)) == Some(&TRUE_COLOR)
     }
 }
 

@@ -17,7 +17,7 @@
 //! | [`parquet`] | the same as tables, beside those of other sessions |
 //! | [`agreement`] | whether the states are true, where the link's own log tells |
 //! | [`compare`], [`budget`] | two reports beside each other; a report against limits |
-//! | [`round_trip`], [`spans`], [`names`], `fields`, `merge` | what these are made of |
+//! | [`round_trip`], [`spans`], [`names`], `merge` | what these are made of |
 
 pub mod agreement;
 pub mod avoidable;
@@ -27,7 +27,6 @@ mod colors;
 pub mod compare;
 pub mod compression;
 pub mod counts;
-mod fields;
 pub mod handshake;
 mod merge;
 pub mod names;

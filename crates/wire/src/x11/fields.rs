@@ -128,7 +128,7 @@ struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     fn of(message: &Message<'a>) -> Reader<'a> {
-        let order = if message.is_little_endian { ByteOrder::Little } else { ByteOrder::Big };
+        let order = message.order();
         let is_long = message.kind == Kind::Request && order.u16(message.bytes, 2) == Some(0);
         Reader { bytes: message.bytes, order, shift: if is_long { 4 } else { 0 } }
     }

@@ -7,6 +7,7 @@ pub mod connection;
 mod decode;
 pub mod fields;
 pub mod framing;
+pub mod greeting;
 pub(crate) mod library;
 pub mod names;
 mod pending;

@@ -2,7 +2,6 @@
 //! What a proxy knows of one client: which resources are its own, and which answers have changed.
 
 use super::super::colors::Colormaps;
-use super::super::fields::{byte, short, word};
 use crate::answerable::{Class, Only, Row, TABLE};
 use crate::observe::{Kind, Message};
 use std::collections::HashMap;
@@ -18,7 +17,7 @@ const ANY: Subject = (0, 0);
 
 /// The atom of a reply to InternAtom; 0: there is none of that name.
 pub fn atom(message: &Message<'_>) -> Option<u32> {
-    word(message, 8)
+    message.word(8)
 }
 
 /// A window of the client's.
@@ -32,9 +31,6 @@ struct Window {
 #[derive(Debug, Default)]
 pub struct Known {
     colormaps: Colormaps,
-    /// The client's resources have these bits, and any below them.
-    own: Option<(u32, u32)>,
-    roots: Vec<u32>,
     windows: HashMap<u32, Window>,
     /// Numbers of changes: the last of each event and subject, and those that were read since.
     change: u64,
@@ -50,28 +46,10 @@ impl Known {
     pub fn learn(&mut self, message: &Message<'_>) {
         self.colormaps.message(message);
         match message.kind {
-            Kind::SetupReply => _ = self.greeting(message),
             Kind::Request => _ = self.request(message),
             Kind::Event => self.event(message),
             _ => {}
         }
-    }
-
-    /// The range of the client's identifiers, and the root of each screen, as far as they were captured.
-    fn greeting(&mut self, message: &Message<'_>) -> Option<()> {
-        self.own = Some((word(message, 12)?, word(message, 16)?));
-        let vendor = usize::from(short(message, 24)?).next_multiple_of(4);
-        let (screens, formats) = (byte(message, 28)?, byte(message, 29)?);
-        let mut place = 40 + vendor + 8 * usize::from(formats);
-        for _ in 0..screens {
-            self.roots.push(word(message, place)?);
-            let depths = byte(message, place + 39)?;
-            place += 40;
-            for _ in 0..depths {
-                place += 8 + 24 * usize::from(short(message, place + 2)?);
-            }
-        }
-        Some(())
     }
 
     fn request(&mut self, message: &Message<'_>) -> Option<()> {
@@ -80,19 +58,19 @@ impl Known {
             "UngrabServer" => self.has_grab = false,
             "SetFontPath" => self.has_set_font_path = true,
             "CreateWindow" if self.windows.len() < MAX_KNOWN => {
-                let window = Window { parent: word(message, 8)?, is_mapped: false, is_reparented: false };
-                self.windows.insert(word(message, 4)?, window);
+                let window = Window { parent: message.word(8)?, is_mapped: false, is_reparented: false };
+                self.windows.insert(message.word(4)?, window);
             }
-            "MapWindow" => self.windows.get_mut(&word(message, 4)?)?.is_mapped = true,
-            "ReparentWindow" => self.windows.get_mut(&word(message, 4)?)?.is_reparented = true,
+            "MapWindow" => self.windows.get_mut(&message.word(4)?)?.is_mapped = true,
+            "ReparentWindow" => self.windows.get_mut(&message.word(4)?)?.is_reparented = true,
             "MapSubwindows" => {
-                let parent = word(message, 4)?;
+                let parent = message.word(4)?;
                 let children = self.windows.values_mut().filter(|window| window.parent == parent);
                 children.for_each(|window| window.is_mapped = true);
             }
-            "DestroyWindow" => _ = self.windows.remove(&word(message, 4)?),
+            "DestroyWindow" => _ = self.windows.remove(&message.word(4)?),
             "ChangeProperty" | "DeleteProperty" if self.own_changes.len() < MAX_KNOWN => {
-                *self.own_changes.entry((word(message, 4)?, word(message, 8)?)).or_default() += 1;
+                *self.own_changes.entry((message.word(4)?, message.word(8)?)).or_default() += 1;
             }
             _ => {}
         }
@@ -103,7 +81,7 @@ impl Known {
         let mut events = TABLE.iter().flat_map(|row| row.until);
         let Some(&event) = events.find(|event| **event == message.name) else { return };
         let subject = match event {
-            "PropertyNotify" => word(message, 4).zip(word(message, 8)).unwrap_or(ANY),
+            "PropertyNotify" => message.word(4).zip(message.word(8)).unwrap_or(ANY),
             _ => ANY,
         };
         if let Some(own) = self.own_changes.get_mut(&subject).filter(|own| **own > 0 && subject != ANY) {
@@ -128,21 +106,21 @@ impl Known {
         Some(match only {
             // Whether the atom exists, the reply says.
             Only::Always | Only::AtomFound => true,
-            Only::FixedColormap => self.colormaps.is_true_color(word(message, 4)?),
+            Only::FixedColormap => self.colormaps.is_true_color(message.word(4)?),
             Only::SameFontPath => !self.has_set_font_path,
             Only::Undeleted => match message.name {
-                "GetProperty" => byte(message, 1)? == 0,
-                "XInputExtension::XIGetProperty" => byte(message, 6)? == 0,
-                "RANDR::GetOutputProperty" => byte(message, 24)? == 0,
+                "GetProperty" => *message.bytes.get(1)? == 0,
+                "XInputExtension::XIGetProperty" => *message.bytes.get(6)? == 0,
+                "RANDR::GetOutputProperty" => *message.bytes.get(24)? == 0,
                 _ => false,
             },
             Only::OwnDrawable => {
-                let drawable = word(message, 4)?;
+                let drawable = message.word(4)?;
                 match message.name {
-                    "GetGeometry" => self.roots.contains(&drawable) || self.has_place(drawable),
-                    "TranslateCoordinates" => self.top(drawable)? == self.top(word(message, 8)?)?,
+                    "GetGeometry" => self.is_root(drawable) || self.has_place(drawable),
+                    "TranslateCoordinates" => self.top(drawable)? == self.top(message.word(8)?)?,
                     // Whether it can be seen, and who its children are.
-                    _ => self.is_own(drawable) && self.top(drawable).is_some_and(|top| self.roots.contains(&top)),
+                    _ => self.is_own(drawable) && self.top(drawable).is_some_and(|top| self.is_root(top)),
                 }
             }
         })
@@ -163,21 +141,25 @@ impl Known {
             match self.windows.get(&top) {
                 Some(known) if self.has_place(top) => top = known.parent,
                 Some(_) => return Some(top),
-                None => return self.roots.contains(&top).then_some(top),
+                None => return self.is_root(top).then_some(top),
             }
         }
         None
     }
 
     fn is_own(&self, resource: u32) -> bool {
-        self.own.is_some_and(|(base, mask)| resource & !mask == base)
+        self.colormaps.greeting.is_own(resource)
+    }
+
+    fn is_root(&self, window: u32) -> bool {
+        self.colormaps.greeting.screen(window).is_some()
     }
 
     /// Whether nothing was told to have changed since it was read; other clients' properties have to be read once.
     fn is_current(&mut self, row: &Row, message: &Message<'_>) -> bool {
-        let (subject, is_foreign) = match (message.name, word(message, 4), word(message, 8)) {
+        let (subject, is_foreign) = match (message.name, message.word(4), message.word(8)) {
             ("GetProperty", Some(window), Some(name)) => {
-                ((window, name), !self.is_own(window) && !self.roots.contains(&window))
+                ((window, name), !self.is_own(window) && !self.is_root(window))
             }
             _ => (ANY, false),
         };
@@ -198,9 +180,9 @@ impl Known {
             _ => &[4],
         };
         places.iter().any(|&place| {
-            let window = word(message, place);
+            let window = message.word(place);
             // A new top-level window tells nobody until it is mapped.
-            let is_new = message.name == "CreateWindow" && window.is_some_and(|window| self.roots.contains(&window));
+            let is_new = message.name == "CreateWindow" && window.is_some_and(|window| self.is_root(window));
             !is_new && !window.is_some_and(|window| self.is_own(window))
         })
     }

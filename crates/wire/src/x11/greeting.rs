@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: MIT
+//! What a server says of itself in its first words: the identifiers that it gives to the client, screens and visuals.
+
+use super::bytes::ByteOrder;
+use std::collections::HashMap;
+
+/// VisualClass: StaticGray, StaticColor and TrueColor have pixels that nobody changes.
+const FIXED_CLASSES: [u8; 3] = [0, 2, TRUE_COLOR];
+pub const TRUE_COLOR: u8 = 4;
+/// A server has some dozens of visuals.
+const MAX_VISUALS: usize = 4096;
+
+/// What is known of a server.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Greeting {
+    pub id_base: u32,
+    pub id_mask: u32,
+    pub screens: Vec<Screen>,
+    /// The class of each visual.
+    pub classes: HashMap<u32, u8>,
+}
+
+/// Root window, default colormap, its visual, and depth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Screen {
+    pub root: u32,
+    pub colormap: u32,
+    pub visual: u32,
+    pub depth: u8,
+}
+
+impl Greeting {
+    /// `None`: it lets nobody in, or says less than it announces.
+    pub fn of(order: ByteOrder, bytes: &[u8]) -> Option<Greeting> {
+        let mut greeting = Greeting::default();
+        (bytes.first() == Some(&1)).then(|| greeting.read(order, bytes))?.map(|()| greeting)
+    }
+
+    /// As far as it was captured.
+    pub fn beginning(order: ByteOrder, bytes: &[u8]) -> Greeting {
+        let mut greeting = Greeting::default();
+        // What was cut off is not known, and nothing is concluded from it.
+        let _ = greeting.read(order, bytes);
+        greeting
+    }
+
+    pub fn has_fixed_colors(&self, visual: u32) -> bool {
+        self.classes.get(&visual).is_some_and(|class| FIXED_CLASSES.contains(class))
+    }
+
+    pub fn is_default_colormap(&self, id: u32) -> bool {
+        self.screens.iter().any(|screen| screen.colormap == id)
+    }
+
+    /// Whether an identifier is one of the client's own.
+    pub fn is_own(&self, id: u32) -> bool {
+        self.id_mask != 0 && id & !self.id_mask == self.id_base
+    }
+
+    pub fn screen(&self, root: u32) -> Option<&Screen> {
+        self.screens.iter().find(|screen| screen.root == root)
+    }
+
+    fn read(&mut self, order: ByteOrder, bytes: &[u8]) -> Option<()> {
+        (self.id_base, self.id_mask) = (order.u32(bytes, 12)?, order.u32(bytes, 16)?);
+        let vendor = usize::from(order.u16(bytes, 24)?).next_multiple_of(4);
+        let (screens, formats) = (*bytes.get(28)?, *bytes.get(29)?);
+        let mut place = 40 + vendor + 8 * usize::from(formats);
+        for _ in 0..screens {
+            place = self.screen_at(order, bytes, place)?;
+        }
+        Some(())
+    }
+
+    fn screen_at(&mut self, order: ByteOrder, bytes: &[u8], mut place: usize) -> Option<usize> {
+        let word = |at| order.u32(bytes, at);
+        self.screens.push(Screen {
+            root: word(place)?,
+            colormap: word(place + 4)?,
+            visual: word(place + 32)?,
+            depth: *bytes.get(place + 38)?,
+        });
+        let depths = *bytes.get(place + 39)?;
+        place += 40;
+        for _ in 0..depths {
+            let visuals = order.u16(bytes, place + 2)?;
+            place += 8;
+            for _ in 0..visuals {
+                let (visual, class) = (word(place)?, *bytes.get(place + 4)?);
+                if self.classes.len() < MAX_VISUALS {
+                    self.classes.insert(visual, class);
+                }
+                place += 24;
+            }
+        }
+        Some(place)
+    }
+}
