@@ -5,8 +5,6 @@ use xqos_wire::x11::bytes::ByteOrder;
 
 /// Of this machine: the proxy's own connection speaks it.
 pub const NATIVE: ByteOrder = if cfg!(target_endian = "little") { ByteOrder::Little } else { ByteOrder::Big };
-/// A request that does nothing.
-pub const NO_OPERATION: u8 = 127;
 
 pub fn put_u16(order: ByteOrder, bytes: &mut [u8], at: usize, value: u16) {
     let two = if order == ByteOrder::Little { value.to_le_bytes() } else { value.to_be_bytes() };

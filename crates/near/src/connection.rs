@@ -16,6 +16,7 @@ use crate::dialogue::Dialogue;
 use crate::due::{Due, Dues, For, Learn, Turns};
 use crate::memory::Memory;
 use crate::numbers::Numbers;
+use crate::opcodes::op;
 use crate::report::Report;
 use crate::setup::{Cookie, refusal};
 use crate::store::Store;
@@ -437,9 +438,8 @@ impl Talk {
     }
 
     fn ask_ahead(&mut self, memory: &Memory) {
-        const GET_PROPERTY: u8 = 20;
         let order = self.order;
-        for entry in memory.entries().iter().filter(|entry| entry.request[0] == GET_PROPERTY && entry.told == 0) {
+        for entry in memory.entries().iter().filter(|entry| entry.request[0] == op::GET_PROPERTY && entry.told == 0) {
             let Some(window) =
                 order.u32(&entry.request, 4).filter(|&window| self.dialogue.greeting.screen(window).is_some())
             else {

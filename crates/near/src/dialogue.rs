@@ -12,22 +12,15 @@
 //! | any other | its bytes |
 
 use crate::bytes::{request, text_at, with_text};
-use crate::opcodes::Known;
+use crate::opcodes::{Known, op};
 use crate::store::Question;
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use xqos_wire::answerable::{Class, Only};
 use xqos_wire::x11::bytes::ByteOrder;
+use xqos_wire::x11::codes::FIRST_EXTENSION;
 use xqos_wire::x11::greeting::Greeting;
 
-const CREATE_COLORMAP: u8 = 78;
-const FREE_COLORMAP: u8 = 79;
-const OPEN_FONT: u8 = 45;
-const CLOSE_FONT: u8 = 46;
-const QUERY_FONT: u8 = 47;
-const INTERN_ATOM: u8 = 16;
-const QUERY_EXTENSION: u8 = 98;
-const FIRST_EXTENSION: u8 = 128;
 /// Colormaps and fonts of one program; what is beyond is not known, and its questions go to the server.
 const MAX_RESOURCES: usize = 4096;
 
@@ -58,18 +51,18 @@ impl Dialogue {
         }
         let word = |at| order.u32(request, at);
         match major {
-            CREATE_COLORMAP => {
+            op::CREATE_COLORMAP => {
                 if let (Some(id), Some(visual)) = (word(4), word(12)) {
                     insert(&mut self.colormaps, id, visual);
                 }
             }
-            OPEN_FONT => {
+            op::OPEN_FONT => {
                 if let (Some(id), Some(name)) = (word(4), text_at(order, request, 8, 12)) {
                     insert(&mut self.fonts, id, name.into());
                 }
             }
-            FREE_COLORMAP => _ = word(4).and_then(|id| self.colormaps.remove(&id)),
-            CLOSE_FONT => _ = word(4).and_then(|id| self.fonts.remove(&id)),
+            op::FREE_COLORMAP => _ = word(4).and_then(|id| self.colormaps.remove(&id)),
+            op::CLOSE_FONT => _ = word(4).and_then(|id| self.fonts.remove(&id)),
             // Of an extension that nobody has asked for, anything may set something.
             FIRST_EXTENSION.. if known.is_none_or(|known| known.row.class == Class::ConstantSetsState) => {
                 let mut hasher = DefaultHasher::new();
@@ -95,10 +88,10 @@ impl Dialogue {
         let major = request[0];
         match known.row.only {
             Only::Always => {}
-            Only::AtomFound => return self.named(INTERN_ATOM, text_at(order, request, 4, 8)?),
+            Only::AtomFound => return self.named(op::INTERN_ATOM, text_at(order, request, 4, 8)?),
             Only::FixedColormap => return self.color(request),
-            Only::SameFontPath if major == QUERY_FONT => {
-                return self.named(QUERY_FONT, self.fonts.get(&order.u32(request, 4)?)?);
+            Only::SameFontPath if major == op::QUERY_FONT => {
+                return self.named(op::QUERY_FONT, self.fonts.get(&order.u32(request, 4)?)?);
             }
             Only::SameFontPath => {}
             // Both have the flag where others have something else, in the byte that is read here.
@@ -107,7 +100,7 @@ impl Dialogue {
             Only::OwnDrawable => return None,
         }
         match major {
-            QUERY_EXTENSION => self.named(QUERY_EXTENSION, text_at(order, request, 4, 8)?),
+            op::QUERY_EXTENSION => self.named(op::QUERY_EXTENSION, text_at(order, request, 4, 8)?),
             ..FIRST_EXTENSION => Some(Question(request.into())),
             _ => Some(Question([&[major], &self.told(major).to_le_bytes()[..], &request[1..]].concat().into())),
         }
@@ -115,7 +108,7 @@ impl Dialogue {
 
     /// What a font that is opened so is asked for.
     pub fn font_question(&self, open: &[u8]) -> Option<Question> {
-        self.named(QUERY_FONT, text_at(self.order, open, 8, 12)?)
+        self.named(op::QUERY_FONT, text_at(self.order, open, 8, 12)?)
     }
 
     fn named(&self, major: u8, name: &[u8]) -> Option<Question> {
@@ -132,18 +125,17 @@ impl Dialogue {
 
 /// Opens a font under a number.
 pub fn open_font(order: ByteOrder, id: u32, name: &[u8]) -> Vec<u8> {
-    with_text(order, request(order, OPEN_FONT, 0, &[id, 0]), 8, name)
+    with_text(order, request(order, op::OPEN_FONT, 0, &[id, 0]), 8, name)
 }
 
 pub fn close_font(order: ByteOrder, id: u32) -> Vec<u8> {
-    request(order, CLOSE_FONT, 0, &[id])
+    request(order, op::CLOSE_FONT, 0, &[id])
 }
 
 /// Whether a request reads a property and deletes it: of the core and of RandR and XInput, each in its place.
 fn is_deleting(request: &[u8]) -> bool {
-    const GET_PROPERTY: u8 = 20;
     match (request[0], request.get(1)) {
-        (GET_PROPERTY, Some(&delete)) => delete != 0,
+        (op::GET_PROPERTY, Some(&delete)) => delete != 0,
         // RRGetOutputProperty has it behind five words, XIGetProperty behind its device.
         (_, Some(15)) => request.get(24).is_none_or(|&delete| delete != 0),
         _ => request.get(6).is_none_or(|&delete| delete != 0),
@@ -177,10 +169,11 @@ mod tests {
     #[test]
     fn an_atom_is_asked_for_by_its_name() {
         let (dialogue, opcodes) = dialogue();
-        let asked = |data, name: &[u8]| question(&dialogue, &opcodes, &named_request(ORDER, INTERN_ATOM, data, name));
+        let asked =
+            |data, name: &[u8]| question(&dialogue, &opcodes, &named_request(ORDER, op::INTERN_ATOM, data, name));
         assert_eq!(asked(0, b"WM_NAME"), asked(1, b"WM_NAME"));
         assert_ne!(asked(0, b"WM_NAME"), asked(0, b"WM_NAM"));
-        let mut odd = named_request(ORDER, INTERN_ATOM, 0, b"WM_NAME");
+        let mut odd = named_request(ORDER, op::INTERN_ATOM, 0, b"WM_NAME");
         odd.extend([0; 4]);
         assert_eq!(question(&dialogue, &opcodes, &odd), None, "the server refuses that length");
     }
@@ -201,11 +194,11 @@ mod tests {
     fn a_font_is_asked_for_by_the_name_under_which_it_was_opened() {
         let (mut dialogue, opcodes) = dialogue();
         let open = open_font(ORDER, 0x20_0001, b"fixed");
-        let ask = request(ORDER, QUERY_FONT, 0, &[0x20_0001]);
+        let ask = request(ORDER, op::QUERY_FONT, 0, &[0x20_0001]);
         assert_eq!(question(&dialogue, &opcodes, &ask), None);
-        dialogue.hear(&open, opcodes.request(OPEN_FONT, 0));
+        dialogue.hear(&open, opcodes.request(op::OPEN_FONT, 0));
         assert_eq!(question(&dialogue, &opcodes, &ask), Some(Question(b"\x2ffixed"[..].into())));
-        dialogue.hear(&request(ORDER, CLOSE_FONT, 0, &[0x20_0001]), None);
+        dialogue.hear(&request(ORDER, op::CLOSE_FONT, 0, &[0x20_0001]), None);
         assert_eq!(question(&dialogue, &opcodes, &ask), None);
     }
 

@@ -5,6 +5,7 @@
 //! Only what reads is remembered, so that a question that means something else to another server does no harm there.
 //! A file has a version and a checksum; one that is damaged is none.
 
+use crate::opcodes::op;
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -65,8 +66,7 @@ impl Memory {
 
     /// Its fonts in up to so many parts; one alone is no part.
     pub fn fonts(&self, most: usize) -> Vec<Memory> {
-        const OPEN_FONT: u8 = 45;
-        let is_font = |entry: &&Entry| entry.extension.is_empty() && entry.request[0] == OPEN_FONT;
+        let is_font = |entry: &&Entry| entry.extension.is_empty() && entry.request[0] == op::OPEN_FONT;
         let fonts: Vec<&Entry> = self.entries.iter().filter(is_font).collect();
         if fonts.len() < 2 {
             return Vec::new();

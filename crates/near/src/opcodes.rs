@@ -5,11 +5,33 @@
 //! all of them. Everything is looked up once for an opcode, so that a request costs an index.
 
 use xqos_wire::answerable::{Barrier, Class, Only, Row, barrier, is_silent, row};
+use xqos_wire::x11::codes::{FIRST_EXTENSION, GENERIC_EVENT};
 use xqos_wire::x11::names::Names;
 
-const FIRST_EXTENSION: u8 = 128;
-const MAPPING_NOTIFY: u8 = 34;
-const GENERIC_EVENT: u8 = 35;
+/// Requests and events of the core protocol.
+pub mod op {
+    pub use xqos_wire::x11::xproto::{
+        ALLOC_COLOR_REQUEST as ALLOC_COLOR, ALLOC_NAMED_COLOR_REQUEST as ALLOC_NAMED_COLOR,
+        CHANGE_PROPERTY_REQUEST as CHANGE_PROPERTY, CHANGE_WINDOW_ATTRIBUTES_REQUEST as CHANGE_ATTRIBUTES,
+        CIRCULATE_REQUEST_EVENT as CIRCULATE_REQUEST, CIRCULATE_WINDOW_REQUEST as CIRCULATE_WINDOW,
+        CLOSE_FONT_REQUEST as CLOSE_FONT, CONFIGURE_WINDOW_REQUEST as CONFIGURE_WINDOW, COPY_AREA_REQUEST as COPY_AREA,
+        COPY_PLANE_REQUEST as COPY_PLANE, CREATE_COLORMAP_REQUEST as CREATE_COLORMAP,
+        CREATE_NOTIFY_EVENT as CREATE_NOTIFY, CREATE_PIXMAP_REQUEST as CREATE_PIXMAP,
+        CREATE_WINDOW_REQUEST as CREATE_WINDOW, DELETE_PROPERTY_REQUEST as DELETE_PROPERTY,
+        DESTROY_SUBWINDOWS_REQUEST as DESTROY_SUBWINDOWS, DESTROY_WINDOW_REQUEST as DESTROY_WINDOW,
+        FREE_COLORMAP_REQUEST as FREE_COLORMAP, FREE_COLORS_REQUEST as FREE_COLORS, FREE_PIXMAP_REQUEST as FREE_PIXMAP,
+        GET_GEOMETRY_REQUEST as GET_GEOMETRY, GET_INPUT_FOCUS_REQUEST as GET_INPUT_FOCUS,
+        GET_PROPERTY_REQUEST as GET_PROPERTY, GET_WINDOW_ATTRIBUTES_REQUEST as GET_ATTRIBUTES,
+        GRAB_SERVER_REQUEST as GRAB_SERVER, INTERN_ATOM_REQUEST as INTERN_ATOM, KEYMAP_NOTIFY_EVENT as KEYMAP_NOTIFY,
+        LIST_EXTENSIONS_REQUEST as LIST_EXTENSIONS, MAP_SUBWINDOWS_REQUEST as MAP_SUBWINDOWS,
+        MAP_WINDOW_REQUEST as MAP_WINDOW, MAPPING_NOTIFY_EVENT as MAPPING_NOTIFY, NO_OPERATION_REQUEST as NO_OPERATION,
+        OPEN_FONT_REQUEST as OPEN_FONT, PROPERTY_NOTIFY_EVENT as PROPERTY_NOTIFY,
+        QUERY_EXTENSION_REQUEST as QUERY_EXTENSION, QUERY_FONT_REQUEST as QUERY_FONT,
+        REPARENT_WINDOW_REQUEST as REPARENT_WINDOW, ROTATE_PROPERTIES_REQUEST as ROTATE_PROPERTIES,
+        TRANSLATE_COORDINATES_REQUEST as TRANSLATE_COORDINATES, UNGRAB_SERVER_REQUEST as UNGRAB_SERVER,
+    };
+}
+
 /// XKB's kinds of events that say that the keyboard is another, or described otherwise.
 const KEYBOARD_KINDS: [u8; 7] = [0, 1, 3, 5, 6, 7, 11];
 /// DeviceChanged, Hierarchy and Property.
@@ -176,7 +198,7 @@ impl Opcodes {
             known.next().map(|known| known.first_event).filter(|&first| first > 0)
         };
         match code & 0x7f {
-            MAPPING_NOTIFY => Some(Watch::Keys),
+            op::MAPPING_NOTIFY => Some(Watch::Keys),
             GENERIC_EVENT => {
                 let is_input = self.extension(second_byte) == Some("XInputExtension") && second_byte >= FIRST_EXTENSION;
                 (is_input && DEVICE_KINDS.contains(&kind)).then_some(Watch::Devices)

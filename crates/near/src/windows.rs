@@ -8,25 +8,11 @@
 
 use crate::bytes::{put_u32, request};
 use crate::dialogue::Dialogue;
+use crate::opcodes::op;
 use crate::store::Answer;
 use std::collections::{HashMap, VecDeque};
 use xqos_wire::x11::bytes::ByteOrder;
 
-const CREATE_WINDOW: u8 = 1;
-const CHANGE_ATTRIBUTES: u8 = 2;
-const DESTROY_WINDOW: u8 = 4;
-const DESTROY_SUBWINDOWS: u8 = 5;
-const REPARENT_WINDOW: u8 = 7;
-const MAP_WINDOW: u8 = 8;
-const MAP_SUBWINDOWS: u8 = 9;
-const CONFIGURE_WINDOW: u8 = 12;
-const CHANGE_PROPERTY: u8 = 18;
-const DELETE_PROPERTY: u8 = 19;
-const CREATE_PIXMAP: u8 = 53;
-const FREE_PIXMAP: u8 = 54;
-const ROTATE_PROPERTIES: u8 = 114;
-/// Requests up to here may move windows.
-const LAST_OF_STRUCTURE: u8 = 13;
 const STRUCTURE_NOTIFY: u32 = 1 << 17;
 /// Selections that the server may not have heard of yet.
 const MAX_SELECTIONS: usize = 16;
@@ -110,23 +96,24 @@ impl Windows {
     pub fn hear(&mut self, request: &mut [u8], number: u64, dialogue: &Dialogue) {
         let order = dialogue.order;
         let Some(id) = order.u32(request, 4) else { return };
-        if matches!(request[0], CREATE_WINDOW..=LAST_OF_STRUCTURE) {
+        // All of them may move windows.
+        if matches!(request[0], op::CREATE_WINDOW..=op::CIRCULATE_WINDOW) {
             self.unsettle();
         }
         match request[0] {
-            CREATE_WINDOW => self.create_window(id, request, number, dialogue),
-            CREATE_PIXMAP => self.create_pixmap(id, request, dialogue),
-            CHANGE_ATTRIBUTES => self.select(id, request, number, order),
-            DESTROY_WINDOW | FREE_PIXMAP => self.forget(id),
-            DESTROY_SUBWINDOWS => self.forget_all(dialogue),
-            MAP_SUBWINDOWS => self.drawables.values_mut().for_each(|window| window.geometry = None),
-            REPARENT_WINDOW | MAP_WINDOW | CONFIGURE_WINDOW => {
+            op::CREATE_WINDOW => self.create_window(id, request, number, dialogue),
+            op::CREATE_PIXMAP => self.create_pixmap(id, request, dialogue),
+            op::CHANGE_ATTRIBUTES => self.select(id, request, number, order),
+            op::DESTROY_WINDOW | op::FREE_PIXMAP => self.forget(id),
+            op::DESTROY_SUBWINDOWS => self.forget_all(dialogue),
+            op::MAP_SUBWINDOWS => self.drawables.values_mut().for_each(|window| window.geometry = None),
+            op::REPARENT_WINDOW | op::MAP_WINDOW | op::CONFIGURE_WINDOW => {
                 if let Some(window) = self.drawables.get_mut(&id) {
                     window.geometry = None;
                 }
             }
-            CHANGE_PROPERTY | DELETE_PROPERTY => self.change(id, order.u32(request, 8)),
-            ROTATE_PROPERTIES => self.change(id, None),
+            op::CHANGE_PROPERTY | op::DELETE_PROPERTY => self.change(id, order.u32(request, 8)),
+            op::ROTATE_PROPERTIES => self.change(id, None),
             _ => {}
         }
     }
@@ -137,8 +124,10 @@ impl Windows {
         let Some(id) = dialogue.order.u32(request, 8) else { return };
         self.unsettle();
         match request[0] {
-            CHANGE_PROPERTY | DELETE_PROPERTY | ROTATE_PROPERTIES => self.change(id, None),
-            CREATE_WINDOW | CREATE_PIXMAP | CHANGE_ATTRIBUTES | DESTROY_WINDOW | FREE_PIXMAP => self.forget(id),
+            op::CHANGE_PROPERTY | op::DELETE_PROPERTY | op::ROTATE_PROPERTIES => self.change(id, None),
+            op::CREATE_WINDOW | op::CREATE_PIXMAP | op::CHANGE_ATTRIBUTES | op::DESTROY_WINDOW | op::FREE_PIXMAP => {
+                self.forget(id)
+            }
             _ => self.forget_all(dialogue),
         }
     }
@@ -287,7 +276,7 @@ impl Windows {
             .get_mut(&id)
             .filter(|window| !window.is_watched && !window.is_doubtful && !self.cannot_watch)?;
         window.is_watched = true;
-        Some(request(order, CHANGE_ATTRIBUTES, 0, &[id, EVENT_MASK, window.mask | PROPERTY_CHANGE]))
+        Some(request(order, op::CHANGE_ATTRIBUTES, 0, &[id, EVENT_MASK, window.mask | PROPERTY_CHANGE]))
     }
 
     /// What a request that reads a property is answered.
@@ -374,7 +363,7 @@ mod tests {
         let dialogue = dialogue();
         let mut windows = Windows::new(&dialogue);
         let words = [WINDOW, 0x50, 0x0003_0004, 0x0064_0032, 0x0001_0001, 0, 2 | EVENT_MASK, 9, selects];
-        windows.hear(&mut request(ORDER, CREATE_WINDOW, 0, &words), 1, &dialogue);
+        windows.hear(&mut request(ORDER, op::CREATE_WINDOW, 0, &words), 1, &dialogue);
         (windows, dialogue)
     }
 
@@ -386,9 +375,9 @@ mod tests {
             answer[..],
             [&[1, 24, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x50, 0, 3, 0, 4, 0, 0x64, 0, 0x32, 0, 1], &[0; 10][..]].concat()
         );
-        windows.hear(&mut request(ORDER, CREATE_PIXMAP, 1, &[WINDOW + 1, WINDOW, 0x0010_0020]), 2, &dialogue);
+        windows.hear(&mut request(ORDER, op::CREATE_PIXMAP, 1, &[WINDOW + 1, WINDOW, 0x0010_0020]), 2, &dialogue);
         assert_eq!(windows.geometry(WINDOW + 1, ORDER).unwrap()[1], 1);
-        windows.hear(&mut request(ORDER, MAP_WINDOW, 0, &[WINDOW]), 3, &dialogue);
+        windows.hear(&mut request(ORDER, op::MAP_WINDOW, 0, &[WINDOW]), 3, &dialogue);
         assert_eq!(windows.geometry(WINDOW, ORDER), None);
         assert!(windows.geometry(WINDOW + 1, ORDER).is_some(), "nobody can change a pixmap's");
         assert_eq!(windows.geometry(0x40_0001, ORDER), None);
@@ -399,12 +388,12 @@ mod tests {
         let (mut windows, dialogue) = created(1);
         assert_eq!(windows.read(WINDOW), None, "nobody listens yet");
         let added = windows.watch(WINDOW, ORDER).unwrap();
-        assert_eq!(added, request(ORDER, CHANGE_ATTRIBUTES, 0, &[WINDOW, EVENT_MASK, PROPERTY_CHANGE | 1]));
+        assert_eq!(added, request(ORDER, op::CHANGE_ATTRIBUTES, 0, &[WINDOW, EVENT_MASK, PROPERTY_CHANGE | 1]));
         assert!(windows.is_added(WINDOW) && !windows.is_selected(WINDOW, 5));
-        let mut select = request(ORDER, CHANGE_ATTRIBUTES, 0, &[WINDOW, 1 | EVENT_MASK, 7, 2]);
+        let mut select = request(ORDER, op::CHANGE_ATTRIBUTES, 0, &[WINDOW, 1 | EVENT_MASK, 7, 2]);
         windows.hear(&mut select, 6, &dialogue);
         assert_eq!(ORDER.u32(&select, 16), Some(PROPERTY_CHANGE | 2));
-        let mut select = request(ORDER, CHANGE_ATTRIBUTES, 0, &[WINDOW, EVENT_MASK, PROPERTY_CHANGE]);
+        let mut select = request(ORDER, op::CHANGE_ATTRIBUTES, 0, &[WINDOW, EVENT_MASK, PROPERTY_CHANGE]);
         windows.hear(&mut select, 9, &dialogue);
         assert!(!windows.is_selected(WINDOW, 8) && windows.is_selected(WINDOW, 9) && !windows.is_added(WINDOW));
     }
@@ -423,7 +412,7 @@ mod tests {
         windows.keep(reading, &read, ORDER, &[1; 32]);
         assert_eq!(windows.property(&read), None, "it was asked for before the change");
         let reading = windows.read(WINDOW).unwrap();
-        windows.hear(&mut request(ORDER, CHANGE_PROPERTY, 0, &[WINDOW, 39, 31, 8, 0]), 4, &dialogue);
+        windows.hear(&mut request(ORDER, op::CHANGE_PROPERTY, 0, &[WINDOW, 39, 31, 8, 0]), 4, &dialogue);
         windows.keep(reading, &read, ORDER, &[1; 32]);
         assert_eq!(windows.property(&read), None, "the program changed it itself");
     }

@@ -7,11 +7,10 @@ use super::framing::{ERROR, Frame, REPLY};
 use super::names::{Names, UNKNOWN_REQUEST};
 use super::pending::{Asked, Pending};
 use super::sequence::Sequence;
+use super::xproto;
 use crate::observe::{Direction, Kind, Message};
 use std::collections::VecDeque;
 
-const QUERY_EXTENSION: u8 = 98;
-const KEYMAP_NOTIFY: u8 = 11;
 /// Questions for extensions that are not yet answered; a client asks for one after the other.
 const MAX_QUERIES: usize = 64;
 
@@ -91,7 +90,7 @@ impl Decoder {
             let (last_of_many, end) = (names.last_of_many(major, minor), frame.offset + frame.length);
             self.pending.push(Asked { sequence, major, minor, last_of_many, end });
         }
-        if major == QUERY_EXTENSION {
+        if major == xproto::QUERY_EXTENSION_REQUEST {
             self.query(sequence, frame, order);
         }
         let name = names.request(major, minor);
@@ -120,7 +119,7 @@ impl Decoder {
         let answered = self.pending.answer(sequence, byte(frame, 1));
         let (major, minor, has_reply) =
             answered.map_or((0, 0, false), |(asked, more)| (asked.major, asked.minor, more));
-        if major == QUERY_EXTENSION {
+        if major == xproto::QUERY_EXTENSION_REQUEST {
             self.learn(sequence, frame, names);
         }
         let name = if answered.is_some() { names.request(major, minor) } else { UNKNOWN_REQUEST };
@@ -161,7 +160,7 @@ impl Decoder {
     ) {
         // Of all messages this one has no number.
         let sequence = match code & 0x7f {
-            KEYMAP_NOTIFY => self.sequence.answered(),
+            xproto::KEYMAP_NOTIFY_EVENT => self.sequence.answered(),
             _ => self.event_sequence(order.u16(frame.bytes, 2).unwrap_or(0)),
         };
         let name = names.event(code, byte(frame, 1), order.u16(frame.bytes, 8).unwrap_or(0));

@@ -2,7 +2,7 @@
 //! From bytes to messages of X: where each begins, what it is called, what it answers.
 
 pub mod bytes;
-mod codes;
+pub mod codes;
 pub mod connection;
 mod decode;
 pub mod fields;
@@ -14,3 +14,6 @@ mod pending;
 mod plausible;
 mod search;
 mod sequence;
+
+/// The core protocol's opcodes, by their names.
+pub use x11rb_protocol::protocol::xproto;

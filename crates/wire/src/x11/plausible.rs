@@ -8,6 +8,7 @@ use super::decode::Decoder;
 use super::framing::{ERROR, Length, Phase, REPLY, length};
 use super::names::Names;
 use super::search::{Look, Search};
+use super::xproto;
 use crate::observe::Direction;
 
 /// No message of a plausible chain is longer: 16 MiB is the usual limit of BIG-REQUESTS.
@@ -15,7 +16,6 @@ const MAX_MESSAGE_BYTES: u64 = 16 << 20;
 /// Requests that a server may have read since its last message where their count is not known.
 const MAX_BETWEEN: u64 = 4096;
 const LAST_CORE_ERROR: u8 = 17;
-const KEYMAP_NOTIFY: u8 = 11;
 
 /// Lengths of the core's requests in words, by major opcode. A negative one is a minimum; 0: there is no such request.
 const WORDS: [i8; 128] = [
@@ -83,7 +83,7 @@ fn from_server(bytes: &[u8], order: ByteOrder, decoder: &Decoder) -> Look {
     let is_possible = match code {
         ERROR => matches!(bytes[1], 1..=LAST_CORE_ERROR | FIRST_EXTENSION..) && is_possible_number(low, decoder),
         REPLY => is_possible_number(low, decoder),
-        KEYMAP_NOTIFY => true,
+        xproto::KEYMAP_NOTIFY_EVENT => true,
         GENERIC_EVENT => bytes[1] >= FIRST_EXTENSION && is_possible_number(low, decoder),
         _ => is_possible_number(low, decoder),
     };
