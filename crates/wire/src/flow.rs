@@ -4,8 +4,8 @@
 use crate::contents::Contents;
 use crate::frame::Segment;
 use crate::observe::{ConnectionId, Direction, Ending, Gap, Message, Observer, Opened, Packet};
-use crate::stream::{self, Stream};
-use crate::x11::connection::{self, Connection, is_setup};
+use crate::stream::{Piece, Stream};
+use crate::x11::connection::{Connection, is_setup};
 use crate::x11::names::Names;
 use std::net::SocketAddr;
 
@@ -170,13 +170,12 @@ pub struct Notified<'t, 'o> {
 
 impl Notified<'_, '_> {
     #[inline]
-    fn piece(&mut self, id: ConnectionId, connection: &mut Connection, piece: &stream::Piece<'_>) {
-        let stream::Piece { direction, at_ns, offset, acknowledged, bytes, missing } = *piece;
+    fn piece(&mut self, id: ConnectionId, connection: &mut Connection, piece: &Piece<'_>) {
+        let Piece { direction, at_ns, offset, bytes, missing, .. } = *piece;
         if !bytes.is_empty() {
             self.observers.iter_mut().for_each(|observer| observer.bytes(id, direction, at_ns, offset, bytes));
-            let piece = connection::Piece { direction, at_ns, offset, acknowledged, bytes };
             let observers = &mut *self.observers;
-            connection.push(&piece, self.names, &mut |message| notify_message(observers, id, message));
+            connection.push(piece, self.names, &mut |message| notify_message(observers, id, message));
         }
         if missing > 0 {
             let is_within_message = connection.is_within_for(direction, missing);

@@ -20,6 +20,7 @@ use super::names::Names;
 use super::plausible;
 use super::search::{Mark, Search};
 use crate::observe::{Direction, Gap, Message};
+use crate::stream::Piece;
 
 /// The major version of the protocol, in a setup.
 const VERSION: u16 = 11;
@@ -28,17 +29,6 @@ const VERSION: u16 = 11;
 pub fn is_setup(bytes: &[u8]) -> bool {
     let order = bytes.first().and_then(|&first| ByteOrder::of_setup(first));
     order.is_some_and(|order| order.u16(bytes, 2).is_none_or(|version| version == VERSION))
-}
-
-/// Bytes of one direction, in order, from one packet.
-#[derive(Clone, Copy, Debug)]
-pub struct Piece<'a> {
-    pub direction: Direction,
-    pub at_ns: u64,
-    pub offset: u64,
-    /// Bytes of the other direction that its sender had received.
-    pub acknowledged: u64,
-    pub bytes: &'a [u8],
 }
 
 /// A connection of X.
@@ -238,9 +228,8 @@ impl Connection {
         let Side::Searching(search) = std::mem::replace(&mut self.sides[place], Side::Framing(framer)) else { return };
         for (mark, bytes) in search.pieces(offset) {
             self.skipped_bytes = self.skipped_bytes.saturating_sub(bytes.len() as u64);
-            let again =
-                Piece { offset: mark.offset, at_ns: mark.at_ns, acknowledged: mark.acknowledged, bytes, direction };
-            self.push(&again, names, emit);
+            let Mark { offset, at_ns, acknowledged } = mark;
+            self.push(&Piece { direction, at_ns, offset, acknowledged, bytes, missing: 0 }, names, emit);
         }
     }
 }
