@@ -43,35 +43,37 @@ fn merge_names(sums: &mut BTreeMap<String, Tally>, others: &BTreeMap<String, Tal
 }
 
 fn merge_waits(sums: &mut Vec<WaitFigures>, others: &[WaitFigures]) {
-    for other in others {
-        let place = sums.iter().position(|sum| sum.name == other.name).unwrap_or(sums.len());
-        if place == sums.len() {
-            sums.push(WaitFigures { name: other.name.clone(), ..WaitFigures::default() });
-        }
-        let sum = &mut sums[place];
+    let add = |sum: &mut WaitFigures, other: &WaitFigures| {
         sum.count += other.count;
         sum.seconds += other.seconds;
         sum.avoidable += other.avoidable;
         for (&reason, count) in &other.reasons {
             *sum.reasons.entry(reason).or_default() += count;
         }
-    }
+    };
+    merge_equal(sums, others, |wait| &wait.name, add);
     sums.sort_by(|one, other| other.seconds.total_cmp(&one.seconds).then(one.name.cmp(&other.name)));
 }
 
 fn merge_patterns(sums: &mut Vec<PatternFigures>, others: &[PatternFigures]) {
-    for other in others {
-        let place = sums.iter().position(|sum| sum.pattern == other.pattern).unwrap_or(sums.len());
-        if place == sums.len() {
-            sums.push(PatternFigures { pattern: other.pattern.clone(), ..PatternFigures::default() });
-        }
-        let sum = &mut sums[place];
+    let add = |sum: &mut PatternFigures, other: &PatternFigures| {
         sum.count += other.count;
         sum.in_a_row = sum.in_a_row.max(other.in_a_row);
         sum.seconds += other.seconds;
         sum.avoidable += other.avoidable;
-    }
+    };
+    merge_equal(sums, others, |pattern| &pattern.pattern, add);
     sums.sort_by(|one, other| other.seconds.total_cmp(&one.seconds).then(one.pattern.cmp(&other.pattern)));
+}
+
+/// Adds others to those of the same name.
+pub fn merge_equal<T: Clone>(sums: &mut Vec<T>, others: &[T], name: fn(&T) -> &String, add: impl Fn(&mut T, &T)) {
+    for other in others {
+        match sums.iter_mut().find(|sum| name(sum) == name(other)) {
+            Some(sum) => add(sum, other),
+            None => sums.push(other.clone()),
+        }
+    }
 }
 
 #[cfg(test)]

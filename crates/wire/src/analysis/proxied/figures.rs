@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Waits that a proxy would leave, as figures of a report.
 
+use super::super::merge::merge_equal;
 use super::super::names::Names;
 use super::super::report::saving_s;
 use super::Proxied;
@@ -38,8 +39,7 @@ impl Proxied {
             saving_s: saving_s(left.waits - left.left, latency_s),
         });
         let mut figures = ProxyFigures { proxy: self.proxy.name(), ..ProxyFigures::default() };
-        list.for_each(|left| figures.add(&left));
-        figures.sort();
+        figures.add(&list.collect::<Vec<_>>());
         figures
     }
 }
@@ -48,27 +48,20 @@ impl ProxyFigures {
     /// Adds another connection's, behind the same proxy.
     pub fn merge(&mut self, other: &ProxyFigures) {
         self.proxy = other.proxy;
-        other.names.iter().for_each(|left| self.add(left));
-        self.sort();
+        self.add(&other.names);
     }
 
-    fn add(&mut self, other: &LeftFigures) {
-        let place = self.names.iter().position(|left| left.name == other.name).unwrap_or(self.names.len());
-        if place == self.names.len() {
-            self.names.push(LeftFigures { name: other.name.clone(), ..LeftFigures::default() });
-        }
-        let sum = &mut self.names[place];
-        sum.waits += other.waits;
-        sum.left += other.left;
-        sum.saving_s += other.saving_s;
-        self.waits += other.waits;
-        self.left += other.left;
-        self.saving_s += other.saving_s;
-    }
-
-    fn sort(&mut self) {
-        let key = |left: &LeftFigures| (std::cmp::Reverse((left.left, left.waits)), left.name.clone());
-        self.names.sort_by_key(key);
+    fn add(&mut self, names: &[LeftFigures]) {
+        let add = |sum: &mut LeftFigures, other: &LeftFigures| {
+            sum.waits += other.waits;
+            sum.left += other.left;
+            sum.saving_s += other.saving_s;
+        };
+        merge_equal(&mut self.names, names, |left| &left.name, add);
+        self.names.sort_by_key(|left| (std::cmp::Reverse((left.left, left.waits)), left.name.clone()));
+        self.waits += names.iter().map(|left| left.waits).sum::<u64>();
+        self.left += names.iter().map(|left| left.left).sum::<u64>();
+        self.saving_s += names.iter().map(|left| left.saving_s).sum::<f64>();
     }
 }
 
@@ -80,7 +73,7 @@ mod tests {
         let mut figures = ProxyFigures { proxy: "strict", ..ProxyFigures::default() };
         for &(name, waits, left) in names {
             let saving_s = (waits - left) as f64 * 0.1;
-            figures.add(&LeftFigures { name: name.to_owned(), waits, left, saving_s });
+            figures.add(&[LeftFigures { name: name.to_owned(), waits, left, saving_s }]);
         }
         figures
     }
