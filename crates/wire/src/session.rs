@@ -84,11 +84,6 @@ impl<'a> Session<'a> {
         self
     }
 
-    /// What was counted up to now.
-    pub fn counts(&self) -> &Contents {
-        &self.counts
-    }
-
     /// Takes the next packet.
     pub fn packet(&mut self, record: &Record<'_>) {
         self.counts.packets += 1;

@@ -40,32 +40,36 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// As it is called in tables and in JSON.
+    /// Each with its name, as in tables and in JSON, and what to do instead.
+    pub const ALL: [(Reason, &str, &str); 8] = [
+        (Reason::AtomsOneByOne, "atoms-one-by-one", "atoms one by one: ask for all of them, then read the replies"),
+        (
+            Reason::ExtensionsOneByOne,
+            "extensions-one-by-one",
+            "extensions one by one: ask for all of them, then read the replies",
+        ),
+        (
+            Reason::VersionsOneByOne,
+            "versions-one-by-one",
+            "versions one by one: ask all extensions, then read the replies",
+        ),
+        (Reason::SameAnswer, "same-answer", "asked before, same answer: keep it"),
+        (
+            Reason::UnchangedProperty,
+            "unchanged-property",
+            "property unchanged since it was read: keep it, follow PropertyNotify",
+        ),
+        (Reason::TrueColor, "true-color", "TrueColor: the pixel follows from red, green and blue"),
+        (Reason::Sync, "sync", "synchronisation: requests are served in order without it"),
+        (Reason::CoreFont, "core-font", "core fonts: fonts on the client's side need no round trip"),
+    ];
+
     pub fn name(self) -> &'static str {
-        match self {
-            Reason::AtomsOneByOne => "atoms-one-by-one",
-            Reason::ExtensionsOneByOne => "extensions-one-by-one",
-            Reason::VersionsOneByOne => "versions-one-by-one",
-            Reason::SameAnswer => "same-answer",
-            Reason::UnchangedProperty => "unchanged-property",
-            Reason::TrueColor => "true-color",
-            Reason::Sync => "sync",
-            Reason::CoreFont => "core-font",
-        }
+        Reason::ALL[self as usize].1
     }
 
-    /// What to do instead.
     pub fn advice(self) -> &'static str {
-        match self {
-            Reason::AtomsOneByOne => "atoms one by one: ask for all of them, then read the replies",
-            Reason::ExtensionsOneByOne => "extensions one by one: ask for all of them, then read the replies",
-            Reason::VersionsOneByOne => "versions one by one: ask all extensions, then read the replies",
-            Reason::SameAnswer => "asked before, same answer: keep it",
-            Reason::UnchangedProperty => "property unchanged since it was read: keep it, follow PropertyNotify",
-            Reason::TrueColor => "TrueColor: the pixel follows from red, green and blue",
-            Reason::Sync => "synchronisation: requests are served in order without it",
-            Reason::CoreFont => "core fonts: fonts on the client's side need no round trip",
-        }
+        Reason::ALL[self as usize].2
     }
 }
 

@@ -56,14 +56,12 @@ pub struct Counts {
     pub replies: ByName,
     pub events: ByName,
     pub errors: ByName,
-    /// The greeting.
-    pub setup: Tally,
 }
 
 impl Counts {
     pub fn message(&mut self, message: &Message<'_>, name: NameId) {
         match message.kind {
-            Kind::Setup | Kind::SetupReply => self.setup.add(message.length),
+            Kind::Setup | Kind::SetupReply => {}
             Kind::Request => self.requests.add(name, message.length),
             Kind::Reply => self.replies.add(name, message.length),
             Kind::Event => self.events.add(name, message.length),

@@ -323,7 +323,7 @@ fn wait_figures(waits: &BTreeMap<super::names::NameId, Total>, names: &Names) ->
         count: total.count,
         seconds: seconds(total.ns),
         avoidable: total.avoidable_count(),
-        reasons: total.avoidable.iter().map(|(&reason, &(count, _))| (reason, count)).collect(),
+        reasons: total.avoidable.clone(),
     };
     let mut list: Vec<_> = waits.iter().map(figures).collect();
     list.sort_by(|one, other| other.seconds.total_cmp(&one.seconds).then(one.name.cmp(&other.name)));

@@ -5,7 +5,6 @@ use super::doing::Doing;
 use super::rows::Rows;
 use super::texts::Texts;
 use super::track::{Track, Window};
-use crate::analysis::avoidable::Reason;
 use crate::analysis::names::Names;
 use crate::analysis::spans::Spans;
 use crate::analysis::states::States;
@@ -58,7 +57,8 @@ pub struct Connection {
     pub ending: Ending,
     /// By [`Direction`].
     pub tracks: [Track; 2],
-    /// Round trips that the client waited for: when, how long, name, and 1 + [`Reason`] or 0.
+    /// Round trips that the client waited for: when, how long, name, and 1 + the place of its
+    /// [reason](crate::analysis::avoidable::Reason::ALL) or 0.
     pub trips: Rows<4>,
     pub doing: Doing,
     states: States,
@@ -141,24 +141,20 @@ impl Plot {
         at_ns.saturating_sub(self.began_ns).min(MAX_NS)
     }
 
-    /// Whether there is room for one more packet that lies in the kept time.
     fn takes_packet(&mut self, at_ns: u64) -> bool {
-        if !self.choice.window.contains(at_ns) {
-            return false;
-        }
-        let has_room = self.packets < MAX_PACKETS;
-        *(if has_room { &mut self.packets } else { &mut self.left_out.packets }) += 1;
-        has_room
+        self.choice.window.contains(at_ns) && has_room(&mut self.packets, MAX_PACKETS, &mut self.left_out.packets)
     }
 
     fn takes_message(&mut self, at_ns: u64) -> bool {
-        if !self.choice.window.contains(at_ns) {
-            return false;
-        }
-        let has_room = self.messages < MAX_MESSAGES;
-        *(if has_room { &mut self.messages } else { &mut self.left_out.messages }) += 1;
-        has_room
+        self.choice.window.contains(at_ns) && has_room(&mut self.messages, MAX_MESSAGES, &mut self.left_out.messages)
     }
+}
+
+/// Counts one more where there is room for it, and otherwise among those that are left out.
+fn has_room(count: &mut u64, most: u64, left_out: &mut u64) -> bool {
+    let has_room = *count < most;
+    *(if has_room { count } else { left_out }) += 1;
+    has_room
 }
 
 impl Observer for Plot {
@@ -250,15 +246,3 @@ impl Observer for Plot {
         self.left_out.fields = self.texts.left_out;
     }
 }
-
-/// What to do about an avoidable round trip, by its number in [`Connection::trips`] less 1.
-pub const REASONS: [Reason; 8] = [
-    Reason::AtomsOneByOne,
-    Reason::ExtensionsOneByOne,
-    Reason::VersionsOneByOne,
-    Reason::SameAnswer,
-    Reason::UnchangedProperty,
-    Reason::TrueColor,
-    Reason::Sync,
-    Reason::CoreFont,
-];

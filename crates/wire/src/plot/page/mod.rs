@@ -17,9 +17,10 @@
 #[path = "../../../../../web/page.rs"]
 mod web;
 
-use super::model::{Connection, Plot, REASONS};
+use super::model::{Connection, Plot};
 use super::rows::Rows;
 use super::track::Track;
+use crate::analysis::avoidable::Reason;
 use crate::analysis::spans::Span;
 use base64::engine::general_purpose::STANDARD;
 use base64::write::EncoderWriter;
@@ -112,7 +113,7 @@ fn facts<'a>(plot: &'a Plot, title: &'a str, texts_bytes: usize, packed: &[Packe
         from_ns: window.from_ns,
         to_ns: window.to_ns,
         names: plot.names.iter().collect(),
-        reasons: REASONS.iter().map(|reason| reason.advice()).collect(),
+        reasons: Reason::ALL.iter().map(|(.., advice)| *advice).collect(),
         left_out: [
             ("connections", left_out.connections),
             ("messages", left_out.messages),
