@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
-//! A program that runs against a display of ours, and whatever it starts.
+//! A program that runs against a display of ours, and whatever it starts; and one that only passes signals on.
 
 use anyhow::{Context, Result};
 use std::ffi::{OsStr, OsString};
 use std::os::fd::AsRawFd;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Child, Command, ExitStatus};
 use std::time::{Duration, Instant};
 use xqos_cli::output::note;
 use xqos_cli::sys::{self, Signal, Signals};
@@ -126,6 +127,39 @@ impl Program {
 fn has_children() -> bool {
     let us = std::process::id() as i32;
     Procfs.all().values().any(|process| process.parent == us && !process.zombie)
+}
+
+/// Until a child has ended, or had the time to do so after a signal; its exit status. `pass` hands a signal on, and says
+/// whether the child is to end by it.
+pub fn wait_for(
+    child: &mut Child,
+    what: &str,
+    signals: &Signals,
+    grace: Duration,
+    pass: impl Fn(&Signal) -> bool,
+) -> Result<u8> {
+    let mut end: Option<Instant> = None;
+    loop {
+        while let Some(signal) = signals.next() {
+            if signal.number != libc::SIGCHLD && pass(&signal) {
+                end.get_or_insert(Instant::now() + grace);
+            }
+        }
+        if let Some(status) = child.try_wait().with_context(|| format!("cannot wait for {what}"))? {
+            return Ok(shown(status));
+        }
+        let left = end.map(|end| end.saturating_duration_since(Instant::now()));
+        if left == Some(Duration::ZERO) {
+            child.kill().with_context(|| format!("cannot end {what}"))?;
+        }
+        sys::poll(&[signals.as_raw_fd()], left).with_context(|| format!("cannot wait for {what}"))?;
+    }
+}
+
+/// As a shell shows it.
+pub fn shown(status: ExitStatus) -> u8 {
+    let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
+    u8::try_from(code).unwrap_or(u8::MAX)
 }
 
 /// `1 file`, `2 files`.

@@ -8,6 +8,7 @@
 mod cookie;
 pub mod quantity;
 
+use crate::program;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use quantity::{Rate, delay, loss, queue, rate};
@@ -15,9 +16,9 @@ use std::env;
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 use xqos_cli::output::note;
 use xqos_cli::sys::{self, Signal, Signals};
@@ -152,7 +153,15 @@ impl Arguments {
             }
         }
         let mut program = self.start_program(link, display, file)?;
-        Ok(shown(wait(&mut program, signals)?))
+        let pid = program.id() as i32;
+        // A terminal's ^C has reached the program already, which may go on after it.
+        let pass = |&Signal { number, from_kernel }: &Signal| {
+            if !from_kernel {
+                sys::send(pid, number);
+            }
+            !from_kernel
+        };
+        program::wait_for(&mut program, "the program", signals, GRACE, pass)
     }
 
     fn start_program(&self, link: &Link, display: Option<u16>, authority: Option<&Path>) -> Result<Child> {
@@ -218,34 +227,6 @@ fn wait_for(link: &Link, port: u16, servers: &mut [Child], signals: &Signals) ->
         }
     }
     Ok(None)
-}
-
-/// Until the program has ended, or had the time to do so after a signal.
-fn wait(program: &mut Child, signals: &Signals) -> Result<ExitStatus> {
-    let mut end: Option<Instant> = None;
-    loop {
-        if let Some(status) = program.try_wait().context("cannot wait for the program")? {
-            return Ok(status);
-        }
-        let left = end.map(|end| end.saturating_duration_since(Instant::now()));
-        if left == Some(Duration::ZERO) {
-            program.kill().context("cannot end the program")?;
-        }
-        sys::poll(&[signals.as_raw_fd()], left).context("cannot wait for the program")?;
-        while let Some(Signal { number, from_kernel }) = signals.next() {
-            // A terminal's ^C has reached the program already, which may go on after it.
-            if number != libc::SIGCHLD && !from_kernel {
-                sys::send(program.id() as i32, number);
-                end.get_or_insert(Instant::now() + GRACE);
-            }
-        }
-    }
-}
-
-/// As a shell shows it.
-fn shown(status: ExitStatus) -> u8 {
-    let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
-    u8::try_from(code).unwrap_or(u8::MAX)
 }
 
 fn told(totals: &Totals) -> String {

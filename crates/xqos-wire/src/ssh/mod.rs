@@ -7,6 +7,7 @@
 mod far;
 
 use crate::near::Manner;
+use crate::program::{shown, wait_for};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use far::Wanted;
@@ -14,12 +15,10 @@ use std::env;
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, ErrorKind, Read};
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::DirBuilderExt;
-use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use xqos_cli::sys::{self, Signal, Signals};
 
 /// How long the session may take to end after a signal that was passed on; then the connection is ended, and with it the
@@ -94,13 +93,18 @@ impl Arguments {
         let mut line = Line::new(self)?;
         let opened = line.open(&display)?;
         if !opened.success() {
-            return Ok(shown(opened));
+            return Ok(ExitCode::from(shown(opened)));
         }
         if self.copy && !line.copy()? {
             return Ok(ExitCode::FAILURE);
         }
         let mut session = line.run(&display)?;
-        wait(&mut session, &line, &signals).map(shown)
+        // A terminal's ^C has ended ssh too, but nobody there has heard of it.
+        let pass = |signal: &Signal| {
+            line.signal(signal.number);
+            true
+        };
+        wait_for(&mut session, "ssh", &signals, GRACE, pass).map(ExitCode::from)
     }
 
     fn options(&self) -> Vec<&'static str> {
@@ -210,32 +214,4 @@ fn explained(error: io::Error) -> anyhow::Error {
     let is_missing = error.kind() == ErrorKind::NotFound;
     let what = if is_missing { "ssh is not installed here: install openssh-client" } else { "cannot start ssh" };
     anyhow::Error::from(error).context(what)
-}
-
-/// Until the session has ended, or had the time to do so after a signal.
-fn wait(session: &mut Child, line: &Line<'_>, signals: &Signals) -> Result<ExitStatus> {
-    let mut end: Option<Instant> = None;
-    loop {
-        // A terminal's ^C has ended ssh too, but nobody there has heard of it.
-        while let Some(Signal { number, .. }) = signals.next() {
-            if number != libc::SIGCHLD {
-                line.signal(number);
-                end.get_or_insert(Instant::now() + GRACE);
-            }
-        }
-        if let Some(status) = session.try_wait().context("cannot wait for ssh")? {
-            return Ok(status);
-        }
-        let left = end.map(|end| end.saturating_duration_since(Instant::now()));
-        if left == Some(Duration::ZERO) {
-            session.kill().context("cannot end ssh")?;
-        }
-        sys::poll(&[signals.as_raw_fd()], left).context("cannot wait for ssh")?;
-    }
-}
-
-/// As a shell shows it.
-fn shown(status: ExitStatus) -> ExitCode {
-    let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
-    ExitCode::from(u8::try_from(code).unwrap_or(u8::MAX))
 }
