@@ -184,7 +184,7 @@ impl Bandwidth {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::synthetic::{Said, said};
+    use crate::analysis::tests::{Said, said};
 
     fn tell(bandwidth: &mut Bandwidth, samples: &mut Samples, said_: &Said<'_>, direction: Direction, offset: u64) {
         let mut message = said(said_);

@@ -35,28 +35,9 @@ impl Colormaps {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use super::*;
-    use crate::analysis::synthetic::{Said, said};
-
-    /// A greeting of one screen with colormap 0x20, its visual 0x21 of this class.
-    pub fn greeting(class: u8, is_little_endian: bool) -> Vec<u8> {
-        let short = |value: u16| if is_little_endian { value.to_le_bytes() } else { value.to_be_bytes() };
-        let word = |value: u32| if is_little_endian { value.to_le_bytes() } else { value.to_be_bytes() };
-        let mut bytes = vec![0; 40 + 8 + 8 + 40 + 8 + 24];
-        bytes[0] = 1;
-        bytes[24..26].copy_from_slice(&short(5));
-        (bytes[28], bytes[29]) = (1, 1);
-        let screen = 40 + 8 + 8;
-        bytes[screen + 4..screen + 8].copy_from_slice(&word(0x20));
-        bytes[screen + 32..screen + 36].copy_from_slice(&word(0x21));
-        bytes[screen + 39] = 1;
-        let depth = screen + 40;
-        bytes[depth + 2..depth + 4].copy_from_slice(&short(1));
-        bytes[depth + 8..depth + 12].copy_from_slice(&word(0x21));
-        bytes[depth + 12] = class;
-        bytes
-    }
+    use crate::analysis::tests::{Said, greeting, said};
 
     fn learn(colormaps: &mut Colormaps, kind: Kind, name: &str, bytes: &[u8], is_little_endian: bool) {
         let mut message = said(&Said { kind, name, bytes, ..Said::default() });

@@ -39,9 +39,9 @@ pub mod round_trip;
 pub mod spans;
 pub mod startup;
 pub mod states;
-#[cfg(test)]
-mod synthetic;
 pub mod table;
+#[cfg(test)]
+mod tests;
 pub mod transmitter;
 pub mod waits;
 

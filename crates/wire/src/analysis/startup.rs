@@ -89,7 +89,7 @@ impl Startup {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::synthetic::{Said, said};
+    use crate::analysis::tests::{Said, said};
 
     const SECOND: u64 = 1_000_000_000;
 

@@ -116,6 +116,4 @@ impl States {
 }
 
 #[cfg(test)]
-mod link;
-#[cfg(test)]
 mod tests;

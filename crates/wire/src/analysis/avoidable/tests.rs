@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-use super::super::colors::tests::greeting;
-use super::super::synthetic::{Said, said};
+use super::super::tests::{Said, greeting, said};
 use super::*;
 
 #[derive(Default)]

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-use super::super::colors::tests::greeting;
 use super::super::names::Names;
-use super::super::synthetic::{Said, said};
+use super::super::tests::{Said, greeting, said};
 use super::super::waits::Waits;
 use super::*;
 

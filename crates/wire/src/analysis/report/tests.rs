@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-use super::super::synthetic::{Said, said};
 use super::super::table::csv;
+use super::super::tests::{Said, said};
 use super::*;
 use crate::observe::{ConnectionId, Direction, Kind, Observer, Opened, Packet};
 

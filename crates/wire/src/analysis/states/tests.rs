@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
+mod link;
+
 use super::super::spans::{Span, length_until, minus};
 use super::super::transmitter::MAX_IN_FLIGHT;
-use super::link::{Exchange, Link, Seen, run};
 use super::*;
+use link::{Exchange, Link, Seen, run};
 
 const MS: u64 = 1_000_000;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-use super::super::synthetic::{Said, said};
+use super::super::tests::{Said, said};
 use super::*;
 
 const MS: u64 = 1_000_000;

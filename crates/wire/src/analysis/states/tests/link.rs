@@ -3,8 +3,8 @@
 //!
 //! TCP as far as it matters here: slow start, an acknowledgement for two packets or after 40 ms, or with data.
 
-use super::super::spans::Spans;
-use super::super::transmitter::HEADERS;
+use super::super::super::spans::Spans;
+use super::super::super::transmitter::HEADERS;
 use crate::observe::{Direction, Packet};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
