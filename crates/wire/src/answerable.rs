@@ -71,11 +71,6 @@ pub struct Row {
     pub until: &'static [&'static str],
 }
 
-/// How a request can be answered without the server, where its condition ([`row`]) is met.
-pub fn class_of(request: &str) -> Class {
-    row(request).class
-}
-
 /// What the table says of a request; one that stands in no row has an empty name.
 pub fn row(request: &str) -> Row {
     if let Some(row) = TABLE.iter().find(|row| row.request == request) {
@@ -84,11 +79,6 @@ pub fn row(request: &str) -> Row {
     // All extensions must be told which version the program knows, and most call that request the same.
     let is_version = request.ends_with("::QueryVersion");
     Row { class: if is_version { Class::ConstantSetsState } else { Class::Never }, ..UNKNOWN }
-}
-
-/// What LBX did with a request.
-pub fn lbx(request: &str) -> Lbx {
-    row(request).lbx
 }
 
 /// What a one-way request means for those after it.
@@ -342,7 +332,9 @@ mod tests {
             "NOBODYS::request 3",
             "extension 131 request 7",
         ];
-        never.iter().for_each(|name| assert_eq!((class_of(name), lbx(name)), (Class::Never, Lbx::Forwarded), "{name}"));
+        never
+            .iter()
+            .for_each(|name| assert_eq!((row(name).class, row(name).lbx), (Class::Never, Lbx::Forwarded), "{name}"));
     }
 
     #[test]
@@ -370,7 +362,7 @@ mod tests {
         ];
         for name in keeps {
             assert_eq!(has_reply(name), Some(true), "{name}");
-            assert_ne!(class_of(name), Class::Constant, "{name}");
+            assert_ne!(row(name).class, Class::Constant, "{name}");
         }
     }
 
@@ -379,10 +371,10 @@ mod tests {
         for (extension, table) in EXTENSIONS.iter() {
             let version = format!("{extension}::QueryVersion");
             if table.requests.iter().flatten().any(|name| *name == version) {
-                assert_eq!(class_of(&version), Class::ConstantSetsState, "{version}");
+                assert_eq!(row(&version).class, Class::ConstantSetsState, "{version}");
             }
         }
-        assert_eq!(class_of("GLX::QueryVersion"), Class::ConstantSetsState);
-        assert_eq!(class_of("BIG-REQUESTS::Enable"), Class::ConstantSetsState);
+        assert_eq!(row("GLX::QueryVersion").class, Class::ConstantSetsState);
+        assert_eq!(row("BIG-REQUESTS::Enable").class, Class::ConstantSetsState);
     }
 }

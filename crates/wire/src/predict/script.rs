@@ -20,7 +20,7 @@ use crate::analysis::names::Names;
 use crate::analysis::proxied::{Proxied, Proxy};
 use crate::analysis::startup::QUIET_NS;
 use crate::analysis::waits::Waits;
-use crate::answerable::{Class, Lbx, class_of, lbx};
+use crate::answerable::{Class, Lbx, row};
 use crate::observe::{ConnectionId, Direction, Gap, Kind, Message, Observer, Opened, Packet};
 use std::collections::HashMap;
 
@@ -244,7 +244,7 @@ impl Recorded {
         let answer = if is_reply { self.place_of_answer(message) } else { Answer::OfServer };
         let mut place = self.last_reply;
         if answer != Answer::OfProxy {
-            let is_tagged = self.proxy() == Some(Proxy::Lbx) && lbx(message.name) == Lbx::Tagged && is_reply;
+            let is_tagged = self.proxy() == Some(Proxy::Lbx) && row(message.name).lbx == Lbx::Tagged && is_reply;
             let bytes = if is_tagged { TAG_BYTES.min(message.length) } else { message.length };
             list.push(Said { cause, service_ns, bytes });
         }
@@ -267,7 +267,7 @@ impl Recorded {
     fn place_of_answer(&self, message: &Message<'_>) -> Answer {
         let is_answered = self.answered.get(&message.sequence) == Some(&true);
         match self.proxy() {
-            Some(proxy) if is_answered && (proxy == Proxy::Lbx || class_of(message.name) == Class::Constant) => {
+            Some(proxy) if is_answered && (proxy == Proxy::Lbx || row(message.name).class == Class::Constant) => {
                 Answer::OfProxy
             }
             Some(_) if is_answered => Answer::Repeated,

@@ -3,7 +3,7 @@
 
 pub mod bytes;
 pub mod codes;
-pub mod connection;
+pub(crate) mod connection;
 mod decode;
 pub mod fields;
 pub mod framing;

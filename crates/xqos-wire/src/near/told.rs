@@ -5,6 +5,7 @@ use super::run::Told;
 use crate::program::counted;
 use xqos_near::Report;
 use xqos_near::report::Count;
+use xqos_text::time::of_ns;
 
 /// Requests that are named one by one.
 const MAX_NAMED: usize = 12;
@@ -15,7 +16,7 @@ pub fn lines(told: &Told) -> Vec<String> {
         "{}, {asked} questions, {answered} answered here; {left} waits left, {saved} saved{}",
         counted(told.report.connections, "connection"),
         match told.report.round_trip_ns {
-            Some(ns) => format!(", {} of {}", seconds(told.report.saved_ns()), seconds(ns)),
+            Some(ns) => format!(", {} of {}", of_ns(told.report.saved_ns()), of_ns(ns)),
             None => String::new(),
         }
     )];
@@ -42,8 +43,4 @@ pub fn verdict(report: &Report) -> String {
 
 fn name(told: &Told, opcodes: (u8, u8)) -> &str {
     told.names.iter().find(|(known, _)| *known == opcodes).map_or("unknown", |(_, name)| name)
-}
-
-fn seconds(ns: u64) -> String {
-    xqos_text::time::of_ns(ns)
 }
