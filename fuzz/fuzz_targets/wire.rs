@@ -69,7 +69,7 @@ fn read(bytes: &[u8], mut session: Session<'_>) {
         rest = behind;
         at_ns += 1_000_000;
         let packet = packet(from_server, &mut numbers, said);
-        session.packet(&Record { at_ns, link: Link::Raw, length: packet.len() as u32, bytes: &packet, program: None });
+        session.packet(&Record { at_ns, link: Link::RAW, length: packet.len() as u32, bytes: &packet, program: None });
     }
     session.finish();
 }

@@ -60,12 +60,15 @@ const MAX_WINDOW_SCALE: u8 = 14;
 /// Reads a packet.
 pub fn parse<'a>(record: &Record<'a>) -> Frame<'a> {
     let header = match record.link {
-        Link::Raw => Some(0),
-        Link::Null | Link::Loop => Some(4),
-        Link::Ethernet => ethernet(record.bytes),
-        Link::Cooked => ip_behind(record.bytes, 14, 16),
-        Link::Cooked2 => ip_behind(record.bytes, 0, 20),
-        Link::Unknown(_) => return Frame::UnknownLink,
+        // 12 and 14 are what some systems write for raw IP.
+        Link::RAW | Link::IPV4 | Link::IPV6 | Link(12 | 14) => Some(0),
+        // BSD's and OpenBSD's loopback begins with the address family.
+        Link::NULL | Link::LOOP => Some(4),
+        Link::ETHERNET => ethernet(record.bytes),
+        // Linux cooked, as written for the interface `any`.
+        Link::LINUX_SLL => ip_behind(record.bytes, 14, 16),
+        Link::LINUX_SLL2 => ip_behind(record.bytes, 0, 20),
+        _ => return Frame::UnknownLink,
     };
     let Some(header) = header else { return Frame::Other };
     let Some(packet) = record.bytes.get(header..) else { return Frame::Broken };

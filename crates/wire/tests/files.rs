@@ -42,7 +42,7 @@ fn pcap_is_read_in_both_orders_and_resolutions() {
         for (magic, parts, at_ns) in [(0xa1b2_c3d4, 123_456, AT_NS - 789), (0xa1b2_3c4d, 123_456_789, AT_NS)] {
             let (packets, note) = read(pcap(order, magic, parts));
             assert_eq!((packets[0].at_ns, packets[1].at_ns), (at_ns, at_ns + 1_000_000_000), "{order:?} {magic:x}");
-            assert_eq!((packets[0].link, packets[1].length), (Link::Cooked, 9));
+            assert_eq!((packets[0].link, packets[1].length), (Link::LINUX_SLL, 9));
             assert_eq!(
                 (packets[0].bytes.as_slice(), packets[1].bytes.as_slice(), note),
                 (&b"abc"[..], &b"de"[..], None)
@@ -141,8 +141,11 @@ fn pcapng_is_read_with_all_its_interfaces_and_sections() {
     }
     let (packets, note) = read(file);
     let seen: Vec<_> = packets.iter().map(|it| (it.at_ns, it.link, it.bytes.as_slice())).collect();
-    let expected =
-        [(AT_NS - 789, Link::Ethernet, &b"abcde"[..]), (AT_NS, Link::Cooked2, b"f"), (7_500_000_000, Link::Raw, b"")];
+    let expected = [
+        (AT_NS - 789, Link::ETHERNET, &b"abcde"[..]),
+        (AT_NS, Link::LINUX_SLL2, b"f"),
+        (7_500_000_000, Link::RAW, b""),
+    ];
     assert_eq!(seen, [expected, expected].concat());
     assert!(note.is_some_and(|note| note.contains("went back 2 times")), "each interface has its own clock here");
 }
@@ -151,7 +154,7 @@ fn written() -> (Vec<u8>, Vec<Captured>) {
     let mut talk = Talk::new();
     talk.open_x(Order::Little).client(&request(Order::Little, 43, 0, 1));
     let mut writer = Writer::new(Vec::new(), "test").unwrap();
-    writer.add_interface(Link::Raw, "unused", 96).unwrap();
+    writer.add_interface(Link::RAW, "unused", 96).unwrap();
     talk.packets.iter().for_each(|packet| writer.write(&packet.record()).unwrap());
     (writer.into_inner(), talk.packets)
 }

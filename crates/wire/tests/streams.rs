@@ -35,10 +35,10 @@ fn focus(numbers: impl IntoIterator<Item = u64>) -> Vec<String> {
 
 #[test]
 fn every_link_and_both_families_of_ip_carry_the_same() {
-    let links = [Link::Ethernet, Link::Cooked, Link::Cooked2, Link::Null, Link::Loop, Link::Raw];
+    let links = [Link::ETHERNET, Link::LINUX_SLL, Link::LINUX_SLL2, Link::NULL, Link::LOOP, Link::RAW];
     for (client, server) in [("10.0.0.1:40000", "10.0.0.2:6000"), ("[::1]:40000", "[::2]:6000")] {
         for (link, vlan_tags) in
-            links.map(|link| (link, 0)).into_iter().chain([(Link::Ethernet, 1), (Link::Ethernet, 2)])
+            links.map(|link| (link, 0)).into_iter().chain([(Link::ETHERNET, 1), (Link::ETHERNET, 2)])
         {
             let mut talk = Talk { link, vlan_tags, ..Talk::between(client, server) };
             talk.open_x(L);
@@ -62,7 +62,7 @@ fn what_is_no_tcp_is_counted() {
     datagram.bytes[23] = 17;
     let mut other = talk.packets[4].clone();
     other.bytes[12..14].copy_from_slice(&[0x08, 0x06]);
-    let unknown = Captured { link: Link::Unknown(147), ..talk.packets[4].clone() };
+    let unknown = Captured { link: Link(147), ..talk.packets[4].clone() };
     talk.packets.extend([fragment, datagram, other, unknown, talk.packets[4].clone().cut(40)]);
     let (_, counts) = see(&talk.packets);
     assert_eq!((counts.fragments, counts.other_packets, counts.unknown_links), (1, 2, 1));
@@ -127,9 +127,9 @@ fn elsewhere(packet: &Captured, late_ns: u64, change: impl Fn(&mut [u8])) -> Cap
 #[test]
 fn a_packet_that_was_captured_in_two_places_is_counted_once() {
     for (client, link, hops_at) in [
-        ("10.0.0.1:40000", Link::Ethernet, 14 + 8),
-        ("[::1]:40000", Link::Ethernet, 14 + 7),
-        ("10.0.0.1:40000", Link::Cooked2, 20 + 8),
+        ("10.0.0.1:40000", Link::ETHERNET, 14 + 8),
+        ("[::1]:40000", Link::ETHERNET, 14 + 7),
+        ("10.0.0.1:40000", Link::LINUX_SLL2, 20 + 8),
     ] {
         let server = if client.starts_with('[') { "[::2]:6000" } else { "10.0.0.2:6000" };
         let mut talk = Talk { link, ..Talk::between(client, server) };

@@ -112,7 +112,7 @@ impl Conversation {
             // Nobody has to read it.
             self.received[other] = self.next[own];
         }
-        Record { at_ns, link: Link::Raw, length: self.packet.len() as u32, bytes: &self.packet, program: None }
+        Record { at_ns, link: Link::RAW, length: self.packet.len() as u32, bytes: &self.packet, program: None }
     }
 }
 

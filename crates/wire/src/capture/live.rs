@@ -111,7 +111,11 @@ impl Live {
         capture.filter(filter, true).map_err(|error| LiveError::Filter(said(&error)))?;
         // By itself libpcap would wait for ever where nothing comes.
         let capture = capture.setnonblock().map_err(|error| LiveError::Other(said(&error)))?;
-        let link = Link::from_number(capture.get_datalink().0 as u16);
+        // Raw IP has another number in files than libpcap has for it.
+        let link = match capture.get_datalink().0 {
+            12 | 14 => Link::RAW,
+            other => Link(other),
+        };
         Ok(Live { capture, link })
     }
 

@@ -27,55 +27,10 @@ mod times;
 pub mod trigger;
 mod write;
 
+/// What a packet begins with, by its number in capture files.
+pub use pcap_parser::Linktype as Link;
 pub use read::{CaptureError, Reader};
 pub use write::Writer;
-
-/// What a packet begins with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Link {
-    /// BSD's loopback: the address family in the byte order of the machine that captured.
-    Null,
-    Ethernet,
-    /// IP at once.
-    Raw,
-    /// OpenBSD's loopback: the address family in network order.
-    Loop,
-    /// Linux cooked, as written for the interface `any` by older programs.
-    Cooked,
-    /// Linux cooked, version 2.
-    Cooked2,
-    /// None that X goes over.
-    Unknown(u16),
-}
-
-impl Link {
-    /// By its number in capture files.
-    pub fn from_number(number: u16) -> Link {
-        match number {
-            0 => Link::Null,
-            1 => Link::Ethernet,
-            // 12 and 14 are what some systems write for 101; 228 and 229 are only IPv4 and only IPv6.
-            12 | 14 | 101 | 228 | 229 => Link::Raw,
-            108 => Link::Loop,
-            113 => Link::Cooked,
-            276 => Link::Cooked2,
-            other => Link::Unknown(other),
-        }
-    }
-
-    /// Its number in capture files.
-    pub fn number(self) -> u16 {
-        match self {
-            Link::Null => 0,
-            Link::Ethernet => 1,
-            Link::Raw => 101,
-            Link::Loop => 108,
-            Link::Cooked => 113,
-            Link::Cooked2 => 276,
-            Link::Unknown(number) => number,
-        }
-    }
-}
 
 /// One packet as it was captured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

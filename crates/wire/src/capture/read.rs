@@ -238,7 +238,7 @@ fn take_block(
             let is_nanoseconds = header.is_nanosecond_precision() || times.are_nanoseconds;
             let resolution = if is_nanoseconds { 1_000_000_000 } else { 1_000_000 };
             // The upper half says whether a checksum follows each packet.
-            let link = Link::from_number(header.network.0 as u16);
+            let link = Link(header.network.0 & 0xffff);
             interfaces.push(Interface { link, resolution, offset_s: i64::from(header.thiszone) });
             if header.is_modified_format() {
                 *pcap_header = PCAP_HEADER_MODIFIED;
@@ -272,7 +272,7 @@ fn take_pcapng_block(block: &Block<'_>, interfaces: &mut Vec<Interface>, times: 
             let is_foreign = description.block_type != IDB_MAGIC;
             let offset_s = description.if_tsoffset;
             interfaces.push(Interface {
-                link: Link::from_number(description.linktype.0 as u16),
+                link: description.linktype,
                 resolution: resolution(description.if_tsresol),
                 // The library takes this number for little-endian whatever the section is.
                 offset_s: if is_foreign { offset_s.swap_bytes() } else { offset_s },

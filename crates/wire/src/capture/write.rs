@@ -43,7 +43,7 @@ impl<W: Write> Writer<W> {
 
     /// Adds an interface; packets go to the first one with their kind of link. A snap length of 0 is none.
     pub fn add_interface(&mut self, link: Link, name: &str, snap_bytes: u32) -> io::Result<()> {
-        self.block.extend(link.number().to_le_bytes());
+        self.block.extend((link.0 as u16).to_le_bytes());
         self.block.extend([0, 0]);
         self.block.extend(snap_bytes.to_le_bytes());
         self.option(OPTION_INTERFACE_NAME, name.as_bytes());

@@ -70,7 +70,7 @@ impl Talk {
         Talk {
             client: client.parse().unwrap(),
             server: server.parse().unwrap(),
-            link: Link::Ethernet,
+            link: Link::ETHERNET,
             vlan_tags: 0,
             window_scale: None,
             selective: Vec::new(),
@@ -161,17 +161,17 @@ impl Talk {
     fn linked(&self, packet: &[u8], is_ipv6: bool) -> Vec<u8> {
         let ether_type = if is_ipv6 { [0x86, 0xdd] } else { [0x08, 0x00] };
         let mut bytes = match self.link {
-            Link::Null => vec![if is_ipv6 { 24 } else { 2 }, 0, 0, 0],
-            Link::Loop => vec![0, 0, 0, if is_ipv6 { 24 } else { 2 }],
-            Link::Ethernet => {
+            Link::NULL => vec![if is_ipv6 { 24 } else { 2 }, 0, 0, 0],
+            Link::LOOP => vec![0, 0, 0, if is_ipv6 { 24 } else { 2 }],
+            Link::ETHERNET => {
                 let mut header = vec![0; 12];
                 (0..self.vlan_tags).for_each(|_| header.extend([0x81, 0x00, 0, 7]));
                 header.extend(ether_type);
                 header
             }
-            Link::Cooked => [vec![0; 14], ether_type.to_vec()].concat(),
-            Link::Cooked2 => [ether_type.to_vec(), vec![0; 18]].concat(),
-            Link::Raw | Link::Unknown(_) => Vec::new(),
+            Link::LINUX_SLL => [vec![0; 14], ether_type.to_vec()].concat(),
+            Link::LINUX_SLL2 => [ether_type.to_vec(), vec![0; 18]].concat(),
+            _ => Vec::new(),
         };
         bytes.extend(packet);
         bytes

@@ -73,7 +73,7 @@ impl Loop {
     /// Until it is stopped.
     pub fn run(&mut self, file: File, settings: &Settings) -> io::Result<Relayed> {
         let mut watch = Watch::new(settings);
-        let mut recorder = Recorder::new(file, Some((Link::Raw, "xqos relay")), settings, &mut watch)?;
+        let mut recorder = Recorder::new(file, Some((Link::RAW, "xqos relay")), settings, &mut watch)?;
         let mut buffer = vec![0; PIECE_BYTES];
         while let Some(ready) = self.wait(&mut recorder)? {
             let [hidden, in_tmp, ends @ ..] = ready.as_slice() else { break };
