@@ -32,12 +32,8 @@ pub enum Error {
     NoConnection,
     /// The control socket broke.
     Socket(io::Error),
-    /// A visit broke.
-    Visit(io::Error),
     /// The server did not answer in the time that it had.
     Late,
-    /// A reply is longer than any that there is.
-    LongReply,
     /// A reply is shorter than this version of the protocol says.
     ShortReply,
     /// The trace is of another version.
@@ -82,12 +78,10 @@ impl fmt::Display for Error {
                  another client (`xqos list` names it); try again when that is over"
             ),
             Error::Socket(why) => write!(out, "the control socket of the X server broke: {why}"),
-            Error::Visit(why) => write!(out, "the connection to the X server broke: {why}"),
             Error::Late => write!(
                 out,
                 "the X server did not answer in time: it is busy or stopped, or a client holds the server grab"
             ),
-            Error::LongReply => write!(out, "the server's reply is longer than any reply is"),
             Error::ShortReply => {
                 write!(out, "the server's reply is too short: use programs and module of one version")
             }

@@ -6,19 +6,17 @@
 
 mod display;
 mod error;
+mod open;
 mod socket;
-pub mod visit;
 
 pub use display::{connect, number_of};
 pub use error::Error;
+pub use socket::{Authority, Peer, Socket};
 
-use display::connect_within;
-use socket::Socket;
 use std::io::IoSlice;
 use std::os::fd::OwnedFd;
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
 use x11rb::connection::{Connection, RequestConnection, SequenceNumber};
 use x11rb::errors::ReplyError;
 use x11rb::protocol::Event;
@@ -28,7 +26,7 @@ use xqos_abi::trace::Level;
 use xqos_abi::{
     ADMISSION_ERROR, AdmissionReport, ClientList, DesktopReport, EXTENSION_NAME, Grouping, GroupsReport, Label,
     LongestRequests, Notify, Order, Paced, PacingReport, PolicyChange, ProcessorReport, Request, ReservationKind,
-    ReservationReport, ServerInfo, Short, TraceStarted, VERSION, Version, entry_flag, ring,
+    ReservationReport, ServerInfo, Short, TraceStarted, Version, entry_flag, ring,
 };
 
 /// What a request came to.
@@ -59,10 +57,6 @@ struct Held {
 
 /// The control socket has room for the answers of so many.
 const MAX_POSTED: usize = 64;
-/// How long a grab is waited for.
-const GRAB_PATIENCE: Duration = Duration::from_millis(300);
-/// How long an X connection may take where nobody grabs the server meanwhile.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 /// How requests reach the server.
 #[derive(Debug)]
@@ -72,80 +66,6 @@ enum Way {
 }
 
 impl Control {
-    /// Connects to a display (`None`: the one in DISPLAY). `Ok(None)`: the server is there and does not carry xqos.
-    pub fn connect(display: Option<&str>) -> Result<Option<Control>> {
-        Control::over(connect(display)?, display)
-    }
-
-    fn over((connection, screen): (RustConnection, usize), display: Option<&str>) -> Result<Option<Control>> {
-        let way = match connection.extension_information(EXTENSION_NAME)? {
-            Some(extension) => Way::Extension {
-                major_opcode: extension.major_opcode,
-                first_event: extension.first_event,
-                first_error: extension.first_error,
-            },
-            None => match number_of(display).and_then(|number| Socket::of_server(connection.stream(), number)) {
-                Some(socket) => Way::Socket(socket),
-                None => return Ok(None),
-            },
-        };
-        Control::meet(Some(connection), screen, way).map(Some)
-    }
-
-    /// As [`connect`](Control::connect), but over the control socket wherever there is one. The server answers it while somebody
-    /// holds the server grab, and when it has no place for another client: then there is no X connection.
-    pub fn open(display: Option<&str>) -> Result<Option<Control>> {
-        let Some(number) = number_of(display) else { return Control::connect(display) };
-        let met = Socket::of_display(number).map(|socket| Control::meet(None, 0, Way::Socket(socket)));
-        let mut control = match met {
-            Some(Ok(control)) => control,
-            // Without a client, and the server may let it in; or a server that goes.
-            None | Some(Err(Error::Access | Error::Socket(_))) => {
-                return Control::over(connect_within(display, PATIENCE, || true)?, display);
-            }
-            Some(Err(error)) => return Err(error),
-        };
-        // Not while it would not be served: each attempt takes a place until the grab is over.
-        if control.waits_for_x()? {
-            let has_a_chance = || control.takes_clients().unwrap_or(true);
-            if let Ok((connection, screen)) = connect_within(display, PATIENCE, has_a_chance) {
-                (control.connection, control.screen) = (Some(connection), screen);
-            }
-        }
-        Ok(Some(control))
-    }
-
-    /// Whether the server would serve another client; a grab may be over in a moment.
-    fn waits_for_x(&self) -> Result<bool> {
-        let until = Instant::now() + GRAB_PATIENCE;
-        while !self.takes_clients()? {
-            if Instant::now() >= until {
-                return Ok(false);
-            }
-            std::thread::sleep(GRAB_PATIENCE / 10);
-        }
-        Ok(true)
-    }
-
-    /// Nobody holds the server grab, and there is a place.
-    fn takes_clients(&self) -> Result<bool> {
-        let info = self.server_info()?;
-        let has_place = info.clients_limit == 0 || u32::from(info.clients) < info.clients_limit;
-        Ok(info.grab_holder == 0 && has_place)
-    }
-
-    fn meet(connection: Option<RustConnection>, screen: usize, way: Way) -> Result<Control> {
-        let (version, held) = (Version { major: 0, minor: 0 }, Mutex::new(None));
-        let mut control = Control { connection, screen, way, version, held };
-        let query = Request::QueryVersion { major: VERSION.0, minor: VERSION.1 };
-        control.version = control.ask(query, Version::decode)?;
-        if control.version.major != VERSION.0 {
-            let Version { major, minor } = control.version;
-            return Err(Error::Version { major, minor });
-        }
-        Ok(control)
-    }
-
     /// From now on requests that set something are sent and not waited for, and so succeed, until [`Control::settle`]: many cost
     /// one wait. It holds for whoever shares this connection.
     pub fn hold(&self) {
@@ -183,6 +103,14 @@ impl Control {
     /// The plain X connection beneath.
     pub fn connection(&self) -> Result<&RustConnection> {
         self.connection.as_ref().ok_or(Error::NoConnection)
+    }
+
+    /// The process at the other end of the control socket.
+    pub fn peer(&self) -> Option<Peer> {
+        match &self.way {
+            Way::Socket(socket) => socket.peer(),
+            Way::Extension { .. } => None,
+        }
     }
 
     /// Index of the default screen.

@@ -1,29 +1,61 @@
 // SPDX-License-Identifier: MIT
-//! The control socket of a server, as its clients see it.
+//! The control socket of a server, as its clients see it; and the display's own socket, for those that look at many servers:
+//! records are framed alike there.
+//!
+//! With a deadline a server that hangs holds nobody up. One that is no server at all is believed in nothing that costs memory.
 
 use crate::{Error, Result};
-use rustix::net::sockopt::socket_peercred;
-use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
+use rustix::io::{Errno, retry_on_intr};
+use rustix::net::sockopt::{Timeout, set_socket_timeout, socket_peercred};
+use rustix::net::{AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SocketAddrUnix};
+use rustix::net::{SocketFlags, SocketType, connect, recvmsg, socket_with};
 use std::collections::VecDeque;
 use std::io::{self, IoSliceMut, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
+use x11rb_protocol::connect::Connect;
+use x11rb_protocol::protocol::xproto::{QueryExtensionReply, QueryExtensionRequest};
+use x11rb_protocol::x11_utils::TryParse;
 use xqos_abi::control::{EVENT, FIRST_ERROR, paths};
-use xqos_abi::{ADMISSION_ERROR, Notify, Order, Request};
+use xqos_abi::{ADMISSION_ERROR, EXTENSION_NAME, Notify, Order, Request};
 
 /// A server that does not answer within this time hangs.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Bytes of an event, an error, and the fixed part of a reply.
 const RECORD_BYTES: usize = 32;
+/// Code of a GenericEvent, the one event that may be longer than a record.
+const GENERIC_EVENT: u8 = 35;
+/// More than a list of as many clients as a server can have.
+const MAX_REPLY_BYTES: usize = 4 << 20;
+/// More than anybody leaves unread.
+const MAX_EVENTS: usize = 1 << 16;
+
+/// A reply brings one.
+const MAX_DESCRIPTORS: usize = 4;
+
+/// What gives access to a server: name and data of an authorization, both empty where none is needed.
+pub type Authority = (Vec<u8>, Vec<u8>);
+
+/// Who is at the other end of a socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Peer {
+    pub pid: i32,
+    pub uid: u32,
+}
 
 /// An open connection.
 #[derive(Debug)]
 pub struct Socket {
     stream: UnixStream,
+    /// Of the extension, on the display's own socket; else 0.
+    major_opcode: u8,
+    until: Option<Instant>,
     state: Mutex<State>,
+    /// What lets this user ask at the control socket, where that takes a client.
+    _client: Option<UnixStream>,
 }
 
 #[derive(Debug, Default)]
@@ -43,50 +75,111 @@ impl Socket {
     /// The socket of the server at the other end of an X connection to this display. None where there is none, or it is
     /// another user's, who pretends to be the server. The process may be another one: a Wayland compositor listens before
     /// it starts Xwayland.
-    pub fn of_server(connection: impl AsFd, display: u32) -> Option<Socket> {
-        Socket::of_user(display, socket_peercred(connection).ok()?.uid.as_raw())
+    pub(crate) fn of_server(connection: impl AsFd, display: u32) -> Option<Socket> {
+        Socket::of_user(display, peer(connection)?.uid, None)
     }
 
     /// The same without an X connection: the server's user is the one whose socket of the display it is.
-    pub fn of_display(display: u32) -> Option<Socket> {
-        Socket::of_user(display, std::fs::metadata(format!("/tmp/.X11-unix/X{display}")).ok()?.uid())
+    pub(crate) fn of_display(display: u32, until: Option<Instant>) -> Option<Socket> {
+        Socket::of_user(display, std::fs::metadata(format!("/tmp/.X11-unix/X{display}")).ok()?.uid(), until)
     }
 
-    fn of_user(display: u32, user: u32) -> Option<Socket> {
-        let is_the_server = |stream: &UnixStream| socket_peercred(stream).is_ok_and(|peer| peer.uid.as_raw() == user);
-        let mut streams = paths(display, user).into_iter().filter_map(|path| UnixStream::connect(path).ok());
-        let stream = streams.find(is_the_server)?;
-        stream.set_read_timeout(Some(PATIENCE)).ok()?;
-        Some(Socket { stream, state: Mutex::default() })
+    fn of_user(display: u32, user: u32, until: Option<Instant>) -> Option<Socket> {
+        let open = |path| Socket::open(SocketAddrUnix::new(path), until).ok();
+        let mut opened = paths(display, user).into_iter().filter_map(open);
+        opened.find(|socket| socket.peer().is_some_and(|peer| peer.uid == user))
     }
 
-    pub fn descriptor(&self) -> RawFd {
+    /// The display's own socket, to be [entered](crate::Control::enter).
+    pub fn of_x(display: u32, until: Instant) -> Result<Socket> {
+        let path = format!("/tmp/.X11-unix/X{display}");
+        let opened = match Socket::open(SocketAddrUnix::new(&path), Some(until)) {
+            Err(error) if error != Errno::AGAIN => {
+                Socket::open(SocketAddrUnix::new_abstract_name(path.as_bytes()), Some(until))
+            }
+            opened => opened,
+        };
+        opened.map_err(|error| match error {
+            Errno::AGAIN => Error::Late,
+            error => Error::Unreachable { display: format!(":{display}"), why: io::Error::from(error).into() },
+        })
+    }
+
+    /// Where the other end accepts nobody, that is waited for.
+    fn open(place: rustix::io::Result<SocketAddrUnix>, until: Option<Instant>) -> rustix::io::Result<Socket> {
+        let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+        for which in [Timeout::Send, Timeout::Recv] {
+            set_socket_timeout(&socket, which, Some(left(until)?))?;
+        }
+        connect(&socket, &place?)?;
+        Ok(Socket { stream: socket.into(), major_opcode: 0, until, state: Mutex::default(), _client: None })
+    }
+
+    /// Becomes a client. `Ok(None)`: there is no xqos in that server.
+    pub(crate) fn enter(mut self, display: u32, (name, data): Authority) -> Result<Option<Socket>> {
+        let (mut connecting, request) = Connect::with_authorization(name, data);
+        self.write(&request)?;
+        loop {
+            let state = &mut *self.state();
+            let room = connecting.buffer();
+            let count = room.len().min(state.input.len());
+            room[..count].copy_from_slice(&state.input[..count]);
+            state.input.drain(..count);
+            if count == 0 {
+                self.receive(state, RecvFlags::empty()).map_err(broken)?;
+            } else if connecting.advance(count) {
+                break;
+            }
+        }
+        let refused = |why| Error::Unreachable { display: format!(":{display}"), why };
+        connecting.into_setup().map_err(refused)?;
+        let (query, _) = QueryExtensionRequest { name: EXTENSION_NAME.as_bytes().into() }.serialize();
+        self.write(&query.concat())?;
+        let answer = self.answer()?.reply;
+        let (extension, _) = QueryExtensionReply::try_parse(&answer).map_err(|_| Error::ShortReply)?;
+        if extension.present {
+            self.major_opcode = extension.major_opcode;
+            return Ok(Some(self));
+        }
+        let at_control = self.peer().and_then(|peer| Socket::of_user(display, peer.uid, self.until));
+        Ok(at_control.map(|socket| Socket { _client: Some(self.stream), ..socket }))
+    }
+
+    pub fn peer(&self) -> Option<Peer> {
+        peer(&self.stream)
+    }
+
+    pub(crate) fn descriptor(&self) -> RawFd {
         self.stream.as_raw_fd()
     }
 
-    pub fn ask(&self, request: Request) -> Result<Answer> {
+    pub(crate) fn ask(&self, request: Request) -> Result<Answer> {
         self.send(request)?;
         self.answer()
     }
 
     /// Sends a request whose answer is taken later: answers come in the order of requests.
-    pub fn send(&self, request: Request) -> Result<()> {
-        (&self.stream).write_all(&request.encode(0)).map_err(Error::Socket)
+    pub(crate) fn send(&self, request: Request) -> Result<()> {
+        self.write(&request.encode(self.major_opcode))
+    }
+
+    fn write(&self, bytes: &[u8]) -> Result<()> {
+        (&self.stream).write_all(bytes).map_err(broken)
     }
 
     /// Waits for the next answer.
-    pub fn answer(&self) -> Result<Answer> {
+    pub(crate) fn answer(&self) -> Result<Answer> {
         let state = &mut *self.state();
         loop {
             if let Some(answer) = state.next_record()? {
                 return Ok(answer);
             }
-            self.receive(state, RecvFlags::empty()).map_err(Error::Socket)?;
+            self.receive(state, RecvFlags::empty()).map_err(broken)?;
         }
     }
 
     /// An event that has come, if one has.
-    pub fn next_event(&self) -> Result<Option<Notify>> {
+    pub(crate) fn next_event(&self) -> Result<Option<Notify>> {
         let state = &mut *self.state();
         loop {
             state.take_events();
@@ -110,16 +203,25 @@ impl Socket {
             ([0; 16_384], [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))]);
         let mut control = RecvAncillaryBuffer::new(&mut space);
         let flags = flags | RecvFlags::CMSG_CLOEXEC;
-        let received = recvmsg(&self.stream, &mut [IoSliceMut::new(&mut chunk)], &mut control, flags)?;
+        if self.until.is_some() {
+            self.stream.set_read_timeout(Some(left(self.until)?))?;
+        }
+        let received =
+            retry_on_intr(|| recvmsg(&self.stream, &mut [IoSliceMut::new(&mut chunk)], &mut control, flags))?;
         for message in control.drain() {
             if let RecvAncillaryMessage::ScmRights(descriptors) = message {
                 state.descriptors.extend(descriptors);
             }
         }
+        // Nobody is to fill our table of files.
+        state.descriptors.truncate(MAX_DESCRIPTORS);
         if received.bytes == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
         state.input.extend_from_slice(&chunk[..received.bytes]);
+        if state.input.len() > MAX_REPLY_BYTES {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "its reply is longer than any reply is"));
+        }
         Ok(())
     }
 }
@@ -128,29 +230,49 @@ impl State {
     /// The answer to the last request, once it is there. Events before it are kept.
     fn next_record(&mut self) -> Result<Option<Answer>> {
         self.take_events();
-        let Some(record) = self.input.get(..RECORD_BYTES) else { return Ok(None) };
-        let word = |at: usize| u32::from_ne_bytes([record[at], record[at + 1], record[at + 2], record[at + 3]]);
-        if record[0] == 0 {
-            let (code, value) = (record[1], word(4));
-            self.input.drain(..RECORD_BYTES);
-            return Err(refusal(code, value));
-        }
-        let (bytes, descriptors) = (RECORD_BYTES + 4 * word(4) as usize, usize::from(record[1]));
-        if self.input.len() < bytes {
-            return Ok(None);
-        }
+        let Some(bytes) = self.first_record() else { return Ok(None) };
         let reply: Vec<u8> = self.input.drain(..bytes).collect();
+        if reply[0] == 0 {
+            return Err(refusal(reply[1], u32::from_ne_bytes([reply[4], reply[5], reply[6], reply[7]])));
+        }
         // Only the reply to StartTrace brings any, and in others the byte may mean something else.
-        let descriptors = self.descriptors.drain(..descriptors.min(self.descriptors.len())).collect();
+        let descriptors = self.descriptors.drain(..usize::from(reply[1]).min(self.descriptors.len())).collect();
         Ok(Some(Answer { reply, descriptors }))
     }
 
+    /// Those that are not ours are passed over.
     fn take_events(&mut self) {
-        while self.input.len() >= RECORD_BYTES && self.input[0] == EVENT {
-            let record: Vec<u8> = self.input.drain(..RECORD_BYTES).collect();
-            self.events.extend(Notify::decode(&record, Order::Native).ok());
+        while let Some(bytes) = self.first_record().filter(|_| self.input[0] > 1) {
+            let record: Vec<u8> = self.input.drain(..bytes).collect();
+            if record[0] == EVENT && self.events.len() < MAX_EVENTS {
+                self.events.extend(Notify::decode(&record, Order::Native).ok());
+            }
         }
     }
+
+    /// Bytes of the first record, once it is all there.
+    fn first_record(&self) -> Option<usize> {
+        let head = self.input.get(..RECORD_BYTES)?;
+        let words = u32::from_ne_bytes([head[4], head[5], head[6], head[7]]);
+        let more = if matches!(head[0] & 0x7f, 1 | GENERIC_EVENT) { 4 * words as usize } else { 0 };
+        Some(RECORD_BYTES + more).filter(|&bytes| bytes <= self.input.len())
+    }
+}
+
+fn peer(stream: impl AsFd) -> Option<Peer> {
+    let peer = socket_peercred(stream).ok()?;
+    Some(Peer { pid: peer.pid.as_raw_nonzero().get(), uid: peer.uid.as_raw() })
+}
+
+/// The time for which a server is waited for.
+fn left(until: Option<Instant>) -> rustix::io::Result<Duration> {
+    let left = until.map_or(PATIENCE, |until| until.saturating_duration_since(Instant::now()));
+    if left.is_zero() { Err(Errno::AGAIN) } else { Ok(left) }
+}
+
+/// A read that takes too long ends as one that would block.
+fn broken(error: io::Error) -> Error {
+    if error.kind() == io::ErrorKind::WouldBlock { Error::Late } else { Error::Socket(error) }
 }
 
 fn refusal(code: u8, value: u32) -> Error {
@@ -197,5 +319,55 @@ mod tests {
             let clients: Vec<u32> = state.events.iter().map(|event| event.client).collect();
             assert_eq!((clients, state.input.len()), (vec![1, 2], 0), "{cut}");
         }
+    }
+
+    /// To somebody who says this.
+    fn socket(said: &[u8], patience: Duration) -> (Socket, UnixStream) {
+        let (stream, mut other) = UnixStream::pair().unwrap();
+        other.write_all(said).unwrap();
+        let until = Some(Instant::now() + patience);
+        (Socket { stream, major_opcode: 0, until, state: Mutex::default(), _client: None }, other)
+    }
+
+    fn record(code: u8, words: u32) -> Vec<u8> {
+        let mut record = vec![code, 0, 0, 0];
+        record.extend(words.to_ne_bytes());
+        record.resize(RECORD_BYTES, 0);
+        record
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "Miri's socket pairs take no send and no timeouts")]
+    fn events_of_x_before_a_reply_are_passed_over() {
+        let said = [record(2, 9), record(GENERIC_EVENT, 1), vec![0; 4], record(1, 1), vec![7; 4]].concat();
+        let (socket, _other) = socket(&said, PATIENCE);
+        assert_eq!(socket.answer().unwrap().reply[RECORD_BYTES..], [7; 4]);
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "Miri's socket pairs take no send and no timeouts")]
+    fn a_server_that_never_answers_is_left_in_time() {
+        for said in [vec![], record(1, 1), record(1, u32::MAX)] {
+            let (socket, _other) = socket(&said, Duration::from_millis(50));
+            assert!(matches!(socket.answer(), Err(Error::Late)));
+        }
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "Miri's socket pairs take no send and no timeouts")]
+    fn a_reply_without_an_end_takes_no_more_memory_than_any_reply() {
+        let (socket, mut other) = socket(&record(1, u32::MAX), PATIENCE);
+        let telling = std::thread::spawn(move || other.write_all(&vec![0; 2 * MAX_REPLY_BYTES]).is_err());
+        assert!(matches!(socket.answer(), Err(Error::Socket(why)) if why.kind() == io::ErrorKind::InvalidData));
+        drop(socket);
+        assert!(telling.join().unwrap());
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "Miri's socket pairs take no send and no timeouts")]
+    fn an_end_in_the_middle_is_an_error() {
+        let (socket, other) = socket(&record(1, 2), PATIENCE);
+        drop(other);
+        assert!(matches!(socket.answer(), Err(Error::Socket(_))));
     }
 }

@@ -18,7 +18,7 @@ mod account;
 mod events;
 mod instance;
 mod peers;
-mod served;
+pub mod served;
 pub mod several;
 mod target;
 
@@ -31,7 +31,6 @@ use peers::Peers;
 use serde::Serialize;
 use std::time::{Duration, Instant};
 use xqos_cli::sys::{self, Signals};
-use xqos_client::visit::Readings;
 
 /// The kernel's buffer is emptied so often. Who comes and goes meanwhile has no name.
 const EMPTY: Duration = Duration::from_millis(10);
@@ -84,7 +83,7 @@ pub struct Attached {
     signals: Signals,
     since: Instant,
     /// What the server told of itself then, where it is served.
-    told: Option<Readings>,
+    told: Option<served::Readings>,
 }
 
 impl Attached {

@@ -6,15 +6,38 @@
 
 use super::Client;
 use std::time::{Duration, Instant};
-use xqos_abi::ClientEntry;
-use xqos_client::visit::{Guest, Readings};
+use xqos_abi::{ClientEntry, ClientList, ServerInfo};
+use xqos_client::{Control, Error};
 
 /// What a server that hangs is given.
 const PATIENCE: Duration = Duration::from_millis(500);
 
+/// What a server told.
+#[derive(Clone, Debug)]
+pub struct Readings {
+    pub info: ServerInfo,
+    pub list: ClientList,
+    /// Clients that are gone, by program; empty after xqos has stepped aside.
+    pub departed: Vec<ClientEntry>,
+    /// The most that may be promised; 0 after xqos has stepped aside.
+    pub limit_ppm: u32,
+}
+
+impl Readings {
+    pub fn of(control: &Control) -> Result<Readings, Error> {
+        let (info, list) = (control.server_info()?, control.clients()?);
+        let (mut departed, mut limit_ppm) = (Vec::new(), 0);
+        if info.armed {
+            (departed, limit_ppm) = (control.departed()?.clients, control.processor()?.limit_ppm);
+        }
+        Ok(Readings { info, list, departed, limit_ppm })
+    }
+}
+
 /// `None`: it is not served.
 pub fn ask(display: Option<u32>) -> Option<Readings> {
-    Guest::at_control(display?, Instant::now() + PATIENCE)?.read().ok().filter(|told| told.info.armed)
+    let control = Control::at_socket(display?, Some(Instant::now() + PATIENCE)).ok()??;
+    Readings::of(&control).ok().filter(|told| told.info.armed)
 }
 
 /// Puts the server's own times in the place of those that reads show. How long it was busy, ns.

@@ -3,11 +3,12 @@
 //! that thread and nobody else's time.
 
 use super::authority;
+use crate::attach::served::Readings;
 use std::fs;
 use std::sync::mpsc::Sender;
 use std::thread;
 use std::time::{Duration, Instant};
-use xqos_client::visit::{Peer, Readings, Visit};
+use xqos_client::{Control, Error, Peer, Socket};
 
 /// All that a question needs; a host with many displays has as many threads for a moment.
 const STACK_BYTES: usize = 256 << 10;
@@ -37,7 +38,8 @@ pub fn ask(display: u32, number: u64, patience: Duration, answers: Sender<Answer
     let asking = thread::Builder::new().name(format!("display {display}")).stack_size(STACK_BYTES);
     let work = move || {
         let begin = Instant::now();
-        let (server, told) = visit(display, begin + patience);
+        let mut server = None;
+        let told = visit(display, begin + patience, &mut server).map_err(|error| one_line(&error.to_string()));
         let _ = answers.send(Answer { display, number, took: begin.elapsed(), server, told });
     };
     asking.spawn(work).is_ok()
@@ -48,16 +50,23 @@ fn one_line(text: &str) -> String {
     text.chars().filter(|letter| !letter.is_control()).collect()
 }
 
-fn visit(display: u32, until: Instant) -> (Option<ServerProcess>, Result<Option<Readings>, String>) {
-    let visit = match Visit::begin(display, until) {
-        Ok(visit) => visit,
-        Err(error) => return (None, Err(error.to_string())),
+/// Nothing of it stays: it would keep a server from ending with its last client.
+fn visit(display: u32, until: Instant, server: &mut Option<ServerProcess>) -> Result<Option<Readings>, Error> {
+    let mut met = |peer: Peer| {
+        let program = fs::read_to_string(format!("/proc/{}/comm", peer.pid)).unwrap_or_default();
+        *server = Some(ServerProcess { peer, program: program.trim_end().to_owned() });
+        peer
     };
-    let peer = visit.peer();
-    let program = fs::read_to_string(format!("/proc/{}/comm", peer.pid)).unwrap_or_default().trim_end().to_owned();
-    let told = visit.enter(authority::of(peer, display)).and_then(|guest| match guest {
-        Some(mut guest) => guest.read().map(Some),
-        None => Ok(None),
-    });
-    (Some(ServerProcess { peer, program }), told.map_err(|error| one_line(&error.to_string())))
+    let control = match Control::at_socket(display, Some(until))? {
+        Some(control) => {
+            control.peer().map(met);
+            Some(control)
+        }
+        None => {
+            let door = Socket::of_x(display, until)?;
+            let authority = door.peer().map(|peer| authority::of(met(peer), display));
+            Control::enter(door, display, authority.unwrap_or_default())?
+        }
+    };
+    control.as_ref().map(Readings::of).transpose()
 }

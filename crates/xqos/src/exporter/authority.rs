@@ -8,7 +8,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::Read;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::PathBuf;
-use xqos_client::visit::{Authority, Peer};
+use xqos_client::{Authority, Peer};
 
 /// Longer than any file of cookies.
 const MAX_BYTES: u64 = 1 << 20;

@@ -18,6 +18,7 @@ mod attached;
 mod authority;
 mod page;
 
+use crate::attach::served::Readings;
 use crate::client::printable;
 use crate::displays::Displays;
 use crate::metrics::Format;
@@ -31,7 +32,6 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 use xqos_abi::ClientEntry;
 use xqos_cli::output;
-use xqos_client::visit::Readings;
 
 /// Who asks more often gets the figures of the last time, so that nobody can keep servers busy through us.
 const LEAST_INTERVAL: Duration = Duration::from_secs(1);

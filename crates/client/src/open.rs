@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: MIT
+//! How a control connection is opened: over an X connection, over the control socket, or over both.
+
+use crate::display::{connect, connect_within, number_of};
+use crate::{Authority, Control, Error, Result, Socket, Way};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+use x11rb::connection::RequestConnection;
+use x11rb::rust_connection::RustConnection;
+use xqos_abi::{EXTENSION_NAME, Request, VERSION, Version};
+
+/// How long a grab is waited for.
+const GRAB_PATIENCE: Duration = Duration::from_millis(300);
+/// How long an X connection may take where nobody grabs the server meanwhile.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+impl Control {
+    /// Connects to a display (`None`: the one in DISPLAY). `Ok(None)`: the server is there and does not carry xqos.
+    pub fn connect(display: Option<&str>) -> Result<Option<Control>> {
+        Control::over(connect(display)?, number_of(display))
+    }
+
+    /// As [`connect`](Control::connect), but over the control socket wherever there is one. The server answers it while somebody
+    /// holds the server grab, and when it has no place for another client: then there is no X connection.
+    pub fn open(display: Option<&str>) -> Result<Option<Control>> {
+        let Some(number) = number_of(display) else { return Control::connect(display) };
+        let Some(mut control) = Control::at_socket(number, None)? else {
+            return Control::over(connect_within(display, PATIENCE, || true)?, Some(number));
+        };
+        // Not while it would not be served: each attempt takes a place until the grab is over.
+        if control.waits_for_x()? {
+            let has_a_chance = || control.takes_clients().unwrap_or(true);
+            if let Ok((connection, screen)) = connect_within(display, PATIENCE, has_a_chance) {
+                (control.connection, control.screen) = (Some(connection), screen);
+            }
+        }
+        Ok(Some(control))
+    }
+
+    /// Over the control socket of a display alone, until a deadline. `Ok(None)`: there is none, it does not answer this user before
+    /// they have a client, or the server goes.
+    pub fn at_socket(display: u32, until: Option<Instant>) -> Result<Option<Control>> {
+        let Some(socket) = Socket::of_display(display, until) else { return Ok(None) };
+        match Control::meet(None, 0, Way::Socket(socket)) {
+            Err(Error::Access | Error::Socket(_)) => Ok(None),
+            met => met.map(Some),
+        }
+    }
+
+    /// As a client, over the display's own socket.
+    pub fn enter(door: Socket, display: u32, authority: Authority) -> Result<Option<Control>> {
+        let entered = door.enter(display, authority)?;
+        entered.map(|socket| Control::meet(None, 0, Way::Socket(socket))).transpose()
+    }
+
+    fn over((connection, screen): (RustConnection, usize), display: Option<u32>) -> Result<Option<Control>> {
+        let way = match connection.extension_information(EXTENSION_NAME)? {
+            Some(extension) => Way::Extension {
+                major_opcode: extension.major_opcode,
+                first_event: extension.first_event,
+                first_error: extension.first_error,
+            },
+            None => match display.and_then(|number| Socket::of_server(connection.stream(), number)) {
+                Some(socket) => Way::Socket(socket),
+                None => return Ok(None),
+            },
+        };
+        Control::meet(Some(connection), screen, way).map(Some)
+    }
+
+    /// Whether the server would serve another client; a grab may be over in a moment.
+    fn waits_for_x(&self) -> Result<bool> {
+        let until = Instant::now() + GRAB_PATIENCE;
+        while !self.takes_clients()? {
+            if Instant::now() >= until {
+                return Ok(false);
+            }
+            std::thread::sleep(GRAB_PATIENCE / 10);
+        }
+        Ok(true)
+    }
+
+    /// Nobody holds the server grab, and there is a place.
+    fn takes_clients(&self) -> Result<bool> {
+        let info = self.server_info()?;
+        let has_place = info.clients_limit == 0 || u32::from(info.clients) < info.clients_limit;
+        Ok(info.grab_holder == 0 && has_place)
+    }
+
+    fn meet(connection: Option<RustConnection>, screen: usize, way: Way) -> Result<Control> {
+        let (version, held) = (Version { major: 0, minor: 0 }, Mutex::new(None));
+        let mut control = Control { connection, screen, way, version, held };
+        let query = Request::QueryVersion { major: VERSION.0, minor: VERSION.1 };
+        control.version = control.ask(query, Version::decode)?;
+        if control.version.major != VERSION.0 {
+            let Version { major, minor } = control.version;
+            return Err(Error::Version { major, minor });
+        }
+        Ok(control)
+    }
+}
