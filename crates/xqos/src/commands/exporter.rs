@@ -79,9 +79,7 @@ fn number(text: &str) -> Result<u32, String> {
 impl Arguments {
     pub fn perform(&self, display: Option<&str>) -> Result<()> {
         if display.is_some() {
-            bail!(
-                "the exporter is for all displays of this machine: leave --display out, or see `xqos top --openmetrics`"
-            );
+            bail!("the exporter is for all displays of this machine: use --only :7 in place of --display");
         }
         if self.attach && sys::effective_ids().0 != 0 {
             bail!("--attach takes the kernel's trace, which is root's: run it with sudo");

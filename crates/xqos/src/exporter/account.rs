@@ -190,11 +190,10 @@ impl Totals {
         let gauges = self.values.iter_mut().zip(&CLIENT).filter(|(_, metric)| metric.head.kind != Kind::Counter);
         for (total, metric) in gauges {
             let Some(value) = (metric.value)(now) else { continue };
-            *total = match metric.together {
-                Together::Sum => Some(total.unwrap_or(0.0) + value),
-                Together::Greatest => Some(total.unwrap_or(0.0).max(value)),
-                Together::Apart => None,
-            };
+            *total = Some(match metric.together {
+                Together::Sum => total.unwrap_or(0.0) + value,
+                Together::Greatest => total.unwrap_or(0.0).max(value),
+            });
         }
     }
 }

@@ -6,7 +6,7 @@ use super::account::{Labels, Totals};
 use super::attached::Used;
 use super::{Display, Exporter, State};
 use crate::client::printable;
-use crate::metrics::{CLIENT, Format, Head, Kind, Page, SERVER, Together, WAITS, escaped};
+use crate::metrics::{CLIENT, Format, Head, Kind, Page, SERVER, WAITS, escaped};
 use rustix::time::{ClockId, clock_gettime};
 
 const UP: Head = gauge("xqos_display_up", "", "1 unless the X server did not answer in time, or did not let us in.");
@@ -94,7 +94,7 @@ fn of_clients(page: &mut Page, displays: &Displays) {
     for (labels, _, totals) in programs.iter().filter(|(_, known, _)| known.is_up()) {
         page.value(&CONNECTIONS, labels, totals.connections as f64);
     }
-    for (at, metric) in CLIENT.iter().enumerate().filter(|(_, metric)| metric.together != Together::Apart) {
+    for (at, metric) in CLIENT.iter().enumerate() {
         page.begin(&metric.head);
         // Of a server that does not answer, what was true a while ago is not told as present.
         for (labels, _, totals) in

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! The figures in words that Prometheus knows: each metric's name, unit and help is here, once, for one display and for all of a host.
+//! The figures in words that Prometheus knows: each metric's name, unit and help is here, once.
 
 mod page;
 
@@ -20,8 +20,6 @@ pub struct Metric<T> {
 pub enum Together {
     Sum,
     Greatest,
-    /// They do not.
-    Apart,
 }
 
 pub const SERVER: [Metric<Server>; 10] = [
@@ -50,7 +48,7 @@ pub const SERVER: [Metric<Server>; 10] = [
     gauge("xqos_reservations", "", "Clients with a reservation.", |server| Some(f64::from(server.reservations))),
 ];
 
-pub const CLIENT: [Metric<ClientEntry>; 14] = [
+pub const CLIENT: [Metric<ClientEntry>; 11] = [
     counter("xqos_client_server_seconds", "seconds", "Server time used.", |client| {
         Some(seconds(client.server_time_ns))
     }),
@@ -76,16 +74,8 @@ pub const CLIENT: [Metric<ClientEntry>; 14] = [
         (client.longest_request != 0).then(|| seconds(client.longest_request_ns))
     }),
     among("xqos_client_reserved_ratio", "Budget over period of the reservation.", Together::Sum, |client| {
-        is_reserved(client).then(|| f64::from(client.budget_us) / f64::from(client.period_us.max(1)))
-    }),
-    among("xqos_client_budget_seconds", "Reserved in each period.", Together::Apart, |client| {
-        is_reserved(client).then(|| f64::from(client.budget_us) / 1e6)
-    }),
-    among("xqos_client_period_seconds", "Period of the reservation.", Together::Apart, |client| {
-        is_reserved(client).then(|| f64::from(client.period_us) / 1e6)
-    }),
-    among("xqos_client_sync_priority", "Priority set through the SYNC extension.", Together::Apart, |client| {
-        Some(f64::from(client.sync_priority))
+        let is_reserved = client.flags & entry_flag::RESERVED != 0;
+        is_reserved.then(|| f64::from(client.budget_us) / f64::from(client.period_us.max(1)))
     }),
 ];
 
@@ -112,7 +102,7 @@ const fn gauge<T>(
     help: &'static str,
     value: fn(&T) -> Option<f64>,
 ) -> Metric<T> {
-    Metric { head: Head { name, kind: Kind::Gauge, unit, help }, together: Together::Apart, value }
+    Metric { head: Head { name, kind: Kind::Gauge, unit, help }, together: Together::Greatest, value }
 }
 
 /// A gauge of clients.
@@ -140,10 +130,6 @@ const fn ends_with(name: &str, end: &[u8]) -> bool {
 
 fn seconds(ns: u64) -> f64 {
     ns as f64 / 1e9
-}
-
-fn is_reserved(client: &ClientEntry) -> bool {
-    client.flags & entry_flag::RESERVED != 0
 }
 
 #[cfg(test)]

@@ -272,6 +272,15 @@ fn hostile_questions_harm_nobody() {
             assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 4"), "{answer}");
         }
     }
+    for (question, status) in [
+        ("GET /else HTTP/1.1\r\n\r\n", "HTTP/1.1 404"),
+        ("POST / HTTP/1.1\r\n\r\n", "HTTP/1.1 405"),
+        ("\u{0}\u{1}\r\n\r\n", "HTTP/1.1 400"),
+        ("GET /metrics HTTP/1.1\r\n\r\n", "HTTP/1.1 200"),
+    ] {
+        let answer = exporter.ask(question.as_bytes()).unwrap();
+        assert!(answer.starts_with(status), "{question:?}: {answer}");
+    }
     // More connections than it has room for, each of which says half a question and waits.
     let silent: Vec<TcpStream> = (0..40)
         .map(|_| {
@@ -338,7 +347,7 @@ fn servers_without_xqos_are_told_where_that_is_allowed() {
 fn what_cannot_be_done_is_said_at_the_start() {
     let told = |arguments: &[&str]| ended(xqos().args(arguments));
     told(&["exporter", "--listen", "0.0.0.0:0"]).failed_saying(&["loopback"]);
-    told(&["--display", ":7", "exporter"]).failed_saying(&["all displays", "top --openmetrics"]);
+    told(&["--display", ":7", "exporter"]).failed_saying(&["all displays", "--only"]);
     assert!(told(&["exporter", "--wait", "1h"]).with(2).err.contains("8s"));
     assert!(told(&["exporter", "--only", "far:0"]).with(2).err.contains(":7"));
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

@@ -4,8 +4,7 @@
 use crate::fixture::{Folder, Running, Server, ended, eventually, xqos};
 use serde_json::Value;
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -159,13 +158,11 @@ fn what_cannot_be_done_is_said_in_one_line() {
         (&["replay", "--policy", "best", "x"], "fair"),
         (&["replay", "--check", "--policy", "fair", "x"], "cannot be used with"),
         (&["top", "--interval", "1ms"], "100ms"),
-        (&["top", "--listen", "127.0.0.1:0"], "--openmetrics"),
         (&["server", "--grab-limit", "10us", "--", "Xvfb"], "whole milliseconds"),
     ] {
         let ended = ended(xqos().args(arguments)).with(2);
         assert!(ended.err.contains(words), "{arguments:?}: {ended:#?}");
     }
-    server.ask(&["top", "--openmetrics", "--listen", "0.0.0.0:0"]).failed_saying(&["loopback"]);
     server.ask(&["top"]).failed_saying(&["terminal"]);
     let stock = Server::stock();
     for command in [&["top", "--once"][..], &["trace", "record", "--time", "1s", &folder.file("no.trace")]] {
@@ -232,35 +229,4 @@ fn list_and_top_write_the_same_json() {
     assert_eq!((&list["version"], &top["version"]), (&1.into(), &1.into()));
     assert_eq!(fields(&list, ""), fields(&top, ""));
     assert!(fields(&list, "").contains(&".clients.reservation.used".to_owned()), "{list:#}");
-}
-
-#[test]
-fn prometheus_is_answered_on_this_machine() {
-    let server = Server::served(&[]);
-    let client = server.client(&["xeyes"]);
-    let said = server.ask(&["top", "--openmetrics"]).with(0).out;
-    assert!(said.ends_with("# EOF\n"), "{said}");
-    let labels = format!("pid=\"{}\",program=\"xeyes\"", client.pid());
-    assert!(said.contains("xqos_client_requests_total{client=") && said.contains(&labels), "{said}");
-    let mut command = server.xqos(&["top", "--openmetrics", "--listen", "127.0.0.1:0"]);
-    let mut running = command.stderr(Stdio::piped()).spawn().unwrap();
-    let mut line = String::new();
-    std::io::BufRead::read_line(&mut std::io::BufReader::new(running.stderr.take().unwrap()), &mut line).unwrap();
-    let address =
-        line.split("http://").nth(1).and_then(|rest| rest.split('/').next()).unwrap_or_else(|| panic!("{line}"));
-    for (request, status) in [
-        ("GET /metrics HTTP/1.1\r\n\r\n", "HTTP/1.1 200"),
-        ("GET /else HTTP/1.1\r\n\r\n", "HTTP/1.1 404"),
-        ("POST / HTTP/1.1\r\n\r\n", "HTTP/1.1 405"),
-        ("\u{0}\u{1}\r\n\r\n", "HTTP/1.1 400"),
-        ("GET /metrics HTTP/1.1\r\n\r\n", "HTTP/1.1 200"),
-    ] {
-        let mut connection = TcpStream::connect(address).unwrap();
-        connection.write_all(request.as_bytes()).unwrap();
-        let mut answer = String::new();
-        connection.read_to_string(&mut answer).unwrap();
-        assert!(answer.starts_with(status), "{request:?}: {answer}");
-    }
-    let _ = running.kill();
-    let _ = running.wait();
 }

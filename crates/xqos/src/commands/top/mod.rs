@@ -1,20 +1,16 @@
 // SPDX-License-Identifier: MIT
 //! `xqos top`: which client uses the server, live.
 //!
-//! [`crate::sample`] makes one sample from the server's own figures and from a trace of level `slices`; the screen, the JSON and
-//! the metrics show the same one.
+//! [`crate::sample`] makes one sample from the server's own figures and from a trace of level `slices`; the screen and the JSON
+//! show the same one.
 
-mod metrics;
 mod screen;
 
 use crate::attach::{Attached, Target};
-use crate::http::{self, Answer};
-use crate::metrics::Format;
 use crate::sample::{Sample, Sampler, json_help};
 use anyhow::Result;
 use clap::Args;
 use std::io::IsTerminal;
-use std::net::SocketAddr;
 use std::time::Duration;
 use xqos_cli::output;
 use xqos_cli::quantity::Micros;
@@ -31,20 +27,13 @@ pub struct Arguments {
     /// Write JSON: an object in a line for each sample
     #[arg(long)]
     json: bool,
-    /// Write the figures for Prometheus
-    #[arg(long, conflicts_with = "json")]
-    openmetrics: bool,
-    /// Serve them at http://ADDRESS/metrics, on this machine only
-    #[arg(long, value_name = "ADDRESS", requires = "openmetrics")]
-    listen: Option<SocketAddr>,
     /// Time between samples
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = interval)]
     interval: Micros,
     /// Watch a server that has nothing loaded, from the kernel's trace of its
     /// system calls, until ^C; root only. Connections that are
     /// closed meanwhile are summed up by program, as far as it can be looked up
-    #[arg(long, value_name = "PID|:N", num_args = 0..=1, default_missing_value = "",
-        conflicts_with_all = ["openmetrics", "listen"])]
+    #[arg(long, value_name = "PID|:N", num_args = 0..=1, default_missing_value = "")]
     attach: Option<String>,
 }
 
@@ -54,7 +43,6 @@ Examples:
   xqos top
   xqos top --once
   xqos top --json | jq -c '.clients[0]'
-  xqos top --openmetrics --listen 127.0.0.1:9090
   sudo xqos top --attach :0
 
 Keys: s sort, / filter, p pause, Enter one client, l longest requests,
@@ -80,15 +68,9 @@ pub fn interval(text: &str) -> Result<Micros, String> {
 
 impl Arguments {
     pub fn perform(&self, display: Option<&str>) -> Result<()> {
-        if let Some(address) = self.listen {
-            return serve(display, address);
-        }
         let every = self.interval.duration();
         if let Some(word) = &self.attach {
             return self.watch(Target::find(word, display)?, every);
-        }
-        if self.openmetrics {
-            return output::print(&metrics::text(&Sampler::once(display)?, Format::OpenMetrics));
         }
         if self.once {
             let sample = Sampler::once(display)?;
@@ -133,23 +115,4 @@ fn stream(display: Option<&str>, every: Duration) -> Result<()> {
             return Ok(());
         }
     }
-}
-
-/// Answers scrapes; each is a sample of its own.
-fn serve(display: Option<&str>, address: SocketAddr) -> Result<()> {
-    // Whether the server is there is said at once, not to the first who asks.
-    drop(Sampler::once(display)?);
-    let listener = http::listen(address)?;
-    output::note(&format!("metrics at http://{}/metrics; ^C ends it", listener.local_addr()?));
-    let display = display.map(str::to_owned);
-    http::serve(&listener, move |accept| {
-        let format = Format::accepted(accept);
-        match Sampler::once(display.as_deref()) {
-            Ok(sample) => {
-                let body = metrics::text(&sample, format).into();
-                Answer { status: "200 OK", content_type: format.content_type(), body }
-            }
-            Err(error) => Answer::words("503 Service Unavailable", &format!("{error:#}\n")),
-        }
-    })
 }

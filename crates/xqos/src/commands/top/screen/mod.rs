@@ -102,7 +102,7 @@ struct View {
 /// Shows it until the user has had enough.
 pub fn run(display: Option<&str>, every: Duration) -> Result<()> {
     if !std::io::stdout().is_terminal() {
-        bail!("top needs a terminal: use --once, --json or --openmetrics where the output goes elsewhere");
+        bail!("top needs a terminal: use --once or --json where the output goes elsewhere");
     }
     let mut sampler = Sampler::open(display)?;
     let mut terminal = ratatui::try_init().context("the terminal cannot be used")?;
