@@ -5,26 +5,18 @@
 //! match wins), and so does the explanation, so that the two cannot differ. It is total and deterministic: no clock, no I/O,
 //! no order but that of the rules.
 //!
-//! Which patterns fit is found once for each fact, by [`index`](crate::index). A rule whose first key then differs, as most do,
-//! is not looked at any further.
+//! Each rule is tried in turn, up to its first key that differs. A client is evaluated when it connects and when its facts
+//! change, and a thousand rules with wildcards take a fraction of a millisecond.
 
 use crate::facts::{ClientFacts, Key};
-use crate::index::Index;
-use crate::pattern::{Case, Pattern};
+use crate::pattern::Case;
 use crate::rule::{Condition, Rule};
 use crate::setting::{Setting, SettingKind};
 
-/// Rules in their order, ready to be asked. Their conditions are numbered through, those of exclusions after the others.
+/// Rules in their order, ready to be asked.
 #[derive(Debug, Default)]
 pub struct RuleSet {
     rules: Vec<Rule>,
-    /// The number of each rule's first condition.
-    first: Vec<usize>,
-    /// Its key, where that is one of texts.
-    first_key: Vec<Option<Key>>,
-    conditions: usize,
-    /// The patterns of each key, with the conditions that they are of.
-    indices: Vec<(Key, Index)>,
 }
 
 /// What a rule comes to for one client.
@@ -47,7 +39,6 @@ pub struct Evaluation<'a> {
     rules: &'a [Rule],
     facts: &'a ClientFacts,
     verdicts: Vec<Verdict>,
-    pattern_matches: usize,
 }
 
 /// A setting, and the rule that it is from.
@@ -59,23 +50,7 @@ pub struct Chosen<'a> {
 
 impl RuleSet {
     pub fn new(rules: Vec<Rule>) -> RuleSet {
-        let (mut first, mut first_key, mut conditions) = (Vec::new(), Vec::new(), 0);
-        let mut patterns: Vec<(Key, &Pattern, usize)> = Vec::new();
-        for rule in &rules {
-            first.push(conditions);
-            first_key.push(rule.matcher.conditions.first().and_then(text_key));
-            for condition in rule.matcher.conditions.iter().chain(rule.matcher.exclusions.iter().flatten()) {
-                if let Condition::Text(key, any) = condition {
-                    patterns.extend(any.iter().map(|pattern| (*key, pattern, conditions)));
-                }
-                conditions += 1;
-            }
-        }
-        let of =
-            |key| patterns.iter().filter(move |(of, ..)| *of == key).map(|&(_, pattern, number)| (pattern, number));
-        let used = Key::ALL.into_iter().filter(|&key| of(key).next().is_some());
-        let indices = used.map(|key| (key, Index::new(of(key)))).collect();
-        RuleSet { first, first_key, conditions, indices, rules }
+        RuleSet { rules }
     }
 
     pub fn rules(&self) -> &[Rule] {
@@ -84,30 +59,7 @@ impl RuleSet {
 
     /// The verdict of each rule.
     pub fn evaluate<'a>(&'a self, facts: &'a ClientFacts) -> Evaluation<'a> {
-        let mut fits = vec![false; self.conditions];
-        let mut pattern_matches = 0;
-        for (key, index) in &self.indices {
-            for text in facts.texts(*key).unwrap_or_default() {
-                pattern_matches += index.find(text, |condition| fits[condition] = true);
-            }
-        }
-        let differs = Key::ALL.map(|key| match facts.texts(key) {
-            None => Verdict::Unknown(key),
-            Some(_) => Verdict::Differs(key),
-        });
-        let heads = self.first.iter().zip(&self.first_key).zip(&self.rules);
-        let verdicts = heads.map(|((&first, key), rule)| match key {
-            Some(key) if !fits[first] => differs[*key as usize],
-            _ => Judge { facts, fits: &fits[first..] }.of(rule),
-        });
-        Evaluation { rules: &self.rules, facts, verdicts: verdicts.collect(), pattern_matches }
-    }
-}
-
-fn text_key(condition: &Condition) -> Option<Key> {
-    match condition {
-        Condition::Text(key, _) => Some(*key),
-        Condition::Local(_) | Condition::State(_) => None,
+        Evaluation { rules: &self.rules, facts, verdicts: self.rules.iter().map(|rule| judge(facts, rule)).collect() }
     }
 }
 
@@ -169,11 +121,6 @@ impl<'a> Evaluation<'a> {
         std::iter::once("matched".to_owned()).chain(lost).collect()
     }
 
-    /// How many times a pattern was tried on a fact.
-    pub fn pattern_matches(&self) -> usize {
-        self.pattern_matches
-    }
-
     fn differs(&self, key: Key, conditions: &[Condition]) -> String {
         let fact = self.facts.shown(key).unwrap_or_else(|| "not known".to_owned());
         let wanted = conditions.iter().find(|condition| condition.key() == key);
@@ -186,57 +133,49 @@ impl<'a> Evaluation<'a> {
     }
 }
 
-/// Judges one rule.
-struct Judge<'a> {
-    facts: &'a ClientFacts,
-    /// Whether a pattern of each of its conditions fits.
-    fits: &'a [bool],
+fn judge(facts: &ClientFacts, rule: &Rule) -> Verdict {
+    match all_of(facts, &rule.matcher.conditions) {
+        Truth::No(key) => return Verdict::Differs(key),
+        Truth::Unknown(key) => return Verdict::Unknown(key),
+        Truth::Yes => {}
+    }
+    let mut perhaps = None;
+    for (at, conditions) in rule.matcher.exclusions.iter().enumerate() {
+        match all_of(facts, conditions) {
+            Truth::Yes => return Verdict::Excluded(at),
+            Truth::Unknown(key) => perhaps = perhaps.or(Some(Verdict::PerhapsExcluded(at, key))),
+            Truth::No(_) => {}
+        }
+    }
+    perhaps.unwrap_or(Verdict::Matched)
 }
 
-impl Judge<'_> {
-    fn of(&self, rule: &Rule) -> Verdict {
-        match self.all_of(&rule.matcher.conditions, 0) {
-            Truth::No(key) => return Verdict::Differs(key),
-            Truth::Unknown(key) => return Verdict::Unknown(key),
-            Truth::Yes => {}
+/// The first that does not hold, else the first that is not known.
+fn all_of(facts: &ClientFacts, conditions: &[Condition]) -> Truth {
+    let mut all = Truth::Yes;
+    for condition in conditions {
+        match holds(facts, condition) {
+            Some(true) => {}
+            Some(false) => return Truth::No(condition.key()),
+            None if all == Truth::Yes => all = Truth::Unknown(condition.key()),
+            None => {}
         }
-        let (mut first, mut perhaps) = (rule.matcher.conditions.len(), None);
-        for (at, conditions) in rule.matcher.exclusions.iter().enumerate() {
-            match self.all_of(conditions, first) {
-                Truth::Yes => return Verdict::Excluded(at),
-                Truth::Unknown(key) => perhaps = perhaps.or(Some(Verdict::PerhapsExcluded(at, key))),
-                Truth::No(_) => {}
-            }
-            first += conditions.len();
-        }
-        perhaps.unwrap_or(Verdict::Matched)
     }
+    all
+}
 
-    /// The first that does not hold, else the first that is not known. `first`: the number of the first condition.
-    fn all_of(&self, conditions: &[Condition], first: usize) -> Truth {
-        let mut all = Truth::Yes;
-        for (condition, number) in conditions.iter().zip(first..) {
-            match self.one(condition, number) {
-                Some(true) => {}
-                Some(false) => return Truth::No(condition.key()),
-                None if all == Truth::Yes => all = Truth::Unknown(condition.key()),
-                None => {}
-            }
+/// `None`: not known.
+fn holds(facts: &ClientFacts, condition: &Condition) -> Option<bool> {
+    match condition {
+        Condition::Text(key, any) => {
+            facts.texts(*key).map(|texts| texts.iter().any(|text| any.iter().any(|pattern| pattern.matches(text))))
         }
-        all
-    }
-
-    /// `None`: not known.
-    fn one(&self, condition: &Condition, number: usize) -> Option<bool> {
-        match condition {
-            Condition::Text(key, _) => self.facts.texts(*key).map(|_| self.fits[number]),
-            Condition::Local(local) => self.facts.local.map(|is_local| is_local == *local),
-            Condition::State(states) => {
-                let mut known = states.iter().map(|&state| self.facts.states.get(state));
-                match known.clone().any(|holds| holds == Some(true)) {
-                    true => Some(true),
-                    false => known.all(|holds| holds.is_some()).then_some(false),
-                }
+        Condition::Local(local) => facts.local.map(|is_local| is_local == *local),
+        Condition::State(states) => {
+            let mut known = states.iter().map(|&state| facts.states.get(state));
+            match known.clone().any(|holds| holds == Some(true)) {
+                true => Some(true),
+                false => known.all(|holds| holds.is_some()).then_some(false),
             }
         }
     }

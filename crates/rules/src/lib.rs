@@ -10,7 +10,6 @@
 //! | [`setting`] | what a rule sets |
 //! | [`rule`] | a rule, with the place that it stands at |
 //! | [`read`] | the text of a file, as rules or as mistakes |
-//! | `index` | which of many patterns fit a fact, without trying each |
 //! | [`decide`] | rules and facts: what is set, by whom, and why not |
 //! | [`expect`] | files of facts and the settings that are expected of them |
 //! | [`files`] | the folders that rules are read from; the only one that does I/O |
@@ -22,7 +21,6 @@ pub mod decide;
 pub mod expect;
 pub mod facts;
 pub mod files;
-mod index;
 pub mod mistake;
 pub mod pattern;
 pub mod read;

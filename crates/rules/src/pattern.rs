@@ -54,15 +54,6 @@ impl Pattern {
     pub fn as_str(&self) -> &str {
         &self.text
     }
-
-    pub(crate) fn case(&self) -> Case {
-        self.case
-    }
-
-    /// Whether no wildcard is in it.
-    pub(crate) fn is_plain(&self) -> bool {
-        self.glob.is_none()
-    }
 }
 
 impl fmt::Display for Pattern {

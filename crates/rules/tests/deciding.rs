@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! What rules come to: random ones against a reference that looks at each pattern, and the work that many of them cost.
+//! What rules come to: random ones against a reference, and the work that many of them cost.
 
 use proptest::prelude::*;
 use xqos_rules::decide::{RuleSet, Verdict};
@@ -83,7 +83,7 @@ fn facts() -> impl Strategy<Value = ClientFacts> {
     )
 }
 
-/// As the documentation says it, without any index: `None` is "not known".
+/// As the documentation says it: `None` is "not known".
 fn holds(conditions: &[Condition], facts: &ClientFacts) -> Option<bool> {
     let each: Vec<Option<bool>> = conditions.iter().map(|condition| holds_one(condition, facts)).collect();
     match (each.contains(&Some(false)), each.contains(&None)) {
@@ -185,17 +185,10 @@ fn wildcards() -> RuleSet {
 }
 
 #[test]
-fn a_thousand_rules_for_five_hundred_clients_try_few_patterns() {
+fn a_thousand_rules_match_five_hundred_clients_by_name_and_by_program() {
     let set = wildcards();
-    let (mut tried, mut matched) = (0, 0);
-    for facts in programs(500) {
-        let evaluation = set.evaluate(&facts);
-        tried += evaluation.pattern_matches();
-        matched += evaluation.chosen().len();
-    }
-    assert_eq!(matched, 308, "by name and by program; the others may be excluded, or their unit is not known");
-    // A try takes about 0.1 us.
-    assert!(tried <= 5000, "{tried} patterns are tried, where looking at each would be 1,100,000");
+    let matched: usize = programs(500).map(|facts| set.evaluate(&facts).chosen().len()).sum();
+    assert_eq!(matched, 308, "the others may be excluded, or their unit is not known");
 }
 
 /// What it takes here; goals of time are reported, and tests count.
@@ -221,7 +214,7 @@ fn what_a_thousand_rules_for_five_hundred_clients_take() {
 }
 
 #[test]
-fn a_rule_found_by_its_name_is_still_held_against_all_of_it() {
+fn a_pattern_is_held_against_the_whole_of_a_fact() {
     let rule = |id: &str, key: &str| format!("[[rule]]\nid = \"{id}\"\nmatch = {{ {key} }}\nset = {{ weight = 2 }}\n");
     let set = set_of([rule("opt", "exe = \"/opt/*/program1\""), rule("usr", "exe = \"/usr/*/program1\"")].into_iter());
     let facts = programs(2).last().unwrap();
