@@ -157,4 +157,13 @@ pub struct Service {
     pub last_request: u32,
     /// It has more to do.
     pub still_ready: bool,
+    /// Somebody was preferred before the slice was whole.
+    pub ended_early: bool,
+}
+
+impl Service {
+    /// Of a client that asked for nothing and has nothing left: the rest is filled in.
+    pub const fn of(client: ClientId, start: Time, end: Time) -> Service {
+        Service { client, start, end, requests: 0, bytes: 0, last_request: 0, still_ready: false, ended_early: false }
+    }
 }

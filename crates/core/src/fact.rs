@@ -4,7 +4,7 @@
 //! One list serves the server's module, trace records (a record encodes a fact), replay, the simulator and the tests. The time
 //! at which a fact happened goes with it to [`Scheduler::handle`](crate::Scheduler::handle).
 
-use crate::{Admission, ClientId, GroupId, Pacing, Parameters, PolicyKind, Reservation, Role, Service, Supply};
+use crate::{Admission, ClientId, GroupId, Pacing, Parameters, PolicyKind, Reservation, Role, Service, Supply, Time};
 
 /// Something that happened, or was set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +36,8 @@ pub enum Fact {
         /// To whom.
         client: ClientId,
     },
-    /// An Expose was delivered to a client. [`Outcome::Changed`] where it counts as exposing from now on and did not before.
+    /// An Expose was delivered to a client. Where it counts as exposing from now on and did not before, [`Outcome::Held`] if the
+    /// cause waits for it from now on, else [`Outcome::Changed`].
     Exposed {
         /// To whom.
         client: ClientId,
@@ -210,6 +211,8 @@ pub enum Outcome {
     None,
     /// What the fact says is new.
     Changed,
+    /// It is new, and who caused it is held until then at most.
+    Held(Time),
     /// This client is no longer held back, or has budget again.
     Resumed(ClientId),
     /// The clients of this group have budget again together.
@@ -221,14 +224,6 @@ pub enum Outcome {
 impl Outcome {
     pub(crate) fn of(changed: bool) -> Outcome {
         if changed { Outcome::Changed } else { Outcome::None }
-    }
-
-    /// The client that goes on.
-    pub fn resumed(self) -> Option<ClientId> {
-        match self {
-            Outcome::Resumed(client) => Some(client),
-            _ => None,
-        }
     }
 
     /// The outcome of the admission test; `None` for a client that is not connected.

@@ -161,7 +161,7 @@ impl Scheduler {
             Fact::Arrived { client } => self.arrived(client, now),
             Fact::Withdrawn { client } => self.withdrawn(client, now),
             Fact::Input { client } => self.input(client, now),
-            Fact::Exposed { client, cause } => return Outcome::of(self.exposed(client, cause, now)),
+            Fact::Exposed { client, cause } => return self.exposed(client, cause, now),
             Fact::MadeWork { client } => return Outcome::of(self.made_work(client)),
             Fact::WorksFor { client, whom } => self.set_works_for(client, whom),
             Fact::Grabbed { by } => self.grabbed(by, now),

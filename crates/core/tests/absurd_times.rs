@@ -18,9 +18,9 @@ fn serve_for_ever(scheduler: &mut Scheduler) {
         _ => FIRST,
     };
     let (start, end) = (Time(0), Time::NEVER);
-    let (requests, bytes, last_request) = (u32::MAX, u64::MAX, 1);
+    let (requests, bytes) = (u32::MAX, u64::MAX);
     scheduler
-        .handle(end, Fact::Served(Service { client, start, end, requests, bytes, last_request, still_ready: true }));
+        .handle(end, Fact::Served(Service { requests, bytes, still_ready: true, ..Service::of(client, start, end) }));
 }
 
 #[test]
@@ -32,14 +32,10 @@ fn a_debt_of_centuries_is_paid_at_once() {
     scheduler.handle(Time(0), Fact::Arrived { client: FIRST });
     scheduler.decide(Time(0));
     let (start, end) = (Time(0), Time(1 << 61));
-    let (requests, bytes, last_request) = (1, 0, 1);
-    scheduler.handle(
-        end,
-        Fact::Served(Service { client: FIRST, start, end, requests, bytes, last_request, still_ready: true }),
-    );
-    assert_eq!(scheduler.handle(end, Fact::Replenish).resumed(), None, "half of it is paid by then");
-    assert_eq!(scheduler.handle(Time(1 << 62), Fact::Replenish).resumed(), Some(FIRST));
-    assert_eq!(scheduler.handle(Time::NEVER, Fact::Replenish).resumed(), None);
+    scheduler.handle(end, Fact::Served(Service { requests: 1, still_ready: true, ..Service::of(FIRST, start, end) }));
+    assert_eq!(scheduler.handle(end, Fact::Replenish), Outcome::None, "half of it is paid by then");
+    assert_eq!(scheduler.handle(Time(1 << 62), Fact::Replenish), Outcome::Resumed(FIRST));
+    assert_eq!(scheduler.handle(Time::NEVER, Fact::Replenish), Outcome::None);
 }
 
 #[test]

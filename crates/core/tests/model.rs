@@ -58,7 +58,7 @@ impl Both {
             Fact::Reserve { client, reservation } => self.reserve(Holder::Client(client), fact, reservation),
             Fact::GroupReserve { group, reservation } => self.reserve(Holder::Group(group), fact, reservation),
             fact => {
-                let changed = self.scheduler.handle(Time(self.now), fact) == Outcome::Changed;
+                let changed = self.scheduler.handle(Time(self.now), fact) != Outcome::None;
                 assert_eq!(changed, self.reference.handle(self.now, fact), "what comes of {fact:?}");
             }
         }
@@ -150,8 +150,7 @@ impl Both {
 
     fn serve(&mut self, client: ClientId, length_ns: u64, requests: u32, still_ready: bool) {
         let (start, end, bytes) = (self.now, self.now + length_ns, u64::from(requests) * 16);
-        let (from, to) = (Time(start), Time(end));
-        let service = Service { client, start: from, end: to, requests, bytes, last_request: 0, still_ready };
+        let service = Service { requests, bytes, still_ready, ..Service::of(client, Time(start), Time(end)) };
         self.scheduler.handle(service.end, Fact::Served(service));
         self.reference.served(client, start, end, (requests, bytes), still_ready);
         self.now = end;

@@ -177,11 +177,14 @@ impl Server {
     fn exposed(&mut self, client: ClientId, cause: Option<ClientId>) {
         let before = cause.and_then(|cause| self.scheduler.paced_until(cause));
         let was_exposing = self.scheduler.is_exposing(client, self.now);
-        let is_new = self.scheduler.handle(self.now, Fact::Exposed { client, cause }) == Outcome::Changed;
+        let outcome = self.scheduler.handle(self.now, Fact::Exposed { client, cause });
+        let is_new = outcome != Outcome::None;
         assert_eq!(is_new, self.is_connected(client) && !was_exposing);
         assert_eq!(self.scheduler.is_exposing(client, self.now), self.is_connected(client));
+        let after = cause.and_then(|cause| self.scheduler.paced_until(cause));
+        let held_until = after.filter(|_| before.is_none());
+        assert_eq!(held_until, if let Outcome::Held(until) = outcome { Some(until) } else { None });
         let Some(cause) = cause else { return };
-        let after = self.scheduler.paced_until(cause);
         let Pacing { limit_ns, floor_ns } = self.scheduler.pacing();
         if before.is_none() && after.is_some() {
             assert!(is_new && cause != client && limit_ns > 0, "{cause:?} is held for {client:?}");
@@ -285,7 +288,7 @@ impl Server {
         let (start, end) = (self.now, self.now.after(length_ns));
         let bytes = u64::from(requests) * 16;
         self.scheduler
-            .handle(end, Fact::Served(Service { client, start, end, requests, bytes, last_request: 1, still_ready }));
+            .handle(end, Fact::Served(Service { requests, bytes, still_ready, ..Service::of(client, start, end) }));
         self.now = end;
         if let (Some(before), Some(after)) = (before, self.scheduler.usage(client)) {
             assert_eq!(after.server_time_ns, before.server_time_ns + length_ns);

@@ -22,7 +22,12 @@ impl What {
             Fact::WorksFor { client, whom } => What::WorksFor { client, whom },
             Fact::Grabbed { by } => What::Grab { client: by },
             Fact::Overran { ns } => What::Overran { ns },
-            Fact::Served(service) => What::served(&service, false),
+            Fact::Served(Service {
+                client, start, requests, bytes, last_request, still_ready, ended_early, ..
+            }) => {
+                let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+                What::Served { client, still_ready, ended_early, requests, last_request, bytes, start }
+            }
             Fact::Replenish => What::Replenish,
             Fact::Policy(kind) => What::Policy { kind },
             Fact::Parameters(parameters) => {
@@ -48,13 +53,6 @@ impl What {
             Fact::GroupRelease { group } => What::GroupRelease { group },
         };
         (None, what)
-    }
-
-    /// The record of a slice.
-    pub fn served(service: &Service, ended_early: bool) -> What {
-        let Service { client, start, requests, bytes, last_request, still_ready, .. } = *service;
-        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
-        What::Served { client, still_ready, ended_early, requests, last_request, bytes, start }
     }
 }
 
@@ -86,9 +84,9 @@ impl FactReader {
             What::WorksFor { client, whom } => Fact::WorksFor { client, whom },
             What::Grab { client } => Fact::Grabbed { by: client },
             What::Overran { ns } => Fact::Overran { ns },
-            What::Served { client, still_ready, requests, last_request, bytes, start, .. } => {
-                let bytes = bytes.into();
-                Fact::Served(Service { client, start, end: at, requests, bytes, last_request, still_ready })
+            What::Served { client, still_ready, ended_early, requests, last_request, bytes, start } => {
+                let (end, bytes) = (at, bytes.into());
+                Fact::Served(Service { client, start, end, requests, bytes, last_request, still_ready, ended_early })
             }
             What::Replenish => Fact::Replenish,
             What::Policy { kind } => Fact::Policy(kind),
@@ -142,7 +140,7 @@ mod tests {
         let reservation = Reservation { budget_ns: 1_000_000, period_ns: 9_000_000, kind: ReservationKind::Hard };
         let role = Role { compositor: true, window_manager: false };
         let service =
-            Service { client, start: Time(5), end: at, requests: 3, bytes: 40, last_request: 9, still_ready: true };
+            Service { requests: 3, bytes: 40, last_request: 9, ended_early: true, ..Service::of(client, Time(5), at) };
         vec![
             Fact::Connected { client, descriptor: 12 },
             Fact::Gone { client },

@@ -111,25 +111,26 @@ impl Scheduler {
         }
     }
 
-    pub(super) fn exposed(&mut self, client: ClientId, cause: Option<ClientId>, now: Time) -> bool {
-        let Some(record) = self.client(client) else { return false };
+    pub(super) fn exposed(&mut self, client: ClientId, cause: Option<ClientId>, now: Time) -> Outcome {
+        let Some(record) = self.client(client) else { return Outcome::None };
         let is_marked = record.exposing.is_some_and(|mark| now < mark.until);
         self.policy.noticed(client, false);
         self.requeue(client, now);
         if is_marked {
-            return false;
+            return Outcome::None;
         }
         let limit_ns = self.pacing.mark_ns();
         let before = self.client(client).and_then(|record| record.exposing);
         let behind = before.is_some_and(|mark| mark.leaves_behind(limit_ns, now));
         self.answered(client, now, 0);
         let cause = cause.filter(|&cause| cause != client && self.pacing.is_on());
+        let unheld = cause.filter(|&cause| self.paced_until(cause).is_none());
         let holds = cause.and_then(|cause| Some((cause, self.hold(cause, now)?)));
         let until = self.pacing.marked_until(now);
         if let Some(record) = self.client_mut(client) {
             record.exposing = Some(Mark { until, holds, behind, caught_up: false });
         }
-        true
+        unheld.and_then(|cause| self.paced_until(cause)).map_or(Outcome::Changed, Outcome::Held)
     }
 
     pub(super) fn made_work(&mut self, client: ClientId) -> bool {

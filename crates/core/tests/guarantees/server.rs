@@ -309,13 +309,10 @@ impl Server {
         self.scheduler.handle(
             Time(self.now_ns),
             Fact::Served(Service {
-                client: id,
-                start: Time(start_ns),
-                end: Time(self.now_ns),
                 requests,
                 bytes: if slice.bytes == 0 { 0 } else { bytes },
-                last_request: 0,
                 still_ready: !self.clients[place].pending.is_empty(),
+                ..Service::of(id, Time(start_ns), Time(self.now_ns))
             }),
         );
         // As a server does in the turn of a client that works for others.

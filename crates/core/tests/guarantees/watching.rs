@@ -14,8 +14,7 @@ fn at(ms: u64) -> Time {
 }
 
 fn serve(scheduler: &mut Scheduler, client: ClientId, start: Time, end: Time, still_ready: bool) {
-    scheduler
-        .handle(end, Fact::Served(Service { client, start, end, requests: 1, bytes: 0, last_request: 0, still_ready }));
+    scheduler.handle(end, Fact::Served(Service { requests: 1, still_ready, ..Service::of(client, start, end) }));
 }
 
 /// A hog has run for a while, the other client is idle. It is 20 ms, and the hog runs on.
@@ -76,7 +75,7 @@ fn watched_client_is_named_again_when_its_budget_is_replenished() {
         serve(scheduler, IDLE, at(0), at(2), false);
         assert!(scheduler.reservation(IDLE).is_some_and(|state| state.depleted));
     });
-    assert_eq!(scheduler.handle(at(30), Fact::Replenish).resumed(), Some(IDLE));
+    assert_eq!(scheduler.handle(at(30), Fact::Replenish), Outcome::Resumed(IDLE));
     scheduler.decide(at(30));
     assert_eq!(scheduler.next_to_watch(at(30)), Some(IDLE), "it was armed as best effort and has budget now");
 }

@@ -318,10 +318,10 @@ impl<H: Host> Engine<H> {
         let end = if work.requests == 0 && work.still_ready { now.min(start.after(READING_NS)) } else { now };
         self.totals.busy_ns += end.since(start);
         self.see_contention(start, end);
-        let Work { requests, bytes, last_request, still_ready, .. } = work;
-        let service = Service { client: id, start, end, requests, bytes, last_request, still_ready };
+        let (Work { requests, bytes, last_request, still_ready, .. }, ended_early) = (work, overran_ns.is_some());
+        let service = Service { client: id, start, end, requests, bytes, last_request, still_ready, ended_early };
         self.note_processor(&service, running.cpu_ns);
-        self.scheduler.served(&service, overran_ns.is_some());
+        self.scheduler.handle(end, Fact::Served(service));
         if requests == 1 {
             self.note_longest(id, &service);
         }

@@ -17,15 +17,6 @@ pub struct Recorded {
     overran: bool,
 }
 
-/// What an Expose has changed.
-#[derive(Clone, Copy, Debug)]
-pub struct Exposed {
-    /// Its client counts as exposing from now on.
-    pub is_new: bool,
-    /// Who waits for it from now on, at the end of its slice.
-    pub held: Option<ClientId>,
-}
-
 impl Deref for Recorded {
     type Target = Scheduler;
 
@@ -59,30 +50,15 @@ impl Recorded {
             _ => {}
         }
         first.into_iter().chain([what]).for_each(|what| self.trace.note(now, what));
-        match fact {
-            Fact::Arrived { client } | Fact::Reserve { client, .. } => self.note_budget(client, now),
-            Fact::Replenish => outcome.resumed().into_iter().for_each(|client| self.note_budget(client, now)),
+        match (fact, outcome) {
+            (Fact::Exposed { cause: Some(client), .. }, Outcome::Held(until)) => {
+                self.trace.note(now, What::Paced { client, until });
+            }
+            (Fact::Arrived { client } | Fact::Reserve { client, .. } | Fact::Served(Service { client, .. }), _)
+            | (_, Outcome::Resumed(client)) => self.note_budget(client, now),
             _ => {}
         }
         outcome
-    }
-
-    /// A slice ended, early or not.
-    pub fn served(&mut self, service: &Service, ended_early: bool) {
-        self.trace.note(service.end, What::served(service, ended_early));
-        self.scheduler.handle(service.end, Fact::Served(*service));
-        self.note_budget(service.client, service.end);
-    }
-
-    /// An Expose was delivered, in a request of `cause`.
-    pub fn exposed(&mut self, client: ClientId, cause: Option<ClientId>, now: Time) -> Exposed {
-        let was_paced = cause.is_some_and(|cause| self.scheduler.paced_until(cause).is_some());
-        let is_new = self.handle(now, Fact::Exposed { client, cause }) == Outcome::Changed;
-        let hold = cause.filter(|_| !was_paced).and_then(|cause| Some((cause, self.scheduler.paced_until(cause)?)));
-        if let Some((client, until)) = hold {
-            self.trace.note(now, What::Paced { client, until });
-        }
-        Exposed { is_new, held: hold.map(|(client, _)| client) }
     }
 
     /// False where a fact would change nothing.

@@ -173,8 +173,8 @@ impl Server {
         let Done { requests, bytes, last_request } = done;
         let still_ready = !self.clients[usize::from(client.0) - 1].tasks.is_empty();
         self.stock.served(client, start, end, still_ready);
-        self.scheduler
-            .handle(end, Fact::Served(Service { client, start, end, requests, bytes, last_request, still_ready }));
+        let service = Service { client, start, end, requests, bytes, last_request, still_ready, ended_early };
+        self.scheduler.handle(end, Fact::Served(service));
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
         let what = What::Served { client, still_ready, ended_early, requests, last_request, bytes, start };
         observer.record(Event { at: end, what });

@@ -3,9 +3,8 @@
 
 use super::Engine;
 use crate::host::Host;
-use crate::mechanism::recorded::Exposed;
 use xqos_abi::{NotifyKind, Paced};
-use xqos_core::{Choice, ClientId, Fact, Pacing, Time};
+use xqos_core::{Choice, ClientId, Fact, Outcome, Pacing, Time};
 
 /// How long a client that gets input beside an Expose may take to answer; most need less than a millisecond.
 const INPUT_ATTENTION_NS: u64 = 10_000_000;
@@ -24,13 +23,13 @@ impl<H: Host> Engine<H> {
         }
         let cause = self.who_runs();
         let paced = cause.filter(|&cause| self.is_paced(cause));
-        let Exposed { is_new, held } = self.scheduler.exposed(id, paced, at);
-        if is_new {
+        let outcome = self.scheduler.handle(at, Fact::Exposed { client: id, cause: paced });
+        if outcome != Outcome::None {
             self.attend_to(NotifyKind::Exposing, id, cause, self.scheduler.exposing_until(id));
         }
-        if held.is_some() {
+        if matches!(outcome, Outcome::Held(_)) {
             self.holds = self.holds.wrapping_add(1);
-            self.to_hold = held;
+            self.to_hold = paced;
             self.host.end_slice();
         }
     }
