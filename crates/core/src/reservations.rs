@@ -1,35 +1,34 @@
 // SPDX-License-Identifier: MIT
-//! Reservations of groups: a Constant Bandwidth Server whose budget the clients of a group use together.
+//! Reservations: Constant Bandwidth Servers ([`crate::reservation`]), each used by one client or together by those of a group.
 //!
-//! Groups and clients with a reservation are ordered by their scheduling deadlines; within a group the client is first that has
-//! used least of its budget, divided by its weight, as in `fair` (two levels: Lipari and Baruah, "A hierarchical extension to the
-//! constant bandwidth server framework", RTAS 2001). The rules of [`crate::reservation`] hold for the group as they do for a
-//! client:
+//! All are ordered by their scheduling deadlines; within a group the client is first that has used least of the budget, divided by
+//! its weight, as in `fair` (two levels: Lipari and Baruah, "A hierarchical extension to the constant bandwidth server framework",
+//! RTAS 2001). A client's own is a group of one.
 //!
-//! - **Members** are the clients of the group that have neither a reservation of their own, which they use alone, nor a role:
-//!   others wait for compositors and window managers.
-//! - The group **arrives** when the first of its members becomes ready. One that comes back from idleness stands at most
+//! - **Members** of a group's are its clients that have neither one of their own nor a role: others wait for compositors and window
+//!   managers.
+//! - A reservation **arrives** when the first of its members becomes ready. One that comes back from idleness stands at most
 //!   [`CREDIT_NS`] behind the member that was picked last.
-//! - A slice is at most as long as one of `fair`, so that members take turns within a period.
-//! - Where the budget is used up, members of a **soft** group go on as best effort, each by itself, and those of a **hard** one are
-//!   held back. By the **paper's** soft rule the group has its next budget at once, and a later deadline.
+//! - A slice from a group's budget is at most as long as one of `fair`, so that members take turns within a period.
+//! - Where the budget is used up, members of a **soft** one go on as best effort, each by itself, and those of a **hard** one are
+//!   held back. By the **paper's** soft rule there is a next budget at once, and a later deadline.
 //!
-//! Nothing is done for each member when the budget ends or comes: members of a soft group stand in the best-effort queue all the
+//! Nothing is done for each member when the budget ends or comes: members of a soft one stand in the best-effort queue all the
 //! time, where nobody looks while a reservation has budget. Idle members are to be watched anew when it comes; those of them that
 //! were named stand before `told`, which is set back.
 //!
-//! Invariants: a member that is not paced is in `ready` or in `idle` of its group; a group is in `with_budget` where it has budget
+//! Invariants: a member that is not paced is in `ready` or in `idle`; a reservation is in `with_budget` where it has budget
 //! and somebody is ready, in `to_watch` where it has budget and somebody idle was not named, in `depleted` where it has none. Room is
 //! taken when a client connects or becomes a member.
 
 use crate::heap::{self, ABSENT, Heap};
 use crate::policy::{CREDIT_NS, price};
-use crate::{ClientId, GroupId, Reservation, ReservationState, Time};
+use crate::{ClientId, Holder, Reservation, ReservationState, Time};
 use alloc::vec::Vec;
 
 #[derive(Debug)]
 struct Shared {
-    group: GroupId,
+    holder: Holder,
     state: ReservationState,
     members: usize,
     /// What the member had paid that was picked last.
@@ -60,21 +59,21 @@ pub(crate) enum Stand {
 }
 
 #[derive(Debug)]
-pub(crate) struct GroupReservations {
+pub(crate) struct Reservations {
     /// By numbers that stay, with gaps.
     all: Vec<Option<Shared>>,
     members: Vec<Member>,
     ready_places: Vec<u16>,
-    with_budget: Heap<(Time, GroupId)>,
-    to_watch: Heap<(Time, GroupId)>,
+    with_budget: Heap<(Time, Holder)>,
+    to_watch: Heap<(Time, Holder)>,
     depleted: Heap<Time>,
     /// Those that ended, as long as what was used of them counts against the next.
-    past: Vec<(GroupId, ReservationState)>,
+    past: Vec<(Holder, ReservationState)>,
 }
 
-impl GroupReservations {
+impl Reservations {
     pub(crate) fn new() -> Self {
-        GroupReservations {
+        Reservations {
             all: Vec::new(),
             members: Vec::new(),
             ready_places: Vec::new(),
@@ -95,27 +94,27 @@ impl GroupReservations {
         }
     }
 
-    /// Gives a group a reservation, in place of the one that it may have.
+    /// Gives a client or a group a reservation, in place of the one that it may have.
     /// `longest_ns`: the longest period of all reservations.
-    pub(crate) fn set(&mut self, group: GroupId, reservation: Reservation, now: Time, longest_ns: u64) {
-        let number = self.number_of(group);
+    pub(crate) fn set(&mut self, holder: Holder, reservation: Reservation, now: Time, longest_ns: u64) {
+        let number = self.number_of(holder);
         let before = number.and_then(|number| self.shared(number)).map(|shared| shared.state);
-        let past = self.past.iter().find(|(id, _)| *id == group).map(|(_, state)| *state);
-        self.past.retain(|(id, _)| *id != group);
+        let past = self.past.iter().find(|(id, _)| *id == holder).map(|(_, state)| *state);
+        self.past.retain(|(id, _)| *id != holder);
         let state = match before.or(past) {
             Some(before) => before.replaced_by(reservation, now, longest_ns),
             None => ReservationState::new(reservation, now),
         };
-        self.put(group, state, 0);
+        self.put(holder, state, 0);
     }
 
-    /// Sets the state of a group's reservation, and what was paid by the member picked last where it is new.
-    pub(crate) fn put(&mut self, group: GroupId, state: ReservationState, clock: i64) {
-        let number = self.number_of(group).unwrap_or_else(|| {
+    /// Sets the state of a reservation, and what was paid by the member picked last where it is new.
+    pub(crate) fn put(&mut self, holder: Holder, state: ReservationState, clock: i64) {
+        let number = self.number_of(holder).unwrap_or_else(|| {
             let free = self.all.iter().position(Option::is_none).unwrap_or(self.all.len());
             self.all.resize_with(self.all.len().max(free + 1), || None);
             let (ready, idle) = (Vec::new(), Vec::new());
-            self.all[free] = Some(Shared { group, state, members: 0, clock, ready, idle, told: 0 });
+            self.all[free] = Some(Shared { holder, state, members: 0, clock, ready, idle, told: 0 });
             for heap in [&mut self.with_budget, &mut self.to_watch] {
                 heap.reserve(free);
             }
@@ -128,12 +127,15 @@ impl GroupReservations {
         self.settle(number);
     }
 
-    /// Ends the reservation of a group; its members are to be told with [`join`](Self::join). True where there was one.
-    pub(crate) fn end(&mut self, group: GroupId, now: Time) -> bool {
-        let Some(number) = self.number_of(group) else { return false };
+    /// Ends a reservation; its members are to be told with [`join`](Self::join). True where there was one.
+    pub(crate) fn end(&mut self, holder: Holder, now: Time) -> bool {
+        let Some(number) = self.number_of(holder) else { return false };
+        if let Holder::Client(client) = holder {
+            self.leave(client);
+        }
         let Some(ended) = self.all[number].take() else { return false };
         self.past.retain(|(_, state)| state.is_ahead(now));
-        self.past.push((group, ended.state));
+        self.past.push((holder, ended.state));
         for (_, client) in ended.ready {
             self.ready_places[client.slot()] = ABSENT;
         }
@@ -144,14 +146,20 @@ impl GroupReservations {
         true
     }
 
-    /// Makes a client a member of the group's reservation, where that has one, or of none. Whether it is a member now, where that is
-    /// new.
-    pub(crate) fn join(&mut self, client: ClientId, group: Option<GroupId>) -> Option<bool> {
-        let number = group.and_then(|group| self.number_of(group));
+    /// Makes a client a member of its own reservation, or else of this holder's, where there is one. True where it was a member of a
+    /// group's and is not any more.
+    pub(crate) fn join(&mut self, client: ClientId, group: Option<Holder>) -> bool {
+        let own = self.number_of(Holder::Client(client));
+        let number = own.or_else(|| group.and_then(|group| self.number_of(group)));
         let of = number.map_or(ABSENT, |number| number as u16);
         if self.members[client.slot()].of == of {
-            return None;
+            return false;
         }
+        // The reservation of its group may have ended just now.
+        let did_share = match self.of(client) {
+            Some(shared) => shared.holder != Holder::Client(client),
+            None => self.members[client.slot()].of != ABSENT,
+        };
         self.leave(client);
         if let Some(shared) = number.and_then(|number| self.all[number].as_mut()) {
             shared.members += 1;
@@ -159,7 +167,7 @@ impl GroupReservations {
             shared.idle.reserve(shared.members - shared.idle.len());
             self.members[client.slot()] = Member { of, paid: shared.clock, ..NO_MEMBER };
         }
-        Some(number.is_some())
+        did_share && !self.is_shared(client)
     }
 
     pub(crate) fn leave(&mut self, client: ClientId) {
@@ -169,6 +177,13 @@ impl GroupReservations {
         if let Some(shared) = self.all.get_mut(usize::from(of)).and_then(Option::as_mut) {
             shared.members -= 1;
         }
+    }
+
+    /// A client has gone, and its own reservation with it.
+    pub(crate) fn gone(&mut self, client: ClientId, now: Time) {
+        self.end(Holder::Client(client), now);
+        self.past.retain(|(holder, _)| *holder != Holder::Client(client));
+        self.leave(client);
     }
 
     // What happens.
@@ -222,7 +237,7 @@ impl GroupReservations {
         Some((shared.state.budget_end(now), shared.state.misses(now)))
     }
 
-    /// Charges a member's service, of that length and up to that time, to its group, which has a cap or not. Whether the budget is
+    /// Charges a member's service, of that length and up to that time; its group has a cap or not. Whether the budget is
     /// depleted by it, and whether a deadline was missed; the member is to be placed anew.
     pub(crate) fn served(
         &mut self,
@@ -244,19 +259,19 @@ impl GroupReservations {
         Some((depleted, missed))
     }
 
-    /// Gives one depleted group its budget whose deadline has come.
-    pub(crate) fn replenish(&mut self, now: Time) -> Option<GroupId> {
+    /// Gives one depleted reservation its budget whose deadline has come. Whose it is, where that has budget again.
+    pub(crate) fn replenish(&mut self, now: Time) -> Option<Holder> {
         while let Some((_, number)) = self.depleted.peek().filter(|&(at, _)| at <= now) {
             let Some(shared) = self.all[number.slot()].as_mut() else {
                 self.depleted.remove(number);
                 continue;
             };
-            let group = shared.group;
+            let holder = shared.holder;
             let has_budget = shared.state.replenish(now);
             shared.told = 0;
             self.settle(number.slot());
             if has_budget {
-                return Some(group);
+                return Some(holder);
             }
         }
         None
@@ -277,20 +292,26 @@ impl GroupReservations {
 
     // What there is to see.
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (GroupId, &ReservationState, i64)> + '_ {
-        self.all.iter().flatten().map(|shared| (shared.group, &shared.state, shared.clock))
+    /// Each with its holder, and what was paid by the member that was picked last.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Holder, &ReservationState, i64)> + Clone + '_ {
+        self.all.iter().flatten().map(|shared| (shared.holder, &shared.state, shared.clock))
     }
 
-    pub(crate) fn past(&self) -> &[(GroupId, ReservationState)] {
+    pub(crate) fn get(&self, holder: Holder) -> Option<&ReservationState> {
+        self.shared(self.number_of(holder)?).map(|shared| &shared.state)
+    }
+
+    pub(crate) fn past(&self) -> &[(Holder, ReservationState)] {
         &self.past
     }
 
-    pub(crate) fn add_past(&mut self, group: GroupId, state: ReservationState) {
-        self.past.push((group, state));
+    pub(crate) fn add_past(&mut self, holder: Holder, state: ReservationState) {
+        self.past.push((holder, state));
     }
 
-    pub(crate) fn is_member(&self, client: ClientId) -> bool {
-        self.of(client).is_some()
+    /// Whether a client uses the reservation of its group.
+    pub(crate) fn is_shared(&self, client: ClientId) -> bool {
+        self.of(client).is_some_and(|shared| shared.holder != Holder::Client(client))
     }
 
     /// The reservation of which a client is a member.
@@ -308,21 +329,21 @@ impl GroupReservations {
         }
     }
 
-    /// The scheduling deadline of a member's group if it arrived now.
+    /// The scheduling deadline of a member if it arrived now.
     pub(crate) fn deadline_at_arrival(&self, client: ClientId, now: Time) -> Option<Time> {
         let shared = self.of(client)?;
         let is_idle = shared.ready.is_empty();
         Some(if is_idle { shared.state.deadline_at_arrival(now) } else { shared.state.deadline })
     }
 
-    /// The member to serve first, of those whose group has budget.
+    /// The member to serve first, of those that have budget.
     pub(crate) fn first(&self) -> Option<(Time, ClientId)> {
         let ((deadline, _), number) = self.with_budget.peek()?;
         let (_, client) = *self.all[number.slot()].as_ref()?.ready.first()?;
         Some((deadline, client))
     }
 
-    /// An idle member to watch, of those whose group has budget.
+    /// An idle member to watch, of those that have budget.
     pub(crate) fn first_to_watch(&self) -> Option<(Time, ClientId)> {
         let ((deadline, _), number) = self.to_watch.peek()?;
         let shared = self.all[number.slot()].as_ref()?;
@@ -333,10 +354,10 @@ impl GroupReservations {
         self.depleted.peek().map(|(at, _)| at)
     }
 
-    /// Members that are ready, with the budget of a hard group.
-    pub(crate) fn hard_ready(&self) -> usize {
-        let hard = |shared: &&Shared| shared.state.reservation.kind.is_hard() && !shared.state.depleted;
-        self.all.iter().flatten().filter(hard).map(|shared| shared.ready.len()).sum()
+    /// Members that are ready, with budget.
+    pub(crate) fn ready(&self) -> impl Iterator<Item = ClientId> + '_ {
+        let with_budget = self.all.iter().flatten().filter(|shared| !shared.state.depleted);
+        with_budget.flat_map(|shared| shared.ready.iter().map(|&(_, client)| client))
     }
 
     pub(crate) fn memory_bytes(&self) -> usize {
@@ -356,24 +377,24 @@ impl GroupReservations {
         self.all.get(number)?.as_ref()
     }
 
-    fn number_of(&self, group: GroupId) -> Option<usize> {
-        self.all.iter().position(|shared| shared.as_ref().is_some_and(|shared| shared.group == group))
+    fn number_of(&self, holder: Holder) -> Option<usize> {
+        self.all.iter().position(|shared| shared.as_ref().is_some_and(|shared| shared.holder == holder))
     }
 
-    /// Puts a group into the queues where it belongs.
+    /// Puts a reservation into the queues where it belongs.
     fn settle(&mut self, number: usize) {
         let id = ClientId(number as u16);
         let state = self.shared(number).map(|shared| {
             let has_budget = !shared.state.depleted;
             let runs = has_budget && !shared.ready.is_empty();
             let is_to_watch = has_budget && shared.told < shared.idle.len();
-            (shared.state.deadline, shared.group, runs, is_to_watch, !has_budget)
+            ((shared.state.deadline, shared.holder), runs, is_to_watch, !has_budget)
         });
-        let (deadline, group, runs, is_to_watch, depleted) =
-            state.unwrap_or((Time(0), GroupId::NONE, false, false, false));
-        put(&mut self.with_budget, id, (deadline, group), runs);
-        put(&mut self.to_watch, id, (deadline, group), is_to_watch);
-        put(&mut self.depleted, id, deadline, depleted);
+        let nowhere = ((Time(0), Holder::Client(id)), false, false, false);
+        let (key, runs, is_to_watch, depleted) = state.unwrap_or(nowhere);
+        put(&mut self.with_budget, id, key, runs);
+        put(&mut self.to_watch, id, key, is_to_watch);
+        put(&mut self.depleted, id, key.0, depleted);
     }
 
     /// Panics unless the invariants hold; for tests.
@@ -388,19 +409,19 @@ impl GroupReservations {
             let in_heaps = [self.with_budget.contains(id), self.to_watch.contains(id), self.depleted.contains(id)];
             let runs = has_budget && !shared.ready.is_empty();
             let is_to_watch = has_budget && shared.told < shared.idle.len();
-            assert_eq!(in_heaps, [runs, is_to_watch, !has_budget], "{:?}: {shared:?}", shared.group);
-            assert_eq!(shared.state.budget_left_ns > 0, has_budget, "{:?}", shared.group);
+            assert_eq!(in_heaps, [runs, is_to_watch, !has_budget], "{:?}: {shared:?}", shared.holder);
+            assert_eq!(shared.state.budget_left_ns > 0, has_budget, "{:?}", shared.holder);
             for (place, client) in shared.idle.iter().enumerate() {
                 assert_eq!(usize::from(self.members[client.slot()].idle_place), place, "{client:?}");
             }
             let members = self.members.iter().filter(|member| usize::from(member.of) == number).count();
-            assert_eq!(members, shared.members, "{:?}", shared.group);
+            assert_eq!(members, shared.members, "{:?}", shared.holder);
         }
     }
 
     /// Where a client stands as a member; for tests.
     pub(crate) fn stand_of(&self, client: ClientId) -> Option<Stand> {
-        let member = self.members.get(client.slot()).filter(|_| self.is_member(client))?;
+        let member = self.members.get(client.slot()).filter(|_| self.of(client).is_some())?;
         Some(match (self.ready_places[client.slot()], member.idle_place) {
             (ABSENT, ABSENT) => Stand::Nowhere,
             (ABSENT, _) => Stand::Idle,

@@ -5,18 +5,15 @@
 //!
 //! | place | who | order |
 //! |---|---|---|
-//! | `reserved` | ready, with budget | scheduling deadline |
-//! | `group_reservations` | ready, of a group with a reservation ([`crate::group_reservations`]) | the group's scheduling deadline, then what it used of the budget |
-//! | `waiting` | ready, without reservation or with a depleted soft one | SYNC priority, then the policy's key of its group, then its own ([`crate::waiting`]) |
+//! | `reservations` | ready, with a reservation of its own or of its group ([`crate::reservations`]) | scheduling deadline, then what it used of the budget |
+//! | `waiting` | ready, without reservation or with a soft one | SYNC priority, then the policy's key of its group, then its own ([`crate::waiting`]) |
 //! | `desktop.ready` | the same, where the desktop rule holds for it ([`crate::desktop`]) | SYNC priority, then the time waited |
 //! | `idle` | not ready, to be watched once somebody runs who could be cut short | how it would stand on arrival |
 //! | none of them | not ready and watched at its present rank, or held back (depleted and hard, or paced) | - |
 //!
-//! A ready client of a group with a soft reservation stands in `waiting` or `desktop.ready` besides, so that nothing is moved when the
-//! group's budget ends.
-//!
-//! And a depleted one is in `depleted` besides, by the time of its replenishment; one that is paced ([`crate::pacing`]) in
-//! `paced`, by the end of its hold, and ready or not it waits in no queue. [`Scheduler::verify`] checks this.
+//! A ready client with a soft reservation stands in `waiting` or `desktop.ready` besides, so that nothing is moved when the budget ends.
+//! One that is paced ([`crate::pacing`]) is in `paced`, by the end of its hold, and ready or not it waits in no queue.
+//! [`Scheduler::verify`] checks this.
 
 mod control;
 mod decide;
@@ -28,12 +25,12 @@ use crate::admission;
 use crate::blocking::Blocking;
 use crate::caps::Caps;
 use crate::desktop::{Desktop, Role};
-use crate::group_reservations::{GroupReservations, Stand};
 use crate::heap::Heap;
 use crate::pacing::{Hold, Mark, Pacing};
 use crate::policy::{Facts, Policy, PolicyKind};
+use crate::reservations::{Reservations, Stand};
 use crate::waiting::Waiting;
-use crate::{ClientId, Contest, Fact, GroupId, Mode, Outcome, Parameters, Rank, ReservationState, Supply, Time, Usage};
+use crate::{ClientId, Contest, Fact, GroupId, Holder, Mode, Outcome, Parameters, Rank, Supply, Time, Usage};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
@@ -62,9 +59,6 @@ struct Client {
     likely_ns: u64,
     /// Somebody watches its socket.
     watched: bool,
-    reservation: Option<ReservationState>,
-    /// The one before: what was used of it counts against the next.
-    past_reservation: Option<ReservationState>,
     grabbed_at: Option<Time>,
     /// An Expose that it has to answer.
     exposing: Option<Mark>,
@@ -84,14 +78,12 @@ pub struct Scheduler {
     connected: usize,
     policy: Box<dyn Policy>,
     parameters: Parameters,
-    reserved: Heap<Time>,
-    group_reservations: GroupReservations,
+    reservations: Reservations,
     waiting: Waiting,
     /// Weights of groups, where they were set.
     group_weights: Vec<(GroupId, u32)>,
     caps: Caps,
     idle: Heap<Rank>,
-    depleted: Heap<Time>,
     paced: Heap<Time>,
     pacing: Pacing,
     desktop: Desktop,
@@ -107,17 +99,8 @@ pub struct Scheduler {
     blocking: Blocking,
     /// By how much the last slice overran; 0 where nothing was to end it.
     overran_ns: u64,
-    reservations: usize,
+    reservation_count: usize,
     admitted_ppm: u32,
-}
-
-impl Client {
-    /// Not to be served as best effort, but for the server grab.
-    fn is_held_back(&self) -> bool {
-        let has_budget = self.reservation.is_some_and(|state| !state.depleted);
-        let is_out = self.reservation.is_some_and(|state| state.depleted && state.reservation.kind.is_hard());
-        self.paced.is_some() || is_out || self.capped && !has_budget
-    }
 }
 
 impl Scheduler {
@@ -128,13 +111,11 @@ impl Scheduler {
             connected: 0,
             policy: policy.build(&parameters),
             parameters,
-            reserved: Heap::new(),
-            group_reservations: GroupReservations::new(),
+            reservations: Reservations::new(),
             waiting: Waiting::new(),
             group_weights: Vec::new(),
             caps: Caps::default(),
             idle: Heap::new(),
-            depleted: Heap::new(),
             paced: Heap::new(),
             pacing: Pacing::default(),
             desktop: Desktop::new(),
@@ -148,7 +129,7 @@ impl Scheduler {
             hogged: None,
             blocking: Blocking::default(),
             overran_ns: 0,
-            reservations: 0,
+            reservation_count: 0,
             admitted_ppm: 0,
         }
     }
@@ -182,7 +163,7 @@ impl Scheduler {
                 let weight = self.group_weight(group);
                 self.change_facts(client, now, |facts| (facts.group, facts.group_weight) = (group, weight));
                 self.see_cap(client, now);
-                self.see_group_reservation(client, now);
+                self.see_reservation(client, now);
             }
             Fact::GroupCap { group, ppm } => self.set_group_cap(group, ppm, now),
             Fact::GroupWeight { group, weight } => self.set_group_weight(group, weight, now),
@@ -191,13 +172,13 @@ impl Scheduler {
             }
             Fact::Role { client, role } => self.set_role(client, role, now),
             Fact::Reserve { client, reservation } => {
-                return self.reserve(client, reservation, now).map_or(Outcome::None, Outcome::Admission);
+                return self.reserve(Holder::Client(client), reservation, now);
             }
-            Fact::Release { client } => return Outcome::of(self.clear_reservation(client, now)),
+            Fact::Release { client } => return Outcome::of(self.end_reservation(Holder::Client(client), now)),
             Fact::GroupReserve { group, reservation } => {
-                return self.reserve_for_group(group, reservation, now).map_or(Outcome::None, Outcome::Admission);
+                return self.reserve(Holder::Group(group), reservation, now);
             }
-            Fact::GroupRelease { group } => return Outcome::of(self.release_group(group, now)),
+            Fact::GroupRelease { group } => return Outcome::of(self.end_reservation(Holder::Group(group), now)),
         }
         Outcome::None
     }
@@ -215,22 +196,14 @@ impl Scheduler {
         let Some(record) = self.client(client) else { return };
         let (ready, waits_since, is_desktop) = (record.ready, record.waits_since, self.is_desktop(client));
         let tier = Rank::tier_of(record.facts.sync_priority);
-        let with_budget = record.reservation.filter(|state| !state.depleted && record.paced.is_none());
-        let reserved_until = with_budget.map(|state| state.deadline);
-        let held_back = record.is_held_back() || self.is_member_of_hard(client);
+        let held_back = record.paced.is_some() || record.capped || self.has_hard(client);
         let stand = match record.paced {
             Some(_) => Stand::Nowhere,
             None if ready => Stand::Ready,
             None => Stand::Idle,
         };
-        self.group_reservations.place(client, stand, now);
-        match reserved_until.filter(|_| ready) {
-            Some(deadline) => self.reserved.set(client, deadline),
-            None => {
-                self.reserved.remove(client);
-            }
-        }
-        let is_waiting = ready && reserved_until.is_none() && !held_back;
+        self.reservations.place(client, stand, now);
+        let is_waiting = ready && !held_back;
         let group = self.policy.group(client);
         if is_waiting && !is_desktop {
             self.waiting.set(client, group, (tier, self.policy.key(client)));
@@ -247,7 +220,7 @@ impl Scheduler {
             self.idle.remove(client);
         } else {
             // Also where it is watched already: its rank may have changed, and its watcher is to be told.
-            let rank = self.rank_by_itself(client, now);
+            let rank = self.rank_by_itself(client);
             self.idle.set(client, rank);
         }
     }
@@ -300,20 +273,9 @@ impl Scheduler {
     }
 
     fn count_reservations(&mut self) {
-        self.reservations = self.all_reservations().count();
+        self.reservation_count = self.all_reservations().count();
         let sum = self.all_reservations().map(|(_, reservation)| admission::utilization_ppm(reservation));
         self.admitted_ppm = sum.fold(0, u32::saturating_add);
-    }
-
-    /// True where there was one.
-    fn end_reservation(&mut self, client: ClientId) -> bool {
-        let Some(record) = self.client_mut(client) else { return false };
-        let Some(ended) = record.reservation.take() else { return false };
-        record.past_reservation = Some(ended);
-        self.depleted.remove(client);
-        // It comes to the policy as from idleness: time paid from a reservation saves nothing up.
-        self.policy.ready(client, 0);
-        true
     }
 
     /// Whether the desktop rule holds for this client now.
@@ -336,28 +298,26 @@ impl Scheduler {
         }
     }
 
-    fn verify_group_reservation(&self, id: ClientId, record: &Client) {
-        let has_one = self.group_reservations.iter().any(|(group, ..)| group == record.facts.group);
-        let is_member = has_one && record.reservation.is_none() && !record.role.is_any();
+    fn verify_reservation(&self, id: ClientId, record: &Client) {
+        let has_one = |holder| self.reservations.get(holder).is_some();
+        let shares = !record.role.is_any() && has_one(Holder::Group(record.facts.group));
+        let is_member = has_one(Holder::Client(id)) || shares;
         let stand = match record.paced {
             Some(_) => Stand::Nowhere,
             None if record.ready => Stand::Ready,
             None => Stand::Idle,
         };
-        assert_eq!(self.group_reservations.stand_of(id), is_member.then_some(stand), "{id:?} in its group");
+        assert_eq!(self.reservations.stand_of(id), is_member.then_some(stand), "{id:?} with a reservation");
     }
 
     /// Panics unless every client is in its place; for tests.
     pub fn verify(&self) {
-        self.reserved.check();
         self.waiting.check();
         self.desktop.ready.check();
         self.idle.check();
-        self.depleted.check();
         self.paced.check();
-        self.group_reservations.check();
-        let queued = self.reserved.ids().chain(self.waiting.ids()).chain(self.idle.ids()).chain(self.depleted.ids());
-        let queued = queued.chain(self.paced.ids()).chain(self.desktop.ready.ids());
+        self.reservations.check();
+        let queued = self.waiting.ids().chain(self.idle.ids()).chain(self.paced.ids()).chain(self.desktop.ready.ids());
         for id in queued {
             assert!(self.client(id).is_some(), "{id:?} is queued and not connected");
         }
@@ -365,21 +325,12 @@ impl Scheduler {
         assert_eq!(self.clients.iter().flatten().filter(|record| record.watched).count(), self.watched);
         for (slot, record) in self.clients.iter().enumerate() {
             let (Some(record), id) = (record, ClientId(slot as u16)) else { continue };
-            let depleted = record.reservation.is_some_and(|state| state.depleted);
-            let hard = record.reservation.is_some_and(|state| state.reservation.kind.is_hard());
-            let has_budget = record.reservation.is_some() && !depleted;
-            assert_eq!(self.depleted.contains(id), depleted, "{id:?} depleted");
             let paced = record.paced.is_some();
             assert_eq!(self.paced.contains(id), paced, "{id:?} paced");
-            assert_eq!(self.reserved.contains(id), record.ready && has_budget && !paced, "{id:?} reserved");
-            assert_eq!(
-                record.capped,
-                self.caps.is_used_up(record.facts.group) && !record.role.is_any(),
-                "{id:?} capped"
-            );
-            self.verify_group_reservation(id, record);
-            let is_out = paced || (depleted && hard) || (record.capped && !has_budget) || self.is_member_of_hard(id);
-            let waits = record.ready && !has_budget && !is_out;
+            let capped = self.caps.is_used_up(record.facts.group) && !record.role.is_any();
+            assert_eq!(record.capped, capped, "{id:?} capped");
+            self.verify_reservation(id, record);
+            let waits = record.ready && !paced && !record.capped && !self.has_hard(id);
             let is_desktop = self.is_desktop(id);
             assert_eq!(self.waiting.contains(id), waits && !is_desktop, "{id:?} waiting");
             assert_eq!(self.desktop.ready.contains(id), waits && is_desktop, "{id:?} waiting, desktop");
@@ -387,8 +338,8 @@ impl Scheduler {
             assert!(!(record.ready && self.idle.contains(id)), "{id:?} idle");
             assert!(record.ready || record.watched || self.idle.contains(id), "{id:?} idle");
             assert_eq!(self.desktop.members.contains(&id), record.role.is_any(), "{id:?} has a role");
-            if let Some(state) = record.reservation {
-                assert_eq!(state.budget_left_ns > 0, !depleted, "{id:?} budget and depletion");
+            if let Some(state) = self.reservation(id) {
+                assert_eq!(state.budget_left_ns > 0, !state.depleted, "{id:?} budget and depletion");
                 assert!(state.budget_left_ns <= state.reservation.budget_ns as i64, "{id:?} has more than Q");
             }
         }

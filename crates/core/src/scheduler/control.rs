@@ -7,7 +7,7 @@ use crate::blocking::Blocking;
 use crate::desktop::{MAX_SHARE_PPM, Role};
 use crate::pacing::Pacing;
 use crate::policy::PolicyKind;
-use crate::{ClientId, GroupId, Parameters, Reservation, ReservationState, Supply, Time};
+use crate::{ClientId, GroupId, Outcome, Parameters, Reservation, Supply, Time};
 use alloc::vec::Vec;
 
 impl Scheduler {
@@ -90,7 +90,7 @@ impl Scheduler {
             self.begin_anew(client);
         }
         self.see_cap(client, now);
-        self.see_group_reservation(client, now);
+        self.see_reservation(client, now);
         self.requeue(client, now);
     }
 
@@ -134,93 +134,69 @@ impl Scheduler {
         self.all_reservations().map(|(_, reservation)| reservation.period_ns).fold(coming.period_ns, u64::max)
     }
 
-    /// Gives a client a reservation if it is admitted, in place of the one it may have.
-    pub(super) fn reserve(&mut self, client: ClientId, reservation: Reservation, now: Time) -> Option<Admission> {
-        let admission = self.check_admission(client, reservation, now)?;
-        if matches!(admission, Admission::Admitted(_)) {
-            self.end_reservation(client);
-            let longest_ns = self.longest_period_ns(reservation);
-            let record = self.client_mut(client)?;
-            let state = match record.past_reservation {
-                Some(past) => past.replaced_by(reservation, now, longest_ns),
-                None => ReservationState::new(reservation, now),
-            };
-            record.reservation = Some(state);
-            if state.depleted {
-                self.depleted.set(client, state.deadline);
+    /// Gives a client or a group a reservation if it is admitted, in place of the one it may have. Nothing where there is no such
+    /// client, or group.
+    pub(super) fn reserve(&mut self, holder: Holder, reservation: Reservation, now: Time) -> Outcome {
+        let admission = match holder {
+            Holder::Client(client) => self.check_admission(client, reservation, now),
+            Holder::Group(group) => self.check_group_admission(group, reservation, now),
+        };
+        if matches!(admission, Some(Admission::Admitted(_))) {
+            if let Holder::Client(client) = holder {
+                if self.reservations.end(holder, now) {
+                    self.leave_reservation(client);
+                }
+                self.release(client, now);
             }
-            self.count_reservations();
-            self.release(client, now);
-            self.see_group_reservation(client, now);
-            self.requeue(client, now);
-        }
-        Some(admission)
-    }
-
-    /// Gives a group a reservation if it is admitted, in place of the one it may have.
-    pub(super) fn reserve_for_group(
-        &mut self,
-        group: GroupId,
-        reservation: Reservation,
-        now: Time,
-    ) -> Option<Admission> {
-        let admission = self.check_group_admission(group, reservation, now)?;
-        if matches!(admission, Admission::Admitted(_)) {
             let longest_ns = self.longest_period_ns(reservation);
-            self.group_reservations.set(group, reservation, now, longest_ns);
-            self.group_reservation_changed(group, now);
+            self.reservations.set(holder, reservation, now, longest_ns);
+            self.reservation_changed(holder, now);
         }
-        Some(admission)
+        admission.map_or(Outcome::None, Outcome::Admission)
     }
 
-    /// Ends the reservation of a group. True where there was one.
-    pub(super) fn release_group(&mut self, group: GroupId, now: Time) -> bool {
-        let had_one = self.group_reservations.end(group, now);
+    /// Ends a reservation. True where there was one.
+    pub(super) fn end_reservation(&mut self, holder: Holder, now: Time) -> bool {
+        let had_one = self.reservations.end(holder, now);
         if had_one {
-            self.group_reservation_changed(group, now);
+            if let Holder::Client(client) = holder {
+                self.leave_reservation(client);
+            }
+            self.reservation_changed(holder, now);
         }
         had_one
     }
 
-    fn group_reservation_changed(&mut self, group: GroupId, now: Time) {
-        self.reservations_changed();
+    /// A client comes to the policy as from idleness: time paid from a reservation saves nothing up.
+    fn leave_reservation(&mut self, client: ClientId) {
+        self.policy.ready(client, 0);
+    }
+
+    fn reservation_changed(&mut self, holder: Holder, now: Time) {
+        self.count_reservations();
+        if self.reservation_count == 0 {
+            self.blocking = Blocking::default();
+        }
         for slot in 0..self.clients.len() {
-            if self.clients[slot].as_ref().is_some_and(|record| record.facts.group == group) {
-                let client = ClientId(slot as u16);
-                self.see_group_reservation(client, now);
+            let client = ClientId(slot as u16);
+            let is_of = |record: &super::Client| match holder {
+                Holder::Client(holder) => holder == client,
+                Holder::Group(group) => record.facts.group == group,
+            };
+            if self.clients[slot].as_ref().is_some_and(is_of) {
+                self.see_reservation(client, now);
                 self.requeue(client, now);
             }
         }
     }
 
-    /// Notes whether a client is a member of its group's reservation.
-    pub(super) fn see_group_reservation(&mut self, client: ClientId, now: Time) {
+    /// Notes of which reservation a client is a member.
+    pub(super) fn see_reservation(&mut self, client: ClientId, now: Time) {
         let Some(record) = self.client(client) else { return };
-        let is_member = record.reservation.is_none() && !record.role.is_any();
-        let group = Some(record.facts.group).filter(|_| is_member);
-        let Some(is_member) = self.group_reservations.join(client, group) else { return };
-        if !is_member {
-            // As with a reservation of its own: time paid from it saves nothing up.
-            self.policy.ready(client, 0);
+        let group = Some(Holder::Group(record.facts.group)).filter(|_| !record.role.is_any());
+        if self.reservations.join(client, group) {
+            self.leave_reservation(client);
         }
         self.requeue(client, now);
-    }
-
-    fn reservations_changed(&mut self) {
-        self.count_reservations();
-        if self.reservations == 0 {
-            self.blocking = Blocking::default();
-        }
-    }
-
-    /// Ends a client's reservation. True where it had one.
-    pub(super) fn clear_reservation(&mut self, client: ClientId, now: Time) -> bool {
-        let had_one = self.end_reservation(client);
-        if had_one {
-            self.reservations_changed();
-            self.see_group_reservation(client, now);
-            self.requeue(client, now);
-        }
-        had_one
     }
 }

@@ -47,7 +47,7 @@ impl Scheduler {
             return None;
         }
         self.idle.remove(client);
-        self.group_reservations.told(client);
+        self.reservations.told(client);
         let was_watched = core::mem::replace(&mut self.client_mut(client)?.watched, true);
         self.watched += usize::from(!was_watched);
         Some(client)
@@ -55,8 +55,8 @@ impl Scheduler {
 
     /// The idle client that would stand best on arrival; where nobody hogs, of those that are always watched.
     fn first_to_watch(&self, now: Time) -> Option<(Rank, ClientId)> {
-        let of_group = self.group_reservations.first_to_watch().map(|(deadline, id)| (Rank::reserved(deadline), id));
-        of_group.into_iter().chain(self.first_by_itself(now)).min()
+        let reserved = self.reservations.first_to_watch().map(|(deadline, id)| (Rank::reserved(deadline), id));
+        reserved.into_iter().chain(self.first_by_itself(now)).min()
     }
 
     fn first_by_itself(&self, now: Time) -> Option<(Rank, ClientId)> {
@@ -66,7 +66,7 @@ impl Scheduler {
         }
         // Others of a higher SYNC priority may stand before them.
         let idle = self.desktop.members.iter().filter(|&&id| self.idle.contains(id));
-        let ranked = idle.map(|&id| (self.rank_by_itself(id, now), id));
+        let ranked = idle.map(|&id| (self.rank_by_itself(id), id));
         ranked.filter(|(rank, _)| rank.is_always_watched()).min()
     }
 
@@ -78,49 +78,36 @@ impl Scheduler {
     /// How this client would contest a slice if it arrived now.
     pub fn rank_on_arrival(&self, client: ClientId, now: Time) -> Rank {
         let Some(record) = self.client(client) else { return Rank::LAST };
-        let shared = self.group_reservations.state_of(client).filter(|_| record.paced.is_none());
-        match shared.filter(|state| !state.depleted || now >= state.deadline) {
-            Some(_) => Rank::reserved(self.group_reservations.deadline_at_arrival(client, now).unwrap_or(Time::NEVER)),
-            None => self.rank_by_itself(client, now),
+        let reserved = self.reservations.state_of(client).filter(|_| record.paced.is_none());
+        match reserved.filter(|state| !state.depleted || now >= state.deadline) {
+            Some(_) => Rank::reserved(self.reservations.deadline_at_arrival(client, now).unwrap_or(Time::NEVER)),
+            None => self.rank_by_itself(client),
         }
     }
 
-    /// The same without the budget of its group.
-    pub(super) fn rank_by_itself(&self, client: ClientId, now: Time) -> Rank {
+    /// The same without the budget of a reservation.
+    pub(super) fn rank_by_itself(&self, client: ClientId) -> Rank {
         let Some(record) = self.client(client) else { return Rank::LAST };
         let tier = self.tier(client);
-        match &record.reservation {
-            _ if record.paced.is_some() => Rank::LAST,
-            Some(state) if !state.depleted || now >= state.deadline => Rank::reserved(state.deadline_at_arrival(now)),
-            Some(state) if state.reservation.kind.is_hard() => Rank::LAST,
-            _ if record.capped || self.is_member_of_hard(client) => Rank::LAST,
-            _ if self.is_desktop(client) => Rank { tier, key: 0 },
-            _ => match self.policy.challenge(client) {
-                Some(key) => Rank { tier, key },
-                None => Rank::LAST,
-            },
+        if record.paced.is_some() || record.capped || self.has_hard(client) {
+            return Rank::LAST;
         }
+        if self.is_desktop(client) {
+            return Rank { tier, key: 0 };
+        }
+        self.policy.challenge(client).map_or(Rank::LAST, |key| Rank { tier, key })
     }
 
     /// The client with budget, its own or its group's, whose deadline is first.
     pub(super) fn next_reserved(&self) -> Option<(Time, ClientId)> {
-        match (self.reserved.peek(), self.group_reservations.first()) {
-            (Some(own), Some(shared)) => Some(if shared.0 < own.0 { shared } else { own }),
-            (own, shared) => own.or(shared),
-        }
+        self.reservations.first()
     }
 
     fn pick_reserved(&mut self, client: ClientId, deadline: Time, now: Time) -> Slice {
         self.running = Some((client, Mode::Reserved));
-        let own = self.client_mut(client).and_then(|record| record.reservation.as_mut());
-        let picked = match own {
-            Some(state) => Some((state.budget_end(now), state.misses(now))),
-            None => {
-                let slice_end = now.after(self.parameters.slice_ns);
-                self.group_reservations.picked(client, now).map(|(end, misses)| (end.min(slice_end), misses))
-            }
-        };
-        let (until, misses) = picked.unwrap_or((Time::NEVER, false));
+        let (end, misses) = self.reservations.picked(client, now).unwrap_or((Time::NEVER, false));
+        let slice_end = now.after(self.parameters.slice_ns);
+        let until = if self.reservations.is_shared(client) { end.min(slice_end) } else { end };
         if let Some(record) = self.client_mut(client) {
             record.usage.misses += u32::from(misses);
         }
@@ -181,15 +168,12 @@ impl Scheduler {
 
     /// Whether anybody without a role is ready and could be served.
     pub(super) fn others_wait(&self) -> bool {
-        let is_queued = |id: &&ClientId| self.waiting.contains(**id) || self.reserved.contains(**id);
-        let members = self.desktop.members.iter().filter(is_queued).count();
-        // Whoever has a role is no member of a group's reservation.
-        self.group_reservations.first().is_some() || self.waiting.len() + self.reserved.len() > members
+        let members = self.desktop.members.iter().filter(|&&id| self.waiting.contains(id)).count();
+        self.waiting.len() > members || self.reservations.ready().any(|id| !self.role(id).is_any())
     }
 
     fn leave_to_server(&self, now: Time) -> Option<Slice> {
-        let queued = self.waiting.len() + self.reserved.len() + self.desktop.ready.len();
-        if queued == 0 && self.group_reservations.first().is_none() && self.grab.is_none() {
+        if self.ready_count() == 0 && self.grab.is_none() {
             return None;
         }
         // Under a grab nobody else can be served, so nobody's arrival ends the slice. Else that of reserved clients does.

@@ -5,7 +5,7 @@ use super::{Client, LIKELY_TIMES, LONG_SLICE_NS, Scheduler};
 use crate::desktop::{RESTED_NS, Role};
 use crate::pacing::{Hold, Mark, SETTLING_NS};
 use crate::policy::{Facts, Served};
-use crate::{ClientId, Mode, Outcome, Service, Time, Usage};
+use crate::{ClientId, Holder, Mode, Outcome, Service, Time, Usage};
 
 impl Scheduler {
     pub(super) fn connected(&mut self, client: ClientId, descriptor: u32, now: Time) {
@@ -14,12 +14,10 @@ impl Scheduler {
         if self.clients.len() <= slot {
             self.clients.resize_with(slot + 1, || None);
         }
-        self.reserved.reserve(slot);
         self.desktop.ready.reserve(slot);
         self.idle.reserve(slot);
-        self.depleted.reserve(slot);
         self.paced.reserve(slot);
-        self.group_reservations.connected(client);
+        self.reservations.connected(client);
         let facts = Facts::new(descriptor);
         self.clients[slot] = Some(Client {
             facts,
@@ -31,8 +29,6 @@ impl Scheduler {
             rested_ns: 0,
             likely_ns: u64::MAX,
             watched: false,
-            reservation: None,
-            past_reservation: None,
             grabbed_at: None,
             exposing: None,
             capped: false,
@@ -50,18 +46,17 @@ impl Scheduler {
         let Some(record) = self.client_mut(client) else { return };
         // It is nobody's arrival when it becomes a member of its group's reservation on the way.
         record.ready = false;
-        self.clear_reservation(client, now);
+        self.end_reservation(Holder::Client(client), now);
         self.set_role(client, Role::NONE, now);
         self.answered(client, now, 0);
         self.paced.remove(client);
-        self.reserved.remove(client);
         let group = self.policy.group(client);
         self.waiting.remove(client);
         self.policy.left(client);
         self.settle(group);
         self.desktop.ready.remove(client);
         self.idle.remove(client);
-        self.group_reservations.leave(client);
+        self.reservations.gone(client, now);
         if self.grab == Some(client) {
             self.grab = None;
         }
@@ -85,10 +80,7 @@ impl Scheduler {
         record.waits_since = at;
         let idle_ns = at.since(record.idle_since);
         record.rested_ns = record.rested_ns.max(idle_ns);
-        if let Some(state) = record.reservation.as_mut() {
-            state.arrived(at);
-        }
-        self.group_reservations.arrived(client);
+        self.reservations.arrived(client);
         self.policy.ready(client, idle_ns);
         self.unwatch(client);
         self.requeue(client, at);
@@ -225,24 +217,9 @@ impl Scheduler {
     /// Who was served from a reservation pays from its own, or from its group's.
     fn charge_reservation(&mut self, client: ClientId, ns: u64, end: Time) {
         let Some(record) = self.client(client) else { return };
+        // A cap is the most that a group gets, which the paper's rule would go beyond.
         let (weight, is_capped) = (record.facts.weight, self.caps.is_on(record.facts.group));
-        let own = self.client_mut(client).and_then(|record| record.reservation.as_mut());
-        let of_itself = own.map(|state| {
-            let missed = state.misses(end);
-            let depleted = state.charge(ns);
-            // A cap is the most that a group gets, which the paper's rule would go beyond.
-            if !is_capped {
-                state.postpone(end);
-            }
-            (depleted, missed, *state)
-        });
-        if let Some((.., state)) = of_itself.filter(|(.., state)| state.depleted) {
-            self.depleted.set(client, state.deadline);
-        }
-        let paid = match of_itself {
-            Some((depleted, missed, _)) => Some((depleted, missed)),
-            None => self.group_reservations.served(client, (ns, end), weight, is_capped),
-        };
+        let paid = self.reservations.served(client, (ns, end), weight, is_capped);
         if let (Some((depleted, missed)), Some(record)) = (paid, self.client_mut(client)) {
             record.usage.depletions += u32::from(depleted);
             record.usage.misses += u32::from(missed);
@@ -258,28 +235,11 @@ impl Scheduler {
         if let Some(client) = self.uncap_one(now) {
             return Outcome::Resumed(client);
         }
-        match self.group_reservations.replenish(now) {
-            Some(group) => Outcome::GroupResumed(group),
-            None => self.replenish_one(now).map_or(Outcome::None, Outcome::Resumed),
+        match self.reservations.replenish(now) {
+            Some(Holder::Group(group)) => Outcome::GroupResumed(group),
+            Some(Holder::Client(client)) => Outcome::Resumed(client),
+            None => Outcome::None,
         }
-    }
-
-    fn replenish_one(&mut self, now: Time) -> Option<ClientId> {
-        while let Some((at, client)) = self.depleted.peek().filter(|&(at, _)| at <= now) {
-            let Some(state) = self.client_mut(client).and_then(|record| record.reservation.as_mut()) else {
-                self.depleted.remove(client);
-                continue;
-            };
-            debug_assert_eq!(state.deadline, at);
-            if state.replenish(now) {
-                self.depleted.remove(client);
-                self.requeue(client, now);
-                return Some(client);
-            }
-            let next = state.deadline;
-            self.depleted.set(client, next);
-        }
-        None
     }
 
     /// Who is in a group with a cap pays for it, and all of them wait where it is used up.
@@ -333,10 +293,10 @@ impl Scheduler {
     /// Holds a client that uncovers another one. Since when; `None` where it is not to be held.
     pub(super) fn hold(&mut self, client: ClientId, now: Time) -> Option<Time> {
         let pacing = self.pacing;
-        if self.group_reservations.is_member(client) {
+        if self.reservations.state_of(client).is_some() {
             return None;
         }
-        let record = self.client_mut(client).filter(|record| record.reservation.is_none())?;
+        let record = self.client_mut(client)?;
         if let Some(hold) = record.paced.as_mut() {
             hold.awaited += 1;
             return Some(hold.since);

@@ -10,7 +10,9 @@ use crate::desktop::{CALLED_TURNS, MAX_SHARE_PPM, Role, Turn};
 use crate::pacing::{Hold, Mark, Pacing};
 use crate::policy::{Facts, PolicyKind};
 use crate::words::Words;
-use crate::{ClientId, GroupId, Mode, Parameters, Reservation, ReservationKind, ReservationState, Supply, Time};
+use crate::{
+    ClientId, GroupId, Holder, Mode, Parameters, Reservation, ReservationKind, ReservationState, Supply, Time,
+};
 use alloc::vec::Vec;
 
 impl Scheduler {
@@ -39,7 +41,9 @@ impl Scheduler {
         for (slot, record) in self.clients.iter().enumerate() {
             if let Some(record) = record {
                 out.push(slot as u64);
-                record.save(&mut out);
+                let holder = Holder::Client(ClientId(slot as u16));
+                let past = self.reservations.past().iter().find(|(id, _)| *id == holder).map(|(_, state)| state);
+                record.save([self.reservations.get(holder), past], &mut out);
             }
         }
         let clients = (0..self.clients.len() as u16).map(ClientId).filter(|&id| self.client(id).is_some());
@@ -85,15 +89,22 @@ impl Scheduler {
         scheduler.pacing = Pacing { limit_ns: words.ns()?, floor_ns: words.ns()? };
         scheduler.supply = Supply { budget_ns: words.ns()?, period_ns: words.ns()? };
         scheduler.blocking.load(&mut words)?;
-        let mut clients = Vec::new();
+        let (mut clients, mut states) = (Vec::new(), Vec::new());
         for _ in 0..words.below(ClientId::LIMIT as u64 + 1)? {
             let id = ClientId(words.below(ClientId::LIMIT as u64)? as u16);
-            let client = Client::load(&mut words)?;
+            let (client, [own, past]) = Client::load(&mut words)?;
             scheduler.connected(id, client.facts.descriptor, Time(0));
             scheduler.policy.join(id, &client.facts);
             scheduler.make_room(id);
             scheduler.clients[id.slot()] = Some(client);
             clients.push(id);
+            if let Some(state) = past {
+                scheduler.reservations.add_past(Holder::Client(id), state);
+            }
+            if let Some(state) = own {
+                scheduler.reservations.put(Holder::Client(id), state, 0);
+                states.push((Holder::Client(id), state));
+            }
         }
         scheduler.policy.load(&clients, &mut words)?;
         // Traces of before the desktop rule end here.
@@ -105,8 +116,16 @@ impl Scheduler {
             scheduler.load_groups(&clients, &mut words)?;
         }
         // Traces of before reservations of groups end here.
-        let states =
-            if words.is_empty() { Vec::new() } else { scheduler.load_group_reservations(&clients, &mut words)? };
+        if !words.is_empty() {
+            states.extend(scheduler.load_group_reservations(&mut words)?);
+        }
+        for &id in &clients {
+            scheduler.see_reservation(id, Time(0));
+            scheduler.reservations.set_paid(id, if words.is_empty() { 0 } else { words.signed()? });
+        }
+        if !words.is_empty() {
+            scheduler.load_past_reservations(&mut words)?;
+        }
         // Traces of before contention end here.
         if !words.is_empty() {
             scheduler.contended = words.flag()?;
@@ -118,19 +137,16 @@ impl Scheduler {
         let mode = if is_reserved { Mode::Reserved } else { Mode::BestEffort };
         scheduler.running = running.filter(|&id| scheduler.client(id).is_some()).map(|id| (id, mode));
         for &id in &clients {
-            let &Client { reservation, paced, ready, waits_since, idle_since, .. } = scheduler.client(id)?;
+            let &Client { paced, ready, waits_since, idle_since, .. } = scheduler.client(id)?;
             if let Some(hold) = paced {
                 scheduler.paced.set(id, hold.until);
-            }
-            if let Some(state) = reservation.filter(|state| state.depleted) {
-                scheduler.depleted.set(id, state.deadline);
             }
             let since = if ready { waits_since } else { idle_since };
             scheduler.requeue(id, since);
         }
-        for (group, state) in states {
+        for (holder, state) in states {
             // As it was: on the way its clients arrived.
-            scheduler.group_reservations.put(group, state, 0);
+            scheduler.reservations.put(holder, state, 0);
         }
         scheduler.count_reservations();
         (words.is_empty() && scheduler.connected == clients.len()).then_some(scheduler)
@@ -189,25 +205,28 @@ impl Scheduler {
 
 impl Scheduler {
     fn save_group_reservations(&self, clients: &[ClientId], out: &mut Vec<u64>) {
-        out.push(self.group_reservations.iter().count() as u64);
-        for (group, state, clock) in self.group_reservations.iter() {
-            out.extend([u64::from(group.0), clock as u64]);
+        let group_of = |holder| match holder {
+            Holder::Group(group) => Some(u64::from(group.0)),
+            Holder::Client(_) => None,
+        };
+        let of_groups =
+            self.reservations.iter().filter_map(|(holder, state, clock)| Some((group_of(holder)?, state, clock)));
+        out.push(of_groups.clone().count() as u64);
+        for (group, state, clock) in of_groups {
+            out.extend([group, clock as u64]);
             state.save(out);
         }
-        out.extend(clients.iter().map(|&client| self.group_reservations.paid(client) as u64));
-        out.push(self.group_reservations.past().len() as u64);
-        for (group, state) in self.group_reservations.past() {
-            out.push(u64::from(group.0));
+        out.extend(clients.iter().map(|&client| self.reservations.paid(client) as u64));
+        let past = self.reservations.past().iter().filter_map(|(holder, state)| Some((group_of(*holder)?, state)));
+        out.push(past.clone().count() as u64);
+        for (group, state) in past {
+            out.push(group);
             state.save(out);
         }
     }
 
     /// The states as they are to be once all clients are in their places.
-    fn load_group_reservations(
-        &mut self,
-        clients: &[ClientId],
-        words: &mut Words,
-    ) -> Option<Vec<(GroupId, ReservationState)>> {
+    fn load_group_reservations(&mut self, words: &mut Words) -> Option<Vec<(Holder, ReservationState)>> {
         let mut states = Vec::new();
         for _ in 0..words.below(ClientId::LIMIT as u64 + 1)? {
             let group = GroupId(words.below(1 << 16)? as u16);
@@ -215,29 +234,30 @@ impl Scheduler {
             if group == GroupId::NONE {
                 return None;
             }
-            self.group_reservations.put(group, state, clock);
-            states.push((group, state));
-        }
-        for &client in clients {
-            self.see_group_reservation(client, Time(0));
-            self.group_reservations.set_paid(client, words.signed()?);
-        }
-        for _ in 0..words.below(1 << 16)? {
-            let group = GroupId(words.below(1 << 16)? as u16);
-            self.group_reservations.add_past(group, ReservationState::load(words)?);
+            self.reservations.put(Holder::Group(group), state, clock);
+            states.push((Holder::Group(group), state));
         }
         Some(states)
+    }
+
+    fn load_past_reservations(&mut self, words: &mut Words) -> Option<()> {
+        for _ in 0..words.below(1 << 16)? {
+            let group = GroupId(words.below(1 << 16)? as u16);
+            self.reservations.add_past(Holder::Group(group), ReservationState::load(words)?);
+        }
+        Some(())
     }
 }
 
 impl Client {
-    fn save(&self, out: &mut Vec<u64>) {
+    /// With its own reservation, and the one before.
+    fn save(&self, reservations: [Option<&ReservationState>; 2], out: &mut Vec<u64>) {
         let Facts { descriptor, weight, fixed_priority, sync_priority, .. } = self.facts;
         out.extend([u64::from(descriptor), u64::from(weight)]);
         out.extend([i64::from(fixed_priority) as u64, i64::from(sync_priority) as u64]);
         out.extend([u64::from(self.ready), self.waits_since.0, self.idle_since.0]);
         out.push(self.grabbed_at.map_or(0, |at| at.0));
-        for reservation in [self.reservation, self.past_reservation] {
+        for reservation in reservations {
             out.push(u64::from(reservation.is_some()));
             if let Some(state) = reservation {
                 state.save(out);
@@ -255,7 +275,7 @@ impl Client {
         out.push(self.resumed.0);
     }
 
-    fn load(words: &mut Words) -> Option<Client> {
+    fn load(words: &mut Words) -> Option<(Client, [Option<ReservationState>; 2])> {
         let descriptor = words.u32()?;
         let facts = Facts {
             weight: words.u32()?.max(1),
@@ -265,8 +285,8 @@ impl Client {
         };
         let (ready, waits_since, idle_since) = (words.flag()?, words.time()?, words.time()?);
         let grabbed_at = Some(words.time()?).filter(|at| at.0 != 0);
-        let reservation = if words.flag()? { Some(ReservationState::load(words)?) } else { None };
-        let past_reservation = if words.flag()? { Some(ReservationState::load(words)?) } else { None };
+        let own = if words.flag()? { Some(ReservationState::load(words)?) } else { None };
+        let past = if words.flag()? { Some(ReservationState::load(words)?) } else { None };
         let exposing = if words.flag()? {
             let (until, holder, since) = (words.time()?, words.client()?, words.time()?);
             let (behind, caught_up) = (words.flag()?, words.flag()?);
@@ -280,7 +300,7 @@ impl Client {
             None
         };
         let resumed = words.time()?;
-        Some(Client {
+        let client = Client {
             works_for: None,
             facts,
             ready,
@@ -290,15 +310,14 @@ impl Client {
             rested_ns: 0,
             likely_ns: u64::MAX,
             watched: false,
-            reservation,
-            past_reservation,
             grabbed_at,
             exposing,
             capped: false,
             paced,
             resumed,
             usage: crate::Usage::default(),
-        })
+        };
+        Some((client, [own, past]))
     }
 }
 

@@ -24,39 +24,42 @@ impl Scheduler {
 
     /// All reservations, by client.
     pub fn reservations(&self) -> impl Iterator<Item = (ClientId, Reservation)> + '_ {
-        self.clients.iter().enumerate().filter_map(|(slot, record)| {
-            Some((ClientId(slot as u16), record.as_ref()?.reservation.as_ref()?.reservation))
+        self.all_reservations().filter_map(|(holder, reservation)| match holder {
+            Holder::Client(client) => Some((client, reservation)),
+            Holder::Group(_) => None,
         })
     }
 
     /// All reservations of groups.
     pub fn group_reservations(&self) -> impl Iterator<Item = (GroupId, Reservation)> + '_ {
-        self.group_reservations.iter().map(|(group, state, _)| (group, state.reservation))
+        self.all_reservations().filter_map(|(holder, reservation)| match holder {
+            Holder::Group(group) => Some((group, reservation)),
+            Holder::Client(_) => None,
+        })
     }
 
     pub(super) fn all_reservations(&self) -> impl Iterator<Item = (Holder, Reservation)> + '_ {
-        let own = self.reservations().map(|(client, reservation)| (Holder::Client(client), reservation));
-        own.chain(self.group_reservations().map(|(group, reservation)| (Holder::Group(group), reservation)))
+        self.reservations.iter().map(|(holder, state, _)| (holder, state.reservation))
     }
 
     /// A group's reservation as it stands.
     pub fn group_reservation(&self, group: GroupId) -> Option<ReservationState> {
-        self.group_reservations.iter().find(|(id, ..)| *id == group).map(|(_, state, _)| *state)
+        self.reservations.get(Holder::Group(group)).copied()
     }
 
     /// The reservation from which a client is served: its own, or that of its group.
     pub fn reservation_in_use(&self, client: ClientId) -> Option<ReservationState> {
-        self.reservation(client).or_else(|| self.group_reservations.state_of(client).copied())
+        self.reservations.state_of(client).copied()
     }
 
     /// Whether a client is served from the reservation of its group.
     pub fn shares_reservation(&self, client: ClientId) -> bool {
-        self.group_reservations.is_member(client)
+        self.reservations.is_shared(client)
     }
 
     /// How many reservations there are, of clients and groups.
     pub fn reservation_count(&self) -> usize {
-        self.reservations
+        self.reservation_count
     }
 
     /// Sum of Q/T, millionths.
@@ -85,7 +88,7 @@ impl Scheduler {
 
     /// A client's reservation as it stands.
     pub fn reservation(&self, client: ClientId) -> Option<ReservationState> {
-        self.client(client)?.reservation
+        self.reservation_in_use(client).filter(|_| !self.reservations.is_shared(client))
     }
 
     /// A client's accounting.
@@ -157,8 +160,9 @@ impl Scheduler {
 
     /// How many clients are ready and not held back.
     pub fn ready_count(&self) -> usize {
-        let queued = self.reserved.len() + self.waiting.len() + self.desktop.ready.len();
-        queued + self.group_reservations.hard_ready()
+        let is_queued = |&id: &ClientId| self.waiting.contains(id) || self.desktop.ready.contains(id);
+        let others = self.reservations.ready().filter(|id| !is_queued(id));
+        self.waiting.len() + self.desktop.ready.len() + others.count()
     }
 
     /// Whether the cap of a client's group is used up, and it is held back for that unless it has budget of a reservation.
@@ -194,39 +198,35 @@ impl Scheduler {
     /// Memory taken for clients, without the policy's few bytes for each.
     pub fn memory_bytes(&self) -> usize {
         let queues = [
-            self.reserved.memory_bytes(),
             self.waiting.memory_bytes(),
             self.desktop.ready.memory_bytes(),
             self.idle.memory_bytes(),
-            self.depleted.memory_bytes(),
             self.paced.memory_bytes(),
         ];
-        let groups = self.group_reservations.memory_bytes();
-        self.clients.capacity() * size_of::<Option<Client>>() + queues.iter().sum::<usize>() + groups
+        let reservations = self.reservations.memory_bytes();
+        self.clients.capacity() * size_of::<Option<Client>>() + queues.iter().sum::<usize>() + reservations
     }
 
     /// When [`Fact::Replenish`] has something to do next.
     pub fn next_replenish(&self) -> Option<Time> {
-        let (budget, hold) = (self.depleted.peek(), self.paced.peek());
-        let of_clients = [budget, hold].into_iter().flatten().map(|(at, _)| at);
-        of_clients.chain(self.caps.next()).chain(self.group_reservations.next_replenish()).min()
+        let hold = self.paced.peek().map(|(at, _)| at);
+        hold.into_iter().chain(self.caps.next()).chain(self.reservations.next_replenish()).min()
     }
 
-    /// True for a depleted hard client, those of a depleted hard group, and for a paced one: not to be served until it is replenished or let go. Who holds
-    /// the server grab is never held back, since everybody waits for it.
+    /// True for one with a depleted hard reservation, its own or its group's, one whose group has used up its cap and that has no
+    /// budget, and a paced one: not to be served until it is replenished or let go. Who holds the server grab is never held back, since
+    /// everybody waits for it.
     pub fn is_held_back(&self, client: ClientId) -> bool {
-        let is_out = |record: &Client| match self.group_reservations.state_of(client) {
-            Some(shared) => {
-                let is_out = shared.depleted && (shared.reservation.kind.is_hard() || record.capped);
-                is_out || record.paced.is_some()
-            }
-            None => record.is_held_back(),
-        };
+        let reserved = self.reservations.state_of(client);
+        let is_depleted = reserved.is_none_or(|state| state.depleted);
+        let is_out =
+            |record: &Client| record.paced.is_some() || is_depleted && (record.capped || self.has_hard(client));
         self.grab != Some(client) && self.client(client).is_some_and(is_out)
     }
 
-    pub(super) fn is_member_of_hard(&self, client: ClientId) -> bool {
-        self.group_reservations.state_of(client).is_some_and(|state| state.reservation.kind.is_hard())
+    /// Whether a client's reservation, its own or its group's, is a hard one.
+    pub(super) fn has_hard(&self, client: ClientId) -> bool {
+        self.reservations.state_of(client).is_some_and(|state| state.reservation.kind.is_hard())
     }
 
     /// Until when a paced client is held at most.

@@ -497,6 +497,13 @@ impl Reference {
     /// Which clients and groups have budget again.
     pub fn replenish(&mut self, now: u64) -> (Vec<ClientId>, Vec<GroupId>) {
         let mut told = self.paced.let_go(now);
+        // Who was given a reservation while it waited arrives now.
+        for id in &told {
+            let client = self.clients.get_mut(id).filter(|client| client.ready);
+            if let Some(budget) = client.and_then(|client| client.budget.as_mut()) {
+                *budget = budget.at_arrival(now);
+            }
+        }
         self.see_groups(now);
         let capped: Vec<ClientId> = self.clients.keys().copied().filter(|&id| self.is_capped(id)).collect();
         self.caps.values_mut().for_each(|cap| *cap = cap.replenished(now));
