@@ -111,9 +111,9 @@ impl Both {
 
     fn check_contest(&mut self, slice: &Slice) {
         let now = Time(self.now);
-        while let Some(client) = self.scheduler.next_to_watch(now) {
+        while let Some((client, rank)) = self.scheduler.next_to_watch(now) {
             assert!(!self.scheduler.is_ready(client), "{client:?} has arrived");
-            self.watched.insert(client, self.scheduler.rank_on_arrival(client, now));
+            self.watched.insert(client, rank);
         }
         self.watched.retain(|&client, _| self.scheduler.is_watched(client));
         for (&client, state) in &self.reference.clients {

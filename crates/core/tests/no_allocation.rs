@@ -114,9 +114,8 @@ fn run(scheduler: &mut Scheduler) {
             now = now.after(MS);
             continue;
         };
-        while let Some(client) = scheduler.next_to_watch(now) {
-            let ends = slice.contest.ends_for(scheduler.rank_on_arrival(client, now));
-            assert!(ends >= now);
+        while let Some((_, rank)) = scheduler.next_to_watch(now) {
+            assert!(slice.contest.ends_for(rank) >= now);
         }
         let length_ns = if turn % 9 == 0 { 6 * MS } else { MS / 10 };
         now = match slice.choice {

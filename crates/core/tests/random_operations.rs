@@ -261,9 +261,10 @@ impl Server {
     }
 
     fn watch(&mut self, slice: &Slice) {
-        while let Some(client) = self.scheduler.next_to_watch(self.now) {
+        while let Some((client, rank)) = self.scheduler.next_to_watch(self.now) {
             assert!(self.is_connected(client) && !self.scheduler.is_ready(client), "{client:?} cannot arrive");
             assert!(self.scheduler.is_watched(client));
+            assert_eq!(rank, self.scheduler.rank_on_arrival(client, self.now));
             assert_eq!(self.scheduler.grab(), None, "under a grab no arrival ends a slice: {slice:?}");
         }
         for client in all().filter(|&id| self.is_connected(id) && !self.scheduler.is_ready(id)) {

@@ -32,10 +32,10 @@ impl Scheduler {
         Some(slice)
     }
 
-    /// The next idle client whose arrival would end the slice just picked early: its socket is to be watched, with
-    /// [`rank_on_arrival`](Self::rank_on_arrival), until it arrives; it is named again when that may have changed. Without
+    /// The next idle client whose arrival would end the slice just picked early: its socket is to be watched, with its
+    /// rank on arrival, until it arrives; it is named again when that may have changed. Without
     /// a hog only reserved clients are named, and beside a client that asks and waits only who wins soon enough.
-    pub fn next_to_watch(&mut self, now: Time) -> Option<ClientId> {
+    pub fn next_to_watch(&mut self, now: Time) -> Option<(ClientId, Rank)> {
         let (rank, client) = self.first_to_watch(now)?;
         let running = self.running.and_then(|(client, _)| self.client(client));
         let likely_ns = running.map_or(u64::MAX, |record| record.likely_ns);
@@ -50,7 +50,7 @@ impl Scheduler {
         self.reservations.told(client);
         let was_watched = core::mem::replace(&mut self.client_mut(client)?.watched, true);
         self.watched += usize::from(!was_watched);
-        Some(client)
+        Some((client, self.rank_on_arrival(client, now)))
     }
 
     /// The idle client that would stand best on arrival; where nobody hogs, of those that are always watched.

@@ -258,8 +258,8 @@ impl Server {
         }
         self.deliver_notices();
         let Some(slice) = self.scheduler.decide(now) else { return self.sleep() };
-        while let Some(client) = self.scheduler.next_to_watch(now) {
-            self.armed.insert(client, self.scheduler.rank_on_arrival(client, now));
+        while let Some((client, rank)) = self.scheduler.next_to_watch(now) {
+            self.armed.insert(client, rank);
         }
         self.serve(slice);
         self.scheduler.verify();

@@ -32,8 +32,8 @@ use contention::Attended;
 use xqos_abi::trace::What;
 use xqos_abi::{Label, NotifyKind, Paced};
 use xqos_core::{
-    Choice, ClientId, Fact, GroupId, Mode, Outcome as FactOutcome, Pacing, Parameters, PolicyKind, Scheduler, Service,
-    Slice, Time,
+    Choice, ClientId, Fact, GroupId, Mode, Outcome as FactOutcome, Pacing, Parameters, PolicyKind, Rank, Scheduler,
+    Service, Slice, Time,
 };
 
 /// A server's own slice is at most this long: a later end needs no timer of ours.
@@ -285,13 +285,13 @@ impl<H: Host> Engine<H> {
         }
         let mut next = to_watch;
         for _ in 0..WATCHED_AT_ONCE {
-            let Some(id) = next else { break };
-            self.watch_client(id, now);
+            let Some((id, rank)) = next else { break };
+            self.watch_client(id, rank);
             next = self.scheduler.next_to_watch(now);
         }
         // Who was named counts as watched.
-        if let Some(id) = next {
-            self.watch_client(id, now);
+        if let Some((id, rank)) = next {
+            self.watch_client(id, rank);
         }
     }
 
@@ -333,7 +333,7 @@ impl<H: Host> Engine<H> {
             self.notify_depletion(id, now);
             // Where nobody else is busy no slice follows that would watch it.
             if self.lender.is_some() && !still_ready {
-                self.watch_client(id, now);
+                self.watch_client(id, self.scheduler.rank_on_arrival(id, now));
             }
         }
         // By the group: a compositor uses up the cap of those around it.
@@ -401,8 +401,7 @@ impl<H: Host> Engine<H> {
         }
     }
 
-    fn watch_client(&mut self, id: ClientId, now: Time) {
-        let rank = self.scheduler.rank_on_arrival(id, now);
+    fn watch_client(&mut self, id: ClientId, rank: Rank) {
         if self.slot(id).is_some() && self.host.is_open(id) {
             let loan_ns = self.scheduler.reservation_in_use(id).map_or(0, |state| state.reservation.budget_ns);
             self.host.watch_client(id, rank, loan_ns);

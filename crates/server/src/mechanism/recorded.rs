@@ -7,7 +7,7 @@
 use crate::mechanism::tracer::Tracer;
 use std::ops::Deref;
 use xqos_abi::trace::{Reason, What};
-use xqos_core::{ClientId, Fact, Outcome, Scheduler, Service, Slice, Time};
+use xqos_core::{ClientId, Fact, Outcome, Rank, Scheduler, Service, Slice, Time};
 
 #[derive(Debug)]
 pub struct Recorded {
@@ -90,7 +90,7 @@ impl Recorded {
         slice
     }
 
-    pub fn next_to_watch(&mut self, now: Time) -> Option<ClientId> {
+    pub fn next_to_watch(&mut self, now: Time) -> Option<(ClientId, Rank)> {
         self.scheduler.next_to_watch(now)
     }
 

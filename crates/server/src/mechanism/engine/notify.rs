@@ -139,7 +139,7 @@ impl<H: Host> Engine<H> {
             self.grab_watched = Some(holder);
             for id in self.ids() {
                 if id != holder && self.slot(id).is_some_and(|slot| !slot.linked) {
-                    self.watch_client(id, now);
+                    self.watch_client(id, self.scheduler.rank_on_arrival(id, now));
                 }
             }
         }
