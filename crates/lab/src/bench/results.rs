@@ -2,8 +2,6 @@
 //! Results as they are kept in a folder, and what is made of them: text, a page, and verdicts as JSON.
 //!
 //! A result holds the raw data that were measured, or, where it was published, only the study that was made of them.
-//!
-//! A file is whole or not there: it is written under another name and then renamed.
 
 use super::{Build, print, summary};
 use crate::disturbance::Disturbance;
@@ -14,9 +12,10 @@ use crate::{page, render};
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::fs::{self, File};
+use std::fs;
 use std::io::{ErrorKind, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use xqos_cli::output::NewFile;
 
 /// Renders again what a folder holds: into its own report, or as one page in `page`.
 pub fn report(folder: &Path, page: Option<&Path>) -> Result<()> {
@@ -178,13 +177,11 @@ pub(crate) fn text(found: &[Finding]) -> String {
 
 /// Who reads the file, now or after an interruption, finds the old text or the new one.
 pub(super) fn write(path: &Path, text: &str) -> Result<()> {
-    let mut partial = path.as_os_str().to_owned();
-    partial.push(".partial");
-    let partial = PathBuf::from(partial);
-    let written = File::create(&partial).and_then(|mut file| {
+    let written = NewFile::create(path, 0o666).and_then(|new| {
+        let mut file = new.file()?;
         file.write_all(text.as_bytes())?;
         file.sync_all()?;
-        fs::rename(&partial, path)
+        new.finish()
     });
     written.with_context(|| format!("cannot write {}", path.display()))
 }
@@ -205,13 +202,14 @@ mod tests {
         let path = folder.path("idle.json");
         write(&path, "old").unwrap();
         // Nothing can be written under the name that comes first.
-        fs::create_dir(folder.path("idle.json.partial")).unwrap();
+        let part = folder.path(&format!(".idle.json.{}.part", std::process::id()));
+        fs::create_dir(&part).unwrap();
         assert!(write(&path, "new").is_err());
         assert_eq!(fs::read_to_string(&path).unwrap(), "old");
-        fs::remove_dir(folder.path("idle.json.partial")).unwrap();
+        fs::remove_dir(&part).unwrap();
         write(&path, "new").unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "new");
-        assert!(!folder.path("idle.json.partial").exists());
+        assert!(!part.exists());
     }
 
     #[test]

@@ -14,6 +14,7 @@
 //!
 //! Time is the monotonic clock's, which no setting of the clock moves.
 
+use crate::displays::sockets_of;
 use crate::session::Session;
 use std::collections::{BTreeSet, HashSet};
 use std::fs;
@@ -103,10 +104,7 @@ pub fn of_server(session: &Session) -> Viewers {
 
 /// `None`: it is another user's, or has gone.
 fn of_process(pid: u32, display: u32) -> Option<Viewers> {
-    let inode = |link: &str| link.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok();
-    let links =
-        fs::read_dir(format!("/proc/{pid}/fd")).ok()?.filter_map(|entry| fs::read_link(entry.ok()?.path()).ok());
-    let own: HashSet<u64> = links.filter_map(|link| inode(link.to_str()?)).collect();
+    let own = Some(sockets_of(pid as i32)).filter(|own| !own.is_empty())?;
     let table = |name: &str| fs::read_to_string(format!("/proc/{pid}/net/{name}")).unwrap_or_default();
     let user = std::os::unix::fs::MetadataExt::uid(&fs::metadata(format!("/proc/{pid}")).ok()?);
     let control =
