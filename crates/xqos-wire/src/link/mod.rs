@@ -20,7 +20,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
-use xqos_cli::output::note;
+use xqos_cli::output::{discard, note, recording};
 use xqos_cli::sys::{self, Signal, Signals};
 use xqos_wire::capture::relay::authority::Authority;
 use xqos_wire::link::log::Totals;
@@ -120,7 +120,10 @@ impl Arguments {
         }
         // Before there are threads, which would take the signals.
         let signals = Signals::watch().context("cannot watch for the program's end")?;
-        let link = Link::start(&self.settings())?;
+        // The link opens it again.
+        let log = self.log.as_deref().map(|path| recording(path, 0o666)).transpose()?;
+        let link = Link::start(&self.settings()).inspect_err(|_| self.log.iter().for_each(|path| discard(path)))?;
+        drop(log);
         let status = self.run(&link, display, &signals);
         let totals = link.finish();
         let status = status?;

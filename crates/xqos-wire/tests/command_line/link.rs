@@ -34,6 +34,15 @@ fn calling_it_wrongly_says_what_to_write() {
 }
 
 #[test]
+fn a_log_that_is_there_is_refused_and_stays() {
+    let folder = Folder::new("link-log");
+    let file = folder.file("queue.log");
+    fs::write(&file, "precious").unwrap();
+    ended(xqos().args(["link", "--log", &file, "--", "true"])).failed_saying(&["is there already: remove it"]);
+    assert_eq!(fs::read_to_string(&file).unwrap(), "precious");
+}
+
+#[test]
 fn the_exit_status_is_the_programs() {
     if !is_allowed() {
         return;
