@@ -34,6 +34,7 @@ use std::str::FromStr;
 use std::time::{Duration, Instant};
 pub use watch::watch;
 use xqos_abi::{ClientEntry, ServerInfo};
+use xqos_cli::program::one_line;
 use xqos_cli::quantity::{Micros, Reservation};
 use xqos_client::Error;
 use xqos_core as core;
@@ -126,7 +127,7 @@ impl Auto {
     pub fn start(session: &Session, origin: &str, limit_ppm: Option<u32>) -> Result<Auto> {
         session.control.set_origin(origin, true)?;
         let feed = Feed::open(session).map_err(|error| {
-            anyhow!("auto needs the server's trace, which is for clients of its own machine: {error:#}")
+            anyhow!("auto needs the server's trace, which is for clients of its own machine: {}", one_line(&error))
         })?;
         let (tuner, room) = (Tuner::new(), Room { auto_limit_ppm: limit_ppm, ..Room::default() });
         let (ours, pids, refused) = (BTreeMap::new(), BTreeMap::new(), BTreeSet::new());
@@ -246,7 +247,7 @@ impl Auto {
             match processors.look(reserved, Instant::now()) {
                 Ok(said) => self.said.extend(said),
                 Err(error) => {
-                    self.said.push(format!("{error:#}"));
+                    self.said.push(one_line(&error));
                     self.processors = None;
                 }
             }

@@ -9,6 +9,7 @@ use anyhow::{Context, Result, bail};
 use std::os::fd::AsRawFd;
 use xqos_abi::{ClientEntry, NotifyKind, event_mask};
 use xqos_cli::output;
+use xqos_cli::program::one_line;
 use xqos_cli::sys::{self, Signals};
 
 /// What was set is cleared at the end, also after an error. `with_processors`: processor time is found, too.
@@ -25,7 +26,7 @@ pub fn watch(session: &Session, clients: &[ClientEntry], limit_ppm: Option<u32>,
     let mut auto = Auto::start(session, "auto", limit_ppm)?;
     auto.tell_all();
     if with_processors {
-        auto.reserve_processors(false).unwrap_or_else(|error| output::note(&format!("{error:#}")));
+        auto.reserve_processors(false).unwrap_or_else(|error| output::note(&one_line(&error)));
     }
     // Whoever has gone since they were chosen is told of by no event.
     let present = session.others()?;

@@ -15,6 +15,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use xqos_abi::ServerInfo;
 use xqos_cli::output;
+use xqos_cli::program::one_line;
 use xqos_cli::quantity::Micros;
 use xqos_client::Control;
 
@@ -143,7 +144,7 @@ fn examine(display: Option<&str>) -> Result<Report> {
 fn unreachable_server(display: Option<&str>, error: &anyhow::Error) -> Report {
     Report {
         display: display_name(display).unwrap_or_default(),
-        error: Some(format!("{error:#}")),
+        error: Some(one_line(&error)),
         advice: wayland_without_x().map(str::to_owned),
         ..Report::default()
     }

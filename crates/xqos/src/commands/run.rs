@@ -28,6 +28,7 @@ use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 use xqos_abi::{ClientEntry, NotifyKind, event_mask};
 use xqos_cli::output::note;
+use xqos_cli::program::one_line;
 use xqos_cli::quantity::{Reservation, Weight};
 use xqos_cli::sys::{self, Signal, Signals};
 use xqos_proc::Procfs;
@@ -122,7 +123,7 @@ impl Arguments {
         let mut auto = is_auto.then(|| Auto::start(&session, "auto", rules::auto_limit())).transpose()?;
         auto.iter_mut().for_each(Auto::tell_all);
         if let Some(auto) = auto.as_mut().filter(|_| self.cpu == Some(Wanted::Auto)) {
-            auto.reserve_processors(true).unwrap_or_else(|error| note(&format!("{error:#}")));
+            auto.reserve_processors(true).unwrap_or_else(|error| note(&one_line(&error)));
         }
         let main = self.start(display)?;
         let mut run = Run::new(self, session, main);
@@ -249,7 +250,7 @@ impl<'a> Run<'a> {
         match auto.turn(&self.session) {
             Ok(said) => said.iter().for_each(|text| self.say(text)),
             Err(error) => {
-                note(&format!("nothing is measured any more: {error:#}"));
+                note(&format!("nothing is measured any more: {}", one_line(&error)));
                 self.auto.take().map(|auto| auto.end(&self.session));
             }
         }
@@ -356,7 +357,7 @@ impl<'a> Run<'a> {
             match self.session.reserve(&entry, wanted, self.wish.kind.get()) {
                 Ok(()) => self.say(&format!("reserved {wanted}{} for {who}", words(self.wish.kind.get()))),
                 Err(_) if self.entry(client).is_none() => return,
-                Err(error) => self.refuse(client, &format!("{error:#}")),
+                Err(error) => self.refuse(client, &one_line(&error)),
             }
         }
         if let Some(weight) = self.wish.weight {
@@ -366,7 +367,9 @@ impl<'a> Run<'a> {
                     self.say(&format!("weight {weight} for {who}"));
                 }
                 Err(_) if self.entry(client).is_none() => {}
-                Err(error) => note(&format!("no weight for {who}: {:#}", self.session.explained(error, &entry))),
+                Err(error) => {
+                    note(&format!("no weight for {who}: {}", one_line(&self.session.explained(error, &entry))))
+                }
             }
         }
     }

@@ -32,6 +32,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 use xqos_abi::ClientEntry;
 use xqos_cli::output;
+use xqos_cli::program::one_line;
 
 /// Who asks more often gets the figures of the last time, so that nobody can keep servers busy through us.
 const LEAST_INTERVAL: Duration = Duration::from_secs(1);
@@ -222,7 +223,7 @@ impl Exporter {
                     known.watched = Some(watched);
                 }
             }
-            Err(error) => output::note(&format!("servers without xqos cannot be looked at: {error:#}")),
+            Err(error) => output::note(&format!("servers without xqos cannot be looked at: {}", one_line(&error))),
         }
     }
 }

@@ -5,6 +5,7 @@ use crate::auto::Auto as Measured;
 use crate::session::Session;
 use std::time::Duration;
 use xqos_abi::ClientEntry;
+use xqos_cli::program::one_line;
 
 /// Finds reservations for clients, and keeps them.
 pub trait Auto {
@@ -53,7 +54,8 @@ impl ByTrace {
 
 impl Auto for ByTrace {
     fn begin(&mut self, entry: &ClientEntry) -> Result<(), String> {
-        let measured = self.started().map_err(|error| format!("reserve = \"auto\" has no effect: {error:#}"))?;
+        let measured =
+            self.started().map_err(|error| format!("reserve = \"auto\" has no effect: {}", one_line(&error)))?;
         measured.adopt(entry);
         Ok(())
     }
@@ -80,7 +82,7 @@ impl Auto for ByTrace {
     fn work(&mut self) -> Vec<String> {
         let Some((session, measured)) = &mut self.running else { return Vec::new() };
         measured.turn(session).unwrap_or_else(|error| {
-            let told = vec![format!("nothing is measured any more: {error:#}")];
+            let told = vec![format!("nothing is measured any more: {}", one_line(&error))];
             self.running = None;
             told
         })

@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 use xqos_abi::ring::{Next, Reader};
 use xqos_abi::trace::{Event, Level, What, Words};
 use xqos_cli::output;
+use xqos_cli::program::one_line;
 use xqos_cli::quantity::Micros;
 use xqos_cli::sys::{self, Signals};
 use xqos_client::Error;
@@ -112,7 +113,7 @@ impl Arguments {
         let kernel = self.kernel.then(|| Kernel::start(&[info.server_pid])).and_then(|started| match started {
             Ok(kernel) => Some(kernel),
             Err(error) => {
-                output::note(&format!("recording without the kernel: {error:#}"));
+                output::note(&format!("recording without the kernel: {}", one_line(&error)));
                 None
             }
         });

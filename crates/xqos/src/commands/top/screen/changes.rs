@@ -5,6 +5,7 @@ use super::View;
 use super::keys::Target;
 use crate::kind;
 use crate::sample::{Client, Sample, Sampler};
+use xqos_cli::program::one_line;
 use xqos_cli::quantity::Reservation;
 use xqos_core::ReservationKind;
 
@@ -31,7 +32,7 @@ impl View {
             .and_then(|wanted| sampler.session.reserve(&client.entry, wanted, kind).map(|()| wanted));
         match result {
             Ok(wanted) => self.changed(client, format!("{wanted} reserved for {}", client.name)),
-            Err(error) => self.said = format!("{error:#}"),
+            Err(error) => self.said = one_line(&error),
         }
     }
 
@@ -43,7 +44,7 @@ impl View {
         }
         match sampler.session.control.release(client.entry.client) {
             Ok(()) => self.changed(client, format!("{}'s reservation released", client.name)),
-            Err(error) => self.said = format!("{:#}", sampler.session.explained(error, &client.entry)),
+            Err(error) => self.said = one_line(&sampler.session.explained(error, &client.entry)),
         }
     }
 
@@ -73,7 +74,7 @@ impl View {
         };
         self.said = match result {
             Ok(()) => format!("taken back: {}", change.what),
-            Err(error) => format!("{:#}", sampler.session.explained(error, &client.entry)),
+            Err(error) => one_line(&sampler.session.explained(error, &client.entry)),
         };
     }
 }
