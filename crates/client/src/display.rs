@@ -30,9 +30,11 @@ pub fn connect_within(
     let work = move || {
         let _ = sender.send(connect(display.as_deref()));
     };
-    thread::Builder::new().name("connect".to_owned()).spawn(work).map_err(Error::Socket)?;
+    let connecting = thread::Builder::new().name("connect".to_owned()).spawn(work).map_err(Error::Socket)?;
     loop {
         if let Ok(connected) = receiver.recv_timeout(STEP) {
+            // While it ends it would still take signals, such as the SIGCHLD that our caller waits for.
+            let _ = connecting.join();
             return connected;
         }
         if Instant::now() >= until || !has_a_chance() {
