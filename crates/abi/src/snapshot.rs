@@ -48,6 +48,7 @@ impl Collector {
 mod tests {
     use super::*;
     use crate::trace::Level;
+    use xqos_core::Fact;
 
     fn begin(words: u32) -> What {
         What::Begin { level: Level::Slices, server_pid: 1, words }
@@ -68,7 +69,7 @@ mod tests {
     fn a_snapshot_is_complete_with_its_last_word() {
         let [.., last] = collected([begin(4), state(0), state(1)]);
         assert_eq!(last, Some(vec![0, 1, 2, 3]));
-        let collected = collected([begin(3), state(0), What::Replenish, state(1), state(2)]);
+        let collected = collected([begin(3), state(0), What::Fact(Fact::Replenish), state(1), state(2)]);
         assert_eq!(
             collected,
             [None, None, None, Some(vec![0, 1, 2]), None],

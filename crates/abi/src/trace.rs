@@ -1,25 +1,19 @@
 // SPDX-License-Identifier: MIT
 //! Trace records: what happened inside the server, one fact in 32 bytes.
 //!
-//! The first seven kinds are those of Manica et al., section 2.1 (begin, end, creation, destruction, activation,
-//! deactivation, dispatch; deactivation is a `Served` after which the client has nothing left). The others let replay
-//! give [`xqos_core::Scheduler`] the very calls that it had in the server, and say what was delivered and asked for.
-//! Records stand in the order in which the scheduler was told; `at` is when the thing happened, which for an activation
-//! may be earlier than the record before it.
+//! Seven kinds are those of Manica et al., section 2.1: begin, end, creation, destruction, activation, deactivation (a slice
+//! after which the client has nothing left) and dispatch. With the other facts replay gives [`xqos_core::Scheduler`] the very
+//! calls that it had in the server. Records stand in the order in which the scheduler was told; `at` is when the thing
+//! happened, which for an activation may be earlier than the record before it.
 //!
-//! `record` has the layout: any four words decode to an event or to `None`, and nothing panics on any input.
-//! [`What::of_fact`] and [`FactReader`] turn facts into records and back.
+//! `record` has the layout and the names: any four words decode to an event or to `None`, and nothing panics on any input.
 
-mod facts;
 mod record;
 #[cfg(test)]
 mod tests;
 
-pub use facts::FactReader;
-use xqos_core::{
-    Choice, ClientId, GroupId, Mode, PolicyKind, Reservation, ReservationKind, ReservationState, Role, Scheduler,
-    Slice, Time,
-};
+pub use record::names;
+use xqos_core::{Choice, ClientId, Fact, Mode, Outcome, ReservationKind, ReservationState, Scheduler, Slice, Time};
 
 /// A record as it stands in the ring.
 pub type Words = [u64; 4];
@@ -96,237 +90,56 @@ impl Reason {
         [Reason::Stock, Reason::Grab, Reason::Deadline, Reason::Policy, Reason::Alone, Reason::Desktop];
 }
 
-/// A fact and its time.
+/// Something that happened, and its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
     pub at: Time,
     pub what: What,
 }
 
-/// What can happen.
+/// What a record tells: a fact, or one of the few things that the scheduler is not told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
+    /// The scheduler was told this. Of [`Fact::Served`] `at` is the end.
+    Fact(Fact),
+    /// A reservation that was asked for and not admitted.
+    Refused(Fact),
     /// Tracing began, or a reader joined; `State` and `Identity` of everybody follow. `words`: of the snapshot.
-    Begin {
-        level: Level,
-        server_pid: u32,
-        words: u32,
-    },
+    Begin { level: Level, server_pid: u32, words: u32 },
     /// Two words of the scheduler's snapshot.
-    State {
-        index: u32,
-        words: [u64; 2],
-    },
+    State { index: u32, words: [u64; 2] },
     /// Nothing comes after it.
     End,
-    /// A client connected.
-    Creation {
-        client: ClientId,
-        descriptor: u32,
-    },
     /// Who a client is; pid 0 where it is not local.
-    Identity {
-        client: ClientId,
-        pid: u32,
-        base: u32,
-        uid: u32,
-    },
+    Identity { client: ClientId, pid: u32, base: u32, uid: u32 },
     /// Sixteen bytes of its program's name, filled up with zeros.
-    Name {
-        client: ClientId,
-        part: u8,
-        bytes: [u8; 16],
-    },
-    /// A client disconnected.
-    Destruction {
-        client: ClientId,
-    },
-    /// A client has work: it is in the queue of ready clients.
-    Activation {
-        client: ClientId,
-    },
-    /// It turned out to have none, or cannot be served at present.
-    Withdrawal {
-        client: ClientId,
-    },
-    /// User input was delivered to it.
-    Input {
-        client: ClientId,
-    },
-    /// An Expose was delivered to it, in a request of `cause`.
-    Exposed {
-        client: ClientId,
-        cause: Option<ClientId>,
-    },
-    /// It uncovered others, and is held until they have redrawn, at most until then.
-    Paced {
-        client: ClientId,
-        until: Time,
-    },
-    /// What the server gets of a processor by a reservation of the kernel; a period of 0: no reservation.
-    Supply {
-        budget_ns: u64,
-        period_ns: u64,
-    },
-    /// How clients are paced was set.
-    Pacing {
-        limit_us: u32,
-        floor_us: u32,
-    },
-    /// What it does for others.
-    Role {
-        client: ClientId,
-        role: Role,
-    },
-    /// After a rest, a request of this client made work for a desktop client.
-    MadeWork {
-        client: ClientId,
-    },
-    /// What a window manager does from now on is work for this client.
-    WorksFor {
-        client: ClientId,
-        whom: ClientId,
-    },
-    /// The largest share of desktop clients while others wait; 0: they are served like all others.
-    Desktop {
-        share_ppm: u32,
-    },
-    /// Contention begins or ends.
-    Contention {
-        is_on: bool,
-    },
-    /// It grabbed the server; `None`: nobody does any more.
-    Grab {
-        client: Option<ClientId>,
-    },
-    /// The slice that ends should have ended this much earlier.
-    Overran {
-        ns: u64,
-    },
+    Name { client: ClientId, part: u8, bytes: [u8; 16] },
+    /// A client uncovered others, and is held until they have redrawn, at most until then.
+    Paced { client: ClientId, until: Time },
     /// A decision. `client` is `None` where the server chooses.
-    Dispatch {
-        client: Option<ClientId>,
-        mode: Mode,
-        reason: Reason,
-        until: Time,
-        requests: u32,
-        bytes: u32,
-    },
-    /// A slice ended; `at` is its end.
-    Served {
-        client: ClientId,
-        still_ready: bool,
-        ended_early: bool,
-        requests: u32,
-        /// Major opcode + 65536 x minor opcode.
-        last_request: u32,
-        bytes: u32,
-        start: Time,
-    },
+    Dispatch { client: Option<ClientId>, mode: Mode, reason: Reason, until: Time, requests: u32, bytes: u32 },
     /// Of the slice that ends next: the server had a processor for less time, since the kernel ran something else meanwhile.
     /// Without this record it had one nearly all the time.
-    Processor {
-        client: ClientId,
-        ns: u64,
-    },
-    /// Depleted clients whose time has come are given their budgets.
-    Replenish,
+    Processor { client: ClientId, ns: u64 },
     /// A reservation as it stands now.
-    Budget {
-        client: ClientId,
-        kind: ReservationKind,
-        depleted: bool,
-        left_ns: i64,
-        deadline: Time,
-    },
-    /// A client asked for a reservation.
-    Reserve {
-        client: ClientId,
-        reservation: Reservation,
-        admitted: bool,
-    },
-    /// A reservation ended.
-    Clear {
-        client: ClientId,
-    },
-    /// The policy was set; all begin anew in it.
-    Policy {
-        kind: PolicyKind,
-    },
-    /// The first half of the parameters.
-    Intervals {
-        slice_us: u32,
-        timer_interval_us: u32,
-        maximum_slice_us: u32,
-    },
-    /// The second half: they are in force now.
-    Limits {
-        max_utilization_ppm: u32,
-        blocking_us: u32,
-    },
-    SyncPriority {
-        client: ClientId,
-        priority: i32,
-    },
-    Weight {
-        client: ClientId,
-        weight: u32,
-    },
-    /// A client is in this group from now on.
-    Group {
-        client: ClientId,
-        group: GroupId,
-    },
-    /// The weight of a group was set; 0: it weighs as much as its heaviest client.
-    GroupWeight {
-        group: GroupId,
-        weight: u32,
-    },
-    /// The most that a group gets was set; 0: it has no cap.
-    GroupCap {
-        group: GroupId,
-        ppm: u32,
-    },
-    /// A reservation that the clients of a group use together was asked for.
-    GroupReserve {
-        group: GroupId,
-        reservation: Reservation,
-        admitted: bool,
-    },
-    /// The reservation of a group ended.
-    GroupRelease {
-        group: GroupId,
-    },
-    FixedPriority {
-        client: ClientId,
-        priority: i32,
-    },
+    Budget { client: ClientId, kind: ReservationKind, depleted: bool, left_ns: i64, deadline: Time },
     /// A request was executed; `at` is its end. Level `requests` only.
-    Request {
-        client: ClientId,
-        request: u32,
-        bytes: u32,
-        ns: u64,
-    },
+    Request { client: ClientId, request: u32, bytes: u32, ns: u64 },
     /// Written by readers: how many records are missing here.
-    Lost {
-        records: u64,
-    },
+    Lost { records: u64 },
     /// From the kernel, written by readers: this processor goes from one thread to another.
-    Switch {
-        cpu: u32,
-        from: u32,
-        to: u32,
-        still_runnable: bool,
-    },
+    Switch { cpu: u32, from: u32, to: u32, still_runnable: bool },
     /// From the kernel: a thread was woken.
-    Wakeup {
-        cpu: u32,
-        thread: u32,
-    },
+    Wakeup { cpu: u32, thread: u32 },
 }
 
 impl What {
+    /// A fact, and what came of it.
+    pub fn of(fact: Fact, outcome: Outcome) -> What {
+        let is_refused = matches!(outcome, Outcome::Admission(_)) && !outcome.is_admitted();
+        if is_refused { What::Refused(fact) } else { What::Fact(fact) }
+    }
+
     /// The dispatch of a slice.
     pub fn dispatch(slice: &Slice, reason: Reason) -> What {
         let (client, mode) = match slice.choice {
@@ -340,5 +153,28 @@ impl What {
     pub fn budget(client: ClientId, state: &ReservationState) -> What {
         let (kind, depleted) = (state.reservation.kind, state.depleted);
         What::Budget { client, kind, depleted, left_ns: state.budget_left_ns, deadline: state.deadline }
+    }
+
+    /// What the scheduler was told, whatever came of it.
+    pub fn fact(&self) -> Option<Fact> {
+        match *self {
+            What::Fact(fact) | What::Refused(fact) => Some(fact),
+            _ => None,
+        }
+    }
+
+    /// Whom it is about.
+    pub fn client(&self) -> Option<ClientId> {
+        match *self {
+            What::Fact(fact) | What::Refused(fact) => fact.client(),
+            What::Identity { client, .. }
+            | What::Name { client, .. }
+            | What::Paced { client, .. }
+            | What::Processor { client, .. }
+            | What::Budget { client, .. }
+            | What::Request { client, .. } => Some(client),
+            What::Dispatch { client, .. } => client,
+            _ => None,
+        }
     }
 }

@@ -24,7 +24,7 @@ use x11rb::connection::RequestConnection;
 use xqos_abi::ring::{Next, Reader};
 use xqos_abi::trace::{Event, Level, What};
 use xqos_client::Control;
-use xqos_core::ClientId;
+use xqos_core::{ClientId, Fact, Service};
 
 pub const FRAMES_PER_SECOND: u32 = 25;
 /// Within the screen of [`crate::tiles`], beside the windows of the load.
@@ -192,11 +192,13 @@ impl Playing {
             What::Identity { client, pid, .. } if self.is_of_mpv(pid) => {
                 self.clients.insert(client);
             }
-            What::Destruction { client } => {
+            What::Fact(Fact::Gone { client }) => {
                 self.clients.remove(&client);
             }
-            What::Activation { client } if self.clients.contains(&client) => self.activated_ns = at_ns,
-            What::Served { client, start, .. } if !self.clients.contains(&client) => self.others.push((start.0, at_ns)),
+            What::Fact(Fact::Arrived { client }) if self.clients.contains(&client) => self.activated_ns = at_ns,
+            What::Fact(Fact::Served(Service { client, start, .. })) if !self.clients.contains(&client) => {
+                self.others.push((start.0, at_ns))
+            }
             What::Request { client, request, ns, .. }
                 if self.clients.contains(&client) && self.images.contains(&request) =>
             {

@@ -5,7 +5,7 @@
 //! decisions in between are counted as not checked.
 
 use xqos_abi::snapshot::Collector;
-use xqos_abi::trace::{Event, FactReader, What};
+use xqos_abi::trace::{Event, What};
 use xqos_core::{Scheduler, Time};
 
 /// Differences that are kept to be shown.
@@ -31,7 +31,6 @@ pub struct Check {
     pub differences: Vec<Difference>,
     scheduler: Option<Scheduler>,
     snapshot: Collector,
-    facts: FactReader,
 }
 
 impl Check {
@@ -56,14 +55,8 @@ impl Check {
             let decided = scheduler.decide(at).map(|slice| What::dispatch(&slice, reason));
             self.compare(at, event.what, decided);
         }
-        let Some(fact) = self.facts.take(at, &event.what) else { return };
-        let outcome = scheduler.handle(at, fact);
-        let admitted = outcome.is_admitted();
-        let decided = match event.what {
-            What::Reserve { client, reservation, .. } => What::Reserve { client, reservation, admitted },
-            What::GroupReserve { group, reservation, .. } => What::GroupReserve { group, reservation, admitted },
-            _ => return,
-        };
+        let Some(fact) = event.what.fact() else { return };
+        let decided = What::of(fact, scheduler.handle(at, fact));
         if decided != event.what {
             self.compare(at, event.what, Some(decided));
         }

@@ -85,8 +85,8 @@ pub fn serve(workload: &Workload, rules: &Rules, mut write: impl FnMut(Event)) -
     }
     let began = workload.began;
     write(Event { at: began, what: What::Begin { level: Level::Slices, server_pid: 0, words: 0 } });
-    write(Event { at: began, what: What::Policy { kind: rules.policy } });
-    write(Event { at: began, what: What::Contention { is_on: false } });
+    write(Event { at: began, what: What::Fact(Fact::Policy(rules.policy)) });
+    write(Event { at: began, what: What::Fact(Fact::Contention { is_on: false }) });
     let mut server = Server::new(rules.policy, rules.parameters, began);
     server.watches = rules.watches;
     for (place, plan) in workload.plans.iter().enumerate() {
@@ -97,7 +97,7 @@ pub fn serve(workload: &Workload, rules: &Rules, mut write: impl FnMut(Event)) -
             if !server.reserve(id, reservation) {
                 return Err(Refused::Admission(place));
             }
-            write(Event { at: began, what: What::Reserve { client: id, reservation, admitted: true } });
+            write(Event { at: began, what: What::Fact(Fact::Reserve { client: id, reservation }) });
         }
     }
     server.run(workload.ended, &mut write);
@@ -106,7 +106,7 @@ pub fn serve(workload: &Workload, rules: &Rules, mut write: impl FnMut(Event)) -
 }
 
 fn introduce(plan: &Plan, id: ClientId, at: Time, write: &mut impl FnMut(Event)) {
-    write(Event { at, what: What::Creation { client: id, descriptor: descriptor_of(id) } });
+    write(Event { at, what: What::Fact(Fact::Connected { client: id, descriptor: descriptor_of(id) }) });
     for &what in &plan.identity {
         let what = match what {
             What::Identity { pid, base, uid, .. } => What::Identity { client: id, pid, base, uid },
@@ -116,7 +116,7 @@ fn introduce(plan: &Plan, id: ClientId, at: Time, write: &mut impl FnMut(Event))
         write(Event { at, what });
     }
     if plan.role.is_any() {
-        write(Event { at, what: What::Role { client: id, role: plan.role } });
+        write(Event { at, what: What::Fact(Fact::Role { client: id, role: plan.role }) });
     }
 }
 
@@ -272,11 +272,16 @@ impl Server {
         }
     }
 
+    /// Tells the scheduler, and whoever looks on.
+    fn tell(&mut self, at: Time, fact: Fact, observer: &mut impl Observer) {
+        self.scheduler.handle(at, fact);
+        observer.record(Event { at, what: What::Fact(fact) });
+    }
+
     fn deliver(&mut self, place: usize, at: Time, observer: &mut impl Observer) {
         let client = id_of(place);
-        self.scheduler.handle(at, Fact::Input { client });
         self.stock.input(client);
-        observer.record(Event { at, what: What::Input { client } });
+        self.tell(at, Fact::Input { client }, observer);
     }
 
     fn arrive(&mut self, coming: &Coming, observer: &mut impl Observer) {
@@ -293,9 +298,8 @@ impl Server {
             self.deliver(place, at, observer);
         }
         if !self.scheduler.is_ready(id_of(place)) {
-            self.scheduler.handle(at, Fact::Arrived { client: id_of(place) });
             self.stock.arrived(id_of(place));
-            observer.record(Event { at, what: What::Activation { client: id_of(place) } });
+            self.tell(at, Fact::Arrived { client: id_of(place) }, observer);
         }
     }
 

@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 use xqos_abi::snapshot::Collector;
 use xqos_abi::trace::{Event, What};
-use xqos_core::{ClientId, Role, Scheduler, Time};
+use xqos_core::{ClientId, Fact, Role, Scheduler, Service, Time};
 
 /// Requests of equal length, one after the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,34 +89,30 @@ impl Workload {
     fn take(&mut self, reading: &mut BTreeMap<ClientId, Reading>, event: &Event) {
         let at = event.at;
         match event.what {
-            What::Creation { client, .. } | What::Destruction { client } => {
-                self.finish(reading.remove(&client));
-                if matches!(event.what, What::Creation { .. }) {
-                    reading.insert(client, Reading::new(client));
-                }
-            }
+            What::Fact(Fact::Gone { client }) => self.finish(reading.remove(&client)),
+            What::Fact(Fact::Connected { client, .. }) => self.finish(reading.insert(client, Reading::new(client))),
             What::Identity { client, .. } | What::Name { client, .. } => {
                 let plan = reading.entry(client).or_insert_with(|| Reading::new(client)).plan.as_mut();
                 if let Some(plan) = plan {
                     plan.identity.push(event.what);
                 }
             }
-            What::SyncPriority { client, priority } => {
+            What::Fact(Fact::SyncPriority { client, priority }) => {
                 if let Some(plan) = reading.get_mut(&client).and_then(|one| one.plan.as_mut()) {
                     plan.sync_priority = priority;
                 }
             }
-            What::Role { client, role } if role.is_any() => {
+            What::Fact(Fact::Role { client, role }) if role.is_any() => {
                 if let Some(plan) = reading.get_mut(&client).and_then(|one| one.plan.as_mut()) {
                     plan.role = role;
                 }
             }
-            What::Input { client } => {
+            What::Fact(Fact::Input { client }) => {
                 if let Some(one) = reading.get_mut(&client) {
                     one.inputs += 1;
                 }
             }
-            What::Activation { client } => {
+            What::Fact(Fact::Arrived { client }) => {
                 let began = self.began;
                 reading.entry(client).or_insert_with(|| Reading::new(client)).arrive(began, at);
             }
@@ -125,8 +121,8 @@ impl Workload {
                     one.add(Run { requests: 1, request_ns: ns, request, bytes });
                 }
             }
-            What::Served { client, still_ready, requests, last_request, bytes, start, .. } => {
-                let began = self.began;
+            What::Fact(Fact::Served(Service { client, still_ready, requests, last_request, bytes, start, .. })) => {
+                let (began, bytes) = (self.began, u32::try_from(bytes).unwrap_or(u32::MAX));
                 let one = reading.entry(client).or_insert_with(|| Reading::new(client));
                 one.arrive(began, start);
                 one.serve(at.since(start), requests, last_request, bytes);

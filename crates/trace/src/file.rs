@@ -3,7 +3,7 @@
 //! disk can be read.
 //!
 //! ```text
-//! "xqostrc1" | u32 length | header, JSON
+//! "xqostrc2" | u32 length | header, JSON
 //! "xqch" | u32 length | u32 records | zstd frame with its checksum      once for each chunk
 //! ```
 //!
@@ -26,7 +26,7 @@ use std::path::Path;
 use xqos_abi::trace::{Event, What, Words};
 use xqos_core::Time;
 
-const MAGIC: &[u8; 8] = b"xqostrc1";
+const MAGIC: &[u8; 8] = b"xqostrc2";
 const CHUNK_MAGIC: &[u8; 4] = b"xqch";
 /// Records in a chunk at most.
 const CHUNK_RECORDS: usize = 16_384;
@@ -307,23 +307,22 @@ fn read_varint(left: &mut &[u8]) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use xqos_core::ClientId;
+    use xqos_core::{ClientId, Fact, Service};
+
+    const SECOND_NS: u64 = 1_000_000_000;
 
     fn header() -> Header {
         Header { display: ":7".to_owned(), level: "slices".to_owned(), ..Header::default() }
     }
 
     fn some_records(count: u64) -> Vec<Words> {
-        let served = |n: u64| What::Served {
-            client: ClientId((n % 7) as u16),
-            still_ready: n % 2 == 0,
-            ended_early: false,
-            requests: n as u32,
-            last_request: 73,
-            bytes: 0,
-            start: Time(1_000_000_000 + n * 999),
+        let record = |n: u64| {
+            let service = Service::of(ClientId((n % 7) as u16), Time(SECOND_NS + n * 999), Time(SECOND_NS + n * 1000));
+            let (requests, still_ready) = (n as u32, n % 2 == 0);
+            let served = Fact::Served(Service { requests, last_request: 73, still_ready, ..service });
+            Event { at: service.end, what: What::Fact(served) }.encode()
         };
-        (0..count).map(|n| Event { at: Time(1_000_000_000 + n * 1000), what: served(n) }.encode()).collect()
+        (0..count).map(record).collect()
     }
 
     fn file_of(chunks: &[Vec<Words>]) -> Vec<u8> {
@@ -382,7 +381,7 @@ mod tests {
 
     #[test]
     fn what_is_no_trace_is_refused() {
-        for bytes in [&b""[..], b"xqos", b"xqostrc1", b"xqostrc1\xff\xff\xff\xff", b"xqostrc1\x02\0\0\0{]"] {
+        for bytes in [&b""[..], b"xqos", b"xqostrc2", b"xqostrc2\xff\xff\xff\xff", b"xqostrc2\x02\0\0\0{]"] {
             assert!(Trace::from_bytes(bytes.to_vec()).is_err(), "{bytes:?}");
         }
     }

@@ -19,7 +19,7 @@ pub use client::{Budget, Burst, Cause, Client, Figures, Identity, Kind};
 use std::collections::{BTreeMap, VecDeque};
 use xqos_abi::snapshot::Collector;
 use xqos_abi::trace::{Event, What};
-use xqos_core::{ClientId, Mode, PolicyKind, Scheduler, Time};
+use xqos_core::{ClientId, Fact, Mode, PolicyKind, Scheduler, Service, Time};
 
 /// Bursts that waited longest, kept with their causes.
 const WORST_KEPT: usize = 32;
@@ -149,7 +149,8 @@ impl Model {
     /// Takes a record in. A burst that ended is returned where it waited at all.
     pub fn take(&mut self, event: &Event) -> Option<Burst> {
         let at = event.at;
-        if !matches!(event.what, What::Activation { .. } | What::Switch { .. } | What::Wakeup { .. }) {
+        let is_told_later = matches!(event.what, What::Fact(Fact::Arrived { .. }));
+        if !is_told_later && !matches!(event.what, What::Switch { .. } | What::Wakeup { .. }) {
             self.began.get_or_insert(at);
             self.now = self.now.max(at);
         }
@@ -157,25 +158,24 @@ impl Model {
             self.restore(&words, at);
         }
         match event.what {
+            What::Fact(fact) => return self.take_fact(fact, at),
             What::Begin { server_pid, .. } => self.server_pid = server_pid,
-            What::Creation { client, .. } => {
-                self.create(client, at);
-            }
-            What::Policy { kind } => self.policy = Some(kind),
-            What::Lost { records } => self.lost = self.lost.saturating_add(records),
+            What::End => self.grab(None, at),
+            What::Identity { client, pid, base, uid } => self.identify(client, (pid, base, uid), at),
+            What::Name { client, part, bytes } => self.rename(client, part, &bytes),
             What::Dispatch { client, mode, .. } => {
                 self.decisions += 1;
                 self.requests_of_slice.clear();
                 self.worked_ns = None;
                 self.running = Some((client.map(|client| self.create_unless(client, at)), mode));
             }
-            What::Served { client, still_ready, ended_early, requests, last_request, start, .. } => {
-                self.early_ends += u64::from(ended_early);
-                return self.served(client, (start.min(at), at), requests, last_request, still_ready);
-            }
             What::Processor { ns, .. } => self.worked_ns = Some(ns),
-            What::Grab { client } => self.grab(client, at),
-            What::End => self.grab(None, at),
+            What::Budget { client, kind, depleted, left_ns, deadline } => {
+                let key = self.key(client)?;
+                self.budget(key, Budget { left_ns, deadline, kind, depleted, missed: false });
+            }
+            What::Request { client, request, bytes, ns } => self.request(client, request, bytes, ns),
+            What::Lost { records } => self.lost = self.lost.saturating_add(records),
             What::Switch { from, to, still_runnable, .. } => self.switch(from, to, still_runnable, at),
             What::Wakeup { thread, .. } if thread == self.server_pid => {
                 self.runnable_since.get_or_insert(at);
@@ -183,37 +183,33 @@ impl Model {
             What::Wakeup { thread, .. } => {
                 self.runnable.entry(thread).or_insert(at);
             }
-            _ => self.take_of_client(event),
+            What::Refused(_) | What::State { .. } | What::Paced { .. } => {}
         }
         None
     }
 
-    /// Takes a record in that is about one client.
-    fn take_of_client(&mut self, event: &Event) {
-        let at = event.at;
-        match event.what {
-            What::Identity { client, pid, base, uid } => self.identify(client, (pid, base, uid), at),
-            What::Name { client, part, bytes } => self.rename(client, part, &bytes),
-            What::Destruction { client } => self.destroy(client, at),
-            What::Activation { client } => self.activate(client, at),
-            What::Request { client, request, bytes, ns } => self.request(client, request, bytes, ns),
-            What::Withdrawal { client } => {
-                let Some(key) = self.key(client) else { return };
+    fn take_fact(&mut self, fact: Fact, at: Time) -> Option<Burst> {
+        match fact {
+            Fact::Connected { client, .. } => _ = self.create(client, at),
+            Fact::Gone { client } => self.destroy(client, at),
+            Fact::Arrived { client } => self.activate(client, at),
+            Fact::Withdrawn { client } => {
+                let key = self.key(client)?;
                 self.ready.retain(|&other| other != key);
                 self.clients[key].ready_since = None;
             }
-            What::Budget { client, kind, depleted, left_ns, deadline } => {
-                let Some(key) = self.key(client) else { return };
-                self.budget(key, Budget { left_ns, deadline, kind, depleted, missed: false });
+            Fact::Served(service) => return self.served(&service),
+            Fact::Grabbed { by } => self.grab(by, at),
+            Fact::Policy(kind) => self.policy = Some(kind),
+            Fact::Input { client } => self.change(client, |client| client.figures(|figures| figures.inputs += 1)),
+            Fact::Exposed { client, .. } => {
+                self.change(client, |client| client.figures(|figures| figures.exposes += 1))
             }
-            What::Input { client } => self.change(client, |client| client.figures(|figures| figures.inputs += 1)),
-            What::Exposed { client, .. } => {
-                self.change(client, |client| client.figures(|figures| figures.exposes += 1));
-            }
-            What::Clear { client } => self.change(client, |client| client.budget = None),
-            What::SyncPriority { client, priority } => self.change(client, |client| client.sync_priority = priority),
+            Fact::Release { client } => self.change(client, |client| client.budget = None),
+            Fact::SyncPriority { client, priority } => self.change(client, |client| client.sync_priority = priority),
             _ => {}
         }
+        None
     }
 
     fn change(&mut self, id: ClientId, change: impl FnOnce(&mut Client)) {
@@ -364,14 +360,10 @@ impl Model {
         });
     }
 
-    fn served(
-        &mut self,
-        id: ClientId,
-        (start, end): (Time, Time),
-        requests: u32,
-        last_request: u32,
-        still_ready: bool,
-    ) -> Option<Burst> {
+    fn served(&mut self, service: &Service) -> Option<Burst> {
+        let Service { client: id, end, requests, last_request, still_ready, ended_early, .. } = *service;
+        let start = service.start.min(end);
+        self.early_ends += u64::from(ended_early);
         let mode = self.running.take().map_or(Mode::BestEffort, |(_, mode)| mode);
         // After a gap the activation may be missing.
         if self.key(id).is_none_or(|key| self.clients[key].ready_since.is_none()) {

@@ -16,7 +16,7 @@ use departed::Programs;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use xqos_abi::trace::{Event, Reason, What};
-use xqos_core::{ClientId, GroupId, Mode, Role, Time};
+use xqos_core::{Fact, GroupId, Mode, Pacing, Parameters, Reservation, Role, Service, Supply, Time};
 use xqos_text::time::of_ns;
 use xqos_text::width::{Align, padded};
 
@@ -25,7 +25,7 @@ use xqos_text::width::{Align, padded};
 pub struct Filter {
     /// Part of a program's name, or a pid.
     pub client: Option<String>,
-    /// Kinds, as [`kind`] names them; none: all but the scheduler's state.
+    /// As [`What::name`] names records; none: all but the scheduler's state.
     pub kinds: Vec<String>,
     /// Since the beginning, ns.
     pub from_ns: u64,
@@ -38,11 +38,11 @@ impl Filter {
         if since < self.from_ns || self.to_ns.is_some_and(|to| since > to) {
             return false;
         }
-        let kind = kind(&event.what);
+        let kind = event.what.name();
         let is_wanted = if self.kinds.is_empty() { kind != "state" } else { self.kinds.iter().any(|one| one == kind) };
         let is_of_client = match &self.client {
             None => true,
-            Some(wanted) => client_of(&event.what).and_then(|id| model.key(id)).is_some_and(|key| {
+            Some(wanted) => event.what.client().and_then(|id| model.key(id)).is_some_and(|key| {
                 let identity = &model.clients()[key].identity;
                 identity.program.contains(wanted.as_str()) || wanted.parse() == Ok(identity.pid)
             }),
@@ -51,131 +51,17 @@ impl Filter {
     }
 }
 
-/// All kinds, for help and for checking what was asked for.
-pub const KINDS: [&str; 35] = [
-    "begin",
-    "end",
-    "creation",
-    "destruction",
-    "activation",
-    "deactivation",
-    "dispatch",
-    "slice",
-    "state",
-    "identity",
-    "name",
-    "withdrawal",
-    "input",
-    "expose",
-    "paced",
-    "pacing",
-    "supply",
-    "role",
-    "desktop",
-    "work",
-    "grab",
-    "ungrab",
-    "overrun",
-    "replenish",
-    "budget",
-    "reserve",
-    "release",
-    "policy",
-    "parameters",
-    "sync",
-    "weight",
-    "priority",
-    "request",
-    "lost",
-    "kernel",
-];
-
-/// The kind of a record in a word; a slice after which the client has nothing left is its deactivation.
-pub fn kind(what: &What) -> &'static str {
-    match what {
-        What::Begin { .. } => "begin",
-        What::State { .. } => "state",
-        What::End => "end",
-        What::Creation { .. } => "creation",
-        What::Identity { .. } => "identity",
-        What::Name { .. } => "name",
-        What::Destruction { .. } => "destruction",
-        What::Activation { .. } => "activation",
-        What::Withdrawal { .. } => "withdrawal",
-        What::Input { .. } => "input",
-        What::Exposed { .. } => "expose",
-        What::Paced { .. } => "paced",
-        What::Pacing { .. } => "pacing",
-        What::Supply { .. } => "supply",
-        What::Role { .. } => "role",
-        What::Desktop { .. } => "desktop",
-        What::Contention { .. } => "contention",
-        What::MadeWork { .. } => "work",
-        What::WorksFor { .. } => "manages",
-        What::Grab { client: Some(_) } => "grab",
-        What::Grab { client: None } => "ungrab",
-        What::Overran { .. } => "overrun",
-        What::Processor { .. } => "processor",
-        What::Dispatch { .. } => "dispatch",
-        What::Served { still_ready: true, .. } => "slice",
-        What::Served { .. } => "deactivation",
-        What::Replenish => "replenish",
-        What::Budget { .. } => "budget",
-        What::Reserve { .. } | What::GroupReserve { .. } => "reserve",
-        What::Clear { .. } | What::GroupRelease { .. } => "release",
-        What::Policy { .. } => "policy",
-        What::Intervals { .. } | What::Limits { .. } => "parameters",
-        What::SyncPriority { .. } => "sync",
-        What::Weight { .. } => "weight",
-        What::FixedPriority { .. } => "priority",
-        What::Group { .. } | What::GroupWeight { .. } | What::GroupCap { .. } => "group",
-        What::Request { .. } => "request",
-        What::Lost { .. } => "lost",
-        What::Switch { .. } | What::Wakeup { .. } => "kernel",
-    }
-}
-
-/// Whom a record is about.
-pub fn client_of(what: &What) -> Option<ClientId> {
-    match *what {
-        What::Creation { client, .. }
-        | What::Identity { client, .. }
-        | What::Name { client, .. }
-        | What::Destruction { client }
-        | What::Activation { client }
-        | What::Withdrawal { client }
-        | What::Input { client }
-        | What::Exposed { client, .. }
-        | What::Paced { client, .. }
-        | What::Served { client, .. }
-        | What::Processor { client, .. }
-        | What::Budget { client, .. }
-        | What::Reserve { client, .. }
-        | What::Clear { client }
-        | What::SyncPriority { client, .. }
-        | What::Weight { client, .. }
-        | What::Role { client, .. }
-        | What::MadeWork { client }
-        | What::WorksFor { client, .. }
-        | What::Group { client, .. }
-        | What::FixedPriority { client, .. }
-        | What::Request { client, .. } => Some(client),
-        What::Dispatch { client, .. } | What::Grab { client } => client,
-        _ => None,
-    }
-}
-
 /// A record as a line: seconds since the beginning, the kind, the client, and what else there is to say.
 pub fn line(event: &Event, model: &Model, names: &Names) -> String {
     let began = model.began.unwrap_or(event.at);
     let seconds = (i128::from(event.at.0) - i128::from(began.0)) as f64 / 1e9;
-    let client = client_of(&event.what).map(|id| match model.key(id) {
+    let client = event.what.client().map(|id| match model.key(id) {
         Some(key) => model.name(key),
         None => format!("client {}", id.0),
     });
     let details = details(event, names);
     let client = padded(&client.unwrap_or_default(), 24, Align::Left);
-    format!("{seconds:14.6}  {:<12}  {client}  {details}", kind(&event.what)).trim_end().to_owned()
+    format!("{seconds:14.6}  {:<12}  {client}  {details}", event.what.name()).trim_end().to_owned()
 }
 
 /// What a client does for others, in words; `None`: nothing.
@@ -195,11 +81,8 @@ fn in_(at: Time, from: Time) -> String {
 fn details(event: &Event, names: &Names) -> String {
     let at = event.at;
     match event.what {
-        What::Exposed { cause: Some(cause), .. } => format!("by client {}", cause.0),
+        What::Fact(fact) | What::Refused(fact) => told(&fact, event.what == What::Refused(fact), names),
         What::Paced { until, .. } => format!("waits until others have redrawn, ends {} at the latest", in_(until, at)),
-        What::Role { role, .. } => role_name(role).unwrap_or("none").to_owned(),
-        What::WorksFor { whom, .. } => format!("works for client {}", whom.0),
-        What::MadeWork { .. } => "for a compositor or window manager, after a rest".to_owned(),
         What::Begin { level, server_pid, .. } => format!("level {}, server pid {server_pid}", level.name()),
         What::Identity { pid, base, uid, .. } => format!("pid {pid}, base {base:#x}, uid {uid}"),
         What::Dispatch { mode, reason, until, requests, .. } => {
@@ -216,13 +99,6 @@ fn details(event: &Event, names: &Names) -> String {
             let end = if until == Time::NEVER { String::new() } else { format!(", ends {}", in_(until, at)) };
             format!("{reason}{paid}{end}{most}")
         }
-        What::Served { requests, last_request, start, ended_early, .. } => {
-            let early = if ended_early { ", ended early" } else { "" };
-            let plural = if requests == 1 { "" } else { "s" };
-            let last = if requests > 0 { format!(", last {}", names.of(last_request)) } else { String::new() };
-            format!("{}, {requests} request{plural}{last}{early}", of_ns(at.since(start)))
-        }
-        What::Overran { ns } => format!("by {} of processor time", of_ns(ns)),
         What::Processor { ns, .. } => format!("{} of it in the slice that ends", of_ns(ns)),
         What::Budget { kind, depleted, left_ns, deadline, .. } => {
             let sign = if left_ns < 0 { "-" } else { "" };
@@ -230,53 +106,77 @@ fn details(event: &Event, names: &Names) -> String {
             let kind = kind.name();
             format!("{kind}, {sign}{} left, deadline {}{state}", of_ns(left_ns.unsigned_abs()), in_(deadline, at))
         }
-        What::Reserve { reservation, admitted, .. } => {
-            let (budget, period) = (of_ns(reservation.budget_ns), of_ns(reservation.period_ns));
-            let kind = reservation.kind.name();
-            format!("{kind}, {budget} in {period}, {}", if admitted { "admitted" } else { "refused" })
-        }
         What::Request { request, bytes, ns, .. } => format!("{}, {bytes} bytes, {}", names.of(request), of_ns(ns)),
         What::Lost { records } => format!("{records} records are missing"),
         What::Switch { cpu, from, to, still_runnable } => {
             format!("cpu {cpu}: {from}{} -> {to}", if still_runnable { " (runnable)" } else { "" })
         }
         What::Wakeup { cpu, thread } => format!("cpu {cpu}: {thread} woken"),
-        _ => setting(&event.what),
+        What::State { .. } | What::End | What::Name { .. } => String::new(),
     }
 }
 
-/// What was set, of the server or of a client.
-fn setting(what: &What) -> String {
-    match *what {
-        What::Pacing { limit_us: 0, .. } => "off".to_owned(),
-        What::Pacing { limit_us, floor_us } => format!("at most {limit_us} us, comes on each {floor_us} us"),
-        What::Desktop { share_ppm: 0 } => "off".to_owned(),
-        What::Desktop { share_ppm } => format!("at most {:.0} % while others wait", f64::from(share_ppm) / 1e4),
-        What::Contention { is_on: true } => "begins".to_owned(),
-        What::Contention { is_on: false } => "ends: the server chooses".to_owned(),
-        What::Supply { period_ns: 0, .. } => "no reservation of the kernel".to_owned(),
-        What::Supply { budget_ns, period_ns } => format!("{} in {}", of_ns(budget_ns), of_ns(period_ns)),
-        What::Policy { kind } => kind.name().to_owned(),
-        What::Intervals { slice_us, timer_interval_us, maximum_slice_us } => {
-            format!("slice {slice_us} us, timer interval {timer_interval_us} us, maximum slice {maximum_slice_us} us")
+/// What happened to a client; else what was set.
+fn told(fact: &Fact, is_refused: bool, names: &Names) -> String {
+    match *fact {
+        Fact::Exposed { cause: Some(cause), .. } => format!("by client {}", cause.0),
+        Fact::Role { role, .. } => role_name(role).unwrap_or("none").to_owned(),
+        Fact::WorksFor { whom, .. } => format!("works for client {}", whom.0),
+        Fact::MadeWork { .. } => "for a compositor or window manager, after a rest".to_owned(),
+        Fact::Served(Service { start, end, requests, last_request, ended_early, .. }) => {
+            let early = if ended_early { ", ended early" } else { "" };
+            let plural = if requests == 1 { "" } else { "s" };
+            let last = if requests > 0 { format!(", last {}", names.of(last_request)) } else { String::new() };
+            format!("{}, {requests} request{plural}{last}{early}", of_ns(end.since(start)))
         }
-        What::Limits { max_utilization_ppm, blocking_us } => {
-            format!("utilization {}, blocking {blocking_us} us", f64::from(max_utilization_ppm) / 1e6)
+        Fact::Overran { ns } => format!("by {} of processor time", of_ns(ns)),
+        Fact::Contention { is_on: true } => "begins".to_owned(),
+        Fact::Contention { is_on: false } => "ends: the server chooses".to_owned(),
+        Fact::Reserve { reservation: Reservation { budget_ns, period_ns, kind }, .. } => {
+            let verdict = if is_refused { "refused" } else { "admitted" };
+            format!("{}, {} in {}, {verdict}", kind.name(), of_ns(budget_ns), of_ns(period_ns))
         }
-        What::SyncPriority { priority, .. } | What::FixedPriority { priority, .. } => priority.to_string(),
-        What::Weight { weight, .. } => format!("{}", f64::from(weight) / 100.0),
-        What::Group { group: GroupId::NONE, .. } => "none".to_owned(),
-        What::Group { group, .. } => group.0.to_string(),
-        What::GroupCap { group, ppm: 0 } => format!("{} has no cap", group.0),
-        What::GroupCap { group, ppm } => format!("{} gets at most {:.0} %", group.0, f64::from(ppm) / 1e4),
-        What::GroupReserve { group, reservation, admitted } => {
-            let (budget, period) = (of_ns(reservation.budget_ns), of_ns(reservation.period_ns));
-            let (kind, verdict) = (reservation.kind.name(), if admitted { "" } else { ", not admitted" });
-            format!("{} gets {budget} in {period}, {kind}{verdict}", group.0)
+        Fact::GroupReserve { group, reservation: Reservation { budget_ns, period_ns, kind } } => {
+            let verdict = if is_refused { ", not admitted" } else { "" };
+            format!("{} gets {} in {}, {}{verdict}", group.0, of_ns(budget_ns), of_ns(period_ns), kind.name())
         }
-        What::GroupRelease { group } => format!("{} has no reservation", group.0),
-        What::GroupWeight { group, weight: 0 } => format!("{} as its heaviest client", group.0),
-        What::GroupWeight { group, weight } => format!("{} has weight {}", group.0, f64::from(weight) / 100.0),
+        _ => setting(fact),
+    }
+}
+
+/// What was set, of the server, a client or a group.
+fn setting(fact: &Fact) -> String {
+    let percent = |ppm| format!("{:.0} %", f64::from(ppm) / 1e4);
+    match *fact {
+        Fact::Pacing(Pacing { limit_ns: 0, .. }) => "off".to_owned(),
+        Fact::Pacing(Pacing { limit_ns, floor_ns }) => {
+            format!("at most {} us, comes on each {} us", limit_ns / 1000, floor_ns / 1000)
+        }
+        Fact::DesktopShare { ppm: 0 } => "off".to_owned(),
+        Fact::DesktopShare { ppm } => format!("at most {} while others wait", percent(ppm)),
+        Fact::Supply(Supply { period_ns: 0, .. }) => "no reservation of the kernel".to_owned(),
+        Fact::Supply(Supply { budget_ns, period_ns }) => format!("{} in {}", of_ns(budget_ns), of_ns(period_ns)),
+        Fact::Policy(kind) => kind.name().to_owned(),
+        Fact::Parameters(parameters) => {
+            let Parameters { slice_ns, timer_interval_ns, maximum_slice_ns, max_utilization_ppm, blocking_ns } =
+                parameters;
+            let [slice, interval, maximum, blocking] =
+                [slice_ns, timer_interval_ns, maximum_slice_ns, blocking_ns].map(|ns| ns / 1000);
+            let utilization = f64::from(max_utilization_ppm) / 1e6;
+            format!(
+                "slice {slice} us, timer interval {interval} us, maximum slice {maximum} us, \
+                 utilization {utilization}, blocking {blocking} us"
+            )
+        }
+        Fact::SyncPriority { priority, .. } | Fact::FixedPriority { priority, .. } => priority.to_string(),
+        Fact::Weight { weight, .. } => format!("{}", f64::from(weight) / 100.0),
+        Fact::Group { group: GroupId::NONE, .. } => "none".to_owned(),
+        Fact::Group { group, .. } => group.0.to_string(),
+        Fact::GroupCap { group, ppm: 0 } => format!("{} has no cap", group.0),
+        Fact::GroupCap { group, ppm } => format!("{} gets at most {}", group.0, percent(ppm)),
+        Fact::GroupRelease { group } => format!("{} has no reservation", group.0),
+        Fact::GroupWeight { group, weight: 0 } => format!("{} as its heaviest client", group.0),
+        Fact::GroupWeight { group, weight } => format!("{} has weight {}", group.0, f64::from(weight) / 100.0),
         _ => String::new(),
     }
 }

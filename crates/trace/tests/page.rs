@@ -5,7 +5,7 @@
 mod chromium;
 
 use xqos_abi::trace::{Event, Reason, What};
-use xqos_core::{ClientId, Mode, Time};
+use xqos_core::{ClientId, Fact, Mode, Service, Time};
 use xqos_trace::export::page;
 use xqos_trace::file::Header;
 use xqos_trace::names::Names;
@@ -22,7 +22,7 @@ fn events() -> Vec<Event> {
     for id in 1..=CLIENTS {
         let (client, mut bytes) = (ClientId(id), *b"client0\0\0\0\0\0\0\0\0\0");
         bytes[6] += id as u8 - 1;
-        add(0, What::Creation { client, descriptor: u32::from(id) });
+        add(0, What::Fact(Fact::Connected { client, descriptor: u32::from(id) }));
         add(0, What::Identity { client, pid: 100 + u32::from(id), base: u32::from(id) << 20, uid: 0 });
         add(0, What::Name { client, part: 0, bytes });
     }
@@ -30,10 +30,10 @@ fn events() -> Vec<Event> {
         let (client, at) = (ClientId(1 + (turn % u64::from(CLIENTS)) as u16), 1000 * turn);
         let (until, requests, bytes) = (Time::NEVER, 3, 0);
         let (mode, reason) = (Mode::Reserved, Reason::Alone);
-        add(at, What::Activation { client });
+        add(at, What::Fact(Fact::Arrived { client }));
         add(at + 200, What::Dispatch { client: Some(client), mode, reason, until, requests, bytes });
-        let (still_ready, ended_early, last_request, start) = (false, false, POLY_LINE, Time((at + 200) * US));
-        add(at + 999, What::Served { client, still_ready, ended_early, requests, last_request, bytes, start });
+        let service = Service::of(client, Time((at + 200) * US), Time((at + 999) * US));
+        add(at + 999, What::Fact(Fact::Served(Service { requests, last_request: POLY_LINE, ..service })));
     }
     events
 }

@@ -1,279 +1,259 @@
 // SPDX-License-Identifier: MIT
-//! Events as records, and records as events again.
+//! Events as records, and records as events again: two tables, of facts and of the rest, that are read both ways.
 //!
 //! | word | bits |
 //! |---|---|
 //! | 0 | `at`, ns of CLOCK_MONOTONIC |
-//! | 1, the head | 0-7 kind, 8-15 flags, 16-31 client, 32-63 a value |
-//! | 2, 3 | what the kind says |
+//! | 1 | 0-7 number, 8-14 flags, 15 refused, 16-31 client or none, 32-63 a value |
+//! | 2, 3 | what the row of that number says |
+//!
+//! A row has the number, the name for people, where each field stands, and what the fields make. Without a row for each
+//! fact this does not compile.
 
 use super::{Event, Level, Reason, What, Words};
-use xqos_core::{ClientId, GroupId, Mode, PolicyKind, Reservation, ReservationKind, Role, Time};
+use std::collections::BTreeSet;
+use xqos_core::{
+    ClientId, Fact, GroupId, Mode, Pacing, Parameters, PolicyKind, Reservation, ReservationKind, Role, Service, Supply,
+    Time,
+};
 
 /// No client has this index.
-const NOBODY: u16 = u16::MAX;
+const NOBODY: u64 = 0xffff;
 
-/// What word 1 holds.
-struct Head {
-    kind: u8,
-    flags: u8,
-    client: u16,
-    value: u32,
+/// Where a field stands: the word, its lowest bit, how many bits.
+#[derive(Clone, Copy)]
+struct Bits(usize, u32, u32);
+
+const AT: Bits = Bits(0, 0, 64);
+const FLAGS: Bits = Bits(1, 8, 7);
+const FLAG: Bits = Bits(1, 8, 1);
+const REFUSED: Bits = Bits(1, 15, 1);
+const CLIENT: Bits = Bits(1, 16, 16);
+const VALUE: Bits = Bits(1, 32, 32);
+const TWO: Bits = Bits(2, 0, 64);
+const LOW: Bits = Bits(2, 0, 32);
+const HIGH: Bits = Bits(2, 32, 32);
+const THREE: Bits = Bits(3, 0, 64);
+
+impl Bits {
+    fn room(self) -> u64 {
+        u64::MAX >> (64 - self.2)
+    }
+
+    /// Writes a field; what is more than there is room for as the greatest number.
+    #[inline]
+    fn put(self, words: &mut Words, field: impl Field) {
+        let word = &mut words[self.0];
+        *word = (*word & !(self.room() << self.1)) | (field.bits().min(self.room()) << self.1);
+    }
+
+    fn get<F: Field>(self, words: &Words) -> Option<F> {
+        F::of((words[self.0] >> self.1) & self.room())
+    }
 }
 
-impl Head {
-    #[inline]
-    fn word(&self) -> u64 {
-        u64::from(self.kind)
-            | (u64::from(self.flags) << 8)
-            | (u64::from(self.client) << 16)
-            | (u64::from(self.value) << 32)
+/// What stands in a record.
+trait Field: Sized {
+    fn bits(self) -> u64;
+    /// `None` where bits mean nothing.
+    fn of(bits: u64) -> Option<Self>;
+}
+
+macro_rules! fields {
+    ($($type:ty: $field:ident => $to:expr, $bits:ident => $from:expr;)*) => {$(
+        impl Field for $type {
+            #[inline]
+            fn bits(self) -> u64 {
+                let $field = self;
+                $to
+            }
+
+            fn of($bits: u64) -> Option<$type> {
+                $from
+            }
+        }
+    )*};
+}
+
+fields! {
+    bool: is => is.into(), bits => Some(bits != 0);
+    u8: number => number.into(), bits => u8::try_from(bits).ok();
+    u32: number => number.into(), bits => u32::try_from(bits).ok();
+    u64: number => number, bits => Some(bits);
+    i32: number => u64::from(number as u32), bits => Some(u32::of(bits)? as i32);
+    i64: number => number as u64, bits => Some(bits as i64);
+    Time: time => time.0, bits => Some(Time(bits));
+    Option<ClientId>: id => id.map_or(NOBODY, |id| id.0.into()), bits => Some(ClientId::of(bits));
+    ClientId: id => id.0.into(), bits => {
+        u16::try_from(bits).ok().filter(|&id| usize::from(id) < ClientId::LIMIT).map(ClientId)
+    };
+    GroupId: id => id.0.into(), bits => u16::try_from(bits).ok().map(GroupId);
+    Role: role => role.bits().into(), bits => u8::of(bits).map(Role::from_bits);
+    Level: level => level.code().into(), bits => Level::from_code(u8::of(bits)?);
+    PolicyKind: kind => kind.code().into(), bits => PolicyKind::from_code(u8::of(bits)?);
+    ReservationKind: kind => kind.code().into(), bits => ReservationKind::from_code(u8::of(bits)?);
+    Mode: mode => (mode == Mode::Reserved).into(), bits => {
+        Some(if bits == 0 { Mode::BestEffort } else { Mode::Reserved })
+    };
+    Reason: reason => reason as u64, bits => Reason::ALL.get(usize::from(u8::of(bits)?)).copied();
+}
+
+/// Words 2 and 3 as letters.
+struct Letters;
+
+impl Letters {
+    fn put(self, words: &mut Words, bytes: [u8; 16]) {
+        let both = u128::from_le_bytes(bytes);
+        (words[2], words[3]) = (both as u64, (both >> 64) as u64);
     }
 
-    fn of(word: u64) -> Head {
-        Head { kind: word as u8, flags: (word >> 8) as u8, client: (word >> 16) as u16, value: (word >> 32) as u32 }
+    fn get(self, words: &Words) -> Option<[u8; 16]> {
+        Some((u128::from(words[2]) | (u128::from(words[3]) << 64)).to_le_bytes())
     }
+}
 
-    fn client(&self) -> Option<ClientId> {
-        (usize::from(self.client) < ClientId::LIMIT).then_some(ClientId(self.client))
-    }
+/// What is written as a record.
+trait Record: Sized {
+    /// Of each row.
+    const NAMES: &'static [&'static str];
 
-    fn flag(&self, bit: u8) -> bool {
-        (self.flags >> bit) & 1 == 1
-    }
+    /// The words, and the name for people.
+    fn record(&self, at: Time) -> (Words, &'static str);
+    fn of(words: &Words) -> Option<Self>;
+}
 
-    /// That of a reservation.
-    fn kind(&self) -> ReservationKind {
-        if self.flag(2) { ReservationKind::SoftPaper } else { self.flag(0).into() }
+macro_rules! records {
+    ($type:ident, $at:ident, { $($other:tt)* }
+        $($number:literal $name:literal ($($field:ident $place:expr),*) { $($whole:tt)* })*) => {
+        impl Record for $type {
+            const NAMES: &'static [&'static str] = &[$($name),*];
+
+            #[inline]
+            fn record(&self, $at: Time) -> (Words, &'static str) {
+                match *self {
+                    $($($whole)* => {
+                        #[allow(unused_mut)]
+                        let mut words = [$at.0, $number | (NOBODY << 16), 0, 0];
+                        $($place.put(&mut words, $field);)*
+                        (words, $name)
+                    })*
+                    $($other)*
+                }
+            }
+
+            fn of(words: &Words) -> Option<$type> {
+                match words[1] as u8 {
+                    $($number => {
+                        $(let $field = $place.get(words)?;)*
+                        Some($($whole)*)
+                    })*
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+records! {
+    Fact, at, {}
+    3 "creation" (client CLIENT, descriptor VALUE) { Fact::Connected { client, descriptor } }
+    4 "destruction" (client CLIENT) { Fact::Gone { client } }
+    5 "activation" (client CLIENT) { Fact::Arrived { client } }
+    6 "deactivation" (client CLIENT, start THREE, end AT, requests VALUE, last_request LOW, bytes HIGH, ended_early FLAG) {
+        Fact::Served(Service { client, start, end, requests, bytes, last_request, still_ready: false, ended_early })
     }
+    43 "slice" (client CLIENT, start THREE, end AT, requests VALUE, last_request LOW, bytes HIGH, ended_early FLAG) {
+        Fact::Served(Service { client, start, end, requests, bytes, last_request, still_ready: true, ended_early })
+    }
+    11 "withdrawal" (client CLIENT) { Fact::Withdrawn { client } }
+    12 "input" (client CLIENT) { Fact::Input { client } }
+    45 "expose" (client CLIENT, cause VALUE) { Fact::Exposed { client, cause } }
+    34 "work" (client CLIENT) { Fact::MadeWork { client } }
+    42 "manages" (client CLIENT, whom VALUE) { Fact::WorksFor { client, whom } }
+    13 "grab" (client CLIENT) { Fact::Grabbed { by: Some(client) } }
+    44 "ungrab" () { Fact::Grabbed { by: None } }
+    14 "overrun" (ns TWO) { Fact::Overran { ns } }
+    15 "replenish" () { Fact::Replenish }
+    19 "policy" (kind FLAGS) { Fact::Policy(kind) }
+    20 "parameters" (slice_ns VALUE, timer_interval_ns LOW, maximum_slice_ns HIGH, max_utilization_ppm Bits(3, 0, 20),
+        blocking_ns Bits(3, 20, 44)) {
+        Fact::Parameters(Parameters { slice_ns, timer_interval_ns, maximum_slice_ns, max_utilization_ppm, blocking_ns })
+    }
+    30 "pacing" (limit_ns TWO, floor_ns THREE) { Fact::Pacing(Pacing { limit_ns, floor_ns }) }
+    31 "supply" (budget_ns TWO, period_ns THREE) { Fact::Supply(Supply { budget_ns, period_ns }) }
+    33 "desktop" (ppm VALUE) { Fact::DesktopShare { ppm } }
+    41 "contention" (is_on FLAG) { Fact::Contention { is_on } }
+    22 "sync" (client CLIENT, priority VALUE) { Fact::SyncPriority { client, priority } }
+    23 "weight" (client CLIENT, weight VALUE) { Fact::Weight { client, weight } }
+    24 "priority" (client CLIENT, priority VALUE) { Fact::FixedPriority { client, priority } }
+    35 "group" (client CLIENT, group VALUE) { Fact::Group { client, group } }
+    36 "group" (group VALUE, weight TWO) { Fact::GroupWeight { group, weight } }
+    37 "group" (group VALUE, ppm TWO) { Fact::GroupCap { group, ppm } }
+    32 "role" (client CLIENT, role FLAGS) { Fact::Role { client, role } }
+    17 "reserve" (client CLIENT, kind FLAGS, budget_ns TWO, period_ns THREE) {
+        Fact::Reserve { client, reservation: Reservation { budget_ns, period_ns, kind } }
+    }
+    18 "release" (client CLIENT) { Fact::Release { client } }
+    38 "reserve" (group VALUE, kind FLAGS, budget_ns TWO, period_ns THREE) {
+        Fact::GroupReserve { group, reservation: Reservation { budget_ns, period_ns, kind } }
+    }
+    39 "release" (group VALUE) { Fact::GroupRelease { group } }
+}
+
+records! {
+    What, at, {
+        What::Fact(fact) => fact.record(at),
+        What::Refused(fact) => {
+            let (mut words, name) = fact.record(at);
+            REFUSED.put(&mut words, true);
+            (words, name)
+        }
+    }
+    1 "begin" (level FLAGS, server_pid VALUE, words LOW) { What::Begin { level, server_pid, words } }
+    2 "end" () { What::End }
+    7 "dispatch" (client CLIENT, mode FLAG, reason Bits(1, 9, 6), until TWO, requests VALUE, bytes THREE) {
+        What::Dispatch { client, mode, reason, until, requests, bytes }
+    }
+    8 "state" (index VALUE, first TWO, second THREE) { What::State { index, words: [first, second] } }
+    9 "identity" (client CLIENT, pid VALUE, base LOW, uid HIGH) { What::Identity { client, pid, base, uid } }
+    10 "name" (client CLIENT, part FLAGS, bytes Letters) { What::Name { client, part, bytes } }
+    16 "budget" (client CLIENT, kind Bits(1, 8, 2), depleted Bits(1, 10, 1), left_ns TWO, deadline THREE) {
+        What::Budget { client, kind, depleted, left_ns, deadline }
+    }
+    25 "request" (client CLIENT, request VALUE, bytes LOW, ns THREE) { What::Request { client, request, bytes, ns } }
+    26 "lost" (records TWO) { What::Lost { records } }
+    27 "kernel" (cpu VALUE, from LOW, to HIGH, still_runnable FLAG) { What::Switch { cpu, from, to, still_runnable } }
+    28 "kernel" (cpu VALUE, thread LOW) { What::Wakeup { cpu, thread } }
+    29 "paced" (client CLIENT, until TWO) { What::Paced { client, until } }
+    40 "processor" (client CLIENT, ns TWO) { What::Processor { client, ns } }
 }
 
 impl Event {
     /// The record.
     #[inline]
     pub fn encode(&self) -> Words {
-        let [two, three] = self.what.details();
-        [self.at.0, self.what.head().word(), two, three]
+        self.what.record(self.at).0
     }
 
     /// The event of a record; `None` where it is none that we know.
-    pub fn decode([at, head, two, three]: Words) -> Option<Event> {
-        let head = Head::of(head);
-        let what = What::of_server(&head, two, three).or_else(|| What::of_client(&head, head.client()?, two, three))?;
-        Some(Event { at: Time(at), what })
+    pub fn decode(words: Words) -> Option<Event> {
+        let what = match (Fact::of(&words), REFUSED.get(&words)?) {
+            (Some(fact), false) => What::Fact(fact),
+            (Some(fact), true) => What::Refused(fact),
+            (None, _) => Record::of(&words)?,
+        };
+        Some(Event { at: Time(words[0]), what })
     }
-}
-
-fn head(kind: u8, flags: u8, client: Option<ClientId>, value: u32) -> Head {
-    Head { kind, flags, client: client.map_or(NOBODY, |id| id.0), value }
-}
-
-/// Bit 0: hard, bit 2: soft by the paper's rule.
-fn of_kind(kind: ReservationKind) -> u8 {
-    bit(kind == ReservationKind::Hard, 0) | bit(kind == ReservationKind::SoftPaper, 2)
-}
-
-fn bit(set: bool, bit: u8) -> u8 {
-    u8::from(set) << bit
 }
 
 impl What {
-    /// Word 1.
-    #[inline]
-    fn head(&self) -> Head {
-        match *self {
-            What::Begin { level, server_pid, .. } => head(1, level.code(), None, server_pid),
-            What::End => head(2, 0, None, 0),
-            What::Creation { client, descriptor } => head(3, 0, Some(client), descriptor),
-            What::Destruction { client } => head(4, 0, Some(client), 0),
-            What::Activation { client } => head(5, 0, Some(client), 0),
-            What::Served { client, still_ready, ended_early, requests, .. } => {
-                head(6, bit(still_ready, 0) | bit(ended_early, 1), Some(client), requests)
-            }
-            What::Dispatch { client, mode, reason, requests, .. } => {
-                let reason = Reason::ALL.iter().position(|&other| other == reason).unwrap_or(0) as u8;
-                head(7, bit(mode == Mode::Reserved, 0) | (reason << 1), client, requests)
-            }
-            What::State { index, .. } => head(8, 0, None, index),
-            What::Identity { client, pid, .. } => head(9, 0, Some(client), pid),
-            What::Name { client, part, .. } => head(10, part, Some(client), 0),
-            What::Withdrawal { client } => head(11, 0, Some(client), 0),
-            What::Input { client } => head(12, 1, Some(client), 0),
-            // One more than the index; 0 is nobody.
-            What::Exposed { client, cause } => {
-                head(12, 0, Some(client), cause.map_or(0, |cause| u32::from(cause.0) + 1))
-            }
-            What::Grab { client } => head(13, 0, client, 0),
-            What::Overran { .. } => head(14, 0, None, 0),
-            What::Replenish => head(15, 0, None, 0),
-            What::Budget { client, kind, depleted, .. } => head(16, of_kind(kind) | bit(depleted, 1), Some(client), 0),
-            What::Reserve { client, reservation, admitted } => {
-                head(17, of_kind(reservation.kind) | bit(admitted, 1), Some(client), 0)
-            }
-            What::Clear { client } => head(18, 0, Some(client), 0),
-            What::Policy { kind } => head(19, kind.code(), None, 0),
-            What::Intervals { slice_us, .. } => head(20, 0, None, slice_us),
-            What::Limits { max_utilization_ppm, .. } => head(21, 0, None, max_utilization_ppm),
-            What::SyncPriority { client, priority } => head(22, 0, Some(client), priority as u32),
-            What::Weight { client, weight } => head(23, 0, Some(client), weight),
-            What::FixedPriority { client, priority } => head(24, 0, Some(client), priority as u32),
-            What::Request { client, request, .. } => head(25, 0, Some(client), request),
-            What::Lost { .. } => head(26, 0, None, 0),
-            What::Switch { cpu, still_runnable, .. } => head(27, bit(still_runnable, 0), None, cpu),
-            What::Wakeup { cpu, .. } => head(28, 0, None, cpu),
-            What::Paced { client, .. } => head(29, 0, Some(client), 0),
-            What::Pacing { limit_us, .. } => head(30, 0, None, limit_us),
-            What::Supply { .. } => head(31, 0, None, 0),
-            What::Role { client, role } => head(32, role.bits(), Some(client), 0),
-            What::Desktop { share_ppm } => head(33, 0, None, share_ppm),
-            What::MadeWork { client } => head(34, 0, Some(client), 0),
-            What::Group { client, group } => head(35, 0, Some(client), group.0.into()),
-            What::GroupWeight { group, .. } => head(36, 0, None, group.0.into()),
-            What::GroupCap { group, .. } => head(37, 0, None, group.0.into()),
-            What::GroupReserve { group, reservation, admitted } => {
-                head(38, of_kind(reservation.kind) | bit(admitted, 1), None, group.0.into())
-            }
-            What::GroupRelease { group } => head(39, 0, None, group.0.into()),
-            What::Processor { client, .. } => head(40, 0, Some(client), 0),
-            What::WorksFor { client, whom } => head(42, 0, Some(client), whom.0.into()),
-            What::Contention { is_on } => head(41, bit(is_on, 0), None, 0),
-        }
-    }
-
-    /// Words 2 and 3.
-    #[inline]
-    fn details(&self) -> [u64; 2] {
-        let pair = |low: u32, high: u32| u64::from(low) | (u64::from(high) << 32);
-        match *self {
-            What::Begin { words, .. } => [words.into(), 0],
-            What::Served { last_request, bytes, start, .. } => [pair(last_request, bytes), start.0],
-            What::Dispatch { until, bytes, .. } => [until.0, bytes.into()],
-            What::State { words, .. } => words,
-            What::Identity { base, uid, .. } => [pair(base, uid), 0],
-            What::Name { bytes, .. } => {
-                let half = |at: usize| {
-                    (0..8).fold(0, |word, i| word | (u64::from(bytes.get(at + i).copied().unwrap_or(0)) << (8 * i)))
-                };
-                [half(0), half(8)]
-            }
-            What::Overran { ns } | What::Processor { ns, .. } => [ns, 0],
-            What::Budget { left_ns, deadline, .. } => [left_ns as u64, deadline.0],
-            What::Reserve { reservation, .. } | What::GroupReserve { reservation, .. } => {
-                [reservation.budget_ns, reservation.period_ns]
-            }
-            What::Intervals { timer_interval_us, maximum_slice_us, .. } => {
-                [timer_interval_us.into(), maximum_slice_us.into()]
-            }
-            What::Limits { blocking_us, .. } => [blocking_us.into(), 0],
-            What::Request { bytes, ns, .. } => [bytes.into(), ns],
-            What::Lost { records } => [records, 0],
-            What::Switch { from, to, .. } => [pair(from, to), 0],
-            What::Wakeup { thread, .. } => [thread.into(), 0],
-            What::Paced { until, .. } => [until.0, 0],
-            What::Pacing { floor_us, .. } => [floor_us.into(), 0],
-            What::Supply { budget_ns, period_ns } => [budget_ns, period_ns],
-            What::GroupWeight { weight, .. } => [weight.into(), 0],
-            What::GroupCap { ppm, .. } => [ppm.into(), 0],
-            _ => [0, 0],
-        }
-    }
-
-    /// Of a record about the server as a whole.
-    fn of_server(head: &Head, two: u64, three: u64) -> Option<What> {
-        let value = head.value;
-        Some(match head.kind {
-            1 => What::Begin { level: Level::from_code(head.flags)?, server_pid: value, words: two as u32 },
-            2 => What::End,
-            7 => What::Dispatch {
-                client: head.client(),
-                mode: if head.flag(0) { Mode::Reserved } else { Mode::BestEffort },
-                reason: *Reason::ALL.get(usize::from(head.flags >> 1))?,
-                until: Time(two),
-                requests: value,
-                bytes: u32::try_from(three).ok()?,
-            },
-            8 => What::State { index: value, words: [two, three] },
-            13 => What::Grab { client: head.client() },
-            14 => What::Overran { ns: two },
-            15 => What::Replenish,
-            19 => What::Policy { kind: PolicyKind::from_code(head.flags)? },
-            20 => What::Intervals {
-                slice_us: value,
-                timer_interval_us: u32::try_from(two).ok()?,
-                maximum_slice_us: u32::try_from(three).ok()?,
-            },
-            21 => What::Limits { max_utilization_ppm: value, blocking_us: u32::try_from(two).ok()? },
-            26 => What::Lost { records: two },
-            27 => What::Switch { cpu: value, from: two as u32, to: (two >> 32) as u32, still_runnable: head.flag(0) },
-            28 => What::Wakeup { cpu: value, thread: u32::try_from(two).ok()? },
-            30 => What::Pacing { limit_us: value, floor_us: u32::try_from(two).ok()? },
-            31 => What::Supply { budget_ns: two, period_ns: three },
-            33 => What::Desktop { share_ppm: value },
-            37 => What::GroupCap { group: group(value)?, ppm: u32::try_from(two).ok()? },
-            38 => {
-                let reservation = Reservation { budget_ns: two, period_ns: three, kind: head.kind() };
-                What::GroupReserve { group: group(value)?, reservation, admitted: head.flag(1) }
-            }
-            39 => What::GroupRelease { group: group(value)? },
-            41 => What::Contention { is_on: head.flag(0) },
-            36 => What::GroupWeight { group: group(value)?, weight: u32::try_from(two).ok()? },
-            _ => return None,
-        })
-    }
-
-    /// Of a record about one client.
-    fn of_client(head: &Head, client: ClientId, two: u64, three: u64) -> Option<What> {
-        let (value, low, high) = (head.value, two as u32, (two >> 32) as u32);
-        Some(match head.kind {
-            3 => What::Creation { client, descriptor: value },
-            4 => What::Destruction { client },
-            5 => What::Activation { client },
-            6 => What::Served {
-                client,
-                still_ready: head.flag(0),
-                ended_early: head.flag(1),
-                requests: value,
-                last_request: low,
-                bytes: high,
-                start: Time(three),
-            },
-            9 => What::Identity { client, pid: value, base: low, uid: high },
-            10 => {
-                let mut bytes = [0; 16];
-                bytes[..8].copy_from_slice(&two.to_le_bytes());
-                bytes[8..].copy_from_slice(&three.to_le_bytes());
-                What::Name { client, part: head.flags, bytes }
-            }
-            11 => What::Withdrawal { client },
-            12 if head.flag(0) => What::Input { client },
-            12 => {
-                let cause = value.checked_sub(1).and_then(|slot| u16::try_from(slot).ok()).map(ClientId);
-                What::Exposed { client, cause: cause.filter(|id| usize::from(id.0) < ClientId::LIMIT) }
-            }
-            16 => {
-                let (kind, depleted) = (head.kind(), head.flag(1));
-                What::Budget { client, kind, depleted, left_ns: two as i64, deadline: Time(three) }
-            }
-            17 => {
-                let reservation = Reservation { budget_ns: two, period_ns: three, kind: head.kind() };
-                What::Reserve { client, reservation, admitted: head.flag(1) }
-            }
-            18 => What::Clear { client },
-            22 => What::SyncPriority { client, priority: value as i32 },
-            23 => What::Weight { client, weight: value },
-            24 => What::FixedPriority { client, priority: value as i32 },
-            25 => What::Request { client, request: value, bytes: u32::try_from(two).ok()?, ns: three },
-            29 => What::Paced { client, until: Time(two) },
-            32 => What::Role { client, role: Role::from_bits(head.flags) },
-            34 => What::MadeWork { client },
-            42 => What::WorksFor { client, whom: ClientId(u16::try_from(value).ok()?) },
-            35 => What::Group { client, group: group(value)? },
-            40 => What::Processor { client, ns: two },
-            _ => return None,
-        })
+    /// What it is called, wherever a trace is shown or written.
+    pub fn name(&self) -> &'static str {
+        self.record(Time(0)).1
     }
 }
 
-fn group(value: u32) -> Option<GroupId> {
-    u16::try_from(value).ok().map(GroupId)
+/// The names of all records.
+pub fn names() -> BTreeSet<&'static str> {
+    Fact::NAMES.iter().chain(What::NAMES).copied().collect()
 }

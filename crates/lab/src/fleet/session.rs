@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::Path;
 use xqos_abi::trace::{Event, What};
-use xqos_core::{ClientId, Parameters, PolicyKind, Role, Time};
+use xqos_core::{ClientId, Fact, Parameters, PolicyKind, Role, Service, Time};
 use xqos_sim::Dice;
 use xqos_sim::server::{Rules, serve};
 use xqos_sim::workload::{Burst, Plan, Run, Workload};
@@ -206,10 +206,10 @@ struct Turns {
 impl Turns {
     fn take(&mut self, event: &Event) {
         match event.what {
-            What::Activation { client } => {
+            What::Fact(Fact::Arrived { client }) => {
                 self.since.insert(client, event.at);
             }
-            What::Served { client, still_ready: false, .. } => {
+            What::Fact(Fact::Served(Service { client, still_ready: false, .. })) => {
                 let Some(since) = self.since.remove(&client) else { return };
                 let place = usize::from(client.0) - 1;
                 let (asked_unix_ns, done_unix_ns) = (since.0 + self.offset_ns, event.at.0 + self.offset_ns);

@@ -37,19 +37,11 @@ impl Recorded {
         }
         self.overran |= matches!(fact, Fact::Overran { .. });
         let outcome = self.scheduler.handle(now, fact);
-        if !self.trace.is_on() {
+        let changed_nothing = matches!(fact, Fact::MadeWork { .. }) && outcome == Outcome::None;
+        if !self.trace.is_on() || changed_nothing {
             return outcome;
         }
-        let (first, mut what) = What::of_fact(&fact);
-        match (&mut what, outcome) {
-            (What::Reserve { admitted, .. } | What::GroupReserve { admitted, .. }, outcome) => {
-                *admitted = outcome.is_admitted();
-            }
-            // It changed nothing.
-            (What::MadeWork { .. }, Outcome::None) => return outcome,
-            _ => {}
-        }
-        first.into_iter().chain([what]).for_each(|what| self.trace.note(now, what));
+        self.trace.note(now, What::of(fact, outcome));
         match (fact, outcome) {
             (Fact::Exposed { cause: Some(client), .. }, Outcome::Held(until)) => {
                 self.trace.note(now, What::Paced { client, until });
@@ -83,7 +75,7 @@ impl Recorded {
                 self.trace.note(now, What::dispatch(slice, Reason::of(slice, &self.scheduler)))
             }
             // Also a decision for nobody uses an overrun up.
-            None if self.overran => self.trace.note(now, What::Overran { ns: 0 }),
+            None if self.overran => self.trace.note(now, What::Fact(Fact::Overran { ns: 0 })),
             _ => {}
         }
         self.overran = false;

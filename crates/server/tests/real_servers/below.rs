@@ -14,7 +14,7 @@ use xqos_abi::ring::{Next, Reader};
 use xqos_abi::trace::{Event, Level, What};
 use xqos_abi::{Order, PolicyChange, entry_flag};
 use xqos_client::{Control, Error};
-use xqos_core::{ClientId, PolicyKind, Time};
+use xqos_core::{ClientId, Fact, PolicyKind, Time};
 use xqos_lab::server::{Kind, Setup};
 
 /// All of these must come about, on a busy machine too.
@@ -213,7 +213,7 @@ impl Turns {
             let event = Event::decode(words).unwrap();
             match event.what {
                 What::Identity { client, base, .. } if base == self.base => self.own = Some(client),
-                What::Activation { client } if Some(client) == self.own => self.arrived = Some(event.at),
+                What::Fact(Fact::Arrived { client }) if Some(client) == self.own => self.arrived = Some(event.at),
                 What::Budget { client, depleted: true, .. } if Some(client) == self.own => {
                     self.depleted += usize::from(self.arrived.take().is_some());
                 }

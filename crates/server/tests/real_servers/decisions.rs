@@ -9,9 +9,9 @@ use crate::fixture::Fixture;
 use std::collections::BTreeMap;
 use xqos_abi::ring::{Next, Reader};
 use xqos_abi::snapshot::Collector;
-use xqos_abi::trace::{Event, FactReader, Level, What};
+use xqos_abi::trace::{Event, Level, What};
 use xqos_client::Control;
-use xqos_core::{ClientId, Mode, ReservationState, Scheduler, Time};
+use xqos_core::{ClientId, Fact, Mode, ReservationState, Scheduler, Service, Time};
 
 /// A slice, and what stood when it was decided.
 #[derive(Clone, Debug)]
@@ -67,7 +67,6 @@ impl Decisions {
 struct Told {
     scheduler: Option<Scheduler>,
     snapshot: Collector,
-    facts: FactReader,
     bases: BTreeMap<ClientId, u32>,
     chosen: Option<(Option<ClientId>, Slice)>,
     slices: Vec<Slice>,
@@ -81,14 +80,14 @@ impl Told {
         match event.what {
             What::Identity { client, base, .. } => _ = self.bases.insert(client, base),
             What::Dispatch { client, mode, .. } => self.chosen = Some((client, self.decided(event.at, mode))),
-            What::Served { client, start, .. } => self.served(client, event.at.since(start)),
+            What::Fact(Fact::Served(Service { client, start, .. })) => self.served(client, event.at.since(start)),
             _ => {}
         }
         let Some(scheduler) = &mut self.scheduler else { return };
         if matches!(event.what, What::Dispatch { .. }) {
             scheduler.decide(event.at);
         }
-        if let Some(fact) = self.facts.take(event.at, &event.what) {
+        if let Some(fact) = event.what.fact() {
             scheduler.handle(event.at, fact);
         }
     }

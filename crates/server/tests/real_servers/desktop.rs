@@ -13,7 +13,7 @@ use xqos_abi::entry_flag::{COMPOSITOR, WINDOW_MANAGER};
 use xqos_abi::ring::Next;
 use xqos_abi::trace::{Event, Level, Reason, What};
 use xqos_client::Control;
-use xqos_core::Time;
+use xqos_core::{Fact, Time};
 use xqos_lab::server::Kind;
 use xqos_sim::check::Check;
 
@@ -135,7 +135,8 @@ fn a_compositor_is_dispatched_for_what_it_is_and_replay_agrees() {
             let is_it = |event: &&Event| matches!(event.what, What::Dispatch { reason, .. } if reason == wanted);
             events.iter().filter(is_it).count()
         };
-        assert!(events.iter().any(|event| matches!(event.what, What::Role { role, .. } if role.compositor)));
+        let is_told = |what| matches!(what, What::Fact(Fact::Role { role, .. }) if role.compositor);
+        assert!(events.iter().any(|event| is_told(event.what)));
         // Several round trips that follow each other fast are one slice.
         assert_eq!(dispatched_as(Reason::Desktop) > 5, is_first, "share {share_ppm}");
         let mut check = Check::default();

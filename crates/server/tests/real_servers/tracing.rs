@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use xqos_abi::ring::{Next, Reader};
 use xqos_abi::trace::{Event, Level, What};
 use xqos_abi::{Order, PolicyChange, Request};
-use xqos_core::{ClientId, PolicyKind, ReservationKind};
+use xqos_core::{ClientId, Fact, PolicyKind, ReservationKind, Service};
 use xqos_lab::server::Kind;
 use xqos_sim::check::Check;
 
@@ -41,6 +41,10 @@ fn has(events: &[Event], wanted: impl Fn(&What) -> bool) -> bool {
     events.iter().any(|event| wanted(&event.what))
 }
 
+fn is_slice(what: &What) -> bool {
+    matches!(what, What::Fact(Fact::Served(_)))
+}
+
 /// The index of the client with this resource base.
 fn id_of(events: &[Event], wanted: u32) -> ClientId {
     let found = events.iter().find_map(|event| match event.what {
@@ -67,21 +71,12 @@ fn a_trace_tells_the_seven_events_of_the_paper_and_who_they_are_about() {
     control.stop_trace().unwrap();
     let events = read(&mut reader);
     let client = id_of(&events, base);
-    let kinds: Vec<&str> = events
-        .iter()
-        .filter_map(|event| match event.what {
-            What::Creation { client: one, .. } if one == client => Some("creation"),
-            What::Activation { client: one } if one == client => Some("activation"),
-            What::Dispatch { client: Some(one), .. } if one == client => Some("dispatch"),
-            What::Served { client: one, still_ready: false, .. } if one == client => Some("deactivation"),
-            What::Destruction { client: one } if one == client => Some("destruction"),
-            _ => None,
-        })
-        .collect();
+    let of_the_paper = ["creation", "activation", "dispatch", "deactivation", "destruction"];
+    let of_client = events.iter().filter(|event| event.what.client() == Some(client));
+    let mut kinds: Vec<&str> = of_client.map(|event| event.what.name()).collect();
+    kinds.retain(|kind| of_the_paper.contains(kind));
     assert_eq!((kinds[0], *kinds.last().unwrap()), ("creation", "destruction"), "{kinds:?}");
-    for kind in ["activation", "dispatch", "deactivation"] {
-        assert!(kinds.contains(&kind), "{kinds:?}");
-    }
+    assert!(of_the_paper.iter().all(|kind| kinds.contains(kind)), "{kinds:?}");
     assert!(matches!(events[0].what, What::Begin { server_pid, .. } if server_pid == fixture.pid()));
     assert_eq!(events.last().unwrap().what, What::End);
     assert_eq!(reader.read(), Next::Ended);
@@ -144,7 +139,7 @@ fn level_requests_tells_each_request_once_in_both_byte_orders() {
                     *kinds.entry(request & 0xff).or_default() += 1;
                     requests += 1;
                 }
-                What::Served { client: one, requests, .. } if one == client => served += requests,
+                What::Fact(Fact::Served(Service { client: one, requests, .. })) if one == client => served += requests,
                 _ => {}
             }
         }
@@ -176,7 +171,7 @@ fn readers_come_and_go_and_die_without_the_others_noticing() {
     let third = fixture.control().unwrap();
     let _never_read = third.start_trace(Level::Slices, 256).unwrap();
     drop(third);
-    assert!(has(&read_for(&mut reading, Duration::from_millis(30)), |what| matches!(what, What::Served { .. })));
+    assert!(has(&read_for(&mut reading, Duration::from_millis(30)), is_slice));
     drop(first);
     wait_for("the trace ends with its last reader", SOON, || matches!(reading.read(), Next::Ended));
     let before = busy.sent();
@@ -211,7 +206,7 @@ fn a_reset_ends_the_trace_and_the_next_generation_gives_another() {
     let mut reader = control.start_trace(Level::Slices, 0).unwrap();
     control.clients().unwrap();
     // An answer may be there before the slice that gave it has ended.
-    assert!(has(&read_for(&mut reader, Duration::from_millis(50)), |what| matches!(what, What::Served { .. })));
+    assert!(has(&read_for(&mut reader, Duration::from_millis(50)), is_slice));
 }
 
 #[test]

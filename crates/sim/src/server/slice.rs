@@ -174,13 +174,9 @@ impl Server {
         let still_ready = !self.clients[usize::from(client.0) - 1].tasks.is_empty();
         self.stock.served(client, start, end, still_ready);
         let service = Service { client, start, end, requests, bytes, last_request, still_ready, ended_early };
-        self.scheduler.handle(end, Fact::Served(service));
-        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
-        let what = What::Served { client, still_ready, ended_early, requests, last_request, bytes, start };
-        observer.record(Event { at: end, what });
+        self.tell(end, Fact::Served(service), observer);
         if let Some(is_on) = self.contention.served(start, end) {
-            self.scheduler.handle(end, Fact::Contention { is_on });
-            observer.record(Event { at: end, what: What::Contention { is_on } });
+            self.tell(end, Fact::Contention { is_on }, observer);
         }
         if let Some(state) = self.scheduler.reservation(client) {
             observer.record(Event { at: end, what: What::budget(client, &state) });

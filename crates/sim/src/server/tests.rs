@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::workload::Burst;
-use xqos_core::{ReservationKind, Role};
+use xqos_core::{Fact, ReservationKind, Role, Service};
 
 const MS: u64 = 1_000_000;
 
@@ -37,8 +37,8 @@ fn longest_response_ns(events: &[Event], id: u16) -> u64 {
     let (mut since, mut longest) = (None, 0);
     for event in events.iter().filter(|event| event.at > Time(50 * MS)) {
         match event.what {
-            What::Activation { client } if client.0 == id => since = Some(event.at),
-            What::Served { client, still_ready: false, .. } if client.0 == id => {
+            What::Fact(Fact::Arrived { client }) if client.0 == id => since = Some(event.at),
+            What::Fact(Fact::Served(Service { client, still_ready: false, .. })) if client.0 == id => {
                 longest = longest.max(since.take().map_or(0, |since| event.at.since(since)));
             }
             _ => {}
@@ -86,7 +86,7 @@ fn a_hard_reservation_is_not_exceeded() {
     rules.reservations.insert(0, reservation);
     let mut busy_ns = 0;
     serve(&workload, &rules, |event| {
-        if let What::Served { client: ClientId(1), start, .. } = event.what {
+        if let What::Fact(Fact::Served(Service { client: ClientId(1), start, .. })) = event.what {
             busy_ns += event.at.since(start);
         }
     })
@@ -122,7 +122,10 @@ fn an_everyday_load_is_served_as_by_the_stock_server_and_nothing_is_ended_early(
     for percent in [10, 30, 60] {
         let workload = everyday(percent);
         let [fair, stock] = [PolicyKind::Fair, PolicyKind::Stock].map(|policy| events(&workload, &rules(policy)));
-        let early = fair.iter().filter(|event| matches!(event.what, What::Served { ended_early: true, .. })).count();
+        let early = fair
+            .iter()
+            .filter(|event| matches!(event.what, What::Fact(Fact::Served(Service { ended_early: true, .. }))))
+            .count();
         assert!(early < 10, "{early} early ends in 10 s at {percent} %");
         for id in 1..=4 {
             let [fair, stock] = [&fair, &stock].map(|events| mean_response_ns(events, id));
@@ -138,8 +141,8 @@ fn mean_response_ns(events: &[Event], id: u16) -> u64 {
     let (mut since, mut all) = (None, Vec::new());
     for event in events {
         match event.what {
-            What::Activation { client } if client.0 == id => since = Some(event.at),
-            What::Served { client, still_ready: false, .. } if client.0 == id => {
+            What::Fact(Fact::Arrived { client }) if client.0 == id => since = Some(event.at),
+            What::Fact(Fact::Served(Service { client, still_ready: false, .. })) if client.0 == id => {
                 all.extend(since.take().map(|since| event.at.since(since)));
             }
             _ => {}

@@ -6,9 +6,9 @@
 
 use crate::model::Model;
 use crate::names::Names;
-use crate::show::{client_of, kind};
 use std::io::{self, Write};
 use xqos_abi::trace::{Event, What};
+use xqos_core::{Fact, Service};
 
 /// The first line.
 pub const HEADER: &str = "seconds,kind,pid,client,program,request,ns,requests,bytes,value";
@@ -29,29 +29,33 @@ pub fn write(events: impl Iterator<Item = Event>, names: &Names, out: &mut impl 
 fn line(event: &Event, model: &Model, names: &Names) -> String {
     let began = model.began.unwrap_or(event.at);
     let seconds = (i128::from(event.at.0) - i128::from(began.0)) as f64 / 1e9;
-    let client = client_of(&event.what).and_then(|id| model.key(id)).map(|key| &model.clients()[key].identity);
+    let client = event.what.client().and_then(|id| model.key(id)).map(|key| &model.clients()[key].identity);
     let who = client.map_or_else(
         || ",,".to_owned(),
         |identity| format!("{},{:#x},{}", identity.pid, identity.base, quoted(&identity.program)),
     );
     let rest = match event.what {
-        What::Served { start, requests, last_request, bytes, .. } => {
+        What::Fact(Fact::Served(Service { start, requests, last_request, bytes, .. })) => {
             format!("{},{},{requests},{bytes},", quoted(&names.of(last_request)), event.at.since(start))
         }
         What::Request { request, bytes, ns, .. } => format!("{},{ns},1,{bytes},", quoted(&names.of(request))),
         What::Budget { left_ns, .. } => format!(",{left_ns},,,"),
-        What::Overran { ns } | What::Processor { ns, .. } => format!(",{ns},,,"),
-        What::Reserve { reservation, .. } => format!(",{},,,{}", reservation.budget_ns, reservation.period_ns),
-        What::Policy { kind } => format!(",,,,{}", kind.name()),
+        What::Fact(Fact::Overran { ns }) | What::Processor { ns, .. } => format!(",{ns},,,"),
+        What::Fact(Fact::Reserve { reservation, .. }) | What::Refused(Fact::Reserve { reservation, .. }) => {
+            format!(",{},,,{}", reservation.budget_ns, reservation.period_ns)
+        }
+        What::Fact(Fact::Policy(kind)) => format!(",,,,{}", kind.name()),
         What::Lost { records } => format!(",,,,{records}"),
         What::Switch { from, to, .. } => format!(",,,,{from}>{to}"),
         What::Wakeup { thread, .. } => format!(",,,,{thread}"),
-        What::SyncPriority { priority, .. } | What::FixedPriority { priority, .. } => format!(",,,,{priority}"),
-        What::Weight { weight, .. } | What::GroupWeight { weight, .. } => format!(",,,,{weight}"),
-        What::Group { group, .. } => format!(",,,,{}", group.0),
+        What::Fact(Fact::SyncPriority { priority, .. } | Fact::FixedPriority { priority, .. }) => {
+            format!(",,,,{priority}")
+        }
+        What::Fact(Fact::Weight { weight, .. } | Fact::GroupWeight { weight, .. }) => format!(",,,,{weight}"),
+        What::Fact(Fact::Group { group, .. }) => format!(",,,,{}", group.0),
         _ => ",,,,".to_owned(),
     };
-    format!("{seconds:.9},{},{who},{rest}", kind(&event.what))
+    format!("{seconds:.9},{},{who},{rest}", event.what.name())
 }
 
 /// RFC 4180: quotes where a comma, a quote or a line break would confuse.
@@ -68,10 +72,10 @@ mod tests {
     fn each_line_has_all_columns_whatever_a_program_is_called() {
         let client = ClientId(1);
         let events = [
-            What::Creation { client, descriptor: 4 },
+            What::Fact(Fact::Connected { client, descriptor: 4 }),
             What::Identity { client, pid: 5, base: 0x200000, uid: 0 },
             What::Name { client, part: 0, bytes: *b"a \"b\",c\0\0\0\0\0\0\0\0\0" },
-            What::Activation { client },
+            What::Fact(Fact::Arrived { client }),
             What::Request { client, request: 73, bytes: 20, ns: 5 },
             What::Lost { records: 4 },
             What::End,

@@ -11,7 +11,7 @@ use crate::show::cause;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use xqos_abi::trace::{Event, What};
-use xqos_core::{ClientId, Time};
+use xqos_core::{ClientId, Fact, Service, Time};
 use xqos_text::time::of_ns;
 
 /// Of perfetto's builtin clocks.
@@ -119,7 +119,7 @@ impl<W: Write> Writer<'_, W> {
     fn take(&mut self, event: &Event) -> io::Result<()> {
         let burst = self.model.take(event);
         match event.what {
-            What::Served { client, start, requests, last_request, .. } => {
+            What::Fact(Fact::Served(Service { client, start, requests, last_request, .. })) => {
                 if let Some(key) = self.model.key(client) {
                     self.describe(key)?;
                     let count = Message::default().text(field::ANNOTATION_NAME, "requests");
@@ -137,19 +137,14 @@ impl<W: Write> Writer<'_, W> {
                     self.packet(event.at, counter.number(field::EVENT_COUNTER_VALUE, (left_ns / 1000) as u64))?;
                 }
             }
-            What::Input { client } | What::Exposed { client, .. } | What::Paced { client, .. } => {
+            What::Fact(Fact::Input { client } | Fact::Exposed { client, .. }) | What::Paced { client, .. } => {
                 if let Some(key) = self.model.key(client) {
                     self.describe(key)?;
-                    let name = match event.what {
-                        What::Input { .. } => "input",
-                        What::Exposed { .. } => "Expose",
-                        _ => "paced",
-                    };
-                    let instant = event_of(INSTANT, uuid(key, Track::Client)).text(field::EVENT_NAME, name);
-                    self.packet(event.at, instant)?;
+                    let instant = event_of(INSTANT, uuid(key, Track::Client));
+                    self.packet(event.at, instant.text(field::EVENT_NAME, event.what.name()))?;
                 }
             }
-            What::Grab { client } => self.grab(client, event.at)?,
+            What::Fact(Fact::Grabbed { by }) => self.grab(by, event.at)?,
             _ => {}
         }
         if let Some(burst) = burst {

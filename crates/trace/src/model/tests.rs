@@ -13,14 +13,17 @@ impl Script {
         self.0.take(&Event { at: Time(ms * MS), what })
     }
 
+    fn fact(&mut self, ms: u64, fact: Fact) -> Option<Burst> {
+        self.at(ms, What::Fact(fact))
+    }
+
     fn slice(&mut self, id: u16, from: u64, to: u64, requests: u32, still_ready: bool) -> Option<Burst> {
         let client = ClientId(id);
         let until = Time::NEVER;
         let (mode, reason) = (Mode::BestEffort, Reason::Policy);
         self.at(from, What::Dispatch { client: Some(client), mode, reason, until, requests: 0, bytes: 0 });
-        let start = Time(from * MS);
-        let (last_request, bytes, ended_early) = (73, 0, false);
-        self.at(to, What::Served { client, still_ready, ended_early, requests, last_request, bytes, start })
+        let service = Service::of(client, Time(from * MS), Time(to * MS));
+        self.fact(to, Fact::Served(Service { requests, last_request: 73, still_ready, ..service }))
     }
 }
 
@@ -28,7 +31,7 @@ fn two_clients() -> Script {
     let mut script = Script(Model::new());
     for (id, name) in [(1, b"x11perf\0\0\0\0\0\0\0\0\0"), (2, b"mpv\0\0\0\0\0\0\0\0\0\0\0\0\0")] {
         let client = ClientId(id);
-        script.at(0, What::Creation { client, descriptor: 4 });
+        script.fact(0, Fact::Connected { client, descriptor: 4 });
         script.at(0, What::Identity { client, pid: u32::from(id) * 100, base: u32::from(id) << 20, uid: 0 });
         script.at(0, What::Name { client, part: 0, bytes: *name });
     }
@@ -38,9 +41,9 @@ fn two_clients() -> Script {
 #[test]
 fn a_wait_is_put_down_to_who_ran() {
     let mut script = two_clients();
-    script.at(0, What::Activation { client: ClientId(1) });
+    script.fact(0, Fact::Arrived { client: ClientId(1) });
     script.slice(1, 0, 5, 1, true);
-    script.at(7, What::Activation { client: ClientId(2) });
+    script.fact(7, Fact::Arrived { client: ClientId(2) });
     script.slice(1, 5, 45, 1, true);
     let burst = script.slice(2, 48, 50, 3, false).expect("its burst is over");
     assert_eq!((burst.own_ns, burst.waited_ns), (2 * MS, 41 * MS));
@@ -57,9 +60,9 @@ fn without_causes_the_figures_are_the_same() {
     let mut scripts = [two_clients(), two_clients()];
     scripts[1].0.without_causes = true;
     for script in &mut scripts {
-        script.at(0, What::Activation { client: ClientId(1) });
+        script.fact(0, Fact::Arrived { client: ClientId(1) });
         script.slice(1, 0, 5, 1, true);
-        script.at(7, What::Activation { client: ClientId(2) });
+        script.fact(7, Fact::Arrived { client: ClientId(2) });
         script.slice(1, 5, 45, 1, true);
         script.slice(2, 48, 50, 3, false).expect("its burst is over");
     }
@@ -74,10 +77,10 @@ fn without_causes_the_figures_are_the_same() {
 #[test]
 fn who_ran_when_a_client_came_is_to_blame_although_that_is_written_down_later() {
     let mut script = two_clients();
-    script.at(0, What::Activation { client: ClientId(1) });
+    script.fact(0, Fact::Arrived { client: ClientId(1) });
     script.slice(1, 0, 5, 1, true);
     script.slice(1, 6, 45, 1, true);
-    script.at(20, What::Activation { client: ClientId(2) });
+    script.fact(20, Fact::Arrived { client: ClientId(2) });
     let burst = script.slice(2, 46, 50, 3, false).expect("its burst is over");
     assert_eq!(burst.waited_ns, 26 * MS);
     assert_eq!(burst.causes, [(Cause::Client { key: 0, request: 73, long: true }, 25 * MS), (Cause::Server, MS)]);
@@ -87,7 +90,7 @@ fn who_ran_when_a_client_came_is_to_blame_although_that_is_written_down_later() 
 fn what_the_kernel_withheld_is_told_apart() {
     let mut script = two_clients();
     script.at(0, What::Begin { level: xqos_abi::trace::Level::Slices, server_pid: 9, words: 0 });
-    script.at(10, What::Activation { client: ClientId(2) });
+    script.fact(10, Fact::Arrived { client: ClientId(2) });
     script.at(11, What::Wakeup { cpu: 0, thread: 9 });
     script.at(15, What::Switch { cpu: 0, from: 4, to: 9, still_runnable: false });
     let burst = script.slice(2, 16, 17, 1, false).unwrap();
@@ -97,7 +100,7 @@ fn what_the_kernel_withheld_is_told_apart() {
 #[test]
 fn recent_figures_begin_anew_and_the_total_stays() {
     let mut script = two_clients();
-    script.at(0, What::Activation { client: ClientId(1) });
+    script.fact(0, Fact::Arrived { client: ClientId(1) });
     script.slice(1, 0, 5, 1, true);
     let recent = script.0.take_recent();
     assert_eq!(recent[0].1.server_time_ns, 5 * MS);
@@ -112,8 +115,8 @@ fn a_client_is_busy_while_it_would_use_most_of_the_server_alone_however_long_it_
     let is_busy = |script: &Script| [0, 1].map(|key| script.0.clients()[key].is_busy());
     // Both are busy although the short requests of one are noticed only after the long ones of the other.
     for at in (0..500).step_by(50) {
-        script.at(at, What::Activation { client: ClientId(1) });
-        script.at(at, What::Activation { client: ClientId(2) });
+        script.fact(at, Fact::Arrived { client: ClientId(1) });
+        script.fact(at, Fact::Arrived { client: ClientId(2) });
         script.slice(1, at, at + 1, 1, false).expect("its burst is over");
         script.slice(2, at + 1, at + 50, 1, false).expect("its burst is over");
         assert_eq!(is_busy(&script), [true, true], "at {at}");
@@ -122,20 +125,20 @@ fn a_client_is_busy_while_it_would_use_most_of_the_server_alone_however_long_it_
     for turn in 0..50 {
         let at = 1000 + turn * 100;
         for at in (at..at + 90).step_by(10) {
-            script.at(at + 1, What::Activation { client: ClientId(1) });
+            script.fact(at + 1, Fact::Arrived { client: ClientId(1) });
             script.slice(1, at + 1, at + 10, 1, false).expect("its burst is over");
         }
-        script.at(at + 85, What::Activation { client: ClientId(2) });
+        script.fact(at + 85, Fact::Arrived { client: ClientId(2) });
         script.slice(2, at + 90, at + 92, 1, false).expect("its burst is over");
         assert!(turn < 10 || is_busy(&script) == [true, false], "turn {turn}");
     }
     // After an hour of rest its first wait is that of a client at rest.
-    script.at(3_600_000, What::Activation { client: ClientId(1) });
+    script.fact(3_600_000, Fact::Arrived { client: ClientId(1) });
     script.slice(1, 3_600_090, 3_600_100, 1, false).expect("its burst is over");
     assert_eq!(is_busy(&script), [false, false]);
     for turn in 0..100 {
         let at = 3_600_100 + turn * 100;
-        script.at(at + 1, What::Activation { client: ClientId(1) });
+        script.fact(at + 1, Fact::Arrived { client: ClientId(1) });
         script.slice(1, at + 90, at + 100, 1, false).expect("its burst is over");
     }
     assert_eq!(is_busy(&script), [true, false]);
@@ -144,10 +147,10 @@ fn a_client_is_busy_while_it_would_use_most_of_the_server_alone_however_long_it_
 #[test]
 fn grabs_are_counted_with_their_time_also_when_the_client_goes() {
     let mut script = two_clients();
-    script.at(1, What::Grab { client: Some(ClientId(1)) });
-    script.at(4, What::Grab { client: None });
-    script.at(5, What::Grab { client: Some(ClientId(1)) });
-    script.at(15, What::Destruction { client: ClientId(1) });
+    script.fact(1, Fact::Grabbed { by: Some(ClientId(1)) });
+    script.fact(4, Fact::Grabbed { by: None });
+    script.fact(5, Fact::Grabbed { by: Some(ClientId(1)) });
+    script.fact(15, Fact::Gone { client: ClientId(1) });
     let total = &script.0.clients()[0].total;
     assert_eq!((total.grabs, total.grabbed_ns, total.longest_grab_ns), (2, 13 * MS, 10 * MS));
 }
@@ -155,14 +158,14 @@ fn grabs_are_counted_with_their_time_also_when_the_client_goes() {
 #[test]
 fn a_grab_is_a_wait_for_its_holder() {
     let mut script = two_clients();
-    script.at(0, What::Activation { client: ClientId(1) });
+    script.fact(0, Fact::Arrived { client: ClientId(1) });
     script.slice(1, 0, 10, 1, false);
-    script.at(10, What::Grab { client: Some(ClientId(1)) });
-    script.at(40, What::Activation { client: ClientId(1) });
+    script.fact(10, Fact::Grabbed { by: Some(ClientId(1)) });
+    script.fact(40, Fact::Arrived { client: ClientId(1) });
     script.slice(1, 40, 50, 1, false);
-    script.at(50, What::Grab { client: None });
+    script.fact(50, Fact::Grabbed { by: None });
     // When it came is known only after the grab.
-    script.at(20, What::Activation { client: ClientId(2) });
+    script.fact(20, Fact::Arrived { client: ClientId(2) });
     let burst = script.slice(2, 51, 53, 1, false).expect("its burst is over");
     assert_eq!(burst.causes, [(Cause::Grab { key: 0 }, 30 * MS), (Cause::Server, MS)]);
     assert_eq!(burst.waited_ns, 31 * MS);
@@ -171,13 +174,13 @@ fn a_grab_is_a_wait_for_its_holder() {
 #[test]
 fn a_wait_for_the_end_of_a_grab_in_which_much_was_served_has_no_gap() {
     let mut script = two_clients();
-    script.at(10, What::Grab { client: Some(ClientId(1)) });
+    script.fact(10, Fact::Grabbed { by: Some(ClientId(1)) });
     for at in 1..100 {
-        script.at(10 + 10 * at, What::Activation { client: ClientId(1) });
+        script.fact(10 + 10 * at, Fact::Arrived { client: ClientId(1) });
         script.slice(1, 10 + 10 * at, 15 + 10 * at, 1, false);
     }
-    script.at(1010, What::Grab { client: None });
-    script.at(20, What::Activation { client: ClientId(2) });
+    script.fact(1010, Fact::Grabbed { by: None });
+    script.fact(20, Fact::Arrived { client: ClientId(2) });
     let burst = script.slice(2, 1010, 1011, 1, false).expect("its burst is over");
     assert_eq!(burst.causes, [(Cause::Grab { key: 0 }, 990 * MS)]);
 }
@@ -185,7 +188,7 @@ fn a_wait_for_the_end_of_a_grab_in_which_much_was_served_has_no_gap() {
 #[test]
 fn a_grab_that_is_not_over_counts_until_the_end() {
     let mut script = two_clients();
-    script.at(1, What::Grab { client: Some(ClientId(1)) });
+    script.fact(1, Fact::Grabbed { by: Some(ClientId(1)) });
     script.at(9, What::End);
     assert_eq!(script.0.clients()[0].total.grabbed_ns, 8 * MS);
 }
@@ -193,8 +196,8 @@ fn a_grab_that_is_not_over_counts_until_the_end() {
 #[test]
 fn an_index_used_again_is_another_client() {
     let mut script = two_clients();
-    script.at(1, What::Destruction { client: ClientId(1) });
-    script.at(2, What::Creation { client: ClientId(1), descriptor: 4 });
+    script.fact(1, Fact::Gone { client: ClientId(1) });
+    script.fact(2, Fact::Connected { client: ClientId(1), descriptor: 4 });
     assert_eq!(script.0.clients().len(), 3);
     assert_eq!(script.0.name(2), "client 0x0");
 }
@@ -208,7 +211,7 @@ fn any_records_are_taken_without_a_panic() {
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             seed >> (seed >> 59)
         };
-        let head = (word() % 29) | ((word() & 0xff) << 8) | ((word() % 8) << 16) | (word() << 32);
+        let head = (word() % 46) | ((word() & 0xff) << 8) | ((word() % 8) << 16) | (word() << 32);
         if let Some(event) = Event::decode([word(), head, word(), word()]) {
             model.take(&event);
         }

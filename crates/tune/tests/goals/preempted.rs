@@ -3,7 +3,7 @@
 
 use crate::load::{Dice, MS, SECOND, US};
 use xqos_abi::trace::{Event, Reason, What};
-use xqos_core::{ClientId, Mode, Time};
+use xqos_core::{ClientId, Fact, Mode, Service, Time};
 use xqos_trace::model::Model;
 use xqos_tune::{Burst, Client, State};
 
@@ -19,10 +19,11 @@ fn film(work_ns: u64, stolen_ns: u64, seconds: u64) -> Vec<Burst> {
         let end = start.after(work_ns + dice.below(stolen_ns));
         let (mode, reason, until) = (Mode::BestEffort, Reason::Policy, Time::NEVER);
         let dispatch = What::Dispatch { client: Some(client), mode, reason, until, requests: 0, bytes: 0 };
-        let (still_ready, ended_early, requests, last_request, bytes) = (false, false, 1, 72, 40);
-        let served = What::Served { client, still_ready, ended_early, requests, last_request, bytes, start };
+        let service = Service { requests: 1, last_request: 72, bytes: 40, ..Service::of(client, start, end) };
+        let served = What::Fact(Fact::Served(service));
         let processor = What::Processor { client, ns: work_ns };
-        for (at, what) in [(start, What::Activation { client }), (start, dispatch), (end, processor), (end, served)] {
+        let arrived = What::Fact(Fact::Arrived { client });
+        for (at, what) in [(start, arrived), (start, dispatch), (end, processor), (end, served)] {
             let burst = model.take(&Event { at, what });
             bursts.extend(burst.map(|burst| Burst {
                 start: burst.activation,

@@ -16,6 +16,7 @@ use x11rb::protocol::xproto::{ConnectionExt, Window};
 use xqos_abi::ring::{Next, Reader};
 use xqos_abi::trace::{Event, Level, What};
 use xqos_client::Control;
+use xqos_core::Fact;
 
 /// Of the exposed program: what gedit took in 2005.
 pub(super) const WORK_US: u32 = 25_000;
@@ -239,7 +240,7 @@ fn exposes(events: &[Event], wanted: u32) -> Vec<u64> {
             What::Identity { client, pid, .. } if pid == wanted => {
                 clients.insert(client);
             }
-            What::Exposed { client, .. } if clients.contains(&client) => all_ns.push(event.at.0),
+            What::Fact(Fact::Exposed { client, .. }) if clients.contains(&client) => all_ns.push(event.at.0),
             _ => {}
         }
     }

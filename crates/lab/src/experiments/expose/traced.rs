@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use xqos_abi::trace::{Event, Level, What};
-use xqos_core::ClientId;
+use xqos_core::{ClientId, Fact, Service};
 use xqos_trace::kernel::Kernel;
 
 const TIME: Duration = Duration::from_secs(1);
@@ -83,10 +83,10 @@ impl Traced {
                 What::Identity { client, pid, .. } => {
                     clients.extend(pids.iter().position(|&one| one == pid).map(|place| (client, place)));
                 }
-                What::Served { client, start, .. } => {
+                What::Fact(Fact::Served(Service { client, start, .. })) => {
                     clients.get(&client).into_iter().for_each(|&place| tracks[place].served.push((start.0, at.0)));
                 }
-                What::Exposed { client, .. } if clients.get(&client) == Some(&(pids.len() - 1)) => {
+                What::Fact(Fact::Exposed { client, .. }) if clients.get(&client) == Some(&(pids.len() - 1)) => {
                     exposes_ns.push(at.0);
                 }
                 _ => {}

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use xqos_abi::ring::{Next, Reader};
 use xqos_abi::trace::{Event, What};
-use xqos_core::ClientId;
+use xqos_core::{ClientId, Fact, Service};
 
 /// Makes bursts of records.
 #[derive(Debug)]
@@ -50,7 +50,7 @@ impl Recorder {
         let is_own = |client: ClientId| self.places.get(&client) == Some(&0);
         match event.what {
             What::Identity { client, pid, base, .. } => self.identify(client, pid, base),
-            What::Activation { client } if is_own(client) => {
+            What::Fact(Fact::Arrived { client }) if is_own(client) => {
                 self.burst.get_or_insert(Burst { arrived_ns: at_ns, ..Burst::default() });
             }
             What::Budget { client, left_ns, deadline, depleted, .. } if is_own(client) => {
@@ -60,7 +60,7 @@ impl Recorder {
                     burst.depleted |= depleted;
                 }
             }
-            What::Served { client, start, still_ready, .. } => {
+            What::Fact(Fact::Served(Service { client, start, still_ready, .. })) => {
                 let slice = Slice { begin_ns: start.0, end_ns: at_ns };
                 let place = self.places.get(&client).copied();
                 if let Some(place) = place {
@@ -150,10 +150,13 @@ pub(super) mod tests {
         (0, What::Identity { client, pid, base, uid: 0 })
     }
 
+    pub fn arrived(at_ms: u64) -> (u64, What) {
+        (at_ms, What::Fact(Fact::Arrived { client: OWN }))
+    }
+
     pub fn served(client: ClientId, from_ms: u64, to_ms: u64, still_ready: bool) -> (u64, What) {
-        let start = Time(from_ms * MS);
-        let (ended_early, requests, last_request, bytes) = (false, 1, 70, 24);
-        (to_ms, What::Served { client, still_ready, ended_early, requests, last_request, bytes, start })
+        let service = Service::of(client, Time(from_ms * MS), Time(to_ms * MS));
+        (to_ms, What::Fact(Fact::Served(Service { requests: 1, last_request: 70, bytes: 24, still_ready, ..service })))
     }
 
     pub fn budget(at_ms: u64, left_ms: i64, deadline_ms: u64) -> (u64, What) {
@@ -173,12 +176,11 @@ pub(super) mod tests {
 
     #[test]
     fn what_a_burst_waited_for_is_told_apart() {
-        let arrived = (10, What::Activation { client: OWN });
         let events = [
             served(OTHER, 2, 4, true),
             // The slice in which it came was under way, and was written down before.
             served(OTHER, 5, 13, true),
-            arrived,
+            arrived(10),
             budget(10, 3, 20),
             served(OWN, 14, 15, true),
             served(OTHER, 15, 16, false),

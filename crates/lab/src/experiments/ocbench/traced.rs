@@ -199,15 +199,12 @@ pub(super) fn about_depletions(traces: &[Traced]) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::bursts::tests::{OTHER, OWN, budget, recorder, served};
+    use super::super::bursts::tests::{OTHER, OWN, arrived, budget, recorder, served};
     use super::*;
-    use xqos_abi::trace::What;
 
     #[test]
     fn a_burst_that_ends_after_its_deadline_is_counted() {
-        let burst = |ms, took| {
-            [(ms, What::Activation { client: OWN }), budget(ms, 3, ms + 10), served(OWN, ms, ms + took, false)]
-        };
+        let burst = |ms, took| [arrived(ms), budget(ms, 3, ms + 10), served(OWN, ms, ms + took, false)];
         let events = [burst(10, 2), burst(30, 11)].concat();
         let row = &table(&[Traced::of(Case::Hard, recorder(&events))]).rows[0];
         assert_eq!((row[1].as_str(), row[7].as_str()), ("2", "1"), "{row:?}");
@@ -216,7 +213,7 @@ mod tests {
 
     #[test]
     fn a_depletion_is_explained_and_none_is_not_mentioned() {
-        let begun = [(10, What::Activation { client: OWN }), budget(10, 3, 20), served(OWN, 10, 12, true)];
+        let begun = [arrived(10), budget(10, 3, 20), served(OWN, 10, 12, true)];
         let enough = [begun.to_vec(), vec![budget(12, 1, 20), served(OWN, 12, 13, false)]].concat();
         let stopped = [begun.to_vec(), vec![budget(12, -5, 20), served(OWN, 21, 28, false)]].concat();
         let traces = [enough, stopped].map(|events| Traced::of(Case::Hard, recorder(&events)));
@@ -230,8 +227,7 @@ mod tests {
 
     #[test]
     fn each_client_has_a_lane_and_only_ocbench_has_marks() {
-        let burst =
-            |ms| [(ms, What::Activation { client: OWN }), budget(ms, 3, ms + 10), served(OWN, ms, ms + 2, false)];
+        let burst = |ms| [arrived(ms), budget(ms, 3, ms + 10), served(OWN, ms, ms + 2, false)];
         let mut events: Vec<_> = (1..20).flat_map(|turn| burst(turn * 12)).collect();
         events.push(served(OTHER, 80, 82, false));
         let Chart::Lanes(chart) = Traced::of(Case::Soft, recorder(&events)).chart() else { panic!("not lanes") };

@@ -7,7 +7,7 @@ use crate::mechanism::access::Identity;
 use crate::mechanism::requests::Refused;
 use xqos_abi::trace::Level;
 use xqos_abi::{ClientList, Label, Order, PolicyChange, Request};
-use xqos_core::{ClientId, PolicyKind, ReservationKind, Time};
+use xqos_core::{ClientId, Fact, PolicyKind, ReservationKind, Time};
 
 #[test]
 fn who_may_change_whom() {
@@ -173,7 +173,7 @@ fn a_trace_tells_its_reader_all_and_ends_with_it() {
     let (mut served, mut names, mut ended) = (0, 0, false);
     while let Next::Record(words) = ring.read() {
         match Event::decode(words).unwrap().what {
-            What::Served { .. } => served += 1,
+            What::Fact(Fact::Served(_)) => served += 1,
             What::Name { .. } => names += 1,
             What::End => ended = true,
             _ => {}
@@ -198,7 +198,7 @@ fn a_trace_tells_how_long_the_server_worked_in_a_slice_that_others_stretched() {
     while let Next::Record(words) = ring.read() {
         match Event::decode(words).unwrap().what {
             What::Processor { ns, .. } => told.push(Some(ns)),
-            What::Served { .. } => told.push(None),
+            What::Fact(Fact::Served(_)) => told.push(None),
             _ => {}
         }
     }

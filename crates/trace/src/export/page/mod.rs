@@ -17,7 +17,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 use xqos_abi::trace::{Event, What};
-use xqos_core::{ClientId, Time};
+use xqos_core::{ClientId, Fact, Service, Time};
 
 const TEMPLATE: &str = include_str!("page.html");
 const PLACE: &str = "/*DATA*/";
@@ -120,14 +120,13 @@ impl Lanes<'_> {
             lane.bursts[0].push(since(burst.activation));
             lane.bursts[1].push(since(burst.end));
         }
-        if let What::Grab { client } = event.what {
-            self.grab(client, event.at, began);
+        if let What::Fact(Fact::Grabbed { by }) = event.what {
+            self.grab(by, event.at, began);
         }
-        let key = crate::show::client_of(&event.what).and_then(|id| self.model.key(id));
-        let Some(key) = key else { return };
+        let Some(key) = event.what.client().and_then(|id| self.model.key(id)) else { return };
         let lane = self.lanes.entry(key).or_default();
         match event.what {
-            What::Served { start, requests, last_request, .. } => {
+            What::Fact(Fact::Served(Service { start, requests, last_request, .. })) => {
                 let name = *self.text_of.entry(last_request).or_insert_with(|| {
                     self.texts.push(self.names.of(last_request));
                     self.texts.len() as u32 - 1
@@ -142,8 +141,8 @@ impl Lanes<'_> {
                 lane.budgets[1].push(left_ns as f64);
                 lane.budgets[2].push(since(deadline));
             }
-            What::Input { .. } => lane.inputs.push(since(event.at)),
-            What::Exposed { .. } => lane.exposes.push(since(event.at)),
+            What::Fact(Fact::Input { .. }) => lane.inputs.push(since(event.at)),
+            What::Fact(Fact::Exposed { .. }) => lane.exposes.push(since(event.at)),
             _ => {}
         }
     }
@@ -194,19 +193,15 @@ mod tests {
     fn a_page_needs_nothing_from_elsewhere_and_no_name_breaks_it() {
         let client = xqos_core::ClientId(1);
         let events = [
-            What::Creation { client, descriptor: 1 },
+            What::Fact(Fact::Connected { client, descriptor: 1 }),
             What::Identity { client, pid: 3, base: 0x200000, uid: 0 },
             What::Name { client, part: 0, bytes: *b"</script><b>hey\0" },
-            What::Activation { client },
-            What::Served {
-                client,
-                still_ready: false,
-                ended_early: false,
+            What::Fact(Fact::Arrived { client }),
+            What::Fact(Fact::Served(Service {
                 requests: 1,
                 last_request: 73,
-                bytes: 0,
-                start: Time(3000),
-            },
+                ..Service::of(client, Time(3000), Time(4000))
+            })),
         ];
         let events = events.into_iter().enumerate().map(|(at, what)| Event { at: Time(at as u64 * 1000), what });
         let page = render(&Header::default(), events, &Names::default()).unwrap();

@@ -4,10 +4,12 @@
 mod record;
 
 use anyhow::{Context, Result, bail};
+use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand, ValueEnum};
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
+use xqos_abi::trace::names;
 use xqos_cli::output::{self, NewFile};
 use xqos_cli::quantity::Micros;
 use xqos_cli::sys;
@@ -17,7 +19,7 @@ use xqos_trace::export::{csv, page, parquet, perfetto};
 use xqos_trace::file::Trace;
 use xqos_trace::model::Model;
 use xqos_trace::names::Names;
-use xqos_trace::show::{self, Filter, KINDS, Statistics};
+use xqos_trace::show::{self, Filter, Statistics};
 
 /// Records what happens inside the server, and shows it
 ///
@@ -70,7 +72,7 @@ struct Show {
     #[arg(long, value_name = "NAME|PID")]
     client: Option<String>,
     /// Only records of these kinds
-    #[arg(long, value_name = "KIND", value_delimiter = ',', value_parser = KINDS)]
+    #[arg(long, value_name = "KIND", value_delimiter = ',', value_parser = PossibleValuesParser::new(names()))]
     kind: Vec<String>,
     /// From this time since the beginning on
     #[arg(long, value_name = "TIME")]
