@@ -237,7 +237,7 @@ impl Everyday {
     fn verdicts(&self, setting: Setting, load: u32) -> Vec<Verdict> {
         let mean = |values: &[f64]| (!values.is_empty()).then(|| Summary::of(values.iter().copied()).mean);
         let p99 = |values: &[f64]| (!values.is_empty()).then(|| Summary::of(values.iter().copied()).p99);
-        let goal = Goal::of(Key(if load < 90 { "everyday.mean" } else { "everyday.mean_full" }));
+        let goal = Goal::of(if load < 90 { Key("everyday.mean") } else { Key("everyday.mean_full") });
         let worst = Goal::of(Key("everyday.p99"));
         let figures = [
             ("on screen after", self.over_stock(setting, load, |one| mean(&one.shown_ms)), goal),
