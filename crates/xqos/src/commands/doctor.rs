@@ -144,7 +144,7 @@ fn examine(display: Option<&str>) -> Result<Report> {
 fn unreachable_server(display: Option<&str>, error: &anyhow::Error) -> Report {
     Report {
         display: display_name(display).unwrap_or_default(),
-        error: Some(one_line(&error)),
+        error: Some(one_line(error)),
         advice: wayland_without_x().map(str::to_owned),
         ..Report::default()
     }
