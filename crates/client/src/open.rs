@@ -24,11 +24,15 @@ impl Control {
     /// holds the server grab, and when it has no place for another client: then there is no X connection.
     pub fn open(display: Option<&str>) -> Result<Option<Control>> {
         let Some(number) = number_of(display) else { return Control::connect(display) };
-        let Some(mut control) = Control::at_socket(number, None)? else {
-            return Control::over(connect_within(display, PATIENCE, || true)?, Some(number));
+        let as_client = || Control::over(connect_within(display, PATIENCE, || true)?, Some(number));
+        let Some(mut control) = Control::at_socket(number, None)? else { return as_client() };
+        let is_free = match control.waits_for_x() {
+            // xqos steps aside at this moment.
+            Err(Error::Socket(_)) => return as_client(),
+            answered => answered?,
         };
         // Not while it would not be served: each attempt takes a place until the grab is over.
-        if control.waits_for_x()? {
+        if is_free {
             let has_a_chance = || control.takes_clients().unwrap_or(true);
             if let Ok((connection, screen)) = connect_within(display, PATIENCE, has_a_chance) {
                 (control.connection, control.screen) = (Some(connection), screen);
