@@ -14,6 +14,8 @@
 //!   Until the next turn others are served first. It begins used / `share` after the turn began, so that desktop clients get
 //!   at most `share` of any time in which others wait, and one turn and one request more; and after a turn that was not
 //!   cut short [`EASY_TIMES`] used, at most two frames, so that above 30 frames a second others keep nine tenths.
+//! - **Window managers.** In a turn they have [`MANAGERS_NS`] together, which is enough to place a window; then the turn is over. So a
+//!   bystander of a manager and a client that answer each other for ever waits no longer than for a slice of somebody else.
 //! - **Work for who rested.** A client that was idle for half a frame, or got input, and whose request then makes work for a
 //!   desktop client (an event is delivered to it) has the next [`CALLED_TURNS`] begin as early as the bound allows: what a
 //!   person waits for is mostly the work of such a client. It counts once each time.
@@ -39,6 +41,8 @@ pub const WAIT_NS: u64 = 300_000;
 /// The turns that somebody's work after a rest may need: one for what was asked before, one that asks for the damage, one
 /// that paints it (xfwm4 does so a millisecond later).
 pub const CALLED_TURNS: u8 = 3;
+/// The most that window managers use of a turn.
+pub const MANAGERS_NS: u64 = 3_000_000;
 /// The least time between two of them.
 pub const CALLED_GAP_NS: u64 = 1_000_000;
 /// So many times as long as a turn took there is none, if a second frame can wait for that.
@@ -87,6 +91,8 @@ pub(crate) struct Turn {
     pub(crate) served: Time,
     /// Service and waits.
     pub(crate) used_ns: u64,
+    /// Of that, service of clients that are window managers and no compositors.
+    pub(crate) managers_ns: u64,
     /// So many turns after it are not put off: somebody who rested has made work.
     pub(crate) calls: u8,
 }
@@ -120,10 +126,11 @@ impl Desktop {
         }
     }
 
-    /// What is left of the turn that goes on, or begins, now.
-    pub(crate) fn left_ns(&self, now: Time) -> u64 {
-        let open = self.turn.filter(|turn| self.is_open(turn, now));
-        self.most_ns() - open.map_or(0, |turn| turn.used_ns)
+    /// What is left for such a client of the turn that goes on, or begins, now.
+    pub(crate) fn left_ns(&self, now: Time, role: Role) -> u64 {
+        let turn = self.turn.filter(|turn| self.is_open(turn, now)).unwrap_or_default();
+        let left_ns = self.most_ns() - turn.used_ns;
+        if role.compositor { left_ns } else { left_ns.min(MANAGERS_NS - turn.managers_ns) }
     }
 
     /// Until when the server waits for a request of a client that was served in this turn.
@@ -133,10 +140,12 @@ impl Desktop {
         (now < until).then_some(until)
     }
 
-    /// A desktop client was served while others waited.
-    pub(crate) fn served(&mut self, start: Time, end: Time) {
-        if self.turn_from(start) > start {
-            // Nobody else was ready when it was chosen.
+    /// A desktop client was served; whether others wait now. Alone it uses no turn, but for a manager that used all of its part: who
+    /// came meanwhile is first.
+    pub(crate) fn served(&mut self, role: Role, (start, end): (Time, Time), others_wait: bool) {
+        let is_all = !role.compositor && end.since(start) >= MANAGERS_NS;
+        let was_alone = !others_wait || self.turn_from(start) > start;
+        if was_alone && !is_all {
             return;
         }
         let open = self.turn.filter(|turn| self.is_open(turn, start));
@@ -144,6 +153,9 @@ impl Desktop {
         let mut turn = open.unwrap_or(Turn { began: start, served: start, calls, ..Turn::default() });
         let waited_ns = start.since(turn.served).min(WAIT_NS);
         turn.used_ns = turn.used_ns.saturating_add(waited_ns).saturating_add(end.since(start));
+        if !role.compositor {
+            turn.managers_ns = turn.managers_ns.saturating_add(end.since(start)).min(MANAGERS_NS);
+        }
         turn.served = end;
         self.turn = Some(turn);
     }
@@ -160,7 +172,11 @@ impl Desktop {
     }
 
     fn is_open(&self, turn: &Turn, now: Time) -> bool {
-        now < turn.served.after(WAIT_NS) && turn.used_ns < self.most_ns()
+        now < turn.served.after(WAIT_NS) && !self.is_used_up(turn)
+    }
+
+    fn is_used_up(&self, turn: &Turn) -> bool {
+        turn.used_ns >= self.most_ns() || turn.managers_ns >= MANAGERS_NS
     }
 
     /// When the next turn may begin.
@@ -168,7 +184,7 @@ impl Desktop {
         let used_ns = turn.used_ns.saturating_add(WAIT_NS);
         let paid_ns = u128::from(used_ns) * 1_000_000 / u128::from(self.share_ppm.max(1));
         let eased_ns = match turn.calls {
-            0 if turn.used_ns < self.most_ns() => used_ns.saturating_mul(EASY_TIMES).min(2 * FRAME_NS),
+            0 if !self.is_used_up(turn) => used_ns.saturating_mul(EASY_TIMES).min(2 * FRAME_NS),
             0 => 0,
             _ => CALLED_GAP_NS,
         };
@@ -181,6 +197,8 @@ mod tests {
     use super::*;
 
     const MS: u64 = 1_000_000;
+    const COMPOSITOR: Role = Role { compositor: true, window_manager: true };
+    const MANAGER: Role = Role { compositor: false, window_manager: true };
 
     fn at(us: u64) -> Time {
         Time(100 * MS + us * 1000)
@@ -190,18 +208,18 @@ mod tests {
     fn a_turn_goes_on_while_requests_come_and_is_paid_for_after_it() {
         let mut desktop = Desktop { share_ppm: 500_000, ..Desktop::new() };
         assert_eq!(desktop.turn_from(at(0)), at(0));
-        desktop.served(at(0), at(50));
+        desktop.served(COMPOSITOR, (at(0), at(50)), true);
         assert_eq!((desktop.waits_until(at(60)), desktop.waits_until(at(350))), (Some(at(350)), None));
         assert_eq!(desktop.turn_from(at(340)), at(340), "it goes on");
-        desktop.served(at(250), at(1200));
+        desktop.served(COMPOSITOR, (at(250), at(1200)), true);
         assert_eq!(desktop.turn.map(|turn| turn.used_ns), Some(1_200_000), "two slices and a wait");
         assert_eq!(desktop.turn_from(at(1600)), at(15_000), "ten times as long, with the wait at its end");
-        desktop.served(at(5000), at(6000));
+        desktop.served(COMPOSITOR, (at(5000), at(6000)), true);
         assert_eq!(desktop.turn.map(|turn| turn.began), Some(at(0)), "nobody else was ready");
         desktop.called();
         assert_eq!(desktop.turn_from(at(1600)), at(3000), "twice as long");
         for (began_us, next_us) in [(3000, 4000), (4000, 5000), (5000, 8100)] {
-            desktop.served(at(began_us), at(began_us + 10));
+            desktop.served(COMPOSITOR, (at(began_us), at(began_us + 10)), true);
             assert_eq!(desktop.turn_from(at(began_us + 400)), at(next_us), "three turns are called");
         }
     }
@@ -209,14 +227,14 @@ mod tests {
     #[test]
     fn a_turn_that_uses_all_is_cut_short_and_others_get_their_part() {
         let mut desktop = Desktop { share_ppm: 500_000, ..Desktop::new() };
-        assert_eq!(desktop.left_ns(at(0)), FRAME_NS / 2);
-        desktop.served(at(0), at(5000));
-        assert_eq!(desktop.left_ns(at(5000)), FRAME_NS / 2 - 5 * MS);
-        desktop.served(at(5000), at(40_000));
+        assert_eq!(desktop.left_ns(at(0), COMPOSITOR), FRAME_NS / 2);
+        desktop.served(COMPOSITOR, (at(0), at(5000)), true);
+        assert_eq!(desktop.left_ns(at(5000), COMPOSITOR), FRAME_NS / 2 - 5 * MS);
+        desktop.served(COMPOSITOR, (at(5000), at(40_000)), true);
         assert_eq!((desktop.waits_until(at(40_000)), desktop.turn_from(at(40_000))), (None, at(80_600)));
         desktop.called();
         assert_eq!(desktop.turn_from(at(40_000)), at(80_600), "who rested changes no bound");
-        desktop.served(Time(u64::MAX - 1), Time::NEVER);
+        desktop.served(COMPOSITOR, (Time(u64::MAX - 1), Time::NEVER), true);
         assert_eq!(desktop.turn_from(Time::NEVER), Time::NEVER, "no overflow");
     }
 
@@ -224,9 +242,24 @@ mod tests {
     fn costly_frames_come_less_often_down_to_every_second_one() {
         let rest_after = |length_us: u64| {
             let mut desktop = Desktop::new();
-            desktop.served(at(0), at(length_us));
+            desktop.served(COMPOSITOR, (at(0), at(length_us)), true);
             desktop.turn_from(at(length_us + 2000)).since(at(0))
         };
         assert_eq!([700, 2000, 5000].map(rest_after), [10 * MS, 23 * MS, 2 * FRAME_NS]);
+    }
+
+    #[test]
+    fn window_managers_use_up_a_turn_sooner_than_compositors() {
+        let mut desktop = Desktop { share_ppm: 500_000, ..Desktop::new() };
+        desktop.served(COMPOSITOR, (at(0), at(4000)), true);
+        desktop.served(MANAGER, (at(4000), at(6000)), true);
+        assert_eq!((desktop.left_ns(at(6000), MANAGER), desktop.turn_from(at(6000))), (MS, at(6000)));
+        desktop.served(MANAGER, (at(6000), at(7000)), true);
+        assert_eq!(desktop.turn_from(at(7000)), at(14_600), "it is over, and paid for as any other");
+        assert_eq!(desktop.left_ns(at(14_600), MANAGER), MANAGERS_NS);
+        desktop.served(MANAGER, (at(20_000), at(22_000)), false);
+        assert_eq!(desktop.turn_from(at(22_000)), at(22_000), "nobody waited for it");
+        desktop.served(MANAGER, (at(30_000), at(33_000)), false);
+        assert_eq!(desktop.turn_from(at(33_000)), at(36_600), "somebody may have come meanwhile");
     }
 }

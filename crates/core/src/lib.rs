@@ -46,7 +46,8 @@ pub use caps::CAP_PERIOD_NS;
 pub use contention::{BEGINS_AFTER_NS, BUSY_PERCENT, Contention};
 pub use decision::{Choice, Contest, Mode, Parameters, Rank, Service, Slice};
 pub use desktop::{
-    CALLED_GAP_NS, CALLED_TURNS, DEFAULT_SHARE_PPM, EASY_TIMES, FRAME_NS, MAX_SHARE_PPM, RESTED_NS, Role, WAIT_NS,
+    CALLED_GAP_NS, CALLED_TURNS, DEFAULT_SHARE_PPM, EASY_TIMES, FRAME_NS, MANAGERS_NS, MAX_SHARE_PPM, RESTED_NS, Role,
+    WAIT_NS,
 };
 pub use fact::{Fact, Outcome};
 pub use pacing::Pacing;

@@ -145,11 +145,13 @@ impl Scheduler {
         (self.desktop.turn_from(now) <= now && tier <= others).then_some(client)
     }
 
-    /// No longer than its turn while others wait. No arrival of a client that waits for it ends the slice.
+    /// No longer than its turn while others wait, a manager also alone. No arrival of a client that waits for it ends the slice.
     fn pick_desktop(&mut self, client: ClientId, now: Time) -> Slice {
         self.running = Some((client, Mode::BestEffort));
         let slice_end = now.after(self.parameters.slice_ns);
-        let until = if self.others_wait() { slice_end.min(now.after(self.desktop.left_ns(now))) } else { slice_end };
+        let role = self.role(client);
+        let is_bounded = self.others_wait() || !role.compositor;
+        let until = if is_bounded { slice_end.min(now.after(self.desktop.left_ns(now, role))) } else { slice_end };
         let rank = Rank { tier: self.tier(client), key: i64::MIN };
         Slice {
             choice: Choice::Client(client, Mode::BestEffort),

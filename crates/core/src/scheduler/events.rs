@@ -191,8 +191,9 @@ impl Scheduler {
             self.policy.served(service.client, &served);
         } else {
             self.charge_cause(service.client, length_ns, service.end);
-            if !is_servers_choice && self.others_wait() {
-                self.desktop.served(service.start, service.end);
+            if !is_servers_choice {
+                let (role, others_wait) = (self.role(service.client), self.others_wait());
+                self.desktop.served(role, (service.start, service.end), others_wait);
             }
         }
         self.charge_cap(service, mode);

@@ -6,7 +6,7 @@
 
 use super::{Client, Scheduler};
 use crate::caps::Cap;
-use crate::desktop::{CALLED_TURNS, MAX_SHARE_PPM, Role, Turn};
+use crate::desktop::{CALLED_TURNS, MANAGERS_NS, MAX_SHARE_PPM, Role, Turn};
 use crate::pacing::{Hold, Mark, Pacing};
 use crate::policy::{Facts, PolicyKind};
 use crate::words::Words;
@@ -51,7 +51,7 @@ impl Scheduler {
         self.policy.save(&clients, &mut out);
         let (turn, has_turn) = (self.desktop.turn.unwrap_or_default(), self.desktop.turn.is_some());
         out.extend([u64::from(self.desktop.share_ppm), u64::from(has_turn)]);
-        out.extend([turn.began.0, turn.served.0, turn.used_ns, u64::from(turn.calls)]);
+        out.extend([turn.began.0, turn.served.0, turn.used_ns, turn.managers_ns << 8 | u64::from(turn.calls)]);
         out.push(self.desktop.members.len() as u64);
         for &id in &self.desktop.members {
             out.extend([u64::from(id.0), u64::from(self.role(id).bits())]);
@@ -158,8 +158,12 @@ impl Scheduler {
         self.desktop.share_ppm = words.below(u64::from(MAX_SHARE_PPM) + 1)? as u32;
         let has_turn = words.flag()?;
         let (began, served, used_ns) = (words.time()?, words.time()?, words.ns()?);
-        let calls = words.below(u64::from(CALLED_TURNS) + 1)? as u8;
-        self.desktop.turn = Some(Turn { began, served, used_ns, calls }).filter(|_| has_turn);
+        let both = words.next()?;
+        let (managers_ns, calls) = (both >> 8, both as u8);
+        if calls > CALLED_TURNS || managers_ns > MANAGERS_NS {
+            return None;
+        }
+        self.desktop.turn = Some(Turn { began, served, used_ns, managers_ns, calls }).filter(|_| has_turn);
         for _ in 0..words.below(ClientId::LIMIT as u64 + 1)? {
             let (id, role) =
                 (ClientId(words.below(ClientId::LIMIT as u64)? as u16), Role::from_bits(words.below(4)? as u8));

@@ -3,10 +3,12 @@
 
 use crate::server::{Behaviour, Load, MS, Random, Run, SECOND, Server, US};
 use xqos_core::{
-    ClientId, FRAME_NS, Fact, Mode, Parameters, PolicyKind, Reservation, ReservationKind, Role, Time, WAIT_NS,
+    ClientId, FRAME_NS, Fact, MANAGERS_NS, Mode, Parameters, PolicyKind, Reservation, ReservationKind, Role, Time,
+    WAIT_NS,
 };
 
 const COMPOSITOR: Role = Role { compositor: true, window_manager: false };
+const MANAGER: Role = Role { compositor: false, window_manager: true };
 
 /// A compositor of this behaviour, and busy clients with requests of at most so long.
 fn desktop(seed: u64, compositor: Load, busy: usize, longest_ns: u64) -> (Server, ClientId) {
@@ -200,10 +202,23 @@ fn without_a_desktop_client_every_slice_is_the_same_with_the_rule_and_without() 
     assert_eq!(run(0), run(666_667));
 }
 
+#[test]
+fn a_bystander_waits_for_a_window_manager_gone_mad_no_longer_than_its_part_of_a_turn() {
+    for seed in 0..20 {
+        let mut server = Server::new(PolicyKind::Fair, Parameters::default(), seed);
+        let manager = server.connect(mad());
+        server.scheduler.handle(Time(0), Fact::Role { client: manager, role: MANAGER });
+        let bystander = server.connect(Load::new(Behaviour::RoundTrip { think_ns: 7 * MS }, 10 * US..=50 * US));
+        server.run_until(2 * SECOND);
+        let of_it = server.runs.iter().filter(|run| run.client == bystander);
+        let longest_ns = of_it.map(|run| run.start_ns - run.arrived_ns).max().expect("it was served");
+        assert!((500 * US..=MANAGERS_NS + 400 * US).contains(&longest_ns), "seed {seed}: it waited {longest_ns} ns");
+    }
+}
+
 /// As long as a client and the window manager answer each other, others get what they get beside one client.
 #[test]
 fn what_a_window_manager_does_for_one_client_that_client_pays() {
-    let manager = Role { compositor: false, window_manager: true };
     for (others, seed) in [(1, 1), (3, 2), (8, 3)] {
         let mut server = Server::new(PolicyKind::Fair, Parameters::default(), seed);
         let id = server.connect(Load::new(Behaviour::RoundTrip { think_ns: 100 * US }, 100 * US..=400 * US));
@@ -211,7 +226,7 @@ fn what_a_window_manager_does_for_one_client_that_client_pays() {
         for _ in 1..others {
             server.connect(Load::backlogged(100 * US..=400 * US));
         }
-        server.scheduler.handle(Time(0), Fact::Role { client: id, role: manager });
+        server.scheduler.handle(Time(0), Fact::Role { client: id, role: MANAGER });
         server.scheduler.handle(Time(0), Fact::WorksFor { client: id, whom: culprit });
         server.run_until(4 * SECOND);
         let [managed, paid, got] = [id, culprit, bystander].map(|id| server.service_ns(id, None));

@@ -64,7 +64,8 @@ impl Reference {
         let longest = contenders.iter().min_by_key(|&&id| (self.clients[&id].waits_since, id));
         let client = *longest.expect("somebody is ready");
         let slice_end = now + self.parameters.slice_ns;
-        let end = if self.others_wait() { slice_end.min(now + self.desktop.left_ns(now)) } else { slice_end };
+        let is_bounded = self.others_wait() || !self.desktop.roles[&client].compositor;
+        let end = if is_bounded { slice_end.min(now + self.desktop.left_for(client, now)) } else { slice_end };
         self.running = Some((now, Running::Desktop { client, place: self.place(client) }));
         Decision { client: Some((client, Mode::BestEffort)), end, requests: 0, bytes: 0 }
     }

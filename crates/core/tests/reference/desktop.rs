@@ -2,7 +2,9 @@
 //! The desktop rule as plainly as it can be: who has which role, and all slices of the last turn.
 
 use std::collections::BTreeMap;
-use xqos_core::{CALLED_GAP_NS, CALLED_TURNS, ClientId, DEFAULT_SHARE_PPM, EASY_TIMES, FRAME_NS, Role, WAIT_NS};
+use xqos_core::{
+    CALLED_GAP_NS, CALLED_TURNS, ClientId, DEFAULT_SHARE_PPM, EASY_TIMES, FRAME_NS, MANAGERS_NS, Role, WAIT_NS,
+};
 
 #[derive(Debug)]
 pub struct Desktop {
@@ -10,8 +12,8 @@ pub struct Desktop {
     pub roles: BTreeMap<ClientId, Role>,
     /// For whom window managers work.
     pub work: BTreeMap<ClientId, ClientId>,
-    /// Of the last turn: begin and end of each slice.
-    slices: Vec<(u64, u64)>,
+    /// Of the last turn: begin and end of each slice, and whether it was a compositor's.
+    slices: Vec<(u64, u64, bool)>,
     /// Turns that are not put off: somebody who rested has made work.
     pub calls: u8,
 }
@@ -40,24 +42,32 @@ impl Desktop {
 
     /// The slices, and the wait before each but the first.
     fn used_ns(&self) -> u64 {
-        let served: u64 = self.slices.iter().map(|(start, end)| end - start).sum();
+        let served: u64 = self.slices.iter().map(|(start, end, _)| end - start).sum();
         let waited: u64 = self.slices.windows(2).map(|pair| (pair[1].0 - pair[0].1).min(WAIT_NS)).sum();
         served + waited
     }
 
+    fn by_managers_ns(&self) -> u64 {
+        self.slices.iter().filter(|slice| !slice.2).map(|(start, end, _)| end - start).sum()
+    }
+
+    fn is_used_up(&self) -> bool {
+        self.used_ns() >= self.most_ns() || self.by_managers_ns() >= MANAGERS_NS
+    }
+
     fn is_open(&self, now: u64) -> bool {
-        self.slices.last().is_some_and(|&(_, end)| now < end + WAIT_NS) && self.used_ns() < self.most_ns()
+        self.slices.last().is_some_and(|&(_, end, _)| now < end + WAIT_NS) && !self.is_used_up()
     }
 
     /// From when on desktop clients go first.
     pub fn first_from(&self, now: u64) -> u64 {
-        let Some(&(began, _)) = self.slices.first().filter(|_| !self.is_open(now)) else { return now };
+        let Some(&(began, ..)) = self.slices.first().filter(|_| !self.is_open(now)) else { return now };
         let used_ns = self.used_ns() + WAIT_NS;
         let paid_ns = (u128::from(used_ns) * 1_000_000 / u128::from(self.share_ppm.max(1))) as u64;
-        let eased_ns = match (self.calls > 0, self.used_ns() < self.most_ns()) {
+        let eased_ns = match (self.calls > 0, self.is_used_up()) {
             (true, _) => CALLED_GAP_NS,
-            (false, true) => (used_ns * EASY_TIMES).min(2 * FRAME_NS),
-            (false, false) => 0,
+            (false, false) => (used_ns * EASY_TIMES).min(2 * FRAME_NS),
+            (false, true) => 0,
         };
         now.max(began + paid_ns.max(eased_ns))
     }
@@ -66,9 +76,16 @@ impl Desktop {
         if self.is_open(now) { self.most_ns() - self.used_ns() } else { self.most_ns() }
     }
 
+    /// The same for this client.
+    pub fn left_for(&self, id: ClientId, now: u64) -> u64 {
+        let by_managers_ns = if self.is_open(now) { self.by_managers_ns() } else { 0 };
+        let for_manager_ns = if self.roles[&id].compositor { u64::MAX } else { MANAGERS_NS - by_managers_ns };
+        self.left_ns(now).min(for_manager_ns)
+    }
+
     /// Until when the next request is waited for.
     pub fn waits_until(&self, now: u64) -> Option<u64> {
-        let &(_, end) = self.slices.last().filter(|_| self.is_open(now))?;
+        let &(_, end, _) = self.slices.last().filter(|_| self.is_open(now))?;
         Some(end + WAIT_NS.min(self.left_ns(now))).filter(|&until| now < until)
     }
 
@@ -77,15 +94,16 @@ impl Desktop {
         self.calls = if self.slices.is_empty() { 0 } else { CALLED_TURNS };
     }
 
-    /// Served while others waited.
-    pub fn served(&mut self, start: u64, end: u64) {
-        if self.first_from(start) > start {
+    /// Served while others waited, or a manager that used all of its part.
+    pub fn served(&mut self, id: ClientId, start: u64, end: u64, others_wait: bool) {
+        let used_its_part = !self.roles[&id].compositor && end - start >= MANAGERS_NS;
+        if (!others_wait || self.first_from(start) > start) && !used_its_part {
             return;
         }
         if !self.is_open(start) {
             self.slices.clear();
             self.calls = self.calls.saturating_sub(1);
         }
-        self.slices.push((start, end));
+        self.slices.push((start, end, self.roles[&id].compositor));
     }
 }

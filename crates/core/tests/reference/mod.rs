@@ -309,8 +309,9 @@ impl Reference {
             }
         }
         let best_effort = !matches!(running, Some((_, Running::Reserved { client, .. })) if client == id);
-        if best_effort && !is_servers_choice && self.is_desktop(id) && self.others_wait() {
-            self.desktop.served(start, end);
+        if best_effort && !is_servers_choice && self.is_desktop(id) {
+            let others_wait = self.others_wait();
+            self.desktop.served(id, start, end, others_wait);
         }
         if end - start > HOG_SLICE_NS {
             self.hogged = Some(end);
