@@ -116,6 +116,7 @@ static struct xqos_client client_from(const struct wire_client *entry)
         .long_grabs = entry->long_grabs,
         .group_budget_us = entry->group_budget_us,
         .group_period_us = entry->group_period_us,
+        .charged_ns = entry->charged_ns,
     };
 
     /* The wire's 32 bytes need not end with 0; these 40 do. */

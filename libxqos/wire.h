@@ -238,8 +238,9 @@ struct wire_client {
     uint32_t group_budget_us;
     uint32_t group_period_us;
     uint32_t pad;
+    uint64_t charged_ns;
 };
-WIRE_SIZE(wire_client, 376);
+WIRE_SIZE(wire_client, 384);
 enum { WIRE_CLIENT_BYTES_1_0 = 176 };
 
 struct wire_event {

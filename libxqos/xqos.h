@@ -255,6 +255,9 @@ struct xqos_client {
     uint32_t long_grabs;            /* server grabs of a second and more */
     uint32_t group_budget_us;       /* of the reservation of its group; 0 without one */
     uint32_t group_period_us;
+    uint32_t pad;
+    uint64_t charged_ns;            /* server time that it caused: without what it did for others, with what window
+                                     * managers did for it */
 };
 
 /* Which clients are one group, and what users may reserve. */

@@ -9,7 +9,7 @@
 #include "fixture.h"
 
 /* 1.1 came in two steps: entries of 328 bytes, and structures of 344, are those of the first. */
-enum { ENTRY_1_0 = 176, FIRST_ENTRY_1_1 = 328, ENTRY = 376, LATER_ENTRY = 380 };
+enum { ENTRY_1_0 = 176, FIRST_ENTRY_1_1 = 328, ENTRY = 384, LATER_ENTRY = 388 };
 enum { CLIENT_1_0 = 184, FIRST_CLIENT_1_1 = 344 };
 
 /* What 1.1 added. */
@@ -32,6 +32,7 @@ static void put_last_fields(uint8_t *entry)
     put32(entry + 360, 31);
     put32(entry + 364, 5000);
     put32(entry + 368, 16000);
+    put64(entry + 376, 11ULL << 40);
 }
 
 static void put_entry(uint8_t *entry, uint32_t client)
@@ -118,6 +119,7 @@ static void expect_last_fields(const struct xqos_client *client, int are_there)
     EXPECT_INT(client->long_grabs, are_there ? 31 : 0);
     EXPECT_INT(client->group_budget_us, are_there ? 5000 : 0);
     EXPECT_INT(client->group_period_us, are_there ? 16000 : 0);
+    EXPECT_INT(client->charged_ns, are_there ? 11LL << 40 : 0);
 }
 
 /* entry_bytes may grow in a later version, and not by multiples of 8. */

@@ -425,6 +425,7 @@ mod tests {
             grabbed_ns: 99,
             waits: [1, 2, 3, 4, 5, 6, 7, u32::MAX],
             long_grabs: 8,
+            charged_ns: 9,
             name: "x".repeat(80),
             ..ClientEntry::default()
         };
@@ -436,6 +437,7 @@ mod tests {
             assert_eq!(back.clients[1].name, "x".repeat(31));
             assert_eq!((back.clients[1].grabbed_ns, back.clients[0].budget_left_ns), (99, -3));
             assert_eq!((back.clients[1].waits[7], back.clients[1].long_grabs), (u32::MAX, 8));
+            assert_eq!(back.clients[0].charged_ns, 9);
         }
     }
 

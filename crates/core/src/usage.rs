@@ -19,6 +19,8 @@ pub struct Usage {
     pub connected: Time,
     /// Server time spent in its slices.
     pub server_time_ns: u64,
+    /// Server time that it is the cause of: without what it did for others, with what window managers did for it.
+    pub charged_ns: u64,
     /// The part of it paid from its reservation.
     pub reserved_time_ns: u64,
     /// Requests executed.
@@ -61,6 +63,7 @@ impl Usage {
     pub(crate) fn served(&mut self, service: &Service, mode: Mode) {
         let length = service.end.since(service.start);
         self.server_time_ns = self.server_time_ns.saturating_add(length);
+        self.charged_ns = self.charged_ns.saturating_add(length);
         if mode == Mode::Reserved {
             self.reserved_time_ns = self.reserved_time_ns.saturating_add(length);
         }

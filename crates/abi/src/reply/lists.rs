@@ -7,7 +7,7 @@ use crate::label::Label;
 use xqos_core::{ReservationKind, WAIT_BOUNDS_NS};
 
 /// Bytes of one entry of a ListClients reply.
-pub(crate) const ENTRY_BYTES: usize = 376;
+pub(crate) const ENTRY_BYTES: usize = 384;
 /// The same in version 1.0.
 const ENTRY_BYTES_1_0: usize = 176;
 /// Bytes of one entry of a ListLongestRequests reply.
@@ -112,6 +112,8 @@ pub struct ClientEntry {
     pub group_budget_us: u32,
     /// T of it.
     pub group_period_us: u32,
+    /// Server time that it is the cause of: without what it did for others, with what window managers did for it.
+    pub charged_ns: u64,
 }
 
 impl ClientEntry {
@@ -138,6 +140,7 @@ impl ClientEntry {
     pub fn absorb(&mut self, other: &ClientEntry) {
         self.client = self.client.saturating_add(other.client);
         self.server_time_ns = self.server_time_ns.saturating_add(other.server_time_ns);
+        self.charged_ns = self.charged_ns.saturating_add(other.charged_ns);
         self.reserved_time_ns = self.reserved_time_ns.saturating_add(other.reserved_time_ns);
         self.requests = self.requests.saturating_add(other.requests);
         self.slices = self.slices.saturating_add(other.slices);
@@ -185,7 +188,7 @@ impl ClientEntry {
         for count in self.waits {
             out.u32(count);
         }
-        out.u32(self.long_grabs).u32(self.group_budget_us).u32(self.group_period_us).pad_to(start + ENTRY_BYTES);
+        out.u32(self.long_grabs).u32(self.group_budget_us).u32(self.group_period_us).u32(0).u64(self.charged_ns);
     }
 
     fn read(bytes: &[u8], order: Order) -> Result<Self, Short> {
@@ -235,6 +238,7 @@ impl ClientEntry {
             long_grabs: read.u32(WAITS_AT + 4 * WAITS).unwrap_or(0),
             group_budget_us: read.u32(364).unwrap_or(0),
             group_period_us: read.u32(368).unwrap_or(0),
+            charged_ns: read.u64(376).unwrap_or(0),
             ..ClientEntry::default()
         }
     }

@@ -212,6 +212,12 @@ impl Scheduler {
         if let Some(whom) = record.works_for.filter(|&whom| !self.is_desktop(whom)) {
             self.policy.served(whom, &Served { length_ns, requests: 0, bytes: 0 });
             self.requeue(whom, end);
+            if let Some(record) = self.client_mut(whom) {
+                record.usage.charged_ns = record.usage.charged_ns.saturating_add(length_ns);
+            }
+            if let Some(record) = self.client_mut(manager) {
+                record.usage.charged_ns = record.usage.charged_ns.saturating_sub(length_ns);
+            }
         }
     }
 

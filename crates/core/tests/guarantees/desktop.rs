@@ -231,6 +231,8 @@ fn what_a_window_manager_does_for_one_client_that_client_pays() {
         server.run_until(4 * SECOND);
         let [managed, paid, got] = [id, culprit, bystander].map(|id| server.service_ns(id, None));
         assert!(managed > SECOND / 4, "{others} others: it has work: {managed} ns");
+        let charged = [id, culprit, bystander].map(|id| server.scheduler.usage(id).expect("it is there").charged_ns);
+        assert_eq!(charged, [0, managed + paid, got], "and so others are told");
         assert!(paid + 20 * MS < got, "{others} others: it pays: {paid} of {got} ns");
         // Unless the work alone is more than the part of one client.
         let part = (managed + paid).saturating_sub(got);

@@ -145,3 +145,23 @@ fn a_compositor_is_dispatched_for_what_it_is_and_replay_agrees() {
         assert!(check.agreed > 5, "share {share_ppm}: {} of {} records", check.agreed, events.len());
     }
 }
+
+#[test]
+fn a_window_managers_work_is_charged_to_the_client_that_makes_it() {
+    let _others = beside_others();
+    let fixture = xvfb();
+    let control = fixture.control().unwrap();
+    let (culprit, manager) = (Manager::connect(&fixture), Manager::connect(&fixture));
+    manager.select_on_root(EventMask::SUBSTRUCTURE_REDIRECT | EventMask::SUBSTRUCTURE_NOTIFY);
+    wait_for("it is recognised", SOON, || roles(&control, &manager) == WINDOW_MANAGER);
+    let before = entry(&control, manager.base());
+    culprit.connection.map_window(culprit.window).unwrap();
+    culprit.sync();
+    for _ in 0..50 {
+        manager.sync();
+    }
+    let (manager, culprit) = (entry(&control, manager.base()), entry(&control, culprit.base()));
+    let worked_ns = manager.server_time_ns - before.server_time_ns;
+    assert!(worked_ns > 0 && manager.charged_ns == before.charged_ns, "{manager:?}");
+    assert!(culprit.charged_ns >= culprit.server_time_ns + worked_ns, "{culprit:?}, and {worked_ns} ns");
+}

@@ -59,6 +59,9 @@ Columns:
                    is used up, and 'held' while it is; a 'soft=paper' one has
                    the next budget then, and a later deadline; a 'group' one is
                    used by all clients of its group together
+  CHARGED          server time that it is the cause of, where that is another:
+                   what a window manager does is charged to the client that
+                   makes it work; the list is in this order
   LEFT             budget left in this period; below 0 after a long request
   DEPLETED         how often the budget was used up
   MISSED           deadlines with budget left and work waiting
@@ -89,7 +92,7 @@ impl Arguments {
             Ok(sample) => sample,
             Err(error) => return Err(told_by_kernel(display, error)?),
         };
-        sample.clients.sort_by_key(|client| std::cmp::Reverse(client.entry.server_time_ns));
+        sample.clients.sort_by_key(|client| std::cmp::Reverse(client.entry.charged_ns));
         if self.json {
             return output::json(&sample);
         }
@@ -146,6 +149,7 @@ fn table(clients: &[Client]) -> Table {
         Column::words("PROGRAM", 0).elastic(),
         Column::number("SERVER TIME", 0),
         Column::number("SHARE", 0),
+        Column::number("CHARGED", 2),
         Column::number("REQUESTS", 4),
         Column::words("RESERVED", 1),
         Column::number("LEFT", 5),
@@ -175,6 +179,7 @@ fn cells(client: &Client) -> Vec<String> {
         client.name.clone(),
         of_ms(client.server_time_ms),
         format!("{:.1}%", 100.0 * client.share),
+        client.is_charged_otherwise().then(|| of_ms(client.charged_ms)).unwrap_or_default(),
         client.requests.to_string(),
         reserved.map(reservation).or_else(|| of_group(client)).unwrap_or_default(),
         reserved.map(|reserved| of_ms(reserved.budget_left_ms)).unwrap_or_default(),

@@ -33,6 +33,9 @@ pub struct Client {
     pub connected_ms: f64,
     pub share: f64,
     pub server_time_ms: f64,
+    /// The same as far as it is the cause: without what it does for others, with what window managers do for it.
+    pub charged_share: f64,
+    pub charged_ms: f64,
     pub reserved_time_ms: f64,
     pub requests: u64,
     pub requests_per_s: f64,
@@ -148,6 +151,7 @@ pub struct Beside<'a> {
 struct Used {
     elapsed_ns: u64,
     server_ns: u64,
+    charged_ns: u64,
     reserved_ns: u64,
     requests: u64,
 }
@@ -161,6 +165,7 @@ impl Used {
         Used {
             elapsed_ns: now_ns.saturating_sub(since_ns).max(1),
             server_ns: entry.server_time_ns.saturating_sub(earlier.server_time_ns),
+            charged_ns: entry.charged_ns.saturating_sub(earlier.charged_ns),
             reserved_ns: entry.reserved_time_ns.saturating_sub(earlier.reserved_time_ns),
             requests: entry.requests.saturating_sub(earlier.requests),
         }
@@ -175,6 +180,11 @@ impl<'a> Beside<'a> {
 }
 
 impl Client {
+    /// Whether it is the cause of other work than its own.
+    pub fn is_charged_otherwise(&self) -> bool {
+        (self.charged_ms - self.server_time_ms).abs() > (self.server_time_ms / 100.0).max(1.0)
+    }
+
     pub fn new(entry: &ClientEntry, beside: &Beside) -> Client {
         let has = |flag: u32| entry.flags & flag != 0;
         let used = Used::since(beside.before, entry, beside.now_ns);
@@ -198,6 +208,8 @@ impl Client {
             connected_ms: ms(beside.now_ns.saturating_sub(entry.connected_ns)),
             share: used.server_ns as f64 / used.elapsed_ns as f64 * beside.running,
             server_time_ms: ms(entry.server_time_ns),
+            charged_share: used.charged_ns as f64 / used.elapsed_ns as f64 * beside.running,
+            charged_ms: ms(entry.charged_ns),
             reserved_time_ms: ms(entry.reserved_time_ns),
             requests: entry.requests,
             requests_per_s: used.requests as f64 / (used.elapsed_ns as f64 / 1e9),

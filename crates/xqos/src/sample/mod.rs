@@ -41,7 +41,9 @@ local), group (null, or name, and weight, cap and reservation: null where not
 set), by (reservation and settings: null, itself, hand, or a name), you, ready,
 holds_server_grab, grabs_pointer and grabs_keyboard (false where the server is
 served from below: it cannot be seen), connected_ms (time since), share (of the
-interval), server_time_ms, reserved_time_ms (paid from the reservation),
+interval), server_time_ms, charged_share and charged_ms (of what it is the cause
+of: a window manager's work counts for the client that makes it),
+reserved_time_ms (paid from the reservation),
 requests, requests_per_s (in the interval), slices, response (null, or count,
 p50_ms, p99_ms, worst_ms of the interval), waiting_ms (null where it has nothing
 to wait for, or without a trace), waited_ms, longest_wait_ms, longest_request

@@ -183,7 +183,7 @@ impl Sampler {
                 Client::new(entry, &beside)
             })
             .collect();
-        clients.sort_by(|a, b| b.share.total_cmp(&a.share).then(b.server_time_ms.total_cmp(&a.server_time_ms)));
+        clients.sort_by(|a, b| b.charged_share.total_cmp(&a.charged_share).then(b.charged_ms.total_cmp(&a.charged_ms)));
         let interval_ms = before.map(|before| ms(list.now_ns.saturating_sub(before.now_ns)));
         Ok(Sample { version: VERSION, now_ms: ms(list.now_ns), interval_ms, server, clients, departed })
     }

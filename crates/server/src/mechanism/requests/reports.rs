@@ -162,6 +162,7 @@ pub fn entry<H: Host>(engine: &Engine<H>, id: ClientId, asker: ClientId) -> Opti
         budget_left_ns: state.map_or(0, |state| state.budget_left_ns),
         deadline_ns: state.map_or(0, |state| state.deadline.0),
         server_time_ns: usage.server_time_ns,
+        charged_ns: usage.charged_ns,
         reserved_time_ns: usage.reserved_time_ns,
         requests: usage.requests,
         slices: usage.slices,

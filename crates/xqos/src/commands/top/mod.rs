@@ -49,7 +49,7 @@ Keys: s sort, / filter, p pause, Enter one client, l longest requests,
 r reserve, x release, u undo, R time each request (some ten nanoseconds each,
 until R again), ? help, q quit.
 
-SHARE, REQ/S, P50 and P99 are of the time since the last sample, or since the
+SHARE, CHARGED, REQ/S, P50 and P99 are of the time since the last sample, or since the
 client connected with --once. TIME, WAIT, LONGEST and GRAB are always since it
 connected: WAIT can be far above the P99 of now.
 

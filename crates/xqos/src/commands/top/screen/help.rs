@@ -11,7 +11,7 @@ const WIDTH: u16 = 76;
 /// Of the first column, with the space behind it.
 const WORDS: usize = 12;
 
-const HELP: [(&str, &str); 20] = [
+const HELP: [(&str, &str); 21] = [
     ("Up, Down", "choose a client"),
     ("Enter, Esc", "all about it; back to the table"),
     ("s", "sort by the next column"),
@@ -24,6 +24,7 @@ const HELP: [(&str, &str); 20] = [
     ("q", "quit"),
     ("last", "Columns of the last interval:"),
     ("SHARE", "share of the server's time"),
+    ("CHARGED", "the same with what a window manager does for it; a manager is not charged for that"),
     ("REQ/S", "requests per second"),
     ("P50 P99", "response time: from having work to having none left"),
     ("ever", "Columns since the client connected, before this top too:"),

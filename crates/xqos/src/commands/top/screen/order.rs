@@ -36,8 +36,8 @@ impl Order {
     pub fn sort(self, clients: &mut [Client]) {
         let p99 = |client: &Client| client.response.as_ref().map_or(0.0, |response| response.p99_ms);
         let number = |client: &Client| match self {
-            Order::Share => client.share,
-            Order::Total => client.server_time_ms,
+            Order::Share => client.charged_share,
+            Order::Total => client.charged_ms,
             Order::Requests => client.requests_per_s,
             Order::Response => p99(client),
             Order::Wait => client.longest_wait_ms,

@@ -19,7 +19,7 @@ const WITH_SPANS: u16 = 12;
 impl View {
     pub fn draw_table(&mut self, frame: &mut Frame, area: Rect, sample: &Sample) {
         let shown = self.shown(sample);
-        let columns = columns_for(area.width);
+        let columns = columns_for(area.width, shown.iter().any(|client| client.is_charged_otherwise()));
         let widths: Vec<Constraint> = columns.iter().map(|column| column.width).collect();
         // Figures of different spans do not contradict each other where each says its own.
         let has_spans = area.height >= WITH_SPANS;
@@ -99,7 +99,7 @@ impl ScreenColumn {
     /// Of when its figures are: of the last interval, or of the time since the client connected.
     fn span(&self) -> &'static str {
         match self.title {
-            "SHARE" | "REQ/S" | "P50" | "P99" => "last",
+            "SHARE" | "CHARGED" | "REQ/S" | "P50" | "P99" => "last",
             "TIME" | "WAIT" | "LONGEST" | "GRAB" => "ever",
             _ => "",
         }
@@ -107,7 +107,7 @@ impl ScreenColumn {
 }
 
 /// In the order of their importance; what does not fit is left out.
-const COLUMNS: [(u16, ScreenColumn); 15] = [
+const COLUMNS: [(u16, ScreenColumn); 16] = [
     (
         7,
         ScreenColumn {
@@ -128,6 +128,18 @@ const COLUMNS: [(u16, ScreenColumn); 15] = [
             width: Constraint::Length(6),
             right: true,
             text: |client| format!("{:.1}%", client.share * 100.0),
+        },
+    ),
+    (
+        7,
+        ScreenColumn {
+            title: "CHARGED",
+            width: Constraint::Length(7),
+            right: true,
+            text: |client| match client.is_charged_otherwise() {
+                true => format!("{:.1}%", client.charged_share * 100.0),
+                false => String::new(),
+            },
         },
     ),
     (
@@ -259,10 +271,11 @@ const COLUMNS: [(u16, ScreenColumn); 15] = [
     ),
 ];
 
-fn columns_for(width: u16) -> Vec<&'static ScreenColumn> {
+/// Nobody needs CHARGED where it is SHARE for all.
+fn columns_for(width: u16, is_charged: bool) -> Vec<&'static ScreenColumn> {
     let mut left = width;
     let mut columns = Vec::new();
-    for (least, column) in &COLUMNS {
+    for (least, column) in COLUMNS.iter().filter(|(_, column)| is_charged || column.title != "CHARGED") {
         if *least > left {
             break;
         }
@@ -278,8 +291,8 @@ mod tests {
 
     #[test]
     fn eighty_columns_show_who_and_how_much_and_how_long() {
-        let titles: Vec<&str> = columns_for(80).iter().map(|column| column.title).collect();
+        let titles: Vec<&str> = columns_for(80, false).iter().map(|column| column.title).collect();
         assert_eq!(titles, ["PID", "PROGRAM", "SHARE", "TIME", "REQ/S", "P99", "WAIT", "RESERVED"]);
-        assert_eq!(columns_for(250).len(), COLUMNS.len());
+        assert_eq!(columns_for(250, true).len(), COLUMNS.len());
     }
 }
