@@ -18,7 +18,7 @@
 enum { CLIENT_BYTES_1_0 = 184 };
 _Static_assert(offsetof(struct xqos_client, grabs) == CLIENT_BYTES_1_0, "layout of 1.0");
 _Static_assert(offsetof(struct xqos_client, waits) == 344, "layout of the first 1.1");
-_Static_assert(sizeof(struct xqos_client) == 392, "layout of 1.1");
+_Static_assert(sizeof(struct xqos_client) == 400, "layout of 1.1");
 
 struct xqos_client_list {
     struct wire_client_list *reply;
