@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //! What crosses a border: the wire structures of the XQOS extension, and the trace in shared memory, for the server's
-//! side and for a client's. The only unsafe code is the mapping in `ring` and two system calls in `kernel`.
+//! side and for a client's. The only unsafe code is the mapping in `ring`.
 //!
 //! `proto/xqosproto.md` is the definition; a test holds the sizes here against `proto/xqos.xml`. Bytes become types
 //! once, here: whoever holds a [`Request`] knows that its length and its enumerations were checked. Nothing here panics
@@ -11,7 +11,6 @@
 mod bytes;
 pub mod control;
 mod event;
-pub mod kernel;
 mod label;
 mod reply;
 mod request;

@@ -17,7 +17,7 @@ use std::process::Command;
 use std::ptr;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
-use xqos_abi::kernel::Attributes;
+use xqos_sys::Attributes;
 
 /// The signals that `xqos run` looks after.
 const WATCHED: [i32; 4] = [libc::SIGCHLD, libc::SIGINT, libc::SIGTERM, libc::SIGHUP];

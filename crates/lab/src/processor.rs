@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use std::io;
 use std::mem;
 use std::time::Duration;
-use xqos_abi::kernel::Attributes;
+use xqos_sys::Attributes;
 
 /// Where the programs of an experiment about one processor run.
 pub const SCENE: usize = 0;

@@ -107,7 +107,7 @@ fn find_or_mount() -> Result<(PathBuf, Option<OwnedFd>)> {
 fn remove_orphans(instances: &Path) {
     for entry in fs::read_dir(instances).into_iter().flatten().flatten() {
         let owner = entry.file_name().to_str().and_then(|name| name.strip_prefix(PREFIX)?.parse().ok());
-        if owner.is_some_and(|pid| !xqos_proc::exists(pid)) {
+        if owner.is_some_and(|pid| !xqos_sys::exists(pid)) {
             let _ = fs::remove_dir(entry.path());
         }
     }

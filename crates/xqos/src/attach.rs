@@ -107,7 +107,7 @@ impl Attached {
             if self.signals.next().is_some_and(|signal| signal.number != libc::SIGCHLD) {
                 return Ok(None);
             }
-            if !xqos_proc::exists(self.target.pid) {
+            if !xqos_sys::exists(self.target.pid) {
                 bail!("the server, process {}, has ended", self.target.pid);
             }
             if Instant::now() >= end {

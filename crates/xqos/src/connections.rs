@@ -50,7 +50,7 @@ pub fn table(display: u32) -> Option<Table> {
 
 fn holders(peers: &[u32]) -> Vec<Holder> {
     let mut by_inode: HashMap<u64, i32> = HashMap::new();
-    for pid in xqos_proc::pids() {
+    for pid in xqos_sys::pids() {
         by_inode.extend(sockets_of(pid).into_iter().map(|inode| (inode, pid)));
     }
     let mut counts: BTreeMap<i32, usize> = BTreeMap::new();
@@ -59,7 +59,7 @@ fn holders(peers: &[u32]) -> Vec<Holder> {
     }
     let program = |pid| match pid {
         0 => "(of other users, or in containers: ask as root)".to_owned(),
-        pid => crate::client::printable(&xqos_proc::program(pid)),
+        pid => crate::client::printable(&xqos_sys::program(pid)),
     };
     let mut holders: Vec<Holder> =
         counts.into_iter().map(|(pid, connections)| Holder { pid, program: program(pid), connections }).collect();

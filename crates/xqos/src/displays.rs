@@ -97,7 +97,7 @@ fn owner(folder: &Path, display: u32, inodes: &[u64]) -> Option<String> {
     if let Ok(lock) = fs::read_to_string(folder.join(format!(".X{display}-lock"))) {
         return program(lock.trim().parse().ok()?);
     }
-    let relays = xqos_proc::pids().into_iter().filter(|&pid| program(pid).is_some_and(|name| passes_on(&name)));
+    let relays = xqos_sys::pids().into_iter().filter(|&pid| program(pid).is_some_and(|name| passes_on(&name)));
     let has_it = |pid: &i32| sockets_of(*pid).iter().any(|inode| inodes.contains(inode));
     relays.filter(has_it).find_map(program)
 }

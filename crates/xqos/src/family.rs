@@ -15,7 +15,7 @@
 //! tree is noted each time when one of ours connects, and a noted parent is believed after its end.
 
 use std::collections::{HashMap, HashSet};
-use xqos_proc::{Process, Processes};
+use xqos_sys::{Process, Processes};
 
 /// A pid and the instant of its process's start: unique as long as the machine runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -43,7 +43,7 @@ impl Host {
         let setup = connection.map(|connection| connection.setup());
         let vendor = setup.map(|setup| String::from_utf8_lossy(&setup.vendor).into_owned()).unwrap_or_default();
         let pid = told.or_else(|| sys::peer_pid(connection?.stream()));
-        let process = pid.filter(|&pid| xqos_proc::exists(pid)).map(HostProcess::look);
+        let process = pid.filter(|&pid| xqos_sys::exists(pid)).map(HostProcess::look);
         let program = process.as_ref().and_then(|process| process.program.as_deref());
         let xwayland = is_xwayland(connection, &vendor, program);
         Host { release: setup.map(release).unwrap_or_default(), xwayland, process, vendor }

@@ -5,9 +5,9 @@ use anyhow::{Result, anyhow, bail};
 use serde::Serialize;
 use std::fmt;
 use std::io;
-use xqos_abi::kernel::Attributes;
 use xqos_cli::quantity::{Micros, Reservation};
 use xqos_cli::sys;
+use xqos_sys::Attributes;
 
 /// The kernel refuses shorter budgets and longer periods.
 const MIN_BUDGET: Micros = Micros(10);
@@ -61,7 +61,7 @@ pub fn put_threads_ahead(pid: i32) {
 
 /// All threads of a process but its main one, and how each is scheduled.
 pub fn other_threads(pid: i32) -> Vec<(i32, Attributes)> {
-    let threads = xqos_proc::threads(pid).into_iter();
+    let threads = xqos_sys::threads(pid).into_iter();
     threads.filter(|&thread| thread != pid).filter_map(|thread| Some((thread, Attributes::of(thread).ok()?))).collect()
 }
 

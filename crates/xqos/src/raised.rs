@@ -12,9 +12,9 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
-use xqos_abi::kernel::Attributes;
 use xqos_cli::sys::{Shared, ZeroIsValid};
-use xqos_proc::Processes;
+use xqos_sys::Attributes;
+use xqos_sys::Processes;
 
 /// More do not redraw at once.
 const PLACES: usize = 64;
@@ -155,7 +155,7 @@ impl Place {
         if pid == 0 {
             return;
         }
-        let started = xqos_proc::Procfs.look(pid).map(|process| process.started);
+        let started = xqos_sys::Procfs.look(pid).map(|process| process.started);
         if started == Some(self.started.load(Ordering::SeqCst)) {
             let before = Attributes::of_words([0, 1, 2, 3].map(|at: usize| self.before[at].load(Ordering::SeqCst)));
             let raised = Attributes::of(pid).ok();
@@ -175,7 +175,7 @@ mod tests {
     use std::process::{Child, Command};
     use std::time::Duration;
     use xqos_cli::sys::calling_user;
-    use xqos_proc::Procfs;
+    use xqos_sys::Procfs;
 
     struct Sleeper(Child);
 

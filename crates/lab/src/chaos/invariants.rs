@@ -14,7 +14,7 @@ use std::fs;
 use std::time::{Duration, Instant};
 use x11rb::protocol::xproto::ConnectionExt;
 use xqos_abi::entry_flag::RESERVED;
-use xqos_abi::kernel::Attributes;
+use xqos_sys::Attributes;
 
 /// Private memory of the server beyond that after its first life: its allocator keeps what clients had.
 const MORE_KB: u64 = 32 << 10;

@@ -16,8 +16,8 @@ use crate::host::kernel;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
-use xqos_abi::kernel::Attributes;
 use xqos_core::{Supply, Time};
+use xqos_sys::Attributes;
 
 /// Of the watcher's slices: the shortest that the kernel grants.
 pub const WATCHER_SLICE_NS: u64 = 100_000;

@@ -51,7 +51,7 @@ impl Identity {
 
     /// The program's name.
     pub fn program(&self) -> String {
-        if self.pid > 0 { xqos_proc::program(self.pid) } else { String::new() }
+        if self.pid > 0 { xqos_sys::program(self.pid) } else { String::new() }
     }
 
     /// The control group of its application ([`application_in`](crate::mechanism::groups::application_in)).

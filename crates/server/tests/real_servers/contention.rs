@@ -4,8 +4,8 @@
 use crate::busy::X11perf;
 use crate::fixture::{Fixture, alone, module, wait_for};
 use std::time::Duration;
-use xqos_abi::kernel::Attributes;
 use xqos_lab::server::{Kind, Module, Setup};
+use xqos_sys::Attributes;
 
 const SOON: Duration = Duration::from_secs(20);
 const SHORT_NS: u64 = 300_000;

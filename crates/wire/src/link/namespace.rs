@@ -281,7 +281,7 @@ fn members(networks: &[Option<(u64, u64)>; 2]) -> Vec<(i32, sys::Process)> {
         (network.is_some() && networks.contains(&network)).then_some((pid, process))
     };
     let own = process::id() as i32;
-    xqos_proc::pids().into_iter().filter(|&pid| pid != own).filter_map(member).collect()
+    xqos_sys::pids().into_iter().filter(|&pid| pid != own).filter_map(member).collect()
 }
 
 impl Side {

@@ -104,7 +104,7 @@ impl Peers {
 }
 
 fn program_of(pid: i32) -> String {
-    let program = xqos_proc::program(pid);
+    let program = xqos_sys::program(pid);
     // As long as a server that carries xqos gives it, so that both have one name for a program.
     let printable = printable(xqos_abi::cut(&program));
     if printable.is_empty() { GONE.to_owned() } else { printable }

@@ -61,7 +61,7 @@ fn the_only_one() -> Result<Target> {
 fn servers() -> Vec<Target> {
     let sockets = Displays::look().listening;
     let mut found: Vec<Target> = Vec::new();
-    for pid in xqos_proc::pids() {
+    for pid in xqos_sys::pids() {
         let own = sockets_of(pid);
         for &(_, display) in sockets.iter().filter(|(inode, _)| own.contains(inode)) {
             let server = Target { pid, program: program(pid), display: Some(display) };

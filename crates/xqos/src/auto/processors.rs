@@ -15,7 +15,7 @@ use std::fs;
 use std::io;
 use std::time::Instant;
 use xqos_cli::quantity::{Micros, Reservation};
-use xqos_proc::Procfs;
+use xqos_sys::Procfs;
 
 /// So long threads are compared.
 const COMPARED_NS: u64 = 500_000_000;
@@ -112,7 +112,7 @@ impl Program {
         if self.thread.is_some() {
             return self.thread;
         }
-        let used = || xqos_proc::threads(pid).into_iter().filter_map(|thread| Some((thread, used_ns(thread)?)));
+        let used = || xqos_sys::threads(pid).into_iter().filter_map(|thread| Some((thread, used_ns(thread)?)));
         let (began_ns, before) = self.first.get_or_insert_with(|| (now_ns, used().collect()));
         if now_ns - *began_ns < COMPARED_NS {
             return None;

@@ -9,8 +9,8 @@ use super::{Raised, put_all_back};
 use std::io::{self, Read};
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::UnixStream;
-use xqos_abi::kernel::Attributes;
 use xqos_cli::sys::{self, Fork};
+use xqos_sys::Attributes;
 
 /// Of the guard and its parent: above whom they raise by a real-time priority.
 pub const PRIORITY: u32 = 5;

@@ -61,7 +61,7 @@ pub fn facts(entry: &ClientEntry, users: &Users) -> ClientFacts {
 
 /// The server gives the beginning of a long name, and /proc all of it.
 fn name(entry: &ClientEntry, pid: Option<i32>) -> String {
-    let whole = pid.map(xqos_proc::program).filter(|whole| cut(whole) == entry.name);
+    let whole = pid.map(xqos_sys::program).filter(|whole| cut(whole) == entry.name);
     bounded(&whole.unwrap_or_else(|| entry.name.clone())).into_owned()
 }
 
@@ -115,7 +115,7 @@ mod tests {
         let mut game = std::process::Command::new("sleep");
         let mut game = std::os::unix::process::CommandExt::arg0(&mut game, whole).arg("60").spawn().unwrap();
         // The kernel closes what spawn waits for before it has put the arguments into place.
-        while xqos_proc::program(game.id() as i32).is_empty() {
+        while xqos_sys::program(game.id() as i32).is_empty() {
             std::thread::yield_now();
         }
         let entry = ClientEntry {

@@ -9,7 +9,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 use x11rb::connection::Connection;
 use x11rb::protocol::xproto::{ConnectionExt as _, CreateWindowAux, MapState, WindowClass};
-use xqos_abi::kernel::Attributes;
+use xqos_sys::Attributes;
 
 const XCLOCK: &[&str] = &["xclock", "-geometry", "100x100+0+0"];
 

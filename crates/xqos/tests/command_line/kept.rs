@@ -12,9 +12,9 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 use x11rb::connection::Connection;
 use x11rb::protocol::xproto::{ConnectionExt as _, CreateWindowAux, WindowClass};
-use xqos_abi::kernel::Attributes;
 use xqos_abi::{ClientEntry, Grouping, entry_flag};
 use xqos_client::Control;
+use xqos_sys::Attributes;
 
 fn control(server: &Server) -> Control {
     Control::connect(Some(&server.display)).unwrap().unwrap()

@@ -13,11 +13,11 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use x11rb::connection::Connection;
 use x11rb::protocol::xproto::{ConnectionExt as _, CreateGCAux, GX, Rectangle};
-use xqos_abi::kernel::Attributes;
 use xqos_abi::trace::What;
 use xqos_core::{ClientId, Parameters, PolicyKind, Role, Time};
 use xqos_sim::server::{Rules, serve};
 use xqos_sim::workload::{Burst, Plan, Run, Workload};
+use xqos_sys::Attributes;
 use xqos_trace::file::{Header, Writer};
 
 const MS: u64 = 1_000_000;

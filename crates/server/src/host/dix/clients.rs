@@ -61,7 +61,7 @@ impl Engine<Dix> {
                 self.host.established(id, client)?;
                 // One with a space may be all of the arguments: then it is found out what it is.
                 let command = self.host.symbols.command_of(client.raw()).filter(|command| !command.contains(' '));
-                self.established(id, command.map(|command| xqos_proc::last_part(&command).to_owned()));
+                self.established(id, command.map(|command| xqos_sys::last_part(&command).to_owned()));
             }
             State::Retained => {
                 // Its record lives on with its resources, and other clients may ask for its priority.

@@ -170,7 +170,7 @@ fn accepted(listener: &UnixListener) -> Option<(Socket, String)> {
         return None;
     }
     stream.set_nonblocking(true).ok()?;
-    let program = xqos_proc::program(peer.pid.as_raw_nonzero().get());
+    let program = xqos_sys::program(peer.pid.as_raw_nonzero().get());
     Some((Socket { fd: stream.into(), takes_files: true }, program))
 }
 

@@ -20,13 +20,13 @@ use named::Named;
 use std::os::fd::AsRawFd;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
-use xqos_abi::kernel::Attributes;
 use xqos_abi::{Notify, NotifyKind, event_mask};
 use xqos_cli::output::{self, note};
 use xqos_cli::quantity::{Micros, limit};
 use xqos_cli::sys::{self, Signal, Signals};
 use xqos_client::Error;
-use xqos_proc::Procfs;
+use xqos_sys::Attributes;
+use xqos_sys::Procfs;
 
 /// What the server is allowed: its own thread 3, the watcher 4.
 const SERVER_LIMIT: u32 = 4;

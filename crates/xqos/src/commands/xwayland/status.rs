@@ -50,7 +50,7 @@ impl Status {
             path: names("PATH="),
             weston: weston::without_path(&read(&places.weston)) != Without::NothingOfOurs,
             diverted: divert::is_in_force(),
-            running: xqos_proc::pids().into_iter().filter_map(running).collect(),
+            running: xqos_sys::pids().into_iter().filter_map(running).collect(),
         })
     }
 }

@@ -3,12 +3,6 @@
 //!
 //! A process is named by its pid and the instant of its start, since pids are used again.
 
-#![forbid(unsafe_code)]
-
-mod program;
-
-pub use program::{last_part, program};
-
 use std::collections::HashMap;
 use std::fs;
 use std::path::Path;

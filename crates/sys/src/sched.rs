@@ -4,8 +4,6 @@
 //! Several sides ask: the module for the server's thread, `xqos boost` for exposing programs, `xqos run --cpu`, and who
 //! shows it. Whatever is raised above the usual policy is so with reset-on-fork: children and new threads begin as
 //! everybody does.
-// Two system calls that libc has no functions for.
-#![allow(unsafe_code)]
 
 use std::io;
 
@@ -114,7 +112,6 @@ mod tests {
     }
 
     #[test]
-    #[cfg_attr(miri, ignore = "Miri has no sched_getattr")]
     fn a_thread_has_the_usual_policy_and_may_keep_it() {
         std::thread::spawn(|| {
             let own = Attributes::of(0).unwrap();
