@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! What the programs of xqos have in common: quantities as users type them, tables, messages, man pages, signals.
+//! What the programs of xqos have in common: quantities as users type them, tables, messages, man pages.
 //!
 //! | module | what |
 //! |---|---|
@@ -11,7 +11,8 @@
 //! | [`program`] | what the main function of each does |
 //! | [`sibling`] | commands that are programs of their own |
 //! | [`module_file`] | where the module is that a server loads |
-//! | [`sys`] | signals, fork, terminals |
+
+#![forbid(unsafe_code)]
 
 pub mod documents;
 pub mod manual;
@@ -20,5 +21,4 @@ pub mod output;
 pub mod program;
 pub mod quantity;
 pub mod sibling;
-pub mod sys;
 pub mod table;

@@ -10,13 +10,13 @@
 //! A recording cannot be made again. So it ([`recording`]) replaces no file, and it grows at its place, where it can be read
 //! after a crash.
 
-use crate::sys;
 use anyhow::{Context, Result, anyhow};
 use serde::Serialize;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use xqos_sys as sys;
 
 /// Writes `text` as it is.
 pub fn print(text: &str) -> Result<()> {

@@ -3,8 +3,12 @@
 //!
 //! A process is named by its pid and the instant of its start, since pids are used again.
 
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::collections::HashMap;
 use std::fs;
+use std::io;
+use std::os::fd::OwnedFd;
 use std::path::Path;
 
 /// A process that lives, or has ended and was not waited for yet.
@@ -34,6 +38,22 @@ impl Processes for Procfs {
 
     fn all(&self) -> HashMap<i32, Process> {
         pids().into_iter().filter_map(|pid| Some((pid, self.look(pid)?))).collect()
+    }
+}
+
+/// A process that keeps its identity, even when it ends and its number is used again.
+#[derive(Debug)]
+pub struct Handle(OwnedFd);
+
+impl Handle {
+    pub fn open(pid: i32) -> io::Result<Handle> {
+        let pid = Pid::from_raw(pid).ok_or(Errno::SRCH)?;
+        Ok(Handle(pidfd_open(pid, PidfdFlags::empty())?))
+    }
+
+    /// A process that is gone is no error.
+    pub fn signal(&self, signal: Signal) {
+        let _ = pidfd_send_signal(&self.0, signal);
     }
 }
 

@@ -5,7 +5,10 @@
 //! shows it. Whatever is raised above the usual policy is so with reset-on-fork: children and new threads begin as
 //! everybody does.
 
+use rustix::thread::set_current_timer_slack;
 use std::io;
+use std::num::NonZeroU64;
+use std::ptr;
 
 const SCHED_DEADLINE: u32 = 6;
 const RESET_ON_FORK: u64 = 1;
@@ -97,6 +100,30 @@ impl Attributes {
         let (flags, nice) = ((head >> 16) & 0xff, (head >> 32) as u32 as i32);
         Attributes { size: 0, policy, flags, nice, priority, runtime_ns, deadline_ns, period_ns }
     }
+}
+
+/// Sets how high real-time priorities a process may give itself (RLIMIT_RTPRIO), and tells how high before.
+pub fn allow_real_time(pid: i32, priority: u32) -> io::Result<u32> {
+    let wanted = libc::rlimit { rlim_cur: priority.into(), rlim_max: priority.into() };
+    let mut before = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: limits that live through the calls. What the process may already, it keeps.
+    unsafe {
+        if libc::prlimit(pid, libc::RLIMIT_RTPRIO, ptr::null(), &mut before) != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        let is_enough = before.rlim_cur >= wanted.rlim_cur && priority > 0;
+        if !is_enough && libc::prlimit(pid, libc::RLIMIT_RTPRIO, &wanted, ptr::null_mut()) != 0 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    Ok(u32::try_from(before.rlim_max).unwrap_or(u32::MAX))
+}
+
+/// This thread wakes on time: no slack for its timers, and before all ordinary threads where that is allowed.
+pub fn be_punctual() {
+    // Where either fails nothing changes.
+    let _ = set_current_timer_slack(Some(NonZeroU64::MIN));
+    let _ = Attributes::real_time(1).give(0);
 }
 
 #[cfg(test)]

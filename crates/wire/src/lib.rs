@@ -28,8 +28,7 @@
 //! Whatever is missing (packets dropped, bytes cut off, a beginning that was not captured) is told to the observer and
 //! counted; nothing is guessed over a gap.
 
-// link/sys.rs alone is excepted: namespaces and devices are made by system calls that std has no words for.
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 pub mod analysis;
 pub mod answerable;

@@ -9,8 +9,7 @@ use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
 use std::time::{Duration, Instant};
 use xqos_cli::output::note;
-use xqos_cli::sys::{self, Signal, Signals};
-use xqos_sys::{Processes, Procfs};
+use xqos_sys::{self as sys, Processes, Procfs, Signal, Signals};
 
 /// How long the program may take to end after a signal that we passed on; then it is ended.
 const KILL_AFTER: Duration = Duration::from_secs(5);

@@ -30,7 +30,7 @@ use instance::Instance;
 use peers::Peers;
 use serde::Serialize;
 use std::time::{Duration, Instant};
-use xqos_cli::sys::{self, Signals};
+use xqos_sys::{self as sys, Signals};
 
 /// The kernel's buffer is emptied so often. Who comes and goes meanwhile has no name.
 const EMPTY: Duration = Duration::from_millis(10);

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use x11rb::connection::Connection;
 use x11rb::protocol::xproto::{ConnectionExt, Setup};
 use x11rb::rust_connection::RustConnection;
-use xqos_cli::sys;
+use xqos_sys as sys;
 
 /// File names of the module, as they appear among a server's mappings.
 const MODULE_NAMES: [&str; 2] = ["/xqos.so", "/libxqos_module.so"];

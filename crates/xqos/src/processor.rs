@@ -6,8 +6,7 @@ use serde::Serialize;
 use std::fmt;
 use std::io;
 use xqos_cli::quantity::{Micros, Reservation};
-use xqos_cli::sys;
-use xqos_sys::Attributes;
+use xqos_sys::{self as sys, Attributes};
 
 /// The kernel refuses shorter budgets and longer periods.
 const MIN_BUDGET: Micros = Micros(10);

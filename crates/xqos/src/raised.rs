@@ -12,23 +12,13 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
-use xqos_cli::sys::{Shared, ZeroIsValid};
-use xqos_sys::Attributes;
-use xqos_sys::Processes;
+use xqos_sys::{Attributes, Processes, Procfs};
 
 /// More do not redraw at once.
 const PLACES: usize = 64;
 
-/// One process, as both sides see it; pid 0: nobody.
-#[derive(Debug)]
-pub struct Place {
-    pid: AtomicU64,
-    started: AtomicU64,
-    before: [AtomicU64; 4],
-}
-
-// SAFETY: atomic numbers only.
-unsafe impl ZeroIsValid for Place {}
+/// One process, as both sides see it: its pid (0: nobody), when it started, and how it was scheduled before.
+pub type Place = [AtomicU64; 6];
 
 /// What came of a wish to raise.
 #[derive(Debug)]
@@ -44,7 +34,7 @@ pub enum Verdict {
 /// The processes that are raised, by this process.
 #[derive(Debug)]
 pub struct Raised {
-    places: Shared<[Place; PLACES]>,
+    places: &'static [Place; PLACES],
     until: [Option<Instant>; PLACES],
     /// `None`: of anybody.
     user: Option<u32>,
@@ -53,7 +43,7 @@ pub struct Raised {
 impl Raised {
     /// To raise processes of `user`; `None`: of whoever was named.
     pub fn new(user: Option<u32>) -> io::Result<Raised> {
-        Ok(Raised { places: Shared::zeroed()?, until: [None; PLACES], user })
+        Ok(Raised { places: xqos_sys::shared()?, until: [None; PLACES], user })
     }
 
     /// Until that time, or until it is taken back.
@@ -75,21 +65,20 @@ impl Raised {
             Ok(_) => return Verdict::Otherwise,
             Err(error) => return Verdict::Impossible(error),
         };
-        let is_free = |place: &Place| place.pid.load(Ordering::SeqCst) == 0;
-        let Some(at) = self.places.iter().position(is_free) else { return Verdict::Otherwise };
-        let place = &self.places[at];
-        place.started.store(process.started, Ordering::SeqCst);
-        for (cell, word) in place.before.iter().zip(before.words()) {
+        let Some(at) = self.position(0) else { return Verdict::Otherwise };
+        let [place_pid, started, words @ ..] = &self.places[at];
+        started.store(process.started, Ordering::SeqCst);
+        for (cell, word) in words.iter().zip(before.words()) {
             cell.store(word, Ordering::SeqCst);
         }
-        place.pid.store(pid as u64, Ordering::SeqCst);
+        place_pid.store(pid as u64, Ordering::SeqCst);
         match attributes.give(pid) {
             Ok(()) => {
                 self.until[at] = until;
                 Verdict::Raised
             }
             Err(error) => {
-                place.pid.store(0, Ordering::SeqCst);
+                place_pid.store(0, Ordering::SeqCst);
                 Verdict::Impossible(error)
             }
         }
@@ -97,28 +86,24 @@ impl Raised {
 
     /// Raises otherwise who is raised already.
     pub fn change(&self, pid: i32, attributes: Attributes) -> io::Result<()> {
-        match self.places.iter().any(|place| place.pid.load(Ordering::SeqCst) == pid as u64) {
-            true => attributes.give(pid),
-            false => Err(io::ErrorKind::NotFound.into()),
-        }
+        self.position(pid).ok_or(io::ErrorKind::NotFound)?;
+        attributes.give(pid)
     }
 
     /// True where it was raised.
     pub fn take_back(&mut self, pid: i32) -> bool {
-        let Some(at) = self.places.iter().position(|place| place.pid.load(Ordering::SeqCst) == pid as u64) else {
-            return false;
-        };
-        self.until[at] = None;
-        self.places[at].put_back();
-        true
+        let place = self.position(pid);
+        if let Some(at) = place {
+            self.put_back(at);
+        }
+        place.is_some()
     }
 
     /// Those whose time is over.
     pub fn take_back_late(&mut self, now: Instant) {
         for at in 0..PLACES {
             if self.until[at].is_some_and(|until| until <= now) {
-                self.until[at] = None;
-                self.places[at].put_back();
+                self.put_back(at);
             }
         }
     }
@@ -133,8 +118,17 @@ impl Raised {
         self.until.iter().flatten().min().copied()
     }
 
-    pub fn places(&self) -> &[Place; PLACES] {
-        &self.places
+    pub fn places(&self) -> &'static [Place; PLACES] {
+        self.places
+    }
+
+    fn position(&self, pid: i32) -> Option<usize> {
+        self.places.iter().position(|[place_pid, ..]| place_pid.load(Ordering::SeqCst) == pid as u64)
+    }
+
+    fn put_back(&mut self, at: usize) {
+        self.until[at] = None;
+        put_back(&self.places[at]);
     }
 }
 
@@ -146,27 +140,24 @@ impl Drop for Raised {
 
 /// Whoever is raised is as before.
 pub fn put_all_back(places: &[Place; PLACES]) {
-    places.iter().for_each(Place::put_back);
+    places.iter().for_each(put_back);
 }
 
-impl Place {
-    fn put_back(&self) {
-        let pid = self.pid.load(Ordering::SeqCst) as i32;
-        if pid == 0 {
-            return;
-        }
-        let started = xqos_sys::Procfs.look(pid).map(|process| process.started);
-        if started == Some(self.started.load(Ordering::SeqCst)) {
-            let before = Attributes::of_words([0, 1, 2, 3].map(|at: usize| self.before[at].load(Ordering::SeqCst)));
-            let raised = Attributes::of(pid).ok();
-            // It may have ended meanwhile, here and below.
-            let _ = before.give(pid);
-            // A new thread does not inherit, but may have copied: GLib's pools do, where the program has the right.
-            let copies = other_threads(pid).into_iter().filter(|(_, now)| Some(*now) == raised);
-            copies.for_each(|(thread, _)| _ = before.give(thread));
-        }
-        self.pid.store(0, Ordering::SeqCst);
+fn put_back([place_pid, started, words @ ..]: &Place) {
+    let pid = place_pid.load(Ordering::SeqCst) as i32;
+    if pid == 0 {
+        return;
     }
+    if Procfs.look(pid).is_some_and(|process| process.started == started.load(Ordering::SeqCst)) {
+        let before = Attributes::of_words([0, 1, 2, 3].map(|at: usize| words[at].load(Ordering::SeqCst)));
+        let raised = Attributes::of(pid).ok();
+        // It may have ended meanwhile, here and below.
+        let _ = before.give(pid);
+        // A new thread does not inherit, but may have copied: GLib's pools do, where the program has the right.
+        let copies = other_threads(pid).into_iter().filter(|(_, now)| Some(*now) == raised);
+        copies.for_each(|(thread, _)| _ = before.give(thread));
+    }
+    place_pid.store(0, Ordering::SeqCst);
 }
 
 #[cfg(test)]
@@ -174,8 +165,7 @@ mod tests {
     use super::*;
     use std::process::{Child, Command};
     use std::time::Duration;
-    use xqos_cli::sys::calling_user;
-    use xqos_sys::Procfs;
+    use xqos_sys::calling_user;
 
     struct Sleeper(Child);
 

@@ -7,9 +7,9 @@ use anyhow::{Context, Result, anyhow, bail};
 use x11rb::connection::Connection;
 use xqos_abi::{ClientEntry, ServerInfo, entry_flag};
 use xqos_cli::quantity::{Micros, Reservation, XId};
-use xqos_cli::sys;
 use xqos_client::{Control, Error};
 use xqos_core::ReservationKind;
+use xqos_sys as sys;
 
 /// Resource ids that a server deals out.
 const ID_SPACE: u32 = 1 << 29;

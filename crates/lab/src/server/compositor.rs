@@ -15,7 +15,7 @@
 
 use super::{Server, Setup};
 use crate::folder::Folder;
-use crate::process::{self, Owned};
+use crate::process::Owned;
 use crate::program;
 use anyhow::{Context, Result, bail, ensure};
 use std::ffi::OsStr;
@@ -26,7 +26,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
-use xqos_cli::sys;
+use xqos_sys as sys;
 
 /// Some draw in software, on processors that others use.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -252,7 +252,7 @@ impl Drop for Xwayland {
         let end = Instant::now() + GRACE;
         while self.is_running() {
             if Instant::now() > end {
-                return process::kill(self.pid);
+                return sys::send(self.pid as i32, libc::SIGKILL);
             }
             std::thread::sleep(Duration::from_millis(2));
         }

@@ -17,7 +17,6 @@
 //! | `run` | the loop between the two devices |
 //! | `namespace` | the namespaces, and the guard that ends what is in them |
 //! | `netem` | the kernel's own emulator instead |
-//! | `sys` | system calls |
 //!
 //! ```no_run
 //! use std::process::Command;
@@ -34,7 +33,6 @@ mod namespace;
 mod netem;
 mod run;
 pub mod shape;
-mod sys;
 
 pub use namespace::listens;
 
@@ -109,7 +107,7 @@ impl Link {
         if settings.netem {
             for side in [Side::Client, Side::Server] {
                 let mut command = netem::command(&shape);
-                sys::enter_before_exec(&mut command, namespaces.of(side));
+                xqos_sys::enter_before_exec(&mut command, namespaces.of(side));
                 netem::set(command)?;
             }
             shape = Settings::default().shape();
@@ -125,7 +123,7 @@ impl Link {
 
     /// Makes a command one that will run on that side.
     pub fn command_in<'a>(&self, side: Side, command: &'a mut Command) -> &'a mut Command {
-        sys::enter_before_exec(command, self.namespaces.of(side));
+        xqos_sys::enter_before_exec(command, self.namespaces.of(side));
         command
     }
 

@@ -16,7 +16,7 @@
 //!
 //! A process belongs to us by being in one of the namespaces, however it came about; nothing else is ever ended.
 
-use super::{Error, Side, sys};
+use super::{Error, Side};
 use crate::descriptors;
 use rustix::process::Signal;
 use std::collections::BTreeSet;
@@ -31,6 +31,7 @@ use std::process;
 use std::sync::Arc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
+use xqos_sys as sys;
 
 /// The device's name on both sides.
 const DEVICE: &CStr = c"link0";
@@ -273,15 +274,15 @@ fn end_all(networks: &[Option<(u64, u64)>; 2]) {
     }
 }
 
-fn members(networks: &[Option<(u64, u64)>; 2]) -> Vec<(i32, sys::Process)> {
+fn members(networks: &[Option<(u64, u64)>; 2]) -> Vec<(i32, sys::Handle)> {
     let member = |pid| {
         // Opened before the look, so that it is the one that was looked at.
-        let process = sys::Process::open(pid).ok()?;
+        let process = sys::Handle::open(pid).ok()?;
         let network = identity(fs::metadata(format!("/proc/{pid}/ns/net")));
         (network.is_some() && networks.contains(&network)).then_some((pid, process))
     };
     let own = process::id() as i32;
-    xqos_sys::pids().into_iter().filter(|&pid| pid != own).filter_map(member).collect()
+    sys::pids().into_iter().filter(|&pid| pid != own).filter_map(member).collect()
 }
 
 impl Side {

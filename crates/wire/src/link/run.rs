@@ -4,9 +4,9 @@
 //! It sleeps until a packet comes or one is due, and does all that is due then. What is late on waking is not made up
 //! for by the packets behind: each has a time of its own, by the arithmetic of the shaper.
 
+use super::Error;
 use super::log::{Totals, Writer};
 use super::shape::{Shape, Shaper};
-use super::{Error, sys};
 use crate::observe::Direction;
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -44,7 +44,7 @@ impl Emulator {
         ];
         let mut link = Loop { ways, log, totals: Default::default(), epoch, stop: theirs };
         let run = move || {
-            sys::be_punctual();
+            xqos_sys::be_punctual();
             link.run().map_err(Error::Run)?;
             link.finish()
         };
@@ -93,7 +93,7 @@ impl Loop {
         loop {
             let timeout = self.until_next();
             let [requests, replies] = [0, 1].map(|way| self.ways[way].from.as_fd());
-            let [requests, replies, stop] = sys::poll([requests, replies, self.stop.as_fd()], timeout)?;
+            let [requests, replies, stop] = xqos_sys::readable([requests, replies, self.stop.as_fd()], timeout)?;
             if stop {
                 return Ok(());
             }

@@ -11,7 +11,7 @@ use links::Links;
 use std::path::{Path, PathBuf};
 use xqos_cli::output;
 use xqos_cli::quantity::Micros;
-use xqos_cli::sys;
+use xqos_sys as sys;
 use xqos_wire::analysis::Analysis;
 use xqos_wire::analysis::budget::Budget;
 use xqos_wire::analysis::compare::compare;

@@ -44,7 +44,7 @@ pub(super) fn seconds(value: f64) -> String {
 }
 
 pub(super) fn section(title: &str, table: &Table) -> String {
-    format!("\n{title}\n{}", table.render(xqos_cli::sys::terminal_columns()))
+    format!("\n{title}\n{}", table.render(xqos_sys::terminal_columns()))
 }
 
 fn connections(list: &[ConnectionReport]) -> String {

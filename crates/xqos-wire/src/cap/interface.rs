@@ -9,7 +9,7 @@ use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use xqos_cli::output::note;
-use xqos_cli::sys::{self, Signals};
+use xqos_sys::{self as sys, Signals};
 use xqos_wire::capture::live::{Drops, GATHERED_FOR, Live, LiveError, filter_of};
 use xqos_wire::capture::record::{Recorder, Watch};
 

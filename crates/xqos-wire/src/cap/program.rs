@@ -7,7 +7,7 @@ use anyhow::{Context, Error, Result};
 use std::path::Path;
 use std::process::ExitCode;
 use xqos_cli::output;
-use xqos_cli::sys::{self, Signals};
+use xqos_sys::{self as sys, Signals};
 use xqos_wire::capture::relay::{Relay, Relayed};
 
 impl Served for Relay {

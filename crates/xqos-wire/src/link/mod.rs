@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 use xqos_cli::output::{discard, note, recording};
-use xqos_cli::sys::{self, Signal, Signals};
+use xqos_sys::{self as sys, Signal, Signals};
 use xqos_wire::capture::relay::authority::Authority;
 use xqos_wire::link::log::Totals;
 use xqos_wire::link::shape::Queue;

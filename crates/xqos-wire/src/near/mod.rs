@@ -29,8 +29,8 @@ use proxy::Proxy;
 use std::ffi::OsString;
 use std::process::ExitCode;
 use xqos_cli::output::note;
-use xqos_cli::sys::{self, Signals};
 use xqos_near::Settings;
+use xqos_sys::{self as sys, Signals};
 
 /// Runs a program far from its X server, and answers it here what is known here
 ///

@@ -31,8 +31,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 use xqos_cli::output::{line, note};
-use xqos_cli::sys::{self, Signals};
 use xqos_near::Settings;
+use xqos_sys::{self as sys, Signals};
 
 /// A proxy with nobody holds 1 to 3 MB and one of the server's clients.
 const IDLE_FOR: Duration = Duration::from_secs(600);

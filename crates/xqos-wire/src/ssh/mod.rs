@@ -19,7 +19,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
 use std::time::Duration;
-use xqos_cli::sys::{self, Signal, Signals};
+use xqos_sys::{self as sys, Signal, Signals};
 
 /// How long the session may take to end after a signal that was passed on; then the connection is ended, and with it the
 /// program's display.

@@ -9,7 +9,7 @@ use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open}
 use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::os::fd::OwnedFd;
-use xqos_cli::sys;
+use xqos_sys as sys;
 
 /// Work for nobody: input, viewers, timers.
 pub const SERVER: &str = "(the server itself)";

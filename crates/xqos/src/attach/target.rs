@@ -4,7 +4,7 @@
 use crate::displays::{Displays, sockets_of};
 use anyhow::{Context, Result, bail};
 use std::fs;
-use xqos_cli::sys;
+use xqos_sys as sys;
 
 /// A server to be watched.
 #[derive(Clone, Debug, PartialEq, Eq)]

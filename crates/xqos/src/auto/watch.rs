@@ -10,7 +10,7 @@ use std::os::fd::AsRawFd;
 use xqos_abi::{ClientEntry, NotifyKind, event_mask};
 use xqos_cli::output;
 use xqos_cli::program::one_line;
-use xqos_cli::sys::{self, Signals};
+use xqos_sys::{self as sys, Signals};
 
 /// What was set is cleared at the end, also after an error. `with_processors`: processor time is found, too.
 pub fn watch(session: &Session, clients: &[ClientEntry], limit_ppm: Option<u32>, with_processors: bool) -> Result<()> {

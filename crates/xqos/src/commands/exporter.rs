@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use xqos_cli::output;
 use xqos_cli::quantity::Micros;
-use xqos_cli::sys::{self, Signals};
+use xqos_sys::{self as sys, Signals};
 
 /// Answers Prometheus for all X servers of this machine
 ///

@@ -30,8 +30,7 @@ use xqos_abi::{ClientEntry, NotifyKind, event_mask};
 use xqos_cli::output::note;
 use xqos_cli::program::one_line;
 use xqos_cli::quantity::{Reservation, Weight};
-use xqos_cli::sys::{self, Signal, Signals};
-use xqos_sys::Procfs;
+use xqos_sys::{self as sys, Procfs, Signal, Signals};
 
 /// How long a launcher's children may take to connect after it has ended: a large program from a cold disk needs
 /// seconds, and a daemon that was only left behind must not keep us for ever.

@@ -16,10 +16,11 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use xqos_abi::Grouping;
+use xqos_cli::module_file;
 use xqos_cli::output::note;
 use xqos_cli::quantity::{Micros, Reservation, Share, desktop, slice};
-use xqos_cli::{module_file, sys};
 use xqos_core::PolicyKind;
+use xqos_sys as sys;
 
 /// Starts an X server with xqos in it
 ///

@@ -9,7 +9,6 @@ use super::{Raised, put_all_back};
 use std::io::{self, Read};
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::UnixStream;
-use xqos_cli::sys::{self, Fork};
 use xqos_sys::Attributes;
 
 /// Of the guard and its parent: above whom they raise by a real-time priority.
@@ -23,22 +22,19 @@ impl Guard {
     /// Before any thread is started.
     pub fn start(raised: &Raised) -> io::Result<Guard> {
         let (ours, mut theirs) = UnixStream::pair()?;
-        match sys::fork()? {
-            Fork::Parent => {
-                ours.set_nonblocking(true)?;
-                Ok(Guard(ours))
-            }
-            Fork::Child => {
-                drop(ours);
-                sys::ignore_signals();
-                // Without the right it may come late.
-                let _ = Attributes::real_time(PRIORITY).give(0);
-                // Nothing is ever written: this is the end of the other side.
-                let _ = theirs.read(&mut [0]);
-                put_all_back(raised.places());
-                sys::exit_now(0)
-            }
-        }
+        ours.set_nonblocking(true)?;
+        let (places, mut ours) = (raised.places(), Some(ours));
+        xqos_sys::fork(|| {
+            // The other side is our parent's alone.
+            ours = None;
+            xqos_sys::ignore_signals();
+            // Without the right it may come late.
+            let _ = Attributes::real_time(PRIORITY).give(0);
+            // Nothing is ever written: this is the end of the other side.
+            let _ = theirs.read(&mut [0]);
+            put_all_back(places);
+        })?;
+        ours.map(Guard).ok_or_else(|| io::ErrorKind::BrokenPipe.into())
     }
 
     pub fn is_gone(&mut self) -> bool {

@@ -26,10 +26,10 @@ use x11rb::rust_connection::RustConnection;
 use xqos_abi::{ClientEntry, NotifyKind, event_mask};
 use xqos_cli::output::{line, note};
 use xqos_cli::program::one_line;
-use xqos_cli::sys::{self, Signals};
 use xqos_rules::decide::{RuleSet, Verdict};
 use xqos_rules::facts::{ClientFacts, State};
 use xqos_rules::files::{Loaded, Loader};
+use xqos_sys::{self as sys, Signals};
 
 /// Why the daemon ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -22,9 +22,9 @@ use anyhow::Result;
 use sight::Sight;
 use std::path::{Path, PathBuf};
 use xqos_abi::ClientEntry;
-use xqos_cli::sys;
 use xqos_rules::facts::{ClientFacts, State};
 use xqos_rules::files::{Folder, Loader, usual};
+use xqos_sys as sys;
 
 /// The usual places, for the user who runs this.
 pub fn loader() -> Loader {

@@ -6,10 +6,10 @@
 use crate::processor;
 use crate::session::Session;
 use xqos_cli::quantity::SoftRule;
-use xqos_cli::sys;
 use xqos_rules::facts::State;
 use xqos_rules::rule::{Limits, Rule};
 use xqos_rules::setting::{Group, Reserve, Setting};
+use xqos_sys as sys;
 
 /// What whoever keeps the rules may do.
 #[derive(Clone, Copy, Debug)]

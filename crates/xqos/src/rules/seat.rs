@@ -16,7 +16,7 @@ use x11rb::protocol::xproto::{
 use x11rb::rust_connection::RustConnection;
 use x11rb::wrapper::ConnectionExt as _;
 use x11rb::{COPY_DEPTH_FROM_PARENT, COPY_FROM_PARENT, CURRENT_TIME, NONE};
-use xqos_cli::sys;
+use xqos_sys as sys;
 
 /// One for a display, whatever screens it has.
 const SELECTION: &[u8] = b"_XQOS_RULES_S0";

@@ -23,10 +23,8 @@ use std::time::{Duration, Instant};
 use xqos_abi::{Notify, NotifyKind, event_mask};
 use xqos_cli::output::{self, note};
 use xqos_cli::quantity::{Micros, limit};
-use xqos_cli::sys::{self, Signal, Signals};
 use xqos_client::Error;
-use xqos_sys::Attributes;
-use xqos_sys::Procfs;
+use xqos_sys::{self as sys, Attributes, Procfs, Signal, Signals};
 
 /// What the server is allowed: its own thread 3, the watcher 4.
 const SERVER_LIMIT: u32 = 4;

@@ -14,7 +14,8 @@ use files::Places;
 use std::fs;
 use std::path::Path;
 use weston::Without;
-use xqos_cli::{module_file, output, sys};
+use xqos_cli::{module_file, output};
+use xqos_sys as sys;
 
 /// Has the Wayland compositor start Xwayland with xqos in it
 ///

@@ -70,9 +70,9 @@ pub fn text(sample: &Sample) -> String {
         server.policy,
         server.clients,
         server.share * 100.0,
-        table.render(xqos_cli::sys::terminal_columns())
+        table.render(xqos_sys::terminal_columns())
     );
-    text += &departed::text(&sample.departed, xqos_cli::sys::terminal_columns());
+    text += &departed::text(&sample.departed, xqos_sys::terminal_columns());
     if !server.longest_requests.is_empty() {
         text += "\nThe longest requests since the server began\n";
         for request in server.longest_requests.iter().take(8) {

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: MIT
+//! Descriptors: which are readable, and who is at the other end.
+
+use rustix::event::{self, PollFd, PollFlags, Timespec};
+use rustix::io::Errno;
+use std::io;
+use std::mem;
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
+use std::ptr;
+use std::time::Duration;
+
+/// Waits until one of the files is readable or its peer has gone, or until `timeout`; `None` is for ever.
+pub fn poll(files: &[RawFd], timeout: Option<Duration>) -> io::Result<()> {
+    // SAFETY: they are borrowed for the call only. A descriptor that is not open only makes it return.
+    let borrowed = files.iter().map(|&fd| unsafe { BorrowedFd::borrow_raw(fd) });
+    wait_for(&mut borrowed.map(as_input).collect::<Vec<_>>(), timeout)
+}
+
+/// As [`poll`]; says which are.
+pub fn readable<const N: usize>(files: [BorrowedFd<'_>; N], timeout: Option<Duration>) -> io::Result<[bool; N]> {
+    let mut polled = files.map(as_input);
+    wait_for(&mut polled, timeout)?;
+    Ok(polled.map(|polled| !polled.revents().is_empty()))
+}
+
+fn as_input(file: BorrowedFd<'_>) -> PollFd<'_> {
+    PollFd::from_borrowed_fd(file, PollFlags::IN)
+}
+
+fn wait_for(polled: &mut [PollFd<'_>], timeout: Option<Duration>) -> io::Result<()> {
+    // A time that is too long to be told is for ever.
+    let timeout = timeout.and_then(|left| Timespec::try_from(left).ok());
+    match event::poll(polled, timeout.as_ref()) {
+        Ok(_) | Err(Errno::INTR) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The pid of the process at the other end of a Unix socket: the one that listened. `None` for other sockets.
+pub fn peer_pid(socket: &impl AsRawFd) -> Option<i32> {
+    // Not by rustix, whose pids are never 0: that is what a peer of another pid namespace has.
+    // SAFETY: an all-zero ucred is valid; getsockopt writes at most `length` bytes into it.
+    unsafe {
+        let mut peer: libc::ucred = mem::zeroed();
+        let mut length = mem::size_of_val(&peer) as libc::socklen_t;
+        let fd = socket.as_raw_fd();
+        let result =
+            libc::getsockopt(fd, libc::SOL_SOCKET, libc::SO_PEERCRED, ptr::from_mut(&mut peer).cast(), &mut length);
+        (result == 0 && peer.pid > 0).then_some(peer.pid)
+    }
+}

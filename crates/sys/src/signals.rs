@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: MIT
+//! Signals: as a file to poll, sent to others, and how a program that we start gets them.
+
+use rustix::process::{Pid, Signal as SignalNumber, kill_process};
+use std::io;
+use std::mem;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::ptr;
+
+/// The signals that `xqos run` looks after.
+const WATCHED: [i32; 4] = [libc::SIGCHLD, libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
+
+/// A signal that arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Signal {
+    pub number: i32,
+    /// Sent by the kernel, as a terminal's ^C is: the whole foreground group has it already.
+    pub from_kernel: bool,
+}
+
+/// Signals as a file to poll.
+#[derive(Debug)]
+pub struct Signals(OwnedFd);
+
+impl Signals {
+    /// From now on the watched signals arrive here only.
+    pub fn watch() -> io::Result<Signals> {
+        let set = watched_set();
+        // SAFETY: `set` is initialised and lives through the calls; SIG_DFL is a valid disposition. An inherited
+        // SIG_IGN for SIGCHLD would make children vanish without a status.
+        unsafe {
+            libc::signal(libc::SIGCHLD, libc::SIG_DFL);
+            if libc::sigprocmask(libc::SIG_BLOCK, &set, ptr::null_mut()) != 0 {
+                return Err(io::Error::last_os_error());
+            }
+            let fd = libc::signalfd(-1, &set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK);
+            if fd < 0 {
+                return Err(io::Error::last_os_error());
+            }
+            // SAFETY (continued): `fd` is new and nobody else's.
+            Ok(Signals(OwnedFd::from_raw_fd(fd)))
+        }
+    }
+
+    /// The next signal, if one has arrived.
+    pub fn next(&self) -> Option<Signal> {
+        // SAFETY: a signalfd_siginfo is plain numbers, valid as zeros; read writes at most its size into it.
+        unsafe {
+            let mut info: libc::signalfd_siginfo = mem::zeroed();
+            let size = mem::size_of_val(&info);
+            let got = libc::read(self.0.as_raw_fd(), ptr::from_mut(&mut info).cast(), size);
+            let whole = usize::try_from(got).is_ok_and(|got| got == size);
+            whole.then_some(Signal { number: info.ssi_signo as i32, from_kernel: info.ssi_code == libc::SI_KERNEL })
+        }
+    }
+}
+
+impl AsRawFd for Signals {
+    fn as_raw_fd(&self) -> RawFd {
+        self.0.as_raw_fd()
+    }
+}
+
+fn watched_set() -> libc::sigset_t {
+    // SAFETY: sigemptyset initialises the set; sigaddset of valid signal numbers cannot fail.
+    unsafe {
+        let mut set = mem::zeroed();
+        libc::sigemptyset(&mut set);
+        for signal in WATCHED {
+            libc::sigaddset(&mut set, signal);
+        }
+        set
+    }
+}
+
+/// The program is to get the signals that we watch, as it would without us.
+pub fn unblock_signals_in(command: &mut Command) {
+    let set = watched_set();
+    // SAFETY: between fork and exec only sigprocmask is called, which is async-signal-safe.
+    unsafe {
+        command.pre_exec(move || match libc::sigprocmask(libc::SIG_UNBLOCK, &set, ptr::null_mut()) {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        });
+    }
+}
+
+/// Sends a signal; a process that is gone is no error.
+pub fn send(pid: i32, signal: i32) {
+    // A pid above 0 is one process.
+    if let (true, Some(pid), Some(signal)) = (pid > 0, Pid::from_raw(pid), SignalNumber::from_named_raw(signal)) {
+        let _ = kill_process(pid, signal);
+    }
+}
+
+/// What ends a terminal's programs does not end this one.
+pub fn ignore_signals() {
+    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGPIPE] {
+        // SAFETY: SIG_IGN is a valid disposition.
+        unsafe { libc::signal(signal, libc::SIG_IGN) };
+    }
+}
