@@ -4,6 +4,8 @@
 //!
 //! Programs, experiments and tests all speak through it.
 
+#![forbid(unsafe_code)]
+
 mod display;
 mod error;
 mod open;

@@ -43,6 +43,8 @@
 //! - **A missed goal is a finding** and is printed as one.
 //! - Nothing outlives its owner: servers and clients are ended by their own id when they are dropped.
 
+#![forbid(unsafe_code)]
+
 pub mod actor;
 pub mod bench;
 mod boost;

@@ -7,13 +7,13 @@
 use crate::program::Missing;
 use crate::tree;
 use anyhow::{Context, Error, Result, anyhow};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde::{Deserialize, Serialize};
 use std::error;
 use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader};
 use std::os::unix::fs::FileExt;
-use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
@@ -42,13 +42,7 @@ pub struct Owned {
 impl Owned {
     /// Starts it; `grace` is the time it has to end by itself after SIGTERM. [`Missing`] when it is not installed.
     pub fn start(command: &mut Command, grace: Duration) -> Result<Owned> {
-        // SAFETY: the closure runs between fork and exec and makes one system call, which is async-signal-safe.
-        unsafe {
-            command.pre_exec(|| match libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM) {
-                0 => Ok(()),
-                _ => Err(io::Error::last_os_error()),
-            });
-        }
+        xqos_sys::end_with_this_thread(command);
         let program = command.get_program().to_string_lossy().into_owned();
         let _leave = tree::leave_to_start()?;
         let child = command.spawn().map_err(|error| match error.kind() {
@@ -101,8 +95,8 @@ impl Owned {
 
     fn signal(&mut self, signal: i32) {
         if self.is_running() {
-            // SAFETY: a signal to a child that we have not waited for yet, so the id is still its own.
-            unsafe { libc::kill(self.child.id() as libc::pid_t, signal) };
+            // We have not waited for it yet, so the id is still its own.
+            xqos_sys::send(self.child.id() as i32, signal);
         }
     }
 
@@ -247,22 +241,11 @@ pub fn parent(pid: u32) -> Option<u32> {
     number(&fs::read_to_string(format!("/proc/{pid}/status")).ok()?, "PPid:").ok()?.try_into().ok()
 }
 
-/// Ends a process that another one has left behind.
-pub(crate) fn kill(pid: u32) {
-    // SAFETY: a number only; who asks has just seen that it is that process.
-    unsafe { libc::kill(pid as libc::pid_t, libc::SIGKILL) };
-}
-
 /// Raises our limit of open files, which children inherit: a server of 2,048 clients needs one for each, and so do we.
 pub fn allow_many_files() {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: both calls get a valid structure of the type they ask for.
-    unsafe {
-        if libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) == 0 && limit.rlim_cur < limit.rlim_max {
-            limit.rlim_cur = limit.rlim_max;
-            libc::setrlimit(libc::RLIMIT_NOFILE, &limit);
-        }
-    }
+    let limit = getrlimit(Resource::Nofile);
+    // Our own limit can always be raised so far.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }
 
 fn thread_ids(pid: u32) -> Result<Vec<u32>> {

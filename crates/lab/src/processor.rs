@@ -5,8 +5,8 @@
 //! by starting it inside a [`Pinned`].
 
 use anyhow::{Context, Result};
-use std::io;
-use std::mem;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use rustix::time::{ClockId, clock_gettime};
 use std::time::Duration;
 use xqos_sys::Attributes;
 
@@ -16,24 +16,16 @@ pub const SCENE: usize = 0;
 /// The calling thread runs on one processor until this is dropped.
 #[derive(Debug)]
 pub struct Pinned {
-    before: libc::cpu_set_t,
+    before: CpuSet,
 }
 
 impl Pinned {
     pub fn to(processor: usize) -> Result<Pinned> {
-        // SAFETY: a cpu_set_t is plain bits, valid as zeros; the calls get the size of the set that they read or write.
-        unsafe {
-            let mut before: libc::cpu_set_t = mem::zeroed();
-            if libc::sched_getaffinity(0, mem::size_of_val(&before), &mut before) != 0 {
-                return Err(io::Error::last_os_error()).context("the kernel does not tell our processors");
-            }
-            let mut one: libc::cpu_set_t = mem::zeroed();
-            libc::CPU_SET(processor, &mut one);
-            if libc::sched_setaffinity(0, mem::size_of_val(&one), &one) != 0 {
-                return Err(io::Error::last_os_error()).context(format!("processor {processor} is not ours to use"));
-            }
-            Ok(Pinned { before })
-        }
+        let before = sched_getaffinity(None).context("the kernel does not tell our processors")?;
+        let mut one = CpuSet::new();
+        one.set(processor);
+        sched_setaffinity(None, &one).with_context(|| format!("processor {processor} is not ours to use"))?;
+        Ok(Pinned { before })
     }
 
     /// For those who measure what runs on [`SCENE`]: the last one, which is the same where there is one only.
@@ -44,8 +36,8 @@ impl Pinned {
 
 impl Drop for Pinned {
     fn drop(&mut self) {
-        // SAFETY: the set is the one that the kernel gave.
-        unsafe { libc::sched_setaffinity(0, mem::size_of_val(&self.before), &self.before) };
+        // It is the set that the kernel gave.
+        let _ = sched_setaffinity(None, &self.before);
     }
 }
 
@@ -59,17 +51,15 @@ pub fn burn(work: Duration) {
 
 /// By the clock of the server's traces and of the kernel's.
 pub fn now_ns() -> u64 {
-    clock(libc::CLOCK_MONOTONIC).as_nanos() as u64
+    clock(ClockId::Monotonic).as_nanos() as u64
 }
 
 fn used() -> Duration {
-    clock(libc::CLOCK_THREAD_CPUTIME_ID)
+    clock(ClockId::ThreadCPUTime)
 }
 
-fn clock(id: libc::clockid_t) -> Duration {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the call writes one timespec. These clocks exist on every Linux.
-    unsafe { libc::clock_gettime(id, &mut time) };
+fn clock(id: ClockId) -> Duration {
+    let time = clock_gettime(id);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
@@ -108,16 +98,15 @@ mod tests {
 
     #[test]
     fn processor_time_is_reserved_and_given_back_or_the_right_that_lacks_is_named() {
-        // SAFETY: the call takes a number; 0 is the calling thread.
-        let class = || unsafe { libc::sched_getscheduler(0) & 0xff };
+        let is_usual = || Attributes::of(0).unwrap().is_usual();
         match Reserved::this_thread(Duration::from_millis(1), Duration::from_millis(10)) {
             Ok(reserved) => {
-                assert_ne!(class(), libc::SCHED_OTHER);
+                assert!(!is_usual());
                 drop(reserved);
             }
             Err(error) => assert!(format!("{error:#}").contains("CAP_SYS_NICE"), "{error:#}"),
         }
-        assert_eq!(class(), libc::SCHED_OTHER);
+        assert!(is_usual());
     }
 
     #[test]

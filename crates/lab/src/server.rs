@@ -15,11 +15,10 @@ use anyhow::{Context, Result, anyhow, bail};
 use compositor::Xwayland;
 use std::ffi::OsString;
 use std::fs::{self, File};
-use std::io::{self, Read};
+use std::io::Read;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -130,7 +129,8 @@ impl Setup {
             return compositor.start(self, command, folder);
         }
         let (mut ready, servers_end) = UnixStream::pair()?;
-        hand_over(&mut command, &servers_end);
+        command.args(["-displayfd", &servers_end.as_raw_fd().to_string()]);
+        xqos_sys::hand_over(&mut command, servers_end.as_raw_fd());
         let errors = File::create(folder.path("errors"))?;
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(errors);
         let process = Owned::start(&mut command, Duration::from_secs(5))?;
@@ -377,20 +377,6 @@ pub fn find_module(path: Option<&Path>) -> Result<PathBuf> {
     let found =
         found.ok_or_else(|| anyhow!("{NAME} is not built: run `make build`, or set XQOS_MODULE to its path"))?;
     Ok(fs::canonicalize(found)?)
-}
-
-/// Passes the end of a pair to the child under its own number, and `-displayfd` with it.
-fn hand_over(command: &mut Command, end: &UnixStream) {
-    let descriptor = end.as_raw_fd();
-    command.args(["-displayfd", &descriptor.to_string()]);
-    // SAFETY: the closure runs between fork and exec and makes one system call, which is async-signal-safe; the
-    // descriptor is open, as `end` outlives the start.
-    unsafe {
-        command.pre_exec(move || match libc::fcntl(descriptor, libc::F_SETFD, 0) {
-            0 => Ok(()),
-            _ => Err(io::Error::last_os_error()),
-        });
-    }
 }
 
 /// `12101007` is 21.1.7; before 21 the leading 1 was part of the version.

@@ -3,29 +3,18 @@
 //!
 //! Experiments end what they start when they drop it ([`Owned`](crate::process::Owned)). A signal leaves no time for that:
 //! then everything below this process is ended from beside the experiment, each by its own id. Orphans below us become
-//! our children ([`adopt_orphans`]), so a process whose parent ended first is found as well, and once the end has begun
+//! our children ([`xqos_sys::adopt_orphans`]), so a process whose parent ended first is found as well, and once the end has begun
 //! nothing is started any more.
 
 use anyhow::{Result, bail};
 use std::collections::BTreeSet;
 use std::fs;
-use std::io;
 use std::process;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Held while a process is started; true once nothing may be started any more.
 static IS_ENDING: Mutex<bool> = Mutex::new(false);
-
-/// Orphans below us become our children instead of init's.
-pub fn adopt_orphans() -> Result<()> {
-    let on: libc::c_ulong = 1;
-    // SAFETY: PR_SET_CHILD_SUBREAPER takes a number and touches no memory.
-    match unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, on, 0, 0, 0) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error().into()),
-    }
-}
 
 /// What is started while this is held is seen by [`end_all`].
 pub(crate) fn leave_to_start() -> Result<MutexGuard<'static, bool>> {
@@ -49,11 +38,11 @@ pub fn end_all(grace: Duration) {
                 return;
             }
             for task in left.iter().filter(|task| !task.is_over && told.insert(task.pid)) {
-                // SAFETY: kill takes numbers only. A moment ago this id was that of a process below us; the kernel
-                // gives ids out in turn, so it is not another one's so soon.
-                unsafe { libc::kill(task.pid as libc::pid_t, signal) };
-                // SAFETY: as above. One that was stopped would not notice.
-                unsafe { libc::kill(task.pid as libc::pid_t, libc::SIGCONT) };
+                // A moment ago this id was that of a process below us; the kernel gives ids out in turn, so it is not
+                // another one's so soon. One that was stopped would not notice.
+                for signal in [signal, libc::SIGCONT] {
+                    xqos_sys::send(task.pid as i32, signal);
+                }
             }
             std::thread::sleep(Duration::from_millis(10));
         }

@@ -3,6 +3,8 @@
 //!
 //! `make test` counts those left out: each is a line of the file that `XQOS_SKIPS` names, which `make test` shows at its end.
 
+#![forbid(unsafe_code)]
+
 use std::fmt::Display;
 use std::fs::OpenOptions;
 use std::io::Write;

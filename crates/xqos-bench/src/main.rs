@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! xqos-bench: the experiments of `xqos_lab::bench`. `xqos bench` is this program.
 
+#![forbid(unsafe_code)]
+
 use anyhow::Result;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::path::PathBuf;

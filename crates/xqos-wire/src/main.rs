@@ -2,6 +2,8 @@
 //! xqos-wire: what X costs on the wire. `xqos cap`, `xqos analyse`, `xqos plot`, `xqos link`,
 //! `xqos near` and `xqos ssh` are this program.
 
+#![forbid(unsafe_code)]
+
 mod analyse;
 mod cap;
 mod link;

@@ -4,6 +4,8 @@
 //! Every command exits with 0, also where there was nothing to do; with 1 after one line on standard error that says why and
 //! what to do next; or with 2 when it was called wrongly. `xqos run` passes on the exit status of its program.
 
+#![forbid(unsafe_code)]
+
 mod admission;
 mod attach;
 mod auto;

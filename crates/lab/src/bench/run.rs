@@ -14,7 +14,6 @@ use crate::program::Missing;
 use crate::render;
 use crate::server::{self, Kind, Setup};
 use crate::study::Table;
-use crate::tree;
 use anyhow::{Context, Error, Result, anyhow};
 use std::fs;
 use std::path::PathBuf;
@@ -68,7 +67,7 @@ pub fn run(options: &Options) -> Result<()> {
 }
 
 fn run_chosen(options: &Options, chosen: &[&'static Experiment], module: PathBuf) -> Result<()> {
-    tree::adopt_orphans().context("cannot look after the processes to be started")?;
+    xqos_sys::adopt_orphans().context("cannot look after the processes to be started")?;
     let server = Setup::stock(Kind::Xvfb).start()?.version()?;
     let subject = Subject { server, module: machine::module_version(&module)? };
     let outcomes = Run { options, module, subject }.all(chosen)?;

@@ -10,7 +10,6 @@ mod invariants;
 mod op;
 mod stage;
 
-use crate::process;
 use crate::server::{Kind, Module, Setup};
 use anyhow::{Context, Result, anyhow, ensure};
 use invariants::Sums;
@@ -166,7 +165,7 @@ impl Watch {
                 // Plain numbers: nothing else is ordered by them.
                 if began.elapsed().as_secs() > since.load(Ordering::Relaxed) + BOUND_S {
                     since.store(ENDED, Ordering::Relaxed);
-                    process::kill(server);
+                    xqos_sys::send(server as i32, libc::SIGKILL);
                     return;
                 }
                 drop(since);
