@@ -4,6 +4,9 @@
 //! | module | what |
 //! |---|---|
 //! | [`quantity`] | times, reservations, weights and shares, read and written |
+//! | [`number`], [`time`] | numbers with a unit, as typed and as shown |
+//! | [`width`] | text in columns of a terminal |
+//! | [`nearest`] | the word that was probably meant |
 //! | [`table`] | tables that fit the terminal |
 //! | [`output`] | results on standard output, all else on standard error |
 //! | [`manual`] | man pages from the definition of a command line |
@@ -17,8 +20,12 @@
 pub mod documents;
 pub mod manual;
 pub mod module_file;
+pub mod nearest;
+pub mod number;
 pub mod output;
 pub mod program;
 pub mod quantity;
 pub mod sibling;
 pub mod table;
+pub mod time;
+pub mod width;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! What the main function of each program does: one line for an error, man pages, completions.
 
+use crate::nearest::nearest;
 use crate::sibling::Described;
 use crate::{manual, output};
 use anyhow::Result;
@@ -10,7 +11,6 @@ use clap::{Arg, ArgMatches, Command, Subcommand};
 use clap_complete::Shell;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use xqos_text::nearest::nearest;
 
 /// What packages are made with, in each program.
 #[derive(Debug, Subcommand)]

@@ -4,12 +4,12 @@
 //! Each is parsed once, here, into the whole numbers that the extension counts in; an error says what to write instead
 //! and ends the program with exit status 2. Nothing is rounded silently: what cannot be expressed is refused.
 
+use crate::number::{decimal, scaled};
+use crate::time;
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 use xqos_core::{DEFAULT_SHARE_PPM, MAX_SHARE_PPM, ReservationKind};
-use xqos_text::number::{decimal, scaled};
-use xqos_text::time;
 
 /// What a soft reservation gives beyond its budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

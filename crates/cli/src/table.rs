@@ -2,8 +2,8 @@
 //! Tables that fit: of columns too many for the terminal the empty ones are left out first, then the least important,
 //! which are named below.
 
+use crate::width::{Align, columns, fitted, wrapped};
 use std::fmt::Write;
-use xqos_text::width::{Align, columns, fitted, wrapped};
 
 /// Space between columns.
 const GAP: usize = 2;

@@ -25,7 +25,7 @@ use crate::setting::{Setting, Value};
 use std::collections::BTreeSet;
 use toml::Spanned;
 use toml::de::DeValue;
-use xqos_text::nearest::nearest;
+use xqos_cli::nearest::nearest;
 
 /// What stands in a file of expectations.
 #[derive(Clone, Debug, Default)]

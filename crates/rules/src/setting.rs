@@ -7,8 +7,8 @@
 
 use std::fmt;
 use std::str::FromStr;
+use xqos_cli::number::{decimal, scaled};
 use xqos_cli::quantity::{Reservation, SoftRule, Weight};
-use xqos_text::number::{decimal, scaled};
 
 /// Letters of a name that a rule gives: a group's, or its own.
 const NAME_LENGTH: usize = 64;

@@ -16,9 +16,9 @@ use departed::Programs;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use xqos_abi::trace::{Event, Reason, What};
+use xqos_cli::time::of_ns;
+use xqos_cli::width::{Align, padded};
 use xqos_core::{Fact, GroupId, Mode, Pacing, Parameters, Reservation, Role, Service, Supply, Time};
-use xqos_text::time::of_ns;
-use xqos_text::width::{Align, padded};
 
 /// Which records are shown.
 #[derive(Clone, Debug, Default)]

@@ -178,7 +178,7 @@ impl Sample {
     /// The table, and what is to be known about it.
     pub fn text(&self, width: Option<usize>) -> String {
         use xqos_cli::table::{Column, Table};
-        use xqos_text::time::of_ms;
+        use xqos_cli::time::of_ms;
         let mut table = Table::new(vec![
             Column::number("PID", 0),
             Column::words("PROGRAM", 0).elastic(),

@@ -11,8 +11,8 @@ use crate::show::cause;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use xqos_abi::trace::{Event, What};
+use xqos_cli::time::of_ns;
 use xqos_core::{ClientId, Fact, Service, Time};
-use xqos_text::time::of_ns;
 
 /// Of perfetto's builtin clocks.
 const CLOCK_MONOTONIC: u64 = 3;

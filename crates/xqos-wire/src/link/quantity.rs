@@ -2,8 +2,8 @@
 //! Quantities of a link: rates, delays, sizes of queues, losses, each with its unit.
 
 use std::num::NonZeroU64;
-use xqos_text::number::{RATES, SIZES, read};
-use xqos_text::time;
+use xqos_cli::number::{RATES, SIZES, read};
+use xqos_cli::time;
 use xqos_wire::link::shape::Queue;
 
 /// Bits per second; `None` is without limit.

@@ -3,9 +3,9 @@
 
 use super::run::Told;
 use crate::program::counted;
+use xqos_cli::time::of_ns;
 use xqos_near::Report;
 use xqos_near::report::Count;
-use xqos_text::time::of_ns;
 
 /// Requests that are named one by one.
 const MAX_NAMED: usize = 12;

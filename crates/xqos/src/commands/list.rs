@@ -13,8 +13,8 @@ use clap::Args;
 use xqos_cli::output;
 use xqos_cli::quantity::{Micros, Reservation};
 use xqos_cli::table::{Column, Table};
+use xqos_cli::time::of_ms;
 use xqos_client::{Error, number_of};
-use xqos_text::time::of_ms;
 
 /// Shows who uses the X server: server time, requests, waits and reservations of each client
 ///

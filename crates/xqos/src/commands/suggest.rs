@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use xqos_cli::output;
 use xqos_cli::quantity::{Micros, Reservation};
 use xqos_cli::table::{Column, Table};
-use xqos_text::time::of_ns;
+use xqos_cli::time::of_ns;
 use xqos_trace::model::{Identity, Model};
 use xqos_tune::{Beat, Burst, Client, Report, State};
 

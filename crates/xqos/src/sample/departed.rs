@@ -8,7 +8,7 @@ use crate::client::printable;
 use std::collections::{HashMap, HashSet};
 use xqos_abi::ClientEntry;
 use xqos_cli::table::{Column, Table};
-use xqos_text::time::of_ms;
+use xqos_cli::time::of_ms;
 use xqos_trace::show::Departed;
 
 /// Less is not worth a line for people.

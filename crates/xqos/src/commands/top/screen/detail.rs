@@ -9,8 +9,8 @@ use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Paragraph, Sparkline};
-use xqos_text::time::narrow_of_ms;
-use xqos_text::width::wrapped;
+use xqos_cli::time::narrow_of_ms;
+use xqos_cli::width::wrapped;
 use xqos_trace::model::Kind;
 
 /// A figure of a sample.

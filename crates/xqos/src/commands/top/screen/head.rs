@@ -8,8 +8,8 @@ use crate::sample::{Departed, Sample, Server, departed};
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
-use xqos_text::time::narrow_of_ms;
-use xqos_text::width::{columns, cut};
+use xqos_cli::time::narrow_of_ms;
+use xqos_cli::width::{columns, cut};
 
 /// On a lower screen each part of the head has one line.
 const HIGH: u16 = 20;

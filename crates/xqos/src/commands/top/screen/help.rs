@@ -4,7 +4,7 @@
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::widgets::{Block, Clear, Paragraph};
-use xqos_text::width::{Align, padded, wrapped};
+use xqos_cli::width::{Align, padded, wrapped};
 
 /// Of the window with its border.
 const WIDTH: u16 = 76;

@@ -9,7 +9,7 @@ use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Modifier, Style};
 use ratatui::text::Line;
 use ratatui::widgets::{Cell, Paragraph, Row, Table as Grid};
-use xqos_text::time::{ago_of_ms, narrow_of_ms};
+use xqos_cli::time::{ago_of_ms, narrow_of_ms};
 
 /// Length, request, program, pid, and how long ago.
 const WIDTHS: [Constraint; 5] =

@@ -11,7 +11,7 @@ use ratatui::style::{Modifier, Style};
 use ratatui::text::Text;
 use ratatui::widgets::{Row, Table as Grid};
 use xqos_cli::table::{Column, Table};
-use xqos_text::time::{ago_of_ms, narrow_of_ms};
+use xqos_cli::time::{ago_of_ms, narrow_of_ms};
 
 /// A lower table has no room for a second line of titles.
 const WITH_SPANS: u16 = 12;
