@@ -269,11 +269,12 @@ impl<H: Host> Engine<H> {
     fn begin_slice(&mut self, slice: &Slice, now: Time) {
         self.totals.decisions += 1;
         self.host.begin(slice, &self.ready, now);
-        self.processor.slice_begins(now, || self.host.cpu_ns());
         let timed = timed_end(slice, now, self.is_capped(slice));
         let until = if self.host.ends_slices_itself() { timed } else { slice.until };
         let whole_at = if timed == until { Time::NEVER } else { until };
-        let cpu_ns = self.scheduler.trace.is_on().then(|| self.host.cpu_ns());
+        let is_traced = self.scheduler.trace.is_on();
+        let read_ns = self.processor.slice_begins(now, is_traced, || self.host.cpu_ns());
+        let cpu_ns = is_traced.then_some(read_ns);
         self.running = Some(Running { choice: slice.choice, start: now, whole_at, cpu_ns });
         let to_watch = self.scheduler.next_to_watch(now);
         let server_fds_may_preempt = self.server_fds_may_preempt(slice, now);
@@ -351,9 +352,10 @@ impl<H: Host> Engine<H> {
 
     /// Tells a trace how long the server worked in a slice, where the kernel ran something else meanwhile.
     fn note_processor(&mut self, service: &Service, since: Option<u64>) {
-        let Some(since) = since else { return };
+        let length_ns = service.end.since(service.start);
+        let Some(since) = since.filter(|_| length_ns > WITHOUT_PROCESSOR_NS) else { return };
         let (client, ns) = (service.client, self.host.cpu_ns().saturating_sub(since));
-        if service.end.since(service.start) > ns.saturating_add(WITHOUT_PROCESSOR_NS) {
+        if length_ns > ns.saturating_add(WITHOUT_PROCESSOR_NS) {
             self.scheduler.trace.note(service.end, What::Processor { client, ns });
         }
     }

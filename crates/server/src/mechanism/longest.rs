@@ -51,10 +51,12 @@ impl ProcessorTime {
     /// Reading it is a system call, so that a slice that begins sooner after the last reading goes without.
     const READ_EVERY_NS: u64 = 50_000;
 
-    pub fn slice_begins(&mut self, now: Time, read: impl FnOnce() -> u64) {
-        if now.since(self.read_at) >= Self::READ_EVERY_NS {
+    /// The reading that counts for this slice; where it has to be exact, one of now.
+    pub fn slice_begins(&mut self, now: Time, is_exact: bool, read: impl FnOnce() -> u64) -> u64 {
+        if is_exact || now.since(self.read_at) >= Self::READ_EVERY_NS {
             *self = ProcessorTime { read_at: now, ns: read() };
         }
+        self.ns
     }
 
     /// What a slice of this length took, if this is the reading at its end; too much by at most the time between two readings.
