@@ -17,7 +17,6 @@
 
 #include "xqos.h"
 
-struct wire_event;
 struct wire_reply;
 
 struct xqos {
@@ -46,9 +45,12 @@ int xqos_attach(struct xqos *xqos, xcb_connection_t *connection);
  * gets the number that came with an X error. */
 int xqos_perform(struct xqos *xqos, uint8_t opcode, void *request, size_t bytes, uint32_t *value);
 
-/* Sends a request and waits for its reply, which is then the caller's to free and has at least `least` bytes.
- * `reply` points to a pointer to one of the replies of wire.h. */
+/* Sends a request and waits for its reply, which is then the caller's to free and has at least `least` bytes. `reply` points
+ * to a pointer to it. */
 int xqos_receive(struct xqos *xqos, uint8_t opcode, void *request, size_t bytes, size_t least, void *reply);
+
+/* The same, and fills a structure of the caller's from the reply: `known` bytes are what this library knows of it. */
+int xqos_ask(struct xqos *xqos, uint8_t opcode, void *request, size_t bytes, void *out, size_t known);
 
 /* Fills a context by the control socket of the server at the other end. Error: NO_EXTENSION. */
 int xqos_socket_attach(struct xqos *xqos, xcb_connection_t *connection);
@@ -65,14 +67,14 @@ int xqos_socket_keep(struct xqos *xqos);
 int xqos_socket_select(struct xqos *xqos, uint32_t mask);
 
 /* 1: an event has come; 0: none has. */
-int xqos_socket_next(const struct xqos *xqos, struct wire_event *out);
+int xqos_socket_next(const struct xqos *xqos, unsigned char *out);
 
 void xqos_socket_close(struct xqos *xqos);
 
 /* XQOS_OK where the server speaks a version this library can. */
 int xqos_check_version(struct xqos *xqos);
 
-/* Whether a structure of the caller is there and has at least the `least` bytes of version 1.0. */
+/* Whether a structure of the caller is there and has at least these bytes. */
 int xqos_has_room(const void *sized, size_t least);
 
 /* Copies ours over the caller's, all but the size: what the caller does not know is left out, what this library does

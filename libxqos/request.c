@@ -110,6 +110,23 @@ int xqos_perform(xqos_t *xqos, uint8_t opcode, void *request, size_t bytes, uint
     return xcb_connection_has_error(xqos->connection) ? XQOS_ERR_CONNECTION : XQOS_OK;
 }
 
+int xqos_ask(xqos_t *xqos, uint8_t opcode, void *request, size_t bytes, void *out, size_t known)
+{
+    struct wire_reply *reply;
+    int result;
+
+    if (!xqos_has_room(out, known))
+        return XQOS_ERR_ARGUMENT;
+    result = xqos_receive(xqos, opcode, request, bytes, known, &reply);
+    if (result != XQOS_OK)
+        return result;
+    /* In the structure the byte beside the type stands where the reply has its length; the rest is the same. */
+    reply->length = reply->data;
+    xqos_fill(out, reply, known);
+    free(reply);
+    return XQOS_OK;
+}
+
 int xqos_receive(xqos_t *xqos, uint8_t opcode, void *request, size_t bytes, size_t least, void *reply)
 {
     xcb_generic_error_t *error = NULL;

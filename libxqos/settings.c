@@ -1,40 +1,42 @@
-/* settings.c: what is set for a client and for its group, and who is told to have set it.
+/* SPDX-License-Identifier: MIT */
+/* settings.c: what is set of clients, groups and the server: spellings of one request; and the admission test.
  *
  * SPDX-License-Identifier: MIT
  */
 #include "xqos.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "context.h"
 #include "wire.h"
 
-_Static_assert(sizeof(struct xqos_groups) == 16, "layout of 1.1");
-_Static_assert(sizeof((struct wire_named *)0)->name == XQOS_NAME_BYTES, "the wire's names");
+/* What a request sets: the subject, the setting, and room for the longest value. */
+struct set {
+    uint32_t header;
+    uint32_t subject;
+    uint32_t client;
+    uint32_t setting;
+    union {
+        uint32_t words[8];
+        char name[XQOS_NAME_BYTES];
+    } value;
+};
 
-int xqos_set_client_weight(xqos_t *xqos, uint32_t client, uint32_t weight_hundredths)
+static int set(xqos_t *xqos, struct set request, uint32_t *value)
 {
-    struct wire_two request = { .first = client, .second = weight_hundredths };
-
-    return xqos_perform(xqos, WIRE_SET_CLIENT_WEIGHT, &request, sizeof request, NULL);
+    return xqos_perform(xqos, XQOS_REQUEST_SET, &request, sizeof request, value);
 }
 
-int xqos_set_client_priority(xqos_t *xqos, uint32_t client, int32_t priority)
+static int set_number(xqos_t *xqos, uint32_t subject, uint32_t client, uint32_t setting, uint32_t number)
 {
-    struct wire_two request = { .first = client, .second = (uint32_t)priority };
-
-    return xqos_perform(xqos, WIRE_SET_CLIENT_PRIORITY, &request, sizeof request, NULL);
+    return set(xqos, (struct set) { 0, subject, client, setting, { { number } } }, NULL);
 }
 
-int xqos_set_client_pacing(xqos_t *xqos, uint32_t client, uint32_t pacing)
+static int clear(xqos_t *xqos, uint32_t subject, uint32_t client, uint32_t setting)
 {
-    struct wire_set_pacing request = { .client = client, .pacing = (uint8_t)pacing };
+    uint32_t request[] = { 0, subject, client, setting };
 
-    /* The wire has a byte for it: a larger number must not become another by losing its upper bits. */
-    if (xqos && pacing > UINT8_MAX)
-        return XQOS_ERR_VALUE;
-    return xqos_perform(xqos, WIRE_SET_CLIENT_PACING, &request, sizeof request, NULL);
+    return xqos_perform(xqos, XQOS_REQUEST_CLEAR, request, sizeof request, NULL);
 }
 
 /* Fills a name in; 0 where it is too long. Null is empty. */
@@ -50,95 +52,133 @@ static int put_name(char to[XQOS_NAME_BYTES], const char *name)
     return 1;
 }
 
-int xqos_set_origin(xqos_t *xqos, const char *name, uint32_t lease)
-{
-    struct wire_named request = { 0 };
-    uint8_t flag = (uint8_t)lease;
-    int result = XQOS_OK;
+/* ---- reservations ------------------------------------------------------------------------------------------ */
 
-    if (!xqos || !put_name(request.name, name))
+static int check(xqos_t *xqos, uint32_t subject, uint32_t client, const uint32_t reservation[3],
+                 struct xqos_admission *out)
+{
+    uint32_t request[] = { 0, subject, client, reservation[0], reservation[1], reservation[2] };
+
+    return xqos_ask(xqos, XQOS_REQUEST_CHECK_ADMISSION, request, sizeof request, out, sizeof *out);
+}
+
+/* A refusal brings the client of the term that fails. Where the second request does not refuse, that is all there is to say. */
+static int reserve(xqos_t *xqos, uint32_t subject, uint32_t client, const uint32_t reservation[3],
+                   struct xqos_admission *refused)
+{
+    struct set request = { 0, subject, client, XQOS_SETTING_RESERVATION, { { reservation[0], reservation[1], reservation[2] } } };
+    struct xqos_admission term = { .size = sizeof term };
+    uint32_t failing;
+    int result;
+
+    if (refused && !xqos_has_room(refused, sizeof *refused))
         return XQOS_ERR_ARGUMENT;
-    if (lease > 1)
-        return XQOS_ERR_VALUE;
-    memcpy(&request.first, &flag, sizeof flag);
-    if (xqos_is_below(xqos))
-        result = xqos_socket_keep(xqos);
-    return result == XQOS_OK ? xqos_perform(xqos, WIRE_SET_ORIGIN, &request, sizeof request, NULL) : result;
+    result = set(xqos, request, &failing);
+    if (result != XQOS_ERR_ADMISSION || !refused)
+        return result;
+    if (check(xqos, subject, client, reservation, &term) != XQOS_OK || term.admitted)
+        term = (struct xqos_admission) { .failing_client = failing };
+    xqos_fill(refused, &term, sizeof term);
+    return result;
 }
 
-int xqos_set_client_group(xqos_t *xqos, uint32_t client, const char *name)
+int xqos_set_reservation(xqos_t *xqos, uint32_t client, uint32_t budget_us, uint32_t period_us, uint32_t flags,
+                         struct xqos_admission *refused)
 {
-    struct wire_named request = { .first = client };
+    uint32_t reservation[] = { budget_us, period_us, flags };
 
-    if (!xqos || !put_name(request.name, name))
-        return XQOS_ERR_ARGUMENT;
-    return xqos_perform(xqos, WIRE_SET_CLIENT_GROUP, &request, sizeof request, NULL);
-}
-
-int xqos_set_group_weight(xqos_t *xqos, uint32_t client, uint32_t weight_hundredths)
-{
-    struct wire_two request = { .first = client, .second = weight_hundredths };
-
-    return xqos_perform(xqos, WIRE_SET_GROUP_WEIGHT, &request, sizeof request, NULL);
-}
-
-int xqos_set_group_cap(xqos_t *xqos, uint32_t client, uint32_t cap_ppm)
-{
-    struct wire_two request = { .first = client, .second = cap_ppm };
-
-    return xqos_perform(xqos, WIRE_SET_GROUP_CAP, &request, sizeof request, NULL);
+    return reserve(xqos, XQOS_SUBJECT_CLIENT, client, reservation, refused);
 }
 
 int xqos_set_group_reservation(xqos_t *xqos, uint32_t client, uint32_t budget_us, uint32_t period_us, uint32_t flags,
                                struct xqos_admission *refused)
 {
-    struct wire_reserve request = { .client = client, .budget_us = budget_us, .period_us = period_us, .flags = flags };
-    struct xqos_admission admission = { 0 };
-    int result;
+    uint32_t reservation[] = { budget_us, period_us, flags };
 
-    if (refused && !xqos_has_room(refused, sizeof *refused))
-        return XQOS_ERR_ARGUMENT;
-    result = xqos_perform(xqos, WIRE_SET_GROUP_RESERVATION, &request, sizeof request, &admission.failing_client);
-    /* CheckAdmission asks for a client, not for its group: nothing more can be told. */
-    if (result == XQOS_ERR_ADMISSION && refused)
-        xqos_fill(refused, &admission, sizeof admission);
+    return reserve(xqos, XQOS_SUBJECT_GROUP, client, reservation, refused);
+}
+
+int xqos_check_admission(xqos_t *xqos, uint32_t client, uint32_t budget_us, uint32_t period_us, uint32_t flags,
+                         struct xqos_admission *out)
+{
+    uint32_t reservation[] = { budget_us, period_us, flags };
+
+    return check(xqos, XQOS_SUBJECT_CLIENT, client, reservation, out);
+}
+
+int xqos_get_reservation(xqos_t *xqos, uint32_t client, struct xqos_reservation *out)
+{
+    uint32_t request[] = { 0, client };
+    int result = xqos_ask(xqos, XQOS_REQUEST_GET_RESERVATION, request, sizeof request, out, sizeof *out);
+
+    if (result == XQOS_OK && !out->active)
+        *out = (struct xqos_reservation) { .size = out->size };
     return result;
+}
+
+int xqos_clear_reservation(xqos_t *xqos, uint32_t client)
+{
+    return clear(xqos, XQOS_SUBJECT_CLIENT, client, XQOS_SETTING_RESERVATION);
 }
 
 int xqos_clear_group_reservation(xqos_t *xqos, uint32_t client)
 {
-    struct wire_one request = { .first = client };
+    return clear(xqos, XQOS_SUBJECT_GROUP, client, XQOS_SETTING_RESERVATION);
+}
 
-    return xqos_perform(xqos, WIRE_CLEAR_GROUP_RESERVATION, &request, sizeof request, NULL);
+/* ---- other settings ---------------------------------------------------------------------------------------- */
+
+int xqos_set_client_weight(xqos_t *xqos, uint32_t client, uint32_t weight_hundredths)
+{
+    return set_number(xqos, XQOS_SUBJECT_CLIENT, client, XQOS_SETTING_WEIGHT, weight_hundredths);
+}
+
+int xqos_set_client_priority(xqos_t *xqos, uint32_t client, int32_t priority)
+{
+    return set_number(xqos, XQOS_SUBJECT_CLIENT, client, XQOS_SETTING_PRIORITY, (uint32_t)priority);
+}
+
+int xqos_set_client_pacing(xqos_t *xqos, uint32_t client, uint32_t pacing)
+{
+    return set_number(xqos, XQOS_SUBJECT_CLIENT, client, XQOS_SETTING_PACED, pacing);
+}
+
+int xqos_set_client_group(xqos_t *xqos, uint32_t client, const char *name)
+{
+    struct set request = { .subject = XQOS_SUBJECT_CLIENT, .client = client, .setting = XQOS_SETTING_GROUP };
+
+    return put_name(request.value.name, name) ? set(xqos, request, NULL) : XQOS_ERR_ARGUMENT;
+}
+
+int xqos_set_group_weight(xqos_t *xqos, uint32_t client, uint32_t weight_hundredths)
+{
+    return set_number(xqos, XQOS_SUBJECT_GROUP, client, XQOS_SETTING_WEIGHT, weight_hundredths);
+}
+
+int xqos_set_group_cap(xqos_t *xqos, uint32_t client, uint32_t cap_ppm)
+{
+    return set_number(xqos, XQOS_SUBJECT_GROUP, client, XQOS_SETTING_CAP, cap_ppm);
 }
 
 int xqos_set_groups(xqos_t *xqos, uint32_t grouping, uint32_t user_limit_ppm)
 {
-    struct wire_set_groups request = { .grouping = (uint8_t)grouping, .user_limit_ppm = user_limit_ppm };
+    int result = set_number(xqos, XQOS_SUBJECT_SERVER, 0, XQOS_SETTING_USER_LIMIT, user_limit_ppm);
 
-    if (xqos && grouping > UINT8_MAX)
-        return XQOS_ERR_VALUE;
-    return xqos_perform(xqos, WIRE_SET_GROUPS, &request, sizeof request, NULL);
+    return result == XQOS_OK ? set_number(xqos, XQOS_SUBJECT_SERVER, 0, XQOS_SETTING_GROUPING, grouping) : result;
 }
 
-int xqos_get_groups(xqos_t *xqos, struct xqos_groups *out)
+int xqos_set_origin(xqos_t *xqos, const char *name, uint32_t lease)
 {
-    struct wire_plain request = { 0 };
-    struct wire_groups *reply;
-    struct xqos_groups groups;
-    int result;
+    struct {
+        uint32_t header;
+        char name[XQOS_NAME_BYTES];
+        uint32_t lease;
+    } request = { .lease = lease };
+    int result = XQOS_OK;
 
-    if (!xqos_has_room(out, sizeof *out))
+    if (!xqos || !put_name(request.name, name))
         return XQOS_ERR_ARGUMENT;
-    result = xqos_receive(xqos, WIRE_GET_GROUPS, &request, sizeof request, sizeof *reply, &reply);
-    if (result != XQOS_OK)
-        return result;
-    groups = (struct xqos_groups) {
-        .grouping = reply->header.data,
-        .user_limit_ppm = reply->user_limit_ppm,
-        .groups = reply->groups,
-    };
-    free(reply);
-    xqos_fill(out, &groups, sizeof groups);
-    return XQOS_OK;
+    if (xqos_is_below(xqos))
+        result = xqos_socket_keep(xqos);
+    return result == XQOS_OK ? xqos_perform(xqos, XQOS_REQUEST_SET_ORIGIN, &request, sizeof request, NULL) : result;
 }

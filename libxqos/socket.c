@@ -114,37 +114,28 @@ int xqos_socket_attach(struct xqos *xqos, xcb_connection_t *connection)
 
 /* ---- a request and its answer ------------------------------------------------------------------------------ */
 
-static int names_a_client(uint8_t opcode)
+/* Where a request names a client; 0: nowhere. */
+static size_t client_at(uint8_t opcode)
 {
     switch (opcode) {
-    case WIRE_SET_RESERVATION:
-    case WIRE_GET_RESERVATION:
-    case WIRE_CLEAR_RESERVATION:
-    case WIRE_CHECK_ADMISSION:
-    case WIRE_SET_CLIENT_WEIGHT:
-    case WIRE_SET_CLIENT_PRIORITY:
-    case WIRE_SET_CLIENT_GROUP:
-    case WIRE_SET_GROUP_WEIGHT:
-    case WIRE_SET_GROUP_CAP:
-    case WIRE_SET_GROUP_RESERVATION:
-    case WIRE_CLEAR_GROUP_RESERVATION:
-    case WIRE_SET_CLIENT_PACING:
-        return 1;
-    default:
-        return 0;
+    case XQOS_REQUEST_GET_RESERVATION: return 4;
+    case XQOS_REQUEST_SET:
+    case XQOS_REQUEST_CLEAR:
+    case XQOS_REQUEST_CHECK_ADMISSION: return 8;
+    default: return 0;
     }
 }
 
 static int send_request(const struct xqos *xqos, int descriptor, uint8_t opcode, void *request, size_t bytes)
 {
     struct wire_header header = { .minor_opcode = opcode, .length = (uint16_t)(bytes / 4) };
-    char *client = (char *)request + sizeof header;
+    char *client = (char *)request + client_at(opcode);
 
     memcpy(request, &header, sizeof header);
     /* On the socket 0 is nobody: the X connection is named. */
-    if (names_a_client(opcode) && memcmp(client, &(uint32_t) { XQOS_SELF }, sizeof xqos->own) == 0)
+    if (client != request && memcmp(client, &(uint32_t) { XQOS_SELF }, sizeof xqos->own) == 0)
         memcpy(client, &xqos->own, sizeof xqos->own);
-    /* At most 40 bytes into an empty buffer: all or nothing. */
+    /* At most 48 bytes into an empty buffer: all or nothing. */
     return send(descriptor, request, bytes, MSG_NOSIGNAL) == (ssize_t)bytes;
 }
 
@@ -244,20 +235,20 @@ int xqos_socket_keep(struct xqos *xqos)
 
 int xqos_socket_select(struct xqos *xqos, uint32_t mask)
 {
-    struct wire_one request = { .first = mask };
+    uint32_t request[] = { 0, mask };
     int descriptor = living(xqos, &xqos->events);
 
-    if (descriptor < 0 || !send_request(xqos, descriptor, WIRE_SELECT_EVENTS, &request, sizeof request))
+    if (descriptor < 0 || !send_request(xqos, descriptor, XQOS_REQUEST_SELECT_EVENTS, request, sizeof request))
         return XQOS_ERR_CONNECTION;
     return XQOS_OK;
 }
 
-int xqos_socket_next(const struct xqos *xqos, struct wire_event *out)
+int xqos_socket_next(const struct xqos *xqos, unsigned char *out)
 {
     int descriptor = atomic_load(&xqos->events);
 
     while (descriptor >= 0) {
-        ssize_t received = recv(descriptor, out, sizeof *out, MSG_PEEK | MSG_DONTWAIT);
+        ssize_t received = recv(descriptor, out, WIRE_EVENT_BYTES, MSG_PEEK | MSG_DONTWAIT);
 
         if (received < 0 && errno == EINTR)
             continue;
@@ -266,12 +257,12 @@ int xqos_socket_next(const struct xqos *xqos, struct wire_event *out)
         if (received <= 0)
             return XQOS_ERR_CONNECTION;
         /* The rest of it is on its way. */
-        if (received < (ssize_t)sizeof *out)
+        if (received < WIRE_EVENT_BYTES)
             return 0;
-        if (!receive_all(descriptor, out, sizeof *out))
+        if (!receive_all(descriptor, out, WIRE_EVENT_BYTES))
             return XQOS_ERR_CONNECTION;
         /* Others are the answers to SelectEvents, which were checked before. */
-        if (out->type == EVENT)
+        if (out[0] == EVENT)
             return 1;
     }
     return 0;

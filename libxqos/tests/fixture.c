@@ -45,6 +45,11 @@ void expect_request(struct fixture *f, int index, uint8_t minor, int count, cons
     EXPECT(memcmp(seen + 4, words, (size_t)count * 4) == 0);
 }
 
+void expect_set(struct fixture *f, int index, const uint32_t words[11])
+{
+    expect_request(f, index, 2, 11, words);
+}
+
 void answer_reservation(struct fixture *f, uint8_t active)
 {
     uint8_t reply[48] = { 1, active };

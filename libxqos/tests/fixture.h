@@ -25,6 +25,11 @@ void expect_request(struct fixture *f, int index, uint8_t minor, int count, cons
 #define EXPECT_REQUEST(f, index, minor, ...)                                                                          \
     expect_request(f, index, minor, (int)(sizeof((uint32_t[]) { __VA_ARGS__ }) / 4), (uint32_t[]) { __VA_ARGS__ })
 
+/* The request sets this; a value is 8 words, 0 where none is given. */
+#define EXPECT_SET(f, index, subject, client, setting, ...)                                                            \
+    expect_set(f, index, (const uint32_t[11]) { subject, client, setting, __VA_ARGS__ })
+void expect_set(struct fixture *f, int index, const uint32_t words[11]);
+
 /* Has the mock answer with a reservation; not active: with its numbers all the same. */
 void answer_reservation(struct fixture *f, uint8_t active);
 

@@ -8,31 +8,23 @@
 #include "expect.h"
 #include "fixture.h"
 
-/* 1.1 came in two steps: entries of 328 bytes, and structures of 344, are those of the first. */
-enum { ENTRY_1_0 = 176, FIRST_ENTRY_1_1 = 328, ENTRY = 384, LATER_ENTRY = 388 };
-enum { CLIENT_1_0 = 184, FIRST_CLIENT_1_1 = 344 };
+enum { ENTRY = 384, LATER_ENTRY = 388 };
 
-/* What 1.1 added. */
 static void put_later_fields(uint8_t *entry)
 {
-    put32(entry + 136, 21);
-    put32(entry + 140, 200000);
-    put32(entry + 176, 5);
-    put32(entry + 180, 50);
-    memcpy(entry + 184, "players", 7);
-    memcpy(entry + 216, "rule players", 12);
-    memcpy(entry + 248, "hand", 4);
-    memcpy(entry + 280, "192.0.2.7", 9);
-}
-
-static void put_last_fields(uint8_t *entry)
-{
+    put32(entry + 144, 21);
+    put32(entry + 148, 200000);
+    put32(entry + 184, 5);
+    put32(entry + 188, 50);
+    memcpy(entry + 192, "players", 7);
+    memcpy(entry + 224, "rule players", 12);
+    memcpy(entry + 256, "hand", 4);
+    memcpy(entry + 288, "192.0.2.7", 9);
     for (uint32_t i = 0; i < XQOS_WAITS; i++)
-        put32(entry + 328 + 4 * i, 300 + i);
-    put32(entry + 360, 31);
-    put32(entry + 364, 5000);
-    put32(entry + 368, 16000);
-    put64(entry + 376, 11ULL << 40);
+        put32(entry + 336 + 4 * i, 300 + i);
+    put32(entry + 368, 31);
+    put32(entry + 372, 5000);
+    put32(entry + 376, 16000);
 }
 
 static void put_entry(uint8_t *entry, uint32_t client)
@@ -48,9 +40,9 @@ static void put_entry(uint8_t *entry, uint32_t client)
         put32(entry + 28 + 4 * i, 100 + i);
     put32(entry + 44, 139 + 65536 * 11);
     put64(entry + 48, (uint64_t)-42);
-    for (uint64_t i = 0; i < 10; i++)
+    for (uint64_t i = 0; i < 11; i++)
         put64(entry + 56 + 8 * i, (i + 1) << 40);
-    memcpy(entry + 144, "xclock", 6);
+    memcpy(entry + 152, "xclock", 6);
 }
 
 static size_t list_reply(uint8_t *reply, uint32_t count, uint32_t entry_bytes)
@@ -65,10 +57,8 @@ static size_t list_reply(uint8_t *reply, uint32_t count, uint32_t entry_bytes)
     put64(reply + 16, 987654321012);
     for (uint32_t i = 0; i < count; i++)
         put_entry(reply + 32 + (size_t)i * entry_bytes, 0x200000 * (i + 1));
-    for (uint32_t i = 0; i < count && entry_bytes >= FIRST_ENTRY_1_1; i++)
+    for (uint32_t i = 0; i < count; i++)
         put_later_fields(reply + 32 + (size_t)i * entry_bytes);
-    for (uint32_t i = 0; i < count && entry_bytes >= ENTRY; i++)
-        put_last_fields(reply + 32 + (size_t)i * entry_bytes);
     return bytes;
 }
 
@@ -84,8 +74,7 @@ static void expect_entry(const struct xqos_client *client)
     EXPECT_INT(client->period_us, 101);
     EXPECT_INT(client->depletions, 102);
     EXPECT_INT(client->misses, 103);
-    EXPECT_INT(client->longest_request_major, 139);
-    EXPECT_INT(client->longest_request_minor, 11);
+    EXPECT_INT(client->longest_request, 139 + 65536 * 11);
     EXPECT_INT(client->budget_left_ns, -42);
     EXPECT_INT(client->deadline_ns, 1LL << 40);
     EXPECT_INT(client->server_time_ns, 2LL << 40);
@@ -97,29 +86,20 @@ static void expect_entry(const struct xqos_client *client)
     EXPECT_INT(client->longest_request_ns, 8LL << 40);
     EXPECT_INT(client->connected_ns, 9LL << 40);
     EXPECT_INT(client->grabbed_ns, 10LL << 40);
-}
-
-/* All zeros from a server of 1.0. */
-static void expect_later_fields(const struct xqos_client *client, int are_there)
-{
-    EXPECT_INT(client->grabs, are_there ? 21 : 0);
-    EXPECT_INT(client->group_cap_ppm, are_there ? 200000 : 0);
-    EXPECT_INT(client->group, are_there ? 5 : 0);
-    EXPECT_INT(client->group_weight, are_there ? 50 : 0);
-    EXPECT_STRING(client->group_name, are_there ? "players" : "");
-    EXPECT_STRING(client->reservation_origin, are_there ? "rule players" : "");
-    EXPECT_STRING(client->settings_origin, are_there ? "hand" : "");
-    EXPECT_STRING(client->host, are_there ? "192.0.2.7" : "");
-}
-
-static void expect_last_fields(const struct xqos_client *client, int are_there)
-{
+    EXPECT_INT(client->charged_ns, 11LL << 40);
+    EXPECT_INT(client->grabs, 21);
+    EXPECT_INT(client->group_cap_ppm, 200000);
+    EXPECT_INT(client->group, 5);
+    EXPECT_INT(client->group_weight, 50);
+    EXPECT_STRING(client->group_name, "players");
+    EXPECT_STRING(client->reservation_origin, "rule players");
+    EXPECT_STRING(client->settings_origin, "hand");
+    EXPECT_STRING(client->host, "192.0.2.7");
     for (uint32_t i = 0; i < XQOS_WAITS; i++)
-        EXPECT_INT(client->waits[i], are_there ? 300 + i : 0);
-    EXPECT_INT(client->long_grabs, are_there ? 31 : 0);
-    EXPECT_INT(client->group_budget_us, are_there ? 5000 : 0);
-    EXPECT_INT(client->group_period_us, are_there ? 16000 : 0);
-    EXPECT_INT(client->charged_ns, are_there ? 11LL << 40 : 0);
+        EXPECT_INT(client->waits[i], 300 + i);
+    EXPECT_INT(client->long_grabs, 31);
+    EXPECT_INT(client->group_budget_us, 5000);
+    EXPECT_INT(client->group_period_us, 16000);
 }
 
 /* entry_bytes may grow in a later version, and not by multiples of 8. */
@@ -140,8 +120,6 @@ static void walk_list(uint32_t entry_bytes)
         EXPECT_INT(xqos_client_list_next(list, &client), 1);
         EXPECT_INT(client.client, 0x200000 * (i + 1));
         expect_entry(&client);
-        expect_later_fields(&client, entry_bytes >= FIRST_ENTRY_1_1);
-        expect_last_fields(&client, entry_bytes >= ENTRY);
         EXPECT_STRING(client.name, "xclock");
     }
     EXPECT_INT(xqos_client_list_next(list, &client), 0);
@@ -157,54 +135,29 @@ static void list_is_walked(void)
     walk_list(ENTRY);
 }
 
-static void list_of_version_1_0_is_walked(void)
-{
-    walk_list(ENTRY_1_0);
-}
-
-static void list_of_the_first_version_1_1_is_walked(void)
-{
-    walk_list(FIRST_ENTRY_1_1);
-}
-
-/* A program that was compiled against an older header has a shorter structure, and what follows it is its own. */
-static void fill_structure_of(uint32_t size)
+/* A program that was compiled against a later header has a longer structure; a shorter one is none. */
+static void structures_of_other_sizes(void)
 {
     struct fixture f = open_fixture();
-    union {
-        struct xqos_client whole;
-        uint8_t bytes[sizeof(struct xqos_client)];
-    } client;
+    struct {
+        struct xqos_client known;
+        uint64_t later, after;
+    } client = { .known = { .size = sizeof client.known + 8 }, .later = 1, .after = 7 };
     xqos_client_list_t *list = NULL;
     uint8_t reply[32 + ENTRY];
 
     list_reply(reply, 1, ENTRY);
     mock_answer(f.mock, reply, sizeof reply);
     EXPECT_INT(xqos_list_clients(f.xqos, &list), XQOS_OK);
-    memset(&client, 0x5a, sizeof client);
-    client.whole.size = size;
-    EXPECT_INT(xqos_client_list_next(list, &client.whole), 1);
-    expect_entry(&client.whole);
-    EXPECT_STRING(client.whole.name, "xclock");
-    if (size > CLIENT_1_0)
-        expect_later_fields(&client.whole, 1);
-    for (size_t i = size; i < sizeof client; i++)
-        EXPECT_INT(client.bytes[i], 0x5a);
-    client.whole.size = CLIENT_1_0 - 4;
+    EXPECT_INT(xqos_client_list_next(list, &client.known), 1);
+    expect_entry(&client.known);
+    EXPECT_INT(client.later, 0);
+    EXPECT_INT(client.after, 7);
+    client.known.size = sizeof client.known - 4;
     xqos_client_list_rewind(list);
-    EXPECT_INT(xqos_client_list_next(list, &client.whole), XQOS_ERR_ARGUMENT);
+    EXPECT_INT(xqos_client_list_next(list, &client.known), XQOS_ERR_ARGUMENT);
     xqos_client_list_free(list);
     close_fixture(&f);
-}
-
-static void program_of_version_1_0_gets_what_it_knows(void)
-{
-    fill_structure_of(CLIENT_1_0);
-}
-
-static void program_of_the_first_version_1_1_gets_what_it_knows(void)
-{
-    fill_structure_of(FIRST_CLIENT_1_1);
 }
 
 static void list_of_later_version_is_walked(void)
@@ -220,11 +173,11 @@ static void name_of_32_bytes_ends_with_zero(void)
     uint8_t reply[32 + ENTRY];
 
     list_reply(reply, 1, ENTRY);
-    memset(reply + 32 + 144, 'n', 32);
+    memset(reply + 32 + 152, 'n', 32);
     mock_answer(f.mock, reply, sizeof reply);
     EXPECT_INT(xqos_list_clients(f.xqos, &list), XQOS_OK);
     EXPECT_INT(xqos_client_list_next(list, &client), 1);
-    EXPECT_INT(strlen(client.name), 32);
+    EXPECT_INT(strlen(client.name), 31);
     xqos_client_list_free(list);
     close_fixture(&f);
 }
@@ -235,7 +188,7 @@ static void list_beyond_its_reply_is_refused(void)
         uint32_t count, entry_bytes;
         int result;
     } cases[] = {
-        { 3, ENTRY, XQOS_ERR_LENGTH },      { 2, ENTRY + 4, XQOS_ERR_LENGTH },    { 2, ENTRY_1_0 - 8, XQOS_ERR_LENGTH },
+        { 3, ENTRY, XQOS_ERR_LENGTH },      { 2, ENTRY + 4, XQOS_ERR_LENGTH },    { 2, ENTRY - 8, XQOS_ERR_LENGTH },
         { 2, 0, XQOS_ERR_LENGTH },          { 0xffffffff, ENTRY, XQOS_ERR_LENGTH }, { 1, 0xffffffff, XQOS_ERR_LENGTH },
         { 0x18000000, 0x18000000, XQOS_ERR_LENGTH }, { 0, 0, XQOS_OK },            { 1, ENTRY, XQOS_OK },
     };
@@ -259,10 +212,7 @@ static void list_beyond_its_reply_is_refused(void)
 void test_list(void)
 {
     RUN(list_is_walked);
-    RUN(list_of_version_1_0_is_walked);
-    RUN(list_of_the_first_version_1_1_is_walked);
-    RUN(program_of_version_1_0_gets_what_it_knows);
-    RUN(program_of_the_first_version_1_1_gets_what_it_knows);
+    RUN(structures_of_other_sizes);
     RUN(list_of_later_version_is_walked);
     RUN(name_of_32_bytes_ends_with_zero);
     RUN(list_beyond_its_reply_is_refused);

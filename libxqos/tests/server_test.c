@@ -150,9 +150,9 @@ static void wrong_lengths_and_opcodes_are_refused(void)
     static const struct {
         uint8_t opcode;
         size_t bytes;
-    } requests[] = { { 0, 12 }, { 1, 4 }, { 2, 20 }, { 3, 8 }, { 4, 8 }, { 5, 20 }, { 6, 4 }, { 7, 32 }, { 8, 12 },
-                     { 9, 12 }, { 10, 8 }, { 11, 12 }, { 12, 4 }, { 13, 4 }, { 20, 40 }, { 21, 12 }, { 22, 4 }, { 23, 40 },
-                     { 24, 12 }, { 25, 12 }, { 26, 20 }, { 27, 8 }, { 28, 12 }, { 29, 4 } };
+    } requests[] = { { 0, 12 }, { 1, 4 }, { 2, 48 }, { 3, 16 }, { 4, 24 }, { 5, 8 }, { 6, 4 }, { 7, 4 }, { 8, 4 },
+                     { 9, 4 }, { 10, 4 }, { 11, 4 }, { 12, 4 }, { 13, 32 }, { 14, 40 }, { 15, 12 }, { 16, 8 },
+                     { 17, 12 }, { 18, 4 } };
     struct client c = connect_client();
 
     for (size_t i = 0; i < sizeof requests / sizeof *requests; i++) {
@@ -161,7 +161,7 @@ static void wrong_lengths_and_opcodes_are_refused(void)
         if (requests[i].bytes > 4)
             EXPECT_INT(send_raw(&c, requests[i].opcode, requests[i].bytes - 4), XCB_LENGTH);
     }
-    EXPECT_INT(send_raw(&c, 30, 4), XCB_REQUEST);
+    EXPECT_INT(send_raw(&c, 19, 4), XCB_REQUEST);
     EXPECT_INT(send_raw(&c, 255, 4), XCB_REQUEST);
     disconnect_client(&c);
 }

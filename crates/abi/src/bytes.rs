@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! Reading and writing X11 integers in a connection's byte order, with every access checked.
 
+use crate::request::Mistake;
+
 /// The byte order of one connection, relative to this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
@@ -8,57 +10,48 @@ pub enum Order {
     Swapped,
 }
 
-/// The bytes end before the structure does.
+/// The bytes end before the structure does, or are none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Short;
 
-/// Reads fields by their offset.
+impl From<Mistake> for Short {
+    fn from(_: Mistake) -> Short {
+        Short
+    }
+}
+
+/// Reads fields one after the other.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reader<'a> {
     bytes: &'a [u8],
     order: Order,
+    at: usize,
 }
 
 impl<'a> Reader<'a> {
-    pub(crate) fn new(bytes: &'a [u8], order: Order) -> Self {
-        Reader { bytes, order }
+    pub(crate) fn new(bytes: &'a [u8], order: Order, at: usize) -> Self {
+        Reader { bytes, order, at }
     }
 
-    pub(crate) fn slice(&self, at: usize, length: usize) -> Result<&'a [u8], Short> {
-        let end = at.checked_add(length).ok_or(Short)?;
-        self.bytes.get(at..end).ok_or(Short)
+    pub(crate) fn bytes(&mut self, count: usize) -> Result<&'a [u8], Mistake> {
+        let end = self.at.checked_add(count).ok_or(Mistake::Length)?;
+        let bytes = self.bytes.get(self.at..end).ok_or(Mistake::Length)?;
+        self.at = end;
+        Ok(bytes)
     }
 
-    pub(crate) fn u8(&self, at: usize) -> Result<u8, Short> {
-        self.bytes.get(at).copied().ok_or(Short)
+    /// The next so many bytes, to be read by themselves.
+    pub(crate) fn part(&mut self, count: usize) -> Result<Reader<'a>, Mistake> {
+        Ok(Reader { bytes: self.bytes(count)?, order: self.order, at: 0 })
     }
 
-    pub(crate) fn u16(&self, at: usize) -> Result<u16, Short> {
-        Ok(u16::from_ne_bytes(self.ordered(at)?))
-    }
-
-    pub(crate) fn u32(&self, at: usize) -> Result<u32, Short> {
-        Ok(u32::from_ne_bytes(self.ordered(at)?))
-    }
-
-    pub(crate) fn i32(&self, at: usize) -> Result<i32, Short> {
-        Ok(i32::from_ne_bytes(self.ordered(at)?))
-    }
-
-    pub(crate) fn u64(&self, at: usize) -> Result<u64, Short> {
-        Ok(u64::from_ne_bytes(self.ordered(at)?))
-    }
-
-    pub(crate) fn i64(&self, at: usize) -> Result<i64, Short> {
-        Ok(i64::from_ne_bytes(self.ordered(at)?))
-    }
-
-    fn ordered<const N: usize>(&self, at: usize) -> Result<[u8; N], Short> {
-        let mut field: [u8; N] = self.slice(at, N)?.try_into().map_err(|_| Short)?;
+    /// The bytes of a number in this machine's order.
+    pub(crate) fn number<const N: usize>(&mut self) -> Result<[u8; N], Mistake> {
+        let mut number: [u8; N] = self.bytes(N)?.try_into().map_err(|_| Mistake::Length)?;
         if self.order == Order::Swapped {
-            field.reverse();
+            number.reverse();
         }
-        Ok(field)
+        Ok(number)
     }
 }
 
@@ -74,34 +67,17 @@ impl Writer {
         Writer { bytes: Vec::with_capacity(64), order }
     }
 
-    pub(crate) fn u8(&mut self, value: u8) -> &mut Self {
-        self.bytes.push(value);
-        self
-    }
-
-    pub(crate) fn u16(&mut self, value: u16) -> &mut Self {
-        self.ordered(value.to_ne_bytes())
-    }
-
-    pub(crate) fn u32(&mut self, value: u32) -> &mut Self {
-        self.ordered(value.to_ne_bytes())
-    }
-
-    pub(crate) fn i32(&mut self, value: i32) -> &mut Self {
-        self.ordered(value.to_ne_bytes())
-    }
-
-    pub(crate) fn u64(&mut self, value: u64) -> &mut Self {
-        self.ordered(value.to_ne_bytes())
-    }
-
-    pub(crate) fn i64(&mut self, value: i64) -> &mut Self {
-        self.ordered(value.to_ne_bytes())
-    }
-
     pub(crate) fn raw(&mut self, bytes: &[u8]) -> &mut Self {
         self.bytes.extend_from_slice(bytes);
         self
+    }
+
+    /// A number, given by its bytes in this machine's order.
+    pub(crate) fn number<const N: usize>(&mut self, mut number: [u8; N]) -> &mut Self {
+        if self.order == Order::Swapped {
+            number.reverse();
+        }
+        self.raw(&number)
     }
 
     /// Zeros up to the offset `end`.
@@ -112,23 +88,11 @@ impl Writer {
         self
     }
 
-    /// Zeros up to a multiple of four.
-    pub(crate) fn align(&mut self) -> &mut Self {
-        self.pad_to(self.bytes.len().next_multiple_of(4))
-    }
-
     pub(crate) fn len(&self) -> usize {
         self.bytes.len()
     }
 
     pub(crate) fn finish(self) -> Vec<u8> {
         self.bytes
-    }
-
-    fn ordered<const N: usize>(&mut self, mut field: [u8; N]) -> &mut Self {
-        if self.order == Order::Swapped {
-            field.reverse();
-        }
-        self.raw(&field)
     }
 }

@@ -2,7 +2,7 @@
 //! What crosses a border: the wire structures of the XQOS extension, and the trace in shared memory, for the server's
 //! side and for a client's. The only unsafe code is the mapping in `ring`.
 //!
-//! `proto/xqosproto.md` is the definition; a test holds the sizes here against `proto/xqos.xml`. Bytes become types
+//! `proto/xqosproto.md` explains the messages, and `protocol` declares them, made from `proto/xqos.xml`. Bytes become types
 //! once, here: whoever holds a [`Request`] knows that its length and its enumerations were checked. Nothing here panics
 //! on any input; the fuzz target `request` and the tests below hold that.
 
@@ -10,8 +10,10 @@
 
 mod bytes;
 pub mod control;
-mod event;
 mod label;
+#[macro_use]
+mod wire;
+mod protocol;
 mod reply;
 mod request;
 pub mod ring;
@@ -19,13 +21,10 @@ pub mod snapshot;
 pub mod trace;
 
 pub use bytes::{Order, Short};
-pub use event::{Notify, NotifyKind};
 pub use label::Label;
-pub use reply::{
-    AdmissionReport, ClientEntry, ClientList, DesktopReport, GroupsReport, LongRequest, LongestRequests, PacingReport,
-    ProcessorReport, ReservationReport, ServerInfo, TraceStarted, Version, cut, entry_flag,
-};
-pub use request::{Grouping, Mistake, Paced, PolicyChange, REQUESTS, Request, event_mask, minor, reservation_flag};
+pub use protocol::*;
+pub use reply::{cut, flag_of};
+pub use request::{Mistake, NO_RESERVATION, PolicyChange, Subject, reservation};
 pub use xqos_core::ReservationKind;
 
 /// Microseconds, in which intervals cross the border; the greatest number where they are more.
@@ -36,7 +35,7 @@ pub fn us(ns: u64) -> u32 {
 /// The extension's name, as QueryExtension knows it.
 pub const EXTENSION_NAME: &str = "XQOS";
 /// Version of the protocol: (major, minor).
-pub const VERSION: (u32, u32) = (1, 1);
+pub const VERSION: (u32, u32) = (1, 0);
 /// Events that the extension defines.
 pub const EVENTS: u8 = 1;
 /// Errors that the extension defines.

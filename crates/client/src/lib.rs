@@ -9,6 +9,7 @@
 mod display;
 mod error;
 mod open;
+mod settings;
 mod socket;
 
 pub use display::{connect, number_of};
@@ -24,11 +25,11 @@ use x11rb::errors::ReplyError;
 use x11rb::protocol::Event;
 use x11rb::rust_connection::RustConnection;
 use x11rb::utils::RawFdContainer;
-use xqos_abi::trace::Level;
+use xqos_abi::trace::{Level, RECORD_BYTES};
 use xqos_abi::{
-    ADMISSION_ERROR, AdmissionReport, ClientList, DesktopReport, EXTENSION_NAME, Grouping, GroupsReport, Label,
-    LongestRequests, Notify, Order, Paced, PacingReport, PolicyChange, ProcessorReport, Request, ReservationKind,
-    ReservationReport, ServerInfo, Short, TraceStarted, Version, entry_flag, ring,
+    ADMISSION_ERROR, AdmissionReport, ClientList, DesktopReport, EXTENSION_NAME, GroupsReport, Label, LongestRequests,
+    Notify, Order, PacingReport, PolicyChange, ProcessorReport, Request, ReservationReport, ServerInfo, Short, Subject,
+    TraceStarted, Version, entry_flag, reservation, ring,
 };
 
 /// What a request came to.
@@ -153,37 +154,20 @@ impl Control {
         Ok(list)
     }
 
-    /// `client` 0 is this connection.
-    pub fn reserve(&self, client: u32, budget_us: u32, period_us: u32, kind: impl Into<ReservationKind>) -> Result<()> {
-        let kind = kind.into();
-        self.send(Request::SetReservation { client: self.subject(client), budget_us, period_us, kind })
-    }
-
-    pub fn release(&self, client: u32) -> Result<()> {
-        self.send(Request::ClearReservation { client: self.subject(client) })
-    }
-
     pub fn reservation(&self, client: u32) -> Result<ReservationReport> {
-        self.ask(Request::GetReservation { client: self.subject(client) }, ReservationReport::decode)
+        let client = self.subject(Subject::Client(client)).client();
+        self.ask(Request::GetReservation { client }, ReservationReport::decode)
     }
 
     /// The same for each kind of reservation.
     pub fn check_admission(&self, client: u32, budget_us: u32, period_us: u32) -> Result<AdmissionReport> {
-        let (client, kind) = (self.subject(client), ReservationKind::Soft);
-        self.ask(Request::CheckAdmission { client, budget_us, period_us, kind }, AdmissionReport::decode)
+        let subject = self.subject(Subject::Client(client));
+        let reservation = reservation(budget_us, period_us, false);
+        self.ask(Request::CheckAdmission { subject, reservation }, AdmissionReport::decode)
     }
 
     pub fn set_policy(&self, change: PolicyChange) -> Result<()> {
-        self.send(Request::SetPolicy(change))
-    }
-
-    /// `weight` in hundredths.
-    pub fn set_weight(&self, client: u32, weight: u32) -> Result<()> {
-        self.send(Request::SetClientWeight { client: self.subject(client), weight })
-    }
-
-    pub fn set_priority(&self, client: u32, priority: i32) -> Result<()> {
-        self.send(Request::SetClientPriority { client: self.subject(client), priority })
+        self.send(Request::SetPolicy { change })
     }
 
     /// Bits of [`xqos_abi::event_mask`].
@@ -191,20 +175,8 @@ impl Control {
         self.send(Request::SelectEvents { mask })
     }
 
-    /// Clients that uncover others wait for them: for each Expose at most `limit_us` (0: nobody waits), and they come on
-    /// once in `floor_us` at least.
-    pub fn set_pacing(&self, limit_us: u32, floor_us: u32) -> Result<()> {
-        self.send(Request::SetPacing { limit_us, floor_us })
-    }
-
     pub fn pacing(&self) -> Result<PacingReport> {
         self.ask(Request::GetPacing, PacingReport::decode)
-    }
-
-    /// Clients that work for others go first, and get at most `share_ppm` of the server while others wait; 0: they are served
-    /// like all others.
-    pub fn set_desktop_share(&self, share_ppm: u32) -> Result<()> {
-        self.send(Request::SetDesktop { share_ppm })
     }
 
     pub fn desktop(&self) -> Result<DesktopReport> {
@@ -216,50 +188,8 @@ impl Control {
         self.send(Request::SetOrigin { name: Label::new(name), lease })
     }
 
-    /// `user_limit_ppm`: the most that the reservations of one user may sum up to; 0: no limit of its own.
-    pub fn set_groups(&self, grouping: Grouping, user_limit_ppm: u32) -> Result<()> {
-        self.send(Request::SetGroups { grouping, user_limit_ppm })
-    }
-
     pub fn groups(&self) -> Result<GroupsReport> {
         self.ask(Request::GetGroups, GroupsReport::decode)
-    }
-
-    /// Puts a client into the group of this name; empty: into that of the grouping.
-    pub fn set_client_group(&self, client: u32, name: &str) -> Result<()> {
-        self.send(Request::SetClientGroup { client: self.subject(client), name: Label::new(name) })
-    }
-
-    /// Of a client's group, in hundredths; 0: that of its heaviest client.
-    pub fn set_group_weight(&self, client: u32, weight: u32) -> Result<()> {
-        self.send(Request::SetGroupWeight { client: self.subject(client), weight })
-    }
-
-    /// The most that a client's group gets, millionths; 0: no cap.
-    pub fn set_group_cap(&self, client: u32, ppm: u32) -> Result<()> {
-        self.send(Request::SetGroupCap { client: self.subject(client), ppm })
-    }
-
-    /// Whether a client waits for those that it uncovers.
-    pub fn set_client_pacing(&self, client: u32, paced: Paced) -> Result<()> {
-        self.send(Request::SetClientPacing { client: self.subject(client), paced })
-    }
-
-    /// A reservation that the clients of a client's group use together.
-    pub fn reserve_group(
-        &self,
-        client: u32,
-        budget_us: u32,
-        period_us: u32,
-        kind: impl Into<ReservationKind>,
-    ) -> Result<()> {
-        let kind = kind.into();
-        self.send(Request::SetGroupReservation { client: self.subject(client), budget_us, period_us, kind })
-    }
-
-    /// Ends the reservation of a client's group.
-    pub fn release_group(&self, client: u32) -> Result<()> {
-        self.send(Request::ClearGroupReservation { client: self.subject(client) })
     }
 
     /// The server's thread may have a real-time priority while it works for a reserved client, as long as this connection
@@ -293,7 +223,10 @@ impl Control {
                 (answer.reply, answer.descriptors)
             }
         };
-        let started = TraceStarted::decode(&reply, Order::Native).map_err(|Short| Error::TraceVersion)?;
+        let started = TraceStarted::decode(&reply, Order::Native).map_err(|Short| Error::ShortReply)?;
+        if started.record_bytes != RECORD_BYTES as u32 {
+            return Err(Error::TraceVersion);
+        }
         let fd = fds.pop().ok_or(Error::NoDescriptor)?;
         ring::Reader::open(fd, started.first).map_err(Error::Ring)
     }
@@ -342,11 +275,11 @@ impl Control {
         Some(self.connection.as_ref()?.setup().resource_id_base)
     }
 
-    /// The client that a request is about. On the socket nobody is the asker: its own X connection is named.
-    fn subject(&self, client: u32) -> u32 {
+    /// Whom a request is about. On the socket nobody is the asker: its own X connection is named.
+    fn subject(&self, subject: Subject) -> Subject {
         match &self.way {
-            Way::Socket(_) if client == 0 => self.own_base().unwrap_or(0),
-            _ => client,
+            Way::Socket(_) => subject.named(self.own_base().unwrap_or(0)),
+            Way::Extension { .. } => subject,
         }
     }
 

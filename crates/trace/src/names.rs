@@ -107,8 +107,7 @@ mod tests {
         let names = names(&[("RANDR", 140), ("GLX", 150), ("XQOS", 151)]);
         assert_eq!(names.name(140, 8), "RANDR GetScreenResources");
         assert_eq!(names.name(150, 250), "GLX minor 250");
-        assert_eq!(names.name(151, xqos_abi::minor::LIST_CLIENTS.into()), "XQOS ListClients");
-        assert_eq!(names.name(151, xqos_abi::minor::SELECT_EVENTS.into()), "XQOS SelectEvents");
+        assert_eq!(names.name(151, xqos_abi::Request::ListClients.minor().into()), "XQOS ListClients");
         assert_eq!(names.name(151, 99), "XQOS minor 99");
         assert_eq!(names.name(199, 3), "opcode 199 minor 3");
         assert_eq!(names.name(140, 300), "RANDR minor 300");

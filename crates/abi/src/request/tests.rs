@@ -2,53 +2,62 @@
 //! Requests as they cross the border: each survives it, and what is no request is refused.
 
 use super::*;
-use xqos_core::ReservationKind;
+use crate::protocol::{LENGTHS, REQUESTS};
+use crate::trace::Level;
 
 fn one_of_each() -> Vec<Request> {
+    let client = 0x400001;
     vec![
         Request::QueryVersion { major: 1, minor: 0 },
         Request::GetServerInfo,
-        Request::SetReservation { client: 0x400001, budget_us: 3000, period_us: 10_000, kind: ReservationKind::Hard },
-        Request::GetReservation { client: 7 },
-        Request::ClearReservation { client: 0 },
-        Request::CheckAdmission { client: 9, budget_us: 1, period_us: u32::MAX, kind: ReservationKind::Soft },
+        Subject::Group(client).set(Setting::reservation(3000, 10_000, true)),
+        Subject::Server.clear(SettingKind::Pacing),
+        Request::CheckAdmission { subject: Subject::Client(9), reservation: reservation(1, u32::MAX, false) },
+        Request::GetReservation { client },
         Request::ListClients,
         Request::ListDeparted,
-        Request::SetPolicy(PolicyChange {
-            policy: Some(PolicyKind::Smart),
-            maximum_slice_us: Some(15_000),
-            ..PolicyChange::default()
-        }),
-        Request::SetClientWeight { client: 1, weight: 200 },
-        Request::SetClientPriority { client: 1, priority: -4 },
+        Request::ListLongestRequests,
+        Request::GetPacing,
+        Request::GetDesktop,
+        Request::GetGroups,
+        Request::GetProcessor,
+        Request::SetPolicy {
+            change: PolicyChange {
+                policy: Some(PolicyKind::Smart),
+                maximum_slice_us: Some(15_000),
+                ..PolicyChange::default()
+            },
+        },
+        Request::SetOrigin { name: Label::new("rule players"), lease: true },
+        Request::LendProcessor { on: true, limit_before: 95 },
         Request::SelectEvents { mask: 5 },
         Request::StartTrace { level: Level::Requests, capacity: 4096 },
         Request::StopTrace,
-        Request::ListLongestRequests,
-        Request::LendProcessor { on: true, limit_before: 95 },
-        Request::SetPacing { limit_us: 25_000, floor_us: 50_000 },
-        Request::GetPacing,
-        Request::SetDesktop { share_ppm: 666_667 },
-        Request::GetDesktop,
-        Request::GetProcessor,
-        Request::SetOrigin { name: Label::new("rule players"), lease: true },
-        Request::SetGroups { grouping: Grouping::User, user_limit_ppm: 300_000 },
-        Request::GetGroups,
-        Request::SetClientGroup { client: 7, name: Label::new("players") },
-        Request::SetGroupWeight { client: 7, weight: 50 },
-        Request::SetGroupCap { client: 7, ppm: 50_000 },
-        Request::SetClientPacing { client: 7, paced: Paced::Never },
-        Request::SetGroupReservation { client: 7, budget_us: 3000, period_us: 10_000, kind: ReservationKind::Hard },
-        Request::ClearGroupReservation { client: 7 },
+    ]
+}
+
+fn settings() -> Vec<Setting> {
+    vec![
+        Setting::reservation(3000, 10_000, ReservationKind::SoftPaper),
+        Setting::Weight(200),
+        Setting::Priority(-4),
+        Setting::Cap(50_000),
+        Setting::Paced(Paced::Never),
+        Setting::Group(Label::new("players")),
+        Setting::Pacing(Pacing { limit_ns: 25_000_000, floor_ns: 50_000_000 }),
+        Setting::Desktop(666_667),
+        Setting::Grouping(Grouping::User),
+        Setting::UserLimit(300_000),
     ]
 }
 
 #[test]
 fn every_request_survives_both_byte_orders() {
-    for request in one_of_each() {
+    let sets = settings().into_iter().map(|setting| Subject::Client(7).set(setting));
+    for request in one_of_each().into_iter().chain(sets) {
         for order in [Order::Native, Order::Swapped] {
             let bytes = request.encode_as(130, order);
-            assert_eq!(bytes.len(), length(request.minor()).unwrap());
+            assert_eq!(bytes.len(), LENGTHS[usize::from(request.minor())]);
             assert_eq!(Request::parse(&bytes, order), Ok(request));
         }
     }
@@ -66,26 +75,44 @@ fn a_request_of_any_other_length_is_refused() {
     }
 }
 
-#[test]
-fn unknown_opcodes_flags_and_masks_are_named() {
-    assert_eq!(Request::parse(&[130, 99, 1, 0], Order::Native), Err(Mistake::Opcode));
-    let mut bytes = Request::SelectEvents { mask: 0 }.encode(130);
-    bytes[4] = 64;
-    assert_eq!(Request::parse(&bytes, Order::Native), Err(Mistake::Value(64)));
-    let mut bytes = Request::ListClients.encode(130);
-    bytes[1] = minor::SET_RESERVATION;
-    assert_eq!(Request::parse(&bytes, Order::Native), Err(Mistake::Length));
-    let change = PolicyChange { policy: Some(PolicyKind::Fair), ..PolicyChange::default() };
-    let mut bytes = Request::SetPolicy(change).encode(130);
-    bytes[4] = 200;
-    assert_eq!(Request::parse(&bytes, Order::Native), Err(Mistake::Value(200)));
+/// A request with another word at this offset.
+fn with_word(request: Request, at: usize, word: u32) -> Result<Request, Mistake> {
+    let mut bytes = request.encode(130);
+    bytes[at..at + 4].copy_from_slice(&word.to_ne_bytes());
+    Request::parse(&bytes, Order::Native)
 }
 
 #[test]
-fn every_request_has_a_name() {
-    let named = REQUESTS.iter().filter(|(name, _)| name.starts_with(char::is_alphabetic)).count();
-    assert_eq!(one_of_each().len(), named);
-    assert!(one_of_each().iter().all(|request| usize::from(request.minor()) < REQUESTS.len()));
+fn unknown_opcodes_enumerations_and_masks_are_named() {
+    assert_eq!(Request::parse(&[130, 99, 1, 0], Order::Native), Err(Mistake::Opcode));
+    let weight = Subject::Client(1).set(Setting::Weight(1));
+    assert_eq!(with_word(weight, 4, 3), Err(Mistake::Value(3)), "no such subject");
+    assert_eq!(with_word(weight, 12, 99), Err(Mistake::Value(99)), "no such setting");
+    let reservation = Subject::Client(1).set(Setting::reservation(1, 2, false));
+    assert_eq!(with_word(reservation, 24, 3), Err(Mistake::Value(3)), "no such flags");
+    let change = PolicyChange { policy: Some(PolicyKind::Fair), ..PolicyChange::default() };
+    assert_eq!(with_word(Request::SetPolicy { change }, 4, 64), Err(Mistake::Value(64)), "no such bit");
+    assert_eq!(with_word(Request::SetPolicy { change }, 8, 200), Err(Mistake::Value(200)), "no such policy");
+    assert_eq!(with_word(Request::LendProcessor { on: true, limit_before: 0 }, 4, 2), Err(Mistake::Value(2)));
+}
+
+#[test]
+fn every_request_and_every_setting_is_there_once() {
+    assert_eq!(one_of_each().iter().map(|request| usize::from(request.minor())).collect::<Vec<_>>(), {
+        (0..REQUESTS.len()).collect::<Vec<_>>()
+    });
+    assert_eq!(settings().iter().map(Setting::kind).collect::<Vec<_>>(), SettingKind::ALL);
+}
+
+#[test]
+fn a_subject_begins_with_what_clear_goes_back_to() {
+    for subject in [Subject::Client(1), Subject::Group(1), Subject::Server] {
+        for kind in SettingKind::ALL {
+            assert!(kind.initial(subject).is_none_or(|setting| setting.kind() == kind), "{subject:?} {kind:?}");
+        }
+    }
+    assert_eq!(SettingKind::Cap.initial(Subject::Client(1)), None);
+    assert_eq!(SettingKind::Desktop.initial(Subject::Group(1)), None);
 }
 
 #[test]
@@ -93,13 +120,15 @@ fn random_bytes_never_panic() {
     let mut state = 0x9E37_79B9_7F4A_7C15_u64;
     // Miri takes a hundred thousand times as long.
     for _ in 0..if cfg!(miri) { 200 } else { 200_000 } {
-        let mut bytes = [0u8; 48];
+        let mut bytes = [0u8; 52];
         for byte in &mut bytes {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             *byte = (state >> 56) as u8;
         }
-        bytes[1] %= 29;
-        let length = usize::from(bytes[47]) % 48;
+        bytes[1] %= 20;
+        let length = usize::from(bytes[51]) % 52;
         let _ = Request::parse(&bytes[..length], Order::Swapped);
+        let right = LENGTHS.get(usize::from(bytes[1])).copied().unwrap_or(4);
+        let _ = Request::parse(&bytes[..right], Order::Native);
     }
 }

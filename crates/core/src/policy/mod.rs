@@ -21,10 +21,11 @@ use alloc::vec::Vec;
 use core::fmt::Debug;
 
 /// The policies by name; the numbers are those of the XQOS extension.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Default, Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum PolicyKind {
     /// Decide nothing, observe only.
+    #[default]
     Stock,
     /// The scheduler of 1987.
     Classic,

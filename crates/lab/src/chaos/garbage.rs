@@ -7,7 +7,7 @@ use std::os::linux::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::Duration;
-use xqos_abi::{control, minor};
+use xqos_abi::{REQUESTS, control};
 use xqos_sim::Dice;
 
 /// GrabServer, ChangeHosts, SetAccessControl, SetCloseDownMode and KillClient shut others out by right, and SetFontPath
@@ -15,9 +15,8 @@ use xqos_sim::Dice;
 const LEFT_OUT: [u8; 6] = [36, 51, 109, 111, 112, 113];
 /// The core protocol's requests are below.
 const FIRST_EXTENSION: u64 = 128;
-const MINORS: u64 = 30;
-/// SetClientPriority, SetGroups and SetGroupCap, by which others may rightly get nothing.
-const MINORS_LEFT_OUT: [u8; 3] = [minor::SET_CLIENT_PRIORITY, minor::SET_GROUPS, minor::SET_GROUP_CAP];
+/// Priorities and caps by which others may rightly get nothing.
+const LEFT_OUT_OF_OURS: &str = "Set";
 /// A server that waits for the rest of a request reads nothing else; that is its right.
 const PATIENCE: Duration = Duration::from_millis(50);
 
@@ -73,8 +72,10 @@ fn core_major(dice: &mut Dice) -> (u8, u8) {
 }
 
 fn extension_minor(dice: &mut Dice) -> u8 {
-    let minor = dice.below(MINORS) as u8;
-    if MINORS_LEFT_OUT.contains(&minor) { minor::GET_GROUPS } else { minor }
+    // One of them does not exist.
+    let minor = dice.below(REQUESTS.len() as u64 + 1) as usize;
+    let is_left_out = REQUESTS.get(minor).is_some_and(|&(name, _)| name == LEFT_OUT_OF_OURS);
+    if is_left_out { 0 } else { minor as u8 }
 }
 
 /// A header whose length is mostly right, and words that mean something sometimes.

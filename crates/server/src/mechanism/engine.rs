@@ -14,8 +14,9 @@ mod exposing;
 mod grouping;
 mod loan;
 mod notify;
+mod settings;
 
-pub use grouping::ByHand;
+pub use settings::Target;
 
 use crate::host::{Host, Work};
 use crate::mechanism::access::Identity;
@@ -134,6 +135,8 @@ pub struct Engine<H> {
     grab_watched: Option<ClientId>,
     pub groups: Groups,
     origins: Origins,
+    /// Of the server's settings.
+    made: Made,
     roles: Roles,
     look_at_roots_at: Time,
     /// Clients that have to answer an Expose, or input beside one, for as long as somebody listens.
@@ -186,6 +189,7 @@ impl<H: Host> Engine<H> {
             grab_watched: None,
             groups: Groups::new(settings.grouping),
             origins: Origins::default(),
+            made: Made::default(),
             roles: Roles::default(),
             look_at_roots_at: Time(0),
             attention: Attentions::default(),
@@ -455,12 +459,6 @@ impl<H: Host> Engine<H> {
     /// What the kernel gives the server's thread, before a reservation is judged.
     pub fn look_at_supply(&mut self) {
         self.scheduler.handle(self.host.now(), Fact::Supply(self.host.supply()));
-    }
-
-    /// A client's reservation changed: hold it back or attend it, and decide anew, since it may be the one that runs.
-    pub fn reservation_changed(&mut self, id: ClientId) {
-        self.sync_hold(id);
-        self.host.end_slice();
     }
 
     // What there is to see.

@@ -11,8 +11,9 @@
 //! for what that grouping would give. Invariant: a group has a number exactly while it has members.
 
 use crate::mechanism::access::Identity;
+use crate::mechanism::origins::Made;
 use xqos_abi::{Grouping, Label};
-use xqos_core::{ClientId, GroupId};
+use xqos_core::GroupId;
 
 /// What makes clients one group.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,40 +25,17 @@ enum Key {
     User(u32),
 }
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct Group {
     key: Key,
     id: GroupId,
     label: Label,
     members: usize,
-    weight: Set,
-    cap_ppm: Set,
-    reserved: Option<Reserved>,
-}
-
-/// A setting of a group; 0: it has none.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Set {
-    pub value: u32,
-    /// Who made it, where it ends with its connection.
-    pub leased_by: Option<ClientId>,
-}
-
-/// Who made the reservation of a group.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Reserved {
-    /// Of the client that was named for the group: to whose limit it counts.
-    pub uid: u32,
-    /// Who made it, where it ends with its connection.
-    pub leased_by: Option<ClientId>,
-}
-
-/// The groups whose settings end with a connection.
-#[derive(Clone, Debug, Default)]
-pub struct Leased {
-    pub weights: Vec<GroupId>,
-    pub caps: Vec<GroupId>,
-    pub reservations: Vec<GroupId>,
+    /// 0: that of its heaviest client.
+    weight: u32,
+    /// To whose limit its reservation counts.
+    reserved_for: Option<u32>,
+    made: Made,
 }
 
 /// A client, as far as groups are concerned.
@@ -73,7 +51,7 @@ pub struct Member<'a> {
 pub struct Groups {
     pub grouping: Grouping,
     /// The most that the reservations of one user may sum up to, millionths; 0: as much as anybody's.
-    user_limit: Set,
+    pub user_limit_ppm: u32,
     groups: Vec<Group>,
 }
 
@@ -86,26 +64,12 @@ impl Groups {
         self.groups.len()
     }
 
-    pub fn user_limit_ppm(&self) -> u32 {
-        self.user_limit.value
-    }
-
-    /// Limits what users reserve. False where that was set without a lease to something else, and this one has a lease.
-    pub fn limit_users(&mut self, limit: Set) -> bool {
-        let Set { value, leased_by } = self.user_limit;
-        if limit.leased_by.is_some() && leased_by.is_none() && value > 0 {
-            return limit.value == value;
-        }
-        self.user_limit = limit;
-        true
-    }
-
     pub fn label(&self, id: GroupId) -> Label {
         self.group(id).map_or(Label::default(), |group| group.label)
     }
 
     pub fn weight(&self, id: GroupId) -> u32 {
-        self.group(id).map_or(0, |group| group.weight.value)
+        self.group(id).map_or(0, |group| group.weight)
     }
 
     /// The group of this name, where it has clients.
@@ -122,69 +86,48 @@ impl Groups {
         }
         let is_free = |id: &GroupId| self.groups.iter().all(|group| group.id != *id);
         let id = (1..=u16::MAX).map(GroupId).find(is_free).unwrap_or(GroupId::NONE);
-        let (weight, cap_ppm) = (Set::default(), Set::default());
-        self.groups.push(Group { key, id, label, members: 1, weight, cap_ppm, reserved: None });
+        self.groups.push(Group { key, id, label, members: 1, weight: 0, reserved_for: None, made: Made::default() });
         id
     }
 
-    /// A client is no member any more. True where the group has ended, and anything was set for it.
-    pub fn leave(&mut self, id: GroupId) -> bool {
-        let Some(at) = self.groups.iter().position(|group| group.id == id) else { return false };
+    /// A client is no member any more. What was set for the group, where it has ended.
+    pub fn leave(&mut self, id: GroupId) -> Option<Made> {
+        let at = self.groups.iter().position(|group| group.id == id)?;
         self.groups[at].members -= 1;
-        if self.groups[at].members > 0 {
-            return false;
-        }
-        let ended = self.groups.swap_remove(at);
-        ended.weight.value > 0 || ended.cap_ppm.value > 0 || ended.reserved.is_some()
+        (self.groups[at].members == 0).then(|| self.groups.swap_remove(at).made)
     }
 
-    pub fn set_weight(&mut self, id: GroupId, weight: Set) {
-        if let Some(group) = self.groups.iter_mut().find(|group| group.id == id) {
+    pub fn ids(&self) -> impl Iterator<Item = GroupId> + '_ {
+        self.groups.iter().map(|group| group.id)
+    }
+
+    pub fn made(&self, id: GroupId) -> Option<&Made> {
+        self.group(id).map(|group| &group.made)
+    }
+
+    pub fn made_mut(&mut self, id: GroupId) -> Option<&mut Made> {
+        self.group_mut(id).map(|group| &mut group.made)
+    }
+
+    pub fn set_weight(&mut self, id: GroupId, weight: u32) {
+        if let Some(group) = self.group_mut(id) {
             group.weight = weight;
         }
     }
 
-    pub fn set_cap(&mut self, id: GroupId, cap_ppm: Set) {
-        if let Some(group) = self.groups.iter_mut().find(|group| group.id == id) {
-            group.cap_ppm = cap_ppm;
-        }
-    }
-
-    /// The limit of users ends with the connection that has leased it.
-    pub fn end_limit_of(&mut self, asker: ClientId) {
-        if self.user_limit.leased_by == Some(asker) {
-            self.user_limit = Set::default();
-        }
-    }
-
-    pub fn set_reserved(&mut self, id: GroupId, by: Option<Reserved>) {
-        if let Some(group) = self.groups.iter_mut().find(|group| group.id == id) {
-            group.reserved = by;
+    pub fn set_reserved_for(&mut self, id: GroupId, uid: Option<u32>) {
+        if let Some(group) = self.group_mut(id) {
+            group.reserved_for = uid;
         }
     }
 
     /// Whether the reservation of a group counts to the limit of this user.
-    pub fn reserved_for(&self, id: GroupId, uid: u32) -> bool {
-        self.group(id).and_then(|group| group.reserved).is_some_and(|by| by.uid == uid)
+    pub fn is_reserved_for(&self, id: GroupId, uid: u32) -> bool {
+        self.group(id).is_some_and(|group| group.reserved_for == Some(uid))
     }
 
-    /// Whether the reservation of a group, if it has one, gives way to one that this origin makes: a lease stands back for what
-    /// was set without one.
-    pub fn reservation_gives_way(&self, id: GroupId, leased_by: Option<ClientId>) -> bool {
-        let by = self.group(id).and_then(|group| group.reserved);
-        leased_by.is_none() || by.is_none_or(|by| by.leased_by.is_some())
-    }
-
-    /// What ends with this connection.
-    pub fn leased_by(&self, asker: ClientId) -> Leased {
-        let of = |leased_by: fn(&Group) -> Option<ClientId>| {
-            self.groups.iter().filter(|group| leased_by(group) == Some(asker)).map(|group| group.id).collect()
-        };
-        Leased {
-            weights: of(|group| group.weight.leased_by),
-            caps: of(|group| group.cap_ppm.leased_by),
-            reservations: of(|group| group.reserved?.leased_by),
-        }
+    fn group_mut(&mut self, id: GroupId) -> Option<&mut Group> {
+        self.groups.iter_mut().find(|group| group.id == id)
     }
 
     fn group(&self, id: GroupId) -> Option<&Group> {
@@ -255,8 +198,8 @@ mod tests {
         let mut groups = Groups::new(Grouping::User);
         let (first, again) = (groups.enter(&member(7, None)), groups.enter(&member(8, None)));
         assert_eq!(first, again);
-        groups.set_weight(first, Set { value: 200, leased_by: None });
-        assert!(!groups.leave(first) && groups.leave(first), "it had a weight");
+        groups.set_weight(first, 200);
+        assert!(groups.leave(first).is_none() && groups.leave(first).is_some());
         assert_eq!(groups.enter(&member(7, None)), first);
         assert_eq!(groups.weight(first), 0);
     }
@@ -283,23 +226,6 @@ mod tests {
         assert_eq!(groups.enter(&named(":user", 9)), of_user);
         let fits = [":app", "players", "", ":none"].map(|name| is_fit(Label::new(name)));
         assert_eq!((fits, is_fit(Label::new(":all"))), ([true; 4], false));
-    }
-
-    #[test]
-    fn a_limit_of_users_that_is_leased_gives_way_to_the_hand() {
-        let mut groups = Groups::new(Grouping::None);
-        let (by_hand, daemon) = (|value| Set { value, leased_by: None }, ClientId(3));
-        let leased = |value| Set { value, leased_by: Some(daemon) };
-        assert!(groups.limit_users(leased(300_000)) && groups.limit_users(leased(400_000)));
-        groups.end_limit_of(ClientId(4));
-        assert_eq!(groups.user_limit_ppm(), 400_000);
-        groups.end_limit_of(daemon);
-        assert_eq!(groups.user_limit_ppm(), 0);
-        assert!(groups.limit_users(by_hand(200_000)) && !groups.limit_users(leased(400_000)));
-        assert!(groups.limit_users(leased(200_000)), "it is as wanted");
-        groups.end_limit_of(daemon);
-        assert_eq!(groups.user_limit_ppm(), 200_000);
-        assert!(groups.limit_users(by_hand(0)) && groups.limit_users(leased(400_000)));
     }
 
     #[test]

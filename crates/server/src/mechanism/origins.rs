@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-//! Who made which setting of a client, and which settings end with the connection that made them.
+//! Who made which setting of a client, a group or the server, and which settings end with the connection that made them.
 //!
 //! A connection may say what others are told of its settings (a name), and that they are leased: then they end when it does,
 //! however it ends. What was set without a lease, by hand or by the program itself, is never replaced by a leased setting.
 
-use xqos_abi::Label;
+use xqos_abi::{Label, SettingKind};
 use xqos_core::ClientId;
 
 /// Who made a setting.
@@ -15,55 +15,44 @@ pub struct Origin {
     pub leased_by: Option<ClientId>,
 }
 
-/// What is set of a client.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Setting {
-    Reservation,
-    Weight,
-    Priority,
-    Group,
-    Pacing,
-}
-
-impl Setting {
-    pub const ALL: [Setting; 5] =
-        [Setting::Reservation, Setting::Weight, Setting::Priority, Setting::Group, Setting::Pacing];
-}
-
-/// The origins of a client's settings; of the many clients that have none it takes no memory.
+/// The origins of what is set of one subject, in the order in which it was set.
 #[derive(Debug, Default)]
-pub struct Made {
-    by: Option<Box<[Option<Origin>; Setting::ALL.len()]>>,
-    /// Of weight, priority, group and pacing, which was set last.
-    last: Option<Setting>,
-}
+pub struct Made(Vec<(SettingKind, Origin)>);
 
 impl Made {
-    pub fn by(&self, setting: Setting) -> Option<Origin> {
-        self.by.as_ref()?[setting as usize]
+    pub fn by(&self, kind: SettingKind) -> Option<Origin> {
+        self.0.iter().find(|&&(other, _)| other == kind).map(|&(_, origin)| origin)
     }
 
-    /// The name of who set weight, priority, group or pacing last.
+    /// The name of who made the reservation.
+    pub fn reservation_name(&self) -> Label {
+        self.by(SettingKind::Reservation).map_or(Label::default(), |origin| origin.name)
+    }
+
+    /// The name of who made the last of all other settings.
     pub fn last_name(&self) -> Label {
-        self.last.and_then(|setting| self.by(setting)).map_or(Label::default(), |origin| origin.name)
+        let last = self.0.iter().rev().find(|&&(kind, _)| kind != SettingKind::Reservation);
+        last.map_or(Label::default(), |&(_, origin)| origin.name)
     }
 
-    pub fn name(&self, setting: Setting) -> Label {
-        self.by(setting).map_or(Label::default(), |origin| origin.name)
-    }
-
-    pub fn set(&mut self, setting: Setting, origin: Option<Origin>) {
-        self.by.get_or_insert_default()[setting as usize] = origin;
-        if setting != Setting::Reservation {
-            let others =
-                Setting::ALL.into_iter().find(|&other| other != Setting::Reservation && self.by(other).is_some());
-            self.last = if origin.is_some() { Some(setting) } else { others };
-        }
+    /// A setting was made, or is what it was at first again where there is no origin.
+    pub fn set(&mut self, kind: SettingKind, origin: Option<Origin>) {
+        self.0.retain(|&(other, _)| other != kind);
+        self.0.extend(origin.map(|origin| (kind, origin)));
     }
 
     /// Whether this origin may set it: a lease stands back for what was set without one.
-    pub fn gives_way(&self, setting: Setting, to: &Origin) -> bool {
-        to.leased_by.is_none() || self.by(setting).is_none_or(|origin| origin.leased_by.is_some())
+    pub fn gives_way(&self, kind: SettingKind, to: &Origin) -> bool {
+        to.leased_by.is_none() || self.by(kind).is_none_or(|origin| origin.leased_by.is_some())
+    }
+
+    pub fn kinds(&self) -> impl Iterator<Item = SettingKind> + '_ {
+        self.0.iter().map(|&(kind, _)| kind)
+    }
+
+    /// What ends with this connection.
+    pub fn leased_by(&self, asker: ClientId) -> Vec<SettingKind> {
+        self.0.iter().filter(|(_, origin)| origin.leased_by == Some(asker)).map(|&(kind, _)| kind).collect()
     }
 }
 
@@ -105,12 +94,12 @@ mod tests {
         origins.set(daemon, Label::new("rule players"), true);
         let (leased, by_hand) = (origins.of(daemon, false), origins.of(hand, false));
         let mut made = Made::default();
-        assert!(made.gives_way(Setting::Weight, &leased));
-        made.set(Setting::Weight, Some(leased));
-        assert!(made.gives_way(Setting::Weight, &leased) && made.gives_way(Setting::Weight, &by_hand));
-        made.set(Setting::Weight, Some(by_hand));
-        assert!(!made.gives_way(Setting::Weight, &leased));
-        assert_eq!((made.last_name().as_str(), made.name(Setting::Priority).as_str()), ("hand", ""));
+        assert!(made.gives_way(SettingKind::Weight, &leased));
+        made.set(SettingKind::Weight, Some(leased));
+        assert!(made.gives_way(SettingKind::Weight, &leased) && made.gives_way(SettingKind::Weight, &by_hand));
+        made.set(SettingKind::Weight, Some(by_hand));
+        assert!(!made.gives_way(SettingKind::Weight, &leased));
+        assert_eq!((made.last_name().as_str(), made.reservation_name().as_str()), ("hand", ""));
         origins.end(daemon);
         assert_eq!(origins.of(daemon, true).name.as_str(), "itself");
     }

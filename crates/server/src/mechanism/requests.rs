@@ -3,33 +3,18 @@
 //!
 //! Nothing is changed by a request that is refused.
 
-mod groups;
 pub mod reports;
+mod settings;
 
 use crate::host::Host;
-use crate::mechanism::engine::ByHand;
 use crate::mechanism::engine::{Engine, RESOURCE_ID_BITS};
-use crate::mechanism::origins::Setting;
 use crate::mechanism::settings::{FaultPlace, MAX_UTILIZATION_LIMIT_PPM, SLICE_RANGE_US};
-use xqos_abi::trace::Level;
+use xqos_abi::trace::{Level, RECORD_BYTES};
 use xqos_abi::{
-    ClientList, LongestRequests, Mistake, NotifyKind, Order, Paced, PolicyChange, Request, TraceStarted, event_mask,
+    ClientList, LongestRequests, Mistake, NO_RESERVATION, Order, PolicyChange, Request, Setting, TraceStarted,
+    event_mask,
 };
-use xqos_core::{
-    Admission, ClientId, Fact, Holder, MAX_SHARE_PPM, Pacing, Parameters, PolicyKind, Reservation, ReservationKind,
-    Time,
-};
-
-/// Limits of a reservation: a budget below a slice's bookkeeping, or a period of minutes, serves nobody.
-const MIN_BUDGET_US: u32 = 100;
-const MIN_PERIOD_US: u32 = 1000;
-const MAX_PERIOD_US: u32 = 10_000_000;
-/// Longest wait for an Expose, and the floor's interval.
-const PACING_RANGE_US: std::ops::RangeInclusive<u32> = 1_000..=1_000_000;
-const WEIGHTS: std::ops::RangeInclusive<u32> = 1..=10_000;
-/// A cap of less than a hundredth would look like a hang.
-const CAPS_PPM: std::ops::RangeInclusive<u32> = 10_000..=1_000_000;
-const PRIORITIES: std::ops::RangeInclusive<i32> = -1000..=1000;
+use xqos_core::{ClientId, Holder, Parameters, PolicyKind, Time};
 
 /// Why a request is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,13 +79,9 @@ fn carry_out<H: Host>(engine: &mut Engine<H>, asker: ClientId, request: Request,
             let id = subject(engine, asker, client)?;
             reports::reservation_report(engine, id).encode(sequence, order)
         }
-        Request::CheckAdmission { client, budget_us, period_us, kind } => {
-            let id = subject(engine, asker, client)?;
-            let reservation = reservation(budget_us, period_us, kind)?;
-            engine.look_at_supply();
-            let at = engine.host.now();
-            let admission = engine.scheduler.check_admission(id, reservation, at);
-            reports::admission_report(engine, admission.ok_or(Refused::Value(client))?).encode(sequence, order)
+        Request::CheckAdmission { subject, reservation } => {
+            let admission = settings::check_admission(engine, asker, subject, reservation)?;
+            reports::admission_report(engine, admission).encode(sequence, order)
         }
         Request::ListClients => {
             let clients = engine.ids().filter_map(|id| reports::entry(engine, id, asker)).collect();
@@ -123,8 +104,6 @@ fn carry_out<H: Host>(engine: &mut Engine<H>, asker: ClientId, request: Request,
         Request::StartTrace { level, capacity } => start_trace(engine, asker, level, capacity, form)?,
         _ => {
             change(engine, asker, request)?;
-            // What one client's setting does to its group, whoever is in it.
-            engine.sync_holds();
             return Ok(None);
         }
     };
@@ -134,123 +113,31 @@ fn carry_out<H: Host>(engine: &mut Engine<H>, asker: ClientId, request: Request,
 /// Requests that change something and have no reply.
 fn change<H: Host>(engine: &mut Engine<H>, asker: ClientId, request: Request) -> Result<(), Refused> {
     match request {
-        Request::SetReservation { client, budget_us, period_us, kind } => {
-            reserve(engine, asker, client, (budget_us, period_us, kind))?;
+        // Nobody means that who sets a reservation.
+        Request::Set { setting: Setting::Reservation(NO_RESERVATION), .. } => return Err(Refused::Value(0)),
+        Request::Set { subject, setting } => settings::set(engine, asker, subject, setting)?,
+        Request::Clear { subject, setting } => {
+            settings::set(engine, asker, subject, settings::initial(subject, setting)?)?;
         }
-        Request::ClearReservation { client } => {
-            let id = subject_to_change(engine, asker, client)?;
-            engine.origin_for(asker, id, Setting::Reservation).map_err(|ByHand| Refused::Access(client))?;
-            engine.release(id);
-            engine.note_made(id, Setting::Reservation, None);
-        }
-        Request::SetClientWeight { client, weight } => {
-            let id = subject_to_change(engine, asker, client)?;
-            if !WEIGHTS.contains(&weight) {
-                return Err(Refused::Value(weight));
-            }
-            let origin = engine.origin_for(asker, id, Setting::Weight).map_err(|ByHand| Refused::Access(client))?;
-            engine.scheduler.handle(engine.host.now(), Fact::Weight { client: id, weight });
-            engine.note_made(id, Setting::Weight, Some(origin).filter(|_| weight != 100));
-        }
-        Request::SetClientPriority { client, priority } => {
-            let id = subject_to_change(engine, asker, client)?;
-            if !PRIORITIES.contains(&priority) {
-                return Err(Refused::Value(priority as u32));
-            }
-            let origin = engine.origin_for(asker, id, Setting::Priority).map_err(|ByHand| Refused::Access(client))?;
-            engine.scheduler.handle(engine.host.now(), Fact::FixedPriority { client: id, priority });
-            engine.note_made(id, Setting::Priority, Some(origin).filter(|_| priority != 0));
-        }
-        Request::SetOrigin { name, lease } => engine.set_origin(asker, name, lease),
-        Request::SetClientGroup { .. } | Request::SetGroupWeight { .. } | Request::SetGroupCap { .. } => {
-            groups::change(engine, asker, request)?;
-        }
-        Request::SetClientPacing { client, paced } => {
-            let id = subject_to_change(engine, asker, client)?;
-            let origin = engine.origin_for(asker, id, Setting::Pacing).map_err(|ByHand| Refused::Access(client))?;
-            engine.set_client_pacing(id, paced);
-            engine.note_made(id, Setting::Pacing, Some(origin).filter(|_| paced != Paced::AsAll));
-        }
-        Request::SetGroupReservation { .. } | Request::ClearGroupReservation { .. } => {
-            groups::change_reservation(engine, asker, request)?;
-        }
-        Request::SetPolicy(_)
-        | Request::SetPacing { .. }
-        | Request::SetDesktop { .. }
-        | Request::SetGroups { .. }
-        | Request::LendProcessor { .. } => {
+        Request::SetPolicy { change } => {
             may_steer(engine, asker)?;
-            steer(engine, asker, request)?;
-        }
-        Request::StopTrace => engine.stop_trace(asker),
-        Request::SelectEvents { mask } => engine.select_events(asker, mask & event_mask::ALL),
-        _ => return Err(Refused::Request),
-    }
-    Ok(())
-}
-
-/// A reservation for one client.
-fn reserve<H: Host>(
-    engine: &mut Engine<H>,
-    asker: ClientId,
-    client: u32,
-    (budget_us, period_us, kind): (u32, u32, ReservationKind),
-) -> Result<(), Refused> {
-    let id = subject_to_change(engine, asker, client)?;
-    let reservation = reservation(budget_us, period_us, kind)?;
-    let origin = engine.origin_for(asker, id, Setting::Reservation).map_err(|ByHand| Refused::Access(client))?;
-    if !engine.is_within_user_limit(id, Holder::Client(id), reservation.utilization_ppm()) {
-        return Err(Refused::Admission(base_of(engine, id)));
-    }
-    engine.look_at_supply();
-    let outcome = engine.scheduler.handle(engine.host.now(), Fact::Reserve { client: id, reservation });
-    admitted(engine, outcome.admission(), client)?;
-    engine.note_made(id, Setting::Reservation, Some(origin));
-    engine.reservation_changed(id);
-    engine.notify(NotifyKind::ReservationSet, id, 0);
-    Ok(())
-}
-
-/// The answer to a reservation; `client` was named for it.
-fn admitted<H: Host>(engine: &Engine<H>, admission: Option<Admission>, client: u32) -> Result<(), Refused> {
-    match admission {
-        Some(Admission::Admitted(_)) => Ok(()),
-        Some(Admission::Refused(term)) => Err(Refused::Admission(base_of_holder(engine, term.holder))),
-        None => Err(Refused::Value(client)),
-    }
-}
-
-/// The same, for what concerns the whole server.
-fn steer<H: Host>(engine: &mut Engine<H>, asker: ClientId, request: Request) -> Result<(), Refused> {
-    match request {
-        Request::SetPolicy(change) => {
             if change.policy == Some(PolicyKind::Classic) && !engine.host.sees_each_request() {
                 return Err(Refused::Implementation);
             }
             let parameters = changed_parameters(engine, change)?;
             engine.set_policy(change.policy, parameters);
         }
-        Request::SetPacing { limit_us, floor_us } => {
-            engine.set_pacing(pacing(limit_us, floor_us)?);
-        }
-        Request::SetDesktop { share_ppm } => {
-            if share_ppm > MAX_SHARE_PPM {
-                return Err(Refused::Value(share_ppm));
-            }
-            engine.scheduler.handle(engine.host.now(), Fact::DesktopShare { ppm: share_ppm });
-        }
-        Request::SetGroups { grouping, user_limit_ppm } => {
-            if user_limit_ppm > MAX_UTILIZATION_LIMIT_PPM {
-                return Err(Refused::Value(user_limit_ppm));
-            }
-            engine.set_grouping(asker, grouping, user_limit_ppm).map_err(|ByHand| Refused::Access(0))?;
-        }
         Request::LendProcessor { on, limit_before } => {
+            may_steer(engine, asker)?;
             if let Err(error) = engine.lend(asker, on, limit_before) {
                 engine.host.log(&format!("no real-time priority was taken: {error}"));
                 return Err(Refused::Alloc);
             }
         }
+        Request::SetOrigin { name, lease } => engine.set_origin(asker, name, lease),
+        Request::StopTrace => engine.stop_trace(asker),
+        Request::SelectEvents { mask } if mask & !event_mask::ALL != 0 => return Err(Refused::Value(mask)),
+        Request::SelectEvents { mask } => engine.select_events(asker, mask),
         _ => return Err(Refused::Request),
     }
     Ok(())
@@ -279,7 +166,8 @@ fn start_trace<H: Host>(
         let cannot = error.kind() == std::io::ErrorKind::Unsupported;
         return Err(if cannot { Refused::Access(0) } else { Refused::Implementation });
     }
-    let started = TraceStarted { capacity: handed.capacity, first: handed.first };
+    let record_bytes = RECORD_BYTES as u32;
+    let started = TraceStarted { nfd: 1, capacity: handed.capacity, record_bytes, first: handed.first };
     Ok(started.encode(form.sequence, form.order))
 }
 
@@ -339,27 +227,6 @@ fn base_of_holder<H: Host>(engine: &Engine<H>, holder: Holder) -> u32 {
 }
 
 // Values.
-
-fn reservation(budget_us: u32, period_us: u32, kind: ReservationKind) -> Result<Reservation, Refused> {
-    if !(MIN_PERIOD_US..=MAX_PERIOD_US).contains(&period_us) {
-        return Err(Refused::Value(period_us));
-    }
-    if !(MIN_BUDGET_US..=period_us).contains(&budget_us) {
-        return Err(Refused::Value(budget_us));
-    }
-    Ok(Reservation { budget_ns: u64::from(budget_us) * 1000, period_ns: u64::from(period_us) * 1000, kind })
-}
-
-/// A limit of 0 switches pacing off.
-fn pacing(limit_us: u32, floor_us: u32) -> Result<Pacing, Refused> {
-    if limit_us != 0 && !PACING_RANGE_US.contains(&limit_us) {
-        return Err(Refused::Value(limit_us));
-    }
-    if !PACING_RANGE_US.contains(&floor_us) {
-        return Err(Refused::Value(floor_us));
-    }
-    Ok(Pacing { limit_ns: u64::from(limit_us) * 1000, floor_ns: u64::from(floor_us) * 1000 })
-}
 
 fn changed_parameters<H: Host>(engine: &Engine<H>, change: PolicyChange) -> Result<Parameters, Refused> {
     let mut parameters = engine.scheduler.parameters();

@@ -14,7 +14,7 @@ mod unwatched;
 
 use crate::host::mock::{MS, Server};
 use crate::mechanism::settings::{Settings, When};
-use xqos_abi::Request;
+use xqos_abi::{Setting, Subject};
 use xqos_core::{ClientId, PolicyKind};
 
 /// The user whose clients they are, unless a test says otherwise.
@@ -31,12 +31,7 @@ fn clients<const N: usize>(server: &mut Server) -> [ClientId; N] {
 
 /// For the client itself.
 fn reserve(server: &mut Server, id: ClientId, budget_ms: u32, period_ms: u32, hard: bool) {
-    let request = Request::SetReservation {
-        client: 0,
-        budget_us: budget_ms * 1000,
-        period_us: period_ms * 1000,
-        kind: hard.into(),
-    };
+    let request = Subject::Client(0).set(Setting::reservation(budget_ms * 1000, period_ms * 1000, hard));
     server.ask(id, request).unwrap();
 }
 

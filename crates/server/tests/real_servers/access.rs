@@ -14,14 +14,20 @@ use askers::{Answer, Asker, Place};
 use std::collections::BTreeSet;
 use table::{Cell, Row, Table};
 use xqos_abi::trace::Level;
-use xqos_abi::{Grouping, Label, Paced, PolicyChange, REQUESTS, Request, event_mask};
+use xqos_abi::{
+    Grouping, Label, Paced, PolicyChange, REQUESTS, Request, Setting, SettingKind, Subject, event_mask, reservation,
+};
 
 /// The group in which clients of two users are.
 const SHARED: &str = "shared";
 
+/// Words of the table for the subjects of settings.
+const SUBJECTS: [(&str, fn(u32) -> Subject); 3] =
+    [("client", Subject::Client), ("group", Subject::Group), ("server", |_| Subject::Server)];
+
 /// Whom the requests of a row name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Subject {
+enum Named {
     Itself,
     SameUser,
     OtherUser,
@@ -29,13 +35,13 @@ enum Subject {
     InSharedGroup,
 }
 
-impl Subject {
-    fn of(row: &Row) -> Subject {
+impl Named {
+    fn of(row: &Row) -> Named {
         match row.title.as_str() {
-            "for itself" => Subject::Itself,
-            "for another client of its user" => Subject::SameUser,
-            "for a group with clients of another user" => Subject::InSharedGroup,
-            _ => Subject::OtherUser,
+            "for itself" => Named::Itself,
+            "for another client of its user" => Named::SameUser,
+            "for a group with clients of another user" => Named::InSharedGroup,
+            _ => Named::OtherUser,
         }
     }
 }
@@ -52,7 +58,14 @@ fn each_kind_of_client_may_do_what_the_table_says() {
     let title = if is_from_below() { "Over the control socket" } else { "Over the extension" };
     let table = Table::read(title);
     let named: BTreeSet<&str> = table.rows.iter().flat_map(|row| &row.requests).map(String::as_str).collect();
-    assert_eq!(named, REQUESTS.iter().map(|&(name, _)| name).collect(), "the table has each request");
+    let requests: BTreeSet<&str> = named.iter().filter_map(|name| name.split(' ').next()).collect();
+    assert_eq!(requests, REQUESTS.iter().map(|&(name, _)| name).collect(), "the table has each request");
+    for (word, subject) in SUBJECTS {
+        let settings = SettingKind::ALL.into_iter().filter(|kind| kind.initial(subject(1)).is_some());
+        let mut left_out =
+            settings.map(|kind| format!("Set {word} {kind:?}")).filter(|set| !named.contains(set.as_str()));
+        assert_eq!(left_out.next(), None, "the table has each setting");
+    }
     let mut wrong = Vec::new();
     for (at, kind) in table.kinds.iter().enumerate() {
         let mut asker = place.asker(kind);
@@ -81,8 +94,8 @@ fn users_without_a_number_in_the_servers_namespace_are_not_one() {
         return xqos_skip::left_out("this server has no SECURITY, or user namespaces cannot be made here");
     };
     let (mut one, other, mut root) = (place.asker("another user"), place.stranger(), place.asker("root"));
-    let weight = |client| Request::SetClientWeight { client, weight: 120 };
-    let steer = Request::SetPolicy(PolicyChange::default());
+    let weight = |client| Subject::Client(client).set(Setting::Weight(120));
+    let steer = Request::SetPolicy { change: PolicyChange::default() };
     let refused = Answer::Error(code::BAD_ACCESS);
     assert_eq!([weight(other.base), steer].map(|request| one.ask(request)), [refused; 2]);
     // The control socket knows a client of one's own by its user alone.
@@ -94,21 +107,21 @@ fn users_without_a_number_in_the_servers_namespace_are_not_one() {
 /// Sends the requests of a row. What was not answered as its cell says.
 fn walk(place: &Place, asker: &mut Asker, row: &Row, cell: Cell) -> Option<String> {
     let (mut same, mut other) = (place.second_of(asker), place.stranger());
-    let subject = Subject::of(row);
+    let named = Named::of(row);
     let mut root = place.asker("root");
-    let base = match subject {
-        Subject::SameUser => same.base,
-        Subject::OtherUser => other.base,
-        Subject::Itself | Subject::InSharedGroup => asker.base().unwrap_or(other.base),
+    let base = match named {
+        Named::SameUser => same.base,
+        Named::OtherUser => other.base,
+        Named::Itself | Named::InSharedGroup => asker.base().unwrap_or(other.base),
     };
-    if subject == Subject::InSharedGroup {
+    if named == Named::InSharedGroup {
         for client in [other.base, base] {
-            assert_eq!(root.ask(Request::SetClientGroup { client, name: Label::new(SHARED) }), Answer::Done);
+            assert_eq!(root.ask(Subject::Client(client).set(Setting::Group(Label::new(SHARED)))), Answer::Done);
         }
     }
     let before = root.settings_of(base);
     let answers: Vec<(&str, Answer)> = (row.requests.iter())
-        .map(|name| (name.as_str(), asker.ask(sample(name, base, subject == Subject::InSharedGroup))))
+        .map(|name| (name.as_str(), asker.ask(sample(name, base, named == Named::InSharedGroup))))
         .collect();
     let after = root.settings_of(base);
     [&mut same, &mut other].into_iter().for_each(Wire::sync);
@@ -132,40 +145,49 @@ fn is_as_told(name: &str, answer: Answer, cell: Cell) -> bool {
 
 /// A request that is carried out where it is allowed. It names this client, where it names any.
 fn sample(name: &str, client: u32, is_shared: bool) -> Request {
-    let (budget_us, period_us, hard) = (200, 10_000, false);
-    let group = if is_shared { Label::new(SHARED) } else { Label::new(&format!("group {client:x}")) };
+    if let [verb, subject, kind] = name.split(' ').collect::<Vec<_>>()[..] {
+        let subject = SUBJECTS.iter().find(|(word, _)| *word == subject).expect(name).1(client);
+        let kind = SettingKind::ALL.into_iter().find(|it| format!("{it:?}") == kind).expect(name);
+        return if verb == "Set" { subject.set(value(kind, client, is_shared)) } else { subject.clear(kind) };
+    }
     match name {
-        "QueryVersion" => Request::QueryVersion { major: 1, minor: 1 },
+        "QueryVersion" => Request::QueryVersion { major: 1, minor: 0 },
         "GetServerInfo" => Request::GetServerInfo,
-        "SetReservation" => Request::SetReservation { client, budget_us, period_us, kind: hard.into() },
         "GetReservation" => Request::GetReservation { client },
-        "ClearReservation" => Request::ClearReservation { client },
-        "CheckAdmission" => Request::CheckAdmission { client, budget_us, period_us, kind: hard.into() },
+        "CheckAdmission" => {
+            let (subject, reservation) = (Subject::Client(client), reservation(200, 10_000, false));
+            Request::CheckAdmission { subject, reservation }
+        }
         "ListClients" => Request::ListClients,
         "ListDeparted" => Request::ListDeparted,
-        "SetPolicy" => Request::SetPolicy(PolicyChange { slice_us: Some(4000), ..PolicyChange::default() }),
-        "SetClientWeight" => Request::SetClientWeight { client, weight: 120 },
-        "SetClientPriority" => Request::SetClientPriority { client, priority: 3 },
+        "SetPolicy" => Request::SetPolicy { change: PolicyChange { slice_us: Some(4000), ..PolicyChange::default() } },
         "SelectEvents" => Request::SelectEvents { mask: event_mask::ALL },
         "StartTrace" => Request::StartTrace { level: Level::Slices, capacity: 256 },
         "StopTrace" => Request::StopTrace,
         "ListLongestRequests" => Request::ListLongestRequests,
         "LendProcessor" => Request::LendProcessor { on: false, limit_before: 0 },
-        "SetPacing" => Request::SetPacing { limit_us: 0, floor_us: 50_000 },
         "GetPacing" => Request::GetPacing,
         "GetProcessor" => Request::GetProcessor,
-        "SetDesktop" => Request::SetDesktop { share_ppm: 600_000 },
         "GetDesktop" => Request::GetDesktop,
         "SetOrigin" => Request::SetOrigin { name: Label::new("a test"), lease: false },
-        "SetGroups" => Request::SetGroups { grouping: Grouping::Application, user_limit_ppm: 0 },
         "GetGroups" => Request::GetGroups,
-        "SetClientGroup" => Request::SetClientGroup { client, name: group },
-        "SetGroupWeight" => Request::SetGroupWeight { client, weight: 120 },
-        "SetGroupCap" => Request::SetGroupCap { client, ppm: 900_000 },
-        "SetGroupReservation" => Request::SetGroupReservation { client, budget_us, period_us, kind: hard.into() },
-        "ClearGroupReservation" => Request::ClearGroupReservation { client },
-        "SetClientPacing" => Request::SetClientPacing { client, paced: Paced::Never },
         _ => panic!("{name} is no request"),
+    }
+}
+
+fn value(kind: SettingKind, client: u32, is_shared: bool) -> Setting {
+    let group = if is_shared { SHARED.to_owned() } else { format!("group {client:x}") };
+    match kind {
+        SettingKind::Reservation => Setting::reservation(200, 10_000, false),
+        SettingKind::Weight => Setting::Weight(120),
+        SettingKind::Priority => Setting::Priority(3),
+        SettingKind::Cap => Setting::Cap(900_000),
+        SettingKind::Paced => Setting::Paced(Paced::Never),
+        SettingKind::Group => Setting::Group(Label::new(&group)),
+        SettingKind::Pacing => Setting::pacing(0, 50_000),
+        SettingKind::Desktop => Setting::Desktop(600_000),
+        SettingKind::Grouping => Setting::Grouping(Grouping::Application),
+        SettingKind::UserLimit => Setting::UserLimit(0),
     }
 }
 

@@ -6,7 +6,7 @@ use crate::fixture::{Fixture, beside_others, is_from_below, setup, try_entry, wa
 use crate::survival::connect_after_reset;
 use crate::wire::opcode;
 use std::time::Duration;
-use xqos_abi::{ClientList, Order, Request, ServerInfo};
+use xqos_abi::{ClientList, Order, Request, ServerInfo, Setting, Subject};
 use xqos_core::ReservationKind;
 use xqos_lab::server::{Kind, Setup};
 
@@ -14,7 +14,7 @@ use xqos_lab::server::{Kind, Setup};
 const SOON: Duration = Duration::from_secs(60);
 
 fn reserve(budget_us: u32, period_us: u32) -> Request {
-    Request::SetReservation { client: 0, budget_us, period_us, kind: ReservationKind::Hard }
+    Subject::Client(0).set(Setting::reservation(budget_us, period_us, ReservationKind::Hard))
 }
 
 /// A client that only stops sending waits for its answers, however long they take.

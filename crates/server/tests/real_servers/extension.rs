@@ -13,7 +13,7 @@ use crate::wire::{Authorization, COOKIE, Message, Wire, XError, authority_entry,
 use std::time::{Duration, Instant};
 use xqos_abi::{
     AdmissionReport, ClientEntry, ClientList, Notify, NotifyKind, Order, PolicyChange, Request, ReservationReport,
-    ServerInfo, Version, entry_flag, event_mask,
+    ServerInfo, Setting, SettingKind, Subject, Version, entry_flag, event_mask, reservation_flag,
 };
 use xqos_core::{PolicyKind, ReservationKind};
 use xqos_lab::server::Kind;
@@ -21,18 +21,20 @@ use xqos_lab::server::Kind;
 const ORDERS: [Order; 2] = [Order::Native, Order::Swapped];
 const SOON: Duration = Duration::from_secs(5);
 /// Length in units of four bytes of each request, by minor opcode.
-const LENGTHS: [usize; 30] =
-    [3, 1, 5, 2, 2, 5, 1, 8, 3, 3, 2, 3, 1, 1, 3, 3, 1, 1, 2, 1, 10, 3, 1, 10, 3, 3, 5, 2, 3, 1];
-const SET_RESERVATION: u8 = 2;
-const CHECK_ADMISSION: u8 = 5;
-const SET_POLICY: u8 = 7;
+const LENGTHS: [usize; 19] = [3, 1, 12, 4, 6, 2, 1, 1, 1, 1, 1, 1, 1, 8, 10, 3, 2, 3, 1];
+const SET: u8 = 2;
+const CHECK_ADMISSION: u8 = 4;
+const SET_POLICY: u8 = 13;
 
 fn reserve(client: u32, budget_us: u32, period_us: u32, hard: bool) -> Request {
-    Request::SetReservation { client, budget_us, period_us, kind: hard.into() }
+    Subject::Client(client).set(Setting::reservation(budget_us, period_us, hard))
 }
 
 fn check(client: u32, budget_us: u32, period_us: u32) -> Request {
-    Request::CheckAdmission { client, budget_us, period_us, kind: ReservationKind::Soft }
+    Request::CheckAdmission {
+        subject: Subject::Client(client),
+        reservation: xqos_abi::reservation(budget_us, period_us, ReservationKind::Soft),
+    }
 }
 
 fn info(wire: &mut Wire) -> ServerInfo {
@@ -81,14 +83,15 @@ fn every_request_is_carried_out_in_both_byte_orders() {
     for order in ORDERS {
         let mut wire = fixture.wire(order);
         let reply = wire.ask_xqos(Request::QueryVersion { major: 7, minor: 9 }).unwrap();
-        assert_eq!((reply.len(), Version::decode(&reply, order)), (32, Ok(Version { major: 1, minor: 1 })));
+        assert_eq!((reply.len(), Version::decode(&reply, order)), (32, Ok(Version { major: 1, minor: 0 })));
         server_tells_of_itself(&mut wire, fixture.pid());
         reservation_is_set_and_checked(&mut wire);
         client_is_set_and_listed(&mut wire);
-        wire.tell_xqos(Request::ClearReservation { client: 0 }).unwrap();
+        wire.tell_xqos(Subject::Client(0).clear(SettingKind::Reservation)).unwrap();
         let own = wire.base;
-        wire.tell_xqos(Request::ClearReservation { client: own }).expect("without a reservation nothing happens");
-        assert!(!reservation(&mut wire, 0).reserved);
+        wire.tell_xqos(Subject::Client(own).clear(SettingKind::Reservation))
+            .expect("without a reservation nothing happens");
+        assert!(!reservation(&mut wire, 0).active);
         wire.tell_xqos(Request::SelectEvents { mask: event_mask::ALL }).unwrap();
         wire.tell_xqos(Request::SelectEvents { mask: 0 }).unwrap();
         change_every_parameter(&mut wire);
@@ -98,7 +101,7 @@ fn every_request_is_carried_out_in_both_byte_orders() {
 
 fn server_tells_of_itself(wire: &mut Wire, pid: u32) {
     let reply = wire.ask_xqos(Request::GetServerInfo).unwrap();
-    assert_eq!(reply.len(), 104);
+    assert_eq!(reply.len(), 368);
     let found = ServerInfo::decode(&reply, wire.order).unwrap();
     assert!(found.armed && found.reason.is_empty() && found.clients == 1, "{found:?}");
     assert_eq!((found.server_pid, found.policy), (pid, PolicyKind::Fair));
@@ -114,7 +117,7 @@ fn reservation_is_set_and_checked(wire: &mut Wire) {
     let reply = wire.ask_xqos(Request::GetReservation { client: 0 }).unwrap();
     assert_eq!(reply.len(), 48);
     let report = ReservationReport::decode(&reply, wire.order).unwrap();
-    assert!(report.reserved && report.kind.is_hard() && !report.held_back, "{report:?}");
+    assert!(report.active && report.kind().is_hard() && report.flags & reservation_flag::HELD_BACK == 0, "{report:?}");
     assert_eq!((report.budget_us, report.period_us), (3000, 10_000));
     let own = wire.base;
     assert_eq!(reservation(wire, own).budget_us, 3000, "by the base of its ids");
@@ -130,8 +133,8 @@ fn reservation_is_set_and_checked(wire: &mut Wire) {
 
 fn client_is_set_and_listed(wire: &mut Wire) {
     let own = wire.base;
-    wire.tell_xqos(Request::SetClientWeight { client: 0, weight: 250 }).unwrap();
-    wire.tell_xqos(Request::SetClientPriority { client: own, priority: -1000 }).unwrap();
+    wire.tell_xqos(Subject::Client(0).set(Setting::Weight(250))).unwrap();
+    wire.tell_xqos(Subject::Client(own).set(Setting::Priority(-1000))).unwrap();
     wire.set_sync_priority(0, -7).unwrap();
     let reply = wire.ask_xqos(Request::ListClients).unwrap();
     assert_eq!(reply.len(), 32 + 376);
@@ -150,7 +153,8 @@ fn client_is_set_and_listed(wire: &mut Wire) {
 
 fn change_every_parameter(wire: &mut Wire) {
     for policy in policies().into_iter().rev() {
-        wire.tell_xqos(Request::SetPolicy(PolicyChange { policy: Some(policy), ..PolicyChange::default() })).unwrap();
+        wire.tell_xqos(Request::SetPolicy { change: PolicyChange { policy: Some(policy), ..PolicyChange::default() } })
+            .unwrap();
         assert_eq!(info(wire).policy, policy);
     }
     let all = PolicyChange {
@@ -161,12 +165,12 @@ fn change_every_parameter(wire: &mut Wire) {
         max_utilization_ppm: Some(950_000),
         blocking_us: Some(1234),
     };
-    wire.tell_xqos(Request::SetPolicy(all)).unwrap();
+    wire.tell_xqos(Request::SetPolicy { change: all }).unwrap();
     let found = info(wire);
     assert_eq!((found.policy, found.slice_us, found.timer_interval_us), (PolicyKind::Smart, 100, 1_000_000));
     assert_eq!((found.maximum_slice_us, found.max_utilization_ppm), (7777, 950_000));
     assert_eq!(found.blocking_configured_us, 1234);
-    wire.tell_xqos(Request::SetPolicy(PolicyChange::default())).expect("an empty change is none");
+    wire.tell_xqos(Request::SetPolicy { change: PolicyChange::default() }).expect("an empty change is none");
     assert_eq!(info(wire).slice_us, 100);
     let back = PolicyChange {
         policy: Some(PolicyKind::Fair),
@@ -176,7 +180,7 @@ fn change_every_parameter(wire: &mut Wire) {
         max_utilization_ppm: Some(900_000),
         blocking_us: Some(0),
     };
-    wire.tell_xqos(Request::SetPolicy(back)).unwrap();
+    wire.tell_xqos(Request::SetPolicy { change: back }).unwrap();
     assert_eq!(info(wire).policy, PolicyKind::Fair);
 }
 
@@ -187,7 +191,7 @@ fn a_request_of_any_other_length_is_refused() {
     for order in ORDERS {
         let mut wire = fixture.wire(order);
         for (minor, &right) in LENGTHS.iter().enumerate() {
-            for units in (1..=12).filter(|&units| units != right) {
+            for units in (1..=13).filter(|&units| units != right) {
                 let request = words(&mut wire, minor as u8, &vec![0; units - 1]);
                 assert_refused(&mut wire, &request, code::BAD_LENGTH, 0);
             }
@@ -199,7 +203,7 @@ fn a_request_of_any_other_length_is_refused() {
             let request = [wire.xqos().major, minor, 0, 0];
             assert_refused(&mut wire, &request, code::BAD_LENGTH, 0);
         }
-        assert!(!reservation(&mut wire, 0).reserved);
+        assert!(!reservation(&mut wire, 0).active);
     }
     fixture.assert_armed();
 }
@@ -219,8 +223,8 @@ fn big_requests_are_measured_like_others() {
             let long = wire.message(0, 0).u32(units).finish()[4..8].to_vec();
             [&request[..2], &[0, 0], &long[..], &request[4..]].concat()
         };
-        let right = widen(Request::QueryVersion { major: 1, minor: 1 }.encode_as(0, order));
-        let wrong = widen(Request::QueryVersion { major: 1, minor: 1 }.encode_as(0, order)[..8].to_vec());
+        let right = widen(Request::QueryVersion { major: 1, minor: 0 }.encode_as(0, order));
+        let wrong = widen(Request::QueryVersion { major: 1, minor: 0 }.encode_as(0, order)[..8].to_vec());
         let huge = widen(vec![0; 1 << 20]);
         let major = wire.xqos().major;
         let as_xqos = |mut request: Vec<u8>, minor: u8| {
@@ -276,17 +280,20 @@ fn values_out_of_their_range_are_refused_and_nothing_changes() {
             ([3000, 10_000, u32::MAX], 2),
         ];
         for (values, bad) in reservations {
-            for minor in [SET_RESERVATION, CHECK_ADMISSION] {
-                let request = words(&mut wire, minor, &[0, values[0], values[1], values[2]]);
+            // Of the sender, which is a client of number 0.
+            let checked = [0, 0, values[0], values[1], values[2]];
+            let set = [&[0, 0, SettingKind::Reservation as u32], &values[..], &[0; 5]].concat();
+            for (minor, content) in [(SET, &set[..]), (CHECK_ADMISSION, &checked[..])] {
+                let request = words(&mut wire, minor, content);
                 assert_refused(&mut wire, &request, code::BAD_VALUE, values[bad]);
             }
         }
         for weight in [0, 10_001, u32::MAX] {
-            let request = wire.xqos_bytes(Request::SetClientWeight { client: 0, weight });
+            let request = wire.xqos_bytes(Subject::Client(0).set(Setting::Weight(weight)));
             assert_refused(&mut wire, &request, code::BAD_VALUE, weight);
         }
         for priority in [-1001, 1001, i32::MIN, i32::MAX] {
-            let request = wire.xqos_bytes(Request::SetClientPriority { client: 0, priority });
+            let request = wire.xqos_bytes(Subject::Client(0).set(Setting::Priority(priority)));
             assert_refused(&mut wire, &request, code::BAD_VALUE, priority as u32);
         }
         for mask in [64, 127, 1 << 31, u32::MAX] {
@@ -324,23 +331,23 @@ fn refuse_bad_policies(wire: &mut Wire) {
             PolicyChange { timer_interval_us: Some(bad), ..good },
             PolicyChange { maximum_slice_us: Some(bad), ..good },
         ] {
-            let request = wire.xqos_bytes(Request::SetPolicy(change));
+            let request = wire.xqos_bytes(Request::SetPolicy { change });
             assert_refused(wire, &request, code::BAD_VALUE, bad);
         }
     }
     // Below what is admitted, and above what best effort can do without.
     for bad in [0, 299_999, 950_001, 1_000_000, u32::MAX] {
-        let request = wire.xqos_bytes(Request::SetPolicy(PolicyChange { max_utilization_ppm: Some(bad), ..good }));
+        let request =
+            wire.xqos_bytes(Request::SetPolicy { change: PolicyChange { max_utilization_ppm: Some(bad), ..good } });
         assert_refused(wire, &request, code::BAD_VALUE, bad);
     }
     for mask in [64, 1 << 31, u32::MAX] {
-        let request = words(wire, SET_POLICY, &[0, mask, 1000, 1000, 1000, 800_000, 50]);
+        let request = words(wire, SET_POLICY, &[mask, 0, 1000, 1000, 1000, 800_000, 50]);
         assert_refused(wire, &request, code::BAD_VALUE, mask);
     }
     for policy in [5, 6, 255] {
-        let mut request = wire.xqos_bytes(Request::SetPolicy(good));
-        request[4] = policy;
-        assert_refused(wire, &request, code::BAD_VALUE, policy.into());
+        let request = words(wire, SET_POLICY, &[1, policy, 1000, 1000, 1000, 800_000, 50]);
+        assert_refused(wire, &request, code::BAD_VALUE, policy);
     }
 }
 
@@ -359,10 +366,10 @@ fn who_is_not_connected_has_no_reservation() {
             let requests = [
                 reserve(client, 3000, 10_000, false),
                 Request::GetReservation { client },
-                Request::ClearReservation { client },
+                Subject::Client(client).clear(SettingKind::Reservation),
                 check(client, 3000, 10_000),
-                Request::SetClientWeight { client, weight: 100 },
-                Request::SetClientPriority { client, priority: 0 },
+                Subject::Client(client).set(Setting::Weight(100)),
+                Subject::Client(client).set(Setting::Priority(0)),
             ];
             for request in requests {
                 let request = wire.xqos_bytes(request);
@@ -380,7 +387,8 @@ fn a_refused_reservation_names_whose_term_fails_and_changes_nothing() {
     let fixture = xvfb();
     let mut long = fixture.native();
     // What is observed depends on the machine.
-    long.tell_xqos(Request::SetPolicy(PolicyChange { blocking_us: Some(1000), ..PolicyChange::default() })).unwrap();
+    long.tell_xqos(Request::SetPolicy { change: PolicyChange { blocking_us: Some(1000), ..PolicyChange::default() } })
+        .unwrap();
     long.tell_xqos(reserve(0, 20_000, 100_000, false)).unwrap();
     for order in ORDERS {
         let mut wire = fixture.wire(order);
@@ -399,14 +407,14 @@ fn a_refused_reservation_names_whose_term_fails_and_changes_nothing() {
             assert_eq!((term.sum_ppm, term.limit_ppm), (sum_ppm, 900_000));
             let request = wire.xqos_bytes(reserve(0, budget_us, period_us, true));
             assert_refused(&mut wire, &request, admission_error, client);
-            assert!(!reservation(&mut wire, 0).reserved);
+            assert!(!reservation(&mut wire, 0).active);
         }
         // A refused change leaves the reservation that is there.
         wire.tell_xqos(reserve(0, 6900, 10_000, true)).unwrap();
         let request = wire.xqos_bytes(reserve(0, 6901, 10_000, false));
         assert_refused(&mut wire, &request, admission_error, long.base);
         let report = reservation(&mut wire, 0);
-        assert_eq!((report.budget_us, report.kind), (6900, ReservationKind::Hard));
+        assert_eq!((report.budget_us, report.kind()), (6900, ReservationKind::Hard));
         assert_eq!(info(&mut wire).admitted_utilization_ppm, 890_000);
         drop(wire);
         wait_for("its share is free", SOON, || info(&mut long).admitted_utilization_ppm == 200_000);
@@ -418,7 +426,8 @@ fn blocking_time_counts_most_for_short_periods() {
     let _turn = beside_others();
     let fixture = xvfb();
     let mut wire = fixture.native();
-    let blocking = |us| Request::SetPolicy(PolicyChange { blocking_us: Some(us), ..PolicyChange::default() });
+    let blocking =
+        |us| Request::SetPolicy { change: PolicyChange { blocking_us: Some(us), ..PolicyChange::default() } };
     wire.tell_xqos(blocking(2000)).unwrap();
     let term = admission(&mut wire, check(0, 3000, 10_000));
     assert!(term.admitted, "0.3 + 0.2: {term:?}");
@@ -441,7 +450,7 @@ fn a_reservation_ends_with_its_client_and_is_not_inherited() {
     let (fixture, control) = served();
     let mut first = fixture.native();
     first.tell_xqos(reserve(0, 4000, 10_000, true)).unwrap();
-    first.tell_xqos(Request::SetClientWeight { client: 0, weight: 900 }).unwrap();
+    first.tell_xqos(Subject::Client(0).set(Setting::Weight(900))).unwrap();
     first.set_sync_priority(0, 44).unwrap();
     let base = first.base;
     assert_eq!(control.server_info().unwrap().reservations, 1);
@@ -451,7 +460,7 @@ fn a_reservation_ends_with_its_client_and_is_not_inherited() {
     assert_eq!((found.reservations, found.admitted_utilization_ppm), (0, 0));
     let mut next = fixture.native();
     assert_eq!(next.base, base, "the next client takes its place");
-    assert!(!reservation(&mut next, 0).reserved);
+    assert!(!reservation(&mut next, 0).active);
     let found = entry(&control, base);
     assert_eq!((found.weight, found.sync_priority, found.depletions, found.reserved_time_ns), (100, 0, 0, 0));
 }

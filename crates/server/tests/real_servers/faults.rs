@@ -7,14 +7,14 @@ use crate::recorder::Recorder;
 use crate::survival::connect_after_reset;
 use crate::wire::{Wire, code};
 use std::time::{Duration, Instant};
-use xqos_abi::{Order, Request};
+use xqos_abi::{Order, Request, Setting, Subject};
 use xqos_lab::load::{Load, Perf, Placement};
 use xqos_lab::server::{Kind, Module, Setup};
 
 const SOON: Duration = Duration::from_secs(5);
 
 fn reserve(budget_us: u32, period_us: u32, hard: bool) -> Request {
-    Request::SetReservation { client: 0, budget_us, period_us, kind: hard.into() }
+    Subject::Client(0).set(Setting::reservation(budget_us, period_us, hard))
 }
 
 /// A server with a fault to come, and what has to be right after it.

@@ -9,7 +9,7 @@ use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use xqos_abi::Order;
+use xqos_abi::{Order, SettingKind, Subject};
 use xqos_lab::server::Kind;
 
 const DURATION: Duration = Duration::from_millis(2400);
@@ -179,7 +179,7 @@ fn a_flood_of_the_servers_own_user_does_not_harm_the_server() {
     let mut light = fixture.native();
     let ids = [light.base, light.base + 0x20_0000, light.base + 0x40_0000, u32::MAX];
     endure(&fixture, &mut light, &ids, false);
-    light.tell_xqos(xqos_abi::Request::ClearReservation { client: 0 }).unwrap();
+    light.tell_xqos(Subject::Client(0).clear(SettingKind::Reservation)).unwrap();
     light.sync();
     let control = fixture.control().unwrap();
     wait_for("the flood is gone", SOON, || control.clients().unwrap().clients.len() == 2);

@@ -6,7 +6,7 @@ use crate::fixture::{Fixture, alone, setup, wait_for, xvfb};
 use crate::survival::connect_after_reset;
 use crate::wire::Wire;
 use std::time::{Duration, Instant};
-use xqos_abi::{Order, Request, event_mask};
+use xqos_abi::{Order, Request, Setting, Subject, event_mask};
 use xqos_lab::process;
 use xqos_lab::server::{Kind, Setup};
 
@@ -15,7 +15,7 @@ const SOON: Duration = Duration::from_secs(10);
 const NOISE_KB: u64 = 500;
 
 fn reserve(hard: bool) -> Request {
-    Request::SetReservation { client: 0, budget_us: 1000, period_us: 10_000, kind: hard.into() }
+    Subject::Client(0).set(Setting::reservation(1000, 10_000, hard))
 }
 
 #[derive(Debug, PartialEq)]
@@ -127,7 +127,7 @@ fn two_thousand_clients_are_served_and_listed() {
     let list = control.clients().unwrap().clients;
     assert_eq!(list.len(), CLIENTS + 2);
     assert!(all.iter().all(|wire| list.iter().any(|entry| entry.client == wire.base)));
-    assert_eq!(usize::from(control.server_info().unwrap().clients), CLIENTS + 2);
+    assert_eq!(control.server_info().unwrap().clients as usize, CLIENTS + 2);
     assert!(control.server_info().unwrap().memory_bytes < (1 << 20) + 1024 * CLIENTS as u32);
     // The last of them can do what the first can.
     let last = all.last_mut().unwrap();

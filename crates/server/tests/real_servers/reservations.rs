@@ -8,7 +8,7 @@ use crate::busy::{Busy, Worker, X11perf, slices_of};
 use crate::decisions::{Decisions, Slice, check_fairness, check_reservation, check_reservation_of};
 use crate::fixture::{Fixture, alone, beside_others, entry, policies, served, wait_for, xvfb, xvfb_with};
 use std::time::Duration;
-use xqos_abi::{PolicyChange, Request, entry_flag};
+use xqos_abi::{PolicyChange, Request, Setting, Subject, entry_flag};
 use xqos_client::Control;
 use xqos_core::{PolicyKind, ReservationKind};
 use xqos_lab::server::{Kind, Setup};
@@ -108,13 +108,7 @@ fn a_hold_ends_at_its_time_on_a_server_with_nothing_else_to_do() {
     let control = fixture.control().unwrap();
     let mut wire = fixture.native();
     let small = wire.canvas(500, 500).fill(20);
-    wire.tell_xqos(Request::SetReservation {
-        client: 0,
-        budget_us: 300,
-        period_us: 20_300,
-        kind: ReservationKind::Hard,
-    })
-    .unwrap();
+    wire.tell_xqos(Subject::Client(0).set(Setting::reservation(300, 20_300, ReservationKind::Hard))).unwrap();
     for _ in 0..15 {
         // After two periods of rest it has its whole budget, which is less than its next request takes.
         std::thread::sleep(Duration::from_millis(45));
@@ -201,10 +195,7 @@ fn a_light_client_that_comes_is_next_beside_busy_ones() {
     let control = fixture.control().unwrap();
     let mut light = fixture.native();
     let _load = X11perf::start_many(&fixture, "ellipse100", 6);
-    for reservation in [
-        None,
-        Some(Request::SetReservation { client: 0, budget_us: 3000, period_us: 10_000, kind: ReservationKind::Soft }),
-    ] {
+    for reservation in [None, Some(Subject::Client(0).set(Setting::reservation(3000, 10_000, ReservationKind::Soft)))] {
         let is_reserved = reservation.is_some();
         reservation.into_iter().for_each(|reservation| light.tell_xqos(reservation).unwrap());
         let decisions = Decisions::of(&fixture);
@@ -236,21 +227,9 @@ fn an_idle_server_is_not_woken_up() {
     let plain = stock.connect().unwrap();
     let load = X11perf::start_many(&ours, "ellipse100", 2);
     let mut soft = ours.native();
-    soft.tell_xqos(Request::SetReservation {
-        client: 0,
-        budget_us: 1000,
-        period_us: 50_000,
-        kind: ReservationKind::Soft,
-    })
-    .unwrap();
+    soft.tell_xqos(Subject::Client(0).set(Setting::reservation(1000, 50_000, ReservationKind::Soft))).unwrap();
     let mut hard = ours.native();
-    hard.tell_xqos(Request::SetReservation {
-        client: 0,
-        budget_us: 1000,
-        period_us: 50_000,
-        kind: ReservationKind::Hard,
-    })
-    .unwrap();
+    hard.tell_xqos(Subject::Client(0).set(Setting::reservation(1000, 50_000, ReservationKind::Hard))).unwrap();
     let mut listener = ours.native();
     listener.tell_xqos(Request::SelectEvents { mask: 15 }).unwrap();
     for wire in [&mut soft, &mut hard] {

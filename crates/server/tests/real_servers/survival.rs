@@ -8,7 +8,7 @@ use crate::fixture::{
 use crate::wire::{Authorization, Wire, code, local_socket, opcode};
 use std::io::Write;
 use std::time::{Duration, Instant};
-use xqos_abi::{Order, PolicyChange, Request, ReservationReport, entry_flag};
+use xqos_abi::{Order, PolicyChange, Request, ReservationReport, Setting, Subject, entry_flag};
 use xqos_client::Control;
 use xqos_core::PolicyKind;
 use xqos_lab::server::{Kind, Setup};
@@ -18,7 +18,7 @@ const SOON: Duration = Duration::from_secs(5);
 const A_WHILE: Duration = Duration::from_millis(150);
 
 fn reserve(budget_us: u32, period_us: u32, hard: bool) -> Request {
-    Request::SetReservation { client: 0, budget_us, period_us, kind: hard.into() }
+    Subject::Client(0).set(Setting::reservation(budget_us, period_us, hard))
 }
 
 pub fn policy(kind: PolicyKind) -> PolicyChange {
@@ -392,6 +392,6 @@ fn policies_can_be_changed_under_load() {
         assert!(perf.is_running());
     }
     let reply = light.ask_xqos(Request::GetReservation { client: busy.base }).unwrap();
-    assert!(ReservationReport::decode(&reply, Order::Native).unwrap().reserved);
+    assert!(ReservationReport::decode(&reply, Order::Native).unwrap().active);
     fixture.assert_armed();
 }

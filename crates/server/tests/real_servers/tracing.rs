@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 use xqos_abi::ring::{Next, Reader};
 use xqos_abi::trace::{Event, Level, What};
-use xqos_abi::{Order, PolicyChange, Request};
+use xqos_abi::{Order, PolicyChange, Request, Setting, Subject};
 use xqos_core::{ClientId, Fact, PolicyKind, ReservationKind, Service};
 use xqos_lab::server::Kind;
 use xqos_sim::check::Check;
@@ -93,8 +93,7 @@ fn replay_agrees_with_every_decision_of_every_policy() {
         control.reserve(hard.base, 2000, 10_000, true).unwrap();
         let mut reader = control.start_trace(Level::Slices, 0).unwrap();
         let mut light = fixture.native();
-        let soft =
-            Request::SetReservation { client: 0, budget_us: 1000, period_us: 20_000, kind: ReservationKind::Soft };
+        let soft = Subject::Client(0).set(Setting::reservation(1000, 20_000, ReservationKind::Soft));
         light.tell_xqos(soft).unwrap();
         light.set_sync_priority(0, 3).unwrap();
         for _ in 0..50 {

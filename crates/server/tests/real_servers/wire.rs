@@ -401,7 +401,7 @@ impl Wire {
         // The socket goes with what has stepped aside.
         let aside = XError { code: code::BAD_IMPLEMENTATION, value: 0, minor: 0, major: 0 };
         let Some(mut stream) = self.control.take().or_else(|| self.connect_below()) else { return Some(Err(aside)) };
-        let Some(answer) = ask_control(&mut stream, request.named(self.base)) else { return Some(Err(aside)) };
+        let Some(answer) = ask_control(&mut stream, named(request, self.base)) else { return Some(Err(aside)) };
         self.control = Some(stream);
         Some(answer)
     }
@@ -468,6 +468,19 @@ impl Wire {
     /// For work of another kind; whoever takes it counts for itself.
     pub fn into_stream(self) -> UnixStream {
         self.stream
+    }
+}
+
+/// The same, with the sender named where it means itself: over the control socket 0 is nobody.
+fn named(request: Request, own: u32) -> Request {
+    match request {
+        Request::Set { subject, setting } => subject.named(own).set(setting),
+        Request::Clear { subject, setting } => subject.named(own).clear(setting),
+        Request::CheckAdmission { subject, reservation } => {
+            Request::CheckAdmission { subject: subject.named(own), reservation }
+        }
+        Request::GetReservation { client: 0 } => Request::GetReservation { client: own },
+        other => other,
     }
 }
 

@@ -90,7 +90,7 @@ impl Table {
         let name = xqos_abi::EXTENSION_NAME;
         let own = |text: &str| Some(format!("{name}::{text}"));
         let mut with_reply = [false; 256];
-        for (place, (_, has_reply)) in with_reply.iter_mut().zip(xqos_abi::REQUESTS) {
+        for (place, &(_, has_reply)) in with_reply.iter_mut().zip(xqos_abi::REQUESTS) {
             *place = has_reply;
         }
         let mut requests: Vec<Option<String>> = xqos_abi::REQUESTS.iter().map(|(text, _)| own(text)).collect();

@@ -71,7 +71,7 @@ struct Report {
 #[derive(Debug, Serialize)]
 struct Service {
     host: &'static str,
-    clients: u16,
+    clients: u32,
     clients_limit: Option<u32>,
     grabs: Vec<String>,
     armed: bool,

@@ -131,10 +131,7 @@ impl Server for Session {
     }
 
     fn hold(&self) {
-        // A server of 1.0 refuses SetOrigin: what follows that must not be sent, or it would have no lease.
-        if self.control.version().minor > 0 {
-            self.control.hold();
-        }
+        self.control.hold();
     }
 
     fn held(&self) -> usize {

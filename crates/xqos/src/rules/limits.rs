@@ -5,6 +5,7 @@
 //! stands above it.
 
 use crate::session::Session;
+use xqos_abi::{Setting, Subject};
 use xqos_cli::quantity::Share;
 use xqos_client::Error;
 
@@ -32,8 +33,7 @@ impl UserLimit {
 
     fn set(&self, session: &Session, ppm: u32) -> xqos_client::Result<()> {
         session.control.set_origin("rules", true)?;
-        let grouping = session.control.groups()?.grouping;
-        session.control.set_groups(grouping, ppm)
+        session.control.set(Subject::Server, Setting::UserLimit(ppm))
     }
 }
 

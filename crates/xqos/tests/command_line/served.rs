@@ -53,7 +53,7 @@ fn the_server_is_the_process_that_was_started_and_is_served() {
     assert_eq!(told["pid"], server.process.pid(), "{told:#}");
     assert_eq!((&told["served"], &told["service"]["armed"]), (&true.into(), &true.into()), "{told:#}");
     let told = server.ask(&["doctor"]).with(0);
-    assert!(told.out.contains("yes: XQOS 1.1, policy smart"), "{}", told.out);
+    assert!(told.out.contains("yes: XQOS 1.0, policy smart"), "{}", told.out);
     let policy = server.json(&["policy", "--json"]);
     assert_eq!((&policy["policy"], &policy["slice_ms"]), (&"smart".into(), &2.0.into()), "{policy:#}");
     assert_eq!(policy["max_utilization"], 0.8, "{policy:#}");

@@ -35,14 +35,14 @@ impl<H: Host> Engine<H> {
     }
 
     /// How clients are paced of which nothing else was said.
-    pub fn set_pacing(&mut self, pacing: Pacing) {
+    pub(super) fn set_pacing(&mut self, pacing: Pacing) {
         self.pacing = pacing;
         // Also where it is the same: whoever is held is let go.
         let effective = self.effective_pacing();
         self.scheduler.handle(self.host.now(), Fact::Pacing(effective));
     }
 
-    pub fn set_client_pacing(&mut self, id: ClientId, paced: Paced) {
+    pub(super) fn set_client_pacing(&mut self, id: ClientId, paced: Paced) {
         if let Some(slot) = self.slot_mut(id) {
             slot.paced = paced;
         }

@@ -6,7 +6,7 @@ use crate::host::{Host, SeenRequests};
 use crate::mechanism::longest::Longest;
 use crate::mechanism::tracer;
 use xqos_abi::trace::{Level, What};
-use xqos_abi::{LongRequest, Notify, NotifyKind, reservation_flag, us};
+use xqos_abi::{LongRequest, Notify, NotifyKind, flag_of, us};
 use xqos_core::{ClientId, PolicyKind, Service, Time, Usage};
 
 /// A client's depletions and misses are sent at most ten times a second.
@@ -36,7 +36,7 @@ impl<H: Host> Engine<H> {
             pid: subject.identity.pid,
             budget_us: state.map_or(0, |state| us(state.reservation.budget_ns)),
             period_us: state.map_or(0, |state| us(state.reservation.period_ns)),
-            flags: state.map_or(0, |state| reservation_flag::of(state.reservation.kind)),
+            flags: state.map_or(0, |state| flag_of(state.reservation.kind)),
             count,
             time_ms: (self.host.now().0 / 1_000_000) as u32,
         };

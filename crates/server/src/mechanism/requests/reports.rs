@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: MIT
 //! What requests are answered with.
 
-use super::{MAX_PERIOD_US, MIN_BUDGET_US, MIN_PERIOD_US};
+use super::settings::{MAX_PERIOD_US, MIN_BUDGET_US, MIN_PERIOD_US};
 use crate::host::Host;
 use crate::mechanism::engine::Engine;
-use crate::mechanism::origins::Setting;
 use xqos_abi::{
     AdmissionReport, ClientEntry, DesktopReport, GroupsReport, Label, Paced, PacingReport, ProcessorReport,
-    ReservationReport, ServerInfo, VERSION, Version, entry_flag, us,
+    ReservationReport, ServerInfo, VERSION, Version, entry_flag, flag_of, reservation_flag, us,
 };
-use xqos_core::{Admission, ClientId, PolicyKind, ReservationKind, Term};
+use xqos_core::{Admission, ClientId, ReservationKind, Term};
 
 pub fn version() -> Version {
     Version { major: VERSION.0, minor: VERSION.1 }
@@ -22,7 +21,7 @@ pub fn server_info<H: Host>(engine: &Engine<H>) -> ServerInfo {
         armed: true,
         server_pid: std::process::id(),
         policy: scheduler.policy(),
-        clients: scheduler.client_count() as u16,
+        clients: scheduler.client_count() as u32,
         max_utilization_ppm: parameters.max_utilization_ppm,
         admitted_utilization_ppm: scheduler.admitted_utilization_ppm(),
         blocking_observed_us: us(scheduler.blocking_observed_ns(at)),
@@ -47,29 +46,12 @@ pub fn server_info<H: Host>(engine: &Engine<H>) -> ServerInfo {
 
 pub fn server_info_aside(reason: &str) -> ServerInfo {
     ServerInfo {
-        armed: false,
         server_pid: std::process::id(),
-        policy: PolicyKind::Stock,
-        clients: 0,
-        max_utilization_ppm: 0,
-        admitted_utilization_ppm: 0,
-        blocking_observed_us: 0,
-        blocking_configured_us: 0,
         min_budget_us: MIN_BUDGET_US,
         min_period_us: MIN_PERIOD_US,
         max_period_us: MAX_PERIOD_US,
-        slice_us: 0,
-        timer_interval_us: 0,
-        maximum_slice_us: 0,
-        uptime_ns: 0,
-        busy_ns: 0,
-        decisions: 0,
-        early_ends: 0,
-        memory_bytes: 0,
-        reservations: 0,
-        clients_limit: 0,
-        grab_holder: 0,
         reason: reason.to_owned(),
+        ..ServerInfo::default()
     }
 }
 
@@ -87,8 +69,7 @@ pub fn pacing_report<H: Host>(engine: &Engine<H>) -> PacingReport {
 
 pub fn groups_report<H: Host>(engine: &Engine<H>) -> GroupsReport {
     let groups = &engine.groups;
-    let (grouping, user_limit_ppm) = (groups.grouping, groups.user_limit_ppm());
-    GroupsReport { grouping, user_limit_ppm, groups: groups.len() as u32 }
+    GroupsReport { grouping: groups.grouping, user_limit_ppm: groups.user_limit_ppm, groups: groups.len() as u32 }
 }
 
 pub fn desktop_report<H: Host>(engine: &Engine<H>) -> DesktopReport {
@@ -109,11 +90,11 @@ pub fn reservation_report<H: Host>(engine: &Engine<H>, id: ClientId) -> Reservat
         return ReservationReport { depletions: usage.depletions, misses: usage.misses, ..Default::default() };
     };
     ReservationReport {
-        reserved: true,
+        active: true,
         budget_us: us(state.reservation.budget_ns),
         period_us: us(state.reservation.period_ns),
-        kind: state.reservation.kind,
-        held_back: engine.scheduler.is_held_back(id),
+        flags: flag_of(state.reservation.kind)
+            | if engine.scheduler.is_held_back(id) { reservation_flag::HELD_BACK } else { 0 },
         depletions: usage.depletions,
         budget_left_ns: state.budget_left_ns,
         deadline_ns: state.deadline.0,
@@ -178,7 +159,7 @@ pub fn entry<H: Host>(engine: &Engine<H>, id: ClientId, asker: ClientId) -> Opti
         group: slot.group.0.into(),
         group_weight: engine.groups.weight(slot.group),
         group_name: engine.groups.label(slot.group),
-        reservation_origin: state.map_or(Label::default(), |_| slot.made.name(Setting::Reservation)),
+        reservation_origin: state.map_or(Label::default(), |_| slot.made.reservation_name()),
         settings_origin: slot.made.last_name(),
         host: slot.host.to_string(),
         waits: usage.waits,

@@ -6,7 +6,7 @@ use crate::host::mock::{Does, IDS, MS, Server, at_us, base};
 use crate::mechanism::access::Identity;
 use crate::mechanism::requests::Refused;
 use xqos_abi::trace::Level;
-use xqos_abi::{ClientList, Label, Order, PolicyChange, Request};
+use xqos_abi::{ClientList, Label, Order, PolicyChange, Request, Setting, Subject};
 use xqos_core::{ClientId, Fact, PolicyKind, ReservationKind, Time};
 
 #[test]
@@ -15,8 +15,9 @@ fn who_may_change_whom() {
     let mut server = server(PolicyKind::Fair);
     let [own, same] = clients(&mut server);
     let [stranger, root, of_server] = [1001, 0, SERVER].map(|uid| server.connect(uid));
-    let weight = |client, weight| Request::SetClientWeight { client, weight };
-    let policy = Request::SetPolicy(PolicyChange { policy: Some(PolicyKind::Fixed), ..PolicyChange::default() });
+    let weight = |client, weight| Subject::Client(client).set(Setting::Weight(weight));
+    let policy =
+        Request::SetPolicy { change: PolicyChange { policy: Some(PolicyKind::Fixed), ..PolicyChange::default() } };
     for (asker, may) in [(own, true), (same, true), (root, true), (of_server, true), (stranger, false)] {
         let refused = Err(Refused::Access(base(own)));
         assert_eq!(server.ask(asker, weight(base(own), 50)), if may { Ok(None) } else { refused }, "{asker:?}");
@@ -51,8 +52,8 @@ fn nobody_enters_or_changes_a_group_with_clients_of_another_user() {
     let mut server = server(PolicyKind::Fair);
     let [own, second] = clients(&mut server);
     let [stranger, remote, root] = [1001, Identity::NOBODY, 0].map(|uid| server.connect(uid));
-    let enter = |id| Request::SetClientGroup { client: base(id), name: Label::new("players") };
-    let cap = |id| Request::SetGroupCap { client: base(id), ppm: 20_000 };
+    let enter = |id| Subject::Client(base(id)).set(Setting::Group(Label::new("players")));
+    let cap = |id| Subject::Group(base(id)).set(Setting::Cap(20_000));
     assert_eq!(server.ask(own, enter(own)), Ok(None));
     assert_eq!(server.ask(own, enter(second)), Ok(None), "of the same user");
     assert_eq!(server.ask(second, cap(second)), Ok(None));
@@ -61,18 +62,13 @@ fn nobody_enters_or_changes_a_group_with_clients_of_another_user() {
     }
     assert_eq!(server.ask(root, enter(stranger)), Ok(None));
     for id in [stranger, own] {
-        let reserve = Request::SetGroupReservation {
-            client: base(id),
-            budget_us: 1000,
-            period_us: 10_000,
-            kind: ReservationKind::Hard,
-        };
-        for request in [cap(id), Request::SetGroupWeight { client: base(id), weight: 1 }, reserve] {
+        let reserve = Subject::Group(base(id)).set(Setting::reservation(1000, 10_000, ReservationKind::Hard));
+        for request in [cap(id), Subject::Group(base(id)).set(Setting::Weight(1)), reserve] {
             assert_eq!(server.ask(id, request), Err(Refused::Access(base(id))), "{request:?}");
         }
     }
     assert_eq!(server.ask(root, cap(own)), Ok(None));
-    server.ask(stranger, Request::SetClientGroup { client: 0, name: Label::default() }).unwrap();
+    server.ask(stranger, Subject::Client(0).set(Setting::Group(Label::default()))).unwrap();
     assert_eq!(server.ask(own, cap(own)), Ok(None), "the stranger has left");
 }
 
@@ -81,10 +77,9 @@ fn what_is_refused_changes_nothing() {
     let mut server = server(PolicyKind::Fair);
     let [first, second] = clients(&mut server);
     reserve(&mut server, first, 6, 10, false);
-    let too_much =
-        Request::SetReservation { client: 0, budget_us: 6000, period_us: 10_000, kind: ReservationKind::Hard };
+    let too_much = Subject::Client(0).set(Setting::reservation(6000, 10_000, ReservationKind::Hard));
     assert!(matches!(server.ask(second, too_much), Err(Refused::Admission(_))));
-    let no_period = Request::SetReservation { client: 0, budget_us: 6000, period_us: 1, kind: ReservationKind::Hard };
+    let no_period = Subject::Client(0).set(Setting::reservation(6000, 1, ReservationKind::Hard));
     assert_eq!(server.ask(second, no_period), Err(Refused::Value(1)));
     assert_eq!(server.engine().scheduler.reservation_count(), 1);
     keep_busy(&mut server, second, 2);

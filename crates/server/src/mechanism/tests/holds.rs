@@ -4,7 +4,7 @@
 use super::{clients, keep_busy, reserve, server};
 use crate::host::mock::{Does, MS, at_us, base};
 use crate::mechanism::settings::Settings;
-use xqos_abi::{Label, NotifyKind, Paced, Request, event_mask};
+use xqos_abi::{Label, NotifyKind, Paced, Request, Setting, SettingKind, Subject, event_mask};
 use xqos_core::{PolicyKind, Time};
 
 #[test]
@@ -21,7 +21,7 @@ fn a_hard_reservation_gets_its_budget_in_each_period_and_no_more() {
         let wanted = u64::from(budget) * 10 * MS;
         assert!(got.abs_diff(wanted) <= MS / 20, "{budget}/{period} ms: {got} ns, not {wanted}");
         assert!(server.host().is_held(client), "it has used its budget up");
-        server.ask(client, Request::ClearReservation { client: 0 }).unwrap();
+        server.ask(client, Subject::Client(0).clear(SettingKind::Reservation)).unwrap();
         assert!(!server.host().is_held(client));
         server.run_until(start.after(2 * length));
         assert_eq!(server.left(client), 0);
@@ -62,7 +62,7 @@ fn who_uncovers_others_waits_for_them_for_a_while() {
     const LIMIT_MS: u64 = 40;
     let mut server = server(PolicyKind::Fair);
     let [mover, painter] = clients(&mut server);
-    let pacing = Request::SetPacing { limit_us: LIMIT_MS as u32 * 1000, floor_us: 1_000_000 };
+    let pacing = Subject::Server.set(Setting::pacing(LIMIT_MS as u32 * 1000, 1_000_000));
     let root = server.connect(0);
     server.ask(root, pacing).unwrap();
     // The painter answers after 5 ms, and then never.
@@ -88,7 +88,7 @@ fn a_client_is_paced_or_not_by_itself_and_a_lease_ends_that() {
     let mut server = server(PolicyKind::Fair);
     let [daemon, mover, other, painter] = clients(&mut server);
     server.ask(daemon, Request::SetOrigin { name: Label::new("rule movers"), lease: true }).unwrap();
-    let set = |client, paced| Request::SetClientPacing { client: base(client), paced };
+    let set = |client, paced| Subject::Client(base(client)).set(Setting::Paced(paced));
     let mut at = Time(0);
     let mut is_held = |server: &mut crate::host::mock::Server, client| {
         // Longer than what a floor remembers.
@@ -104,12 +104,12 @@ fn a_client_is_paced_or_not_by_itself_and_a_lease_ends_that() {
     server.ask(daemon, set(mover, Paced::Always)).unwrap();
     assert!(is_held(&mut server, mover) && !is_held(&mut server, other));
     let root = server.connect(0);
-    server.ask(root, Request::SetPacing { limit_us: 30_000, floor_us: 1_000_000 }).unwrap();
+    server.ask(root, Subject::Server.set(Setting::pacing(30_000, 1_000_000))).unwrap();
     server.ask(daemon, set(other, Paced::Never)).unwrap();
     assert!(is_held(&mut server, mover) && !is_held(&mut server, other));
     server.disconnect(daemon);
     assert!(is_held(&mut server, other), "as is set for all");
-    server.ask(root, Request::SetPacing { limit_us: 0, floor_us: 1_000_000 }).unwrap();
+    server.ask(root, Subject::Server.set(Setting::pacing(0, 1_000_000))).unwrap();
     assert!(!is_held(&mut server, mover));
 }
 

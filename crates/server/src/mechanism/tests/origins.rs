@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-//! Requests of version 1.1: who made a setting, what ends with whom, groups, and limits of users.
+//! Settings: who made one, what ends with whom, groups, and limits of users.
 
 use super::{clients, keep_busy, reserve, server};
 use crate::host::mock::{MS, Server, base};
 use crate::mechanism::requests::Refused;
-use xqos_abi::{ClientEntry, ClientList, Grouping, Label, Order, Request, entry_flag};
+use xqos_abi::{ClientEntry, ClientList, Grouping, Label, Order, Request, Setting, SettingKind, Subject, entry_flag};
 use xqos_core::{ClientId, PolicyKind, ReservationKind, Time};
 
 fn entry(server: &mut Server, id: ClientId) -> ClientEntry {
@@ -20,11 +20,11 @@ fn lease(name: &str) -> Request {
 fn all_of(id: ClientId) -> [Request; 5] {
     let client = base(id);
     [
-        Request::SetReservation { client, budget_us: 1000, period_us: 10_000, kind: ReservationKind::Hard },
-        Request::SetClientWeight { client, weight: 300 },
-        Request::SetClientPriority { client, priority: 7 },
-        Request::SetClientGroup { client, name: Label::new("players") },
-        Request::SetGroupWeight { client, weight: 50 },
+        Subject::Client(client).set(Setting::reservation(1000, 10_000, ReservationKind::Hard)),
+        Subject::Client(client).set(Setting::Weight(300)),
+        Subject::Client(client).set(Setting::Priority(7)),
+        Subject::Client(client).set(Setting::Group(Label::new("players"))),
+        Subject::Group(client).set(Setting::Weight(50)),
     ]
 }
 
@@ -37,7 +37,7 @@ fn what_is_leased_ends_with_the_connection_and_what_is_set_by_hand_stays() {
         assert_eq!(server.ask(daemon, request), Ok(None), "{request:?}");
     }
     reserve(&mut server, other, 2, 20, false);
-    assert_eq!(server.ask(hand, Request::SetClientWeight { client: base(other), weight: 50 }), Ok(None));
+    assert_eq!(server.ask(hand, Subject::Client(base(other)).set(Setting::Weight(50))), Ok(None));
     let held = entry(&mut server, player);
     assert_eq!((held.reservation_origin.as_str(), held.settings_origin.as_str()), ("rule players", "rule players"));
     assert_eq!((held.group_name.as_str(), held.group_weight, held.weight), ("players", 50, 300));
@@ -63,13 +63,13 @@ fn what_is_leased_lasts_through_a_minute_of_silence_and_ends_with_the_connection
         keep_busy(&mut server, other, 500);
         server.run_until(Time((ms + 1000) * MS));
     }
-    assert_eq!(server.ask(hand, Request::SetClientPriority { client: base(player), priority: 9 }), Ok(None));
+    assert_eq!(server.ask(hand, Subject::Client(base(player)).set(Setting::Priority(9))), Ok(None));
     let held = entry(&mut server, player);
     assert_eq!((held.period_us, held.weight, held.fixed_priority), (10_000, 300, 9), "hands may change it meanwhile");
     // It goes on, and is what it was.
-    assert_eq!(server.ask(daemon, Request::SetClientWeight { client: base(player), weight: 400 }), Ok(None));
+    assert_eq!(server.ask(daemon, Subject::Client(base(player)).set(Setting::Weight(400))), Ok(None));
     assert_eq!(
-        server.ask(daemon, Request::SetClientPriority { client: base(player), priority: 7 }),
+        server.ask(daemon, Subject::Client(base(player)).set(Setting::Priority(7))),
         Err(Refused::Access(base(player)))
     );
     server.disconnect(daemon);
@@ -82,13 +82,13 @@ fn a_lease_neither_replaces_nor_ends_what_was_set_by_hand_or_by_the_program() {
     let mut server = server(PolicyKind::Fair);
     let [daemon, hand, player] = clients(&mut server);
     reserve(&mut server, player, 2, 20, false);
-    server.ask(hand, Request::SetClientWeight { client: base(player), weight: 50 }).unwrap();
+    server.ask(hand, Subject::Client(base(player)).set(Setting::Weight(50))).unwrap();
     server.ask(daemon, lease("rule players")).unwrap();
     let [reservation, weight, priority, ..] = all_of(player);
     let refused = Err(Refused::Access(base(player)));
     assert_eq!(server.ask(daemon, reservation), refused);
     assert_eq!(server.ask(daemon, weight), refused);
-    assert_eq!(server.ask(daemon, Request::ClearReservation { client: base(player) }), refused);
+    assert_eq!(server.ask(daemon, Subject::Client(base(player)).clear(SettingKind::Reservation)), refused);
     assert_eq!(server.ask(daemon, priority), Ok(None));
     assert_eq!(server.ask(hand, priority), Ok(None), "the hand replaces a lease");
     server.disconnect(daemon);
@@ -97,7 +97,7 @@ fn a_lease_neither_replaces_nor_ends_what_was_set_by_hand_or_by_the_program() {
     // Undone by hand, it is open to leases again.
     let daemon = server.connect(1000);
     server.ask(daemon, lease("rule players")).unwrap();
-    server.ask(hand, Request::SetClientWeight { client: base(player), weight: 100 }).unwrap();
+    server.ask(hand, Subject::Client(base(player)).set(Setting::Weight(100))).unwrap();
     assert_eq!(server.ask(daemon, weight), Ok(None));
 }
 
@@ -107,7 +107,7 @@ fn clients_of_one_user_share_as_one_where_that_is_the_grouping() {
     let root = server.connect(0);
     let [first, second] = [1, 2].map(|_| server.connect(1000));
     let alone = server.connect(1001);
-    let grouping = Request::SetGroups { grouping: Grouping::User, user_limit_ppm: 300_000 };
+    let grouping = Subject::Server.set(Setting::Grouping(Grouping::User));
     assert_eq!(server.ask(first, grouping), Err(Refused::Access(0)));
     assert_eq!(server.ask(root, grouping), Ok(None));
     for id in [first, second, alone] {
@@ -126,7 +126,7 @@ fn a_capped_group_is_held_back_and_goes_on_when_the_lease_ends() {
     let mut server = server(PolicyKind::Fair);
     let [daemon, capped, other] = clients(&mut server);
     server.ask(daemon, lease("rule unwatched")).unwrap();
-    let cap = |ppm| Request::SetGroupCap { client: base(capped), ppm };
+    let cap = |ppm| Subject::Group(base(capped)).set(Setting::Cap(ppm));
     assert_eq!(server.ask(daemon, cap(100_000)), Ok(None));
     assert_eq!(server.ask(daemon, cap(1)), Err(Refused::Value(1)));
     assert_eq!(entry(&mut server, capped).group_cap_ppm, 100_000);
@@ -147,9 +147,9 @@ fn the_reservations_of_a_user_are_limited_in_sum() {
     let mut server = server(PolicyKind::Fair);
     let root = server.connect(0);
     let [first, second, other] = [1000, 1000, 1001].map(|uid| server.connect(uid));
-    server.ask(root, Request::SetGroups { grouping: Grouping::None, user_limit_ppm: 300_000 }).unwrap();
+    server.ask(root, Subject::Server.set(Setting::UserLimit(300_000))).unwrap();
     let reservation =
-        |budget_us| Request::SetReservation { client: 0, budget_us, period_us: 10_000, kind: ReservationKind::Soft };
+        |budget_us| Subject::Client(0).set(Setting::reservation(budget_us, 10_000, ReservationKind::Soft));
     assert_eq!(server.ask(first, reservation(2000)), Ok(None));
     assert_eq!(server.ask(second, reservation(2000)), Err(Refused::Admission(base(second))));
     assert_eq!(server.ask(second, reservation(1000)), Ok(None));
@@ -163,9 +163,9 @@ fn a_leased_limit_of_users_ends_with_its_connection_and_never_replaces_one_set_b
     let mut server = server(PolicyKind::Fair);
     let [root, daemon] = [server.connect(0), server.connect(0)];
     let user = server.connect(1000);
-    let limit = |ppm| Request::SetGroups { grouping: Grouping::None, user_limit_ppm: ppm };
+    let limit = |ppm| Subject::Server.set(Setting::UserLimit(ppm));
     let reservation =
-        |budget_us| Request::SetReservation { client: 0, budget_us, period_us: 10_000, kind: ReservationKind::Soft };
+        |budget_us| Subject::Client(0).set(Setting::reservation(budget_us, 10_000, ReservationKind::Soft));
     server.ask(daemon, lease("rules")).unwrap();
     assert_eq!(server.ask(daemon, limit(200_000)), Ok(None));
     assert_eq!(server.ask(user, reservation(3000)), Err(Refused::Admission(base(user))));
@@ -177,13 +177,24 @@ fn a_leased_limit_of_users_ends_with_its_connection_and_never_replaces_one_set_b
     assert_eq!(server.ask(daemon, limit(200_000)), Err(Refused::Access(0)));
     server.disconnect(daemon);
     assert_eq!(server.ask(user, reservation(5000)), Err(Refused::Admission(base(user))));
+    // It is as wanted, and stays whose it is.
+    let daemon = server.connect(0);
+    server.ask(daemon, lease("rules")).unwrap();
+    assert_eq!(server.ask(daemon, limit(400_000)), Ok(None));
+    server.disconnect(daemon);
+    assert_eq!(server.ask(user, reservation(5000)), Err(Refused::Admission(base(user))));
+    // Without a limit made by hand there is room for a leased one.
+    let daemon = server.connect(0);
+    server.ask(daemon, lease("rules")).unwrap();
+    server.ask(root, limit(0)).unwrap();
+    assert_eq!(server.ask(daemon, limit(200_000)), Ok(None));
 }
 
 #[test]
 fn a_client_is_put_where_a_grouping_would_put_it() {
     let mut server = server(PolicyKind::Fair);
     let [daemon, client] = clients(&mut server);
-    let group = |name: &str| Request::SetClientGroup { client: base(client), name: Label::new(name) };
+    let group = |name: &str| Subject::Client(base(client)).set(Setting::Group(Label::new(name)));
     server.ask(daemon, lease("rule users")).unwrap();
     assert_eq!(server.ask(daemon, group(":user")), Ok(None));
     assert_eq!(entry(&mut server, client).group_name.as_str(), "user 1000");
@@ -195,7 +206,7 @@ fn a_client_is_put_where_a_grouping_would_put_it() {
 }
 
 fn reserve_group(client: ClientId, budget_us: u32, hard: bool) -> Request {
-    Request::SetGroupReservation { client: base(client), budget_us, period_us: 20_000, kind: hard.into() }
+    Subject::Group(base(client)).set(Setting::reservation(budget_us, 20_000, hard))
 }
 
 #[test]
@@ -203,7 +214,7 @@ fn a_hard_group_gets_its_budget_together_and_goes_on_when_it_is_released() {
     let mut server = server(PolicyKind::Fair);
     let [hand, first, second, other] = clients(&mut server);
     for id in [first, second] {
-        server.ask(hand, Request::SetClientGroup { client: base(id), name: Label::new("players") }).unwrap();
+        server.ask(hand, Subject::Client(base(id)).set(Setting::Group(Label::new("players")))).unwrap();
     }
     assert_eq!(server.ask(hand, reserve_group(first, 6000, true)), Ok(None));
     let seen = entry(&mut server, second);
@@ -216,7 +227,7 @@ fn a_hard_group_gets_its_budget_together_and_goes_on_when_it_is_released() {
     let got = [first, second].map(|id| server.time_of(id, Time(0), Time(1000 * MS)));
     assert!((got[0] + got[1]).abs_diff(300 * MS) <= 15 * MS, "{got:?} of 300 ms");
     assert!(got[0].abs_diff(got[1]) <= 15 * MS, "{got:?}");
-    assert_eq!(server.ask(hand, Request::ClearGroupReservation { client: base(second) }), Ok(None));
+    assert_eq!(server.ask(hand, Subject::Group(base(second)).clear(SettingKind::Reservation)), Ok(None));
     assert_eq!(entry(&mut server, first).group_period_us, 0);
     server.run_until(Time(1400 * MS));
     let got = server.time_of(first, Time(1010 * MS), Time(1400 * MS));
@@ -245,13 +256,14 @@ fn reservations_of_groups_are_refused_as_those_of_clients_are() {
     let [first, second] = [1000, 1000].map(|uid| server.connect(uid));
     assert_eq!(server.ask(first, reserve_group(first, 19_000, false)), Err(Refused::Admission(base(first))));
     assert_eq!(server.ask(first, reserve_group(first, 30_000, false)), Err(Refused::Value(30_000)));
-    server.ask(root, Request::SetGroups { grouping: Grouping::None, user_limit_ppm: 300_000 }).unwrap();
+    server.ask(root, Subject::Server.set(Setting::Grouping(Grouping::None))).unwrap();
+    server.ask(root, Subject::Server.set(Setting::UserLimit(300_000))).unwrap();
     assert_eq!(server.ask(first, reserve_group(first, 2000, false)), Err(Refused::Value(base(first))), "it is alone");
     for id in [first, second] {
-        server.ask(id, Request::SetClientGroup { client: 0, name: Label::new("players") }).unwrap();
+        server.ask(id, Subject::Client(0).set(Setting::Group(Label::new("players")))).unwrap();
     }
     assert_eq!(server.ask(first, reserve_group(first, 4000, false)), Ok(None));
     assert_eq!(server.ask(second, reserve_group(second, 5000, false)), Ok(None), "in place of what it has");
-    let own = Request::SetReservation { client: 0, budget_us: 2000, period_us: 20_000, kind: ReservationKind::Soft };
+    let own = Subject::Client(0).set(Setting::reservation(2000, 20_000, ReservationKind::Soft));
     assert_eq!(server.ask(first, own), Err(Refused::Admission(base(first))), "0.25 + 0.1 of the user's 0.3");
 }

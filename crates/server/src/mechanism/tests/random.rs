@@ -3,7 +3,7 @@
 
 use super::{USER, server};
 use crate::host::mock::{Does, MS, Server, base};
-use xqos_abi::{Grouping, Label, PolicyChange, Request};
+use xqos_abi::{Grouping, Label, PolicyChange, Request, Setting, SettingKind, Subject};
 use xqos_core::{ClientId, PolicyKind, ReservationKind, Time};
 
 /// xorshift64*: the same operations in each run.
@@ -71,17 +71,19 @@ fn operate(server: &mut Server, random: &mut Random, root: ClientId, clients: &m
         3 => {
             let budget_us = 500 + random.below(3000) as u32;
             let kind = random.one_of(&ReservationKind::ALL).unwrap();
-            let request = Request::SetReservation { client: 0, budget_us, period_us: 20_000, kind };
+            let request = Subject::Client(0).set(Setting::reservation(budget_us, 20_000, kind));
             let _ = server.ask(id, request);
         }
-        4 => _ = server.ask(id, Request::ClearReservation { client: 0 }),
+        4 => _ = server.ask(id, Subject::Client(0).clear(SettingKind::Reservation)),
         5 => {
             let policy = random.one_of(&PolicyKind::ALL);
-            server.ask(root, Request::SetPolicy(PolicyChange { policy, ..PolicyChange::default() })).unwrap();
+            server
+                .ask(root, Request::SetPolicy { change: PolicyChange { policy, ..PolicyChange::default() } })
+                .unwrap();
         }
         6 => {
             let limit_us = random.one_of(&[0, 5000, 40_000]).unwrap();
-            server.ask(root, Request::SetPacing { limit_us, floor_us: 100_000 }).unwrap();
+            server.ask(root, Subject::Server.set(Setting::pacing(limit_us, 100_000))).unwrap();
         }
         10 => {
             let at = server.now().after(random.below(3 * MS));
@@ -98,7 +100,7 @@ fn operate(server: &mut Server, random: &mut Random, root: ClientId, clients: &m
         7 => server.engine().selection("_NET_WM_CM_S0", Some(id).filter(|_| other != id)),
         _ if server.left(id) == 0 && clients.len() < 8 => clients.push(server.connect(USER)),
         _ => {
-            let request = Request::SetClientWeight { client: 0, weight: 1 + random.below(1000) as u32 };
+            let request = Subject::Client(0).set(Setting::Weight(1 + random.below(1000) as u32));
             server.ask(id, request).unwrap();
         }
     }
@@ -109,30 +111,30 @@ fn operate(server: &mut Server, random: &mut Random, root: ClientId, clients: &m
 fn operate_on_group(server: &mut Server, random: &mut Random, root: ClientId, id: ClientId) {
     let client = base(id);
     let request = match random.below(6) {
-        0 => Request::SetClientGroup { client, name: Label::new(random.one_of(&["", "a", "b"]).unwrap()) },
-        1 => Request::SetGroupCap { client, ppm: random.one_of(&[0, 50_000, 300_000]).unwrap() },
+        0 => Subject::Client(client).set(Setting::Group(Label::new(random.one_of(&["", "a", "b"]).unwrap()))),
+        1 => Subject::Group(client).set(Setting::Cap(random.one_of(&[0, 50_000, 300_000]).unwrap())),
         2 => {
             let grouping = random.one_of(&[Grouping::None, Grouping::Application, Grouping::User]).unwrap();
-            Request::SetGroups { grouping, user_limit_ppm: 0 }
+            Subject::Server.set(Setting::Grouping(grouping))
         }
         3 => {
             let budget_us = 500 + random.below(3000) as u32;
             let kind = random.one_of(&ReservationKind::ALL).unwrap();
-            Request::SetGroupReservation { client, budget_us, period_us: 20_000, kind }
+            Subject::Group(client).set(Setting::reservation(budget_us, 20_000, kind))
         }
-        4 => Request::ClearGroupReservation { client },
-        _ => Request::SetGroupWeight { client, weight: 1 + random.below(1000) as u32 },
+        4 => Subject::Group(client).clear(SettingKind::Reservation),
+        _ => Subject::Group(client).set(Setting::Weight(1 + random.below(1000) as u32)),
     };
     let _ = server.ask(root, request);
 }
 
 /// Lets everybody finish.
 fn finish(server: &mut Server, root: ClientId, clients: &[ClientId]) {
-    server.ask(root, Request::SetPacing { limit_us: 0, floor_us: 100_000 }).unwrap();
+    server.ask(root, Subject::Server.set(Setting::pacing(0, 100_000))).unwrap();
     for &id in clients {
-        server.ask(id, Request::ClearReservation { client: 0 }).unwrap();
-        let _ = server.ask(root, Request::ClearGroupReservation { client: base(id) });
-        let _ = server.ask(root, Request::SetGroupCap { client: base(id), ppm: 0 });
+        server.ask(id, Subject::Client(0).clear(SettingKind::Reservation)).unwrap();
+        let _ = server.ask(root, Subject::Group(base(id)).clear(SettingKind::Reservation));
+        let _ = server.ask(root, Subject::Group(base(id)).set(Setting::Cap(0)));
     }
     let long_after = server.now().after(600_000 * MS);
     server.run_until(long_after);

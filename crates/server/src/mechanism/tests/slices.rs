@@ -3,7 +3,7 @@
 
 use super::{clients, keep_busy, reserve, server};
 use crate::host::mock::{Does, MS, at_us};
-use xqos_abi::{ClientList, LongestRequests, Order, Request};
+use xqos_abi::{ClientList, LongestRequests, Order, Request, Setting, Subject};
 use xqos_core::{PolicyKind, Time};
 
 #[test]
@@ -11,7 +11,7 @@ fn fair_gives_the_same_time_and_twice_the_weight_twice_of_it() {
     let mut server = server(PolicyKind::Fair);
     let [first, second, third] = clients(&mut server);
     for (weight, shares) in [(100, [100, 100, 100]), (200, [150, 75, 75])] {
-        server.ask(first, Request::SetClientWeight { client: 0, weight }).unwrap();
+        server.ask(first, Subject::Client(0).set(Setting::Weight(weight))).unwrap();
         let start = server.now();
         [first, second, third].into_iter().for_each(|id| keep_busy(&mut server, id, 400));
         server.run_until(start.after(300 * MS));
@@ -55,7 +55,7 @@ fn the_stock_policy_leaves_all_to_the_server() {
 fn fixed_priorities_are_strict() {
     let mut server = server(PolicyKind::Fixed);
     let [low, high] = clients(&mut server);
-    server.ask(high, Request::SetClientPriority { client: 0, priority: 5 }).unwrap();
+    server.ask(high, Subject::Client(0).set(Setting::Priority(5))).unwrap();
     [low, high].into_iter().for_each(|id| keep_busy(&mut server, id, 50));
     server.run_until(Time(200 * MS));
     let last_of_high = server.done.iter().rposition(|done| done.client == high);

@@ -3,7 +3,7 @@
 
 use super::{clients, keep_busy, server};
 use crate::host::mock::{Does, MS, base};
-use xqos_abi::{Grouping, Label, Request};
+use xqos_abi::{Grouping, Label, Request, Setting, Subject};
 use xqos_core::{PolicyKind, Time};
 
 const CAP_PPM: u32 = 50_000;
@@ -15,8 +15,8 @@ fn all_go_on_with_their_part_of_five_percent_and_with_all_of_it_when_a_viewer_co
     server.ask(daemon, Request::SetOrigin { name: Label::new("rule unwatched"), lease: true }).unwrap();
     for id in [first, second, grabber] {
         let name = Label::new("unwatched");
-        server.ask(daemon, Request::SetClientGroup { client: base(id), name }).unwrap();
-        server.ask(daemon, Request::SetGroupCap { client: base(id), ppm: CAP_PPM }).unwrap();
+        server.ask(daemon, Subject::Client(base(id)).set(Setting::Group(name))).unwrap();
+        server.ask(daemon, Subject::Group(base(id)).set(Setting::Cap(CAP_PPM))).unwrap();
     }
     [first, second].into_iter().for_each(|id| keep_busy(&mut server, id, 2000));
     let mut at = Time(0);
@@ -38,7 +38,7 @@ fn all_go_on_with_their_part_of_five_percent_and_with_all_of_it_when_a_viewer_co
     server.run_until(at.after(22 * MS));
     assert_eq!(server.left(grabber), 0);
     at = at.after(22 * MS);
-    server.ask(daemon, Request::SetGroupCap { client: base(first), ppm: 0 }).unwrap();
+    server.ask(daemon, Subject::Group(base(first)).set(Setting::Cap(0))).unwrap();
     server.run_until(at.after(100 * MS));
     let got: u64 = [first, second].map(|id| server.time_of(id, at, at.after(100 * MS))).into_iter().sum();
     assert!(got >= 95 * MS, "{got} ns of 100 ms, when somebody looks");
@@ -49,8 +49,8 @@ fn who_connects_to_a_group_whose_cap_is_used_up_is_served_in_the_next_period() {
     let mut server = server(PolicyKind::Fair);
     let root = server.connect(0);
     let busy = server.connect(1000);
-    server.ask(root, Request::SetGroups { grouping: Grouping::User, user_limit_ppm: 0 }).unwrap();
-    server.ask(root, Request::SetGroupCap { client: base(busy), ppm: CAP_PPM }).unwrap();
+    server.ask(root, Subject::Server.set(Setting::Grouping(Grouping::User))).unwrap();
+    server.ask(root, Subject::Group(base(busy)).set(Setting::Cap(CAP_PPM))).unwrap();
     server.send(busy, 1, 10 * MS);
     server.run_until(Time(20 * MS));
     assert_eq!(server.left(busy), 0);

@@ -11,7 +11,9 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 use xqos_abi::control::paths;
-use xqos_abi::{ClientEntry, ClientList, EXTENSION_NAME, Label, Order, Paced, Request, ServerInfo};
+use xqos_abi::{
+    ClientEntry, ClientList, EXTENSION_NAME, Label, Order, Paced, Request, ServerInfo, Setting, SettingKind, Subject,
+};
 use xqos_lab::folder::Folder;
 use xqos_lab::program;
 use xqos_lab::server::Kind;
@@ -221,11 +223,11 @@ impl Asker {
     /// Takes back what was set for a client and for this connection; `root` may.
     pub fn undo(&mut self, client: u32, root: &mut Asker) {
         for request in [
-            Request::ClearReservation { client },
-            Request::SetClientWeight { client, weight: 100 },
-            Request::SetClientPriority { client, priority: 0 },
-            Request::SetClientPacing { client, paced: Paced::AsAll },
-            Request::SetClientGroup { client, name: Label::default() },
+            Subject::Client(client).clear(SettingKind::Reservation),
+            Subject::Client(client).set(Setting::Weight(100)),
+            Subject::Client(client).set(Setting::Priority(0)),
+            Subject::Client(client).set(Setting::Paced(Paced::AsAll)),
+            Subject::Client(client).set(Setting::Group(Label::default())),
         ] {
             assert_eq!(root.ask(request), Answer::Done);
         }

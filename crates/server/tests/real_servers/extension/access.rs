@@ -6,9 +6,9 @@ use super::*;
 fn requests_for(client: u32) -> [Request; 4] {
     [
         reserve(client, 1000, 10_000, false),
-        Request::ClearReservation { client },
-        Request::SetClientWeight { client, weight: 120 },
-        Request::SetClientPriority { client, priority: 3 },
+        Subject::Client(client).clear(SettingKind::Reservation),
+        Subject::Client(client).set(Setting::Weight(120)),
+        Subject::Client(client).set(Setting::Priority(3)),
     ]
 }
 
@@ -26,10 +26,10 @@ fn assert_stranger(wire: &mut Wire, other: u32) {
         PolicyChange { blocking_us: Some(1), ..PolicyChange::default() },
         PolicyChange::default(),
     ] {
-        let request = wire.xqos_bytes(Request::SetPolicy(change));
+        let request = wire.xqos_bytes(Request::SetPolicy { change });
         assert_refused(wire, &request, code::BAD_ACCESS, 0);
     }
-    assert!(!reservation(wire, other).reserved);
+    assert!(!reservation(wire, other).active);
     assert!(admission(wire, check(other, 1000, 10_000)).admitted);
     assert!(list(wire).iter().any(|entry| entry.client == other && entry.weight == 100));
     wire.tell_xqos(Request::SelectEvents { mask: event_mask::ALL }).unwrap();

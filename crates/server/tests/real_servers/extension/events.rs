@@ -32,7 +32,7 @@ fn events_tell_who_comes_and_goes_and_what_is_reserved() {
         wire.tell_xqos(reserve(own, 3000, 30_000, false)).unwrap();
         let set = event(&mut wire, SOON).unwrap();
         assert_eq!((set.kind, set.client, set.budget_us, set.flags), (NotifyKind::ReservationSet, own, 3000, 0));
-        other.tell_xqos(Request::ClearReservation { client: own }).unwrap();
+        other.tell_xqos(Subject::Client(own).clear(SettingKind::Reservation)).unwrap();
         let cleared = event(&mut wire, SOON).unwrap();
         assert_eq!((cleared.kind, cleared.client), (NotifyKind::ReservationCleared, own));
 
@@ -45,7 +45,7 @@ fn events_tell_who_comes_and_goes_and_what_is_reserved() {
         // Refused and needless requests are no events, and neither is anything that is not selected.
         let request = wire.xqos_bytes(reserve(0, 9999, 10_000, false));
         assert!(wire.tell(&request).is_err());
-        wire.tell_xqos(Request::ClearReservation { client: 0 }).unwrap();
+        wire.tell_xqos(Subject::Client(0).clear(SettingKind::Reservation)).unwrap();
         wire.tell_xqos(Request::SelectEvents { mask: event_mask::RESERVATIONS }).unwrap();
         drop(fixture.native());
         wire.tell_xqos(Request::SelectEvents { mask: 0 }).unwrap();

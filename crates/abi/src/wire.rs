@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: MIT
+//! How values stand in a message, and the macros that make types from the tables in `protocol`.
+//!
+//! A table gives each field its type and its size in bytes; fields follow each other without gaps. Encoding and decoding come
+//! from the same row, so they cannot disagree. Nothing here panics on any input.
+
+use crate::bytes::{Order, Reader, Short, Writer};
+use crate::request::Mistake;
+
+/// A value that takes so many bytes of a message.
+pub(crate) trait Field<const BYTES: usize>: Sized {
+    fn put(&self, out: &mut Writer);
+    fn get(read: &mut Reader<'_>) -> Result<Self, Mistake>;
+}
+
+/// A value that is one word of a message.
+pub(crate) trait Word: Copy {
+    fn word(self) -> u32;
+    /// `None` for a word that means nothing.
+    fn of(word: u32) -> Option<Self>;
+}
+
+impl<T: Word> Field<4> for T {
+    fn put(&self, out: &mut Writer) {
+        out.number(self.word().to_ne_bytes());
+    }
+
+    fn get(read: &mut Reader<'_>) -> Result<T, Mistake> {
+        let word = u32::from_ne_bytes(read.number()?);
+        T::of(word).ok_or(Mistake::Value(word))
+    }
+}
+
+macro_rules! word {
+    ($($type:ty: $value:ident => $to:expr, $word:ident => $of:expr;)*) => {$(
+        impl Word for $type {
+            fn word(self) -> u32 {
+                let $value = self;
+                $to
+            }
+
+            fn of($word: u32) -> Option<$type> {
+                $of
+            }
+        }
+    )*};
+}
+
+word! {
+    u32: number => number, word => Some(word);
+    i32: number => number as u32, word => Some(word as i32);
+    bool: is => is.into(), word => [false, true].get(word as usize).copied();
+    xqos_core::PolicyKind: kind => kind.code().into(), word => Self::from_code(u8::try_from(word).ok()?);
+    xqos_core::ReservationKind: kind => crate::reply::flag_of(kind), word => crate::reply::kind_of(word);
+    crate::trace::Level: level => level.code().into(), word => Self::from_code(u8::try_from(word).ok()?);
+}
+
+impl Field<8> for u64 {
+    fn put(&self, out: &mut Writer) {
+        out.number(self.to_ne_bytes());
+    }
+
+    fn get(read: &mut Reader<'_>) -> Result<u64, Mistake> {
+        Ok(u64::from_ne_bytes(read.number()?))
+    }
+}
+
+impl Field<8> for i64 {
+    fn put(&self, out: &mut Writer) {
+        (*self as u64).put(out);
+    }
+
+    fn get(read: &mut Reader<'_>) -> Result<i64, Mistake> {
+        Ok(u64::get(read)? as i64)
+    }
+}
+
+impl Field<32> for [u32; 8] {
+    fn put(&self, out: &mut Writer) {
+        self.iter().for_each(|number| number.put(out));
+    }
+
+    fn get(read: &mut Reader<'_>) -> Result<[u32; 8], Mistake> {
+        let mut numbers = [0; 8];
+        for number in &mut numbers {
+            *number = u32::get(read)?;
+        }
+        Ok(numbers)
+    }
+}
+
+/// Filled up with zeros; at least one is kept, so that a reader in C finds the end.
+impl<const BYTES: usize> Field<BYTES> for String {
+    fn put(&self, out: &mut Writer) {
+        let end = out.len() + BYTES;
+        out.raw(crate::reply::cut_to(self, BYTES - 1).as_bytes()).pad_to(end);
+    }
+
+    fn get(read: &mut Reader<'_>) -> Result<String, Mistake> {
+        let bytes = read.bytes(BYTES)?;
+        let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(BYTES);
+        Ok(String::from_utf8_lossy(&bytes[..end]).into_owned())
+    }
+}
+
+/// Bits of a word, each set in a module.
+macro_rules! bits {
+    ($($(#[$meta:meta])* $name:ident { $($bit:ident = $value:literal),* })*) => {$(
+        $(#[$meta])*
+        pub mod $name {
+            $(pub const $bit: u32 = $value;)*
+            pub const ALL: u32 = 0 $(| $value)*;
+        }
+    )*};
+}
+
+/// Enumerations that are one word.
+macro_rules! words {
+    ($($(#[$meta:meta])* $name:ident { $($(#[$of:meta])* $item:ident = $code:literal),* })*) => {$(
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum $name { $($(#[$of])* $item = $code),* }
+
+        impl $name {
+            pub const ALL: [$name; [$($code),*].len()] = [$($name::$item),*];
+        }
+
+        impl $crate::wire::Word for $name {
+            fn word(self) -> u32 {
+                self as u32
+            }
+
+            fn of(word: u32) -> Option<$name> {
+                Self::ALL.into_iter().find(|&item| item as u32 == word)
+            }
+        }
+    )*};
+}
+
+/// The requests, by minor opcode; the last word says whether there is a reply.
+macro_rules! requests {
+    ($($(#[$meta:meta])* $minor:literal $name:ident $({ $($field:ident: $type:ty [$bytes:literal]),* })? $replies:literal;)*) => {
+        /// One request of the extension, its length and enumerations checked.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Request { $($(#[$meta])* $name $({ $($field: $type),* })?),* }
+
+        /// Names of the requests, by minor opcode, and whether they have a reply.
+        pub const REQUESTS: &[(&str, bool)] = &[$((stringify!($name), $replies)),*];
+
+        /// Length in bytes of a request, by minor opcode.
+        pub(crate) const LENGTHS: &[usize] = &[$(4 $($(+ $bytes)*)?),*];
+
+        impl Request {
+            /// Parses a whole request, header included.
+            pub fn parse(bytes: &[u8], order: Order) -> Result<Request, Mistake> {
+                let &minor = bytes.get(1).ok_or(Mistake::Length)?;
+                if bytes.len() != *LENGTHS.get(usize::from(minor)).ok_or(Mistake::Opcode)? {
+                    return Err(Mistake::Length);
+                }
+                #[allow(unused_mut, unused_variables)]
+                let mut read = Reader::new(bytes, order, 4);
+                Ok(match minor {
+                    $($minor => Request::$name $({ $($field: Field::<$bytes>::get(&mut read)?),* })?,)*
+                    _ => return Err(Mistake::Opcode),
+                })
+            }
+
+            /// [`encode`](Self::encode) in a byte order of choice, for tests of foreign clients.
+            pub fn encode_as(&self, major_opcode: u8, order: Order) -> Vec<u8> {
+                let minor = self.minor();
+                let mut out = Writer::new(order);
+                out.raw(&[major_opcode, minor]).number((LENGTHS[usize::from(minor)] as u16 / 4).to_ne_bytes());
+                match self {
+                    $(Request::$name $({ $($field),* })? => { $($(Field::<$bytes>::put($field, &mut out);)*)? })*
+                }
+                out.finish()
+            }
+
+            /// The minor opcode.
+            pub fn minor(&self) -> u8 {
+                match self { $(Request::$name { .. } => $minor),* }
+            }
+        }
+    };
+}
+
+/// The settings, by the word that names them.
+macro_rules! settings {
+    ($($(#[$meta:meta])* $code:literal $name:ident($type:ty [$bytes:literal]);)*) => {
+        words! {
+            /// What can be set.
+            SettingKind { $($(#[$meta])* $name = $code),* }
+        }
+
+        /// What can be set, and to what.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Setting { $($(#[$meta])* $name($type)),* }
+
+        impl Setting {
+            pub fn kind(&self) -> SettingKind {
+                match self { $(Setting::$name(_) => SettingKind::$name),* }
+            }
+        }
+
+        /// The word, and room for the longest value.
+        impl Field<36> for Setting {
+            fn put(&self, out: &mut Writer) {
+                let end = out.len() + 36;
+                self.kind().put(out);
+                match self { $(Setting::$name(value) => Field::<$bytes>::put(value, out)),* }
+                out.pad_to(end);
+            }
+
+            fn get(read: &mut Reader<'_>) -> Result<Setting, Mistake> {
+                let kind = SettingKind::get(read)?;
+                let mut value = read.part(32)?;
+                Ok(match kind { $(SettingKind::$name => Setting::$name(Field::<$bytes>::get(&mut value)?)),* })
+            }
+        }
+    };
+}
+
+/// Structures that stand in replies.
+macro_rules! entries {
+    ($($(#[$meta:meta])* $name:ident [$size:literal] { $($field:ident: $type:ty [$bytes:literal]),* })*) => {$(
+        $(#[$meta])*
+        #[derive(Clone, Debug, Default, PartialEq, Eq)]
+        pub struct $name { $(pub $field: $type),* }
+
+        impl Field<$size> for $name {
+            fn put(&self, out: &mut Writer) {
+                let end = out.len() + $size;
+                $(Field::<$bytes>::put(&self.$field, out);)*
+                out.pad_to(end);
+            }
+
+            fn get(read: &mut Reader<'_>) -> Result<$name, Mistake> {
+                let mut read = read.part($size)?;
+                Ok($name { $($field: Field::<$bytes>::get(&mut read)?),* })
+            }
+        }
+    )*};
+}
+
+/// Replies: what the byte beside the type says, then fields from offset 8 on, then the entries of a list.
+macro_rules! replies {
+    ($($(#[$meta:meta])* $name:ident [$end:literal] $(($data:ident: $word:ty))? {
+        $($field:ident: $type:ty [$bytes:literal]),*
+    } $([$list:ident: $entry:ident $size:literal])?)*) => {$(
+        $(#[$meta])*
+        #[derive(Clone, Debug, Default, PartialEq, Eq)]
+        pub struct $name {
+            $(pub $data: $word,)?
+            $(pub $field: $type,)*
+            $(pub $list: Vec<$entry>,)?
+        }
+
+        impl $name {
+            pub fn encode(&self, sequence: u16, order: Order) -> Vec<u8> {
+                let data = 0 $(+ self.$data.word())?;
+                let mut out = $crate::wire::reply(data, sequence, order);
+                $(
+                    (self.$list.len() as u32).put(&mut out);
+                    ($size as u32).put(&mut out);
+                )?
+                $(Field::<$bytes>::put(&self.$field, &mut out);)*
+                out.pad_to($end);
+                $(self.$list.iter().for_each(|entry| Field::<$size>::put(entry, &mut out));)?
+                $crate::wire::finish(out, order)
+            }
+
+            pub fn decode(bytes: &[u8], order: Order) -> Result<$name, Short> {
+                #[allow(unused_mut)]
+                let mut read = Reader::new(bytes, order, 8);
+                $(let $list: Vec<$entry> = $crate::wire::list::<$entry, $size>(bytes, order, &mut read)?;)?
+                Ok($name {
+                    $($data: bytes.get(1).and_then(|&data| Word::of(data.into())).ok_or(Short)?,)?
+                    $($field: Field::<$bytes>::get(&mut read)?,)*
+                    $($list,)?
+                })
+            }
+        }
+    )*};
+}
+
+/// The event: its kind stands beside its type, its fields from offset 4 on.
+macro_rules! event {
+    ($(#[$meta:meta])* $name:ident ($kind:ident: $word:ty) { $($field:ident: $type:ty [$bytes:literal]),* }) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub struct $name { pub $kind: $word, $(pub $field: $type),* }
+
+        impl $name {
+            pub fn encode(&self, event_base: u8, sequence: u16, order: Order) -> [u8; 32] {
+                let mut out = Writer::new(order);
+                out.raw(&[event_base, self.$kind.word() as u8]).number(sequence.to_ne_bytes());
+                $(Field::<$bytes>::put(&self.$field, &mut out);)*
+                out.finish().try_into().unwrap_or([0; 32])
+            }
+
+            pub fn decode(bytes: &[u8], order: Order) -> Result<$name, Short> {
+                let mut read = Reader::new(bytes, order, 4);
+                Ok($name {
+                    $kind: bytes.get(1).and_then(|&kind| Word::of(kind.into())).ok_or(Short)?,
+                    $($field: Field::<$bytes>::get(&mut read)?),*
+                })
+            }
+        }
+    };
+}
+
+pub(crate) fn reply(data: u32, sequence: u16, order: Order) -> Writer {
+    let mut out = Writer::new(order);
+    out.raw(&[1, data as u8]).number(sequence.to_ne_bytes()).number(0_u32.to_ne_bytes());
+    out
+}
+
+/// Fills in the length of a reply, in words behind the first 32 bytes.
+pub(crate) fn finish(out: Writer, order: Order) -> Vec<u8> {
+    let mut bytes = out.finish();
+    let mut length = Writer::new(order);
+    length.number(((bytes.len() - 32) as u32 / 4).to_ne_bytes());
+    bytes[4..8].copy_from_slice(&length.finish());
+    bytes
+}
+
+/// The entries of a list: how many there are, and how far apart they stand; the first is at 32.
+pub(crate) fn list<T: Field<BYTES>, const BYTES: usize>(
+    bytes: &[u8],
+    order: Order,
+    read: &mut Reader<'_>,
+) -> Result<Vec<T>, Short> {
+    let (count, size) = (u32::get(read)?, u32::get(read)? as usize);
+    let mut entries = Reader::new(bytes, order, 32);
+    // Those of a newer server may be longer; the rest is skipped.
+    (0..count).map(|_| Ok(T::get(&mut entries.part(size)?)?)).collect()
+}

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: MIT
+//! Settings: carried out, with their origins, and taken back when a lease ends.
+//!
+//! Whether somebody may make a setting, and to what, is decided in `requests`.
+
+use super::Engine;
+use crate::host::Host;
+use crate::mechanism::origins::{Made, Origin};
+use xqos_abi::{Label, NO_RESERVATION, NotifyKind, Setting, SettingKind, Subject};
+use xqos_core::{Admission, ClientId, Fact, GroupId, Holder, Reservation};
+
+/// Whom a setting is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target {
+    Client(ClientId),
+    /// And the client that was named for it.
+    Group(GroupId, ClientId),
+    Server,
+}
+
+impl<H: Host> Engine<H> {
+    /// Carries a setting out. What the admission test says, where it is asked.
+    pub fn put(&mut self, target: Target, setting: Setting) -> Option<Admission> {
+        let fact = match (target, setting) {
+            (Target::Client(id), Setting::Reservation(reservation)) => {
+                return self.put_reservation(Holder::Client(id), reservation);
+            }
+            (Target::Group(group, named), Setting::Reservation(reservation)) => {
+                let admission = self.put_reservation(Holder::Group(group), reservation);
+                if !matches!(admission, Some(Admission::Refused(_))) {
+                    let uid = self.identity(named).filter(|_| reservation != NO_RESERVATION).map(|named| named.uid);
+                    self.groups.set_reserved_for(group, uid);
+                }
+                return admission;
+            }
+            (Target::Client(client), Setting::Weight(weight)) => Fact::Weight { client, weight },
+            (Target::Client(client), Setting::Priority(priority)) => Fact::FixedPriority { client, priority },
+            (Target::Client(id), Setting::Paced(paced)) => return none(self.set_client_pacing(id, paced)),
+            (Target::Client(id), Setting::Group(name)) => return none(self.set_group_name(id, name)),
+            (Target::Group(group, _), Setting::Weight(weight)) => {
+                self.groups.set_weight(group, weight);
+                Fact::GroupWeight { group, weight }
+            }
+            (Target::Group(group, _), Setting::Cap(ppm)) => Fact::GroupCap { group, ppm },
+            (Target::Server, Setting::Pacing(pacing)) => return none(self.set_pacing(pacing)),
+            (Target::Server, Setting::Desktop(ppm)) => Fact::DesktopShare { ppm },
+            (Target::Server, Setting::Grouping(grouping)) => return none(self.set_grouping(grouping)),
+            (Target::Server, Setting::UserLimit(ppm)) => return none(self.groups.user_limit_ppm = ppm),
+            // SettingKind::initial has no others.
+            _ => return None,
+        };
+        self.scheduler.handle(self.host.now(), fact);
+        self.sync_holds();
+        None
+    }
+
+    fn put_reservation(&mut self, holder: Holder, reservation: Reservation) -> Option<Admission> {
+        let before = match holder {
+            Holder::Client(id) => self.scheduler.reservation(id),
+            Holder::Group(group) => self.scheduler.group_reservation(group),
+        };
+        let fact = match holder {
+            _ if reservation == NO_RESERVATION && before.is_none() => return None,
+            Holder::Client(client) if reservation == NO_RESERVATION => {
+                self.notify(NotifyKind::ReservationCleared, client, 0);
+                Fact::Release { client }
+            }
+            Holder::Group(group) if reservation == NO_RESERVATION => Fact::GroupRelease { group },
+            Holder::Client(client) => Fact::Reserve { client, reservation },
+            Holder::Group(group) => Fact::GroupReserve { group, reservation },
+        };
+        let admission = self.scheduler.handle(self.host.now(), fact).admission();
+        if !matches!(admission, Some(Admission::Refused(_))) {
+            // Hold back or attend whom it is of, and decide anew, since that may be who runs.
+            self.sync_holds();
+            self.host.end_slice();
+        }
+        admission
+    }
+
+    pub(super) fn put_initial(&mut self, target: Target, kind: SettingKind) {
+        if let Some(initial) = kind.initial(target.subject()) {
+            self.put(target, initial);
+        }
+    }
+
+    pub fn set_origin(&mut self, asker: ClientId, name: Label, lease: bool) {
+        self.origins.set(asker, name, lease);
+    }
+
+    /// The origin of a setting that somebody is about to make; `None` where it has a lease, and stands back.
+    pub fn origin_for(&self, asker: ClientId, target: Target, kind: SettingKind) -> Option<Origin> {
+        let origin = self.origins.of(asker, self.is_for_itself(asker, target));
+        let gives_way = |target, kind| self.made(target).is_none_or(|made| made.gives_way(kind, &origin));
+        let may = match target {
+            // Nor does a lease change a group that its client is in by hand.
+            Target::Group(_, named) => gives_way(target, kind) && gives_way(Target::Client(named), SettingKind::Group),
+            _ => gives_way(target, kind),
+        };
+        may.then_some(origin)
+    }
+
+    fn is_for_itself(&self, asker: ClientId, target: Target) -> bool {
+        let (Target::Client(id) | Target::Group(_, id)) = target else { return false };
+        let pid = |id| self.identity(id).map(|identity| identity.pid).filter(|&pid| pid > 0);
+        asker == id || pid(id).is_some() && pid(asker) == pid(id)
+    }
+
+    /// A setting was made, or is what it was at first again where there is no origin.
+    pub fn note_made(&mut self, target: Target, setting: &Setting, origin: Option<Origin>) {
+        let kind = setting.kind();
+        match target {
+            Target::Client(id) => {
+                if let Some(slot) = self.slot_mut(id) {
+                    slot.made.set(kind, origin);
+                }
+            }
+            Target::Group(group, _) => {
+                if let Some(made) = self.groups.made_mut(group) {
+                    made.set(kind, origin);
+                }
+            }
+            Target::Server if kind == SettingKind::UserLimit => self.made.set(kind, origin),
+            // What else is set of the server has no lease.
+            Target::Server => {}
+        }
+        match (target, setting) {
+            (Target::Client(_), Setting::Reservation(NO_RESERVATION)) | (Target::Server, _) => {}
+            (Target::Client(id), Setting::Reservation(_)) => self.notify(NotifyKind::ReservationSet, id, 0),
+            (Target::Client(id) | Target::Group(_, id), _) => self.notify(NotifyKind::Settings, id, 0),
+        }
+    }
+
+    /// Undoes what ends with this connection.
+    pub(super) fn end_leases(&mut self, asker: ClientId) {
+        self.origins.end(asker);
+        let of_group = |group| {
+            let is_in = |id: &ClientId| self.slot(*id).is_some_and(|slot| slot.group == group);
+            self.ids().find(is_in).map(|named| Target::Group(group, named))
+        };
+        let groups: Vec<Target> = self.groups.ids().filter_map(of_group).collect();
+        for target in groups.into_iter().chain([Target::Server]).chain(self.ids().map(Target::Client)) {
+            for kind in self.made(target).map(|made| made.leased_by(asker)).unwrap_or_default() {
+                if let Some(initial) = kind.initial(target.subject()) {
+                    self.put(target, initial);
+                    self.note_made(target, &initial, None);
+                }
+            }
+        }
+    }
+
+    fn made(&self, target: Target) -> Option<&Made> {
+        match target {
+            Target::Client(id) => self.slot(id).map(|slot| &slot.made),
+            Target::Group(group, _) => self.groups.made(group),
+            Target::Server => Some(&self.made),
+        }
+    }
+}
+
+impl Target {
+    /// The same on the wire, but for its name.
+    fn subject(self) -> Subject {
+        match self {
+            Target::Client(_) => Subject::Client(0),
+            Target::Group(..) => Subject::Group(0),
+            Target::Server => Subject::Server,
+        }
+    }
+}
+
+fn none((): ()) -> Option<Admission> {
+    None
+}

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: MIT
+//! Set, Clear and CheckAdmission: who may make a setting, and to what; the engine carries it out.
+
+use super::{Refused, base_of, base_of_holder, may_change, may_steer, subject as client_of, subject_to_change};
+use crate::host::Host;
+use crate::mechanism::engine::{Engine, Target};
+use crate::mechanism::groups::is_fit;
+use crate::mechanism::settings::MAX_UTILIZATION_LIMIT_PPM;
+use std::ops::RangeInclusive;
+use xqos_abi::{NO_RESERVATION, Setting, SettingKind, Subject, us};
+use xqos_core::{Admission, ClientId, GroupId, Holder, MAX_SHARE_PPM, Reservation};
+
+/// Limits of a reservation: a budget below a slice's bookkeeping, or a period of minutes, serves nobody.
+pub const MIN_BUDGET_US: u32 = 100;
+pub const MIN_PERIOD_US: u32 = 1000;
+pub const MAX_PERIOD_US: u32 = 10_000_000;
+/// Longest wait for an Expose, and the floor's interval.
+const PACING_RANGE_US: RangeInclusive<u32> = 1_000..=1_000_000;
+const WEIGHTS: RangeInclusive<u32> = 1..=10_000;
+/// A cap of less than a hundredth would look like a hang.
+const CAPS_PPM: RangeInclusive<u32> = 10_000..=1_000_000;
+const PRIORITIES: RangeInclusive<i32> = -1000..=1000;
+
+/// Makes a setting, or takes it back where it is the initial one.
+pub(super) fn set<H: Host>(
+    engine: &mut Engine<H>,
+    asker: ClientId,
+    subject: Subject,
+    setting: Setting,
+) -> Result<(), Refused> {
+    let client = subject.client();
+    let is_initial = setting == initial(subject, setting.kind())?;
+    let target = target(engine, asker, subject)?;
+    if !is_initial {
+        is_in_range(client, &setting)?;
+    }
+    if let Setting::Group(name) = setting {
+        if engine.groups.named(name).is_some_and(|group| !may_change_all(engine, asker, group)) {
+            return Err(Refused::Access(client));
+        }
+    }
+    let Some(origin) = engine.origin_for(asker, target, setting.kind()) else {
+        // A limit that is as wanted stays whose it is.
+        let is_as_wanted = setting == Setting::UserLimit(engine.groups.user_limit_ppm);
+        return if is_as_wanted { Ok(()) } else { Err(Refused::Access(client)) };
+    };
+    if let Setting::Reservation(reservation) = setting {
+        is_within_user_limit(engine, target, &reservation)?;
+        engine.look_at_supply();
+    }
+    match engine.put(target, setting) {
+        Some(Admission::Refused(term)) => return Err(Refused::Admission(base_of_holder(engine, term.holder))),
+        None if !is_initial && setting.kind() == SettingKind::Reservation => return Err(Refused::Value(client)),
+        _ => {}
+    }
+    engine.note_made(target, &setting, Some(origin).filter(|_| !is_initial));
+    Ok(())
+}
+
+/// What a subject has of a setting at first; refused where it has no such setting.
+pub(super) fn initial(subject: Subject, kind: SettingKind) -> Result<Setting, Refused> {
+    kind.initial(subject).ok_or(Refused::Value(kind as u32))
+}
+
+pub(super) fn check_admission<H: Host>(
+    engine: &mut Engine<H>,
+    asker: ClientId,
+    subject: Subject,
+    reservation: Reservation,
+) -> Result<Admission, Refused> {
+    initial(subject, SettingKind::Reservation)?;
+    let client = subject.client();
+    let id = client_of(engine, asker, client)?;
+    is_in_range(client, &Setting::Reservation(reservation))?;
+    engine.look_at_supply();
+    let (now, scheduler) = (engine.host.now(), &engine.scheduler);
+    let admission = match subject {
+        Subject::Group(_) => {
+            let group = engine.slot(id).map_or(GroupId::NONE, |slot| slot.group);
+            scheduler.check_group_admission(group, reservation, now)
+        }
+        _ => scheduler.check_admission(id, reservation, now),
+    };
+    admission.ok_or(Refused::Value(client))
+}
+
+/// Whom a subject means, where the asker may change that.
+fn target<H: Host>(engine: &Engine<H>, asker: ClientId, subject: Subject) -> Result<Target, Refused> {
+    match subject {
+        Subject::Client(client) => subject_to_change(engine, asker, client).map(Target::Client),
+        Subject::Group(client) => {
+            let id = subject_to_change(engine, asker, client)?;
+            let group = engine.slot(id).map(|slot| slot.group).filter(|&group| group != GroupId::NONE);
+            // A client that stands for itself is in no group.
+            let group = group.ok_or(Refused::Value(client))?;
+            let may = may_change_all(engine, asker, group);
+            if may { Ok(Target::Group(group, id)) } else { Err(Refused::Access(client)) }
+        }
+        Subject::Server => may_steer(engine, asker).map(|()| Target::Server),
+    }
+}
+
+/// What is done to a group, or shared with it, is done to each of its clients.
+fn may_change_all<H: Host>(engine: &Engine<H>, asker: ClientId, group: GroupId) -> bool {
+    let is_in = |id: &ClientId| engine.slot(*id).is_some_and(|slot| slot.group == group);
+    engine.ids().filter(is_in).all(|id| may_change(engine, asker, id))
+}
+
+fn is_in_range(client: u32, setting: &Setting) -> Result<(), Refused> {
+    let (value, is_in_range) = match *setting {
+        Setting::Reservation(Reservation { budget_ns, period_ns, .. }) => {
+            let (budget_us, period_us) = (us(budget_ns), us(period_ns));
+            if !(MIN_PERIOD_US..=MAX_PERIOD_US).contains(&period_us) {
+                return Err(Refused::Value(period_us));
+            }
+            (budget_us, (MIN_BUDGET_US..=period_us).contains(&budget_us))
+        }
+        Setting::Weight(weight) => (weight, WEIGHTS.contains(&weight)),
+        Setting::Priority(priority) => (priority as u32, PRIORITIES.contains(&priority)),
+        Setting::Cap(ppm) => (ppm, CAPS_PPM.contains(&ppm)),
+        Setting::Group(name) => (client, is_fit(name)),
+        Setting::Pacing(pacing) => {
+            let (limit_us, floor_us) = (us(pacing.limit_ns), us(pacing.floor_ns));
+            // A limit of 0 switches pacing off.
+            if limit_us != 0 && !PACING_RANGE_US.contains(&limit_us) {
+                return Err(Refused::Value(limit_us));
+            }
+            (floor_us, PACING_RANGE_US.contains(&floor_us))
+        }
+        Setting::Desktop(ppm) => (ppm, ppm <= MAX_SHARE_PPM),
+        Setting::UserLimit(ppm) => (ppm, ppm <= MAX_UTILIZATION_LIMIT_PPM),
+        Setting::Paced(_) | Setting::Grouping(_) => return Ok(()),
+    };
+    if is_in_range { Ok(()) } else { Err(Refused::Value(value)) }
+}
+
+/// What one user may reserve is limited by itself.
+fn is_within_user_limit<H: Host>(engine: &Engine<H>, target: Target, reservation: &Reservation) -> Result<(), Refused> {
+    let (id, holder) = match target {
+        Target::Client(id) => (id, Holder::Client(id)),
+        Target::Group(group, id) => (id, Holder::Group(group)),
+        Target::Server => return Ok(()),
+    };
+    let is_within =
+        *reservation == NO_RESERVATION || engine.is_within_user_limit(id, holder, reservation.utilization_ppm());
+    if is_within { Ok(()) } else { Err(Refused::Admission(base_of(engine, id))) }
+}

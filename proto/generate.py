@@ -1,0 +1,334 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Make what is said of the messages of XQOS elsewhere from proto/xqos.xml, the only place where they are written.
+
+usage: generate.py            writes crates/abi/src/protocol.rs, libxqos/xqosproto.h and the end of proto/xqosproto.md
+       generate.py --check    compares them; exit: 0 same, 1 different
+
+A comment on the line of a field, an item or a structure explains it, and goes with it. Fields follow each other without gaps.
+"""
+
+import contextlib
+import importlib
+import io
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import textwrap
+import xml.etree.ElementTree as tree
+
+PROTO = pathlib.Path(__file__).resolve().parent
+XCB_DIR = pathlib.Path("/usr/share/xcb")
+MADE = "Made from proto/xqos.xml by proto/generate.py; change that instead."
+# xcbgen takes its output callbacks from the main module, at import.
+output = {kind: (lambda *_: None) for kind in
+          ("open", "close", "simple", "enum", "struct", "union", "request", "eventstruct", "event", "error")}
+LAYOUT = "## The messages, byte by byte\n"
+
+SIZES = {"CARD8": 1, "BOOL": 1, "CARD16": 2, "CARD32": 4, "INT32": 4, "CLIENT": 4, "BOOL32": 4, "TIMESTAMP": 4, "CARD64": 8,
+         "INT64": 8, "char": 1}
+RUST = {"CARD32": "u32", "INT32": "i32", "CLIENT": "u32", "BOOL32": "bool", "BOOL": "bool", "TIMESTAMP": "u32",
+        "CARD64": "u64", "INT64": "i64", "CARD8": "u32", "Policy": "PolicyKind", "TraceLevel": "Level"}
+C = {"INT32": "int32_t", "CARD64": "uint64_t", "INT64": "int64_t"}
+# Enumerations in Rust, as a type or as a module of bits; the others are hand-made or made by a macro.
+WORDS = ["Grouping", "Paced", "NotifyKind"]
+BITS = ["ReservationFlag", "EntryFlag", "EventMask"]
+ENTRIES = ["ClientEntry", "LongRequest"]
+PREFIXES = {"Policy": "POLICY", "Grouping": "GROUPING", "Paced": "PACING", "NotifyKind": "EVENT", "EntryFlag": "CLIENT",
+            "ReservationFlag": "RESERVATION", "PolicyMask": "SET", "EventMask": "EVENTS", "SubjectKind": "SUBJECT",
+            "SettingKind": "SETTING"}
+# Structures of libxqos, and how many bytes stand before those of the wire: of a reply its header.
+STRUCTS = {"ServerInfo": ("server_info", 8), "ReservationReport": ("reservation", 8), "AdmissionReport": ("admission", 8),
+           "GroupsReport": ("groups", 8), "ClientEntry": ("client", 8), "PolicyChange": ("policy_change", 4),
+           "Notify": ("event", 4)}
+
+
+class Field:
+    """A field, with its offset, its size, and what is said of it."""
+
+    def __init__(self, element, at, sizes):
+        self.tag, self.name, self.doc = element.tag, element.get("name"), ""
+        self.type = element.get("enum") or element.get("type")
+        value = element.find("value")
+        self.is_tail = element.find("fieldref") is not None
+        self.count = int(value.text) if value is not None else None
+        if element.tag == "pad":
+            self.size = int(element.get("bytes"))
+        else:
+            self.size = 0 if self.is_tail or element.tag == "fd" else sizes[element.get("type")] * (self.count or 1)
+        self.at, self.word = at, element.get("type")
+        if self.is_tail:
+            self.entry_bytes = sizes[self.type]
+
+    def rust(self):
+        if self.count:
+            return "String" if self.type == "char" else f"[{RUST[self.type]}; {self.count}]"
+        return RUST.get(self.type, self.type)
+
+    def c(self):
+        kind = "char" if self.type in ("char", "Label") else C.get(self.word, "uint32_t")
+        count = 32 if self.type == "Label" else self.count
+        return f"{kind} {self.name}{f'[{count}]' if count else ''};"
+
+    def layout(self):
+        count = f"[{self.count}]" if self.count else "[count]" if self.is_tail else ""
+        return f"{self.at} {self.name} {self.type}{count}"
+
+
+class Message:
+    """Whatever has fields: a structure, a request, a reply, an event."""
+
+    def __init__(self, element, at, sizes):
+        self.name, self.doc, self.fields = element.get("name"), "", []
+        last = self
+        for child in element:
+            if child.tag is tree.Comment:
+                if child.tail and "\n" in child.tail and last is not None:
+                    last.doc, last = child.text.strip(), None
+            elif child.tag in ("field", "list", "pad", "fd"):
+                last = Field(child, at, sizes)
+                self.fields.append(last)
+                at += last.size
+                # A reply's first byte stands beside its type, as an event's does.
+                if element.tag in ("reply", "event") and len(self.fields) == 1:
+                    last.at, at = 1, 8 if element.tag == "reply" else 4
+        self.size = at
+
+    def real(self):
+        return [field for field in self.fields if field.tag not in ("pad", "fd")]
+
+
+class Protocol:
+    def __init__(self):
+        parser = tree.XMLParser(target=tree.TreeBuilder(insert_comments=True))
+        self.root = tree.parse(PROTO / "xqos.xml", parser).getroot()
+        self.enums, self.messages, self.requests = {}, {}, []
+        sizes = dict(SIZES)
+        for element in self.root:
+            if element.tag == "enum":
+                self.enums[element.get("name")] = self.items(element)
+            elif element.tag in ("struct", "union"):
+                message = self.messages[element.get("name")] = Message(element, 0, sizes)
+                largest = max(field.size for field in message.fields)
+                sizes[message.name] = largest if element.tag == "union" else message.size
+            elif element.tag == "request":
+                self.request(element, sizes)
+            elif element.tag == "event":
+                self.messages["Notify"] = Message(element, 4, sizes)
+
+    def items(self, element):
+        """(name, number, comment) of each item, below the comment of the enumeration."""
+        items, doc = [], ""
+        for child in element:
+            if child.tag is tree.Comment and items:
+                items[-1][2] = child.text.strip()
+            elif child.tag is tree.Comment:
+                doc = child.text.strip()
+            else:
+                number = child[0]
+                items.append([child.get("name"), int(number.text) if number.tag == "value" else 1 << int(number.text), ""])
+        return doc, items
+
+    def request(self, element, sizes):
+        request = Message(element, 4, sizes)
+        reply = element.find("reply")
+        request.reply = None
+        if reply is not None:
+            request.reply = Message(reply, 8, sizes)
+            request.reply.name = request.reply.doc or None
+            request.reply.doc = f"Reply to {request.name}."
+            if request.reply.name:
+                self.messages[request.reply.name] = request.reply
+        self.requests.append(request)
+
+
+def snake(name):
+    return re.sub(r"(?<!^)([A-Z])", r"_\1", name).lower()
+
+
+# ---- Rust ------------------------------------------------------------------------------------------------------
+
+def documented(doc, line):
+    doc = doc and doc[0].upper() + doc[1:] + ("" if doc.endswith(".") else ".")
+    return [f"    /// {doc}"] * bool(doc) + [f"    {line}"]
+
+
+def wrapped(words):
+    """What stands in braces, in lines; what it means is said in the XML."""
+    return textwrap.wrap(", ".join(words), 120, initial_indent=" " * 8, subsequent_indent=" " * 8)
+
+
+def rust_fields(fields):
+    for before, field in zip(fields, fields[1:]):
+        assert field.at == before.at + before.size, f"a gap before {field.name}, which no reader passes over"
+    return wrapped(f"{field.name}:\xa0{field.rust()}\xa0[{field.size}]".replace("; ", ";\xa0") for field in fields)
+
+
+def rust_reply(message):
+    fields = message.real()
+    data = [field for field in fields if field.at == 1]
+    tail = [field for field in fields if field.is_tail]
+    # A list begins with how many entries it has, and how long they are.
+    body = [field for field in fields if field.at > 1 and field not in tail and not (tail and field.at < 16)]
+    yield f"    /// {message.doc}"
+    if not tail and all(field.rust() != "String" for field in body):
+        yield "    #[derive(Copy)]"
+    beside = f" ({data[0].name}: {data[0].rust()})" if data else ""
+    yield f"    {message.name} [{message.size}]{beside} {{"
+    yield from rust_fields(body)
+    yield "    }" + (f" [{tail[0].name}: {tail[0].type} {tail[0].entry_bytes}]" if tail else "")
+
+
+def rust(protocol):
+    lines = ["// SPDX-License-Identifier: MIT", f"//! The messages of XQOS. {MADE} It explains each field.", "",
+             "use crate::bytes::{Order, Reader, Short, Writer};", "use crate::label::Label;",
+             "use crate::request::{Mistake, PolicyChange, Subject};", "use crate::trace::Level;",
+             "use crate::wire::{Field, Word};", "use xqos_core::{Pacing, PolicyKind, Reservation};", "", "bits! {"]
+    for name in BITS:
+        doc, items = protocol.enums[name]
+        lines += documented(doc, f"{snake(name)} {{")
+        lines += [*wrapped(f"{snake(item).upper()}\xa0=\xa0{number}" for item, number, _ in items), "    }"]
+    lines += ["}", "", "words! {"]
+    for name in WORDS:
+        doc, items = protocol.enums[name]
+        lines += documented(doc, f"{name} {{")
+        lines += [*wrapped(f"{item}\xa0=\xa0{number}" for item, number, _ in items), "    }"]
+    lines += ["}", "", "settings! {"]
+    for (name, code, said), value in zip(protocol.enums["SettingKind"][1], protocol.messages["SettingValue"].fields):
+        assert name == value.name, f"SettingKind has {name} where SettingValue has {value.name}"
+        lines += documented(said, f"{code} {name}({value.rust()} [{value.size}]);")
+    lines += ["}", "", "requests! {"]
+    for minor, request in enumerate(protocol.requests):
+        fields = ", ".join(f"{field.name}: {field.rust()} [{field.size}]" for field in request.real())
+        replies = "true" if request.reply else "false"
+        line = f"{minor} {request.name}{f' {{ {fields} }}' if fields else ''} {replies};"
+        lines += documented(request.doc, line)
+    lines += ["}", "", "entries! {"]
+    for name in ENTRIES:
+        message = protocol.messages[name]
+        lines += documented(message.doc, f"{name} [{message.size}] {{")
+        lines += [*rust_fields(message.real()), "    }"]
+    lines += ["}", "", "replies! {"]
+    for request in protocol.requests:
+        if request.reply and request.reply.name:
+            lines += rust_reply(request.reply)
+    notify = protocol.messages["Notify"]
+    lines += ["}", "", "event! {", "    /// The event XqosNotify.", "    Notify (kind: NotifyKind) {"]
+    lines += [*rust_fields(notify.real()[1:]), "    }", "}", ""]
+    return "\n".join(lines).replace("\xa0", " ")
+
+
+# ---- C ---------------------------------------------------------------------------------------------------------
+
+def commented(code, doc):
+    return f"    {code}" + (f" /* {doc} */" if doc else "")
+
+
+def c_struct(message, name, before):
+    yield f"struct xqos_{name} {{"
+    yield commented("uint32_t size;", "set by the caller")
+    fields = message.real()
+    if before == 4 and fields[0].at == 1:
+        yield from ("    uint8_t response_type;", "    uint8_t kind; /* XQOS_EVENT_*, or a number of a later version: pass over it */",
+                    "    uint16_t sequence; /* of the last request that the server had read from this client */")
+        fields = fields[1:]
+    elif before == 8 and fields[0].at != 1:
+        yield "    uint32_t unused;"
+    for field in fields:
+        yield commented(field.c(), field.doc)
+    # In the order of the wire, each field at its natural alignment: where the last one is right, all are.
+    at = fields[-1].at + (0 if message.fields[0].at == 1 and before == 8 else before)
+    yield from ("};", f'_Static_assert(offsetof(struct xqos_{name}, {fields[-1].name}) == {at}, "as on the wire");', "")
+
+
+def c(protocol):
+    lines = ["/* SPDX-License-Identifier: MIT */", "/* xqosproto.h: the numbers of XQOS, and its structures behind the size that a caller sets.", f" * {MADE}", " *",
+             " * SPDX-License-Identifier: MIT", " */", "#ifndef XQOSPROTO_H", "#define XQOSPROTO_H", "", "#include <stddef.h>", "#include <stdint.h>", "",
+             f"#define XQOS_MAJOR_VERSION {protocol.root.get('major-version')}",
+             f"#define XQOS_MINOR_VERSION {protocol.root.get('minor-version')}", "", "enum xqos_request {"]
+    lines += [f"    XQOS_REQUEST_{snake(request.name).upper()} = {minor}," for minor, request in enumerate(protocol.requests)]
+    lines += ["};", ""]
+    for name, prefix in PREFIXES.items():
+        doc, items = protocol.enums[name]
+        lines += [f"/* {doc} */"] * bool(doc) + [f"enum xqos_{snake(name)} {{"]
+        lines += [commented(f"XQOS_{prefix}_{snake(item).upper()} = {number},", said) for item, number, said in items]
+        lines += ["};", ""]
+    for name, (ours, before) in STRUCTS.items():
+        lines += c_struct(protocol.messages[name], ours, before)
+    return "\n".join([*lines, "#endif", ""])
+
+
+# ---- the prose -------------------------------------------------------------------------------------------------
+
+def fields_of(message):
+    return ", ".join(field.layout() for field in message.real())
+
+
+def prose(protocol):
+    text = (PROTO / "xqosproto.md").read_text(encoding="utf-8").split(LAYOUT)[0]
+    lines = [LAYOUT, f"{MADE} Offsets are in bytes from the start. The usual header (major opcode, minor opcode, length; or 1, a data byte,",
+             "sequence number, length) is not repeated.", "", "| | bytes | fields |", "|---|---|---|"]
+    for minor, request in enumerate(protocol.requests):
+        lines += [f"| **{minor} {request.name}** | {request.size} | {fields_of(request)} |"]
+        if request.reply:
+            size = max(request.reply.size, 32)
+            lines += [f"| its reply | {size} | {fields_of(request.reply)} |"]
+    for name in ("Subject", "Setting", "Reservation", "Pacing", "PolicyChange", "Label", "LongRequest"):
+        lines += [f"| {name} | {protocol.messages[name].size} | {fields_of(protocol.messages[name])} |"]
+    lines += [f"| XqosNotify | 32 | {fields_of(protocol.messages['Notify'])} |"]
+    for name in ("ClientEntry", "ServerInfo"):
+        message = protocol.messages[name]
+        lines += ["", f"| {name}, {message.size} bytes | type | |", "|---|---|---|"]
+        lines += [f"| {field.at} {field.name} | {field.type}{f'[{field.count}]' if field.count else ''} | {field.doc} |"
+                  for field in message.real()]
+    lines += ["", "| numbers | |", "|---|---|"]
+    for name, (doc, items) in protocol.enums.items():
+        lines += [f"| **{name}** | {doc} |"] + [f"| {number} {item} | {said} |" for item, number, said in items]
+    return text + "\n".join([*lines, ""])
+
+
+def check_form():
+    """By the schema of xcb-proto, where it is here."""
+    schema = XCB_DIR / "xcb.xsd"
+    if not shutil.which("xmllint") or not schema.exists():
+        return 0
+    wrong = subprocess.run(["xmllint", "--noout", "--schema", str(schema), str(PROTO / "xqos.xml")], stderr=subprocess.PIPE,
+                           check=False).returncode
+    return wrong or understood_by_xcbgen()
+
+
+def understood_by_xcbgen():
+    """Whether the generator of xcb has nothing to say of it, where that is here; it only prints what is wrong."""
+    # Debian keeps it with its own python3, which need not be the first one on the path.
+    sys.path.append("/usr/lib/python3/dist-packages")
+    try:
+        module = importlib.import_module("xcbgen.state").Module(str(PROTO / "xqos.xml"), output)
+    except ImportError:
+        return 0
+    module.namespace.dir = str(XCB_DIR)
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+        module.register()
+        module.resolve()
+    sys.stderr.write(said.getvalue())
+    return bool(said.getvalue())
+
+
+def main():
+    protocol = Protocol()
+    wrong = check_form()
+    for path, text in [("crates/abi/src/protocol.rs", rust(protocol)), ("libxqos/xqosproto.h", c(protocol)),
+                       ("proto/xqosproto.md", prose(protocol))]:
+        path = PROTO.parent / path
+        if "--check" not in sys.argv:
+            path.write_text(text, encoding="utf-8")
+        elif path.read_text(encoding="utf-8") != text:
+            print(f"{path} is not what proto/xqos.xml makes: run proto/generate.py")
+            wrong = 1
+    return wrong
+
+
+if __name__ == "__main__":
+    sys.exit(main())
