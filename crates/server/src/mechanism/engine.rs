@@ -15,11 +15,12 @@ mod grouping;
 mod loan;
 mod notify;
 mod settings;
+mod slots;
 
 pub use settings::Target;
+pub use slots::{RESOURCE_ID_BITS, Slot};
 
 use crate::host::{Host, Work};
-use crate::mechanism::access::Identity;
 use crate::mechanism::attention::Attentions;
 use crate::mechanism::departed::Departed;
 use crate::mechanism::fault::{Counted, Fault};
@@ -31,10 +32,9 @@ use crate::mechanism::roles::Roles;
 use crate::mechanism::settings::{FaultPlace, Settings};
 use contention::Attended;
 use xqos_abi::trace::What;
-use xqos_abi::{Label, NotifyKind, Paced};
+use xqos_abi::NotifyKind;
 use xqos_core::{
-    Choice, ClientId, Fact, GroupId, Mode, Outcome as FactOutcome, Pacing, Parameters, PolicyKind, Rank, Scheduler,
-    Service, Slice, Time,
+    Choice, ClientId, Fact, Mode, Outcome as FactOutcome, Pacing, PolicyKind, Rank, Scheduler, Service, Slice, Time,
 };
 
 /// A server's own slice is at most this long: a later end needs no timer of ours.
@@ -47,46 +47,6 @@ const READING_NS: u64 = 50_000;
 const WITHOUT_PROCESSOR_NS: u64 = 20_000;
 /// Clients that are begun to be watched in one decision; the rest follows in the next.
 const WATCHED_AT_ONCE: usize = 64;
-/// The bits of a resource id that name a client and its resource (X11, "Connection setup").
-pub const RESOURCE_ID_BITS: u32 = 0x1fff_ffff;
-
-/// A connected client as the mechanism sees it.
-#[derive(Debug)]
-pub struct Slot {
-    pub base: u32,
-    pub identity: Identity,
-    pub program: Box<str>,
-    /// What SYNC GetPriority answers.
-    pub sync_priority: i32,
-    /// From where it connected, where that is another machine.
-    pub host: Box<str>,
-    /// The control group of its application.
-    control_group: Option<Box<str>>,
-    pub group: GroupId,
-    /// The group that it was put into by name.
-    named: Option<Label>,
-    /// Whether it waits for those that it uncovers.
-    pub paced: Paced,
-    pub made: Made,
-    /// Processor time of the longest slice that was one request.
-    pub longest_request_ns: u64,
-    /// That request: major opcode + 65536 x minor opcode.
-    pub longest_request: u32,
-    linked: bool,
-    held: bool,
-    /// The last look that saw it ready.
-    seen: u32,
-    notified: Notified,
-}
-
-/// Depletions and misses that listeners were notified of, and when.
-#[derive(Clone, Copy, Debug, Default)]
-struct Notified {
-    depletions: u32,
-    misses: u32,
-    at: Time,
-}
-
 /// The running slice.
 #[derive(Clone, Copy, Debug)]
 struct Running {
@@ -414,27 +374,6 @@ impl<H: Host> Engine<H> {
         }
     }
 
-    /// Whom the running slice is for.
-    pub fn choice(&self) -> Option<Choice> {
-        self.running.map(|running| running.choice)
-    }
-
-    // Holding back.
-
-    /// Holds a client back or serves it again, as the scheduler wants it.
-    pub fn sync_hold(&mut self, id: ClientId) {
-        let held = self.scheduler.is_held_back(id);
-        let is_open = self.host.is_open(id);
-        let Some(slot) = self.slot_mut(id).filter(|slot| slot.held != held && is_open) else { return };
-        slot.held = held;
-        if held {
-            self.host.hold(id);
-            self.set_linked(id, false);
-        } else {
-            self.host.resume(id);
-        }
-    }
-
     /// Has the server wake up when a held client is replenished; without one it sleeps as long as it likes.
     fn program_wakeup(&mut self) {
         let at = self.scheduler.next_replenish().filter(|_| self.slots.iter().flatten().any(|slot| slot.held));
@@ -442,80 +381,6 @@ impl<H: Host> Engine<H> {
         if at != self.wake_at {
             self.wake_at = at;
             self.host.wake_at(at);
-        }
-    }
-
-    // Control, for the extension.
-
-    pub fn set_policy(&mut self, policy: Option<PolicyKind>, parameters: Parameters) {
-        let at = self.host.now();
-        self.scheduler.handle(at, Fact::Parameters(parameters));
-        if let Some(policy) = policy {
-            self.scheduler.handle(at, Fact::Policy(policy));
-            self.see_requests();
-        }
-    }
-
-    /// What the kernel gives the server's thread, before a reservation is judged.
-    pub fn look_at_supply(&mut self) {
-        self.scheduler.handle(self.host.now(), Fact::Supply(self.host.supply()));
-    }
-
-    // What there is to see.
-
-    pub fn slot(&self, id: ClientId) -> Option<&Slot> {
-        self.slots.get(usize::from(id.0))?.as_ref()
-    }
-
-    fn slot_mut(&mut self, id: ClientId) -> Option<&mut Slot> {
-        self.slots.get_mut(usize::from(id.0))?.as_mut()
-    }
-
-    /// The connected client that a resource belongs to: ids are dealt out in equal blocks.
-    pub fn owner_of(&self, resource: u32) -> Option<ClientId> {
-        self.ids().find(|&id| self.slot(id).is_some_and(|slot| self.is_of(resource, slot)))
-    }
-
-    /// Whether a resource belongs to this client.
-    pub fn is_of(&self, resource: u32, slot: &Slot) -> bool {
-        let block = self.ids_of_a_client.max(1);
-        slot.base == (resource & RESOURCE_ID_BITS) / block * block
-    }
-
-    /// How many clients the server can have: ids are dealt out in equal blocks, the first of which is the server's.
-    pub fn clients_limit(&self) -> u32 {
-        (RESOURCE_ID_BITS + 1).checked_div(self.ids_of_a_client).map_or(0, |blocks| blocks.saturating_sub(1))
-    }
-
-    /// Who asks: a client, or somebody on the control socket.
-    pub fn identity(&self, asker: ClientId) -> Option<Identity> {
-        self.slot(asker).map(|slot| slot.identity).or_else(|| self.host.identity_of_control(asker))
-    }
-
-    /// Indices that may hold a client; does not borrow, so that the engine can be changed on the way.
-    pub fn ids(&self) -> impl Iterator<Item = ClientId> + use<H> {
-        (0..self.slots.len() as u16).map(ClientId)
-    }
-
-    /// Memory that we take for clients, about.
-    pub fn memory_bytes(&self) -> usize {
-        let slots = self.slots.capacity() * size_of::<Option<Slot>>() + self.ready.capacity() * size_of::<ClientId>();
-        size_of::<Self>()
-            + slots
-            + self.departed.memory_bytes()
-            + self.host.memory_bytes()
-            + self.scheduler.memory_bytes()
-    }
-
-    pub fn fail_on_purpose(&mut self, place: FaultPlace) -> Outcome<H> {
-        self.faults.pass(place)
-    }
-
-    fn set_linked(&mut self, id: ClientId, linked: bool) {
-        let Some(slot) = self.slot_mut(id) else { return };
-        if slot.linked != linked {
-            slot.linked = linked;
-            if linked { self.linked += 1 } else { self.linked -= 1 }
         }
     }
 }

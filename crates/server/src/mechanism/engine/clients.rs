@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! Clients come, are set up, set priorities, grab the server, and go.
 
-use super::{Engine, Notified, Slot};
+use super::slots::Notified;
+use super::{Engine, Slot};
 use crate::host::{Connection, Host};
 use crate::mechanism::origins::Made;
 use crate::mechanism::requests::reports;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! What goes out: events of the extension, the trace's records, and lines of the log.
 
-use super::{Engine, Notified};
+use super::Engine;
+use super::slots::Notified;
 use crate::host::{Host, SeenRequests};
 use crate::mechanism::longest::Longest;
 use crate::mechanism::tracer;

@@ -7,7 +7,7 @@ use super::Engine;
 use crate::host::Host;
 use crate::mechanism::origins::{Made, Origin};
 use xqos_abi::{Label, NO_RESERVATION, NotifyKind, Setting, SettingKind, Subject};
-use xqos_core::{Admission, ClientId, Fact, GroupId, Holder, Reservation};
+use xqos_core::{Admission, ClientId, Fact, GroupId, Holder, Parameters, PolicyKind, Reservation};
 
 /// Whom a setting is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +19,20 @@ pub enum Target {
 }
 
 impl<H: Host> Engine<H> {
+    pub fn set_policy(&mut self, policy: Option<PolicyKind>, parameters: Parameters) {
+        let at = self.host.now();
+        self.scheduler.handle(at, Fact::Parameters(parameters));
+        if let Some(policy) = policy {
+            self.scheduler.handle(at, Fact::Policy(policy));
+            self.see_requests();
+        }
+    }
+
+    /// What the kernel gives the server's thread, before a reservation is judged.
+    pub fn look_at_supply(&mut self) {
+        self.scheduler.handle(self.host.now(), Fact::Supply(self.host.supply()));
+    }
+
     /// Carries a setting out. What the admission test says, where it is asked.
     pub fn put(&mut self, target: Target, setting: Setting) -> Option<Admission> {
         let fact = match (target, setting) {

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: MIT
+//! The clients as the mechanism sees them, and how they are found.
+
+use super::{Engine, Outcome};
+use crate::host::Host;
+use crate::mechanism::access::Identity;
+use crate::mechanism::origins::Made;
+use crate::mechanism::settings::FaultPlace;
+use xqos_abi::{Label, Paced};
+use xqos_core::{Choice, ClientId, GroupId, Time};
+
+/// The bits of a resource id that name a client and its resource (X11, "Connection setup").
+pub const RESOURCE_ID_BITS: u32 = 0x1fff_ffff;
+
+/// A connected client as the mechanism sees it.
+#[derive(Debug)]
+pub struct Slot {
+    pub base: u32,
+    pub identity: Identity,
+    pub program: Box<str>,
+    /// What SYNC GetPriority answers.
+    pub sync_priority: i32,
+    /// From where it connected, where that is another machine.
+    pub host: Box<str>,
+    /// The control group of its application.
+    pub(super) control_group: Option<Box<str>>,
+    pub group: GroupId,
+    /// The group that it was put into by name.
+    pub(super) named: Option<Label>,
+    /// Whether it waits for those that it uncovers.
+    pub paced: Paced,
+    pub made: Made,
+    /// Processor time of the longest slice that was one request.
+    pub longest_request_ns: u64,
+    /// That request: major opcode + 65536 x minor opcode.
+    pub longest_request: u32,
+    pub(super) linked: bool,
+    pub(super) held: bool,
+    /// The last look that saw it ready.
+    pub(super) seen: u32,
+    pub(super) notified: Notified,
+}
+
+/// Depletions and misses that listeners were notified of, and when.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Notified {
+    pub depletions: u32,
+    pub misses: u32,
+    pub at: Time,
+}
+
+impl<H: Host> Engine<H> {
+    pub fn slot(&self, id: ClientId) -> Option<&Slot> {
+        self.slots.get(usize::from(id.0))?.as_ref()
+    }
+
+    pub(super) fn slot_mut(&mut self, id: ClientId) -> Option<&mut Slot> {
+        self.slots.get_mut(usize::from(id.0))?.as_mut()
+    }
+
+    /// The connected client that a resource belongs to: ids are dealt out in equal blocks.
+    pub fn owner_of(&self, resource: u32) -> Option<ClientId> {
+        self.ids().find(|&id| self.slot(id).is_some_and(|slot| self.is_of(resource, slot)))
+    }
+
+    /// Whether a resource belongs to this client.
+    pub fn is_of(&self, resource: u32, slot: &Slot) -> bool {
+        let block = self.ids_of_a_client.max(1);
+        slot.base == (resource & RESOURCE_ID_BITS) / block * block
+    }
+
+    /// How many clients the server can have: ids are dealt out in equal blocks, the first of which is the server's.
+    pub fn clients_limit(&self) -> u32 {
+        (RESOURCE_ID_BITS + 1).checked_div(self.ids_of_a_client).map_or(0, |blocks| blocks.saturating_sub(1))
+    }
+
+    /// Who asks: a client, or somebody on the control socket.
+    pub fn identity(&self, asker: ClientId) -> Option<Identity> {
+        self.slot(asker).map(|slot| slot.identity).or_else(|| self.host.identity_of_control(asker))
+    }
+
+    /// Indices that may hold a client; does not borrow, so that the engine can be changed on the way.
+    pub fn ids(&self) -> impl Iterator<Item = ClientId> + use<H> {
+        (0..self.slots.len() as u16).map(ClientId)
+    }
+
+    /// Whom the running slice is for.
+    pub fn choice(&self) -> Option<Choice> {
+        self.running.map(|running| running.choice)
+    }
+
+    /// Memory that we take for clients, about.
+    pub fn memory_bytes(&self) -> usize {
+        let slots = self.slots.capacity() * size_of::<Option<Slot>>() + self.ready.capacity() * size_of::<ClientId>();
+        size_of::<Self>()
+            + slots
+            + self.departed.memory_bytes()
+            + self.host.memory_bytes()
+            + self.scheduler.memory_bytes()
+    }
+
+    pub fn fail_on_purpose(&mut self, place: FaultPlace) -> Outcome<H> {
+        self.faults.pass(place)
+    }
+
+    pub(super) fn set_linked(&mut self, id: ClientId, linked: bool) {
+        let Some(slot) = self.slot_mut(id) else { return };
+        if slot.linked != linked {
+            slot.linked = linked;
+            if linked { self.linked += 1 } else { self.linked -= 1 }
+        }
+    }
+
+    /// Holds a client back or serves it again, as the scheduler wants it.
+    pub fn sync_hold(&mut self, id: ClientId) {
+        let held = self.scheduler.is_held_back(id);
+        let is_open = self.host.is_open(id);
+        let Some(slot) = self.slot_mut(id).filter(|slot| slot.held != held && is_open) else { return };
+        slot.held = held;
+        if held {
+            self.host.hold(id);
+            self.set_linked(id, false);
+        } else {
+            self.host.resume(id);
+        }
+    }
+}
