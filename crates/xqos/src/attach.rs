@@ -24,12 +24,15 @@ mod target;
 
 pub use target::Target;
 
+use crate::field::{Field, Object, Value, count, fields, table, time_of_ms};
 use account::{Account, Use, is_closed};
 use anyhow::{Result, bail};
 use instance::Instance;
 use peers::Peers;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
+use serde_json::json;
 use std::time::{Duration, Instant};
+use xqos_cli::time::of_ms;
 use xqos_sys::{self as sys, Signals};
 
 /// The kernel's buffer is emptied so often. Who comes and goes meanwhile has no name.
@@ -57,20 +60,39 @@ pub struct Sample {
 }
 
 /// A program at the other end of one or more of the server's descriptors.
-#[derive(Debug, Serialize)]
+#[derive(Debug)]
 pub struct Client {
     /// None: not on this machine, or none at all.
     pid: Option<i32>,
     program: String,
-    /// Its connections were closed while we watched: those of a program are summed up.
     departed: bool,
     connections: usize,
-    /// Of the time that went by.
     share: f64,
     busy_ms: f64,
     calls_per_s: f64,
-    /// The longest work for it without a read for another, or a wait.
     longest_ms: f64,
+}
+
+fields! {
+/// The fields of such a program.
+ATTACHED of client: Client;
+
+"pid" number("PID", 7, ""): "process; null: not on this machine, or none at all" => Value::or_none(client.pid, count);
+"program" elastic("PROGRAM", 14, ""): "its name" =>
+    Value::Other(json!(client.program), format!("{}{}", client.program, if client.departed { ", left" } else { "" }));
+"share" number("SHARE", 6, ""): "part of the time" => Value::Share(client.share);
+"longest_ms" number("LONGEST", 7, ""): "longest work for it without a read for another, or a wait" =>
+    time_of_ms(client.longest_ms);
+"calls_per_s" number("CALLS/S", 7, ""): "reads by the server" => Value::Rate(client.calls_per_s);
+"busy_ms" number("TIME", 7, ""): "server time used" => time_of_ms(client.busy_ms);
+"connections" number("CONNECTIONS", 11, ""): "how many" => count(client.connections);
+"departed": "they were closed meanwhile; those of a program are summed up" => Value::Flag(client.departed);
+}
+
+impl Serialize for Client {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        Object(ATTACHED, self).serialize(to)
+    }
 }
 
 /// A server that is watched until this is dropped.
@@ -177,28 +199,6 @@ impl Client {
 impl Sample {
     /// The table, and what is to be known about it.
     pub fn text(&self, width: Option<usize>) -> String {
-        use xqos_cli::table::{Column, Table};
-        use xqos_cli::time::of_ms;
-        let mut table = Table::new(vec![
-            Column::number("PID", 0),
-            Column::words("PROGRAM", 0).elastic(),
-            Column::number("SHARE", 0),
-            Column::number("SERVER TIME", 2),
-            Column::number("CALLS/S", 1),
-            Column::number("LONGEST", 0),
-            Column::number("CONNECTIONS", 3),
-        ]);
-        for client in &self.clients {
-            table.row(vec![
-                client.pid.map(|pid| pid.to_string()).unwrap_or_default(),
-                format!("{}{}", client.program, if client.departed { ", left" } else { "" }),
-                format!("{:.1}%", 100.0 * client.share),
-                of_ms(client.busy_ms),
-                format!("{:.0}", client.calls_per_s),
-                of_ms(client.longest_ms),
-                client.connections.to_string(),
-            ]);
-        }
         let display = self.display.as_deref().unwrap_or("no display of this machine");
         let mut text = format!(
             "{} (process {}, {display}), {}: busy {:.0} % of {}\n",
@@ -208,7 +208,7 @@ impl Sample {
             100.0 * self.busy,
             of_ms(self.elapsed_ms)
         );
-        text += &table.render(width);
+        text += &table(ATTACHED, &self.clients.iter().collect::<Vec<_>>()).render(width);
         if self.lost > 0 {
             text += &format!("{} events found no room: shares are too small\n", self.lost);
         }

@@ -2,7 +2,6 @@
 //! What a client gets beyond its budget: as options of commands, and in words.
 
 use clap::Args;
-use serde::Serialize;
 use xqos_cli::quantity::SoftRule;
 use xqos_core::ReservationKind;
 
@@ -42,27 +41,6 @@ pub fn words(kind: ReservationKind) -> &'static str {
         ReservationKind::Soft => "",
         ReservationKind::Hard => " hard",
         ReservationKind::SoftPaper => " soft=paper",
-    }
-}
-
-/// What JSON tells of it.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub struct Fields {
-    hard: bool,
-    soft: Option<&'static str>,
-    #[serde(skip)]
-    kind: ReservationKind,
-}
-
-impl From<ReservationKind> for Fields {
-    fn from(kind: ReservationKind) -> Fields {
-        Fields { hard: kind.is_hard(), soft: soft_rule(kind), kind }
-    }
-}
-
-impl Fields {
-    pub fn words(&self) -> &'static str {
-        words(self.kind)
     }
 }
 

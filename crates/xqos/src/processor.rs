@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 //! Processor time from the kernel: what is asked for, what is refused and why, and what a process has.
 
+use crate::field::Value;
 use anyhow::{Result, anyhow, bail};
 use serde::Serialize;
+use serde_json::json;
 use std::fmt;
 use std::io;
 use xqos_cli::quantity::{Micros, Reservation};
@@ -104,6 +106,11 @@ pub enum Processor {
 }
 
 impl Processor {
+    /// As JSON and in words.
+    pub fn value(&self) -> Value {
+        Value::Other(json!(self), self.to_string())
+    }
+
     /// `None`: as usual, or not to be found out.
     pub fn of(pid: i32) -> Option<Processor> {
         let attributes = Attributes::of(pid).ok()?;

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! `xqos exporter`: the X servers of a host, for Prometheus.
 
-use crate::exporter::{Exporter, Options};
+use crate::exporter::{Exporter, Format, Options};
 use crate::http::{self, Answer};
-use crate::metrics::Format;
 use anyhow::{Result, bail};
 use clap::Args;
 use std::net::SocketAddr;

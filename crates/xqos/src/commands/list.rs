@@ -4,16 +4,14 @@
 //! The table and the JSON are made from a [`Sample`](crate::sample::Sample) since each client connected.
 
 use crate::attach::{Attached, Target};
-use crate::client::printable;
 use crate::connections;
-use crate::sample::{Client, GroupReserved, Reserved, Sampler, departed, json_help};
+use crate::field::table;
+use crate::sample::{CLIENT, Sampler, departed, fields_help};
 use crate::session;
 use anyhow::Result;
 use clap::Args;
 use xqos_cli::output;
-use xqos_cli::quantity::{Micros, Reservation};
-use xqos_cli::table::{Column, Table};
-use xqos_cli::time::of_ms;
+use xqos_cli::quantity::Micros;
 use xqos_client::{Error, number_of};
 
 /// Shows who uses the X server: server time, requests, waits and reservations of each client
@@ -21,7 +19,7 @@ use xqos_client::{Error, number_of};
 /// Clients that used the most server time come first. Clients that are gone are summed up by
 /// program below them, with their share of the time since the server began.
 #[derive(Args, Debug)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = help())]
 pub struct Arguments {
     /// Write JSON instead of a table
     #[arg(long)]
@@ -39,8 +37,7 @@ pub struct Arguments {
     time: Micros,
 }
 
-const EXAMPLES: &str = concat!(
-    "\
+const EXAMPLES: &str = "\
 Examples:
   xqos list
   xqos list --json | jq '.clients[] | select(.share > 0.1) | .program'
@@ -50,38 +47,13 @@ Where the server takes no further client, or does not answer, the connections of
 each program follow, from the kernel's table of sockets. A client that holds the
 server grab, or has grabbed the pointer or the keyboard, is named.
 
-Columns:
-  SERVER TIME      for which the server worked for the client
-  SHARE            that time over the time since the client connected, as far as
-                   the server had a processor
-  REQUESTS         served since then
-  RESERVED         budget / period; a 'hard' one is held back when its budget
-                   is used up, and 'held' while it is; a 'soft=paper' one has
-                   the next budget then, and a later deadline; a 'group' one is
-                   used by all clients of its group together
-  CHARGED          server time that it is the cause of, where that is another:
-                   what a window manager does is charged to the client that
-                   makes it work; the list is in this order
-  LEFT             budget left in this period; below 0 after a long request
-  DEPLETED         how often the budget was used up
-  MISSED           deadlines with budget left and work waiting
-  ROLE             compositor or window manager: it works for others, and is
-                   served first (`xqos policy --desktop`)
-  BY               who made its settings: itself, hand, or a rule; 'auto 0.93'
-                   is measurement, with its confidence (0 to 1) when it was set
-  GROUP            with whose clients it shares (`xqos policy --groups`)
-  LONGEST WAIT     from a request's arrival to its turn
-  LONGEST REQUEST  processor time of the longest one seen, and its name; what
-                   it took by the clock is in a trace (`xqos trace`)
-  CPU              what the kernel gives the program's main thread, where it
-                   is not as usual: budget / period, a priority, or nice
-  WEIGHT           for policy fair (`xqos weight`)
-  PRIORITY         for policy fixed (`xqos priority`)
-  SYNC             priority set through the SYNC extension
+Columns that say nothing are left out. (last): as far as the server had a
+processor, since the client connected; (ever): since then too.";
 
-",
-    json_help!()
-);
+/// With the fields.
+fn help() -> String {
+    format!("{EXAMPLES}\n\n{}", fields_help())
+}
 
 impl Arguments {
     pub fn perform(&self, display: Option<&str>) -> Result<()> {
@@ -97,7 +69,9 @@ impl Arguments {
             return output::json(&sample);
         }
         let departed = departed::text(&sample.departed, output::width());
-        output::print(&(table(&sample.clients).render(output::width()) + &departed))?;
+        output::print(
+            &(table(CLIENT, &sample.clients.iter().collect::<Vec<_>>()).render(output::width()) + &departed),
+        )?;
         let (clients, limit) = (sample.server.connected, sample.server.clients_limit);
         if let Some(why) = session::full(clients, limit) {
             output::print(&by_program(display).map(|table| format!("\n{table}")).unwrap_or_default())?;
@@ -143,102 +117,28 @@ fn by_program(display: Option<&str>) -> Option<String> {
     Some(connections::table(number)?.render(output::width()))
 }
 
-fn table(clients: &[Client]) -> Table {
-    let mut table = Table::new(vec![
-        Column::number("PID", 0),
-        Column::words("PROGRAM", 0).elastic(),
-        Column::number("SERVER TIME", 0),
-        Column::number("SHARE", 0),
-        Column::number("CHARGED", 2),
-        Column::number("REQUESTS", 4),
-        Column::words("RESERVED", 1),
-        Column::number("LEFT", 5),
-        Column::number("DEPLETED", 6),
-        Column::number("MISSED", 5),
-        Column::words("ROLE", 3),
-        Column::words("BY", 3),
-        Column::words("GROUP", 8),
-        Column::number("LONGEST WAIT", 1),
-        Column::words("LONGEST REQUEST", 2).elastic(),
-        Column::words("CPU", 4),
-        Column::number("WEIGHT", 7),
-        Column::number("PRIORITY", 9),
-        Column::number("SYNC", 8),
-    ]);
-    for client in clients {
-        table.row(cells(client));
-    }
-    table
-}
-
-fn cells(client: &Client) -> Vec<String> {
-    let reserved = client.reservation.as_ref();
-    let of_reservation = |text: String| if reserved.is_some() || text != "0" { text } else { String::new() };
-    vec![
-        client.pid.map(|pid| pid.to_string()).unwrap_or_default(),
-        client.name.clone(),
-        of_ms(client.server_time_ms),
-        format!("{:.1}%", 100.0 * client.share),
-        client.is_charged_otherwise().then(|| of_ms(client.charged_ms)).unwrap_or_default(),
-        client.requests.to_string(),
-        reserved.map(reservation).or_else(|| of_group(client)).unwrap_or_default(),
-        reserved.map(|reserved| of_ms(reserved.budget_left_ms)).unwrap_or_default(),
-        of_reservation(client.depletions.to_string()),
-        of_reservation(client.misses.to_string()),
-        client.role.unwrap_or_default().to_owned(),
-        printable(client.by.shown()),
-        client.group.as_ref().map(|group| printable(&group.name)).unwrap_or_default(),
-        of_ms(client.longest_wait_ms),
-        client
-            .longest_request
-            .as_ref()
-            .map(|request| format!("{} {}", of_ms(request.ms), request.name))
-            .unwrap_or_default(),
-        client.cpu.as_ref().map(ToString::to_string).unwrap_or_default(),
-        client.weight.to_string(),
-        client.fixed_priority.to_string(),
-        client.sync_priority.to_string(),
-    ]
-}
-
-fn of_group(client: &Client) -> Option<String> {
-    let GroupReserved { budget_ms, period_ms, kind } = client.group.as_ref()?.reservation.as_ref()?;
-    Some(format!("{}{} group", typed(*budget_ms, *period_ms), kind.words()))
-}
-
-fn typed(budget_ms: f64, period_ms: f64) -> String {
-    let micros = |ms: f64| Micros((ms * 1e3).round() as u32);
-    let Reservation { budget, period } = Reservation { budget: micros(budget_ms), period: micros(period_ms) };
-    format!("{}/{} ms", budget.ms(), period.ms())
-}
-
-fn reservation(reserved: &Reserved) -> String {
-    let kind = if reserved.held_back { " held" } else { reserved.kind.words() };
-    format!("{}{kind}", typed(reserved.budget_ms, reserved.period_ms))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::requests::Names;
-    use crate::sample::client::{Beside, entry};
+    use crate::sample::client::{client, entry};
     use xqos_abi::{ClientEntry, entry_flag};
 
-    fn shown(entry: &ClientEntry) -> Client {
-        Client::new(entry, &Beside::new(10_000_000_000, &Names::default()))
+    fn shown(entries: &[ClientEntry], width: Option<usize>) -> String {
+        let clients: Vec<_> = entries.iter().map(client).collect();
+        table(CLIENT, &clients.iter().collect::<Vec<_>>()).render(width)
     }
 
     #[test]
     fn the_table_fits_80_columns_with_what_matters() {
         let remote = ClientEntry { client: 0x60_0000, uid: u32::MAX, ..ClientEntry::default() };
-        let clients = [shown(&entry()), shown(&remote)];
-        let text = table(&clients).render(Some(80));
+        let clients = [entry(), remote];
+        let text = shown(&clients, Some(80));
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
         for word in ["1234", "2.50 s", "50.0%", "3/10 ms hard", "17.4 ms", "11.2 ms Get", "0x600000", "Not shown"] {
             assert!(text.contains(word), "{word} in:\n{text}");
         }
-        let text = table(&clients).render(None);
-        for word in ["a-program-with-a-long-name", "123456", "-250 us", "17.4 ms", "1.5", "SYNC", "MISSED"] {
+        let text = shown(&clients, None);
+        for word in ["a-program-with-a-long-name", "123456", "-250 us", "17.4 ms", "1.5", "LEFT", "MISSED"] {
             assert!(text.contains(word), "{word} in:\n{text}");
         }
     }
@@ -246,20 +146,19 @@ mod tests {
     #[test]
     fn in_eighty_columns_waits_are_shown_and_no_empty_column() {
         let idle = |pid| ClientEntry { pid, flags: entry_flag::LOCAL, budget_us: 0, period_us: 0, ..entry() };
-        let clients = [shown(&idle(4_123_456)), shown(&idle(4_123_457))];
-        let text = table(&clients).render(Some(80));
+        let text = shown(&[idle(4_123_456), idle(4_123_457)], Some(80));
         let titles = text.lines().next().unwrap_or_default();
-        assert!(titles.contains("LONGEST WAIT") && titles.contains("LONGEST REQUEST"), "{text}");
-        assert!(["RESERVED", "ROLE", "MISSED"].iter().all(|title| !text.contains(title)), "{text}");
+        assert!(titles.contains("WAIT") && titles.contains("LONGEST"), "{text}");
+        assert!(["RESERVED", "ROLE", "SYNC"].iter().all(|title| !text.contains(title)), "{text}");
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
-        let narrow = table(&[shown(&entry())]).render(Some(40));
+        let narrow = shown(&[entry()], Some(40));
         assert!(narrow.lines().all(|line| line.chars().count() <= 40), "{narrow}");
     }
 
     #[test]
     fn who_works_for_others_is_named() {
         let manager = ClientEntry { flags: entry_flag::COMPOSITOR | entry_flag::WINDOW_MANAGER, ..entry() };
-        assert!(table(&[shown(&manager)]).render(None).contains("window manager and compositor"));
+        assert!(shown(&[manager], None).contains("window manager and compositor"));
     }
 
     #[test]
@@ -267,12 +166,12 @@ mod tests {
         let (group_budget_us, group_period_us) = (3000, 10_000);
         let flags = entry_flag::GROUP_HARD;
         let member = ClientEntry { flags, group: 1, group_budget_us, group_period_us, ..entry() };
-        assert!(table(&[shown(&member)]).render(None).contains("3/10 ms hard group"));
+        assert!(shown(&[member], None).contains("3/10 ms hard group"));
     }
 
     #[test]
     fn a_held_back_client_is_seen_to_be_held() {
         let held = ClientEntry { flags: entry().flags | entry_flag::HELD_BACK, ..entry() };
-        assert!(table(&[shown(&held)]).render(None).contains("3/10 ms held"));
+        assert!(shown(&[held], None).contains("3/10 ms held"));
     }
 }

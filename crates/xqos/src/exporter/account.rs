@@ -4,8 +4,9 @@
 //! The server tells the figures of each connection and forgets them with it. Here goes in what it told, and what comes out
 //! never falls: each connection adds what it has used since the last time. No clock, no files.
 
-use crate::metrics::{CLIENT, Kind, Together};
+use crate::field::{MetricKind, metrics};
 use crate::sample::departed::{Told, since};
+use crate::sample::{CLIENT, Client};
 use std::collections::{BTreeMap, HashMap};
 use xqos_abi::{ClientEntry, entry_flag};
 use xqos_core::WAIT_BOUNDS_NS;
@@ -21,13 +22,13 @@ pub struct Labels {
     pub program: String,
 }
 
-/// Figures of the clients that share labels, in the order of [`CLIENT`].
+/// Figures of the clients that share labels.
 #[derive(Clone, Debug, Default)]
 pub struct Totals {
     /// Connections at present.
     pub connections: usize,
-    /// Counters since we look; gauges of those that are connected.
-    pub values: [Option<f64>; CLIENT.len()],
+    /// By metric: counters since we look, gauges of those that are connected.
+    pub values: BTreeMap<&'static str, f64>,
     pub waits: [u64; WAITS],
     pub waited_ns: u64,
     /// The last look that saw one of them.
@@ -166,19 +167,16 @@ impl Totals {
     /// Gauges are of those that are there now.
     fn forget_present(&mut self) {
         self.connections = 0;
-        for (value, metric) in self.values.iter_mut().zip(&CLIENT) {
-            if metric.head.kind == Kind::Gauge {
-                *value = None;
-            }
+        for (metric, _) in metrics(CLIENT).filter(|(metric, _)| metric.kind != MetricKind::Counter) {
+            self.values.remove(metric.name);
         }
     }
 
     fn add_counters(&mut self, before: &ClientEntry, now: &ClientEntry) {
-        let counters = self.values.iter_mut().zip(&CLIENT).filter(|(_, metric)| metric.head.kind == Kind::Counter);
-        for (total, metric) in counters {
-            let Some(value) = (metric.value)(now) else { continue };
-            let earlier = (metric.value)(before).unwrap_or(0.0);
-            *total = Some(total.unwrap_or(0.0) + (value - earlier).max(0.0));
+        let (earlier, later) = (Client::of(before), Client::of(now));
+        for (metric, field) in metrics(CLIENT).filter(|(metric, _)| metric.kind == MetricKind::Counter) {
+            let used = field.number_of(&later).unwrap_or(0.0) - field.number_of(&earlier).unwrap_or(0.0);
+            *self.values.entry(metric.name).or_default() += used.max(0.0);
         }
         for ((total, before), now) in self.waits.iter_mut().zip(before.waits).zip(now.waits) {
             *total += u64::from(now.wrapping_sub(before));
@@ -187,13 +185,11 @@ impl Totals {
     }
 
     fn add_gauges(&mut self, now: &ClientEntry) {
-        let gauges = self.values.iter_mut().zip(&CLIENT).filter(|(_, metric)| metric.head.kind != Kind::Counter);
-        for (total, metric) in gauges {
-            let Some(value) = (metric.value)(now) else { continue };
-            *total = Some(match metric.together {
-                Together::Sum => total.unwrap_or(0.0) + value,
-                Together::Greatest => total.unwrap_or(0.0).max(value),
-            });
+        let client = Client::of(now);
+        for (metric, field) in metrics(CLIENT).filter(|(metric, _)| metric.kind != MetricKind::Counter) {
+            let Some(value) = field.number_of(&client) else { continue };
+            let total = self.values.entry(metric.name).or_default();
+            *total = if metric.kind == MetricKind::Sum { *total + value } else { total.max(value) };
         }
     }
 }
@@ -219,8 +215,8 @@ mod tests {
 
     /// Requests of each program.
     fn requests(account: &Account) -> Vec<(String, f64)> {
-        let at = CLIENT.iter().position(|metric| metric.head.name == "xqos_client_requests").unwrap();
-        account.totals().iter().map(|(labels, totals)| (labels.program.clone(), totals.values[at].unwrap())).collect()
+        let of = |totals: &Totals| totals.values["xqos_client_requests"];
+        account.totals().iter().map(|(labels, totals)| (labels.program.clone(), of(totals))).collect()
     }
 
     fn told(pairs: &[(&str, f64)]) -> Vec<(String, f64)> {
@@ -259,8 +255,9 @@ mod tests {
             assert!(account.totals().len() <= 4, "three, and the others");
             for (labels, totals) in account.totals() {
                 let Some(earlier) = last.get(labels) else { continue };
-                for ((metric, now), before) in CLIENT.iter().zip(totals.values).zip(earlier.values) {
-                    assert!(metric.head.kind != Kind::Counter || now >= before, "{}: {labels:?}", metric.head.name);
+                for (metric, _) in metrics(CLIENT).filter(|(metric, _)| metric.kind == MetricKind::Counter) {
+                    let (now, before) = (totals.values[metric.name], earlier.values[metric.name]);
+                    assert!(now >= before, "{}: {labels:?}", metric.name);
                 }
                 assert!(totals.waits.iter().zip(earlier.waits).all(|(&now, before)| now >= before));
             }

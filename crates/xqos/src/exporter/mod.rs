@@ -10,23 +10,24 @@
 //! | `authority` | how a server of another user lets us in |
 //! | `account` | figures of clients summed up by user and program, which never fall |
 //! | `attached` | the same of servers that have nothing loaded, from short looks through the kernel's trace |
-//! | `page` | all of it as metrics |
+//! | `page`, `format` | all of it as metrics |
 
 mod account;
 mod ask;
 mod attached;
 mod authority;
+mod format;
 mod page;
 
 use crate::attach::served::Readings;
 use crate::client::printable;
 use crate::displays::Displays;
-use crate::metrics::Format;
 use crate::rules::process::Users;
 use crate::sample::Server;
 use account::{Account, Labels};
 use ask::{Answer, ServerProcess};
 use attached::Watched;
+pub use format::Format;
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};

@@ -1,36 +1,40 @@
 // SPDX-License-Identifier: MIT
-//! What is known of all displays as one page of metrics. Those of a display and of its clients are described in
-//! [`crate::metrics`]; here are those that only a host has.
+//! What is known of all displays as one page of metrics. Those of servers and clients are
+//! fields of [`crate::sample`]; here are those that only a host has.
 
 use super::account::{Labels, Totals};
 use super::attached::Used;
+use super::format::{Format, Page, escaped};
 use super::{Display, Exporter, State};
 use crate::client::printable;
-use crate::metrics::{CLIENT, Format, Head, Kind, Page, SERVER, WAITS, escaped};
+use crate::field::{Metric, MetricKind, metrics};
+use crate::sample::{CLIENT, SERVER};
 use rustix::time::{ClockId, clock_gettime};
 
-const UP: Head = gauge("xqos_display_up", "", "1 unless the X server did not answer in time, or did not let us in.");
-const SERVED: Head = gauge("xqos_display_served", "", "1 where xqos is in the X server; told of those with clients.");
-const INFO: Head = gauge("xqos_display_info", "", "1; program and user of the X server, and its policy.");
-const TOOK: Head = gauge("xqos_display_answer_seconds", "seconds", "How long the X server took to answer.");
-const CONNECTIONS: Head = gauge("xqos_client_connections", "", "Connections of a user's program.");
-const OBSERVED: Head =
-    counter("xqos_attached_observed_seconds", "seconds", "Time for which a server without xqos was looked at.");
-const BUSY: Head = counter("xqos_attached_busy_seconds", "seconds", "Server time seen while it was looked at.");
-const CALLS: Head = counter("xqos_attached_reads", "", "Reads by the server seen while it was looked at.");
-const LONGEST: Head =
-    gauge("xqos_attached_longest_seconds", "seconds", "Longest work without a pause, in the last look.");
-const LOST: Head =
-    counter("xqos_attached_lost_events", "", "Events of the kernel that found no room; busy seconds are too few.");
-const LOOK: Head = gauge("xqos_exporter_look_seconds", "seconds", "How long it took to ask all X servers.");
-const CPU: Head = counter("xqos_exporter_cpu_seconds", "seconds", "Processor time of the exporter.");
+/// The waits of a client by their length, and their sum.
+const WAITS: Metric =
+    Metric { name: "xqos_client_wait_seconds", kind: MetricKind::Histogram, help: "times from arrival to dispatch" };
+const UP: Metric = gauge("xqos_display_up", "1 unless the X server did not answer in time, or did not let us in.");
+const SERVED: Metric = gauge("xqos_display_served", "1 where xqos is in the X server; told of those with clients.");
+const INFO: Metric = gauge("xqos_display_info", "1; program and user of the X server, and its policy.");
+const TOOK: Metric = gauge("xqos_display_answer_seconds", "How long the X server took to answer.");
+const CONNECTIONS: Metric = gauge("xqos_client_connections", "Connections of a user's program.");
+const OBSERVED: Metric =
+    counter("xqos_attached_observed_seconds", "Time for which a server without xqos was looked at.");
+const BUSY: Metric = counter("xqos_attached_busy_seconds", "Server time seen while it was looked at.");
+const CALLS: Metric = counter("xqos_attached_reads", "Reads by the server seen while it was looked at.");
+const LONGEST: Metric = gauge("xqos_attached_longest_seconds", "Longest work without a pause, in the last look.");
+const LOST: Metric =
+    counter("xqos_attached_lost_events", "Events of the kernel that found no room; busy seconds are too few.");
+const LOOK: Metric = gauge("xqos_exporter_look_seconds", "How long it took to ask all X servers.");
+const CPU: Metric = counter("xqos_exporter_cpu_seconds", "Processor time of the exporter.");
 
-const fn gauge(name: &'static str, unit: &'static str, help: &'static str) -> Head {
-    Head { name, kind: Kind::Gauge, unit, help }
+const fn gauge(name: &'static str, help: &'static str) -> Metric {
+    Metric { name, kind: MetricKind::Gauge, help }
 }
 
-const fn counter(name: &'static str, unit: &'static str, help: &'static str) -> Head {
-    Head { name, kind: Kind::Counter, unit, help }
+const fn counter(name: &'static str, help: &'static str) -> Metric {
+    Metric { name, kind: MetricKind::Counter, help }
 }
 
 pub fn of(exporter: &Exporter, format: Format) -> String {
@@ -74,10 +78,10 @@ fn of_displays(page: &mut Page, displays: &Displays) {
 }
 
 fn of_servers(page: &mut Page, displays: &Displays) {
-    for metric in &SERVER {
-        let is_told = |known: &Display| metric.head.kind == Kind::Counter || known.is_up();
-        family(page, &metric.head, displays, |known| {
-            known.server.as_ref().filter(|_| is_told(known)).and_then(metric.value)
+    for (metric, field) in metrics(SERVER) {
+        let is_told = |known: &Display| metric.kind == MetricKind::Counter || known.is_up();
+        family(page, &metric, displays, |known| {
+            known.server.as_ref().filter(|_| is_told(known)).and_then(|server| field.number_of(server))
         });
     }
 }
@@ -94,14 +98,14 @@ fn of_clients(page: &mut Page, displays: &Displays) {
     for (labels, _, totals) in programs.iter().filter(|(_, known, _)| known.is_up()) {
         page.value(&CONNECTIONS, labels, totals.connections as f64);
     }
-    for (at, metric) in CLIENT.iter().enumerate() {
-        page.begin(&metric.head);
+    for (metric, _) in metrics(CLIENT) {
+        page.begin(&metric);
         // Of a server that does not answer, what was true a while ago is not told as present.
         for (labels, _, totals) in
-            programs.iter().filter(|(_, known, _)| metric.head.kind == Kind::Counter || known.is_up())
+            programs.iter().filter(|(_, known, _)| metric.kind == MetricKind::Counter || known.is_up())
         {
-            if let Some(value) = totals.values[at] {
-                page.value(&metric.head, labels, value);
+            if let Some(&value) = totals.values.get(metric.name) {
+                page.value(&metric, labels, value);
             }
         }
     }
@@ -114,7 +118,7 @@ fn of_clients(page: &mut Page, displays: &Displays) {
 fn of_attached(page: &mut Page, displays: &Displays) {
     let seconds = |ns: u64| ns as f64 / 1e9;
     family(page, &OBSERVED, displays, |known| known.watched.as_ref().map(|watched| seconds(watched.observed_ns)));
-    let each = |page: &mut Page, head: &Head, value: &dyn Fn(&Used) -> Option<f64>| {
+    let each = |page: &mut Page, head: &Metric, value: &dyn Fn(&Used) -> Option<f64>| {
         page.begin(head);
         for (display, watched) in
             displays.iter().filter_map(|(display, known)| Some((display, known.watched.as_ref()?)))
@@ -131,7 +135,7 @@ fn of_attached(page: &mut Page, displays: &Displays) {
     each(page, &LONGEST, &|used| used.longest_ns.map(seconds));
 }
 
-fn family(page: &mut Page, head: &Head, displays: &Displays, value: impl Fn(&Display) -> Option<f64>) {
+fn family(page: &mut Page, head: &Metric, displays: &Displays, value: impl Fn(&Display) -> Option<f64>) {
     page.begin(head);
     for (labels, known) in displays {
         if let Some(value) = value(known) {
@@ -140,7 +144,7 @@ fn family(page: &mut Page, head: &Head, displays: &Displays, value: impl Fn(&Dis
     }
 }
 
-fn single(page: &mut Page, head: &Head, value: f64) {
+fn single(page: &mut Page, head: &Metric, value: f64) {
     page.begin(head);
     page.value(head, "", value);
 }

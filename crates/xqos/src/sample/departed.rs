@@ -5,10 +5,10 @@
 
 use super::ms;
 use crate::client::printable;
+use crate::field::{Field, Value, count, fields, table, time_of_ms};
+use serde_json::json;
 use std::collections::{HashMap, HashSet};
 use xqos_abi::ClientEntry;
-use xqos_cli::table::{Column, Table};
-use xqos_cli::time::of_ms;
 use xqos_trace::show::Departed;
 
 /// Less is not worth a line for people.
@@ -71,31 +71,26 @@ pub fn name(departed: &Departed) -> String {
     departed.program.as_deref().map_or_else(|| "other".to_owned(), printable)
 }
 
+fields! {
+/// The fields of clients that left.
+DEPARTED of left: Departed;
+
+"program" elastic("CLIENTS THAT LEFT", 17, ""): "null: programs that are too many to be told apart" =>
+    Value::Other(json!(left.program), name(left));
+"clients" number("COUNT", 6, ""): "how many" => count(left.clients);
+"share" number("SHARE", 6, ""): "part of the time" => Value::Share(left.share);
+"server_time_ms" number("TIME", 7, ""): "server time used" => time_of_ms(left.server_time_ms);
+"requests" number("REQUESTS", 8, ""): "requests served" => count(left.requests);
+"longest_wait_ms" number("WAIT", 7, ""): "longest wait of all since the server began" =>
+    time_of_ms(left.longest_wait_ms);
+"waited_ms": "time from arrival to dispatch, in sum" => time_of_ms(left.waited_ms);
+"uid": "their user" => Value::Other(json!(left.uid), String::new());
+}
+
 /// Those that matter as a table; empty where there are none.
 pub fn text(departed: &[Departed], width: Option<usize>) -> String {
-    let mut table = Table::new(vec![
-        Column::words("CLIENTS THAT LEFT", 0).elastic(),
-        Column::number("COUNT", 0),
-        Column::number("SERVER TIME", 0),
-        Column::number("SHARE", 0),
-        Column::number("REQUESTS", 1),
-        Column::number("LONGEST WAIT", 2),
-    ]);
-    let mut shown = departed.iter().filter(|departed| departed.share >= LEAST_SHARE).peekable();
-    if shown.peek().is_none() {
-        return String::new();
-    }
-    for departed in shown {
-        table.row(vec![
-            name(departed),
-            departed.clients.to_string(),
-            of_ms(departed.server_time_ms),
-            format!("{:.1}%", 100.0 * departed.share),
-            departed.requests.to_string(),
-            of_ms(departed.longest_wait_ms),
-        ]);
-    }
-    format!("\n{}", table.render(width))
+    let shown: Vec<&Departed> = departed.iter().filter(|departed| departed.share >= LEAST_SHARE).collect();
+    if shown.is_empty() { String::new() } else { format!("\n{}", table(DEPARTED, &shown).render(width)) }
 }
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 //! Takes samples one after the other, and reads the trace between them.
 
-use super::client::Beside;
 use super::departed::{self, Told};
 use super::measured::Measured;
 use super::{Client, Departed, Longest, Sample, Server, VERSION, ms};
 use crate::client::printable;
+use crate::processor::Processor;
 use crate::requests::{Names, names_of};
 use crate::session::Session;
 use crate::windows;
@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use xqos_abi::ring::{Next, Reader};
 use xqos_abi::trace::{Event, Level};
 use xqos_abi::{ClientEntry, ClientList, ServerInfo, entry_flag};
+use xqos_trace::histogram::Histogram;
 use xqos_trace::model::{Figures, Kind, Model};
 
 /// How often the ring is read between samples.
@@ -156,12 +157,9 @@ impl Sampler {
         if info.grab_holder == 0 {
             self.look_for_titles();
         }
-        let recent: BTreeMap<u32, Figures> = self
-            .model
-            .take_recent()
-            .into_iter()
-            .map(|(key, figures)| (self.model.clients()[key].identity.base, figures))
-            .collect();
+        let recent: Vec<(usize, Figures)> = self.model.take_recent();
+        let recent = recent.into_iter().map(|(key, of)| (self.model.clients()[key].identity.base, of.responses));
+        let recent: BTreeMap<u32, Histogram> = recent.collect();
         self.model.forget_gone();
         self.measured.look(self.model.now, &list);
         let before = self.before.replace((list.clone(), info.clone()));
@@ -170,22 +168,26 @@ impl Sampler {
         let departed = self.departed(before.as_ref(), &list, &info, server.running)?;
         let listed = list.clients.iter().filter(|entry| self.with_own || entry.flags & entry_flag::YOU == 0);
         let mut clients: Vec<Client> = listed
-            .map(|entry| {
-                let beside = Beside {
-                    before: before.as_ref(),
-                    responses: recent.get(&entry.client).map(|figures| &figures.responses),
-                    traced: self.model.present().find(|client| client.identity.base == entry.client),
-                    title: self.titles.get(&entry.client),
-                    measured: self.measured.of(entry.client),
-                    running: server.running,
-                    ..Beside::new(list.now_ns, &self.names)
-                };
-                Client::new(entry, &beside)
+            .map(|entry| Client {
+                title: self.titles.get(&entry.client).cloned(),
+                responses: self.has_trace().then(|| recent.get(&entry.client).cloned().unwrap_or_default()),
+                waits_since_ns: self.waits_since_ns(entry.client),
+                longest_request: self.names.of(entry.longest_request),
+                cpu: Some(entry.pid).filter(|&pid| pid > 0).and_then(Processor::of),
+                measured: self.measured.of(entry.client),
+                ..Client::new(entry, before.as_ref(), list.now_ns, server.running)
             })
             .collect();
-        clients.sort_by(|a, b| b.charged_share.total_cmp(&a.charged_share).then(b.charged_ms.total_cmp(&a.charged_ms)));
+        clients.sort_by(|a, b| {
+            b.charged_share.total_cmp(&a.charged_share).then(b.entry.charged_ns.cmp(&a.entry.charged_ns))
+        });
         let interval_ms = before.map(|before| ms(list.now_ns.saturating_sub(before.now_ns)));
         Ok(Sample { version: VERSION, now_ms: ms(list.now_ns), interval_ms, server, clients, departed })
+    }
+
+    fn waits_since_ns(&self, base: u32) -> Option<u64> {
+        let traced = self.model.present().find(|client| client.identity.base == base)?;
+        traced.waits_since().map(|since| since.0)
     }
 
     fn departed(

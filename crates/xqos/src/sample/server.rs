@@ -1,58 +1,107 @@
 // SPDX-License-Identifier: MIT
-//! The figures of the server as a whole.
+//! The server as a whole in a sample, and its fields.
 
 use super::ms;
-use crate::client::printable;
+use crate::field::{Field, Object, Value, count, fields, time, time_of_us};
 use crate::processor::Processor;
 use crate::requests::Names;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
+use serde_json::json;
 use xqos_abi::{ClientList, LongRequest, ServerInfo, entry_flag};
+use xqos_cli::time::ago_of_ms;
 
-#[derive(Clone, Debug, Default, Serialize)]
+/// What is known of a server.
+#[derive(Clone, Debug, Default)]
 pub struct Server {
     pub policy: &'static str,
     pub clients: usize,
-    /// How many clients the server can have; 0: not known.
     pub clients_limit: u32,
     pub share: f64,
     pub outside_share: f64,
-    /// Of the time of slices, the part in which the server had a processor.
     pub running: f64,
     pub utilization_admitted: f64,
     pub utilization_limit: f64,
-    /// Server time paid from reservations.
     pub utilization_used: f64,
-    pub blocking_ms: f64,
+    pub blocking_us: u32,
     /// How the kernel schedules the server's thread, where that is not as usual.
     pub cpu: Option<Processor>,
     pub reservations: u32,
     pub longest_requests: Vec<Longest>,
     /// Connections, also those that are being set up and our own.
-    #[serde(skip)]
     pub connected: u32,
-    #[serde(skip)]
-    pub busy_s: f64,
-    #[serde(skip)]
-    pub cpu_s: f64,
-    #[serde(skip)]
+    pub busy_ns: u64,
+    pub cpu_ns: u64,
     pub early_ends: u64,
     /// Why xqos stepped aside.
-    #[serde(skip)]
     pub aside: Option<String>,
-    #[serde(skip)]
     pub lost: u64,
 }
 
-#[derive(Clone, Debug, Serialize)]
+fields! {
+/// The fields of a server.
+SERVER of server: Server;
+
+"policy": "by which it chooses" => Value::Text(server.policy.to_owned());
+"clients" gauge("xqos_clients"): "connected clients" => count(server.clients);
+"clients_limit" gauge("xqos_clients_limit"): "how many clients it can have; 0: not known" =>
+    count(server.clients_limit);
+"armed" gauge("xqos_armed"): "false after xqos stepped aside" => Value::Flag(server.aside.is_none());
+"share": "of the time, for clients" => Value::Share(server.share);
+"outside_share": "its processor time for anything else: input, updates of viewers" =>
+    Value::Share(server.outside_share);
+"running": "of the time of slices, the part in which it had a processor; shares count that part" =>
+    Value::Share(server.running);
+"busy_ms" counter("xqos_server_busy_seconds"): "server time spent for clients" => time(server.busy_ns);
+"cpu_ms" counter("xqos_server_cpu_seconds"): "processor time of its thread" => time(server.cpu_ns);
+"early_ends" counter("xqos_early_ends"): "slices ended early for a better client" => count(server.early_ends);
+"utilization_admitted" gauge("xqos_utilization_admitted"): "sum of budget over period of all reservations" =>
+    Value::Number(server.utilization_admitted);
+"utilization_limit" gauge("xqos_utilization_limit"): "what may be admitted" => Value::Number(server.utilization_limit);
+"utilization_used": "server time paid from reservations" => Value::Number(server.utilization_used);
+"blocking_ms" gauge("xqos_blocking_seconds"):
+    "longest time for which a request kept a reserved client waiting lately" =>
+    time_of_us(server.blocking_us);
+"reservations" gauge("xqos_reservations"): "clients with a reservation" => count(server.reservations);
+"cpu": "as that of a client" => Value::or_none(server.cpu.as_ref(), Processor::value);
+"longest_requests": "an array: name, ms, ago_ms, pid, client, program" =>
+    Value::Other(json!(server.longest_requests), String::new());
+}
+
+impl Serialize for Server {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        Object(SERVER, self).serialize(to)
+    }
+}
+
+/// A single request that took long.
+#[derive(Clone, Debug)]
 pub struct Longest {
     pub name: String,
-    pub ms: f64,
+    pub ns: u64,
     /// Since its end.
     pub ago_ms: f64,
     pub pid: i32,
-    pub client: String,
-    #[serde(skip)]
+    pub client: u32,
     pub program: String,
+}
+
+fields! {
+/// The fields of a long request.
+LONGEST of longest: Longest;
+
+"ms" number("LENGTH", 8, ""): "length" => time(longest.ns);
+"name" elastic("REQUEST", 8, ""): "name of the request" => Value::Text(longest.name.clone());
+"program" elastic("PROGRAM", 8, ""): "of its client" => Value::Text(longest.program.clone());
+"pid" number("PID", 7, ""): "of it; 0 for one of another machine" =>
+    match longest.pid { 0 => Value::Other(json!(0), "remote".to_owned()), pid => count(pid) };
+"ago_ms" number("AGO", 8, ""): "since its end" => Value::Other(json!(longest.ago_ms), ago_of_ms(longest.ago_ms));
+"client": "first resource id" => Value::Text(format!("{:#x}", longest.client));
+}
+
+impl Serialize for Longest {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        Object(LONGEST, self).serialize(to)
+    }
 }
 
 /// What the server has told since a sample, or since it began.
@@ -99,17 +148,15 @@ impl Server {
             running,
             outside_share: part(spent.cpu_ns.saturating_sub(spent.busy_ns)),
             utilization_admitted: f64::from(info.admitted_utilization_ppm) / 1e6,
-            utilization_limit: 0.0,
             utilization_used: part(spent.reserved_ns),
-            blocking_ms: f64::from(info.blocking_observed_us) / 1e3,
+            blocking_us: info.blocking_observed_us,
             cpu: i32::try_from(info.server_pid).ok().and_then(Processor::of),
             reservations: info.reservations,
-            longest_requests: Vec::new(),
-            busy_s: info.busy_ns as f64 / 1e9,
-            cpu_s: list.server_cpu_ns as f64 / 1e9,
+            busy_ns: info.busy_ns,
+            cpu_ns: list.server_cpu_ns,
             early_ends: info.early_ends,
             aside: (!info.armed).then(|| info.reason.clone()),
-            lost: 0,
+            ..Server::default()
         }
     }
 }
@@ -118,11 +165,11 @@ impl Longest {
     pub(super) fn new(request: &LongRequest, now_ns: u64, names: &Names) -> Longest {
         Longest {
             name: names.of(request.request),
-            ms: ms(request.ns),
+            ns: request.ns,
             ago_ms: ms(now_ns.saturating_sub(request.at_ns)),
             pid: request.pid,
-            client: format!("{:#x}", request.client),
-            program: printable(&request.name),
+            client: request.client,
+            program: request.name.clone(),
         }
     }
 }

@@ -7,7 +7,7 @@
 mod screen;
 
 use crate::attach::{Attached, Target};
-use crate::sample::{Sample, Sampler, json_help};
+use crate::sample::{Sample, Sampler, fields_help};
 use anyhow::Result;
 use clap::Args;
 use std::io::IsTerminal;
@@ -19,7 +19,7 @@ use xqos_cli::quantity::Micros;
 ///
 /// Works with every policy, also with stock. What it shows costs the server nothing for a request.
 #[derive(Args, Debug)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = help())]
 pub struct Arguments {
     /// Show the figures since each client connected, once
     #[arg(long)]
@@ -37,8 +37,7 @@ pub struct Arguments {
     attach: Option<String>,
 }
 
-const EXAMPLES: &str = concat!(
-    "\
+const EXAMPLES: &str = "\
 Examples:
   xqos top
   xqos top --once
@@ -49,13 +48,13 @@ Keys: s sort, / filter, p pause, Enter one client, l longest requests,
 r reserve, x release, u undo, R time each request (some ten nanoseconds each,
 until R again), ? help, q quit.
 
-SHARE, CHARGED, REQ/S, P50 and P99 are of the time since the last sample, or since the
-client connected with --once. TIME, WAIT, LONGEST and GRAB are always since it
-connected: WAIT can be far above the P99 of now.
+(last): of the time since the last sample, or since the client connected with
+--once; (ever): always since it connected.";
 
-",
-    json_help!()
-);
+/// With the fields.
+fn help() -> String {
+    format!("{EXAMPLES}\n\n{}", fields_help())
+}
 
 pub fn interval(text: &str) -> Result<Micros, String> {
     let time: Micros = text.parse()?;

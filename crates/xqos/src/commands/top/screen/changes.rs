@@ -3,6 +3,7 @@
 
 use super::View;
 use super::keys::Target;
+use crate::client::reservation_of;
 use crate::kind;
 use crate::sample::{Client, Sample, Sampler};
 use xqos_cli::program::one_line;
@@ -31,26 +32,26 @@ impl View {
             .map_err(anyhow::Error::msg)
             .and_then(|wanted| sampler.session.reserve(&client.entry, wanted, kind).map(|()| wanted));
         match result {
-            Ok(wanted) => self.changed(client, format!("{wanted} reserved for {}", client.name)),
+            Ok(wanted) => self.changed(client, format!("{wanted} reserved for {}", client.name())),
             Err(error) => self.said = one_line(&error),
         }
     }
 
     pub fn release(&mut self, sample: &Sample, sampler: &mut Sampler) {
         let Some(client) = self.chosen(sample) else { return };
-        if client.reservation.is_none() {
-            self.said = format!("{} has no reservation", client.name);
+        if reservation_of(&client.entry).is_none() {
+            self.said = format!("{} has no reservation", client.name());
             return;
         }
         match sampler.session.control.release(client.entry.client) {
-            Ok(()) => self.changed(client, format!("{}'s reservation released", client.name)),
+            Ok(()) => self.changed(client, format!("{}'s reservation released", client.name())),
             Err(error) => self.said = one_line(&sampler.session.explained(error, &client.entry)),
         }
     }
 
     fn changed(&mut self, client: &Client, what: String) {
         let entry = &client.entry;
-        let before = client.reservation.as_ref().map(|_| (entry.budget_us, entry.period_us, entry.kind()));
+        let before = reservation_of(entry).map(|_| (entry.budget_us, entry.period_us, entry.kind()));
         let (base, connected_ns) = (entry.client, entry.connected_ns);
         self.said = format!("{what}; u takes it back");
         self.changes.push(Change { client: base, connected_ns, before, what });

@@ -2,13 +2,14 @@
 //! The lines above and below the page. What does not fit is put on further lines where there are some, or left out as a
 //! whole, the least important first.
 
-use super::{Page, View};
+use super::{ORDERS, Page, View};
 use crate::client::described;
 use crate::sample::{Departed, Sample, Server, departed};
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
-use xqos_cli::time::narrow_of_ms;
+use xqos_abi::entry_flag;
+use xqos_cli::time::of_ms;
 use xqos_cli::width::{columns, cut};
 
 /// On a lower screen each part of the head has one line.
@@ -30,7 +31,7 @@ impl View {
     /// Warnings come before what is always there.
     fn title(&self, sample: &Sample, display: &str) -> Vec<Span<'static>> {
         let server = &sample.server;
-        let holder = sample.clients.iter().find(|client| client.holds_server_grab);
+        let holder = sample.clients.iter().find(|client| client.has(entry_flag::GRABS_SERVER));
         let bold = [
             Some(format!("xqos top {display}")),
             self.paused.then(|| "PAUSED".to_owned()),
@@ -56,7 +57,7 @@ impl View {
         if !self.said.is_empty() {
             return cut(&format!(" {}", self.said), width);
         }
-        let order = format!("s by {}", self.order.name());
+        let order = format!("s by {}", ORDERS[self.order].1);
         let hints: &[&str] = match self.page {
             Page::Longest => &["? help", "q quit", "l back", "/ filter", "p pause"],
             _ => &[
@@ -95,7 +96,7 @@ fn asked(label: &str, wanted: &str, text: &str, width: usize) -> String {
 
 fn of_interval(sample: &Sample) -> Vec<String> {
     let server = &sample.server;
-    let last = sample.interval_ms.map_or_else(String::new, |ms| format!("last {}: ", narrow_of_ms(ms)));
+    let last = sample.interval_ms.map_or_else(String::new, |ms| format!("last {}: ", of_ms(ms)));
     let shares = [server.share * 100.0, server.outside_share * 100.0];
     let mut parts = vec![format!("{last}{:.1} % for clients", shares[0]), format!("{:.1} % other work", shares[1])];
     let left: Vec<_> = sample.departed.iter().filter(|left| left.share >= 0.0005).take(3).map(left_text).collect();
@@ -116,7 +117,7 @@ fn left_text(left: &Departed) -> String {
 fn of_reservations(server: &Server) -> Vec<String> {
     let Server { utilization_admitted: admitted, utilization_limit: limit, utilization_used: used, .. } = server;
     let mut parts = vec![format!("reserved {admitted:.2} of {limit:.2}"), format!("{used:.2} used")];
-    parts.push(format!("longest blocking ever {}", narrow_of_ms(server.blocking_ms)));
+    parts.push(format!("longest blocking ever {}", of_ms(f64::from(server.blocking_us) / 1e3)));
     if server.lost > 0 {
         parts.push(format!("{} trace records lost", server.lost));
     }

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT
 //! The window that explains keys and columns. Where it is too small for all lines, the arrow keys scroll it.
 
+use crate::field::{columns_help, explained};
+use crate::sample::CLIENT;
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::widgets::{Block, Clear, Paragraph};
-use xqos_cli::width::{Align, padded, wrapped};
+use xqos_cli::width::wrapped;
 
 /// Of the window with its border.
 const WIDTH: u16 = 76;
-/// Of the first column, with the space behind it.
-const WORDS: usize = 12;
 
-const HELP: [(&str, &str); 21] = [
+const KEYS: [(&str, &str); 10] = [
     ("Up, Down", "choose a client"),
     ("Enter, Esc", "all about it; back to the table"),
     ("s", "sort by the next column"),
@@ -22,17 +22,6 @@ const HELP: [(&str, &str); 21] = [
     ("x, u", "release its reservation; undo the last change"),
     ("R", "time each request, to see which kinds are expensive"),
     ("q", "quit"),
-    ("last", "Columns of the last interval:"),
-    ("SHARE", "share of the server's time"),
-    ("CHARGED", "the same with what a window manager does for it; a manager is not charged for that"),
-    ("REQ/S", "requests per second"),
-    ("P50 P99", "response time: from having work to having none left"),
-    ("ever", "Columns since the client connected, before this top too:"),
-    ("TIME", "server time"),
-    ("WAIT", "longest wait for its turn; may be far above the P99 of now"),
-    ("LONGEST", "its longest single request, and the name of it"),
-    ("GRAB", "time it held the server grab; underlined: holds it now"),
-    ("RESERVED", "budget/period, and the part in use; auto: measured; group: used by its clients together"),
 ];
 
 /// Draws it from its `line`th line on, or from the last one that leaves no room below; returns which.
@@ -52,10 +41,7 @@ pub fn draw(frame: &mut Frame, line: u16) -> u16 {
 }
 
 fn lines(width: usize) -> Vec<String> {
-    let row = |(word, text): (&str, &str)| {
-        let texts = wrapped(text, width.saturating_sub(WORDS)).into_iter().enumerate();
-        let line = |(at, text): (usize, String)| padded(if at == 0 { word } else { "" }, WORDS, Align::Left) + &text;
-        texts.map(line).collect::<Vec<_>>()
-    };
-    HELP.into_iter().flat_map(row).collect()
+    let keys = KEYS.iter().flat_map(|(key, text)| explained(key, text, width));
+    let spans = "Columns; (last): of the last interval, (ever): since the client connected, before this top too";
+    keys.chain(wrapped(spans, width)).chain(columns_help(CLIENT, width).lines().map(str::to_owned)).collect()
 }

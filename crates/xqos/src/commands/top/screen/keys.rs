@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! What the keys do to the view, and what they ask of the server.
 
-use super::{Page, Prompt, View};
+use super::{ORDERS, Page, Prompt, View};
 use crate::sample::{Client, Sample, Sampler};
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use xqos_abi::trace::Level;
@@ -52,7 +52,7 @@ impl View {
             KeyCode::Esc if self.page != Page::Clients => self.page = Page::Clients,
             KeyCode::Esc => self.filter.clear(),
             KeyCode::Char('?' | 'h') => self.help = Some(0),
-            KeyCode::Char('s') => self.order = self.order.next(),
+            KeyCode::Char('s') => self.order = (self.order + 1) % ORDERS.len(),
             KeyCode::Char('p' | ' ') => self.paused = !self.paused,
             KeyCode::Char('/') => self.prompt = Some(Prompt::new(None, self.filter.clone())),
             KeyCode::Char('r') => self.ask_reservation(sample),
@@ -78,7 +78,10 @@ impl View {
 
     fn ask_reservation(&mut self, sample: &Sample) {
         let Some(client) = self.chosen(sample) else { return };
-        let name = client.pid.map_or_else(|| client.name.clone(), |pid| format!("{} ({pid})", client.name));
+        let name = match client.entry.pid {
+            0 => client.name(),
+            pid => format!("{} ({pid})", client.name()),
+        };
         let target = Target { client: client.entry.client, connected_ns: client.entry.connected_ns, name };
         self.selected = Some(target.client);
         self.prompt = Some(Prompt::new(Some(target), "3ms/10ms".to_owned()));

@@ -3,17 +3,12 @@
 //! policy and no reservation protects.
 
 use super::View;
-use crate::sample::Longest;
+use super::table::grid;
+use crate::sample::{LONGEST, Longest};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
-use ratatui::style::{Modifier, Style};
-use ratatui::text::Line;
-use ratatui::widgets::{Cell, Paragraph, Row, Table as Grid};
-use xqos_cli::time::{ago_of_ms, narrow_of_ms};
-
-/// Length, request, program, pid, and how long ago.
-const WIDTHS: [Constraint; 5] =
-    [Constraint::Length(8), Constraint::Fill(1), Constraint::Fill(1), Constraint::Length(7), Constraint::Length(8)];
+use ratatui::style::Style;
+use ratatui::widgets::Paragraph;
 
 impl View {
     pub fn draw_longest(&self, frame: &mut Frame, area: Rect, requests: &[Longest]) {
@@ -21,33 +16,14 @@ impl View {
         let title = "The longest single requests since the server began, one for each client and kind";
         frame.render_widget(Paragraph::new(title), head);
         let is_shown = |request: &&Longest| self.lets_through(&request.program, Some(&request.name), Some(request.pid));
-        let rows: Vec<Row> = requests.iter().filter(is_shown).map(row).collect();
+        let rows: Vec<&Longest> = requests.iter().filter(is_shown).collect();
         if rows.is_empty() {
             // The server keeps those of 0.1 ms and more.
             frame.render_widget(Paragraph::new("none that was long enough to delay anybody"), body);
             return;
         }
-        let titles = ["LENGTH", "REQUEST", "PROGRAM", "PID", "AGO"].map(str::to_owned);
-        let titles = Row::new(cells(titles)).style(Style::new().add_modifier(Modifier::BOLD));
-        frame.render_widget(Grid::new(rows, WIDTHS).header(titles).column_spacing(1), body);
+        frame.render_widget(grid(LONGEST, &rows, body.width, false, |_| Style::new()), body);
     }
-}
-
-fn row(request: &Longest) -> Row<'static> {
-    let pid = if request.pid == 0 { "remote".to_owned() } else { request.pid.to_string() };
-    Row::new(cells([
-        narrow_of_ms(request.ms),
-        request.name.clone(),
-        request.program.clone(),
-        pid,
-        ago_of_ms(request.ago_ms),
-    ]))
-}
-
-/// Numbers stand at the right.
-fn cells([length, name, program, pid, ago]: [String; 5]) -> [Cell<'static>; 5] {
-    let right = |text: String| Cell::from(Line::from(text).right_aligned());
-    [right(length), Cell::from(name), Cell::from(program), right(pid), right(ago)]
 }
 
 #[cfg(test)]
@@ -66,10 +42,10 @@ mod tests {
     fn requests(count: usize) -> Vec<Longest> {
         let request = |at: usize| Longest {
             name: "RENDER CompositeGlyphs32".to_owned(),
-            ms: 12.0,
+            ns: 12_000_000,
             ago_ms: 300_000.0,
             pid: 4_100_000 + at as i32,
-            client: "0x200000".to_owned(),
+            client: 0x20_0000,
             program: format!("firefox-{at}"),
         };
         (0..count).map(request).collect()
@@ -80,7 +56,7 @@ mod tests {
         let screen = drawn(&View::default(), &requests(16));
         for at in 0..16 {
             let line = screen.lines().find(|line| line.contains(&format!("firefox-{at} "))).expect(&screen);
-            for word in ["12.0ms", "RENDER CompositeGlyphs32", &format!("{}", 4_100_000 + at), "5 min"] {
+            for word in ["12.0 ms", "RENDER CompositeGlyphs32", &format!("{}", 4_100_000 + at), "5 min"] {
                 assert!(line.contains(word), "'{word}' is missing in\n{screen}");
             }
         }

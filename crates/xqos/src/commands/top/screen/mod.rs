@@ -6,19 +6,17 @@
 
 mod changes;
 mod detail;
-mod format;
 mod head;
 mod help;
 mod keys;
 mod longest;
-mod order;
 mod table;
 
-use crate::sample::{Client, Sample, Sampler};
+use crate::client::reservation_of;
+use crate::sample::{CLIENT, Client, Sample, Sampler};
 use anyhow::{Context, Result, bail};
 use changes::Change;
 use keys::{Asked, Target};
-use order::Order;
 use ratatui::Frame;
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
 use ratatui::layout::{Constraint, Layout};
@@ -28,12 +26,23 @@ use std::collections::{HashMap, VecDeque};
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 pub use table::text;
+use xqos_cli::quantity::{Micros, Reservation};
 use xqos_trace::model::Kind;
 
 /// Samples of a client's history.
 const HISTORY: usize = 240;
 /// A key is answered within this time.
 const KEY_EVERY: Duration = Duration::from_millis(100);
+
+/// By what clients are sorted, one after the other: keys of fields, and names.
+const ORDERS: [(&str, &str); 6] = [
+    ("charged_share", "share"),
+    ("charged_ms", "server time"),
+    ("requests_per_s", "requests"),
+    ("response.p99_ms", "p99"),
+    ("longest_wait_ms", "longest wait"),
+    ("program", "name"),
+];
 
 /// What is typed into: the filter, or the reservation of a client.
 #[derive(Clone, Debug)]
@@ -73,12 +82,13 @@ struct Point {
 
 impl Point {
     fn of(client: &Client) -> Point {
-        let reserved = client.reservation.as_ref();
+        let reserved = reservation_of(&client.entry).map(|(reserved, _)| reserved);
+        let ms = |of: fn(Reservation) -> Micros| reserved.map_or(0.0, |reserved| f64::from(of(reserved).0) / 1e3);
         Point {
             share: client.share,
-            p99_ms: client.response.as_ref().map_or(0.0, |response| response.p99_ms),
-            budget_ms: reserved.map_or(0.0, |reserved| reserved.budget_ms),
-            period_ms: reserved.map_or(0.0, |reserved| reserved.period_ms),
+            p99_ms: client.responses.as_ref().map_or(0.0, |times| times.quantile_ns(0.99) as f64 / 1e6),
+            budget_ms: ms(|reserved| reserved.budget),
+            period_ms: ms(|reserved| reserved.period),
         }
     }
 }
@@ -86,7 +96,8 @@ impl Point {
 #[derive(Default)]
 struct View {
     page: Page,
-    order: Order,
+    /// One of [`ORDERS`].
+    order: usize,
     filter: String,
     paused: bool,
     /// The first line of the help that is shown.
@@ -119,7 +130,7 @@ fn show(sampler: &mut Sampler, terminal: &mut ratatui::DefaultTerminal, every: D
     view.remember(&sample);
     let mut taken = Instant::now();
     loop {
-        view.order.sort(&mut sample.clients);
+        view.sort(&mut sample.clients);
         let kinds = match view.page {
             Page::Client(client) => sampler.kinds(client),
             _ => Vec::new(),
@@ -151,6 +162,17 @@ fn show(sampler: &mut Sampler, terminal: &mut ratatui::DefaultTerminal, every: D
 }
 
 impl View {
+    /// The greatest first, words by the alphabet.
+    fn sort(&self, clients: &mut [Client]) {
+        let (key, _) = ORDERS[self.order];
+        let Some(field) = CLIENT.iter().find(|field| field.key == key) else { return };
+        let number = |client: &Client| field.number_of(client).unwrap_or(0.0);
+        clients.sort_by(|a, b| number(b).total_cmp(&number(a)));
+        if key == "program" {
+            clients.sort_by_cached_key(|client| field.text(client));
+        }
+    }
+
     fn remember(&mut self, sample: &Sample) {
         for client in &sample.clients {
             let history = self.history.entry(client.entry.client).or_default();
@@ -167,7 +189,10 @@ impl View {
     }
 
     fn shown<'a>(&self, sample: &'a Sample) -> Vec<&'a Client> {
-        let is_shown = |client: &&Client| self.lets_through(&client.name, client.title.as_deref(), client.pid);
+        let is_shown = |client: &&Client| {
+            let pid = Some(client.entry.pid).filter(|&pid| pid != 0);
+            self.lets_through(&client.name(), client.title.as_deref(), pid)
+        };
         sample.clients.iter().filter(is_shown).collect()
     }
 

@@ -1,26 +1,9 @@
 // SPDX-License-Identifier: MIT
 //! A page of metrics, in the format of OpenMetrics 1.0 or in the older text format of Prometheus.
 
+use crate::field::{Metric, MetricKind};
 use std::fmt::Write;
 use xqos_core::WAIT_BOUNDS_NS;
-
-/// What is told about a metric before its values.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Head {
-    /// Without what the kind adds to it.
-    pub name: &'static str,
-    pub kind: Kind,
-    pub unit: &'static str,
-    pub help: &'static str,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    Counter,
-    Gauge,
-    /// Of waits, with the bounds of [`WAIT_BOUNDS_NS`].
-    Histogram,
-}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
@@ -55,29 +38,30 @@ impl Page {
     }
 
     /// Comes before all values of a metric, which stand together.
-    pub fn begin(&mut self, head: &Head) {
-        let (name, kind) = match head.kind {
-            // The older format knows no family, and describes the series itself.
-            Kind::Counter if self.format == Format::Text => (format!("{}_total", head.name), "counter"),
-            Kind::Counter => (head.name.to_owned(), "counter"),
-            Kind::Gauge => (head.name.to_owned(), "gauge"),
-            Kind::Histogram => (head.name.to_owned(), "histogram"),
+    pub fn begin(&mut self, head: &Metric) {
+        let kind = match head.kind {
+            MetricKind::Counter => "counter",
+            MetricKind::Gauge | MetricKind::Sum => "gauge",
+            MetricKind::Histogram => "histogram",
         };
+        // The older format knows no family, and describes the series itself.
+        let is_series = head.kind == MetricKind::Counter && self.format == Format::Text;
+        let name = format!("{}{}", head.name, if is_series { "_total" } else { "" });
         let _ = writeln!(self.out, "# TYPE {name} {kind}");
-        if !head.unit.is_empty() && self.format == Format::OpenMetrics {
-            let _ = writeln!(self.out, "# UNIT {name} {}", head.unit);
+        if head.name.ends_with("_seconds") && self.format == Format::OpenMetrics {
+            let _ = writeln!(self.out, "# UNIT {name} seconds");
         }
         let _ = writeln!(self.out, "# HELP {name} {}", head.help);
     }
 
     /// `labels` as `display=":7",user="me"`, or nothing.
-    pub fn value(&mut self, head: &Head, labels: &str, value: f64) {
-        let suffix = if head.kind == Kind::Counter { "_total" } else { "" };
+    pub fn value(&mut self, head: &Metric, labels: &str, value: f64) {
+        let suffix = if head.kind == MetricKind::Counter { "_total" } else { "" };
         self.line(head.name, suffix, &[labels], value);
     }
 
     /// Waits of each class, and their sum.
-    pub fn waits(&mut self, head: &Head, labels: &str, counts: &[u64; WAIT_BOUNDS_NS.len() + 1], sum_seconds: f64) {
+    pub fn waits(&mut self, head: &Metric, labels: &str, counts: &[u64; WAIT_BOUNDS_NS.len() + 1], sum_seconds: f64) {
         let mut below = 0;
         for (&bound_ns, count) in WAIT_BOUNDS_NS.iter().zip(counts) {
             below += count;
@@ -123,7 +107,7 @@ pub fn escaped(text: &str) -> String {
 mod tests {
     use super::*;
 
-    const COUNTER: Head = Head { name: "a_seconds", kind: Kind::Counter, unit: "seconds", help: "Help." };
+    const COUNTER: Metric = Metric { name: "a_seconds", kind: MetricKind::Counter, help: "Help." };
 
     fn page(format: Format, labels: &str) -> String {
         let mut page = Page::new(format);
@@ -146,7 +130,7 @@ mod tests {
 
     #[test]
     fn waits_are_counted_up_to_each_bound() {
-        let head = Head { kind: Kind::Histogram, ..COUNTER };
+        let head = Metric { kind: MetricKind::Histogram, ..COUNTER };
         let mut page = Page::new(Format::Text);
         page.waits(&head, "b=\"c\"", &[3, 0, 0, 0, 1, 0, 0, 2], 7.25);
         let said = page.finish();
