@@ -16,6 +16,7 @@ mod displays;
 mod exporter;
 mod exports;
 mod family;
+mod feed;
 mod field;
 mod groups;
 mod host;

@@ -16,23 +16,23 @@
 
 mod decision;
 mod demand;
-mod feed;
 mod processors;
 mod watch;
 
 use crate::admission;
 use crate::client::{described, reservation_of};
+use crate::feed::Feed;
 use crate::groups::reservation_of_group;
 use crate::session::Session;
 use anyhow::{Result, anyhow, bail};
 use decision::{WhyNot, rhythm, too_little};
-use feed::Feed;
 use processors::Processors;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 pub use watch::watch;
+use xqos_abi::trace::Level;
 use xqos_abi::{ClientEntry, ServerInfo};
 use xqos_cli::program::one_line;
 use xqos_cli::quantity::{Micros, Reservation};
@@ -126,7 +126,8 @@ impl Auto {
     /// is found by measurement, where that is set.
     pub fn start(session: &Session, origin: &str, limit_ppm: Option<u32>) -> Result<Auto> {
         session.control.set_origin(origin, true)?;
-        let feed = Feed::open(session).map_err(|error| {
+        let mut feed = Feed::new();
+        feed.trace(session, Level::Slices).map_err(|error| {
             anyhow!("auto needs the server's trace, which is for clients of its own machine: {}", one_line(&error))
         })?;
         let (tuner, room) = (Tuner::new(), Room { auto_limit_ppm: limit_ppm, ..Room::default() });
@@ -213,7 +214,7 @@ impl Auto {
 
     /// Until when there is nothing to look at.
     pub fn wait(&self) -> Option<Duration> {
-        if self.ours.is_empty() || self.feed.has_ended() {
+        if self.ours.is_empty() || !self.feed.is_open() {
             return None;
         }
         Some(if self.tuner.is_active() { ACTIVE } else { SILENT })

@@ -6,7 +6,6 @@
 
 pub mod client;
 pub mod departed;
-pub mod measured;
 mod sampler;
 mod server;
 

@@ -2,9 +2,9 @@
 //! Takes samples one after the other, and reads the trace between them.
 
 use super::departed::{self, Told};
-use super::measured::Measured;
 use super::{Client, Departed, Longest, Sample, Server, VERSION, ms};
 use crate::client::printable;
+use crate::feed::Feed;
 use crate::processor::Processor;
 use crate::requests::{Names, names_of};
 use crate::session::Session;
@@ -12,11 +12,10 @@ use crate::windows;
 use anyhow::Result;
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
-use xqos_abi::ring::{Next, Reader};
-use xqos_abi::trace::{Event, Level};
+use xqos_abi::trace::Level;
 use xqos_abi::{ClientEntry, ClientList, ServerInfo, entry_flag};
 use xqos_trace::histogram::Histogram;
-use xqos_trace::model::{Figures, Kind, Model};
+use xqos_trace::model::{Figures, Kind};
 
 /// How often the ring is read between samples.
 const READ_EVERY: Duration = Duration::from_millis(100);
@@ -27,18 +26,16 @@ const TITLES_EVERY: Duration = Duration::from_secs(10);
 pub struct Sampler {
     pub session: Session,
     names: Names,
-    reader: Option<Reader>,
-    model: Model,
+    pub feed: Feed,
     before: Option<(ClientList, ServerInfo)>,
     /// Who had left then.
     departed: Vec<ClientEntry>,
     titles: HashMap<u32, String>,
     titles_at: Option<Instant>,
-    level: Level,
     /// Our own connection is a client too.
     with_own: bool,
     /// What measurement would find, of each client that is in the trace.
-    measured: Measured,
+    measured: BTreeMap<u32, xqos_tune::Client>,
 }
 
 impl Sampler {
@@ -69,74 +66,38 @@ impl Sampler {
         Ok(Sampler {
             session,
             names,
-            reader: None,
-            model: Model::without_causes(),
+            feed: Feed::new(),
             before: None,
             departed: Vec::new(),
             titles: HashMap::new(),
             titles_at: None,
-            level: Level::Slices,
             with_own: false,
-            measured: Measured::default(),
+            measured: BTreeMap::new(),
         })
     }
 
     /// Asks for a trace; without one (a server of another machine) there are no response times.
     pub fn trace(&mut self, level: Level) {
-        self.level = level;
-        match self.session.control.start_trace(level, 0) {
-            // The reader that is there goes on: its next records are a new beginning.
-            Ok(reader) if self.reader.is_none() => self.reader = Some(reader),
-            _ => {}
-        }
+        let _ = self.feed.trace(&self.session, level);
     }
 
-    pub fn level(&self) -> Level {
-        self.level
-    }
-
-    pub fn has_trace(&self) -> bool {
-        self.reader.is_some()
-    }
-
-    /// Lets time pass, reading the trace meanwhile; `stop` may end it early.
-    pub fn wait(&mut self, time: Duration, mut stop: impl FnMut() -> bool) -> Result<()> {
+    /// Lets time pass, reading the trace meanwhile.
+    pub fn wait(&mut self, time: Duration) {
         let until = Instant::now() + time;
         loop {
             self.read();
             let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() || stop() {
-                return Ok(());
+            if left.is_zero() {
+                return;
             }
             std::thread::sleep(left.min(READ_EVERY));
         }
     }
 
     pub fn read(&mut self) {
-        let mut lost = false;
-        let Some(reader) = &mut self.reader else { return };
-        loop {
-            match reader.read() {
-                Next::Record(words) => {
-                    if let Some(event) = Event::decode(words) {
-                        if let Some(burst) = self.model.take(&event) {
-                            self.measured.take(&self.model, &burst);
-                        }
-                    }
-                }
-                Next::Lost(records) => {
-                    self.model.lost += records;
-                    lost = true;
-                }
-                Next::Nothing => break,
-                Next::Ended => {
-                    self.reader = None;
-                    break;
-                }
-            }
-        }
-        if lost {
-            self.trace(self.level);
+        // Where the trace cannot begin anew, the next call reads on.
+        for (client, burst) in self.feed.read(&self.session).unwrap_or_default() {
+            self.measured.entry(client).or_default().take(burst);
         }
     }
 
@@ -157,11 +118,12 @@ impl Sampler {
         if info.grab_holder == 0 {
             self.look_for_titles();
         }
-        let recent: Vec<(usize, Figures)> = self.model.take_recent();
-        let recent = recent.into_iter().map(|(key, of)| (self.model.clients()[key].identity.base, of.responses));
+        let model = &mut self.feed.model;
+        let recent: Vec<(usize, Figures)> = model.take_recent();
+        let recent = recent.into_iter().map(|(key, of)| (model.clients()[key].identity.base, of.responses));
         let recent: BTreeMap<u32, Histogram> = recent.collect();
-        self.model.forget_gone();
-        self.measured.look(self.model.now, &list);
+        self.measured.retain(|&base, _| list.clients.iter().any(|entry| entry.client == base));
+        self.measured.values_mut().for_each(|client| client.look(self.feed.model.now));
         let before = self.before.replace((list.clone(), info.clone()));
         let server = self.server(&list, &info, before.as_ref())?;
         let before = before.map(|(list, _)| list);
@@ -170,11 +132,11 @@ impl Sampler {
         let mut clients: Vec<Client> = listed
             .map(|entry| Client {
                 title: self.titles.get(&entry.client).cloned(),
-                responses: self.has_trace().then(|| recent.get(&entry.client).cloned().unwrap_or_default()),
+                responses: self.feed.is_open().then(|| recent.get(&entry.client).cloned().unwrap_or_default()),
                 waits_since_ns: self.waits_since_ns(entry.client),
                 longest_request: self.names.of(entry.longest_request),
                 cpu: Some(entry.pid).filter(|&pid| pid > 0).and_then(Processor::of),
-                measured: self.measured.of(entry.client),
+                measured: self.measured.get(&entry.client).map(xqos_tune::Client::report),
                 ..Client::new(entry, before.as_ref(), list.now_ns, server.running)
             })
             .collect();
@@ -186,7 +148,7 @@ impl Sampler {
     }
 
     fn waits_since_ns(&self, base: u32) -> Option<u64> {
-        let traced = self.model.present().find(|client| client.identity.base == base)?;
+        let traced = self.feed.model.present().find(|client| client.identity.base == base)?;
         traced.waits_since().map(|since| since.0)
     }
 
@@ -221,14 +183,16 @@ impl Sampler {
         Ok(Server {
             utilization_limit: f64::from(limit_ppm) / 1e6,
             longest_requests: longest.iter().map(|request| Longest::new(request, list.now_ns, &self.names)).collect(),
-            lost: self.model.lost,
+            lost: self.feed.model.lost,
             ..Server::new(list, info, before)
         })
     }
 
     /// The most expensive kinds of requests of a client since its trace began; empty below level requests.
     pub fn kinds(&self, base: u32) -> Vec<(String, Kind)> {
-        let Some(client) = self.model.present().find(|client| client.identity.base == base) else { return Vec::new() };
+        let Some(client) = self.feed.model.present().find(|client| client.identity.base == base) else {
+            return Vec::new();
+        };
         let mut kinds: Vec<(String, Kind)> =
             client.total.kinds.iter().map(|(&request, &kind)| (self.names.of(request), kind)).collect();
         kinds.sort_by_key(|(_, kind)| std::cmp::Reverse(kind.ns));

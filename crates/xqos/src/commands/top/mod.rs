@@ -109,7 +109,7 @@ fn print_json(sample: &Sample) -> Result<()> {
 fn stream(display: Option<&str>, every: Duration) -> Result<()> {
     let mut sampler = Sampler::open(display)?;
     loop {
-        sampler.wait(every, || false)?;
+        sampler.wait(every);
         if !output::is_read(&format!("{}\n", serde_json::to_string(&sampler.sample()?)?))? {
             return Ok(());
         }

@@ -143,9 +143,9 @@ impl View {
     }
 
     fn toggle_requests(&mut self, sampler: &mut Sampler) {
-        let to = if sampler.level() == Level::Requests { Level::Slices } else { Level::Requests };
+        let to = if sampler.feed.level == Level::Requests { Level::Slices } else { Level::Requests };
         sampler.trace(to);
-        self.said = match (sampler.has_trace(), to) {
+        self.said = match (sampler.feed.is_open(), to) {
             (false, _) => "this server gives no trace: it is on another machine".to_owned(),
             (_, Level::Requests) => "each request is timed now, until R again".to_owned(),
             (_, Level::Slices) => "requests are not timed any more".to_owned(),

@@ -125,7 +125,7 @@ pub fn run(display: Option<&str>, every: Duration) -> Result<()> {
 fn show(sampler: &mut Sampler, terminal: &mut ratatui::DefaultTerminal, every: Duration) -> Result<()> {
     let mut view = View::default();
     // Something at once, then what happened in each interval.
-    sampler.wait(Duration::from_millis(200).min(every), || false)?;
+    sampler.wait(Duration::from_millis(200).min(every));
     let mut sample = sampler.sample()?;
     view.remember(&sample);
     let mut taken = Instant::now();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Bursts of the server's clients as they end, from the ring that the server writes its trace into (level `slices`).
+//! Bursts of the server's clients as they end, from the ring that the server writes its trace into.
 //!
 //! Reading costs the server nothing: the ring is shared memory. What was overwritten before it was read is lost, and the trace
 //! begins anew with a snapshot, for which the server is asked once.
@@ -15,27 +15,36 @@ use xqos_tune::Burst;
 
 #[derive(Debug)]
 pub struct Feed {
-    reader: Reader,
-    model: Model,
+    /// None before there is a trace, and after it has ended.
+    reader: Option<Reader>,
+    pub model: Model,
+    pub level: Level,
     /// The time of the last record, by the server's clock and by ours.
     last: (Time, Instant),
-    has_ended: bool,
     /// Records were overwritten before the last call read them: what clients did meanwhile is not known.
     has_gap: bool,
 }
 
 impl Feed {
-    pub fn open(session: &Session) -> Result<Feed> {
-        let reader = session.control.start_trace(Level::Slices, 0)?;
+    /// Without a trace.
+    pub fn new() -> Feed {
         let (model, last) = (Model::without_causes(), (Time(0), Instant::now()));
-        Ok(Feed { reader, model, last, has_ended: false, has_gap: false })
+        Feed { reader: None, model, level: Level::Slices, last, has_gap: false }
+    }
+
+    /// From now on of this level. The reader that is there goes on: its next records are a new beginning.
+    pub fn trace(&mut self, session: &Session, level: Level) -> Result<()> {
+        self.level = level;
+        let reader = session.control.start_trace(level, 0)?;
+        self.reader.get_or_insert(reader);
+        Ok(())
     }
 
     /// Bursts that have ended since the last call, each with its client.
     pub fn read(&mut self, session: &Session) -> Result<Vec<(u32, Burst)>> {
         let (mut bursts, mut lost) = (Vec::new(), false);
-        loop {
-            match self.reader.read() {
+        while let Some(reader) = &mut self.reader {
+            match reader.read() {
                 Next::Record(words) => {
                     let Some(event) = Event::decode(words) else { continue };
                     let burst = self.model.take(&event);
@@ -45,12 +54,12 @@ impl Feed {
                         (base(burst.key), Burst { start, end, served_ns })
                     }));
                 }
-                Next::Lost(_) => lost = true,
-                Next::Nothing => break,
-                Next::Ended => {
-                    self.has_ended = true;
-                    break;
+                Next::Lost(records) => {
+                    self.model.lost += records;
+                    lost = true;
                 }
+                Next::Nothing => break,
+                Next::Ended => self.reader = None,
             }
         }
         if self.model.now > self.last.0 {
@@ -58,9 +67,8 @@ impl Feed {
         }
         self.model.forget_gone();
         self.has_gap = lost;
-        if lost && !self.has_ended {
-            // The reader that is there goes on: its next records are the new beginning.
-            session.control.start_trace(Level::Slices, 0)?;
+        if lost && self.is_open() {
+            self.trace(session, self.level)?;
         }
         Ok(bursts)
     }
@@ -77,8 +85,8 @@ impl Feed {
         server.after(u64::try_from(ours.elapsed().as_nanos()).unwrap_or(u64::MAX))
     }
 
-    /// The server writes no trace any more.
-    pub fn has_ended(&self) -> bool {
-        self.has_ended
+    /// The server writes a trace.
+    pub fn is_open(&self) -> bool {
+        self.reader.is_some()
     }
 }
