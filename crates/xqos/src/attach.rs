@@ -75,7 +75,7 @@ pub struct Client {
 
 fields! {
 /// The fields of such a program.
-ATTACHED of client: Client;
+pub const ATTACHED of client: Client;
 
 "pid" number("PID", 7, ""): "process; null: not on this machine, or none at all" => Value::or_none(client.pid, count);
 "program" elastic("PROGRAM", 14, ""): "its name" =>

@@ -82,10 +82,10 @@ pub struct Metric {
 
 /// A table of fields. A row is: key, where people are shown it, its metric: help => its value;
 macro_rules! fields {
-    ($(#[$about:meta])* $name:ident of $it:ident: $of:ty;
+    ($(#[$about:meta])* $public:vis const $name:ident of $it:ident: $of:ty;
      $($key:literal $($method:ident($($argument:expr),*))*: $help:literal => $value:expr;)*) => {
         $(#[$about])*
-        pub const $name: &[Field<$of>] = &[$(
+        $public const $name: &[Field<$of>] = &[$(
             Field::new($key, $help, |$it: &$of| $value)$(.$method($($argument),*))*
         ),*];
     };

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 //! `xqos policy`: which policy serves clients without a (remaining) reservation, and the server's other settings.
 
+use crate::field::{Field, Object, Value, fields, json_help};
 use crate::session::Session;
 use anyhow::{Result, anyhow};
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use serde::Serialize;
-use std::str::FromStr;
+use serde_json::json;
 use xqos_abi::{DesktopReport, Grouping, GroupsReport, PacingReport, PolicyChange, ProcessorReport, ServerInfo};
 use xqos_cli::output;
 use xqos_cli::quantity::{Micros, Share, desktop, limit, slice};
@@ -18,7 +18,7 @@ use xqos_core::{DEFAULT_SHARE_PPM, PolicyKind};
 /// Reservations are served first under every policy, the earliest deadline first; the policy decides among all other
 /// clients. Without arguments the present settings are shown.
 #[derive(Args, Debug)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = help())]
 pub struct Arguments {
     /// The policy to set
     #[arg(value_name = "NAME", value_parser = policies())]
@@ -36,8 +36,8 @@ pub struct Arguments {
     #[arg(long, value_name = "SHARE")]
     max_utilization: Option<Share>,
     /// Blocking time to assume when reservations are admitted: a time, or 'observed'
-    #[arg(long, value_name = "TIME|observed")]
-    blocking: Option<Blocking>,
+    #[arg(long, value_name = "TIME|observed", value_parser = blocking)]
+    blocking: Option<Micros>,
     /// How long a client that uncovers others waits for them to redraw, 1ms to 1s, or 'off'
     #[arg(long, value_name = "TIME|off", value_parser = limit)]
     expose_pacing: Option<Micros>,
@@ -97,13 +97,12 @@ Defaults: fair, slice 5 ms, timer interval 5 ms, maximum slice 15 ms, max
 utilization 0.9, blocking observed, expose pacing off, min fps 20, desktop on
 (0.666667), groups app, user limit off. They last until the server ends or
 resets, as it does when its last client has left, unless it was started with
--noreset; those that it starts with are chosen with `xqos server`.
+-noreset; those that it starts with are chosen with `xqos server`.";
 
-JSON: an object with policy, slice_ms, timer_interval_ms, maximum_slice_ms,
-max_utilization, utilization_limit (the same, or less where `xqos server --cpu`
-bounds it), admitted_utilization, blocking_observed_ms, blocking_configured_ms
-(null: the observed one is used), expose_pacing_ms (null: off), min_fps,
-desktop_share (null: off), groups, and user_limit (null: off).";
+/// With the fields.
+fn help() -> String {
+    format!("{EXAMPLES}\n\n{}", json_help("JSON", SETTINGS))
+}
 
 /// What a policy does, in one line.
 pub fn policies() -> impl TypedValueParser<Value = PolicyKind> {
@@ -123,163 +122,113 @@ fn explained(kind: PolicyKind) -> &'static str {
     }
 }
 
-/// The blocking time to assume.
-#[derive(Clone, Copy, Debug)]
-enum Blocking {
-    Observed,
-    Assumed(Micros),
-}
-
-impl Blocking {
-    fn us(self) -> u32 {
-        match self {
-            Blocking::Observed => 0,
-            Blocking::Assumed(micros) => micros.0,
-        }
-    }
-}
-
-impl FromStr for Blocking {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "observed" => Ok(Blocking::Observed),
-            text => {
-                text.parse().map(Blocking::Assumed).map_err(|error| format!("{error}; or write the word 'observed'"))
-            }
-        }
+/// 0: the observed one.
+fn blocking(text: &str) -> Result<Micros, String> {
+    match text {
+        "observed" => Ok(Micros(0)),
+        text => text.parse().map_err(|error| format!("{error}; or write the word 'observed'")),
     }
 }
 
 impl Arguments {
     pub fn perform(&self, display: Option<&str>) -> Result<()> {
-        let change = self.change();
-        if change == Change::default() {
+        if CHANGEABLE.iter().all(|(_, asked, _)| asked(self).is_none()) {
             let settings = Settings::of(&Session::open(display)?.control)?;
-            return if self.json { output::json(&settings.figures()) } else { output::print(&settings.words()) };
+            let figures = Object(SETTINGS, &settings);
+            return if self.json { output::json(&figures) } else { output::print(&settings.words()) };
         }
         let (session, _) = Session::open_armed(display)?;
         let before = Settings::of(&session.control)?;
-        change.make(&session.control, &before).map_err(|error| explain(error, &change.policy, &before.info))?;
+        self.make(&session.control, &before).map_err(|error| explain(error, self.max_utilization, &before.info))?;
         if self.json {
-            return output::json(&Settings::of(&session.control)?.figures());
+            return output::json(&Object(SETTINGS, &Settings::of(&session.control)?));
         }
-        output::line(&format!("set: {}; undo: xqos policy {}", change.typed(), change.undo(&before).typed()))
+        let [set, undo] = self.typed(&before);
+        output::line(&format!("set: {set}; undo: xqos policy {undo}"))
     }
 
-    fn change(&self) -> Change {
-        Change {
-            policy: PolicyChange {
-                policy: self.policy,
-                slice_us: self.slice.map(|time| time.0),
-                timer_interval_us: self.timer_interval.map(|time| time.0),
-                maximum_slice_us: self.maximum_slice.map(|time| time.0),
-                max_utilization_ppm: self.max_utilization.map(|share| share.0),
-                blocking_us: self.blocking.map(Blocking::us),
-            },
-            pacing_us: self.expose_pacing.map(|time| time.0),
-            min_fps: self.min_fps,
-            desktop_ppm: self.desktop.map(|share| share.0),
-            grouping: self.groups,
-            user_limit_ppm: self.user_limit.map(|share| share.0),
-        }
+    /// What is set, and the way back to what was before, as arguments of this command.
+    fn typed(&self, before: &Settings) -> [String; 2] {
+        let changed = CHANGEABLE.iter().filter_map(|(option, asked, now)| {
+            Some((format!("{option}{}", asked(self)?), format!("{option}{}", now(before))))
+        });
+        let (set, undo): (Vec<String>, Vec<String>) = changed.unzip();
+        [set, undo].map(|words| words.join(" "))
     }
-}
 
-/// What is to be set.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct Change {
-    policy: PolicyChange,
-    pacing_us: Option<u32>,
-    min_fps: Option<u32>,
-    desktop_ppm: Option<u32>,
-    grouping: Option<Grouping>,
-    user_limit_ppm: Option<u32>,
-}
-
-impl Change {
     fn make(&self, control: &Control, before: &Settings) -> xqos_client::Result<()> {
-        if self.policy != PolicyChange::default() {
-            control.set_policy(self.policy)?;
+        let policy = PolicyChange {
+            policy: self.policy,
+            slice_us: self.slice.map(|time| time.0),
+            timer_interval_us: self.timer_interval.map(|time| time.0),
+            maximum_slice_us: self.maximum_slice.map(|time| time.0),
+            max_utilization_ppm: self.max_utilization.map(|share| share.0),
+            blocking_us: self.blocking.map(|time| time.0),
+        };
+        if policy != PolicyChange::default() {
+            control.set_policy(policy)?;
         }
-        if self.pacing_us.is_some() || self.min_fps.is_some() {
-            let limit_us = self.pacing_us.unwrap_or(before.pacing.limit_us);
+        if self.expose_pacing.is_some() || self.min_fps.is_some() {
+            let limit_us = self.expose_pacing.map_or(before.pacing.limit_us, |time| time.0);
             control.set_pacing(limit_us, self.min_fps.map_or(before.floor_us(), |fps| 1_000_000 / fps))?;
         }
-        if self.grouping.is_some() || self.user_limit_ppm.is_some() {
-            let grouping = self.grouping.unwrap_or(before.groups.grouping);
-            control.set_groups(grouping, self.user_limit_ppm.unwrap_or(before.groups.user_limit_ppm))?;
+        if self.groups.is_some() || self.user_limit.is_some() {
+            let grouping = self.groups.unwrap_or(before.groups.grouping);
+            control.set_groups(grouping, self.user_limit.map_or(before.groups.user_limit_ppm, |share| share.0))?;
         }
-        self.desktop_ppm.map_or(Ok(()), |ppm| control.set_desktop_share(ppm))
+        self.desktop.map_or(Ok(()), |share| control.set_desktop_share(share.0))
     }
+}
 
-    /// The change back to what was before.
-    fn undo(&self, before: &Settings) -> Change {
-        let Settings { info, pacing, desktop, groups, .. } = before;
-        let policy = &self.policy;
-        Change {
-            policy: PolicyChange {
-                policy: policy.policy.map(|_| info.policy),
-                slice_us: policy.slice_us.map(|_| info.slice_us),
-                timer_interval_us: policy.timer_interval_us.map(|_| info.timer_interval_us),
-                maximum_slice_us: policy.maximum_slice_us.map(|_| info.maximum_slice_us),
-                max_utilization_ppm: policy.max_utilization_ppm.map(|_| info.max_utilization_ppm),
-                blocking_us: policy.blocking_us.map(|_| info.blocking_configured_us),
-            },
-            pacing_us: self.pacing_us.map(|_| pacing.limit_us),
-            min_fps: self.min_fps.map(|_| before.min_fps()),
-            desktop_ppm: self.desktop_ppm.map(|_| desktop.share_ppm),
-            grouping: self.grouping.map(|_| groups.grouping),
-            user_limit_ppm: self.user_limit_ppm.map(|_| groups.user_limit_ppm),
-        }
-    }
+/// A setting that this command changes: its option, and as it is typed what is asked for and what is set.
+type Changeable = (&'static str, fn(&Arguments) -> Option<String>, fn(&Settings) -> String);
 
-    /// As arguments of this command.
-    fn typed(&self) -> String {
-        let time = |option: &str, us: Option<u32>, zero: &str| match us? {
-            0 => Some(format!("{option} {zero}")),
-            us => Some(format!("{option} {}", Micros(us).typed())),
-        };
-        let desktop = |ppm| match ppm {
-            0 => "--desktop off".to_owned(),
-            DEFAULT_SHARE_PPM => "--desktop on".to_owned(),
-            ppm => format!("--desktop {}", Share(ppm)),
-        };
-        let policy = &self.policy;
-        let words = [
-            policy.policy.map(|policy| policy.name().to_owned()),
-            time("--slice", policy.slice_us, "0ms"),
-            time("--timer-interval", policy.timer_interval_us, "0ms"),
-            time("--maximum-slice", policy.maximum_slice_us, "0ms"),
-            policy.max_utilization_ppm.map(|ppm| format!("--max-utilization {}", Share(ppm))),
-            time("--blocking", policy.blocking_us, "observed"),
-            time("--expose-pacing", self.pacing_us, "off"),
-            self.min_fps.map(|fps| format!("--min-fps {fps}")),
-            self.desktop_ppm.map(desktop),
-            self.grouping.map(|grouping| format!("--groups {}", grouping.name())),
-            self.user_limit_ppm.map(|ppm| format!("--user-limit {}", share_or_off(ppm))),
-        ];
-        words.into_iter().flatten().collect::<Vec<_>>().join(" ")
-    }
+#[rustfmt::skip]
+const CHANGEABLE: [Changeable; 11] = [
+    ("", |asked| asked.policy.map(|kind| kind.name().to_owned()), |set| set.info.policy.name().to_owned()),
+    ("--slice ", |asked| asked.slice.map(Micros::typed), |set| Micros(set.info.slice_us).typed()),
+    ("--timer-interval ", |asked| asked.timer_interval.map(Micros::typed),
+        |set| Micros(set.info.timer_interval_us).typed()),
+    ("--maximum-slice ", |asked| asked.maximum_slice.map(Micros::typed),
+        |set| Micros(set.info.maximum_slice_us).typed()),
+    ("--max-utilization ", |asked| asked.max_utilization.map(|share| share.to_string()),
+        |set| Share(set.info.max_utilization_ppm).to_string()),
+    ("--blocking ", |asked| asked.blocking.map(|time| time_or(time.0, "observed")),
+        |set| time_or(set.info.blocking_configured_us, "observed")),
+    ("--expose-pacing ", |asked| asked.expose_pacing.map(|time| time_or(time.0, "off")),
+        |set| time_or(set.pacing.limit_us, "off")),
+    ("--min-fps ", |asked| asked.min_fps.map(|fps| fps.to_string()), |set| set.min_fps().to_string()),
+    ("--desktop ", |asked| asked.desktop.map(|share| desktop_share(share.0)),
+        |set| desktop_share(set.desktop.share_ppm)),
+    ("--groups ", |asked| asked.groups.map(|grouping| grouping.name().to_owned()),
+        |set| set.groups.grouping.name().to_owned()),
+    ("--user-limit ", |asked| asked.user_limit.map(|share| share_or_off(share.0)),
+        |set| share_or_off(set.groups.user_limit_ppm)),
+];
+
+fn time_or(us: u32, zero: &str) -> String {
+    if us == 0 { zero.to_owned() } else { Micros(us).typed() }
+}
+
+fn desktop_share(ppm: u32) -> String {
+    if ppm == DEFAULT_SHARE_PPM { "on".to_owned() } else { share_or_off(ppm) }
 }
 
 fn share_or_off(ppm: u32) -> String {
     if ppm == 0 { "off".to_owned() } else { Share(ppm).to_string() }
 }
 
-fn explain(error: Error, change: &PolicyChange, before: &ServerInfo) -> anyhow::Error {
+fn explain(error: Error, max_utilization: Option<Share>, before: &ServerInfo) -> anyhow::Error {
     match error {
         Error::Access => {
             anyhow!(
                 "only the user who runs the X server, or root, on its machine may set the policy: do it as that user"
             )
         }
-        Error::Value(value) => match change.max_utilization_ppm {
-            Some(ppm) if ppm == value => anyhow!(
-                "{} is already reserved, which is more than {}: release something first (`xqos list`)",
-                Share(before.admitted_utilization_ppm),
-                Share(ppm)
+        Error::Value(value) => match max_utilization {
+            Some(share) if share.0 == value => anyhow!(
+                "{} is already reserved, which is more than {share}: release something first (`xqos list`)",
+                Share(before.admitted_utilization_ppm)
             ),
             _ => error.into(),
         },
@@ -297,22 +246,43 @@ struct Settings {
     groups: GroupsReport,
 }
 
-#[derive(Debug, Serialize)]
-struct Figures {
-    policy: &'static str,
-    slice_ms: f64,
-    timer_interval_ms: f64,
-    maximum_slice_ms: f64,
-    max_utilization: f64,
-    utilization_limit: f64,
-    admitted_utilization: f64,
-    blocking_observed_ms: f64,
-    blocking_configured_ms: Option<f64>,
-    expose_pacing_ms: Option<f64>,
-    min_fps: f64,
-    desktop_share: Option<f64>,
-    groups: &'static str,
-    user_limit: Option<f64>,
+fields! {
+/// The fields of the settings.
+const SETTINGS of set: Settings;
+
+"policy" title("policy"): "its name" =>
+    Value::Other(json!(set.info.policy.name()), format!("{}: {}", set.info.policy.name(), explained(set.info.policy)));
+"slice_ms" title("slice"): "of fair and fixed" => ms(set.info.slice_us, Micros(set.info.slice_us).to_string());
+"timer_interval_ms" title("timer interval"): "of smart" =>
+    ms(set.info.timer_interval_us, format!("{} (smart)", Micros(set.info.timer_interval_us)));
+"maximum_slice_ms" title("maximum slice"): "of smart" =>
+    ms(set.info.maximum_slice_us, format!("{} (smart)", Micros(set.info.maximum_slice_us)));
+"max_utilization" title("max utilization"): "how much may be reserved in all" =>
+    Value::Other(json!(part(set.info.max_utilization_ppm)), set.utilization());
+"utilization_limit": "the same, or less where `xqos server --cpu` bounds it" => Value::Number(part(set.limit_ppm()));
+"admitted_utilization": "how much is" => Value::Number(part(set.info.admitted_utilization_ppm));
+"blocking_observed_ms": "the longest lately" => ms(set.info.blocking_observed_us, String::new());
+"blocking_configured_ms" title("blocking time"): "null: the observed one is used" =>
+    or_null(set.info.blocking_configured_us, 1e3, set.blocking());
+"expose_pacing_ms" title("expose pacing"): "null: off" => or_null(set.pacing.limit_us, 1e3, set.paced());
+"min_fps": "frames per second of it, at least" => Value::Number(1e6 / f64::from(set.floor_us()));
+"desktop_share" title("desktop"): "null: off" => or_null(set.desktop.share_ppm, 1e6, set.managers());
+"groups" title("groups"): "none, app, or user" => Value::Other(
+    json!(set.groups.grouping.name()), format!("{}, {} now (fair)", set.groups.grouping.name(), set.groups.groups));
+"user_limit" title("user limit"): "null: off" =>
+    or_null(set.groups.user_limit_ppm, 1e6, share_or_off(set.groups.user_limit_ppm));
+}
+
+fn ms(us: u32, text: String) -> Value {
+    Value::Other(json!(f64::from(us) / 1e3), text)
+}
+
+fn part(ppm: u32) -> f64 {
+    f64::from(ppm) / 1e6
+}
+
+fn or_null(value: u32, unit: f64, text: String) -> Value {
+    Value::Other(json!((value != 0).then(|| f64::from(value) / unit)), text)
 }
 
 /// Frames per second that nobody has set.
@@ -347,76 +317,54 @@ impl Settings {
         1_000_000 / self.floor_us()
     }
 
-    fn figures(&self) -> Figures {
-        let Settings { info, pacing, desktop, groups, .. } = self;
-        let ms = |us: u32| f64::from(us) / 1e3;
-        Figures {
-            policy: info.policy.name(),
-            slice_ms: ms(info.slice_us),
-            timer_interval_ms: ms(info.timer_interval_us),
-            maximum_slice_ms: ms(info.maximum_slice_us),
-            max_utilization: f64::from(info.max_utilization_ppm) / 1e6,
-            utilization_limit: f64::from(self.limit_ppm()) / 1e6,
-            admitted_utilization: f64::from(info.admitted_utilization_ppm) / 1e6,
-            blocking_observed_ms: ms(info.blocking_observed_us),
-            blocking_configured_ms: (info.blocking_configured_us != 0).then(|| ms(info.blocking_configured_us)),
-            expose_pacing_ms: (pacing.limit_us != 0).then(|| ms(pacing.limit_us)),
-            min_fps: 1e6 / f64::from(self.floor_us()),
-            desktop_share: (desktop.share_ppm != 0).then(|| f64::from(desktop.share_ppm) / 1e6),
-            groups: groups.grouping.name(),
-            user_limit: (groups.user_limit_ppm != 0).then(|| f64::from(groups.user_limit_ppm) / 1e6),
+    fn utilization(&self) -> String {
+        let (utilization, admitted) = (Share(self.info.max_utilization_ppm), Share(self.info.admitted_utilization_ppm));
+        let bound = match self.limit_ppm() {
+            limit if limit < self.info.max_utilization_ppm => {
+                format!(" and {}, which the server gets of a processor (server --cpu)", Share(limit))
+            }
+            _ => String::new(),
+        };
+        format!("{utilization}{bound}, {admitted} of it reserved")
+    }
+
+    fn blocking(&self) -> String {
+        let observed = Micros(self.info.blocking_observed_us);
+        match self.info.blocking_configured_us {
+            0 => format!("observed, {observed} lately"),
+            us => format!("{}, {observed} observed lately", Micros(us)),
+        }
+    }
+
+    fn paced(&self) -> String {
+        let (fps, holds) = (self.min_fps(), self.pacing.holds);
+        match self.pacing.limit_us {
+            0 => "off".to_owned(),
+            us => format!("{}, down to {fps} frames per second; {holds} holds so far", Micros(us)),
+        }
+    }
+
+    fn managers(&self) -> String {
+        let now = if self.desktop.clients == 0 { "none".to_owned() } else { self.desktop.clients.to_string() };
+        match self.desktop.share_ppm {
+            0 => "off".to_owned(),
+            ppm => format!(
+                "compositors and window managers first, {} at most while others wait; {now} now (fair)",
+                Share(ppm)
+            ),
         }
     }
 
     fn words(&self) -> String {
-        let Settings { info, pacing, desktop, groups, .. } = self;
-        let observed = Micros(info.blocking_observed_us);
-        let blocking = match info.blocking_configured_us {
-            0 => format!("observed, {observed} lately"),
-            us => format!("{}, {observed} observed lately", Micros(us)),
-        };
-        let (utilization, admitted) = (Share(info.max_utilization_ppm), Share(info.admitted_utilization_ppm));
-        let bound = if self.limit_ppm() < info.max_utilization_ppm {
-            format!(" and {}, which the server gets of a processor (server --cpu)", Share(self.limit_ppm()))
-        } else {
-            String::new()
-        };
-        let fps = self.min_fps();
-        let paced = match pacing.limit_us {
-            0 => "off".to_owned(),
-            us => format!("{}, down to {fps} frames per second; {} holds so far", Micros(us), pacing.holds),
-        };
-        let managers = match desktop.clients {
-            0 => "none now".to_owned(),
-            1 => "1 now".to_owned(),
-            count => format!("{count} now"),
-        };
-        let desktop = match desktop.share_ppm {
-            0 => "off".to_owned(),
-            ppm => format!(
-                "compositors and window managers first, {} at most while others wait; {managers} (fair)",
-                Share(ppm)
-            ),
-        };
-        let lines = [
-            ("policy", format!("{}: {}", info.policy.name(), explained(info.policy))),
-            ("slice", Micros(info.slice_us).to_string()),
-            ("timer interval", format!("{} (smart)", Micros(info.timer_interval_us))),
-            ("maximum slice", format!("{} (smart)", Micros(info.maximum_slice_us))),
-            ("max utilization", format!("{utilization}{bound}, {admitted} of it reserved")),
-            ("blocking time", blocking),
-            ("expose pacing", paced),
-            ("desktop", desktop),
-            ("groups", format!("{}, {} now (fair)", groups.grouping.name(), groups.groups)),
-            ("user limit", share_or_off(groups.user_limit_ppm)),
-        ];
-        lines.into_iter().fold(String::new(), |all, (title, text)| all + &format!("{title:<17}{text}\n"))
+        let titled = SETTINGS.iter().filter(|field| !field.title.is_empty());
+        titled.map(|field| format!("{:<17}{}\n", field.title, field.text(self))).collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clap::FromArgMatches;
 
     fn info() -> ServerInfo {
         ServerInfo {
@@ -455,15 +403,18 @@ mod tests {
 
     #[test]
     fn the_way_back_sets_only_what_was_changed() {
-        let (kind, slice_us, blocking_us) = (Some(PolicyKind::Smart), Some(2500), Some(2000));
-        let policy = PolicyChange { policy: kind, slice_us, blocking_us, ..PolicyChange::default() };
-        let change = Change { policy, pacing_us: Some(40_000), desktop_ppm: Some(0), ..Change::default() };
-        assert_eq!(change.typed(), "smart --slice 2.5ms --blocking 2ms --expose-pacing 40ms --desktop off");
-        let groups = Change { grouping: Some(Grouping::User), user_limit_ppm: Some(0), ..Change::default() };
-        assert_eq!(groups.typed(), "--groups user --user-limit off");
-        assert_eq!(groups.undo(&settings()).typed(), "--groups app --user-limit 0.3");
-        let back = change.undo(&settings()).typed();
-        assert_eq!(back, "fair --slice 5ms --blocking observed --expose-pacing off --desktop 0.5");
+        for (line, back) in [
+            (
+                "smart --slice 2.5ms --blocking 2ms --expose-pacing 40ms --desktop off",
+                "fair --slice 5ms --blocking observed --expose-pacing off --desktop 0.5",
+            ),
+            ("--groups user --user-limit off", "--groups app --user-limit 0.3"),
+        ] {
+            let matches = Arguments::augment_args(clap::Command::new("")).no_binary_name(true);
+            let matches = matches.get_matches_from(line.split(' '));
+            let asked = Arguments::from_arg_matches(&matches).unwrap();
+            assert_eq!(asked.typed(&settings()), [line, back]);
+        }
     }
 
     #[test]
@@ -486,27 +437,22 @@ mod tests {
             assert!(text.contains(line), "{line} in:\n{text}");
         }
         let plain = Settings { desktop: DesktopReport::default(), ..settings() };
-        let json = serde_json::to_value(plain.figures()).unwrap();
+        let json = serde_json::to_value(Object(SETTINGS, &plain)).unwrap();
         assert!(json["desktop_share"].is_null());
         assert!(json["expose_pacing_ms"].is_null() && json["min_fps"] == 20.0);
         assert_eq!(json["maximum_slice_ms"], 15.0);
         assert!(json["blocking_configured_ms"].is_null());
-        for field in json.as_object().unwrap().keys() {
-            assert!(EXAMPLES.contains(field.as_str()), "{field} is not in `xqos policy --help`");
-        }
     }
 
     #[test]
     fn a_limit_below_what_is_reserved_is_told_with_both() {
-        let change = PolicyChange { max_utilization_ppm: Some(200_000), ..PolicyChange::default() };
-        let told = explain(Error::Value(200_000), &change, &info()).to_string();
+        let told = explain(Error::Value(200_000), Some(Share(200_000)), &info()).to_string();
         assert!(told.starts_with("0.3 is already reserved, which is more than 0.2"), "{told}");
     }
 
     #[test]
     fn blocking_is_a_time_or_the_observed_one() {
-        assert_eq!("observed".parse::<Blocking>().unwrap().us(), 0);
-        assert_eq!("2ms".parse::<Blocking>().unwrap().us(), 2000);
-        assert!("soon".parse::<Blocking>().unwrap_err().contains("'observed'"));
+        assert_eq!((blocking("observed"), blocking("2ms")), (Ok(Micros(0)), Ok(Micros(2000))));
+        assert!(blocking("soon").unwrap_err().contains("'observed'"));
     }
 }

@@ -42,7 +42,7 @@ pub struct Client {
 
 fields! {
 /// The fields of a client.
-CLIENT of client: Client;
+pub const CLIENT of client: Client;
 
 "pid" number("PID", 7, ""): "process; null, as uid and program, for a client of another machine" =>
     match client.entry.pid { 0 => Value::Other(Json::Null, "remote".to_owned()), pid => count(pid) };

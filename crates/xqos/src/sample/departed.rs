@@ -73,7 +73,7 @@ pub fn name(departed: &Departed) -> String {
 
 fields! {
 /// The fields of clients that left.
-DEPARTED of left: Departed;
+pub const DEPARTED of left: Departed;
 
 "program" elastic("CLIENTS THAT LEFT", 17, ""): "null: programs that are too many to be told apart" =>
     Value::Other(json!(left.program), name(left));

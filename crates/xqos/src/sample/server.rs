@@ -39,7 +39,7 @@ pub struct Server {
 
 fields! {
 /// The fields of a server.
-SERVER of server: Server;
+pub const SERVER of server: Server;
 
 "policy": "by which it chooses" => Value::Text(server.policy.to_owned());
 "clients" gauge("xqos_clients"): "connected clients" => count(server.clients);
@@ -87,7 +87,7 @@ pub struct Longest {
 
 fields! {
 /// The fields of a long request.
-LONGEST of longest: Longest;
+pub const LONGEST of longest: Longest;
 
 "ms" number("LENGTH", 8, ""): "length" => time(longest.ns);
 "name" elastic("REQUEST", 8, ""): "name of the request" => Value::Text(longest.name.clone());
