@@ -3,6 +3,7 @@
 
 mod record;
 
+use crate::field::{Field, Value, count, fields, table, time_of_ms};
 use anyhow::{Context, Result, bail};
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand, ValueEnum};
@@ -12,14 +13,13 @@ use std::path::{Path, PathBuf};
 use xqos_abi::trace::names;
 use xqos_cli::output::{self, NewFile};
 use xqos_cli::quantity::Micros;
-use xqos_cli::table::{Column, Table};
 use xqos_cli::time::of_ms;
 use xqos_sys as sys;
 use xqos_trace::export::{csv, page, parquet, perfetto};
 use xqos_trace::file::Trace;
 use xqos_trace::model::Model;
 use xqos_trace::names::Names;
-use xqos_trace::show::{self, Filter, Statistics};
+use xqos_trace::show::{self, ClientStatistics, Filter, Statistics};
 
 /// Records what happens inside the server, and shows it
 ///
@@ -173,7 +173,9 @@ pub fn text(statistics: &Statistics) -> String {
     if statistics.lost_records > 0 {
         text += &format!("; {} records are missing", statistics.lost_records);
     }
-    text += &format!("\n\n{}", table(statistics).render(None));
+    let shown = |client: &&ClientStatistics| client.slices > 0 && !client.summed;
+    let clients: Vec<&ClientStatistics> = statistics.clients.iter().filter(shown).collect();
+    text += &format!("\n\n{}", table(COLUMNS, &clients).render(None));
     text += &crate::sample::departed::text(&statistics.departed, None);
     for client in statistics.clients.iter().filter(|client| client.without_processor_ms > 0.0) {
         text +=
@@ -203,40 +205,23 @@ pub fn text(statistics: &Statistics) -> String {
     text + &expensive(statistics)
 }
 
-fn table(statistics: &Statistics) -> Table {
-    let mut table = Table::new(vec![
-        Column::words("CLIENT", 0).elastic(),
-        Column::number("SHARE", 0),
-        Column::number("SERVER TIME", 0),
-        Column::number("REQUESTS", 0),
-        Column::number("BURSTS", 0),
-        Column::number("MEAN", 0),
-        Column::number("P50", 0),
-        Column::number("P99", 0),
-        Column::number("WORST", 0),
-        Column::number("WAITED", 0),
-        Column::number("MISSED", 0),
-        Column::words("LONGEST REQUEST", 0).elastic(),
-    ]);
-    for client in statistics.clients.iter().filter(|client| client.slices > 0 && !client.summed) {
-        let responses = &client.responses;
-        let longest = client.longest_request.as_ref().map(|request| format!("{} {}", of_ms(request.ms), request.name));
-        table.row(vec![
-            client.name.clone(),
-            format!("{:.1} %", client.share * 100.0),
-            of_ms(client.server_time_ms),
-            client.requests.to_string(),
-            responses.count.to_string(),
-            of_ms(responses.mean_ms),
-            of_ms(responses.p50_ms),
-            of_ms(responses.p99_ms),
-            of_ms(responses.worst_ms),
-            of_ms(client.waited_ms),
-            client.misses.to_string(),
-            longest.unwrap_or_default(),
-        ]);
-    }
-    table
+fields! {
+/// The columns of a client of a trace.
+const COLUMNS of client: ClientStatistics;
+
+"name" elastic("CLIENT", 8, ""): "its name" => Value::Text(client.name.clone());
+"share" number("SHARE", 6, ""): "of the trace's time" => Value::Share(client.share);
+"server_time_ms" number("TIME", 7, ""): "server time used" => time_of_ms(client.server_time_ms);
+"requests" number("REQUESTS", 8, ""): "requests served" => count(client.requests);
+"responses.count" number("BURSTS", 8, ""): "how often it had work" => count(client.responses.count);
+"responses.mean_ms" number("MEAN", 7, ""): "mean response time" => time_of_ms(client.responses.mean_ms);
+"responses.p50_ms" number("P50", 7, ""): "half of them are below it" => time_of_ms(client.responses.p50_ms);
+"responses.p99_ms" number("P99", 7, ""): "99 % are below it" => time_of_ms(client.responses.p99_ms);
+"responses.worst_ms" number("WORST", 7, ""): "the worst" => time_of_ms(client.responses.worst_ms);
+"waited_ms" number("WAITED", 7, ""): "time from arrival to dispatch, in sum" => time_of_ms(client.waited_ms);
+"misses" number("MISSED", 7, ""): "deadlines missed" => count(client.misses);
+"longest_request" elastic("LONGEST REQUEST", 8, ""): "processor time of it, and its name" =>
+    Value::or_none(client.longest_request.as_ref(), |one| Value::Text(format!("{} {}", of_ms(one.ms), one.name)));
 }
 
 /// The kinds of requests that took most, where requests were timed.
