@@ -17,6 +17,7 @@
 mod decision;
 mod demand;
 mod processors;
+mod wanted;
 mod watch;
 
 use crate::admission;
@@ -24,13 +25,12 @@ use crate::client::{described, reservation_of};
 use crate::feed::Feed;
 use crate::groups::reservation_of_group;
 use crate::session::Session;
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Result, anyhow};
 use decision::{WhyNot, rhythm, too_little};
 use processors::Processors;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
-use std::str::FromStr;
 use std::time::{Duration, Instant};
+pub use wanted::Wanted;
 pub use watch::watch;
 use xqos_abi::trace::Level;
 use xqos_abi::{ClientEntry, ServerInfo};
@@ -46,79 +46,36 @@ const SILENT: Duration = Duration::from_secs(1);
 /// What others have reserved, and how long their requests are.
 const ROOM_EVERY: Duration = Duration::from_secs(1);
 
-/// What is asked for on the command line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wanted {
-    /// So much, as it was typed.
-    Fixed(Reservation),
-    /// What measurement finds.
-    Auto,
-}
-
-impl Wanted {
-    pub fn fixed(self) -> Option<Reservation> {
-        match self {
-            Wanted::Fixed(reservation) => Some(reservation),
-            Wanted::Auto => None,
-        }
-    }
-
-    /// Measurement sets no hard reservations: a demand that was estimated too low would hold the client back.
-    pub fn checked(self, kind: core::ReservationKind) -> Result<Wanted> {
-        if self == Wanted::Auto && kind != core::ReservationKind::Soft {
-            bail!(
-                "auto reserves soft only, since a budget that was found too small or too large would hold back this client or \
-                 others: leave --hard and --soft=paper away"
-            );
-        }
-        Ok(self)
-    }
-}
-
-impl FromStr for Wanted {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Wanted, String> {
-        match text {
-            "auto" => Ok(Wanted::Auto),
-            _ => text.parse().map(Wanted::Fixed).map_err(|error| format!("{error}; or write the word auto")),
-        }
-    }
-}
-
-impl fmt::Display for Wanted {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Wanted::Fixed(reservation) => reservation.fmt(out),
-            Wanted::Auto => out.write_str("auto"),
-        }
-    }
-}
-
 /// Some clients of a server.
 #[derive(Debug)]
 pub struct Auto {
     feed: Feed,
     tuner: Tuner<u32>,
-    /// Who is looked after, by client, with what was set.
-    ours: BTreeMap<u32, Option<Reservation>>,
-    /// The process of each.
-    pids: BTreeMap<u32, i32>,
+    /// Who is looked after.
+    ours: BTreeMap<u32, Ours>,
     /// Where processor time is found, too.
     processors: Option<Processors>,
     room: Room,
     asked: Option<Instant>,
     said: Vec<String>,
-    /// Whose refusal was said.
-    refused: BTreeSet<u32>,
-    /// Why nothing is reserved, as it was said; `None`: something was reserved.
-    told: BTreeSet<(u32, Option<WhyNot>)>,
-    /// Who is looked after, in words.
-    names: BTreeMap<u32, String>,
     /// Whether to say where nothing is reserved.
     tells_all: bool,
     /// What others are told, before the confidence.
     origin: String,
+}
+
+/// A client that is looked after.
+#[derive(Debug)]
+struct Ours {
+    pid: i32,
+    /// It, in words.
+    name: String,
+    /// What was set.
+    set: Option<Reservation>,
+    /// That was said.
+    is_refused: bool,
+    /// Why nothing is reserved, as it was said; `None`: something was reserved.
+    told: BTreeSet<Option<WhyNot>>,
 }
 
 impl Auto {
@@ -130,20 +87,14 @@ impl Auto {
         feed.trace(session, Level::Slices).map_err(|error| {
             anyhow!("auto needs the server's trace, which is for clients of its own machine: {}", one_line(&error))
         })?;
-        let (tuner, room) = (Tuner::new(), Room { auto_limit_ppm: limit_ppm, ..Room::default() });
-        let (ours, pids, refused) = (BTreeMap::new(), BTreeMap::new(), BTreeSet::new());
         Ok(Auto {
             feed,
-            tuner,
-            ours,
-            pids,
+            tuner: Tuner::new(),
+            ours: BTreeMap::new(),
             processors: None,
-            room,
+            room: Room { auto_limit_ppm: limit_ppm, ..Room::default() },
             asked: None,
             said: Vec::new(),
-            refused,
-            told: BTreeSet::new(),
-            names: BTreeMap::new(),
             tells_all: false,
             origin: origin.to_owned(),
         })
@@ -171,9 +122,9 @@ impl Auto {
         if reservation_of(entry).is_some() {
             return false;
         }
-        self.ours.insert(entry.client, None);
-        self.pids.insert(entry.client, entry.pid);
-        self.names.insert(entry.client, described(entry));
+        let (pid, name) = (entry.pid, described(entry));
+        let ours = Ours { pid, name, set: None, is_refused: false, told: BTreeSet::new() };
+        self.ours.insert(entry.client, ours);
         self.tuner.add(entry.client, self.feed.now());
         self.tuner.weigh(entry.client, entry.weight);
         true
@@ -181,30 +132,22 @@ impl Auto {
 
     /// A client has gone. What there is to say where nothing was decided for it.
     pub fn gone(&mut self, client: u32) -> Option<String> {
-        let is_decided = self.told.range((client, None)..).next().is_some_and(|&(told, _)| told == client);
-        let name = self.names.get(&client).filter(|_| self.tells_all && !is_decided && self.ours.contains_key(&client));
         let jobs = self.report(client).map_or(0, |report| report.jobs);
-        let said = name.map(|name| format!("nothing was reserved for {name}: {}", too_little(jobs)));
-        self.forget(client);
-        said
+        let ours = self.forget(client).filter(|ours| self.tells_all && ours.told.is_empty())?;
+        Some(format!("nothing was reserved for {}: {}", ours.name, too_little(jobs)))
     }
 
-    pub fn forget(&mut self, client: u32) {
-        self.names.remove(&client);
-        self.told.retain(|&(told, _)| told != client);
-        self.ours.remove(&client);
-        self.pids.remove(&client);
-        self.refused.remove(&client);
+    fn forget(&mut self, client: u32) -> Option<Ours> {
         self.tuner.remove(client);
+        self.ours.remove(&client)
     }
 
     /// Leaves a client alone from now on, and takes back what was set for it here.
     pub fn leave(&mut self, session: &Session, client: u32) {
-        if self.ours.get(&client).is_some_and(Option::is_some) {
+        if self.forget(client).is_some_and(|ours| ours.set.is_some()) {
             // It may have gone at this moment; then there is nothing to clear.
             let _ = session.control.release(client);
         }
-        self.forget(client);
     }
 
     /// Nobody is looked after.
@@ -243,8 +186,7 @@ impl Auto {
         }
         self.tell_why_not();
         if let Some(processors) = &mut self.processors {
-            let reserved =
-                self.ours.iter().filter_map(|(client, set)| Some((*self.pids.get(client)?, set.as_ref()?.period)));
+            let reserved = self.ours.values().filter_map(|ours| Some((ours.pid, ours.set?.period)));
             match processors.look(reserved, Instant::now()) {
                 Ok(said) => self.said.extend(said),
                 Err(error) => {
@@ -259,8 +201,7 @@ impl Auto {
     /// Clears what was set here; gives what there is to say.
     pub fn end(mut self, session: &Session) -> Vec<String> {
         if self.look_around(session).is_ok() {
-            let set: Vec<u32> = self.ours.iter().filter(|(_, set)| set.is_some()).map(|(&client, _)| client).collect();
-            for client in set {
+            for (&client, _) in self.ours.iter().filter(|(_, ours)| ours.set.is_some()) {
                 // It may have gone at this moment; then there is nothing to clear.
                 let _ = session.control.release(client);
             }
@@ -272,16 +213,18 @@ impl Auto {
     fn look_around(&mut self, session: &Session) -> Result<()> {
         let entries = session.others()?;
         let by_client: BTreeMap<u32, &ClientEntry> = entries.iter().map(|entry| (entry.client, entry)).collect();
-        for (client, set) in self.ours.clone() {
-            match by_client.get(&client) {
-                None => self.forget(client),
-                Some(entry) if reservation_of(entry) != set.map(|set| (set, core::ReservationKind::Soft)) => {
-                    let what = reservation_of(entry).map_or("released".to_owned(), |(now, _)| format!("set to {now}"));
-                    self.said.push(format!("{} was {what} by somebody else: auto leaves it alone", described(entry)));
-                    self.forget(client);
-                }
-                Some(_) => {}
+        let ours: Vec<_> = self.ours.iter().map(|(&client, ours)| (client, ours.set)).collect();
+        for (client, set) in ours {
+            let found = by_client.get(&client);
+            let now = found.and_then(|entry| reservation_of(entry));
+            if found.is_some() && now == set.map(|set| (set, core::ReservationKind::Soft)) {
+                continue;
             }
+            if let Some(entry) = found {
+                let what = now.map_or("released".to_owned(), |(now, _)| format!("set to {now}"));
+                self.said.push(format!("{} was {what} by somebody else: auto leaves it alone", described(entry)));
+            }
+            self.forget(client);
         }
         let others = entries.iter().filter(|entry| !self.ours.contains_key(&entry.client));
         let of_groups: BTreeMap<u32, &ClientEntry> = entries.iter().map(|entry| (entry.group, entry)).collect();
@@ -305,7 +248,7 @@ impl Auto {
             Advice::Release => {
                 self.clear(session, &entry);
                 if let Some((why, sentence)) = self.why_not(client) {
-                    self.told.insert((client, Some(why)));
+                    self.ours.entry(client).and_modify(|ours| _ = ours.told.insert(Some(why)));
                     self.said.push(format!("released what was reserved for {}: {sentence}", described(&entry)));
                 }
                 Ok(())
@@ -321,10 +264,9 @@ impl Auto {
             self.tell_confidence(session, entry.client)?;
             match session.control.reserve(entry.client, typed.budget.0, typed.period.0, false) {
                 Ok(()) => {
-                    self.ours.insert(entry.client, Some(typed));
-                    self.refused.remove(&entry.client);
-                    self.told.retain(|&(told, _)| told != entry.client);
-                    self.told.insert((entry.client, None));
+                    self.ours.entry(entry.client).and_modify(|ours| {
+                        (ours.set, ours.is_refused, ours.told) = (Some(typed), false, BTreeSet::from([None]));
+                    });
                     self.said.push(format!("reserved {typed} for {}{}", described(entry), self.because(entry.client)));
                     return Ok(());
                 }
@@ -341,15 +283,17 @@ impl Auto {
             }
         }
         self.clear(session, entry);
-        self.told.insert((entry.client, Some(WhyNot::NoRoom)));
-        if self.refused.insert(entry.client) {
-            self.said.extend(why.map(|why| format!("{why}; it runs without a reservation until there is room")));
+        if let Some(ours) = self.ours.get_mut(&entry.client) {
+            ours.told.insert(Some(WhyNot::NoRoom));
+            if !std::mem::replace(&mut ours.is_refused, true) {
+                self.said.extend(why.map(|why| format!("{why}; it runs without a reservation until there is room")));
+            }
         }
         Ok(())
     }
 
     fn clear(&mut self, session: &Session, entry: &ClientEntry) {
-        if self.ours.insert(entry.client, None).flatten().is_some() {
+        if self.ours.get_mut(&entry.client).and_then(|ours| ours.set.take()).is_some() {
             // It may have gone at this moment; then there is nothing to clear.
             let _ = session.control.release(entry.client);
         }
@@ -382,13 +326,14 @@ impl Auto {
 
     /// Says why nothing is reserved, where that is known. Silence decides nothing: the client may begin any moment.
     fn tell_why_not(&mut self) {
-        let without: Vec<u32> = self.ours.iter().filter(|(_, set)| set.is_none()).map(|(&client, _)| client).collect();
-        for client in without.into_iter().filter(|_| self.tells_all) {
+        let without = self.ours.iter().filter(|(_, ours)| self.tells_all && ours.set.is_none());
+        for client in without.map(|(&client, _)| client).collect::<Vec<_>>() {
             let Some((why, sentence)) = self.why_not(client).filter(|(why, _)| *why != WhyNot::Silent) else {
                 continue;
             };
-            if let (true, Some(name)) = (self.told.insert((client, Some(why))), self.names.get(&client)) {
-                self.said.push(format!("nothing is reserved for {name}: {sentence}"));
+            if let Some(ours) = self.ours.get_mut(&client).filter(|ours| !ours.told.contains(&Some(why))) {
+                ours.told.insert(Some(why));
+                self.said.push(format!("nothing is reserved for {}: {sentence}", ours.name));
             }
         }
     }
@@ -420,15 +365,6 @@ fn from_core(reservation: core::Reservation) -> Reservation {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn auto_is_a_word_beside_reservations() {
-        assert_eq!("auto".parse(), Ok(Wanted::Auto));
-        let fixed: Wanted = "3ms/10ms".parse().unwrap();
-        assert_eq!((fixed.fixed().unwrap().typed(), fixed.to_string()), ("3ms/10ms".into(), "3 ms / 10 ms".into()));
-        assert!("automatic".parse::<Wanted>().unwrap_err().contains("or write the word auto"));
-        assert!(Wanted::Auto.checked(true.into()).is_err() && Wanted::Auto.checked(false.into()).is_ok());
-    }
 
     #[test]
     fn reservations_cross_the_border_as_they_are() {

@@ -105,8 +105,8 @@ impl Arguments {
         if let Some((wanted, why)) = fixed.and_then(|wanted| Some((wanted, out_of_limits(wanted, &info)?))) {
             bail!("{wanted} is refused: {why}");
         }
-        if self.strict {
-            self.check_first(&session)?;
+        if let Some(wanted) = fixed.filter(|_| self.strict) {
+            self.check_first(&session, wanted)?;
         }
         if let Some(cpu) = self.fixed_cpu() {
             processor::check(cpu)?;
@@ -118,16 +118,32 @@ impl Arguments {
         session.control.select_events(event_mask::CLIENTS)?;
         sys::adopt_orphans().context("cannot look after the program's processes")?;
         let signals = Signals::watch().context("cannot watch for the program's end")?;
-        let is_auto = matches!(wanted, Some(Wanted::Auto));
-        let mut auto = is_auto.then(|| Auto::start(&session, "auto", rules::auto_limit())).transpose()?;
+        let mut auto =
+            (wanted == Some(Wanted::Auto)).then(|| Auto::start(&session, "auto", rules::auto_limit())).transpose()?;
         auto.iter_mut().for_each(Auto::tell_all);
         if let Some(auto) = auto.as_mut().filter(|_| self.cpu == Some(Wanted::Auto)) {
             auto.reserve_processors(true).unwrap_or_else(|error| note(&one_line(&error)));
         }
         let main = self.start(display)?;
-        let mut run = Run::new(self, session, main);
-        run.auto = auto;
-        run.look_around()?;
+        let family = Family::new(std::process::id() as i32, main);
+        let mut run = Run {
+            wish: self,
+            session,
+            family,
+            main,
+            status: None,
+            ended: None,
+            seen: HashSet::new(),
+            ours: BTreeMap::new(),
+            refused: None,
+            vanished: false,
+            server_gone: false,
+            auto,
+        };
+        // Connections made before our first look at the events.
+        for entry in run.session.others()? {
+            run.connected(entry.client, entry.pid);
+        }
         let status = run.watch(&signals)?;
         run.farewell();
         match run.refused {
@@ -137,8 +153,7 @@ impl Arguments {
     }
 
     /// A refusal that can be known before the program is started.
-    fn check_first(&self, session: &Session) -> Result<()> {
-        let Some(wanted) = self.reserve.and_then(Wanted::fixed) else { return Ok(()) };
+    fn check_first(&self, session: &Session, wanted: Reservation) -> Result<()> {
         let report = session.control.check_admission(0, wanted.budget.0, wanted.period.0)?;
         if !report.admitted {
             let why = admission::explain(&report, report.failing_client, &[]);
@@ -191,33 +206,7 @@ struct Run<'a> {
     auto: Option<Auto>,
 }
 
-impl<'a> Run<'a> {
-    fn new(wish: &'a Arguments, session: Session, main: i32) -> Run<'a> {
-        let family = Family::new(std::process::id() as i32, main);
-        Run {
-            wish,
-            session,
-            family,
-            main,
-            status: None,
-            ended: None,
-            seen: HashSet::new(),
-            ours: BTreeMap::new(),
-            refused: None,
-            vanished: false,
-            server_gone: false,
-            auto: None,
-        }
-    }
-
-    /// Connections made before our first look at the events.
-    fn look_around(&mut self) -> Result<()> {
-        for entry in self.session.others()? {
-            self.connected(entry.client, entry.pid);
-        }
-        Ok(())
-    }
-
+impl Run<'_> {
     /// Until the program and its connections have ended; gives its exit status.
     fn watch(&mut self, signals: &Signals) -> Result<u8> {
         loop {
@@ -229,14 +218,12 @@ impl<'a> Run<'a> {
                 Some(Duration::ZERO) => return Ok(self.status.unwrap_or(0)),
                 left => left,
             };
-            let left = match self.wish.fixed_cpu() {
-                Some(_) => {
-                    self.main_and_ours().for_each(processor::put_threads_ahead);
-                    Some(left.unwrap_or(NEW_THREADS).min(NEW_THREADS))
-                }
-                None => left,
-            };
-            let left = left.into_iter().chain(self.auto.as_ref().and_then(Auto::wait)).min();
+            let threads = self.wish.fixed_cpu().map(|_| NEW_THREADS);
+            if threads.is_some() {
+                let main = self.status.is_none().then_some(&self.main);
+                self.ours.values().chain(main).for_each(|&pid| processor::put_threads_ahead(pid));
+            }
+            let left = left.into_iter().chain(threads).chain(self.auto.as_ref().and_then(Auto::wait)).min();
             let files = [signals.as_raw_fd(), self.session.control.descriptor()];
             let files = if self.server_gone { &files[..1] } else { &files[..] };
             sys::poll(files, left).context("cannot wait for the program")?;
@@ -255,10 +242,6 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn main_and_ours(&self) -> impl Iterator<Item = i32> + '_ {
-        self.ours.values().copied().chain(self.status.is_none().then_some(self.main))
-    }
-
     /// `None`: as long as it takes; zero: nothing is left to wait for.
     fn time_left(&mut self) -> Option<Duration> {
         let ended = self.ended?;
@@ -274,9 +257,7 @@ impl<'a> Run<'a> {
         while !self.server_gone {
             match self.session.control.next_notify() {
                 Ok(Some(notify)) => match notify.kind {
-                    NotifyKind::ClientConnected => {
-                        self.connected(notify.client, notify.pid);
-                    }
+                    NotifyKind::ClientConnected => self.connected(notify.client, notify.pid),
                     NotifyKind::ClientGone => {
                         self.seen.remove(&notify.client);
                         self.ours.remove(&notify.client);

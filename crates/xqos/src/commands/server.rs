@@ -99,24 +99,18 @@ impl Arguments {
         let mut command = Command::new(&program);
         // The server's own name, as it was typed: it appears in its log and in ps.
         command.arg0(server).args(arguments).env("LD_PRELOAD", preload(env::var_os("LD_PRELOAD"), &module));
-        if let Some(policy) = self.policy {
-            command.env("XQOS_POLICY", policy.name());
-        }
-        if let Some(slice) = self.slice {
-            command.env("XQOS_SLICE_US", slice.0.to_string());
-        }
-        if let Some(share) = self.max_utilization {
-            command.env("XQOS_MAX_UTILIZATION_PPM", share.0.to_string());
-        }
-        if let Some(share) = self.desktop {
-            command.env("XQOS_DESKTOP_SHARE_PPM", share.0.to_string());
-        }
-        if let Some(grouping) = self.groups {
-            command.env("XQOS_GROUPS", grouping.name());
-        }
-        if let Some(limit) = self.grab_limit {
-            command.env("XQOS_GRAB_LIMIT_MS", (limit.0 / 1000).to_string());
-        }
+        command.envs(
+            [
+                ("XQOS_POLICY", self.policy.map(|policy| policy.name().to_owned())),
+                ("XQOS_SLICE_US", self.slice.map(|slice| slice.0.to_string())),
+                ("XQOS_MAX_UTILIZATION_PPM", self.max_utilization.map(|share| share.0.to_string())),
+                ("XQOS_DESKTOP_SHARE_PPM", self.desktop.map(|share| share.0.to_string())),
+                ("XQOS_GROUPS", self.groups.map(|grouping| grouping.name().to_owned())),
+                ("XQOS_GRAB_LIMIT_MS", self.grab_limit.map(|limit| (limit.0 / 1000).to_string())),
+            ]
+            .into_iter()
+            .filter_map(|(name, value)| Some((name, value?))),
+        );
         if let Some(cpu) = self.cpu {
             processor::check(cpu)?;
             sys::schedule(&mut command, processor::attributes(cpu));
