@@ -143,8 +143,8 @@ pub fn metrics<T>(fields: &[Field<T>]) -> impl Iterator<Item = (Metric, &Field<T
 }
 
 /// Those with a column that says something in one of the rows.
-pub fn shown<'a, T>(fields: &'a [Field<T>], rows: &'a [&T]) -> impl Iterator<Item = &'a Field<T>> {
-    let says = |field: &&Field<T>| rows.is_empty() || rows.iter().any(|row| !field.text(row).is_empty());
+pub fn shown<'a, T>(fields: &'a [Field<T>], rows: &[&T]) -> impl Iterator<Item = &'a Field<T>> {
+    let says = move |field: &&Field<T>| rows.is_empty() || rows.iter().any(|row| !field.text(row).is_empty());
     fields.iter().filter(|field| field.place != Place::Detail).filter(says)
 }
 
