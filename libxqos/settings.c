@@ -138,6 +138,11 @@ int xqos_set_client_priority(xqos_t *xqos, uint32_t client, int32_t priority)
     return set_number(xqos, XQOS_SUBJECT_CLIENT, client, XQOS_SETTING_PRIORITY, (uint32_t)priority);
 }
 
+int xqos_set_client_slice(xqos_t *xqos, uint32_t client, uint32_t slice_us)
+{
+    return set_number(xqos, XQOS_SUBJECT_CLIENT, client, XQOS_SETTING_SLICE, slice_us);
+}
+
 int xqos_set_client_pacing(xqos_t *xqos, uint32_t client, uint32_t pacing)
 {
     return set_number(xqos, XQOS_SUBJECT_CLIENT, client, XQOS_SETTING_PACED, pacing);

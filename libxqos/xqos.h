@@ -172,6 +172,10 @@ XQOS_PUBLIC int xqos_set_client_weight(xqos_t *xqos, uint32_t client, uint32_t w
  * Errors: VALUE, ACCESS (another's client), CONNECTION, ARGUMENT. */
 XQOS_PUBLIC int xqos_set_client_priority(xqos_t *xqos, uint32_t client, int32_t priority);
 
+/* A client's longest slice, 100 to 1000000 microseconds; 0: as long as all. A single request is never cut short.
+ * Errors: VALUE, ACCESS (another's client), CONNECTION, ARGUMENT. */
+XQOS_PUBLIC int xqos_set_client_slice(xqos_t *xqos, uint32_t client, uint32_t slice_us);
+
 /* What is set from now on in this context is told to others with this name; null or empty: as made by the client itself,
  * or by hand. With lease 1 it ends when the connection does, however that ends, or with xqos_close where the server has
  * no extension; and where something was set without a lease, setting it is ACCESS.

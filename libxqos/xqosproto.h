@@ -137,6 +137,7 @@ enum xqos_setting_kind {
     XQOS_SETTING_DESKTOP = 7, /* of the server: the most that compositors and window managers get, millionths */
     XQOS_SETTING_GROUPING = 8, /* of the server */
     XQOS_SETTING_USER_LIMIT = 9, /* of the server: the most that one user may reserve, millionths; 0: no limit */
+    XQOS_SETTING_SLICE = 10, /* of a client: its longest slice while the policy decides, us; 0: as long as all */
 };
 
 struct xqos_server_info {
@@ -240,8 +241,9 @@ struct xqos_client {
     uint32_t long_grabs; /* server grabs of a second and more */
     uint32_t group_budget_us; /* Q of its group's reservation; 0: that has none */
     uint32_t group_period_us; /* T of it */
+    uint32_t slice_us; /* its longest slice; 0: as long as all */
 };
-_Static_assert(offsetof(struct xqos_client, group_period_us) == 384, "as on the wire");
+_Static_assert(offsetof(struct xqos_client, slice_us) == 388, "as on the wire");
 
 struct xqos_policy_change {
     uint32_t size; /* set by the caller */

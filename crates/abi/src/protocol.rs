@@ -62,6 +62,8 @@ settings! {
     8 Grouping(Grouping [4]);
     /// Of the server: the most that one user may reserve, millionths; 0: no limit.
     9 UserLimit(u32 [4]);
+    /// Of a client: its longest slice while the policy decides, us; 0: as long as all.
+    10 Slice(u32 [4]);
 }
 
 requests! {
@@ -99,7 +101,7 @@ entries! {
         longest_request_ns: u64 [8], connected_ns: u64 [8], grabbed_ns: u64 [8], charged_ns: u64 [8], grabs: u32 [4],
         group_cap_ppm: u32 [4], name: String [32], group: u32 [4], group_weight: u32 [4], group_name: Label [32],
         reservation_origin: Label [32], settings_origin: Label [32], host: String [48], waits: [u32; 8] [32],
-        long_grabs: u32 [4], group_budget_us: u32 [4], group_period_us: u32 [4]
+        long_grabs: u32 [4], group_budget_us: u32 [4], group_period_us: u32 [4], slice_us: u32 [4]
     }
     /// One of the longest requests since the start.
     LongRequest [64] {

@@ -128,6 +128,7 @@ impl SettingKind {
             (SettingKind::Desktop, Server) => Setting::Desktop(DEFAULT_SHARE_PPM),
             (SettingKind::Grouping, Server) => Setting::Grouping(Grouping::Application),
             (SettingKind::UserLimit, Server) => Setting::UserLimit(0),
+            (SettingKind::Slice, Client(_)) => Setting::Slice(0),
             _ => return None,
         })
     }

@@ -155,6 +155,30 @@ pub fn limit(text: &str) -> Result<Micros, String> {
     if is_fit { Ok(time) } else { Err(format!("{text} is out of range: choose 1ms to 1s, or 'off'")) }
 }
 
+/// The longest slice of a client, microseconds; 0: as long as the policy's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slice(pub u32);
+
+impl fmt::Display for Slice {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0 == 0 { out.write_str("none") } else { Micros(self.0).fmt(out) }
+    }
+}
+
+impl FromStr for Slice {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "none" {
+            return Ok(Slice(0));
+        }
+        match text.parse()? {
+            Micros(us @ 100..=1_000_000) => Ok(Slice(us)),
+            _ => Err(format!("a slice of {text} cannot be: write 100us to 1s, or none")),
+        }
+    }
+}
+
 /// A weight in hundredths, 1 to 10000.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Weight(pub u32);
@@ -330,6 +354,17 @@ mod tests {
         ] {
             let error = text.parse::<Reservation>().expect_err(text);
             assert!(error.contains(words), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn slices_are_as_long_as_the_server_takes_them() {
+        for (text, us) in [("2ms", 2000), ("100us", 100), ("1s", 1_000_000), ("none", 0)] {
+            assert_eq!(text.parse(), Ok(Slice(us)));
+            assert_eq!(Slice(us).to_string().parse(), Ok(Slice(us)));
+        }
+        for text in ["99us", "1001ms", "0", "two"] {
+            assert!(text.parse::<Slice>().is_err(), "{text}");
         }
     }
 

@@ -135,6 +135,13 @@ pub enum Fact {
         /// Larger is first.
         priority: i32,
     },
+    /// The longest slice of a client, where the policy decides and it uses no reservation.
+    Slice {
+        /// Whose.
+        client: ClientId,
+        /// Microseconds; 0: as long as the policy's, as it is until it is told.
+        us: u32,
+    },
     /// What a client does for others.
     Role {
         /// Who.
@@ -187,6 +194,7 @@ impl Fact {
             | Fact::Weight { client, .. }
             | Fact::Group { client, .. }
             | Fact::FixedPriority { client, .. }
+            | Fact::Slice { client, .. }
             | Fact::Role { client, .. }
             | Fact::Reserve { client, .. }
             | Fact::Release { client } => Some(client),

@@ -51,6 +51,8 @@ struct Client {
     waits_since: Time,
     idle_since: Time,
     role: Role,
+    /// Its longest slice; 0: as long as the policy's.
+    slice_us: u32,
     /// For whom a window manager works.
     works_for: Option<ClientId>,
     /// How long it was idle before it came, or for ever where it got input; 0 once it made work for a desktop client.
@@ -169,6 +171,11 @@ impl Scheduler {
             Fact::GroupWeight { group, weight } => self.set_group_weight(group, weight, now),
             Fact::FixedPriority { client, priority } => {
                 self.change_facts(client, now, |facts| facts.fixed_priority = priority);
+            }
+            Fact::Slice { client, us } => {
+                if let Some(record) = self.client_mut(client) {
+                    record.slice_us = us;
+                }
             }
             Fact::Role { client, role } => self.set_role(client, role, now),
             Fact::Reserve { client, reservation } => {

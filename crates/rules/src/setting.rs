@@ -8,7 +8,7 @@
 use std::fmt;
 use std::str::FromStr;
 use xqos_cli::number::{decimal, scaled};
-use xqos_cli::quantity::{Reservation, SoftRule, Weight};
+use xqos_cli::quantity::{Reservation, Slice, SoftRule, Weight};
 
 /// Letters of a name that a rule gives: a group's, or its own.
 const NAME_LENGTH: usize = 64;
@@ -28,6 +28,7 @@ pub enum SettingKind {
     Max,
     Weight,
     Priority,
+    Slice,
     Cpu,
     Pace,
     Group,
@@ -35,13 +36,14 @@ pub enum SettingKind {
 }
 
 impl SettingKind {
-    pub const ALL: [SettingKind; 10] = [
+    pub const ALL: [SettingKind; 11] = [
         SettingKind::Reserve,
         SettingKind::Hard,
         SettingKind::Soft,
         SettingKind::Max,
         SettingKind::Weight,
         SettingKind::Priority,
+        SettingKind::Slice,
         SettingKind::Cpu,
         SettingKind::Pace,
         SettingKind::Group,
@@ -57,6 +59,7 @@ impl SettingKind {
             SettingKind::Max => "max",
             SettingKind::Weight => "weight",
             SettingKind::Priority => "priority",
+            SettingKind::Slice => "slice",
             SettingKind::Cpu => "cpu",
             SettingKind::Pace => "pace",
             SettingKind::Group => "group",
@@ -76,6 +79,8 @@ pub enum Setting {
     Max(Cap),
     Weight(Weight),
     Priority(Priority),
+    /// Its longest slice.
+    Slice(Slice),
     /// Whether its program may have the processor while it redraws.
     Cpu(bool),
     /// Whether it waits for those that it uncovers.
@@ -94,6 +99,7 @@ impl Setting {
             Setting::Max(_) => SettingKind::Max,
             Setting::Weight(_) => SettingKind::Weight,
             Setting::Priority(_) => SettingKind::Priority,
+            Setting::Slice(_) => SettingKind::Slice,
             Setting::Cpu(_) => SettingKind::Cpu,
             Setting::Pace(_) => SettingKind::Pace,
             Setting::Group(_) => SettingKind::Group,
@@ -109,6 +115,7 @@ impl Setting {
             Setting::Max(cap) => cap.to_string(),
             Setting::Weight(weight) => weight.to_string(),
             Setting::Priority(Priority(priority)) => priority.to_string(),
+            Setting::Slice(slice) => slice.to_string(),
             Setting::Group(group) => group.to_string(),
             Setting::Hard(on) | Setting::Cpu(on) | Setting::Pace(on) | Setting::Ignore(on) => on.to_string(),
         }
@@ -123,6 +130,7 @@ impl Setting {
             SettingKind::Max => Setting::Max(value.parse()?),
             SettingKind::Weight => Setting::Weight(value.parse()?),
             SettingKind::Priority => Setting::Priority(value.parse()?),
+            SettingKind::Slice => Setting::Slice(value.parse()?),
             SettingKind::Cpu => Setting::Cpu(value.switch()?),
             SettingKind::Pace => Setting::Pace(value.switch()?),
             SettingKind::Group => Setting::Group(value.parse()?),
@@ -135,7 +143,10 @@ impl Setting {
 impl fmt::Display for Setting {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (key, value) = (self.kind().name(), self.value());
-        let is_text = matches!(self, Setting::Reserve(_) | Setting::Soft(_) | Setting::Max(_) | Setting::Group(_));
+        let is_text = matches!(
+            self,
+            Setting::Reserve(_) | Setting::Soft(_) | Setting::Max(_) | Setting::Slice(_) | Setting::Group(_)
+        );
         if is_text { write!(out, "{key} = \"{value}\"") } else { write!(out, "{key} = {value}") }
     }
 }

@@ -170,6 +170,7 @@ fn setting(fact: &Fact) -> String {
         }
         Fact::SyncPriority { priority, .. } | Fact::FixedPriority { priority, .. } => priority.to_string(),
         Fact::Weight { weight, .. } => format!("{}", f64::from(weight) / 100.0),
+        Fact::Slice { us, .. } => format!("slices of at most {us} us (0: as all)"),
         Fact::Group { group: GroupId::NONE, .. } => "none".to_owned(),
         Fact::Group { group, .. } => group.0.to_string(),
         Fact::GroupCap { group, ppm: 0 } => format!("{} has no cap", group.0),

@@ -48,6 +48,7 @@ fn settings() -> Vec<Setting> {
         Setting::Desktop(666_667),
         Setting::Grouping(Grouping::User),
         Setting::UserLimit(300_000),
+        Setting::Slice(2000),
     ]
 }
 

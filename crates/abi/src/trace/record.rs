@@ -186,6 +186,7 @@ records! {
     22 "sync" (client CLIENT, priority VALUE) { Fact::SyncPriority { client, priority } }
     23 "weight" (client CLIENT, weight VALUE) { Fact::Weight { client, weight } }
     24 "priority" (client CLIENT, priority VALUE) { Fact::FixedPriority { client, priority } }
+    46 "longest" (client CLIENT, us VALUE) { Fact::Slice { client, us } }
     35 "group" (client CLIENT, group VALUE) { Fact::Group { client, group } }
     36 "group" (group VALUE, weight TWO) { Fact::GroupWeight { group, weight } }
     37 "group" (group VALUE, ppm TWO) { Fact::GroupCap { group, ppm } }

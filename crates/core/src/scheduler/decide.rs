@@ -124,8 +124,9 @@ impl Scheduler {
         self.running = Some((client, Mode::BestEffort));
         let tier = self.tier(client);
         let desktop_turn = self.desktop.turn_from(now);
-        let group = self.client(client).map_or(GroupId::NONE, |record| record.facts.group);
-        let mut until = now.after(allowance.slice_ns).min(self.caps.until(group, now));
+        let (group, slice_us) = self.client(client).map_or((GroupId::NONE, 0), |it| (it.facts.group, it.slice_us));
+        let longest_ns = if slice_us == 0 { u64::MAX } else { u64::from(slice_us) * 1000 };
+        let mut until = now.after(allowance.slice_ns.min(longest_ns)).min(self.caps.until(group, now));
         if self.desktop.ready.peek().is_some_and(|((waiting, _), _)| waiting <= tier) {
             until = until.min(desktop_turn);
         }

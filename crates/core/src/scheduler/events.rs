@@ -25,6 +25,7 @@ impl Scheduler {
             waits_since: now,
             idle_since: now,
             role: Role::NONE,
+            slice_us: 0,
             works_for: None,
             rested_ns: 0,
             likely_ns: u64::MAX,

@@ -257,7 +257,7 @@ impl Client {
     /// With its own reservation, and the one before.
     fn save(&self, reservations: [Option<&ReservationState>; 2], out: &mut Vec<u64>) {
         let Facts { descriptor, weight, fixed_priority, sync_priority, .. } = self.facts;
-        out.extend([u64::from(descriptor), u64::from(weight)]);
+        out.extend([u64::from(descriptor), u64::from(self.slice_us) << 32 | u64::from(weight)]);
         out.extend([i64::from(fixed_priority) as u64, i64::from(sync_priority) as u64]);
         out.extend([u64::from(self.ready), self.waits_since.0, self.idle_since.0]);
         out.push(self.grabbed_at.map_or(0, |at| at.0));
@@ -281,8 +281,10 @@ impl Client {
 
     fn load(words: &mut Words) -> Option<(Client, [Option<ReservationState>; 2])> {
         let descriptor = words.u32()?;
+        let both = words.next()?;
+        let (slice_us, weight) = ((both >> 32) as u32, both as u32);
         let facts = Facts {
-            weight: words.u32()?.max(1),
+            weight: weight.max(1),
             fixed_priority: words.i32()?,
             sync_priority: words.i32()?,
             ..Facts::new(descriptor)
@@ -311,6 +313,7 @@ impl Client {
             waits_since,
             idle_since,
             role: Role::NONE,
+            slice_us,
             rested_ns: 0,
             likely_ns: u64::MAX,
             watched: false,

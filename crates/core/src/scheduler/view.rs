@@ -96,6 +96,11 @@ impl Scheduler {
         Some(self.client(client)?.usage)
     }
 
+    /// The longest slice of a client; 0: as long as the policy's.
+    pub fn slice_us(&self, client: ClientId) -> u32 {
+        self.client(client).map_or(0, |record| record.slice_us)
+    }
+
     /// Weight (hundredths) and fixed priority of a client.
     pub fn weight_and_priority(&self, client: ClientId) -> Option<(u32, i32)> {
         self.client(client).map(|record| (record.facts.weight, record.facts.fixed_priority))

@@ -220,3 +220,20 @@ fn light_client_that_draws_in_bursts_is_served_in_one_go() {
         assert!(longest_ns <= (20 * 40 + 100) * US, "seed {seed}: a burst of 20 requests took {longest_ns} ns");
     }
 }
+
+#[test]
+fn a_client_with_a_longest_slice_is_served_for_no_longer_and_gets_its_share() {
+    let mut server = Server::new(PolicyKind::Fair, Parameters::default(), 1);
+    let [limited, other] = [(); 2].map(|()| server.connect(Load::backlogged(20 * US..=100 * US)));
+    server.scheduler.handle(Time(0), Fact::Slice { client: limited, us: 1000 });
+    server.run_until(2 * SECOND);
+    let longest_ns = |client| {
+        let mut slices = std::collections::BTreeMap::<_, u64>::new();
+        let of_it = server.runs.iter().filter(|run| run.client == client);
+        of_it.for_each(|run| *slices.entry(run.slice).or_default() += run.end_ns - run.start_ns);
+        slices.into_values().max().unwrap_or(0)
+    };
+    assert!(longest_ns(limited) <= MS + 100 * US && longest_ns(other) > 4 * MS, "its slices alone are short");
+    let [got, others] = [limited, other].map(|client| server.service_ns(client, None));
+    assert!(got.abs_diff(others) < 10 * MS, "{got} and {others} ns");
+}

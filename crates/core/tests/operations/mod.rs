@@ -134,6 +134,7 @@ fn fact() -> impl Strategy<Value = Fact> {
             .prop_map(|(group, reservation)| Fact::GroupReserve { group: GroupId(group), reservation }),
         1 => (1..3u16).prop_map(|group| Fact::GroupRelease { group: GroupId(group) }),
         2 => (client(), -3..=3).prop_map(|(client, priority)| Fact::FixedPriority { client, priority }),
+        1 => (client(), 0..3000u32).prop_map(|(client, us)| Fact::Slice { client, us }),
         4 => (client(), 0..4u8).prop_map(|(client, bits)| Fact::Role { client, role: Role::from_bits(bits) }),
         6 => (client(), reservation()).prop_map(|(client, reservation)| Fact::Reserve { client, reservation }),
         2 => client().prop_map(|client| Fact::Release { client }),

@@ -44,7 +44,9 @@ impl Reference {
             let client = self.rules.first(&contenders);
             let (standing, defence) = (self.rules.standings[&client], self.rules.defence(client));
             let turn = self.rules.run(client, best_effort.len() == 1, now);
-            let (mut end, requests, bytes) = (now.saturating_add(turn.length_ns), turn.requests, turn.bytes);
+            let longest_ns = if standing.slice_us == 0 { u64::MAX } else { u64::from(standing.slice_us) * 1000 };
+            let length_ns = turn.length_ns.min(longest_ns);
+            let (mut end, requests, bytes) = (now.saturating_add(length_ns), turn.requests, turn.bytes);
             if let Some(cap) = self.caps.get(&standing.group) {
                 let left_ns = if now >= cap.deadline { i128::from(cap.of.budget_ns) } else { cap.left_ns };
                 end = end.min(now + u64::try_from(left_ns.max(0)).expect("it is less than a period"));

@@ -173,6 +173,7 @@ impl Reference {
             Fact::GroupWeight { group, weight } => self.rules.set_group_weight(group, weight),
             Fact::GroupCap { group, ppm } => self.set_cap(group, ppm, now),
             Fact::FixedPriority { client, priority } => self.set_fixed_priority(client, priority),
+            Fact::Slice { client, us } => self.set_slice(client, us),
             Fact::Role { client, role } => self.set_role(client, role),
             Fact::Release { client } => return self.cleared(client),
             Fact::GroupRelease { group } => return self.released_group(group),
@@ -444,6 +445,12 @@ impl Reference {
     fn set_weight(&mut self, id: ClientId, weight: u32) {
         if let Some(standing) = self.rules.standings.get_mut(&id) {
             standing.weight = weight.max(1);
+        }
+    }
+
+    fn set_slice(&mut self, id: ClientId, us: u32) {
+        if let Some(standing) = self.rules.standings.get_mut(&id) {
+            standing.slice_us = us;
         }
     }
 

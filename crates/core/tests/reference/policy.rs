@@ -21,6 +21,8 @@ pub struct Standing {
     pub descriptor: u32,
     pub weight: u32,
     pub fixed_priority: i32,
+    /// Its longest slice; 0: as long as all.
+    pub slice_us: u32,
     pub sync_priority: i32,
     pub group: GroupId,
     /// `fair`: server time / weight, against the others of its group.
@@ -125,6 +127,7 @@ impl Rules {
             descriptor,
             weight: 100,
             fixed_priority: 0,
+            slice_us: 0,
             sync_priority: 0,
             group: GroupId::NONE,
             paid: 0,

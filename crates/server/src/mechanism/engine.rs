@@ -31,8 +31,8 @@ use crate::mechanism::recorded::Recorded;
 use crate::mechanism::roles::Roles;
 use crate::mechanism::settings::{FaultPlace, Settings};
 use contention::Attended;
-use xqos_abi::trace::What;
 use xqos_abi::NotifyKind;
+use xqos_abi::trace::What;
 use xqos_core::{
     Choice, ClientId, Fact, Mode, Outcome as FactOutcome, Pacing, PolicyKind, Rank, Scheduler, Service, Slice, Time,
 };

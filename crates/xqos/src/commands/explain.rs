@@ -107,7 +107,7 @@ set = { max = \"20%\" }
             "mpv (client 0x400000)",
             "  exe      /usr/bin/mpv",
             "  class    not known",
-            "Served with: hard false, priority 0, reserve none, weight 1",
+            "Served with: hard false, priority 0, reserve none, slice none, weight 1",
             "  weight = 2, by players (r.toml:2); now 1",
             "* players (r.toml:2): matched",
             "  remote (r.toml:6): local is true, not false",

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
-//! `xqos weight` and `xqos priority`: a client's standing under the policies fair and fixed.
+//! `xqos weight`, `xqos priority` and `xqos limit`: a client's standing beside others.
 
 use crate::client::{back_to_rules, described, weight_of};
 use crate::selector::Selector;
 use crate::session::Session;
 use anyhow::Result;
 use clap::Args;
+use xqos_abi::{Setting, Subject};
 use xqos_cli::output::{self, note};
-use xqos_cli::quantity::Weight;
+use xqos_cli::quantity::{Slice, Weight};
 use xqos_core::PolicyKind;
 
 /// Sets how much server time a client gets beside others (policy fair)
@@ -48,6 +49,42 @@ const PRIORITY_EXAMPLES: &str = "\
 Examples:
   xqos priority --class mpv 10
   xqos priority --pid 4711 -5";
+
+/// Limits how long a client is served at a time
+///
+/// While others wait, a client is served for at most a slice: 5 ms, unless `xqos policy --slice` says otherwise. One that asks
+/// for much at once may be given shorter ones, so that who waits for it waits less. It gets as much of the server as
+/// before; for less, see `max` in `xqos rules --help`. A single request is never cut short.
+#[derive(Args, Debug)]
+#[command(name = "limit", after_help = LIMIT_EXAMPLES)]
+pub struct Limit {
+    #[command(flatten)]
+    selector: Selector,
+    /// 100us to 1s; none: as long as all
+    #[arg(long, value_name = "TIME")]
+    slice: Slice,
+}
+
+const LIMIT_EXAMPLES: &str = "\
+Examples:
+  xqos limit --pid 4711 --slice 2ms
+  xqos limit --class firefox --slice none";
+
+impl Limit {
+    pub fn perform(&self, display: Option<&str>) -> Result<()> {
+        let (session, _) = Session::open_armed(display)?;
+        for entry in self.selector.resolve(&session)? {
+            let set = session.control.set(Subject::Client(entry.client), Setting::Slice(self.slice.0));
+            set.map_err(|error| session.explained(error, &entry))?;
+            let (who, before, id) = (described(&entry), Slice(entry.slice_us), entry.client);
+            output::line(&format!(
+                "longest slice {} for {who}, was {before}; undo: xqos limit --client {id:#x} --slice '{before}'",
+                self.slice
+            ))?;
+        }
+        Ok(())
+    }
+}
 
 impl Weigh {
     pub fn perform(&self, display: Option<&str>) -> Result<()> {

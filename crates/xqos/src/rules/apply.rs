@@ -31,9 +31,9 @@ use crate::session::Session;
 use anyhow::Result;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
-use xqos_abi::{ClientEntry, Label, Paced, entry_flag};
+use xqos_abi::{ClientEntry, Label, Paced, Subject, entry_flag};
 use xqos_cli::program::one_line;
-use xqos_cli::quantity::{Reservation, SoftRule, Weight};
+use xqos_cli::quantity::{Reservation, Slice, SoftRule, Weight};
 use xqos_core::ReservationKind;
 use xqos_rules::decide::Chosen;
 use xqos_rules::setting::{Cap, Group, Reserve, Setting, SettingKind};
@@ -85,6 +85,8 @@ pub trait Server {
     fn cap(&self, entry: &ClientEntry, ppm: u32) -> Result<()>;
     /// Whether it waits for those that it uncovers.
     fn pace(&self, entry: &ClientEntry, paced: Paced) -> Result<()>;
+    /// Limits its slices, microseconds; 0: as long as all.
+    fn limit(&self, entry: &ClientEntry, slice_us: u32) -> Result<()>;
     /// What is set next is told as set by this rule.
     fn speak_for(&self, _rule: &str) -> Result<()> {
         Ok(())
@@ -124,6 +126,11 @@ impl Server for Session {
 
     fn pace(&self, entry: &ClientEntry, paced: Paced) -> Result<()> {
         self.control.set_client_pacing(entry.client, paced).map_err(|error| self.explained(error, entry))
+    }
+
+    fn limit(&self, entry: &ClientEntry, slice_us: u32) -> Result<()> {
+        let set = self.control.set(Subject::Client(entry.client), xqos_abi::Setting::Slice(slice_us));
+        set.map_err(|error| self.explained(error, entry))
     }
 
     fn speak_for(&self, rule: &str) -> Result<()> {
@@ -199,6 +206,7 @@ struct Client {
     group: Owner<Label>,
     cap: Owner<u32>,
     paced: Owner<Paced>,
+    slice: Owner<u32>,
     is_auto: bool,
     /// The process that may have the processor while it redraws.
     boosted: Option<i32>,
@@ -226,6 +234,7 @@ struct Wanted {
     group: Option<Label>,
     cap: Option<u32>,
     paced: Option<Paced>,
+    slice: Option<u32>,
     auto: bool,
     boost: bool,
 }
@@ -239,6 +248,7 @@ impl Wanted {
                 Setting::Reserve(Reserve::Fixed(reservation)) => wanted.reserved = Some(Some((*reservation, kind))),
                 Setting::Reserve(Reserve::Auto) => wanted.auto = true,
                 Setting::Weight(Weight(weight)) => wanted.weight = Some(*weight),
+                Setting::Slice(Slice(us)) => wanted.slice = Some(*us),
                 Setting::Priority(priority) => wanted.priority = Some(priority.0),
                 Setting::Group(group) => wanted.group = Some(group_name(group)),
                 Setting::Pace(on) => wanted.paced = Some(if *on { Paced::Always } else { Paced::Never }),
@@ -320,6 +330,10 @@ impl<S: Server, A: Auto, B: Boost> ByMemory<S, A, B> {
                 .and_then(|()| server.prioritise(entry, set))
                 .map(|()| format!("priority {set}"))
         };
+        let limit = |set| {
+            let told = format!("longest slice {}", Slice(set));
+            speak(SettingKind::Slice).and_then(|()| server.limit(entry, set)).map(|()| told)
+        };
         let group = |set: Label| {
             let told = group_told(set);
             speak(SettingKind::Group).and_then(|()| server.group(entry, set)).map(|()| told)
@@ -353,6 +367,7 @@ impl<S: Server, A: Auto, B: Boost> ByMemory<S, A, B> {
             (SettingKind::Pace, client.paced.step(paced_now(entry), Paced::AsAll, wanted.paced, pace)),
             (SettingKind::Reserve, client.reserved.step(reservation_of(entry), None, wanted.reserved, reserve)),
             (SettingKind::Weight, client.weight.step(entry.weight, USUAL_WEIGHT, wanted.weight, weigh)),
+            (SettingKind::Slice, client.slice.step(entry.slice_us, 0, wanted.slice, limit)),
             (SettingKind::Priority, client.priority.step(entry.fixed_priority, 0, wanted.priority, prioritise)),
         ];
         made.into_iter().filter_map(|(kind, done)| Some((kind, done?))).collect()

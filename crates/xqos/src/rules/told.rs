@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use xqos_abi::ClientEntry;
-use xqos_cli::quantity::Weight;
+use xqos_cli::quantity::{Slice, Weight};
 use xqos_rules::decide::{Chosen, RuleSet, Verdict};
 use xqos_rules::facts::{ClientFacts, Key, State};
 use xqos_rules::setting::SettingKind;
@@ -111,6 +111,7 @@ fn now(entry: &ClientEntry, kind: SettingKind) -> Option<String> {
         SettingKind::Hard => Some(reserved.is_some_and(|(_, kind)| kind.is_hard()).to_string()),
         SettingKind::Soft => reserved.and_then(|(_, kind)| soft_rule(kind)).map(str::to_owned),
         SettingKind::Weight => Some(Weight(entry.weight).to_string()),
+        SettingKind::Slice => Some(Slice(entry.slice_us).to_string()),
         SettingKind::Priority => Some(entry.fixed_priority.to_string()),
         _ => None,
     }

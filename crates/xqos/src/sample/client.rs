@@ -91,6 +91,8 @@ pub const CLIENT of client: Client;
     priority, or nice" => Value::or_none(client.cpu.as_ref(), Processor::value);
 "weight" number("WEIGHT", 6, ""): "for policy fair (`xqos weight`)" =>
     Value::Number(f64::from(client.entry.weight) / 100.0);
+"slice_ms" number("SLICE", 8, ""): "its longest slice, where that was set (`xqos limit`)" =>
+    time(u64::from(client.entry.slice_us) * 1000).if_any();
 "fixed_priority" number("PRIORITY", 8, ""): "for policy fixed (`xqos priority`)" =>
     count(client.entry.fixed_priority).if_any();
 "sync_priority" number("SYNC", 6, ""): "priority set through the SYNC extension" =>

@@ -49,6 +49,7 @@ impl<H: Host> Engine<H> {
             }
             (Target::Client(client), Setting::Weight(weight)) => Fact::Weight { client, weight },
             (Target::Client(client), Setting::Priority(priority)) => Fact::FixedPriority { client, priority },
+            (Target::Client(client), Setting::Slice(us)) => Fact::Slice { client, us },
             (Target::Client(id), Setting::Paced(paced)) => return none(self.set_client_pacing(id, paced)),
             (Target::Client(id), Setting::Group(name)) => return none(self.set_group_name(id, name)),
             (Target::Group(group, _), Setting::Weight(weight)) => {

@@ -156,6 +156,7 @@ pub fn entry<H: Host>(engine: &Engine<H>, id: ClientId, asker: ClientId) -> Opti
         grabs: usage.grabs,
         name: slot.program.to_string(),
         group_cap_ppm: scheduler.cap_ppm(slot.group),
+        slice_us: scheduler.slice_us(id),
         group: slot.group.0.into(),
         group_weight: engine.groups.weight(slot.group),
         group_name: engine.groups.label(slot.group),

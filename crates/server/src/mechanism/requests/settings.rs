@@ -5,7 +5,7 @@ use super::{Refused, base_of, base_of_holder, may_change, may_steer, subject as 
 use crate::host::Host;
 use crate::mechanism::engine::{Engine, Target};
 use crate::mechanism::groups::is_fit;
-use crate::mechanism::settings::MAX_UTILIZATION_LIMIT_PPM;
+use crate::mechanism::settings::{MAX_UTILIZATION_LIMIT_PPM, SLICE_RANGE_US};
 use std::ops::RangeInclusive;
 use xqos_abi::{NO_RESERVATION, Setting, SettingKind, Subject, us};
 use xqos_core::{Admission, ClientId, GroupId, Holder, MAX_SHARE_PPM, Reservation};
@@ -118,6 +118,7 @@ fn is_in_range(client: u32, setting: &Setting) -> Result<(), Refused> {
         Setting::Weight(weight) => (weight, WEIGHTS.contains(&weight)),
         Setting::Priority(priority) => (priority as u32, PRIORITIES.contains(&priority)),
         Setting::Cap(ppm) => (ppm, CAPS_PPM.contains(&ppm)),
+        Setting::Slice(us) => (us, SLICE_RANGE_US.contains(&us)),
         Setting::Group(name) => (client, is_fit(name)),
         Setting::Pacing(pacing) => {
             let (limit_us, floor_us) = (us(pacing.limit_ns), us(pacing.floor_ns));

@@ -11,13 +11,19 @@ use crate::session::Session;
 use anyhow::Result;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
-use xqos_abi::{ClientEntry, Paced, entry_flag};
+use xqos_abi::{ClientEntry, Paced, Subject, entry_flag};
 use xqos_cli::output::{line, note};
 use xqos_rules::setting::SettingKind;
 
 /// What may be set of a client by hand.
-const SETTINGS: [SettingKind; 5] =
-    [SettingKind::Reserve, SettingKind::Weight, SettingKind::Priority, SettingKind::Group, SettingKind::Pace];
+const SETTINGS: [SettingKind; 6] = [
+    SettingKind::Reserve,
+    SettingKind::Weight,
+    SettingKind::Priority,
+    SettingKind::Slice,
+    SettingKind::Group,
+    SettingKind::Pace,
+];
 
 /// Gives a client back to the rules: what was set by hand, or by the program itself, ends
 ///
@@ -68,6 +74,7 @@ fn reset(session: &Session, entry: &ClientEntry, kind: SettingKind) -> Result<()
         SettingKind::Reserve if reservation_of(entry).is_some() => control.release(client),
         SettingKind::Weight => control.set_weight(client, 100),
         SettingKind::Priority => control.set_priority(client, 0),
+        SettingKind::Slice => control.clear(Subject::Client(client), xqos_abi::SettingKind::Slice),
         SettingKind::Group => control.set_client_group(client, ""),
         SettingKind::Pace if entry.flags & (entry_flag::PACED | entry_flag::NEVER_PACED) != 0 => {
             control.set_client_pacing(client, Paced::AsAll)

@@ -39,7 +39,7 @@ A file, such as ~/.config/xqos/rules.d/99-mine.toml:
 Keys of a match: exe, name, class, user, unit, cgroup, host (globs of * and
 ?), local, state (active, fullscreen, iconic, unwatched), not. Settings:
 reserve (\"auto\", \"none\", \"10ms/40ms\"), hard, soft (\"best-effort\",
-\"paper\"), max, weight, priority, cpu, pace, group, ignore.";
+\"paper\"), max, weight, slice, priority, cpu, pace, group, ignore.";
 
 #[derive(Debug, Subcommand)]
 enum Command {

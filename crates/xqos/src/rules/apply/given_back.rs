@@ -28,6 +28,9 @@ impl<S: Server, A: Auto, B: Boost> ByMemory<S, A, B> {
         if is_given(SettingKind::Priority) {
             known.priority = Owner::Nobody;
         }
+        if is_given(SettingKind::Slice) {
+            known.slice = Owner::Nobody;
+        }
         if is_given(SettingKind::Group) {
             (known.group, known.cap) = (Owner::Nobody, Owner::Nobody);
         }

@@ -82,6 +82,10 @@ impl Server for Model {
         })
     }
 
+    fn limit(&self, entry: &ClientEntry, slice_us: u32) -> Result<()> {
+        self.change(entry.client, |entry| entry.slice_us = slice_us)
+    }
+
     fn hold(&self) {
         self.held.replace(Some(Vec::new()));
     }
@@ -373,6 +377,18 @@ fn pacing_is_set_and_taken_back_and_never_over_a_hand() {
     desk.by_hand(|entry| entry.flags |= entry_flag::PACED);
     desk.rule("pace = false");
     assert_eq!(paced(&desk), Paced::Always);
+}
+
+#[test]
+fn slices_are_limited_as_long_as_a_rule_says_so() {
+    let mut desk = Desk::new();
+    assert_eq!(
+        desk.rule("slice = \"2ms\""),
+        ["longest slice 2 ms for mpv (pid 7, client 0x400000), by rule 'r' (t.toml:2)"]
+    );
+    assert_eq!(desk.entry().slice_us, 2000);
+    desk.rule("");
+    assert_eq!(desk.entry().slice_us, 0);
 }
 
 #[test]
