@@ -11,16 +11,31 @@
 //! | [`dix`]: exported symbols | raises `ClientRec.priority` | sets `isItTimeToYield` | IgnoreClient |
 //! | [`libc`](self::libc): calls of libc | tells the server of its data | answers EAGAIN | does not tell of it |
 //! | `mock`: tests, in virtual time | serves it first | after the request | skips it |
+//!
+//! | file | what all hosts have |
+//! |---|---|
+//! | `entry`, `wanted` | how the server finds us, what it was started with, and which host is to serve it |
+//! | `place` | the engine of this process; each call a panic boundary |
+//! | `identity` | who a client is |
+//! | `control` | the control socket |
+//! | `behind`, `descriptors` | libc's own calls, and which descriptors are clients' and ours |
+//! | `kernel`, `cpu` | clocks, timers and threads; what we ask of the kernel's scheduler |
 
+pub mod behind;
+pub mod control;
 pub mod cpu;
+pub mod descriptors;
 pub mod dix;
+pub mod entry;
+pub mod identity;
 pub mod kernel;
 pub mod libc;
 #[cfg(test)]
 pub mod mock;
 pub mod place;
+pub mod wanted;
 
-use crate::mechanism::access::Identity;
+use identity::Identity;
 use std::io;
 use std::os::fd::OwnedFd;
 use xqos_abi::Notify;

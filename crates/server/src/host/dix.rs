@@ -3,8 +3,6 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `entry` | how the server finds us: Xorg's module data, the preload's constructor |
-//! | `wanted` | what the process was started with, and which host is to serve it |
 //! | `symbols` | the server's functions and variables, found by name at run time |
 //! | `hooks` | what the server calls; each a panic boundary |
 //! | `client` | the server's client record, through the C shim |
@@ -13,13 +11,11 @@
 //! | `watcher`, `polled` | the thread that ends a slice early, and the server's own descriptors |
 //! | `sync_priority` | what SYNC clients see of the priority field that we use |
 //! | `per_request`, `ticks` | counting and timing requests, only while the policy `classic` or a trace asks for it |
-//! | `cpu` | what we ask of the kernel's scheduler |
 //!
 //! Between slices every priority field is what `sync_priority` says it must be.
 
 pub mod client;
 pub mod clients;
-pub mod entry;
 pub mod error;
 pub mod hooks;
 pub mod per_request;
@@ -28,9 +24,10 @@ pub mod ready;
 pub mod symbols;
 pub mod sync_priority;
 pub mod ticks;
-pub mod wanted;
 pub mod watcher;
 
+use crate::host::behind;
+use crate::host::control::{Asked, Connections};
 use crate::host::cpu;
 use crate::host::dix::client::{Client, device_grabs, redirector};
 use crate::host::dix::clients::{Checked, Known};
@@ -39,11 +36,9 @@ use crate::host::dix::ready::{Broken, ReadyRing};
 use crate::host::dix::symbols::{ExtensionEntry, NotifyFd, RequestProc, Symbols};
 use crate::host::dix::sync_priority::Wrapped;
 use crate::host::dix::watcher::Watcher;
+use crate::host::identity::Identity;
 use crate::host::kernel;
-use crate::host::libc::behind;
-use crate::host::libc::control::{Asked, Connections};
 use crate::host::{Host, SeenRequests, Work};
-use crate::mechanism::access::Identity;
 use crate::mechanism::settings::{FaultPlace, PlannedFault};
 use std::io;
 use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd, RawFd};

@@ -16,8 +16,6 @@
 //! | file | what |
 //! |---|---|
 //! | `calls` | the calls that stand before libc's |
-//! | `behind` | the calls behind those, and what this host asks of the kernel |
-//! | `descriptors` | which descriptors are clients', and which are ours |
 //! | `slots` | turns the program's calls to them, where we are no preload |
 //! | `place` | the engine of this process; each call a panic boundary |
 //! | `alarm` | the server's own timer |
@@ -26,17 +24,13 @@
 //! | `framing` | where requests begin and end in what is read |
 //! | `output` | events in what is written |
 //! | `lender` | a real-time priority that somebody lends |
-//! | `control` | the control socket, for there is no extension |
 //!
 //! The server's own timer, which ends its slices, is kept from it while we choose. Single requests are not timed, and a policy
 //! that counts them cannot be had; of a flood of small ones the number is an estimate unless there is a trace.
 
 mod alarm;
-pub mod behind;
 pub mod calls;
 pub mod clients;
-pub mod control;
-pub mod descriptors;
 mod framing;
 mod lender;
 mod output;
@@ -46,14 +40,15 @@ pub mod slots;
 #[cfg(test)]
 mod tests;
 
+use crate::host::behind::{self, OWN, is_own};
+use crate::host::control::Connections;
 use crate::host::cpu;
+use crate::host::identity::Identity;
 use crate::host::kernel::{self, now};
 use crate::host::{Host, SeenRequests, Work};
-use crate::mechanism::access::Identity;
 use crate::mechanism::early_end::EarlyEnd;
 use alarm::Alarm;
 use clients::Known;
-use control::Connections;
 use lender::Lender;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -68,14 +63,6 @@ const MIN_PEEK_BYTES: usize = 256;
 /// How long a client that hung up is still served what it sent before; a stock server drops that at once.
 const HANGUP_NS: u64 = 100_000_000;
 const HANGUP: u32 = (libc::EPOLLHUP | libc::EPOLLRDHUP) as u32;
-/// Events of ours in the server's epoll: a descriptor beneath this tag, which is no address of a process.
-const OWN: u64 = 0x5851_0000_0000_0000;
-
-/// Whether an event is of a descriptor of ours.
-fn is_own(data: u64) -> bool {
-    data & 0xffff_0000_0000_0000 == OWN
-}
-
 /// Why a server cannot be served; never, since nothing of it has to be known.
 #[derive(Debug)]
 pub struct Error(&'static str);

@@ -8,8 +8,8 @@ mod server;
 
 pub use server::Server;
 
+use crate::host::identity::Identity;
 use crate::host::{Connection, Host, SeenRequests, Work};
-use crate::mechanism::access::Identity;
 use crate::mechanism::early_end::{EarlyEnd, Verdict};
 use crate::mechanism::engine::{Engine, Outcome};
 use crate::mechanism::fault::Fault;

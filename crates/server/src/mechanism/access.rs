@@ -12,54 +12,11 @@
 //! `docs/access.md` has the whole table, and a test asks real servers for each of its cells. Users are compared as the server's
 //! user namespace knows them. Those that it does not know all have one number ([`unknown_user`]), and are nobody's equal.
 
-use crate::mechanism::groups::application_in;
+use crate::host::identity::Identity;
 use std::fs;
-use std::os::fd::RawFd;
 use std::sync::OnceLock;
 
-/// A client's process, as the kernel knows it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Identity {
-    /// 0 where it is not local, or in another process namespace.
-    pub pid: i32,
-    /// [`Identity::NOBODY`] where it is not local.
-    pub uid: u32,
-}
-
 impl Identity {
-    /// No user of this machine.
-    pub const NOBODY: u32 = u32::MAX;
-    pub const REMOTE: Identity = Identity { pid: 0, uid: Identity::NOBODY };
-
-    /// Who is at the other end of a connection.
-    pub fn of_peer(fd: RawFd) -> Identity {
-        let mut peer = libc::ucred { pid: 0, uid: Identity::NOBODY, gid: Identity::NOBODY };
-        let mut length = size_of::<libc::ucred>() as libc::socklen_t;
-        // SAFETY: room for the credentials, and its size.
-        let result = unsafe {
-            libc::getsockopt(fd, libc::SOL_SOCKET, libc::SO_PEERCRED, std::ptr::from_mut(&mut peer).cast(), &mut length)
-        };
-        if result < 0 || peer.uid == Identity::NOBODY {
-            return Identity::REMOTE;
-        }
-        Identity { pid: peer.pid.max(0), uid: peer.uid }
-    }
-
-    pub fn is_local(&self) -> bool {
-        self.uid != Identity::NOBODY
-    }
-
-    /// The program's name.
-    pub fn program(&self) -> String {
-        if self.pid > 0 { xqos_sys::program(self.pid) } else { String::new() }
-    }
-
-    /// The control group of its application ([`application_in`](crate::mechanism::groups::application_in)).
-    pub fn application(&self) -> Option<String> {
-        let lines = (self.pid > 0).then(|| std::fs::read_to_string(format!("/proc/{}/cgroup", self.pid)).ok())??;
-        application_in(&lines).map(str::to_owned)
-    }
-
     /// Whether both are one user of this machine.
     pub fn is_same_user(&self, other: &Identity) -> bool {
         self.has_known_user() && self.uid == other.uid

@@ -10,7 +10,7 @@
 //! Whoever was put into a group by name is in that one, whatever the grouping. The names `:none`, `:app` and `:user` stand
 //! for what that grouping would give. Invariant: a group has a number exactly while it has members.
 
-use crate::mechanism::access::Identity;
+use crate::host::identity::Identity;
 use crate::mechanism::origins::Made;
 use xqos_abi::{Grouping, Label};
 use xqos_core::GroupId;
@@ -163,13 +163,6 @@ pub fn is_fit(name: Label) -> bool {
     !name.as_str().starts_with(':') || grouping_of(name).is_some()
 }
 
-/// The application in the lines of /proc/PID/cgroup: what a desktop calls the scope or service of a program that it starts.
-pub fn application_in(lines: &str) -> Option<&str> {
-    let path = lines.lines().find_map(|line| line.strip_prefix("0::"))?;
-    let unit = path.rsplit('/').find(|part| part.ends_with(".scope") || part.ends_with(".service"))?;
-    unit.strip_prefix("app-")?.strip_suffix(".scope").or_else(|| unit.strip_prefix("app-")?.strip_suffix(".service"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -226,16 +219,5 @@ mod tests {
         assert_eq!(groups.enter(&named(":user", 9)), of_user);
         let fits = [":app", "players", "", ":none"].map(|name| is_fit(Label::new(name)));
         assert_eq!((fits, is_fit(Label::new(":all"))), ([true; 4], false));
-    }
-
-    #[test]
-    fn applications_are_told_by_their_control_groups() {
-        let of = |path: &str| application_in(path).map(str::to_owned);
-        let user = "0::/user.slice/user-1000.slice/user@1000.service/app.slice";
-        assert_eq!(of(&format!("{user}/app-gnome-firefox-77.scope\n")).as_deref(), Some("gnome-firefox-77"));
-        assert_eq!(of(&format!("{user}/app-org.kde.konsole@1.service\n")).as_deref(), Some("org.kde.konsole@1"));
-        assert_eq!(of("0::/user.slice/user-0.slice/session-2.scope\n"), None);
-        assert_eq!(of("12:cpu:/app-x-1.scope\n0::/\n"), None);
-        assert_eq!(of(""), None);
     }
 }

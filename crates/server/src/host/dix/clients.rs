@@ -4,7 +4,7 @@
 use super::client::{Client, State, roots, vendor_and_release};
 use super::{Dix, Error};
 use crate::host::Connection;
-use crate::mechanism::access::Identity;
+use crate::host::identity::Identity;
 use crate::mechanism::engine::{Engine, Outcome};
 use std::os::fd::RawFd;
 use xqos_core::{Choice, ClientId};

@@ -5,7 +5,7 @@
 //! calls that set the timer are answered without it; when the server is to choose, and when we step aside, it is set as the
 //! server last wanted it.
 
-use super::behind;
+use crate::host::behind;
 
 #[derive(Debug)]
 pub struct Alarm {

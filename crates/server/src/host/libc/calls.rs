@@ -4,9 +4,9 @@
 //! Each passes through unless the descriptor is a client's (or the epoll the server's) and the thread is the server's. A
 //! preload's are called by name; to those of an object that Xorg loads as a module `slots` turns the program's calls.
 
-use super::behind::{behind, display_of};
-use super::descriptors::CLIENTS;
-use super::{is_own, place};
+use super::place;
+use crate::host::behind::{behind, display_of, is_own};
+use crate::host::descriptors::CLIENTS;
 use std::ffi::{c_int, c_void};
 use std::io;
 use std::os::fd::RawFd;

@@ -4,7 +4,7 @@
 use super::Libc;
 use super::output::Output;
 use crate::host::Connection;
-use crate::mechanism::access::Identity;
+use crate::host::identity::Identity;
 use crate::mechanism::engine::Engine;
 use std::os::fd::RawFd;
 use xqos_core::{ClientId, Rank, Time};

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 //! The engine of this process, made when the server adds its first client. Used on the server's thread only.
 
-use super::control;
-use super::descriptors::CLIENTS;
-use super::{Error, Libc, behind};
+use super::{Error, Libc};
+use crate::host::descriptors::CLIENTS;
 use crate::host::place::{OnServerThread, Place};
+use crate::host::{behind, control};
 use crate::mechanism::engine::Engine;
 use crate::mechanism::fault::{self, Fault};
 use crate::mechanism::settings::{FaultPlace, Settings};

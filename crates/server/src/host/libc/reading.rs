@@ -11,7 +11,8 @@
 //! | the rest of a request | no more than that |
 
 use super::framing::frame;
-use super::{Libc, MIN_PEEK_BYTES, behind};
+use super::{Libc, MIN_PEEK_BYTES};
+use crate::host::behind;
 use crate::host::kernel::now;
 use crate::mechanism::early_end::Verdict;
 use std::os::fd::RawFd;

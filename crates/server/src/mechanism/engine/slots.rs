@@ -3,7 +3,7 @@
 
 use super::{Engine, Outcome};
 use crate::host::Host;
-use crate::mechanism::access::Identity;
+use crate::host::identity::Identity;
 use crate::mechanism::origins::Made;
 use crate::mechanism::settings::FaultPlace;
 use xqos_abi::{Label, Paced};

@@ -2,8 +2,8 @@
 //! Requests of XQOS: who may make them, what admission control says, roles, loans and traces.
 
 use super::{clients, keep_busy, reserve, server};
+use crate::host::identity::Identity;
 use crate::host::mock::{Does, IDS, MS, Server, at_us, base};
-use crate::mechanism::access::Identity;
 use crate::mechanism::requests::Refused;
 use xqos_abi::trace::Level;
 use xqos_abi::{ClientList, Label, Order, PolicyChange, Request, Setting, Subject};
@@ -156,7 +156,7 @@ fn a_trace_tells_its_reader_all_and_ends_with_it() {
     use xqos_abi::trace::{Event, What};
     let mut server = server(PolicyKind::Fair);
     let [reader, busy] = clients(&mut server);
-    let remote = server.connect(crate::mechanism::access::Identity::NOBODY);
+    let remote = server.connect(crate::host::identity::Identity::NOBODY);
     let start = Request::StartTrace { level: Level::Slices, capacity: 0 };
     assert_eq!(server.ask(remote, start), Err(Refused::Access(0)), "it can take no descriptor");
     server.ask(reader, start).unwrap();

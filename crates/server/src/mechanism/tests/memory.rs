@@ -6,7 +6,7 @@
 
 use super::*;
 use crate::host::Connection;
-use crate::mechanism::access::Identity;
+use crate::host::identity::Identity;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 

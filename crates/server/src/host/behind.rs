@@ -1,15 +1,22 @@
 // SPDX-License-Identifier: MIT
-//! The calls behind those that stand before libc's, and what this host asks of the kernel for itself.
+//! libc's own calls, behind those that stand before them, and what a host asks of the kernel for itself.
 //!
-//! What goes through here is never seen by `calls`, so that nothing of ours is taken for the server's.
+//! What goes through here is never seen by `libc::calls`, so that nothing of ours is taken for the server's.
 
-use super::OWN;
-use super::descriptors::OURS;
+use crate::host::descriptors::OURS;
 use std::ffi::{c_int, c_void};
 use std::io;
 use std::os::fd::RawFd;
 use std::sync::OnceLock;
 use xqos_abi::control::display_of_socket;
+
+/// Events of ours in the server's epoll: a descriptor beneath this tag, which is no address of a process.
+pub const OWN: u64 = 0x5851_0000_0000_0000;
+
+/// Whether an event is of a descriptor of ours.
+pub fn is_own(data: u64) -> bool {
+    data & 0xffff_0000_0000_0000 == OWN
+}
 
 type EpollCtl = unsafe extern "C" fn(c_int, c_int, c_int, *mut libc::epoll_event) -> c_int;
 type EpollWait = unsafe extern "C" fn(c_int, *mut libc::epoll_event, c_int, c_int) -> c_int;

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
-//! How the server finds us: Xorg's module data, or the constructor of a preloaded object.
+//! How the server finds us, and which host is to serve it: Xorg's module data, or the constructor of a preloaded object.
 //!
-//! Both end in LoadExtensionList, and the server runs `hooks::init` with its own extensions, at start and again after
+//! With host `dix` both end in LoadExtensionList, and the server runs `hooks::init` with its own extensions, at start and again after
 //! each reset. In a process that is no X server the constructor does nothing at all, so that a preload survives
 //! wrapper scripts on its way to the server; inside the server it takes itself out of the environment at once, or the
 //! `sh -c xkbcomp` that the server starts would inherit it.
 
 use crate::host::dix::hooks;
 use crate::host::dix::symbols::{ExtensionModule, symbols};
-use crate::host::dix::wanted::{self, HOST, Wanted};
 use crate::host::libc::{place, slots};
+use crate::host::wanted::{self, HOST, Wanted};
 use crate::mechanism::settings::Settings;
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr::{null, null_mut};

@@ -5,9 +5,8 @@
 //! Everything here is non-blocking and on the server's thread. A connection gets little of it at a time, so that one that
 //! never stops asking holds up nobody: one read of a few requests, and none before its answers have found room.
 
-use super::behind;
-use crate::host::{Host, kernel};
-use crate::mechanism::access::Identity;
+use crate::host::identity::Identity;
+use crate::host::{Host, behind, kernel};
 use crate::mechanism::engine::Engine;
 use crate::mechanism::requests::{self, Form, Refused};
 use std::cell::{Cell, RefCell};

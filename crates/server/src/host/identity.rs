@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: MIT
+//! Who a client is, as the kernel knows it. What it may ask for is in `mechanism::access`.
+
+use std::fs;
+use std::os::fd::RawFd;
+
+/// A client's process, as the kernel knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// 0 where it is not local, or in another process namespace.
+    pub pid: i32,
+    /// [`Identity::NOBODY`] where it is not local.
+    pub uid: u32,
+}
+
+impl Identity {
+    /// No user of this machine.
+    pub const NOBODY: u32 = u32::MAX;
+    pub const REMOTE: Identity = Identity { pid: 0, uid: Identity::NOBODY };
+
+    /// Who is at the other end of a connection.
+    pub fn of_peer(fd: RawFd) -> Identity {
+        let mut peer = libc::ucred { pid: 0, uid: Identity::NOBODY, gid: Identity::NOBODY };
+        let mut length = size_of::<libc::ucred>() as libc::socklen_t;
+        // SAFETY: room for the credentials, and its size.
+        let result = unsafe {
+            libc::getsockopt(fd, libc::SOL_SOCKET, libc::SO_PEERCRED, std::ptr::from_mut(&mut peer).cast(), &mut length)
+        };
+        if result < 0 || peer.uid == Identity::NOBODY {
+            return Identity::REMOTE;
+        }
+        Identity { pid: peer.pid.max(0), uid: peer.uid }
+    }
+
+    pub fn is_local(&self) -> bool {
+        self.uid != Identity::NOBODY
+    }
+
+    /// The program's name.
+    pub fn program(&self) -> String {
+        if self.pid > 0 { xqos_sys::program(self.pid) } else { String::new() }
+    }
+
+    /// The control group of its application ([`application_in`]).
+    pub fn application(&self) -> Option<String> {
+        let lines = (self.pid > 0).then(|| fs::read_to_string(format!("/proc/{}/cgroup", self.pid)).ok())??;
+        application_in(&lines).map(str::to_owned)
+    }
+}
+
+/// The application in the lines of /proc/PID/cgroup: what a desktop calls the scope or service of a program that it starts.
+fn application_in(lines: &str) -> Option<&str> {
+    let path = lines.lines().find_map(|line| line.strip_prefix("0::"))?;
+    let unit = path.rsplit('/').find(|part| part.ends_with(".scope") || part.ends_with(".service"))?;
+    unit.strip_prefix("app-")?.strip_suffix(".scope").or_else(|| unit.strip_prefix("app-")?.strip_suffix(".service"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn applications_are_told_by_their_control_groups() {
+        let of = |path: &str| application_in(path).map(str::to_owned);
+        let user = "0::/user.slice/user-1000.slice/user@1000.service/app.slice";
+        assert_eq!(of(&format!("{user}/app-gnome-firefox-77.scope\n")).as_deref(), Some("gnome-firefox-77"));
+        assert_eq!(of(&format!("{user}/app-org.kde.konsole@1.service\n")).as_deref(), Some("org.kde.konsole@1"));
+        assert_eq!(of("0::/user.slice/user-0.slice/session-2.scope\n"), None);
+        assert_eq!(of("12:cpu:/app-x-1.scope\n0::/\n"), None);
+        assert_eq!(of(""), None);
+    }
+}
