@@ -3,6 +3,7 @@
 //!
 //! | file | what |
 //! |---|---|
+//! | `as_host` | what the mechanism asks for, by the server's own functions |
 //! | `symbols` | the server's functions and variables, found by name at run time |
 //! | `hooks` | what the server calls; each a panic boundary |
 //! | `client` | the server's client record, through the C shim |
@@ -14,6 +15,7 @@
 //!
 //! Between slices every priority field is what `sync_priority` says it must be.
 
+mod as_host;
 pub mod client;
 pub mod clients;
 pub mod error;
@@ -28,23 +30,18 @@ pub mod watcher;
 
 use crate::host::behind;
 use crate::host::control::{Asked, Connections};
-use crate::host::cpu;
-use crate::host::dix::client::{Client, device_grabs, redirector};
+use crate::host::dix::client::Client;
 use crate::host::dix::clients::{Checked, Known};
 use crate::host::dix::error::Error;
 use crate::host::dix::ready::{Broken, ReadyRing};
 use crate::host::dix::symbols::{ExtensionEntry, NotifyFd, RequestProc, Symbols};
 use crate::host::dix::sync_priority::Wrapped;
 use crate::host::dix::watcher::Watcher;
-use crate::host::identity::Identity;
 use crate::host::kernel;
-use crate::host::{Host, SeenRequests, Work};
 use crate::mechanism::settings::{FaultPlace, PlannedFault};
-use std::io;
-use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd, RawFd};
-use std::ptr::NonNull;
-use xqos_abi::{Notify, Order};
-use xqos_core::{Choice, ClientId, Contest, Rank, Slice, Time};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use xqos_abi::Order;
+use xqos_core::{Choice, ClientId};
 
 /// Where clients compete with the server for the processors, it gets its turn after this time and not after one of theirs
 /// (3 ms): the better half of a reserved client's wait beside twelve of NoOp. Shorter ones gained nothing more.
@@ -206,241 +203,4 @@ impl Dix {
 /// A client's byte order.
 pub fn order_of(client: Client) -> Order {
     if client.is_swapped() { Order::Swapped } else { Order::Native }
-}
-
-impl Host for Dix {
-    type Error = Error;
-
-    fn log(&self, line: &str) {
-        self.symbols.log(line);
-    }
-
-    fn check(&mut self) -> Result<Option<String>, Error> {
-        if !self.watcher.is_alive() {
-            return Err(Error::WatcherEnded);
-        }
-        self.check_server()
-    }
-
-    fn screens(&self) -> usize {
-        self.checked.roots.len()
-    }
-
-    fn redirector(&self, screen: usize) -> Option<u32> {
-        let id = *self.checked.roots.get(screen).filter(|_| self.checked.windows_known)?;
-        // SAFETY: a window of that id of a server whose window record we know.
-        self.symbols.window(id).and_then(|root| unsafe { redirector(root, id) })
-    }
-
-    fn device_grabs(&self) -> [u32; 2] {
-        let input = NonNull::new(self.symbols.input_info).filter(|_| self.checked.windows_known);
-        // SAFETY: the devices of a server whose records we know, as for its windows.
-        input.map_or([0; 2], |input| unsafe { device_grabs(input) })
-    }
-
-    fn memory_bytes(&self) -> usize {
-        self.clients.capacity() * size_of::<Option<Known>>() + Watcher::memory_bytes()
-    }
-
-    fn is_open(&self, client: ClientId) -> bool {
-        self.open(client).is_some()
-    }
-
-    fn address(&self, client: ClientId) -> Option<String> {
-        kernel::peer_address(self.symbols.descriptor(self.open(client)?))
-    }
-
-    fn forget(&mut self, client: ClientId) {
-        self.watcher.gone(client);
-        self.prioritized.retain(|&other| other != client);
-        self.clients[usize::from(client.0)] = None;
-    }
-
-    fn hold(&mut self, client: ClientId) {
-        if let Some(client) = self.open(client) {
-            // SAFETY: a client whose connection is open; undone by `resume`.
-            unsafe { (self.symbols.ignore_client)(client.raw()) };
-        }
-    }
-
-    fn resume(&mut self, client: ClientId) {
-        if let Some(client) = self.open(client) {
-            // SAFETY: a client that we ignored before.
-            unsafe { (self.symbols.attend_client)(client.raw()) };
-        }
-    }
-
-    fn identity_of_control(&self, asker: ClientId) -> Option<Identity> {
-        self.control.identity(asker)
-    }
-
-    fn notify(&self, listener: ClientId, event: &Notify) {
-        if usize::from(listener.0) >= ClientId::LIMIT {
-            self.control.send_event(listener, event);
-        } else if let Some(client) = self.open(listener) {
-            self.symbols.send(client, &event.encode(self.first_event, client.sequence() as u16, order_of(client)));
-        }
-    }
-
-    fn hand_over(&mut self, client: ClientId, fd: OwnedFd) -> io::Result<()> {
-        if usize::from(client.0) >= ClientId::LIMIT {
-            return self.control.hand_over(client, fd);
-        }
-        let client = self.open(client).ok_or(io::ErrorKind::NotConnected)?;
-        let write = self.symbols.write_fd_to_client.ok_or(io::ErrorKind::Unsupported)?;
-        // SAFETY: an open client and a descriptor that the server closes once it is sent.
-        let written = unsafe { write(client.raw(), fd.into_raw_fd(), 1) };
-        if written < 0 { Err(io::ErrorKind::BrokenPipe.into()) } else { Ok(()) }
-    }
-
-    fn ready(&mut self, ready: &mut Vec<ClientId>) -> Result<(), Error> {
-        if !self.ring.is_known() && !self.find_ring()? {
-            return Ok(());
-        }
-        let clients = &self.clients;
-        let walked = self.ring.walk(|client| {
-            let index = client.index();
-            clients.get(index).and_then(Option::as_ref).filter(|known| known.client == client).ok_or(Broken)?;
-            ready.push(ClientId(index as u16));
-            Ok(())
-        });
-        walked.map_err(|Broken| Error::BrokenRing)
-    }
-
-    fn begin(&mut self, slice: &Slice, ready: &[ClientId], now: Time) {
-        let (mut sequence, mut established) = (0, true);
-        match slice.choice {
-            Choice::Client(id, _) => {
-                self.hide_priorities();
-                if let Some(known) = self.known(id) {
-                    known.client.set_priority(1);
-                    (sequence, established) = (known.client.sequence(), known.established);
-                }
-            }
-            Choice::Server => {
-                self.show_priorities();
-                self.candidates.clear();
-                for &id in ready {
-                    self.candidates.push(id);
-                    if let Some(known) = self.known_mut(id) {
-                        known.sequence = known.client.sequence();
-                    }
-                }
-            }
-        }
-        if self.sees_requests {
-            per_request::slice_begins(slice.requests, slice.bytes, now);
-        }
-        self.running = Some(Running { choice: slice.choice, sequence, established });
-    }
-
-    fn finish(&mut self) -> Option<Work> {
-        let running = self.running.take()?;
-        let (id, before) = match running.choice {
-            Choice::Client(id, _) => {
-                if let Some(known) = self.known(id).filter(|_| !self.priorities_shown) {
-                    known.client.set_priority(0);
-                }
-                (id, running.sequence)
-            }
-            Choice::Server => self.who_ran()?,
-        };
-        let known = self.known(id)?;
-        let requests = known.client.sequence().wrapping_sub(before);
-        // The server takes a request back that has to wait, and counts it again when it is its turn.
-        let established = running.established && known.established;
-        Some(Work {
-            client: id,
-            requests: if requests > u32::MAX / 2 || !established { 0 } else { requests },
-            bytes: if self.sees_requests { per_request::bytes() } else { 0 },
-            last_request: known.client.last_request(),
-            still_ready: known.client.is_linked(),
-        })
-    }
-
-    fn who_runs(&self) -> Option<ClientId> {
-        self.who_ran().map(|(id, _)| id)
-    }
-
-    fn end_slice(&self) {
-        self.symbols.end_slice();
-    }
-
-    fn see_requests(&mut self, seen: SeenRequests) {
-        self.sees_requests = seen.counted || seen.timed;
-        per_request::want(self.symbols, seen.counted, seen.timed);
-    }
-
-    fn watch(&mut self, contest: &Contest, until: Time) {
-        self.watcher.slice_begins(contest, until);
-    }
-
-    fn unwatch(&mut self) -> Option<u64> {
-        self.watcher.slice_ends()
-    }
-
-    fn watch_client(&mut self, client: ClientId, rank: Rank, loan_ns: u64) {
-        let fd = self.descriptor(client);
-        let Some(known) = self.clients.get_mut(usize::from(client.0)).and_then(Option::as_mut) else { return };
-        // A socket that cannot be watched is noticed at the end of the slice, as in a server without us.
-        if fd >= 0 && self.watcher.arm(client, fd, known.armed_before, rank, loan_ns).is_ok() {
-            known.armed_before = true;
-        }
-    }
-
-    fn arrival(&self, client: ClientId) -> Option<Time> {
-        self.watcher.arrival(client)
-    }
-
-    fn server_fds_may_preempt(&mut self, now: Time) {
-        self.watcher.server_fds_may_preempt(now);
-    }
-
-    fn wake_at(&mut self, at: Time) {
-        kernel::set_timer(&self.wakeup_timer, at);
-    }
-
-    /// A signal ends the wait, too.
-    fn wait_for(&self, clients: impl Iterator<Item = ClientId>, until: Time) {
-        kernel::wait_for(clients.map(|id| self.descriptor(id)), until);
-    }
-
-    fn ask_for_short_slices(&mut self, is_wanted: bool) {
-        self.watcher.loan().ask_for_slices(if is_wanted { KERNEL_SLICE_NS } else { 0 });
-    }
-
-    fn begin_loan(&mut self) -> io::Result<()> {
-        self.watcher.loan().begin()
-    }
-
-    fn end_loan(&mut self, limit_before: u32) {
-        self.watcher.loan().end();
-        cpu::limit_real_time(limit_before);
-    }
-
-    fn raise(&self, until: Time) {
-        self.watcher.loan().raise(until);
-    }
-
-    fn lower(&self) {
-        self.watcher.loan().lower();
-    }
-
-    fn raises(&self) -> u32 {
-        self.watcher.loan().raises()
-    }
-
-    fn step_back(&mut self) {
-        per_request::want(self.symbols, false, false);
-        self.watcher.loan().ask_for_slices(0);
-        if let Some(sync) = self.sync.take() {
-            sync.remove(self.symbols);
-        }
-        self.show_priorities();
-        unsafe extern "C" fn nobody(_: i32, _: i32, _: *mut std::ffi::c_void) {}
-        for fd in [&self.wakeup_timer, &self.control_epoll] {
-            // SAFETY: a mask of 0 takes the descriptor out of the server's poll.
-            unsafe { (self.symbols.set_notify_fd)(fd.as_raw_fd(), nobody, 0, std::ptr::null_mut()) };
-        }
-    }
 }

@@ -21,16 +21,21 @@
 //! Store and load of `timer_at`, `until` and the beginning of `slice` are SeqCst on both sides: either the server's thread sees that the timer is
 //! not programmed, or the watcher sees the new end. The contest is a sequence lock over relaxed fields.
 
-use crate::host::cpu::{self, Loan, WATCHER_SLICE_NS};
+mod shared;
+mod thread;
+
+use crate::host::cpu::Loan;
 use crate::host::dix::polled::Polled;
-use crate::host::kernel::{control, drain, new_epoll, new_event, new_timer, notify, now, read_clock, set_timer, spawn};
-use crate::mechanism::early_end::{EarlyEnd, Verdict};
+use crate::host::kernel::{control, new_epoll, new_event, new_timer, notify, read_clock, set_timer, spawn};
+use crate::mechanism::early_end::EarlyEnd;
 use crate::mechanism::fault;
+use shared::{Shared, Slot};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, AtomicU32, AtomicU64, Ordering, fence};
+use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
+use thread::Run;
 use xqos_core::{ClientId, Contest, Rank, Time};
 
 /// Until the next event.
@@ -42,45 +47,6 @@ const SERVER_TOKEN: u64 = u64::MAX - 3;
 const LOOK_TOKEN: u64 = u64::MAX - 4;
 /// Minimum time between two looks which these are: a viewer that has come may go unnoticed for that long.
 const LOOK_NS: u64 = 100_000_000;
-
-/// One client as the watcher knows it.
-#[derive(Debug, Default)]
-struct Slot {
-    tier: AtomicI64,
-    key: AtomicI64,
-    /// When the watcher saw its socket readable; 0: not since it was armed.
-    arrived: AtomicU64,
-    /// Longest loan for it ([`Loan`]); 0: it has no reservation.
-    loan_ns: AtomicU64,
-    /// Its socket; -1: there is no client, or it has none.
-    descriptor: AtomicI32,
-    /// Distinguishes clients that had the same index one after the other.
-    generation: AtomicU32,
-}
-
-/// What the two threads share.
-#[derive(Debug)]
-pub struct Shared {
-    slots: Box<[Slot]>,
-    /// Number of the running slice; 0 between slices.
-    slice: AtomicU64,
-    until: AtomicU64,
-    timer_at: AtomicU64,
-    contest_version: AtomicU64,
-    contest: [AtomicI64; 6],
-    /// One of the server's own descriptors had something: they are to be armed again.
-    server_fired: AtomicBool,
-    /// The last slice that was told to yield.
-    yielded: AtomicU64,
-    /// CPU time of the server's thread at that moment.
-    yield_cpu_ns: AtomicU64,
-    /// The thread had a fault and ended.
-    failed: AtomicBool,
-    stop: AtomicBool,
-    /// Passages left to a deliberate fault; 0: none.
-    fault_in: AtomicU64,
-    loan: Loan,
-}
 
 /// The watcher as the server's thread holds it. Dropping it ends the thread.
 #[derive(Debug)]
@@ -99,58 +65,6 @@ pub struct Watcher {
     /// The slice was published.
     in_slice: bool,
     server_cpu_clock: libc::clockid_t,
-}
-
-impl Shared {
-    fn new(fault_in: u64) -> io::Result<Self> {
-        Ok(Shared {
-            slots: (0..ClientId::LIMIT).map(|_| Slot { descriptor: AtomicI32::new(-1), ..Slot::default() }).collect(),
-            slice: AtomicU64::new(0),
-            until: AtomicU64::new(u64::MAX),
-            timer_at: AtomicU64::new(u64::MAX),
-            contest_version: AtomicU64::new(0),
-            contest: Default::default(),
-            server_fired: AtomicBool::new(false),
-            yielded: AtomicU64::new(0),
-            yield_cpu_ns: AtomicU64::new(0),
-            failed: AtomicBool::new(false),
-            stop: AtomicBool::new(false),
-            fault_in: AtomicU64::new(fault_in),
-            loan: Loan::new()?,
-        })
-    }
-
-    fn publish_contest(&self, contest: &Contest) {
-        let version = self.contest_version.load(Ordering::Relaxed);
-        self.contest_version.store(version + 1, Ordering::Relaxed);
-        // Pairs with the acquire fence of `contest`: who reads a new field sees the odd version.
-        fence(Ordering::Release);
-        let Contest { rank, start, growth, margin, desktop_turn } = *contest;
-        let fields = [rank.tier, rank.key, start.0 as i64, i64::from(growth), margin, desktop_turn.0 as i64];
-        for (place, field) in self.contest.iter().zip(fields) {
-            place.store(field, Ordering::Relaxed);
-        }
-        self.contest_version.store(version + 2, Ordering::Release);
-    }
-
-    /// The sockets of all clients.
-    fn descriptors(&self) -> impl Iterator<Item = RawFd> {
-        self.slots.iter().map(|slot| slot.descriptor.load(Ordering::Acquire)).filter(|&fd| fd >= 0)
-    }
-
-    /// The contest, unless it is being changed: then the slice has just begun or ended, and its end looks again.
-    fn contest(&self) -> Option<Contest> {
-        let version = self.contest_version.load(Ordering::Acquire);
-        let [tier, key, start, growth, margin, desktop_turn] =
-            [0, 1, 2, 3, 4, 5].map(|i: usize| self.contest[i].load(Ordering::Relaxed));
-        fence(Ordering::Acquire);
-        if version % 2 == 1 || self.contest_version.load(Ordering::Relaxed) != version {
-            return None;
-        }
-        let rank = Rank { tier, key };
-        let (start, desktop_turn) = (Time(start as u64), Time(desktop_turn as u64));
-        Some(Contest { rank, start, growth: growth as u32, margin, desktop_turn })
-    }
 }
 
 impl Watcher {
@@ -311,134 +225,6 @@ impl Drop for Watcher {
         notify(&self.stop);
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
-        }
-    }
-}
-
-/// The thread's own state.
-struct Run<F> {
-    shared: Arc<Shared>,
-    epoll: Arc<OwnedFd>,
-    timer: Arc<OwnedFd>,
-    look: Arc<OwnedFd>,
-    polled: Polled,
-    end_slice: F,
-    server_cpu_clock: libc::clockid_t,
-    early_end: EarlyEnd,
-}
-
-impl<F: Fn()> Run<F> {
-    fn run(&mut self) {
-        // So that a wakeup comes through where all processors are busy; the thread hardly runs.
-        cpu::ask_for_slices(WATCHER_SLICE_NS);
-        self.shared.loan.watcher_is_here();
-        let mut events = [libc::epoll_event { events: 0, u64: 0 }; 32];
-        while !self.shared.stop.load(Ordering::SeqCst) {
-            // SAFETY: an open epoll and room for that many events.
-            let count =
-                unsafe { libc::epoll_wait(self.epoll.as_raw_fd(), events.as_mut_ptr(), events.len() as i32, -1) };
-            let now = now();
-            for event in events.iter().take(usize::try_from(count).unwrap_or(0)) {
-                self.fail_on_purpose();
-                let token = event.u64;
-                match token {
-                    STOP_TOKEN => return,
-                    TIMER_TOKEN => self.timer_fired(now),
-                    LOAN_TOKEN => {
-                        drain(self.shared.loan.timer());
-                        self.shared.loan.lower();
-                    }
-                    SERVER_TOKEN => self.server_has_work(now),
-                    LOOK_TOKEN => {
-                        drain(self.look.as_raw_fd());
-                        self.polled.look(self.shared.descriptors(), now);
-                    }
-                    _ => self.arrived(token, now),
-                }
-            }
-        }
-    }
-
-    fn arrived(&mut self, token: u64, now: Time) {
-        let Some(slot) = self.shared.slots.get((token & 0xffff) as usize) else { return };
-        if u64::from(slot.generation.load(Ordering::Relaxed)) != token >> 16 {
-            return;
-        }
-        slot.arrived.store(now.0, Ordering::Relaxed);
-        let loan_ns = slot.loan_ns.load(Ordering::Relaxed);
-        if loan_ns > 0 && self.shared.loan.is_on() {
-            self.shared.loan.raise(now.after(loan_ns));
-        }
-        let slice = self.shared.slice.load(Ordering::Acquire);
-        let Some(contest) = self.shared.contest().filter(|_| slice != 0) else { return };
-        let rank = Rank { tier: slot.tier.load(Ordering::Relaxed), key: slot.key.load(Ordering::Relaxed) };
-        let verdict = self.early_end.arrived(slice, &contest, rank, now);
-        self.carry_out(verdict, slice, now);
-    }
-
-    /// Input, or something else that the server itself waits for: it is looked at between two slices.
-    fn server_has_work(&mut self, now: Time) {
-        self.shared.server_fired.store(true, Ordering::Relaxed);
-        let slice = self.shared.slice.load(Ordering::Acquire);
-        if slice == 0 {
-            return;
-        }
-        let verdict = self.early_end.server_has_work(slice, now);
-        self.carry_out(verdict, slice, now);
-    }
-
-    fn timer_fired(&mut self, now: Time) {
-        drain(self.timer.as_raw_fd());
-        self.shared.timer_at.store(u64::MAX, Ordering::SeqCst);
-        let slice = self.shared.slice.load(Ordering::SeqCst);
-        if slice == 0 {
-            return;
-        }
-        let has_yielded = self.shared.yielded.load(Ordering::Relaxed) == slice;
-        let until = if has_yielded { Time::NEVER } else { Time(self.shared.until.load(Ordering::SeqCst)) };
-        let verdict = self.early_end.time_has_come(slice, until, now);
-        self.carry_out(verdict, slice, now);
-    }
-
-    fn carry_out(&mut self, verdict: Verdict, slice: u64, now: Time) {
-        match verdict {
-            Verdict::Nothing => {}
-            Verdict::End => self.end(slice, now),
-            Verdict::AskAt(at) if at.0 < self.shared.timer_at.load(Ordering::SeqCst) => self.program(at),
-            Verdict::AskAt(_) => {}
-        }
-    }
-
-    /// Ends the slice at the next request boundary.
-    fn end(&mut self, slice: u64, now: Time) {
-        if self.shared.yielded.load(Ordering::Relaxed) != slice {
-            self.shared.yield_cpu_ns.store(read_clock(self.server_cpu_clock), Ordering::Relaxed);
-            self.shared.yielded.store(slice, Ordering::Release);
-        }
-        if self.shared.slice.load(Ordering::Acquire) == slice {
-            (self.end_slice)();
-            if let Verdict::AskAt(at) = self.early_end.ended(slice, now) {
-                self.program(at);
-            }
-        }
-    }
-
-    fn program(&self, at: Time) {
-        self.shared.timer_at.store(at.0, Ordering::SeqCst);
-        set_timer(&self.timer, at);
-        // The server's thread may have begun a slice with an earlier end meanwhile, and our later one stand in its place.
-        let until = self.shared.until.load(Ordering::SeqCst);
-        if until < at.0 && self.shared.yielded.load(Ordering::Relaxed) != self.shared.slice.load(Ordering::SeqCst) {
-            self.shared.timer_at.store(until, Ordering::SeqCst);
-            set_timer(&self.timer, Time(until));
-        }
-    }
-
-    fn fail_on_purpose(&self) {
-        let left = self.shared.fault_in.load(Ordering::Relaxed);
-        if left > 0 {
-            self.shared.fault_in.store(left - 1, Ordering::Relaxed);
-            assert!(left > 1, "a test asked for a fault in the watcher");
         }
     }
 }

@@ -2,7 +2,8 @@
 //! The thread on real sockets and a timer, with a flag in the server's place.
 
 use super::*;
-use crate::host::kernel::new_timer;
+use crate::host::kernel::now;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 struct Server {

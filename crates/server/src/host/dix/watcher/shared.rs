@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: MIT
+//! What the server's thread and the watcher share: plain numbers, and no lock.
+
+use crate::host::cpu::Loan;
+use std::io;
+use std::os::fd::RawFd;
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, AtomicU32, AtomicU64, Ordering, fence};
+use xqos_core::{ClientId, Contest, Rank, Time};
+
+/// One client as the watcher knows it.
+#[derive(Debug, Default)]
+pub struct Slot {
+    pub tier: AtomicI64,
+    pub key: AtomicI64,
+    /// When the watcher saw its socket readable; 0: not since it was armed.
+    pub arrived: AtomicU64,
+    /// Longest loan for it ([`Loan`]); 0: it has no reservation.
+    pub loan_ns: AtomicU64,
+    /// Its socket; -1: there is no client, or it has none.
+    pub descriptor: AtomicI32,
+    /// Distinguishes clients that had the same index one after the other.
+    pub generation: AtomicU32,
+}
+
+/// What the two threads share.
+#[derive(Debug)]
+pub struct Shared {
+    pub slots: Box<[Slot]>,
+    /// Number of the running slice; 0 between slices.
+    pub slice: AtomicU64,
+    pub until: AtomicU64,
+    pub timer_at: AtomicU64,
+    contest_version: AtomicU64,
+    contest: [AtomicI64; 6],
+    /// One of the server's own descriptors had something: they are to be armed again.
+    pub server_fired: AtomicBool,
+    /// The last slice that was told to yield.
+    pub yielded: AtomicU64,
+    /// CPU time of the server's thread at that moment.
+    pub yield_cpu_ns: AtomicU64,
+    /// The thread had a fault and ended.
+    pub failed: AtomicBool,
+    pub stop: AtomicBool,
+    /// Passages left to a deliberate fault; 0: none.
+    pub fault_in: AtomicU64,
+    pub loan: Loan,
+}
+
+impl Shared {
+    pub fn new(fault_in: u64) -> io::Result<Self> {
+        Ok(Shared {
+            slots: (0..ClientId::LIMIT).map(|_| Slot { descriptor: AtomicI32::new(-1), ..Slot::default() }).collect(),
+            slice: AtomicU64::new(0),
+            until: AtomicU64::new(u64::MAX),
+            timer_at: AtomicU64::new(u64::MAX),
+            contest_version: AtomicU64::new(0),
+            contest: Default::default(),
+            server_fired: AtomicBool::new(false),
+            yielded: AtomicU64::new(0),
+            yield_cpu_ns: AtomicU64::new(0),
+            failed: AtomicBool::new(false),
+            stop: AtomicBool::new(false),
+            fault_in: AtomicU64::new(fault_in),
+            loan: Loan::new()?,
+        })
+    }
+
+    pub fn publish_contest(&self, contest: &Contest) {
+        let version = self.contest_version.load(Ordering::Relaxed);
+        self.contest_version.store(version + 1, Ordering::Relaxed);
+        // Pairs with the acquire fence of `contest`: who reads a new field sees the odd version.
+        fence(Ordering::Release);
+        let Contest { rank, start, growth, margin, desktop_turn } = *contest;
+        let fields = [rank.tier, rank.key, start.0 as i64, i64::from(growth), margin, desktop_turn.0 as i64];
+        for (place, field) in self.contest.iter().zip(fields) {
+            place.store(field, Ordering::Relaxed);
+        }
+        self.contest_version.store(version + 2, Ordering::Release);
+    }
+
+    /// The sockets of all clients.
+    pub fn descriptors(&self) -> impl Iterator<Item = RawFd> {
+        self.slots.iter().map(|slot| slot.descriptor.load(Ordering::Acquire)).filter(|&fd| fd >= 0)
+    }
+
+    /// The contest, unless it is being changed: then the slice has just begun or ended, and its end looks again.
+    pub fn contest(&self) -> Option<Contest> {
+        let version = self.contest_version.load(Ordering::Acquire);
+        let [tier, key, start, growth, margin, desktop_turn] =
+            [0, 1, 2, 3, 4, 5].map(|i: usize| self.contest[i].load(Ordering::Relaxed));
+        fence(Ordering::Acquire);
+        if version % 2 == 1 || self.contest_version.load(Ordering::Relaxed) != version {
+            return None;
+        }
+        let rank = Rank { tier, key };
+        let (start, desktop_turn) = (Time(start as u64), Time(desktop_turn as u64));
+        Some(Contest { rank, start, growth: growth as u32, margin, desktop_turn })
+    }
+}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: MIT
+//! The thread: it waits for arrivals, the timer and the server's own descriptors, and ends the running slice.
+
+use super::shared::Shared;
+use super::{LOAN_TOKEN, LOOK_TOKEN, SERVER_TOKEN, STOP_TOKEN, TIMER_TOKEN};
+use crate::host::cpu::{self, WATCHER_SLICE_NS};
+use crate::host::dix::polled::Polled;
+use crate::host::kernel::{drain, now, read_clock, set_timer};
+use crate::mechanism::early_end::{EarlyEnd, Verdict};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use xqos_core::{Rank, Time};
+
+/// The thread's own state.
+pub struct Run<F> {
+    pub shared: Arc<Shared>,
+    pub epoll: Arc<OwnedFd>,
+    pub timer: Arc<OwnedFd>,
+    pub look: Arc<OwnedFd>,
+    pub polled: Polled,
+    pub end_slice: F,
+    pub server_cpu_clock: libc::clockid_t,
+    pub early_end: EarlyEnd,
+}
+
+impl<F: Fn()> Run<F> {
+    pub fn run(&mut self) {
+        // So that a wakeup comes through where all processors are busy; the thread hardly runs.
+        cpu::ask_for_slices(WATCHER_SLICE_NS);
+        self.shared.loan.watcher_is_here();
+        let mut events = [libc::epoll_event { events: 0, u64: 0 }; 32];
+        while !self.shared.stop.load(Ordering::SeqCst) {
+            // SAFETY: an open epoll and room for that many events.
+            let count =
+                unsafe { libc::epoll_wait(self.epoll.as_raw_fd(), events.as_mut_ptr(), events.len() as i32, -1) };
+            let now = now();
+            for event in events.iter().take(usize::try_from(count).unwrap_or(0)) {
+                self.fail_on_purpose();
+                let token = event.u64;
+                match token {
+                    STOP_TOKEN => return,
+                    TIMER_TOKEN => self.timer_fired(now),
+                    LOAN_TOKEN => {
+                        drain(self.shared.loan.timer());
+                        self.shared.loan.lower();
+                    }
+                    SERVER_TOKEN => self.server_has_work(now),
+                    LOOK_TOKEN => {
+                        drain(self.look.as_raw_fd());
+                        self.polled.look(self.shared.descriptors(), now);
+                    }
+                    _ => self.arrived(token, now),
+                }
+            }
+        }
+    }
+
+    fn arrived(&mut self, token: u64, now: Time) {
+        let Some(slot) = self.shared.slots.get((token & 0xffff) as usize) else { return };
+        if u64::from(slot.generation.load(Ordering::Relaxed)) != token >> 16 {
+            return;
+        }
+        slot.arrived.store(now.0, Ordering::Relaxed);
+        let loan_ns = slot.loan_ns.load(Ordering::Relaxed);
+        if loan_ns > 0 && self.shared.loan.is_on() {
+            self.shared.loan.raise(now.after(loan_ns));
+        }
+        let slice = self.shared.slice.load(Ordering::Acquire);
+        let Some(contest) = self.shared.contest().filter(|_| slice != 0) else { return };
+        let rank = Rank { tier: slot.tier.load(Ordering::Relaxed), key: slot.key.load(Ordering::Relaxed) };
+        let verdict = self.early_end.arrived(slice, &contest, rank, now);
+        self.carry_out(verdict, slice, now);
+    }
+
+    /// Input, or something else that the server itself waits for: it is looked at between two slices.
+    fn server_has_work(&mut self, now: Time) {
+        self.shared.server_fired.store(true, Ordering::Relaxed);
+        let slice = self.shared.slice.load(Ordering::Acquire);
+        if slice == 0 {
+            return;
+        }
+        let verdict = self.early_end.server_has_work(slice, now);
+        self.carry_out(verdict, slice, now);
+    }
+
+    fn timer_fired(&mut self, now: Time) {
+        drain(self.timer.as_raw_fd());
+        self.shared.timer_at.store(u64::MAX, Ordering::SeqCst);
+        let slice = self.shared.slice.load(Ordering::SeqCst);
+        if slice == 0 {
+            return;
+        }
+        let has_yielded = self.shared.yielded.load(Ordering::Relaxed) == slice;
+        let until = if has_yielded { Time::NEVER } else { Time(self.shared.until.load(Ordering::SeqCst)) };
+        let verdict = self.early_end.time_has_come(slice, until, now);
+        self.carry_out(verdict, slice, now);
+    }
+
+    fn carry_out(&mut self, verdict: Verdict, slice: u64, now: Time) {
+        match verdict {
+            Verdict::Nothing => {}
+            Verdict::End => self.end(slice, now),
+            Verdict::AskAt(at) if at.0 < self.shared.timer_at.load(Ordering::SeqCst) => self.program(at),
+            Verdict::AskAt(_) => {}
+        }
+    }
+
+    /// Ends the slice at the next request boundary.
+    fn end(&mut self, slice: u64, now: Time) {
+        if self.shared.yielded.load(Ordering::Relaxed) != slice {
+            self.shared.yield_cpu_ns.store(read_clock(self.server_cpu_clock), Ordering::Relaxed);
+            self.shared.yielded.store(slice, Ordering::Release);
+        }
+        if self.shared.slice.load(Ordering::Acquire) == slice {
+            (self.end_slice)();
+            if let Verdict::AskAt(at) = self.early_end.ended(slice, now) {
+                self.program(at);
+            }
+        }
+    }
+
+    fn program(&self, at: Time) {
+        self.shared.timer_at.store(at.0, Ordering::SeqCst);
+        set_timer(&self.timer, at);
+        // The server's thread may have begun a slice with an earlier end meanwhile, and our later one stand in its place.
+        let until = self.shared.until.load(Ordering::SeqCst);
+        if until < at.0 && self.shared.yielded.load(Ordering::Relaxed) != self.shared.slice.load(Ordering::SeqCst) {
+            self.shared.timer_at.store(until, Ordering::SeqCst);
+            set_timer(&self.timer, Time(until));
+        }
+    }
+
+    fn fail_on_purpose(&self) {
+        let left = self.shared.fault_in.load(Ordering::Relaxed);
+        if left > 0 {
+            self.shared.fault_in.store(left - 1, Ordering::Relaxed);
+            assert!(left > 1, "a test asked for a fault in the watcher");
+        }
+    }
+}
