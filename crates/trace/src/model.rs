@@ -10,11 +10,11 @@
 
 mod blame;
 mod client;
+mod presence;
 #[cfg(test)]
 mod tests;
 
 use blame::{Grab, Past};
-use client::Demand;
 pub use client::{Budget, Burst, Cause, Client, Figures, Identity, Kind};
 use std::collections::{BTreeMap, VecDeque};
 use xqos_abi::snapshot::Collector;
@@ -25,12 +25,6 @@ use xqos_core::{ClientId, Fact, Mode, PolicyKind, Scheduler, Service, Time};
 const WORST_KEPT: usize = 32;
 /// A request that long is named as what somebody waited for.
 const LONG_REQUEST_NS: u64 = 1_000_000;
-/// Absences of the server that may still overlap somebody's wait.
-const ABSENCES_KEPT: usize = 1024;
-/// An arrival in the middle of a slice is written down after it, with the time at which it was seen: at most this many slices back.
-const SLICES_KEPT: usize = 64;
-/// Server grabs that may still overlap somebody's wait.
-const GRABS_KEPT: usize = 64;
 
 #[derive(Debug, Default)]
 pub struct Model {
@@ -251,69 +245,6 @@ impl Model {
         }
     }
 
-    fn create(&mut self, id: ClientId, at: Time) -> usize {
-        self.destroy(id, at);
-        let key = self.clients.len();
-        self.clients.push(Client {
-            id,
-            identity: Identity::default(),
-            connected: at,
-            gone: None,
-            budget: None,
-            total: Figures::default(),
-            recent: Figures::default(),
-            sync_priority: 0,
-            ready_since: None,
-            waits_since: at,
-            own_ns: 0,
-            worked_ns: 0,
-            behind: BTreeMap::new(),
-            grabbed_at: None,
-            demand: Demand::default(),
-        });
-        self.present.insert(id, key);
-        key
-    }
-
-    fn create_unless(&mut self, id: ClientId, at: Time) -> usize {
-        match self.key(id) {
-            Some(key) => key,
-            None => self.create(id, at),
-        }
-    }
-
-    fn identify(&mut self, id: ClientId, (pid, base, uid): (u32, u32, u32), at: Time) {
-        let mut key = self.create_unless(id, at);
-        let known = self.clients[key].identity.base;
-        // After a gap the index may belong to somebody else.
-        if known != 0 && (known, self.clients[key].identity.pid) != (base, pid) {
-            key = self.create(id, at);
-        }
-        let identity = &mut self.clients[key].identity;
-        (identity.pid, identity.base, identity.uid) = (pid, base, uid);
-    }
-
-    fn rename(&mut self, id: ClientId, part: u8, bytes: &[u8]) {
-        let Some(key) = self.key(id) else { return };
-        let program = &mut self.clients[key].identity.program;
-        if part == 0 {
-            program.clear();
-        }
-        if program.len() < 256 {
-            let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
-            let text = String::from_utf8_lossy(&bytes[..end]);
-            program.extend(text.chars().map(|letter| if letter.is_control() { '?' } else { letter }));
-        }
-    }
-
-    fn destroy(&mut self, id: ClientId, at: Time) {
-        let Some(key) = self.present.remove(&id) else { return };
-        self.ready.retain(|&other| other != key);
-        self.end_grab(key, at);
-        let client = &mut self.clients[key];
-        (client.gone, client.ready_since, client.budget) = (Some(at), None, None);
-    }
-
     fn activate(&mut self, id: ClientId, at: Time) {
         let key = self.create_unless(id, at);
         let client = &mut self.clients[key];
@@ -441,58 +372,5 @@ impl Model {
             figures.depletions += u64::from(depleted);
             figures.misses += u64::from(missed);
         });
-    }
-
-    fn grab(&mut self, id: Option<ClientId>, at: Time) {
-        for key in self.present.values().copied().collect::<Vec<_>>() {
-            self.end_grab(key, at);
-        }
-        if let Some(key) = id.map(|id| self.create_unless(id, at)) {
-            self.clients[key].grabbed_at = Some(at);
-            self.clients[key].figures(|figures| figures.grabs += 1);
-            self.grabs.push_back(Grab { holder: key, start: at, end: Time::NEVER });
-            if self.grabs.len() > GRABS_KEPT {
-                self.grabs.pop_front();
-            }
-        }
-    }
-
-    fn end_grab(&mut self, key: usize, at: Time) {
-        if let Some(since) = self.clients[key].grabbed_at.take() {
-            let held_ns = at.since(since);
-            if let Some(grab) = self.grabs.back_mut().filter(|grab| grab.holder == key) {
-                grab.end = at;
-            }
-            self.clients[key].figures(|figures| {
-                figures.grabbed_ns = figures.grabbed_ns.saturating_add(held_ns);
-                figures.longest_grab_ns = figures.longest_grab_ns.max(held_ns);
-            });
-        }
-    }
-
-    /// The kernel put another thread on a processor.
-    fn switch(&mut self, from: u32, to: u32, still_runnable: bool, at: Time) {
-        self.kernel = true;
-        if from == self.server_pid {
-            self.runnable_since = still_runnable.then_some(at);
-        } else if still_runnable && from != 0 {
-            self.runnable.insert(from, at);
-        }
-        if let Some(since) = self.runnable.remove(&to) {
-            let absent_ns = at.since(since);
-            for client in self.clients.iter_mut().filter(|client| client.identity.pid == to && client.gone.is_none()) {
-                client.figures(|figures| {
-                    figures.without_processor_ns = figures.without_processor_ns.saturating_add(absent_ns);
-                });
-            }
-        }
-        if to == self.server_pid {
-            if let Some(since) = self.runnable_since.take() {
-                self.absences.push_back((since, at));
-                if self.absences.len() > ABSENCES_KEPT {
-                    self.absences.pop_front();
-                }
-            }
-        }
     }
 }

@@ -1,8 +1,15 @@
 // SPDX-License-Identifier: MIT
 //! What a client waits for: each slice is put down to whoever waited meanwhile.
 
-use super::{Cause, Model, SLICES_KEPT};
-use xqos_core::Time;
+use super::{Cause, Model};
+use xqos_core::{ClientId, Time};
+
+/// Absences of the server that may still overlap somebody's wait.
+const ABSENCES_KEPT: usize = 1024;
+/// An arrival in the middle of a slice is written down after it, with the time at which it was seen: at most this many slices back.
+const SLICES_KEPT: usize = 64;
+/// Server grabs that may still overlap somebody's wait.
+const GRABS_KEPT: usize = 64;
 
 /// A slice, for those who waited for it.
 #[derive(Clone, Copy, Debug)]
@@ -71,5 +78,58 @@ impl Model {
     fn absent_ns(&self, from: Time, to: Time) -> u64 {
         let recent = self.absences.iter().rev().take_while(|absence| absence.1 > from);
         recent.map(|absence| absence.1.min(to).since(absence.0.max(from))).fold(0, u64::saturating_add)
+    }
+
+    pub(super) fn grab(&mut self, id: Option<ClientId>, at: Time) {
+        for key in self.present.values().copied().collect::<Vec<_>>() {
+            self.end_grab(key, at);
+        }
+        if let Some(key) = id.map(|id| self.create_unless(id, at)) {
+            self.clients[key].grabbed_at = Some(at);
+            self.clients[key].figures(|figures| figures.grabs += 1);
+            self.grabs.push_back(Grab { holder: key, start: at, end: Time::NEVER });
+            if self.grabs.len() > GRABS_KEPT {
+                self.grabs.pop_front();
+            }
+        }
+    }
+
+    pub(super) fn end_grab(&mut self, key: usize, at: Time) {
+        if let Some(since) = self.clients[key].grabbed_at.take() {
+            let held_ns = at.since(since);
+            if let Some(grab) = self.grabs.back_mut().filter(|grab| grab.holder == key) {
+                grab.end = at;
+            }
+            self.clients[key].figures(|figures| {
+                figures.grabbed_ns = figures.grabbed_ns.saturating_add(held_ns);
+                figures.longest_grab_ns = figures.longest_grab_ns.max(held_ns);
+            });
+        }
+    }
+
+    /// The kernel put another thread on a processor.
+    pub(super) fn switch(&mut self, from: u32, to: u32, still_runnable: bool, at: Time) {
+        self.kernel = true;
+        if from == self.server_pid {
+            self.runnable_since = still_runnable.then_some(at);
+        } else if still_runnable && from != 0 {
+            self.runnable.insert(from, at);
+        }
+        if let Some(since) = self.runnable.remove(&to) {
+            let absent_ns = at.since(since);
+            for client in self.clients.iter_mut().filter(|client| client.identity.pid == to && client.gone.is_none()) {
+                client.figures(|figures| {
+                    figures.without_processor_ns = figures.without_processor_ns.saturating_add(absent_ns);
+                });
+            }
+        }
+        if to == self.server_pid {
+            if let Some(since) = self.runnable_since.take() {
+                self.absences.push_back((since, at));
+                if self.absences.len() > ABSENCES_KEPT {
+                    self.absences.pop_front();
+                }
+            }
+        }
     }
 }

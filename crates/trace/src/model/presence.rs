@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: MIT
+//! Clients come and go, and say who they are.
+
+use super::client::Demand;
+use super::{Client, Figures, Identity, Model};
+use std::collections::BTreeMap;
+use xqos_core::{ClientId, Time};
+
+impl Model {
+    pub(super) fn create(&mut self, id: ClientId, at: Time) -> usize {
+        self.destroy(id, at);
+        let key = self.clients.len();
+        self.clients.push(Client {
+            id,
+            identity: Identity::default(),
+            connected: at,
+            gone: None,
+            budget: None,
+            total: Figures::default(),
+            recent: Figures::default(),
+            sync_priority: 0,
+            ready_since: None,
+            waits_since: at,
+            own_ns: 0,
+            worked_ns: 0,
+            behind: BTreeMap::new(),
+            grabbed_at: None,
+            demand: Demand::default(),
+        });
+        self.present.insert(id, key);
+        key
+    }
+
+    pub(super) fn create_unless(&mut self, id: ClientId, at: Time) -> usize {
+        match self.key(id) {
+            Some(key) => key,
+            None => self.create(id, at),
+        }
+    }
+
+    pub(super) fn identify(&mut self, id: ClientId, (pid, base, uid): (u32, u32, u32), at: Time) {
+        let mut key = self.create_unless(id, at);
+        let known = self.clients[key].identity.base;
+        // After a gap the index may belong to somebody else.
+        if known != 0 && (known, self.clients[key].identity.pid) != (base, pid) {
+            key = self.create(id, at);
+        }
+        let identity = &mut self.clients[key].identity;
+        (identity.pid, identity.base, identity.uid) = (pid, base, uid);
+    }
+
+    pub(super) fn rename(&mut self, id: ClientId, part: u8, bytes: &[u8]) {
+        let Some(key) = self.key(id) else { return };
+        let program = &mut self.clients[key].identity.program;
+        if part == 0 {
+            program.clear();
+        }
+        if program.len() < 256 {
+            let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
+            let text = String::from_utf8_lossy(&bytes[..end]);
+            program.extend(text.chars().map(|letter| if letter.is_control() { '?' } else { letter }));
+        }
+    }
+
+    pub(super) fn destroy(&mut self, id: ClientId, at: Time) {
+        let Some(key) = self.present.remove(&id) else { return };
+        self.ready.retain(|&other| other != key);
+        self.end_grab(key, at);
+        let client = &mut self.clients[key];
+        (client.gone, client.ready_since, client.budget) = (Some(at), None, None);
+    }
+}
