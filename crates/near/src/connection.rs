@@ -13,48 +13,24 @@
 //! goes out; [`Near::go_on`] when some of it went. With a [`Near::fault`], both ends are closed after what is queued.
 
 use crate::dialogue::Dialogue;
-use crate::due::{Due, Dues, For, Learn, Turns};
 use crate::memory::Memory;
-use crate::numbers::Numbers;
-use crate::opcodes::op;
 use crate::report::Report;
 use crate::setup::{Cookie, refusal};
 use crate::store::Store;
-use crate::verify::{Cells, Later};
+use crate::talk::{MAX_QUEUED_BYTES, Outbox, Settings, Talk};
 use crate::windows::Windows;
-use std::collections::BTreeSet;
 use std::fmt;
 use std::mem;
-use xqos_wire::answerable::Class;
 use xqos_wire::x11::bytes::ByteOrder;
 use xqos_wire::x11::framing::{Framer, Phase as Framing, Piece};
 use xqos_wire::x11::greeting::Greeting;
 
-/// What waits for one side at most before the other one is no longer read.
-pub const MAX_QUEUED_BYTES: usize = 1 << 20;
 /// Requests of which the server has not spoken.
 const MAX_DUE: usize = 8192;
 /// The longest request that is looked into as a whole.
 const MAX_REQUEST_BYTES: usize = 4096;
 /// The longest reply that is kept: the metrics of a core font of 65,536 glyphs.
 pub const MAX_REPLY_BYTES: usize = 1 << 20;
-/// Lines for the log; a server that lies could fill a disk.
-const MAX_REMARKS: usize = 100;
-
-/// How the proxy behaves.
-#[derive(Clone, Debug, Default)]
-pub struct Settings {
-    /// What the program has to show; `None`: anybody is let in.
-    pub own_cookie: Option<Cookie>,
-    /// What the server wants to see.
-    pub server_cookie: Cookie,
-    /// Answers also come after one-way requests that concern the program's own resources.
-    pub relaxed: bool,
-    /// All answers are compared with the server's, and what it keeps for the program with what they promised.
-    pub verify: bool,
-    /// Nothing is answered here.
-    pub passive: bool,
-}
 
 /// Why a connection is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,44 +69,6 @@ enum Phase {
     Closed,
 }
 
-/// Bytes that go out.
-#[derive(Debug, Default)]
-pub struct Outbox {
-    bytes: Vec<u8>,
-    gone: usize,
-}
-
-impl Outbox {
-    pub fn bytes(&self) -> &[u8] {
-        &self.bytes[self.gone..]
-    }
-
-    /// So many of them went.
-    pub fn advance(&mut self, count: usize) {
-        self.gone = (self.gone + count).min(self.bytes.len());
-        if self.gone == self.bytes.len() {
-            self.clear();
-        }
-    }
-
-    pub fn clear(&mut self) {
-        self.bytes.clear();
-        self.gone = 0;
-        // What a burst needed is not kept for ever.
-        self.bytes.shrink_to(64 << 10);
-    }
-
-    pub(crate) fn push(&mut self, bytes: &[u8]) -> &mut [u8] {
-        let at = self.bytes.len();
-        self.bytes.extend(bytes);
-        &mut self.bytes[at..]
-    }
-
-    fn is_full(&self) -> bool {
-        self.bytes.len() - self.gone >= MAX_QUEUED_BYTES
-    }
-}
-
 /// A program's connection.
 #[derive(Debug)]
 pub struct Near {
@@ -145,69 +83,17 @@ pub struct Near {
     pub(crate) talk: Talk,
 }
 
-/// What both directions have in common.
-#[derive(Debug)]
-pub(crate) struct Talk {
-    pub settings: Settings,
-    pub order: ByteOrder,
-    pub dialogue: Dialogue,
-    pub windows: Windows,
-    pub numbers: Numbers,
-    pub dues: Dues,
-    pub turns: Turns,
-    pub to_server: Outbox,
-    pub to_program: Outbox,
-    /// What comes next may be answered here, as far as the order is concerned.
-    pub is_clear: bool,
-    pub holds_server: bool,
-    pub has_long_requests: bool,
-    /// Classes whose answers turned out to be wrong.
-    pub off: BTreeSet<Class>,
-    /// The rest of a long message of the server's is for nobody.
-    pub drops_rest: bool,
-    /// The last request was answered here, and the program has nothing else to say.
-    pub last_answered: Option<(u8, u8)>,
-    pub report: Report,
-    /// To be verified.
-    pub later: Vec<Later>,
-    pub cells: Cells,
-    pub memory: Memory,
-    remarks: Vec<String>,
-}
-
 impl Near {
     pub fn new(settings: Settings) -> Near {
-        let order = ByteOrder::Little;
-        let dialogue = Dialogue::new(order, Greeting::default());
+        let talk = Talk::new(settings);
         Near {
             phase: Phase::Setup,
-            program: Framer::with_limit(Framing::Setup, order, MAX_REQUEST_BYTES),
-            server: Framer::with_limit(Framing::SetupReply, order, MAX_REPLY_BYTES),
+            program: Framer::with_limit(Framing::Setup, talk.order, MAX_REQUEST_BYTES),
+            server: Framer::with_limit(Framing::SetupReply, talk.order, MAX_REPLY_BYTES),
             unread: Vec::new(),
             greeting: Vec::new(),
             fault: None,
-            talk: Talk {
-                settings,
-                order,
-                windows: Windows::new(&dialogue),
-                dialogue,
-                numbers: Numbers::default(),
-                dues: Dues::default(),
-                turns: Turns::default(),
-                to_server: Outbox::default(),
-                to_program: Outbox::default(),
-                is_clear: true,
-                holds_server: false,
-                has_long_requests: false,
-                off: BTreeSet::new(),
-                drops_rest: false,
-                last_answered: None,
-                report: Report { connections: 1, ..Report::default() },
-                later: Vec::new(),
-                cells: Cells::default(),
-                memory: Memory::default(),
-                remarks: Vec::new(),
-            },
+            talk,
         }
     }
 
@@ -408,52 +294,6 @@ impl Near {
                 self.talk.to_program.push(&mem::take(&mut self.greeting));
                 self.close(if is_refusal { Fault::Refused } else { Fault::Server });
             }
-        }
-    }
-}
-
-impl Talk {
-    pub fn remark(&mut self, line: String) {
-        if self.remarks.len() < MAX_REMARKS {
-            self.remarks.push(line);
-        }
-    }
-
-    /// The program has nothing else to say: it waits, or would have waited, for the last answer.
-    fn rest(&mut self) {
-        if let Some((major, minor)) = self.last_answered.take().filter(|_| self.turns.is_empty()) {
-            self.report.of(major, minor).saved += 1;
-        }
-    }
-
-    /// A request of the proxy's own.
-    pub fn ask_of_our_own(&mut self, bytes: &[u8], learn: Option<Learn>) {
-        let number = self.numbers.ask_of_our_own();
-        self.to_server.push(bytes);
-        if let Some(learn) = learn {
-            let opcodes = (bytes[0], 0);
-            let due = Due { number, opcodes, edit: None, learn: Some(learn), is_for: For::Us, is_certain: true };
-            self.dues.push(due);
-        }
-    }
-
-    fn ask_ahead(&mut self, memory: &Memory) {
-        let order = self.order;
-        for entry in memory.entries().iter().filter(|entry| entry.request[0] == op::GET_PROPERTY && entry.told == 0) {
-            let Some(window) =
-                order.u32(&entry.request, 4).filter(|&window| self.dialogue.greeting.screen(window).is_some())
-            else {
-                continue;
-            };
-            if !entry.extension.is_empty() || entry.request.len() != 24 || entry.request[1] != 0 {
-                continue;
-            }
-            if let Some(select) = self.windows.watch(window, order) {
-                self.ask_of_our_own(&select, None);
-            }
-            let learn =
-                self.windows.read(window).map(|reading| Learn::Property { request: entry.request[..].into(), reading });
-            self.ask_of_our_own(&entry.request, learn);
         }
     }
 }

@@ -18,6 +18,7 @@
 //! | module | what |
 //! |---|---|
 //! | [`connection`] | one program's connection, both ways |
+//! | [`talk`] | what both ways have in common, and what is compared with `--verify` |
 //! | [`scout`] | the proxy's own connection: asks ahead, hears of changes, keeps the server from a reset |
 //! | [`store`] | the answers that are known, and until when |
 //! | [`dialogue`] | from a request to the question that it asks, by what was said before on its connection |
@@ -48,11 +49,12 @@ mod request;
 pub mod scout;
 pub mod setup;
 pub mod store;
-mod verify;
+pub mod talk;
 mod windows;
 
-pub use connection::{Fault, Near, Settings};
+pub use connection::{Fault, Near};
 pub use memory::Memory;
 pub use report::Report;
 pub use scout::Scout;
 pub use store::Store;
+pub use talk::Settings;

@@ -11,11 +11,11 @@
 //! | event | it goes on, with the last number that the program heard if its own is lower; not, if only the proxy selected it |
 
 use crate::bytes::put_u16;
-use crate::connection::Talk;
 use crate::due::{Due, For, Learn};
 use crate::edit::is_same;
 use crate::opcodes::op;
 use crate::store::{Answer, Store};
+use crate::talk::Talk;
 use xqos_wire::answerable::Class;
 use xqos_wire::x11::framing::{ERROR, REPLY};
 

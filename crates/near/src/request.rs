@@ -11,13 +11,13 @@
 //! resources (`answerable::Barrier`).
 
 use crate::bytes::{NATIVE, request as no_operation, text_at};
-use crate::connection::Talk;
 use crate::dialogue::open_font;
 use crate::due::{Due, For, Learn};
 use crate::edit::{Edit, absent};
 use crate::opcodes::{HIDDEN, Known, op};
 use crate::store::{Answer, Question, Store};
-use crate::verify::Later;
+use crate::talk::Talk;
+use crate::talk::verify::Later;
 use xqos_wire::answerable::{Barrier, Class, Only};
 
 /// What a request asks, as far as it can be known here.

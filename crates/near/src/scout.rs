@@ -64,7 +64,8 @@ enum Stage {
 #[derive(Debug)]
 pub struct Scout {
     stage: Stage,
-    server: Framer,
+    /// `None` while what it cut off is looked at.
+    server: Option<Framer>,
     out: Vec<u8>,
     dialogue: Dialogue,
     number: u64,
@@ -84,7 +85,7 @@ impl Scout {
     pub fn new(cookie: &Cookie, memory: &Memory) -> Scout {
         Scout {
             stage: Stage::Setup,
-            server: Framer::with_limit(Phase::SetupReply, NATIVE, MAX_REPLY_BYTES),
+            server: Some(Framer::with_limit(Phase::SetupReply, NATIVE, MAX_REPLY_BYTES)),
             out: cookie.setup(NATIVE),
             dialogue: Dialogue::new(NATIVE, Greeting::default()),
             number: 0,
@@ -150,8 +151,7 @@ impl Scout {
 
     /// Takes what the server sent.
     pub fn from_server(&mut self, bytes: &[u8], store: &mut Store) {
-        let placeholder = Framer::new(Phase::Replies, NATIVE, 0);
-        let (mut input, mut server) = (bytes, std::mem::replace(&mut self.server, placeholder));
+        let (mut input, Some(mut server)) = (bytes, self.server.take()) else { return };
         while self.stage != Stage::Ended {
             match server.piece(&mut input) {
                 Ok(None) => break,
@@ -165,7 +165,7 @@ impl Scout {
                 Ok(Some(Piece::Head(_))) | Err(_) => self.end(store),
             }
         }
-        self.server = server;
+        self.server = Some(server);
     }
 
     fn greeted(&mut self, bytes: &[u8], store: &mut Store) {

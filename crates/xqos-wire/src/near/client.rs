@@ -12,7 +12,7 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send, shutdown};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
-use xqos_near::connection::Outbox;
+use xqos_near::talk::Outbox;
 use xqos_near::{Memory, Near, Store};
 
 /// How long the program's first words wait for what is asked ahead when nothing of it comes.

@@ -8,7 +8,7 @@
 //! What the server keeps for a client shows where it refuses to give it back: FreeColors of a colour cell that the program was
 //! given here, and has not freed yet, has to succeed.
 
-use crate::connection::Talk;
+use super::Talk;
 use crate::dialogue::{close_font, open_font};
 use crate::due::{Due, For};
 use crate::edit::Edit;
