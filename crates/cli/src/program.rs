@@ -2,12 +2,12 @@
 //! What the main function of each program does: one line for an error, man pages, completions.
 
 use crate::nearest::nearest;
-use crate::sibling::Described;
+use crate::sibling::{Described, offers_files};
 use crate::{manual, output};
 use anyhow::Result;
-use clap::builder::{ValueHint, ValueParser};
+use clap::builder::ValueHint;
 use clap::error::{ContextKind, ContextValue};
-use clap::{Arg, ArgMatches, Command, Subcommand};
+use clap::{ArgMatches, Command, Subcommand};
 use clap_complete::Shell;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -87,15 +87,6 @@ fn files_for_paths_alone(command: Command) -> Command {
     command.mut_subcommands(files_for_paths_alone)
 }
 
-/// Whether the value of an argument is a path, or a program.
-pub(crate) fn offers_files(arg: &Arg) -> bool {
-    let is_any_word = arg.get_value_parser().type_id() == ValueParser::os_string().type_id();
-    match arg.get_value_hint() {
-        ValueHint::Unknown => is_any_word,
-        hint => hint != ValueHint::Other,
-    }
-}
-
 /// The exit status of a program: 1, after one line, where it failed.
 pub fn exit(ended: Result<ExitCode>) -> ExitCode {
     ended.unwrap_or_else(|error| {
@@ -137,6 +128,7 @@ pub fn faults_of_help(command: &Command) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clap::Arg;
 
     #[test]
     fn errors_are_one_line_with_their_cause() {

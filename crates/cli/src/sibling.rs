@@ -4,9 +4,8 @@
 //! They are looked for in this program's folder, then in PATH. Their help is theirs; `xqos --help` lists them by this
 //! table, and completions know their options by what they say of themselves.
 
-use crate::program::offers_files;
 use anyhow::{Result, anyhow};
-use clap::builder::{PossibleValuesParser, ValueHint};
+use clap::builder::{PossibleValuesParser, ValueHint, ValueParser};
 use clap::{Arg, ArgAction, Command};
 use serde::{Deserialize, Serialize};
 use std::env;
@@ -179,6 +178,15 @@ impl Choice {
             true => arg.value_hint(ValueHint::Other),
             false => arg.value_parser(PossibleValuesParser::new(self.values)),
         }
+    }
+}
+
+/// Whether the value of an argument is a path, or a program.
+pub(crate) fn offers_files(arg: &Arg) -> bool {
+    let is_any_word = arg.get_value_parser().type_id() == ValueParser::os_string().type_id();
+    match arg.get_value_hint() {
+        ValueHint::Unknown => is_any_word,
+        hint => hint != ValueHint::Other,
     }
 }
 
