@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! How far our states agree with the truth, where there is one: the queue's log of a link that we emulated.
 //!
-//! The claim is [`State::Link`](super::transmitter::State): data were in the queue or on the slowest link. The truth is when the
+//! The claim is [`State::Link`](super::told::State): data were in the queue or on the slowest link. The truth is when the
 //! line was sending. Both are cut to the time from the first connection's begin to the last one's end, and every
 //! nanosecond in which only one of them says busy is a disagreement. Other traffic on the link would be held against us,
 //! so nothing else may run there.
@@ -51,8 +51,8 @@ pub fn agreement(
 /// When a link was busy in that direction, by what its connections look like.
 fn claimed<'a>(connections: impl Iterator<Item = &'a Connection>, direction: Direction) -> Vec<Span> {
     let transmitter = |connection: &'a Connection| match direction {
-        Direction::Requests => connection.states.requests.link.list(),
-        Direction::Replies => connection.states.replies.link.list(),
+        Direction::Requests => connection.states.requests.told.link.list(),
+        Direction::Replies => connection.states.replies.told.link.list(),
     };
     union(&connections.map(transmitter).collect::<Vec<_>>())
 }

@@ -75,3 +75,13 @@ impl Counts {
         }
     }
 }
+
+/// Adds others to those of the same name.
+pub fn merge_equal<T: Clone>(sums: &mut Vec<T>, others: &[T], name: fn(&T) -> &String, add: impl Fn(&mut T, &T)) {
+    for other in others {
+        match sums.iter_mut().find(|sum| name(sum) == name(other)) {
+            Some(sum) => add(sum, other),
+            None => sums.push(other.clone()),
+        }
+    }
+}

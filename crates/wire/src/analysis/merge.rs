@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Figures of several connections as one.
 
-use super::counts::Tally;
+use super::counts::{Tally, merge_equal};
 use super::report::{Figures, PatternFigures, WaitFigures};
 use std::collections::BTreeMap;
 
@@ -64,16 +64,6 @@ fn merge_patterns(sums: &mut Vec<PatternFigures>, others: &[PatternFigures]) {
     };
     merge_equal(sums, others, |pattern| &pattern.pattern, add);
     sums.sort_by(|one, other| other.seconds.total_cmp(&one.seconds).then(one.pattern.cmp(&other.pattern)));
-}
-
-/// Adds others to those of the same name.
-pub fn merge_equal<T: Clone>(sums: &mut Vec<T>, others: &[T], name: fn(&T) -> &String, add: impl Fn(&mut T, &T)) {
-    for other in others {
-        match sums.iter_mut().find(|sum| name(sum) == name(other)) {
-            Some(sum) => add(sum, other),
-            None => sums.push(other.clone()),
-        }
-    }
 }
 
 #[cfg(test)]

@@ -42,6 +42,7 @@ pub mod states;
 pub mod table;
 #[cfg(test)]
 mod tests;
+mod told;
 pub mod transmitter;
 pub mod waits;
 

@@ -9,8 +9,8 @@ use super::counts::{ByName, Tally};
 use super::names::Names;
 use super::patterns::Pattern;
 use super::proxied::figures::ProxyFigures;
-use super::round_trip::Total;
-use super::spans::{Span, Spans, length_until, minus, union};
+use super::round_trip::{Total, saving_s};
+use super::spans::{Span, Spans, length_until, minus, seconds, union};
 use super::startup::Phase;
 use super::transmitter::Transmitter;
 use super::{Analysis, Connection, Traffic};
@@ -175,10 +175,6 @@ pub struct Compression {
     pub deflate: f64,
 }
 
-pub(crate) fn seconds(ns: u64) -> f64 {
-    ns as f64 / 1e9
-}
-
 impl Analysis {
     /// The figures; `latency_s` is one way.
     pub fn report(self, latency_s: f64) -> Report {
@@ -261,11 +257,11 @@ fn figures(connection: &Connection, names: &Names, latency_s: f64) -> Figures {
     let Connection { counts, waits, traffic, bandwidth, .. } = connection;
     let duration_ns = connection.ended_ns.saturating_sub(connection.opened.at_ns);
     let (network, receiver, sending) = blocked(connection);
-    let (requests, replies) = (&connection.states.requests, &connection.states.replies);
+    let (requests, replies) = (&connection.states.requests.told, &connection.states.replies.told);
     let network_ns = length(&network, &[&requests.link, &requests.window, &replies.link, &replies.window]);
     let receiver_ns = length(&receiver, &[&requests.receiver, &replies.receiver]);
     let delay = union(&[&sending, waits.spans.list()]);
-    let delay_ns = length(&delay, &[&requests.link, &requests.window, &requests.receiver, &waits.spans]);
+    let delay_ns = length(&delay, &[&requests.stretches()[..], &[&waits.spans]].concat());
     let waits_by_name = wait_figures(&waits.by_name, names);
     let avoidable = waits_by_name.iter().map(|wait| wait.avoidable).sum::<u64>();
     let uses = Use::ALL.iter().zip(bandwidth.bytes).map(|(what, bytes)| (what.name().to_owned(), bytes));
@@ -297,19 +293,14 @@ fn length(list: &[Span], parts: &[&Spans]) -> u64 {
     length_until(list, u64::MAX).min(parts.iter().map(|part| part.total_ns()).sum())
 }
 
-/// There and back.
-pub(super) fn saving_s(round_trips: u64, latency_s: f64) -> f64 {
-    round_trips as f64 * 2.0 * latency_s
-}
-
 /// When either direction was blocked by the network; by a receiver and not by the network; when requests were blocked.
 fn blocked(connection: &Connection) -> (Vec<Span>, Vec<Span>, Vec<Span>) {
-    let (requests, replies) = (&connection.states.requests, &connection.states.replies);
+    let (requests, replies) = (&connection.states.requests.told, &connection.states.replies.told);
     let lists = [&requests.link, &requests.window, &replies.link, &replies.window].map(|spans| spans.list());
     let network = union(&lists);
     let receiver = union(&[requests.receiver.list(), replies.receiver.list()]);
     let receiver = minus(&receiver, &network);
-    let sending = union(&[requests.link.list(), requests.window.list(), requests.receiver.list()]);
+    let sending = union(&requests.stretches().map(Spans::list));
     (network, receiver, sending)
 }
 
@@ -341,7 +332,7 @@ fn pattern_figures((pattern, Pattern { total, in_a_row }): &(String, Pattern)) -
 }
 
 fn stream(traffic: &Traffic, transmitter: &Transmitter, duration_ns: u64) -> StreamFigures {
-    let [link, window, receiver] = transmitter.stretches().map(|(_, spans)| spans.total_ns());
+    let [link, window, receiver] = transmitter.told.stretches().map(Spans::total_ns);
     StreamFigures {
         packets: traffic.packets,
         bytes: traffic.bytes,

@@ -35,3 +35,8 @@ impl Total {
         self.avoidable.values().sum()
     }
 }
+
+/// There and back.
+pub fn saving_s(round_trips: u64, latency_s: f64) -> f64 {
+    round_trips as f64 * 2.0 * latency_s
+}

@@ -126,6 +126,10 @@ pub fn length_until(list: &[Span], end_ns: u64) -> u64 {
     list.iter().map(|span| span.to_ns.min(end_ns).saturating_sub(span.from_ns)).sum()
 }
 
+pub fn seconds(ns: u64) -> f64 {
+    ns as f64 / 1e9
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
 //! One transmitter: the account of its packets, of the link before or behind the capture, and of what blocked it.
 //!
-//! The rules are in [`super::states`]. What is certain is told at once; what the link's account may still overrule waits in
-//! `pending` until all packets sent before it are accounted for.
+//! The rules are in [`super::states`]. What is certain is told at once; [`super::told`] keeps what the link's account may
+//! still overrule.
 
 use super::rate::{self, Rate};
-use super::spans::{Span, Spans};
+use super::spans::Span;
+use super::told::{MAX_IN_FLIGHT, State, Told};
 use crate::observe::Packet;
 use std::collections::VecDeque;
 
@@ -16,19 +17,6 @@ const PROMPT_NS: u64 = 1_000_000;
 /// A packet from this size on was cut by TCP and not by the end of what the program wrote; also the room below which a
 /// window is closed.
 pub(super) const FULL: u64 = 1000;
-/// Packets on the way that are told apart; beyond, the last one stands for all.
-pub(super) const MAX_IN_FLIGHT: usize = 4096;
-
-/// What keeps a transmitter from sending.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
-    /// Data before it are still in the queue or on the slowest link.
-    Link,
-    /// As much is on the way as TCP allows, and the link is free.
-    Window,
-    /// The receiver does not read.
-    Receiver,
-}
 
 /// Where the capture was made, seen from one transmitter.
 #[derive(Clone, Copy, Debug)]
@@ -72,18 +60,12 @@ struct RoundTrip {
 /// One direction.
 #[derive(Debug, Default)]
 pub struct Transmitter {
-    pub link: Spans,
-    pub window: Spans,
-    pub receiver: Spans,
+    pub told: Told,
     flight: VecDeque<Sent>,
     /// When all of that has left the link, by the rate; [`u64::MAX`] while none is known.
     free_ns: u64,
     rate: Rate,
     round_trip: Option<RoundTrip>,
-    /// Up to here everything is told.
-    settled_ns: u64,
-    /// Stretches that are told unless the link turns out to have been busy; in order of time.
-    pending: VecDeque<(State, Span)>,
     last_sent: Option<Sent>,
     /// When acknowledgements without data came that may elicit more.
     elicits: VecDeque<u64>,
@@ -109,12 +91,7 @@ impl Transmitter {
     /// What is kept of packets; bounded.
     #[cfg(test)]
     pub(super) fn kept(&self) -> usize {
-        self.flight.len().max(self.pending.len()).max(self.elicits.len())
-    }
-
-    /// All stretches in which it was blocked, by state.
-    pub fn stretches(&self) -> [(State, &Spans); 3] {
-        [(State::Link, &self.link), (State::Window, &self.window), (State::Receiver, &self.receiver)]
+        self.flight.len().max(self.told.pending()).max(self.elicits.len())
     }
 
     pub(super) fn place(&self, other: &Transmitter) -> Place {
@@ -129,8 +106,7 @@ impl Transmitter {
     /// Before the handshake was over nothing could be sent.
     pub(super) fn shook_hands(&mut self, span: &Span, place: &Place) {
         let to_ns = span.to_ns.saturating_sub(place.half_ns());
-        self.window.add(span.from_ns, to_ns);
-        self.settled_ns = self.settled_ns.max(to_ns);
+        self.told.shook_hands(span.from_ns, to_ns);
     }
 
     pub(super) fn sent(&mut self, packet: &Packet, place: &Place) {
@@ -160,7 +136,7 @@ impl Transmitter {
             let was_known = self.rate.bytes_per_second().is_some();
             self.rate.passed(sent.at_ns, sent.size, is_full);
             if !was_known && self.rate.bytes_per_second().is_some() {
-                self.busy(
+                self.told.busy(
                     self.rate.began_ns().saturating_sub(place.half_ns()),
                     sent.at_ns.saturating_sub(place.half_ns()),
                 );
@@ -190,9 +166,9 @@ impl Transmitter {
         match self.flight.back_mut().filter(|last| !last.is_settled) {
             Some(last) => last.behind = last.behind.saturating_add(sent.size),
             None => {
-                let begin_ns = self.settled_link_ns().max(sent.at_ns);
+                let begin_ns = self.told.link_ns().max(sent.at_ns);
                 let ns = self.ns_of(sent.size, place).unwrap_or(0);
-                self.busy(begin_ns, begin_ns.saturating_add(ns));
+                self.told.busy(begin_ns, begin_ns.saturating_add(ns));
             }
         }
         self.occupy(sent, place);
@@ -207,9 +183,9 @@ impl Transmitter {
     fn settle_flight(&mut self, place: &Place) {
         for index in self.flight.partition_point(|sent| sent.is_settled)..self.flight.len() {
             let sent = self.flight[index];
-            let begin_ns = self.settled_link_ns().max(sent.at_ns);
+            let begin_ns = self.told.link_ns().max(sent.at_ns);
             let ns = self.ns_of(sent.size.saturating_add(sent.behind), place).unwrap_or(0);
-            self.busy(begin_ns, begin_ns.saturating_add(ns));
+            self.told.busy(begin_ns, begin_ns.saturating_add(ns));
             self.flight[index] = Sent { behind: 0, is_settled: true, ..sent };
         }
     }
@@ -236,7 +212,7 @@ impl Transmitter {
         let is_elicited = self.is_elicited(sent, place) && last.size >= FULL + HEADERS;
         if sent.is_retransmission || is_elicited {
             let half_ns = place.half_ns();
-            self.suspect(State::Window, last.at_ns.saturating_sub(half_ns), sent.at_ns.saturating_sub(half_ns));
+            self.told.suspect(State::Window, last.at_ns.saturating_sub(half_ns), sent.at_ns.saturating_sub(half_ns));
         }
     }
 
@@ -256,12 +232,11 @@ impl Transmitter {
         let left_ns = sent.at_ns.saturating_sub(place.half_ns());
         let busy_ns = self.ns_of(sent.size, place).unwrap_or(0);
         let begin_ns = left_ns.saturating_sub(busy_ns);
-        let earlier_ns = self.settled_link_ns().saturating_sub(begin_ns).min(busy_ns);
-        self.busy(begin_ns, left_ns);
+        let earlier_ns = self.told.link_ns().saturating_sub(begin_ns).min(busy_ns);
+        self.told.busy(begin_ns, left_ns);
         // A machine that is late takes several packets at once: they came out of the link before.
         if earlier_ns > 0 {
-            let told = [&self.window, &self.receiver].map(|spans| spans.list().last().map_or(0, |last| last.to_ns));
-            self.link.reach_back(earlier_ns, told[0].max(told[1]));
+            self.told.reach_back(earlier_ns);
         }
     }
 
@@ -284,7 +259,7 @@ impl Transmitter {
             self.elicits.push_back(at_ns);
         }
         if self.flight.is_empty() {
-            self.settle(at_ns);
+            self.told.settle(at_ns);
         }
         if !packet.is_control {
             self.opened_or_closed(at_ns, packet.window < closed_below);
@@ -307,16 +282,16 @@ impl Transmitter {
     fn left(&mut self, sent: &Sent, at_ns: u64, size: u64, place: &Place) {
         let back_ns = self.base_ns(place.rate).saturating_add(place.rate.map_or(0, |rate| rate::ns_of(size, rate)));
         let latest_ns = at_ns.saturating_sub(back_ns).max(sent.at_ns);
-        let begin_ns = self.settled_link_ns().max(sent.at_ns);
+        let begin_ns = self.told.link_ns().max(sent.at_ns);
         let left_ns = match self.ns_of(sent.size, place) {
             _ if sent.is_settled => begin_ns,
             Some(ns) => begin_ns.saturating_add(ns).min(latest_ns),
             // The acknowledgement took its turn on the way back: a fair share for both.
             None => begin_ns.saturating_add(share(latest_ns.saturating_sub(begin_ns), sent.size, size)),
         };
-        self.busy(begin_ns, left_ns);
+        self.told.busy(begin_ns, left_ns);
         if let Some(ns) = self.ns_of(sent.behind, place) {
-            self.busy(left_ns.max(begin_ns), left_ns.max(begin_ns).saturating_add(ns));
+            self.told.busy(left_ns.max(begin_ns), left_ns.max(begin_ns).saturating_add(ns));
         }
     }
 
@@ -327,70 +302,32 @@ impl Transmitter {
         self.round_trip.map_or(0, |shortest| shortest.ns.saturating_sub(own_ns(shortest.size)))
     }
 
-    fn settled_link_ns(&self) -> u64 {
-        self.link.list().last().map_or(0, |last| last.to_ns)
-    }
-
     fn opened_or_closed(&mut self, at_ns: u64, is_closed: bool) {
         match self.closed_since_ns {
             None if is_closed => self.closed_since_ns = Some(at_ns),
             Some(since_ns) if !is_closed => {
                 self.closed_since_ns = None;
-                self.suspect(State::Receiver, since_ns, at_ns);
+                self.told.suspect(State::Receiver, since_ns, at_ns);
                 if self.flight.is_empty() {
-                    self.settle(at_ns);
+                    self.told.settle(at_ns);
                 }
             }
             _ => {}
         }
     }
 
-    fn suspect(&mut self, state: State, from_ns: u64, to_ns: u64) {
-        if self.pending.len() >= MAX_IN_FLIGHT {
-            self.settle(from_ns);
-        }
-        self.pending.push_back((state, Span { from_ns, to_ns }));
-    }
-
-    /// The link was busy: what was suspected before it is told, as far as it lies before it.
-    fn busy(&mut self, from_ns: u64, to_ns: u64) {
-        self.settle(from_ns);
-        let from_ns = from_ns.max(self.settled_ns);
-        self.link.add(from_ns, to_ns);
-        self.settled_ns = self.settled_ns.max(to_ns);
-    }
-
-    /// Tells what was suspected up to `until_ns`.
-    fn settle(&mut self, until_ns: u64) {
-        while let Some((state, span)) = self.pending.front().copied().filter(|(_, span)| span.from_ns < until_ns) {
-            self.pending.pop_front();
-            let (from_ns, to_ns) = (span.from_ns.max(self.settled_ns), span.to_ns.min(until_ns));
-            if from_ns < to_ns {
-                match state {
-                    State::Receiver => self.receiver.add(from_ns, to_ns),
-                    _ => self.window.add(from_ns, to_ns),
-                }
-                self.settled_ns = to_ns;
-            }
-            if span.to_ns > until_ns {
-                self.pending.push_front((state, Span { from_ns: until_ns, to_ns: span.to_ns }));
-                return;
-            }
-        }
-    }
-
     pub(super) fn end(&mut self, at_ns: u64, place: &Place) {
         if let Some(since_ns) = self.closed_since_ns.take() {
-            self.suspect(State::Receiver, since_ns, at_ns);
+            self.told.suspect(State::Receiver, since_ns, at_ns);
         }
         for sent in std::mem::take(&mut self.flight) {
-            let begin_ns = self.settled_link_ns().max(sent.at_ns);
+            let begin_ns = self.told.link_ns().max(sent.at_ns);
             let known_ns = self.ns_of(sent.size, place).filter(|_| !place.is_behind_link && sent.size > HEADERS);
             if let Some(ns) = known_ns {
-                self.busy(begin_ns, begin_ns.saturating_add(ns).min(at_ns));
+                self.told.busy(begin_ns, begin_ns.saturating_add(ns).min(at_ns));
             }
         }
-        self.settle(u64::MAX);
+        self.told.settle(u64::MAX);
     }
 }
 

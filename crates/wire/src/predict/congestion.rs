@@ -9,8 +9,8 @@
 //!
 //! It grows only while it is what holds the sender back.
 
-use super::stream::SEGMENT_BYTES;
-
+/// What a packet of 1500 bytes carries, with time stamps.
+pub const SEGMENT_BYTES: u64 = 1448;
 /// What may be sent at first.
 const INITIAL_BYTES: u64 = 10 * SEGMENT_BYTES;
 const MIN_BYTES: u64 = 2 * SEGMENT_BYTES;

@@ -3,7 +3,7 @@
 
 use super::script::Script;
 use super::{Foretold, foretell};
-use crate::analysis::report::seconds;
+use crate::analysis::spans::seconds;
 use crate::link::shape::Shape;
 use serde::Serialize;
 

@@ -6,11 +6,9 @@
 //! after [`DELAY_NS`], and all of the first few until the two turn out to talk in question and answer. What is lost is told
 //! to the sender by the link's owner ([`Sender::lost`]), a round trip later, as selective acknowledgements would.
 
-use super::congestion::{Acknowledged, Congestion};
+use super::congestion::{Acknowledged, Congestion, SEGMENT_BYTES};
 use std::collections::{BTreeMap, VecDeque};
 
-/// What a packet of 1500 bytes carries, with time stamps.
-pub const SEGMENT_BYTES: u64 = 1448;
 /// IPv4, TCP, and its time stamps.
 pub const HEADER_BYTES: u32 = 52;
 /// An acknowledgement waits so long for data to go along with.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 //! `xqos analyse`: what a capture of X traffic says about the programs in it.
 
-mod beyond;
 mod links;
 mod text;
 

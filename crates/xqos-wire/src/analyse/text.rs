@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! Reports as tables, after Tables 1 and 2 of Packard and Gettys (2003).
 
-use super::beyond;
+mod beyond;
+
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use xqos_cli::table::{Column, Table};
@@ -12,7 +13,7 @@ use xqos_wire::analysis::report::{
 };
 
 /// Names that matter; --json and --csv have all of them.
-pub(super) const MAX_ROWS: usize = 15;
+const MAX_ROWS: usize = 15;
 
 pub fn session(report: &Report) -> String {
     let mut text = connections(&report.connections);
@@ -39,11 +40,11 @@ fn figures(figures: &Figures) -> String {
     waits(&figures.waits) + &left + &patterns(figures) + &messages(figures) + &bandwidth(figures)
 }
 
-pub(super) fn seconds(value: f64) -> String {
+fn seconds(value: f64) -> String {
     format!("{value:.3}")
 }
 
-pub(super) fn section(title: &str, table: &Table) -> String {
+fn section(title: &str, table: &Table) -> String {
     format!("\n{title}\n{}", table.render(xqos_sys::terminal_columns()))
 }
 
@@ -133,7 +134,7 @@ fn waits(list: &[WaitFigures]) -> String {
     section(&heading("Waits, by request", list.len()), &table)
 }
 
-pub(super) fn heading(title: &str, count: usize) -> String {
+fn heading(title: &str, count: usize) -> String {
     if count > MAX_ROWS { format!("{title} (the first {MAX_ROWS} of {count})") } else { title.to_owned() }
 }
 

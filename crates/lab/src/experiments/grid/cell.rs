@@ -17,7 +17,7 @@ use std::ops::Range;
 use std::process::Command;
 use std::time::Duration;
 use xqos_wire::analysis::agreement::agreement;
-use xqos_wire::analysis::spans::{Span, length_until, union};
+use xqos_wire::analysis::spans::{Span, Spans, length_until, union};
 use xqos_wire::analysis::states::States;
 use xqos_wire::analysis::{Analysis, Connection};
 use xqos_wire::link::Side;
@@ -171,7 +171,7 @@ fn conclude(folder: &Folder, is_raw: bool, captured: Captured, limit: Duration, 
 /// When a connection was not idle; with the wait that the end of the capture cut off.
 fn delay_ns(connection: &Connection, cut_off: Option<Span>) -> u64 {
     let States { requests, replies, .. } = &connection.states;
-    let blocked = requests.stretches().into_iter().chain(replies.stretches()).map(|(_, spans)| spans.list());
+    let blocked = requests.told.stretches().into_iter().chain(replies.told.stretches()).map(Spans::list);
     let lists: Vec<&[Span]> = blocked.chain([connection.waits.spans.list(), cut_off.as_slice()]).collect();
     length_until(&union(&lists), u64::MAX)
 }

@@ -5,7 +5,6 @@ use super::case::{FARTHEST, Place, Way};
 use super::{Near, tables};
 use crate::experiments::far::Program;
 use crate::goals::Key;
-use crate::statistics::{Spread, ratios};
 use crate::study::{Chart, Goal, Line as Drawn, Lines, Study, Verdict, figure};
 
 pub(super) fn study(near: &Near) -> Study {
@@ -58,7 +57,7 @@ fn far(near: &Near) -> Vec<Verdict> {
 fn beside_the_server(near: &Near) -> Vec<Verdict> {
     let mut verdicts = Vec::new();
     for program in near.programs() {
-        let ratio = local(near, program);
+        let ratio = tables::local_ratios(near, program);
         if ratio.count > 0 {
             let what = format!("{}: start beside its server with near over without", program.title());
             verdicts.push(Verdict::of_spread(what, ratio, "x", Goal::of(Key("near.local_start"))));
@@ -69,12 +68,6 @@ fn beside_the_server(near: &Near) -> Vec<Verdict> {
         verdicts.push(Verdict::of_spread(what, cost.ratios(), "x", Goal::of(Key("near.over_relay"))));
     }
     verdicts
-}
-
-/// Within each turn.
-pub(super) fn local(near: &Near, program: Program) -> Spread {
-    let of = |way| near.of(program, way, Place::Local);
-    ratios(of(Way::Strict), of(Way::Raw), |cell| cell.case.turn, |cell| Some(cell.outcome.as_ref().ok()?.elapsed_s))
 }
 
 fn chart(near: &Near, program: Program) -> Option<Chart> {

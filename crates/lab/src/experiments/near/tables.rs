@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
 //! The cells as tables: starts over the farthest link, over all of them, waits, steady work, and what near costs.
 
+use super::Near;
 use super::case::{FARTHEST, Place, Way};
 use super::cell::{Cell, Start, Waits};
 use super::cost::Cost;
-use super::{Near, findings};
 use crate::actor::Answered;
 use crate::experiments::far::Program;
 use crate::papers::Published;
+use crate::statistics::{Spread, ratios};
 use crate::study::{Columns, Table, figure, spread_figure};
 
 pub(super) fn all(near: &Near) -> Vec<Table> {
@@ -128,7 +129,7 @@ fn steady(near: &Near) -> Table {
 }
 
 fn local(near: &Near) -> Table {
-    let rows = near.programs().into_iter().map(|program| (program, findings::local(near, program)));
+    let rows = near.programs().into_iter().map(|program| (program, local_ratios(near, program)));
     Columns::of(
         "Beside its server: start with near over without, from the command until quiet",
         rows.filter(|row| row.1.count > 0),
@@ -165,4 +166,10 @@ fn failed(near: &Near) -> Table {
         }
     }
     table
+}
+
+/// Within each turn.
+pub(super) fn local_ratios(near: &Near, program: Program) -> Spread {
+    let of = |way| near.of(program, way, Place::Local);
+    ratios(of(Way::Strict), of(Way::Raw), |cell| cell.case.turn, |cell| Some(cell.outcome.as_ref().ok()?.elapsed_s))
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //! Waits that a proxy would leave, as figures of a report.
 
-use super::super::merge::merge_equal;
+use super::super::counts::merge_equal;
 use super::super::names::Names;
-use super::super::report::saving_s;
+use super::super::round_trip::saving_s;
 use super::Proxied;
 use serde::Serialize;
 

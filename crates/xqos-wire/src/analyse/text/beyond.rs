@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! What was not captured, as tables: waits behind a proxy, and starts over other links.
 
-use super::text::{MAX_ROWS, heading, seconds, section};
+use super::{MAX_ROWS, heading, seconds, section};
 use xqos_cli::table::{Column, Table};
 use xqos_wire::analysis::proxied::figures::ProxyFigures;
 use xqos_wire::analysis::report::Report;
