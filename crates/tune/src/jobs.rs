@@ -107,11 +107,6 @@ impl Joiner {
         if is_over { self.close() } else { None }
     }
 
-    /// The start of the job that goes on.
-    pub fn open_start(&self) -> Option<Time> {
-        self.open.map(|open| open.job.start)
-    }
-
     fn close(&mut self) -> Option<Job> {
         self.open.take().filter(|open| !open.is_endless).map(|open| open.job)
     }
