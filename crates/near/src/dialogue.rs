@@ -51,18 +51,18 @@ impl Dialogue {
         }
         let word = |at| order.u32(request, at);
         match major {
-            op::CREATE_COLORMAP => {
+            op::CREATE_COLORMAP_REQUEST => {
                 if let (Some(id), Some(visual)) = (word(4), word(12)) {
                     insert(&mut self.colormaps, id, visual);
                 }
             }
-            op::OPEN_FONT => {
+            op::OPEN_FONT_REQUEST => {
                 if let (Some(id), Some(name)) = (word(4), text_at(order, request, 8, 12)) {
                     insert(&mut self.fonts, id, name.into());
                 }
             }
-            op::FREE_COLORMAP => _ = word(4).and_then(|id| self.colormaps.remove(&id)),
-            op::CLOSE_FONT => _ = word(4).and_then(|id| self.fonts.remove(&id)),
+            op::FREE_COLORMAP_REQUEST => _ = word(4).and_then(|id| self.colormaps.remove(&id)),
+            op::CLOSE_FONT_REQUEST => _ = word(4).and_then(|id| self.fonts.remove(&id)),
             // Of an extension that nobody has asked for, anything may set something.
             FIRST_EXTENSION.. if known.is_none_or(|known| known.row.class == Class::ConstantSetsState) => {
                 let mut hasher = DefaultHasher::new();
@@ -88,10 +88,10 @@ impl Dialogue {
         let major = request[0];
         match known.row.only {
             Only::Always => {}
-            Only::AtomFound => return self.named(op::INTERN_ATOM, text_at(order, request, 4, 8)?),
+            Only::AtomFound => return self.named(op::INTERN_ATOM_REQUEST, text_at(order, request, 4, 8)?),
             Only::FixedColormap => return self.color(request),
-            Only::SameFontPath if major == op::QUERY_FONT => {
-                return self.named(op::QUERY_FONT, self.fonts.get(&order.u32(request, 4)?)?);
+            Only::SameFontPath if major == op::QUERY_FONT_REQUEST => {
+                return self.named(op::QUERY_FONT_REQUEST, self.fonts.get(&order.u32(request, 4)?)?);
             }
             Only::SameFontPath => {}
             // Both have the flag where others have something else, in the byte that is read here.
@@ -100,7 +100,7 @@ impl Dialogue {
             Only::OwnDrawable => return None,
         }
         match major {
-            op::QUERY_EXTENSION => self.named(op::QUERY_EXTENSION, text_at(order, request, 4, 8)?),
+            op::QUERY_EXTENSION_REQUEST => self.named(op::QUERY_EXTENSION_REQUEST, text_at(order, request, 4, 8)?),
             ..FIRST_EXTENSION => Some(Question(request.into())),
             _ => Some(Question([&[major], &self.told(major).to_le_bytes()[..], &request[1..]].concat().into())),
         }
@@ -108,7 +108,7 @@ impl Dialogue {
 
     /// What a font that is opened so is asked for.
     pub fn font_question(&self, open: &[u8]) -> Option<Question> {
-        self.named(op::QUERY_FONT, text_at(self.order, open, 8, 12)?)
+        self.named(op::QUERY_FONT_REQUEST, text_at(self.order, open, 8, 12)?)
     }
 
     fn named(&self, major: u8, name: &[u8]) -> Option<Question> {
@@ -125,17 +125,17 @@ impl Dialogue {
 
 /// Opens a font under a number.
 pub fn open_font(order: ByteOrder, id: u32, name: &[u8]) -> Vec<u8> {
-    with_text(order, request(order, op::OPEN_FONT, 0, &[id, 0]), 8, name)
+    with_text(order, request(order, op::OPEN_FONT_REQUEST, 0, &[id, 0]), 8, name)
 }
 
 pub fn close_font(order: ByteOrder, id: u32) -> Vec<u8> {
-    request(order, op::CLOSE_FONT, 0, &[id])
+    request(order, op::CLOSE_FONT_REQUEST, 0, &[id])
 }
 
 /// Whether a request reads a property and deletes it: of the core and of RandR and XInput, each in its place.
 fn is_deleting(request: &[u8]) -> bool {
     match (request[0], request.get(1)) {
-        (op::GET_PROPERTY, Some(&delete)) => delete != 0,
+        (op::GET_PROPERTY_REQUEST, Some(&delete)) => delete != 0,
         // RRGetOutputProperty has it behind five words, XIGetProperty behind its device.
         (_, Some(15)) => request.get(24).is_none_or(|&delete| delete != 0),
         _ => request.get(6).is_none_or(|&delete| delete != 0),
@@ -169,11 +169,12 @@ mod tests {
     #[test]
     fn an_atom_is_asked_for_by_its_name() {
         let (dialogue, opcodes) = dialogue();
-        let asked =
-            |data, name: &[u8]| question(&dialogue, &opcodes, &named_request(ORDER, op::INTERN_ATOM, data, name));
+        let asked = |data, name: &[u8]| {
+            question(&dialogue, &opcodes, &named_request(ORDER, op::INTERN_ATOM_REQUEST, data, name))
+        };
         assert_eq!(asked(0, b"WM_NAME"), asked(1, b"WM_NAME"));
         assert_ne!(asked(0, b"WM_NAME"), asked(0, b"WM_NAM"));
-        let mut odd = named_request(ORDER, op::INTERN_ATOM, 0, b"WM_NAME");
+        let mut odd = named_request(ORDER, op::INTERN_ATOM_REQUEST, 0, b"WM_NAME");
         odd.extend([0; 4]);
         assert_eq!(question(&dialogue, &opcodes, &odd), None, "the server refuses that length");
     }
@@ -194,11 +195,11 @@ mod tests {
     fn a_font_is_asked_for_by_the_name_under_which_it_was_opened() {
         let (mut dialogue, opcodes) = dialogue();
         let open = open_font(ORDER, 0x20_0001, b"fixed");
-        let ask = request(ORDER, op::QUERY_FONT, 0, &[0x20_0001]);
+        let ask = request(ORDER, op::QUERY_FONT_REQUEST, 0, &[0x20_0001]);
         assert_eq!(question(&dialogue, &opcodes, &ask), None);
-        dialogue.hear(&open, opcodes.request(op::OPEN_FONT, 0));
+        dialogue.hear(&open, opcodes.request(op::OPEN_FONT_REQUEST, 0));
         assert_eq!(question(&dialogue, &opcodes, &ask), Some(Question(b"\x2ffixed"[..].into())));
-        dialogue.hear(&request(ORDER, op::CLOSE_FONT, 0, &[0x20_0001]), None);
+        dialogue.hear(&request(ORDER, op::CLOSE_FONT_REQUEST, 0, &[0x20_0001]), None);
         assert_eq!(question(&dialogue, &opcodes, &ask), None);
     }
 

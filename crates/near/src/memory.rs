@@ -66,7 +66,7 @@ impl Memory {
 
     /// Its fonts in up to so many parts; one alone is no part.
     pub fn fonts(&self, most: usize) -> Vec<Memory> {
-        let is_font = |entry: &&Entry| entry.extension.is_empty() && entry.request[0] == op::OPEN_FONT;
+        let is_font = |entry: &&Entry| entry.extension.is_empty() && entry.request[0] == op::OPEN_FONT_REQUEST;
         let fonts: Vec<&Entry> = self.entries.iter().filter(is_font).collect();
         if fonts.len() < 2 {
             return Vec::new();

@@ -59,7 +59,7 @@ impl Talk {
                 ERROR => {
                     if self.cells.is_missing(number) {
                         let what = "an error, as though it had given no colour";
-                        self.differs((op::FREE_COLORS, 0), Class::ConstantSetsState, what, store);
+                        self.differs((op::FREE_COLORS_REQUEST, 0), Class::ConstantSetsState, what, store);
                     }
                     self.give(message, self.numbers.here());
                 }
@@ -169,7 +169,7 @@ impl Talk {
         match learn {
             Some(Learn::Kept { question, watch, asked }) => {
                 self.dialogue_learn(&question.0, message, store);
-                let is_none = question.0[0] == op::INTERN_ATOM && self.order.u32(message, 8) == Some(0);
+                let is_none = question.0[0] == op::INTERN_ATOM_REQUEST && self.order.u32(message, 8) == Some(0);
                 if !is_none {
                     store.keep(self.order, question, message, watch, asked);
                 }
@@ -181,7 +181,7 @@ impl Talk {
     }
 
     fn dialogue_learn(&self, question: &[u8], message: &[u8], store: &mut Store) {
-        if let Some((&op::QUERY_EXTENSION, name)) = question.split_first() {
+        if let Some((&op::QUERY_EXTENSION_REQUEST, name)) = question.split_first() {
             store.learn_extension(name, message);
         }
     }
@@ -190,7 +190,7 @@ impl Talk {
         let order = self.order;
         let (code, kind) = (message[0], order.u16(message, 8).unwrap_or(0));
         // Of all messages this one has no number.
-        if code & 0x7f == op::KEYMAP_NOTIFY {
+        if code & 0x7f == op::KEYMAP_NOTIFY_EVENT {
             self.to_program.push(message);
             return;
         }
@@ -202,10 +202,10 @@ impl Talk {
         if let Some(watch) = store.opcodes.told_by(code, message[1], kind) {
             store.change(watch);
         }
-        if (op::CREATE_NOTIFY..=op::CIRCULATE_REQUEST).contains(&(code & 0x7f)) {
+        if (op::CREATE_NOTIFY_EVENT..=op::CIRCULATE_REQUEST_EVENT).contains(&(code & 0x7f)) {
             self.windows.unsettle();
         }
-        if code == op::PROPERTY_NOTIFY {
+        if code == op::PROPERTY_NOTIFY_EVENT {
             let (window, atom) = (order.u32(message, 4).unwrap_or(0), order.u32(message, 8));
             self.windows.change(window, atom);
             if !self.windows.is_selected(window, here) {

@@ -76,17 +76,17 @@ impl Talk {
         let hidden = self.hidden(request);
         let mut asked = if hidden.is_some() {
             Asked { answer: Some(absent()[..].into()), is_stateless: true, ..Asked::default() }
-        } else if major == op::GET_PROPERTY {
+        } else if major == op::GET_PROPERTY_REQUEST {
             self.property(request)
-        } else if matches!(major, op::GET_GEOMETRY | op::TRANSLATE_COORDINATES) {
+        } else if matches!(major, op::GET_GEOMETRY_REQUEST | op::TRANSLATE_COORDINATES_REQUEST) {
             self.place(request)
         } else {
             self.kept(request, known, store)
         };
         asked.edit = match major {
-            op::QUERY_EXTENSION if hidden.is_some() => Some(Edit::Absent),
-            op::LIST_EXTENSIONS => Some(Edit::List),
-            op::GET_ATTRIBUTES => {
+            op::QUERY_EXTENSION_REQUEST if hidden.is_some() => Some(Edit::Absent),
+            op::LIST_EXTENSIONS_REQUEST => Some(Edit::List),
+            op::GET_WINDOW_ATTRIBUTES_REQUEST => {
                 let window = self.order.u32(request, 4);
                 window.is_some_and(|window| self.windows.is_added(window)).then_some(Edit::Attributes)
             }
@@ -103,7 +103,7 @@ impl Talk {
 
     /// The name of an extension that is hidden, if that is what is asked for.
     fn hidden(&self, request: &[u8]) -> Option<()> {
-        let name = text_at(self.order, request, 4, 8).filter(|_| request[0] == op::QUERY_EXTENSION)?;
+        let name = text_at(self.order, request, 4, 8).filter(|_| request[0] == op::QUERY_EXTENSION_REQUEST)?;
         HIDDEN.iter().any(|hidden| hidden.as_bytes() == name).then_some(())
     }
 
@@ -139,7 +139,7 @@ impl Talk {
 
     /// Of own pixmaps, and of own windows until somebody can have moved them.
     fn place(&self, request: &[u8]) -> Asked {
-        let (order, words) = (self.order, if request[0] == op::GET_GEOMETRY { 2 } else { 4 });
+        let (order, words) = (self.order, if request[0] == op::GET_GEOMETRY_REQUEST { 2 } else { 4 });
         let Some(id) = order.u32(request, 4).filter(|_| request.len() == 4 * words) else { return Asked::default() };
         let made = if words == 2 { self.windows.geometry(id, order) } else { None };
         if let Some(answer) = made.or_else(|| self.windows.place(request).cloned()) {
@@ -161,7 +161,7 @@ impl Talk {
             && !self.order.u32(request, 4).is_some_and(|id| self.dialogue.greeting.is_default_colormap(id));
         let major = request[0];
         // A font was remembered by its name when it was opened.
-        if self.order != NATIVE || is_foreign_color || major == op::QUERY_FONT {
+        if self.order != NATIVE || is_foreign_color || major == op::QUERY_FONT_REQUEST {
             return;
         }
         if let Some(extension) = store.opcodes.extension(major) {
@@ -174,7 +174,7 @@ impl Talk {
         let (number, at_server) = self.numbers.ask();
         let (edit, class, given) = (asked.edit, known.row.class, answer.clone());
         if asked.is_stateless {
-            self.to_server.push(&no_operation(self.order, op::NO_OPERATION, 0, &[]));
+            self.to_server.push(&no_operation(self.order, op::NO_OPERATION_REQUEST, 0, &[]));
         } else {
             self.to_server.push(request);
             let is_for = For::Comparison { given: given.clone(), class };
@@ -234,12 +234,12 @@ impl Talk {
         self.dialogue.hear(request, known);
         match request[0] {
             // Also one of which nothing is asked, as that of cursors: where it is known to be there, opening it is silent.
-            op::OPEN_FONT if self.order == NATIVE && !is_long => {
+            op::OPEN_FONT_REQUEST if self.order == NATIVE && !is_long => {
                 let name = text_at(self.order, request, 8, 12);
                 name.into_iter().for_each(|name| self.memory.add("", 0, &open_font(self.order, 0, name)));
             }
-            op::GRAB_SERVER => self.holds_server = true,
-            op::UNGRAB_SERVER => self.holds_server = false,
+            op::GRAB_SERVER_REQUEST => self.holds_server = true,
+            op::UNGRAB_SERVER_REQUEST => self.holds_server = false,
             _ => {}
         }
         // One of another length the server refuses.
@@ -260,8 +260,8 @@ impl Talk {
         let is_there = |font: &Question| store.answer(self.order, font).is_some();
         match request[0] {
             _ if !known.is_silent => false,
-            op::NO_OPERATION => true,
-            op::OPEN_FONT => is_own() && self.dialogue.font_question(request).as_ref().is_some_and(is_there),
+            op::NO_OPERATION_REQUEST => true,
+            op::OPEN_FONT_REQUEST => is_own() && self.dialogue.font_question(request).as_ref().is_some_and(is_there),
             _ => is_own(),
         }
     }
@@ -274,8 +274,8 @@ impl Talk {
             Barrier::None => true,
             Barrier::ForeignWindow => match request[0] {
                 // On whatever window it is made, the new one is its own.
-                op::CREATE_WINDOW => is_own(4),
-                op::COPY_AREA | op::COPY_PLANE | op::REPARENT_WINDOW => is_own(4) && is_own(8),
+                op::CREATE_WINDOW_REQUEST => is_own(4),
+                op::COPY_AREA_REQUEST | op::COPY_PLANE_REQUEST | op::REPARENT_WINDOW_REQUEST => is_own(4) && is_own(8),
                 _ => is_own(4),
             },
         }

@@ -180,7 +180,7 @@ impl Scout {
     }
 
     fn query(&mut self, name: &str) {
-        let bytes = named_request(NATIVE, op::QUERY_EXTENSION, 0, name.as_bytes());
+        let bytes = named_request(NATIVE, op::QUERY_EXTENSION_REQUEST, 0, name.as_bytes());
         self.send(&bytes, Some(What::Extension(name.as_bytes().to_vec())));
     }
 
@@ -195,9 +195,11 @@ impl Scout {
                     asked.push(entry.extension.clone());
                 }
                 self.later.push(entry);
-            } else if major == op::OPEN_FONT {
+            } else if major == op::OPEN_FONT_REQUEST {
                 self.ask_font(&entry.request, store);
-            } else if !matches!(major, op::GET_PROPERTY | op::LIST_EXTENSIONS) && !self.names_hidden(&entry.request) {
+            } else if !matches!(major, op::GET_PROPERTY_REQUEST | op::LIST_EXTENSIONS_REQUEST)
+                && !self.names_hidden(&entry.request)
+            {
                 self.ask_one(&entry.request, store);
             }
         }
@@ -214,17 +216,17 @@ impl Scout {
         let id = self.dialogue.greeting.id_base;
         self.send(&open_font(NATIVE, id, name), None);
         if self.fonts_are_elsewhere {
-            self.send(&request(NATIVE, op::GET_INPUT_FOCUS, 0, &[]), Some(What::Loaded));
+            self.send(&request(NATIVE, op::GET_INPUT_FOCUS_REQUEST, 0, &[]), Some(What::Loaded));
         } else {
             let what = What::Question { question, watch: Some(Watch::Fonts), moment: store.moment() };
-            self.send(&request(NATIVE, op::QUERY_FONT, 0, &[id]), Some(what));
+            self.send(&request(NATIVE, op::QUERY_FONT_REQUEST, 0, &[id]), Some(what));
         }
         self.send(&close_font(NATIVE, id), None);
     }
 
     fn names_hidden(&self, request: &[u8]) -> bool {
         let name = text_at(NATIVE, request, 4, 8).unwrap_or_default();
-        request[0] == op::QUERY_EXTENSION && HIDDEN.iter().any(|hidden| hidden.as_bytes() == name)
+        request[0] == op::QUERY_EXTENSION_REQUEST && HIDDEN.iter().any(|hidden| hidden.as_bytes() == name)
     }
 
     fn ask_one(&mut self, request: &[u8], store: &Store) {
@@ -286,7 +288,7 @@ impl Scout {
                 self.selected.push((self.number, watch));
             }
         }
-        self.send(&request(NATIVE, op::GET_INPUT_FOCUS, 0, &[]), Some(What::Fence));
+        self.send(&request(NATIVE, op::GET_INPUT_FOCUS_REQUEST, 0, &[]), Some(What::Fence));
     }
 
     fn send(&mut self, bytes: &[u8], what: Option<What>) {
@@ -331,14 +333,14 @@ impl Scout {
         match what {
             What::Extension(name) => {
                 store.learn_extension(&name, message);
-                let question = Question([&[op::QUERY_EXTENSION], &name[..]].concat().into());
+                let question = Question([&[op::QUERY_EXTENSION_REQUEST], &name[..]].concat().into());
                 store.keep(NATIVE, question, message, None, store.moment());
             }
             What::Question { question, watch, moment } => {
-                if question.0[0] == op::QUERY_EXTENSION {
+                if question.0[0] == op::QUERY_EXTENSION_REQUEST {
                     store.learn_extension(&question.0[1..], message);
                 }
-                let is_none = question.0[0] == op::INTERN_ATOM && NATIVE.u32(message, 8) == Some(0);
+                let is_none = question.0[0] == op::INTERN_ATOM_REQUEST && NATIVE.u32(message, 8) == Some(0);
                 if is_whole && !is_none {
                     store.keep(NATIVE, question, message, watch, moment);
                 }

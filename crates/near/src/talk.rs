@@ -160,7 +160,9 @@ impl Talk {
 
     pub fn ask_ahead(&mut self, memory: &Memory) {
         let order = self.order;
-        for entry in memory.entries().iter().filter(|entry| entry.request[0] == op::GET_PROPERTY && entry.told == 0) {
+        for entry in
+            memory.entries().iter().filter(|entry| entry.request[0] == op::GET_PROPERTY_REQUEST && entry.told == 0)
+        {
             let Some(window) =
                 order.u32(&entry.request, 4).filter(|&window| self.dialogue.greeting.screen(window).is_some())
             else {

@@ -97,23 +97,23 @@ impl Windows {
         let order = dialogue.order;
         let Some(id) = order.u32(request, 4) else { return };
         // All of them may move windows.
-        if matches!(request[0], op::CREATE_WINDOW..=op::CIRCULATE_WINDOW) {
+        if matches!(request[0], op::CREATE_WINDOW_REQUEST..=op::CIRCULATE_WINDOW_REQUEST) {
             self.unsettle();
         }
         match request[0] {
-            op::CREATE_WINDOW => self.create_window(id, request, number, dialogue),
-            op::CREATE_PIXMAP => self.create_pixmap(id, request, dialogue),
-            op::CHANGE_ATTRIBUTES => self.select(id, request, number, order),
-            op::DESTROY_WINDOW | op::FREE_PIXMAP => self.forget(id),
-            op::DESTROY_SUBWINDOWS => self.forget_all(dialogue),
-            op::MAP_SUBWINDOWS => self.drawables.values_mut().for_each(|window| window.geometry = None),
-            op::REPARENT_WINDOW | op::MAP_WINDOW | op::CONFIGURE_WINDOW => {
+            op::CREATE_WINDOW_REQUEST => self.create_window(id, request, number, dialogue),
+            op::CREATE_PIXMAP_REQUEST => self.create_pixmap(id, request, dialogue),
+            op::CHANGE_WINDOW_ATTRIBUTES_REQUEST => self.select(id, request, number, order),
+            op::DESTROY_WINDOW_REQUEST | op::FREE_PIXMAP_REQUEST => self.forget(id),
+            op::DESTROY_SUBWINDOWS_REQUEST => self.forget_all(dialogue),
+            op::MAP_SUBWINDOWS_REQUEST => self.drawables.values_mut().for_each(|window| window.geometry = None),
+            op::REPARENT_WINDOW_REQUEST | op::MAP_WINDOW_REQUEST | op::CONFIGURE_WINDOW_REQUEST => {
                 if let Some(window) = self.drawables.get_mut(&id) {
                     window.geometry = None;
                 }
             }
-            op::CHANGE_PROPERTY | op::DELETE_PROPERTY => self.change(id, order.u32(request, 8)),
-            op::ROTATE_PROPERTIES => self.change(id, None),
+            op::CHANGE_PROPERTY_REQUEST | op::DELETE_PROPERTY_REQUEST => self.change(id, order.u32(request, 8)),
+            op::ROTATE_PROPERTIES_REQUEST => self.change(id, None),
             _ => {}
         }
     }
@@ -124,10 +124,14 @@ impl Windows {
         let Some(id) = dialogue.order.u32(request, 8) else { return };
         self.unsettle();
         match request[0] {
-            op::CHANGE_PROPERTY | op::DELETE_PROPERTY | op::ROTATE_PROPERTIES => self.change(id, None),
-            op::CREATE_WINDOW | op::CREATE_PIXMAP | op::CHANGE_ATTRIBUTES | op::DESTROY_WINDOW | op::FREE_PIXMAP => {
-                self.forget(id)
+            op::CHANGE_PROPERTY_REQUEST | op::DELETE_PROPERTY_REQUEST | op::ROTATE_PROPERTIES_REQUEST => {
+                self.change(id, None)
             }
+            op::CREATE_WINDOW_REQUEST
+            | op::CREATE_PIXMAP_REQUEST
+            | op::CHANGE_WINDOW_ATTRIBUTES_REQUEST
+            | op::DESTROY_WINDOW_REQUEST
+            | op::FREE_PIXMAP_REQUEST => self.forget(id),
             _ => self.forget_all(dialogue),
         }
     }
@@ -276,7 +280,7 @@ impl Windows {
             .get_mut(&id)
             .filter(|window| !window.is_watched && !window.is_doubtful && !self.cannot_watch)?;
         window.is_watched = true;
-        Some(request(order, op::CHANGE_ATTRIBUTES, 0, &[id, EVENT_MASK, window.mask | PROPERTY_CHANGE]))
+        Some(request(order, op::CHANGE_WINDOW_ATTRIBUTES_REQUEST, 0, &[id, EVENT_MASK, window.mask | PROPERTY_CHANGE]))
     }
 
     /// What a request that reads a property is answered.
@@ -363,7 +367,7 @@ mod tests {
         let dialogue = dialogue();
         let mut windows = Windows::new(&dialogue);
         let words = [WINDOW, 0x50, 0x0003_0004, 0x0064_0032, 0x0001_0001, 0, 2 | EVENT_MASK, 9, selects];
-        windows.hear(&mut request(ORDER, op::CREATE_WINDOW, 0, &words), 1, &dialogue);
+        windows.hear(&mut request(ORDER, op::CREATE_WINDOW_REQUEST, 0, &words), 1, &dialogue);
         (windows, dialogue)
     }
 
@@ -375,9 +379,13 @@ mod tests {
             answer[..],
             [&[1, 24, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x50, 0, 3, 0, 4, 0, 0x64, 0, 0x32, 0, 1], &[0; 10][..]].concat()
         );
-        windows.hear(&mut request(ORDER, op::CREATE_PIXMAP, 1, &[WINDOW + 1, WINDOW, 0x0010_0020]), 2, &dialogue);
+        windows.hear(
+            &mut request(ORDER, op::CREATE_PIXMAP_REQUEST, 1, &[WINDOW + 1, WINDOW, 0x0010_0020]),
+            2,
+            &dialogue,
+        );
         assert_eq!(windows.geometry(WINDOW + 1, ORDER).unwrap()[1], 1);
-        windows.hear(&mut request(ORDER, op::MAP_WINDOW, 0, &[WINDOW]), 3, &dialogue);
+        windows.hear(&mut request(ORDER, op::MAP_WINDOW_REQUEST, 0, &[WINDOW]), 3, &dialogue);
         assert_eq!(windows.geometry(WINDOW, ORDER), None);
         assert!(windows.geometry(WINDOW + 1, ORDER).is_some(), "nobody can change a pixmap's");
         assert_eq!(windows.geometry(0x40_0001, ORDER), None);
@@ -388,12 +396,16 @@ mod tests {
         let (mut windows, dialogue) = created(1);
         assert_eq!(windows.read(WINDOW), None, "nobody listens yet");
         let added = windows.watch(WINDOW, ORDER).unwrap();
-        assert_eq!(added, request(ORDER, op::CHANGE_ATTRIBUTES, 0, &[WINDOW, EVENT_MASK, PROPERTY_CHANGE | 1]));
+        assert_eq!(
+            added,
+            request(ORDER, op::CHANGE_WINDOW_ATTRIBUTES_REQUEST, 0, &[WINDOW, EVENT_MASK, PROPERTY_CHANGE | 1])
+        );
         assert!(windows.is_added(WINDOW) && !windows.is_selected(WINDOW, 5));
-        let mut select = request(ORDER, op::CHANGE_ATTRIBUTES, 0, &[WINDOW, 1 | EVENT_MASK, 7, 2]);
+        let mut select = request(ORDER, op::CHANGE_WINDOW_ATTRIBUTES_REQUEST, 0, &[WINDOW, 1 | EVENT_MASK, 7, 2]);
         windows.hear(&mut select, 6, &dialogue);
         assert_eq!(ORDER.u32(&select, 16), Some(PROPERTY_CHANGE | 2));
-        let mut select = request(ORDER, op::CHANGE_ATTRIBUTES, 0, &[WINDOW, EVENT_MASK, PROPERTY_CHANGE]);
+        let mut select =
+            request(ORDER, op::CHANGE_WINDOW_ATTRIBUTES_REQUEST, 0, &[WINDOW, EVENT_MASK, PROPERTY_CHANGE]);
         windows.hear(&mut select, 9, &dialogue);
         assert!(!windows.is_selected(WINDOW, 8) && windows.is_selected(WINDOW, 9) && !windows.is_added(WINDOW));
     }
@@ -412,7 +424,7 @@ mod tests {
         windows.keep(reading, &read, ORDER, &[1; 32]);
         assert_eq!(windows.property(&read), None, "it was asked for before the change");
         let reading = windows.read(WINDOW).unwrap();
-        windows.hear(&mut request(ORDER, op::CHANGE_PROPERTY, 0, &[WINDOW, 39, 31, 8, 0]), 4, &dialogue);
+        windows.hear(&mut request(ORDER, op::CHANGE_PROPERTY_REQUEST, 0, &[WINDOW, 39, 31, 8, 0]), 4, &dialogue);
         windows.keep(reading, &read, ORDER, &[1; 32]);
         assert_eq!(windows.property(&read), None, "the program changed it itself");
     }

@@ -194,71 +194,28 @@ pub const TABLE: &[Row] = &[
 
 /// They make or free something that has neither window nor content, under an id of the program's own. Nobody is told, and
 /// the server can only refuse an id that the program's library gave out wrongly, or for want of memory.
+#[rustfmt::skip]
 const SILENT: [&str; 19] = [
-    "NoOperation",
-    "CreatePixmap",
-    "FreePixmap",
-    "CreateGC",
-    "FreeGC",
-    "OpenFont",
-    "CloseFont",
-    "CreateCursor",
-    "CreateGlyphCursor",
-    "RecolorCursor",
-    "FreeCursor",
-    "RENDER::CreatePicture",
-    "RENDER::FreePicture",
-    "RENDER::CreateSolidFill",
-    "RENDER::CreateCursor",
-    "XFIXES::SetCursorName",
-    "XFIXES::CreateRegion",
-    "XFIXES::DestroyRegion",
-    "SYNC::SetCounter",
+    "NoOperation", "CreatePixmap", "FreePixmap", "CreateGC", "FreeGC", "OpenFont", "CloseFont", "CreateCursor",
+    "CreateGlyphCursor", "RecolorCursor", "FreeCursor", "RENDER::CreatePicture", "RENDER::FreePicture",
+    "RENDER::CreateSolidFill", "RENDER::CreateCursor", "XFIXES::SetCursorName", "XFIXES::CreateRegion",
+    "XFIXES::DestroyRegion", "SYNC::SetCounter",
 ];
 
 /// Those that are barriers whatever they name.
+#[rustfmt::skip]
 const BARRIERS: [&str; 19] = [
-    "OpenFont",
-    "SetFontPath",
-    "SendEvent",
-    "GrabServer",
-    "UngrabServer",
-    "UngrabPointer",
-    "UngrabKeyboard",
-    "GrabButton",
-    "GrabKey",
-    "UngrabButton",
-    "UngrabKey",
-    "AllowEvents",
-    "WarpPointer",
-    "SetInputFocus",
-    "SetSelectionOwner",
-    "ConvertSelection",
-    "KillClient",
-    "ChangeKeyboardMapping",
-    "SetCloseDownMode",
+    "OpenFont", "SetFontPath", "SendEvent", "GrabServer", "UngrabServer", "UngrabPointer", "UngrabKeyboard",
+    "GrabButton", "GrabKey", "UngrabButton", "UngrabKey", "AllowEvents", "WarpPointer", "SetInputFocus",
+    "SetSelectionOwner", "ConvertSelection", "KillClient", "ChangeKeyboardMapping", "SetCloseDownMode",
 ];
 
 /// Those that are barriers where they name a window, or draw into one, that is not the program's own.
+#[rustfmt::skip]
 const OF_WINDOWS: [&str; 19] = [
-    "CreateWindow",
-    "ChangeWindowAttributes",
-    "ConfigureWindow",
-    "ReparentWindow",
-    "MapWindow",
-    "UnmapWindow",
-    "MapSubwindows",
-    "UnmapSubwindows",
-    "DestroyWindow",
-    "DestroySubwindows",
-    "CirculateWindow",
-    "ChangeProperty",
-    "DeleteProperty",
-    "RotateProperties",
-    "ChangeSaveSet",
-    "CopyArea",
-    "CopyPlane",
-    "ClearArea",
+    "CreateWindow", "ChangeWindowAttributes", "ConfigureWindow", "ReparentWindow", "MapWindow", "UnmapWindow",
+    "MapSubwindows", "UnmapSubwindows", "DestroyWindow", "DestroySubwindows", "CirculateWindow", "ChangeProperty",
+    "DeleteProperty", "RotateProperties", "ChangeSaveSet", "CopyArea", "CopyPlane", "ClearArea",
     "XInputExtension::XISelectEvents",
 ];
 

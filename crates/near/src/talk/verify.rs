@@ -48,8 +48,8 @@ impl Cells {
     /// Takes notice of an answer.
     pub fn give(&mut self, order: ByteOrder, request: &[u8], answer: &[u8]) {
         let pixel_at = match request[0] {
-            op::ALLOC_COLOR => 16,
-            op::ALLOC_NAMED_COLOR => 8,
+            op::ALLOC_COLOR_REQUEST => 16,
+            op::ALLOC_NAMED_COLOR_REQUEST => 8,
             _ => return,
         };
         if let (Some(colormap), Some(pixel)) = (order.u32(request, 4), order.u32(answer, pixel_at)) {
@@ -63,9 +63,9 @@ impl Cells {
     pub fn free(&mut self, order: ByteOrder, request: &[u8], number: u64) {
         let Some(colormap) = order.u32(request, 4) else { return };
         match request[0] {
-            op::FREE_COLORMAP => self.given.retain(|&(of, _), _| of != colormap),
+            op::FREE_COLORMAP_REQUEST => self.given.retain(|&(of, _), _| of != colormap),
             // With a mask of planes it frees other cells too.
-            op::FREE_COLORS if order.u32(request, 8) == Some(0) => {
+            op::FREE_COLORS_REQUEST if order.u32(request, 8) == Some(0) => {
                 let pixels = (12..request.len()).step_by(4).filter_map(|at| order.u32(request, at));
                 let is_ours = pixels.map(|pixel| self.take((colormap, pixel))).fold(true, |all, one| all & one);
                 self.freed.extend(is_ours.then_some(number));
@@ -113,7 +113,7 @@ impl Talk {
             let is_same = one.question.is_none() || one.question == now;
             match &one.question {
                 _ if is_same => self.ask_for_comparison(one),
-                Some(Question(bytes)) if bytes[0] == op::QUERY_FONT => {
+                Some(Question(bytes)) if bytes[0] == op::QUERY_FONT_REQUEST => {
                     // The program has closed it: its number is free.
                     let id = self.order.u32(&one.request, 4).unwrap_or(0);
                     self.ask_of_our_own(&open_font(self.order, id, &bytes[1..]), None);
