@@ -4,13 +4,11 @@
 //! clap_mangen writes all but the last section: examples and tables have lines of their own, which it would run
 //! together.
 
-use crate::output::{self, NewFile};
-use crate::sibling;
+use crate::{output, sibling, time};
 use anyhow::{Context, Result};
 use clap::Command;
 use clap_mangen::Man;
 use std::fs;
-use std::io::Write;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -31,12 +29,7 @@ fn pages(command: &Command, folder: &Path, date: &str) -> Result<()> {
     let man = Man::new(command.clone());
     let path = folder.join(man.get_filename());
     let text = page(&man, command, date).context("cannot make a man page")?;
-    let write = || {
-        let file = NewFile::create(&path, 0o666)?;
-        file.file()?.write_all(text.as_bytes())?;
-        file.finish()
-    };
-    write().with_context(|| format!("cannot write {}", path.display()))?;
+    output::write(&path, 0o666, text.as_bytes()).with_context(|| format!("cannot write {}", path.display()))?;
     output::line(&path.display().to_string())
 }
 
@@ -74,20 +67,7 @@ fn page(man: &Man, command: &Command, date: &str) -> Result<String> {
 fn today() -> String {
     let given = std::env::var("SOURCE_DATE_EPOCH").ok().and_then(|seconds| seconds.parse().ok());
     let now = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-    date(given.unwrap_or_else(now))
-}
-
-/// Years are counted from March here, so that a leap day is the last of its year.
-fn date(unix_seconds: u64) -> String {
-    let days = unix_seconds / 86_400 + 719_468;
-    let (era, day_of_era) = (days / 146_097, days % 146_097);
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * from_march + 2) / 5 + 1;
-    let month = if from_march < 10 { from_march + 3 } else { from_march - 9 };
-    let year = era * 400 + year_of_era + u64::from(month <= 2);
-    format!("{year}-{month:02}-{day:02}")
+    time::date(given.unwrap_or_else(now))
 }
 
 /// `xqos list` becomes bold.
@@ -153,14 +133,6 @@ fn escaped(line: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn dates_are_those_of_the_calendar() {
-        assert_eq!(date(0), "1970-01-01");
-        assert_eq!(date(951_782_400), "2000-02-29");
-        assert_eq!(date(1_767_225_599), "2025-12-31");
-        assert_eq!(date(1_767_225_600), "2026-01-01");
-    }
 
     #[test]
     fn examples_keep_their_lines_and_notes_become_sections() {

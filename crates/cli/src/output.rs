@@ -73,6 +73,13 @@ pub fn discard(path: &Path) {
     }
 }
 
+/// Writes a whole file, or leaves what was there ([`NewFile`]).
+pub fn write(path: &Path, mode: u32, bytes: &[u8]) -> io::Result<()> {
+    let mut new = NewFile::create(path, mode)?;
+    new.file.write_all(bytes)?;
+    new.finish()
+}
+
 /// Whether two names lead to one file.
 pub fn is_same(one: &Path, other: &Path) -> bool {
     let identity = |path: &Path| fs::metadata(path).ok().map(|file| (file.dev(), file.ino()));

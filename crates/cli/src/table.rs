@@ -54,6 +54,18 @@ impl Table {
         Table { columns, rows: Vec::new() }
     }
 
+    /// With this column behind the others.
+    pub fn column(mut self, column: Column) -> Table {
+        self.columns.push(column);
+        self
+    }
+
+    /// With columns of numbers behind the others.
+    pub fn numbers(mut self, rank: u8, titles: &[&'static str]) -> Table {
+        self.columns.extend(titles.iter().map(|&title| Column::number(title, rank)));
+        self
+    }
+
     /// `cells` are as many as there are columns.
     pub fn row(&mut self, cells: Vec<String>) {
         debug_assert_eq!(cells.len(), self.columns.len());

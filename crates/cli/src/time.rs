@@ -44,6 +44,20 @@ pub fn ago_of_ms(ms: f64) -> String {
     }
 }
 
+/// The day of a time in seconds since 1970: `2024-02-29`.
+pub fn date(unix_seconds: u64) -> String {
+    // Years are counted from March, so that a leap day is the last of its year.
+    let days = unix_seconds / 86_400 + 719_468;
+    let (era, day_of_era) = (days / 146_097, days % 146_097);
+    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * from_march + 2) / 5 + 1;
+    let month = if from_march < 10 { from_march + 3 } else { from_march - 9 };
+    let year = era * 400 + year_of_era + u64::from(month <= 2);
+    format!("{year}-{month:02}-{day:02}")
+}
+
 /// The number and its unit. Rounding comes first: what is 1000 of a unit is 1 of the next.
 fn parts(ns: f64) -> (String, &'static str) {
     match ns.abs() {
@@ -105,5 +119,13 @@ mod tests {
             let error = read_ns(text).expect_err(text);
             assert!(error.contains(words), "{text}: {error}");
         }
+    }
+
+    #[test]
+    fn dates_are_those_of_the_calendar() {
+        assert_eq!(date(0), "1970-01-01");
+        assert_eq!(date(951_782_400), "2000-02-29");
+        assert_eq!(date(1_767_225_599), "2025-12-31");
+        assert_eq!(date(1_767_225_600), "2026-01-01");
     }
 }

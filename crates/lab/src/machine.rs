@@ -84,18 +84,8 @@ pub fn module_version(path: &Path) -> Result<String> {
 
 /// Seconds since 1970 as `2024-02-29 13:05 UTC`.
 pub fn date(seconds: u64) -> String {
-    // Days to a date by H. Hinnant's rule: years begin in March, so that a leap day is the last of its year.
-    let days = (seconds / 86_400) as i64 + 719_468;
-    let era = days.div_euclid(146_097);
-    let day_of_era = days.rem_euclid(146_097);
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * from_march + 2) / 5 + 1;
-    let month = if from_march < 10 { from_march + 3 } else { from_march - 9 };
-    let year = year_of_era + era * 400 + i64::from(month <= 2);
     let (hour, minute) = (seconds / 3600 % 24, seconds / 60 % 60);
-    format!("{year}-{month:02}-{day:02} {hour:02}:{minute:02} UTC")
+    format!("{} {hour:02}:{minute:02} UTC", xqos_cli::time::date(seconds))
 }
 
 fn processor(cpuinfo: &str) -> String {

@@ -49,19 +49,9 @@ fn section(title: &str, table: &Table) -> String {
 }
 
 fn connections(list: &[ConnectionReport]) -> String {
-    let mut table = Table::new(vec![
-        Column::number("", 0),
-        Column::words("CLIENT", 0).elastic(),
-        Column::number("SECONDS", 0),
-        Column::number("IDLE", 0),
-        Column::number("NETWORK", 0),
-        Column::number("RECEIVER", 0),
-        Column::number("REPLIES", 0),
-        Column::number("DELAY", 0),
-        Column::number("ROUND TRIPS", 0),
-        Column::number("AVOIDABLE", 0),
-        Column::number("BYTES", 1),
-    ]);
+    let mut table = Table::new(vec![Column::number("", 0), Column::words("CLIENT", 0).elastic()])
+        .numbers(0, &["SECONDS", "IDLE", "NETWORK", "RECEIVER", "REPLIES", "DELAY", "ROUND TRIPS", "AVOIDABLE"])
+        .numbers(1, &["BYTES"]);
     for (place, connection) in list.iter().enumerate() {
         let figures = &connection.figures;
         let mut row = vec![(place + 1).to_string(), client(connection)];
@@ -91,18 +81,12 @@ fn client(connection: &ConnectionReport) -> String {
 }
 
 fn streams(list: &[ConnectionReport]) -> String {
-    let mut table = Table::new(vec![
-        Column::number("", 0),
-        Column::words("STREAM", 0),
-        Column::number("PACKETS", 2),
-        Column::number("BYTES", 1),
-        Column::number("AGAIN", 3),
-        Column::number("IDLE", 0),
-        Column::number("LINK", 0),
-        Column::number("WINDOW", 0),
-        Column::number("RECEIVER", 0),
-        Column::number("LINK kB/s", 4),
-    ]);
+    let mut table = Table::new(vec![Column::number("", 0), Column::words("STREAM", 0)])
+        .numbers(2, &["PACKETS"])
+        .numbers(1, &["BYTES"])
+        .numbers(3, &["AGAIN"])
+        .numbers(0, &["IDLE", "LINK", "WINDOW", "RECEIVER"])
+        .numbers(4, &["LINK kB/s"]);
     for (place, connection) in list.iter().enumerate() {
         for (name, stream) in [("requests", &connection.streams.requests), ("replies", &connection.streams.replies)] {
             let StreamFigures { packets, bytes, retransmitted_bytes, .. } = stream;
@@ -119,13 +103,9 @@ fn streams(list: &[ConnectionReport]) -> String {
 }
 
 fn waits(list: &[WaitFigures]) -> String {
-    let mut table = Table::new(vec![
-        Column::words("REQUEST", 0).elastic(),
-        Column::number("ROUND TRIPS", 0),
-        Column::number("SECONDS", 0),
-        Column::number("AVOIDABLE", 0),
-        Column::words("WHY", 1),
-    ]);
+    let mut table = Table::new(vec![Column::words("REQUEST", 0).elastic()])
+        .numbers(0, &["ROUND TRIPS", "SECONDS", "AVOIDABLE"])
+        .column(Column::words("WHY", 1));
     for wait in list.iter().take(MAX_ROWS) {
         let why = wait.reasons.iter().max_by_key(|(_, count)| **count).map_or("", |(reason, _)| reason.advice());
         let (count, avoidable) = (wait.count.to_string(), wait.avoidable.to_string());
@@ -139,17 +119,11 @@ fn heading(title: &str, count: usize) -> String {
 }
 
 fn patterns(figures: &Figures) -> String {
-    let mut table = Table::new(vec![
-        Column::words("SENT BEFORE THE WAIT", 0).elastic(),
-        Column::number("ROUND TRIPS", 0),
-        Column::number("IN A ROW", 0),
-        Column::number("SECONDS", 0),
-        Column::number("AVOIDABLE", 0),
-    ]);
+    let mut table = Table::new(vec![Column::words("SENT BEFORE THE WAIT", 0).elastic()])
+        .numbers(0, &["ROUND TRIPS", "IN A ROW", "SECONDS", "AVOIDABLE"]);
     for pattern in figures.patterns.iter().take(MAX_ROWS) {
-        let counts = [pattern.count, pattern.in_a_row].map(|count| count.to_string());
-        let [count, in_a_row] = counts;
-        let avoidable = pattern.avoidable.to_string();
+        let [count, in_a_row, avoidable] =
+            [pattern.count, pattern.in_a_row, pattern.avoidable].map(|count| count.to_string());
         table.row(vec![pattern.pattern.clone(), count, in_a_row, seconds(pattern.seconds), avoidable]);
     }
     section(&heading("Waits, by calling pattern", figures.patterns.len()), &table)
@@ -167,17 +141,11 @@ fn messages(figures: &Figures) -> String {
         .flat_map(|(kind, names)| names.iter().map(move |(name, tally)| (kind, name, tally)))
         .collect();
     list.sort_by_key(|(.., tally)| std::cmp::Reverse(tally.bytes));
-    let mut table = Table::new(vec![
-        Column::words("KIND", 0),
-        Column::words("NAME", 0).elastic(),
-        Column::number("COUNT", 0),
-        Column::number("BYTES", 0),
-        Column::number("MEAN", 0),
-    ]);
+    let mut table = Table::new(vec![Column::words("KIND", 0), Column::words("NAME", 0).elastic()])
+        .numbers(0, &["COUNT", "BYTES", "MEAN"]);
     for (kind, name, tally) in list.iter().take(MAX_ROWS) {
         let mean = tally.bytes as f64 / tally.count.max(1) as f64;
-        let counts = [tally.count, tally.bytes].map(|count| count.to_string());
-        let [count, bytes] = counts;
+        let [count, bytes] = [tally.count, tally.bytes].map(|count| count.to_string());
         table.row(vec![(*kind).to_owned(), (*name).clone(), count, bytes, format!("{mean:.0}")]);
     }
     section(&heading("Messages", list.len()), &table)
@@ -185,8 +153,7 @@ fn messages(figures: &Figures) -> String {
 
 fn bandwidth(figures: &Figures) -> String {
     let total = figures.bandwidth.values().sum::<u64>().max(1) as f64;
-    let mut table =
-        Table::new(vec![Column::words("USED FOR", 0), Column::number("BYTES", 0), Column::number("SHARE", 0)]);
+    let mut table = Table::new(vec![Column::words("USED FOR", 0)]).numbers(0, &["BYTES", "SHARE"]);
     for (name, bytes) in &figures.bandwidth {
         let share = format!("{:.1}%", 100.0 * *bytes as f64 / total);
         table.row(vec![name.clone(), bytes.to_string(), share]);
@@ -195,33 +162,20 @@ fn bandwidth(figures: &Figures) -> String {
 }
 
 fn compression(session: &Session) -> String {
-    let mut table = Table::new(vec![
-        Column::words("BYTES OF", 0),
-        Column::number("SAMPLED", 1),
-        Column::number("ZSTD -3", 0),
-        Column::number("SSH -C", 0),
-    ]);
+    let mut table =
+        Table::new(vec![Column::words("BYTES OF", 0)]).numbers(1, &["SAMPLED"]).numbers(0, &["ZSTD -3", "SSH -C"]);
     for (name, sample) in &session.compression {
-        let left = [sample.zstd, sample.deflate].map(|left| format!("{:.1}%", 100.0 * left));
-        let [zstd, deflate] = left;
+        let [zstd, deflate] = [sample.zstd, sample.deflate].map(|left| format!("{:.1}%", 100.0 * left));
         table.row(vec![(*name).to_owned(), sample.sampled_bytes.to_string(), zstd, deflate]);
     }
     section("Compression: what is left", &table)
 }
 
 fn startup(title: &str, startup: &StartupFigures) -> String {
-    let mut table = Table::new(vec![
-        Column::words("START-UP UNTIL", 0),
-        Column::number("SECONDS", 0),
-        Column::number("REPLIES", 0),
-        Column::number("BLOCKED", 0),
-        Column::number("CLIENT", 0),
-        Column::number("ROUND TRIPS", 0),
-        Column::number("AVOIDABLE", 0),
-        Column::number("REQUESTS", 1),
-        Column::number("BYTES", 1),
-        Column::words("WAITED FOR", 0).elastic(),
-    ]);
+    let mut table = Table::new(vec![Column::words("START-UP UNTIL", 0)])
+        .numbers(0, &["SECONDS", "REPLIES", "BLOCKED", "CLIENT", "ROUND TRIPS", "AVOIDABLE"])
+        .numbers(1, &["REQUESTS", "BYTES"])
+        .column(Column::words("WAITED FOR", 0).elastic());
     let quiet = if startup.is_quiet { "quiet" } else { "the end" };
     let phases = startup.window.iter().map(|phase| ("the window", phase)).chain([(quiet, &startup.quiet)]);
     phases.for_each(|(name, phase)| table.row(phase_cells(name, phase)));
@@ -273,13 +227,9 @@ pub fn comparison(comparison: &Comparison) -> String {
 }
 
 fn changes(list: &[Change]) -> Table {
-    let mut table = Table::new(vec![
-        Column::words("WHAT", 0).elastic(),
-        Column::number("BEFORE", 0),
-        Column::number("AFTER", 0),
-        Column::number("CHANGE", 0),
-        Column::words("", 0),
-    ]);
+    let mut table = Table::new(vec![Column::words("WHAT", 0).elastic()])
+        .numbers(0, &["BEFORE", "AFTER", "CHANGE"])
+        .column(Column::words("", 0));
     for change in list.iter().take(MAX_ROWS) {
         let figure = |value: f64| if change.unit == Unit::Seconds { seconds(value) } else { format!("{value:.0}") };
         let difference = change.after - change.before;

@@ -6,11 +6,11 @@
 use rustix::process::geteuid;
 use std::env;
 use std::ffi::OsStr;
-use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, ErrorKind, Read, Write};
+use std::fs::{self, DirBuilder, OpenOptions};
+use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use xqos_cli::output::note;
+use xqos_cli::output::{self, note};
 use xqos_near::Memory;
 use xqos_near::memory::MAX_FILE_BYTES;
 
@@ -71,12 +71,7 @@ impl Cache {
     /// Replaces the file as a whole: another start may read it now.
     pub fn write(&self, memory: &Memory) {
         let Some(path) = &self.0 else { return };
-        let mut own = path.clone().into_os_string();
-        own.push(format!(".{}", std::process::id()));
-        let new = PathBuf::from(own);
-        let written = write(&new, &memory.write()).and_then(|()| fs::rename(&new, path));
-        if let Err(error) = written {
-            let _ = fs::remove_file(&new);
+        if let Err(error) = output::write(path, 0o600, &memory.write()) {
             note(&format!("what was asked cannot be kept: {}: {error}", path.display()));
         }
         let _ = path.parent().map(forget_oldest);
@@ -111,11 +106,6 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
     let file = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path)?;
     file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
-}
-
-fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file: File = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
-    file.write_all(bytes)
 }
 
 fn forget_oldest(folder: &Path) -> io::Result<()> {

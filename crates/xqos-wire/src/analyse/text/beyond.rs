@@ -9,12 +9,8 @@ use xqos_wire::predict::figures::{Prediction, StartFigures};
 
 /// Waits that are left, by request.
 pub fn proxy(figures: &ProxyFigures) -> String {
-    let mut table = Table::new(vec![
-        Column::words("REQUEST", 0).elastic(),
-        Column::number("ROUND TRIPS", 0),
-        Column::number("LEFT", 0),
-        Column::number("SAVED s", 0),
-    ]);
+    let mut table =
+        Table::new(vec![Column::words("REQUEST", 0).elastic()]).numbers(0, &["ROUND TRIPS", "LEFT", "SAVED s"]);
     let sum = ("all", figures.waits, figures.left, figures.saving_s);
     let names = figures.names.iter().map(|left| (left.name.as_str(), left.waits, left.left, left.saving_s));
     for (name, waits, left, saving_s) in [sum].into_iter().chain(names.take(MAX_ROWS)) {
@@ -26,14 +22,12 @@ pub fn proxy(figures: &ProxyFigures) -> String {
 /// Starts over links that were not there; nothing where none was asked for.
 pub fn predictions(report: &Report) -> String {
     let Some(first) = report.predictions.first() else { return String::new() };
-    let mut columns = vec![Column::words("LINK", 0), Column::words("ONE WAY", 0)];
+    let mut table = Table::new(vec![Column::words("LINK", 0), Column::words("ONE WAY", 0)]);
     let proxy = report.session.figures.proxy.as_ref().filter(|_| first.proxy.is_some());
     let starts = 1 + usize::from(proxy.is_some());
     for _ in 0..starts {
-        let names = ["START-UP", "DELAY", "REPLIES", "ROUND TRIPS", "LINK BYTES"];
-        columns.extend(names.map(|name| Column::number(name, u8::from(name == "LINK BYTES"))));
+        table = table.numbers(0, &["START-UP", "DELAY", "REPLIES", "ROUND TRIPS"]).numbers(1, &["LINK BYTES"]);
     }
-    let mut table = Table::new(columns);
     for Prediction { rate_bit_per_s, delay_s, start, proxy, .. } in &report.predictions {
         let rate = rate_bit_per_s.map_or("unlimited".to_owned(), rate);
         let mut row = vec![rate, format!("{} ms", 1000.0 * delay_s)];
