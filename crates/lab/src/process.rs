@@ -16,6 +16,7 @@ use std::io::{self, BufRead, BufReader};
 use std::os::unix::fs::FileExt;
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
+use xqos_sys::{Processes, Procfs};
 
 /// A load, a manager or another party of a measurement that was gone before its end: what was measured is of something else.
 #[derive(Debug, PartialEq, Eq)]
@@ -238,7 +239,7 @@ pub fn name(pid: u32) -> Option<String> {
 
 /// Who started a process, or took it over; `None` once it is gone.
 pub fn parent(pid: u32) -> Option<u32> {
-    number(&fs::read_to_string(format!("/proc/{pid}/status")).ok()?, "PPid:").ok()?.try_into().ok()
+    Procfs.look(pid as i32).map(|process| process.parent as u32)
 }
 
 /// Raises our limit of open files, which children inherit: a server of 2,048 clients needs one for each, and so do we.

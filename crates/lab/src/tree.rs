@@ -7,11 +7,11 @@
 //! nothing is started any more.
 
 use anyhow::{Result, bail};
-use std::collections::BTreeSet;
-use std::fs;
+use std::collections::{BTreeSet, HashMap};
 use std::process;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+use xqos_sys::{Process, Processes, Procfs};
 
 /// Held while a process is started; true once nothing may be started any more.
 static IS_ENDING: Mutex<bool> = Mutex::new(false);
@@ -33,15 +33,16 @@ pub fn end_all(grace: Duration) {
         let limit = Instant::now() + grace;
         let mut told = BTreeSet::new();
         while Instant::now() < limit {
-            let left = below(process::id(), &tasks());
-            if left.iter().all(|task| task.is_over) {
+            let all = Procfs.all();
+            let left: Vec<i32> = below(own_pid(), &all).into_iter().filter(|pid| !all[pid].zombie).collect();
+            if left.is_empty() {
                 return;
             }
-            for task in left.iter().filter(|task| !task.is_over && told.insert(task.pid)) {
+            for pid in left.into_iter().filter(|&pid| told.insert(pid)) {
                 // A moment ago this id was that of a process below us; the kernel gives ids out in turn, so it is not
                 // another one's so soon. One that was stopped would not notice.
                 for signal in [signal, libc::SIGCONT] {
-                    xqos_sys::send(task.pid as i32, signal);
+                    xqos_sys::send(pid, signal);
                 }
             }
             std::thread::sleep(Duration::from_millis(10));
@@ -51,75 +52,47 @@ pub fn end_all(grace: Duration) {
 
 /// Clock ticks of processor time that this process and all below it have used, also those that have ended.
 pub(crate) fn used_ticks() -> u64 {
-    ticks_of(process::id(), &tasks())
+    ticks_of(own_pid(), &Procfs.all())
 }
 
-fn ticks_of(top: u32, all: &[Task]) -> u64 {
-    let own = all.iter().filter(|task| task.pid == top).map(|task| task.ticks);
-    own.chain(below(top, all).iter().map(|task| task.ticks)).sum()
+fn own_pid() -> i32 {
+    process::id() as i32
 }
 
-/// One line of /proc/PID/stat.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Task {
-    pid: u32,
-    parent: u32,
-    /// It has ended, and its parent has not asked how.
-    is_over: bool,
-    /// Its own, and those of its children that have ended.
-    ticks: u64,
+fn ticks_of(top: i32, all: &HashMap<i32, Process>) -> u64 {
+    let pids = [top].into_iter().chain(below(top, all));
+    pids.filter_map(|pid| all.get(&pid)).map(|process| process.ticks).sum()
 }
 
-fn tasks() -> Vec<Task> {
-    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
-    let pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
-    pids.filter_map(|pid| parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)).collect()
-}
-
-fn below(top: u32, all: &[Task]) -> Vec<Task> {
-    let mut found: Vec<Task> = all.iter().filter(|task| task.parent == top).copied().collect();
+fn below(top: i32, all: &HashMap<i32, Process>) -> Vec<i32> {
+    let children = |parent| all.iter().filter(move |(_, process)| process.parent == parent).map(|(&pid, _)| pid);
+    let mut found: Vec<i32> = children(top).collect();
     let mut next = 0;
-    while let Some(parent) = found.get(next).map(|task| task.pid) {
-        found.extend(all.iter().filter(|task| task.parent == parent));
+    while let Some(&parent) = found.get(next) {
+        found.extend(children(parent));
         next += 1;
     }
     found
-}
-
-fn parse(stat: &str) -> Option<Task> {
-    // A program's name may hold anything, also brackets and blanks.
-    let (front, rest) = stat.rsplit_once(')')?;
-    let pid = front.split_once(' ')?.0.parse().ok()?;
-    let fields: Vec<&str> = rest.split_whitespace().collect();
-    let number = |at: usize| fields.get(at)?.parse::<u64>().ok();
-    let ticks = (11..=14).map(number).sum::<Option<u64>>()?;
-    Some(Task { pid, parent: number(1)? as u32, is_over: matches!(fields[0], "Z" | "X"), ticks })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_line_is_read_whatever_the_program_is_called() {
-        let stat = "42 (a) b (c)) Z 7 42 42 0 -1 4194304 1 2 3 4 10 20 30 40 20 0 1";
-        assert_eq!(parse(stat), Some(Task { pid: 42, parent: 7, is_over: true, ticks: 100 }));
-        assert_eq!(parse("42 (short) R 7"), None);
+    fn process(parent: i32, ticks: u64) -> Process {
+        Process { parent, started: 0, zombie: false, ticks }
     }
 
     #[test]
     fn children_of_children_are_below_us_and_strangers_are_not() {
-        let task = |pid, parent| Task { pid, parent, is_over: false, ticks: 0 };
-        let all = [task(5, 4), task(2, 1), task(4, 2), task(3, 1), task(9, 8)];
-        let found: Vec<u32> = below(2, &all).iter().map(|task| task.pid).collect();
-        assert_eq!(found, [4, 5]);
+        let all = [(5, 4), (2, 1), (4, 2), (3, 1), (9, 8)].map(|(pid, parent)| (pid, process(parent, 0)));
+        assert_eq!(below(2, &HashMap::from(all)), [4, 5]);
     }
 
-    /// That of children that have ended stands in their parent's line, as the first test reads it.
+    /// That of children that have ended stands in their parent's line.
     #[test]
     fn work_of_all_below_is_ours() {
-        let task = |pid, parent, ticks| Task { pid, parent, is_over: pid == 4, ticks };
-        let all = [task(5, 4, 1), task(2, 1, 10), task(4, 2, 100), task(3, 1, 1000)];
-        assert_eq!(ticks_of(2, &all), 111);
+        let all = [(5, process(4, 1)), (2, process(1, 10)), (4, process(2, 100)), (3, process(1, 1000))];
+        assert_eq!(ticks_of(2, &HashMap::from(all)), 111);
     }
 }

@@ -23,6 +23,17 @@ pub fn readable<const N: usize>(files: [BorrowedFd<'_>; N], timeout: Option<Dura
     Ok(polled.map(|polled| !polled.revents().is_empty()))
 }
 
+/// Waits for what is wanted of each, and says what each is ready for; nothing where nothing came in time. Those of whom nothing is
+/// wanted are not asked: one that is hung up would be told again and again.
+pub fn ready(wanted: &[(BorrowedFd<'_>, PollFlags)], timeout: Option<Duration>) -> io::Result<Vec<PollFlags>> {
+    let asked = wanted.iter().filter(|(_, flags)| !flags.is_empty());
+    let mut polled: Vec<PollFd<'_>> = asked.map(|(fd, flags)| PollFd::from_borrowed_fd(*fd, *flags)).collect();
+    wait_for(&mut polled, timeout)?;
+    let mut told = polled.iter().map(PollFd::revents);
+    let told_of = |(_, flags): &(_, PollFlags)| if flags.is_empty() { None } else { told.next() };
+    Ok(wanted.iter().map(told_of).map(|told| told.unwrap_or(PollFlags::empty())).collect())
+}
+
 fn as_input(file: BorrowedFd<'_>) -> PollFd<'_> {
     PollFd::from_borrowed_fd(file, PollFlags::IN)
 }

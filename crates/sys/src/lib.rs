@@ -22,12 +22,12 @@ mod sched;
 mod signals;
 
 pub use child::{adopt_orphans, end_with_this_thread, fork, hand_over, reap, schedule, shared, stand_alone, wait};
-pub use files::{peer_pid, poll, readable};
+pub use files::{peer_pid, poll, readable, ready};
 pub use network::{Interface, New, enter_before_exec, open_tun, unshare};
 pub use own::{
     calling_user, effective_ids, has_capabilities, host_name, own_path, realtime_offset_ns, terminal_columns,
 };
-pub use process::{Handle, Process, Processes, Procfs, exists, pids, threads};
+pub use process::{Process, Processes, Procfs, exists, pids, threads};
 pub use program::{last_part, program};
 pub use sched::{Attributes, allow_real_time, be_punctual};
 pub use signals::{Signal, Signals, ignore_signals, send, unblock_signals_in};

@@ -3,12 +3,8 @@
 //!
 //! A process is named by its pid and the instant of its start, since pids are used again.
 
-use rustix::io::Errno;
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::collections::HashMap;
 use std::fs;
-use std::io;
-use std::os::fd::OwnedFd;
 use std::path::Path;
 
 /// A process that lives, or has ended and was not waited for yet.
@@ -19,6 +15,8 @@ pub struct Process {
     pub started: u64,
     /// Has ended; only its entry is left.
     pub zombie: bool,
+    /// Clock ticks of processor time: its own, and of its children that have ended.
+    pub ticks: u64,
 }
 
 /// Where processes are looked up: /proc, or a model of it in tests.
@@ -38,22 +36,6 @@ impl Processes for Procfs {
 
     fn all(&self) -> HashMap<i32, Process> {
         pids().into_iter().filter_map(|pid| Some((pid, self.look(pid)?))).collect()
-    }
-}
-
-/// A process that keeps its identity, even when it ends and its number is used again.
-#[derive(Debug)]
-pub struct Handle(OwnedFd);
-
-impl Handle {
-    pub fn open(pid: i32) -> io::Result<Handle> {
-        let pid = Pid::from_raw(pid).ok_or(Errno::SRCH)?;
-        Ok(Handle(pidfd_open(pid, PidfdFlags::empty())?))
-    }
-
-    /// A process that is gone is no error.
-    pub fn signal(&self, signal: Signal) {
-        let _ = pidfd_send_signal(&self.0, signal);
     }
 }
 
@@ -82,11 +64,13 @@ fn parse_stat(stat: &[u8]) -> Option<Process> {
     let after_name = stat.iter().rposition(|&byte| byte == b')')? + 1;
     let rest = std::str::from_utf8(&stat[after_name..]).ok()?;
     let mut fields = rest.split_ascii_whitespace();
-    // Fields 3 (state), 4 (parent) and 22 (start).
+    // Fields 3 (state), 4 (parent), 14 to 17 (ticks) and 22 (start).
     let state = fields.next()?;
     let parent = fields.next()?.parse().ok()?;
-    let started = fields.nth(17)?.parse().ok()?;
-    Some(Process { parent, started, zombie: matches!(state, "Z" | "X") })
+    let mut number = |skipped| fields.nth(skipped)?.parse::<u64>().ok();
+    let ticks = number(9)? + number(0)? + number(0)? + number(0)?;
+    let started = number(4)?;
+    Some(Process { parent, started, zombie: matches!(state, "Z" | "X"), ticks })
 }
 
 #[cfg(test)]
@@ -96,7 +80,7 @@ mod tests {
     #[test]
     fn names_with_spaces_and_parentheses_do_not_shift_the_fields() {
         let stat = b"42 (a ) S 7 (b) S 17 42 42 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 98765 1000 10 0";
-        assert_eq!(parse_stat(stat), Some(Process { parent: 17, started: 98765, zombie: false }));
+        assert_eq!(parse_stat(stat), Some(Process { parent: 17, started: 98765, zombie: false, ticks: 26 }));
         let stat = b"42 (x) Z 17 42 42 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 98765 1000 10 0";
         assert!(parse_stat(stat).unwrap().zombie);
         assert_eq!(parse_stat(b"42 (x"), None);
@@ -108,7 +92,7 @@ mod tests {
         let me = std::process::id() as i32;
         let process = Procfs.look(me).expect("/proc is mounted");
         assert_eq!(process.parent, std::os::unix::process::parent_id() as i32);
-        assert_eq!(Procfs.all().get(&me), Some(&process));
+        assert_eq!(Procfs.all().get(&me).map(|one| one.started), Some(process.started));
         assert_eq!(Procfs.look(-1), None);
         assert!(threads(me).contains(&me) && threads(-1).is_empty());
         assert!(exists(me) && !exists(0));

@@ -188,7 +188,7 @@ mod tests {
 
         fn start(&self, pid: i32, parent: i32) {
             *self.tick.borrow_mut() += 1;
-            let process = Process { parent, started: *self.tick.borrow(), zombie: false };
+            let process = Process { parent, started: *self.tick.borrow(), zombie: false, ticks: 0 };
             self.processes.borrow_mut().insert(pid, process);
         }
 

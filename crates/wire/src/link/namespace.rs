@@ -18,7 +18,7 @@
 
 use super::{Error, Side};
 use crate::descriptors;
-use rustix::process::Signal;
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::collections::BTreeSet;
 use std::ffi::CStr;
 use std::fs::{self, File};
@@ -262,22 +262,23 @@ fn end_all(networks: &[Option<(u64, u64)>; 2]) {
             return;
         }
         for (pid, process) in left {
+            // A process that is gone is no error.
+            let send = |signal| _ = pidfd_send_signal(&process, signal);
             if begun.elapsed() >= GRACE {
-                process.signal(Signal::KILL);
+                send(Signal::KILL);
             } else if asked.insert(pid) {
-                process.signal(Signal::TERM);
-                // One that was stopped would not hear it.
-                process.signal(Signal::CONT);
+                // One that was stopped would not hear the first.
+                [Signal::TERM, Signal::CONT].into_iter().for_each(send);
             }
         }
         sleep(Duration::from_millis(5));
     }
 }
 
-fn members(networks: &[Option<(u64, u64)>; 2]) -> Vec<(i32, sys::Handle)> {
+fn members(networks: &[Option<(u64, u64)>; 2]) -> Vec<(i32, OwnedFd)> {
     let member = |pid| {
-        // Opened before the look, so that it is the one that was looked at.
-        let process = sys::Handle::open(pid).ok()?;
+        // Opened before the look, so that it is the one that was looked at, and stays it when its number is used again.
+        let process = pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()?;
         let network = identity(fs::metadata(format!("/proc/{pid}/ns/net")));
         (network.is_some() && networks.contains(&network)).then_some((pid, process))
     };

@@ -5,24 +5,22 @@ use super::ahead::{Ahead, FONT_CONNECTIONS, Fonts};
 use super::cache::{Cache, Caches};
 use super::client::{Client, Progress};
 use super::connect::{Connecting, Waiting, Whom};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
-use rustix::net::sockopt::socket_peercred;
-use rustix::process::geteuid;
+use rustix::event::PollFlags;
 use std::fs;
 use std::io;
 use std::os::fd::AsFd;
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use xqos_cli::output::note;
 use xqos_near::{Memory, Near, Report, Scout, Settings, Store};
+use xqos_sys::ready;
 use xqos_wire::capture::relay::display::Display;
 use xqos_wire::capture::relay::upstream::{Socket, Upstream};
 
 /// How often it is looked whether a client was held long enough.
-const LOOK_AGAIN: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
 const PIECE_BYTES: usize = 64 << 10;
 /// At once, as X servers allow by default.
 const MAX_CLIENTS: usize = 256;
@@ -111,12 +109,17 @@ impl Loop {
     /// Until it is stopped.
     pub fn run(&mut self) -> io::Result<()> {
         let mut buffer = vec![0; PIECE_BYTES];
-        while let Some(ready) = self.wait()? {
-            let [scout, connected, hidden, in_tmp, others @ ..] = ready.as_slice() else { break };
-            if !scout.is_empty() {
+        loop {
+            let ready = self.wait()?;
+            let [stop, connected, hidden, in_tmp, others @ ..] = ready.as_slice() else { break };
+            if !stop.is_empty() {
+                break;
+            }
+            let (fonts, others) = others.split_at(self.fonts.len());
+            let (ends, scout) = others.split_at(2 * self.clients.len());
+            if scout.iter().any(|ready| !ready.is_empty()) {
                 self.hear_scout(&mut buffer);
             }
-            let (fonts, ends) = others.split_at(self.fonts.len());
             for (fonts, _) in self.fonts.iter_mut().zip(fonts).filter(|(_, ready)| !ready.is_empty()) {
                 fonts.ahead.hear(&mut buffer, &mut self.store);
             }
@@ -147,39 +150,18 @@ impl Loop {
         Ok(())
     }
 
-    /// What the scout, listeners, connections for fonts and ends are ready for; nothing when all is to end.
-    fn wait(&mut self) -> io::Result<Option<Vec<PollFlags>>> {
+    /// What each is ready for: the other end, connections that were made, listeners, connections for fonts, the clients' ends and
+    /// the scout.
+    fn wait(&mut self) -> io::Result<Vec<PollFlags>> {
         let is_holding = self.clients.iter().any(|guest| guest.client.is_holding());
         let listen =
             if self.clients.len() + self.connecting.count() < MAX_CLIENTS { PollFlags::IN } else { PollFlags::empty() };
-        let ends: Vec<_> = self.clients.iter_mut().flat_map(|guest| guest.client.interests()).collect();
-        let told = self.connecting.told();
-        let mut polled = vec![PollFd::new(&self.stop, PollFlags::IN), PollFd::from_borrowed_fd(told, PollFlags::IN)];
-        polled.extend(self.display.listeners.iter().map(|listener| PollFd::new(listener, listen)));
-        let (scout_at, has_scout) = (polled.len(), self.ahead.is_some());
-        let fonts = self.fonts.iter_mut().map(|fonts| &mut fonts.ahead);
-        let asking = self.ahead.iter_mut().chain(fonts).map(Ahead::interest);
-        polled.extend(asking.map(|(fd, flags)| PollFd::from_borrowed_fd(fd, flags)));
-        let ends_at = polled.len();
-        // Who is hung up would be told again and again: only those are asked of whom something is wanted.
-        polled.extend(ends.iter().filter(|(_, flags)| !flags.is_empty()).map(|(fd, flags)| PollFd::new(fd, *flags)));
-        match poll(&mut polled, is_holding.then_some(&LOOK_AGAIN)) {
-            Ok(0) | Err(Errno::INTR) => polled.iter_mut().for_each(PollFd::clear_revents),
-            Ok(_) => {}
-            Err(error) => return Err(error.into()),
-        }
-        if !polled[0].revents().is_empty() {
-            return Ok(None);
-        }
-        let mut asking = polled[scout_at..ends_at].iter().map(PollFd::revents);
-        let scout = if has_scout { asking.next() } else { None }.unwrap_or(PollFlags::empty());
-        let mut ready = vec![scout, polled[1].revents(), polled[2].revents(), polled[3].revents()];
-        ready.extend(asking);
-        let mut asked = polled[ends_at..].iter().map(PollFd::revents);
-        ready.extend(
-            ends.iter().map(|(_, flags)| if flags.is_empty() { *flags } else { asked.next().unwrap_or(*flags) }),
-        );
-        Ok(Some(ready))
+        let mut wanted = vec![(self.stop.as_fd(), PollFlags::IN), (self.connecting.told(), PollFlags::IN)];
+        wanted.extend(self.display.listeners.iter().map(|listener| (listener.as_fd(), listen)));
+        wanted.extend(self.fonts.iter_mut().map(|fonts| fonts.ahead.interest()));
+        wanted.extend(self.clients.iter_mut().flat_map(|guest| guest.client.interests()));
+        wanted.extend(self.ahead.iter_mut().map(Ahead::interest));
+        ready(&wanted, is_holding.then_some(LOOK_AGAIN))
     }
 
     fn hear_scout(&mut self, buffer: &mut [u8]) {
@@ -239,8 +221,13 @@ impl Loop {
 
     /// Takes a client that waits, and begins to connect it.
     fn accept(&mut self, listener: usize) {
-        if let Some(client) = accepted(&self.display.listeners[listener]) {
-            self.connecting.begin(Whom::Client(client));
+        match self.display.accept(listener) {
+            Ok((program, pid)) => self.connecting.begin(Whom::Client(Waiting { program: program.into(), pid })),
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                note("a client of another user was turned away");
+            }
+            // One that is gone already, or for which there is no file left, is as good as none.
+            Err(_) => {}
         }
     }
 
@@ -285,17 +272,4 @@ impl Loop {
             cache.write(&self.learned);
         }
     }
-}
-
-fn accepted(listener: &UnixListener) -> Option<Waiting> {
-    // One that is gone already, or for which there is no file left, is as good as none.
-    let (stream, _) = listener.accept().ok()?;
-    let peer = socket_peercred(stream.as_fd()).ok()?;
-    let user = peer.uid;
-    if user != geteuid() && !user.is_root() {
-        note("a client of another user was turned away");
-        return None;
-    }
-    stream.set_nonblocking(true).ok()?;
-    Some(Waiting { program: stream.into(), pid: peer.pid.as_raw_nonzero().get() })
 }

@@ -4,11 +4,13 @@
 //! Clients try the abstract socket first and then the one in /tmp; X servers listen on both, and so do we, since a
 //! stranger could take the other one.
 
+use rustix::net::sockopt::socket_peercred;
+use rustix::process::geteuid;
 use std::fs::{self, OpenOptions, Permissions};
 use std::io::{self, ErrorKind, Write};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
-use std::os::unix::net::{SocketAddr, UnixListener};
+use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::path::PathBuf;
 
 /// Out of the way of servers, which count from 0, and of ssh, which counts from 10.
@@ -48,6 +50,18 @@ impl Display {
             }
         }
         Err(io::Error::other(format!("displays {FIRST} to {LAST} are all taken")))
+    }
+
+    /// A client that waits at this listener, and its pid; an error where there is none, or no file left. PermissionDenied: it
+    /// is another user's, and the server would take it for us.
+    pub fn accept(&self, listener: usize) -> io::Result<(UnixStream, i32)> {
+        let (stream, _) = self.listeners[listener].accept()?;
+        let peer = socket_peercred(&stream)?;
+        if peer.uid != geteuid() && !peer.uid.is_root() {
+            return Err(ErrorKind::PermissionDenied.into());
+        }
+        stream.set_nonblocking(true)?;
+        Ok((stream, peer.pid.as_raw_nonzero().get()))
     }
 
     pub fn number(&self) -> u16 {

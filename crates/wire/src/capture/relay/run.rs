@@ -12,18 +12,19 @@ use crate::capture::conversation::Conversation;
 use crate::capture::record::{Recorder, Watch};
 use crate::capture::{Link, Record};
 use crate::observe::Direction;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::net::sockopt::socket_peercred;
-use rustix::process::{Resource, geteuid, getrlimit};
+use rustix::event::PollFlags;
+use rustix::process::{Resource, getrlimit};
 use std::fs::File;
 use std::io;
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use xqos_sys::ready;
 
 /// After this time with nothing to do, what is buffered goes into the file.
-const REST: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+const REST: Duration = Duration::from_millis(100);
 /// Open files of ours that are not for clients.
 const OWN_FILES: u64 = 64;
 /// Where clients' ports begin, as Linux counts.
@@ -75,8 +76,12 @@ impl Loop {
         let mut watch = Watch::new(settings);
         let mut recorder = Recorder::new(file, Some((Link::RAW, "xqos relay")), settings, &mut watch)?;
         let mut buffer = vec![0; PIECE_BYTES];
-        while let Some(ready) = self.wait(&mut recorder)? {
-            let [hidden, in_tmp, ends @ ..] = ready.as_slice() else { break };
+        loop {
+            let ready = self.wait(&mut recorder)?;
+            let [stop, hidden, in_tmp, ends @ ..] = ready.as_slice() else { break };
+            if !stop.is_empty() {
+                break;
+            }
             for (connection, ready) in self.connections.iter_mut().zip(ends.chunks_exact(2)) {
                 let (clock, relayed) = (&self.clock, &mut self.relayed);
                 let now_ns = || clock.now_ns();
@@ -98,32 +103,19 @@ impl Loop {
         Ok(Relayed { recorded, ..std::mem::take(&mut self.relayed) })
     }
 
-    /// What listeners and ends are ready for; nothing when all is to end.
-    fn wait(&self, recorder: &mut Recorder<'_>) -> io::Result<Option<Vec<PollFlags>>> {
+    /// What the other end, the listeners and the clients' ends are ready for.
+    fn wait(&self, recorder: &mut Recorder<'_>) -> io::Result<Vec<PollFlags>> {
         let has_room = self.connections.len() < self.most_connections;
         let listen = if has_room { PollFlags::IN } else { PollFlags::empty() };
-        let mut polled = vec![PollFd::new(&self.stop, PollFlags::IN)];
-        polled.extend(self.display.listeners.iter().map(|listener| PollFd::new(listener, listen)));
-        // Who is hung up would be told again and again: only those are asked of whom something is wanted.
-        let ends: Vec<_> = self.connections.iter().flat_map(Connection::interests).collect();
-        polled.extend(ends.iter().filter(|(_, flags)| !flags.is_empty()).map(|(fd, flags)| PollFd::new(fd, *flags)));
-        match poll(&mut polled, Some(&REST)) {
-            Ok(0) | Err(rustix::io::Errno::INTR) => {
-                recorder.pass(self.clock.now_ns());
-                recorder.flush();
-                polled.iter_mut().for_each(PollFd::clear_revents);
-            }
-            Ok(_) => {}
-            Err(error) => return Err(error.into()),
+        let mut wanted = vec![(self.stop.as_fd(), PollFlags::IN)];
+        wanted.extend(self.display.listeners.iter().map(|listener| (listener.as_fd(), listen)));
+        wanted.extend(self.connections.iter().flat_map(Connection::interests));
+        let ready = ready(&wanted, Some(REST))?;
+        if ready.iter().all(PollFlags::is_empty) {
+            recorder.pass(self.clock.now_ns());
+            recorder.flush();
         }
-        if !polled[0].revents().is_empty() {
-            return Ok(None);
-        }
-        let mut asked = polled[3..].iter().map(PollFd::revents);
-        let listeners = polled[1..3].iter().map(PollFd::revents);
-        let told = |flags: &PollFlags| if flags.is_empty() { *flags } else { asked.next().unwrap_or(*flags) };
-        let ends: Vec<PollFlags> = ends.iter().map(|(_, flags)| flags).map(told).collect();
-        Ok(Some(listeners.chain(ends).collect()))
+        Ok(ready)
     }
 
     /// Forgets those that are over; an end that could not be said is one that broke.
@@ -140,7 +132,9 @@ impl Loop {
 
     /// Takes a client that waits, and connects it.
     fn accept(&mut self, listener: usize, recorder: &mut Recorder<'_>) {
-        let Some((client, program)) = accepted(&self.display.listeners[listener]) else { return };
+        // One that is gone already, or for which there is no file left, is as good as none.
+        let Ok((client, pid)) = self.display.accept(listener) else { return };
+        let (client, program) = (Socket { fd: client.into(), takes_files: true }, xqos_sys::program(pid));
         let at_ns = self.clock.now_ns();
         let Ok(server) = self.upstream.connect() else {
             // Dropped at once, as a server that is gone would.
@@ -157,21 +151,6 @@ impl Loop {
         self.relayed.connections += 1;
         self.connections.push(Connection::new(client, server, talk));
     }
-}
-
-/// A client that waits, and what its program is called.
-fn accepted(listener: &UnixListener) -> Option<(Socket, String)> {
-    // One that is gone already, or for which there is no file left, is as good as none.
-    let (stream, _) = listener.accept().ok()?;
-    // The server would take a stranger for us.
-    let peer = socket_peercred(&stream).ok()?;
-    let user = peer.uid;
-    if user != geteuid() && !user.is_root() {
-        return None;
-    }
-    stream.set_nonblocking(true).ok()?;
-    let program = xqos_sys::program(peer.pid.as_raw_nonzero().get());
-    Some((Socket { fd: stream.into(), takes_files: true }, program))
 }
 
 fn count(relayed: &mut Relayed, way: Direction, step: &Step) {
