@@ -31,6 +31,7 @@ help:
 	@echo 'make bench      runs all benchmarks'
 	@echo 'make test       runs all tests but those of test-lab'
 	@echo 'make test-lab   runs the tests with mutter, kwin, Prometheus and DuckDB: scripts/setup --for lab'
+	@echo 'make proto      makes the types of the extension in Rust and C from proto/xqos.xml'
 	@echo 'make lint       checks formatting, clippy, shell scripts, the pages'\'' scripts and man pages'
 	@echo 'make deb        builds Debian packages in target/deb; scripts/check-packages tries them'
 	@echo 'make install    installs what was built (PREFIX=$(PREFIX), DESTDIR=$(DESTDIR),'
@@ -77,6 +78,10 @@ define SHOW_SKIPS
 @echo "passed; tests left out: $$(wc -l < $(SKIPS))"
 endef
 
+# After a change of proto/xqos.xml.
+proto:
+	proto/generate.py
+
 # Needs the build for the man pages only: they are made from the command line's definition.
 lint: build
 	for program in $(PROGRAMS); do target/release/$$program man target/man || exit; done
@@ -97,4 +102,4 @@ clean:
 	rm -rf target
 	$(MAKE) -C libxqos clean
 
-.PHONY: help build demo bench test test-lab lint deb install uninstall clean
+.PHONY: help build demo bench test test-lab proto lint deb install uninstall clean

@@ -268,8 +268,8 @@ def fields_of(message):
 
 def prose(protocol):
     text = (PROTO / "xqosproto.md").read_text(encoding="utf-8").split(LAYOUT)[0]
-    lines = [LAYOUT, f"{MADE} Offsets are in bytes from the start. The usual header (major opcode, minor opcode, length; or 1, a data byte,",
-             "sequence number, length) is not repeated.", "", "| | bytes | fields |", "|---|---|---|"]
+    lines = [LAYOUT, MADE, "Offsets are in bytes from the start. The usual header (major opcode, minor opcode, length; or 1, a data byte, sequence",
+             "number, length) is not repeated.", "", "| | bytes | fields |", "|---|---|---|"]
     for minor, request in enumerate(protocol.requests):
         lines += [f"| **{minor} {request.name}** | {request.size} | {fields_of(request)} |"]
         if request.reply:
