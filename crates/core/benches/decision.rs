@@ -35,7 +35,7 @@ fn ready_server(policy: PolicyKind, reserved: bool, clients: u16) -> Scheduler {
                 .handle(
                     Time(0),
                     Fact::Reserve {
-                        client,
+                        holder: client.into(),
                         reservation: Reservation {
                             budget_ns,
                             period_ns,

@@ -21,6 +21,18 @@ pub enum Holder {
     Group(GroupId),
 }
 
+impl From<ClientId> for Holder {
+    fn from(client: ClientId) -> Holder {
+        Holder::Client(client)
+    }
+}
+
+impl From<GroupId> for Holder {
+    fn from(group: GroupId) -> Holder {
+        Holder::Group(group)
+    }
+}
+
 /// One term of the test, with whose T it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Term {

@@ -4,7 +4,9 @@
 //! One list serves the server's module, trace records (a record encodes a fact), replay, the simulator and the tests. The time
 //! at which a fact happened goes with it to [`Scheduler::handle`](crate::Scheduler::handle).
 
-use crate::{Admission, ClientId, GroupId, Pacing, Parameters, PolicyKind, Reservation, Role, Service, Supply, Time};
+use crate::{
+    Admission, ClientId, GroupId, Holder, Pacing, Parameters, PolicyKind, Reservation, Role, Service, Supply, Time,
+};
 
 /// Something that happened, or was set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,11 +102,11 @@ pub enum Fact {
         /// Larger is first.
         priority: i32,
     },
-    /// The weight of a client under `fair`.
+    /// The weight of a client or a group under `fair`.
     Weight {
-        /// Whose.
-        client: ClientId,
-        /// Hundredths; 0 counts as 1.
+        /// Whose; [`GroupId::NONE`] is none.
+        holder: Holder,
+        /// Hundredths; 0: of a client as 1, of a group that of its heaviest client, as it is until it is told.
         weight: u32,
     },
     /// The group of a client under `fair`, until it is told another or is gone.
@@ -113,13 +115,6 @@ pub enum Fact {
         client: ClientId,
         /// Its group from now on.
         group: GroupId,
-    },
-    /// The weight of a group under `fair`.
-    GroupWeight {
-        /// Which; [`GroupId::NONE`] is none.
-        group: GroupId,
-        /// Hundredths; 0: that of its heaviest client, as it is until it is told.
-        weight: u32,
     },
     /// The most that a group gets of the server in each [`CAP_PERIOD_NS`](crate::CAP_PERIOD_NS), under any policy.
     GroupCap {
@@ -149,31 +144,18 @@ pub enum Fact {
         /// Its role from now on.
         role: Role,
     },
-    /// A reservation was asked for, in place of the one that the client may have. [`Outcome::Admission`] tells whether it has
-    /// it now.
+    /// A reservation was asked for, in place of the one that the client, or the group together, may have.
+    /// [`Outcome::Admission`] tells whether it is there now.
     Reserve {
-        /// For whom.
-        client: ClientId,
+        /// For whom; [`GroupId::NONE`] is none.
+        holder: Holder,
         /// What.
         reservation: Reservation,
     },
     /// A reservation ends. [`Outcome::Changed`] where there was one.
     Release {
         /// Whose.
-        client: ClientId,
-    },
-    /// A reservation was asked for that the clients of a group use together, in place of the one that the group may have.
-    /// [`Outcome::Admission`] tells whether it has it now.
-    GroupReserve {
-        /// For which; [`GroupId::NONE`] is none.
-        group: GroupId,
-        /// What.
-        reservation: Reservation,
-    },
-    /// The reservation of a group ends. [`Outcome::Changed`] where there was one.
-    GroupRelease {
-        /// Of which.
-        group: GroupId,
+        holder: Holder,
     },
 }
 
@@ -191,23 +173,23 @@ impl Fact {
             | Fact::WorksFor { client, .. }
             | Fact::Served(Service { client, .. })
             | Fact::SyncPriority { client, .. }
-            | Fact::Weight { client, .. }
+            | Fact::Weight { holder: Holder::Client(client), .. }
             | Fact::Group { client, .. }
             | Fact::FixedPriority { client, .. }
             | Fact::Slice { client, .. }
             | Fact::Role { client, .. }
-            | Fact::Reserve { client, .. }
-            | Fact::Release { client } => Some(client),
+            | Fact::Reserve { holder: Holder::Client(client), .. }
+            | Fact::Release { holder: Holder::Client(client) } => Some(client),
             Fact::Grabbed { by } => by,
             Fact::Overran { .. } | Fact::Replenish | Fact::Policy(_) | Fact::Parameters(_) => None,
             Fact::Pacing(_)
             | Fact::Supply(_)
             | Fact::DesktopShare { .. }
             | Fact::Contention { .. }
-            | Fact::GroupWeight { .. }
+            | Fact::Weight { .. }
             | Fact::GroupCap { .. }
-            | Fact::GroupReserve { .. }
-            | Fact::GroupRelease { .. } => None,
+            | Fact::Reserve { .. }
+            | Fact::Release { .. } => None,
         }
     }
 }

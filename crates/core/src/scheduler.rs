@@ -160,7 +160,10 @@ impl Scheduler {
             Fact::SyncPriority { client, priority } => {
                 self.change_facts(client, now, |facts| facts.sync_priority = priority);
             }
-            Fact::Weight { client, weight } => self.change_facts(client, now, |facts| facts.weight = weight.max(1)),
+            Fact::Weight { holder: Holder::Client(client), weight } => {
+                self.change_facts(client, now, |facts| facts.weight = weight.max(1));
+            }
+            Fact::Weight { holder: Holder::Group(group), weight } => self.set_group_weight(group, weight, now),
             Fact::Group { client, group } => {
                 let weight = self.group_weight(group);
                 self.change_facts(client, now, |facts| (facts.group, facts.group_weight) = (group, weight));
@@ -168,7 +171,6 @@ impl Scheduler {
                 self.see_reservation(client, now);
             }
             Fact::GroupCap { group, ppm } => self.set_group_cap(group, ppm, now),
-            Fact::GroupWeight { group, weight } => self.set_group_weight(group, weight, now),
             Fact::FixedPriority { client, priority } => {
                 self.change_facts(client, now, |facts| facts.fixed_priority = priority);
             }
@@ -178,14 +180,8 @@ impl Scheduler {
                 }
             }
             Fact::Role { client, role } => self.set_role(client, role, now),
-            Fact::Reserve { client, reservation } => {
-                return self.reserve(Holder::Client(client), reservation, now);
-            }
-            Fact::Release { client } => return Outcome::of(self.end_reservation(Holder::Client(client), now)),
-            Fact::GroupReserve { group, reservation } => {
-                return self.reserve(Holder::Group(group), reservation, now);
-            }
-            Fact::GroupRelease { group } => return Outcome::of(self.end_reservation(Holder::Group(group), now)),
+            Fact::Reserve { holder, reservation } => return self.reserve(holder, reservation, now),
+            Fact::Release { holder } => return Outcome::of(self.end_reservation(holder, now)),
         }
         Outcome::None
     }

@@ -28,7 +28,7 @@ fn a_debt_of_centuries_is_paid_at_once() {
     let reservation = Reservation { budget_ns: 1, period_ns: 2, kind: ReservationKind::Hard };
     let mut scheduler = Scheduler::new(PolicyKind::Fair, Parameters::default());
     scheduler.handle(Time(0), Fact::Connected { client: FIRST, descriptor: 4 });
-    scheduler.handle(Time(0), Fact::Reserve { client: FIRST, reservation }).admission();
+    scheduler.handle(Time(0), Fact::Reserve { holder: FIRST.into(), reservation }).admission();
     scheduler.handle(Time(0), Fact::Arrived { client: FIRST });
     scheduler.decide(Time(0));
     let (start, end) = (Time(0), Time(1 << 61));
@@ -52,8 +52,8 @@ fn lengths_whose_sum_is_too_large_are_taken() {
             scheduler.handle(Time(0), Fact::Grabbed { by: Some(SECOND) });
             scheduler.handle(Time::NEVER, Fact::Grabbed { by: None });
             match round % 8 {
-                0 => drop(scheduler.handle(Time(0), Fact::Reserve { client: SECOND, reservation }).admission()),
-                4 => drop(scheduler.handle(Time(0), Fact::Release { client: SECOND })),
+                0 => drop(scheduler.handle(Time(0), Fact::Reserve { holder: SECOND.into(), reservation }).admission()),
+                4 => drop(scheduler.handle(Time(0), Fact::Release { holder: SECOND.into() })),
                 _ => while scheduler.handle(Time(1 << 40), Fact::Replenish) != Outcome::None {},
             }
             scheduler.verify();

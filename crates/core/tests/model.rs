@@ -50,13 +50,19 @@ impl Both {
 
     fn tell(&mut self, fact: Fact) {
         // Who is replenished by now has been before it arrives: the order of calls.
-        if matches!(fact, Fact::Arrived { .. } | Fact::Reserve { .. } | Fact::Release { .. } | Fact::Replenish) {
+        use Holder::Client;
+        if matches!(
+            fact,
+            Fact::Arrived { .. }
+                | Fact::Reserve { holder: Client(_), .. }
+                | Fact::Release { holder: Client(_) }
+                | Fact::Replenish
+        ) {
             self.replenish();
         }
         match fact {
             Fact::Replenish => {}
-            Fact::Reserve { client, reservation } => self.reserve(Holder::Client(client), fact, reservation),
-            Fact::GroupReserve { group, reservation } => self.reserve(Holder::Group(group), fact, reservation),
+            Fact::Reserve { holder, reservation } => self.reserve(holder, fact, reservation),
             fact => {
                 let changed = self.scheduler.handle(Time(self.now), fact) != Outcome::None;
                 assert_eq!(changed, self.reference.handle(self.now, fact), "what comes of {fact:?}");

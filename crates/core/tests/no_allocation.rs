@@ -56,7 +56,7 @@ fn full_server(policy: PolicyKind) -> Scheduler {
     for id in 0..CLIENTS {
         let (client, now) = (ClientId(id), Time(0));
         scheduler.handle(now, Fact::Connected { client, descriptor: u32::from(id) + 10 });
-        scheduler.handle(now, Fact::Weight { client, weight: 50 + u32::from(id) });
+        scheduler.handle(now, Fact::Weight { holder: client.into(), weight: 50 + u32::from(id) });
         scheduler.handle(now, Fact::FixedPriority { client, priority: i32::from(id % 5) });
         scheduler.handle(now, Fact::SyncPriority { client, priority: i32::from(id % 3) });
         if id % 5 < 3 {
@@ -71,13 +71,13 @@ fn full_server(policy: PolicyKind) -> Scheduler {
                 period_ns: 10 * MS,
                 kind: ReservationKind::ALL[usize::from(id) / 16 % 3],
             };
-            let outcome = scheduler.handle(now, Fact::Reserve { client, reservation });
+            let outcome = scheduler.handle(now, Fact::Reserve { holder: client.into(), reservation });
             assert!(outcome.is_admitted(), "{reservation:?} is admissible");
         }
     }
     for (group, kind) in [(1, ReservationKind::Hard), (2, ReservationKind::Soft)] {
         let reservation = Reservation { budget_ns: MS, period_ns: 10 * MS, kind };
-        assert!(scheduler.handle(Time(0), Fact::GroupReserve { group: GroupId(group), reservation }).is_admitted());
+        assert!(scheduler.handle(Time(0), Fact::Reserve { holder: GroupId(group).into(), reservation }).is_admitted());
     }
     scheduler
 }
@@ -144,7 +144,7 @@ fn a_crowd_in_one_group_connects_with_few_allocations() {
     for policy in PolicyKind::ALL {
         let mut scheduler = Scheduler::new(policy, Parameters::default());
         let reservation = Reservation { budget_ns: MS, period_ns: 10 * MS, kind: ReservationKind::Soft };
-        assert!(scheduler.handle(Time(0), Fact::GroupReserve { group: GroupId(1), reservation }).is_admitted());
+        assert!(scheduler.handle(Time(0), Fact::Reserve { holder: GroupId(1).into(), reservation }).is_admitted());
         let before = ALLOCATIONS.get();
         for id in 0..1000 {
             let client = ClientId(id);

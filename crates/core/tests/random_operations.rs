@@ -7,8 +7,8 @@ mod operations;
 use operations::{CLIENTS, Op, config, report, sequence};
 use proptest::prelude::*;
 use xqos_core::{
-    Admission, Choice, ClientId, Fact, GroupId, Mode, Outcome, Pacing, Parameters, PolicyKind, Rank, ReservationState,
-    Role, Scheduler, Service, Slice, Time,
+    Admission, Choice, ClientId, Fact, GroupId, Holder, Mode, Outcome, Pacing, Parameters, PolicyKind, Rank,
+    ReservationState, Role, Scheduler, Service, Slice, Time,
 };
 
 /// A scheduler, its clock, and the facts that it cannot be asked for.
@@ -100,12 +100,9 @@ impl Server {
             _ => {}
         }
         let (before, expected) = match fact {
-            Fact::Reserve { client, reservation } => (None, self.scheduler.check_admission(client, reservation, now)),
-            Fact::GroupReserve { group, reservation } => {
-                (None, self.scheduler.check_group_admission(group, reservation, now))
-            }
-            Fact::GroupRelease { group } => (self.scheduler.group_reservation(group), None),
-            Fact::Release { client } => (self.scheduler.reservation(client), None),
+            Fact::Reserve { holder, reservation } => (None, self.scheduler.check_admission(holder, reservation, now)),
+            Fact::Release { holder: Holder::Group(group) } => (self.scheduler.group_reservation(group), None),
+            Fact::Release { holder: Holder::Client(client) } => (self.scheduler.reservation(client), None),
             _ => (None, None),
         };
         let outcome = self.scheduler.handle(now, fact);
@@ -125,16 +122,16 @@ impl Server {
             Fact::SyncPriority { client, priority } if is_connected(client) => {
                 self.sync_priorities[usize::from(client.0)] = priority;
             }
-            Fact::Reserve { client, reservation } => {
+            Fact::Reserve { holder: Holder::Client(client), reservation } => {
                 assert_eq!(outcome.admission(), expected, "the check says what is then done");
                 if matches!(expected, Some(Admission::Admitted(_))) {
                     let state = scheduler.reservation(client).expect("it was admitted");
                     assert_eq!(state.reservation, reservation);
                 }
             }
-            Fact::GroupReserve { group, .. } => self.check_group_reserve(group, outcome, expected),
-            Fact::GroupRelease { .. } => assert_eq!(outcome == Outcome::Changed, before.is_some()),
-            Fact::Release { client } => {
+            Fact::Reserve { holder: Holder::Group(group), .. } => self.check_group_reserve(group, outcome, expected),
+            Fact::Release { holder: Holder::Group(_) } => assert_eq!(outcome == Outcome::Changed, before.is_some()),
+            Fact::Release { holder: Holder::Client(client) } => {
                 assert_eq!(outcome == Outcome::Changed, before.is_some());
                 assert_eq!(scheduler.is_held_back(client), self.is_held_for_others(client));
             }

@@ -97,7 +97,7 @@ pub fn serve(workload: &Workload, rules: &Rules, mut write: impl FnMut(Event)) -
             if !server.reserve(id, reservation) {
                 return Err(Refused::Admission(place));
             }
-            write(Event { at: began, what: What::Fact(Fact::Reserve { client: id, reservation }) });
+            write(Event { at: began, what: What::Fact(Fact::Reserve { holder: id.into(), reservation }) });
         }
     }
     server.run(workload.ended, &mut write);
@@ -202,7 +202,7 @@ impl Server {
 
     pub(crate) fn set(&mut self, client: ClientId, settings: &Settings) {
         if let Some(weight) = settings.weight {
-            self.scheduler.handle(self.now, Fact::Weight { client, weight });
+            self.scheduler.handle(self.now, Fact::Weight { holder: client.into(), weight });
         }
         if let Some((group, Ppm(ppm))) = settings.cap {
             self.scheduler.handle(self.now, Fact::GroupCap { group, ppm });
@@ -212,7 +212,7 @@ impl Server {
 
     /// True where it is admitted.
     pub(crate) fn reserve(&mut self, client: ClientId, reservation: Reservation) -> bool {
-        self.scheduler.handle(self.now, Fact::Reserve { client, reservation }).is_admitted()
+        self.scheduler.handle(self.now, Fact::Reserve { holder: client.into(), reservation }).is_admitted()
     }
 
     pub(crate) fn run(&mut self, until: Time, observer: &mut impl Observer) {

@@ -19,7 +19,7 @@ pub use client::{Budget, Burst, Cause, Client, Figures, Identity, Kind};
 use std::collections::{BTreeMap, VecDeque};
 use xqos_abi::snapshot::Collector;
 use xqos_abi::trace::{Event, What};
-use xqos_core::{ClientId, Fact, Mode, PolicyKind, Scheduler, Service, Time};
+use xqos_core::{ClientId, Fact, Holder, Mode, PolicyKind, Scheduler, Service, Time};
 
 /// Bursts that waited longest, kept with their causes.
 const WORST_KEPT: usize = 32;
@@ -199,7 +199,7 @@ impl Model {
             Fact::Exposed { client, .. } => {
                 self.change(client, |client| client.figures(|figures| figures.exposes += 1))
             }
-            Fact::Release { client } => self.change(client, |client| client.budget = None),
+            Fact::Release { holder: Holder::Client(client) } => self.change(client, |client| client.budget = None),
             Fact::SyncPriority { client, priority } => self.change(client, |client| client.sync_priority = priority),
             _ => {}
         }

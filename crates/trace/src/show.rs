@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use xqos_abi::trace::{Event, Reason, What};
 use xqos_cli::time::of_ns;
 use xqos_cli::width::{Align, padded};
-use xqos_core::{Fact, GroupId, Mode, Pacing, Parameters, Reservation, Role, Service, Supply, Time};
+use xqos_core::{Fact, GroupId, Holder, Mode, Pacing, Parameters, Reservation, Role, Service, Supply, Time};
 
 /// Which records are shown.
 #[derive(Clone, Debug, Default)]
@@ -132,11 +132,11 @@ fn told(fact: &Fact, is_refused: bool, names: &Names) -> String {
         Fact::Overran { ns } => format!("by {} of processor time", of_ns(ns)),
         Fact::Contention { is_on: true } => "begins".to_owned(),
         Fact::Contention { is_on: false } => "ends: the server chooses".to_owned(),
-        Fact::Reserve { reservation: Reservation { budget_ns, period_ns, kind }, .. } => {
+        Fact::Reserve { holder: Holder::Client(_), reservation: Reservation { budget_ns, period_ns, kind } } => {
             let verdict = if is_refused { "refused" } else { "admitted" };
             format!("{}, {} in {}, {verdict}", kind.name(), of_ns(budget_ns), of_ns(period_ns))
         }
-        Fact::GroupReserve { group, reservation: Reservation { budget_ns, period_ns, kind } } => {
+        Fact::Reserve { holder: Holder::Group(group), reservation: Reservation { budget_ns, period_ns, kind } } => {
             let verdict = if is_refused { ", not admitted" } else { "" };
             format!("{} gets {} in {}, {}{verdict}", group.0, of_ns(budget_ns), of_ns(period_ns), kind.name())
         }
@@ -169,15 +169,17 @@ fn setting(fact: &Fact) -> String {
             )
         }
         Fact::SyncPriority { priority, .. } | Fact::FixedPriority { priority, .. } => priority.to_string(),
-        Fact::Weight { weight, .. } => format!("{}", f64::from(weight) / 100.0),
+        Fact::Weight { holder: Holder::Client(_), weight } => format!("{}", f64::from(weight) / 100.0),
         Fact::Slice { us, .. } => format!("slices of at most {us} us (0: as all)"),
         Fact::Group { group: GroupId::NONE, .. } => "none".to_owned(),
         Fact::Group { group, .. } => group.0.to_string(),
         Fact::GroupCap { group, ppm: 0 } => format!("{} has no cap", group.0),
         Fact::GroupCap { group, ppm } => format!("{} gets at most {}", group.0, percent(ppm)),
-        Fact::GroupRelease { group } => format!("{} has no reservation", group.0),
-        Fact::GroupWeight { group, weight: 0 } => format!("{} as its heaviest client", group.0),
-        Fact::GroupWeight { group, weight } => format!("{} has weight {}", group.0, f64::from(weight) / 100.0),
+        Fact::Release { holder: Holder::Group(group) } => format!("{} has no reservation", group.0),
+        Fact::Weight { holder: Holder::Group(group), weight: 0 } => format!("{} as its heaviest client", group.0),
+        Fact::Weight { holder: Holder::Group(group), weight } => {
+            format!("{} has weight {}", group.0, f64::from(weight) / 100.0)
+        }
         _ => String::new(),
     }
 }

@@ -13,8 +13,8 @@
 use super::{Event, Level, Reason, What, Words};
 use std::collections::BTreeSet;
 use xqos_core::{
-    ClientId, Fact, GroupId, Mode, Pacing, Parameters, PolicyKind, Reservation, ReservationKind, Role, Service, Supply,
-    Time,
+    ClientId, Fact, GroupId, Holder, Mode, Pacing, Parameters, PolicyKind, Reservation, ReservationKind, Role, Service,
+    Supply, Time,
 };
 
 /// No client has this index.
@@ -184,21 +184,23 @@ records! {
     33 "desktop" (ppm VALUE) { Fact::DesktopShare { ppm } }
     41 "contention" (is_on FLAG) { Fact::Contention { is_on } }
     22 "sync" (client CLIENT, priority VALUE) { Fact::SyncPriority { client, priority } }
-    23 "weight" (client CLIENT, weight VALUE) { Fact::Weight { client, weight } }
+    23 "weight" (client CLIENT, weight VALUE) {
+        Fact::Weight { holder: Holder::Client(client), weight }
+    }
     24 "priority" (client CLIENT, priority VALUE) { Fact::FixedPriority { client, priority } }
     46 "longest" (client CLIENT, us VALUE) { Fact::Slice { client, us } }
     35 "group" (client CLIENT, group VALUE) { Fact::Group { client, group } }
-    36 "group" (group VALUE, weight TWO) { Fact::GroupWeight { group, weight } }
+    36 "group" (group VALUE, weight TWO) { Fact::Weight { holder: Holder::Group(group), weight } }
     37 "group" (group VALUE, ppm TWO) { Fact::GroupCap { group, ppm } }
     32 "role" (client CLIENT, role FLAGS) { Fact::Role { client, role } }
     17 "reserve" (client CLIENT, kind FLAGS, budget_ns TWO, period_ns THREE) {
-        Fact::Reserve { client, reservation: Reservation { budget_ns, period_ns, kind } }
+        Fact::Reserve { holder: Holder::Client(client), reservation: Reservation { budget_ns, period_ns, kind } }
     }
-    18 "release" (client CLIENT) { Fact::Release { client } }
+    18 "release" (client CLIENT) { Fact::Release { holder: Holder::Client(client) } }
     38 "reserve" (group VALUE, kind FLAGS, budget_ns TWO, period_ns THREE) {
-        Fact::GroupReserve { group, reservation: Reservation { budget_ns, period_ns, kind } }
+        Fact::Reserve { holder: Holder::Group(group), reservation: Reservation { budget_ns, period_ns, kind } }
     }
-    39 "release" (group VALUE) { Fact::GroupRelease { group } }
+    39 "release" (group VALUE) { Fact::Release { holder: Holder::Group(group) } }
 }
 
 records! {

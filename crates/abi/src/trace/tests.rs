@@ -51,7 +51,7 @@ fn parameters_are_one_record_and_lose_nothing_that_a_server_takes() {
 #[test]
 fn a_refused_reservation_is_told_apart() {
     let reservation = Reservation { budget_ns: 3_000_000, period_ns: 10_000_000, kind: ReservationKind::SoftPaper };
-    let fact = Fact::Reserve { client: ClientId(1), reservation };
+    let fact = Fact::Reserve { holder: ClientId(1).into(), reservation };
     for what in [What::Fact(fact), What::Refused(fact)] {
         assert_eq!(Event::decode(Event { at: Time(1), what }.encode()).map(|event| event.what), Some(what));
     }

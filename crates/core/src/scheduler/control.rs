@@ -111,18 +111,15 @@ impl Scheduler {
         self.pacing
     }
 
-    /// Would this reservation be admitted beside the others? `None` for a client that is not connected.
-    pub fn check_admission(&self, client: ClientId, reservation: Reservation, now: Time) -> Option<Admission> {
-        self.client(client)?;
-        self.admission_of(Holder::Client(client), reservation, now)
-    }
-
-    /// The same for a group. `None` for [`GroupId::NONE`].
-    pub fn check_group_admission(&self, group: GroupId, reservation: Reservation, now: Time) -> Option<Admission> {
-        if group == GroupId::NONE { None } else { self.admission_of(Holder::Group(group), reservation, now) }
-    }
-
-    fn admission_of(&self, holder: Holder, reservation: Reservation, now: Time) -> Option<Admission> {
+    /// Would this reservation be admitted beside the others? `None` for a client that is not connected, and for
+    /// [`GroupId::NONE`].
+    pub fn check_admission(&self, holder: impl Into<Holder>, reservation: Reservation, now: Time) -> Option<Admission> {
+        let holder = holder.into();
+        match holder {
+            Holder::Client(client) => _ = self.client(client)?,
+            Holder::Group(GroupId::NONE) => return None,
+            Holder::Group(_) => {}
+        }
         let others = self.all_reservations().filter(|&(other, _)| other != holder);
         let mut set: Vec<(Holder, Reservation)> = others.chain([(holder, reservation)]).collect();
         set.sort_by_key(|&(holder, reservation)| (reservation.period_ns, holder));
@@ -137,10 +134,7 @@ impl Scheduler {
     /// Gives a client or a group a reservation if it is admitted, in place of the one it may have. Nothing where there is no such
     /// client, or group.
     pub(super) fn reserve(&mut self, holder: Holder, reservation: Reservation, now: Time) -> Outcome {
-        let admission = match holder {
-            Holder::Client(client) => self.check_admission(client, reservation, now),
-            Holder::Group(group) => self.check_group_admission(group, reservation, now),
-        };
+        let admission = self.check_admission(holder, reservation, now);
         if matches!(admission, Some(Admission::Admitted(_))) {
             if let Holder::Client(client) = holder {
                 if self.reservations.end(holder, now) {

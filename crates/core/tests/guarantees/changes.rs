@@ -73,7 +73,7 @@ fn ending_a_reservation_and_reserving_anew_forgives_no_debt() {
         let now = Time(server.now_ns);
         match step % 2 {
             0 => assert!(server.try_reserve(client, ms(1, 10, Soft))),
-            _ => assert_eq!(server.scheduler.handle(now, Fact::Release { client }), Outcome::Changed),
+            _ => assert_eq!(server.scheduler.handle(now, Fact::Release { holder: client.into() }), Outcome::Changed),
         }
     }
     let reserved_ns = server.service_ns(client, Some(Mode::Reserved));
@@ -115,14 +115,14 @@ fn changing_the_only_reservation_does_not_forget_the_blocking_time() {
     let (client, now) = (ClientId(1), Time(SECOND));
     let mut scheduler = Scheduler::new(PolicyKind::Fair, Parameters::default());
     scheduler.handle(now, Fact::Connected { client, descriptor: 11 });
-    scheduler.handle(now, Fact::Reserve { client, reservation: ms(3, 10, Soft) }).admission();
+    scheduler.handle(now, Fact::Reserve { holder: client.into(), reservation: ms(3, 10, Soft) }).admission();
     scheduler.handle(now, Fact::Arrived { client });
     scheduler.handle(Time(0), Fact::Overran { ns: 2 * MS });
     scheduler.decide(now);
     assert_eq!(scheduler.blocking_observed_ns(now), 2 * MS);
-    scheduler.handle(now, Fact::Reserve { client, reservation: ms(4, 10, Soft) }).admission();
+    scheduler.handle(now, Fact::Reserve { holder: client.into(), reservation: ms(4, 10, Soft) }).admission();
     assert_eq!(scheduler.blocking_observed_ns(now), 2 * MS, "the reservation was replaced, not ended");
-    scheduler.handle(now, Fact::Release { client });
+    scheduler.handle(now, Fact::Release { holder: client.into() });
     assert_eq!(scheduler.blocking_observed_ns(now), 0, "forgotten with the last reservation");
 }
 
@@ -136,7 +136,7 @@ fn client_whose_reservation_ends_has_saved_up_nothing() {
         assert!(server.try_reserve(client, ms(1, 10, Hard)));
         server.run_until(2 * SECOND);
         let before_ns = others.map(|other| server.service_ns(other, None));
-        server.scheduler.handle(Time(server.now_ns), Fact::Release { client });
+        server.scheduler.handle(Time(server.now_ns), Fact::Release { holder: client.into() });
         server.run_until(2200 * MS);
         for (other, before_ns) in others.into_iter().zip(before_ns) {
             let got_ns = server.service_ns(other, None) - before_ns;
@@ -157,13 +157,17 @@ fn admission_is_exact_to_a_millionth() {
     scheduler.handle(now, Fact::Connected { client: second, descriptor: 12 });
     let of = |ppm: u64| Reservation { budget_ns: ppm * 1_000, period_ns: SECOND, kind: Soft };
     let is_admitted = |admission| matches!(admission, Some(Admission::Admitted(_)));
-    assert!(is_admitted(scheduler.handle(now, Fact::Reserve { client: first, reservation: of(400_000) }).admission()));
+    assert!(is_admitted(
+        scheduler.handle(now, Fact::Reserve { holder: first.into(), reservation: of(400_000) }).admission()
+    ));
     assert!(is_admitted(scheduler.check_admission(second, of(500_000), now)), "0.9 is the limit");
     assert!(!is_admitted(scheduler.check_admission(second, of(500_001), now)), "0.900001 is above it");
     let just_above = Reservation { budget_ns: SECOND / 2 + 1, ..of(0) };
     assert!(!is_admitted(scheduler.check_admission(second, just_above, now)), "rounded to the safe side");
     assert!(
-        is_admitted(scheduler.handle(now, Fact::Reserve { client: first, reservation: of(900_000) }).admission()),
+        is_admitted(
+            scheduler.handle(now, Fact::Reserve { holder: first.into(), reservation: of(900_000) }).admission()
+        ),
         "its own reservation does not stand in its way"
     );
     assert_eq!(scheduler.admitted_utilization_ppm(), 900_000);

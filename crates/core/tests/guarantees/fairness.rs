@@ -33,7 +33,7 @@ fn busy_server(seed: u64, noticed: bool) -> (Server, Vec<Busy>) {
         let noticed_every_ns = if noticed { random.one_of(&[0, 700 * US, 4 * MS, 16 * MS]) } else { 0 };
         let load = Load { noticed_every_ns, ..Load::backlogged(longest_ns / 5..=longest_ns) };
         let (client, weight) = (server.connect(load), random.one_of(&[10, 50, 100, 100, 200, 1000]));
-        server.scheduler.handle(Time(0), Fact::Weight { client, weight });
+        server.scheduler.handle(Time(0), Fact::Weight { holder: client.into(), weight });
         busy.push(Busy { client, weight, longest_ns });
     }
     for _ in 0..random.within(0..=3) {
@@ -114,7 +114,7 @@ fn weights_divide_the_server() {
     let mut server = Server::new(PolicyKind::Fair, Parameters::default(), 1);
     for weight in [100, 200, 300] {
         let client = server.connect(Load::backlogged(50 * US..=900 * US));
-        server.scheduler.handle(Time(0), Fact::Weight { client, weight });
+        server.scheduler.handle(Time(0), Fact::Weight { holder: client.into(), weight });
     }
     server.run_until(12 * SECOND);
     for (id, sixths) in [(1, 1), (2, 2), (3, 3)] {
@@ -157,10 +157,10 @@ fn within_a_group_clients_share_by_their_weights_and_groups_by_theirs() {
     for (group, weight) in [(1, 100), (1, 300), (2, 100)] {
         let client = server.connect(Load::backlogged(50 * US..=900 * US));
         server.scheduler.handle(Time(0), Fact::Group { client, group: GroupId(group) });
-        server.scheduler.handle(Time(0), Fact::Weight { client, weight });
+        server.scheduler.handle(Time(0), Fact::Weight { holder: client.into(), weight });
     }
     for (group, weight) in [(1, 100), (2, 200)] {
-        server.scheduler.handle(Time(0), Fact::GroupWeight { group: GroupId(group), weight });
+        server.scheduler.handle(Time(0), Fact::Weight { holder: GroupId(group).into(), weight });
     }
     server.run_until(12 * SECOND);
     for (id, twelfths) in [(1, 1), (2, 3), (3, 8)] {
@@ -201,14 +201,14 @@ fn a_reservation_above_the_cap_of_its_group_leaves_half_of_it_to_the_others_and_
     for policy in [PolicyKind::Fair, PolicyKind::Smart, PolicyKind::Fixed] {
         let mut server = two_beside_another(policy, 7);
         let reservation = Reservation { budget_ns: 9 * MS, period_ns: 20 * MS, kind: ReservationKind::Hard };
-        server.scheduler.handle(Time(0), Fact::Reserve { client: ClientId(1), reservation });
+        server.scheduler.handle(Time(0), Fact::Reserve { holder: ClientId(1).into(), reservation });
         server.scheduler.handle(Time(0), Fact::GroupCap { group: GroupId(1), ppm: 200_000 });
         server.run_until(10 * SECOND);
         let (reserved, other) = (server.service_ns(ClientId(1), None), server.service_ns(ClientId(2), None));
         assert!(reserved.abs_diff(9 * SECOND / 2) < 20 * MS, "{policy:?}: {reserved} ns of 4.5 s");
         let half_to_all = SECOND - 20 * MS..=2 * SECOND;
         assert!(half_to_all.contains(&other), "{policy:?}: {other} ns of 1 to 2 s");
-        server.scheduler.handle(Time(10 * SECOND), Fact::Release { client: ClientId(1) });
+        server.scheduler.handle(Time(10 * SECOND), Fact::Release { holder: ClientId(1).into() });
         server.run_until(11 * SECOND);
         let both = server.service_ns(ClientId(1), None) + server.service_ns(ClientId(2), None) - reserved - other;
         assert!(both.abs_diff(SECOND / 5) < 20 * MS, "{policy:?}: {both} ns of the second after it");

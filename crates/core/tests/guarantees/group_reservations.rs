@@ -14,11 +14,11 @@ fn reservation(budget_ms: u64, period_ms: u64, kind: ReservationKind) -> Reserva
 
 fn put_into_group(server: &mut Server, client: ClientId, weight: u32) {
     server.scheduler.handle(Time(0), Fact::Group { client, group: GROUP });
-    server.scheduler.handle(Time(0), Fact::Weight { client, weight });
+    server.scheduler.handle(Time(0), Fact::Weight { holder: client.into(), weight });
 }
 
 fn reserve(server: &mut Server, reservation: Reservation) {
-    let fact = Fact::GroupReserve { group: GROUP, reservation };
+    let fact = Fact::Reserve { holder: GROUP.into(), reservation };
     assert!(server.scheduler.handle(Time(server.now_ns), fact).is_admitted(), "{reservation:?} is admissible");
 }
 
@@ -154,10 +154,10 @@ fn groups_count_in_the_admission_of_clients_and_clients_in_that_of_groups() {
     reserve(&mut server, reservation(5, 10, Soft));
     assert!(!server.try_reserve(members[0], reservation(5, 10, Soft)), "0.5 + 0.5 is above 0.9");
     assert!(server.try_reserve(members[0], reservation(3, 10, Soft)));
-    let more = Fact::GroupReserve { group: GROUP, reservation: reservation(7, 10, Soft) };
+    let more = Fact::Reserve { holder: GROUP.into(), reservation: reservation(7, 10, Soft) };
     assert!(!server.scheduler.handle(Time(0), more).is_admitted());
     assert_eq!(server.scheduler.admitted_utilization_ppm(), 800_000);
-    assert_eq!(server.scheduler.handle(Time(0), Fact::GroupRelease { group: GROUP }), Outcome::Changed);
+    assert_eq!(server.scheduler.handle(Time(0), Fact::Release { holder: GROUP.into() }), Outcome::Changed);
     assert_eq!(server.scheduler.admitted_utilization_ppm(), 300_000);
 }
 
@@ -168,7 +168,7 @@ fn asking_again_gives_no_fresh_budget() {
     for _ in 0..200 {
         reserve(&mut server, of);
         server.run_until(server.now_ns + 5 * MS);
-        server.scheduler.handle(Time(server.now_ns), Fact::GroupRelease { group: GROUP });
+        server.scheduler.handle(Time(server.now_ns), Fact::Release { holder: GROUP.into() });
     }
     let paid_ns = together_ns(&server, &members, Some(Mode::Reserved));
     assert!(paid_ns <= server.now_ns / 10 + 5 * MS, "{paid_ns} ns of {} were paid from a tenth", server.now_ns);

@@ -310,7 +310,7 @@ fn arrival_with_just_its_bandwidth_left_begins_a_new_period() {
             .handle(
                 at(0),
                 Fact::Reserve {
-                    client,
+                    holder: client.into(),
                     reservation: Reservation { budget_ns: 4 * MS, period_ns: 8 * MS, kind: ReservationKind::Soft },
                 },
             )

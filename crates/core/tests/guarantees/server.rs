@@ -197,7 +197,7 @@ impl Server {
 
     pub fn try_reserve(&mut self, client: ClientId, reservation: Reservation) -> bool {
         let now = Time(self.now_ns);
-        self.scheduler.handle(now, Fact::Reserve { client, reservation }).is_admitted()
+        self.scheduler.handle(now, Fact::Reserve { holder: client.into(), reservation }).is_admitted()
     }
 
     /// The client's connection is closed.

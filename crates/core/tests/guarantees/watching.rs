@@ -43,13 +43,13 @@ fn watched_client_is_named_again_when_it_is_reserved() {
         .handle(
             at(20),
             Fact::Reserve {
-                client: IDLE,
+                holder: IDLE.into(),
                 reservation: Reservation { budget_ns: MS, period_ns: 10 * MS, kind: ReservationKind::Soft },
             },
         )
         .admission();
     assert_eq!(next_to_watch(&mut scheduler, at(20)), Some(IDLE));
-    scheduler.handle(at(20), Fact::Release { client: IDLE });
+    scheduler.handle(at(20), Fact::Release { holder: IDLE.into() });
     assert_eq!(next_to_watch(&mut scheduler, at(20)), Some(IDLE), "or else it ends slices as if it were reserved");
 }
 
@@ -69,7 +69,7 @@ fn watched_client_is_named_again_when_its_budget_is_replenished() {
             .handle(
                 at(0),
                 Fact::Reserve {
-                    client: IDLE,
+                    holder: IDLE.into(),
                     reservation: Reservation { budget_ns: 2 * MS, period_ns: 30 * MS, kind: ReservationKind::Soft },
                 },
             )
@@ -93,7 +93,7 @@ fn members_are_named_again_when_the_budget_of_their_group_is_replenished() {
         for client in [IDLE, member] {
             scheduler.handle(at(0), Fact::Group { client, group });
         }
-        assert!(scheduler.handle(at(0), Fact::GroupReserve { group, reservation }).is_admitted());
+        assert!(scheduler.handle(at(0), Fact::Reserve { holder: group.into(), reservation }).is_admitted());
         // Named with the budget of its group, which another member uses up; then as best effort, since it got input.
         scheduler.handle(at(0), Fact::Arrived { client: HOG });
         scheduler.decide(at(0));
@@ -149,7 +149,7 @@ fn reserved_client_is_watched_although_nobody_hogs() {
         .handle(
             at(0),
             Fact::Reserve {
-                client: IDLE,
+                holder: IDLE.into(),
                 reservation: Reservation { budget_ns: MS, period_ns: 10 * MS, kind: ReservationKind::Hard },
             },
         )

@@ -126,18 +126,18 @@ fn fact() -> impl Strategy<Value = Fact> {
         1 => desktop_share.prop_map(|ppm| Fact::DesktopShare { ppm }),
         2 => any::<bool>().prop_map(|is_on| Fact::Contention { is_on }),
         3 => (client(), sync_priority).prop_map(|(client, priority)| Fact::SyncPriority { client, priority }),
-        2 => (client(), weight()).prop_map(|(client, weight)| Fact::Weight { client, weight }),
+        2 => (client(), weight()).prop_map(|(client, weight)| Fact::Weight { holder: client.into(), weight }),
         6 => (client(), 0..3u16).prop_map(|(client, group)| Fact::Group { client, group: GroupId(group) }),
-        1 => (0..3u16, weight()).prop_map(|(group, weight)| Fact::GroupWeight { group: GroupId(group), weight }),
+        1 => (0..3u16, weight()).prop_map(|(group, weight)| Fact::Weight { holder: GroupId(group).into(), weight }),
         1 => (1..3u16, cap()).prop_map(|(group, ppm)| Fact::GroupCap { group: GroupId(group), ppm }),
         4 => (1..3u16, reservation())
-            .prop_map(|(group, reservation)| Fact::GroupReserve { group: GroupId(group), reservation }),
-        1 => (1..3u16).prop_map(|group| Fact::GroupRelease { group: GroupId(group) }),
+            .prop_map(|(group, reservation)| Fact::Reserve { holder: GroupId(group).into(), reservation }),
+        1 => (1..3u16).prop_map(|group| Fact::Release { holder: GroupId(group).into() }),
         2 => (client(), -3..=3).prop_map(|(client, priority)| Fact::FixedPriority { client, priority }),
         1 => (client(), 0..3000u32).prop_map(|(client, us)| Fact::Slice { client, us }),
         4 => (client(), 0..4u8).prop_map(|(client, bits)| Fact::Role { client, role: Role::from_bits(bits) }),
-        6 => (client(), reservation()).prop_map(|(client, reservation)| Fact::Reserve { client, reservation }),
-        2 => client().prop_map(|client| Fact::Release { client }),
+        6 => (client(), reservation()).prop_map(|(client, reservation)| Fact::Reserve { holder: client.into(), reservation }),
+        2 => client().prop_map(|client| Fact::Release { holder: client.into() }),
     ]
 }
 

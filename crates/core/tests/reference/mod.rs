@@ -168,17 +168,17 @@ impl Reference {
             Fact::DesktopShare { ppm } => self.set_desktop_share(ppm),
             Fact::Contention { is_on } => self.contended = is_on,
             Fact::SyncPriority { client, priority } => self.set_sync_priority(client, priority),
-            Fact::Weight { client, weight } => self.set_weight(client, weight),
+            Fact::Weight { holder: Holder::Client(client), weight } => self.set_weight(client, weight),
             Fact::Group { client, group } => self.set_group(client, group),
-            Fact::GroupWeight { group, weight } => self.rules.set_group_weight(group, weight),
+            Fact::Weight { holder: Holder::Group(group), weight } => self.rules.set_group_weight(group, weight),
             Fact::GroupCap { group, ppm } => self.set_cap(group, ppm, now),
             Fact::FixedPriority { client, priority } => self.set_fixed_priority(client, priority),
             Fact::Slice { client, us } => self.set_slice(client, us),
             Fact::Role { client, role } => self.set_role(client, role),
-            Fact::Release { client } => return self.cleared(client),
-            Fact::GroupRelease { group } => return self.released_group(group),
+            Fact::Release { holder: Holder::Client(client) } => return self.cleared(client),
+            Fact::Release { holder: Holder::Group(group) } => return self.released_group(group),
             Fact::Overran { .. } | Fact::Supply(_) => {}
-            Fact::Served(_) | Fact::Replenish | Fact::Reserve { .. } | Fact::GroupReserve { .. } => {
+            Fact::Served(_) | Fact::Replenish | Fact::Reserve { .. } => {
                 panic!("told one by one: {fact:?}")
             }
         }

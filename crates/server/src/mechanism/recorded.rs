@@ -7,7 +7,7 @@
 use crate::mechanism::tracer::Tracer;
 use std::ops::Deref;
 use xqos_abi::trace::{Reason, What};
-use xqos_core::{ClientId, Fact, Outcome, Rank, Scheduler, Service, Slice, Time};
+use xqos_core::{ClientId, Fact, Holder, Outcome, Rank, Scheduler, Service, Slice, Time};
 
 #[derive(Debug)]
 pub struct Recorded {
@@ -46,7 +46,12 @@ impl Recorded {
             (Fact::Exposed { cause: Some(client), .. }, Outcome::Held(until)) => {
                 self.trace.note(now, What::Paced { client, until });
             }
-            (Fact::Arrived { client } | Fact::Reserve { client, .. } | Fact::Served(Service { client, .. }), _)
+            (
+                Fact::Arrived { client }
+                | Fact::Reserve { holder: Holder::Client(client), .. }
+                | Fact::Served(Service { client, .. }),
+                _,
+            )
             | (_, Outcome::Resumed(client)) => self.note_budget(client, now),
             _ => {}
         }

@@ -51,7 +51,7 @@ fn line(event: &Event, model: &Model, names: &Names) -> String {
         What::Fact(Fact::SyncPriority { priority, .. } | Fact::FixedPriority { priority, .. }) => {
             format!(",,,,{priority}")
         }
-        What::Fact(Fact::Weight { weight, .. } | Fact::GroupWeight { weight, .. }) => format!(",,,,{weight}"),
+        What::Fact(Fact::Weight { weight, .. }) => format!(",,,,{weight}"),
         What::Fact(Fact::Group { group, .. }) => format!(",,,,{}", group.0),
         _ => ",,,,".to_owned(),
     };

@@ -20,7 +20,7 @@ impl Server {
         let mut scheduler = Scheduler::new(PolicyKind::Fair, parameters);
         for (client, &reservation) in (1000..).map(ClientId).zip(fixed) {
             scheduler.handle(Time(0), Fact::Connected { client, descriptor: u32::from(client.0) });
-            assert!(scheduler.handle(Time(0), Fact::Reserve { client, reservation }).is_admitted());
+            assert!(scheduler.handle(Time(0), Fact::Reserve { holder: client.into(), reservation }).is_admitted());
         }
         let room = Room {
             limit_ppm: parameters.max_utilization_ppm,
@@ -43,11 +43,11 @@ impl Server {
             let client = ClientId(key);
             match advice {
                 Advice::Reserve(reservation) | Advice::Change(reservation) => {
-                    let outcome = self.scheduler.handle(now, Fact::Reserve { client, reservation });
+                    let outcome = self.scheduler.handle(now, Fact::Reserve { holder: client.into(), reservation });
                     assert!(outcome.is_admitted(), "{now:?}: {reservation:?} for {key}: {outcome:?}");
                 }
                 Advice::Release => {
-                    self.scheduler.handle(now, Fact::Release { client });
+                    self.scheduler.handle(now, Fact::Release { holder: client.into() });
                 }
             }
             self.check();

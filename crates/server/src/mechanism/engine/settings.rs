@@ -47,14 +47,16 @@ impl<H: Host> Engine<H> {
                 }
                 return admission;
             }
-            (Target::Client(client), Setting::Weight(weight)) => Fact::Weight { client, weight },
+            (Target::Client(client), Setting::Weight(weight)) => {
+                Fact::Weight { holder: Holder::Client(client), weight }
+            }
             (Target::Client(client), Setting::Priority(priority)) => Fact::FixedPriority { client, priority },
             (Target::Client(client), Setting::Slice(us)) => Fact::Slice { client, us },
             (Target::Client(id), Setting::Paced(paced)) => return none(self.set_client_pacing(id, paced)),
             (Target::Client(id), Setting::Group(name)) => return none(self.set_group_name(id, name)),
             (Target::Group(group, _), Setting::Weight(weight)) => {
                 self.groups.set_weight(group, weight);
-                Fact::GroupWeight { group, weight }
+                Fact::Weight { holder: Holder::Group(group), weight }
             }
             (Target::Group(group, _), Setting::Cap(ppm)) => Fact::GroupCap { group, ppm },
             (Target::Server, Setting::Pacing(pacing)) => return none(self.set_pacing(pacing)),
@@ -75,15 +77,13 @@ impl<H: Host> Engine<H> {
             Holder::Group(group) => self.scheduler.group_reservation(group),
         };
         let fact = match holder {
-            _ if reservation == NO_RESERVATION && before.is_none() => return None,
-            Holder::Client(client) if reservation == NO_RESERVATION => {
-                self.notify(NotifyKind::ReservationCleared, client, 0);
-                Fact::Release { client }
-            }
-            Holder::Group(group) if reservation == NO_RESERVATION => Fact::GroupRelease { group },
-            Holder::Client(client) => Fact::Reserve { client, reservation },
-            Holder::Group(group) => Fact::GroupReserve { group, reservation },
+            _ if reservation != NO_RESERVATION => Fact::Reserve { holder, reservation },
+            _ if before.is_none() => return None,
+            _ => Fact::Release { holder },
         };
+        if let (Fact::Release { .. }, Holder::Client(client)) = (fact, holder) {
+            self.notify(NotifyKind::ReservationCleared, client, 0);
+        }
         let admission = self.scheduler.handle(self.host.now(), fact).admission();
         if !matches!(admission, Some(Admission::Refused(_))) {
             // Hold back or attend whom it is of, and decide anew, since that may be who runs.

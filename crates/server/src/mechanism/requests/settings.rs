@@ -74,14 +74,11 @@ pub(super) fn check_admission<H: Host>(
     is_in_range(client, &Setting::Reservation(reservation))?;
     engine.look_at_supply();
     let (now, scheduler) = (engine.host.now(), &engine.scheduler);
-    let admission = match subject {
-        Subject::Group(_) => {
-            let group = engine.slot(id).map_or(GroupId::NONE, |slot| slot.group);
-            scheduler.check_group_admission(group, reservation, now)
-        }
-        _ => scheduler.check_admission(id, reservation, now),
+    let holder = match subject {
+        Subject::Group(_) => Holder::Group(engine.slot(id).map_or(GroupId::NONE, |slot| slot.group)),
+        _ => Holder::Client(id),
     };
-    admission.ok_or(Refused::Value(client))
+    scheduler.check_admission(holder, reservation, now).ok_or(Refused::Value(client))
 }
 
 /// Whom a subject means, where the asker may change that.
