@@ -10,7 +10,7 @@
 //! | `account` | events in, time and calls of each descriptor out; no clock, no files |
 //! | `instance` | the kernel's trace of system calls |
 //! | `target` | which process serves a display |
-//! | `several` | short looks at many servers by one trace |
+//! | `several` | many servers watched by one trace |
 //! | `peers` | which program is at the other end of a descriptor |
 //! | `served` | what a server with xqos in it tells of its clients |
 
@@ -18,25 +18,22 @@ mod account;
 mod events;
 mod instance;
 mod peers;
-pub mod served;
+mod served;
 pub mod several;
 mod target;
 
 pub use target::Target;
 
-use crate::field::{Field, Object, Value, count, fields, table, time_of_ms};
-use account::{Account, Use, is_closed};
+use crate::field::{Field, Value, count, fields, table, time_of_ms};
+use crate::sample::Readings;
 use anyhow::{Result, bail};
-use instance::Instance;
-use peers::Peers;
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use serde_json::json;
+use several::{EMPTY, Seen, Use, Watch};
 use std::time::{Duration, Instant};
 use xqos_cli::time::of_ms;
 use xqos_sys::{self as sys, Signals};
 
-/// The kernel's buffer is emptied so often. Who comes and goes meanwhile has no name.
-const EMPTY: Duration = Duration::from_millis(10);
 /// Version of the JSON.
 const VERSION: u32 = 1;
 
@@ -75,7 +72,7 @@ pub struct Client {
 
 fields! {
 /// The fields of such a program.
-pub const ATTACHED of client: Client;
+pub const ATTACHED of client: Client as JSON;
 
 "pid" number("PID", 7, ""): "process; null: not on this machine, or none at all" => Value::or_none(client.pid, count);
 "program" elastic("PROGRAM", 14, ""): "its name" =>
@@ -89,33 +86,24 @@ pub const ATTACHED of client: Client;
 "departed": "they were closed meanwhile; those of a program are summed up" => Value::Flag(client.departed);
 }
 
-impl Serialize for Client {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        Object(ATTACHED, self).serialize(to)
-    }
-}
-
 /// A server that is watched until this is dropped.
 #[derive(Debug)]
 pub struct Attached {
     target: Target,
-    instance: Instance,
-    account: Account,
-    peers: Peers,
+    watch: Watch,
     signals: Signals,
     since: Instant,
     /// What the server told of itself then, where it is served.
-    told: Option<served::Readings>,
+    told: Option<Readings>,
 }
 
 impl Attached {
     pub fn new(target: Target) -> Result<Attached> {
-        // Before the instance: a signal from here on ends us in order.
+        // Before the watch: a signal from here on ends us in order.
         let signals = Signals::watch()?;
-        let instance = Instance::start(&[target.pid])?;
-        let peers = Peers::of(target.pid)?;
+        let watch = Watch::start(&[target.pid])?;
         let told = served::ask(target.display);
-        Ok(Attached { target, instance, account: Account::default(), peers, signals, since: Instant::now(), told })
+        Ok(Attached { target, watch, signals, since: Instant::now(), told })
     }
 
     /// Watches for this time. `None`: somebody ended us, or the server has gone.
@@ -124,8 +112,7 @@ impl Attached {
         loop {
             let left = end.saturating_duration_since(Instant::now());
             sys::poll(&[std::os::fd::AsRawFd::as_raw_fd(&self.signals)], Some(left.min(EMPTY)))?;
-            self.instance.read(|event| self.peers.take(event, &mut self.account))?;
-            self.peers.look_at_new();
+            self.watch.read()?;
             if self.signals.next().is_some_and(|signal| signal.number != libc::SIGCHLD) {
                 return Ok(None);
             }
@@ -141,20 +128,18 @@ impl Attached {
     fn sample(&mut self) -> Result<Sample> {
         let elapsed = self.since.elapsed();
         self.since = Instant::now();
-        let uses = self.account.finish();
-        let mut busy_ns: u64 = uses.iter().map(|(_, one)| one.ns).sum();
+        let seen = self.watch.seen(self.target.pid);
+        let mut busy_ns: u64 = seen.iter().map(|one| one.used.ns).sum();
         let mut clients: Vec<Client> = Vec::new();
-        for (descriptor, one) in uses {
-            let departed = is_closed(descriptor);
-            let (pid, program) = self.peers.name(descriptor);
-            match clients.iter_mut().find(|client| client.is(pid, &program, departed)) {
-                Some(client) => client.add(&one, elapsed),
-                None => {
-                    let mut client = Client::new(pid, program, departed);
-                    client.add(&one, elapsed);
-                    clients.push(client);
-                }
-            }
+        for Seen { pid, program, departed, used } in seen {
+            let is_it = |client: &Client| {
+                (client.pid, client.program.as_str(), client.departed) == (pid, program.as_str(), departed)
+            };
+            let at = clients.iter().position(is_it).unwrap_or_else(|| {
+                clients.push(Client::new(pid, program, departed));
+                clients.len() - 1
+            });
+            clients[at].add(&used, elapsed);
         }
         let told = served::ask(self.target.display);
         let served = self.told.as_ref().zip(told.as_ref());
@@ -172,17 +157,13 @@ impl Attached {
             elapsed_ms: elapsed.as_secs_f64() * 1e3,
             busy: busy_ns as f64 / elapsed.as_nanos() as f64,
             served,
-            lost: self.instance.lost(),
+            lost: self.watch.lost(),
             clients,
         })
     }
 }
 
 impl Client {
-    fn is(&self, pid: Option<i32>, program: &str, departed: bool) -> bool {
-        (self.pid, self.program.as_str(), self.departed) == (pid, program, departed)
-    }
-
     fn new(pid: Option<i32>, program: String, departed: bool) -> Client {
         Client { pid, program, departed, connections: 0, share: 0.0, busy_ms: 0.0, calls_per_s: 0.0, longest_ms: 0.0 }
     }

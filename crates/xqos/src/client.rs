@@ -17,6 +17,13 @@ pub fn described(entry: &ClientEntry) -> String {
     }
 }
 
+/// A connection: the resource base is given to another client later, but not at the same instant.
+pub type Connection = (u32, u64);
+
+pub fn connection(entry: &ClientEntry) -> Connection {
+    (entry.client, entry.connected_ns)
+}
+
 /// A program may call itself anything; a terminal is to see none of its control characters.
 pub fn printable(name: &str) -> String {
     name.chars().map(|letter| if letter.is_control() { '?' } else { letter }).collect()

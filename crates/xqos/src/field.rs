@@ -80,14 +80,20 @@ pub struct Metric {
     pub help: &'static str,
 }
 
-/// A table of fields. A row is: key, where people are shown it, its metric: help => its value;
+/// A table of fields, `as JSON` with the object of them. A row is: key, where people are shown it, its metric: help => its value;
 macro_rules! fields {
-    ($(#[$about:meta])* $public:vis const $name:ident of $it:ident: $of:ty;
+    ($(#[$about:meta])* $public:vis const $name:ident of $it:ident: $of:ty $(as $json:ident)?;
      $($key:literal $($method:ident($($argument:expr),*))*: $help:literal => $value:expr;)*) => {
         $(#[$about])*
         $public const $name: &[Field<$of>] = &[$(
             Field::new($key, $help, |$it: &$of| $value)$(.$method($($argument),*))*
         ),*];
+        $(impl serde::Serialize for $of {
+            fn serialize<$json: serde::Serializer>(&self, to: $json) -> Result<$json::Ok, $json::Error> {
+                let object = crate::field::Object { fields: $name, of: self, within: String::new() };
+                serde::Serialize::serialize(&object, to)
+            }
+        })?
     };
 }
 pub(crate) use fields;
@@ -189,25 +195,16 @@ pub fn json_help<T>(what: &str, fields: &[Field<T>]) -> String {
     wrapped(&format!("{what}: {}.", keys.join(", ")), WIDTH).join("\n") + "\n"
 }
 
-/// Fields as an object of JSON.
-pub struct Object<'a, T>(pub &'a [Field<T>], pub &'a T);
+/// Fields as an object of JSON: those whose keys begin with `within`.
+pub struct Object<'a, T> {
+    pub fields: &'a [Field<T>],
+    pub of: &'a T,
+    pub within: String,
+}
 
 impl<T> Serialize for Object<'_, T> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        Members { fields: self.0, of: self.1, within: String::new() }.serialize(to)
-    }
-}
-
-/// The members of an object, whose keys begin with `within`.
-struct Members<'a, T> {
-    fields: &'a [Field<T>],
-    of: &'a T,
-    within: String,
-}
-
-impl<T> Serialize for Members<'_, T> {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let Members { fields, of, within } = self;
+        let Object { fields, of, within } = self;
         let members = || fields.iter().filter_map(|field| Some((field, field.key.strip_prefix(within.as_str())?)));
         if !within.is_empty() && members().all(|(field, _)| (field.value)(of).is_null()) {
             return to.serialize_unit();
@@ -220,7 +217,7 @@ impl<T> Serialize for Members<'_, T> {
                 Some((object, _)) if objects.contains(&object) => {}
                 Some((object, _)) => {
                     objects.push(object);
-                    map.serialize_entry(object, &Members { fields, of, within: format!("{within}{object}.") })?;
+                    map.serialize_entry(object, &Object { fields, of, within: format!("{within}{object}.") })?;
                 }
             }
         }
@@ -238,6 +235,11 @@ pub fn time_of_us(us: u32) -> Value {
 
 pub fn time_of_ms(ms: f64) -> Value {
     Value::Time(ms * 1e6)
+}
+
+/// Millionths.
+pub fn part(ppm: u32) -> Value {
+    Value::Number(f64::from(ppm) / 1e6)
 }
 
 pub fn count(count: impl TryInto<i64>) -> Value {

@@ -2,7 +2,10 @@
 //! What can be learned about an X server from outside: what it calls itself, and which process it is.
 
 use crate::exports;
+use std::env;
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use x11rb::connection::Connection;
 use x11rb::protocol::xproto::{ConnectionExt, Setup};
@@ -11,6 +14,28 @@ use xqos_sys as sys;
 
 /// File names of the module, as they appear among a server's mappings.
 const MODULE_NAMES: [&str; 2] = ["/xqos.so", "/libxqos_module.so"];
+
+/// The program of this name in PATH that is wanted.
+pub fn in_path(name: &OsStr, is_wanted: impl Fn(&Path) -> bool) -> Option<PathBuf> {
+    let folders = env::var_os("PATH").unwrap_or_default();
+    env::split_paths(&folders).map(|folder| folder.join(name)).find(|path| is_program(path) && is_wanted(path))
+}
+
+/// Whether the module is among what a process has in memory.
+pub fn has_module(pid: i32) -> bool {
+    let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
+    maps.lines().any(|line| MODULE_NAMES.iter().any(|name| line.ends_with(name)))
+}
+
+/// As a shell reads it again.
+pub fn shell_quoted(word: &str) -> String {
+    format!("'{}'", word.replace('\'', "'\\''"))
+}
+
+/// Whether it can be run.
+pub fn is_program(path: &Path) -> bool {
+    path.metadata().is_ok_and(|facts| facts.is_file() && facts.mode() & 0o111 != 0)
+}
 
 /// A server as seen from outside.
 #[derive(Debug)]
@@ -66,14 +91,13 @@ impl HostProcess {
         });
         let command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         let command = command.split(|&byte| byte == 0).map(|word| String::from_utf8_lossy(word).into_owned());
-        let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
         HostProcess {
             pid,
             program,
             command: command.filter(|word| !word.is_empty()).collect(),
             // Through /proc, which leads to the program that runs even when its file was replaced.
             missing: exports::missing(&exe).ok().flatten(),
-            module_loaded: maps.lines().any(|line| MODULE_NAMES.iter().any(|name| line.ends_with(name))),
+            module_loaded: has_module(pid),
         }
     }
 }

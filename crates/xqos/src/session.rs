@@ -149,6 +149,11 @@ pub fn full(clients: u32, limit: u32) -> Option<String> {
     })
 }
 
+/// Whether this is a session of Wayland.
+pub fn is_wayland() -> bool {
+    std::env::var_os("WAYLAND_DISPLAY").is_some_and(|name| !name.is_empty())
+}
+
 /// The name in `--display`, else in DISPLAY.
 pub fn display_name(display: Option<&str>) -> Result<String> {
     display

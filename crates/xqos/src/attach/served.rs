@@ -5,34 +5,14 @@
 //! between two reads, for it has read their requests before: then some time would be put down to the wrong one.
 
 use super::Client;
+use crate::client::{connection, printable};
+use crate::sample::{Readings, Server};
 use std::time::{Duration, Instant};
-use xqos_abi::{ClientEntry, ClientList, ServerInfo};
-use xqos_client::{Control, Error};
+use xqos_abi::ClientEntry;
+use xqos_client::Control;
 
 /// What a server that hangs is given.
 const PATIENCE: Duration = Duration::from_millis(500);
-
-/// What a server told.
-#[derive(Clone, Debug)]
-pub struct Readings {
-    pub info: ServerInfo,
-    pub list: ClientList,
-    /// Clients that are gone, by program; empty after xqos has stepped aside.
-    pub departed: Vec<ClientEntry>,
-    /// The most that may be promised; 0 after xqos has stepped aside.
-    pub limit_ppm: u32,
-}
-
-impl Readings {
-    pub fn of(control: &Control) -> Result<Readings, Error> {
-        let (info, list) = (control.server_info()?, control.clients()?);
-        let (mut departed, mut limit_ppm) = (Vec::new(), 0);
-        if info.armed {
-            (departed, limit_ppm) = (control.departed()?.clients, control.processor()?.limit_ppm);
-        }
-        Ok(Readings { info, list, departed, limit_ppm })
-    }
-}
 
 /// `None`: it is not served.
 pub fn ask(display: Option<u32>) -> Option<Readings> {
@@ -44,8 +24,7 @@ pub fn ask(display: Option<u32>) -> Option<Readings> {
 pub fn correct(clients: &mut Vec<Client>, before: &Readings, now: &Readings, elapsed: Duration) -> u64 {
     let cpu_ns = now.list.server_cpu_ns.saturating_sub(before.list.server_cpu_ns);
     let slices_ns = now.info.busy_ns.saturating_sub(before.info.busy_ns);
-    // A slice lasts longer than the server works in it where the kernel gives the processor to others.
-    let running = (cpu_ns as f64 / slices_ns.max(1) as f64).min(1.0);
+    let running = Server::new(now, Some(before)).running;
     for client in clients.iter_mut() {
         (client.share, client.busy_ms) = (0.0, 0.0);
     }
@@ -64,7 +43,7 @@ pub fn correct(clients: &mut Vec<Client>, before: &Readings, now: &Readings, ela
     };
     for entry in &now.list.clients {
         let ms = spent_ns(entry, before) as f64 * running / 1e6;
-        add(Some(entry.pid).filter(|&pid| pid > 0), &crate::client::printable(&entry.name), ms);
+        add(Some(entry.pid).filter(|&pid| pid > 0), &printable(&entry.name), ms);
     }
     add(None, super::peers::SERVER, cpu_ns.saturating_sub(slices_ns) as f64 / 1e6);
     clients.retain(|client| client.busy_ms > 0.0 || client.pid.is_some());
@@ -72,7 +51,7 @@ pub fn correct(clients: &mut Vec<Client>, before: &Readings, now: &Readings, ela
 }
 
 fn spent_ns(entry: &ClientEntry, before: &Readings) -> u64 {
-    let is_same = |other: &&ClientEntry| other.client == entry.client && other.connected_ns == entry.connected_ns;
+    let is_same = |other: &&ClientEntry| connection(other) == connection(entry);
     let earlier = before.list.clients.iter().find(is_same).map_or(0, |other| other.server_time_ns);
     entry.server_time_ns.saturating_sub(earlier)
 }

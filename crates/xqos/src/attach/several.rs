@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-//! A short look at several servers at once, by one trace of the kernel.
+//! Several servers watched by one trace of the kernel.
 
-use super::account::Account;
+use super::account::{Account, is_closed};
 use super::instance::Instance;
 use super::peers::Peers;
 use anyhow::Result;
@@ -10,13 +10,14 @@ use std::time::{Duration, Instant};
 
 pub use super::account::Use;
 
-/// What was seen in a look.
+/// The kernel's buffer is emptied so often. Who comes and goes meanwhile has no name.
+pub const EMPTY: Duration = Duration::from_millis(10);
+
+/// Servers that are watched until this is dropped.
 #[derive(Debug)]
-pub struct Looked {
-    pub elapsed_ns: u64,
-    /// Events that the kernel had no room for.
-    pub lost: u64,
-    servers: HashMap<i32, Vec<Seen>>,
+pub struct Watch {
+    instance: Instance,
+    servers: HashMap<i32, (Account, Peers)>,
 }
 
 /// What a server did for the program at the other end of a descriptor.
@@ -24,41 +25,53 @@ pub struct Looked {
 pub struct Seen {
     pub pid: Option<i32>,
     pub program: String,
+    /// The connection was closed meanwhile.
+    pub departed: bool,
     pub used: Use,
 }
 
-/// Looks at these processes for this time. One that has gone has nothing.
-pub fn look(pids: &[i32], time: Duration) -> Result<Looked> {
-    let mut servers: HashMap<i32, (Account, Peers)> =
-        pids.iter().filter_map(|&pid| Some((pid, (Account::default(), Peers::of(pid).ok()?)))).collect();
-    let mut instance = Instance::start(pids)?;
-    let (begin, mut left) = (Instant::now(), time);
-    while !left.is_zero() {
-        std::thread::sleep(left.min(super::EMPTY));
-        instance.read(|event| {
-            if let Some((account, peers)) = servers.get_mut(&event.pid) {
+impl Watch {
+    /// One that has gone has nothing.
+    pub fn start(pids: &[i32]) -> Result<Watch> {
+        let server = |&pid: &i32| Some((pid, (Account::default(), Peers::of(pid).ok()?)));
+        Ok(Watch { instance: Instance::start(pids)?, servers: pids.iter().filter_map(server).collect() })
+    }
+
+    /// Takes what has happened.
+    pub fn read(&mut self) -> Result<()> {
+        self.instance.read(|event| {
+            if let Some((account, peers)) = self.servers.get_mut(&event.pid) {
                 peers.take(event, account);
             }
         })?;
-        servers.values_mut().for_each(|(_, peers)| peers.look_at_new());
+        self.servers.values_mut().for_each(|(_, peers)| peers.look_at_new());
+        Ok(())
+    }
+
+    /// What a server did since this was asked the last time.
+    pub fn seen(&mut self, pid: i32) -> Vec<Seen> {
+        let Some((account, peers)) = self.servers.get_mut(&pid) else { return Vec::new() };
+        let seen = account.finish().into_iter().map(|(descriptor, used)| {
+            let (pid, program) = peers.name(descriptor);
+            Seen { pid, program, departed: is_closed(descriptor), used }
+        });
+        seen.collect()
+    }
+
+    /// Events that the kernel had no room for.
+    pub fn lost(&self) -> u64 {
+        self.instance.lost()
+    }
+}
+
+/// Watches for this time; tells how long that was.
+pub fn look(pids: &[i32], time: Duration) -> Result<(Watch, u64)> {
+    let mut watch = Watch::start(pids)?;
+    let (begin, mut left) = (Instant::now(), time);
+    while !left.is_zero() {
+        std::thread::sleep(left.min(EMPTY));
+        watch.read()?;
         left = time.saturating_sub(begin.elapsed());
     }
-    let (elapsed_ns, lost) = (begin.elapsed().as_nanos() as u64, instance.lost());
-    drop(instance);
-    let servers = servers.into_iter().map(|(pid, (account, peers))| (pid, seen(account, peers))).collect();
-    Ok(Looked { elapsed_ns, lost, servers })
-}
-
-impl Looked {
-    pub fn take(&mut self, pid: i32) -> Vec<Seen> {
-        self.servers.remove(&pid).unwrap_or_default()
-    }
-}
-
-fn seen(mut account: Account, mut peers: Peers) -> Vec<Seen> {
-    let seen = account.finish().into_iter().map(|(descriptor, used)| {
-        let (pid, program) = peers.name(descriptor);
-        Seen { pid, program, used }
-    });
-    seen.collect()
+    Ok((watch, begin.elapsed().as_nanos() as u64))
 }

@@ -358,8 +358,13 @@ fn in_core(reservation: Reservation, kind: core::ReservationKind) -> core::Reser
 
 /// The tuner gives whole microseconds, of a quarter of a second at most.
 fn from_core(reservation: core::Reservation) -> Reservation {
+    in_us(reservation.budget_ns, reservation.period_ns)
+}
+
+/// In whole microseconds, rounded down.
+pub fn in_us(budget_ns: u64, period_ns: u64) -> Reservation {
     let us = |ns: u64| Micros(u32::try_from(ns / 1000).unwrap_or(u32::MAX));
-    Reservation { budget: us(reservation.budget_ns), period: us(reservation.period_ns) }
+    Reservation { budget: us(budget_ns), period: us(period_ns) }
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 //! killed; a refusal of the kernel is said once, and the program goes on without.
 
 use super::demand::Demand;
+use super::in_us;
 use crate::processor;
 use crate::raised::guard::Guard;
 use crate::raised::{Raised, Verdict};
@@ -81,8 +82,7 @@ impl Processors {
             return None;
         };
         let (budget_ns, period_ns) = program.demand.see(now_ns, used_ns, period.ns())?;
-        let us = |ns: u64| Micros(u32::try_from(ns / 1000).unwrap_or(u32::MAX));
-        let wanted = Reservation { budget: us(budget_ns), period: us(period_ns) };
+        let wanted = in_us(budget_ns, period_ns);
         if self.are_ours {
             processor::put_threads_ahead(pid);
         }

@@ -3,13 +3,14 @@
 //!
 //! Everything is gathered into one [`Report`]; the words and the JSON are both made from it.
 
-use crate::host::Host;
+use crate::field::{Field, Value, count, fields, json_help, part, time, time_of_us};
+use crate::host::{Host, shell_quoted};
 use crate::session::{self, Session, display_name};
 use crate::{admission, exports, xorg_config};
 use anyhow::{Result, anyhow};
 use clap::Args;
 use serde::Serialize;
-use std::env;
+use serde_json::json;
 use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
@@ -21,7 +22,7 @@ use xqos_client::Control;
 
 /// Tells whether an X server is served by xqos, whether it can be, and what to do
 #[derive(Args, Debug)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = help())]
 pub struct Arguments {
     /// Write JSON instead of words
     #[arg(long)]
@@ -39,16 +40,13 @@ xqos has stepped aside, or it cannot be reached; 2 called wrongly.
 
 JSON: one object. display, reachable, error, vendor, release, program, pid and
 command of the server; xwayland; can_be_served (null: cannot be told from here)
-and missing_symbols; served; service (null when not served): host (dix: by the
-server's own functions; libc: from below, by what it asks of libc), clients,
-clients_limit (null: not known), grabs (sentences: who holds the server grab, or
-has grabbed the pointer or the keyboard; the latter are not seen through libc),
-armed, reason (why xqos stepped aside), version, policy, reservations,
-admitted_utilization, max_utilization, utilization_limit (the same, or less
-where `xqos server --cpu` bounds it), blocking_observed_ms,
-blocking_configured_ms (null: the observed one is used), uptime_ms, busy_ms,
-decisions, early_ends, memory_bytes; advice (null: none is needed). What is not
-known is null.";
+and missing_symbols; served; service (null when not served); advice (null: none
+is needed). What is not known is null.";
+
+/// With the fields.
+fn help() -> String {
+    format!("{EXAMPLES}\n\n{}", json_help("service", SERVICE))
+}
 
 #[derive(Debug, Default, Serialize)]
 struct Report {
@@ -68,27 +66,41 @@ struct Report {
     advice: Option<String>,
 }
 
-#[derive(Debug, Serialize)]
+/// What a served server tells of itself.
+#[derive(Debug)]
 struct Service {
-    host: &'static str,
-    clients: u32,
-    clients_limit: Option<u32>,
-    grabs: Vec<String>,
-    armed: bool,
-    reason: Option<String>,
+    info: ServerInfo,
+    is_below: bool,
     version: String,
-    policy: &'static str,
-    reservations: u32,
-    admitted_utilization: f64,
-    max_utilization: f64,
-    utilization_limit: f64,
-    blocking_observed_ms: f64,
-    blocking_configured_ms: Option<f64>,
-    uptime_ms: f64,
-    busy_ms: f64,
-    decisions: u64,
-    early_ends: u64,
-    memory_bytes: u32,
+    grabs: Vec<String>,
+    limit_ppm: u32,
+}
+
+fields! {
+const SERVICE of service: Service as JSON;
+
+"host": "dix: by the server's own functions; libc: from below, by what it asks of libc" =>
+    Value::Text(if service.is_below { "libc" } else { "dix" }.to_owned());
+"clients": "connections" => count(service.info.clients);
+"clients_limit": "null: not known" => count(service.info.clients_limit).when(service.info.clients_limit > 0);
+"grabs": "sentences: who holds the server grab, or has grabbed the pointer or the keyboard; the latter are not seen \
+    through libc" => Value::Other(json!(service.grabs), String::new());
+"armed": "false: xqos stepped aside" => Value::Flag(service.info.armed);
+"reason": "why it did" => Value::Text(service.info.reason.clone()).when(!service.info.reason.is_empty());
+"version": "of the protocol" => Value::Text(service.version.clone());
+"policy": "its name" => Value::Text(service.info.policy.name().to_owned());
+"reservations": "clients with one" => count(service.info.reservations);
+"admitted_utilization": "how much is reserved" => part(service.info.admitted_utilization_ppm);
+"max_utilization": "how much may be" => part(service.info.max_utilization_ppm);
+"utilization_limit": "the same, or less where `xqos server --cpu` bounds it" => part(service.limit_ppm);
+"blocking_observed_ms": "the longest lately" => time_of_us(service.info.blocking_observed_us);
+"blocking_configured_ms": "null: the observed one is used" =>
+    time_of_us(service.info.blocking_configured_us).when(service.info.blocking_configured_us != 0);
+"uptime_ms": "since it started" => time(service.info.uptime_ns);
+"busy_ms": "server time for clients" => time(service.info.busy_ns);
+"decisions": "of the scheduler" => count(service.info.decisions);
+"early_ends": "slices ended early for a better client" => count(service.info.early_ends);
+"memory_bytes": "that xqos has there" => count(service.info.memory_bytes);
 }
 
 impl Arguments {
@@ -103,7 +115,7 @@ impl Arguments {
         } else {
             output::print(&words(&report))?;
         }
-        let armed = report.service.as_ref().is_some_and(|service| service.armed);
+        let armed = report.service.as_ref().is_some_and(|service| service.info.armed);
         Ok(if armed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
 }
@@ -115,7 +127,7 @@ fn examine(display: Option<&str>) -> Result<Report> {
             let info = control.server_info()?;
             let pid = i32::try_from(info.server_pid).ok();
             let host = Host::look(control.connection().ok(), pid);
-            let service = service(&info, &Session { control, display: name.clone() }, &host)?;
+            let service = service(info, &Session { control, display: name.clone() }, &host)?;
             (host, Some(service))
         }
         None => (Host::look(Some(&xqos_client::connect(Some(&name))?.0), None), None),
@@ -152,42 +164,20 @@ fn unreachable_server(display: Option<&str>, error: &anyhow::Error) -> Report {
 
 /// For a session in which there is no X server to ask about.
 fn wayland_without_x() -> Option<&'static str> {
-    let wayland = env::var_os("WAYLAND_DISPLAY").is_some_and(|name| !name.is_empty());
-    wayland.then_some(
+    session::is_wayland().then_some(
         "this is a Wayland session, whose programs are served by the compositor and not by an X server: log into an \
          Xorg session, or run X programs in `xqos server -- Xephyr :77`",
     )
 }
 
-fn service(info: &ServerInfo, session: &Session, host: &Host) -> Result<Service> {
-    let ms = |ns: u64| ns as f64 / 1e6;
+fn service(info: ServerInfo, session: &Session, host: &Host) -> Result<Service> {
     let version = session.control.version();
     let bound = Some(&session.control).filter(|_| info.armed).and_then(|control| control.processor().ok());
     let limit_ppm = bound.map_or(info.max_utilization_ppm, |processor| processor.limit_ppm);
     let exports_nothing = || host.process.as_ref()?.missing.as_ref().map(|missing| !missing.is_empty());
     let is_below = session.control.is_below().or_else(exports_nothing).unwrap_or(false);
-    Ok(Service {
-        host: if is_below { "libc" } else { "dix" },
-        clients: info.clients,
-        clients_limit: (info.clients_limit > 0).then_some(info.clients_limit),
-        grabs: session.grabs()?,
-        armed: info.armed,
-        reason: (!info.reason.is_empty()).then(|| info.reason.clone()),
-        version: format!("{}.{}", version.major, version.minor),
-        policy: info.policy.name(),
-        reservations: info.reservations,
-        admitted_utilization: f64::from(info.admitted_utilization_ppm) / 1e6,
-        max_utilization: f64::from(info.max_utilization_ppm) / 1e6,
-        utilization_limit: f64::from(limit_ppm) / 1e6,
-        blocking_observed_ms: f64::from(info.blocking_observed_us) / 1e3,
-        blocking_configured_ms: (info.blocking_configured_us != 0)
-            .then(|| f64::from(info.blocking_configured_us) / 1e3),
-        uptime_ms: ms(info.uptime_ns),
-        busy_ms: ms(info.busy_ns),
-        decisions: info.decisions,
-        early_ends: info.early_ends,
-        memory_bytes: info.memory_bytes,
-    })
+    let version = format!("{}.{}", version.major, version.minor);
+    Ok(Service { info, is_below, version, grabs: session.grabs()?, limit_ppm })
 }
 
 fn can_be_served(host: &Host, served: bool) -> Option<bool> {
@@ -200,7 +190,7 @@ fn can_be_served(host: &Host, served: bool) -> Option<bool> {
 
 fn advice(host: &Host, service: Option<&Service>, report: &Report) -> Option<String> {
     match service {
-        Some(service) if service.armed => return None,
+        Some(service) if service.info.armed => return None,
         Some(_) => return Some("start the server again; its log tells more about what happened".to_owned()),
         None => {}
     }
@@ -258,7 +248,7 @@ fn shell_words(words: &[String]) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./:=+,@%".contains(&byte);
     let quoted = words.iter().map(|word| match word.bytes().all(plain) {
         true => word.clone(),
-        false => format!("'{}'", word.replace('\'', "'\\''")),
+        false => shell_quoted(word),
     });
     quoted.collect::<Vec<_>>().join(" ")
 }
@@ -275,8 +265,9 @@ fn words(report: &Report) -> String {
                 ));
             }
         }
-        Some(service) if !service.armed => {
-            let reason = service.reason.as_deref().unwrap_or("it gives no reason");
+        Some(service) if !service.info.armed => {
+            let reason = Some(service.info.reason.as_str()).filter(|reason| !reason.is_empty());
+            let reason = reason.unwrap_or("it gives no reason");
             lines.push(("served", format!("no: xqos has stepped aside: {reason}")));
         }
         Some(service) => lines.extend(service_words(service, &report.missing_symbols)),
@@ -303,59 +294,53 @@ fn can_be_words(report: &Report) -> String {
 }
 
 fn service_words(service: &Service, missing: &[&str]) -> Vec<(&'static str, String)> {
-    let ms = |ms: f64| Micros((ms * 1e3).round() as u32).to_string();
-    let blocking = match service.blocking_configured_ms {
-        Some(configured) => format!(
-            "{} assumed (`xqos policy --blocking`), {} observed lately",
-            ms(configured),
-            ms(service.blocking_observed_ms)
-        ),
-        None => format!("{} observed lately", ms(service.blocking_observed_ms)),
+    let Service { info, version, limit_ppm, .. } = service;
+    let observed = Micros(info.blocking_observed_us);
+    let blocking = match info.blocking_configured_us {
+        0 => format!("{observed} observed lately"),
+        us => format!("{} assumed (`xqos policy --blocking`), {observed} observed lately", Micros(us)),
     };
-    let busy = 100.0 * service.busy_ms / service.uptime_ms.max(1e-6);
-    let mut clients = match service.clients_limit {
-        Some(limit) => format!("{} of {limit} at most", service.clients),
-        None => service.clients.to_string(),
+    let busy = 100.0 * info.busy_ns as f64 / info.uptime_ns.max(1) as f64;
+    let mut clients = match info.clients_limit {
+        0 => info.clients.to_string(),
+        limit => format!("{} of {limit} at most", info.clients),
     };
-    if let Some(why) = session::full(service.clients.into(), service.clients_limit.unwrap_or(0)) {
+    if let Some(why) = session::full(info.clients, info.clients_limit) {
         clients += &format!(": {why} (`xqos list` names them)");
     }
-    let places = |share: f64| admission::ratio((share * 1e6).round() as u32, 2);
-    let by_processor = if service.utilization_limit < service.max_utilization {
-        ", which the server gets of a processor (server --cpu)"
-    } else {
-        ""
+    let by_processor = match *limit_ppm < info.max_utilization_ppm {
+        true => ", which the server gets of a processor (server --cpu)",
+        false => "",
     };
-    let grabs = service.grabs.iter().map(|held| ("grab", held.clone()));
+    let plural = if info.reservations == 1 { "" } else { "s" };
     let mut lines = vec![
-        ("served", format!("yes: XQOS {}, policy {}", service.version, service.policy)),
-        ("by", host_words(service.host, missing)),
+        ("served", format!("yes: XQOS {version}, policy {}", info.policy.name())),
+        ("by", host_words(service.is_below, missing)),
         ("clients", clients),
         (
             "reserved",
             format!(
-                "{} of {} at most{by_processor}, in {} reservation{}",
-                places(service.admitted_utilization),
-                places(service.utilization_limit),
-                service.reservations,
-                if service.reservations == 1 { "" } else { "s" }
+                "{} of {} at most{by_processor}, in {} reservation{plural}",
+                admission::ratio(info.admitted_utilization_ppm, 2),
+                admission::ratio(*limit_ppm, 2),
+                info.reservations
             ),
         ),
         ("blocking time", blocking),
-        ("server time", format!("{:.1} s for clients, {busy:.1} % of its time", service.busy_ms / 1e3)),
-        ("decisions", format!("{}, {} slices ended early for a better client", service.decisions, service.early_ends)),
+        ("server time", format!("{:.1} s for clients, {busy:.1} % of its time", info.busy_ns as f64 / 1e9)),
+        ("decisions", format!("{}, {} slices ended early for a better client", info.decisions, info.early_ends)),
     ];
-    lines.extend(grabs);
-    if service.host == "libc" {
+    lines.extend(service.grabs.iter().map(|held| ("grab", held.clone())));
+    if service.is_below {
         lines.push(("not seen", "grabs of the pointer and the keyboard: libc does not show them".to_owned()));
     }
     lines
 }
 
 /// Which of the two ways into a server is taken, and why not the other.
-fn host_words(host: &str, missing: &[&str]) -> String {
-    match (host, missing) {
-        ("dix", _) => "the server's own functions (host dix)".to_owned(),
+fn host_words(is_below: bool, missing: &[&str]) -> String {
+    match (is_below, missing) {
+        (false, _) => "the server's own functions (host dix)".to_owned(),
         (_, []) => "what the server asks of libc (host libc): XQOS_HOST or its log says why".to_owned(),
         (_, missing) => format!("what the server asks of libc (host libc), as it {}", exports::verdict(missing)),
     }
@@ -412,7 +397,7 @@ mod tests {
     fn a_server_that_exports_nothing_is_told_apart_from_one_that_cannot_be_seen() {
         let report = Report { can_be_served: Some(true), missing_symbols: vec!["clients"], ..Report::default() };
         assert!(can_be_words(&report).starts_with("yes, from below: it does not export clients"));
-        assert!(host_words("libc", &["clients"]).contains("does not export clients"));
+        assert!(host_words(true, &["clients"]).contains("does not export clients"));
         assert!(can_be_words(&Report::default()).starts_with("unknown"));
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! `xqos policy`: which policy serves clients without a (remaining) reservation, and the server's other settings.
 
-use crate::field::{Field, Object, Value, fields, json_help};
+use crate::field::{Field, Value, fields, json_help, part};
 use crate::session::Session;
 use anyhow::{Result, anyhow};
 use clap::Args;
@@ -134,14 +134,13 @@ impl Arguments {
     pub fn perform(&self, display: Option<&str>) -> Result<()> {
         if CHANGEABLE.iter().all(|(_, asked, _)| asked(self).is_none()) {
             let settings = Settings::of(&Session::open(display)?.control)?;
-            let figures = Object(SETTINGS, &settings);
-            return if self.json { output::json(&figures) } else { output::print(&settings.words()) };
+            return if self.json { output::json(&settings) } else { output::print(&settings.words()) };
         }
         let (session, _) = Session::open_armed(display)?;
         let before = Settings::of(&session.control)?;
         self.make(&session.control, &before).map_err(|error| explain(error, self.max_utilization, &before.info))?;
         if self.json {
-            return output::json(&Object(SETTINGS, &Settings::of(&session.control)?));
+            return output::json(&Settings::of(&session.control)?);
         }
         let [set, undo] = self.typed(&before);
         output::line(&format!("set: {set}; undo: xqos policy {undo}"))
@@ -248,7 +247,7 @@ struct Settings {
 
 fields! {
 /// The fields of the settings.
-const SETTINGS of set: Settings;
+const SETTINGS of set: Settings as JSON;
 
 "policy" title("policy"): "its name" =>
     Value::Other(json!(set.info.policy.name()), format!("{}: {}", set.info.policy.name(), explained(set.info.policy)));
@@ -258,9 +257,9 @@ const SETTINGS of set: Settings;
 "maximum_slice_ms" title("maximum slice"): "of smart" =>
     ms(set.info.maximum_slice_us, format!("{} (smart)", Micros(set.info.maximum_slice_us)));
 "max_utilization" title("max utilization"): "how much may be reserved in all" =>
-    Value::Other(json!(part(set.info.max_utilization_ppm)), set.utilization());
-"utilization_limit": "the same, or less where `xqos server --cpu` bounds it" => Value::Number(part(set.limit_ppm()));
-"admitted_utilization": "how much is" => Value::Number(part(set.info.admitted_utilization_ppm));
+    or_null(set.info.max_utilization_ppm, 1e6, set.utilization());
+"utilization_limit": "the same, or less where `xqos server --cpu` bounds it" => part(set.limit_ppm());
+"admitted_utilization": "how much is" => part(set.info.admitted_utilization_ppm);
 "blocking_observed_ms": "the longest lately" => ms(set.info.blocking_observed_us, String::new());
 "blocking_configured_ms" title("blocking time"): "null: the observed one is used" =>
     or_null(set.info.blocking_configured_us, 1e3, set.blocking());
@@ -275,10 +274,6 @@ const SETTINGS of set: Settings;
 
 fn ms(us: u32, text: String) -> Value {
     Value::Other(json!(f64::from(us) / 1e3), text)
-}
-
-fn part(ppm: u32) -> f64 {
-    f64::from(ppm) / 1e6
 }
 
 fn or_null(value: u32, unit: f64, text: String) -> Value {
@@ -437,7 +432,7 @@ mod tests {
             assert!(text.contains(line), "{line} in:\n{text}");
         }
         let plain = Settings { desktop: DesktopReport::default(), ..settings() };
-        let json = serde_json::to_value(Object(SETTINGS, &plain)).unwrap();
+        let json = serde_json::to_value(&plain).unwrap();
         assert!(json["desktop_share"].is_null());
         assert!(json["expose_pacing_ms"].is_null() && json["min_fps"] == 20.0);
         assert_eq!(json["maximum_slice_ms"], 15.0);

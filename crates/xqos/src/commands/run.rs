@@ -16,12 +16,11 @@ use crate::auto::{Auto, Wanted};
 use crate::client::described;
 use crate::family::{Family, Verdict};
 use crate::kind::{Kind, words};
-use crate::session::{Session, out_of_limits};
+use crate::session::{Session, is_wayland, out_of_limits};
 use crate::{commands::reserve::CPU_NEEDS_AUTO, processor, rules};
 use anyhow::{Context, Result, bail};
 use clap::{ArgGroup, Args};
 use std::collections::{BTreeMap, HashSet};
-use std::env;
 use std::ffi::OsString;
 use std::os::fd::AsRawFd;
 use std::process::{Command, ExitCode};
@@ -383,8 +382,7 @@ impl Run<'_> {
         if self.family.any_connected() || self.vanished || self.server_gone {
             return;
         }
-        let wayland = env::var_os("WAYLAND_DISPLAY").is_some_and(|name| !name.is_empty());
-        let why = match wayland {
+        let why = match is_wayland() {
             true => "it may draw through Wayland, or have handed its window",
             false => "it may have handed its window",
         };

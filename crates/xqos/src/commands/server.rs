@@ -5,7 +5,7 @@
 //! fail silently later is checked before.
 
 use crate::commands::policy::{grouping, policies};
-use crate::{exports, processor};
+use crate::{exports, host, processor};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use std::env;
@@ -122,14 +122,16 @@ impl Arguments {
 
 /// The program that the name means, as a shell would find it.
 fn in_path(name: &OsStr) -> Result<PathBuf> {
-    let runnable = |path: &Path| path.metadata().is_ok_and(|facts| facts.is_file() && facts.mode() & 0o111 != 0);
     let shown = name.to_string_lossy();
     if shown.contains('/') {
         let path = PathBuf::from(name);
-        return if runnable(&path) { Ok(path) } else { bail!("{shown} is no program: check the path after --") };
+        return if host::is_program(&path) {
+            Ok(path)
+        } else {
+            bail!("{shown} is no program: check the path after --")
+        };
     }
-    let folders = env::var_os("PATH").unwrap_or_default();
-    env::split_paths(&folders).map(|folder| folder.join(name)).find(|path| runnable(path)).with_context(|| {
+    host::in_path(name, |_| true).with_context(|| {
         format!(
             "the X server {shown} is not in PATH: install it, or give its path, as in `xqos server -- /opt/x/{shown}`"
         )

@@ -4,13 +4,14 @@
 //! The trace's bursts go through the tuner as those of a live server do, so what is suggested is what `auto` would reserve.
 
 use super::trace::open;
+use crate::auto::in_us;
 use anyhow::{Result, bail};
 use clap::Args;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use xqos_cli::output;
-use xqos_cli::quantity::{Micros, Reservation};
+use xqos_cli::quantity::Reservation;
 use xqos_cli::table::{Column, Table};
 use xqos_cli::time::of_ns;
 use xqos_trace::model::{Identity, Model};
@@ -240,9 +241,8 @@ impl Found {
 
 impl Reserve {
     fn new(budget_ns: u64, period_ns: u64) -> Reserve {
-        let us = |ns: u64| Micros(u32::try_from(ns / 1000).unwrap_or(u32::MAX));
-        let (budget, period) = (us(budget_ns + 999), us(period_ns));
-        let typed = Reservation { budget, period }.typed();
+        let wanted = in_us(budget_ns + 999, period_ns);
+        let (Reservation { budget, period }, typed) = (wanted, wanted.typed());
         Reserve { budget_ms: f64::from(budget.0) / 1e3, period_ms: f64::from(period.0) / 1e3, typed }
     }
 }

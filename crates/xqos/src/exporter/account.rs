@@ -4,6 +4,7 @@
 //! The server tells the figures of each connection and forgets them with it. Here goes in what it told, and what comes out
 //! never falls: each connection adds what it has used since the last time. No clock, no files.
 
+use crate::client::{Connection, connection};
 use crate::field::{MetricKind, metrics};
 use crate::sample::departed::{Told, since};
 use crate::sample::{CLIENT, Client};
@@ -48,9 +49,6 @@ pub struct Account {
     looks: u64,
 }
 
-/// The resource base is given to another client later, but not at the same instant.
-type Connection = (u32, u64);
-
 impl Account {
     pub fn new(server_pid: u32, max_labels: usize) -> Account {
         Account {
@@ -74,7 +72,7 @@ impl Account {
     /// Clients whose past is not ours to count: they had used that before we looked for the first time.
     pub fn begin_at(&mut self, clients: &[ClientEntry], departed: &[ClientEntry]) {
         self.departed = departed.to_vec();
-        self.before = clients.iter().map(|entry| (key(entry), entry.clone())).collect();
+        self.before = clients.iter().map(|entry| (connection(entry), entry.clone())).collect();
     }
 
     /// All have left; what they have used meanwhile is told when the server is asked again.
@@ -109,12 +107,12 @@ impl Account {
         }
         let previous = std::mem::take(&mut self.before);
         for (labels, entry) in labelled {
-            let earlier = previous.get(&key(&entry)).cloned().unwrap_or_default();
+            let earlier = previous.get(&connection(&entry)).cloned().unwrap_or_default();
             let totals = self.totals_of(labels);
             totals.connections += 1;
             totals.add_counters(&earlier, &entry);
             totals.add_gauges(&entry);
-            self.before.insert(key(&entry), entry);
+            self.before.insert(connection(&entry), entry);
         }
         for (labels, before, now) in left {
             self.totals_of(labels).add_counters(&before, &now);
@@ -157,10 +155,6 @@ impl Labels {
         known.remove(&oldest);
         self
     }
-}
-
-fn key(entry: &ClientEntry) -> Connection {
-    (entry.client, entry.connected_ns)
 }
 
 impl Totals {

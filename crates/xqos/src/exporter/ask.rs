@@ -3,7 +3,7 @@
 //! that thread and nobody else's time.
 
 use super::authority;
-use crate::attach::served::Readings;
+use crate::sample::Readings;
 use std::fs;
 use std::sync::mpsc::Sender;
 use std::thread;

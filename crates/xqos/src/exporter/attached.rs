@@ -3,15 +3,13 @@
 //! for how long that was. The one over the other is a share, over whatever time many looks are taken together.
 
 use super::account::Labels;
-use crate::attach::several::{self, Seen};
+use crate::attach::several::{self, Seen, Watch};
 use crate::rules::process::Users;
 use anyhow::Result;
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::time::Duration;
-
-pub use crate::attach::several::Looked;
 
 /// Long enough for a frame of a slow animation, short beside the time between two questions.
 const LOOK: Duration = Duration::from_millis(200);
@@ -37,7 +35,8 @@ pub struct Used {
     seen: u64,
 }
 
-pub fn look(pids: &[i32]) -> Result<Looked> {
+/// What was seen, and how long that took.
+pub fn look(pids: &[i32]) -> Result<(Watch, u64)> {
     several::look(pids, LOOK)
 }
 
@@ -88,6 +87,7 @@ mod tests {
         let seen = |program: &str, ns| Seen {
             pid: Some(1),
             program: program.to_owned(),
+            departed: false,
             used: Use { ns, calls: 1, longest_ns: ns },
         };
         let mut watched = Watched::new(7, 2);

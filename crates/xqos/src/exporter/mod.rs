@@ -19,11 +19,10 @@ mod authority;
 mod format;
 mod page;
 
-use crate::attach::served::Readings;
 use crate::client::printable;
 use crate::displays::Displays;
 use crate::rules::process::Users;
-use crate::sample::Server;
+use crate::sample::{Readings, Server};
 use account::{Account, Labels};
 use ask::{Answer, ServerProcess};
 use attached::Watched;
@@ -215,12 +214,12 @@ impl Exporter {
         }
         let pids: Vec<i32> = servers.iter().map(|&(pid, _)| pid).collect();
         match attached::look(&pids) {
-            Ok(mut looked) => {
-                self.lost_events += looked.lost;
+            Ok((mut watch, elapsed_ns)) => {
+                self.lost_events += watch.lost();
                 for (pid, known) in servers {
                     let watched = known.watched.take().filter(|watched| watched.server_pid == pid);
                     let mut watched = watched.unwrap_or_else(|| Watched::new(pid, self.options.max_labels));
-                    watched.add(looked.take(pid), looked.elapsed_ns, &self.users);
+                    watched.add(watch.seen(pid), elapsed_ns, &self.users);
                     known.watched = Some(watched);
                 }
             }
@@ -263,9 +262,8 @@ impl Display {
     }
 
     fn account_for(&mut self, readings: Readings, users: &Users, max_labels: usize) {
-        let Readings { info, list, departed, limit_ppm } = readings;
-        let server = Server::new(&list, &info, None);
-        self.server = Some(Server { utilization_limit: f64::from(limit_ppm) / 1e6, ..server });
+        self.server = Some(Server::new(&readings, None));
+        let Readings { info, list, departed, .. } = readings;
         self.watched = None;
         let is_same = self.account.as_ref().is_some_and(|account| account.is_of(info.server_pid));
         if !is_same {

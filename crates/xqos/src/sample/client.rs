@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT
 //! A client in a sample, and its fields.
 
-use crate::client::{printable, reservation_of, role_of};
-use crate::field::{EVER, Field, LAST, Object, Value, count, fields, time, time_of_us};
+use crate::client::{connection, printable, reservation_of, role_of};
+use crate::field::{EVER, Field, LAST, Value, count, fields, time, time_of_us};
 use crate::groups::reservation_of_group;
 use crate::kind::{soft_rule, words};
 use crate::processor::Processor;
 use crate::requests::opcodes;
-use serde::{Serialize, Serializer};
 use serde_json::{Value as Json, json};
 use xqos_abi::{ClientEntry, ClientList, entry_flag};
 use xqos_cli::quantity::Reservation;
@@ -42,7 +41,7 @@ pub struct Client {
 
 fields! {
 /// The fields of a client.
-pub const CLIENT of client: Client;
+pub const CLIENT of client: Client as JSON;
 
 "pid" number("PID", 7, ""): "process; null, as uid and program, for a client of another machine" =>
     match client.entry.pid { 0 => Value::Other(Json::Null, "remote".to_owned()), pid => count(pid) };
@@ -160,16 +159,10 @@ pub const CLIENT of client: Client;
 "measured.confidence": "0 to 1" => Value::or_none(client.measured, |report| Value::Number(report.confidence));
 }
 
-impl Serialize for Client {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        Object(CLIENT, self).serialize(to)
-    }
-}
-
 impl Client {
     /// `running`: of the time of slices, the part in which the server had a processor.
     pub fn new(entry: &ClientEntry, before: Option<&ClientList>, now_ns: u64, running: f64) -> Client {
-        let same = |other: &&ClientEntry| (other.client, other.connected_ns) == (entry.client, entry.connected_ns);
+        let same = |other: &&ClientEntry| connection(other) == connection(entry);
         let earlier = before.and_then(|list| Some((list.now_ns, list.clients.iter().find(same)?)));
         let new = ClientEntry::default();
         let (since_ns, earlier) = earlier.unwrap_or((entry.connected_ns, &new));

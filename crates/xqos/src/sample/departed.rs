@@ -4,7 +4,7 @@
 //! The server tells sums since it began. What a client had used while it was seen connected was told then, and is not counted again.
 
 use super::ms;
-use crate::client::printable;
+use crate::client::{Connection, connection, printable};
 use crate::field::{Field, Value, count, fields, table, time_of_ms};
 use serde_json::json;
 use std::collections::{HashMap, HashSet};
@@ -23,8 +23,7 @@ pub struct Told<'a> {
 
 /// The sums of now, each behind the part of it that had been told before.
 pub fn since(before: &Told, now: &Told) -> Vec<(ClientEntry, ClientEntry)> {
-    let connection = |entry: &ClientEntry| (entry.client, entry.connected_ns);
-    let connected: HashSet<(u32, u64)> = now.clients.iter().map(connection).collect();
+    let connected: HashSet<Connection> = now.clients.iter().map(connection).collect();
     let began: HashMap<(u32, &str), u64> = now.departed.iter().map(|sum| (sum.program(), sum.connected_ns)).collect();
     let mut told: HashMap<(u32, &str), ClientEntry> = HashMap::new();
     let mut count = |program, sum: &ClientEntry| told.entry(program).or_default().absorb(sum);

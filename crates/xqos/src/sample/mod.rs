@@ -6,12 +6,14 @@
 
 pub mod client;
 pub mod departed;
+mod readings;
 mod sampler;
 mod server;
 
 use crate::field;
 pub use client::{CLIENT, Client};
 use departed::DEPARTED;
+pub use readings::Readings;
 pub use sampler::Sampler;
 use serde::Serialize;
 pub use server::{LONGEST, Longest, SERVER, Server};

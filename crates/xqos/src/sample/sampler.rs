@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Takes samples one after the other, and reads the trace between them.
 
-use super::departed::{self, Told};
-use super::{Client, Departed, Longest, Sample, Server, VERSION, ms};
+use super::{Client, Longest, Readings, Sample, Server, VERSION, departed, ms};
 use crate::client::printable;
 use crate::feed::Feed;
 use crate::processor::Processor;
@@ -12,8 +11,8 @@ use crate::windows;
 use anyhow::Result;
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
+use xqos_abi::entry_flag;
 use xqos_abi::trace::Level;
-use xqos_abi::{ClientEntry, ClientList, ServerInfo, entry_flag};
 use xqos_trace::histogram::Histogram;
 use xqos_trace::model::{Figures, Kind};
 
@@ -27,9 +26,7 @@ pub struct Sampler {
     pub session: Session,
     names: Names,
     pub feed: Feed,
-    before: Option<(ClientList, ServerInfo)>,
-    /// Who had left then.
-    departed: Vec<ClientEntry>,
+    before: Option<Readings>,
     titles: HashMap<u32, String>,
     titles_at: Option<Instant>,
     /// Our own connection is a client too.
@@ -43,9 +40,7 @@ impl Sampler {
     pub fn open(display: Option<&str>) -> Result<Sampler> {
         let mut sampler = Sampler::connect(display)?;
         sampler.trace(Level::Slices);
-        let (list, info) = sampler.look()?;
-        sampler.departed = sampler.look_at_departed(&info)?;
-        sampler.before = Some((list, info));
+        sampler.before = Some(Readings::of(&sampler.session.control)?);
         Ok(sampler)
     }
 
@@ -68,7 +63,6 @@ impl Sampler {
             names,
             feed: Feed::new(),
             before: None,
-            departed: Vec::new(),
             titles: HashMap::new(),
             titles_at: None,
             with_own: false,
@@ -101,19 +95,11 @@ impl Sampler {
         }
     }
 
-    fn look(&self) -> Result<(ClientList, ServerInfo)> {
-        Ok((self.session.control.clients()?, self.session.control.server_info()?))
-    }
-
-    /// Where xqos has stepped aside the server tells nothing of them.
-    fn look_at_departed(&self, info: &ServerInfo) -> Result<Vec<ClientEntry>> {
-        Ok(if info.armed { self.session.control.departed()?.clients } else { Vec::new() })
-    }
-
     /// A sample since the last one; the first of `once` is since each client connected.
     pub fn sample(&mut self) -> Result<Sample> {
         self.read();
-        let (list, info) = self.look()?;
+        let now = Readings::of(&self.session.control)?;
+        let Readings { info, list, .. } = &now;
         // Under a grab no window is told of.
         if info.grab_holder == 0 {
             self.look_for_titles();
@@ -124,10 +110,11 @@ impl Sampler {
         let recent: BTreeMap<u32, Histogram> = recent.collect();
         self.measured.retain(|&base, _| list.clients.iter().any(|entry| entry.client == base));
         self.measured.values_mut().for_each(|client| client.look(self.feed.model.now));
-        let before = self.before.replace((list.clone(), info.clone()));
-        let server = self.server(&list, &info, before.as_ref())?;
-        let before = before.map(|(list, _)| list);
-        let departed = self.departed(before.as_ref(), &list, &info, server.running)?;
+        let before = self.before.take();
+        let server = self.server(&now, before.as_ref())?;
+        let then = before.as_ref().map(Readings::told).unwrap_or_default();
+        let departed = departed::list(&then, &now.told(), now.elapsed_ns(before.as_ref()), server.running);
+        let before = before.as_ref().map(|before| &before.list);
         let listed = list.clients.iter().filter(|entry| self.with_own || entry.flags & entry_flag::YOU == 0);
         let mut clients: Vec<Client> = listed
             .map(|entry| Client {
@@ -137,14 +124,16 @@ impl Sampler {
                 longest_request: self.names.of(entry.longest_request),
                 cpu: Some(entry.pid).filter(|&pid| pid > 0).and_then(Processor::of),
                 measured: self.measured.get(&entry.client).map(xqos_tune::Client::report),
-                ..Client::new(entry, before.as_ref(), list.now_ns, server.running)
+                ..Client::new(entry, before, list.now_ns, server.running)
             })
             .collect();
         clients.sort_by(|a, b| {
             b.charged_share.total_cmp(&a.charged_share).then(b.entry.charged_ns.cmp(&a.entry.charged_ns))
         });
         let interval_ms = before.map(|before| ms(list.now_ns.saturating_sub(before.now_ns)));
-        Ok(Sample { version: VERSION, now_ms: ms(list.now_ns), interval_ms, server, clients, departed })
+        let now_ms = ms(list.now_ns);
+        self.before = Some(now);
+        Ok(Sample { version: VERSION, now_ms, interval_ms, server, clients, departed })
     }
 
     fn waits_since_ns(&self, base: u32) -> Option<u64> {
@@ -152,40 +141,12 @@ impl Sampler {
         traced.waits_since().map(|since| since.0)
     }
 
-    fn departed(
-        &mut self,
-        before: Option<&ClientList>,
-        list: &ClientList,
-        info: &ServerInfo,
-        running: f64,
-    ) -> Result<Vec<Departed>> {
-        let departed = self.look_at_departed(info)?;
-        let now = Told { clients: &list.clients, departed: &departed };
-        let then = before.map_or(&[][..], |list| &list.clients);
-        let elapsed_ns = before.map_or(info.uptime_ns, |before| list.now_ns.saturating_sub(before.now_ns));
-        let left = departed::list(&Told { clients: then, departed: &self.departed }, &now, elapsed_ns, running);
-        self.departed = departed;
-        Ok(left)
-    }
-
-    fn server(
-        &self,
-        list: &ClientList,
-        info: &ServerInfo,
-        before: Option<&(ClientList, ServerInfo)>,
-    ) -> Result<Server> {
-        let control = &self.session.control;
-        // Where xqos has stepped aside the server answers neither. No more can be promised than the server gets itself.
-        let (longest, limit_ppm) = match info.armed {
-            true => (control.longest_requests()?.requests, control.processor()?.limit_ppm),
-            false => (Vec::new(), 0),
-        };
-        Ok(Server {
-            utilization_limit: f64::from(limit_ppm) / 1e6,
-            longest_requests: longest.iter().map(|request| Longest::new(request, list.now_ns, &self.names)).collect(),
-            lost: self.feed.model.lost,
-            ..Server::new(list, info, before)
-        })
+    fn server(&self, now: &Readings, before: Option<&Readings>) -> Result<Server> {
+        // Where xqos has stepped aside the server does not answer that.
+        let longest = if now.info.armed { self.session.control.longest_requests()?.requests } else { Vec::new() };
+        let longest = longest.iter().map(|request| Longest::new(request, now.list.now_ns, &self.names));
+        let (longest_requests, lost) = (longest.collect(), self.feed.model.lost);
+        Ok(Server { longest_requests, lost, ..Server::new(now, before) })
     }
 
     /// The most expensive kinds of requests of a client since its trace began; empty below level requests.

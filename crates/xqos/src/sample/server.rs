@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT
 //! The server as a whole in a sample, and its fields.
 
-use super::ms;
-use crate::field::{Field, Object, Value, count, fields, time, time_of_us};
+use super::{Readings, ms};
+use crate::field::{Field, Value, count, fields, time, time_of_us};
 use crate::processor::Processor;
 use crate::requests::Names;
-use serde::{Serialize, Serializer};
 use serde_json::json;
-use xqos_abi::{ClientList, LongRequest, ServerInfo, entry_flag};
+use xqos_abi::{LongRequest, entry_flag};
 use xqos_cli::time::ago_of_ms;
 
 /// What is known of a server.
@@ -39,7 +38,7 @@ pub struct Server {
 
 fields! {
 /// The fields of a server.
-pub const SERVER of server: Server;
+pub const SERVER of server: Server as JSON;
 
 "policy": "by which it chooses" => Value::Text(server.policy.to_owned());
 "clients" gauge("xqos_clients"): "connected clients" => count(server.clients);
@@ -67,12 +66,6 @@ pub const SERVER of server: Server;
     Value::Other(json!(server.longest_requests), String::new());
 }
 
-impl Serialize for Server {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        Object(SERVER, self).serialize(to)
-    }
-}
-
 /// A single request that took long.
 #[derive(Clone, Debug)]
 pub struct Longest {
@@ -87,7 +80,7 @@ pub struct Longest {
 
 fields! {
 /// The fields of a long request.
-pub const LONGEST of longest: Longest;
+pub const LONGEST of longest: Longest as JSON;
 
 "ms" number("LENGTH", 8, ""): "length" => time(longest.ns);
 "name" elastic("REQUEST", 8, ""): "name of the request" => Value::Text(longest.name.clone());
@@ -98,57 +91,31 @@ pub const LONGEST of longest: Longest;
 "client": "first resource id" => Value::Text(format!("{:#x}", longest.client));
 }
 
-impl Serialize for Longest {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        Object(LONGEST, self).serialize(to)
-    }
-}
-
-/// What the server has told since a sample, or since it began.
-struct Spent {
-    elapsed_ns: u64,
-    busy_ns: u64,
-    cpu_ns: u64,
-    reserved_ns: u64,
-}
-
-impl Spent {
-    fn since(before: Option<&(ClientList, ServerInfo)>, list: &ClientList, info: &ServerInfo) -> Spent {
-        let reserved = |list: &ClientList| list.clients.iter().map(|entry| entry.reserved_time_ns).sum::<u64>();
-        match before {
-            Some((before_list, before_info)) => Spent {
-                elapsed_ns: list.now_ns.saturating_sub(before_list.now_ns),
-                busy_ns: info.busy_ns.saturating_sub(before_info.busy_ns),
-                cpu_ns: list.server_cpu_ns.saturating_sub(before_list.server_cpu_ns),
-                reserved_ns: reserved(list).saturating_sub(reserved(before_list)),
-            },
-            None => Spent {
-                elapsed_ns: info.uptime_ns,
-                busy_ns: info.busy_ns,
-                cpu_ns: list.server_cpu_ns,
-                reserved_ns: reserved(list),
-            },
-        }
-    }
-}
-
 impl Server {
-    /// `before` is the sample before this one. The longest requests and the limit of reservations are asked for apart.
-    pub fn new(list: &ClientList, info: &ServerInfo, before: Option<&(ClientList, ServerInfo)>) -> Server {
-        let spent = Spent::since(before, list, info);
-        let part = |ns: u64| ns as f64 / spent.elapsed_ns.max(1) as f64;
+    /// Since the readings before, or since it began. The longest requests are asked for apart.
+    pub fn new(now: &Readings, before: Option<&Readings>) -> Server {
+        let used = |told: &Readings| {
+            let reserved_ns = told.list.clients.iter().map(|entry| entry.reserved_time_ns).sum::<u64>();
+            [told.info.busy_ns, told.list.server_cpu_ns, reserved_ns]
+        };
+        let (since, then) = (used(now), before.map_or([0; 3], used));
+        let [busy_ns, cpu_ns, reserved_ns] = [0, 1, 2].map(|at: usize| since[at].saturating_sub(then[at]));
+        let elapsed_ns = now.elapsed_ns(before).max(1) as f64;
+        let part = |ns: u64| ns as f64 / elapsed_ns;
         // Slices last longer than the server works in them where the kernel gives the processor to others.
-        let running = (spent.cpu_ns as f64 / spent.busy_ns.max(1) as f64).min(1.0);
+        let running = (cpu_ns as f64 / busy_ns.max(1) as f64).min(1.0);
+        let Readings { info, list, limit_ppm, .. } = now;
         Server {
             policy: info.policy.name(),
             clients: list.clients.iter().filter(|entry| entry.flags & entry_flag::YOU == 0).count(),
             clients_limit: info.clients_limit,
-            connected: info.clients.into(),
-            share: part(spent.busy_ns) * running,
+            connected: info.clients,
+            share: part(busy_ns) * running,
             running,
-            outside_share: part(spent.cpu_ns.saturating_sub(spent.busy_ns)),
+            outside_share: part(cpu_ns.saturating_sub(busy_ns)),
             utilization_admitted: f64::from(info.admitted_utilization_ppm) / 1e6,
-            utilization_used: part(spent.reserved_ns),
+            utilization_limit: f64::from(*limit_ppm) / 1e6,
+            utilization_used: part(reserved_ns),
             blocking_us: info.blocking_observed_us,
             cpu: i32::try_from(info.server_pid).ok().and_then(Processor::of),
             reservations: info.reservations,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! The files that put xqos before Xwayland: where they are, and what is in them.
 
+use crate::host::{self, shell_quoted};
 use anyhow::{Context, Result};
 use std::env;
 use std::fs;
@@ -43,8 +44,8 @@ pub fn wrapper(module: &Path, server: &Path) -> String {
     format!(
         "#!/bin/sh\n{MARK}\nmodule={}\n[ -r \"$module\" ] && export LD_PRELOAD=\"$module${{LD_PRELOAD:+:$LD_PRELOAD}}\"\n\
          exec {} \"$@\"\n",
-        quoted(module),
-        quoted(server)
+        shell_quoted(&module.display().to_string()),
+        shell_quoted(&server.display().to_string())
     )
 }
 
@@ -60,10 +61,6 @@ pub fn environment(wrapper: &Path, wlroots: bool, path: bool) -> String {
     text
 }
 
-fn quoted(path: &Path) -> String {
-    format!("'{}'", path.display().to_string().replace('\'', "'\\''"))
-}
-
 /// Whether this file is ours to write and to remove.
 pub fn is_ours(path: &Path) -> bool {
     fs::read_to_string(path).is_ok_and(|text| text.lines().take(2).any(|line| line == MARK))
@@ -71,12 +68,7 @@ pub fn is_ours(path: &Path) -> bool {
 
 /// The program of this name in PATH that is not ours.
 pub fn in_path(name: &str) -> Option<PathBuf> {
-    let path = env::var_os("PATH")?;
-    env::split_paths(&path).map(|folder| folder.join(name)).find(|program| is_program(program) && !is_ours(program))
-}
-
-fn is_program(path: &Path) -> bool {
-    path.metadata().is_ok_and(|about| about.is_file() && about.permissions().mode() & 0o111 != 0)
+    host::in_path(name.as_ref(), |program| !is_ours(program))
 }
 
 /// Writes a file as a whole, with its folders: whoever reads it meanwhile reads the old one. What a link leads to is written, as

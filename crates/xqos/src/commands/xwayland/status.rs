@@ -4,6 +4,7 @@
 use super::divert;
 use super::files::{self, Places};
 use super::weston::{self, Without};
+use crate::host::has_module;
 use anyhow::Result;
 use serde::Serialize;
 use std::fs;
@@ -64,12 +65,7 @@ fn module_of(script: &str) -> Option<String> {
 fn running(pid: i32) -> Option<Running> {
     let program = fs::read_link(format!("/proc/{pid}/exe")).ok()?;
     let name = program.file_name()?.to_str()?;
-    if !name.starts_with("Xwayland") {
-        return None;
-    }
-    let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
-    let is_ours = |line: &str| ["/xqos.so", "/libxqos_module.so"].iter().any(|name| line.ends_with(name));
-    Some(Running { pid, with_xqos: maps.lines().any(is_ours) })
+    name.starts_with("Xwayland").then(|| Running { pid, with_xqos: has_module(pid) })
 }
 
 pub fn show(json: bool) -> Result<()> {

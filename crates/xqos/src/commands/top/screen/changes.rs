@@ -3,7 +3,7 @@
 
 use super::View;
 use super::keys::Target;
-use crate::client::reservation_of;
+use crate::client::{Connection, connection, reservation_of};
 use crate::kind;
 use crate::sample::{Client, Sample, Sampler};
 use xqos_cli::program::one_line;
@@ -12,16 +12,14 @@ use xqos_core::ReservationKind;
 
 /// A change that can be taken back: the client, and the reservation that it had before.
 pub struct Change {
-    client: u32,
-    connected_ns: u64,
+    connection: Connection,
     before: Option<(u32, u32, ReservationKind)>,
     what: String,
 }
 
 impl View {
     pub fn reserve(&mut self, target: &Target, text: &str, sample: &Sample, sampler: &mut Sampler) {
-        let is_it =
-            |client: &&Client| (client.entry.client, client.entry.connected_ns) == (target.client, target.connected_ns);
+        let is_it = |client: &&Client| connection(&client.entry) == target.connection;
         let Some(client) = sample.clients.iter().find(is_it) else {
             self.said = format!("{} has ended", target.name);
             return;
@@ -52,9 +50,8 @@ impl View {
     fn changed(&mut self, client: &Client, what: String) {
         let entry = &client.entry;
         let before = reservation_of(entry).map(|_| (entry.budget_us, entry.period_us, entry.kind()));
-        let (base, connected_ns) = (entry.client, entry.connected_ns);
         self.said = format!("{what}; u takes it back");
-        self.changes.push(Change { client: base, connected_ns, before, what });
+        self.changes.push(Change { connection: connection(entry), before, what });
     }
 
     pub fn undo(&mut self, sample: &Sample, sampler: &mut Sampler) {
@@ -62,16 +59,15 @@ impl View {
             self.said = "nothing to take back".to_owned();
             return;
         };
-        let same =
-            |client: &&Client| (client.entry.client, client.entry.connected_ns) == (change.client, change.connected_ns);
+        let same = |client: &&Client| connection(&client.entry) == change.connection;
         let Some(client) = sample.clients.iter().find(same) else {
             self.said = format!("the client has ended: {}", change.what);
             return;
         };
         let control = &sampler.session.control;
         let result = match change.before {
-            Some((budget_us, period_us, kind)) => control.reserve(change.client, budget_us, period_us, kind),
-            None => control.release(change.client),
+            Some((budget_us, period_us, kind)) => control.reserve(client.entry.client, budget_us, period_us, kind),
+            None => control.release(client.entry.client),
         };
         self.said = match result {
             Ok(()) => format!("taken back: {}", change.what),

@@ -2,6 +2,7 @@
 //! What the keys do to the view, and what they ask of the server.
 
 use super::{ORDERS, Page, Prompt, View};
+use crate::client::{Connection, connection};
 use crate::sample::{Client, Sample, Sampler};
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use xqos_abi::trace::Level;
@@ -20,8 +21,7 @@ pub enum Asked {
 /// The client that a prompt is for, also when the order of the clients has changed meanwhile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
-    pub client: u32,
-    pub connected_ns: u64,
+    pub connection: Connection,
     /// Its program, with its pid.
     pub name: String,
 }
@@ -82,8 +82,8 @@ impl View {
             0 => client.name(),
             pid => format!("{} ({pid})", client.name()),
         };
-        let target = Target { client: client.entry.client, connected_ns: client.entry.connected_ns, name };
-        self.selected = Some(target.client);
+        let target = Target { connection: connection(&client.entry), name };
+        self.selected = Some(client.entry.client);
         self.prompt = Some(Prompt::new(Some(target), "3ms/10ms".to_owned()));
     }
 

@@ -72,7 +72,7 @@ fn a_prompt_names_its_client_and_keeps_it_when_the_order_changes() {
     }
     sample.clients.reverse();
     let Some(Asked::Reserve(target, _)) = press(&mut view, &sample, "\n").pop() else { panic!("no reservation") };
-    assert_eq!((target.client, view.selected), (4_123_456, Some(4_123_456)));
+    assert_eq!((target.connection.0, view.selected), (4_123_456, Some(4_123_456)));
 }
 
 #[test]
