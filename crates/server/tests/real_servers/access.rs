@@ -188,7 +188,7 @@ fn value(kind: SettingKind, client: u32, is_shared: bool) -> Setting {
         SettingKind::Desktop => Setting::Desktop(600_000),
         SettingKind::Grouping => Setting::Grouping(Grouping::Application),
         SettingKind::UserLimit => Setting::UserLimit(0),
-        SettingKind::Slice => Setting::Slice(3000),
+        SettingKind::Slice => Setting::Slice(2000),
     }
 }
 

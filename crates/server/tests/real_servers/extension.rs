@@ -137,7 +137,7 @@ fn client_is_set_and_listed(wire: &mut Wire) {
     wire.tell_xqos(Subject::Client(own).set(Setting::Priority(-1000))).unwrap();
     wire.set_sync_priority(0, -7).unwrap();
     let reply = wire.ask_xqos(Request::ListClients).unwrap();
-    assert_eq!(reply.len(), 32 + 376);
+    assert_eq!(reply.len(), 32 + 384);
     let found = ClientList::decode(&reply, wire.order).unwrap();
     let entry = &found.clients[0];
     assert_eq!((entry.client, entry.pid), (own, std::process::id() as i32));
