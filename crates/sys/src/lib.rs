@@ -10,6 +10,7 @@
 //! | `files` | which descriptors are readable, and who is at the other end |
 //! | `network` | network namespaces and TUN devices |
 //! | `sched` | how the kernel schedules a thread |
+//! | `sockets` | the table of Unix sockets, by netlink |
 //! | `own` | rights, terminal and machine of this process |
 
 mod child;
@@ -20,6 +21,7 @@ mod process;
 mod program;
 mod sched;
 mod signals;
+mod sockets;
 
 pub use child::{adopt_orphans, end_with_this_thread, fork, hand_over, reap, schedule, shared, stand_alone, wait};
 pub use files::{peer_pid, poll, readable, ready};
@@ -31,6 +33,7 @@ pub use process::{Process, Processes, Procfs, exists, pids, threads};
 pub use program::{last_part, program};
 pub use sched::{Attributes, allow_real_time, be_punctual};
 pub use signals::{Signal, Signals, ignore_signals, send, unblock_signals_in};
+pub use sockets::connected_sockets;
 
 /// What a call says that has -1 for an error.
 fn checked(result: libc::c_int) -> std::io::Result<libc::c_int> {
