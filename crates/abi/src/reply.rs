@@ -98,12 +98,14 @@ impl ClientEntry {
     }
 }
 
+#[allow(clippy::derivable_impls, reason = "the enumeration is made from proto/xqos.xml")]
 impl Default for Grouping {
     fn default() -> Grouping {
         Grouping::Application
     }
 }
 
+#[allow(clippy::derivable_impls, reason = "the enumeration is made from proto/xqos.xml")]
 impl Default for Paced {
     fn default() -> Paced {
         Paced::AsAll

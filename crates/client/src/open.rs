@@ -87,7 +87,7 @@ impl Control {
     /// Nobody holds the server grab, and there is a place.
     fn takes_clients(&self) -> Result<bool> {
         let info = self.server_info()?;
-        let has_place = info.clients_limit == 0 || u32::from(info.clients) < info.clients_limit;
+        let has_place = info.clients_limit == 0 || info.clients < info.clients_limit;
         Ok(info.grab_holder == 0 && has_place)
     }
 

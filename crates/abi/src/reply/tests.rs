@@ -106,7 +106,7 @@ fn traces_and_long_requests_survive_both_byte_orders() {
         assert_eq!((back.requests[1].ns, back.requests[1].request), (13_000_000, 73));
         assert_eq!(LongestRequests::decode(&bytes[..bytes.len() - 1], order), Err(Short));
         let bytes = started.encode(3, order);
-        assert_eq!((bytes.len(), TraceStarted::decode(&bytes, order)), (32, Ok(started.clone())));
+        assert_eq!((bytes.len(), TraceStarted::decode(&bytes, order)), (32, Ok(started)));
     }
 }
 

@@ -21,8 +21,10 @@ use xqos_abi::{
 /// The group in which clients of two users are.
 const SHARED: &str = "shared";
 
+type Name = fn(u32) -> Subject;
+
 /// Words of the table for the subjects of settings.
-const SUBJECTS: [(&str, fn(u32) -> Subject); 3] =
+const SUBJECTS: [(&str, Name); 3] =
     [("client", Subject::Client), ("group", Subject::Group), ("server", |_| Subject::Server)];
 
 /// Whom the requests of a row name.

@@ -52,17 +52,32 @@ impl<H: Host> Engine<H> {
             }
             (Target::Client(client), Setting::Priority(priority)) => Fact::FixedPriority { client, priority },
             (Target::Client(client), Setting::Slice(us)) => Fact::Slice { client, us },
-            (Target::Client(id), Setting::Paced(paced)) => return none(self.set_client_pacing(id, paced)),
-            (Target::Client(id), Setting::Group(name)) => return none(self.set_group_name(id, name)),
+            (Target::Client(id), Setting::Paced(paced)) => {
+                self.set_client_pacing(id, paced);
+                return None;
+            }
+            (Target::Client(id), Setting::Group(name)) => {
+                self.set_group_name(id, name);
+                return None;
+            }
             (Target::Group(group, _), Setting::Weight(weight)) => {
                 self.groups.set_weight(group, weight);
                 Fact::Weight { holder: Holder::Group(group), weight }
             }
             (Target::Group(group, _), Setting::Cap(ppm)) => Fact::GroupCap { group, ppm },
-            (Target::Server, Setting::Pacing(pacing)) => return none(self.set_pacing(pacing)),
+            (Target::Server, Setting::Pacing(pacing)) => {
+                self.set_pacing(pacing);
+                return None;
+            }
             (Target::Server, Setting::Desktop(ppm)) => Fact::DesktopShare { ppm },
-            (Target::Server, Setting::Grouping(grouping)) => return none(self.set_grouping(grouping)),
-            (Target::Server, Setting::UserLimit(ppm)) => return none(self.groups.user_limit_ppm = ppm),
+            (Target::Server, Setting::Grouping(grouping)) => {
+                self.set_grouping(grouping);
+                return None;
+            }
+            (Target::Server, Setting::UserLimit(ppm)) => {
+                self.groups.user_limit_ppm = ppm;
+                return None;
+            }
             // SettingKind::initial has no others.
             _ => return None,
         };
@@ -182,8 +197,4 @@ impl Target {
             Target::Server => Subject::Server,
         }
     }
-}
-
-fn none((): ()) -> Option<Admission> {
-    None
 }
