@@ -104,7 +104,7 @@ impl Paced {
     pub fn set(&mut self, pacing: Pacing, now: u64) {
         self.pacing = pacing;
         for (_, until) in self.held.values_mut() {
-            *until = now;
+            *until = (*until).min(now);
         }
     }
 

@@ -53,7 +53,7 @@ pub const CLIENT of client: Client as JSON;
 "server_time_ms" number("TIME", 7, EVER) counter("xqos_client_server_seconds"): "server time used" =>
     time(client.entry.server_time_ns);
 "requests_per_s" number("REQ/S", 6, LAST): "requests per second" => Value::Rate(client.requests_per_s);
-"response.p99_ms" number("P99", 7, LAST): "response time, from having work to having none left: 99 % are below it" =>
+"response.p99_ms" number("P99", 7, LAST): "response time, from having work to having none left: one in a hundred is above it" =>
     client.answered(|times| time(times.quantile_ns(0.99)));
 "longest_wait_ms" number("WAIT", 7, EVER) gauge("xqos_client_longest_wait_seconds"):
     "longest time from a request's arrival to its turn; may be far above the P99 of now" =>
