@@ -1,57 +1,58 @@
 // SPDX-License-Identifier: MIT
-//! Applies to a client what rules say, and takes it back; never over what somebody else has set.
+//! States to the server what rules say of a client, and takes it back.
 //!
-//! What is set here is leased: it ends with this connection, and the server refuses it where something was set without a lease.
-//! Within a connection the last value that was set here is kept for each client and compared, so that nothing is asked in vain:
+//! What is set here is leased: it ends with this connection, and the server refuses it where something was set without a lease, by
+//! hand or by the program itself. So nothing here asks whose a setting is; the answer tells. What was asked for is kept for each
+//! client, so that nothing is asked for twice:
 //!
-//! | now | ours | what is done |
+//! | asked for | rules say | what is done |
 //! |---|---|---|
-//! | as usual | nothing | what the rules say |
-//! | something else | nothing | nothing, ever: set by hand or by the program itself |
-//! | what was set here | that | what the rules say now, or what was before |
-//! | something else | that | nothing, ever: somebody has changed it since |
+//! | nothing, or something else | something | it is set |
+//! | the same | the same | nothing |
+//! | something | nothing | it is cleared |
 //!
-//! "Ever" ends with `xqos rules adopt`, which gives a client back ([`Apply::give_back`]).
+//! Where the server keeps what somebody's hand has set, that is told once, and not asked for again until the rules say something else,
+//! or `xqos rules adopt` gives the client back ([`Apply::give_back`]).
 //!
 //! A cap is that of a group, so a client that stands for itself comes into one for it: of its application or, where it is
 //! remote, of its host. Caps of a group that a rule names stay behind when a client leaves it, and end with the group.
-//!
-//! All of that is behind [`Apply`], so that a protocol which tells the origin of a setting can take its place.
 
 mod given_back;
 mod together;
+mod words;
 
 pub use given_back::bit;
 
 use super::auto::Auto;
 use super::boosted::Boost;
-use crate::client::{described, reservation_of};
-use crate::kind::words;
+use crate::client::described;
 use crate::session::Session;
 use anyhow::Result;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
-use xqos_abi::{ClientEntry, Label, Paced, Subject, entry_flag};
+use words::{BY_APPLICATION, group_name, in_words, told_of};
+use xqos_abi::{ClientEntry, Label, Paced, Setting, Subject, entry_flag};
 use xqos_cli::program::one_line;
-use xqos_cli::quantity::{Reservation, Slice, SoftRule, Weight};
+use xqos_cli::quantity::{Slice, SoftRule, Weight};
 use xqos_core::ReservationKind;
 use xqos_rules::decide::Chosen;
-use xqos_rules::setting::{Cap, Group, Reserve, Setting, SettingKind};
+use xqos_rules::setting::{Cap, Reserve, Setting as Said, SettingKind};
 
-/// The weight of a client that nobody has weighed, in hundredths.
-const USUAL_WEIGHT: u32 = 100;
 /// A limit that is none.
 const WHOLE_PPM: u32 = 1_000_000;
 
 /// Who is not capped.
 const WORKS_FOR_OTHERS: u32 = entry_flag::COMPOSITOR | entry_flag::WINDOW_MANAGER;
-/// Names that put a client where a grouping would.
-const BY_APPLICATION: &str = ":app";
-const BY_USER: &str = ":user";
-const BY_ITSELF: &str = ":none";
-
-/// A reservation, and whether it is hard.
-type Reserved = Option<(Reservation, ReservationKind)>;
+/// What is asked of the server, in this order: a cap is that of the group in which the client is then.
+const ASKED: [SettingKind; 7] = [
+    SettingKind::Group,
+    SettingKind::Max,
+    SettingKind::Pace,
+    SettingKind::Reserve,
+    SettingKind::Weight,
+    SettingKind::Slice,
+    SettingKind::Priority,
+];
 
 /// Keeps clients as rules say.
 pub trait Apply {
@@ -74,19 +75,10 @@ pub trait Apply {
     fn undo(&mut self, entries: &[ClientEntry]);
 }
 
-/// Requests about one client.
+/// The server that is asked.
 pub trait Server {
-    fn reserve(&self, entry: &ClientEntry, wanted: Reserved) -> Result<()>;
-    fn weigh(&self, entry: &ClientEntry, weight: u32) -> Result<()>;
-    fn prioritise(&self, entry: &ClientEntry, priority: i32) -> Result<()>;
-    /// Puts it into a group by name; empty: into the one that it is in anyway.
-    fn group(&self, entry: &ClientEntry, name: Label) -> Result<()>;
-    /// Limits what its group gets, millionths; 0: no limit.
-    fn cap(&self, entry: &ClientEntry, ppm: u32) -> Result<()>;
-    /// Whether it waits for those that it uncovers.
-    fn pace(&self, entry: &ClientEntry, paced: Paced) -> Result<()>;
-    /// Limits its slices, microseconds; 0: as long as all.
-    fn limit(&self, entry: &ClientEntry, slice_us: u32) -> Result<()>;
+    /// Sets it, or takes it back where it is so from the beginning; the error says why not and what to do.
+    fn set(&self, entry: &ClientEntry, subject: Subject, setting: Setting) -> Result<()>;
     /// What is set next is told as set by this rule.
     fn speak_for(&self, _rule: &str) -> Result<()> {
         Ok(())
@@ -101,36 +93,14 @@ pub trait Server {
 }
 
 impl Server for Session {
-    fn reserve(&self, entry: &ClientEntry, wanted: Reserved) -> Result<()> {
-        match wanted {
-            Some((wanted, kind)) => Session::reserve(self, entry, wanted, kind),
-            None => self.control.release(entry.client).map_err(|error| self.explained(error, entry)),
-        }
-    }
-
-    fn weigh(&self, entry: &ClientEntry, weight: u32) -> Result<()> {
-        self.control.set_weight(entry.client, weight).map_err(|error| self.explained(error, entry))
-    }
-
-    fn prioritise(&self, entry: &ClientEntry, priority: i32) -> Result<()> {
-        self.control.set_priority(entry.client, priority).map_err(|error| self.explained(error, entry))
-    }
-
-    fn group(&self, entry: &ClientEntry, name: Label) -> Result<()> {
-        self.control.set_client_group(entry.client, name.as_str()).map_err(|error| self.explained(error, entry))
-    }
-
-    fn cap(&self, entry: &ClientEntry, ppm: u32) -> Result<()> {
-        self.control.set_group_cap(entry.client, ppm).map_err(|error| self.explained(error, entry))
-    }
-
-    fn pace(&self, entry: &ClientEntry, paced: Paced) -> Result<()> {
-        self.control.set_client_pacing(entry.client, paced).map_err(|error| self.explained(error, entry))
-    }
-
-    fn limit(&self, entry: &ClientEntry, slice_us: u32) -> Result<()> {
-        let set = self.control.set(Subject::Client(entry.client), xqos_abi::Setting::Slice(slice_us));
-        set.map_err(|error| self.explained(error, entry))
+    fn set(&self, entry: &ClientEntry, subject: Subject, setting: Setting) -> Result<()> {
+        let kind = setting.kind();
+        let done = match setting {
+            _ if kind.initial(subject) == Some(setting) => self.control.clear(subject, kind),
+            Setting::Reservation(wanted) => return Session::reserve(self, entry, in_words(wanted), wanted.kind),
+            _ => self.control.set(subject, setting),
+        };
+        done.map_err(|error| self.explained(error, entry))
     }
 
     fn speak_for(&self, rule: &str) -> Result<()> {
@@ -150,63 +120,13 @@ impl Server for Session {
     }
 }
 
-/// Whose a setting of a client is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Owner<T> {
-    #[default]
-    Nobody,
-    Us {
-        before: T,
-        set: T,
-    },
-    Another,
-}
+/// What is set of whom.
+type Wish = (Subject, Setting);
 
-impl<T: Copy + PartialEq> Owner<T> {
-    /// What is to be set now, by the table above; and whose it is then.
-    fn next(self, now: T, usual: T, wanted: Option<T>) -> (Option<T>, Owner<T>) {
-        match (self, wanted) {
-            (Owner::Another, _) => (None, self),
-            (Owner::Nobody, None) => (None, self),
-            (Owner::Nobody, Some(wanted)) if wanted == now => (None, self),
-            (Owner::Nobody, Some(_)) if now != usual => (None, Owner::Another),
-            (Owner::Nobody, Some(wanted)) => (Some(wanted), Owner::Us { before: now, set: wanted }),
-            (Owner::Us { set, .. }, _) if set != now => (None, Owner::Another),
-            (Owner::Us { before, .. }, None) => (Some(before), Owner::Nobody),
-            (Owner::Us { before, .. }, Some(wanted)) if wanted != now => {
-                (Some(wanted), Owner::Us { before, set: wanted })
-            }
-            (Owner::Us { .. }, Some(_)) => (None, self),
-        }
-    }
-
-    /// Sets it, if that is to be done; what is refused is tried again the next time.
-    fn step(
-        &mut self,
-        now: T,
-        usual: T,
-        wanted: Option<T>,
-        set: impl FnOnce(T) -> Result<String>,
-    ) -> Option<Result<String>> {
-        let (value, next) = self.next(now, usual, wanted);
-        let done = value.map(set);
-        if !matches!(done, Some(Err(_))) {
-            *self = next;
-        }
-        done
-    }
-}
-
-/// What was set for one client.
+/// What was asked for one client.
 #[derive(Clone, Debug, Default)]
 struct Client {
-    reserved: Owner<Reserved>,
-    weight: Owner<u32>,
-    priority: Owner<i32>,
-    group: Owner<Label>,
-    cap: Owner<u32>,
-    paced: Owner<Paced>,
-    slice: Owner<u32>,
+    asked: BTreeMap<SettingKind, Wish>,
     is_auto: bool,
     /// The process that may have the processor while it redraws.
     boosted: Option<i32>,
@@ -214,9 +134,9 @@ struct Client {
     told: BTreeSet<String>,
 }
 
-/// What [`Apply`] does where the server tells no origin.
+/// Says to a server what the rules say.
 #[derive(Debug)]
-pub struct ByMemory<S, A, B> {
+pub struct Applied<S, A, B> {
     server: S,
     auto: A,
     boost: B,
@@ -225,16 +145,10 @@ pub struct ByMemory<S, A, B> {
     unable: BTreeSet<String>,
 }
 
-/// What rules want of the settings that the server has.
+/// What rules want of a client.
 #[derive(Debug, Default)]
 struct Wanted {
-    reserved: Option<Reserved>,
-    weight: Option<u32>,
-    priority: Option<i32>,
-    group: Option<Label>,
-    cap: Option<u32>,
-    paced: Option<Paced>,
-    slice: Option<u32>,
+    settings: BTreeMap<SettingKind, Wish>,
     auto: bool,
     boost: bool,
 }
@@ -243,50 +157,44 @@ impl Wanted {
     fn of(chosen: &[Chosen<'_>], entry: &ClientEntry) -> Wanted {
         let mut wanted = Wanted::default();
         let kind = kind_of(chosen);
+        let client = Subject::Client(entry.client);
         for chosen in chosen {
-            match chosen.setting {
-                Setting::Reserve(Reserve::Fixed(reservation)) => wanted.reserved = Some(Some((*reservation, kind))),
-                Setting::Reserve(Reserve::Auto) => wanted.auto = true,
-                Setting::Weight(Weight(weight)) => wanted.weight = Some(*weight),
-                Setting::Slice(Slice(us)) => wanted.slice = Some(*us),
-                Setting::Priority(priority) => wanted.priority = Some(priority.0),
-                Setting::Group(group) => wanted.group = Some(group_name(group)),
-                Setting::Pace(on) => wanted.paced = Some(if *on { Paced::Always } else { Paced::Never }),
-                Setting::Cpu(on) => wanted.boost = *on,
-                Setting::Max(Cap(ppm)) => wanted.cap = Some(*ppm).filter(|&ppm| ppm < WHOLE_PPM),
-                _ => {}
+            let (subject, setting) = match chosen.setting {
+                Said::Reserve(Reserve::Fixed(it)) => (client, Setting::reservation(it.budget.0, it.period.0, kind)),
+                Said::Weight(Weight(weight)) => (client, Setting::Weight(*weight)),
+                Said::Priority(priority) => (client, Setting::Priority(priority.0)),
+                Said::Slice(Slice(us)) => (client, Setting::Slice(*us)),
+                Said::Group(group) => (client, Setting::Group(group_name(group))),
+                Said::Pace(on) => (client, Setting::Paced(if *on { Paced::Always } else { Paced::Never })),
+                Said::Max(Cap(ppm)) if *ppm < WHOLE_PPM => (Subject::Group(entry.client), Setting::Cap(*ppm)),
+                Said::Reserve(Reserve::Auto) => {
+                    wanted.auto = true;
+                    continue;
+                }
+                Said::Cpu(on) => {
+                    wanted.boost = *on;
+                    continue;
+                }
+                _ => continue,
+            };
+            // What is so from the beginning needs no request.
+            if setting.kind().initial(subject) != Some(setting) {
+                wanted.settings.insert(chosen.setting.kind(), (subject, setting));
             }
         }
-        match wanted.cap {
-            // Everybody waits for them, and what they use would be taken from the others of the group.
-            Some(_) if entry.flags & WORKS_FOR_OTHERS != 0 => (wanted.cap, wanted.group) = (None, None),
-            Some(_) if wanted.group.is_none() => wanted.group = group_to_cap(entry),
-            _ => {}
+        if wanted.settings.contains_key(&SettingKind::Max) {
+            if entry.flags & WORKS_FOR_OTHERS != 0 {
+                // Everybody waits for them, and what they use would be taken from the others of the group.
+                wanted.settings.retain(|kind, _| !matches!(kind, SettingKind::Max | SettingKind::Group));
+            } else if let Some(group) = group_to_cap(entry) {
+                wanted.settings.entry(SettingKind::Group).or_insert((client, Setting::Group(group)));
+            }
         }
         wanted
     }
 }
 
-fn group_name(group: &Group) -> Label {
-    Label::new(match group {
-        Group::App => BY_APPLICATION,
-        Group::User => BY_USER,
-        Group::Nobody => BY_ITSELF,
-        Group::Named(name) => name,
-    })
-}
-
-fn group_told(set: Label) -> String {
-    match set.as_str() {
-        "" => "its usual group".to_owned(),
-        BY_APPLICATION => "the group of its application".to_owned(),
-        BY_USER => "the group of its user".to_owned(),
-        BY_ITSELF => "no group".to_owned(),
-        name => format!("group {name}"),
-    }
-}
-
-/// Where a client stands for itself, it needs a group to be capped.
+/// Where a client stands for itself, it needs a group to be capped; one that was given such a group keeps it.
 fn group_to_cap(entry: &ClientEntry) -> Option<Label> {
     let of_host = Label::new(&format!("from {}", entry.host));
     let is_alone = entry.group == 0 || entry.group_name == of_host;
@@ -296,9 +204,15 @@ fn group_to_cap(entry: &ClientEntry) -> Option<Label> {
     }
 }
 
-impl<S: Server, A: Auto, B: Boost> ByMemory<S, A, B> {
-    pub fn new(server: S, auto: A, boost: B) -> ByMemory<S, A, B> {
-        ByMemory { server, auto, boost, clients: BTreeMap::new(), unable: BTreeSet::new() }
+/// Whether the server says that a hand, or the program itself, has made the last of such settings.
+fn is_by_hand(entry: &ClientEntry, kind: SettingKind) -> bool {
+    let by = if kind == SettingKind::Reserve { &entry.reservation_origin } else { &entry.settings_origin };
+    matches!(by.as_str(), "hand" | "itself")
+}
+
+impl<S: Server, A: Auto, B: Boost> Applied<S, A, B> {
+    pub fn new(server: S, auto: A, boost: B) -> Applied<S, A, B> {
+        Applied { server, auto, boost, clients: BTreeMap::new(), unable: BTreeSet::new() }
     }
 
     pub fn server(&self) -> &S {
@@ -310,7 +224,8 @@ impl<S: Server, A: Auto, B: Boost> ByMemory<S, A, B> {
         self.auto.limit(ppm);
     }
 
-    fn make(
+    /// Asks for what was not asked for yet. Gives what was set, or why it was not.
+    fn ask(
         &mut self,
         entry: &ClientEntry,
         wanted: &Wanted,
@@ -318,63 +233,41 @@ impl<S: Server, A: Auto, B: Boost> ByMemory<S, A, B> {
     ) -> Vec<(SettingKind, Result<String>)> {
         let client = self.clients.entry(entry.client).or_default();
         let server = &self.server;
-        let speak = |kind| server.speak_for(&rule(kind));
-        let reserve =
-            |set| speak(SettingKind::Reserve).and_then(|()| server.reserve(entry, set)).map(|()| reserved(set));
-        let weigh = |set| {
-            let told = format!("weight {}", Weight(set));
-            speak(SettingKind::Weight).and_then(|()| server.weigh(entry, set)).map(|()| told)
+        let set = |kind, (subject, setting): Wish| {
+            server.speak_for(&rule(kind)).and_then(|()| server.set(entry, subject, setting))
         };
-        let prioritise = |set| {
-            speak(SettingKind::Priority)
-                .and_then(|()| server.prioritise(entry, set))
-                .map(|()| format!("priority {set}"))
-        };
-        let limit = |set| {
-            let told = format!("longest slice {}", Slice(set));
-            speak(SettingKind::Slice).and_then(|()| server.limit(entry, set)).map(|()| told)
-        };
-        let group = |set: Label| {
-            let told = group_told(set);
-            speak(SettingKind::Group).and_then(|()| server.group(entry, set)).map(|()| told)
-        };
-        let cap = |set: u32| {
-            let told = if set == 0 { "no limit".to_owned() } else { format!("at most {} %", f64::from(set) / 1e4) };
-            speak(SettingKind::Max).and_then(|()| server.cap(entry, set)).map(|()| told)
-        };
-        let pace = |set: Paced| {
-            let told = match set {
-                Paced::AsAll => "pacing as all",
-                Paced::Always => "it waits for those that it uncovers",
-                Paced::Never => "it waits for nobody that it uncovers",
-            };
-            speak(SettingKind::Pace).and_then(|()| server.pace(entry, set)).map(|()| told.to_owned())
-        };
-        let named = client.group_now(entry);
-        let is_leaving = client.group.next(named, Label::default(), wanted.group).0.is_some();
-        let mut cap_ppm = entry.group_cap_ppm;
-        if is_leaving && named.is_empty() {
-            // Its usual group keeps no cap of ours; where that fails, the client or somebody's hand has been faster.
-            let _ = client.cap.step(cap_ppm, 0, None, cap);
+        let mut made = Vec::new();
+        let mut wishes = wanted.settings.clone();
+        let was_in = client.asked.get(&SettingKind::Group).copied();
+        let for_cap = |wish: &Wish| wish.1 == Setting::Group(Label::new(BY_APPLICATION));
+        if let Some(group) = was_in.filter(for_cap).filter(|_| wishes.contains_key(&SettingKind::Max)) {
+            // It stands for itself no more since it was put there.
+            wishes.entry(SettingKind::Group).or_insert(group);
         }
-        let regrouped = client.group.step(named, Label::default(), wanted.group, group);
-        if matches!(regrouped, Some(Ok(_))) {
-            (client.cap, cap_ppm) = (Owner::Nobody, 0);
+        let is_in = wishes.get(&SettingKind::Group).copied();
+        if let Some(cap) = client.asked.get(&SettingKind::Max).copied().filter(|_| was_in != is_in) {
+            if was_in.is_none() {
+                // Its usual group keeps no cap of ours; where that fails, the client or somebody's hand has been faster.
+                let _ = initial(cap).map(|wish| set(SettingKind::Max, wish));
+            }
+            client.asked.remove(&SettingKind::Max);
         }
-        let made = [
-            (SettingKind::Group, regrouped),
-            (SettingKind::Max, client.cap.step(cap_ppm, 0, wanted.cap, cap)),
-            (SettingKind::Pace, client.paced.step(paced_now(entry), Paced::AsAll, wanted.paced, pace)),
-            (SettingKind::Reserve, client.reserved.step(reservation_of(entry), None, wanted.reserved, reserve)),
-            (SettingKind::Weight, client.weight.step(entry.weight, USUAL_WEIGHT, wanted.weight, weigh)),
-            (SettingKind::Slice, client.slice.step(entry.slice_us, 0, wanted.slice, limit)),
-            (SettingKind::Priority, client.priority.step(entry.fixed_priority, 0, wanted.priority, prioritise)),
-        ];
-        made.into_iter().filter_map(|(kind, done)| Some((kind, done?))).collect()
+        for kind in ASKED {
+            let (asked, wish) = (client.asked.get(&kind).copied(), wishes.get(&kind).copied());
+            let Some(next) = wish.or(asked.and_then(initial)).filter(|_| asked != wish) else { continue };
+            let done = set(kind, next);
+            let is_kept_by_hand = done.is_err() && is_by_hand(entry, kind);
+            if done.is_ok() || is_kept_by_hand {
+                client.asked.remove(&kind);
+                client.asked.extend(wish.map(|wish| (kind, wish)));
+            }
+            made.push((kind, done.map(|()| told_of(&next.1))));
+        }
+        made
     }
 
-    /// Begins and ends what needs no request of ours. Gives what is to be told, and the client as it is then.
-    fn begin(&mut self, entry: &ClientEntry, chosen: &[Chosen<'_>]) -> (Vec<String>, ClientEntry) {
+    /// Begins and ends what needs no request of ours. Gives what is to be told.
+    fn begin(&mut self, entry: &ClientEntry, chosen: &[Chosen<'_>]) -> Vec<String> {
         let wanted = Wanted::of(chosen, entry);
         let mut told = Vec::new();
         if let (Some(why), Some(Chosen { rule, .. })) =
@@ -382,18 +275,15 @@ impl<S: Server, A: Auto, B: Boost> ByMemory<S, A, B> {
         {
             told.push(format!("cpu of rule '{}' ({}) has no effect: {why}", rule.id, rule.place));
         }
-        let is_over = self.clients.get(&entry.client).is_some_and(|client| client.is_auto && !wanted.auto);
         told.extend(self.search(entry, wanted.auto));
-        // The end of a search has released what it had reserved, which the entry does not know yet.
-        let flags = if is_over { entry.flags & !entry_flag::RESERVED } else { entry.flags };
-        (told, ClientEntry { flags, ..entry.clone() })
+        told
     }
 
     /// Asks the server for what is not yet as it should be. Gives what is to be told.
     fn set(&mut self, entry: &ClientEntry, chosen: &[Chosen<'_>]) -> Vec<String> {
         let rule = |kind| chosen_of(chosen, kind).map_or(String::new(), |chosen| chosen.rule.id.to_string());
         let mut told = Vec::new();
-        for (kind, done) in self.make(entry, &Wanted::of(chosen, entry), rule) {
+        for (kind, done) in self.ask(entry, &Wanted::of(chosen, entry), rule) {
             let by = chosen_of(chosen, kind);
             let from = by.map(|by| format!(", by rule '{}' ({})", by.rule.id, by.rule.place));
             let from = from.unwrap_or_else(|| ", as no rule says otherwise now".to_owned());
@@ -442,21 +332,10 @@ impl<S: Server, A: Auto, B: Boost> ByMemory<S, A, B> {
     }
 }
 
-impl Client {
-    /// The group that we have put it into, as far as it is in that still; one that nobody has put it into counts as none. What a
-    /// grouping gives has another name than was asked for.
-    fn group_now(&self, entry: &ClientEntry) -> Label {
-        match self.group {
-            Owner::Us { set, .. } if set == entry.group_name || set.as_str().starts_with(':') => set,
-            _ => Label::default(),
-        }
-    }
-}
-
 /// Hard, where one rule says so and another says how soft.
 fn kind_of(chosen: &[Chosen<'_>]) -> ReservationKind {
-    let has = |wanted: &Setting| chosen.iter().any(|chosen| chosen.setting == wanted);
-    match (has(&Setting::Hard(true)), has(&Setting::Soft(SoftRule::Paper))) {
+    let has = |wanted: &Said| chosen.iter().any(|chosen| chosen.setting == wanted);
+    match (has(&Said::Hard(true)), has(&Said::Soft(SoftRule::Paper))) {
         (false, true) => ReservationKind::SoftPaper,
         (hard, _) => hard.into(),
     }
@@ -466,22 +345,12 @@ fn chosen_of<'a, 'b>(chosen: &'b [Chosen<'a>], kind: SettingKind) -> Option<&'b 
     chosen.iter().find(|chosen| chosen.setting.kind() == kind)
 }
 
-fn paced_now(entry: &ClientEntry) -> Paced {
-    match (entry.flags & entry_flag::PACED != 0, entry.flags & entry_flag::NEVER_PACED != 0) {
-        (true, _) => Paced::Always,
-        (false, true) => Paced::Never,
-        (false, false) => Paced::AsAll,
-    }
+/// What is so until it is set.
+fn initial((subject, setting): Wish) -> Option<Wish> {
+    Some((subject, setting.kind().initial(subject)?))
 }
 
-fn reserved(set: Reserved) -> String {
-    match set {
-        Some((reservation, kind)) => format!("{reservation}{} reserved", words(kind)),
-        None => "no reservation".to_owned(),
-    }
-}
-
-impl<S: Server, A: Auto, B: Boost> Apply for ByMemory<S, A, B> {
+impl<S: Server, A: Auto, B: Boost> Apply for Applied<S, A, B> {
     fn apply(&mut self, all: &[(&ClientEntry, Vec<Chosen<'_>>)]) -> Vec<String> {
         self.together(all)
     }
@@ -510,7 +379,8 @@ impl<S: Server, A: Auto, B: Boost> Apply for ByMemory<S, A, B> {
         for entry in entries {
             if self.clients.contains_key(&entry.client) {
                 // Who has gone meanwhile, or is another's now, has nothing of ours to take back.
-                let _ = self.make(entry, &Wanted::default(), |_| String::new());
+                let _ = self.ask(entry, &Wanted::default(), |_| String::new());
+                self.clients.entry(entry.client).or_default().asked.clear();
                 self.search(entry, false);
                 self.raise(entry, false);
             }

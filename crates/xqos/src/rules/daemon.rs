@@ -4,7 +4,7 @@
 //! It sleeps until the server, a window, a file or a signal has something to say; files that changed are read at once. Nothing
 //! that comes in ends it, but a signal, the loss of its seat, or the end of the server; the first two undo what it set.
 
-use super::apply::{Apply, ByMemory};
+use super::apply::{Applied, Apply};
 use super::auto::ByTrace;
 use super::boosted::ByBoost;
 use super::folders::Folders;
@@ -43,7 +43,7 @@ enum End {
 
 /// One display's rules, kept.
 pub struct Daemon {
-    applied: ByMemory<Session, ByTrace, ByBoost>,
+    applied: Applied<Session, ByTrace, ByBoost>,
     /// A connection of its own, since events of windows are not those of the control connection.
     eyes: RustConnection,
     seat: Seat,
@@ -77,7 +77,7 @@ impl Daemon {
         let folders = Folders::watch(loader.folders().iter().map(|folder| folder.path.clone()).collect())?;
         let (auto, boost) = (ByTrace::new(&session.display), ByBoost::new(&session.display));
         let mut daemon = Daemon {
-            applied: ByMemory::new(session, auto, boost),
+            applied: Applied::new(session, auto, boost),
             eyes,
             seat,
             sight,

@@ -2,8 +2,10 @@
 //! Settings on a server that is not there: whatever happens, what others have set stays.
 
 use super::*;
+use crate::client::reservation_of;
 use std::cell::RefCell;
-use xqos_cli::quantity::Micros;
+use xqos_abi::{NO_RESERVATION, us};
+use xqos_cli::quantity::{Micros, Reservation};
 use xqos_rules::decide::RuleSet;
 use xqos_rules::facts::ClientFacts;
 use xqos_rules::read::{self, Scope};
@@ -14,6 +16,8 @@ use xqos_sim::Dice;
 pub(super) struct Model {
     pub(super) entries: RefCell<BTreeMap<u32, ClientEntry>>,
     refuses: bool,
+    /// What was set without a lease.
+    by_hand: RefCell<BTreeSet<(u32, u32)>>,
     /// Of this client all is refused.
     pub(super) refused: Option<u32>,
     pub(super) requests: RefCell<usize>,
@@ -23,12 +27,64 @@ pub(super) struct Model {
     pub(super) waits: RefCell<usize>,
 }
 
-impl Model {
-    fn change(&self, client: u32, change: impl FnOnce(&mut ClientEntry)) -> Result<()> {
+/// What a client has of a setting.
+fn now(entry: &ClientEntry, kind: xqos_abi::SettingKind) -> Setting {
+    match kind {
+        xqos_abi::SettingKind::Reservation => reservation_of(entry)
+            .map_or(Setting::Reservation(NO_RESERVATION), |(it, kind)| {
+                Setting::reservation(it.budget.0, it.period.0, kind)
+            }),
+        xqos_abi::SettingKind::Weight => Setting::Weight(entry.weight),
+        xqos_abi::SettingKind::Priority => Setting::Priority(entry.fixed_priority),
+        xqos_abi::SettingKind::Slice => Setting::Slice(entry.slice_us),
+        xqos_abi::SettingKind::Cap => Setting::Cap(entry.group_cap_ppm),
+        xqos_abi::SettingKind::Group => Setting::Group(entry.group_name),
+        _ => Setting::Paced(paced_now(entry)),
+    }
+}
+
+fn paced_now(entry: &ClientEntry) -> Paced {
+    match (entry.flags & entry_flag::PACED != 0, entry.flags & entry_flag::NEVER_PACED != 0) {
+        (true, _) => Paced::Always,
+        (false, true) => Paced::Never,
+        (false, false) => Paced::AsAll,
+    }
+}
+
+fn set_now(entry: &mut ClientEntry, setting: Setting) {
+    match setting {
+        Setting::Reservation(wanted) => {
+            let is_hard = if wanted.kind.is_hard() { entry_flag::HARD } else { 0 };
+            let flags = if wanted == NO_RESERVATION { 0 } else { entry_flag::RESERVED | is_hard };
+            entry.flags = entry.flags & !(entry_flag::RESERVED | entry_flag::HARD) | flags;
+            (entry.budget_us, entry.period_us) = (us(wanted.budget_ns), us(wanted.period_ns));
+        }
+        Setting::Weight(weight) => entry.weight = weight,
+        Setting::Priority(priority) => entry.fixed_priority = priority,
+        Setting::Slice(us) => entry.slice_us = us,
+        Setting::Cap(ppm) => entry.group_cap_ppm = ppm,
+        Setting::Group(name) => entry.group_name = name,
+        Setting::Paced(paced) => {
+            let flag = match paced {
+                Paced::AsAll => 0,
+                Paced::Always => entry_flag::PACED,
+                Paced::Never => entry_flag::NEVER_PACED,
+            };
+            entry.flags = entry.flags & !(entry_flag::PACED | entry_flag::NEVER_PACED) | flag;
+        }
+        other => panic!("{other:?} is none of a client"),
+    }
+}
+
+/// A hand's settings are refused to leases, as by the server.
+impl Server for Model {
+    fn set(&self, entry: &ClientEntry, _subject: Subject, setting: Setting) -> Result<()> {
         *self.requests.borrow_mut() += 1;
-        let is_refused = self.refuses || self.refused == Some(client);
+        let is_refused = self.refuses
+            || self.refused == Some(entry.client)
+            || self.by_hand.borrow().contains(&(entry.client, setting.kind() as u32));
         if !is_refused {
-            change(self.entries.borrow_mut().get_mut(&client).expect("it is connected"));
+            set_now(self.entries.borrow_mut().get_mut(&entry.client).expect("it is connected"), setting);
         }
         if let Some(held) = self.held.borrow_mut().as_mut() {
             held.push(is_refused);
@@ -38,52 +94,6 @@ impl Model {
         anyhow::ensure!(!self.refuses, "refused at request {}", self.requests.borrow());
         anyhow::ensure!(!is_refused, "refused");
         Ok(())
-    }
-}
-
-fn set_reserved(entry: &mut ClientEntry, wanted: Reserved) {
-    entry.flags = match wanted {
-        None => entry_flag::LOCAL,
-        Some((_, kind)) => entry_flag::LOCAL | entry_flag::RESERVED | if kind.is_hard() { entry_flag::HARD } else { 0 },
-    };
-    let (budget, period) = wanted.map_or((0, 0), |(reservation, _)| (reservation.budget.0, reservation.period.0));
-    (entry.budget_us, entry.period_us) = (budget, period);
-}
-
-impl Server for Model {
-    fn reserve(&self, entry: &ClientEntry, wanted: Reserved) -> Result<()> {
-        self.change(entry.client, |entry| set_reserved(entry, wanted))
-    }
-
-    fn weigh(&self, entry: &ClientEntry, weight: u32) -> Result<()> {
-        self.change(entry.client, |entry| entry.weight = weight)
-    }
-
-    fn prioritise(&self, entry: &ClientEntry, priority: i32) -> Result<()> {
-        self.change(entry.client, |entry| entry.fixed_priority = priority)
-    }
-
-    fn group(&self, entry: &ClientEntry, name: Label) -> Result<()> {
-        self.change(entry.client, |entry| entry.group_name = name)
-    }
-
-    fn cap(&self, entry: &ClientEntry, ppm: u32) -> Result<()> {
-        self.change(entry.client, |entry| entry.group_cap_ppm = ppm)
-    }
-
-    fn pace(&self, entry: &ClientEntry, paced: Paced) -> Result<()> {
-        let flag = match paced {
-            Paced::AsAll => 0,
-            Paced::Always => entry_flag::PACED,
-            Paced::Never => entry_flag::NEVER_PACED,
-        };
-        self.change(entry.client, |entry| {
-            entry.flags = entry.flags & !(entry_flag::PACED | entry_flag::NEVER_PACED) | flag;
-        })
-    }
-
-    fn limit(&self, entry: &ClientEntry, slice_us: u32) -> Result<()> {
-        self.change(entry.client, |entry| entry.slice_us = slice_us)
     }
 
     fn hold(&self) {
@@ -137,6 +147,7 @@ impl Auto for Searches {
 }
 
 const CLIENT: u32 = 0x40_0000;
+const USUAL_WEIGHT: u32 = 100;
 
 /// A client as usual.
 pub(super) fn client(base: u32) -> ClientEntry {
@@ -151,21 +162,40 @@ pub(super) fn client(base: u32) -> ClientEntry {
     }
 }
 
-struct Desk(ByMemory<Model, Searches, Boosted>);
+struct Desk(Applied<Model, Searches, Boosted>);
 
 impl Desk {
     fn new() -> Desk {
         let model = Model { entries: RefCell::new([(CLIENT, client(CLIENT))].into()), ..Model::default() };
-        Desk(ByMemory::new(model, Searches::default(), Boosted::default()))
+        Desk(Applied::new(model, Searches::default(), Boosted::default()))
     }
 
     fn entry(&self) -> ClientEntry {
         self.0.server.entries.borrow()[&CLIENT].clone()
     }
 
-    /// As somebody else changes it.
-    fn by_hand(&self, change: impl FnOnce(&mut ClientEntry)) {
+    /// As the server changes it.
+    fn served(&self, change: impl FnOnce(&mut ClientEntry)) {
         change(self.0.server.entries.borrow_mut().get_mut(&CLIENT).unwrap());
+    }
+
+    /// As somebody else changes it. What is so from the beginning is nobody's.
+    fn by_hand(&self, change: impl FnOnce(&mut ClientEntry)) {
+        let before = self.entry();
+        self.served(change);
+        self.served(|entry| {
+            (entry.settings_origin, entry.reservation_origin) = (Label::new("hand"), Label::new("hand"))
+        });
+        let (after, subjects) = (self.entry(), [Subject::Client(CLIENT), Subject::Group(CLIENT)]);
+        for kind in xqos_abi::SettingKind::ALL {
+            let Some(initial) = subjects.into_iter().find_map(|subject| kind.initial(subject)) else { continue };
+            let (id, mut by_hand) = ((CLIENT, kind as u32), self.0.server.by_hand.borrow_mut());
+            match now(&after, kind) {
+                same if same == now(&before, kind) => false,
+                other if other == initial => by_hand.remove(&id),
+                _ => by_hand.insert(id),
+            };
+        }
     }
 
     /// Rules with one that sets this; empty: no rule.
@@ -186,6 +216,11 @@ impl Desk {
     fn requests(&self) -> usize {
         *self.0.server.requests.borrow()
     }
+}
+
+fn set_reserved(entry: &mut ClientEntry, wanted: Option<(Reservation, ReservationKind)>) {
+    let wanted = wanted.map(|(it, kind)| Setting::reservation(it.budget.0, it.period.0, kind));
+    set_now(entry, wanted.unwrap_or(Setting::Reservation(NO_RESERVATION)));
 }
 
 fn reservation(budget: u32, period: u32) -> Reservation {
@@ -239,12 +274,16 @@ fn what_is_changed_by_hand_afterwards_is_left_so() {
     desk.by_hand(|entry| entry.weight = 400);
     desk.by_hand(|entry| set_reserved(entry, None));
     desk.rule(ALL);
-    desk.rule("weight = 3, reserve = \"1ms/10ms\"");
     assert_eq!((desk.entry().weight, reservation_of(&desk.entry())), (400, None));
-    // Also when the hand has set what the usual value is.
+    desk.rule("weight = 3, reserve = \"1ms/10ms\"");
+    let reserved = Some((reservation(1000, 10_000), false.into()));
+    assert_eq!((desk.entry().weight, reservation_of(&desk.entry())), (400, reserved), "what is as usual is nobody's");
+    // Also when the hand has set what the usual value is, until the rules say something else.
     desk.by_hand(|entry| entry.weight = USUAL_WEIGHT);
-    desk.rule(ALL);
+    desk.rule("weight = 3, reserve = \"1ms/10ms\"");
     assert_eq!(desk.entry().weight, USUAL_WEIGHT);
+    desk.rule(ALL);
+    assert_eq!(desk.entry().weight, 200);
     desk.undo();
     assert_eq!((desk.entry().weight, desk.entry().fixed_priority), (USUAL_WEIGHT, 0));
 }
@@ -332,7 +371,7 @@ fn a_search_begins_and_ends_with_its_rule_and_its_client() {
 fn a_rule_may_change_from_a_search_to_a_reservation() {
     let mut desk = Desk::new();
     desk.rule("reserve = \"auto\"");
-    desk.by_hand(|entry| set_reserved(entry, Some((reservation(2000, 16_000), false.into()))));
+    desk.served(|entry| set_reserved(entry, Some((reservation(2000, 16_000), false.into()))));
     desk.rule("reserve = \"3ms/10ms\"");
     assert_eq!(reservation_of(&desk.entry()), Some((reservation(3000, 10_000), false.into())));
 }
@@ -398,7 +437,7 @@ fn a_client_shares_as_a_grouping_would_have_it() {
         desk.rule(&format!("group = \"{set}\""));
         assert_eq!(desk.entry().group_name.as_str(), name);
         // The server tells what that gave.
-        desk.by_hand(|entry| entry.group_name = Label::new("firefox-1"));
+        desk.served(|entry| entry.group_name = Label::new("firefox-1"));
         let requests = desk.requests();
         desk.rule(&format!("group = \"{set}\""));
         assert_eq!(desk.requests(), requests);

@@ -8,26 +8,25 @@
 
 use super::super::auto::Auto;
 use super::super::boosted::Boost;
-use super::{ByMemory, Client, Server};
+use super::{Applied, Client, Server};
 use xqos_abi::ClientEntry;
 use xqos_rules::decide::Chosen;
 
-impl<S: Server, A: Auto, B: Boost> ByMemory<S, A, B> {
+impl<S: Server, A: Auto, B: Boost> Applied<S, A, B> {
     pub(super) fn together(&mut self, all: &[(&ClientEntry, Vec<Chosen<'_>>)]) -> Vec<String> {
         self.server.hold();
         let (mut made, mut all_told) = (Vec::new(), Vec::new());
         for (entry, chosen) in all {
             let (before, first) = (self.clients.get(&entry.client).cloned(), self.server.held());
-            let (begun, entry) = self.begin(entry, chosen);
-            all_told.extend(begun);
-            let told = self.set(&entry, chosen);
-            made.push((entry, before, first..self.server.held(), told));
+            all_told.extend(self.begin(entry, chosen));
+            let told = self.set(entry, chosen);
+            made.push((before, first..self.server.held(), told));
         }
         let refused = self.server.settle();
-        for ((_, chosen), (entry, before, requests, told)) in all.iter().zip(made) {
+        for ((entry, chosen), (before, requests, told)) in all.iter().zip(made) {
             if refused.iter().any(|at| requests.contains(at)) {
                 self.set_back(entry.client, before.unwrap_or_default());
-                all_told.extend(self.set(&entry, chosen));
+                all_told.extend(self.set(entry, chosen));
             } else {
                 all_told.extend(told);
             }

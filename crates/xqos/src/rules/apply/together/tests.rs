@@ -9,13 +9,13 @@ use xqos_rules::facts::ClientFacts;
 use xqos_rules::read::{self, Scope};
 use xqos_sim::Dice;
 
-type Desk = ByMemory<Model, Searches, Boosted>;
+type Desk = Applied<Model, Searches, Boosted>;
 
 /// As many clients, whose resource bases are 1, 2 and so on.
 fn desk(clients: u32) -> Desk {
     let model = Model::default();
     model.entries.borrow_mut().extend((1..=clients).map(|base| (base, client(base))));
-    ByMemory::new(model, Searches::default(), Boosted::default())
+    Applied::new(model, Searches::default(), Boosted::default())
 }
 
 /// One rule for everybody.
