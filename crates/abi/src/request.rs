@@ -186,7 +186,7 @@ impl Field<28> for PolicyChange {
         let mask = u32::get(read)?;
         let mut words = [None; 6];
         for (bit, place) in (0..).zip(&mut words) {
-            *place = Some(u32::get(read)?).filter(|_| mask & 1 << bit != 0);
+            *place = Some(u32::get(read)?).filter(|_| mask & (1 << bit) != 0);
         }
         if mask >> words.len() != 0 {
             return Err(Mistake::Value(mask));

@@ -51,7 +51,7 @@ impl Scheduler {
         self.policy.save(&clients, &mut out);
         let (turn, has_turn) = (self.desktop.turn.unwrap_or_default(), self.desktop.turn.is_some());
         out.extend([u64::from(self.desktop.share_ppm), u64::from(has_turn)]);
-        out.extend([turn.began.0, turn.served.0, turn.used_ns, turn.managers_ns << 8 | u64::from(turn.calls)]);
+        out.extend([turn.began.0, turn.served.0, turn.used_ns, (turn.managers_ns << 8) | u64::from(turn.calls)]);
         out.push(self.desktop.members.len() as u64);
         for &id in &self.desktop.members {
             out.extend([u64::from(id.0), u64::from(self.role(id).bits())]);
@@ -257,7 +257,7 @@ impl Client {
     /// With its own reservation, and the one before.
     fn save(&self, reservations: [Option<&ReservationState>; 2], out: &mut Vec<u64>) {
         let Facts { descriptor, weight, fixed_priority, sync_priority, .. } = self.facts;
-        out.extend([u64::from(descriptor), u64::from(self.slice_us) << 32 | u64::from(weight)]);
+        out.extend([u64::from(descriptor), (u64::from(self.slice_us) << 32) | u64::from(weight)]);
         out.extend([i64::from(fixed_priority) as u64, i64::from(sync_priority) as u64]);
         out.extend([u64::from(self.ready), self.waits_since.0, self.idle_since.0]);
         out.push(self.grabbed_at.map_or(0, |at| at.0));
