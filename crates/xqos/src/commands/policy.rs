@@ -352,7 +352,8 @@ impl Settings {
 
     fn words(&self) -> String {
         let titled = SETTINGS.iter().filter(|field| !field.title.is_empty());
-        titled.map(|field| format!("{:<17}{}\n", field.title, field.text(self))).collect()
+        let lines: Vec<String> = titled.map(|field| format!("{:<17}{}\n", field.title, field.text(self))).collect();
+        lines.concat()
     }
 }
 
