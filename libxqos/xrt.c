@@ -14,7 +14,7 @@
 #include "context.h"
 
 /* Programs are compiled with it: fields may only be taken from rt_reserved. */
-_Static_assert(sizeof(RTProperty) == 64, "layout of 1.0");
+_Static_assert(sizeof(RTProperty) == 64, "the layout that programs know");
 
 static int attach(struct xqos *xqos, Display *display)
 {

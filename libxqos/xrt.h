@@ -61,7 +61,7 @@ XQOS_PUBLIC XQOS_CHECK_RESULT int RTSetProperty(Display *display, const RTProper
 XQOS_PUBLIC int RTGetProperty(Display *display, RTProperty *rt);
 
 /* Shares this client's time with those of the same group, as xqos_set_client_group does; not of the paper.
- * Errors: VALUE, NO_EXTENSION, REQUEST (a server of 1.0), CONNECTION, ARGUMENT. */
+ * Errors: VALUE, NO_EXTENSION, CONNECTION, ARGUMENT. */
 XQOS_PUBLIC int RTSetGroup(Display *display, const char *name);
 
 #ifdef __cplusplus
