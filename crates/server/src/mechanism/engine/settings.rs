@@ -82,7 +82,9 @@ impl<H: Host> Engine<H> {
             _ => return None,
         };
         self.scheduler.handle(self.host.now(), fact);
-        self.sync_holds();
+        if let Fact::GroupCap { .. } = fact {
+            self.sync_holds();
+        }
         None
     }
 
