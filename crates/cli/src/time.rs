@@ -28,12 +28,6 @@ pub fn of_ms(ms: f64) -> String {
     if unit.is_empty() { number } else { format!("{number} {unit}") }
 }
 
-/// As [`of_ms`], for the narrow columns of a screen: `12.3ms`.
-pub fn narrow_of_ms(ms: f64) -> String {
-    let (number, unit) = parts(ms * 1e6);
-    number + unit
-}
-
 /// How long ago something was, in seven columns at most: `5 min`.
 pub fn ago_of_ms(ms: f64) -> String {
     match (ms / 1e3) as u64 {
@@ -80,7 +74,6 @@ fn digits(number: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::width::columns;
 
     #[test]
     fn three_digits_and_the_unit_that_suits() {
@@ -91,13 +84,6 @@ mod tests {
         ];
         assert_eq!(shown.map(of_ms), expected);
         assert_eq!(of_ns(12_340), "12.3 us");
-    }
-
-    #[test]
-    fn narrow_times_fit_eight_columns() {
-        for ms in [0.0, 4e-7, 9e-6, 0.009994, 0.9994, 0.9996, 12.0, 99_960.0, 1e6, 9e8, -0.12, -999.4] {
-            assert!(columns(&narrow_of_ms(ms)) <= 8, "{}", narrow_of_ms(ms));
-        }
     }
 
     #[test]
