@@ -137,6 +137,12 @@ impl Auto {
         Some(format!("nothing was reserved for {}: {}", ours.name, too_little(jobs)))
     }
 
+    /// The server knows it no more, and its event is still on the way.
+    fn say_gone(&mut self, client: u32) {
+        let said = self.gone(client);
+        self.said.extend(said);
+    }
+
     fn forget(&mut self, client: u32) -> Option<Ours> {
         self.tuner.remove(client);
         self.ours.remove(&client)
@@ -220,11 +226,14 @@ impl Auto {
             if found.is_some() && now == set.map(|set| (set, core::ReservationKind::Soft)) {
                 continue;
             }
-            if let Some(entry) = found {
-                let what = now.map_or("released".to_owned(), |(now, _)| format!("set to {now}"));
-                self.said.push(format!("{} was {what} by somebody else: auto leaves it alone", described(entry)));
+            match found {
+                Some(entry) => {
+                    let what = now.map_or("released".to_owned(), |(now, _)| format!("set to {now}"));
+                    self.said.push(format!("{} was {what} by somebody else: auto leaves it alone", described(entry)));
+                    self.forget(client);
+                }
+                None => self.say_gone(client),
             }
-            self.forget(client);
         }
         let others = entries.iter().filter(|entry| !self.ours.contains_key(&entry.client));
         let of_groups: BTreeMap<u32, &ClientEntry> = entries.iter().map(|entry| (entry.group, entry)).collect();
@@ -240,7 +249,7 @@ impl Auto {
 
     fn follow(&mut self, session: &Session, client: u32, advice: Advice) -> Result<()> {
         let Some(entry) = session.others()?.into_iter().find(|entry| entry.client == client) else {
-            self.forget(client);
+            self.say_gone(client);
             return Ok(());
         };
         match advice {
@@ -276,7 +285,7 @@ impl Auto {
                     next = self.tuner.refused(entry.client, self.feed.now());
                 }
                 Err(Error::Value(client)) if client == entry.client => {
-                    self.forget(client);
+                    self.say_gone(client);
                     return Ok(());
                 }
                 Err(error) => return Err(session.explained(error, entry)),
