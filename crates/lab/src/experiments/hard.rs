@@ -149,9 +149,8 @@ impl Measure for Hard {
                 points(unlimited)
             ));
         }
-        let falls = f64::from(self.falls());
-        let what = "T whose throughput falls anywhere as Q grows";
-        verdicts.push(Verdict::of_value(what, falls, "", Goal::of(Key("hard.throughput_falls"))));
+        let what = "throughput at a larger Q over that at the next smaller one, least of all";
+        verdicts.push(Verdict::of_value(what, self.growth(), "", Goal::of(Key("hard.growth"))));
         notes.push(self.reading());
         Study {
             title: "Hard reservations".to_owned(),

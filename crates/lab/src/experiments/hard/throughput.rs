@@ -62,10 +62,12 @@ impl Hard {
         ))
     }
 
-    /// Periods in which a greater Q got less done somewhere.
-    pub(super) fn falls(&self) -> u32 {
-        let falls = |row: &&[Cell]| row.windows(2).any(|pair| pair[1].per_s().median < pair[0].per_s().median);
-        self.rows().filter(falls).count() as u32
+    /// What a Q got done over the next smaller one at the same T: the least of all.
+    pub(super) fn growth(&self) -> f64 {
+        let of_row = |row: &[Cell]| {
+            row.windows(2).map(|pair| pair[1].per_s().median / pair[0].per_s().median).fold(f64::INFINITY, f64::min)
+        };
+        self.rows().map(of_row).fold(f64::INFINITY, f64::min)
     }
 
     pub(super) fn reading(&self) -> String {
@@ -123,9 +125,9 @@ mod tests {
     use crate::experiments::Measure;
 
     #[test]
-    fn a_period_in_which_more_budget_gets_less_done_is_counted() {
-        assert_eq!(hard(0.95, [0.34, 0.83]).falls(), 0);
-        assert_eq!(hard(0.95, [0.34, 0.33]).falls(), 1);
+    fn the_least_growth_says_where_more_budget_gets_less_done() {
+        assert!(hard(0.95, [0.34, 0.83]).growth() > 1.0);
+        assert!(hard(0.95, [0.34, 0.33]).growth() < 1.0);
     }
 
     #[test]
