@@ -42,6 +42,11 @@ struct Change {
     reason: String,
 }
 
+/// The goal of a key such as `demo.fair_above_idle`, where the ledger has it.
+pub(crate) fn find(key: &str) -> Option<Goal> {
+    entry(key).map(|entry| entry.goal)
+}
+
 impl Goal {
     /// As the ledger has it. A key that it has not is a mistake in the program.
     pub fn of(key: Key) -> Goal {

@@ -56,6 +56,27 @@ enum Number {
     Rows(Vec<Vec<f64>>),
 }
 
+/// The single figure of a key such as `packard-2000.echo_old`, where a file has it.
+pub(crate) fn value(key: &str) -> Option<f64> {
+    match find(key)?.value {
+        Number::One(one) => Some(one),
+        Number::Rows(_) => None,
+    }
+}
+
+/// One of a table.
+pub(crate) fn cell(key: &str, row: usize, column: usize) -> Option<f64> {
+    match &find(key)?.value {
+        Number::One(_) => None,
+        Number::Rows(rows) => rows.get(row)?.get(column).copied(),
+    }
+}
+
+fn find(key: &str) -> Option<&'static Figure> {
+    let (paper, figure) = key.split_once('.')?;
+    PAPERS.get(paper)?.figures.get(figure)
+}
+
 impl Published {
     pub fn value(self) -> f64 {
         self.one(Some(&self.figure().value))
@@ -90,8 +111,7 @@ impl Published {
 
     /// A name that no file has is a mistake in the program.
     fn figure(self) -> &'static Figure {
-        let found = self.0.split_once('.').and_then(|(paper, figure)| PAPERS.get(paper)?.figures.get(figure));
-        found.unwrap_or_else(|| panic!("lab/papers has no {}", self.0))
+        find(self.0).unwrap_or_else(|| panic!("lab/papers has no {}", self.0))
     }
 }
 

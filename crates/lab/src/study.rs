@@ -31,6 +31,9 @@ pub struct Study {
 /// A measured value held against a goal.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Verdict {
+    /// By which documents refer to it; empty where none does.
+    #[serde(default)]
+    pub key: String,
     pub what: String,
     pub value: f64,
     pub unit: String,
@@ -91,7 +94,7 @@ impl Verdict {
 
     pub fn of_value(what: impl Into<String>, value: f64, unit: &str, goal: Goal) -> Verdict {
         let samples = Samples { had: 1, needed: 1 };
-        Verdict { what: what.into(), value, unit: unit.to_owned(), goal, spread: None, samples }
+        Verdict { key: String::new(), what: what.into(), value, unit: unit.to_owned(), goal, spread: None, samples }
     }
 
     /// How many samples each trial had of what the value is a mean or a percentile of; no trial, no samples.

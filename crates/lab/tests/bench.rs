@@ -6,6 +6,7 @@
 use std::fs;
 use std::path::PathBuf;
 use xqos_lab::bench::{self, Options};
+use xqos_lab::experiments;
 
 fn folder(name: &str) -> PathBuf {
     let folder = std::env::temp_dir().join(format!("xqos-bench-test-{}-{name}", std::process::id()));
@@ -18,7 +19,7 @@ fn results_are_kept_and_can_be_rendered_again() {
     let output = folder("kept");
     let names = ["memory", "fairness"].map(str::to_owned).to_vec();
     let options = Options { names, out: output.clone(), quick: true, trials: 5, again: false, module: None };
-    bench::run(&options).unwrap();
+    bench::run(experiments::all(), &options).unwrap();
     let read = |name: &str| fs::read_to_string(output.join(name)).unwrap();
     let findings: serde_json::Value = serde_json::from_str(&read("results.json")).unwrap();
     let findings = findings.as_array().unwrap();
@@ -31,7 +32,7 @@ fn results_are_kept_and_can_be_rendered_again() {
     let page = read("index.html");
     assert!(page.contains("Memory in the server") && page.contains("Jain index"));
     fs::remove_file(output.join("index.html")).unwrap();
-    bench::report(&output, None).unwrap();
+    bench::report(&experiments::all(), &output, None).unwrap();
     assert_eq!(read("index.html"), page);
     fs::remove_dir_all(output).unwrap();
 }
@@ -42,6 +43,6 @@ fn a_module_that_is_not_there_is_said_before_anything_is_measured() {
     let module = Some(PathBuf::from("/nowhere/module.so"));
     let names = vec!["memory".into()];
     let options = Options { names, out: output.clone(), quick: true, trials: 1, again: false, module };
-    let error = bench::run(&options).unwrap_err().to_string();
+    let error = bench::run(experiments::all(), &options).unwrap_err().to_string();
     assert!(error.contains("/nowhere/module.so") && !output.exists(), "{error}");
 }

@@ -3,13 +3,13 @@
 
 #![forbid(unsafe_code)]
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use xqos_cli::program::{self, Packaging};
 use xqos_cli::{module_file, output};
-use xqos_lab::{actor, bench, chaos, fleet};
+use xqos_lab::{actor, bench, chaos, experiments, fleet};
 
 /// Runs the experiments that compare servers with and without xqos
 ///
@@ -37,6 +37,13 @@ Examples:
 enum Action {
     /// Lists the experiments, and about how long each takes
     List,
+    /// Says whether files of experiments make sense
+    ///
+    /// Nothing is measured. A mistake is one line: file, line, and what to write instead; the exit status is 1.
+    Check {
+        #[arg(required = true, value_name = "FILE")]
+        files: Vec<PathBuf>,
+    },
     /// Runs experiments and writes their report
     ///
     /// Each result is kept as soon as it is there. A run that was interrupted (^C ends all servers and clients that it
@@ -44,8 +51,8 @@ enum Action {
     /// the same X server, module, --quick and --trials, is not measured again. An experiment that needs a program which
     /// is not installed is skipped; the others are run, and the exit status is 1.
     Run {
-        /// Experiments of `xqos bench list`, or all
-        #[arg(required = true, value_name = "NAME|all")]
+        /// Experiments of `xqos bench list`, files that you wrote (FILE.toml), or all
+        #[arg(required = true, value_name = "NAME|FILE|all")]
         names: Vec<String>,
         /// The folder for results and report
         #[arg(long, alias = "output", value_name = "DIR", default_value = "out/bench")]
@@ -65,14 +72,14 @@ enum Action {
     Report {
         #[arg(value_name = "DIR")]
         folder: PathBuf,
-        /// One page that needs nothing beside it [default: index.html and report.txt in DIR]
+        /// One page that needs nothing beside it [default: index.html in DIR]
         #[arg(short = 'o', long = "output", value_name = "FILE")]
         page: Option<PathBuf>,
     },
     /// Writes the part of earlier results that is published
     ///
     /// OUT/data/NAME.json holds tables, verdicts and charts of each experiment, without the samples of each turn that DIR
-    /// has; OUT/report.html and OUT/report.txt show all that is in OUT/data. `report` and `compare` read OUT/data as they
+    /// has; OUT/report.html shows all that is in OUT/data. `report` and `compare` read OUT/data as they
     /// read DIR.
     Publish {
         #[arg(value_name = "DIR")]
@@ -160,14 +167,18 @@ impl CommandLine {
     fn perform(&self) -> Result<()> {
         match &self.action {
             Action::List => output::print(&listing()),
-            Action::Run { names, out, quick, trials, again } => bench::run(&bench::Options {
-                names: names.clone(),
-                out: out.clone(),
-                quick: *quick,
-                trials: *trials,
-                again: *again,
-                module: Some(module_file::find(None)?),
-            }),
+            Action::Check { files } => check(files),
+            Action::Run { names, out, quick, trials, again } => bench::run(
+                experiments::all(),
+                &bench::Options {
+                    names: names.clone(),
+                    out: out.clone(),
+                    quick: *quick,
+                    trials: *trials,
+                    again: *again,
+                    module: Some(module_file::find(None)?),
+                },
+            ),
             Action::Packaging(packaging) => packaging.perform(CommandLine::command(), "xqos-bench"),
             Action::Chaos { seconds, operations, seed, host, verbose } => {
                 let stood = chaos::run(&chaos::Options {
@@ -185,26 +196,39 @@ impl CommandLine {
                 if *json { output::json(&made) } else { output::print(&made.text()) }
             }
             Action::Act { role } => actor::perform(role),
-            Action::Report { folder, page } => bench::report(folder, page.as_deref()),
-            Action::Publish { folder, out } => bench::publish(folder, out),
-            Action::Table { folder, into } => bench::table(folder, into),
+            Action::Report { folder, page } => bench::report(&experiments::all(), folder, page.as_deref()),
+            Action::Publish { folder, out } => bench::publish(&experiments::all(), folder, out),
+            Action::Table { folder, into } => bench::table(&experiments::all(), folder, into),
             Action::Compare { a, b, json } => {
-                let comparison = bench::compare(a, b)?;
+                let comparison = bench::compare(&experiments::all(), a, b)?;
                 if *json { output::json(&comparison) } else { output::print(&comparison.text()) }
             }
         }
     }
 }
 
+/// All of them, so that each mistake is told at once.
+fn check(files: &[PathBuf]) -> Result<()> {
+    let mistakes: Vec<_> = files.iter().filter_map(|file| bench::Experiment::read(file).err()).collect();
+    match mistakes.as_slice() {
+        [] => Ok(()),
+        [one] => bail!("{one:#}"),
+        several => {
+            several.iter().for_each(|mistake| eprintln!("{mistake:#}"));
+            bail!("{} of {} files have a mistake each", several.len(), files.len())
+        }
+    }
+}
+
 fn listing() -> String {
-    let experiments = bench::list();
-    let width = experiments.iter().map(|listed| listed.name.len()).max().unwrap_or(0);
-    let line = |listed: &bench::Listed| {
-        let (quick, full) = (time(listed.quick_s), time(listed.full_s));
-        format!("{:<width$}  {quick:>7}  {full:>7}  {}\n", listed.name, listed.about)
+    let experiments = experiments::all();
+    let width = experiments.iter().map(|one| one.name.len()).max().unwrap_or(0);
+    let line = |one: &bench::Experiment| {
+        let [quick, full] = [true, false].map(|quick| time(one.estimate_s(quick, bench::USUAL_TRIALS) as u32));
+        format!("{:<width$}  {quick:>7}  {full:>7}  {}\n", one.name, one.about)
     };
     let head = format!("{:<width$}  {:>7}  {:>7}\n", "", "--quick", "full");
-    experiments.iter().fold(head, |text, listed| text + &line(listed))
+    experiments.iter().fold(head, |text, one| text + &line(one))
 }
 
 fn time(seconds: u32) -> String {

@@ -6,7 +6,7 @@
 //! of it.
 
 use super::results::read_some;
-use super::{Build, Finding};
+use super::{Build, Experiment, Finding};
 use crate::render;
 use crate::statistics::Spread;
 use crate::study::{Goal, Table, Verdict, figure};
@@ -46,8 +46,8 @@ pub struct Value {
 }
 
 /// Reads both folders; an error when one holds no results or they have nothing in common.
-pub fn compare(a: &Path, b: &Path) -> Result<Comparison> {
-    let (found_a, found_b) = (read_some(a)?, read_some(b)?);
+pub fn compare(known: &[Experiment], a: &Path, b: &Path) -> Result<Comparison> {
+    let (found_a, found_b) = (read_some(known, a)?, read_some(known, b)?);
     let comparison = Comparison::of(&found_a, &found_b);
     if comparison.verdicts.is_empty() {
         bail!("{} and {} hold no verdict in common: run the same experiments for both", a.display(), b.display());

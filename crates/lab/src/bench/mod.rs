@@ -2,12 +2,13 @@
 //! The benchmark: runs experiments, keeps their raw data with the facts of the machine, and renders what is kept.
 //!
 //! A folder of results holds `NAME.json` for each experiment (raw data), and, made from these at any time, `results.json`
-//! (verdicts and tables), `report.txt` and `index.html`. Findings go to standard output, progress to standard error. An
+//! (verdicts and tables) and `index.html`. Findings go to standard output, progress to standard error. An
 //! experiment's raw data are written when it is done and at once, so that a run which was interrupted can go on. One that
 //! takes hours keeps each of its parts, in `NAME.parts`, until it is done.
 
 mod build;
 mod compare;
+mod experiment;
 mod interrupt;
 mod parts;
 mod progress;
@@ -18,19 +19,20 @@ mod summary;
 mod tables;
 
 pub use compare::{Comparison, compare};
+pub use experiment::Experiment;
 pub use publish::publish;
 pub use results::report;
 pub use run::{Options, run};
 pub use tables::table;
 
 pub(crate) use build::Build;
+pub(crate) use experiment::{Measure, Takes};
 pub(crate) use parts::Parts;
 pub(crate) use results::Finding;
 #[cfg(test)]
 pub(crate) use results::{read_all, text};
 pub(crate) use summary::conclusions;
 
-use crate::experiments::{self, Experiment};
 use crate::server::{Kind, Module, Server, Setup};
 use crate::tiles::SCREEN;
 use anyhow::{Context, Result, anyhow, bail};
@@ -38,33 +40,11 @@ use progress::Progress;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Trials of a full run whose time [`Listed::full_s`] tells.
+/// Trials of a full run.
 pub const USUAL_TRIALS: u32 = 6;
-
-/// An experiment, for people.
-#[derive(Clone, Copy, Debug)]
-pub struct Listed {
-    pub name: &'static str,
-    pub about: &'static str,
-    /// About how long it takes with `--quick`.
-    pub quick_s: u32,
-    /// The same with [`USUAL_TRIALS`].
-    pub full_s: u32,
-}
-
-/// In the order of the report.
-pub fn list() -> Vec<Listed> {
-    let listed = |experiment: &Experiment| Listed {
-        name: experiment.name,
-        about: experiment.about,
-        quick_s: experiment.takes.quick_s,
-        full_s: experiment.takes.full_s,
-    };
-    experiments::ALL.iter().map(listed).collect()
-}
 
 /// What an experiment may use.
 #[derive(Debug)]
@@ -84,7 +64,7 @@ impl Bench {
         Parts::open(path, of)
     }
 
-    /// A line of progress of an experiment that knows better than its [`Listed::full_s`] how much is left.
+    /// A line of progress of an experiment that knows better than its estimate how much is left.
     pub fn say_with_left(&self, what: impl AsRef<str>, left: Duration) {
         self.progress.say_with_left(what.as_ref(), left);
     }
@@ -119,13 +99,26 @@ impl Bench {
     }
 }
 
-fn choose(names: &[String]) -> Result<Vec<&'static Experiment>> {
+/// A name of the catalogue, `all`, or a file, which joins the catalogue.
+fn choose(known: &mut Vec<Experiment>, names: &[String]) -> Result<Vec<usize>> {
     if names.is_empty() || names.iter().any(|name| name == "all") {
-        return Ok(experiments::ALL.iter().collect());
+        return Ok((0..known.len()).collect());
     }
-    let find = |name: &String| experiments::ALL.iter().find(|experiment| experiment.name == name);
-    let known = || list().iter().map(|listed| listed.name).collect::<Vec<_>>().join(", ");
-    names.iter().map(|name| find(name).ok_or_else(|| anyhow!("no experiment {name}; there are: {}", known()))).collect()
+    let mut chosen = Vec::new();
+    for name in names {
+        if name.ends_with(".toml") {
+            let own = Experiment::read(Path::new(name))?;
+            known.retain(|experiment| experiment.name != own.name);
+            known.push(own);
+        }
+        let stem = Path::new(name).file_stem().and_then(|stem| stem.to_str()).unwrap_or(name);
+        let names = || known.iter().map(|one| one.name.as_str()).collect::<Vec<_>>().join(", ");
+        let found = known.iter().position(|experiment| experiment.name == stem);
+        chosen.push(found.ok_or_else(|| {
+            anyhow!("no experiment {name}; there are: {}. A file of your own is named with its .toml", names())
+        })?);
+    }
+    Ok(chosen)
 }
 
 /// A reader that goes away is no error: the results are in the folder.
@@ -144,11 +137,15 @@ mod tests {
 
     #[test]
     fn names_are_chosen_in_the_order_given_and_unknown_ones_listed() {
-        let names = |names: &[&str]| choose(&names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>());
-        let chosen: Vec<&str> = names(&["idle", "demo"]).unwrap().iter().map(|experiment| experiment.name).collect();
-        assert_eq!(chosen, ["idle", "demo"]);
-        assert_eq!(names(&["all"]).unwrap().len(), list().len());
+        let names = |names: &[&str]| {
+            let mut known = crate::experiments::all();
+            let chosen = choose(&mut known, &names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>())?;
+            Ok::<Vec<String>, anyhow::Error>(chosen.into_iter().map(|at| known[at].name.clone()).collect())
+        };
+        assert_eq!(names(&["idle", "demo"]).unwrap(), ["idle", "demo"]);
+        assert_eq!(names(&["all"]).unwrap().len(), crate::experiments::all().len());
         let error = names(&["demo", "nonsense"]).unwrap_err().to_string();
         assert!(error.contains("nonsense") && error.contains("fairness"), "{error}");
+        assert!(names(&["nowhere.toml"]).unwrap_err().to_string().contains("cannot read nowhere.toml"));
     }
 }

@@ -52,14 +52,14 @@ impl Plan {
 /// One experiment's voice.
 #[derive(Debug)]
 pub(super) struct Progress {
-    name: &'static str,
+    name: String,
     plan: Plan,
     began: Instant,
 }
 
 impl Progress {
-    pub fn new(name: &'static str, plan: Plan) -> Progress {
-        Progress { name, plan, began: Instant::now() }
+    pub fn new(name: &str, plan: Plan) -> Progress {
+        Progress { name: name.to_owned(), plan, began: Instant::now() }
     }
 
     pub fn say(&self, what: &str) {

@@ -3,29 +3,28 @@
 //!
 //! It is made from complete results by the code that renders these, and gives the same report and the same comparison.
 
-use super::print;
-use super::results::{Finding, Stored, read_some, text, write};
+use super::results::{Finding, Stored, read_some, write};
+use super::{Experiment, print};
 use crate::page;
 use anyhow::{Context, Result};
 use std::fs;
 use std::path::Path;
 
-/// Writes the results of `folder` into `out`: `data/NAME.json` without raw data, and `report.html` and `report.txt` of all
-/// that `data` holds then.
-pub fn publish(folder: &Path, out: &Path) -> Result<()> {
-    let found = read_some(folder)?;
+/// Writes the results of `folder` into `out`: `data/NAME.json` without raw data, and `report.html` of all that `data`
+/// holds then.
+pub fn publish(known: &[Experiment], folder: &Path, out: &Path) -> Result<()> {
+    let found = read_some(known, folder)?;
     let data = out.join("data");
     fs::create_dir_all(&data).with_context(|| format!("cannot create {}", data.display()))?;
     for finding in found {
         Stored::from(finding).write(&data)?;
     }
-    let published = read_some(&data)?;
+    let published = read_some(known, &data)?;
     write_report(out, &published)?;
     print(&format!("{}\n", out.join("report.html").display()))
 }
 
 fn write_report(out: &Path, found: &[Finding]) -> Result<()> {
-    write(&out.join("report.txt"), &text(found))?;
     write(&out.join("report.html"), &page::html(found)?)
 }
 
@@ -39,37 +38,42 @@ mod tests {
 
     /// A result with raw data, of an experiment that needs few.
     fn stored() -> Stored {
-        let threads = |switches: u64| json!([{"name": "Xvfb", "tid": 1, "voluntary": switches, "involuntary": 0}]);
-        let trial = |server: &str| json!({"server": server, "clients": 0, "seconds": 10.0, "before": threads(1), "after": threads(3)});
-        let raw = json!({"watched": [trial("stock"), trial("xqos")]});
+        let trial = |server: &str, switches: u64| {
+            let case = json!({"clients": "0", "server": server});
+            json!({"case": case, "turn": 0, "values": {"switches": switches}, "samples": {}})
+        };
+        let raw = json!({"file": "", "trials": [trial("stock", 1), trial("xqos", 3)]});
         let machine = Machine { server: "Xvfb 1".into(), ..Machine::default() };
         Stored { experiment: "idle".into(), quick: false, pairs: 1, machine, disturbance: None, held: Held::Raw(raw) }
     }
 
     #[test]
     fn the_published_set_has_no_raw_data_and_gives_the_same_report() {
+        let known = crate::experiments::all();
         let (results, out) = (Folder::create().unwrap(), Folder::create().unwrap());
         stored().write(&results.path("")).unwrap();
-        publish(&results.path(""), &out.path("")).unwrap();
+        publish(&known, &results.path(""), &out.path("")).unwrap();
         let file = fs::read_to_string(out.path("data/idle.json")).unwrap();
         assert!(!file.contains("\"raw\"") && file.contains("\"study\""), "{file}");
-        let complete = read_all(&results.path("")).unwrap();
-        assert_eq!(fs::read_to_string(out.path("report.txt")).unwrap(), text(&complete));
+        let complete = read_all(&known, &results.path("")).unwrap();
         assert_eq!(fs::read_to_string(out.path("report.html")).unwrap(), page::html(&complete).unwrap());
     }
 
     #[test]
     fn what_was_published_before_stays_in_the_report() {
+        let known = crate::experiments::all();
         let (results, out) = (Folder::create().unwrap(), Folder::create().unwrap());
         stored().write(&results.path("")).unwrap();
-        publish(&results.path(""), &out.path("")).unwrap();
-        let other =
-            Stored { experiment: "memory".into(), ..Stored::from(read_all(&results.path("")).unwrap().remove(0)) };
+        publish(&known, &results.path(""), &out.path("")).unwrap();
+        let other = Stored {
+            experiment: "memory".into(),
+            ..Stored::from(read_all(&known, &results.path("")).unwrap().remove(0))
+        };
         fs::remove_file(results.path("idle.json")).unwrap();
         other.write(&results.path("")).unwrap();
-        publish(&results.path(""), &out.path("")).unwrap();
+        publish(&known, &results.path(""), &out.path("")).unwrap();
         let names: Vec<String> =
-            read_all(&out.path("data")).unwrap().into_iter().map(|finding| finding.experiment).collect();
+            read_all(&known, &out.path("data")).unwrap().into_iter().map(|finding| finding.experiment).collect();
         assert_eq!(names, ["idle", "memory"]);
     }
 }

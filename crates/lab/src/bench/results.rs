@@ -3,9 +3,9 @@
 //!
 //! A result holds the raw data that were measured, or, where it was published, only the study that was made of them.
 
-use super::{Build, print, summary};
+use super::{Build, Experiment, print, summary};
 use crate::disturbance::Disturbance;
-use crate::experiments::{self, Experiment};
+use crate::file::File;
 use crate::machine::Machine;
 use crate::study::{Chart, Study};
 use crate::{page, render};
@@ -18,8 +18,8 @@ use std::path::Path;
 use xqos_cli::output::NewFile;
 
 /// Renders again what a folder holds: into its own report, or as one page in `page`.
-pub fn report(folder: &Path, page: Option<&Path>) -> Result<()> {
-    let found = read_some(folder)?;
+pub fn report(known: &[Experiment], folder: &Path, page: Option<&Path>) -> Result<()> {
+    let found = read_some(known, folder)?;
     let written = match page {
         Some(path) => {
             write(path, &page::html(&found)?)?;
@@ -86,12 +86,13 @@ impl Stored {
             && (self.quick, self.pairs) == (quick, pairs)
     }
 
-    pub fn finding(self, of: &Experiment) -> Result<Finding> {
+    /// `of`: what studies raw data; a published study needs nobody.
+    pub fn finding(self, of: Option<&Experiment>) -> Result<Finding> {
         let Stored { experiment, quick, pairs, machine, disturbance, held } = self;
         let study = match held {
             Held::Raw(raw) => {
-                let not_ours = || format!("the result of {} is not of this version", of.name);
-                let mut study = (of.study)(raw).with_context(not_ours)?;
+                let not_ours = || format!("the result of {experiment} is not of this version");
+                let mut study = of.with_context(not_ours)?.study(raw).with_context(not_ours)?;
                 study.charts.iter_mut().for_each(Chart::reduce);
                 study
             }
@@ -132,21 +133,40 @@ impl Finding {
     }
 }
 
-/// In the order of the report; files of other names are not ours.
-pub(crate) fn read_all(folder: &Path) -> Result<Vec<Finding>> {
+/// In the order of the report, then those of files that somebody wrote.
+pub(crate) fn read_all(known: &[Experiment], folder: &Path) -> Result<Vec<Finding>> {
     let mut found = Vec::new();
-    for experiment in &experiments::ALL {
-        if let Some(stored) = Stored::read(folder, experiment.name) {
-            let finding = stored.and_then(|stored| stored.finding(experiment));
-            found.push(finding.with_context(|| format!("cannot use what {} holds", folder.display()))?);
+    let cannot = || format!("cannot use what {} holds", folder.display());
+    for experiment in known {
+        if let Some(stored) = Stored::read(folder, &experiment.name) {
+            found.push(stored.and_then(|stored| stored.finding(Some(experiment))).with_context(cannot)?);
+        }
+    }
+    for name in others(known, folder) {
+        // What is not a result is not ours.
+        if let Some(Ok(stored)) = Stored::read(folder, &name) {
+            let own = if let Held::Raw(raw) = &stored.held { File::of_raw(&name, raw) } else { None };
+            let own = own.map(Experiment::of_file);
+            found.push(stored.finding(own.as_ref()).with_context(cannot)?);
         }
     }
     Ok(found)
 }
 
+/// Names of the results in a folder that are of none of these experiments.
+fn others(known: &[Experiment], folder: &Path) -> Vec<String> {
+    let names = fs::read_dir(folder).into_iter().flatten().flatten().filter_map(|entry| {
+        let name = entry.file_name().into_string().ok()?;
+        Some(name.strip_suffix(".json")?.to_owned())
+    });
+    let mut others: Vec<String> = names.filter(|name| known.iter().all(|one| one.name != *name)).collect();
+    others.sort();
+    others
+}
+
 /// The same; an error when there is none.
-pub(super) fn read_some(folder: &Path) -> Result<Vec<Finding>> {
-    let found = read_all(folder)?;
+pub(super) fn read_some(known: &[Experiment], folder: &Path) -> Result<Vec<Finding>> {
+    let found = read_all(known, folder)?;
     if found.is_empty() {
         bail!("{} holds no results: make some with `xqos bench run all --out {0}`", folder.display());
     }
@@ -158,7 +178,6 @@ pub(super) fn write_findings(folder: &Path, found: &[Finding]) -> Result<()> {
     let mut brief = found.to_vec();
     brief.iter_mut().for_each(|finding| finding.study.charts.clear());
     write(&folder.join("results.json"), &serde_json::to_string_pretty(&brief)?)?;
-    write(&folder.join("report.txt"), &text(found))?;
     write(&folder.join("index.html"), &page::html(found)?)
 }
 
@@ -192,7 +211,7 @@ mod tests {
 
     #[test]
     fn a_folder_without_results_is_an_error_with_a_next_step() {
-        let error = report(Path::new("/nowhere"), None).unwrap_err().to_string();
+        let error = report(&crate::experiments::all(), Path::new("/nowhere"), None).unwrap_err().to_string();
         assert!(error.contains("bench run"), "{error}");
     }
 

@@ -6,9 +6,8 @@
 
 use super::progress::{Pace, Plan, Progress};
 use super::results::{Finding, Held, Stored, Subject, read_all, write_findings};
-use super::{Bench, Build, choose, interrupt, print, summary};
+use super::{Bench, Build, Experiment, choose, interrupt, print, summary};
 use crate::disturbance::Watch;
-use crate::experiments::Experiment;
 use crate::machine::{self, Machine};
 use crate::program::Missing;
 use crate::render;
@@ -22,7 +21,7 @@ use std::time::Instant;
 /// What to run and where to keep it.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Names of [`list`](super::list); `all`, or none, is every experiment.
+    /// Names of experiments, or files; `all`, or none, is every experiment.
     pub names: Vec<String>,
     /// Folder of the results; created when missing.
     pub out: PathBuf,
@@ -36,42 +35,27 @@ pub struct Options {
     pub module: Option<PathBuf>,
 }
 
-impl Options {
-    /// The trials that an experiment really makes.
-    fn trials_of(&self, experiment: &Experiment) -> u32 {
-        if self.quick || !experiment.paired { 1 } else { self.trials.max(1) }
-    }
-
-    fn estimate_s(&self, experiment: &Experiment) -> f64 {
-        let (quick_s, full_s) = (f64::from(experiment.takes.quick_s), f64::from(experiment.takes.full_s));
-        match (self.quick, experiment.paired) {
-            (true, _) => quick_s,
-            (false, true) => full_s * f64::from(self.trials) / f64::from(super::USUAL_TRIALS),
-            (false, false) => full_s,
-        }
-    }
-}
-
 /// Measures, writes and prints. Interrupted by SIGINT, SIGTERM or SIGHUP, it ends this process with status 130 after all
 /// that it had started.
-pub fn run(options: &Options) -> Result<()> {
-    let chosen = choose(&options.names)?;
+pub fn run(mut known: Vec<Experiment>, options: &Options) -> Result<()> {
+    let chosen = choose(&mut known, &options.names)?;
+    let chosen: Vec<&Experiment> = chosen.into_iter().map(|at| &known[at]).collect();
     let module = server::find_module(options.module.as_deref())?;
     fs::create_dir_all(&options.out).with_context(|| format!("cannot create {}", options.out.display()))?;
     interrupt::watch(&options.out)?;
-    let outcome = run_chosen(options, &chosen, module);
+    let outcome = run_chosen(options, &known, &chosen, module);
     if outcome.is_err() {
         interrupt::wait_if_ending();
     }
     outcome
 }
 
-fn run_chosen(options: &Options, chosen: &[&'static Experiment], module: PathBuf) -> Result<()> {
+fn run_chosen(options: &Options, known: &[Experiment], chosen: &[&Experiment], module: PathBuf) -> Result<()> {
     xqos_sys::adopt_orphans().context("cannot look after the processes to be started")?;
     let server = Setup::stock(Kind::Xvfb).start()?.version()?;
     let subject = Subject { server, module: machine::module_version(&module)? };
     let outcomes = Run { options, module, subject }.all(chosen)?;
-    let found = read_all(&options.out)?;
+    let found = read_all(known, &options.out)?;
     write_findings(&options.out, &found)?;
     if chosen.len() > 1 {
         print(&format!("{}\n{}\n", summary::text(&found), render::table(&table(&outcomes))))?;
@@ -89,7 +73,7 @@ struct Run<'a> {
 /// How it went with one experiment.
 #[derive(Debug)]
 struct Outcome {
-    name: &'static str,
+    name: String,
     state: State,
 }
 
@@ -103,34 +87,38 @@ enum State {
 }
 
 impl Run<'_> {
-    fn all(&self, chosen: &[&'static Experiment]) -> Result<Vec<Outcome>> {
+    fn all(&self, chosen: &[&Experiment]) -> Result<Vec<Outcome>> {
         let to_do = |experiment: &&&Experiment| self.kept(experiment).is_none();
-        let estimates = |from: usize| chosen[from..].iter().filter(to_do).map(|one| self.options.estimate_s(one)).sum();
+        let estimates = |from: usize| chosen[from..].iter().filter(to_do).map(|one| self.estimate_s(one)).sum();
         let mut pace = Pace::default();
         let mut outcomes = Vec::new();
         for (index, experiment) in chosen.iter().enumerate() {
             let plan = Plan {
                 place: (index + 1, chosen.len()),
-                of_this_s: self.options.estimate_s(experiment),
+                of_this_s: self.estimate_s(experiment),
                 of_others_s: estimates(index + 1),
                 pace: pace.factor(),
             };
-            let progress = Progress::new(experiment.name, plan);
+            let progress = Progress::new(&experiment.name, plan);
             let began = Instant::now();
             let state = self.one(experiment, progress)?;
             if matches!(state, State::Measured) {
-                pace.add(self.options.estimate_s(experiment), began.elapsed().as_secs_f64());
+                pace.add(self.estimate_s(experiment), began.elapsed().as_secs_f64());
             }
-            outcomes.push(Outcome { name: experiment.name, state });
+            outcomes.push(Outcome { name: experiment.name.clone(), state });
         }
         Ok(outcomes)
     }
 
-    fn one(&self, experiment: &'static Experiment, progress: Progress) -> Result<State> {
+    fn estimate_s(&self, experiment: &Experiment) -> f64 {
+        experiment.estimate_s(self.options.quick, self.options.trials)
+    }
+
+    fn one(&self, experiment: &Experiment, progress: Progress) -> Result<State> {
         if let Some(stored) = self.kept(experiment) {
             let measured = machine::date(stored.machine.measured_at);
             progress.note(&format!("kept, as measured on {measured}; --again measures it anew"));
-            print(&text(&stored.finding(experiment)?))?;
+            print(&text(&stored.finding(Some(experiment))?))?;
             return Ok(State::Kept);
         }
         match self.measured(experiment, progress) {
@@ -138,7 +126,7 @@ impl Run<'_> {
                 stored.write(&self.options.out)?;
                 // All of them are in the result now; most experiments have none.
                 let _ = fs::remove_file(self.options.out.join(format!("{}.parts", experiment.name)));
-                print(&text(&stored.finding(experiment)?))?;
+                print(&text(&stored.finding(Some(experiment))?))?;
                 Ok(State::Measured)
             }
             Err(error) => {
@@ -152,15 +140,16 @@ impl Run<'_> {
 
     /// What the folder holds already and need not be measured again.
     fn kept(&self, experiment: &Experiment) -> Option<Stored> {
-        let trials = self.options.trials_of(experiment);
+        let trials = experiment.trials(self.options.quick, self.options.trials);
         let is_alike = |stored: &Stored| stored.is_of(&self.subject, self.options.quick, trials);
-        let stored = Stored::read(&self.options.out, experiment.name)?.ok().filter(is_alike);
+        let stored = Stored::read(&self.options.out, &experiment.name)?.ok().filter(is_alike);
         // What this version cannot study is of another one.
-        stored.filter(|stored| !self.options.again && stored.clone().finding(experiment).is_ok())
+        stored.filter(|stored| !self.options.again && stored.clone().finding(Some(experiment)).is_ok())
     }
 
     fn measured(&self, experiment: &Experiment, progress: Progress) -> Result<Stored> {
-        let (quick, pairs) = (self.options.quick, self.options.trials_of(experiment));
+        let quick = self.options.quick;
+        let pairs = experiment.trials(quick, self.options.trials);
         let Subject { server, module } = self.subject.clone();
         let parts = self.options.out.join(format!("{}.parts", experiment.name));
         if self.options.again {
@@ -172,10 +161,10 @@ impl Run<'_> {
         let machine = Machine::facts(server, module);
         let watch = Watch::begin();
         bench.say("begins");
-        let raw = (experiment.run)(&bench)?;
+        let raw = experiment.run(&bench)?;
         bench.progress.done();
         let disturbance = watch.and_then(Watch::end);
-        Ok(Stored { experiment: experiment.name.into(), quick, pairs, machine, disturbance, held: Held::Raw(raw) })
+        Ok(Stored { experiment: experiment.name.clone(), quick, pairs, machine, disturbance, held: Held::Raw(raw) })
     }
 }
 
@@ -207,7 +196,7 @@ fn table(outcomes: &[Outcome]) -> Table {
     for outcome in outcomes {
         // A server's log may be part of the reason.
         let text = outcome.state.text();
-        table.rows.push(vec![outcome.name.to_owned(), text.lines().next().unwrap_or_default().to_owned()]);
+        table.rows.push(vec![outcome.name.clone(), text.lines().next().unwrap_or_default().to_owned()]);
     }
     table
 }
@@ -218,7 +207,7 @@ fn verdict(outcomes: &[Outcome]) -> Result<()> {
     for Outcome { name, state } in outcomes {
         match state {
             State::Skipped(why) => reasons.push(format!("{name} ({why})")),
-            State::Failed(_) => reasons.push((*name).to_owned()),
+            State::Failed(_) => reasons.push(name.clone()),
             State::Measured | State::Kept => {}
         }
     }
@@ -236,7 +225,7 @@ mod tests {
         let failed = state_of(&anyhow!("no answer").context("the film"));
         assert_eq!(failed.text(), "failed: the film: no answer");
         let outcomes = [("soft", skipped), ("hard", failed), ("idle", State::Measured)];
-        let outcomes = outcomes.map(|(name, state)| Outcome { name, state });
+        let outcomes = outcomes.map(|(name, state)| Outcome { name: name.to_owned(), state });
         let error = verdict(&outcomes).unwrap_err().to_string();
         assert_eq!(error, "could not be run: soft (mpv is missing: install Debian's package mpv), hard");
         assert!(verdict(&outcomes[2..]).is_ok());

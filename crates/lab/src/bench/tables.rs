@@ -9,11 +9,13 @@
 //! A test holds all documents against the data, so that no figure in them is copied by hand.
 
 use super::results::{Finding, read_some, write};
-use super::{Build, print};
+use super::{Build, Experiment, print};
 use crate::study::Verdict;
 use anyhow::{Context, Result, anyhow, bail};
+use serde::Deserialize;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 const BEGIN: &str = "<!-- xqos bench table: ";
 const BEGIN_ENDS: &str = " -->\n";
@@ -22,7 +24,7 @@ const END: &str = "<!-- end of table -->\n";
 /// What a table shows.
 #[derive(Debug, PartialEq)]
 enum Shows<'a> {
-    /// `headlines`: the rows named in [`HEADLINES`].
+    /// `headlines`: the rows of [`HEADLINES`].
     Headlines,
     /// `goals`: all goals of all experiments.
     Goals,
@@ -34,45 +36,19 @@ enum Shows<'a> {
     Table(&'a str, &'a str),
 }
 
-/// What a row says, of which experiment, and of which of its verdicts.
-struct Headline(&'static str, &'static str, &'static str);
-
-const HEADLINES: [Headline; 14] = [
-    Headline(
-        "mean response beside twelve `-ellipse100`, stock over `fair`",
-        "response",
-        "ellipse100, fair: mean better than stock",
-    ),
-    Headline("the same beside `-noop`", "response", "noop, fair: mean better than stock"),
-    Headline("the same beside `-getimagexy100`", "response", "getimagexy100, fair: mean better than stock"),
-    Headline("the same beside `-putimage500`", "response", "putimage500, fair: mean better than stock"),
-    Headline(
-        "mean response with a reservation over an idle server, beside `-ellipse100`",
-        "response",
-        "ellipse100, reserved: mean over idle",
-    ),
-    Headline("the same beside `-getimagexy100`", "response", "getimagexy100, reserved: mean over idle"),
-    Headline("`x11perf -noop` alone, over stock", "throughput", "noop alone over stock"),
-    Headline(
-        "geometric mean of a dozen x11perf tests, over stock",
-        "throughput",
-        "geometric mean of 12 tests over stock",
-    ),
-    Headline("wakeups by xqos of an idle server in 10 s", "idle", "wakeups by xqos in 10 s, 0 clients"),
-    Headline("memory in the server, once", "memory", "memory added (RSS)"),
-    Headline("memory in the server for each client", "memory", "per client (RSS)"),
-    Headline("hard reservation, share minus Q/T, largest of 35 settings", "hard", "share minus Q/T, largest of all"),
-    Headline(
-        "Jain index of three busy clients, `-noop` as the cheap one",
-        "fairness",
-        "fair: Jain index of server time, noop as the cheap one",
-    ),
-    Headline("p99 with 500 silent clients over without", "scale", "fair: p99 with 500 silent clients over without"),
-];
+/// What each row says, and the key of the verdict that it shows: `lab/headlines.toml`.
+static HEADLINES: LazyLock<Vec<(String, String)>> = LazyLock::new(|| {
+    #[derive(Deserialize)]
+    struct Headlines {
+        headline: Vec<(String, String)>,
+    }
+    let read = toml::from_str::<Headlines>(include_str!("../../../../lab/headlines.toml"));
+    read.expect("lab/headlines.toml is sound").headline
+});
 
 /// Prints the headlines of the results in `folder`, or makes the tables of these files anew; files without any stay.
-pub fn table(folder: &Path, into: &[PathBuf]) -> Result<()> {
-    let found = read_some(folder)?;
+pub fn table(known: &[Experiment], folder: &Path, into: &[PathBuf]) -> Result<()> {
+    let found = read_some(known, folder)?;
     if into.is_empty() {
         return print(&Shows::Headlines.markdown(&found)?);
     }
@@ -148,17 +124,14 @@ fn named<'a>(found: &'a [Finding], name: &str) -> Result<&'a Finding> {
 
 fn headlines(found: &[Finding]) -> Result<Vec<Vec<String>>> {
     let build = Build::of(found);
-    HEADLINES
-        .iter()
-        .map(|Headline(what, experiment, verdict)| {
-            let of = found.iter().find(|finding| finding.experiment == *experiment);
-            let one = of.and_then(|of| of.study.verdicts.iter().find(|one| one.what == *verdict));
-            let (of, one) =
-                of.zip(one).with_context(|| format!("the results have no verdict {experiment}: {verdict}"))?;
-            let mark = build.mark(of).map_or(String::new(), |mark| format!(" ({mark})"));
-            Ok(row(&format!("{what}{mark}"), one))
-        })
-        .collect()
+    let all = || found.iter().flat_map(|of| of.study.verdicts.iter().map(move |verdict| (of, verdict)));
+    let line = |(what, key): &(String, String)| {
+        let found = all().find(|(_, verdict)| verdict.key == *key);
+        let (of, one) = found.with_context(|| format!("the results have no verdict {key}"))?;
+        let mark = build.mark(of).map_or(String::new(), |mark| format!(" ({mark})"));
+        Ok(row(&format!("{what}{mark}"), one))
+    };
+    HEADLINES.iter().map(line).collect()
 }
 
 fn row(what: &str, verdict: &Verdict) -> Vec<String> {
@@ -226,7 +199,7 @@ mod tests {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let mut paths = vec![root.join("README.md")];
         documents(&root.join("docs"), &mut paths);
-        let found = read_some(&root.join("docs/report/data")).unwrap();
+        let found = read_some(&crate::experiments::all(), &root.join("docs/report/data")).unwrap();
         for path in paths {
             let text = fs::read_to_string(&path).unwrap();
             let made = filled(&text, &found).unwrap().unwrap();
@@ -255,7 +228,7 @@ mod tests {
     #[test]
     fn what_is_not_there_is_named() {
         let error = |what: &str| format!("{:#}", fill(what).unwrap_err());
-        assert!(error("headlines").contains("response: ellipse100, fair: mean better than stock"));
+        assert!(error("headlines").contains("no verdict response.ellipse100_better_than_stock"));
         assert!(error("verdicts of grid").contains("there are no results of grid"));
         assert!(error("idle: Other").contains("no such table of idle"));
         assert!(error("nonsense").contains("it is headlines, goals"));

@@ -10,10 +10,11 @@
 
 mod beyond;
 mod costs;
+mod given;
 mod live;
 mod tables;
 
-use super::{Measure, Takes, hard};
+use super::{Measure, Takes};
 use crate::bench::Bench;
 use crate::goals::Key;
 use crate::load::Perf;
@@ -124,11 +125,11 @@ impl Measure for Simulation {
     const TAKES: Takes = Takes { quick_s: 40, full_s: 300 };
 
     fn run(bench: &Bench) -> Result<Self> {
-        let module = Module { max_utilization_ppm: Some(hard::MAX_UTILIZATION_PPM), ..bench.module() };
+        let module = Module { max_utilization_ppm: Some(given::MAX_UTILIZATION_PPM), ..bench.module() };
         let nested = Stage::of(Setup { screen: (1600, 1200), ..Setup::with_module(Kind::Xtigervnc, bench.module()) })?;
         let plain = Stage::of(Setup { screen: SCREEN, ..Setup::with_module(Kind::Xvfb, module) })?;
-        let perf = Perf::calibrate(plain.server().display(), hard::TEST)?;
-        let perf = Perf { reps: perf.reps.div_ceil(hard::RUNS_OF_ONE), ..perf };
+        let perf = Perf::calibrate(plain.server().display(), given::TEST)?;
+        let perf = Perf { reps: perf.reps.div_ceil(given::RUNS_OF_ONE), ..perf };
         let mut turns = Vec::new();
         for turn in 0..bench.pairs {
             bench.say(format!("turn {} of {}", turn + 1, bench.pairs));
@@ -184,14 +185,14 @@ impl Reserved {
     fn measure(stage: &Stage, perf: &Perf, costs: &Costs, part: (u32, u32), period_ms: u32) -> Result<Reserved> {
         let (period_us, budget_us) = (period_ms * 1000, period_ms * 1000 * part.0 / part.1);
         let time = std::time::Duration::from_millis(u64::from(period_ms * 1000_u32.div_ceil(period_ms)));
-        let given = hard::measure(stage.server(), stage.control(), perf, Some((budget_us, period_us)), time)?;
+        let measured = given::measure(stage.server(), stage.control(), perf, (budget_us, period_us), time)?;
         let mut costs = costs.clone();
         costs.insert("budget".to_owned(), budget_us.into());
         costs.insert("period".to_owned(), period_us.into());
         let outcome = simulate("hard", Scheduler::Cbs, &costs)?;
         let of = of_client(&outcome, "x11perf")?;
         let simulated = (of.share(&outcome), of.requests as f64 / outcome.seconds);
-        Ok(Reserved { part, period_ms, measured: (given.share(), given.operations_per_s), simulated })
+        Ok(Reserved { part, period_ms, measured, simulated })
     }
 }
 

@@ -31,3 +31,10 @@ pub(crate) fn named(word: &str) -> BTreeSet<String> {
     };
     all().iter().flat_map(|(_, text)| names(text)).collect()
 }
+
+/// Keys of the ledger that the experiments' files name, and figures of papers.
+pub(crate) fn in_files() -> (BTreeSet<String>, BTreeSet<String>) {
+    let all = super::all();
+    let of = |names: fn(&crate::bench::Experiment) -> Vec<String>| all.iter().flat_map(names).collect();
+    (of(|one| one.goal_keys()), of(|one| one.published_keys()))
+}

@@ -2,7 +2,7 @@
 //! The papers' figures and the experiments, held together by what stands in their files.
 
 use super::{Number, PAPERS, Published, TEXTS};
-use crate::experiments::sources::named;
+use crate::experiments::sources::{in_files, named};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
@@ -12,7 +12,8 @@ fn each_figure_of_a_paper_is_used_and_each_that_is_used_is_there() {
     let all = PAPERS.iter().flat_map(|(paper, found)| found.figures.keys().map(move |name| format!("{paper}.{name}")));
     let all: BTreeSet<String> = all.collect();
     assert!(all.len() > 12, "{all:?}");
-    assert_eq!(named("Published(").symmetric_difference(&all).collect::<Vec<_>>(), [""; 0]);
+    let used: BTreeSet<String> = named("Published(").into_iter().chain(in_files().1).collect();
+    assert_eq!(used.symmetric_difference(&all).collect::<Vec<_>>(), [""; 0]);
 }
 
 #[test]

@@ -94,11 +94,21 @@ fn ended_by(signal: &str, running: Running, folder: &Folder) {
 fn an_interrupted_run_goes_on_later_with_what_was_not_done() {
     let folder = Folder::new("interrupted");
     let running = run_in_group(&["idle", "demo"], &folder);
-    let is_drawing = || folder.path.join("out/idle.json").exists() && group(running.pid()).len() > 10;
+    let has_part = || fs::read_to_string(folder.path.join("out/demo.parts")).is_ok_and(|text| text.lines().count() > 1);
+    let is_drawing = || has_part() && group(running.pid()).len() > 10;
     eventually("the load of the second experiment draws", || is_drawing().then_some(()));
     ended_by("INT", running, &folder);
-    let left: Vec<_> = fs::read_dir(folder.path.join("out")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-    assert_eq!(left, ["idle.json"], "whole results and no others");
+    let mut left: Vec<_> =
+        fs::read_dir(folder.path.join("out")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    left.sort();
+    assert_eq!(left, ["demo.parts", "idle.json"], "whole results, and the cases that were measured");
+    let kept = fs::read_to_string(folder.path.join("out/demo.parts")).unwrap();
+    let again = run_in_group(&["demo"], &folder);
+    eventually("the rest is measured", || folder.path.join("out/demo.json").exists().then_some(()));
+    again.ended().with(0);
+    let whole: Value = serde_json::from_str(&fs::read_to_string(folder.path.join("out/demo.json")).unwrap()).unwrap();
+    let first: Value = serde_json::from_str(kept.lines().nth(1).expect("a case is kept")).unwrap();
+    assert_eq!(whole["raw"]["trials"][0]["samples"], first["samples"], "what was measured is not measured again");
     assert!(said(&ended(&mut idle(&folder.path.join("out"), &[])).with(0), "kept"));
 }
 
@@ -135,16 +145,15 @@ fn a_missing_program_is_named_and_the_rest_is_run() {
 
 /// What an `idle` of an earlier day has left: so many wakeups by xqos.
 fn store_idle(folder: &Path, wakeups: u64, others: f64) {
-    let switches = |voluntary| json!([{"tid": 1, "name": "Xvfb", "voluntary": voluntary, "involuntary": 0}]);
-    let watched = |server, after| {
-        json!({"clients": 0, "server": server, "seconds": 10.0,
-        "before": switches(5), "after": switches(after)})
+    let trial = |server, switches| {
+        let case = json!({"clients": "0", "server": server});
+        json!({"case": case, "turn": 0, "values": {"switches": switches}, "samples": {}})
     };
     let machine = json!({"processor": "Foo 3000", "cores": 2, "memory_mb": 1000, "kernel": "6.1", "distribution": "Debian",
         "load_average": 0.5, "server": "Xvfb 21.1.7", "x11perf": "x11-apps 7.7", "measured_at": 1_709_211_900});
     let stored = json!({"experiment": "idle", "quick": false, "pairs": 1, "machine": machine,
         "disturbance": {"others": others, "steal": 0.0, "pressure": null},
-        "raw": {"watched": [watched("stock", 5), watched("xqos", 5 + wakeups)]}});
+        "raw": {"file": "", "trials": [trial("stock", 5), trial("xqos", 5 + wakeups)]}});
     fs::write(folder.join("idle.json"), stored.to_string()).unwrap();
 }
 
@@ -167,7 +176,46 @@ fn a_report_of_one_experiment_begins_with_its_result_and_ends_with_what_to_concl
     assert!(told.out.contains("other processes used 34 % of the processors"), "{told:#?}");
     assert!(!html.contains("https:") && !html.contains("src="), "it needs nothing from elsewhere");
     ended(bench(&["report"]).arg(&folder.path)).with(0);
-    assert!(folder.path.join("index.html").is_file() && folder.path.join("report.txt").is_file());
+    assert!(folder.path.join("index.html").is_file());
+}
+
+#[test]
+fn a_file_of_ones_own_is_checked_run_and_rendered_where_the_file_is_no_more() {
+    let folder = Folder::new("own");
+    let file = folder.path.join("mine.toml");
+    let text = r#"about = "a program of mine"
+title = "Mine"
+question = "How long does it take?"
+[setting]
+measure = "command"
+command = ["sh", "-c", "echo fps 25"]
+prints = ["fps"]
+count = 4
+load = { silent = true, clients = 3 }
+[axis.server]
+stock = { server = "stock" }
+xqos = { server = "xqos" }
+[[table]]
+title = "Medians"
+rows = ["server"]
+columns = [["fps", "mean(fps)"], ["runs", "count(run)"]]
+[[verdict]]
+key = "fps"
+what = "frames a second, xqos over stock"
+unit = "x"
+value = "mean(fps)[server=xqos] / mean(fps)[server=stock]"
+goal = { at_least = 0.9 }
+"#;
+    fs::write(&file, text.replace("\"fps\"]\n", "\"fsp\"]\n")).unwrap();
+    ended(bench(&["check"]).arg(&file)).failed_saying(&["mine.toml:16: nothing measures 'fps'"]);
+    fs::write(&file, text).unwrap();
+    assert_eq!(ended(bench(&["check"]).arg(&file)).with(0).out, "");
+    let out = folder.path.join("out");
+    let told = ended(bench(&["run", "--trials", "1", "--out"]).arg(&out).arg(&file)).with(0);
+    assert!(told.out.contains("frames a second, xqos over stock") && told.out.contains("met"), "{told:#?}");
+    fs::remove_file(&file).unwrap();
+    let told = ended(bench(&["report"]).arg(&out)).with(0);
+    assert!(told.out.contains("Mine") && told.out.contains("25"), "{told:#?}");
 }
 
 #[test]

@@ -5,8 +5,8 @@
 //! the first motion, in which the priorities of `smart` move apart.
 
 use super::setting::{LONG_US, OWN_TIMER_AWAY, SCHEDULERS, SHORT_US, Setting, all_at, intervals_us};
+use super::{PLAIDS, with_deviation};
 use crate::bench::Bench;
-use crate::experiments::turns::{PLAIDS, with_deviation};
 use crate::frames::{self, Shown};
 use crate::line::{self, Echoes};
 use crate::order::in_turn;

@@ -13,12 +13,14 @@ mod rate;
 mod setting;
 mod speed;
 
-use super::turns::PLAIDS;
 use super::{Measure, Takes};
 use crate::bench::Bench;
-use crate::study::Study;
+use crate::statistics::{deviation, mean};
+use crate::study::{Study, figure};
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
+
+const PLAIDS: usize = 12;
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Intervals {
@@ -54,6 +56,11 @@ impl Measure for Intervals {
             notes: notes(),
         }
     }
+}
+
+/// Mean and deviation.
+fn with_deviation(values: &[f64]) -> String {
+    format!("{} ({})", figure(mean(values)), figure(deviation(values)))
 }
 
 fn notes() -> Vec<String> {

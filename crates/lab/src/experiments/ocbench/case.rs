@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: MIT
 //! The circumstances that are compared: who decides, and what ocbench has reserved.
 
-use crate::experiments::trial::{ProcessorTime, may_reserve_processors};
+use crate::boost::ProcessorTime;
 use crate::light::Reservation;
 use crate::order::in_turn;
+use crate::processor::Reserved;
 use crate::scheduler::Scheduler;
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
 use xqos_client::Control;
+
+/// What ocbench reserves of a processor.
+const PROCESSOR: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(10));
 
 /// Who decides whom the server serves, and what ocbench has reserved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -70,12 +75,12 @@ impl Case {
 
     /// For the calling thread, which is to be ocbench, and for the server.
     pub fn help(self, display: &str) -> Result<Option<ProcessorTime>> {
-        (self == Case::Both).then(|| ProcessorTime::begin(display)).transpose()
+        (self == Case::Both).then(|| ProcessorTime::begin(display, PROCESSOR)).transpose()
     }
 
     /// Those that this user may have measured; every other turn the other way round, so that none is always the first.
     pub fn in_turn(turn: u32) -> Vec<Case> {
-        let may = may_reserve_processors();
+        let may = Reserved::is_allowed();
         in_turn(Case::ALL, turn).into_iter().filter(|&case| may || case != Case::Both).collect()
     }
 }
@@ -86,7 +91,7 @@ mod tests {
 
     #[test]
     fn no_case_is_always_the_first() {
-        let last = if may_reserve_processors() { Case::Both } else { Case::Hard };
+        let last = if Reserved::is_allowed() { Case::Both } else { Case::Hard };
         let firsts: Vec<Case> = (0..4).map(|turn| Case::in_turn(turn)[0]).collect();
         assert_eq!(firsts, [Case::Stock, last, Case::Stock, last]);
     }

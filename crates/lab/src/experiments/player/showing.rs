@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //! One film under one scheduler, as it was recorded, and the times between its frames.
 
-use crate::experiments::trial::may_reserve_processors;
 use crate::mpv::{Drawn, FRAMES_PER_SECOND};
 use crate::order::in_turn;
+use crate::processor::Reserved;
 use crate::scheduler::Scheduler;
 use crate::statistics::Summary;
 use serde::{Deserialize, Serialize};
@@ -53,7 +53,7 @@ impl Way {
 
     /// Those that this user may have measured; every other turn the other way round, so that none is always the first.
     pub fn in_turn(turn: u32) -> Vec<Way> {
-        let may = may_reserve_processors();
+        let may = Reserved::is_allowed();
         in_turn(Way::ALL, turn).into_iter().filter(|&way| may || way != Way::Both).collect()
     }
 }

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: MIT
+//! An experiment as the benchmark sees it: a file, or code where a file cannot say what is done.
+
+use super::{Bench, USUAL_TRIALS};
+use crate::file::File;
+use crate::study::Study;
+use anyhow::{Context, Result};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+
+/// Raw data are JSON.
+#[derive(Debug)]
+pub struct Experiment {
+    pub name: String,
+    pub about: String,
+    of: Of,
+}
+
+#[derive(Debug)]
+enum Of {
+    File(Box<File>),
+    Code { takes: Takes, is_paired: bool, run: fn(&Bench) -> Result<Value>, study: fn(Value) -> Result<Study> },
+}
+
+/// About how long an experiment takes, on two cores.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Takes {
+    pub quick_s: u32,
+    /// With the usual number of trials.
+    pub full_s: u32,
+}
+
+/// What an experiment that is code provides.
+pub(crate) trait Measure: Serialize + DeserializeOwned {
+    const NAME: &'static str;
+    const ABOUT: &'static str;
+    /// For the time left; state it for each experiment.
+    const TAKES: Takes = Takes { quick_s: 40, full_s: 240 };
+    /// Whether it measures in pairs; else everything once.
+    const PAIRED: bool = true;
+
+    /// Measures: the value is the raw data.
+    fn run(bench: &Bench) -> Result<Self>;
+
+    fn study(&self) -> Study;
+}
+
+impl Experiment {
+    pub(crate) fn of<M: Measure>() -> Experiment {
+        let run = |bench: &Bench| Ok(serde_json::to_value(M::run(bench)?)?);
+        let study = |raw| Ok(serde_json::from_value::<M>(raw)?.study());
+        let of = Of::Code { takes: M::TAKES, is_paired: M::PAIRED, run, study };
+        Experiment { name: M::NAME.to_owned(), about: M::ABOUT.to_owned(), of }
+    }
+
+    pub(crate) fn of_file(file: File) -> Experiment {
+        Experiment { name: file.name().to_owned(), about: file.about().to_owned(), of: Of::File(Box::new(file)) }
+    }
+
+    /// One that somebody wrote: its name is that of its file.
+    pub fn read(path: &Path) -> Result<Experiment> {
+        let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+        let name = path.file_stem().and_then(|name| name.to_str()).context("the file's name is no text")?;
+        File::read(name, &path.display().to_string(), &text).map(Experiment::of_file).map_err(anyhow::Error::msg)
+    }
+
+    /// Keys of goals that its file names.
+    #[cfg(test)]
+    pub(crate) fn goal_keys(&self) -> Vec<String> {
+        if let Of::File(file) = &self.of { file.goal_keys() } else { Vec::new() }
+    }
+
+    /// Keys of papers' figures that its file names.
+    #[cfg(test)]
+    pub(crate) fn published_keys(&self) -> Vec<String> {
+        if let Of::File(file) = &self.of { file.published_keys() } else { Vec::new() }
+    }
+
+    /// About how long it takes.
+    pub fn estimate_s(&self, quick: bool, trials: u32) -> f64 {
+        match &self.of {
+            Of::File(file) => file.estimate_s(quick, trials),
+            Of::Code { takes, .. } if quick => f64::from(takes.quick_s),
+            Of::Code { takes, is_paired, .. } => {
+                let of_usual = if *is_paired { f64::from(trials) / f64::from(USUAL_TRIALS) } else { 1.0 };
+                f64::from(takes.full_s) * of_usual
+            }
+        }
+    }
+
+    /// The trials that it really makes.
+    pub(super) fn trials(&self, quick: bool, trials: u32) -> u32 {
+        let is_once = matches!(self.of, Of::Code { is_paired: false, .. });
+        if quick || is_once { 1 } else { trials.max(1) }
+    }
+
+    pub(super) fn run(&self, bench: &Bench) -> Result<Value> {
+        match &self.of {
+            Of::File(file) => file.run(bench),
+            Of::Code { run, .. } => run(bench),
+        }
+    }
+
+    /// Studying never measures, so that stored data can be looked at again.
+    pub(super) fn study(&self, raw: Value) -> Result<Study> {
+        match &self.of {
+            Of::File(file) => file.study(raw),
+            Of::Code { study, .. } => study(raw),
+        }
+    }
+}

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: MIT
+//! Experiments that are files: what is measured on which servers beside which loads, and what is made of it.
+//!
+//! A file is checked ([`check`]), its axes are multiplied into cases ([`case`]), each case is measured once a turn
+//! ([`stage`], [`loads`], [`measure`]), and expressions over these trials ([`data`], [`expression`]) make the tables,
+//! verdicts and charts ([`study`], [`chart`]). docs/experiments/format.md is the format's reference.
+
+mod case;
+mod chart;
+mod check;
+mod data;
+mod expression;
+mod format;
+mod loads;
+mod measure;
+mod stage;
+mod study;
+mod trace;
+
+use crate::bench::Bench;
+use crate::order::in_turn;
+use crate::study::Study;
+use anyhow::{Context, Result, bail};
+use case::Case;
+use data::{AxisValues, Cell, Data, Trial};
+use format::Definition;
+use serde::{Deserialize, Serialize};
+use stage::Stage;
+use std::fmt;
+
+/// What is wrong with a file, and where.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Mistake {
+    /// Text of the file, or the number of its line.
+    at: Place,
+    what: String,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Place {
+    Text(String),
+    Line(usize),
+}
+
+/// A file that makes sense.
+#[derive(Debug)]
+pub struct File {
+    name: String,
+    text: String,
+    definition: Definition,
+    axes: Vec<AxisValues>,
+    cases: Vec<Case>,
+}
+
+/// What was measured. The file is kept with it, so that results can be studied where the file is not.
+#[derive(Debug, Serialize, Deserialize)]
+struct Measured {
+    file: String,
+    trials: Vec<Trial>,
+}
+
+impl Mistake {
+    fn at(text: &str, what: String) -> Mistake {
+        Mistake { at: Place::Text(text.to_owned()), what }
+    }
+
+    /// `FILE:LINE: WHAT`.
+    fn told(&self, path: &str, text: &str) -> String {
+        let line_of = |at: usize| text[..at].matches('\n').count() + 1;
+        let line = match &self.at {
+            Place::Line(line) => *line,
+            Place::Text(at) => text.find(&format!("\"{at}\"")).or_else(|| text.find(at.as_str())).map_or(1, line_of),
+        };
+        format!("{path}:{line}: {}", self.what)
+    }
+}
+
+impl fmt::Display for Mistake {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.what)
+    }
+}
+
+impl File {
+    /// `path` stands before the line of a mistake.
+    pub fn read(name: &str, path: &str, text: &str) -> Result<File, String> {
+        File::sound(name, text).map_err(|mistake| mistake.told(path, text))
+    }
+
+    fn sound(name: &str, text: &str) -> Result<File, Mistake> {
+        let definition: Definition = toml::from_str(text).map_err(|error| {
+            let line = error.span().map_or(1, |span| text[..span.start].matches('\n').count() + 1);
+            Mistake { at: Place::Line(line), what: error.message().to_owned() }
+        })?;
+        let axes = data::axes(&definition);
+        if let Some(empty) = axes.iter().find(|axis| axis.values.is_empty()) {
+            return Err(Mistake::at(
+                &format!("{} = []", empty.name),
+                format!("the axis '{}' has no values: write at least one", empty.name),
+            ));
+        }
+        let cells = case::cells(&axes.iter().collect::<Vec<_>>());
+        let cells = cells.iter().filter(|cell| !case::is_left_out(&definition, cell));
+        let cases = cells.map(|cell| case::case(&definition, &axes, cell)).collect::<Result<Vec<_>, _>>()?;
+        check::check(&definition, &axes, &cases)?;
+        Ok(File { name: name.to_owned(), text: text.to_owned(), definition, axes, cases })
+    }
+
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub fn about(&self) -> &str {
+        &self.definition.about
+    }
+
+    /// How long it takes, about.
+    pub fn estimate_s(&self, quick: bool, trials: u32) -> f64 {
+        let one = |case: &Case| {
+            let starts: f64 = case.loads.iter().map(|load| 0.7 + 0.05 * load.clients as f64).sum();
+            (case.time(quick) + case.warm_up).as_secs_f64() + 0.3 + starts
+        };
+        let cases = self.cases.iter().filter(|case| !quick || case.is_quick);
+        cases.map(one).sum::<f64>() * f64::from(self.turns(quick, trials))
+    }
+
+    fn turns(&self, quick: bool, trials: u32) -> u32 {
+        let of_one = if quick { 1 } else { self.definition.order.turns.unwrap_or(1) };
+        let turns = self.definition.order.fixed_turns.unwrap_or(trials * of_one);
+        (if quick { turns.min(2) } else { turns }).min(self.definition.order.most_turns.unwrap_or(u32::MAX))
+    }
+
+    /// Measures what is not measured yet: a run that was interrupted goes on.
+    pub(crate) fn run(&self, bench: &Bench) -> Result<serde_json::Value> {
+        let mut parts = bench.parts::<Trial>()?;
+        let mut stage = Stage::new(bench, &self.definition);
+        let turns = self.turns(bench.quick, bench.pairs);
+        let outside: Vec<&AxisValues> =
+            self.axes.iter().filter(|axis| self.definition.order.outside.contains(&axis.name)).collect();
+        let new_after = self.definition.order.new_servers.as_deref().and_then(check::turns);
+        for outer in case::cells(&outside) {
+            stage.clear(true);
+            for turn in 0..turns {
+                if new_after.is_some_and(|turns| turn % turns == 0) {
+                    stage.clear(false);
+                }
+                for case in in_turn(self.cases_in(&outer, bench.quick), turn) {
+                    let is_it = |trial: &Trial| trial.turn == turn && trial.case == case.cell;
+                    if parts.list().iter().any(is_it) {
+                        continue;
+                    }
+                    if self.definition.order.new_servers.as_deref() == Some("case") {
+                        stage.clear(false);
+                    }
+                    let name = case.name(&self.axes);
+                    bench.say(format!("{name}: {} of {turns}", turn + 1));
+                    if let Some(trial) = stage.trial(case, turn).with_context(|| name)? {
+                        parts.add(trial)?;
+                    }
+                }
+            }
+        }
+        if parts.list().is_empty() {
+            bail!("nothing could be measured: what the cases need is not installed, or this user may not use it");
+        }
+        Ok(serde_json::to_value(Measured { file: self.text.clone(), trials: parts.into_list() })?)
+    }
+
+    fn cases_in(&self, outer: &Cell, quick: bool) -> Vec<&Case> {
+        let is_in = |case: &&Case| outer.iter().all(|(axis, value)| case.cell.get(axis) == Some(value));
+        self.cases.iter().filter(is_in).filter(|case| !quick || case.is_quick).collect()
+    }
+
+    /// What follows from raw data.
+    pub(crate) fn study(&self, raw: serde_json::Value) -> Result<Study> {
+        let measured: Measured = serde_json::from_value(raw)?;
+        let published = self.definition.setting.published.clone().unwrap_or_default();
+        let mut data = Data::new(self.axes.clone(), measured.trials);
+        data.published = published;
+        Ok(study::study(&self.name, &self.definition, &data))
+    }
+
+    #[cfg(test)]
+    pub(crate) fn goal_keys(&self) -> Vec<String> {
+        let of = |verdict: &format::Verdict| {
+            let each: Vec<&AxisValues> = self.axes.iter().filter(|axis| verdict.each.contains(&axis.name)).collect();
+            let key = |cell: &Cell| study::key(&self.name, &verdict.key, cell);
+            case::cells(&each).iter().map(key).filter(|key| crate::goals::find(key).is_some()).collect::<Vec<_>>()
+        };
+        self.definition.verdict.iter().flat_map(of).collect()
+    }
+
+    #[cfg(test)]
+    pub(crate) fn published_keys(&self) -> Vec<String> {
+        let of_axes = self.axes.iter().flat_map(|axis| &axis.values).map(|(_, setting)| setting);
+        let all = of_axes.chain([&self.definition.setting]).filter_map(|setting| setting.published.as_ref());
+        all.flat_map(|keys| keys.values()).map(|key| key.split('(').next().unwrap_or(key).to_owned()).collect()
+    }
+
+    /// The file that raw data were measured by.
+    pub(crate) fn of_raw(name: &str, raw: &serde_json::Value) -> Option<File> {
+        let text = raw.get("file")?.as_str()?;
+        File::sound(name, text).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: MIT
+//! The cases of an experiment: its axes multiplied, and what holds in each of them.
+
+use super::Mistake;
+use super::data::{AxisValues, Cell};
+use super::format::{Definition, LoadText, ServerText, Setting};
+use super::measure::Measure;
+use crate::light::Reservation;
+use crate::load::Placement;
+use crate::plaid::Pattern;
+use crate::server::{self, Compositor, Module, Setup};
+use crate::tiles::SCREEN;
+use std::collections::BTreeMap;
+use std::time::Duration;
+use xqos_abi::trace::Level;
+use xqos_cli::quantity;
+use xqos_core::PolicyKind;
+
+/// A case, ready to be measured.
+#[derive(Clone, Debug)]
+pub(super) struct Case {
+    pub cell: Cell,
+    /// Its name, and how it is started.
+    pub server: (String, Setup),
+    pub policy: Option<PolicyKind>,
+    pub measure: Measure,
+    pub loads: Vec<LoadOf>,
+    pub reserve: Option<Reservation>,
+    /// Budget and period of a processor.
+    pub processor: Option<(Duration, Duration)>,
+    pub trace: Option<Level>,
+    pub warm_up: Duration,
+    pub command: Vec<String>,
+    time: [Option<Duration>; 2],
+    count: [Option<usize>; 2],
+    pub is_quick: bool,
+}
+
+/// Some clients of one kind, and what they get.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct LoadOf {
+    pub name: String,
+    pub kind: Kind,
+    pub clients: usize,
+    pub placement: Placement,
+    /// Of x11perf.
+    pub run: Duration,
+    pub reserve: Option<Reservation>,
+    pub weight: Option<u32>,
+    pub group: Option<Group>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Kind {
+    Perf(String),
+    /// None: the cheapest request that draws.
+    Flood(Option<Duration>),
+    Plaid(Pattern),
+    Silent,
+    Fill(u32),
+    Program(Vec<String>),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Group {
+    pub name: String,
+    pub cap_ppm: Option<u32>,
+    pub reserve: Option<Reservation>,
+}
+
+impl Case {
+    pub fn time(&self, quick: bool) -> Duration {
+        let [full, hurried] = self.time;
+        let full = full.unwrap_or(Duration::from_secs(4));
+        if quick { hurried.unwrap_or(full / 4) } else { full }
+    }
+
+    /// The shortest time of whole periods of all that is reserved, so that it does not matter where in one it begins.
+    pub fn whole_periods(&self, quick: bool) -> Duration {
+        let time = self.time(quick);
+        let reserved = self.loads.iter().filter_map(|load| load.reserve);
+        let longest = reserved.map(|reserve| Duration::from_micros(reserve.period_us.into())).max();
+        longest.map_or(time, |period| period * time.as_micros().div_ceil(period.as_micros()) as u32)
+    }
+
+    /// `usual` where the file does not say how many.
+    pub fn count(&self, quick: bool, usual: usize) -> usize {
+        let [full, hurried] = self.count;
+        let full = full.unwrap_or(usual);
+        if quick { hurried.unwrap_or(full.div_ceil(4)) } else { full }
+    }
+
+    /// For progress: `ellipse100, fair`.
+    pub fn name(&self, axes: &[AxisValues]) -> String {
+        let values = axes.iter().filter_map(|axis| self.cell.get(&axis.name).map(|value| axis.title(value)));
+        values.collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// All cells of these axes, the last axis changing fastest.
+pub(super) fn cells(axes: &[&AxisValues]) -> Vec<Cell> {
+    axes.iter().fold(vec![Cell::new()], |cells, axis| {
+        let with = |cell: &Cell, value: &str| {
+            let mut cell = cell.clone();
+            cell.insert(axis.name.clone(), value.to_owned());
+            cell
+        };
+        cells.iter().flat_map(|cell| axis.values.iter().map(|(value, _)| with(cell, value))).collect()
+    })
+}
+
+/// The text with `{AXIS}` replaced by what `value` makes of the axis and its value.
+pub(super) fn filled(text: &str, cell: &Cell, show: impl Fn(&str, &str) -> String) -> String {
+    cell.iter().fold(text.to_owned(), |text, (axis, value)| text.replace(&format!("{{{axis}}}"), &show(axis, value)))
+}
+
+/// What holds in a cell.
+pub(super) fn setting(definition: &Definition, axes: &[AxisValues], cell: &Cell) -> Setting {
+    let of_axis = |axis: &AxisValues| {
+        let value = cell.get(&axis.name)?;
+        axis.values.iter().find(|(name, _)| name == value).map(|(_, setting)| setting.clone())
+    };
+    axes.iter().filter_map(of_axis).fold(definition.setting.clone(), |all, more| all.with(&more))
+}
+
+pub(super) fn case(definition: &Definition, axes: &[AxisValues], cell: &Cell) -> Result<Case, Mistake> {
+    let setting = setting(definition, axes, cell);
+    let fill = |text: &str| filled(text, cell, |_, value| value.to_owned());
+    // Each text, read; a mistake tells the place by the text as the file has it.
+    fn read<T>(
+        text: &Option<String>,
+        fill: impl Fn(&str) -> String,
+        read: impl Fn(&str) -> Result<T, String>,
+    ) -> Result<Option<T>, Mistake> {
+        text.as_ref().map(|text| read(&fill(text)).map_err(|what| Mistake::at(text, what))).transpose()
+    }
+    let server = setting.server.clone().unwrap_or_else(|| "xqos".to_owned());
+    let loads = setting.load.iter().flat_map(|loads| &loads.0);
+    let case = Case {
+        cell: cell.clone(),
+        server: server_of(definition, &server, &fill)?,
+        policy: read(&setting.policy, fill, policy)?,
+        measure: read(&setting.measure, fill, Measure::named)?.unwrap_or(Measure::Light),
+        loads: loads.map(|load| load_of(load, setting.clients, &fill)).collect::<Result<_, _>>()?,
+        reserve: read(&setting.reserve, fill, reservation)?,
+        processor: read(&setting.processor, fill, processor)?,
+        trace: read(&setting.trace, fill, level)?,
+        warm_up: read(&setting.warm_up, fill, time)?.unwrap_or(Duration::from_millis(500)),
+        command: setting.command.iter().flatten().map(|word| fill(word)).collect(),
+        time: [read(&setting.time, fill, time)?, read(&setting.time_quick, fill, time)?],
+        count: [setting.count, setting.count_quick],
+        is_quick: setting.quick.unwrap_or(true),
+    };
+    let mut names: Vec<&str> = case.loads.iter().map(|load| load.name.as_str()).collect();
+    names.sort_unstable();
+    if let Some(twice) = names.windows(2).find(|pair| pair[0] == pair[1]) {
+        return Err(Mistake::at(twice[0], format!("two loads are called '{}': give one a name = \"...\"", twice[0])));
+    }
+    if case.measure == Measure::Command && case.command.is_empty() {
+        return Err(Mistake::at(
+            "command",
+            "measure = \"command\" needs command = [\"PROGRAM\", \"ARGUMENT\", ...]".into(),
+        ));
+    }
+    Ok(case)
+}
+
+/// Whether an order leaves the cell out.
+pub(super) fn is_left_out(definition: &Definition, cell: &Cell) -> bool {
+    let is_of = |values: &BTreeMap<String, Vec<String>>| {
+        values.iter().all(|(axis, values)| cell.get(axis).is_some_and(|value| values.contains(value)))
+    };
+    definition.order.without.iter().any(is_of)
+}
+
+fn server_of(definition: &Definition, text: &str, fill: &impl Fn(&str) -> String) -> Result<(String, Setup), Mistake> {
+    let name = fill(text);
+    let usual = ServerText { xqos: name == "xqos", ..ServerText::default() };
+    let known = || definition.server.keys().map(String::as_str).chain(["stock", "xqos"]).collect::<Vec<_>>().join(", ");
+    let server = match definition.server.get(&name) {
+        Some(server) => server,
+        None if ["stock", "xqos"].contains(&name.as_str()) => &usual,
+        None => return Err(Mistake::at(text, format!("there is no server '{name}': write {}", known()))),
+    };
+    let kind_text = server.kind.as_deref().unwrap_or("xvfb");
+    let kind = kind(&fill(kind_text)).map_err(|what| Mistake::at(kind_text, what))?;
+    if server.host.is_some() && !server.xqos {
+        return Err(Mistake::at(&name, format!("server '{name}' has a host and no xqos: write xqos = true")));
+    }
+    let host = server.host.iter().map(|host| ("XQOS_HOST".into(), fill(host).into()));
+    let own = server.environment.iter().map(|(name, value)| (name.into(), fill(value).into()));
+    let module = Module { max_utilization_ppm: server.reservable.map(|part| (part * 1e6) as u32), ..Module::new("") };
+    let setup = Setup {
+        module: server.xqos.then_some(module),
+        max_clients: server.clients.unwrap_or(256),
+        screen: server.screen.unwrap_or(SCREEN),
+        arguments: server.options.iter().map(|option| fill(option).into()).collect(),
+        environment: host.chain(own).collect(),
+        ..Setup::stock(kind)
+    };
+    Ok((name, setup))
+}
+
+fn kind(text: &str) -> Result<server::Kind, String> {
+    let compositor = Compositor::ALL.into_iter().find(|one| one.program() == text).map(server::Kind::Xwayland);
+    let known = server::Kind::ALL.map(|kind| format!("{kind:?}").to_lowercase());
+    let compositors = Compositor::ALL.map(Compositor::program).join(", ");
+    let found = server::Kind::ALL.into_iter().zip(&known).find(|(_, name)| *name == text).map(|(kind, _)| kind);
+    found.or(compositor).ok_or_else(|| {
+        format!("there is no kind of server '{text}': write {}, or for an Xwayland {compositors}", known.join(", "))
+    })
+}
+
+fn load_of(text: &LoadText, clients: Option<usize>, fill: &impl Fn(&str) -> String) -> Result<LoadOf, Mistake> {
+    let at = |text: &str| {
+        let text = text.to_owned();
+        move |what| Mistake::at(&text, what)
+    };
+    let mut kinds = Vec::new();
+    kinds.extend(text.x11perf.as_ref().map(|test| Ok(Kind::Perf(fill(test)))));
+    kinds.extend(text.flood.as_ref().map(|length| flood(&fill(length)).map(Kind::Flood).map_err(at(length))));
+    kinds.extend(text.plaid.as_ref().map(|name| pattern(&fill(name)).map(Kind::Plaid).map_err(at(name))));
+    kinds.extend(text.silent.then_some(Ok(Kind::Silent)));
+    kinds.extend(text.fill.as_ref().map(|percent| whole(&fill(percent)).map(Kind::Fill).map_err(at(percent))));
+    let program: Vec<String> = text.command.iter().map(|word| fill(word)).collect();
+    kinds.extend((!program.is_empty()).then_some(Ok(Kind::Program(program))));
+    let [kind] = <[_; 1]>::try_from(kinds).map_err(|_| {
+        Mistake::at(
+            "load =",
+            "a load is one of x11perf, flood, plaid, silent, fill, command: write exactly one".to_owned(),
+        )
+    })?;
+    let kind = kind?;
+    let reserve =
+        |text: &Option<String>| text.as_ref().map(|text| reservation(&fill(text)).map_err(at(text))).transpose();
+    let group = |name: &String| {
+        let cap_ppm = text.cap.map(|cap| (cap * 1e6) as u32);
+        Ok(Group { name: fill(name), cap_ppm, reserve: reserve(&text.group_reserve)? })
+    };
+    Ok(LoadOf {
+        name: text.name.as_ref().map_or_else(|| kind.name(), |name| fill(name)),
+        clients: match clients {
+            Some(clients) => clients,
+            None => whole(&fill(&text.clients)).map_err(at(&text.clients))? as usize,
+        },
+        placement: if text.side_by_side { Placement::SideBySide } else { Placement::Stacked },
+        run: text.run.as_ref().map(|run| time(run).map_err(at(run))).transpose()?.unwrap_or(Duration::from_millis(100)),
+        reserve: reserve(&text.reserve)?,
+        weight: text.weight.map(|weight| (weight * 100.0).round() as u32),
+        group: text.group.as_ref().map(group).transpose()?,
+        kind,
+    })
+}
+
+impl LoadOf {
+    /// Its clients alone, whatever they get.
+    pub fn clients_alone(&self) -> LoadOf {
+        LoadOf { reserve: None, weight: None, group: None, ..self.clone() }
+    }
+}
+
+impl Kind {
+    fn name(&self) -> String {
+        match self {
+            Kind::Perf(test) => test.clone(),
+            Kind::Flood(_) => "flood".to_owned(),
+            Kind::Plaid(_) => "plaid".to_owned(),
+            Kind::Silent => "silent".to_owned(),
+            Kind::Fill(_) => "fill".to_owned(),
+            Kind::Program(words) => words.first().cloned().unwrap_or_default(),
+        }
+    }
+}
+
+fn whole(text: &str) -> Result<u32, String> {
+    text.parse().map_err(|_| format!("'{text}' is no whole number"))
+}
+
+fn flood(text: &str) -> Result<Option<Duration>, String> {
+    if text == "cheap" { Ok(None) } else { time(text).map(Some) }
+}
+
+pub(super) fn time(text: &str) -> Result<Duration, String> {
+    text.parse().map(quantity::Micros::duration)
+}
+
+/// `3ms/10ms`, `3ms/10ms hard`, or a part of a period: `1/6 of 30ms hard`.
+fn reservation(text: &str) -> Result<Reservation, String> {
+    let (what, hard) = text.strip_suffix(" hard").map_or((text, false), |what| (what, true));
+    if let Some((part, period)) = what.split_once(" of ") {
+        let period: quantity::Micros = period.parse()?;
+        let (over, under) =
+            part.split_once('/').ok_or_else(|| format!("'{part}' is no part: write one such as 1/6"))?;
+        let (over, under) = (u64::from(whole(over)?), u64::from(whole(under)?.max(1)));
+        let budget_us = (u64::from(period.0) * over / under) as u32;
+        return Ok(Reservation { budget_us, period_us: period.0, hard });
+    }
+    let quantity::Reservation { budget, period } = what.parse()?;
+    Ok(Reservation { budget_us: budget.0, period_us: period.0, hard })
+}
+
+fn processor(text: &str) -> Result<(Duration, Duration), String> {
+    let quantity::Reservation { budget, period } = text.parse()?;
+    Ok((budget.duration(), period.duration()))
+}
+
+fn policy(text: &str) -> Result<PolicyKind, String> {
+    let found = PolicyKind::ALL.into_iter().find(|policy| policy.name() == text);
+    found.ok_or_else(|| format!("there is no policy '{text}': write classic, smart, stock or fair"))
+}
+
+fn level(text: &str) -> Result<Level, String> {
+    match text {
+        "slices" => Ok(Level::Slices),
+        "requests" => Ok(Level::Requests),
+        _ => Err(format!("there is no trace of '{text}': write slices or requests")),
+    }
+}
+
+fn pattern(text: &str) -> Result<Pattern, String> {
+    match text {
+        "original" => Ok(Pattern::Original),
+        "heavy" => Ok(Pattern::Heavy),
+        "published" => Ok(Pattern::Published),
+        _ => Err(format!("there is no plaid '{text}': write original, heavy or published")),
+    }
+}

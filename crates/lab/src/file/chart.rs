@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: MIT
+//! The charts that a file asks for.
+
+use super::data::{Cell, Data, number};
+use super::format::Chart as ChartText;
+use super::study::{measured, parsed, spread, titled};
+use crate::statistics::{Spread, Summary};
+use crate::study::{Chart, Group, Line, Lines, Panel, Range, Ranges, Scatter};
+
+/// What a chart may be.
+pub(super) const KINDS: [&str; 3] = ["ranges", "lines", "scatter"];
+/// Enough for the eye.
+const CHARTED: usize = 100;
+
+/// `None` where nothing of it was measured.
+pub(super) fn chart(text: &ChartText, data: &Data) -> Option<Chart> {
+    let title = text.title.clone();
+    let (x_label, y_label) = (text.x_label.clone(), text.y_label.clone());
+    match text.kind.as_str() {
+        "ranges" => {
+            let groups: Vec<Group> = of(text, data, &text.groups, &Cell::new())
+                .into_iter()
+                .map(|within| Group {
+                    name: titled(&braced(&text.groups), &within, data),
+                    ranges: ranges(text, data, &within),
+                })
+                .filter(|group| !group.ranges.is_empty())
+                .collect();
+            (!groups.is_empty()).then_some(Chart::Ranges(Ranges { title, x_label, groups }))
+        }
+        "lines" => {
+            let lines = cases(text, data, &Cell::new()).into_iter().map(|(case, cell)| {
+                Line::new(
+                    &case,
+                    titled(&braced(std::slice::from_ref(&text.of)), &cell, data),
+                    points(text, data, &cell),
+                )
+            });
+            let paper = text.paper.iter().flat_map(|paper| {
+                let text = ChartText { y: paper.clone(), ..text.clone() };
+                let of =
+                    |cell: &Cell| format!("{}, paper", titled(&braced(std::slice::from_ref(&text.of)), cell, data));
+                let cells = cases(&text, data, &Cell::new());
+                cells
+                    .iter()
+                    .map(|(_, cell)| Line::new("paper", of(cell), points(&text, data, cell)))
+                    .collect::<Vec<_>>()
+            });
+            let lines: Vec<Line> = lines.chain(paper).filter(|line| !line.points.is_empty()).collect();
+            let lines = Lines {
+                log_x: text.log.contains('x'),
+                log_y: text.log.contains('y'),
+                ..Lines::new(title, &x_label, &y_label, lines)
+            };
+            (!lines.lines.is_empty()).then_some(Chart::Lines(lines))
+        }
+        _ => {
+            let panels = cases(text, data, &Cell::new()).into_iter().map(|(case, cell)| {
+                let name = titled(&braced(std::slice::from_ref(&text.of)), &cell, data);
+                Panel { case, name, points: points(text, data, &cell) }
+            });
+            let panels: Vec<Panel> = panels.filter(|panel| !panel.points.is_empty()).collect();
+            (!panels.is_empty()).then_some(Chart::Scatter(Scatter { title, x_label, y_label, panels }))
+        }
+    }
+}
+
+fn of(text: &ChartText, data: &Data, axes: &[String], within: &Cell) -> Vec<Cell> {
+    measured(data, axes, &text.only, within)
+}
+
+/// Each value of the axis that the chart is of, with its cell.
+fn cases(text: &ChartText, data: &Data, within: &Cell) -> Vec<(String, Cell)> {
+    let of = of(text, data, std::slice::from_ref(&text.of), within);
+    of.into_iter().filter_map(|cell| Some((cell.get(&text.of)?.clone(), cell))).collect()
+}
+
+fn braced(axes: &[String]) -> String {
+    axes.iter().map(|axis| format!("{{{axis}}}")).collect::<Vec<_>>().join(", ")
+}
+
+/// Medians of the turns.
+fn ranges(text: &ChartText, data: &Data, within: &Cell) -> Vec<Range> {
+    let range = |(case, cell): (String, Cell)| {
+        let summaries: Vec<Summary> = data
+            .at(&cell)
+            .turns()
+            .filter_map(|at| Some(Summary::of(at.samples(&text.y)?.iter().copied())))
+            .filter(|summary| summary.count > 0)
+            .collect();
+        let median = |figure: fn(&Summary) -> f64| Spread::of(summaries.iter().map(figure)).median;
+        (!summaries.is_empty()).then(|| Range {
+            case,
+            p50: median(|one| one.p50),
+            mean: median(|one| one.mean),
+            p99: median(|one| one.p99),
+            worst: median(|one| one.worst),
+        })
+    };
+    cases(text, data, within).into_iter().filter_map(range).collect()
+}
+
+/// Over an axis of numbers, or samples: each over another one, or one after the other.
+fn points(text: &ChartText, data: &Data, cell: &Cell) -> Vec<[f64; 2]> {
+    let axis = text.x.as_ref().and_then(|name| data.axis(name));
+    if let Some(axis) = axis {
+        let y = parsed(&text.y);
+        let point = |cell: Cell| {
+            let x = number(cell.get(&axis.name)?)?;
+            let y = spread(&y, &data.at(&cell));
+            (y.count > 0).then_some([x, y.median])
+        };
+        return of(text, data, std::slice::from_ref(&axis.name), cell).into_iter().filter_map(point).collect();
+    }
+    let whole = text.kind == "scatter";
+    let mut points = Vec::new();
+    let mut offset = 0.0;
+    for at in data.at(cell).turns().take(if whole { usize::MAX } else { 1 }) {
+        let Some(y) = at.samples(&text.y) else { continue };
+        match text.x.as_ref().and_then(|x| at.samples(x)) {
+            Some(x) => {
+                // Microseconds are enough for the eye, and short in the page.
+                let short = |value: f64| (value * 1e3).round() / 1e3;
+                points.extend(x.iter().zip(y.iter()).map(|(&x, &y)| [short(offset + x), short(y)]));
+                offset = points.last().map_or(offset, |point| point[0]);
+            }
+            None => points.extend(y.iter().take(CHARTED).enumerate().map(|(index, &y)| [index as f64, y])),
+        }
+    }
+    points
+}

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: MIT
+//! What was measured, by case and turn, and how expressions find it.
+
+use super::format::{Definition, Setting};
+use crate::papers;
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+pub(super) type Samples = [f64];
+
+/// The name of a value for each axis.
+pub(super) type Cell = BTreeMap<String, String>;
+
+/// One case, measured once.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Trial {
+    pub case: Cell,
+    pub turn: u32,
+    pub values: BTreeMap<String, f64>,
+    pub samples: BTreeMap<String, Vec<f64>>,
+}
+
+/// An axis and its values, in the order of the file.
+#[derive(Clone, Debug)]
+pub(super) struct AxisValues {
+    pub name: String,
+    pub values: Vec<(String, Setting)>,
+}
+
+/// All trials of an experiment.
+#[derive(Debug)]
+pub(super) struct Data {
+    pub axes: Vec<AxisValues>,
+    /// Of papers, whatever the case.
+    pub published: BTreeMap<String, String>,
+    trials: BTreeMap<(Cell, u32), Trial>,
+    turns: u32,
+}
+
+/// A place in the data: a value for each axis, and a turn.
+#[derive(Clone, Debug)]
+pub(super) struct At<'a> {
+    data: &'a Data,
+    pub cell: Cell,
+    turn: u32,
+}
+
+pub(super) fn axes(definition: &Definition) -> Vec<AxisValues> {
+    let of = |(name, axis): (&String, &super::format::Axis)| AxisValues {
+        name: name.clone(),
+        values: axis.0.iter().map(|(value, setting)| (value.clone(), setting.clone())).collect(),
+    };
+    definition.axis.iter().map(of).collect()
+}
+
+impl AxisValues {
+    /// For people: its title, or its name.
+    pub fn title<'a>(&'a self, value: &'a str) -> &'a str {
+        let found = self.values.iter().find(|(name, _)| name == value);
+        found.and_then(|(_, setting)| setting.title.as_deref()).unwrap_or(value)
+    }
+
+    pub fn has(&self, value: &str) -> bool {
+        self.values.iter().any(|(name, _)| name == value)
+    }
+}
+
+impl Data {
+    pub fn new(axes: Vec<AxisValues>, trials: impl IntoIterator<Item = Trial>) -> Data {
+        let trials: BTreeMap<_, _> =
+            trials.into_iter().map(|trial| ((trial.case.clone(), trial.turn), trial)).collect();
+        let turns = trials.keys().map(|(_, turn)| turn + 1).max().unwrap_or(0);
+        Data { axes, published: BTreeMap::new(), trials, turns }
+    }
+
+    /// The turns of each case as one.
+    pub fn pooled(&self) -> Data {
+        let mut pooled: BTreeMap<Cell, Trial> = BTreeMap::new();
+        for trial in self.trials.values() {
+            let all = pooled
+                .entry(trial.case.clone())
+                .or_insert_with(|| Trial { case: trial.case.clone(), ..Trial::default() });
+            for (name, samples) in &trial.samples {
+                all.samples.entry(name.clone()).or_default().extend(samples);
+            }
+            for (name, value) in &trial.values {
+                *all.values.entry(name.clone()).or_default() += value / f64::from(self.turns_of(&trial.case));
+            }
+        }
+        Data { published: self.published.clone(), ..Data::new(self.axes.clone(), pooled.into_values()) }
+    }
+
+    fn turns_of(&self, case: &Cell) -> u32 {
+        self.trials.keys().filter(|(of, _)| of == case).count() as u32
+    }
+
+    pub fn at(&self, cell: &Cell) -> At<'_> {
+        At { data: self, cell: cell.clone(), turn: 0 }
+    }
+
+    pub fn axis(&self, name: &str) -> Option<&AxisValues> {
+        self.axes.iter().find(|axis| axis.name == name)
+    }
+
+    /// Whether anything was measured at such a place.
+    pub fn has(&self, cell: &Cell) -> bool {
+        self.trials.keys().any(|(case, _)| cell.iter().all(|(axis, value)| case.get(axis) == Some(value)))
+    }
+}
+
+impl<'a> At<'a> {
+    #[cfg(test)]
+    pub fn of(data: &'a Data, cell: &[(&str, &str)], turn: u32) -> At<'a> {
+        let cell = cell.iter().map(|&(axis, value)| (axis.to_owned(), value.to_owned())).collect();
+        At { data, cell, turn }
+    }
+
+    fn trial(&self) -> Option<&'a Trial> {
+        self.data.trials.get(&(self.cell.clone(), self.turn))
+    }
+
+    /// A value of the trial, the number of an axis, or the mean of samples.
+    pub fn value(&self, name: &str) -> Option<f64> {
+        if let Some(value) = self.cell.get(name) {
+            return number(value);
+        }
+        let trial = self.trial()?;
+        let of_samples = || trial.samples.get(name).filter(|samples| !samples.is_empty());
+        trial.values.get(name).copied().or_else(|| of_samples().map(|samples| crate::statistics::mean(samples)))
+    }
+
+    pub fn samples(&self, name: &str) -> Option<Cow<'a, Samples>> {
+        self.trial()?.samples.get(name).map(|samples| Cow::Borrowed(samples.as_slice()))
+    }
+
+    /// As a value of one of the axes names it: `PAPER.FIGURE`, or of a table `PAPER.FIGURE(AXIS, AXIS)`, rows and columns.
+    pub fn published(&self, name: &str) -> Option<f64> {
+        let of_axis = |axis: &AxisValues| {
+            let value = self.cell.get(&axis.name)?;
+            let (_, setting) = axis.values.iter().find(|(one, _)| one == value)?;
+            setting.published.as_ref()?.get(name).cloned()
+        };
+        let key = self.data.axes.iter().find_map(of_axis).or_else(|| self.data.published.get(name).cloned())?;
+        let Some((figure, axes)) = key.strip_suffix(')').and_then(|key| key.split_once('(')) else {
+            return papers::value(&key);
+        };
+        let (rows, columns) = axes.split_once(',')?;
+        let place = |axis: &str| {
+            let axis = self.data.axis(axis.trim())?;
+            axis.values.iter().position(|(value, _)| Some(value) == self.cell.get(&axis.name))
+        };
+        papers::cell(figure, place(rows)?, place(columns)?)
+    }
+
+    pub fn turns(&self) -> impl Iterator<Item = At<'a>> + use<'a> {
+        let at = self.clone();
+        (0..self.data.turns).map(move |turn| At { turn, ..at.clone() })
+    }
+
+    pub fn elsewhere(&self, places: &[(String, String)]) -> At<'a> {
+        let mut at = self.clone();
+        at.cell.extend(places.iter().cloned());
+        at
+    }
+}
+
+/// `0.3`, or a fraction such as `1/6`.
+pub(super) fn number(text: &str) -> Option<f64> {
+    match text.split_once('/') {
+        Some((over, under)) => Some(over.parse::<f64>().ok()? / under.parse::<f64>().ok()?),
+        None => text.parse().ok(),
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    pub fn trial(case: &[(&str, &str)], turn: u32, samples: &[f64]) -> Trial {
+        Trial {
+            case: case.iter().map(|&(axis, value)| (axis.to_owned(), value.to_owned())).collect(),
+            turn,
+            samples: BTreeMap::from([("response".to_owned(), samples.to_vec())]),
+            ..Trial::default()
+        }
+    }
+
+    /// An axis `case` with stock and fair, two turns.
+    pub fn two_turns() -> Data {
+        let of = |name: &str| (name.to_owned(), Setting::default());
+        let axes = vec![AxisValues { name: "case".into(), values: vec![of("stock"), of("fair")] }];
+        let trials = [
+            trial(&[("case", "stock")], 0, &[10.0, 20.0, 30.0]),
+            trial(&[("case", "fair")], 0, &[1.0, 2.0, 3.0]),
+            trial(&[("case", "fair")], 1, &[2.0, 4.0, 6.0]),
+            trial(&[("case", "stock")], 1, &[20.0, 40.0, 60.0]),
+        ];
+        Data::new(axes, trials)
+    }
+
+    #[test]
+    fn turns_that_are_pooled_have_all_samples() {
+        let data = two_turns().pooled();
+        let at = At::of(&data, &[("case", "stock")], 0);
+        assert_eq!(at.samples("response").unwrap().len(), 6);
+        assert_eq!(at.turns().count(), 1);
+    }
+}

@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: MIT
+//! Expressions over what was measured: `mean(response)[case=stock] / mean(response)[case=fair]`.
+//!
+//! A name is a value of a trial, or the number that an axis stands at. Statistics are of a trial's samples. Brackets
+//! choose another case of the same turn, so that a ratio compares what was measured one after the other. An
+//! expression has no value where something that it needs was not measured.
+
+use super::data::{At, Samples};
+use crate::statistics::{deviation, jain_index, mean, quantile};
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Expression {
+    Number(f64),
+    Name(String),
+    /// Of the samples of this name.
+    Statistic(Statistic, String),
+    /// A figure of a paper.
+    Published(String),
+    Calculated(Operation, Box<Expression>, Box<Expression>),
+    /// Of the values of all turns.
+    OfTurns(Statistic, Box<Expression>),
+    /// In another case of the same turn.
+    Elsewhere(Box<Expression>, Vec<(String, String)>),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Statistic {
+    Mean,
+    Deviation,
+    /// A part of one: 0 is the least, 1 the worst.
+    Quantile(f64),
+    Count,
+    Sum,
+    Jain,
+    /// The part of the samples from one value to another.
+    Within(f64, f64),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Operation {
+    Plus,
+    Minus,
+    Times,
+    Over,
+    Smaller,
+    Larger,
+}
+
+const FUNCTIONS: &str = "mean, deviation, least, worst, p50, p99 and other percentiles, count, sum, jain, \
+                         within(samples, from, to), smaller(a, b), larger(a, b), least_turn, greatest_turn, mean_turn, deviation_turn, published";
+
+impl Expression {
+    /// An error says what is wrong and what may stand there.
+    pub fn parse(text: &str) -> Result<Expression, String> {
+        let mut parser = Parser { text, at: 0 };
+        let expression = parser.sum()?;
+        match parser.rest() {
+            "" => Ok(expression),
+            rest => {
+                Err(format!("'{rest}' is not expected here: write an operator (+ - * /) before it, or leave it out"))
+            }
+        }
+    }
+
+    /// `None` where something of it was not measured.
+    pub fn value(&self, at: &At) -> Option<f64> {
+        match self {
+            Expression::Number(number) => Some(*number),
+            Expression::Name(name) => at.value(name),
+            Expression::Statistic(statistic, name) => statistic.of(&at.samples(name)?),
+            Expression::Published(name) => at.published(name),
+            Expression::Calculated(operation, one, other) => Some(operation.of(one.value(at)?, other.value(at)?)),
+            Expression::OfTurns(statistic, of) => {
+                statistic.of(&at.turns().filter_map(|at| of.value(&at)).collect::<Vec<_>>())
+            }
+            Expression::Elsewhere(of, places) => of.value(&at.elsewhere(places)),
+        }
+    }
+
+    /// How many samples the statistic with the fewest is of; `None` where there is none.
+    pub fn samples(&self, at: &At) -> Option<usize> {
+        match self {
+            Expression::Statistic(_, name) => Some(at.samples(name).map_or(0, |samples| samples.len())),
+            Expression::Calculated(_, one, other) => one.samples(at).into_iter().chain(other.samples(at)).min(),
+            Expression::OfTurns(_, of) => at.turns().filter_map(|at| of.samples(&at)).min(),
+            Expression::Elsewhere(of, places) => of.samples(&at.elsewhere(places)),
+            Expression::Number(_) | Expression::Name(_) | Expression::Published(_) => None,
+        }
+    }
+
+    /// Each name with the places that brackets choose for it.
+    pub fn visit<'a>(
+        &'a self,
+        places: &[&'a (String, String)],
+        see: &mut dyn FnMut(&'a Expression, &[&'a (String, String)]),
+    ) {
+        match self {
+            Expression::Calculated(_, one, other) => {
+                one.visit(places, see);
+                other.visit(places, see);
+            }
+            Expression::OfTurns(_, of) => of.visit(places, see),
+            Expression::Elsewhere(of, more) => of.visit(&[places, &more.iter().collect::<Vec<_>>()].concat(), see),
+            _ => see(self, places),
+        }
+    }
+}
+
+impl Statistic {
+    fn of(self, samples: &Samples) -> Option<f64> {
+        let of_all = || samples.iter().copied();
+        match self {
+            Statistic::Count => return Some(samples.len() as f64),
+            _ if samples.is_empty() => return None,
+            Statistic::Mean => Some(mean(samples)),
+            Statistic::Deviation => Some(deviation(samples)),
+            Statistic::Quantile(part) => Some(quantile(of_all(), part)),
+            Statistic::Sum => Some(of_all().sum()),
+            Statistic::Jain => Some(jain_index(samples)),
+            Statistic::Within(from, to) => {
+                let within = of_all().filter(|value| (from..=to).contains(value)).count();
+                Some(within as f64 / samples.len() as f64)
+            }
+        }
+    }
+
+    /// Those whose name alone says what they are.
+    fn named(name: &str) -> Option<Statistic> {
+        Some(match name {
+            "mean" => Statistic::Mean,
+            "deviation" => Statistic::Deviation,
+            "least" => Statistic::Quantile(0.0),
+            "worst" => Statistic::Quantile(1.0),
+            "count" => Statistic::Count,
+            "sum" => Statistic::Sum,
+            "jain" => Statistic::Jain,
+            _ => {
+                let percent: f64 = name.strip_prefix('p')?.parse().ok()?;
+                (0.0..=100.0).contains(&percent).then_some(Statistic::Quantile(percent / 100.0))?
+            }
+        })
+    }
+}
+
+impl Operation {
+    fn of(self, one: f64, other: f64) -> f64 {
+        match self {
+            Operation::Plus => one + other,
+            Operation::Minus => one - other,
+            Operation::Times => one * other,
+            Operation::Over => one / other,
+            Operation::Smaller => one.min(other),
+            Operation::Larger => one.max(other),
+        }
+    }
+}
+
+struct Parser<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+impl<'a> Parser<'a> {
+    fn rest(&mut self) -> &'a str {
+        let rest = &self.text[self.at..];
+        self.at += rest.len() - rest.trim_start().len();
+        &self.text[self.at..]
+    }
+
+    fn takes(&mut self, sign: char) -> bool {
+        let takes = self.rest().starts_with(sign);
+        self.at += if takes { sign.len_utf8() } else { 0 };
+        takes
+    }
+
+    fn needs(&mut self, sign: char) -> Result<(), String> {
+        match self.takes(sign) {
+            true => Ok(()),
+            false if self.rest().is_empty() => Err(format!("a '{sign}' is missing at the end")),
+            false => Err(format!("a '{sign}' is missing before '{}'", self.rest())),
+        }
+    }
+
+    fn sum(&mut self) -> Result<Expression, String> {
+        let mut sum = self.product()?;
+        loop {
+            let operation = match () {
+                () if self.takes('+') => Operation::Plus,
+                () if self.takes('-') => Operation::Minus,
+                () => return Ok(sum),
+            };
+            sum = Expression::Calculated(operation, Box::new(sum), Box::new(self.product()?));
+        }
+    }
+
+    fn product(&mut self) -> Result<Expression, String> {
+        let mut product = self.factor()?;
+        loop {
+            let operation = match () {
+                () if self.takes('*') => Operation::Times,
+                () if self.takes('/') => Operation::Over,
+                () => return Ok(product),
+            };
+            product = Expression::Calculated(operation, Box::new(product), Box::new(self.factor()?));
+        }
+    }
+
+    fn factor(&mut self) -> Result<Expression, String> {
+        let mut factor = if self.takes('(') {
+            let inner = self.sum()?;
+            self.needs(')')?;
+            inner
+        } else if self.rest().starts_with(|first: char| first.is_ascii_digit() || first == '-') {
+            Expression::Number(self.number()?)
+        } else {
+            let name = self.name()?;
+            if self.takes('(') { self.call(&name)? } else { Expression::Name(name) }
+        };
+        while self.takes('[') {
+            factor = Expression::Elsewhere(Box::new(factor), self.places()?);
+        }
+        Ok(factor)
+    }
+
+    /// After its opening parenthesis.
+    fn call(&mut self, function: &str) -> Result<Expression, String> {
+        let expression = if let Some(statistic) = Statistic::named(function) {
+            Expression::Statistic(statistic, self.name()?)
+        } else {
+            match function {
+                "published" => Expression::Published(self.name()?),
+                "least_turn" => Expression::OfTurns(Statistic::Quantile(0.0), Box::new(self.sum()?)),
+                "greatest_turn" => Expression::OfTurns(Statistic::Quantile(1.0), Box::new(self.sum()?)),
+                "mean_turn" => Expression::OfTurns(Statistic::Mean, Box::new(self.sum()?)),
+                "deviation_turn" => Expression::OfTurns(Statistic::Deviation, Box::new(self.sum()?)),
+                "smaller" => self.two(Operation::Smaller)?,
+                "larger" => self.two(Operation::Larger)?,
+                "within" => {
+                    let samples = self.name()?;
+                    self.needs(',')?;
+                    let from = self.number()?;
+                    self.needs(',')?;
+                    Expression::Statistic(Statistic::Within(from, self.number()?), samples)
+                }
+                _ => return Err(format!("there is no function '{function}': there are {FUNCTIONS}")),
+            }
+        };
+        self.needs(')')?;
+        Ok(expression)
+    }
+
+    fn two(&mut self, operation: Operation) -> Result<Expression, String> {
+        let one = self.sum()?;
+        self.needs(',')?;
+        Ok(Expression::Calculated(operation, Box::new(one), Box::new(self.sum()?)))
+    }
+
+    /// After the opening bracket: `case=stock, load=noop]`.
+    fn places(&mut self) -> Result<Vec<(String, String)>, String> {
+        let inside = self.rest();
+        let end = inside.find(']').ok_or("a ']' is missing at the end")?;
+        self.at += end + 1;
+        let place = |text: &str| {
+            let (axis, value) =
+                text.split_once('=').ok_or_else(|| format!("'{text}' is no place: write AXIS=VALUE"))?;
+            Ok((axis.trim().to_owned(), value.trim().to_owned()))
+        };
+        inside[..end].split(',').map(place).collect()
+    }
+
+    fn number(&mut self) -> Result<f64, String> {
+        let rest = self.rest();
+        let is_of_number = |(at, one): (usize, char)| one.is_ascii_digit() || one == '.' || (one == '-' && at == 0);
+        let length = rest.char_indices().take_while(|&one| is_of_number(one)).count();
+        self.at += length;
+        rest[..length].parse().map_err(|_| format!("'{rest}' does not begin with a number"))
+    }
+
+    fn name(&mut self) -> Result<String, String> {
+        let rest = self.rest();
+        let is_of_name = |one: &char| one.is_ascii_alphanumeric() || "_.".contains(*one);
+        let length = rest.chars().take_while(is_of_name).count();
+        self.at += length;
+        match length {
+            0 if rest.is_empty() => Err("it ends where a name or a number is expected".to_owned()),
+            0 => {
+                Err(format!("'{rest}' is no name: write what was measured, or a function of it such as mean(response)"))
+            }
+            _ => Ok(rest[..length].to_owned()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::data::tests::two_turns;
+    use super::*;
+
+    fn value(text: &str, case: &str) -> Option<f64> {
+        let data = two_turns();
+        Expression::parse(text).unwrap().value(&At::of(&data, &[("case", case)], 0))
+    }
+
+    #[test]
+    fn operators_bind_as_usual_and_functions_take_samples() {
+        assert_eq!(value("1 + 2 * 3 - 8 / (1 + 3)", "stock"), Some(5.0));
+        assert_eq!(value("larger(1, -2) * smaller(3, 4)", "stock"), Some(3.0));
+        assert_eq!(value("mean(response)", "stock"), Some(20.0));
+        assert_eq!(value("p50(response) + worst(response) - least(response)", "stock"), Some(40.0));
+        assert_eq!(value("within(response, 15, 30)", "stock"), Some(2.0 / 3.0));
+        assert_eq!(value("count(response)", "stock"), Some(3.0));
+    }
+
+    #[test]
+    fn brackets_choose_another_case_of_the_same_turn() {
+        assert_eq!(value("mean(response)[case=stock] / mean(response)", "fair"), Some(10.0));
+        assert_eq!(value("least_turn(mean(response))", "stock"), Some(20.0));
+        assert_eq!(value("greatest_turn(mean(response))", "stock"), Some(40.0));
+    }
+
+    #[test]
+    fn what_was_not_measured_has_no_value() {
+        assert_eq!(value("mean(response) + missing", "stock"), None);
+        assert_eq!(value("mean(response)[case=nowhere]", "stock"), None);
+    }
+
+    #[test]
+    fn a_mistake_says_what_to_write() {
+        let error = |text: &str| Expression::parse(text).unwrap_err();
+        assert!(error("avg(response)").contains("there are mean, deviation"), "{}", error("avg(response)"));
+        assert!(error("mean(response").contains("')' is missing at the end"));
+        assert!(error("1 2").contains("write an operator"));
+        assert!(error("mean(response)[stock]").contains("write AXIS=VALUE"));
+        assert!(error("1 +").contains("a name or a number is expected"));
+    }
+}

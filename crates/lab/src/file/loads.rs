@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: MIT
+//! The clients that keep a server busy, started for a case and given what it says.
+
+use super::case::{Kind, LoadOf};
+use crate::filler::Filler;
+use crate::flood::{Flood, Work};
+use crate::load::{Load, Perf};
+use crate::plaid::Plaids;
+use crate::process::Owned;
+use crate::server::Server;
+use anyhow::{Result, bail};
+use std::collections::BTreeMap;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+use x11rb::connection::Connection;
+use x11rb::protocol::xproto::ConnectionExt;
+use x11rb::rust_connection::RustConnection;
+use xqos_abi::ClientEntry;
+use xqos_client::Control;
+
+/// Until a program is a client of the server.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// What silent clients have drawn before they fell silent.
+const DRAWN: i16 = 100;
+/// As x11perf runs by itself; see [`crate::load`].
+const USUAL_RUN: Duration = Duration::from_millis(100);
+
+/// What was found out on an idle server: how much of each load makes so much work.
+#[derive(Debug, Default)]
+pub(super) struct Calibrated {
+    perfs: BTreeMap<String, Perf>,
+    works: BTreeMap<Duration, Work>,
+    batches: BTreeMap<u32, u32>,
+}
+
+/// A load that runs until this is dropped.
+#[derive(Debug)]
+pub(super) struct Running {
+    pub name: String,
+    clients: Clients,
+}
+
+#[derive(Debug)]
+enum Clients {
+    Perf(Load),
+    Flood(Flood),
+    Plaids { _running: Plaids },
+    Silent { _open: Vec<RustConnection> },
+    Filler(Filler),
+    Programs(Vec<Owned>),
+}
+
+impl Calibrated {
+    /// Finds out what the load needs to know; the server is idle.
+    pub fn learn(&mut self, load: &LoadOf, server: &Server) -> Result<()> {
+        match &load.kind {
+            Kind::Perf(test) if !self.perfs.contains_key(test) => {
+                self.perfs.insert(test.clone(), Perf::calibrate(server.display(), test)?);
+            }
+            Kind::Flood(Some(length)) if !self.works.contains_key(length) => {
+                self.works.insert(*length, Work::of_length(server, *length)?);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    pub fn start(&mut self, load: &LoadOf, server: &Server) -> Result<Running> {
+        let display = server.display();
+        let clients = match &load.kind {
+            Kind::Perf(test) => {
+                let perf = &self.perfs[test];
+                let shorter = USUAL_RUN.as_secs_f64() / load.run.as_secs_f64();
+                let perf = Perf { reps: ((perf.reps as f64 / shorter).ceil() as u64).max(1), ..perf.clone() };
+                Clients::Perf(Load::start(display, &perf, load.clients, load.placement)?)
+            }
+            Kind::Flood(length) => {
+                let work = length.map_or(Work::CHEAP, |length| self.works[&length]);
+                Clients::Flood(Flood::start(server, work, load.clients)?)
+            }
+            Kind::Plaid(pattern) => Clients::Plaids { _running: Plaids::start(display, load.clients, *pattern)? },
+            Kind::Silent => {
+                let open = (0..load.clients).map(|_| draw_once(server)).collect::<Result<_>>()?;
+                Clients::Silent { _open: open }
+            }
+            Kind::Fill(percent) => {
+                let filler = Filler::start(display)?;
+                // The first server's amount is that of all: it is the work that is to be the same.
+                let batch = match self.batches.get(percent) {
+                    Some(&batch) => batch,
+                    None => *self.batches.entry(*percent).or_insert(filler.calibrate(server, *percent)?),
+                };
+                filler.set(batch);
+                Clients::Filler(filler)
+            }
+            Kind::Program(words) => {
+                let start = |_| program(words, display);
+                Clients::Programs((0..load.clients).map(start).collect::<Result<_>>()?)
+            }
+        };
+        Ok(Running { name: load.name.clone(), clients })
+    }
+}
+
+impl Running {
+    /// Those of the server's clients that are its own.
+    pub fn of<'a>(&self, clients: &'a [ClientEntry]) -> Vec<&'a ClientEntry> {
+        let pids: Vec<u32> = match &self.clients {
+            Clients::Perf(load) => load.pids(),
+            Clients::Programs(programs) => programs.iter().map(Owned::pid).collect(),
+            _ => Vec::new(),
+        };
+        let bases: Vec<u32> =
+            if let Clients::Flood(flood) = &self.clients { flood.clients().collect() } else { Vec::new() };
+        clients.iter().filter(|one| pids.contains(&(one.pid as u32)) || bases.contains(&one.client)).collect()
+    }
+
+    /// What the case gives its clients.
+    pub fn set(&self, load: &LoadOf, control: &Control) -> Result<()> {
+        if load.clients_alone() == *load {
+            return Ok(());
+        }
+        let limit = Instant::now() + PATIENCE;
+        let clients = loop {
+            let list = control.clients()?.clients;
+            let own: Vec<u32> = self.of(&list).iter().map(|client| client.client).collect();
+            if own.len() >= load.clients {
+                break own;
+            }
+            if Instant::now() > limit {
+                bail!(
+                    "{} of {} clients of {} are connected: nothing can be set for the others",
+                    own.len(),
+                    load.clients,
+                    self.name
+                );
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        };
+        for &client in &clients {
+            if let Some(wanted) = load.reserve {
+                control.reserve(client, wanted.budget_us, wanted.period_us, wanted.hard)?;
+            }
+            if let Some(weight) = load.weight {
+                control.set_weight(client, weight)?;
+            }
+            if let Some(group) = &load.group {
+                control.set_client_group(client, &group.name)?;
+            }
+        }
+        if let (Some(group), Some(&first)) = (&load.group, clients.first()) {
+            if let Some(ppm) = group.cap_ppm {
+                control.set_group_cap(first, ppm)?;
+            }
+            if let Some(wanted) = group.reserve {
+                control.reserve_group(first, wanted.budget_us, wanted.period_us, wanted.hard)?;
+            }
+        }
+        // The first period begins with what a client was doing before.
+        let period = load.reserve.map_or(0, |wanted| wanted.period_us);
+        std::thread::sleep(Duration::from_micros(period.into()));
+        Ok(())
+    }
+
+    /// Takes back what they have reserved.
+    pub fn release(&self, control: &Control) -> Result<()> {
+        let list = control.clients()?.clients;
+        let reserved = self.of(&list).into_iter().filter(|client| client.period_us > 0);
+        Ok(reserved.map(|client| control.release(client.client)).collect::<Result<_, _>>()?)
+    }
+
+    /// Stops its clients in the middle of whatever they do, or lets them go on; x11perf alone can be.
+    pub fn stop(&mut self, stops: bool) {
+        if let Clients::Perf(load) = &mut self.clients {
+            if stops { load.pause() } else { load.go_on() }
+        }
+    }
+
+    /// Bytes that its clients have written so far; `None` of clients of our own.
+    pub fn written(&self) -> Option<u64> {
+        let Clients::Perf(load) = &self.clients else { return None };
+        load.written().ok()
+    }
+
+    /// Operations by x11perf's own count.
+    pub fn work(&mut self, from: Instant, to: Instant) -> Result<Option<f64>> {
+        let Clients::Perf(load) = &mut self.clients else { return Ok(None) };
+        Ok(Some(load.work(from, to)?.iter().sum()))
+    }
+
+    /// An error when a client is gone.
+    pub fn see_running(&mut self) -> Result<()> {
+        match &mut self.clients {
+            Clients::Perf(load) => load.see_running(),
+            Clients::Programs(programs) => programs.iter_mut().try_for_each(|program| program.see_running(&self.name)),
+            Clients::Filler(filler) if !filler.is_running() => bail!("the client that fills the server has ended"),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn draw_once(server: &Server) -> Result<RustConnection> {
+    let connection = server.connect()?;
+    let root = connection.setup().roots[0].root;
+    for x in 0..DRAWN {
+        connection.clear_area(false, root, x, 0, 10, 10)?;
+    }
+    connection.get_input_focus()?.reply()?;
+    Ok(connection)
+}
+
+fn program(words: &[String], display: &str) -> Result<Owned> {
+    let Some((program, arguments)) = words.split_first() else { bail!("no program is named") };
+    let mut command = Command::new(program);
+    command.args(arguments).env("DISPLAY", display);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    Owned::start(&mut command, Duration::from_secs(2))
+}

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: MIT
+//! The clients that measure, and what each of them finds.
+
+use super::case::Case;
+use crate::light::{Light, Series};
+use crate::pauses::Pauses;
+use crate::process::Owned;
+use crate::server::Server;
+use crate::{frames, line};
+use anyhow::{Context, Result, bail};
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Who measures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Measure {
+    Light,
+    Line,
+    Frames,
+    Pauses,
+    Nothing,
+    Command,
+}
+
+/// What it found, and the time that this is about.
+#[derive(Debug)]
+pub(super) struct Found {
+    pub samples: BTreeMap<String, Vec<f64>>,
+    pub values: BTreeMap<String, f64>,
+    pub from: Instant,
+    pub to: Instant,
+}
+
+/// A run of the user's own program that takes longer has failed.
+const LONGEST_RUN: Duration = Duration::from_secs(120);
+
+impl Measure {
+    /// Word in a file, samples and values that it finds.
+    const ALL: [(Measure, &'static str, &'static [&'static str], &'static [&'static str]); 6] = [
+        (Measure::Light, "light", &["at", "response", "kernel", "without_kernel"], &["missed"]),
+        (Measure::Line, "line", &["receipt", "echo", "echo_by_server"], &["unanswered"]),
+        (Measure::Frames, "frames", &["drawing", "interval"], &[]),
+        (Measure::Pauses, "pauses", &[], &["pause_part", "pause_longest", "pause_wait"]),
+        (Measure::Nothing, "nothing", &[], &[]),
+        (Measure::Command, "command", &["run"], &[]),
+    ];
+
+    pub fn named(text: &str) -> Result<Measure, String> {
+        let known = || Measure::ALL.map(|(_, name, ..)| name).join(", ");
+        let found = Measure::ALL.into_iter().find(|(_, name, ..)| *name == text);
+        found
+            .map(|(measure, ..)| measure)
+            .ok_or_else(|| format!("nothing is called '{text}' that measures: write {}", known()))
+    }
+
+    /// Whether it is there for a while before what it finds counts.
+    pub fn warms_up(self) -> bool {
+        matches!(self, Measure::Light | Measure::Line | Measure::Frames)
+    }
+
+    /// Everything that it finds.
+    pub fn finds(self) -> impl Iterator<Item = &'static str> {
+        let (.., samples, values) =
+            Measure::ALL.into_iter().find(|(measure, ..)| *measure == self).expect("all are there");
+        samples.iter().chain(values).copied()
+    }
+
+    /// In the calling thread.
+    pub fn measure(self, case: &Case, server: &Server, quick: bool) -> Result<Found> {
+        let began = Instant::now();
+        let found = |samples: Vec<(&str, Vec<f64>)>, values: Vec<(&str, f64)>| Found {
+            samples: samples.into_iter().map(|(name, all)| (name.to_owned(), all)).collect(),
+            values: values.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
+            from: began,
+            to: Instant::now(),
+        };
+        Ok(match self {
+            Measure::Light => {
+                let light = Light { reservation: case.reserve, warm_up: case.warm_up, ..Light::default() };
+                let measured = light.measure(server, case.time(quick))?;
+                let (samples, missed) = of_light(&measured.series);
+                Found { from: measured.from, to: measured.to, ..found(samples, vec![("missed", missed)]) }
+            }
+            Measure::Line => {
+                let echoes = line::measure(server, case.reserve, case.count(quick, 300) as u32)?;
+                let unanswered = echoes.moved as f64 - echoes.echo_ns.len() as f64;
+                let samples = vec![
+                    ("receipt", echoes.receipt_ms()),
+                    ("echo", echoes.echo_ms()),
+                    ("echo_by_server", echoes.echo_server_ms()),
+                ];
+                found(samples, vec![("unanswered", unanswered)])
+            }
+            Measure::Frames => {
+                let shown = frames::measure(server, case.reserve, case.count(quick, 400))?;
+                found(vec![("drawing", shown.drawing_ms()), ("interval", shown.frame_ms())], vec![])
+            }
+            Measure::Pauses => {
+                let Pauses { part, longest_ms, mean_wait_ms } = Pauses::measure(case.time(quick));
+                found(vec![], vec![("pause_part", part), ("pause_longest", longest_ms), ("pause_wait", mean_wait_ms)])
+            }
+            Measure::Nothing => {
+                std::thread::sleep(case.whole_periods(quick));
+                found(vec![], vec![])
+            }
+            Measure::Command => {
+                let mut samples: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+                for _ in 0..case.count(quick, 20) {
+                    let (took, printed) = run(&case.command, server)?;
+                    samples.entry("run".to_owned()).or_default().push(took.as_secs_f64() * 1e3);
+                    printed.into_iter().for_each(|(name, value)| samples.entry(name).or_default().push(value));
+                }
+                Found { samples, ..found(vec![], vec![]) }
+            }
+        })
+    }
+}
+
+fn of_light(series: &Series) -> (Vec<(&'static str, Vec<f64>)>, f64) {
+    let ms = |ns: u64| ns as f64 / 1e6;
+    let delays = series.server_delay_ns.iter().zip(&series.own_delay_ns).map(|(server, own)| server + own);
+    let both = || series.response_ns.iter().copied().zip(delays.clone());
+    let samples = vec![
+        ("at", series.at_us.iter().map(|&us| us as f64 / 1e6).collect()),
+        ("response", series.response_ns.iter().map(|&ns| ms(ns)).collect()),
+        ("kernel", both().map(|(all, delay)| ms(delay.min(all))).collect()),
+        ("without_kernel", both().map(|(all, delay)| ms(all.saturating_sub(delay))).collect()),
+    ];
+    (samples, series.missed_part())
+}
+
+/// One run of the user's own program: how long it took, and its lines `NAME NUMBER`.
+fn run(words: &[String], server: &Server) -> Result<(Duration, Vec<(String, f64)>)> {
+    let (program, arguments) = words.split_first().context("no program is named")?;
+    let mut command = Command::new(program);
+    command.args(arguments).env("DISPLAY", server.display());
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let began = Instant::now();
+    let mut process = Owned::start(&mut command, Duration::from_secs(1))?;
+    let mut output = process.pipes().stdout.take().context("the program has no output")?;
+    let reader = std::thread::spawn(move || {
+        let mut text = String::new();
+        // What is no text has no numbers in it.
+        let _ = output.read_to_string(&mut text);
+        (text, Instant::now())
+    });
+    while process.is_running() {
+        if began.elapsed() > LONGEST_RUN {
+            bail!("{program} does not end within {} s: each run of it is a sample", LONGEST_RUN.as_secs());
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let status = process.pipes().wait()?;
+    if !status.success() {
+        bail!("{program} ended with {status}: {}", process.complaint());
+    }
+    let (text, ended) = reader.join().unwrap_or_else(|_| (String::new(), Instant::now()));
+    let number = |line: &str| {
+        let (name, value) = line.split_once(char::is_whitespace)?;
+        Some((name.to_owned(), value.trim().parse().ok()?))
+    };
+    Ok((ended - began, text.lines().filter_map(number).collect()))
+}

@@ -1,0 +1,405 @@
+// SPDX-License-Identifier: MIT
+//! The servers of an experiment and the loads on them, and one trial of a case.
+
+use super::case::{Case, LoadOf};
+use super::data::Trial;
+use super::format::Definition;
+use super::loads::{Calibrated, Running};
+use super::trace::Traced;
+use crate::bench::Bench;
+use crate::boost::ProcessorTime;
+use crate::disturbance::Watch;
+use crate::process::SchedStat;
+use crate::processor::Reserved;
+use crate::server::{Kind, Module, Server, Setup};
+use anyhow::{Result, bail};
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+use xqos_abi::{ClientEntry, ClientList, PolicyChange, ServerInfo};
+use xqos_client::Control;
+use xqos_core::{Parameters, PolicyKind};
+
+/// What admission is told to reckon with where the measured client reserves: the longest request that others have made
+/// may refuse the reservation, and is none of it.
+const BLOCKING_US: u32 = 1000;
+/// So often a window in which a server had no processor at all is taken again.
+const MOST_PAUSES: u32 = 50;
+/// So often a case is measured again while the machine's host takes much of the processors.
+const MOST_AGAIN: u32 = 3;
+
+/// What is up at the moment.
+#[derive(Debug)]
+pub(super) struct Stage<'a> {
+    bench: &'a Bench,
+    definition: &'a Definition,
+    calibrated: Calibrated,
+    // Loads end before their servers.
+    kept: Vec<Kept>,
+    servers: BTreeMap<String, Started>,
+}
+
+#[derive(Debug)]
+struct Started {
+    server: Server,
+    control: Option<Control>,
+}
+
+/// Loads that go on from turn to turn.
+#[derive(Debug)]
+struct Kept {
+    server: String,
+    loads: Vec<LoadOf>,
+    running: Vec<Running>,
+    is_stopped: bool,
+}
+
+impl<'a> Stage<'a> {
+    pub fn new(bench: &'a Bench, definition: &'a Definition) -> Stage<'a> {
+        Stage { bench, definition, calibrated: Calibrated::default(), kept: Vec::new(), servers: BTreeMap::new() }
+    }
+
+    /// Ends all servers; what was found out of loads is forgotten too where `all`.
+    pub fn clear(&mut self, all: bool) {
+        self.kept.clear();
+        self.servers.clear();
+        if all {
+            self.calibrated = Calibrated::default();
+        }
+    }
+
+    /// `None` where the case cannot be measured by this user, or on this machine.
+    pub fn trial(&mut self, case: &Case, turn: u32) -> Result<Option<Trial>> {
+        let is_refused = |(budget, period)| Reserved::this_thread(budget, period).is_err();
+        let is_missing = matches!(case.server.1.kind, Kind::Xwayland(compositor) if !compositor.is_here());
+        if case.processor.is_some_and(is_refused) || is_missing {
+            return Ok(None);
+        }
+        let most_steal = self.definition.order.most_steal;
+        let mut best: Option<Trial> = None;
+        for again in 0..=if most_steal.is_some() { MOST_AGAIN } else { 0 } {
+            let mut next = self.once(case, turn)?;
+            for _ in 0..if self.definition.order.keep_loads { MOST_PAUSES } else { 0 } {
+                if next.values.get("cpu").is_none_or(|&cpu| cpu > 0.0) {
+                    break;
+                }
+                next = self.once(case, turn)?;
+            }
+            next.values.insert("again".to_owned(), f64::from(again));
+            let steal = |trial: &Trial| trial.values.get("steal").copied().unwrap_or(0.0);
+            let is_quiet = most_steal.is_none_or(|most| steal(&next) <= most);
+            if best.as_ref().is_none_or(|best| steal(&next) < steal(best)) {
+                best = Some(next);
+            }
+            if is_quiet {
+                break;
+            }
+        }
+        Ok(best)
+    }
+
+    fn once(&mut self, case: &Case, turn: u32) -> Result<Trial> {
+        self.start(&case.server)?;
+        let started = &self.servers[&case.server.0];
+        for load in &case.loads {
+            self.calibrated.learn(load, &started.server)?;
+        }
+        started.follow(case)?;
+        let mut loads = self.loads(case)?;
+        let control = self.servers[&case.server.0].control.as_ref();
+        for (load, running) in case.loads.iter().zip(loads.all()) {
+            control.map_or(Ok(()), |control| running.set(load, control))?;
+        }
+        let trial = self.measure(case, turn, &mut loads);
+        if let Some(kept) = loads.kept {
+            if let Some(control) = control {
+                kept.running.iter().try_for_each(|running| running.release(control))?;
+            }
+            self.kept.push(kept);
+        }
+        trial
+    }
+
+    fn start(&mut self, (name, setup): &(String, Setup)) -> Result<()> {
+        if !self.servers.contains_key(name) {
+            let module = setup.module.clone().map(|module| Module { path: self.bench.module().path, ..module });
+            self.servers.insert(name.clone(), Started::new(&Setup { module, ..setup.clone() })?);
+        }
+        Ok(())
+    }
+
+    /// Those of the case, all others being stopped.
+    fn loads(&mut self, case: &Case) -> Result<Loads> {
+        let server = &self.servers[&case.server.0].server;
+        let start = |calibrated: &mut Calibrated| {
+            case.loads.iter().map(|load| calibrated.start(load, server)).collect::<Result<Vec<_>>>()
+        };
+        if !self.definition.order.keep_loads {
+            return Ok(Loads { kept: None, running: start(&mut self.calibrated)?, is_resumed: false });
+        }
+        let loads: Vec<LoadOf> = case.loads.iter().map(LoadOf::clients_alone).collect();
+        let is_it = |kept: &Kept| kept.server == case.server.0 && kept.loads == loads;
+        let found = self.kept.iter().position(is_it);
+        let mut kept = match found {
+            Some(at) => self.kept.swap_remove(at),
+            None => {
+                let running = start(&mut self.calibrated)?;
+                Kept { server: case.server.0.clone(), loads, running, is_stopped: false }
+            }
+        };
+        let others = self.kept.iter_mut().filter(|other| !other.is_stopped).collect::<Vec<_>>();
+        let is_resumed = kept.is_stopped || !others.is_empty();
+        for other in others {
+            other.stop(true);
+        }
+        if is_resumed {
+            // The server does what the others had asked for.
+            std::thread::sleep(case.warm_up);
+            kept.stop(false);
+        }
+        Ok(Loads { running: Vec::new(), kept: Some(kept), is_resumed })
+    }
+
+    fn measure(&self, case: &Case, turn: u32, loads: &mut Loads) -> Result<Trial> {
+        let quick = self.bench.quick;
+        let Started { server, control } = &self.servers[&case.server.0];
+        let processor = case.processor.map(|wanted| ProcessorTime::begin(server.display(), wanted)).transpose()?;
+        let traced =
+            case.trace.zip(control.as_ref()).map(|(level, control)| Traced::begin(control, level)).transpose()?;
+        if !case.measure.warms_up() {
+            std::thread::sleep(case.warm_up);
+        }
+        let watch = Watch::begin();
+        let before = Count::before(server, control.as_ref(), loads.all())?;
+        let found = case.measure.measure(case, server, quick)?;
+        let after = Count::after(server, control.as_ref(), loads.all())?;
+        let steal = watch.and_then(Watch::end).map_or(0.0, |disturbance| disturbance.steal);
+        drop(processor);
+        let mut trial = Trial { case: case.cell.clone(), turn, values: found.values, samples: found.samples };
+        trial.values.insert("steal".to_owned(), steal);
+        if let Some(traced) = traced {
+            trial.values.extend(traced.end());
+        }
+        for load in loads.all_mut() {
+            load.see_running()?;
+        }
+        let cpu_s = (after.cpu - before.cpu).as_secs_f64();
+        if !loads.is_resumed {
+            let (elapsed_s, cpu_part) = ((found.to - found.from).as_secs_f64(), cpu_s / before.until(&after));
+            trial.values.extend(work(loads.all_mut(), (found.from, found.to), elapsed_s, cpu_part)?);
+        }
+        trial.values.extend(after.since(&before));
+        trial
+            .values
+            .insert("memory_module".to_owned(), after.info.map_or(0.0, |info| f64::from(info.memory_bytes) / 1024.0));
+        let (served, shares) = served(loads.all(), &before.list, &after.list);
+        trial.values.extend(served);
+        if !shares.is_empty() {
+            trial.samples.insert("share".to_owned(), shares);
+        }
+        // What was divided by nothing is not there.
+        trial.values.retain(|_, value| value.is_finite());
+        Ok(trial)
+    }
+}
+
+#[derive(Debug)]
+struct Loads {
+    running: Vec<Running>,
+    kept: Option<Kept>,
+    /// In the middle of a run of x11perf, whose count is worth nothing then.
+    is_resumed: bool,
+}
+
+impl Loads {
+    fn all(&self) -> &[Running] {
+        self.kept.as_ref().map_or(&self.running, |kept| &kept.running)
+    }
+
+    fn all_mut(&mut self) -> &mut [Running] {
+        self.kept.as_mut().map_or(&mut self.running, |kept| &mut kept.running)
+    }
+}
+
+impl Kept {
+    fn stop(&mut self, stops: bool) {
+        self.running.iter_mut().for_each(|load| load.stop(stops));
+        self.is_stopped = stops;
+    }
+}
+
+impl Started {
+    /// An error when xqos stepped aside, for then nothing of it would be measured.
+    fn new(setup: &Setup) -> Result<Started> {
+        let server = setup.start()?;
+        // The first client makes a server touch what it needs once.
+        drop(server.connect()?);
+        let control = setup.module.as_ref().map(|_| server.control()).transpose()?;
+        if let Some(control) = &control {
+            let info = control.server_info()?;
+            if !info.armed {
+                bail!("xqos stepped aside: {}\n{}", info.reason, server.log());
+            }
+            let is_below = setup.environment.iter().any(|(name, host)| name == "XQOS_HOST" && host == "libc");
+            if is_below && control.is_below() != Some(true) {
+                bail!("{:?} is not served by libc:\n{}", setup.kind, server.log());
+            }
+        }
+        Ok(Started { server, control })
+    }
+
+    /// From now on it follows the case's policy, with the intervals that it comes with.
+    fn follow(&self, case: &Case) -> Result<()> {
+        let Some(control) = &self.control else { return Ok(()) };
+        let usual = Parameters::default();
+        let us = |ns: u64| Some((ns / 1000) as u32);
+        let reserves = case.reserve.is_some() || case.loads.iter().any(|load| load.reserve.is_some());
+        Ok(control.set_policy(PolicyChange {
+            policy: Some(case.policy.unwrap_or(PolicyKind::Fair)),
+            slice_us: us(usual.slice_ns),
+            timer_interval_us: us(usual.timer_interval_ns),
+            maximum_slice_us: us(usual.maximum_slice_ns),
+            blocking_us: Some(if reserves { BLOCKING_US } else { 0 }),
+            ..PolicyChange::default()
+        })?)
+    }
+}
+
+/// After an answer a server that has nothing else to do sleeps again.
+const ASLEEP: Duration = Duration::from_millis(20);
+
+/// What is counted from the beginning of a server on.
+struct Count {
+    at: Instant,
+    cpu: Duration,
+    switches: u64,
+    delayed_ns: u64,
+    written: u64,
+    memory: crate::process::Memory,
+    list: Option<ClientList>,
+    info: Option<ServerInfo>,
+}
+
+impl Count {
+    /// Who asks the server wakes it, so it is asked before and after what is counted without it.
+    fn before(server: &Server, control: Option<&Control>, loads: &[Running]) -> Result<Count> {
+        let list = control.map(Control::clients).transpose()?;
+        let info = control.map(Control::server_info).transpose()?;
+        std::thread::sleep(ASLEEP);
+        Ok(Count { list, info, ..Count::without_asking(server, loads)? })
+    }
+
+    fn after(server: &Server, control: Option<&Control>, loads: &[Running]) -> Result<Count> {
+        let count = Count::without_asking(server, loads)?;
+        let list = control.map(Control::clients).transpose()?;
+        let info = control.map(Control::server_info).transpose()?;
+        Ok(Count { list, info, ..count })
+    }
+
+    fn without_asking(server: &Server, loads: &[Running]) -> Result<Count> {
+        let switches = server.switches()?.iter().map(|thread| thread.voluntary + thread.involuntary).sum();
+        let delayed_ns = server.schedstat().as_ref().and_then(SchedStat::read).map_or(0, |got| got.delayed_ns);
+        let written = loads.iter().filter_map(Running::written).sum();
+        let (at, cpu, memory) = (Instant::now(), server.cpu_time()?, server.memory()?);
+        Ok(Count { at, cpu, switches, delayed_ns, written, memory, list: None, info: None })
+    }
+
+    fn until(&self, after: &Count) -> f64 {
+        (after.at - self.at).as_secs_f64()
+    }
+
+    fn since(&self, before: &Count) -> Vec<(String, f64)> {
+        let seconds = before.until(self);
+        let cpu_s = (self.cpu - before.cpu).as_secs_f64();
+        let written = self.written.saturating_sub(before.written) as f64;
+        let of_info = |count: fn(&ServerInfo) -> u64| match (&before.info, &self.info) {
+            (Some(before), Some(after)) => (count(after) - count(before)) as f64 / seconds,
+            _ => 0.0,
+        };
+        let values = [
+            ("cpu", cpu_s / seconds),
+            ("delayed", self.delayed_ns.saturating_sub(before.delayed_ns) as f64 / 1e9 / seconds),
+            ("switches", self.switches.saturating_sub(before.switches) as f64),
+            ("written", written / seconds),
+            ("written_per_cpu", written / cpu_s),
+            ("memory_rss", self.memory.rss_kb as f64),
+            ("memory_pss", self.memory.pss_kb as f64),
+            ("memory_private", self.memory.private_dirty_kb as f64),
+            ("decisions", of_info(|info| info.decisions)),
+            ("early_ends", of_info(|info| info.early_ends)),
+        ];
+        values.map(|(name, value)| (name.to_owned(), value)).into()
+    }
+}
+
+/// Values of each trial that need no load and no measuring client.
+pub(super) const ALWAYS: [&str; 13] = [
+    "cpu",
+    "delayed",
+    "switches",
+    "written",
+    "written_per_cpu",
+    "memory_rss",
+    "memory_pss",
+    "memory_private",
+    "memory_module",
+    "decisions",
+    "early_ends",
+    "steal",
+    "again",
+];
+/// Of each load, `NAME.` and its name after it; `work` and `work_per_cpu` stand alone for all loads together too.
+pub(super) const OF_A_LOAD: [&str; 8] =
+    ["work", "work_per_cpu", "share", "reserved", "requests", "request", "longest", "depletions"];
+
+/// Operations a second of each load and of all, by wall-clock time and by the server's processor time.
+fn work(loads: &mut [Running], between: (Instant, Instant), seconds: f64, cpu_part: f64) -> Result<Vec<(String, f64)>> {
+    let mut values = Vec::new();
+    let mut all = 0.0;
+    for load in loads {
+        if let Some(work) = load.work(between.0, between.1)? {
+            values.push((format!("work.{}", load.name), work / seconds));
+            values.push((format!("work_per_cpu.{}", load.name), work / seconds / cpu_part));
+            all += work / seconds;
+        }
+    }
+    if all > 0.0 {
+        values.extend([("work".to_owned(), all), ("work_per_cpu".to_owned(), all / cpu_part)]);
+    }
+    Ok(values)
+}
+
+/// What each load got, by the server's own count and clock; and their shares of its time.
+fn served(
+    loads: &[Running],
+    before: &Option<ClientList>,
+    after: &Option<ClientList>,
+) -> (Vec<(String, f64)>, Vec<f64>) {
+    let (Some(before), Some(after)) = (before, after) else { return Default::default() };
+    let elapsed_ns = (after.now_ns - before.now_ns) as f64;
+    let (mut values, mut shares) = (Vec::new(), Vec::new());
+    for load in loads {
+        let clients = load.of(&after.clients);
+        if clients.is_empty() {
+            continue;
+        }
+        let earlier = load.of(&before.clients);
+        let grown = |figure: fn(&ClientEntry) -> u64| {
+            let sum = |clients: &[&ClientEntry]| clients.iter().map(|one| figure(one)).sum::<u64>();
+            sum(&clients).saturating_sub(sum(&earlier)) as f64
+        };
+        let (time_ns, requests) = (grown(|one| one.server_time_ns), grown(|one| one.requests));
+        let longest_ns = clients.iter().map(|one| one.longest_request_ns).max().unwrap_or(0);
+        let depletions = grown(|one| u64::from(one.depletions));
+        let of = |name: &str| format!("{name}.{}", load.name);
+        values.extend([
+            (of("share"), time_ns / elapsed_ns),
+            (of("reserved"), grown(|one| one.reserved_time_ns) / elapsed_ns),
+            (of("requests"), requests / elapsed_ns * 1e9),
+            (of("request"), time_ns / requests.max(1.0) / 1e6),
+            (of("longest"), longest_ns as f64 / 1e6),
+            (of("depletions"), depletions / elapsed_ns * 1e9),
+        ]);
+        shares.push(time_ns / elapsed_ns);
+    }
+    (values, shares)
+}

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: MIT
+//! Files that are refused, each with a line that says what to write, and what is made of trials.
+
+use super::data::tests::trial;
+use super::*;
+
+/// An experiment that is sound; each mistake replaces one piece of it.
+const SOUND: &str = r#"about = "a"
+title = "t"
+question = "q"
+[setting]
+measure = "light"
+load = { x11perf = "{load}", clients = 12 }
+[axis]
+load = ["noop", "dot"]
+[axis.case]
+stock = { server = "stock" }
+fair = { server = "xqos", policy = "fair" }
+[[table]]
+title = "{load}"
+each = ["load"]
+rows = ["case"]
+columns = [["mean ms", "mean(response)"], ["over stock", "mean(response) / mean(response)[case=stock]", "spread"]]
+[[verdict]]
+key = "better"
+what = "{load}: better"
+unit = "x"
+value = "mean(response)[case=stock] / mean(response)[case=fair]"
+each = ["load"]
+goal = { at_least = 2.0 }
+[[chart]]
+title = "ranges"
+kind = "ranges"
+of = "case"
+groups = ["load"]
+y = "response"
+"#;
+
+#[test]
+fn each_experiment_of_the_program_makes_sense() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../lab/experiments");
+    let known: Vec<String> = crate::experiments::all().into_iter().map(|one| one.name).collect();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
+        let text = std::fs::read_to_string(&path).unwrap();
+        File::read(&name, &path.display().to_string(), &text).unwrap();
+        assert!(known.contains(&name), "{name} is in lab/experiments and not part of the program");
+        assert!(text.lines().count() <= 130, "{name} is longer than a file of an experiment has to be");
+    }
+}
+
+#[test]
+fn a_wrong_file_is_refused_with_its_line_and_what_to_write_instead() {
+    let wrong = [
+        ("title = \"t\"\n", "", 1, "missing field `title`"),
+        ("about = \"a\"", "about = \"a\"\nabuot = \"b\"", 2, "unknown field `abuot`, expected one of `about`"),
+        ("[setting]", "[setting", 4, "unclosed table"),
+        ("measure = \"light\"", "measure = \"heavy\"", 5, "write light, line, frames"),
+        ("measure = \"light\"", "time = \"5 minutes\"", 5, "'minutes' is no unit of time: use us, ms"),
+        ("measure = \"light\"", "reserve = \"3ms\"", 5, "write budget/period, such as 3ms/10ms"),
+        ("measure = \"light\"", "reserve = \"half of 30ms\"", 5, "is no part: write one such as 1/6"),
+        ("measure = \"light\"", "trace = \"all\"", 5, "write slices or requests"),
+        ("measure = \"light\"", "measure = \"command\"", 5, "needs command ="),
+        ("x11perf = \"{load}\", ", "", 6, "write exactly one"),
+        ("clients = 12", "clients = \"dozen\"", 6, "'dozen' is no whole number"),
+        ("clients = 12", "clients = 12, flood = \"1ms\"", 6, "write exactly one"),
+        ("load = [\"noop\", \"dot\"]", "load = []", 8, "has no values"),
+        ("server = \"stock\"", "server = \"xorg\"", 10, "there is no server 'xorg': write stock, xqos"),
+        ("policy = \"fair\"", "policy = \"best\"", 11, "write classic, smart, stock or fair"),
+        ("rows = [\"case\"]", "rows = [\"cases\"]", 15, "there is no axis 'cases': there are load, case"),
+        ("\"mean(response)\"]", "\"avg(response)\"]", 16, "there is no function 'avg': there are mean"),
+        ("\"mean(response)\"]", "\"mean(respons)\"]", 16, "nothing measures 'respons': there are again, at"),
+        ("\"spread\"", "\"spraed\"", 16, "a column is shown as median, spread"),
+        ("response)[case=stock] /", "response)[case=xorg] /", 21, "'case' is never 'xorg': it is stock, fair"),
+        ("[case=fair]\"", "\"", 21, "'response' differs by case: write response[case=VALUE]"),
+        ("goal = {", "by = \"largest\"\ngoal = {", 18, "needs both: across"),
+        ("kind = \"ranges\"", "kind = \"bars\"", 26, "a chart is ranges, lines, scatter, not 'bars'"),
+        (
+            "[axis.case]\nstock = { server = \"stock\"",
+            "[server.own]\nkind = \"xfree86\"\n[axis.case]\nstock = { server = \"own\"",
+            10,
+            "write xvfb, xephyr",
+        ),
+        ("[setting]", "[server.own]\nxqos = true\n[setting]", 4, "no case uses the server 'own'"),
+        ("[setting]", "[order]\noutside = [\"laod\"]\n[setting]", 5, "there is no axis 'laod'"),
+        ("[setting]", "[order]\nnew_servers = \"often\"\n[setting]", 5, "write turn, case, or"),
+    ];
+    for (from, to, line, says) in wrong {
+        assert!(SOUND.contains(from), "{from}");
+        // The first one that is meant stands behind what the line says.
+        let text = SOUND.replacen(from, to, 1);
+        let error = File::read("own", "own.toml", &text).unwrap_err();
+        assert!(error.starts_with(&format!("own.toml:{line}: ")) && error.contains(says), "{to}: {error}");
+        assert!(!error.contains('\n'), "{error}");
+    }
+}
+
+fn measured(trials: &[Trial]) -> Study {
+    let file = File::read("own", "own.toml", SOUND).unwrap();
+    let raw = Measured { file: SOUND.to_owned(), trials: trials.to_vec() };
+    file.study(serde_json::to_value(raw).unwrap()).unwrap()
+}
+
+fn noop(case: &str, turn: u32, samples: &[f64]) -> Trial {
+    trial(&[("load", "noop"), ("case", case)], turn, samples)
+}
+
+#[test]
+fn tables_verdicts_and_charts_are_of_what_was_measured() {
+    let study = measured(&[
+        noop("stock", 0, &[10.0, 20.0, 30.0]),
+        noop("fair", 0, &[1.0, 2.0, 3.0]),
+        noop("fair", 1, &[2.0, 4.0, 6.0]),
+        noop("stock", 1, &[40.0, 80.0, 120.0]),
+    ]);
+    assert_eq!(study.tables.len(), 1, "of dot there is nothing");
+    assert_eq!(study.tables[0].title, "noop");
+    assert_eq!(study.tables[0].rows, [["stock", "50", "1 (1 .. 1)"], ["fair", "3", "0.075 (0.050 .. 0.100)"]]);
+    let verdict = &study.verdicts[0];
+    assert_eq!((verdict.value, verdict.is_met()), (15.0, Some(true)), "{verdict:?}");
+    assert_eq!((verdict.key.as_str(), verdict.what.as_str()), ("own.better[noop]", "noop: better"));
+    assert_eq!((study.verdicts.len(), study.charts.len()), (1, 1));
+}
+
+#[test]
+fn a_case_without_enough_samples_says_so_and_is_not_met() {
+    let study = measured(&[noop("stock", 0, &[10.0, 20.0, 30.0]), noop("fair", 0, &[1.0, 2.0])]);
+    assert_eq!(study.verdicts[0].text(), "too few samples (2 of 3)");
+    assert_eq!(study.verdicts[0].is_met(), Some(false));
+    let study = measured(&[noop("stock", 0, &[10.0, 20.0, 30.0]), noop("fair", 0, &[])]);
+    assert_eq!(study.verdicts[0].text(), "too few samples (0 of 1)");
+}

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: MIT
+//! A trace that is read while a case is measured, as the recorder reads one: what it costs is part of the measurement.
+
+use anyhow::Result;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use xqos_abi::ring::Next;
+use xqos_abi::trace::Level;
+use xqos_client::Control;
+
+/// As the recorder does.
+const READ_EVERY: Duration = Duration::from_millis(20);
+
+#[derive(Debug)]
+pub(super) struct Traced {
+    stop: Arc<AtomicBool>,
+    reader: JoinHandle<(u64, u64)>,
+}
+
+impl Traced {
+    pub fn begin(control: &Control, level: Level) -> Result<Traced> {
+        let mut reader = control.start_trace(level, 0)?;
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
+        let reader = std::thread::spawn(move || {
+            let (mut records, mut lost) = (0, 0);
+            while !stopped.load(Ordering::Relaxed) {
+                match reader.read() {
+                    Next::Record(_) => records += 1,
+                    Next::Lost(more) => lost += more,
+                    Next::Nothing => std::thread::sleep(READ_EVERY),
+                    Next::Ended => break,
+                }
+            }
+            (records, lost)
+        });
+        Ok(Traced { stop, reader })
+    }
+
+    /// How many records there were, and how many were lost.
+    pub fn end(self) -> [(String, f64); 2] {
+        self.stop.store(true, Ordering::Relaxed);
+        let (records, lost) = self.reader.join().unwrap_or_default();
+        [("records".to_owned(), records as f64), ("lost".to_owned(), lost as f64)]
+    }
+}
