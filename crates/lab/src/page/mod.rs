@@ -8,6 +8,7 @@ mod browser;
 
 use crate::bench::{Build, Finding, conclusions};
 use crate::disturbance::Disturbance;
+use crate::pages;
 use crate::render::is_numeric;
 use crate::study::{Chart, Study, Table, Verdict};
 use anyhow::Result;
@@ -104,6 +105,7 @@ fn write_study<'a>(out: &mut String, finding: &'a Finding, of: (bool, Build), ch
     for chart in study.charts.iter().filter(|chart| !matches!(chart, Chart::Scatter(_))) {
         write_chart(out, chart, charts);
     }
+    let _ = write!(out, "{}", pages::html(&finding.experiment).unwrap_or_default());
     for note in &study.notes {
         let _ = write!(out, "<p class=\"note\">{}</p>", escape(note));
     }

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: MIT
+//! The pages of the experiments, docs/experiments/NAME.md: what is asked, how it is measured and how to read the result.
+//!
+//! A report has the prose of the page, so that nothing is told twice. Tables are the report's own, and links are plain
+//! words: it stands for itself.
+
+use pulldown_cmark::{Event, Parser, Tag, TagEnd, html};
+
+macro_rules! pages {
+    ($($name:literal)*) => {
+        [$(($name, include_str!(concat!("../../../docs/experiments/", $name, ".md")))),*]
+    };
+}
+
+static PAGES: [(&str, &str); 31] = pages!(
+    "animation" "auto" "below" "below_cost" "below_shares" "blocking" "crowds" "demo" "desktop" "endtoend" "everyday" "expose"
+    "fairness" "grid" "groups" "hard" "idle" "interactive" "intervals" "memory" "near" "ocbench" "player" "policies"
+    "response" "rules" "scale" "simulation" "soft" "throughput" "tracing"
+);
+
+/// The prose of an experiment's page, as HTML; `None` where it has none.
+pub(crate) fn html(name: &str) -> Option<String> {
+    let (_, page) = PAGES.iter().find(|(of, _)| *of == name)?;
+    let is_kept = |event: &Event| {
+        !matches!(event, Event::Start(Tag::Link { .. } | Tag::Image { .. }) | Event::End(TagEnd::Link | TagEnd::Image))
+            && !matches!(event, Event::Html(_) | Event::InlineHtml(_))
+    };
+    let mut out = String::new();
+    html::push_html(&mut out, Parser::new(&prose(page)).filter(is_kept));
+    Some(out)
+}
+
+/// Without its title and its section of figures.
+fn prose(page: &str) -> String {
+    let body = page.split_once('\n').map_or("", |(_, body)| body);
+    let sections = body.split("\n## ").filter(|section| !section.starts_with("Figures"));
+    // Below the report's own headings.
+    sections.collect::<Vec<_>>().join("\n#### ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_has_the_prose_without_title_figures_and_links() {
+        let page = "# blocking: x\n\nSee [the report](../report).\n\n## Figures\n\n<!-- a -->\n| 1 |\n\n## Reading results\n\nText.\n";
+        assert_eq!(prose(page), "\nSee [the report](../report).\n\n#### Reading results\n\nText.\n");
+        let html = html("blocking").unwrap();
+        assert!(
+            html.contains("<h4>Reading results</h4>") && !html.contains("<a ") && !html.contains("<table"),
+            "{html}"
+        );
+        assert_eq!(super::html("nothing"), None);
+    }
+
+    #[test]
+    fn each_experiment_has_a_page() {
+        for experiment in crate::experiments::all() {
+            assert!(super::html(&experiment.name).is_some(), "docs/experiments/{}.md is not there", experiment.name);
+        }
+    }
+}
