@@ -2,9 +2,9 @@
 //! Which programs are connected to a display, from the kernel's table of sockets: no server is asked, so it works where a server
 //! takes no further client, or answers nobody.
 
-use crate::displays::sockets_of;
 use std::collections::{BTreeMap, HashMap};
 use xqos_abi::control::display_of_socket;
+use xqos_agent::displays::sockets_of;
 use xqos_cli::table::{Column, Table};
 
 /// A process that is connected.
@@ -45,7 +45,7 @@ fn holders(peers: &[u32]) -> Vec<Holder> {
     }
     let program = |pid| match pid {
         0 => "(of other users, or in containers: ask as root)".to_owned(),
-        pid => crate::client::printable(&xqos_sys::program(pid)),
+        pid => xqos_agent::client::printable(&xqos_sys::program(pid)),
     };
     let mut holders: Vec<Holder> =
         counts.into_iter().map(|(pid, connections)| Holder { pid, program: program(pid), connections }).collect();

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
 //! Groups of clients, as commands name them and people read of them.
 
-use crate::admission;
-use crate::client::{described, printable};
-use crate::kind::{options, words};
-use crate::session::{Session, out_of_limits};
+use crate::kind::options;
 use anyhow::{Result, anyhow};
 use std::collections::BTreeMap;
 use xqos_abi::{ClientEntry, entry_flag};
-use xqos_cli::quantity::{Micros, Reservation};
+use xqos_agent::admission;
+use xqos_agent::client::{described, printable, reservation_of_group, words};
+use xqos_agent::session::{Session, out_of_limits};
+use xqos_cli::quantity::Reservation;
 use xqos_client::Error;
 use xqos_core::ReservationKind;
 
@@ -39,14 +39,6 @@ pub fn all(session: &Session) -> Result<Vec<Groups>> {
         groups.entry(entry.group).or_default().push(entry);
     }
     Ok(by_name.into_values().map(|groups| Groups { groups: groups.into_values().collect() }).collect())
-}
-
-/// The reservation that a client's group has, and of which kind it is.
-pub fn reservation_of_group(entry: &ClientEntry) -> Option<(Reservation, ReservationKind)> {
-    (entry.group_period_us != 0).then(|| {
-        let (budget, period) = (Micros(entry.group_budget_us), Micros(entry.group_period_us));
-        (Reservation { budget, period }, entry.group_kind())
-    })
 }
 
 type Kept = (Reservation, ReservationKind);

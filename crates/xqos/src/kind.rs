@@ -2,6 +2,7 @@
 //! What a client gets beyond its budget: as options of commands, and in words.
 
 use clap::Args;
+use xqos_agent::client::words;
 use xqos_cli::quantity::SoftRule;
 use xqos_core::ReservationKind;
 
@@ -33,20 +34,6 @@ pub fn options(kind: ReservationKind) -> &'static str {
         ReservationKind::Hard => " --hard",
         ReservationKind::SoftPaper => " --soft=paper",
     }
-}
-
-/// What stands after a reservation in a sentence or a table.
-pub fn words(kind: ReservationKind) -> &'static str {
-    match kind {
-        ReservationKind::Soft => "",
-        ReservationKind::Hard => " hard",
-        ReservationKind::SoftPaper => " soft=paper",
-    }
-}
-
-/// How soft it is; `None`: hard.
-pub fn soft_rule(kind: ReservationKind) -> Option<&'static str> {
-    SoftRule::of(kind).map(SoftRule::name)
 }
 
 /// A reservation as it is typed into `xqos top`, with its kind after it: `3ms/10ms hard`.

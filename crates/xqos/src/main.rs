@@ -6,32 +6,21 @@
 
 #![forbid(unsafe_code)]
 
-mod admission;
-mod attach;
-mod auto;
-mod client;
 mod commands;
 mod connections;
-mod displays;
-mod exporter;
 mod exports;
 mod family;
-mod feed;
-mod field;
 mod groups;
 mod host;
-mod http;
 mod kind;
 mod pick;
-mod processor;
-mod raised;
-mod requests;
-mod rules;
-mod sample;
 mod selector;
-mod session;
-mod windows;
+mod wanted;
 mod xorg_config;
+
+#[cfg(test)]
+#[path = "../../agent/tests/fixture/client.rs"]
+mod fixture;
 
 use anyhow::Result;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};

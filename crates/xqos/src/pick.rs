@@ -4,12 +4,12 @@
 //! The pointer is grabbed with a crosshair until a click; Escape and the right button cancel. Both grabs end in every
 //! case, at the latest with our connection.
 
-use crate::windows;
 use anyhow::{Context, Result, bail};
 use x11rb::NONE;
 use x11rb::connection::Connection;
 use x11rb::protocol::Event;
 use x11rb::protocol::xproto::{ConnectionExt, EventMask, GrabMode, GrabStatus, Keycode, Window};
+use xqos_agent::windows;
 use xqos_cli::output::note;
 
 /// `XC_crosshair` of X11/cursorfont.h.

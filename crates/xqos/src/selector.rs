@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
 //! Which clients a command is about: by process, window, class, client, or by pointing at one.
 
-use crate::session::Session;
-use crate::{pick, windows};
+use crate::pick;
 use anyhow::{Result, bail};
 use clap::Args;
 use xqos_abi::ClientEntry;
+use xqos_agent::session::Session;
+use xqos_agent::windows;
 use xqos_cli::quantity::XId;
 
 /// Exactly one of them.

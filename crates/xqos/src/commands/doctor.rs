@@ -3,10 +3,8 @@
 //!
 //! Everything is gathered into one [`Report`]; the words and the JSON are both made from it.
 
-use crate::field::{Field, Value, count, fields, json_help, part, time, time_of_us};
 use crate::host::{Host, shell_quoted};
-use crate::session::{self, Session, display_name};
-use crate::{admission, exports, xorg_config};
+use crate::{exports, xorg_config};
 use anyhow::{Result, anyhow};
 use clap::Args;
 use serde::Serialize;
@@ -15,6 +13,9 @@ use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
 use xqos_abi::ServerInfo;
+use xqos_agent::admission;
+use xqos_agent::field::{Value, count, fields, json_help, part, time, time_of_us};
+use xqos_agent::session::{self, Session, display_name};
 use xqos_cli::output;
 use xqos_cli::program::one_line;
 use xqos_cli::quantity::Micros;

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
 //! `xqos explain`: why a client is served as it is.
 
-use crate::rules::sight::Sight;
-use crate::rules::told::Told;
-use crate::rules::{facts, loader, process::Users, viewers};
+use crate::commands::rules::told::Told;
 use crate::selector::Selector;
-use crate::session::Session;
 use anyhow::Result;
 use clap::Args;
 use serde_json::json;
 use std::fmt::Write;
+use xqos_agent::rules::sight::Sight;
+use xqos_agent::rules::{facts, loader, process::Users, viewers};
+use xqos_agent::session::Session;
 use xqos_cli::output::{self, note, print};
 
 /// Shows for a client each rule: that it matched, or the key that failed and what it met

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
 //! `xqos exporter`: the X servers of a host, for Prometheus.
 
-use crate::exporter::{Exporter, Format, Options};
-use crate::http::{self, Answer};
 use anyhow::{Result, bail};
 use clap::Args;
 use std::net::SocketAddr;
 use std::os::fd::AsRawFd;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
+use xqos_agent::exporter::{Exporter, Format, Options};
+use xqos_agent::http::{self, Answer};
 use xqos_cli::output;
 use xqos_cli::quantity::Micros;
 use xqos_sys::{self as sys, Signals};

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
 //! `xqos list`: who uses the server.
 //!
-//! The table and the JSON are made from a [`Sample`](crate::sample::Sample) since each client connected.
+//! The table and the JSON are made from a [`Sample`](xqos_agent::sample::Sample) since each client connected.
 
-use crate::attach::{Attached, Target};
 use crate::connections;
-use crate::field::table;
-use crate::sample::{CLIENT, Sampler, departed, fields_help};
-use crate::session;
 use anyhow::Result;
 use clap::Args;
+use xqos_agent::attach::{Attached, Target};
+use xqos_agent::field::table;
+use xqos_agent::sample::{CLIENT, Sampler, departed, fields_help};
+use xqos_agent::session;
 use xqos_cli::output;
 use xqos_cli::quantity::Micros;
 use xqos_client::{Error, number_of};
@@ -120,7 +120,7 @@ fn by_program(display: Option<&str>) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample::client::{client, entry};
+    use crate::fixture::{client, entry};
     use xqos_abi::{ClientEntry, entry_flag};
 
     fn shown(entries: &[ClientEntry], width: Option<usize>) -> String {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 //! `xqos policy`: which policy serves clients without a (remaining) reservation, and the server's other settings.
 
-use crate::field::{Field, Value, fields, json_help, part};
-use crate::session::Session;
 use anyhow::{Result, anyhow};
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use serde_json::json;
 use xqos_abi::{DesktopReport, Grouping, GroupsReport, PacingReport, PolicyChange, ProcessorReport, ServerInfo};
+use xqos_agent::field::{Value, fields, json_help, part};
+use xqos_agent::session::Session;
 use xqos_cli::output;
 use xqos_cli::quantity::{Micros, Share, desktop, limit, slice};
 use xqos_client::{Control, Error};

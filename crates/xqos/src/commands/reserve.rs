@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: MIT
 //! `xqos reserve` and `xqos release`: reservations of clients that run already.
 
-use crate::auto::{self, Wanted};
-use crate::client::{back_to_rules, described, reservation_of};
+mod watch;
+
 use crate::groups::{self, Groups};
-use crate::kind::{Kind, options, words};
-use crate::rules;
+use crate::kind::{Kind, options};
 use crate::selector::Selector;
-use crate::session::Session;
+use crate::wanted::Wanted;
 use anyhow::{Result, bail};
 use clap::Args;
 use xqos_abi::ClientEntry;
+use xqos_agent::client::{back_to_rules, described, reservation_of, words};
+use xqos_agent::rules;
+use xqos_agent::session::Session;
 use xqos_cli::output;
 use xqos_cli::quantity::Reservation;
 use xqos_core::ReservationKind;
@@ -105,7 +107,7 @@ impl Reserve {
         }
         let clients = self.selector.as_ref().map_or(Ok(Vec::new()), |selector| selector.resolve(&session))?;
         let Some(reservation) = wanted.fixed() else {
-            return auto::watch(&session, &clients, rules::auto_limit(), self.cpu.is_some());
+            return watch::watch(&session, &clients, rules::auto_limit(), self.cpu.is_some());
         };
         for entry in clients {
             session.reserve(&entry, reservation, self.kind.get())?;

@@ -11,13 +11,10 @@
 //! | ended, none left, but processes that may still connect | a connection, for [`GRACE`] at most (launchers) |
 //! | ended, nothing left | nothing: exit with its status |
 
-use crate::admission;
-use crate::auto::{Auto, Wanted};
-use crate::client::described;
+use crate::commands::reserve::CPU_NEEDS_AUTO;
 use crate::family::{Family, Verdict};
-use crate::kind::{Kind, words};
-use crate::session::{Session, is_wayland, out_of_limits};
-use crate::{commands::reserve::CPU_NEEDS_AUTO, processor, rules};
+use crate::kind::Kind;
+use crate::wanted::Wanted;
 use anyhow::{Context, Result, bail};
 use clap::{ArgGroup, Args};
 use std::collections::{BTreeMap, HashSet};
@@ -26,6 +23,11 @@ use std::os::fd::AsRawFd;
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 use xqos_abi::{ClientEntry, NotifyKind, event_mask};
+use xqos_agent::admission;
+use xqos_agent::auto::Auto;
+use xqos_agent::client::{described, words};
+use xqos_agent::session::{Session, is_wayland, out_of_limits};
+use xqos_agent::{processor, rules};
 use xqos_cli::output::note;
 use xqos_cli::program::one_line;
 use xqos_cli::quantity::{Reservation, Weight};

@@ -5,7 +5,7 @@
 //! fail silently later is checked before.
 
 use crate::commands::policy::{grouping, policies};
-use crate::{exports, host, processor};
+use crate::{exports, host};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use std::env;
@@ -16,6 +16,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use xqos_abi::Grouping;
+use xqos_agent::processor;
 use xqos_cli::module_file;
 use xqos_cli::output::note;
 use xqos_cli::quantity::{Micros, Reservation, Share, desktop, slice};

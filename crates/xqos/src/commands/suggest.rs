@@ -4,12 +4,12 @@
 //! The trace's bursts go through the tuner as those of a live server do, so what is suggested is what `auto` would reserve.
 
 use super::trace::open;
-use crate::auto::in_us;
 use anyhow::{Result, bail};
 use clap::Args;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use xqos_agent::auto::in_us;
 use xqos_cli::output;
 use xqos_cli::quantity::Reservation;
 use xqos_cli::table::{Column, Table};

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 //! `xqos weight`, `xqos priority` and `xqos limit`: a client's standing beside others.
 
-use crate::client::{back_to_rules, described, weight_of};
 use crate::selector::Selector;
-use crate::session::Session;
 use anyhow::Result;
 use clap::Args;
 use xqos_abi::{Setting, Subject};
+use xqos_agent::client::{back_to_rules, described, weight_of};
+use xqos_agent::session::Session;
 use xqos_cli::output::{self, note};
 use xqos_cli::quantity::{Slice, Weight};
 use xqos_core::PolicyKind;

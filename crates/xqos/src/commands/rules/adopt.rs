@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: MIT
 //! `xqos rules adopt`: the way back from what was set by hand to what the rules say.
 
-use crate::client::{described, reservation_of, weight_of};
 use crate::commands::reserve::set_again;
-use crate::kind::words;
-use crate::rules::apply::bit;
-use crate::rules::seat;
 use crate::selector::Selector;
-use crate::session::Session;
 use anyhow::Result;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use xqos_abi::{ClientEntry, Paced, Subject, entry_flag};
+use xqos_agent::client::{described, reservation_of, weight_of, words};
+use xqos_agent::rules::apply::bit;
+use xqos_agent::rules::seat;
+use xqos_agent::session::Session;
 use xqos_cli::output::{line, note};
 use xqos_rules::setting::SettingKind;
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 //! `xqos rules check`, `list` and `test`: rule files, without any server.
 
-use crate::rules::loader;
-use crate::rules::remarks::{May, remarks};
+use super::remarks::{May, remarks};
 use anyhow::{Result, bail};
 use clap::Args;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
+use xqos_agent::rules::loader;
 use xqos_cli::output::{self, line, note, print};
 use xqos_cli::table::{Column, Table};
 use xqos_rules::Mistake;

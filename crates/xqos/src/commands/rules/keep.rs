@@ -2,16 +2,16 @@
 //! `xqos rules run`, `off` and `dry-run`: rules on a display.
 
 use super::files::column;
-use crate::rules::daemon::Daemon;
-use crate::rules::remarks::{May, remarks};
-use crate::rules::sight::Sight;
-use crate::rules::told::Told;
-use crate::rules::{loader, seat, survey};
-use crate::session::{Session, display_name};
+use super::remarks::{May, remarks};
+use super::told::Told;
 use anyhow::Result;
 use clap::Args;
 use serde_json::json;
 use std::time::Duration;
+use xqos_agent::rules::daemon::Daemon;
+use xqos_agent::rules::sight::Sight;
+use xqos_agent::rules::{loader, seat, survey};
+use xqos_agent::session::{Session, display_name};
 use xqos_cli::output::{self, line, note, print};
 use xqos_cli::quantity::Micros;
 use xqos_cli::table::{Column, Table};

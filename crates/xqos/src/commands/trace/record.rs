@@ -8,8 +8,6 @@
 //! The file is made before the recording begins, and taken away again where nothing was written into it. A server that goes
 //! away, in whatever way, ends the recording: the file is whole, also where the trigger has not fired.
 
-use crate::requests::names_of;
-use crate::session::Session;
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use std::collections::VecDeque;
@@ -17,6 +15,8 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use xqos_abi::ring::{Next, Reader};
 use xqos_abi::trace::{Event, Level, What, Words};
+use xqos_agent::requests::names_of;
+use xqos_agent::session::Session;
 use xqos_cli::output;
 use xqos_cli::program::one_line;
 use xqos_cli::quantity::Micros;

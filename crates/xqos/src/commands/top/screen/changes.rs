@@ -3,9 +3,9 @@
 
 use super::View;
 use super::keys::Target;
-use crate::client::{Connection, connection, reservation_of};
 use crate::kind;
-use crate::sample::{Client, Sample, Sampler};
+use xqos_agent::client::{Connection, connection, reservation_of};
+use xqos_agent::sample::{Client, Sample, Sampler};
 use xqos_cli::program::one_line;
 use xqos_cli::quantity::Reservation;
 use xqos_core::ReservationKind;

@@ -2,14 +2,14 @@
 //! All about one client, also what the table has no room for.
 
 use super::{Point, View};
-use crate::client::described;
-use crate::field::explained;
-use crate::sample::{CLIENT, Client};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Paragraph, Sparkline};
+use xqos_agent::client::described;
+use xqos_agent::field::explained;
+use xqos_agent::sample::{CLIENT, Client};
 use xqos_cli::time::of_ms;
 use xqos_cli::width::{Align, columns, padded};
 use xqos_trace::model::Kind;
@@ -116,23 +116,23 @@ fn expensive(kinds: &[(String, Kind)], height: u16) -> Vec<Line<'static>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::processor::Processor;
-    use crate::sample::client;
+    use crate::fixture;
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
     use xqos_abi::{ClientEntry, Label, entry_flag};
+    use xqos_agent::processor::Processor;
 
     fn entry() -> ClientEntry {
         ClientEntry {
             pid: 4_123_456,
             name: "soffice.bin".to_owned(),
-            flags: client::entry().flags | entry_flag::HELD_BACK | entry_flag::GRABS_SERVER,
+            flags: fixture::entry().flags | entry_flag::HELD_BACK | entry_flag::GRABS_SERVER,
             grabs: 17,
             grabbed_ns: 2_300_000_000,
             depletions: 54_321,
             misses: 12,
             sync_priority: -1000,
-            ..client::entry()
+            ..fixture::entry()
         }
     }
 
@@ -141,7 +141,7 @@ mod tests {
             title: Some("Untitled 1 - LibreOffice Writer".to_owned()),
             longest_request: "RENDER CompositeGlyphs32".to_owned(),
             cpu: Some(Processor::Reserved { budget_ms: 2.0, period_ms: 10.0 }),
-            ..client::client(entry)
+            ..fixture::client(entry)
         }
     }
 

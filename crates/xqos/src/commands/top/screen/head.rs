@@ -3,12 +3,12 @@
 //! whole, the least important first.
 
 use super::{ORDERS, Page, View};
-use crate::client::described;
-use crate::sample::{Departed, Sample, Server, departed};
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 use xqos_abi::entry_flag;
+use xqos_agent::client::described;
+use xqos_agent::sample::{Departed, Sample, Server, departed};
 use xqos_cli::time::of_ms;
 use xqos_cli::width::{columns, cut};
 

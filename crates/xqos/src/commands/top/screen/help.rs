@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 //! The window that explains keys and columns. Where it is too small for all lines, the arrow keys scroll it.
 
-use crate::field::{columns_help, explained};
-use crate::sample::CLIENT;
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::widgets::{Block, Clear, Paragraph};
+use xqos_agent::field::{columns_help, explained};
+use xqos_agent::sample::CLIENT;
 use xqos_cli::width::wrapped;
 
 /// Of the window with its border.

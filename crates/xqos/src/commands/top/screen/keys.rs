@@ -2,10 +2,10 @@
 //! What the keys do to the view, and what they ask of the server.
 
 use super::{ORDERS, Page, Prompt, View};
-use crate::client::{Connection, connection};
-use crate::sample::{Client, Sample, Sampler};
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use xqos_abi::trace::Level;
+use xqos_agent::client::{Connection, connection};
+use xqos_agent::sample::{Client, Sample, Sampler};
 
 /// What a key asks for that the view cannot do by itself.
 #[derive(Clone, Debug, PartialEq, Eq)]

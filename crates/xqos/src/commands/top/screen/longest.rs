@@ -4,11 +4,11 @@
 
 use super::View;
 use super::table::grid;
-use crate::sample::{LONGEST, Longest};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::Style;
 use ratatui::widgets::Paragraph;
+use xqos_agent::sample::{LONGEST, Longest};
 
 impl View {
     pub fn draw_longest(&self, frame: &mut Frame, area: Rect, requests: &[Longest]) {

@@ -2,14 +2,14 @@
 //! The table of clients on the screen, and the text of `--once`.
 
 use super::View;
-use crate::field::{Field, Place, shown, table};
-use crate::sample::{CLIENT, LONGEST, Longest, Sample, departed};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Rect};
 use ratatui::style::{Modifier, Style};
 use ratatui::text::Text;
 use ratatui::widgets::{Row, Table as Grid};
 use xqos_abi::entry_flag;
+use xqos_agent::field::{Field, Place, shown, table};
+use xqos_agent::sample::{CLIENT, LONGEST, Longest, Sample, departed};
 use xqos_cli::width::Align;
 
 /// A lower table has no room for a second line of titles.
@@ -99,8 +99,8 @@ fn columns_for<T>(fields: &'static [Field<T>], rows: &[&T], width: u16) -> Vec<S
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample::Client;
-    use crate::sample::client::{client, entry};
+    use crate::fixture::{client, entry};
+    use xqos_agent::sample::Client;
     use xqos_trace::histogram::Histogram;
 
     #[test]

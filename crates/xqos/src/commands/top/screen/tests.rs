@@ -2,10 +2,10 @@
 //! Whole screens, from small to large, and what keys do on them.
 
 use super::*;
-use crate::sample::Server;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use xqos_agent::sample::Server;
 use xqos_trace::histogram::Histogram;
 
 fn client(pid: i32, name: &str) -> Client {

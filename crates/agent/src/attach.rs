@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: MIT
+//! Who uses an X server that has nothing loaded: from the kernel's events of its system calls, as root.
+//!
+//! An X server reads a client's requests, works on them, and then reads the next one's, or waits. So from a read to the next
+//! read or wait of the server's thread it works for the client at the other end of that descriptor.
+//!
+//! | file | what |
+//! |---|---|
+//! | `events` | a line of the kernel's trace as a value |
+//! | `account` | events in, time and calls of each descriptor out; no clock, no files |
+//! | `instance` | the kernel's trace of system calls |
+//! | `target` | which process serves a display |
+//! | `several` | many servers watched by one trace |
+//! | `peers` | which program is at the other end of a descriptor |
+//! | `served` | what a server with xqos in it tells of its clients |
+
+mod account;
+mod events;
+mod instance;
+mod peers;
+mod served;
+pub mod several;
+mod target;
+
+pub use target::Target;
+
+use crate::field::{Value, count, fields, table, time_of_ms};
+use crate::sample::Readings;
+use anyhow::{Result, bail};
+use serde::Serialize;
+use serde_json::json;
+use several::{EMPTY, Seen, Use, Watch};
+use std::time::{Duration, Instant};
+use xqos_cli::time::of_ms;
+use xqos_sys::{self as sys, Signals};
+
+/// Version of the JSON.
+const VERSION: u32 = 1;
+
+/// What was seen of a server between two instants.
+#[derive(Debug, Serialize)]
+pub struct Sample {
+    /// Of this schema.
+    version: u32,
+    /// The server's process.
+    server_pid: i32,
+    server: String,
+    display: Option<String>,
+    elapsed_ms: f64,
+    /// The part of the time in which the server did not wait.
+    busy: f64,
+    /// Xqos is in it, and shares and times are what it tells.
+    served: bool,
+    /// Events that the kernel had no room for; what is told is then too little.
+    lost: u64,
+    pub clients: Vec<Client>,
+}
+
+/// A program at the other end of one or more of the server's descriptors.
+#[derive(Debug)]
+pub struct Client {
+    /// None: not on this machine, or none at all.
+    pid: Option<i32>,
+    program: String,
+    departed: bool,
+    connections: usize,
+    share: f64,
+    busy_ms: f64,
+    calls_per_s: f64,
+    longest_ms: f64,
+}
+
+fields! {
+/// The fields of such a program.
+pub const ATTACHED of client: Client as JSON;
+
+"pid" number("PID", 7, ""): "process; null: not on this machine, or none at all" => Value::or_none(client.pid, count);
+"program" elastic("PROGRAM", 14, ""): "its name" =>
+    Value::Other(json!(client.program), format!("{}{}", client.program, if client.departed { ", left" } else { "" }));
+"share" number("SHARE", 6, ""): "part of the time" => Value::Share(client.share);
+"longest_ms" number("LONGEST", 7, ""): "longest work for it without a read for another, or a wait" =>
+    time_of_ms(client.longest_ms);
+"calls_per_s" number("CALLS/S", 7, ""): "reads by the server" => Value::Rate(client.calls_per_s);
+"busy_ms" number("TIME", 7, ""): "server time used" => time_of_ms(client.busy_ms);
+"connections" number("CONNECTIONS", 11, ""): "how many" => count(client.connections);
+"departed": "they were closed meanwhile; those of a program are summed up" => Value::Flag(client.departed);
+}
+
+/// A server that is watched until this is dropped.
+#[derive(Debug)]
+pub struct Attached {
+    target: Target,
+    watch: Watch,
+    signals: Signals,
+    since: Instant,
+    /// What the server told of itself then, where it is served.
+    told: Option<Readings>,
+}
+
+impl Attached {
+    pub fn new(target: Target) -> Result<Attached> {
+        // Before the watch: a signal from here on ends us in order.
+        let signals = Signals::watch()?;
+        let watch = Watch::start(&[target.pid])?;
+        let told = served::ask(target.display);
+        Ok(Attached { target, watch, signals, since: Instant::now(), told })
+    }
+
+    /// Watches for this time. `None`: somebody ended us, or the server has gone.
+    pub fn watch(&mut self, time: Duration) -> Result<Option<Sample>> {
+        let end = Instant::now() + time;
+        loop {
+            let left = end.saturating_duration_since(Instant::now());
+            sys::poll(&[std::os::fd::AsRawFd::as_raw_fd(&self.signals)], Some(left.min(EMPTY)))?;
+            self.watch.read()?;
+            if self.signals.next().is_some_and(|signal| signal.number != libc::SIGCHLD) {
+                return Ok(None);
+            }
+            if !xqos_sys::exists(self.target.pid) {
+                bail!("the server, process {}, has ended", self.target.pid);
+            }
+            if Instant::now() >= end {
+                return Ok(Some(self.sample()?));
+            }
+        }
+    }
+
+    fn sample(&mut self) -> Result<Sample> {
+        let elapsed = self.since.elapsed();
+        self.since = Instant::now();
+        let seen = self.watch.seen(self.target.pid);
+        let mut busy_ns: u64 = seen.iter().map(|one| one.used.ns).sum();
+        let mut clients: Vec<Client> = Vec::new();
+        for Seen { pid, program, departed, used } in seen {
+            let is_it = |client: &Client| {
+                (client.pid, client.program.as_str(), client.departed) == (pid, program.as_str(), departed)
+            };
+            let at = clients.iter().position(is_it).unwrap_or_else(|| {
+                clients.push(Client::new(pid, program, departed));
+                clients.len() - 1
+            });
+            clients[at].add(&used, elapsed);
+        }
+        let told = served::ask(self.target.display);
+        let served = self.told.as_ref().zip(told.as_ref());
+        if let Some((before, now)) = served {
+            busy_ns = served::correct(&mut clients, before, now, elapsed);
+        }
+        let served = served.is_some();
+        self.told = told;
+        clients.sort_by(|one, other| other.busy_ms.total_cmp(&one.busy_ms));
+        Ok(Sample {
+            version: VERSION,
+            server_pid: self.target.pid,
+            server: self.target.program.clone(),
+            display: self.target.display.map(|display| format!(":{display}")),
+            elapsed_ms: elapsed.as_secs_f64() * 1e3,
+            busy: busy_ns as f64 / elapsed.as_nanos() as f64,
+            served,
+            lost: self.watch.lost(),
+            clients,
+        })
+    }
+}
+
+impl Client {
+    fn new(pid: Option<i32>, program: String, departed: bool) -> Client {
+        Client { pid, program, departed, connections: 0, share: 0.0, busy_ms: 0.0, calls_per_s: 0.0, longest_ms: 0.0 }
+    }
+
+    fn add(&mut self, one: &Use, elapsed: Duration) {
+        self.connections += 1;
+        self.share += one.ns as f64 / elapsed.as_nanos() as f64;
+        self.busy_ms += one.ns as f64 / 1e6;
+        self.calls_per_s += one.calls as f64 / elapsed.as_secs_f64();
+        self.longest_ms = self.longest_ms.max(one.longest_ns as f64 / 1e6);
+    }
+}
+
+impl Sample {
+    /// The table, and what is to be known about it.
+    pub fn text(&self, width: Option<usize>) -> String {
+        let display = self.display.as_deref().unwrap_or("no display of this machine");
+        let mut text = format!(
+            "{} (process {}, {display}), {}: busy {:.0} % of {}\n",
+            self.server,
+            self.server_pid,
+            if self.served { "served by xqos, whose times these are" } else { "without xqos" },
+            100.0 * self.busy,
+            of_ms(self.elapsed_ms)
+        );
+        text += &table(ATTACHED, &self.clients.iter().collect::<Vec<_>>()).render(width);
+        if self.lost > 0 {
+            text += &format!("{} events found no room: shares are too small\n", self.lost);
+        }
+        text
+    }
+}

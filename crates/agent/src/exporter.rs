@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: MIT
+//! The X servers of a host, for `xqos exporter`: found by their sockets, asked when somebody wants to know, and told as metrics.
+//!
+//! Nothing happens between two questions. A server without clients is not even asked then: our leaving would be its last
+//! client's, upon which servers reset, or end. Nor does our connection stay, which would keep them from it.
+//!
+//! | file | what |
+//! |---|---|
+//! | `ask` | one server, in a bounded time |
+//! | `authority` | how a server of another user lets us in |
+//! | `account` | figures of clients summed up by user and program, which never fall |
+//! | `attached` | the same of servers that have nothing loaded, from short looks through the kernel's trace |
+//! | `page`, `format` | all of it as metrics |
+
+mod account;
+mod ask;
+mod attached;
+mod authority;
+mod format;
+mod page;
+
+use crate::client::printable;
+use crate::displays::Displays;
+use crate::rules::process::Users;
+use crate::sample::{Readings, Server};
+use account::{Account, Labels};
+use ask::{Answer, ServerProcess};
+use attached::Watched;
+pub use format::Format;
+use std::collections::BTreeMap;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::{Duration, Instant};
+use xqos_abi::ClientEntry;
+use xqos_cli::output;
+use xqos_cli::program::one_line;
+
+/// Who asks more often gets the figures of the last time, so that nobody can keep servers busy through us.
+const LEAST_INTERVAL: Duration = Duration::from_secs(1);
+
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Empty: all displays.
+    pub only: Vec<u32>,
+    /// For all servers to answer, which are asked at the same time.
+    pub patience: Duration,
+    /// Pairs of user and program for each display.
+    pub max_labels: usize,
+    /// Whether servers that have nothing loaded are looked at through the kernel's trace.
+    pub attach: bool,
+    /// Whether what clients had used before the first look counts.
+    pub with_past: bool,
+}
+
+#[derive(Debug)]
+pub struct Exporter {
+    options: Options,
+    displays: BTreeMap<u32, Display>,
+    answers: (Sender<Answer>, Receiver<Answer>),
+    users: Users,
+    /// Questions to all displays so far.
+    looks: u64,
+    looked_at: Option<Instant>,
+    took: Duration,
+    /// Events of the kernel's trace that found no room.
+    lost_events: u64,
+}
+
+/// What is known of a display.
+#[derive(Debug)]
+struct Display {
+    /// The question whose answer has not come.
+    pending: Option<u64>,
+    state: State,
+    took: Duration,
+    process: Option<ServerProcess>,
+    /// As it told the last time.
+    server: Option<Server>,
+    account: Option<Account>,
+    watched: Option<Watched>,
+    /// All that its clients ever used was used since we look.
+    is_known_from_start: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum State {
+    /// It listens, and nobody is connected.
+    Idle,
+    Served,
+    /// Without xqos.
+    Stock,
+    Failed(String),
+}
+
+impl Exporter {
+    pub fn new(options: Options) -> Exporter {
+        Exporter {
+            options,
+            displays: BTreeMap::new(),
+            answers: channel(),
+            users: Users::read(),
+            looks: 0,
+            looked_at: None,
+            took: Duration::ZERO,
+            lost_events: 0,
+        }
+    }
+
+    /// The figures of now, or of less than a second ago.
+    pub fn page(&mut self, format: Format) -> String {
+        if self.looked_at.is_none_or(|at| at.elapsed() >= LEAST_INTERVAL) {
+            let begin = Instant::now();
+            self.look();
+            self.took = begin.elapsed();
+            self.looked_at = Some(Instant::now());
+        }
+        page::of(self, format)
+    }
+
+    /// Asks all displays.
+    fn look(&mut self) {
+        self.users = Users::read();
+        while let Ok(late) = self.answers.1.try_recv() {
+            self.take(late, false);
+        }
+        self.looks += 1;
+        let sockets = Displays::look();
+        self.find(&sockets);
+        let asked = self.ask(&sockets);
+        self.collect(asked);
+        if self.options.attach {
+            self.attach();
+        }
+    }
+
+    /// Displays come and go. One whose question is still out stays until that has come back.
+    fn find(&mut self, sockets: &Displays) {
+        let only = &self.options.only;
+        let mut numbers = sockets.numbers();
+        numbers.retain(|display| only.is_empty() || only.contains(display));
+        self.displays.retain(|display, known| numbers.binary_search(display).is_ok() || known.pending.is_some());
+        for display in numbers {
+            let is_known_from_start = self.options.with_past || self.looks > 1 || !sockets.has_clients(display);
+            self.displays.entry(display).or_insert_with(|| Display::new(is_known_from_start));
+        }
+    }
+
+    /// How many have been asked. Who has not answered the last question is not asked another.
+    fn ask(&mut self, sockets: &Displays) -> usize {
+        let mut asked = 0;
+        for (&display, known) in &mut self.displays {
+            if known.pending.is_some() {
+                continue;
+            }
+            if !sockets.has_clients(display) {
+                known.becomes(display, State::Idle);
+                known.leave_clients();
+                continue;
+            }
+            known.pending = Some(self.looks);
+            asked += 1;
+            if !ask::ask(display, self.looks, self.options.patience, self.answers.0.clone()) {
+                known.pending = None;
+                asked -= 1;
+                known.becomes(display, State::Failed("this process can have no more threads".to_owned()));
+            }
+        }
+        asked
+    }
+
+    fn collect(&mut self, mut asked: usize) {
+        // A server's time is over with its own error, a moment before this one.
+        let until = Instant::now() + self.options.patience + Duration::from_millis(100);
+        while asked > 0 {
+            let Ok(answer) = self.answers.1.recv_timeout(until.saturating_duration_since(Instant::now())) else {
+                break;
+            };
+            let is_of_now = answer.number == self.looks;
+            self.take(answer, is_of_now);
+            asked -= usize::from(is_of_now);
+        }
+        for (&display, known) in self.displays.iter_mut().filter(|(_, known)| known.pending.is_some()) {
+            known.becomes(display, State::Failed("the question is not over yet".to_owned()));
+        }
+    }
+
+    /// Figures that come late are passed over: the next ones have all that these have.
+    fn take(&mut self, answer: Answer, is_of_now: bool) {
+        let Some(known) = self.displays.get_mut(&answer.display) else { return };
+        known.pending = None;
+        if !is_of_now {
+            return;
+        }
+        known.took = answer.took;
+        if answer.server.is_some() {
+            known.process = answer.server;
+        }
+        let state = match answer.told {
+            Ok(Some(readings)) => {
+                known.account_for(readings, &self.users, self.options.max_labels);
+                State::Served
+            }
+            Ok(None) => State::Stock,
+            Err(why) => State::Failed(why),
+        };
+        known.becomes(answer.display, state);
+    }
+
+    /// Looks at all servers without xqos at once.
+    fn attach(&mut self) {
+        let stock = self.displays.values_mut().filter(|known| known.state == State::Stock);
+        let servers: Vec<(i32, &mut Display)> =
+            stock.filter_map(|known| Some((known.process.as_ref()?.peer.pid, known))).collect();
+        if servers.is_empty() {
+            return;
+        }
+        let pids: Vec<i32> = servers.iter().map(|&(pid, _)| pid).collect();
+        match attached::look(&pids) {
+            Ok((mut watch, elapsed_ns)) => {
+                self.lost_events += watch.lost();
+                for (pid, known) in servers {
+                    let watched = known.watched.take().filter(|watched| watched.server_pid == pid);
+                    let mut watched = watched.unwrap_or_else(|| Watched::new(pid, self.options.max_labels));
+                    watched.add(watch.seen(pid), elapsed_ns, &self.users);
+                    known.watched = Some(watched);
+                }
+            }
+            Err(error) => output::note(&format!("servers without xqos cannot be looked at: {}", one_line(&error))),
+        }
+    }
+}
+
+impl Display {
+    fn new(is_known_from_start: bool) -> Display {
+        Display {
+            pending: None,
+            state: State::Idle,
+            took: Duration::ZERO,
+            process: None,
+            server: None,
+            account: None,
+            watched: None,
+            is_known_from_start,
+        }
+    }
+
+    /// Tells the log what is new.
+    fn becomes(&mut self, display: u32, state: State) {
+        if let (true, State::Failed(why)) = (self.state != state, &state) {
+            output::note(&format!("display :{display} is not told: {why}"));
+        } else if matches!(self.state, State::Failed(_)) && self.state != state {
+            output::note(&format!("display :{display} answers again"));
+        }
+        self.state = state;
+    }
+
+    fn leave_clients(&mut self) {
+        if let Some(account) = &mut self.account {
+            account.nobody_is_there();
+        }
+        if let Some(server) = &mut self.server {
+            (server.clients, server.reservations, server.utilization_admitted) = (0, 0, 0.0);
+        }
+    }
+
+    fn account_for(&mut self, readings: Readings, users: &Users, max_labels: usize) {
+        self.server = Some(Server::new(&readings, None));
+        let Readings { info, list, departed, .. } = readings;
+        self.watched = None;
+        let is_same = self.account.as_ref().is_some_and(|account| account.is_of(info.server_pid));
+        if !is_same {
+            let mut account = Account::new(info.server_pid, max_labels);
+            // Another server in the place of one that we knew is new.
+            if self.account.is_none() && !self.is_known_from_start {
+                account.begin_at(&list.clients, &departed);
+            }
+            self.account = Some(account);
+        }
+        if let Some(account) = &mut self.account {
+            account.add(list.clients, departed, |entry| labels(entry, users));
+        }
+    }
+
+    fn is_up(&self) -> bool {
+        !matches!(self.state, State::Failed(_))
+    }
+}
+
+/// Of a client of another machine: no user and no program, but for the address.
+fn labels(entry: &ClientEntry, users: &Users) -> Labels {
+    let user = if entry.uid == u32::MAX { String::new() } else { users.name(entry.uid) };
+    let program =
+        if entry.name.is_empty() && !entry.host.is_empty() { "(remote)".to_owned() } else { printable(&entry.name) };
+    Labels { user, program }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clients_of_other_machines_are_one() {
+        let users = Users::default();
+        let remote = ClientEntry { uid: u32::MAX, host: "192.0.2.7".into(), ..ClientEntry::default() };
+        assert_eq!(labels(&remote, &users), Labels { user: String::new(), program: "(remote)".into() });
+        let local = ClientEntry { uid: 4711, name: "a\nb".into(), ..ClientEntry::default() };
+        assert_eq!(labels(&local, &users), Labels { user: "4711".into(), program: "a?b".into() });
+    }
+}

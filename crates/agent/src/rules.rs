@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: MIT
+//! Rules on a display: what is known of its clients, what is set, and the daemon that keeps it so.
+//!
+//! What rules come to is decided in `xqos-rules`; here are its two ends, the facts and the requests.
+
+pub mod apply;
+pub mod auto;
+pub mod boosted;
+pub mod daemon;
+pub mod folders;
+pub mod limits;
+pub mod looks;
+pub mod process;
+pub mod seat;
+pub mod sight;
+pub mod viewers;
+
+use crate::session::Session;
+use anyhow::Result;
+use sight::Sight;
+use std::path::{Path, PathBuf};
+use xqos_abi::ClientEntry;
+use xqos_rules::facts::{ClientFacts, State};
+use xqos_rules::files::{Folder, Loader, usual};
+use xqos_sys as sys;
+
+/// The usual places, for the user who runs this.
+pub fn loader() -> Loader {
+    Loader::new(places(), sys::effective_ids().0)
+}
+
+/// The most for all that is found by measurement, as files of the system say; those of users have no limits.
+pub fn auto_limit() -> Option<u32> {
+    loader().load().limits.auto
+}
+
+fn places() -> Vec<Folder> {
+    let folder = |name: &str| std::env::var_os(name).filter(|path| !path.is_empty()).map(PathBuf::from);
+    let program = std::env::current_exe().ok();
+    let installed = program.as_deref().and_then(Path::parent).and_then(Path::parent);
+    let packages = installed.map(|prefix| prefix.join("lib/xqos/rules.d")).filter(|rules| rules.is_dir());
+    usual(packages, folder("XDG_CONFIG_HOME"), folder("HOME"))
+}
+
+/// The clients of a display but those of this process, with what is known of each.
+pub fn survey(session: &Session, sight: &Sight) -> Result<Vec<(ClientEntry, ClientFacts)>> {
+    let users = process::Users::read();
+    let own = std::process::id() as i32;
+    let unwatched = viewers::unwatched_now(session);
+    let others = session.others()?.into_iter().filter(|entry| entry.pid != own);
+    Ok(others
+        .map(|entry| (facts(&entry, &users, sight, unwatched), entry))
+        .map(|(facts, entry)| (entry, facts))
+        .collect())
+}
+
+/// What is known of one client. `unwatched`: whether nobody looks at the display, where that is known.
+pub fn facts(entry: &ClientEntry, users: &process::Users, sight: &Sight, unwatched: Option<bool>) -> ClientFacts {
+    let mut facts = process::facts(entry, users);
+    sight.add_to(entry.client, &mut facts);
+    unwatched.into_iter().for_each(|unwatched| facts.states.set(State::Unwatched, unwatched));
+    facts
+}

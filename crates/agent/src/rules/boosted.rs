@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: MIT
+//! Programs that may have the processor while they redraw, by rules: `xqos boost` does it, told whom on its standard input.
+//!
+//! It is a process of its own, so that nothing here has a real-time priority; it ends when its input does, however we end.
+
+use crate::processor::{self, to_raise};
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::process::{Child, Command, Stdio};
+
+/// Lets programs have the processor while they redraw.
+pub trait Boost {
+    /// From now on for one more client of this process; the error is told, and says why not.
+    fn begin(&mut self, pid: i32) -> Result<(), String>;
+
+    /// For one less.
+    fn end(&mut self, pid: i32);
+}
+
+/// By a process of `xqos boost`, while there is anybody to raise.
+#[derive(Debug)]
+pub struct ByBoost {
+    display: String,
+    child: Option<Child>,
+    /// Clients of each process.
+    pids: BTreeMap<i32, usize>,
+}
+
+impl ByBoost {
+    pub fn new(display: &str) -> ByBoost {
+        ByBoost { display: display.to_owned(), child: None, pids: BTreeMap::new() }
+    }
+
+    fn start(&self) -> io::Result<Child> {
+        let mut command = Command::new(std::env::current_exe()?);
+        command.args(["--display", &self.display, "boost", "--no-server", "--only-named"]);
+        // What it says when it is ready is for nobody; what goes wrong is for whoever reads what we say.
+        command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn()
+    }
+
+    fn tell(&mut self, line: &str) -> io::Result<()> {
+        let input = self.child.as_mut().and_then(|child| child.stdin.as_mut());
+        input.ok_or(io::ErrorKind::BrokenPipe)?.write_all(line.as_bytes())
+    }
+
+    fn stop(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            drop(child.stdin.take());
+            // It takes back what it raised and ends, at once.
+            let _ = child.wait();
+        }
+    }
+}
+
+impl Boost for ByBoost {
+    fn begin(&mut self, pid: i32) -> Result<(), String> {
+        if !processor::may_raise() {
+            return Err(to_raise());
+        }
+        let cannot = |error: io::Error| format!("`xqos boost` does not run: {error}");
+        if self.child.as_mut().is_none_or(|child| !matches!(child.try_wait(), Ok(None))) {
+            self.stop();
+            self.child = Some(self.start().map_err(cannot)?);
+            for pid in self.pids.keys().copied().collect::<Vec<_>>() {
+                self.tell(&format!("{pid}\n")).map_err(cannot)?;
+            }
+        }
+        let clients = self.pids.entry(pid).or_default();
+        *clients += 1;
+        if *clients == 1 { self.tell(&format!("{pid}\n")).map_err(cannot) } else { Ok(()) }
+    }
+
+    fn end(&mut self, pid: i32) {
+        let Some(clients) = self.pids.get_mut(&pid) else { return };
+        *clients -= 1;
+        if *clients > 0 {
+            return;
+        }
+        self.pids.remove(&pid);
+        // One that has ended raises nobody.
+        let _ = self.tell(&format!("-{pid}\n"));
+        if self.pids.is_empty() {
+            self.stop();
+        }
+    }
+}
+
+impl Drop for ByBoost {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}

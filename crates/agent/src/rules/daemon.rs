@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: MIT
+//! The daemon of a display: hears what changes, asks the rules, and has it applied.
+//!
+//! It sleeps until the server, a window, a file or a signal has something to say; files that changed are read at once. Nothing
+//! that comes in ends it, but a signal, the loss of its seat, or the end of the server; the first two undo what it set.
+
+use super::apply::{Applied, Apply};
+use super::auto::ByTrace;
+use super::boosted::ByBoost;
+use super::folders::Folders;
+use super::limits::UserLimit;
+use super::looks::{Changed, Looks, REST};
+use super::process::Users;
+use super::seat::Seat;
+use super::sight::Sight;
+use super::viewers::{self, Absence, Viewers};
+use super::{facts, loader};
+use crate::session::Session;
+use anyhow::{Context, Result, bail};
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::fd::AsRawFd;
+use std::time::{Duration, Instant};
+use x11rb::connection::Connection;
+use x11rb::protocol::xproto::ConnectionExt;
+use x11rb::rust_connection::RustConnection;
+use xqos_abi::{ClientEntry, NotifyKind, event_mask};
+use xqos_cli::output::{line, note};
+use xqos_cli::program::one_line;
+use xqos_rules::decide::{RuleSet, Verdict};
+use xqos_rules::facts::{ClientFacts, State};
+use xqos_rules::files::{Loaded, Loader};
+use xqos_sys::{self as sys, Signals};
+
+/// Why the daemon ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    Signal,
+    Ousted,
+    /// Somebody has closed our connection, as xkill does.
+    Cut,
+    ServerGone,
+}
+
+/// One display's rules, kept.
+#[derive(Debug)]
+pub struct Daemon {
+    applied: Applied<Session, ByTrace, ByBoost>,
+    /// A connection of its own, since events of windows are not those of the control connection.
+    eyes: RustConnection,
+    seat: Seat,
+    sight: Sight,
+    loader: Loader,
+    rules: RuleSet,
+    folders: Folders,
+    user_limit: UserLimit,
+    absence: Absence,
+    /// Whether any rule asks who looks at the display.
+    asks_for_viewers: bool,
+    began: Instant,
+    /// What is wrong with the files, and other things that are told once.
+    told: BTreeSet<String>,
+    looks: Looks,
+    /// Rules that have matched somebody, by place.
+    matched: BTreeSet<String>,
+    is_verbose: bool,
+}
+
+impl Daemon {
+    /// Takes the display's seat; fails where somebody has it. `unwatched_after`: so long nobody looks at the display before it
+    /// is unwatched.
+    pub fn start(display: Option<&str>, is_verbose: bool, unwatched_after: Duration) -> Result<Daemon> {
+        let (session, _) = Session::open_armed(display)?;
+        let (eyes, _) = xqos_client::connect(Some(&session.display))?;
+        let seat = Seat::take(&eyes, &session.display)?;
+        session.control.select_events(event_mask::CLIENTS)?;
+        let sight = Sight::watch(&eyes)?;
+        let loader = loader();
+        let folders = Folders::watch(loader.folders().iter().map(|folder| folder.path.clone()).collect())?;
+        let (auto, boost) = (ByTrace::new(&session.display), ByBoost::new(&session.display));
+        let mut daemon = Daemon {
+            applied: Applied::new(session, auto, boost),
+            eyes,
+            seat,
+            sight,
+            loader,
+            rules: RuleSet::default(),
+            folders,
+            user_limit: UserLimit::default(),
+            absence: Absence::new(unwatched_after),
+            asks_for_viewers: false,
+            began: Instant::now(),
+            told: BTreeSet::new(),
+            looks: Looks::new(),
+            matched: BTreeSet::new(),
+            is_verbose,
+        };
+        daemon.load();
+        Ok(daemon)
+    }
+
+    /// Until a signal, the end of the server, or of our turn.
+    pub fn run(mut self) -> Result<()> {
+        let signals = Signals::watch().context("cannot watch for signals")?;
+        line("ready")?;
+        let end = loop {
+            match self.turn(&signals) {
+                Ok(None) => {}
+                Ok(Some(end)) => break end,
+                Err(error) => match self.end_by() {
+                    Some(end) => break end,
+                    None => self.go_on_after(&error, &signals)?,
+                },
+            }
+        };
+        self.farewell(end);
+        match end {
+            End::Cut => bail!("our connection to the X server was closed: start `xqos rules run` again"),
+            _ => Ok(()),
+        }
+    }
+
+    /// Why an error ends us; `None`: it does not.
+    fn end_by(&self) -> Option<End> {
+        if self.applied.server().control.server_info().is_err() {
+            return Some(End::ServerGone);
+        }
+        let asked = self.eyes.get_input_focus().map(|asked| asked.reply());
+        (!matches!(asked, Ok(Ok(_)))).then_some(End::Cut)
+    }
+
+    /// It may come again at once, and is told once.
+    fn go_on_after(&mut self, error: &anyhow::Error, signals: &Signals) -> Result<()> {
+        let told = one_line(error);
+        if self.told.insert(told.clone()) {
+            note(&told);
+        }
+        sys::poll(&[signals.as_raw_fd()], Some(REST)).context("cannot wait")
+    }
+
+    /// Hears everything, looks at who changed, and sleeps.
+    fn turn(&mut self, signals: &Signals) -> Result<Option<End>> {
+        while let Some(signal) = signals.next() {
+            if signal.number != libc::SIGCHLD {
+                return Ok(Some(End::Signal));
+            }
+        }
+        self.hear_server()?;
+        if self.hear_windows()? {
+            return Ok(Some(End::Ousted));
+        }
+        if self.folders.have_changed()? {
+            self.load();
+        }
+        if is_now(self.until_viewers()) {
+            self.look_for_viewers();
+        }
+        let (is_due, is_to_look) = (is_now(self.applied.due()), is_now(self.until_look()));
+        if is_due {
+            self.applied.work().iter().for_each(|told| note(told));
+        }
+        if is_to_look {
+            self.look()?;
+        }
+        if is_due || is_to_look {
+            // Events that came while replies were waited for are in memory already.
+            return Ok(None);
+        }
+        let left = [self.until_look(), self.applied.due(), self.until_viewers()].into_iter().flatten().min();
+        let session = self.applied.server();
+        let (control, eyes) = (session.control.descriptor(), self.eyes.stream().as_raw_fd());
+        sys::poll(&[signals.as_raw_fd(), control, eyes, self.folders.as_raw_fd()], left).context("cannot wait")?;
+        Ok(None)
+    }
+
+    fn until_look(&self) -> Option<Duration> {
+        self.looks.until(self.began.elapsed())
+    }
+
+    /// `None`: nobody asks, or nothing will change.
+    fn until_viewers(&self) -> Option<Duration> {
+        self.absence.until_look(self.began.elapsed()).filter(|_| self.asks_for_viewers)
+    }
+
+    fn look_for_viewers(&mut self) {
+        let (before, viewers) = (self.absence.is_unwatched(), viewers::of_server(self.applied.server()));
+        self.absence.see(self.began.elapsed(), viewers);
+        if viewers == Viewers::NotKnown && self.told.insert("viewers".to_owned()) {
+            note("state unwatched is not known: the sockets of another user's X server cannot be seen, but by root");
+        }
+        let now = self.absence.is_unwatched();
+        if now != before {
+            self.looks.note_everybody();
+            let told = if now == Some(true) { "nobody looks at the display" } else { "the display is looked at" };
+            self.say(told);
+        }
+    }
+
+    fn hear_server(&mut self) -> Result<()> {
+        while let Some(notify) = self.applied.server().control.next_notify()? {
+            match notify.kind {
+                NotifyKind::ClientConnected => self.looks.note([notify.client]),
+                NotifyKind::ClientGone => {
+                    self.applied.forget(notify.client);
+                    self.sight.forget(notify.client);
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether somebody has taken our seat.
+    fn hear_windows(&mut self) -> Result<bool> {
+        while let Some(event) = self.eyes.poll_for_event()? {
+            if self.seat.is_lost_by(&event) {
+                return Ok(true);
+            }
+            if let Some((client, settings)) = self.seat.given_back(&event) {
+                self.applied.give_back(client, settings);
+                self.looks.note([client]);
+                continue;
+            }
+            let changed = self.sight.hear(&self.eyes, &event)?;
+            self.looks.note(changed);
+        }
+        Ok(false)
+    }
+
+    /// Reads the rules; mistakes are told once, as long as they are there.
+    fn load(&mut self) {
+        let Loaded { rules, limits, mistakes, .. } = self.loader.load();
+        let told: BTreeSet<String> = mistakes.iter().map(ToString::to_string).collect();
+        for new in told.difference(&self.told) {
+            note(new);
+        }
+        self.told = told;
+        self.say(&format!("{} rules are kept", rules.rules().len()));
+        self.asks_for_viewers = rules.rules().iter().any(|rule| rule.matcher.asks_for(State::Unwatched));
+        self.rules = rules;
+        self.applied.limit_auto(limits.auto);
+        self.user_limit.keep(self.applied.server(), limits.per_user).into_iter().for_each(|told| note(&told));
+        self.looks.note_everybody();
+    }
+
+    /// Asks the rules about those who changed.
+    fn look(&mut self) -> Result<()> {
+        let changed = self.looks.begin(self.began.elapsed());
+        let entries = self.others()?;
+        let users = Users::read();
+        let is_changed = |entry: &&ClientEntry| match &changed {
+            Changed::These(clients) => clients.contains(&entry.client),
+            Changed::Everybody => true,
+        };
+        let entries: Vec<&ClientEntry> = entries.values().filter(is_changed).collect();
+        let known = entries.iter().map(|entry| facts(entry, &users, &self.sight, self.absence.is_unwatched()));
+        let known: Vec<ClientFacts> = known.collect();
+        let mut all = Vec::new();
+        for (entry, facts) in entries.into_iter().zip(&known) {
+            let evaluation = self.rules.evaluate(facts);
+            let matched = evaluation.verdicts().filter(|(_, verdict)| *verdict == Verdict::Matched);
+            self.matched.extend(matched.map(|(rule, _)| rule.place.to_string()));
+            all.push((entry, evaluation.applied()));
+        }
+        for told in self.applied.apply(&all) {
+            note(&told);
+        }
+        Ok(())
+    }
+
+    fn others(&self) -> Result<BTreeMap<u32, ClientEntry>> {
+        let own = std::process::id() as i32;
+        let others = self.applied.server().others()?.into_iter().filter(|entry| entry.pid != own);
+        Ok(others.map(|entry| (entry.client, entry)).collect())
+    }
+
+    fn farewell(&mut self, end: End) {
+        if end == End::ServerGone {
+            return note("the X server has gone, and all settings with it");
+        }
+        if let Ok(entries) = self.others() {
+            let entries: Vec<ClientEntry> = entries.into_values().collect();
+            self.applied.undo(&entries);
+        }
+        self.user_limit.keep(self.applied.server(), None);
+        for rule in self.rules.rules() {
+            if !self.matched.contains(&rule.place.to_string()) {
+                self.say(&format!("rule '{}' ({}) never matched", rule.id, rule.place));
+            }
+        }
+        self.say("what was set is undone");
+    }
+
+    fn say(&self, text: &str) {
+        if self.is_verbose {
+            note(text);
+        }
+    }
+}
+
+fn is_now(due: Option<Duration>) -> bool {
+    due == Some(Duration::ZERO)
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: MIT
+//! One look at the server: its own figures (ListClients), and response times from the trace in between.
+//!
+//! [`Sampler`] takes samples; the screen, the tables and the JSON are made from a [`Sample`], by the fields ([`crate::field`]) of
+//! its parts.
+
+pub mod client;
+pub mod departed;
+mod readings;
+mod sampler;
+mod server;
+
+use crate::field;
+pub use client::{CLIENT, Client};
+use departed::DEPARTED;
+pub use readings::Readings;
+pub use sampler::Sampler;
+use serde::Serialize;
+pub use server::{LONGEST, Longest, SERVER, Server};
+pub use xqos_trace::show::Departed;
+
+/// The version of the schema. A field that is added leaves it as it is; one that goes, or means something else, raises it.
+pub const VERSION: u32 = 1;
+
+/// Columns and JSON, for the help of the commands that show them.
+pub fn fields_help() -> String {
+    format!(
+        "Columns:\n{}\nJSON: the same of `xqos list` and `xqos top`. version ({VERSION}), now_ms, interval_ms\n\
+         (null: the figures are since each client connected), server, clients, departed.\n\n{}\n{}\n{}",
+        field::columns_help(CLIENT, 80),
+        field::json_help("server", SERVER),
+        field::json_help("clients, an array", CLIENT),
+        field::json_help(
+            "departed, an array: clients that left in the interval, or since the server began, summed up",
+            DEPARTED
+        )
+    )
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct Sample {
+    pub version: u32,
+    pub now_ms: f64,
+    pub interval_ms: Option<f64>,
+    pub server: Server,
+    pub clients: Vec<Client>,
+    pub departed: Vec<Departed>,
+}
+
+fn ms(ns: u64) -> f64 {
+    ns as f64 / 1e6
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::requests::Names;
+    use serde_json::Value;
+    use xqos_abi::{ClientEntry, LongRequest, entry_flag};
+    use xqos_trace::histogram::Histogram;
+
+    /// With a value in every field that may be null.
+    fn sample() -> Sample {
+        let entry = ClientEntry {
+            flags: entry_flag::RESERVED,
+            longest_request: 73,
+            group: 1,
+            group_period_us: 10_000,
+            ..ClientEntry::default()
+        };
+        let longest = Longest::new(&LongRequest::default(), 0, &Names::default());
+        let mut responses = Histogram::default();
+        responses.add(1);
+        let measured = Some(xqos_tune::Client::new().report());
+        let client = Client { responses: Some(responses), measured, ..crate::fixture::client(&entry) };
+        let server = Server { longest_requests: vec![longest], ..Server::default() };
+        let (clients, departed) = (vec![client], vec![Departed::default()]);
+        Sample { version: VERSION, now_ms: 0.0, interval_ms: None, server, clients, departed }
+    }
+
+    fn fields(value: &Value) -> Vec<String> {
+        match value {
+            Value::Object(object) => {
+                object.iter().flat_map(|(name, value)| [vec![name.clone()], fields(value)].concat()).collect()
+            }
+            Value::Array(list) => list.iter().flat_map(fields).collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    #[test]
+    fn every_field_of_the_json_is_in_the_help() {
+        let fields = fields(&serde_json::to_value(sample()).unwrap());
+        assert!(fields.len() > 60, "{fields:?}");
+        let (is_letter, help) = (|letter: char| letter.is_alphanumeric() || letter == '_', fields_help());
+        let words: Vec<&str> = help.split(|letter| !is_letter(letter)).collect();
+        for field in fields {
+            assert!(words.contains(&field.as_str()), "{field} is not in the help");
+        }
+    }
+}

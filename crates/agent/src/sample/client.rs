@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: MIT
+//! A client in a sample, and its fields.
+
+use crate::client::{connection, printable, reservation_of, reservation_of_group, role_of, soft_rule, words};
+use crate::field::{EVER, LAST, Value, count, fields, time, time_of_us};
+use crate::processor::Processor;
+use crate::requests::opcodes;
+use serde_json::{Value as Json, json};
+use xqos_abi::{ClientEntry, ClientList, entry_flag};
+use xqos_cli::quantity::Reservation;
+use xqos_cli::time::of_ns;
+use xqos_core::ReservationKind;
+use xqos_trace::histogram::Histogram;
+use xqos_tune::{Report, State};
+
+/// What is known of a client.
+#[derive(Clone, Debug, Default)]
+pub struct Client {
+    pub entry: ClientEntry,
+    pub now_ns: u64,
+    pub share: f64,
+    /// The same as far as it is the cause: without what it does for others, with what window managers do for it.
+    pub charged_share: f64,
+    pub requests_per_s: f64,
+    /// Part of the reservation that was used.
+    pub used: f64,
+    pub title: Option<String>,
+    /// Response times in the interval, where there is a trace.
+    pub responses: Option<Histogram>,
+    /// Since when it waits.
+    pub waits_since_ns: Option<u64>,
+    /// The name of its longest request.
+    pub longest_request: String,
+    /// How the kernel schedules the program's main thread, where that is not as usual.
+    pub cpu: Option<Processor>,
+    /// What `auto` would find.
+    pub measured: Option<Report>,
+}
+
+fields! {
+/// The fields of a client.
+pub const CLIENT of client: Client as JSON;
+
+"pid" number("PID", 7, ""): "process; null, as uid and program, for a client of another machine" =>
+    match client.entry.pid { 0 => Value::Other(Json::Null, "remote".to_owned()), pid => count(pid) };
+"program" elastic("PROGRAM", 14, ""): "its name" => Value::Other(json!(known(&client.entry.name)), client.name());
+"share" number("SHARE", 6, LAST): "part of the time that the server worked for it" => Value::Share(client.share);
+"charged_share" number("CHARGED", 7, LAST):
+    "the same with what a window manager does for it, where that differs; a manager is not charged for that" =>
+    Value::Share(client.charged_share).shown_if(client.is_charged_otherwise());
+"server_time_ms" number("TIME", 7, EVER) counter("xqos_client_server_seconds"): "server time used" =>
+    time(client.entry.server_time_ns);
+"requests_per_s" number("REQ/S", 6, LAST): "requests per second" => Value::Rate(client.requests_per_s);
+"response.p99_ms" number("P99", 7, LAST): "response time, from having work to having none left: one in a hundred is above it" =>
+    client.answered(|times| time(times.quantile_ns(0.99)));
+"longest_wait_ms" number("WAIT", 7, EVER) gauge("xqos_client_longest_wait_seconds"):
+    "longest time from a request's arrival to its turn; may be far above the P99 of now" =>
+    time(client.entry.longest_wait_ns);
+"" words("RESERVED", 12): "budget / period; a 'hard' one is held back when its budget is used up, and 'held' while it \
+    is; a 'soft=paper' one has the next budget then, and a later deadline; a 'group' one is used by all clients of its \
+    group together" => Value::or_none(client.reserved(), Value::Text);
+"" elastic("LONGEST REQUEST", 22, EVER): "processor time of its longest single request, and the name of it; what it \
+    took by the clock is in a trace (`xqos trace`)" =>
+    client.longest(Value::Text(format!("{} {}", of_ns(client.entry.longest_request_ns), client.longest_request)));
+"reservation.used" number("USED", 6, LAST): "part of its reservation that was used" =>
+    client.own(Value::Share(client.used));
+"response.p50_ms" number("P50", 7, LAST): "response time: half of them are below it" =>
+    client.answered(|times| time(times.quantile_ns(0.5)));
+"grabbed_ms" number("GRAB", 7, EVER) counter("xqos_client_grabbed_seconds"): "time for which it held the server grab" =>
+    time(client.entry.grabbed_ns).if_any();
+"role" words("ROLE", 14): "compositor, window manager, or window manager and compositor: it works for others, and is \
+    served first (`xqos policy --desktop`)" =>
+    Value::or_none(role_of(&client.entry), |role| Value::Text(role.to_owned()));
+"by" words("BY", 12): "who made its settings (reservation and settings: null, itself, hand, or a name, such as that of \
+    a rule); 'auto 0.93' is measurement, with its confidence (0 to 1) when it was set" => client.by();
+"group.name" words("GROUP", 8): "with whose clients it shares (`xqos policy --groups`)" =>
+    client.group(Value::Text(client.entry.group_name.to_string()));
+"reservation.budget_left_ms" number("LEFT", 7, ""): "budget left in this period; below 0 after a long request" =>
+    client.own(Value::Time(client.entry.budget_left_ns as f64));
+"depletions" number("DEPLETED", 8, EVER) counter("xqos_client_depletions"): "how often its budget was used up" =>
+    count(client.entry.depletions).if_any();
+"misses" number("MISSED", 6, EVER) counter("xqos_client_misses"):
+    "deadlines missed with budget left and work waiting" =>
+    count(client.entry.misses).if_any();
+"requests" number("REQUESTS", 8, EVER) counter("xqos_client_requests"): "requests served" =>
+    count(client.entry.requests);
+"cpu" words("CPU", 12): "what the kernel gives its main thread, where that is not as usual: budget_ms / period_ms, a \
+    priority, or nice" => Value::or_none(client.cpu.as_ref(), Processor::value);
+"weight" number("WEIGHT", 6, ""): "for policy fair (`xqos weight`)" =>
+    Value::Number(f64::from(client.entry.weight) / 100.0);
+"slice_ms" number("SLICE", 8, ""): "its longest slice, where that was set (`xqos limit`)" =>
+    time(u64::from(client.entry.slice_us) * 1000).if_any();
+"fixed_priority" number("PRIORITY", 8, ""): "for policy fixed (`xqos priority`)" =>
+    count(client.entry.fixed_priority).if_any();
+"sync_priority" number("SYNC", 6, ""): "priority set through the SYNC extension" =>
+    count(client.entry.sync_priority).if_any();
+"title" elastic("TITLE", 20, ""): "of one of its windows; null in list" =>
+    Value::or_none(client.title.clone(), Value::Text);
+"" title("HOLDS"): "grabs that it holds now" => Value::Text(client.held_grabs().join(", "));
+"" title("AUTO"): "what auto would reserve for it" => Value::or_none(client.measured, found);
+"response.worst_ms" title("WORST"): "worst response time" => client.answered(|times| time(times.worst_ns()));
+"response.count" title("BURSTS"): "how often it had work" => client.answered(|times| count(times.count()));
+"waiting_ms" title("WAITING"):
+    "since when it waits for its turn; null where it has nothing to wait for, or without a trace" =>
+    Value::or_none(client.waits_since_ns, |since| time(client.now_ns.saturating_sub(since)));
+"waited_ms" title("WAITED") counter("xqos_client_waited_seconds"): "time from arrival to dispatch, in sum" =>
+    time(client.entry.waited_ns);
+"grabs" title("GRABS") counter("xqos_client_grabs"): "server grabs" => count(client.entry.grabs).if_any();
+"long_grabs" counter("xqos_client_long_grabs"): "server grabs of a second and more" => count(client.entry.long_grabs);
+"host" title("HOST"): "the address from which it connected; null where it is local" =>
+    Value::or_none(known(&client.entry.host), |host| Value::Text(host.to_owned()));
+"client": "its first resource id" => Value::Text(format!("{:#x}", client.entry.client));
+"uid": "its user" => count(client.entry.uid).when(client.entry.uid != u32::MAX);
+"local": "it runs on the server's machine" => client.flag(entry_flag::LOCAL);
+"you": "it is this command" => client.flag(entry_flag::YOU);
+"ready": "it has work for the server" => client.flag(entry_flag::READY);
+"holds_server_grab": "no other client is served" => client.flag(entry_flag::GRABS_SERVER);
+"grabs_pointer": "false where the server is served from below: it cannot be seen" =>
+    client.flag(entry_flag::GRABS_POINTER);
+"grabs_keyboard": "the same" => client.flag(entry_flag::GRABS_KEYBOARD);
+"charged_ms" counter("xqos_client_charged_seconds"): "server time that it is the cause of" =>
+    time(client.entry.charged_ns);
+"connected_ms": "time since it connected" => time(client.now_ns.saturating_sub(client.entry.connected_ns));
+"reserved_time_ms": "server time paid from its reservation" => time(client.entry.reserved_time_ns);
+"slices": "how often it was served" => count(client.entry.slices);
+"longest_request.name": "name of its longest request" => client.longest(Value::Text(client.longest_request.clone()));
+"longest_request.ms" gauge("xqos_client_longest_request_seconds"): "processor time of it" =>
+    client.longest(time(client.entry.longest_request_ns));
+"longest_request.major": "major opcode of it" => client.longest(count(opcodes(client.entry.longest_request).0));
+"longest_request.minor": "minor opcode of it" => client.longest(count(opcodes(client.entry.longest_request).1));
+"group.weight": "weight of its group; null where none was set" =>
+    client.group(or_unset(client.entry.group_weight, 100.0));
+"group.cap": "most that its group gets; null where none was set" =>
+    client.group(or_unset(client.entry.group_cap_ppm, 1e6));
+"group.reservation.budget_ms": "budget that its group has" => client.shared(time_of_us(client.entry.group_budget_us));
+"group.reservation.period_ms": "in each period" => client.shared(time_of_us(client.entry.group_period_us));
+"group.reservation.hard": "they are held back when it is used up" =>
+    client.shared(Value::Flag(client.entry.group_kind().is_hard()));
+"group.reservation.soft": "null where it is hard, or best-effort or paper" =>
+    client.shared(soft(client.entry.group_kind()));
+"reservation.budget_ms": "budget that it has" => client.own(time_of_us(client.entry.budget_us));
+"reservation.period_ms": "in each period" => client.own(time_of_us(client.entry.period_us));
+"reservation.hard": "it is held back when its budget is used up" =>
+    client.own(Value::Flag(client.entry.kind().is_hard()));
+"reservation.soft": "null where it is hard, or best-effort or paper" => client.own(soft(client.entry.kind()));
+"reservation.held_back": "until its next period" => client.own(client.flag(entry_flag::HELD_BACK));
+"reservation.deadline_in_ms": "until the end of its period" =>
+    client.own(Value::Time((i128::from(client.entry.deadline_ns) - i128::from(client.now_ns)) as f64));
+"reservation.ratio" sum("xqos_client_reserved_ratio"): "budget over period" =>
+    client.own(Value::Number(f64::from(client.entry.budget_us) / f64::from(client.entry.period_us.max(1))));
+"measured.state": "what auto would find: gathering, periodic, aperiodic or silent; null without a trace" =>
+    Value::or_none(client.measured, |report| Value::Text(state(report).to_owned()));
+"measured.period_ms": "what it would reserve; null: nothing" =>
+    Value::or_none(client.measured.and_then(|report| report.wish), |wish| time(wish.period_ns));
+"measured.budget_ms": "the same" =>
+    Value::or_none(client.measured.and_then(|report| report.wish), |wish| time(wish.budget_ns));
+"measured.confidence": "0 to 1" => Value::or_none(client.measured, |report| Value::Number(report.confidence));
+}
+
+impl Client {
+    /// `running`: of the time of slices, the part in which the server had a processor.
+    pub fn new(entry: &ClientEntry, before: Option<&ClientList>, now_ns: u64, running: f64) -> Client {
+        let same = |other: &&ClientEntry| connection(other) == connection(entry);
+        let earlier = before.and_then(|list| Some((list.now_ns, list.clients.iter().find(same)?)));
+        let new = ClientEntry::default();
+        let (since_ns, earlier) = earlier.unwrap_or((entry.connected_ns, &new));
+        let elapsed_ns = now_ns.saturating_sub(since_ns).max(1) as f64;
+        let part = |now: u64, then: u64| now.saturating_sub(then) as f64 / elapsed_ns;
+        Client {
+            now_ns,
+            share: part(entry.server_time_ns, earlier.server_time_ns) * running,
+            charged_share: part(entry.charged_ns, earlier.charged_ns) * running,
+            requests_per_s: part(entry.requests, earlier.requests) * 1e9,
+            used: part(entry.reserved_time_ns, earlier.reserved_time_ns) * f64::from(entry.period_us)
+                / f64::from(entry.budget_us.max(1)),
+            ..Client::of(entry)
+        }
+    }
+
+    /// Without the figures of an interval.
+    pub fn of(entry: &ClientEntry) -> Client {
+        Client { entry: entry.clone(), ..Client::default() }
+    }
+
+    /// What people are shown: the program, or the client.
+    pub fn name(&self) -> String {
+        match self.entry.name.as_str() {
+            "" => format!("{:#x}", self.entry.client),
+            name => printable(name),
+        }
+    }
+
+    pub fn has(&self, flag: u32) -> bool {
+        self.entry.flags & flag != 0
+    }
+
+    /// Whether it is the cause of other work than its own.
+    pub fn is_charged_otherwise(&self) -> bool {
+        let own_ns = self.entry.server_time_ns;
+        self.entry.charged_ns.abs_diff(own_ns) > (own_ns / 100).max(1_000_000)
+    }
+
+    /// Whether measurement made its reservation.
+    pub fn is_auto(&self) -> bool {
+        self.entry.reservation_origin.as_str().starts_with("auto")
+    }
+
+    /// Its reservation, or that of its group, as a table shows it.
+    fn reserved(&self) -> Option<String> {
+        let typed = |(Reservation { budget, period }, kind): (Reservation, ReservationKind),
+                     held: Option<&'static str>| {
+            format!("{}/{} ms{}", budget.ms(), period.ms(), held.unwrap_or(words(kind)))
+        };
+        let held = self.has(entry_flag::HELD_BACK).then_some(" held");
+        let of_group = || Some(typed(reservation_of_group(&self.entry)?, None) + " group");
+        reservation_of(&self.entry).map(|own| typed(own, held)).or_else(of_group)
+    }
+
+    fn held_grabs(&self) -> Vec<&'static str> {
+        let grabs = [
+            (entry_flag::GRABS_SERVER, "the server grab"),
+            (entry_flag::GRABS_POINTER, "the pointer"),
+            (entry_flag::GRABS_KEYBOARD, "the keyboard"),
+        ];
+        grabs.into_iter().filter(|(flag, _)| self.has(*flag)).map(|(_, name)| name).collect()
+    }
+
+    fn flag(&self, flag: u32) -> Value {
+        Value::Flag(self.has(flag))
+    }
+
+    fn by(&self) -> Value {
+        let [reservation, settings] =
+            [&self.entry.reservation_origin, &self.entry.settings_origin].map(|origin| known(origin.as_str()));
+        let shown = reservation.or(settings).unwrap_or_default().to_owned();
+        Value::Other(json!({ "reservation": reservation, "settings": settings }), shown)
+    }
+
+    fn answered(&self, value: impl FnOnce(&Histogram) -> Value) -> Value {
+        match &self.responses {
+            Some(times) if times.count() > 0 => value(times),
+            Some(_) => Value::Other(Json::Null, "-".to_owned()),
+            None => Value::None,
+        }
+    }
+
+    fn own(&self, value: Value) -> Value {
+        value.when(self.has(entry_flag::RESERVED))
+    }
+
+    fn group(&self, value: Value) -> Value {
+        value.when(self.entry.group != 0)
+    }
+
+    fn shared(&self, value: Value) -> Value {
+        value.when(self.entry.group_period_us != 0)
+    }
+
+    fn longest(&self, value: Value) -> Value {
+        value.when(self.entry.longest_request != 0)
+    }
+}
+
+fn known(text: &str) -> Option<&str> {
+    Some(text).filter(|text| !text.is_empty())
+}
+
+fn or_unset(value: u32, unit: f64) -> Value {
+    Value::Number(f64::from(value) / unit).when(value != 0)
+}
+
+/// How soft a reservation is; nothing where it is hard.
+fn soft(kind: ReservationKind) -> Value {
+    Value::or_none(soft_rule(kind), |rule| Value::Text(rule.to_owned()))
+}
+
+fn state(report: Report) -> &'static str {
+    match report.state {
+        State::Gathering => "gathering",
+        State::Periodic => "periodic",
+        State::Aperiodic | State::GivenUp => "aperiodic",
+        State::Silent => "silent",
+    }
+}
+
+/// What auto would find, in words.
+fn found(report: Report) -> Value {
+    let wish = report.wish.map(|wish| format!(" {} / {}", of_ns(wish.budget_ns), of_ns(wish.period_ns)));
+    Value::Text(format!("{}{}, confidence {:.2}", state(report), wish.unwrap_or_default(), report.confidence))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::{client, entry};
+
+    fn json(entry: &ClientEntry) -> serde_json::Value {
+        serde_json::to_value(client(entry)).unwrap()
+    }
+
+    #[test]
+    fn json_has_milliseconds_and_nulls_for_what_is_unknown() {
+        let client = json(&entry());
+        assert_eq!(client["client"], "0x400000");
+        assert_eq!(client["pid"], 1234);
+        assert_eq!(client["server_time_ms"], 2500.0);
+        assert_eq!(client["share"], 0.5);
+        assert_eq!(client["weight"], 1.5);
+        assert_eq!(client["longest_request"]["name"], "GetImage");
+        assert_eq!(client["reservation"]["budget_left_ms"], -0.25);
+        assert_eq!(client["reservation"]["deadline_in_ms"], 4.0);
+        assert_eq!(client["reservation"]["hard"], true);
+        assert!(client["reservation"]["soft"].is_null());
+        let paper = ClientEntry { flags: entry_flag::RESERVED | entry_flag::SOFT_PAPER, ..entry() };
+        assert_eq!(json(&paper)["reservation"]["soft"], "paper");
+        let remote = json(&ClientEntry { uid: u32::MAX, ..ClientEntry::default() });
+        for field in ["pid", "uid", "program", "title", "response", "reservation", "longest_request", "group"] {
+            assert!(remote[field].is_null(), "{field}: {remote}");
+        }
+    }
+
+    #[test]
+    fn who_works_for_others_has_a_role() {
+        assert_eq!(json(&ClientEntry { flags: entry_flag::COMPOSITOR, ..entry() })["role"], "compositor");
+        assert!(json(&entry())["role"].is_null());
+    }
+
+    #[test]
+    fn an_interval_counts_what_was_used_since_the_sample_before() {
+        let earlier = ClientEntry { server_time_ns: 2_000_000_000, requests: 123_000, ..entry() };
+        let before = ClientList { now_ns: 9_000_000_000, clients: vec![earlier], ..ClientList::default() };
+        let client = Client::new(&entry(), Some(&before), 10_000_000_000, 0.5);
+        assert_eq!((client.share, client.requests_per_s), (0.25, 456.0), "half of a second, half of it run");
+    }
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: MIT
+//! Clients that are gone, summed up by user and program: a script that starts a new process for each question is in no list of clients.
+//!
+//! The server tells sums since it began. What a client had used while it was seen connected was told then, and is not counted again.
+
+use super::ms;
+use crate::client::{Connection, connection, printable};
+use crate::field::{Value, count, fields, table, time_of_ms};
+use serde_json::json;
+use std::collections::{HashMap, HashSet};
+use xqos_abi::ClientEntry;
+use xqos_trace::show::Departed;
+
+/// Less is not worth a line for people.
+const LEAST_SHARE: f64 = 0.0005;
+
+/// What a server told of its clients at one time.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Told<'a> {
+    pub clients: &'a [ClientEntry],
+    pub departed: &'a [ClientEntry],
+}
+
+/// The sums of now, each behind the part of it that had been told before.
+pub fn since(before: &Told, now: &Told) -> Vec<(ClientEntry, ClientEntry)> {
+    let connected: HashSet<Connection> = now.clients.iter().map(connection).collect();
+    let began: HashMap<(u32, &str), u64> = now.departed.iter().map(|sum| (sum.program(), sum.connected_ns)).collect();
+    let mut told: HashMap<(u32, &str), ClientEntry> = HashMap::new();
+    let mut count = |program, sum: &ClientEntry| told.entry(program).or_default().absorb(sum);
+    let nobody = (u32::MAX, "");
+    for gone in before.clients.iter().filter(|entry| !connected.contains(&connection(entry))) {
+        let program = if began.contains_key(&gone.program()) { gone.program() } else { nobody };
+        count(program, &ClientEntry { client: 0, ..gone.departed() });
+    }
+    for sum in before.departed {
+        // One that begins at another time is new: the server has put the one of before into that of all others.
+        let is_same = began.get(&sum.program()) == Some(&sum.connected_ns);
+        count(if is_same { sum.program() } else { nobody }, sum);
+    }
+    now.departed.iter().map(|sum| (told.remove(&sum.program()).unwrap_or_default(), sum.clone())).collect()
+}
+
+/// Clients that left in the interval, or since the server began.
+///
+/// `running`: of the time of slices, the part in which the server had a processor.
+pub fn list(before: &Told, now: &Told, elapsed_ns: u64, running: f64) -> Vec<Departed> {
+    let mut list: Vec<Departed> = since(before, now)
+        .iter()
+        .map(|(before, now)| {
+            let server_ns = now.server_time_ns.saturating_sub(before.server_time_ns);
+            Departed {
+                program: (!now.name.is_empty()).then(|| now.name.clone()),
+                uid: (now.uid != u32::MAX).then_some(now.uid),
+                clients: now.client.saturating_sub(before.client),
+                share: server_ns as f64 / elapsed_ns.max(1) as f64 * running,
+                server_time_ms: ms(server_ns),
+                requests: now.requests.saturating_sub(before.requests),
+                waited_ms: ms(now.waited_ns.saturating_sub(before.waited_ns)),
+                longest_wait_ms: ms(now.longest_wait_ns),
+            }
+        })
+        .filter(|departed| departed.clients > 0)
+        .collect();
+    list.sort_by(|a, b| b.share.total_cmp(&a.share));
+    list
+}
+
+/// The program, or "other".
+pub fn name(departed: &Departed) -> String {
+    departed.program.as_deref().map_or_else(|| "other".to_owned(), printable)
+}
+
+fields! {
+/// The fields of clients that left.
+pub const DEPARTED of left: Departed;
+
+"program" elastic("CLIENTS THAT LEFT", 17, ""): "null: programs that are too many to be told apart" =>
+    Value::Other(json!(left.program), name(left));
+"clients" number("COUNT", 6, ""): "how many" => count(left.clients);
+"share" number("SHARE", 6, ""): "part of the time" => Value::Share(left.share);
+"server_time_ms" number("TIME", 7, ""): "server time used" => time_of_ms(left.server_time_ms);
+"requests" number("REQUESTS", 8, ""): "requests served" => count(left.requests);
+"longest_wait_ms" number("WAIT", 7, ""): "longest wait of all since the server began" =>
+    time_of_ms(left.longest_wait_ms);
+"waited_ms": "time from arrival to dispatch, in sum" => time_of_ms(left.waited_ms);
+"uid": "their user" => Value::Other(json!(left.uid), String::new());
+}
+
+/// Those that matter as a table; empty where there are none.
+pub fn text(departed: &[Departed], width: Option<usize>) -> String {
+    let shown: Vec<&Departed> = departed.iter().filter(|departed| departed.share >= LEAST_SHARE).collect();
+    if shown.is_empty() { String::new() } else { format!("\n{}", table(DEPARTED, &shown).render(width)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(client: u32, name: &str, ns: u64) -> ClientEntry {
+        ClientEntry { client, name: name.into(), server_time_ns: ns, ..ClientEntry::default() }
+    }
+
+    fn used(before: &Told, now: &Told) -> Vec<(String, u32, u64)> {
+        let list = list(before, now, 100, 1.0);
+        list.iter().map(|one| (name(one), one.clients, (one.share * 100.0).round() as u64)).collect()
+    }
+
+    #[test]
+    fn what_a_client_used_while_it_was_seen_is_not_counted_again_when_it_leaves() {
+        let (there, stays) = (entry(0x20_0000, "xwd", 30), entry(0x40_0000, "xwd", 9));
+        let before = Told { clients: &[there, stays.clone()], departed: &[entry(5, "xwd", 50)] };
+        let now = Told { clients: &[stays], departed: &[entry(8, "xwd", 100)] };
+        assert_eq!(used(&before, &now), [("xwd".into(), 3, 20)], "100 less 50 and 30");
+        assert_eq!(used(&Told::default(), &now), [("xwd".into(), 8, 100)], "since the server began");
+        assert!(used(&now, &now).is_empty());
+    }
+
+    #[test]
+    fn a_program_that_the_server_put_to_the_others_is_not_counted_again() {
+        let others = |client, ns| ClientEntry { uid: u32::MAX, ..entry(client, "", ns) };
+        let before = Told { clients: &[], departed: &[entry(5, "old", 50), others(1, 7)] };
+        let now = Told { clients: &[], departed: &[entry(2, "new", 4), others(7, 60)] };
+        assert_eq!(used(&before, &now), [("new".into(), 2, 4), ("other".into(), 1, 3)]);
+        assert!(text(&list(&before, &now, 100, 1.0), Some(80)).contains("new"));
+    }
+}

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: MIT
+//! Takes samples one after the other, and reads the trace between them.
+
+use super::{Client, Longest, Readings, Sample, Server, VERSION, departed, ms};
+use crate::client::printable;
+use crate::feed::Feed;
+use crate::processor::Processor;
+use crate::requests::{Names, names_of};
+use crate::session::Session;
+use crate::windows;
+use anyhow::Result;
+use std::collections::{BTreeMap, HashMap};
+use std::time::{Duration, Instant};
+use xqos_abi::entry_flag;
+use xqos_abi::trace::Level;
+use xqos_trace::histogram::Histogram;
+use xqos_trace::model::{Figures, Kind};
+
+/// How often the ring is read between samples.
+const READ_EVERY: Duration = Duration::from_millis(100);
+/// Titles cost a round trip for each window.
+const TITLES_EVERY: Duration = Duration::from_secs(10);
+
+/// Samples one after the other.
+#[derive(Debug)]
+pub struct Sampler {
+    pub session: Session,
+    names: Names,
+    pub feed: Feed,
+    before: Option<Readings>,
+    titles: HashMap<u32, String>,
+    titles_at: Option<Instant>,
+    /// Our own connection is a client too.
+    with_own: bool,
+    /// What measurement would find, of each client that is in the trace.
+    measured: BTreeMap<u32, xqos_tune::Client>,
+}
+
+impl Sampler {
+    /// Response times from now on, and figures since this moment.
+    pub fn open(display: Option<&str>) -> Result<Sampler> {
+        let mut sampler = Sampler::connect(display)?;
+        sampler.trace(Level::Slices);
+        sampler.before = Some(Readings::of(&sampler.session.control)?);
+        Ok(sampler)
+    }
+
+    /// The figures since each client connected.
+    pub fn once(display: Option<&str>) -> Result<Sample> {
+        Sampler::connect(display)?.sample()
+    }
+
+    /// As [`once`](Sampler::once), without titles of windows.
+    pub fn list(display: Option<&str>, with_own: bool) -> Result<Sample> {
+        let titles_at = Some(Instant::now());
+        Sampler { with_own, titles_at, ..Sampler::connect(display)? }.sample()
+    }
+
+    fn connect(display: Option<&str>) -> Result<Sampler> {
+        let session = Session::open(display)?;
+        let names = names_of(&session.control)?;
+        Ok(Sampler {
+            session,
+            names,
+            feed: Feed::new(),
+            before: None,
+            titles: HashMap::new(),
+            titles_at: None,
+            with_own: false,
+            measured: BTreeMap::new(),
+        })
+    }
+
+    /// Asks for a trace; without one (a server of another machine) there are no response times.
+    pub fn trace(&mut self, level: Level) {
+        let _ = self.feed.trace(&self.session, level);
+    }
+
+    /// Lets time pass, reading the trace meanwhile.
+    pub fn wait(&mut self, time: Duration) {
+        let until = Instant::now() + time;
+        loop {
+            self.read();
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return;
+            }
+            std::thread::sleep(left.min(READ_EVERY));
+        }
+    }
+
+    pub fn read(&mut self) {
+        // Where the trace cannot begin anew, the next call reads on.
+        for (client, burst) in self.feed.read(&self.session).unwrap_or_default() {
+            self.measured.entry(client).or_default().take(burst);
+        }
+    }
+
+    /// A sample since the last one; the first of `once` is since each client connected.
+    pub fn sample(&mut self) -> Result<Sample> {
+        self.read();
+        let now = Readings::of(&self.session.control)?;
+        let Readings { info, list, .. } = &now;
+        // Under a grab no window is told of.
+        if info.grab_holder == 0 {
+            self.look_for_titles();
+        }
+        let model = &mut self.feed.model;
+        let recent: Vec<(usize, Figures)> = model.take_recent();
+        let recent = recent.into_iter().map(|(key, of)| (model.clients()[key].identity.base, of.responses));
+        let recent: BTreeMap<u32, Histogram> = recent.collect();
+        self.measured.retain(|&base, _| list.clients.iter().any(|entry| entry.client == base));
+        self.measured.values_mut().for_each(|client| client.look(self.feed.model.now));
+        let before = self.before.take();
+        let server = self.server(&now, before.as_ref())?;
+        let then = before.as_ref().map(Readings::told).unwrap_or_default();
+        let departed = departed::list(&then, &now.told(), now.elapsed_ns(before.as_ref()), server.running);
+        let before = before.as_ref().map(|before| &before.list);
+        let listed = list.clients.iter().filter(|entry| self.with_own || entry.flags & entry_flag::YOU == 0);
+        let mut clients: Vec<Client> = listed
+            .map(|entry| Client {
+                title: self.titles.get(&entry.client).cloned(),
+                responses: self.feed.is_open().then(|| recent.get(&entry.client).cloned().unwrap_or_default()),
+                waits_since_ns: self.waits_since_ns(entry.client),
+                longest_request: self.names.of(entry.longest_request),
+                cpu: Some(entry.pid).filter(|&pid| pid > 0).and_then(Processor::of),
+                measured: self.measured.get(&entry.client).map(xqos_tune::Client::report),
+                ..Client::new(entry, before, list.now_ns, server.running)
+            })
+            .collect();
+        clients.sort_by(|a, b| {
+            b.charged_share.total_cmp(&a.charged_share).then(b.entry.charged_ns.cmp(&a.entry.charged_ns))
+        });
+        let interval_ms = before.map(|before| ms(list.now_ns.saturating_sub(before.now_ns)));
+        let now_ms = ms(list.now_ns);
+        self.before = Some(now);
+        Ok(Sample { version: VERSION, now_ms, interval_ms, server, clients, departed })
+    }
+
+    fn waits_since_ns(&self, base: u32) -> Option<u64> {
+        let traced = self.feed.model.present().find(|client| client.identity.base == base)?;
+        traced.waits_since().map(|since| since.0)
+    }
+
+    fn server(&self, now: &Readings, before: Option<&Readings>) -> Result<Server> {
+        // Where xqos has stepped aside the server does not answer that.
+        let longest = if now.info.armed { self.session.control.longest_requests()?.requests } else { Vec::new() };
+        let longest = longest.iter().map(|request| Longest::new(request, now.list.now_ns, &self.names));
+        let (longest_requests, lost) = (longest.collect(), self.feed.model.lost);
+        Ok(Server { longest_requests, lost, ..Server::new(now, before) })
+    }
+
+    /// The most expensive kinds of requests of a client since its trace began; empty below level requests.
+    pub fn kinds(&self, base: u32) -> Vec<(String, Kind)> {
+        let Some(client) = self.feed.model.present().find(|client| client.identity.base == base) else {
+            return Vec::new();
+        };
+        let mut kinds: Vec<(String, Kind)> =
+            client.total.kinds.iter().map(|(&request, &kind)| (self.names.of(request), kind)).collect();
+        kinds.sort_by_key(|(_, kind)| std::cmp::Reverse(kind.ns));
+        kinds
+    }
+
+    fn look_for_titles(&mut self) {
+        let is_due = self.titles_at.is_none_or(|at| at.elapsed() >= TITLES_EVERY);
+        if !is_due {
+            return;
+        }
+        self.titles_at = Some(Instant::now());
+        let Ok(connection) = self.session.control.connection() else { return };
+        // Windows come and go while we look; without titles the rest is worth as much.
+        if let Ok(titles) = windows::titles(connection) {
+            let mask = x11rb::connection::Connection::setup(connection).resource_id_mask;
+            self.titles.clear();
+            for (window, title) in titles {
+                self.titles.entry(window & !mask).or_insert_with(|| printable(&title));
+            }
+        }
+    }
+}

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: MIT
+//! `xqos boost`: gives the processor to who needs it for the screen, and takes it back.
+//!
+//! The X server tells of each client that gets an Expose, and of each that has answered it. In between, at most for N
+//! ms, the client's process has a real-time priority: whoever uncovered it cannot take the processor away while it draws
+//! (Shatrov, xorg list, 2005). Who gets input meanwhile comes before it. The server's own thread is lent such a priority
+//! too, by the module, and only meanwhile and while it works for a reserved client.
+//!
+//! What is raised is written down where a guard process sees it ([`guard`](xqos_agent::raised::guard)). Everything ends with this process, however it
+//! ends.
+
+mod named;
+
+use anyhow::{Context, Result, bail};
+use clap::{Args, ValueEnum};
+use named::Named;
+use std::os::fd::AsRawFd;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+use xqos_abi::{Notify, NotifyKind, event_mask};
+use xqos_agent::raised::guard::{Guard, PRIORITY};
+use xqos_agent::raised::{Raised, Verdict};
+use xqos_agent::session::Session;
+use xqos_cli::output::{self, note};
+use xqos_cli::quantity::{Micros, limit};
+use xqos_client::Error;
+use xqos_sys::{self as sys, Attributes, Procfs, Signal, Signals};
+
+/// What the server is allowed: its own thread 3, the watcher 4.
+const SERVER_LIMIT: u32 = 4;
+/// A program that gets input while another one has to redraw.
+const INPUT: Share = Share { priority: 2, nice: -11 };
+const EXPOSING: Share = Share { priority: 1, nice: -10 };
+/// How long the first has the processor at most.
+const INPUT_LIMIT: Duration = Duration::from_millis(10);
+
+/// How much somebody is raised, by each way.
+#[derive(Clone, Copy, Debug)]
+struct Share {
+    priority: u32,
+    nice: i32,
+}
+
+/// Gives programs the processor while they redraw, and the X server while it serves reserved clients
+///
+/// Runs until it is ended. A program that got an Expose has a real-time priority until it has answered, at most for the
+/// time of --expose; one that gets input meanwhile has a higher one, at most for 10 ms. The X server has one while either
+/// goes on, and while it works for a client with a reservation, at most for the budget. All are taken back whatever happens, also when this process is killed. Programs of other users are left alone.
+///
+/// It needs the right to set priorities (CAP_SYS_NICE), and to hand the server's part of it on (CAP_SYS_RESOURCE, or a
+/// server of root's): root has both.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    /// How long a program may have the processor for one Expose, 1ms to 1s, or 'off'
+    #[arg(long, value_name = "TIME|off", default_value = "40ms", value_parser = limit)]
+    expose: Micros,
+    /// By what
+    #[arg(long, value_name = "WAY", default_value = "auto")]
+    how: How,
+    /// Leave the X server's own priority alone
+    #[arg(long)]
+    no_server: bool,
+    /// Whose programs: a user id [default: the user who called sudo, else who runs this]
+    #[arg(long, value_name = "UID")]
+    user: Option<u32>,
+    /// Only the programs that standard input names: a process id in a line, with - before it: no longer. It ends with that
+    /// input
+    #[arg(long)]
+    only_named: bool,
+    /// Say what is done
+    #[arg(long, short)]
+    verbose: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  xqos boost                       as root: for this display, until ^C
+  sudo -E xqos boost               the same for any user who may become root
+  sudo -E xqos boost --expose 40ms -v      longer, and say what is done
+  sudo -E xqos boost --expose off          the X server's part alone
+  xqos policy --expose-pacing 40ms         its companion: who uncovers waits
+
+Ways: rr (a real-time priority, and nobody of the usual class comes between),
+deadline (SCHED_DEADLINE: the time of --expose in each period of twice as
+long), nice (-10: more of the processor than others), auto (the first of rr
+and nice that the rights allow).
+
+It writes 'ready' to standard output when it serves. To undo: end it.";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum How {
+    Auto,
+    Rr,
+    Deadline,
+    Nice,
+}
+
+impl How {
+    fn attributes(self, share: Share, limit: Duration) -> Attributes {
+        let ns = limit.as_nanos() as u64;
+        match self {
+            How::Auto | How::Rr => Attributes::real_time(share.priority),
+            How::Deadline => Attributes::deadline(ns, 2 * ns),
+            How::Nice => Attributes::usual(share.nice, 0),
+        }
+    }
+
+    /// What the rights allow of it, tried on a thread of our own.
+    fn allowed(self, limit: Duration) -> Option<How> {
+        let ways = if self == How::Auto { vec![How::Rr, How::Nice] } else { vec![self] };
+        ways.into_iter().find(|way| {
+            let attributes = way.attributes(EXPOSING, limit);
+            std::thread::spawn(move || attributes.give(0).is_ok()).join().unwrap_or(false)
+        })
+    }
+}
+
+impl Arguments {
+    pub fn perform(&self, display: Option<&str>) -> Result<ExitCode> {
+        let (session, info) = Session::open_armed(display)?;
+        let expose = self.expose.duration();
+        let Some(how) = self.how.allowed(expose.max(Duration::from_millis(1))) else {
+            let program = sys::own_path();
+            bail!(
+                "this user may not set priorities: run it as root, as in `sudo -E xqos boost`, or give the program the \
+                 right, as in `sudo setcap cap_sys_nice,cap_sys_resource+ep {program}`"
+            );
+        };
+        let signals = Signals::watch().context("cannot watch for the end")?;
+        let raised = Raised::new(Some(self.user.unwrap_or_else(sys::calling_user)))
+            .context("cannot keep a list of what is raised")?;
+        let guard = Guard::start(&raised).context("cannot start the guard process")?;
+        if Attributes::real_time(PRIORITY).give(0).is_err() {
+            note("no real-time priority for xqos boost itself: it may take priorities back late");
+        }
+        let lends = !self.no_server && self.lend(&session, info.server_pid as i32);
+        if expose.is_zero() && !lends {
+            bail!("nothing is left to do: neither programs nor the X server can be given the processor");
+        }
+        if !expose.is_zero() {
+            session.control.select_events(event_mask::EXPOSES)?;
+        }
+        let named = self.only_named.then(Named::from_input).transpose().context("cannot read standard input")?;
+        output::line("ready")?;
+        let exposing = (how.attributes(EXPOSING, expose), expose);
+        let input = (how.attributes(INPUT, INPUT_LIMIT), INPUT_LIMIT);
+        Boost { verbose: self.verbose, exposing, input, session, raised, guard, named }.serve(&signals)
+    }
+
+    /// The server may raise itself as long as our connection lives. False where that cannot be.
+    fn lend(&self, session: &Session, server: i32) -> bool {
+        // Without the right to set it, one of root's needs no limit.
+        let before = sys::allow_real_time(server, SERVER_LIMIT).unwrap_or_default();
+        match session.control.lend_processor(true, before) {
+            Ok(()) => true,
+            Err(error) => {
+                let _ = sys::allow_real_time(server, before);
+                note(&match error {
+                    Error::Access => "the X server is another user's, so its priority is left alone: run this as \
+                                              that user or as root"
+                        .to_owned(),
+                    _ => {
+                        "the X server may not raise itself (it has a priority of its own already, or its limits forbid \
+                          it), so it is left alone"
+                            .to_owned()
+                    }
+                });
+                false
+            }
+        }
+    }
+}
+
+struct Boost {
+    verbose: bool,
+    /// What a program gets, and for how long.
+    exposing: (Attributes, Duration),
+    input: (Attributes, Duration),
+    session: Session,
+    raised: Raised,
+    guard: Guard,
+    /// `None`: all of the user's.
+    named: Option<Named>,
+}
+
+impl Boost {
+    /// Until a signal ends it, or the server is gone.
+    fn serve(mut self, signals: &Signals) -> Result<ExitCode> {
+        loop {
+            let status = self.hear(signals);
+            self.raised.take_back_late(Instant::now());
+            if let Some(status) = status {
+                self.raised.take_back_all();
+                return Ok(status);
+            }
+            let left = self.raised.next().map(|at| at.saturating_duration_since(Instant::now()));
+            let server = self.session.control.descriptor();
+            let named = self.named.as_ref().map(Named::as_raw_fd);
+            let files: Vec<_> =
+                [signals.as_raw_fd(), server, self.guard.as_raw_fd()].into_iter().chain(named).collect();
+            sys::poll(&files, left).context("cannot wait")?;
+        }
+    }
+
+    /// What has happened; the exit status where it is the end.
+    fn hear(&mut self, signals: &Signals) -> Option<ExitCode> {
+        if let Some(named) = &mut self.named {
+            match named.hear() {
+                Ok(None) => return Some(ExitCode::SUCCESS),
+                Ok(Some(no_longer)) => no_longer.into_iter().for_each(|pid| _ = self.raised.take_back(pid)),
+                Err(error) => {
+                    note(&format!("nobody is raised any more: {error}"));
+                    return Some(ExitCode::FAILURE);
+                }
+            }
+        }
+        loop {
+            match self.session.control.next_notify() {
+                Ok(Some(notify)) => self.take(&notify),
+                Ok(None) => break,
+                Err(_) => {
+                    note("the X server has gone");
+                    return Some(ExitCode::SUCCESS);
+                }
+            }
+        }
+        if self.guard.is_gone() {
+            note("the guard process has ended, and without it nobody is raised");
+            return Some(ExitCode::FAILURE);
+        }
+        while let Some(Signal { number, .. }) = signals.next() {
+            if number != libc::SIGCHLD {
+                return Some(ExitCode::SUCCESS);
+            }
+        }
+        None
+    }
+
+    fn take(&mut self, notify: &Notify) {
+        match notify.kind {
+            NotifyKind::Exposing | NotifyKind::Input
+                if self.named.as_ref().is_some_and(|named| !named.has(notify.pid)) => {}
+            NotifyKind::Exposing | NotifyKind::Input => {
+                let is_input = notify.kind == NotifyKind::Input;
+                let (attributes, limit) = if is_input { self.input } else { self.exposing };
+                let verdict = self.raised.raise(notify.pid, attributes, Some(Instant::now() + limit), &Procfs);
+                self.say(notify.pid, || match verdict {
+                    Verdict::Raised if is_input => "raised: it has input to answer".to_owned(),
+                    Verdict::Raised => "raised: it has to redraw".to_owned(),
+                    Verdict::Foreign => "left alone: it is another user's".to_owned(),
+                    Verdict::Otherwise => "left alone: it has a priority of its own".to_owned(),
+                    Verdict::Impossible(why) => format!("left alone: {why}"),
+                });
+            }
+            NotifyKind::Answered if self.raised.take_back(notify.pid) => {
+                self.say(notify.pid, || "as before: it has answered".to_owned());
+            }
+            _ => {}
+        }
+    }
+
+    fn say(&self, pid: i32, what: impl FnOnce() -> String) {
+        if self.verbose {
+            note(&format!("pid {pid} {}", what()));
+        }
+    }
+}

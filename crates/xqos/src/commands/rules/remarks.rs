@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: MIT
+//! What rules ask for and will not get here: a line for each, so that nothing is ignored in silence.
+//!
+//! A remark is no mistake: the same file may be kept whole elsewhere, or by root.
+
+use xqos_agent::processor::{self, to_raise};
+use xqos_agent::session::Session;
+use xqos_cli::quantity::SoftRule;
+use xqos_rules::facts::State;
+use xqos_rules::rule::{Limits, Rule};
+use xqos_rules::setting::{Group, Reserve, Setting};
+use xqos_sys as sys;
+
+/// What whoever keeps the rules may do.
+#[derive(Clone, Copy, Debug)]
+pub struct May {
+    /// Raise the priority of programs.
+    pub raise: bool,
+    /// Limit users, and see who looks at the display: root may, and the server's user. `None`: no server is there to ask.
+    pub own_server: Option<bool>,
+}
+
+impl May {
+    /// Of this process.
+    pub fn here(display: Option<&str>) -> May {
+        May { raise: processor::may_raise(), own_server: is_own(display) }
+    }
+}
+
+fn is_own(display: Option<&str>) -> Option<bool> {
+    let user = sys::effective_ids().0;
+    if user == 0 {
+        return Some(true);
+    }
+    let info = Session::open(display).ok()?.control.server_info().ok()?;
+    let server = std::fs::metadata(format!("/proc/{}", info.server_pid)).ok()?;
+    Some(std::os::unix::fs::MetadataExt::uid(&server) == user)
+}
+
+/// What is to be said of rules and limits that are in order.
+pub fn remarks(rules: &[Rule], limits: Limits, may: May) -> Vec<String> {
+    let mut all: Vec<String> = rules.iter().flat_map(|rule| of_rule(rule, may)).collect();
+    if limits.per_user.is_some() && may.own_server != Some(true) {
+        all.push(
+            "[limits]: per_user has an effect where root or the user of the X server keeps the rules, and not for this user \
+             elsewhere"
+                .to_owned(),
+        );
+    }
+    all
+}
+
+fn of_rule(rule: &Rule, may: May) -> Vec<String> {
+    let has = |wanted: &Setting| rule.settings.contains(wanted);
+    let has_cap = rule.settings.iter().any(|setting| matches!(setting, Setting::Max(_)));
+    let is_for_unwatched = rule.matcher.asks_for(State::Unwatched);
+    let said = [
+        (has(&Setting::Cpu(true)) && !may.raise, format!("cpu has no effect: {}", to_raise())),
+        (
+            has(&Setting::Hard(true)) && has(&Setting::Reserve(Reserve::Auto)),
+            "hard has no effect beside reserve = \"auto\", which reserves soft only".to_owned(),
+        ),
+        (
+            has(&Setting::Soft(SoftRule::Paper)) && has(&Setting::Reserve(Reserve::Auto)),
+            "soft = \"paper\" has no effect beside reserve = \"auto\", whose clients go on as best effort".to_owned(),
+        ),
+        (
+            has(&Setting::Soft(SoftRule::Paper)) && has(&Setting::Hard(true)),
+            "soft = \"paper\" has no effect beside hard = true: leave one of them out".to_owned(),
+        ),
+        (
+            has_cap && has(&Setting::Group(Group::Nobody)),
+            "max has no effect beside group = \"none\", since a cap is that of a group: leave group out".to_owned(),
+        ),
+        (
+            is_for_unwatched && may.own_server == Some(false),
+            "state unwatched is known to root and to the user of the X server, and not to this user here".to_owned(),
+        ),
+    ];
+    let told = said.into_iter().filter(|(holds, _)| *holds);
+    told.map(|(_, what)| format!("{}: in rule '{}' {what}", rule.place, rule.id)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use xqos_rules::read::{self, Scope};
+
+    #[test]
+    fn what_cannot_be_had_is_said_in_one_line_each() {
+        let rule =
+            |id: &str, set: &str| format!("[[rule]]\nid = \"{id}\"\nmatch = {{ exe = \"*\" }}\nset = {{ {set} }}\n");
+        let text = "version = 1\n".to_owned()
+            + &rule("fine", "weight = 2, cpu = false, hard = true, reserve = \"1ms/10ms\", max = \"5%\"")
+            + &rule("cpu", "cpu = true")
+            + &rule("auto", "hard = true, reserve = \"auto\"")
+            + &rule("alone", "max = \"5%\", group = \"none\"")
+            + "[[rule]]\nid = \"away\"\nmatch = { not = { state = \"unwatched\" } }\nset = { weight = 2 }\n"
+            + "[limits]\nauto = 0.5\nper_user = 0.3\n";
+        let file = read::file("t.toml", &text, Scope::System).unwrap();
+        let may_nothing = remarks(&file.rules, file.limits, May { raise: false, own_server: Some(false) });
+        let begins =
+            ["t.toml:6: in rule 'cpu' cpu", "t.toml:10: in rule 'auto' hard", "t.toml:14: in rule 'alone' max"];
+        for (told, begins) in may_nothing.iter().zip(begins) {
+            assert!(told.starts_with(begins) && !told.contains('\n'), "{told}");
+        }
+        assert_eq!(may_nothing.len(), 5);
+        assert_eq!(remarks(&file.rules, file.limits, May { raise: true, own_server: Some(true) }).len(), 2);
+    }
+}

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: MIT
+//! What rules come to for one client, as it is told: in text and in JSON the same.
+//!
+//! It is made from the evaluation that the daemon applies.
+
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use xqos_abi::ClientEntry;
+use xqos_agent::client::{described, printable, reservation_of, soft_rule};
+use xqos_cli::quantity::{Slice, Weight};
+use xqos_rules::decide::{Chosen, RuleSet, Verdict};
+use xqos_rules::facts::{ClientFacts, Key, State};
+use xqos_rules::setting::SettingKind;
+
+/// One client with all rules.
+#[derive(Debug, Serialize)]
+pub struct Told {
+    pub client: String,
+    pub pid: Option<i32>,
+    pub program: Option<String>,
+    /// Each key of a match; null where it is not known.
+    facts: Value,
+    /// The same in words.
+    #[serde(skip)]
+    pub known: Vec<(Key, String)>,
+    #[serde(skip)]
+    pub described: String,
+    /// What the client has now of what the server tells, whoever has set it.
+    pub now: BTreeMap<&'static str, String>,
+    /// What the rules come to.
+    pub settings: Vec<Made>,
+    /// A rule says that the client is to be left alone, so that none of the settings is made.
+    pub ignored: bool,
+    pub rules: Vec<Judged>,
+}
+
+/// A setting, and the rule that it is from.
+#[derive(Debug, Serialize)]
+pub struct Made {
+    setting: &'static str,
+    value: String,
+    pub rule: String,
+    pub place: String,
+    /// What the client has; null where the server does not tell.
+    pub now: Option<String>,
+    /// As a file has it.
+    #[serde(skip)]
+    pub written: String,
+}
+
+/// A rule, and whether it is about the client.
+#[derive(Debug, Serialize)]
+pub struct Judged {
+    pub rule: String,
+    pub place: String,
+    pub matched: bool,
+    /// The key that failed, and what it met.
+    pub why: String,
+}
+
+impl Told {
+    pub fn new(entry: &ClientEntry, facts: &ClientFacts, rules: &RuleSet) -> Told {
+        let evaluation = rules.evaluate(facts);
+        let chosen = evaluation.chosen();
+        let known = |key: Key| facts.shown(key).unwrap_or_else(|| "not known".to_owned());
+        let judged = evaluation.verdicts().map(|(rule, verdict)| Judged {
+            rule: rule.id.clone(),
+            place: rule.place.to_string(),
+            matched: verdict == Verdict::Matched,
+            why: evaluation.told(rule, verdict),
+        });
+        Told {
+            client: format!("{:#x}", entry.client),
+            pid: (entry.pid != 0).then_some(entry.pid),
+            program: Some(printable(&entry.name)).filter(|name| !name.is_empty()),
+            facts: values(facts),
+            known: Key::ALL.into_iter().map(|key| (key, known(key))).collect(),
+            described: described(entry),
+            now: SettingKind::ALL.into_iter().filter_map(|kind| Some((kind.name(), now(entry, kind)?))).collect(),
+            ignored: !chosen.is_empty() && evaluation.applied().is_empty(),
+            settings: chosen.iter().map(|chosen| made(entry, chosen)).collect(),
+            rules: judged.collect(),
+        }
+    }
+
+    /// How it is called in a table.
+    pub fn name(&self) -> String {
+        self.program.clone().unwrap_or_else(|| self.client.clone())
+    }
+}
+
+fn made(entry: &ClientEntry, chosen: &Chosen<'_>) -> Made {
+    Made {
+        setting: chosen.setting.kind().name(),
+        value: chosen.setting.value(),
+        rule: chosen.rule.id.clone(),
+        place: chosen.rule.place.to_string(),
+        now: now(entry, chosen.setting.kind()),
+        written: chosen.setting.to_string(),
+    }
+}
+
+fn now(entry: &ClientEntry, kind: SettingKind) -> Option<String> {
+    let reserved = reservation_of(entry);
+    match kind {
+        SettingKind::Reserve => {
+            Some(reserved.map_or_else(|| "none".to_owned(), |(reservation, _)| reservation.typed()))
+        }
+        SettingKind::Hard => Some(reserved.is_some_and(|(_, kind)| kind.is_hard()).to_string()),
+        SettingKind::Soft => reserved.and_then(|(_, kind)| soft_rule(kind)).map(str::to_owned),
+        SettingKind::Weight => Some(Weight(entry.weight).to_string()),
+        SettingKind::Slice => Some(Slice(entry.slice_us).to_string()),
+        SettingKind::Priority => Some(entry.fixed_priority.to_string()),
+        _ => None,
+    }
+}
+
+fn values(facts: &ClientFacts) -> Value {
+    let mut values = Map::new();
+    for key in Key::ALL {
+        let value = match key {
+            Key::Class | Key::User => json!(facts.texts(key)),
+            Key::Local => json!(facts.local),
+            Key::State => State::ALL.into_iter().map(|state| (state.name(), facts.states.get(state))).collect(),
+            _ => json!(facts.texts(key).and_then(<[String]>::first)),
+        };
+        values.insert(key.name().to_owned(), value);
+    }
+    Value::Object(values)
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: MIT
+//! `xqos top`: which client uses the server, live.
+//!
+//! [`xqos_agent::sample`] makes one sample from the server's own figures and from a trace of level `slices`; the screen and the JSON
+//! show the same one.
+
+mod screen;
+
+use anyhow::Result;
+use clap::Args;
+use std::io::IsTerminal;
+use std::time::Duration;
+use xqos_agent::attach::{Attached, Target};
+use xqos_agent::sample::{Sample, Sampler, fields_help};
+use xqos_cli::output;
+use xqos_cli::quantity::Micros;
+
+/// Shows live which client uses the server: its share, response times, waits, grabs and reservation
+///
+/// Works with every policy, also with stock. What it shows costs the server nothing for a request.
+#[derive(Args, Debug)]
+#[command(after_help = help())]
+pub struct Arguments {
+    /// Show the figures since each client connected, once
+    #[arg(long)]
+    once: bool,
+    /// Write JSON: an object in a line for each sample
+    #[arg(long)]
+    json: bool,
+    /// Time between samples
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = interval)]
+    interval: Micros,
+    /// Watch a server that has nothing loaded, from the kernel's trace of its
+    /// system calls, until ^C; root only. Connections that are
+    /// closed meanwhile are summed up by program, as far as it can be looked up
+    #[arg(long, value_name = "PID|:N", num_args = 0..=1, default_missing_value = "")]
+    attach: Option<String>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  xqos top
+  xqos top --once
+  xqos top --json | jq -c '.clients[0]'
+  sudo xqos top --attach :0
+
+Keys: s sort, / filter, p pause, Enter one client, l longest requests,
+r reserve, x release, u undo, R time each request (some ten nanoseconds each,
+until R again), ? help, q quit.
+
+(last): of the time since the last sample, or since the client connected with
+--once; (ever): always since it connected.";
+
+/// With the fields.
+fn help() -> String {
+    format!("{EXAMPLES}\n\n{}", fields_help())
+}
+
+pub fn interval(text: &str) -> Result<Micros, String> {
+    let time: Micros = text.parse()?;
+    if (100_000..=3_600_000_000).contains(&time.0) {
+        Ok(time)
+    } else {
+        Err(format!("{text} is out of range: choose from 100ms to 3600s"))
+    }
+}
+
+impl Arguments {
+    pub fn perform(&self, display: Option<&str>) -> Result<()> {
+        let every = self.interval.duration();
+        if let Some(word) = &self.attach {
+            return self.watch(Target::find(word, display)?, every);
+        }
+        if self.once {
+            let sample = Sampler::once(display)?;
+            return if self.json { print_json(&sample) } else { output::print(&screen::text(&sample)) };
+        }
+        if self.json {
+            return stream(display, every);
+        }
+        screen::run(display, every)
+    }
+}
+
+impl Arguments {
+    /// A table for each interval, in a terminal in place of the last one.
+    fn watch(&self, target: Target, every: Duration) -> Result<()> {
+        const CLEAR: &str = "\x1b[H\x1b[J";
+        let mut attached = Attached::new(target)?;
+        while let Some(sample) = attached.watch(every)? {
+            let text = match self.json {
+                true => serde_json::to_string(&sample)? + "\n",
+                false if std::io::stdout().is_terminal() => format!("{CLEAR}{}", sample.text(output::width())),
+                false => sample.text(output::width()) + "\n",
+            };
+            if !output::is_read(&text)? || self.once {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn print_json(sample: &Sample) -> Result<()> {
+    output::line(&serde_json::to_string(sample)?)
+}
+
+/// A line for each sample, until the reader goes away.
+fn stream(display: Option<&str>, every: Duration) -> Result<()> {
+    let mut sampler = Sampler::open(display)?;
+    loop {
+        sampler.wait(every);
+        if !output::is_read(&format!("{}\n", serde_json::to_string(&sampler.sample()?)?))? {
+            return Ok(());
+        }
+    }
+}

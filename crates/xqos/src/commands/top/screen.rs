@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: MIT
+//! The live view in a terminal, and the table of `--once`.
+//!
+//! The screen draws a [`Sample`]; keys change what is shown ([`View`]) or ask the server for a change, each of which can
+//! be undone.
+
+mod changes;
+mod detail;
+mod head;
+mod help;
+mod keys;
+mod longest;
+mod table;
+
+use anyhow::{Context, Result, bail};
+use changes::Change;
+use keys::{Asked, Target};
+use ratatui::Frame;
+use ratatui::crossterm::event::{self, Event, KeyEventKind};
+use ratatui::layout::{Constraint, Layout};
+use ratatui::style::{Modifier, Style};
+use ratatui::widgets::{Paragraph, TableState};
+use std::collections::{HashMap, VecDeque};
+use std::io::IsTerminal;
+use std::time::{Duration, Instant};
+pub use table::text;
+use xqos_agent::client::reservation_of;
+use xqos_agent::sample::{CLIENT, Client, Sample, Sampler};
+use xqos_cli::quantity::{Micros, Reservation};
+use xqos_trace::model::Kind;
+
+/// Samples of a client's history.
+const HISTORY: usize = 240;
+/// A key is answered within this time.
+const KEY_EVERY: Duration = Duration::from_millis(100);
+
+/// By what clients are sorted, one after the other: keys of fields, and names.
+const ORDERS: [(&str, &str); 6] = [
+    ("charged_share", "share"),
+    ("charged_ms", "server time"),
+    ("requests_per_s", "requests"),
+    ("response.p99_ms", "p99"),
+    ("longest_wait_ms", "longest wait"),
+    ("program", "name"),
+];
+
+/// What is typed into: the filter, or the reservation of a client.
+#[derive(Clone, Debug)]
+struct Prompt {
+    target: Option<Target>,
+    text: String,
+    /// Until then the first letter replaces what is proposed.
+    is_typed: bool,
+}
+
+impl Prompt {
+    fn new(target: Option<Target>, text: String) -> Prompt {
+        Prompt { target, is_typed: text.is_empty(), text }
+    }
+}
+
+/// What is shown below the head.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Page {
+    #[default]
+    Clients,
+    /// All about one, by its resource base.
+    Client(u32),
+    /// The longest requests since the server began.
+    Longest,
+}
+
+/// What is kept of a client in a sample, for its history.
+#[derive(Clone, Copy, Debug, Default)]
+struct Point {
+    share: f64,
+    p99_ms: f64,
+    /// Of its reservation; 0: it has none.
+    budget_ms: f64,
+    period_ms: f64,
+}
+
+impl Point {
+    fn of(client: &Client) -> Point {
+        let reserved = reservation_of(&client.entry).map(|(reserved, _)| reserved);
+        let ms = |of: fn(Reservation) -> Micros| reserved.map_or(0.0, |reserved| f64::from(of(reserved).0) / 1e3);
+        Point {
+            share: client.share,
+            p99_ms: client.responses.as_ref().map_or(0.0, |times| times.quantile_ns(0.99) as f64 / 1e6),
+            budget_ms: ms(|reserved| reserved.budget),
+            period_ms: ms(|reserved| reserved.period),
+        }
+    }
+}
+
+#[derive(Default)]
+struct View {
+    page: Page,
+    /// One of [`ORDERS`].
+    order: usize,
+    filter: String,
+    paused: bool,
+    /// The first line of the help that is shown.
+    help: Option<u16>,
+    selected: Option<u32>,
+    prompt: Option<Prompt>,
+    said: String,
+    changes: Vec<Change>,
+    history: HashMap<u32, VecDeque<Point>>,
+    table: TableState,
+}
+
+/// Shows it until the user has had enough.
+pub fn run(display: Option<&str>, every: Duration) -> Result<()> {
+    if !std::io::stdout().is_terminal() {
+        bail!("top needs a terminal: use --once or --json where the output goes elsewhere");
+    }
+    let mut sampler = Sampler::open(display)?;
+    let mut terminal = ratatui::try_init().context("the terminal cannot be used")?;
+    let result = show(&mut sampler, &mut terminal, every);
+    ratatui::restore();
+    result
+}
+
+fn show(sampler: &mut Sampler, terminal: &mut ratatui::DefaultTerminal, every: Duration) -> Result<()> {
+    let mut view = View::default();
+    // Something at once, then what happened in each interval.
+    sampler.wait(Duration::from_millis(200).min(every));
+    let mut sample = sampler.sample()?;
+    view.remember(&sample);
+    let mut taken = Instant::now();
+    loop {
+        view.sort(&mut sample.clients);
+        let kinds = match view.page {
+            Page::Client(client) => sampler.kinds(client),
+            _ => Vec::new(),
+        };
+        let display = sampler.session.display.clone();
+        terminal.draw(|frame| view.draw(frame, &sample, &display, &kinds))?;
+        let mut is_new = false;
+        while !is_new {
+            sampler.read();
+            if event::poll(KEY_EVERY)? {
+                let asked = match event::read()? {
+                    Event::Key(key) if key.kind == KeyEventKind::Press => view.key(key, &sample),
+                    _ => Asked::Nothing,
+                };
+                if asked == Asked::Quit {
+                    return Ok(());
+                }
+                view.perform(asked, &sample, sampler);
+                break;
+            }
+            is_new = taken.elapsed() >= every && !view.paused;
+        }
+        if is_new {
+            sample = sampler.sample()?;
+            taken = Instant::now();
+            view.remember(&sample);
+        }
+    }
+}
+
+impl View {
+    /// The greatest first, words by the alphabet.
+    fn sort(&self, clients: &mut [Client]) {
+        let (key, _) = ORDERS[self.order];
+        let Some(field) = CLIENT.iter().find(|field| field.key == key) else { return };
+        let number = |client: &Client| field.number_of(client).unwrap_or(0.0);
+        clients.sort_by(|a, b| number(b).total_cmp(&number(a)));
+        if key == "program" {
+            clients.sort_by_cached_key(|client| field.text(client));
+        }
+    }
+
+    fn remember(&mut self, sample: &Sample) {
+        for client in &sample.clients {
+            let history = self.history.entry(client.entry.client).or_default();
+            history.push_back(Point::of(client));
+            if history.len() > HISTORY {
+                history.pop_front();
+            }
+        }
+        let is_there = |base: u32| sample.clients.iter().any(|client| client.entry.client == base);
+        self.history.retain(|&base, _| is_there(base));
+        if matches!(self.page, Page::Client(base) if !is_there(base)) {
+            (self.page, self.said) = (Page::Clients, "the client has ended".to_owned());
+        }
+    }
+
+    fn shown<'a>(&self, sample: &'a Sample) -> Vec<&'a Client> {
+        let is_shown = |client: &&Client| {
+            let pid = Some(client.entry.pid).filter(|&pid| pid != 0);
+            self.lets_through(&client.name(), client.title.as_deref(), pid)
+        };
+        sample.clients.iter().filter(is_shown).collect()
+    }
+
+    /// Whether the filter does: a program, a title or a request that contains it, or the very pid.
+    fn lets_through(&self, program: &str, title: Option<&str>, pid: Option<i32>) -> bool {
+        let wanted = self.filter.to_lowercase();
+        let has = |text: &str| text.to_lowercase().contains(&wanted);
+        wanted.is_empty() || has(program) || title.is_some_and(has) || pid.is_some_and(|pid| pid.to_string() == wanted)
+    }
+
+    fn draw(&mut self, frame: &mut Frame, sample: &Sample, display: &str, kinds: &[(String, Kind)]) {
+        let area = frame.area();
+        let lines = self.head(sample, display, area);
+        let heights = [Constraint::Length(lines.len() as u16), Constraint::Min(3), Constraint::Length(1)];
+        let [head, body, foot] = Layout::vertical(heights).areas(area);
+        frame.render_widget(Paragraph::new(lines), head);
+        let of_page = |client: &&Client| self.page == Page::Client(client.entry.client);
+        match sample.clients.iter().find(of_page) {
+            Some(client) => self.draw_detail(frame, body, client, kinds),
+            None if self.page == Page::Longest => self.draw_longest(frame, body, &sample.server.longest_requests),
+            None => self.draw_table(frame, body, sample),
+        }
+        let reversed = Style::new().add_modifier(Modifier::REVERSED);
+        frame.render_widget(Paragraph::new(self.foot(usize::from(area.width))).style(reversed), foot);
+        if let Some(line) = self.help {
+            self.help = Some(help::draw(frame, line));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: MIT
+//! `xqos trace`: what happens inside the server, recorded, shown, summed up and exported.
+
+mod record;
+
+use anyhow::{Context, Result, bail};
+use clap::builder::PossibleValuesParser;
+use clap::{Args, Subcommand, ValueEnum};
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use xqos_abi::trace::names;
+use xqos_agent::field::{Value, count, fields, table, time_of_ms};
+use xqos_cli::output::{self, NewFile};
+use xqos_cli::quantity::Micros;
+use xqos_cli::time::of_ms;
+use xqos_sys as sys;
+use xqos_trace::export::{csv, page, parquet, perfetto};
+use xqos_trace::file::Trace;
+use xqos_trace::model::Model;
+use xqos_trace::names::Names;
+use xqos_trace::show::{self, ClientStatistics, Filter, Statistics};
+
+/// Records what happens inside the server, and shows it
+///
+/// A trace has every decision of the scheduler with its reason: who had work since when, who was served for how long,
+/// what was delivered, who held the server grab, how budgets went. The server writes it into shared memory, and only while
+/// somebody records; nothing is done for a request unless --level requests asks for it.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  xqos trace record desk.trace              until ^C
+  xqos trace record --until-wait 20ms hiccup.trace
+                                            until somebody waits that long, with
+                                            the seconds before it
+  xqos trace stats desk.trace               who waited, and behind whom
+  xqos trace export desk.trace desk.html    a timeline to look at
+  xqos trace show --client mpv desk.trace   record by record";
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Record(record::Arguments),
+    Show(Show),
+    Stats(Stats),
+    Export(Export),
+}
+
+impl Arguments {
+    pub fn perform(&self, display: Option<&str>) -> Result<()> {
+        match &self.command {
+            Command::Record(arguments) => arguments.perform(display),
+            Command::Show(arguments) => arguments.perform(),
+            Command::Stats(arguments) => arguments.perform(),
+            Command::Export(arguments) => arguments.perform(),
+        }
+    }
+}
+
+/// Shows a trace as text, a line for each record
+#[derive(Args, Debug)]
+#[command(after_help = SHOW_EXAMPLES)]
+struct Show {
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Only clients whose program has this in its name, or with this pid
+    #[arg(long, value_name = "NAME|PID")]
+    client: Option<String>,
+    /// Only records of these kinds
+    #[arg(long, value_name = "KIND", value_delimiter = ',', value_parser = PossibleValuesParser::new(names()))]
+    kind: Vec<String>,
+    /// From this time since the beginning on
+    #[arg(long, value_name = "TIME")]
+    from: Option<Micros>,
+    /// Up to this time since the beginning
+    #[arg(long, value_name = "TIME")]
+    to: Option<Micros>,
+}
+
+const SHOW_EXAMPLES: &str = "\
+Examples:
+  xqos trace show desk.trace | less
+  xqos trace show --kind dispatch,slice --from 2s --to 2.1s desk.trace";
+
+impl Show {
+    fn perform(&self) -> Result<()> {
+        let (trace, names) = open(&self.file)?;
+        let filter = Filter {
+            client: self.client.clone(),
+            kinds: self.kind.clone(),
+            from_ns: self.from.map_or(0, Micros::ns),
+            to_ns: self.to.map(Micros::ns),
+        };
+        let mut model = Model::new();
+        let mut out = BufWriter::new(std::io::stdout().lock());
+        for event in trace.events() {
+            model.take(&event);
+            if filter.matches(&event, &model) {
+                if let Err(error) = writeln!(out, "{}", show::line(&event, &model, &names)) {
+                    return gone_or(error);
+                }
+            }
+        }
+        out.flush().or_else(gone_or)
+    }
+}
+
+/// A reader that goes away is no error.
+fn gone_or(error: std::io::Error) -> Result<()> {
+    if error.kind() == std::io::ErrorKind::BrokenPipe { Ok(()) } else { Err(error).context("cannot write") }
+}
+
+/// Sums a trace up: shares, response times, misses, the longest requests, and who delayed whom
+#[derive(Args, Debug)]
+#[command(after_help = STATS_EXAMPLES)]
+struct Stats {
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Write JSON instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+const STATS_EXAMPLES: &str = "\
+Examples:
+  xqos trace stats desk.trace
+  xqos trace stats --json desk.trace | jq '.delays[0]'
+
+A burst begins when a client has work, and ends when all of it is done: its
+response time. What of that the client was not served itself it waited, for
+slices of other clients, for the server's own work, or for a processor; the
+last two are told apart where the trace was recorded with --kernel.
+
+JSON: seconds, policy, decisions, early_ends, lost_records; clients, an array of
+pid, name, client, summed (it left, and departed has it with others of its
+program), share (of the trace's time), server_time_ms,
+reserved_time_ms, requests, slices, responses (count, mean_ms, p50_ms, p99_ms,
+worst_ms), waited_ms, longest_wait_ms, longest_request (null, or name, ms),
+depletions, misses, grabs, grabbed_ms, longest_grab_ms, inputs, exposes,
+without_processor_ms (from the kernel), kinds (name, count, ms, longest_ms, bytes;
+level requests); departed, programs of which more than one client left: an array
+of program (null: not known), uid, clients (how many), share, server_time_ms,
+requests, waited_ms, longest_wait_ms; delays, an array of who, why, ms;
+other_delays_ms (what is not in delays); worst, an array of at_s, who, waited_ms,
+text.";
+
+impl Stats {
+    fn perform(&self) -> Result<()> {
+        let (trace, names) = open(&self.file)?;
+        let mut model = Model::new();
+        for event in trace.events() {
+            model.take(&event);
+        }
+        let statistics = Statistics::of(&model, &names);
+        if self.json { output::json(&statistics) } else { output::print(&text(&statistics)) }
+    }
+}
+
+/// Statistics for people.
+pub fn text(statistics: &Statistics) -> String {
+    let mut text = format!(
+        "{:.3} s, policy {}, {} decisions, {} slices ended early",
+        statistics.seconds,
+        statistics.policy.as_deref().unwrap_or("unknown"),
+        statistics.decisions,
+        statistics.early_ends
+    );
+    if statistics.lost_records > 0 {
+        text += &format!("; {} records are missing", statistics.lost_records);
+    }
+    let shown = |client: &&ClientStatistics| client.slices > 0 && !client.summed;
+    let clients: Vec<&ClientStatistics> = statistics.clients.iter().filter(shown).collect();
+    text += &format!("\n\n{}", table(COLUMNS, &clients).render(None));
+    text += &xqos_agent::sample::departed::text(&statistics.departed, None);
+    for client in statistics.clients.iter().filter(|client| client.without_processor_ms > 0.0) {
+        text +=
+            &format!("{} was runnable without a processor for {}\n", client.name, of_ms(client.without_processor_ms));
+    }
+    for client in statistics.clients.iter().filter(|client| client.grabs > 0) {
+        let times = if client.grabs == 1 { "once".to_owned() } else { format!("{} times", client.grabs) };
+        let (all, longest) = (of_ms(client.grabbed_ms), of_ms(client.longest_grab_ms));
+        text += &format!("{} held the server grab {times}, for {all} in all and {longest} at most\n", client.name);
+    }
+    if !statistics.delays.is_empty() {
+        text += "\nWho delayed whom, in sum\n";
+        for delay in statistics.delays.iter().take(10) {
+            text += &format!("{:>10}  {}: {}\n", of_ms(delay.ms), delay.who, delay.why);
+        }
+        let others: f64 = statistics.delays.iter().skip(10).map(|delay| delay.ms).sum();
+        if others + statistics.other_delays_ms > 0.0 {
+            text += &format!("{:>10}  others\n", of_ms(others + statistics.other_delays_ms));
+        }
+    }
+    if !statistics.worst.is_empty() {
+        text += "\nThe longest waits\n";
+        for worst in statistics.worst.iter().take(10) {
+            text += &format!("  {}\n", worst.text);
+        }
+    }
+    text + &expensive(statistics)
+}
+
+fields! {
+/// The columns of a client of a trace.
+const COLUMNS of client: ClientStatistics;
+
+"name" elastic("CLIENT", 8, ""): "its name" => Value::Text(client.name.clone());
+"share" number("SHARE", 6, ""): "of the trace's time" => Value::Share(client.share);
+"server_time_ms" number("TIME", 7, ""): "server time used" => time_of_ms(client.server_time_ms);
+"requests" number("REQUESTS", 8, ""): "requests served" => count(client.requests);
+"responses.count" number("BURSTS", 8, ""): "how often it had work" => count(client.responses.count);
+"responses.mean_ms" number("MEAN", 7, ""): "mean response time" => time_of_ms(client.responses.mean_ms);
+"responses.p50_ms" number("P50", 7, ""): "half of them are below it" => time_of_ms(client.responses.p50_ms);
+"responses.p99_ms" number("P99", 7, ""): "99 % are below it" => time_of_ms(client.responses.p99_ms);
+"responses.worst_ms" number("WORST", 7, ""): "the worst" => time_of_ms(client.responses.worst_ms);
+"waited_ms" number("WAITED", 7, ""): "time from arrival to dispatch, in sum" => time_of_ms(client.waited_ms);
+"misses" number("MISSED", 7, ""): "deadlines missed" => count(client.misses);
+"longest_request" elastic("LONGEST REQUEST", 8, ""): "processor time of it, and its name" =>
+    Value::or_none(client.longest_request.as_ref(), |one| Value::Text(format!("{} {}", of_ms(one.ms), one.name)));
+}
+
+/// The kinds of requests that took most, where requests were timed.
+fn expensive(statistics: &Statistics) -> String {
+    let mut kinds: Vec<_> =
+        statistics.clients.iter().flat_map(|client| client.kinds.iter().map(move |kind| (client, kind))).collect();
+    kinds.sort_by(|a, b| b.1.ms.total_cmp(&a.1.ms));
+    if kinds.is_empty() {
+        return String::new();
+    }
+    let mut text = "\nThe most expensive kinds of requests\n".to_owned();
+    for (client, kind) in kinds.into_iter().take(10) {
+        let mean = of_ms(kind.ms / kind.count.max(1) as f64);
+        text += &format!(
+            "{:>10}  {} {}: {} requests, {mean} each, {} the longest\n",
+            of_ms(kind.ms),
+            client.name,
+            kind.name,
+            kind.count,
+            of_ms(kind.longest_ms)
+        );
+    }
+    text
+}
+
+/// Writes a trace for other programs: a page to look at, Perfetto's format, CSV, or Parquet
+#[derive(Args, Debug)]
+#[command(after_help = EXPORT_EXAMPLES)]
+struct Export {
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Where to; its ending chooses the format. A file that is there is replaced once the new one is whole
+    #[arg(value_name = "OUTPUT")]
+    output: PathBuf,
+    /// The format, whatever the ending says
+    #[arg(long, value_enum)]
+    format: Option<Format>,
+    /// For Parquet: the machine of the trace, where the trace does not tell [default: this one]
+    #[arg(long, value_name = "NAME")]
+    host: Option<String>,
+}
+
+const EXPORT_EXAMPLES: &str = "\
+Examples:
+  xqos trace export desk.trace desk.html       a page that needs nothing else
+  xqos trace export desk.trace desk.pftrace    for Perfetto's viewer
+  xqos trace export desk.trace desk.csv        a line for each record
+  xqos trace export desk.trace fleet.parquet   tables, beside those of others
+
+The page shows a lane for each client: when it had work, when it was served,
+its budget and deadlines, the input it got. Drag and wheel move and zoom, and
+a drag with shift zooms to what it spans. A click sets marker A, one with shift
+marker B, and the table is about what is between.
+
+Parquet is a folder of tables (sessions, clients, bursts, waits), in parts by
+host, display and day, for any number of traces. DuckDB and Spark read it; the
+document fleet.md has its columns and five questions. A trace that is exported
+again replaces itself.";
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Format {
+    Html,
+    Perfetto,
+    Csv,
+    Parquet,
+}
+
+impl Format {
+    fn of(path: &Path) -> Option<Format> {
+        match path.extension()?.to_str()? {
+            "html" | "htm" => Some(Format::Html),
+            "pftrace" | "perfetto-trace" | "perfetto" => Some(Format::Perfetto),
+            "csv" => Some(Format::Csv),
+            "parquet" => Some(Format::Parquet),
+            _ => None,
+        }
+    }
+}
+
+impl Export {
+    fn perform(&self) -> Result<()> {
+        let Some(format) = self.format.or_else(|| Format::of(&self.output)) else {
+            bail!(
+                "{} has no ending that names a format: end it in .html, .pftrace, .csv or .parquet, or give --format",
+                self.output.display()
+            );
+        };
+        if output::is_same(&self.file, &self.output) {
+            bail!("{} is the trace itself, which cannot be made again: name another file", self.output.display());
+        }
+        let (trace, names) = open(&self.file)?;
+        match format {
+            Format::Html => {
+                self.create(|out| Ok(out.write_all(page::render(&trace.header, trace.events(), &names)?.as_bytes())?))
+            }
+            Format::Perfetto => self.create(|out| Ok(perfetto::write(trace.events(), &names, out)?)),
+            Format::Csv => self.create(|out| Ok(csv::write(trace.events(), &names, out)?)),
+            Format::Parquet => self.add_tables(&trace, &names),
+        }
+    }
+
+    fn create(&self, write: impl FnOnce(&mut BufWriter<File>) -> Result<()>) -> Result<()> {
+        let failed = || format!("cannot write {}", self.output.display());
+        let file = NewFile::create(&self.output, 0o666).with_context(failed)?;
+        let mut out = BufWriter::new(file.file().with_context(failed)?);
+        write(&mut out).and_then(|()| Ok(out.flush()?)).with_context(failed)?;
+        file.finish().with_context(failed)
+    }
+
+    fn add_tables(&self, trace: &Trace, names: &Names) -> Result<()> {
+        // Traces from before they told it have none.
+        let unknown = || trace.header.host.is_empty().then(sys::host_name);
+        let host = self.host.clone().or_else(unknown);
+        let target = parquet::Target { folder: &self.output, host: host.as_deref(), session: None };
+        parquet::write(&trace.header, trace.events(), names, &target)?;
+        Ok(())
+    }
+}
+
+/// A trace file and the names of its server's requests.
+pub fn open(path: &Path) -> Result<(Trace, Names)> {
+    let trace = Trace::open(path)?;
+    let names = Names::new(trace.header.extensions.clone());
+    Ok((trace, names))
+}
