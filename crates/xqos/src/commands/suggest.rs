@@ -7,13 +7,13 @@ use super::trace::open;
 use anyhow::{Result, bail};
 use clap::Args;
 use serde::Serialize;
+use serde_json::{Value as Json, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use xqos_agent::auto::in_us;
+use xqos_agent::field::{Value, count, fields, table, time, time_of_us};
 use xqos_cli::output;
 use xqos_cli::quantity::Reservation;
-use xqos_cli::table::{Column, Table};
-use xqos_cli::time::of_ns;
 use xqos_trace::model::{Identity, Model};
 use xqos_tune::{Beat, Burst, Client, Report, State};
 
@@ -75,29 +75,43 @@ struct Suggestion {
 }
 
 /// What was found about a client.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug)]
 struct Found {
     pid: u32,
     name: String,
     program: String,
     found: &'static str,
-    kind: Option<&'static str>,
-    period_ms: Option<f64>,
-    rest_ms: Option<f64>,
-    demand_ms: Option<f64>,
-    mean_ms: Option<f64>,
-    reserve: Option<Reserve>,
-    confidence: f64,
-    near: Option<f64>,
-    coverage: Option<f64>,
-    jobs: usize,
+    last: Report,
+    /// Of the last time that it had a period, where it had one.
+    periodic: Option<(Report, Beat)>,
 }
 
-#[derive(Debug, Serialize)]
-struct Reserve {
-    budget_ms: f64,
-    period_ms: f64,
-    typed: String,
+fields! {
+/// The columns and the JSON of a client.
+const FOUND of found: Found as JSON;
+
+"pid": "its process" => count(found.pid);
+"name" elastic("CLIENT", 8, ""): "its name" => Value::Text(found.name.clone());
+"program": "its program" => Value::Text(found.program.clone());
+"found" elastic("FOUND", 8, ""): "periodic, light, aperiodic, or too little" =>
+    Value::Other(json!(found.found), format!("{}{}", found.found, if found.is_loop() { ", a loop" } else { "" }));
+"kind": "clock or loop" =>
+    Value::or_none(found.periodic, |_| Value::Text(if found.is_loop() { "loop" } else { "clock" }.to_owned()));
+"period_ms" number("PERIOD", 7, ""): "from one job to the next" =>
+    found.time(|report, beat| report.wish.map_or(beat.length_ns(), |wish| wish.period_ns));
+"rest_ms": "of a loop" => found.time(|_, beat| beat.length_ns()).when(found.is_loop());
+"demand_ms" number("DEMAND", 7, ""): "server time that 15 of 16 jobs do not exceed" =>
+    found.time(|report, _| report.quantile_ns);
+"mean_ms": "server time of a job" => found.time(|report, _| report.mean_ns);
+"reserve.budget_ms": "to be reserved" => Value::or_none(found.reserve(), |reserve| time_of_us(reserve.budget.0));
+"reserve.period_ms": "in each" => Value::or_none(found.reserve(), |reserve| time_of_us(reserve.period.0));
+"reserve.typed" number("RESERVE", 7, ""): "both" =>
+    found.reserve().map_or(Value::Other(Json::Null, "none".to_owned()), |reserve| Value::Text(reserve.typed()));
+"confidence" number("CONFIDENCE", 10, ""): "0 to 1" =>
+    Value::Other(json!(found.confidence()), format!("{:.2}", found.confidence()));
+"near": "share of intervals that are like the period" => Value::or_none(found.near(), Value::Number);
+"coverage": "jobs for each period" => Value::or_none(found.coverage(), Value::Number);
+"jobs" number("JOBS", 6, ""): "how many" => count(found.last.jobs);
 }
 
 /// A client while the trace is read.
@@ -138,7 +152,7 @@ impl Suggestion {
         let named = |key: usize| model.clients().get(key).map(|client| client.identity.clone()).unwrap_or_default();
         let found = seen.iter().map(|(&key, seen)| Found::new(seen, &named(key), model.name(key)));
         let mut clients: Vec<Found> = found.collect();
-        clients.sort_by_key(|found| std::cmp::Reverse((found.reserve.is_some(), found.jobs)));
+        clients.sort_by_key(|found| std::cmp::Reverse((found.reserve().is_some(), found.last.jobs)));
         let rules = rules(&clients);
         Ok(Suggestion { seconds: model.span_ns() as f64 / 1e9, lost_records: model.lost, clients, rules })
     }
@@ -148,103 +162,68 @@ impl Suggestion {
         if self.lost_records > 0 {
             text += &format!("; {} records are missing", self.lost_records);
         }
-        text += &format!("\n\n{}\n", self.table().render(None));
+        text += &format!("\n\n{}\n", table(FOUND, &self.clients.iter().collect::<Vec<_>>()).render(None));
         match self.rules.is_empty() {
             true => text + "No rule: no client has a rhythm that is worth a reservation.\n",
             false => text + &self.rules,
         }
     }
-
-    fn table(&self) -> Table {
-        let number = |title| Column { title, right: true, rank: 0, elastic: false };
-        let words = |title| Column { title, right: false, rank: 0, elastic: true };
-        let mut table = Table::new(vec![
-            words("CLIENT"),
-            words("FOUND"),
-            number("PERIOD"),
-            number("DEMAND"),
-            number("RESERVE"),
-            number("CONFIDENCE"),
-            number("JOBS"),
-        ]);
-        for client in &self.clients {
-            let time = |ms: Option<f64>| ms.map_or("-".to_owned(), |ms| of_ns((ms * 1e6) as u64));
-            table.row(vec![
-                client.name.clone(),
-                client.words(),
-                time(client.period_ms),
-                time(client.demand_ms),
-                client.reserve.as_ref().map_or("none".to_owned(), |reserve| reserve.typed.clone()),
-                format!("{:.2}", client.confidence),
-                client.jobs.to_string(),
-            ]);
-        }
-        table
-    }
 }
 
 impl Found {
     fn new(seen: &Seen, identity: &Identity, name: String) -> Found {
-        let last = seen.client.report();
         let found = match (&seen.periodic, seen.was_given_up) {
             (Some(report), _) if report.wish.is_some() => PERIODIC,
             (Some(_), _) => LIGHT,
             (None, true) => APERIODIC,
             (None, false) => TOO_LITTLE,
         };
-        let who = Found {
-            pid: identity.pid,
-            name,
-            program: identity.program.clone(),
-            found,
-            jobs: last.jobs,
-            confidence: if found == TOO_LITTLE { 0.0 } else { last.confidence },
-            near: last.seen.map(|fit| fit.near),
-            coverage: last.seen.map(|fit| fit.coverage),
-            ..Found::default()
-        };
-        match &seen.periodic {
-            Some(report) => who.with(report),
-            None => who,
+        let (pid, program, last) = (identity.pid, identity.program.clone(), seen.client.report());
+        let periodic = seen.periodic.and_then(|report| Some((report, report.beat?)));
+        Found { pid, name, program, found, last, periodic }
+    }
+
+    fn is_loop(&self) -> bool {
+        matches!(self.periodic, Some((_, Beat::Loop(_))))
+    }
+
+    fn time(&self, of: impl FnOnce(&Report, &Beat) -> u64) -> Value {
+        let none = Value::Other(Json::Null, "-".to_owned());
+        self.periodic.map_or(none, |(report, beat)| time(of(&report, &beat)))
+    }
+
+    fn reserve(&self) -> Option<Reservation> {
+        self.periodic?.0.wish.map(|wish| reservation(wish.budget_ns, wish.period_ns))
+    }
+
+    fn confidence(&self) -> f64 {
+        match self.periodic {
+            Some((report, _)) => report.confidence,
+            None if self.found == TOO_LITTLE => 0.0,
+            None => self.last.confidence,
         }
     }
 
-    fn with(self, report: &Report) -> Found {
-        let ms = |ns: u64| ns as f64 / 1e6;
-        let Some(beat) = report.beat else { return self };
-        let clock = match beat {
-            Beat::Clock(fit) => Some(fit),
-            Beat::Loop(_) => None,
-        };
-        let period_ns = report.wish.map_or(beat.length_ns(), |wish| wish.period_ns);
-        Found {
-            kind: Some(if clock.is_some() { "clock" } else { "loop" }),
-            period_ms: Some(ms(period_ns)),
-            rest_ms: clock.is_none().then(|| ms(beat.length_ns())),
-            demand_ms: Some(ms(report.quantile_ns)),
-            mean_ms: Some(ms(report.mean_ns)),
-            reserve: report.wish.map(|wish| Reserve::new(wish.budget_ns, wish.period_ns)),
-            confidence: report.confidence,
-            near: Some(clock.map_or(report.confidence, |fit| fit.near)),
-            coverage: clock.map(|fit| fit.coverage),
-            ..self
+    fn near(&self) -> Option<f64> {
+        match self.periodic {
+            Some((_, Beat::Clock(fit))) => Some(fit.near),
+            Some((report, Beat::Loop(_))) => Some(report.confidence),
+            None => self.last.seen.map(|fit| fit.near),
         }
     }
 
-    fn words(&self) -> String {
-        match self.kind {
-            Some("loop") => format!("{}, a loop", self.found),
-            _ => self.found.to_owned(),
+    fn coverage(&self) -> Option<f64> {
+        match self.periodic {
+            Some((_, Beat::Clock(fit))) => Some(fit.coverage),
+            Some((_, Beat::Loop(_))) => None,
+            None => self.last.seen.map(|fit| fit.coverage),
         }
     }
 }
 
-impl Reserve {
-    fn new(budget_ns: u64, period_ns: u64) -> Reserve {
-        let wanted = in_us(budget_ns + 999, period_ns);
-        let (Reservation { budget, period }, typed) = (wanted, wanted.typed());
-        Reserve { budget_ms: f64::from(budget.0) / 1e3, period_ms: f64::from(period.0) / 1e3, typed }
-    }
+/// Rounded up to what can be typed.
+fn reservation(budget_ns: u64, period_ns: u64) -> Reservation {
+    in_us(budget_ns + 999, period_ns)
 }
 
 /// A rule for each program that should have a reservation.
@@ -252,7 +231,7 @@ fn rules(clients: &[Found]) -> String {
     let mut done = BTreeSet::new();
     let mut text = String::new();
     for client in clients {
-        let Some(reserve) = &client.reserve else { continue };
+        let Some(reserve) = client.reserve() else { continue };
         if client.program.is_empty() || !done.insert(&client.program) {
             continue;
         }
@@ -261,7 +240,7 @@ fn rules(clients: &[Found]) -> String {
             "{separator}[[rule]]\nid = {}\nmatch = {{ exe = [{}] }}\nset = {{ reserve = \"auto\" }}    # found: \"{}\"\n",
             quoted(&client.program),
             quoted(&format!("*/{}", client.program)),
-            reserve.typed
+            reserve.typed()
         );
     }
     text
@@ -283,29 +262,30 @@ fn quoted(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use xqos_core::Time;
 
     #[test]
     fn a_program_gets_one_rule_however_many_connections_it_has() {
-        let found = |program: &str, reserve: Option<Reserve>| Found {
-            program: program.to_owned(),
-            found: if reserve.is_some() { PERIODIC } else { APERIODIC },
-            reserve,
-            ..Found::default()
+        let found = |program: &str, is_periodic: bool| {
+            let mut seen = Seen::default();
+            // A film of 25 frames a second.
+            for frame in (0..100).filter(|_| is_periodic) {
+                let start = Time(1_000_000_000 + frame * 40_000_000);
+                seen.take(Burst { start, end: start.after(2_000_000), served_ns: 2_000_000 });
+            }
+            Found::new(&seen, &Identity { program: program.to_owned(), ..Identity::default() }, String::new())
         };
-        let reserve = || Some(Reserve::new(2_240_000, 40_000_000));
-        let rules =
-            rules(&[found("mpv", reserve()), found("mpv", reserve()), found("a\"b", reserve()), found("xterm", None)]);
-        let expected = "version = 1\n\n[[rule]]\nid = \"mpv\"\nmatch = { exe = [\"*/mpv\"] }\nset = { reserve = \"auto\" }    \
-                        # found: \"2.24ms/40ms\"\n";
-        assert!(rules.starts_with(expected), "{rules}");
+        let rules = rules(&[found("mpv", true), found("mpv", true), found("a\"b", true), found("xterm", false)]);
+        let expected = "version = 1\n\n[[rule]]\nid = \"mpv\"\nmatch = { exe = [\"*/mpv\"] }\nset = { reserve = \"auto\" }    # found: \"2";
+        assert!(rules.starts_with(expected) && rules.contains("/40ms\"\n"), "{rules}");
         assert_eq!(rules.matches("[[rule]]").count(), 2, "{rules}");
         assert!(rules.contains(r#"exe = ["*/a\"b"]"#), "{rules}");
     }
 
     #[test]
     fn what_is_printed_can_be_typed() {
-        let reserve = Reserve::new(2_240_001, 41_667_900);
-        assert_eq!(reserve.typed, "2.241ms/41.667ms");
-        assert!(reserve.typed.parse::<Reservation>().is_ok());
+        let reserve = reservation(2_240_001, 41_667_900);
+        assert_eq!(reserve.typed(), "2.241ms/41.667ms");
+        assert!(reserve.typed().parse::<Reservation>().is_ok());
     }
 }
