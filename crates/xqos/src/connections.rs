@@ -7,15 +7,6 @@ use xqos_abi::control::display_of_socket;
 use xqos_agent::displays::sockets_of;
 use xqos_cli::table::{Column, Table};
 
-/// A process that is connected.
-#[derive(Debug, PartialEq, Eq)]
-struct Holder {
-    /// 0: nobody whom we may look at.
-    pid: i32,
-    program: String,
-    connections: usize,
-}
-
 /// The programs connected to a display of this machine, those with most connections first; `None` where there are none.
 pub fn table(display: u32) -> Option<Table> {
     let holders = holders(&peers(display));
@@ -27,14 +18,18 @@ pub fn table(display: u32) -> Option<Table> {
         Column::number("PID", 0),
         Column::words("PROGRAM", 0).elastic(),
     ]);
-    for Holder { pid, program, connections } in holders {
-        let pid = if pid > 0 { pid.to_string() } else { String::new() };
+    for (pid, connections) in holders {
+        let (pid, program) = match pid {
+            0 => (String::new(), "(of other users, or in containers: ask as root)".to_owned()),
+            pid => (pid.to_string(), xqos_agent::client::printable(&xqos_sys::program(pid))),
+        };
         table.row(vec![connections.to_string(), pid, program]);
     }
     Some(table)
 }
 
-fn holders(peers: &[u32]) -> Vec<Holder> {
+/// Processes that are connected, with how often; 0: nobody whom we may look at.
+fn holders(peers: &[u32]) -> Vec<(i32, usize)> {
     let mut by_inode: HashMap<u64, i32> = HashMap::new();
     for pid in xqos_sys::pids() {
         by_inode.extend(sockets_of(pid).into_iter().map(|inode| (inode, pid)));
@@ -43,13 +38,8 @@ fn holders(peers: &[u32]) -> Vec<Holder> {
     for &inode in peers {
         *counts.entry(by_inode.get(&u64::from(inode)).copied().unwrap_or(0)).or_default() += 1;
     }
-    let program = |pid| match pid {
-        0 => "(of other users, or in containers: ask as root)".to_owned(),
-        pid => xqos_agent::client::printable(&xqos_sys::program(pid)),
-    };
-    let mut holders: Vec<Holder> =
-        counts.into_iter().map(|(pid, connections)| Holder { pid, program: program(pid), connections }).collect();
-    holders.sort_by_key(|holder| std::cmp::Reverse(holder.connections));
+    let mut holders: Vec<(i32, usize)> = counts.into_iter().collect();
+    holders.sort_by_key(|&(_, connections)| std::cmp::Reverse(connections));
     holders
 }
 
@@ -74,8 +64,7 @@ mod tests {
         let servers = [0, 1].map(|_| listener.accept().unwrap());
         assert_eq!(peers(display).len(), 2);
         let own = std::process::id() as i32;
-        let found = holders(&peers(display));
-        assert_eq!(found.iter().map(|holder| (holder.pid, holder.connections)).collect::<Vec<_>>(), [(own, 2)]);
+        assert_eq!(holders(&peers(display)), [(own, 2)]);
         drop((clients, servers));
         assert!(peers(display).is_empty());
         std::fs::remove_dir_all(folder.parent().unwrap()).unwrap();
