@@ -236,7 +236,7 @@ fn explain(error: Error, max_utilization: Option<Share>, before: &ServerInfo) ->
 }
 
 /// What is set.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Settings {
     info: ServerInfo,
     processor: ProcessorReport,
@@ -287,13 +287,7 @@ impl Settings {
     fn of(control: &Control) -> Result<Settings> {
         let info = control.server_info()?;
         if !info.armed {
-            return Ok(Settings {
-                info,
-                processor: Default::default(),
-                pacing: Default::default(),
-                desktop: Default::default(),
-                groups: Default::default(),
-            });
+            return Ok(Settings { info, ..Settings::default() });
         }
         let (processor, pacing) = (control.processor()?, control.pacing()?);
         Ok(Settings { info, processor, pacing, desktop: control.desktop()?, groups: control.groups()? })
