@@ -8,15 +8,13 @@
 //! |---|---|
 //! | `events` | a line of the kernel's trace as a value |
 //! | `account` | events in, time and calls of each descriptor out; no clock, no files |
-//! | `instance` | the kernel's trace of system calls |
 //! | `target` | which process serves a display |
-//! | `several` | many servers watched by one trace |
+//! | `several` | many servers watched by one trace of the kernel's |
 //! | `peers` | which program is at the other end of a descriptor |
 //! | `served` | what a server with xqos in it tells of its clients |
 
 mod account;
 mod events;
-mod instance;
 mod peers;
 mod served;
 pub mod several;
@@ -24,9 +22,9 @@ mod target;
 
 pub use target::Target;
 
-use crate::field::{Value, count, fields, table, time_of_ms};
+use crate::error::{Result, asking, bail};
+use crate::field::{Value, count, fields, table, time};
 use crate::sample::Readings;
-use anyhow::{Result, bail};
 use serde::Serialize;
 use serde_json::json;
 use several::{EMPTY, Seen, Use, Watch};
@@ -64,10 +62,9 @@ pub struct Client {
     program: String,
     departed: bool,
     connections: usize,
-    share: f64,
-    busy_ms: f64,
-    calls_per_s: f64,
-    longest_ms: f64,
+    used: Use,
+    /// In this time.
+    elapsed: Duration,
 }
 
 fields! {
@@ -77,11 +74,12 @@ pub const ATTACHED of client: Client as JSON;
 "pid" number("PID", 7, ""): "process; null: not on this machine, or none at all" => Value::or_none(client.pid, count);
 "program" elastic("PROGRAM", 14, ""): "its name" =>
     Value::Other(json!(client.program), format!("{}{}", client.program, if client.departed { ", left" } else { "" }));
-"share" number("SHARE", 6, ""): "part of the time" => Value::Share(client.share);
+"share" number("SHARE", 6, ""): "part of the time" => Value::Share(client.used.ns as f64 / client.elapsed.as_nanos() as f64);
 "longest_ms" number("LONGEST", 7, ""): "longest work for it without a read for another, or a wait" =>
-    time_of_ms(client.longest_ms);
-"calls_per_s" number("CALLS/S", 7, ""): "reads by the server" => Value::Rate(client.calls_per_s);
-"busy_ms" number("TIME", 7, ""): "server time used" => time_of_ms(client.busy_ms);
+    time(client.used.longest_ns);
+"calls_per_s" number("CALLS/S", 7, ""): "reads by the server" =>
+    Value::Rate(client.used.calls as f64 / client.elapsed.as_secs_f64());
+"busy_ms" number("TIME", 7, ""): "server time used" => time(client.used.ns);
 "connections" number("CONNECTIONS", 11, ""): "how many" => count(client.connections);
 "departed": "they were closed meanwhile; those of a program are summed up" => Value::Flag(client.departed);
 }
@@ -100,7 +98,7 @@ pub struct Attached {
 impl Attached {
     pub fn new(target: Target) -> Result<Attached> {
         // Before the watch: a signal from here on ends us in order.
-        let signals = Signals::watch()?;
+        let signals = Signals::watch().map_err(asking("cannot watch for signals"))?;
         let watch = Watch::start(&[target.pid])?;
         let told = served::ask(target.display);
         Ok(Attached { target, watch, signals, since: Instant::now(), told })
@@ -111,9 +109,10 @@ impl Attached {
         let end = Instant::now() + time;
         loop {
             let left = end.saturating_duration_since(Instant::now());
-            sys::poll(&[std::os::fd::AsRawFd::as_raw_fd(&self.signals)], Some(left.min(EMPTY)))?;
+            sys::poll(&[std::os::fd::AsRawFd::as_raw_fd(&self.signals)], Some(left.min(EMPTY)))
+                .map_err(asking("cannot wait"))?;
             self.watch.read()?;
-            if self.signals.next().is_some_and(|signal| signal.number != libc::SIGCHLD) {
+            if self.signals.end_us() {
                 return Ok(None);
             }
             if !xqos_sys::exists(self.target.pid) {
@@ -132,14 +131,13 @@ impl Attached {
         let mut busy_ns: u64 = seen.iter().map(|one| one.used.ns).sum();
         let mut clients: Vec<Client> = Vec::new();
         for Seen { pid, program, departed, used } in seen {
-            let is_it = |client: &Client| {
-                (client.pid, client.program.as_str(), client.departed) == (pid, program.as_str(), departed)
-            };
+            let is_it = |one: &Client| (one.pid, &one.program, one.departed) == (pid, &program, departed);
             let at = clients.iter().position(is_it).unwrap_or_else(|| {
-                clients.push(Client::new(pid, program, departed));
+                clients.push(Client { pid, program, departed, connections: 0, used: Use::default(), elapsed });
                 clients.len() - 1
             });
-            clients[at].add(&used, elapsed);
+            clients[at].connections += 1;
+            clients[at].used.add(&used);
         }
         let told = served::ask(self.target.display);
         let served = self.told.as_ref().zip(told.as_ref());
@@ -148,7 +146,7 @@ impl Attached {
         }
         let served = served.is_some();
         self.told = told;
-        clients.sort_by(|one, other| other.busy_ms.total_cmp(&one.busy_ms));
+        clients.sort_by_key(|client| std::cmp::Reverse(client.used.ns));
         Ok(Sample {
             version: VERSION,
             server_pid: self.target.pid,
@@ -160,20 +158,6 @@ impl Attached {
             lost: self.watch.lost(),
             clients,
         })
-    }
-}
-
-impl Client {
-    fn new(pid: Option<i32>, program: String, departed: bool) -> Client {
-        Client { pid, program, departed, connections: 0, share: 0.0, busy_ms: 0.0, calls_per_s: 0.0, longest_ms: 0.0 }
-    }
-
-    fn add(&mut self, one: &Use, elapsed: Duration) {
-        self.connections += 1;
-        self.share += one.ns as f64 / elapsed.as_nanos() as f64;
-        self.busy_ms += one.ns as f64 / 1e6;
-        self.calls_per_s += one.calls as f64 / elapsed.as_secs_f64();
-        self.longest_ms = self.longest_ms.max(one.longest_ns as f64 / 1e6);
     }
 }
 

@@ -18,20 +18,18 @@ mod decision;
 mod demand;
 mod processors;
 
-use crate::admission;
-use crate::client::{described, reservation_of, reservation_of_group};
+use crate::client::{described, in_ns, in_us, reservation_of, reservation_of_group};
+use crate::error::{Result, refused};
 use crate::feed::Feed;
-use crate::session::Session;
-use anyhow::{Result, anyhow};
+use crate::session::{Account, Session};
 use decision::{WhyNot, rhythm, too_little};
 use processors::Processors;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 use xqos_abi::trace::Level;
 use xqos_abi::{ClientEntry, ServerInfo};
-use xqos_cli::program::one_line;
-use xqos_cli::quantity::{Micros, Reservation};
-use xqos_client::Error;
+use xqos_cli::quantity::Reservation;
+use xqos_client::Error as Answer;
 use xqos_core as core;
 use xqos_tune::{Advice, Report, Room, Tuner};
 
@@ -80,7 +78,7 @@ impl Auto {
         session.control.set_origin(origin, true)?;
         let mut feed = Feed::new();
         feed.trace(session, Level::Slices).map_err(|error| {
-            anyhow!("auto needs the server's trace, which is for clients of its own machine: {}", one_line(&error))
+            refused!("auto needs the server's trace, which is for clients of its own machine: {}", error.in_one_line())
         })?;
         Ok(Auto {
             feed,
@@ -191,7 +189,7 @@ impl Auto {
             match processors.look(reserved, Instant::now()) {
                 Ok(said) => self.said.extend(said),
                 Err(error) => {
-                    self.said.push(one_line(&error));
+                    self.said.push(error.in_one_line());
                     self.processors = None;
                 }
             }
@@ -234,7 +232,7 @@ impl Auto {
         let of_groups: BTreeMap<u32, &ClientEntry> = entries.iter().map(|entry| (entry.group, entry)).collect();
         let of_groups = of_groups.into_values().filter_map(reservation_of_group);
         let fixed = others.filter_map(reservation_of).chain(of_groups);
-        let fixed = fixed.map(|(fixed, kind)| in_core(fixed, kind)).collect();
+        let fixed = fixed.map(|(fixed, kind)| in_ns(fixed, kind)).collect();
         let info = session.control.server_info()?;
         let limit_ppm = session.control.processor()?.limit_ppm;
         self.room = Room { limit_ppm, blocking_ns: blocking_ns(&info), fixed, ..self.room };
@@ -264,7 +262,7 @@ impl Auto {
         let mut next = Some(wanted);
         let mut why = None;
         while let Some(wanted) = next {
-            let typed = from_core(wanted);
+            let typed = in_us(wanted.budget_ns, wanted.period_ns);
             self.tell_confidence(session, entry.client)?;
             match session.control.reserve(entry.client, typed.budget.0, typed.period.0, false) {
                 Ok(()) => {
@@ -274,12 +272,11 @@ impl Auto {
                     self.said.push(format!("reserved {typed} for {}{}", described(entry), self.because(entry.client)));
                     return Ok(());
                 }
-                Err(Error::Admission { .. }) => {
-                    let refusal = refusal(session, entry, typed)?;
-                    why = why.or(Some(refusal));
+                Err(Answer::Admission { .. }) => {
+                    why = why.or(Some(session.refusal(&Account::of_client(entry), typed)?));
                     next = self.tuner.refused(entry.client, self.feed.now());
                 }
-                Err(Error::Value(client)) if client == entry.client => {
+                Err(Answer::Value(client)) if client == entry.client => {
                     self.say_gone(client);
                     return Ok(());
                 }
@@ -343,41 +340,8 @@ impl Auto {
     }
 }
 
-fn refusal(session: &Session, entry: &ClientEntry, wanted: Reservation) -> Result<String> {
-    let report = session.control.check_admission(entry.client, wanted.budget.0, wanted.period.0)?;
-    let why = admission::explain(&report, entry.client, &session.others()?);
-    Ok(format!("{wanted} is refused to {}: {why}", described(entry)))
-}
-
 /// B, as the server's admission test uses it.
 fn blocking_ns(info: &ServerInfo) -> u64 {
     let us = if info.blocking_configured_us > 0 { info.blocking_configured_us } else { info.blocking_observed_us };
     u64::from(us) * 1000
-}
-
-fn in_core(reservation: Reservation, kind: core::ReservationKind) -> core::Reservation {
-    let Reservation { budget, period } = reservation;
-    core::Reservation { budget_ns: u64::from(budget.0) * 1000, period_ns: u64::from(period.0) * 1000, kind }
-}
-
-/// The tuner gives whole microseconds, of a quarter of a second at most.
-fn from_core(reservation: core::Reservation) -> Reservation {
-    in_us(reservation.budget_ns, reservation.period_ns)
-}
-
-/// In whole microseconds, rounded down.
-pub fn in_us(budget_ns: u64, period_ns: u64) -> Reservation {
-    let us = |ns: u64| Micros(u32::try_from(ns / 1000).unwrap_or(u32::MAX));
-    Reservation { budget: us(budget_ns), period: us(period_ns) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn reservations_cross_the_border_as_they_are() {
-        let reservation: Reservation = "2.24ms/41.667ms".parse().unwrap();
-        assert_eq!(from_core(in_core(reservation, false.into())), reservation);
-    }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! A client as the server lists it, in words for people.
 
-use xqos_abi::{ClientEntry, Label, entry_flag};
+use xqos_abi::{ClientEntry, Label, entry_flag, us};
 use xqos_cli::quantity::{Micros, Reservation, SoftRule, Weight};
 use xqos_core::{ReservationKind, Role};
 use xqos_trace::show::role_name;
@@ -71,6 +71,17 @@ pub fn role_of(entry: &ClientEntry) -> Option<&'static str> {
     role_name(Role { compositor: has(entry_flag::COMPOSITOR), window_manager: has(entry_flag::WINDOW_MANAGER) })
 }
 
+/// A reservation of the scheduler, in whole microseconds, rounded down.
+pub fn in_us(budget_ns: u64, period_ns: u64) -> Reservation {
+    let [budget, period] = [budget_ns, period_ns].map(|ns| Micros(us(ns)));
+    Reservation { budget, period }
+}
+
+/// The same as the scheduler has it.
+pub fn in_ns(Reservation { budget, period }: Reservation, kind: ReservationKind) -> xqos_core::Reservation {
+    xqos_core::Reservation { budget_ns: budget.ns(), period_ns: period.ns(), kind }
+}
+
 /// The weight of a client.
 pub fn weight_of(entry: &ClientEntry) -> Weight {
     Weight(entry.weight)
@@ -79,6 +90,13 @@ pub fn weight_of(entry: &ClientEntry) -> Weight {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn reservations_cross_the_border_as_they_are() {
+        let reservation: Reservation = "2.24ms/41.667ms".parse().unwrap();
+        let there = in_ns(reservation, false.into());
+        assert_eq!(in_us(there.budget_ns, there.period_ns), reservation);
+    }
 
     #[test]
     fn clients_are_named_by_what_is_known() {

@@ -19,6 +19,7 @@ mod authority;
 mod format;
 mod page;
 
+use crate::attach::several;
 use crate::client::printable;
 use crate::displays::Displays;
 use crate::rules::process::Users;
@@ -32,7 +33,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 use xqos_abi::ClientEntry;
 use xqos_cli::output;
-use xqos_cli::program::one_line;
+use xqos_cli::program::in_one_line;
 
 /// Who asks more often gets the figures of the last time, so that nobody can keep servers busy through us.
 const LEAST_INTERVAL: Duration = Duration::from_secs(1);
@@ -200,7 +201,7 @@ impl Exporter {
                 State::Served
             }
             Ok(None) => State::Stock,
-            Err(why) => State::Failed(why),
+            Err(why) => State::Failed(in_one_line(&why.to_string())),
         };
         known.becomes(answer.display, state);
     }
@@ -214,7 +215,7 @@ impl Exporter {
             return;
         }
         let pids: Vec<i32> = servers.iter().map(|&(pid, _)| pid).collect();
-        match attached::look(&pids) {
+        match several::look(&pids, attached::LOOK) {
             Ok((mut watch, elapsed_ns)) => {
                 self.lost_events += watch.lost();
                 for (pid, known) in servers {
@@ -224,7 +225,7 @@ impl Exporter {
                     known.watched = Some(watched);
                 }
             }
-            Err(error) => output::note(&format!("servers without xqos cannot be looked at: {}", one_line(&error))),
+            Err(error) => output::note(&format!("servers without xqos cannot be looked at: {}", error.in_one_line())),
         }
     }
 }
@@ -258,7 +259,8 @@ impl Display {
             account.nobody_is_there();
         }
         if let Some(server) = &mut self.server {
-            (server.clients, server.reservations, server.utilization_admitted) = (0, 0, 0.0);
+            server.clients = 0;
+            (server.info.reservations, server.info.admitted_utilization_ppm) = (0, 0);
         }
     }
 

@@ -4,8 +4,8 @@
 //! Reading costs the server nothing: the ring is shared memory. What was overwritten before it was read is lost, and the trace
 //! begins anew with a snapshot, for which the server is asked once.
 
+use crate::error::Result;
 use crate::session::Session;
-use anyhow::Result;
 use std::time::Instant;
 use xqos_abi::ring::{Next, Reader};
 use xqos_abi::trace::{Event, Level};

@@ -4,7 +4,7 @@
 //! httparse reads what was asked. What a server library would add (bodies, threads kept, encodings) is not needed, and none
 //! of the small ones bounds the time that a client may take.
 
-use anyhow::{Context, Result, bail};
+use crate::error::{Result, asking, bail};
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
@@ -44,7 +44,7 @@ pub fn listen(address: SocketAddr) -> Result<TcpListener> {
             address.port()
         );
     }
-    TcpListener::bind(address).with_context(|| format!("cannot listen on {address}"))
+    TcpListener::bind(address).map_err(asking(format!("cannot listen on {address}")))
 }
 
 /// Answers for ever. `give` is told what the asker accepts, and is called by several threads.

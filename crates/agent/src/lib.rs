@@ -11,6 +11,7 @@ pub mod attach;
 pub mod auto;
 pub mod client;
 pub mod displays;
+mod error;
 pub mod exporter;
 pub mod feed;
 pub mod field;
@@ -22,6 +23,8 @@ pub mod rules;
 pub mod sample;
 pub mod session;
 pub mod windows;
+
+pub use error::{Error, Result};
 
 // The fixture is shared with the tests of crates/xqos, which know this crate by its name.
 #[cfg(test)]

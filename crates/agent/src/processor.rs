@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! Processor time from the kernel: what is asked for, what is refused and why, and what a process has.
 
+use crate::error::{Error, Result, asking, bail, refused};
 use crate::field::Value;
-use anyhow::{Result, anyhow, bail};
 use serde::Serialize;
 use serde_json::json;
 use std::fmt;
@@ -25,22 +25,21 @@ const BESIDE: (i32, u64) = (-15, 100_000);
 /// CAP_SYS_NICE (linux/capability.h).
 const SYS_NICE: u32 = 23;
 
-/// How to get the right to reserve processor time.
-pub fn no_right() -> String {
+/// How to get a right: what it is for, how to run the program otherwise, and which capabilities it takes.
+pub fn missing_right(what: &str, run: &str, capabilities: &str) -> String {
     let program = sys::own_path();
     format!(
-        "this user may not reserve processor time: run it as root, or give the program the right, as in `sudo setcap \
-         cap_sys_nice+ep {program}`"
+        "this user may not {what}: run {run}, or give the program the right, as in `sudo setcap {capabilities}+ep {program}`"
     )
+}
+
+pub fn no_right() -> String {
+    missing_right("reserve processor time", "it as root", "cap_sys_nice")
 }
 
 /// How to get the right to raise programs.
 pub fn to_raise() -> String {
-    format!(
-        "this user may not set priorities: run `xqos rules run` as root, or give the program the right, as in `sudo setcap \
-         cap_sys_nice+ep {}`",
-        sys::own_path()
-    )
+    missing_right("set priorities", "`xqos rules run` as root", "cap_sys_nice")
 }
 
 /// Whether the rights of this process allow it to reserve processor time. It is not tried: the kernel takes time to forget it.
@@ -87,20 +86,20 @@ pub fn check(wanted: Reservation) -> Result<()> {
 
 /// Why a program was not started: the kernel's refusal of its reservation, or `otherwise`. There is no trying first: the kernel
 /// takes time to forget a reservation that was given up, and would refuse the second.
-pub fn not_started(wanted: Option<Reservation>, error: io::Error, otherwise: String) -> anyhow::Error {
+pub fn not_started(wanted: Option<Reservation>, error: io::Error, otherwise: String) -> Error {
     let refusal = wanted.and_then(|wanted| refusal(wanted, &error));
-    refusal.unwrap_or_else(|| anyhow::Error::new(error).context(otherwise))
+    refusal.unwrap_or_else(|| asking(otherwise)(error))
 }
 
 /// `None`: the error is not the reservation's fault.
-pub fn refusal(wanted: Reservation, error: &io::Error) -> Option<anyhow::Error> {
+pub fn refusal(wanted: Reservation, error: &io::Error) -> Option<Error> {
     match error.raw_os_error()? {
-        libc::EPERM => Some(anyhow!(no_right())),
-        libc::EBUSY => Some(anyhow!(
+        libc::EPERM => Some(Error::Refused(no_right())),
+        libc::EBUSY => Some(refused!(
             "the kernel refuses {wanted} of a processor, because too much is promised already: ask for less \
              (/proc/sys/kernel/sched_rt_runtime_us is the limit)"
         )),
-        libc::EINVAL => Some(anyhow!("the kernel refuses {wanted} of a processor: {error}")),
+        libc::EINVAL => Some(refused!("the kernel refuses {wanted} of a processor: {error}")),
         _ => None,
     }
 }

@@ -4,12 +4,16 @@
 //! The list lies in memory that is shared with the guard process: a place is filled before its process is raised, and
 //! emptied after it was put back, so that whoever is left finds all that is to be undone. A process is named by pid and
 //! start, since pids are used again.
-
-pub mod guard;
+//!
+//! The guard is forked before anything is raised, and does nothing but wait for the end of a pipe whose other end dies with its
+//! parent. It ignores what ends a terminal's programs, and stands above whom is raised, or it would not get the processor in time.
+//! When the guard itself is killed, its parent sees that and ends.
 
 use crate::processor::other_threads;
-use std::io;
+use std::io::{self, Read};
+use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::fs::MetadataExt;
+use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 use xqos_sys::{Attributes, Processes, Procfs};
@@ -17,8 +21,11 @@ use xqos_sys::{Attributes, Processes, Procfs};
 /// More do not redraw at once.
 const PLACES: usize = 64;
 
+/// Of the guard and its parent: above whom they raise by a real-time priority.
+pub const PRIORITY: u32 = 5;
+
 /// One process, as both sides see it: its pid (0: nobody), when it started, and how it was scheduled before.
-pub type Place = [AtomicU64; 6];
+type Place = [AtomicU64; 6];
 
 /// What came of a wish to raise.
 #[derive(Debug)]
@@ -110,16 +117,12 @@ impl Raised {
 
     pub fn take_back_all(&mut self) {
         self.until = [None; PLACES];
-        put_all_back(self.places());
+        put_all_back(self.places);
     }
 
     /// When the next one's time is over.
     pub fn next(&self) -> Option<Instant> {
         self.until.iter().flatten().min().copied()
-    }
-
-    pub fn places(&self) -> &'static [Place; PLACES] {
-        self.places
     }
 
     fn position(&self, pid: i32) -> Option<usize> {
@@ -138,8 +141,42 @@ impl Drop for Raised {
     }
 }
 
+/// The guard as its parent holds it. Dropping it ends it.
+#[derive(Debug)]
+pub struct Guard(UnixStream);
+
+impl Guard {
+    /// Before any thread is started.
+    pub fn start(raised: &Raised) -> io::Result<Guard> {
+        let (ours, mut theirs) = UnixStream::pair()?;
+        ours.set_nonblocking(true)?;
+        let (places, mut ours) = (raised.places, Some(ours));
+        xqos_sys::fork(|| {
+            // The other side is our parent's alone.
+            ours = None;
+            xqos_sys::ignore_signals();
+            // Without the right it may come late.
+            let _ = Attributes::real_time(PRIORITY).give(0);
+            // Nothing is ever written: this is the end of the other side.
+            let _ = theirs.read(&mut [0]);
+            put_all_back(places);
+        })?;
+        ours.map(Guard).ok_or_else(|| io::ErrorKind::BrokenPipe.into())
+    }
+
+    pub fn is_gone(&mut self) -> bool {
+        matches!(self.0.read(&mut [0]), Ok(0))
+    }
+}
+
+impl AsRawFd for Guard {
+    fn as_raw_fd(&self) -> RawFd {
+        self.0.as_raw_fd()
+    }
+}
+
 /// Whoever is raised is as before.
-pub fn put_all_back(places: &[Place; PLACES]) {
+fn put_all_back(places: &[Place; PLACES]) {
     places.iter().for_each(put_back);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Asks a server for its extensions, so that their requests can be named.
 
-use anyhow::Result;
+use crate::error::Result;
 use x11rb::protocol::xproto::ConnectionExt;
 
 use xqos_client::Control;
@@ -11,8 +11,7 @@ pub use xqos_trace::names::{Names, opcodes};
 pub fn names_of(control: &Control) -> Result<Names> {
     let Ok(connection) = control.connection() else { return Ok(Names::default()) };
     let names = connection.list_extensions()?.reply()?.names;
-    let cookies =
-        names.iter().map(|name| connection.query_extension(&name.name)).collect::<std::result::Result<Vec<_>, _>>()?;
+    let cookies = names.iter().map(|name| connection.query_extension(&name.name)).collect::<Result<Vec<_>, _>>()?;
     let mut extensions = Vec::new();
     for (name, cookie) in names.iter().zip(cookies) {
         let reply = cookie.reply()?;

@@ -15,8 +15,6 @@ pub mod seat;
 pub mod sight;
 pub mod viewers;
 
-use crate::session::Session;
-use anyhow::Result;
 use sight::Sight;
 use std::path::{Path, PathBuf};
 use xqos_abi::ClientEntry;
@@ -40,18 +38,6 @@ fn places() -> Vec<Folder> {
     let installed = program.as_deref().and_then(Path::parent).and_then(Path::parent);
     let packages = installed.map(|prefix| prefix.join("lib/xqos/rules.d")).filter(|rules| rules.is_dir());
     usual(packages, folder("XDG_CONFIG_HOME"), folder("HOME"))
-}
-
-/// The clients of a display but those of this process, with what is known of each.
-pub fn survey(session: &Session, sight: &Sight) -> Result<Vec<(ClientEntry, ClientFacts)>> {
-    let users = process::Users::read();
-    let own = std::process::id() as i32;
-    let unwatched = viewers::unwatched_now(session);
-    let others = session.others()?.into_iter().filter(|entry| entry.pid != own);
-    Ok(others
-        .map(|entry| (facts(&entry, &users, sight, unwatched), entry))
-        .map(|(facts, entry)| (entry, facts))
-        .collect())
 }
 
 /// What is known of one client. `unwatched`: whether nobody looks at the display, where that is known.

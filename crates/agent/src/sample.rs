@@ -6,17 +6,17 @@
 
 pub mod client;
 pub mod departed;
-mod readings;
 mod sampler;
 mod server;
 
 use crate::field;
 pub use client::{CLIENT, Client};
-use departed::DEPARTED;
-pub use readings::Readings;
+use departed::{DEPARTED, Told};
 pub use sampler::Sampler;
 use serde::Serialize;
 pub use server::{LONGEST, Longest, SERVER, Server};
+use xqos_abi::{ClientEntry, ClientList, ServerInfo};
+use xqos_client::Control;
 pub use xqos_trace::show::Departed;
 
 /// The version of the schema. A field that is added leaves it as it is; one that goes, or means something else, raises it.
@@ -47,6 +47,37 @@ pub struct Sample {
     pub departed: Vec<Departed>,
 }
 
+/// What a server tells of itself and its clients at one time.
+#[derive(Clone, Debug)]
+pub struct Readings {
+    pub info: ServerInfo,
+    pub list: ClientList,
+    /// Clients that are gone, by program; empty after xqos has stepped aside.
+    pub departed: Vec<ClientEntry>,
+    /// The most that may be promised, which is no more than the server gets itself; 0 after xqos has stepped aside.
+    pub limit_ppm: u32,
+}
+
+impl Readings {
+    pub fn of(control: &Control) -> xqos_client::Result<Readings> {
+        let (info, list) = (control.server_info()?, control.clients()?);
+        let (mut departed, mut limit_ppm) = (Vec::new(), 0);
+        if info.armed {
+            (departed, limit_ppm) = (control.departed()?.clients, control.processor()?.limit_ppm);
+        }
+        Ok(Readings { info, list, departed, limit_ppm })
+    }
+
+    /// Since earlier ones, or since the server began.
+    pub fn elapsed_ns(&self, before: Option<&Readings>) -> u64 {
+        before.map_or(self.info.uptime_ns, |before| self.list.now_ns.saturating_sub(before.list.now_ns))
+    }
+
+    pub fn told(&self) -> Told<'_> {
+        Told { clients: &self.list.clients, departed: &self.departed }
+    }
+}
+
 fn ms(ns: u64) -> f64 {
     ns as f64 / 1e6
 }
@@ -56,7 +87,7 @@ mod tests {
     use super::*;
     use crate::requests::Names;
     use serde_json::Value;
-    use xqos_abi::{ClientEntry, LongRequest, entry_flag};
+    use xqos_abi::{LongRequest, entry_flag};
     use xqos_trace::histogram::Histogram;
 
     /// With a value in every field that may be null.

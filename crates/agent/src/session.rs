@@ -3,11 +3,11 @@
 
 use crate::admission;
 use crate::client::described;
-use anyhow::{Context, Result, anyhow, bail};
+use crate::error::{Error, Result, bail, refused};
 use x11rb::connection::Connection;
-use xqos_abi::{ClientEntry, ServerInfo, entry_flag};
+use xqos_abi::{ClientEntry, ServerInfo, Setting, Subject, entry_flag};
 use xqos_cli::quantity::{Micros, Reservation, XId};
-use xqos_client::{Control, Error};
+use xqos_client::{Control, Error as Answer};
 use xqos_core::ReservationKind;
 use xqos_sys as sys;
 
@@ -70,75 +70,99 @@ impl Session {
         Ok(self.control.clients()?.clients.iter().flat_map(held_grabs).collect())
     }
 
-    /// Sets a reservation; the error says why not and what to do.
-    pub fn reserve(&self, entry: &ClientEntry, wanted: Reservation, kind: ReservationKind) -> Result<()> {
-        let (budget_us, period_us) = (wanted.budget.0, wanted.period.0);
-        let Err(error) = self.control.reserve(entry.client, budget_us, period_us, kind) else { return Ok(()) };
-        let who = described(entry);
+    /// Sets a reservation of a client, or of its group; the error says why not and what to do.
+    pub fn reserve(&self, account: &Account<'_>, wanted: Reservation, kind: impl Into<ReservationKind>) -> Result<()> {
+        let setting = Setting::reservation(wanted.budget.0, wanted.period.0, kind);
+        let Err(error) = self.control.set(account.subject, setting) else { return Ok(()) };
         Err(match error {
-            Error::Admission { .. } => {
-                let report = self.control.check_admission(entry.client, budget_us, period_us)?;
-                anyhow!("{wanted} is refused to {who}: {}", admission::explain(&report, entry.client, &self.others()?))
-            }
-            Error::Value(_) => self.limits_explained(entry, wanted),
-            _ => self.explained(error, entry),
+            Answer::Admission { .. } => self.refusal(account, wanted)?,
+            Answer::Value(_) => match out_of_limits(wanted, &self.control.server_info()?) {
+                Some(why) => refused!("{wanted} is refused: {why}"),
+                None => has_ended(&account.clients[0]),
+            },
+            _ => self.explained(error, &account.clients[0]),
         })
     }
 
-    /// Any other request about a client.
-    pub fn explained(&self, error: Error, entry: &ClientEntry) -> anyhow::Error {
-        let who = described(entry);
-        match error {
-            Error::Access => self.not_allowed(entry),
-            Error::Value(value) if value == entry.client => {
-                anyhow!("{who} has ended meanwhile: `xqos list` shows who is connected")
+    /// Why the admission test fails.
+    pub fn refusal(&self, account: &Account<'_>, wanted: Reservation) -> Result<Error> {
+        let report = self.control.check_admission(account.subject, wanted.budget.0, wanted.period.0)?;
+        let why = match account.subject {
+            Subject::Group(_) if report.admitted => {
+                "it is more than a user may have; ask for less, or release another one (`xqos list`)".to_owned()
             }
+            _ => admission::explain(&report, account.clients[0].client, &self.others()?),
+        };
+        Ok(refused!("{wanted} is refused to {}: {why}", account.name))
+    }
+
+    /// Any other request about a client.
+    pub fn explained(&self, error: Answer, entry: &ClientEntry) -> Error {
+        match error {
+            Answer::Access => self.not_allowed(entry),
+            Answer::Value(value) if value == entry.client => has_ended(entry),
             _ => error.into(),
         }
     }
 
     /// The server tells no reason; what is known of us and of the client leaves one.
-    fn not_allowed(&self, entry: &ClientEntry) -> anyhow::Error {
+    fn not_allowed(&self, entry: &ClientEntry) -> Error {
         let (who, user) = (described(entry), sys::effective_ids().0);
         let is_own = |entry: &ClientEntry| entry.flags & entry_flag::YOU != 0;
         let us = self.control.clients().ok().and_then(|all| all.clients.into_iter().find(is_own));
         if us.is_some_and(|us| us.flags & entry_flag::LOCAL == 0) {
-            return anyhow!("{who} cannot be changed from another machine: do it on the X server's");
+            return refused!("{who} cannot be changed from another machine: do it on the X server's");
         }
         if user == 0 || entry.flags & entry_flag::LOCAL != 0 && entry.uid == user {
-            return anyhow!(
+            return refused!(
                 "{who} keeps what was set by hand or by itself, or its group has clients of another user: `xqos rules adopt \
                  --client {:#x}` gives it back to the rules",
                 entry.client
             );
         }
         let whose = if entry.uid == u32::MAX { "runs on another machine" } else { "belongs to another user" };
-        anyhow!(
+        refused!(
             "{who} {whose}: do it as its user here, as the user who runs the X server, or as root, on the server's machine"
         )
     }
+}
 
-    fn limits_explained(&self, entry: &ClientEntry, wanted: Reservation) -> anyhow::Error {
-        let info = match self.control.server_info() {
-            Ok(info) => info,
-            Err(error) => return error.into(),
-        };
-        match out_of_limits(wanted, &info) {
-            Some(why) => anyhow!("{wanted} is refused: {why}"),
-            None => anyhow!("{} has ended meanwhile: `xqos list` shows who is connected", described(entry)),
-        }
+/// Whose reservation it is: a client's, or that of all clients of its group.
+#[derive(Debug)]
+pub struct Account<'a> {
+    pub subject: Subject,
+    /// It, in words.
+    pub name: String,
+    /// One at least.
+    pub clients: &'a [ClientEntry],
+}
+
+impl Account<'_> {
+    pub fn of_client(entry: &ClientEntry) -> Account<'_> {
+        let (subject, name) = (Subject::Client(entry.client), described(entry));
+        Account { subject, name, clients: std::slice::from_ref(entry) }
     }
 }
 
+fn has_ended(entry: &ClientEntry) -> Error {
+    refused!("{} has ended meanwhile: `xqos list` shows who is connected", described(entry))
+}
+
+/// Grabs that a client may hold: the flag, what is grabbed, and what that means.
+pub const GRABS: [(u32, &str, &str); 3] = [
+    (
+        entry_flag::GRABS_SERVER,
+        "the server grab",
+        "holds the server grab: no other client is served until it lets go or ends",
+    ),
+    (entry_flag::GRABS_POINTER, "the pointer", "has grabbed the pointer: no other client gets its events"),
+    (entry_flag::GRABS_KEYBOARD, "the keyboard", "has grabbed the keyboard: no other client gets its events"),
+];
+
 /// The grabs that a client holds, and what they mean.
 pub fn held_grabs(entry: &ClientEntry) -> Vec<String> {
-    let meanings = [
-        (entry_flag::GRABS_SERVER, "holds the server grab: no other client is served until it lets go or ends"),
-        (entry_flag::GRABS_POINTER, "has grabbed the pointer: no other client gets its events"),
-        (entry_flag::GRABS_KEYBOARD, "has grabbed the keyboard: no other client gets its events"),
-    ];
-    let held = meanings.into_iter().filter(|(flag, _)| entry.flags & flag != 0);
-    held.map(|(_, meaning)| format!("{} {meaning}", described(entry))).collect()
+    let held = GRABS.into_iter().filter(|(flag, ..)| entry.flags & flag != 0);
+    held.map(|(.., meaning)| format!("{} {meaning}", described(entry))).collect()
 }
 
 /// What a server without a place for another client says.
@@ -156,11 +180,9 @@ pub fn is_wayland() -> bool {
 
 /// The name in `--display`, else in DISPLAY.
 pub fn display_name(display: Option<&str>) -> Result<String> {
-    display
-        .map(str::to_owned)
-        .or_else(|| std::env::var("DISPLAY").ok())
-        .filter(|name| !name.is_empty())
-        .context("DISPLAY is not set, so no X server is named: give --display, as in `xqos --display :0 list`")
+    display.map(str::to_owned).or_else(|| std::env::var("DISPLAY").ok()).filter(|name| !name.is_empty()).ok_or_else(
+        || refused!("DISPLAY is not set, so no X server is named: give --display, as in `xqos --display :0 list`"),
+    )
 }
 
 /// Which limit of the server a reservation breaks.

@@ -4,7 +4,7 @@
 //! Windows come and go while we look; one that has gone is passed over. Requests for a whole level of the tree are sent
 //! before the first reply is read, so a desktop of thousands of windows costs a few round trips.
 
-use anyhow::{Result, bail};
+use crate::error::{Result, bail};
 use x11rb::connection::Connection;
 use x11rb::errors::ReplyError;
 use x11rb::protocol::xproto::{Atom, AtomEnum, ConnectionExt, GetPropertyReply, Window};
@@ -79,8 +79,7 @@ pub fn exists(connection: &impl Connection, window: Window) -> Result<()> {
 
 /// The windows below these.
 pub fn children(connection: &impl Connection, windows: &[Window]) -> Result<Vec<Window>> {
-    let cookies =
-        windows.iter().map(|&window| connection.query_tree(window)).collect::<std::result::Result<Vec<_>, _>>()?;
+    let cookies = windows.iter().map(|&window| connection.query_tree(window)).collect::<Result<Vec<_>, _>>()?;
     let mut children = Vec::new();
     for cookie in cookies {
         children.extend(present(cookie.reply())?.into_iter().flat_map(|tree| tree.children));
@@ -97,7 +96,7 @@ pub fn properties(
     let cookies = windows
         .iter()
         .map(|&window| connection.get_property(false, window, property, AtomEnum::ANY, 0, CLASS_UNITS))
-        .collect::<std::result::Result<Vec<_>, _>>()?;
+        .collect::<Result<Vec<_>, _>>()?;
     cookies.into_iter().map(|cookie| present(cookie.reply())).collect()
 }
 

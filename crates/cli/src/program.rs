@@ -99,7 +99,7 @@ pub fn exit(ended: Result<ExitCode>) -> ExitCode {
 pub fn one_line(error: &anyhow::Error) -> String {
     let mut line = String::new();
     for cause in error.chain() {
-        let words = cause.to_string().split_whitespace().collect::<Vec<_>>().join(" ");
+        let words = in_one_line(&cause.to_string());
         match line.is_empty() {
             true => line = words,
             false if line.contains(&words) => {}
@@ -107,6 +107,11 @@ pub fn one_line(error: &anyhow::Error) -> String {
         }
     }
     line
+}
+
+/// Words of a text that may have several lines.
+pub fn in_one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// Commands without an example, or with help that is wider than a terminal. For the tests of each program.

@@ -160,8 +160,8 @@ impl Control {
     }
 
     /// The same for each kind of reservation.
-    pub fn check_admission(&self, client: u32, budget_us: u32, period_us: u32) -> Result<AdmissionReport> {
-        let subject = self.subject(Subject::Client(client));
+    pub fn check_admission(&self, subject: Subject, budget_us: u32, period_us: u32) -> Result<AdmissionReport> {
+        let subject = self.subject(subject);
         let reservation = reservation(budget_us, period_us, false);
         self.ask(Request::CheckAdmission { subject, reservation }, AdmissionReport::decode)
     }

@@ -44,6 +44,11 @@ impl Signals {
         }
     }
 
+    /// Whether one has arrived that is to end us: any but that of a child's end.
+    pub fn end_us(&self) -> bool {
+        std::iter::from_fn(|| self.next()).any(|signal| signal.number != libc::SIGCHLD)
+    }
+
     /// The next signal, if one has arrived.
     pub fn next(&self) -> Option<Signal> {
         // SAFETY: a signalfd_siginfo is plain numbers, valid as zeros; read writes at most its size into it.

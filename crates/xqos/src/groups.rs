@@ -4,12 +4,10 @@
 use crate::kind::options;
 use anyhow::{Result, anyhow};
 use std::collections::BTreeMap;
-use xqos_abi::{ClientEntry, entry_flag};
-use xqos_agent::admission;
+use xqos_abi::{ClientEntry, Subject};
 use xqos_agent::client::{described, printable, reservation_of_group, words};
-use xqos_agent::session::{Session, out_of_limits};
+use xqos_agent::session::{Account, Session};
 use xqos_cli::quantity::Reservation;
-use xqos_client::Error;
 use xqos_core::ReservationKind;
 
 /// All groups of one name, each by its clients: two windows of one program are two groups, where nobody named them. A command
@@ -59,16 +57,9 @@ impl Groups {
 
     /// Sets the reservation of each, or where one is refused of none; gives what was done and how to undo it.
     pub fn reserve(&self, session: &Session, wanted: Reservation, kind: ReservationKind) -> Result<String> {
-        let (budget, period) = (wanted.budget.0, wanted.period.0);
         for (done, clients) in self.groups.iter().enumerate() {
-            let client = clients[0].client;
-            if let Err(error) = session.control.reserve_group(client, budget, period, kind) {
-                self.set_back(session, done);
-                return Err(match error {
-                    Error::Admission { .. } => self.refusal(session, wanted, clients),
-                    error => self.explained(session, error, wanted),
-                });
-            }
+            let account = Account { subject: Subject::Group(clients[0].client), name: self.to_string(), clients };
+            session.reserve(&account, wanted, kind).inspect_err(|_| self.set_back(session, done))?;
         }
         let first = reservation_of_group(self.first());
         let (was, undo) = match first.filter(|_| self.kept().all(|kept| kept == first)) {
@@ -107,32 +98,6 @@ impl Groups {
         }))
     }
 
-    fn refusal(&self, session: &Session, wanted: Reservation, clients: &[ClientEntry]) -> anyhow::Error {
-        // The server tells the figures of clients only. Those of one without anything are the same as its group's.
-        let free = clients.iter().find(|entry| entry.flags & entry_flag::RESERVED == 0);
-        let asked = free.filter(|entry| reservation_of_group(entry).is_none()).and_then(|entry| {
-            let report = session.control.check_admission(entry.client, wanted.budget.0, wanted.period.0).ok()?;
-            Some(admission::explain(&report, entry.client, &session.others().ok()?)).filter(|_| !report.admitted)
-        });
-        let why = asked.unwrap_or_else(|| {
-            "with what else is promised it is more than the server can keep, or than a user may have; ask for less, or release \
-             another one (`xqos list`)"
-                .to_owned()
-        });
-        anyhow!("{wanted} is refused to {self}: {why}")
-    }
-
-    fn explained(&self, session: &Session, error: Error, wanted: Reservation) -> anyhow::Error {
-        let limit = match (&error, session.control.server_info()) {
-            (Error::Value(_), Ok(info)) => out_of_limits(wanted, &info),
-            _ => None,
-        };
-        match limit {
-            Some(why) => anyhow!("{wanted} is refused: {why}"),
-            None => session.explained(error, self.first()),
-        }
-    }
-
     fn set_again(&self, (reservation, kind): Kept) -> String {
         format!("xqos reserve --group {} {}{}", self.typed(), reservation.typed(), options(kind))
     }
@@ -160,7 +125,7 @@ impl std::fmt::Display for Groups {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use xqos_abi::Label;
+    use xqos_abi::{Label, entry_flag};
 
     fn group(name: &str, clients: usize) -> Groups {
         let (group_name, name) = (Label::new(name), "mpv".to_owned());

@@ -30,7 +30,7 @@ pub fn window(connection: &impl Connection) -> Result<Window> {
     match clicked? {
         None => bail!("cancelled: nothing was changed"),
         Some(NONE) => Ok(root),
-        Some(top) => windows::client_window(connection, top),
+        Some(top) => Ok(windows::client_window(connection, top)?),
     }
 }
 

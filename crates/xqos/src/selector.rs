@@ -84,7 +84,7 @@ fn of_class(session: &Session, class: &str) -> Result<Vec<ClientEntry>> {
             session.display
         );
     }
-    let bases = windows.into_iter().map(|window| session.base_of(XId(window))).collect::<Result<Vec<u32>>>()?;
+    let bases = windows.into_iter().map(|window| session.base_of(XId(window))).collect::<Result<Vec<u32>, _>>()?;
     let mut clients = session.others()?;
     clients.retain(|entry| bases.contains(&entry.client));
     if clients.is_empty() {

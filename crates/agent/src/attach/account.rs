@@ -13,6 +13,14 @@ pub struct Use {
     pub longest_ns: u64,
 }
 
+impl Use {
+    pub fn add(&mut self, other: &Use) {
+        self.ns += other.ns;
+        self.calls += other.calls;
+        self.longest_ns = self.longest_ns.max(other.longest_ns);
+    }
+}
+
 /// Work whose client is not known: the server had read its requests before, and did not read again.
 pub const UNKNOWN: i32 = -1;
 

@@ -25,7 +25,8 @@ pub enum Call {
     Woken,
 }
 
-const WAITS: [&str; 7] = ["epoll_wait", "epoll_pwait", "epoll_pwait2", "select", "pselect6", "poll", "ppoll"];
+/// Calls that wait for anybody.
+pub const WAITS: [&str; 7] = ["epoll_wait", "epoll_pwait", "epoll_pwait2", "select", "pselect6", "poll", "ppoll"];
 
 impl Event {
     /// `Xvfb-1651 [001] ..... 21126.746307: sys_recvmsg(fd: 8, msg: 0x7ffd2047aca0, flags: 0)`. The name of the program comes

@@ -4,7 +4,7 @@
 use super::account::{Account, UNKNOWN, is_closed};
 use super::events::{Call, Event};
 use crate::client::printable;
-use anyhow::{Context, Result};
+use crate::error::{Result, asking, refused};
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -39,8 +39,8 @@ struct Peer {
 
 impl Peers {
     pub fn of(pid: i32) -> Result<Peers> {
-        let process = Pid::from_raw(pid).context("0 is no process")?;
-        let process = pidfd_open(process, PidfdFlags::empty()).with_context(|| format!("there is no process {pid}"))?;
+        let process = Pid::from_raw(pid).ok_or_else(|| refused!("0 is no process"))?;
+        let process = pidfd_open(process, PidfdFlags::empty()).map_err(asking(format!("there is no process {pid}")))?;
         Ok(Peers { pid, process, known: HashMap::new(), unseen: Vec::new(), files: HashSet::new() })
     }
 

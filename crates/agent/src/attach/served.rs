@@ -5,6 +5,7 @@
 //! between two reads, for it has read their requests before: then some time would be put down to the wrong one.
 
 use super::Client;
+use super::several::Use;
 use crate::client::{connection, printable};
 use crate::sample::{Readings, Server};
 use std::time::{Duration, Instant};
@@ -25,28 +26,24 @@ pub fn correct(clients: &mut Vec<Client>, before: &Readings, now: &Readings, ela
     let cpu_ns = now.list.server_cpu_ns.saturating_sub(before.list.server_cpu_ns);
     let slices_ns = now.info.busy_ns.saturating_sub(before.info.busy_ns);
     let running = Server::new(now, Some(before)).running;
-    for client in clients.iter_mut() {
-        (client.share, client.busy_ms) = (0.0, 0.0);
-    }
-    let share = |ms: f64| ms / (elapsed.as_secs_f64() * 1e3).max(1e-6);
-    let mut add = |pid: Option<i32>, program: &str, ms: f64| {
+    clients.iter_mut().for_each(|client| client.used.ns = 0);
+    let mut add = |pid: Option<i32>, program: &str, ns: u64| {
         let at = clients.iter().position(|client| client.pid == pid && (pid.is_some() || client.program == program));
-        if at.is_none() && ms == 0.0 {
-            return;
+        match at {
+            Some(at) => clients[at].used.ns += ns,
+            None if ns == 0 => {}
+            None => {
+                let (program, used) = (program.to_owned(), Use { ns, ..Use::default() });
+                clients.push(Client { pid, program, departed: false, connections: 0, used, elapsed });
+            }
         }
-        let at = at.unwrap_or_else(|| {
-            clients.push(Client::new(pid, program.to_owned(), false));
-            clients.len() - 1
-        });
-        clients[at].busy_ms += ms;
-        clients[at].share += share(ms);
     };
     for entry in &now.list.clients {
-        let ms = spent_ns(entry, before) as f64 * running / 1e6;
-        add(Some(entry.pid).filter(|&pid| pid > 0), &printable(&entry.name), ms);
+        let ns = (spent_ns(entry, before) as f64 * running) as u64;
+        add(Some(entry.pid).filter(|&pid| pid > 0), &printable(&entry.name), ns);
     }
-    add(None, super::peers::SERVER, cpu_ns.saturating_sub(slices_ns) as f64 / 1e6);
-    clients.retain(|client| client.busy_ms > 0.0 || client.pid.is_some());
+    add(None, super::peers::SERVER, cpu_ns.saturating_sub(slices_ns));
+    clients.retain(|client| client.used.ns > 0 || client.pid.is_some());
     cpu_ns
 }
 

@@ -2,21 +2,28 @@
 //! Several servers watched by one trace of the kernel.
 
 use super::account::{Account, is_closed};
-use super::instance::Instance;
+use super::events::{Event, WAITS};
 use super::peers::Peers;
-use anyhow::Result;
+use crate::error::{Error, Result, bail, refused};
 use std::collections::HashMap;
+use std::fs;
 use std::time::{Duration, Instant};
+use xqos_cli::program::one_line;
+use xqos_trace::tracefs;
 
 pub use super::account::Use;
 
+/// Reads, closes and opened files; waits and their ends come with them.
+const CALLS: [&str; 6] = ["enter_recvmsg", "enter_recvfrom", "enter_read", "enter_readv", "enter_close", "exit_openat"];
+/// For each processor. A busy server makes some hundred thousand calls a second, each of less than 64 bytes.
+const BUFFER_KB: &str = "8192";
 /// The kernel's buffer is emptied so often. Who comes and goes meanwhile has no name.
 pub const EMPTY: Duration = Duration::from_millis(10);
 
 /// Servers that are watched until this is dropped.
 #[derive(Debug)]
 pub struct Watch {
-    instance: Instance,
+    trace: tracefs::Instance,
     servers: HashMap<i32, (Account, Peers)>,
 }
 
@@ -34,16 +41,19 @@ impl Watch {
     /// One that has gone has nothing.
     pub fn start(pids: &[i32]) -> Result<Watch> {
         let server = |&pid: &i32| Some((pid, (Account::default(), Peers::of(pid).ok()?)));
-        Ok(Watch { instance: Instance::start(pids)?, servers: pids.iter().filter_map(server).collect() })
+        Ok(Watch { trace: trace_of(pids)?, servers: pids.iter().filter_map(server).collect() })
     }
 
     /// Takes what has happened.
     pub fn read(&mut self) -> Result<()> {
-        self.instance.read(|event| {
-            if let Some((account, peers)) = self.servers.get_mut(&event.pid) {
+        let servers = &mut self.servers;
+        let take = |line: &str| {
+            let Some(event) = Event::parse(line) else { return };
+            if let Some((account, peers)) = servers.get_mut(&event.pid) {
                 peers.take(event, account);
             }
-        })?;
+        };
+        self.trace.read(take).map_err(|error| untraced(one_line(&error)))?;
         self.servers.values_mut().for_each(|(_, peers)| peers.look_at_new());
         Ok(())
     }
@@ -58,10 +68,40 @@ impl Watch {
         seen.collect()
     }
 
-    /// Events that the kernel had no room for.
+    /// Events that the kernel had no room for so far.
     pub fn lost(&self) -> u64 {
-        self.instance.lost()
+        let processors = fs::read_dir(self.trace.folder().join("per_cpu")).into_iter().flatten().flatten();
+        let lost = |stats: String| {
+            let line = stats.lines().find_map(|line| line.strip_prefix("overrun: ")?.trim().parse::<u64>().ok());
+            line.unwrap_or(0)
+        };
+        processors.filter_map(|entry| fs::read_to_string(entry.path().join("stats")).ok()).map(lost).sum()
     }
+}
+
+/// The kernel's trace of what the main threads of these processes call.
+fn trace_of(pids: &[i32]) -> Result<tracefs::Instance> {
+    let trace = tracefs::Instance::create().map_err(|error| refused!("{}", one_line(&error)))?;
+    trace.write("buffer_size_kb", BUFFER_KB).map_err(|error| untraced(one_line(&error)))?;
+    let watched: Vec<String> = pids.iter().map(i32::to_string).collect();
+    trace.write("set_event_pid", &watched.join(" ")).map_err(|error| untraced(one_line(&error)))?;
+    let waits = WAITS.iter().flat_map(|call| [format!("enter_{call}"), format!("exit_{call}")]);
+    for call in CALLS.map(str::to_owned).into_iter().chain(waits) {
+        let event = format!("events/syscalls/sys_{call}/enable");
+        // Not every machine has all of them.
+        if trace.folder().join(&event).exists() {
+            trace.write(&event, "1").map_err(|error| untraced(one_line(&error)))?;
+        } else if call == CALLS[0] {
+            bail!("{UNTRACED}: it has no events of system calls (CONFIG_FTRACE_SYSCALLS)");
+        }
+    }
+    Ok(trace)
+}
+
+const UNTRACED: &str = "the kernel does not trace system calls for us";
+
+fn untraced(why: String) -> Error {
+    refused!("{UNTRACED}: {why}")
 }
 
 /// Watches for this time; tells how long that was.

@@ -2,7 +2,7 @@
 //! Which process serves a display: the one that listens at its socket.
 
 use crate::displays::{Displays, sockets_of};
-use anyhow::{Context, Result, bail};
+use crate::error::{Result, bail, refused};
 use std::fs;
 use xqos_sys as sys;
 
@@ -29,16 +29,16 @@ impl Target {
         match word.rsplit_once(':') {
             Some(("" | "unix", number)) => {
                 let number = number.split('.').next().unwrap_or_default();
-                let number = number.parse().with_context(|| format!("{word} is no display: write it as :7"))?;
+                let number = number.parse().map_err(|_| refused!("{word} is no display: write it as :7"))?;
                 let found = servers().into_iter().find(|server| server.display == Some(number));
-                found.with_context(|| format!("no process here serves the display :{number}"))
+                found.ok_or_else(|| refused!("no process here serves the display :{number}"))
             }
             Some(_) => bail!("{word} is on another machine: only a server of this one can be watched from outside"),
             None => {
                 let pid: i32 =
-                    word.parse().with_context(|| format!("{word} is neither a pid nor a display such as :7"))?;
+                    word.parse().map_err(|_| refused!("{word} is neither a pid nor a display such as :7"))?;
                 let found = servers().into_iter().find(|server| server.pid == pid);
-                found.with_context(|| format!("process {pid} serves no display"))
+                found.ok_or_else(|| refused!("process {pid} serves no display"))
             }
         }
     }

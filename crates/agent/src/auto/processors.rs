@@ -6,11 +6,10 @@
 //! killed; a refusal of the kernel is said once, and the program goes on without.
 
 use super::demand::Demand;
-use super::in_us;
+use crate::client::in_us;
+use crate::error::{Result, asking, bail};
 use crate::processor;
-use crate::raised::guard::Guard;
-use crate::raised::{Raised, Verdict};
-use anyhow::{Context, Result, bail};
+use crate::raised::{Guard, Raised, Verdict};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
@@ -51,8 +50,8 @@ impl Processors {
         if !processor::may_reserve() {
             bail!("no processor time is reserved: {}", processor::no_right());
         }
-        let raised = Raised::new(None).context("cannot keep a list of who has processor time")?;
-        let guard = Guard::start(&raised).context("cannot start the guard process")?;
+        let raised = Raised::new(None).map_err(asking("cannot keep a list of who has processor time"))?;
+        let guard = Guard::start(&raised).map_err(asking("cannot start the guard process"))?;
         Ok(Processors { began: Instant::now(), raised, guard, are_ours, programs: BTreeMap::new() })
     }
 

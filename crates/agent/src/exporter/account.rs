@@ -32,8 +32,6 @@ pub struct Totals {
     pub values: BTreeMap<&'static str, f64>,
     pub waits: [u64; WAITS],
     pub waited_ns: u64,
-    /// The last look that saw one of them.
-    seen: u64,
 }
 
 /// Of one server process.
@@ -44,21 +42,13 @@ pub struct Account {
     before: HashMap<Connection, ClientEntry>,
     /// What those that had left had used then, by program.
     departed: Vec<ClientEntry>,
-    totals: BTreeMap<Labels, Totals>,
-    max_labels: usize,
-    looks: u64,
+    totals: Labelled<Totals>,
 }
 
 impl Account {
     pub fn new(server_pid: u32, max_labels: usize) -> Account {
-        Account {
-            server_pid,
-            before: HashMap::new(),
-            departed: Vec::new(),
-            totals: BTreeMap::new(),
-            max_labels,
-            looks: 0,
-        }
+        let (before, departed) = (HashMap::new(), Vec::new());
+        Account { server_pid, before, departed, totals: Labelled::new(max_labels) }
     }
 
     pub fn is_of(&self, server_pid: u32) -> bool {
@@ -66,7 +56,7 @@ impl Account {
     }
 
     pub fn totals(&self) -> &BTreeMap<Labels, Totals> {
-        &self.totals
+        &self.totals.all
     }
 
     /// Clients whose past is not ours to count: they had used that before we looked for the first time.
@@ -77,7 +67,7 @@ impl Account {
 
     /// All have left; what they have used meanwhile is told when the server is asked again.
     pub fn nobody_is_there(&mut self) {
-        self.totals.values_mut().for_each(Totals::forget_present);
+        self.totals.all.values_mut().for_each(Totals::forget_present);
     }
 
     /// Adds what has been used since the last time, by those that are connected and those that have left.
@@ -87,9 +77,7 @@ impl Account {
         departed: Vec<ClientEntry>,
         mut labels: impl FnMut(&ClientEntry) -> Labels,
     ) {
-        self.totals.values_mut().for_each(Totals::forget_present);
-        self.looks += 1;
-        let looks = self.looks;
+        self.nobody_is_there();
         let then: Vec<ClientEntry> = self.before.values().cloned().collect();
         let told = Told { clients: &then, departed: &self.departed };
         let left = since(&told, &Told { clients: &clients, departed: &departed });
@@ -100,31 +88,19 @@ impl Account {
         self.departed = departed;
         let others = clients.into_iter().filter(|entry| entry.flags & entry_flag::YOU == 0);
         let labelled: Vec<(Labels, ClientEntry)> = others.map(|entry| (labels(&entry), entry)).collect();
-        for labels in labelled.iter().map(|(labels, _)| labels).chain(left.iter().map(|(labels, ..)| labels)) {
-            if let Some(totals) = self.totals.get_mut(labels) {
-                totals.seen = looks;
-            }
-        }
+        self.totals.look(labelled.iter().map(|(labels, _)| labels).chain(left.iter().map(|(labels, ..)| labels)));
         let previous = std::mem::take(&mut self.before);
         for (labels, entry) in labelled {
             let earlier = previous.get(&connection(&entry)).cloned().unwrap_or_default();
-            let totals = self.totals_of(labels);
+            let totals = self.totals.of(labels);
             totals.connections += 1;
             totals.add_counters(&earlier, &entry);
             totals.add_gauges(&entry);
             self.before.insert(connection(&entry), entry);
         }
         for (labels, before, now) in left {
-            self.totals_of(labels).add_counters(&before, &now);
+            self.totals.of(labels).add_counters(&before, &now);
         }
-    }
-
-    fn totals_of(&mut self, labels: Labels) -> &mut Totals {
-        let looks = self.looks;
-        let labels = labels.bounded(&mut self.totals, self.max_labels, looks, |totals| totals.seen);
-        let totals = self.totals.entry(labels).or_default();
-        totals.seen = looks;
-        totals
     }
 }
 
@@ -132,28 +108,48 @@ impl Labels {
     fn other() -> Labels {
         Labels { user: OTHER.to_owned(), program: OTHER.to_owned() }
     }
+}
 
-    /// These labels, or those of all that are too many. Labels that this look has not seen make room for new ones, the longest unseen
-    /// first. Their counters go with them: each was told before, so that the sum of the rates misses nothing, and counts nothing
-    /// twice.
-    pub fn bounded<T>(
-        self,
-        known: &mut BTreeMap<Labels, T>,
-        most: usize,
-        look: u64,
-        seen: impl Fn(&T) -> u64,
-    ) -> Labels {
+/// Figures by labels. Of labels that are too many, the figures are those of [`OTHER`] together.
+///
+/// Labels that a look has not seen make room for new ones, the longest unseen first. Their counters go with them: each was told
+/// before, so that the sum of the rates misses nothing, and counts nothing twice.
+#[derive(Debug)]
+pub struct Labelled<T> {
+    pub all: BTreeMap<Labels, T>,
+    /// The last look that saw one of them.
+    seen: BTreeMap<Labels, u64>,
+    most: usize,
+    looks: u64,
+}
+
+impl<T: Default> Labelled<T> {
+    pub fn new(most: usize) -> Labelled<T> {
+        Labelled { all: BTreeMap::new(), seen: BTreeMap::new(), most, looks: 0 }
+    }
+
+    /// A look begins, which sees these.
+    pub fn look<'a>(&mut self, seen: impl Iterator<Item = &'a Labels>) {
+        self.looks += 1;
+        self.seen
+            .extend(seen.filter(|labels| self.all.contains_key(labels)).map(|labels| (labels.clone(), self.looks)));
+    }
+
+    pub fn of(&mut self, mut labels: Labels) -> &mut T {
         let other = Labels::other();
-        let taken = known.len() - usize::from(known.contains_key(&other));
-        if known.contains_key(&self) || taken < most {
-            return self;
+        let taken = self.all.len() - usize::from(self.all.contains_key(&other));
+        if !self.all.contains_key(&labels) && taken >= self.most {
+            let unseen = self.seen.iter().filter(|&(labels, &seen)| *labels != other && seen < self.looks);
+            match unseen.min_by_key(|&(_, &seen)| seen).map(|(oldest, _)| oldest.clone()) {
+                Some(oldest) => {
+                    self.all.remove(&oldest);
+                    self.seen.remove(&oldest);
+                }
+                None => labels = other,
+            }
         }
-        let unseen = known.iter().filter(|(labels, of)| **labels != other && seen(of) < look);
-        let Some(oldest) = unseen.min_by_key(|(_, of)| seen(of)).map(|(labels, _)| labels.clone()) else {
-            return other;
-        };
-        known.remove(&oldest);
-        self
+        self.seen.insert(labels.clone(), self.looks);
+        self.all.entry(labels).or_default()
     }
 }
 

@@ -23,7 +23,7 @@ pub struct Answer {
     /// Who listens at the display, where somebody does.
     pub server: Option<ServerProcess>,
     /// `Ok(None)`: an X server without xqos.
-    pub told: Result<Option<Readings>, String>,
+    pub told: Result<Option<Readings>, Error>,
 }
 
 #[derive(Clone, Debug)]
@@ -39,15 +39,10 @@ pub fn ask(display: u32, number: u64, patience: Duration, answers: Sender<Answer
     let work = move || {
         let begin = Instant::now();
         let mut server = None;
-        let told = visit(display, begin + patience, &mut server).map_err(|error| one_line(&error.to_string()));
+        let told = visit(display, begin + patience, &mut server);
         let _ = answers.send(Answer { display, number, took: begin.elapsed(), server, told });
     };
     asking.spawn(work).is_ok()
-}
-
-/// A server gives its reason with the end of a line, or with whatever else it likes.
-fn one_line(text: &str) -> String {
-    text.chars().filter(|letter| !letter.is_control()).collect()
 }
 
 /// Nothing of it stays: it would keep a server from ending with its last client.

@@ -2,26 +2,22 @@
 //! Servers that have nothing loaded, from short looks through the kernel's trace: whom each worked for while we looked, and
 //! for how long that was. The one over the other is a share, over whatever time many looks are taken together.
 
-use super::account::Labels;
-use crate::attach::several::{self, Seen, Watch};
+use super::account::{Labelled, Labels};
+use crate::attach::several::Seen;
 use crate::rules::process::Users;
-use anyhow::Result;
-use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::time::Duration;
 
 /// Long enough for a frame of a slow animation, short beside the time between two questions.
-const LOOK: Duration = Duration::from_millis(200);
+pub const LOOK: Duration = Duration::from_millis(200);
 
 /// Of one server process.
 #[derive(Debug)]
 pub struct Watched {
     pub server_pid: i32,
     pub observed_ns: u64,
-    pub totals: BTreeMap<Labels, Used>,
-    max_labels: usize,
-    looks: u64,
+    pub totals: Labelled<Used>,
 }
 
 /// In the time that we looked.
@@ -31,18 +27,11 @@ pub struct Used {
     pub calls: u64,
     /// In the last look.
     pub longest_ns: Option<u64>,
-    /// That look.
-    seen: u64,
-}
-
-/// What was seen, and how long that took.
-pub fn look(pids: &[i32]) -> Result<(Watch, u64)> {
-    several::look(pids, LOOK)
 }
 
 impl Watched {
     pub fn new(server_pid: i32, max_labels: usize) -> Watched {
-        Watched { server_pid, observed_ns: 0, totals: BTreeMap::new(), max_labels, looks: 0 }
+        Watched { server_pid, observed_ns: 0, totals: Labelled::new(max_labels) }
     }
 
     pub fn add(&mut self, seen: Vec<Seen>, elapsed_ns: u64, users: &Users) {
@@ -51,20 +40,12 @@ impl Watched {
 
     fn add_by(&mut self, seen: Vec<Seen>, elapsed_ns: u64, user: impl Fn(i32) -> String) {
         self.observed_ns += elapsed_ns;
-        self.totals.values_mut().for_each(|used| used.longest_ns = None);
-        self.looks += 1;
-        let looks = self.looks;
+        self.totals.all.values_mut().for_each(|used| used.longest_ns = None);
         let labels = |one: &Seen| Labels { user: one.pid.map(&user).unwrap_or_default(), program: one.program.clone() };
         let seen: Vec<(Labels, Seen)> = seen.into_iter().map(|one| (labels(&one), one)).collect();
-        for (labels, _) in &seen {
-            if let Some(used) = self.totals.get_mut(labels) {
-                used.seen = looks;
-            }
-        }
+        self.totals.look(seen.iter().map(|(labels, _)| labels));
         for (labels, one) in seen {
-            let labels = labels.bounded(&mut self.totals, self.max_labels, looks, |used| used.seen);
-            let used = self.totals.entry(labels).or_default();
-            used.seen = looks;
+            let used = self.totals.of(labels);
             used.busy_ns += one.used.ns;
             used.calls += one.used.calls;
             used.longest_ns = Some(used.longest_ns.unwrap_or(0).max(one.used.longest_ns));
@@ -95,12 +76,11 @@ mod tests {
         watched.add_by(look(), 100, |_| "me".to_owned());
         watched.add_by(look().split_off(1), 100, |_| "me".to_owned());
         assert_eq!(watched.observed_ns, 200);
-        let told: Vec<_> = watched.totals.iter().map(|(labels, used)| (labels.program.as_str(), *used)).collect();
-        let used = |busy_ns, calls, longest_ns| Used { busy_ns, calls, longest_ns, seen: 2 };
-        let other = Used { seen: 2, ..used(5, 3, Some(2)) };
+        let told: Vec<_> = watched.totals.all.iter().map(|(labels, used)| (labels.program.as_str(), *used)).collect();
+        let used = |busy_ns, calls, longest_ns| Used { busy_ns, calls, longest_ns };
         assert_eq!(
             told,
-            [("b", used(14, 2, Some(7))), ("c", used(1, 1, Some(1))), ("other", other)],
+            [("b", used(14, 2, Some(7))), ("c", used(1, 1, Some(1))), ("other", used(5, 3, Some(2)))],
             "c has the place of a"
         );
     }

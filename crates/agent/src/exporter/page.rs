@@ -71,7 +71,7 @@ fn of_displays(page: &mut Page, displays: &Displays) {
     page.begin(&INFO);
     for (display, known) in displays {
         let Some(process) = &known.process else { continue };
-        let policy = known.server.as_ref().map_or("", |server| server.policy);
+        let policy = known.server.as_ref().map_or("", |server| server.info.policy.name());
         let (program, uid) = (escaped(&printable(&process.program)), process.peer.uid);
         page.value(&INFO, &format!("{display},server=\"{program}\",uid=\"{uid}\",policy=\"{policy}\""), 1.0);
     }
@@ -123,7 +123,7 @@ fn of_attached(page: &mut Page, displays: &Displays) {
         for (display, watched) in
             displays.iter().filter_map(|(display, known)| Some((display, known.watched.as_ref()?)))
         {
-            for (labels, used) in &watched.totals {
+            for (labels, used) in &watched.totals.all {
                 if let Some(value) = value(used) {
                     page.value(head, &labels.with(display), value);
                 }

@@ -12,37 +12,26 @@
 //! | something | nothing | it is cleared |
 //!
 //! Where the server keeps what somebody's hand has set, that is told once, and not asked for again until the rules say something else,
-//! or `xqos rules adopt` gives the client back ([`Apply::give_back`]).
+//! or `xqos rules adopt` gives the client back ([`Applied::give_back`]).
 //!
 //! A cap is that of a group, so a client that stands for itself comes into one for it: of its application or, where it is
 //! remote, of its host. Caps of a group that a rule names stay behind when a client leaves it, and end with the group.
 
-mod given_back;
-mod together;
-mod words;
-
-pub use given_back::bit;
+mod wanted;
 
 use super::auto::Auto;
 use super::boosted::Boost;
-use crate::client::described;
-use crate::session::Session;
-use anyhow::Result;
+use crate::client::{described, in_us};
+use crate::error::Result;
+use crate::session::{Account, Session};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
-use words::{BY_APPLICATION, group_name, in_words, told_of};
-use xqos_abi::{ClientEntry, Label, Paced, Setting, Subject, entry_flag};
-use xqos_cli::program::one_line;
-use xqos_cli::quantity::{Slice, SoftRule, Weight};
-use xqos_core::ReservationKind;
+pub use wanted::told_of;
+use wanted::{BY_APPLICATION, Wanted, Wish};
+use xqos_abi::{ClientEntry, Label, Setting, Subject};
 use xqos_rules::decide::Chosen;
-use xqos_rules::setting::{Cap, Reserve, Setting as Said, SettingKind};
+use xqos_rules::setting::SettingKind;
 
-/// A limit that is none.
-const WHOLE_PPM: u32 = 1_000_000;
-
-/// Who is not capped.
-const WORKS_FOR_OTHERS: u32 = entry_flag::COMPOSITOR | entry_flag::WINDOW_MANAGER;
 /// What is asked of the server, in this order: a cap is that of the group in which the client is then.
 const ASKED: [SettingKind; 7] = [
     SettingKind::Group,
@@ -54,25 +43,9 @@ const ASKED: [SettingKind; 7] = [
     SettingKind::Priority,
 ];
 
-/// Keeps clients as rules say.
-pub trait Apply {
-    /// What is chosen for these clients holds from now on, as far as nobody else has set it. Gives what is to be told.
-    fn apply(&mut self, all: &[(&ClientEntry, Vec<Chosen<'_>>)]) -> Vec<String>;
-
-    /// The client has gone, and its settings with it.
-    fn forget(&mut self, client: u32);
-
-    /// These settings of the client (bits of [`SettingKind`]) are nobody's now, whoever had set them.
-    fn give_back(&mut self, client: u32, settings: u32);
-
-    /// When there is something to do that nothing else tells of, as for reservations that are found by measurement.
-    fn due(&self) -> Option<Duration>;
-
-    /// Does what is due. Gives what is to be told.
-    fn work(&mut self) -> Vec<String>;
-
-    /// Takes back what was set for these clients and is still as it was set.
-    fn undo(&mut self, entries: &[ClientEntry]);
+/// A setting in a set of settings.
+pub fn bit(kind: SettingKind) -> u32 {
+    1 << kind as u32
 }
 
 /// The server that is asked.
@@ -97,7 +70,10 @@ impl Server for Session {
         let kind = setting.kind();
         let done = match setting {
             _ if kind.initial(subject) == Some(setting) => self.control.clear(subject, kind),
-            Setting::Reservation(wanted) => return Session::reserve(self, entry, in_words(wanted), wanted.kind),
+            Setting::Reservation(wanted) => {
+                let typed = in_us(wanted.budget_ns, wanted.period_ns);
+                return self.reserve(&Account::of_client(entry), typed, wanted.kind);
+            }
             _ => self.control.set(subject, setting),
         };
         done.map_err(|error| self.explained(error, entry))
@@ -119,9 +95,6 @@ impl Server for Session {
         self.control.settle()
     }
 }
-
-/// What is set of whom.
-type Wish = (Subject, Setting);
 
 /// What was asked for one client.
 #[derive(Clone, Debug, Default)]
@@ -145,65 +118,6 @@ pub struct Applied<S, A, B> {
     unable: BTreeSet<String>,
 }
 
-/// What rules want of a client.
-#[derive(Debug, Default)]
-struct Wanted {
-    settings: BTreeMap<SettingKind, Wish>,
-    auto: bool,
-    boost: bool,
-}
-
-impl Wanted {
-    fn of(chosen: &[Chosen<'_>], entry: &ClientEntry) -> Wanted {
-        let mut wanted = Wanted::default();
-        let kind = kind_of(chosen);
-        let client = Subject::Client(entry.client);
-        for chosen in chosen {
-            let (subject, setting) = match chosen.setting {
-                Said::Reserve(Reserve::Fixed(it)) => (client, Setting::reservation(it.budget.0, it.period.0, kind)),
-                Said::Weight(Weight(weight)) => (client, Setting::Weight(*weight)),
-                Said::Priority(priority) => (client, Setting::Priority(priority.0)),
-                Said::Slice(Slice(us)) => (client, Setting::Slice(*us)),
-                Said::Group(group) => (client, Setting::Group(group_name(group))),
-                Said::Pace(on) => (client, Setting::Paced(if *on { Paced::Always } else { Paced::Never })),
-                Said::Max(Cap(ppm)) if *ppm < WHOLE_PPM => (Subject::Group(entry.client), Setting::Cap(*ppm)),
-                Said::Reserve(Reserve::Auto) => {
-                    wanted.auto = true;
-                    continue;
-                }
-                Said::Cpu(on) => {
-                    wanted.boost = *on;
-                    continue;
-                }
-                _ => continue,
-            };
-            // What is so from the beginning needs no request.
-            if setting.kind().initial(subject) != Some(setting) {
-                wanted.settings.insert(chosen.setting.kind(), (subject, setting));
-            }
-        }
-        if wanted.settings.contains_key(&SettingKind::Max) {
-            if entry.flags & WORKS_FOR_OTHERS != 0 {
-                // Everybody waits for them, and what they use would be taken from the others of the group.
-                wanted.settings.retain(|kind, _| !matches!(kind, SettingKind::Max | SettingKind::Group));
-            } else if let Some(group) = group_to_cap(entry) {
-                wanted.settings.entry(SettingKind::Group).or_insert((client, Setting::Group(group)));
-            }
-        }
-        wanted
-    }
-}
-
-/// Where a client stands for itself, it needs a group to be capped; one that was given such a group keeps it.
-fn group_to_cap(entry: &ClientEntry) -> Option<Label> {
-    let of_host = Label::new(&format!("from {}", entry.host));
-    let is_alone = entry.group == 0 || entry.group_name == of_host;
-    match entry.flags & entry_flag::LOCAL != 0 {
-        true => (entry.group == 0).then(|| Label::new(BY_APPLICATION)),
-        false => is_alone.then_some(of_host),
-    }
-}
-
 /// Whether the server says that a hand, or the program itself, has made the last of such settings.
 fn is_by_hand(entry: &ClientEntry, kind: SettingKind) -> bool {
     let by = if kind == SettingKind::Reserve { &entry.reservation_origin } else { &entry.settings_origin };
@@ -222,6 +136,78 @@ impl<S: Server, A: Auto, B: Boost> Applied<S, A, B> {
     /// The most for all reservations that are found by measurement.
     pub fn limit_auto(&mut self, ppm: Option<u32>) {
         self.auto.limit(ppm);
+    }
+
+    /// What is chosen for these clients holds from now on, as far as nobody else has set it. Gives what is to be told.
+    ///
+    /// Requests are sent as they are decided, and waited for once: five hundred waits would take most of a second where the
+    /// processors are busy. A client of which one was refused is taken as it was before and asked for anew, a request at a time, so
+    /// that the refusal is told and remembered: to ask twice for the same changes nothing.
+    pub fn apply(&mut self, all: &[(&ClientEntry, Vec<Chosen<'_>>)]) -> Vec<String> {
+        self.server.hold();
+        let (mut made, mut all_told) = (Vec::new(), Vec::new());
+        for (entry, chosen) in all {
+            let (before, first) = (self.clients.get(&entry.client).cloned(), self.server.held());
+            all_told.extend(self.begin(entry, chosen));
+            let told = self.set(entry, chosen);
+            made.push((before.unwrap_or_default(), first..self.server.held(), told));
+        }
+        let refused = self.server.settle();
+        for ((entry, chosen), (before, requests, told)) in all.iter().zip(made) {
+            if refused.iter().any(|at| requests.contains(at)) {
+                // What was set counts as before; searches and loans were begun at once.
+                let Client { is_auto, boosted, told, .. } = self.clients.remove(&entry.client).unwrap_or_default();
+                self.clients.insert(entry.client, Client { is_auto, boosted, told, ..before });
+                all_told.extend(self.set(entry, chosen));
+            } else {
+                all_told.extend(told);
+            }
+        }
+        all_told
+    }
+
+    /// The client has gone, and its settings with it.
+    pub fn forget(&mut self, client: u32) {
+        let Some(Client { is_auto, boosted, .. }) = self.clients.remove(&client) else { return };
+        boosted.into_iter().for_each(|pid| self.boost.end(pid));
+        if is_auto {
+            self.auto.end(client);
+        }
+    }
+
+    /// These settings of the client ([`bit`]s) are nobody's now, whoever had set them: the next look asks for what rules say, as at
+    /// the client's first one; for a cap with its group.
+    pub fn give_back(&mut self, client: u32, settings: u32) {
+        let Some(known) = self.clients.get_mut(&client) else { return };
+        let is_given = |kind| settings & bit(kind) != 0;
+        known.asked.retain(|&kind, _| !is_given(if kind == SettingKind::Max { SettingKind::Group } else { kind }));
+        if is_given(SettingKind::Reserve) && std::mem::take(&mut known.is_auto) {
+            self.auto.end(client);
+        }
+        known.told.clear();
+    }
+
+    /// When there is something to do that nothing else tells of, as for reservations that are found by measurement.
+    pub fn due(&self) -> Option<Duration> {
+        self.auto.due()
+    }
+
+    /// Does what is due. Gives what is to be told.
+    pub fn work(&mut self) -> Vec<String> {
+        self.auto.work()
+    }
+
+    /// Takes back what was set for these clients and is still as it was set.
+    pub fn undo(&mut self, entries: &[ClientEntry]) {
+        for entry in entries {
+            if self.clients.contains_key(&entry.client) {
+                // Who has gone meanwhile, or is another's now, has nothing of ours to take back.
+                let _ = self.ask(entry, &Wanted::default(), |_| String::new());
+                self.clients.entry(entry.client).or_default().asked.clear();
+                self.search(entry, false);
+                self.raise(entry, false);
+            }
+        }
     }
 
     /// Asks for what was not asked for yet. Gives what was set, or why it was not.
@@ -294,7 +280,7 @@ impl<S: Server, A: Auto, B: Boost> Applied<S, A, B> {
                     let asked = format!("{kind:?} {:?}{from}", by.map(|by| by.setting));
                     let client = self.clients.entry(entry.client).or_default();
                     if client.told.insert(asked) {
-                        told.push(format!("{}{from}", one_line(&error)));
+                        told.push(format!("{}{from}", error.in_one_line()));
                     }
                 }
             }
@@ -310,7 +296,9 @@ impl<S: Server, A: Auto, B: Boost> Applied<S, A, B> {
         }
         client.is_auto = is_wanted;
         match is_wanted {
-            true => self.auto.begin(entry).err().filter(|why| client.told.insert(why.clone())),
+            true => {
+                self.auto.begin(entry).err().map(|why| why.in_one_line()).filter(|why| client.told.insert(why.clone()))
+            }
             false => {
                 self.auto.end(entry.client);
                 None
@@ -328,16 +316,7 @@ impl<S: Server, A: Auto, B: Boost> Applied<S, A, B> {
         client.boosted.into_iter().for_each(|pid| self.boost.end(pid));
         let begun = wanted.map(|pid| self.boost.begin(pid));
         client.boosted = wanted.filter(|_| matches!(begun, Some(Ok(()))));
-        begun?.err().filter(|why| self.unable.insert(why.clone()))
-    }
-}
-
-/// Hard, where one rule says so and another says how soft.
-fn kind_of(chosen: &[Chosen<'_>]) -> ReservationKind {
-    let has = |wanted: &Said| chosen.iter().any(|chosen| chosen.setting == wanted);
-    match (has(&Said::Hard(true)), has(&Said::Soft(SoftRule::Paper))) {
-        (false, true) => ReservationKind::SoftPaper,
-        (hard, _) => hard.into(),
+        begun?.err().map(|why| why.in_one_line()).filter(|why| self.unable.insert(why.clone()))
     }
 }
 
@@ -348,44 +327,6 @@ fn chosen_of<'a, 'b>(chosen: &'b [Chosen<'a>], kind: SettingKind) -> Option<&'b 
 /// What is so until it is set.
 fn initial((subject, setting): Wish) -> Option<Wish> {
     Some((subject, setting.kind().initial(subject)?))
-}
-
-impl<S: Server, A: Auto, B: Boost> Apply for Applied<S, A, B> {
-    fn apply(&mut self, all: &[(&ClientEntry, Vec<Chosen<'_>>)]) -> Vec<String> {
-        self.together(all)
-    }
-
-    fn forget(&mut self, client: u32) {
-        let Some(Client { is_auto, boosted, .. }) = self.clients.remove(&client) else { return };
-        boosted.into_iter().for_each(|pid| self.boost.end(pid));
-        if is_auto {
-            self.auto.end(client);
-        }
-    }
-
-    fn give_back(&mut self, client: u32, settings: u32) {
-        self.forget_settings(client, settings);
-    }
-
-    fn due(&self) -> Option<Duration> {
-        self.auto.due()
-    }
-
-    fn work(&mut self) -> Vec<String> {
-        self.auto.work()
-    }
-
-    fn undo(&mut self, entries: &[ClientEntry]) {
-        for entry in entries {
-            if self.clients.contains_key(&entry.client) {
-                // Who has gone meanwhile, or is another's now, has nothing of ours to take back.
-                let _ = self.ask(entry, &Wanted::default(), |_| String::new());
-                self.clients.entry(entry.client).or_default().asked.clear();
-                self.search(entry, false);
-                self.raise(entry, false);
-            }
-        }
-    }
 }
 
 #[cfg(test)]

@@ -2,15 +2,15 @@
 //! Reservations that are found by measurement, for clients of which a rule wants it.
 
 use crate::auto::Auto as Measured;
+use crate::error::{Result, refused};
 use crate::session::Session;
 use std::time::Duration;
 use xqos_abi::ClientEntry;
-use xqos_cli::program::one_line;
 
 /// Finds reservations for clients, and keeps them.
 pub trait Auto {
     /// From now on for this client; the error is told, and says why not.
-    fn begin(&mut self, entry: &ClientEntry) -> Result<(), String>;
+    fn begin(&mut self, entry: &ClientEntry) -> Result<()>;
 
     /// The most for all that is found by measurement, millionths; `None`: the usual.
     fn limit(&mut self, _ppm: Option<u32>) {}
@@ -42,20 +42,20 @@ impl ByTrace {
         ByTrace { display: display.to_owned(), limit_ppm: None, running: None }
     }
 
-    fn started(&mut self) -> anyhow::Result<&mut Measured> {
+    fn started(&mut self) -> Result<&mut Measured> {
         if self.running.is_none() {
             let (session, _) = Session::open_armed(Some(&self.display))?;
             let measured = Measured::start(&session, "auto, by a rule", self.limit_ppm)?;
             self.running = Some((session, measured));
         }
-        self.running.as_mut().map(|(_, measured)| measured).ok_or_else(|| anyhow::anyhow!("nothing is measured"))
+        self.running.as_mut().map(|(_, measured)| measured).ok_or_else(|| refused!("nothing is measured"))
     }
 }
 
 impl Auto for ByTrace {
-    fn begin(&mut self, entry: &ClientEntry) -> Result<(), String> {
+    fn begin(&mut self, entry: &ClientEntry) -> Result<()> {
         let measured =
-            self.started().map_err(|error| format!("reserve = \"auto\" has no effect: {}", one_line(&error)))?;
+            self.started().map_err(|error| refused!("reserve = \"auto\" has no effect: {}", error.in_one_line()))?;
         measured.adopt(entry);
         Ok(())
     }
@@ -82,7 +82,7 @@ impl Auto for ByTrace {
     fn work(&mut self) -> Vec<String> {
         let Some((session, measured)) = &mut self.running else { return Vec::new() };
         measured.turn(session).unwrap_or_else(|error| {
-            let told = vec![format!("nothing is measured any more: {}", one_line(&error))];
+            let told = vec![format!("nothing is measured any more: {}", error.in_one_line())];
             self.running = None;
             told
         })

@@ -3,6 +3,7 @@
 //!
 //! It is a process of its own, so that nothing here has a real-time priority; it ends when its input does, however we end.
 
+use crate::error::{Error, Result};
 use crate::processor::{self, to_raise};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -11,7 +12,7 @@ use std::process::{Child, Command, Stdio};
 /// Lets programs have the processor while they redraw.
 pub trait Boost {
     /// From now on for one more client of this process; the error is told, and says why not.
-    fn begin(&mut self, pid: i32) -> Result<(), String>;
+    fn begin(&mut self, pid: i32) -> Result<()>;
 
     /// For one less.
     fn end(&mut self, pid: i32);
@@ -53,11 +54,11 @@ impl ByBoost {
 }
 
 impl Boost for ByBoost {
-    fn begin(&mut self, pid: i32) -> Result<(), String> {
+    fn begin(&mut self, pid: i32) -> Result<()> {
         if !processor::may_raise() {
-            return Err(to_raise());
+            return Err(Error::Refused(to_raise()));
         }
-        let cannot = |error: io::Error| format!("`xqos boost` does not run: {error}");
+        let cannot = |error| Error::System("`xqos boost` does not run".into(), error);
         if self.child.as_mut().is_none_or(|child| !matches!(child.try_wait(), Ok(None))) {
             self.stop();
             self.child = Some(self.start().map_err(cannot)?);

@@ -4,7 +4,7 @@
 //! It sleeps until the server, a window, a file or a signal has something to say; files that changed are read at once. Nothing
 //! that comes in ends it, but a signal, the loss of its seat, or the end of the server; the first two undo what it set.
 
-use super::apply::{Applied, Apply};
+use super::apply::Applied;
 use super::auto::ByTrace;
 use super::boosted::ByBoost;
 use super::folders::Folders;
@@ -15,8 +15,8 @@ use super::seat::Seat;
 use super::sight::Sight;
 use super::viewers::{self, Absence, Viewers};
 use super::{facts, loader};
+use crate::error::{Error, Result, asking, bail};
 use crate::session::Session;
-use anyhow::{Context, Result, bail};
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
@@ -24,8 +24,7 @@ use x11rb::connection::Connection;
 use x11rb::protocol::xproto::ConnectionExt;
 use x11rb::rust_connection::RustConnection;
 use xqos_abi::{ClientEntry, NotifyKind, event_mask};
-use xqos_cli::output::{line, note};
-use xqos_cli::program::one_line;
+use xqos_cli::output::note;
 use xqos_rules::decide::{RuleSet, Verdict};
 use xqos_rules::facts::{ClientFacts, State};
 use xqos_rules::files::{Loaded, Loader};
@@ -99,16 +98,14 @@ impl Daemon {
     }
 
     /// Until a signal, the end of the server, or of our turn.
-    pub fn run(mut self) -> Result<()> {
-        let signals = Signals::watch().context("cannot watch for signals")?;
-        line("ready")?;
+    pub fn run(mut self, signals: &Signals) -> Result<()> {
         let end = loop {
-            match self.turn(&signals) {
+            match self.turn(signals) {
                 Ok(None) => {}
                 Ok(Some(end)) => break end,
                 Err(error) => match self.end_by() {
                     Some(end) => break end,
-                    None => self.go_on_after(&error, &signals)?,
+                    None => self.go_on_after(&error, signals)?,
                 },
             }
         };
@@ -129,20 +126,18 @@ impl Daemon {
     }
 
     /// It may come again at once, and is told once.
-    fn go_on_after(&mut self, error: &anyhow::Error, signals: &Signals) -> Result<()> {
-        let told = one_line(error);
+    fn go_on_after(&mut self, error: &Error, signals: &Signals) -> Result<()> {
+        let told = error.in_one_line();
         if self.told.insert(told.clone()) {
             note(&told);
         }
-        sys::poll(&[signals.as_raw_fd()], Some(REST)).context("cannot wait")
+        sys::poll(&[signals.as_raw_fd()], Some(REST)).map_err(asking("cannot wait"))
     }
 
     /// Hears everything, looks at who changed, and sleeps.
     fn turn(&mut self, signals: &Signals) -> Result<Option<End>> {
-        while let Some(signal) = signals.next() {
-            if signal.number != libc::SIGCHLD {
-                return Ok(Some(End::Signal));
-            }
+        if signals.end_us() {
+            return Ok(Some(End::Signal));
         }
         self.hear_server()?;
         if self.hear_windows()? {
@@ -168,7 +163,8 @@ impl Daemon {
         let left = [self.until_look(), self.applied.due(), self.until_viewers()].into_iter().flatten().min();
         let session = self.applied.server();
         let (control, eyes) = (session.control.descriptor(), self.eyes.stream().as_raw_fd());
-        sys::poll(&[signals.as_raw_fd(), control, eyes, self.folders.as_raw_fd()], left).context("cannot wait")?;
+        sys::poll(&[signals.as_raw_fd(), control, eyes, self.folders.as_raw_fd()], left)
+            .map_err(asking("cannot wait"))?;
         Ok(None)
     }
 

@@ -4,7 +4,7 @@
 //! A folder that is not there is waited for in the nearest one above it that is. A file counts when it was closed, so that
 //! none is read while it is written.
 
-use anyhow::{Context, Result};
+use crate::error::{Result, asking};
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
 use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
@@ -57,7 +57,7 @@ impl Folders {
                 }
                 Err(Errno::WOULDBLOCK) => break,
                 Err(Errno::INTR) => {}
-                Err(error) => return Err(error).context(UNWATCHED),
+                Err(error) => return Err(asking(UNWATCHED)(error)),
             }
         }
         if is_changed {
@@ -90,7 +90,7 @@ fn is_plain(path: &Path) -> bool {
 }
 
 fn watching(paths: &[PathBuf]) -> Result<(OwnedFd, Vec<Watch>)> {
-    let inotify = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).context(UNWATCHED)?;
+    let inotify = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).map_err(asking(UNWATCHED))?;
     let watches = paths.iter().filter_map(|path| watch(&inotify, path)).collect();
     Ok((inotify, watches))
 }

@@ -4,7 +4,7 @@
 //! The owner's window says which process it is. Who wants the daemon to end takes the selection over; the daemon is told by
 //! the server, undoes what it set, and its window goes with its connection, which is how the other learns that it is done.
 
-use anyhow::{Context, Result, bail};
+use crate::error::{Result, asking, bail, refused};
 use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 use x11rb::connection::Connection;
@@ -113,7 +113,8 @@ fn wait_for_end(connection: &RustConnection, holder: Holder) -> Result<()> {
             None if Instant::now() > end => bail!("pid {} keeps the rules and does not answer: kill it", holder.pid),
             None => {
                 let left = end.saturating_duration_since(Instant::now());
-                sys::poll(&[connection.stream().as_raw_fd()], Some(left)).context("cannot wait for the X server")?;
+                sys::poll(&[connection.stream().as_raw_fd()], Some(left))
+                    .map_err(asking("cannot wait for the X server"))?;
             }
         }
     }
@@ -136,7 +137,7 @@ fn atom(connection: &RustConnection, name: &[u8]) -> Result<Atom> {
 
 /// Never seen: it owns the selection, and nothing else.
 fn window(connection: &RustConnection) -> Result<Window> {
-    let root = connection.setup().roots.first().context("the X server has no screen")?.root;
+    let root = connection.setup().roots.first().ok_or_else(|| refused!("the X server has no screen"))?.root;
     let window = connection.generate_id()?;
     let nothing = CreateWindowAux::new().override_redirect(1);
     connection.create_window(

@@ -5,8 +5,8 @@
 //! seen stays true without looking again. Windows go while we look; what has gone is passed over. Only windows with a class
 //! or a state are kept.
 
+use crate::error::Result;
 use crate::windows::{children, properties};
-use anyhow::Result;
 use std::collections::{BTreeMap, BTreeSet};
 use x11rb::connection::Connection;
 use x11rb::protocol::Event;

@@ -5,6 +5,7 @@ use crate::client::{connection, printable, reservation_of, reservation_of_group,
 use crate::field::{EVER, LAST, Value, count, fields, time, time_of_us};
 use crate::processor::Processor;
 use crate::requests::opcodes;
+use crate::session::GRABS;
 use serde_json::{Value as Json, json};
 use xqos_abi::{ClientEntry, ClientList, entry_flag};
 use xqos_cli::quantity::Reservation;
@@ -217,12 +218,7 @@ impl Client {
     }
 
     fn held_grabs(&self) -> Vec<&'static str> {
-        let grabs = [
-            (entry_flag::GRABS_SERVER, "the server grab"),
-            (entry_flag::GRABS_POINTER, "the pointer"),
-            (entry_flag::GRABS_KEYBOARD, "the keyboard"),
-        ];
-        grabs.into_iter().filter(|(flag, _)| self.has(*flag)).map(|(_, name)| name).collect()
+        GRABS.into_iter().filter(|(flag, ..)| self.has(*flag)).map(|(_, name, _)| name).collect()
     }
 
     fn flag(&self, flag: u32) -> Value {

@@ -3,12 +3,12 @@
 
 use super::{Client, Longest, Readings, Sample, Server, VERSION, departed, ms};
 use crate::client::printable;
+use crate::error::Result;
 use crate::feed::Feed;
 use crate::processor::Processor;
 use crate::requests::{Names, names_of};
 use crate::session::Session;
 use crate::windows;
-use anyhow::Result;
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 use xqos_abi::entry_flag;

@@ -2,37 +2,28 @@
 //! The server as a whole in a sample, and its fields.
 
 use super::{Readings, ms};
-use crate::field::{Value, count, fields, time, time_of_us};
+use crate::field::{Value, count, fields, part, time, time_of_us};
 use crate::processor::Processor;
 use crate::requests::Names;
 use serde_json::json;
-use xqos_abi::{LongRequest, entry_flag};
+use xqos_abi::{LongRequest, ServerInfo, entry_flag};
 use xqos_cli::time::ago_of_ms;
 
 /// What is known of a server.
 #[derive(Clone, Debug, Default)]
 pub struct Server {
-    pub policy: &'static str,
+    pub info: ServerInfo,
+    /// But ourselves.
     pub clients: usize,
-    pub clients_limit: u32,
     pub share: f64,
     pub outside_share: f64,
     pub running: f64,
-    pub utilization_admitted: f64,
-    pub utilization_limit: f64,
+    pub limit_ppm: u32,
     pub utilization_used: f64,
-    pub blocking_us: u32,
     /// How the kernel schedules the server's thread, where that is not as usual.
     pub cpu: Option<Processor>,
-    pub reservations: u32,
     pub longest_requests: Vec<Longest>,
-    /// Connections, also those that are being set up and our own.
-    pub connected: u32,
-    pub busy_ns: u64,
     pub cpu_ns: u64,
-    pub early_ends: u64,
-    /// Why xqos stepped aside.
-    pub aside: Option<String>,
     pub lost: u64,
 }
 
@@ -40,27 +31,27 @@ fields! {
 /// The fields of a server.
 pub const SERVER of server: Server as JSON;
 
-"policy": "by which it chooses" => Value::Text(server.policy.to_owned());
+"policy": "by which it chooses" => Value::Text(server.info.policy.name().to_owned());
 "clients" gauge("xqos_clients"): "connected clients" => count(server.clients);
 "clients_limit" gauge("xqos_clients_limit"): "how many clients it can have; 0: not known" =>
-    count(server.clients_limit);
-"armed" gauge("xqos_armed"): "false after xqos stepped aside" => Value::Flag(server.aside.is_none());
+    count(server.info.clients_limit);
+"armed" gauge("xqos_armed"): "false after xqos stepped aside" => Value::Flag(server.info.armed);
 "share": "of the time, for clients" => Value::Share(server.share);
 "outside_share": "its processor time for anything else: input, updates of viewers" =>
     Value::Share(server.outside_share);
 "running": "of the time of slices, the part in which it had a processor; shares count that part" =>
     Value::Share(server.running);
-"busy_ms" counter("xqos_server_busy_seconds"): "server time spent for clients" => time(server.busy_ns);
+"busy_ms" counter("xqos_server_busy_seconds"): "server time spent for clients" => time(server.info.busy_ns);
 "cpu_ms" counter("xqos_server_cpu_seconds"): "processor time of its thread" => time(server.cpu_ns);
-"early_ends" counter("xqos_early_ends"): "slices ended early for a better client" => count(server.early_ends);
+"early_ends" counter("xqos_early_ends"): "slices ended early for a better client" => count(server.info.early_ends);
 "utilization_admitted" gauge("xqos_utilization_admitted"): "sum of budget over period of all reservations" =>
-    Value::Number(server.utilization_admitted);
-"utilization_limit" gauge("xqos_utilization_limit"): "what may be admitted" => Value::Number(server.utilization_limit);
+    part(server.info.admitted_utilization_ppm);
+"utilization_limit" gauge("xqos_utilization_limit"): "what may be admitted" => part(server.limit_ppm);
 "utilization_used": "server time paid from reservations" => Value::Number(server.utilization_used);
 "blocking_ms" gauge("xqos_blocking_seconds"):
     "longest time for which a request kept a reserved client waiting lately" =>
-    time_of_us(server.blocking_us);
-"reservations" gauge("xqos_reservations"): "clients with a reservation" => count(server.reservations);
+    time_of_us(server.info.blocking_observed_us);
+"reservations" gauge("xqos_reservations"): "clients with a reservation" => count(server.info.reservations);
 "cpu": "as that of a client" => Value::or_none(server.cpu.as_ref(), Processor::value);
 "longest_requests": "an array: name, ms, ago_ms, pid, client, program" =>
     Value::Other(json!(server.longest_requests), String::new());
@@ -106,25 +97,22 @@ impl Server {
         let running = (cpu_ns as f64 / busy_ns.max(1) as f64).min(1.0);
         let Readings { info, list, limit_ppm, .. } = now;
         Server {
-            policy: info.policy.name(),
             clients: list.clients.iter().filter(|entry| entry.flags & entry_flag::YOU == 0).count(),
-            clients_limit: info.clients_limit,
-            connected: info.clients,
             share: part(busy_ns) * running,
             running,
             outside_share: part(cpu_ns.saturating_sub(busy_ns)),
-            utilization_admitted: f64::from(info.admitted_utilization_ppm) / 1e6,
-            utilization_limit: f64::from(*limit_ppm) / 1e6,
+            limit_ppm: *limit_ppm,
             utilization_used: part(reserved_ns),
-            blocking_us: info.blocking_observed_us,
             cpu: i32::try_from(info.server_pid).ok().and_then(Processor::of),
-            reservations: info.reservations,
-            busy_ns: info.busy_ns,
             cpu_ns: list.server_cpu_ns,
-            early_ends: info.early_ends,
-            aside: (!info.armed).then(|| info.reason.clone()),
+            info: info.clone(),
             ..Server::default()
         }
+    }
+
+    /// Why xqos stepped aside; `None`: it has not.
+    pub fn aside(&self) -> Option<&str> {
+        (!self.info.armed).then_some(&self.info.reason)
     }
 }
 

@@ -6,7 +6,7 @@
 //! (Shatrov, xorg list, 2005). Who gets input meanwhile comes before it. The server's own thread is lent such a priority
 //! too, by the module, and only meanwhile and while it works for a reserved client.
 //!
-//! What is raised is written down where a guard process sees it ([`guard`](xqos_agent::raised::guard)). Everything ends with this process, however it
+//! What is raised is written down where a guard process sees it ([`Guard`]). Everything ends with this process, however it
 //! ends.
 
 mod named;
@@ -18,13 +18,13 @@ use std::os::fd::AsRawFd;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use xqos_abi::{Notify, NotifyKind, event_mask};
-use xqos_agent::raised::guard::{Guard, PRIORITY};
-use xqos_agent::raised::{Raised, Verdict};
+use xqos_agent::processor::missing_right;
+use xqos_agent::raised::{Guard, PRIORITY, Raised, Verdict};
 use xqos_agent::session::Session;
 use xqos_cli::output::{self, note};
 use xqos_cli::quantity::{Micros, limit};
 use xqos_client::Error;
-use xqos_sys::{self as sys, Attributes, Procfs, Signal, Signals};
+use xqos_sys::{self as sys, Attributes, Procfs, Signals};
 
 /// What the server is allowed: its own thread 3, the watcher 4.
 const SERVER_LIMIT: u32 = 4;
@@ -121,11 +121,8 @@ impl Arguments {
         let (session, info) = Session::open_armed(display)?;
         let expose = self.expose.duration();
         let Some(how) = self.how.allowed(expose.max(Duration::from_millis(1))) else {
-            let program = sys::own_path();
-            bail!(
-                "this user may not set priorities: run it as root, as in `sudo -E xqos boost`, or give the program the \
-                 right, as in `sudo setcap cap_sys_nice,cap_sys_resource+ep {program}`"
-            );
+            let run = "it as root, as in `sudo -E xqos boost`";
+            bail!(missing_right("set priorities", run, "cap_sys_nice,cap_sys_resource"));
         };
         let signals = Signals::watch().context("cannot watch for the end")?;
         let raised = Raised::new(Some(self.user.unwrap_or_else(sys::calling_user)))
@@ -229,12 +226,7 @@ impl Boost {
             note("the guard process has ended, and without it nobody is raised");
             return Some(ExitCode::FAILURE);
         }
-        while let Some(Signal { number, .. }) = signals.next() {
-            if number != libc::SIGCHLD {
-                return Some(ExitCode::SUCCESS);
-            }
-        }
-        None
+        signals.end_us().then_some(ExitCode::SUCCESS)
     }
 
     fn take(&mut self, notify: &Notify) {

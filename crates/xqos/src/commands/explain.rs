@@ -7,8 +7,7 @@ use anyhow::Result;
 use clap::Args;
 use serde_json::json;
 use std::fmt::Write;
-use xqos_agent::rules::sight::Sight;
-use xqos_agent::rules::{facts, loader, process::Users, viewers};
+use xqos_agent::rules::loader;
 use xqos_agent::session::Session;
 use xqos_cli::output::{self, note, print};
 
@@ -38,11 +37,7 @@ impl Arguments {
         let entries = self.selector.resolve(&session)?;
         let loaded = loader().load();
         loaded.mistakes.iter().for_each(|mistake| note(&mistake.to_string()));
-        let sight = Sight::look(session.control.connection()?)?;
-        let users = Users::read();
-        let unwatched = viewers::unwatched_now(&session);
-        let known = |entry| facts(entry, &users, &sight, unwatched);
-        let told: Vec<Told> = entries.iter().map(|entry| Told::new(entry, &known(entry), &loaded.rules)).collect();
+        let told = Told::of(&session, &entries, &loaded.rules)?;
         if self.json {
             return output::json(&json!({ "version": 1, "clients": told }));
         }

@@ -107,18 +107,11 @@ impl Arguments {
                 Answer { status: "200 OK", content_type: format.content_type(), body: page.into() }
             })
         })?;
-        wait_for_end(&signals)?;
+        while !signals.end_us() {
+            sys::poll(&[signals.as_raw_fd()], None)?;
+        }
         // A look in progress ends first, and takes the kernel's trace away.
         drop(exporter.lock());
         Ok(())
-    }
-}
-
-fn wait_for_end(signals: &Signals) -> Result<()> {
-    loop {
-        sys::poll(&[signals.as_raw_fd()], None)?;
-        if signals.next().is_some_and(|signal| signal.number != libc::SIGCHLD) {
-            return Ok(());
-        }
     }
 }

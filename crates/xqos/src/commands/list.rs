@@ -9,10 +9,10 @@ use clap::Args;
 use xqos_agent::attach::{Attached, Target};
 use xqos_agent::field::table;
 use xqos_agent::sample::{CLIENT, Sampler, departed, fields_help};
-use xqos_agent::session;
+use xqos_agent::{Error, session};
 use xqos_cli::output;
 use xqos_cli::quantity::Micros;
-use xqos_client::{Error, number_of};
+use xqos_client::{Error as Answer, number_of};
 
 /// Shows who uses the X server: server time, requests, waits and reservations of each client
 ///
@@ -72,7 +72,7 @@ impl Arguments {
         output::print(
             &(table(CLIENT, &sample.clients.iter().collect::<Vec<_>>()).render(output::width()) + &departed),
         )?;
-        let (clients, limit) = (sample.server.connected, sample.server.clients_limit);
+        let (clients, limit) = (sample.server.info.clients, sample.server.info.clients_limit);
         if let Some(why) = session::full(clients, limit) {
             output::print(&by_program(display).map(|table| format!("\n{table}")).unwrap_or_default())?;
             output::note(&why);
@@ -82,7 +82,7 @@ impl Arguments {
             .iter()
             .flat_map(|client| session::held_grabs(&client.entry))
             .for_each(|held| output::note(&held));
-        if let Some(reason) = &sample.server.aside {
+        if let Some(reason) = sample.server.aside() {
             output::note(&format!("xqos has stepped aside ({reason}): these figures no longer change"));
         }
         Ok(())
@@ -99,16 +99,16 @@ impl Arguments {
 }
 
 /// What the kernel knows of the connections of a server that takes nobody, or does not answer.
-fn told_by_kernel(display: Option<&str>, error: anyhow::Error) -> Result<anyhow::Error> {
-    let is_silent = match error.downcast_ref() {
-        Some(Error::Unreachable { why, .. }) => why.to_string().contains("Maximum number of clients"),
-        Some(Error::Late) => true,
+fn told_by_kernel(display: Option<&str>, error: Error) -> Result<anyhow::Error> {
+    let is_silent = match &error {
+        Error::Server(Answer::Unreachable { why, .. }) => why.to_string().contains("Maximum number of clients"),
+        Error::Server(Answer::Late) => true,
         _ => false,
     };
     if let Some(table) = by_program(display).filter(|_| is_silent) {
         output::print(&table)?;
     }
-    Ok(error)
+    Ok(error.into())
 }
 
 /// The connections of each program, by the kernel's table of sockets.

@@ -7,6 +7,7 @@ use anyhow::{Result, bail};
 use clap::Args;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use xqos_agent::client::in_ns;
 use xqos_cli::output;
 use xqos_cli::quantity::{Micros, Reservation, slice};
 use xqos_cli::table::{Column, Table};
@@ -143,14 +144,7 @@ impl Arguments {
                 bail!("no client of the trace is called '{who}': `xqos trace stats` names them");
             }
             for place in places {
-                reservations.insert(
-                    place,
-                    xqos_core::Reservation {
-                        budget_ns: wanted.budget.ns(),
-                        period_ns: wanted.period.ns(),
-                        kind: self.kind.get(),
-                    },
-                );
+                reservations.insert(place, in_ns(*wanted, self.kind.get()));
             }
         }
         Ok(reservations)

@@ -12,7 +12,7 @@ use clap::Args;
 use xqos_abi::ClientEntry;
 use xqos_agent::client::{back_to_rules, described, reservation_of, words};
 use xqos_agent::rules;
-use xqos_agent::session::Session;
+use xqos_agent::session::{Account, Session};
 use xqos_cli::output;
 use xqos_cli::quantity::Reservation;
 use xqos_core::ReservationKind;
@@ -110,7 +110,7 @@ impl Reserve {
             return watch::watch(&session, &clients, rules::auto_limit(), self.cpu.is_some());
         };
         for entry in clients {
-            session.reserve(&entry, reservation, self.kind.get())?;
+            session.reserve(&Account::of_client(&entry), reservation, self.kind.get())?;
             output::line(&reserved(&entry, reservation, self.kind.get()))?;
         }
         Ok(())

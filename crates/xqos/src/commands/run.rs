@@ -22,14 +22,13 @@ use std::ffi::OsString;
 use std::os::fd::AsRawFd;
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
-use xqos_abi::{ClientEntry, NotifyKind, event_mask};
+use xqos_abi::{ClientEntry, NotifyKind, Subject, event_mask};
 use xqos_agent::admission;
 use xqos_agent::auto::Auto;
 use xqos_agent::client::{described, words};
-use xqos_agent::session::{Session, is_wayland, out_of_limits};
+use xqos_agent::session::{Account, Session, is_wayland, out_of_limits};
 use xqos_agent::{processor, rules};
 use xqos_cli::output::note;
-use xqos_cli::program::one_line;
 use xqos_cli::quantity::{Reservation, Weight};
 use xqos_sys::{self as sys, Procfs, Signal, Signals};
 
@@ -123,7 +122,7 @@ impl Arguments {
             (wanted == Some(Wanted::Auto)).then(|| Auto::start(&session, "auto", rules::auto_limit())).transpose()?;
         auto.iter_mut().for_each(Auto::tell_all);
         if let Some(auto) = auto.as_mut().filter(|_| self.cpu == Some(Wanted::Auto)) {
-            auto.reserve_processors(true).unwrap_or_else(|error| note(&one_line(&error)));
+            auto.reserve_processors(true).unwrap_or_else(|error| note(&error.in_one_line()));
         }
         let main = self.start(display)?;
         let family = Family::new(std::process::id() as i32, main);
@@ -155,7 +154,7 @@ impl Arguments {
 
     /// A refusal that can be known before the program is started.
     fn check_first(&self, session: &Session, wanted: Reservation) -> Result<()> {
-        let report = session.control.check_admission(0, wanted.budget.0, wanted.period.0)?;
+        let report = session.control.check_admission(Subject::Client(0), wanted.budget.0, wanted.period.0)?;
         if !report.admitted {
             let why = admission::explain(&report, report.failing_client, &[]);
             bail!("{} was not started, {wanted} is refused: {why}", self.shown());
@@ -237,7 +236,7 @@ impl Run<'_> {
         match auto.turn(&self.session) {
             Ok(said) => said.iter().for_each(|text| self.say(text)),
             Err(error) => {
-                note(&format!("nothing is measured any more: {}", one_line(&error)));
+                note(&format!("nothing is measured any more: {}", error.in_one_line()));
                 self.auto.take().map(|auto| auto.end(&self.session));
             }
         }
@@ -335,10 +334,10 @@ impl Run<'_> {
             self.say(&format!("{who} has a reservation of its own: auto leaves it alone"));
         }
         if let Some(wanted) = self.wish.reserve.and_then(Wanted::fixed) {
-            match self.session.reserve(&entry, wanted, self.wish.kind.get()) {
+            match self.session.reserve(&Account::of_client(&entry), wanted, self.wish.kind.get()) {
                 Ok(()) => self.say(&format!("reserved {wanted}{} for {who}", words(self.wish.kind.get()))),
                 Err(_) if self.entry(client).is_none() => return,
-                Err(error) => self.refuse(client, &one_line(&error)),
+                Err(error) => self.refuse(client, &error.in_one_line()),
             }
         }
         if let Some(weight) = self.wish.weight {
@@ -349,7 +348,7 @@ impl Run<'_> {
                 }
                 Err(_) if self.entry(client).is_none() => {}
                 Err(error) => {
-                    note(&format!("no weight for {who}: {}", one_line(&self.session.explained(error, &entry))))
+                    note(&format!("no weight for {who}: {}", self.session.explained(error, &entry).in_one_line()))
                 }
             }
         }

@@ -117,7 +117,7 @@ impl Arguments {
             sys::schedule(&mut command, processor::attributes(cpu));
         }
         let otherwise = format!("cannot start {}: is it a program?", program.display());
-        Err(processor::not_started(self.cpu, command.exec(), otherwise))
+        Err(processor::not_started(self.cpu, command.exec(), otherwise).into())
     }
 }
 

@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::{Value as Json, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use xqos_agent::auto::in_us;
+use xqos_agent::client::in_us;
 use xqos_agent::field::{Value, count, fields, table, time, time_of_us};
 use xqos_cli::output;
 use xqos_cli::quantity::Reservation;

@@ -4,8 +4,9 @@
 use crate::selector::Selector;
 use anyhow::Result;
 use clap::Args;
-use xqos_abi::{Setting, Subject};
+use xqos_abi::{ClientEntry, Setting, SettingKind, Subject};
 use xqos_agent::client::{back_to_rules, described, weight_of};
+use xqos_agent::rules::apply::told_of;
 use xqos_agent::session::Session;
 use xqos_cli::output::{self, note};
 use xqos_cli::quantity::{Slice, Weight};
@@ -72,52 +73,57 @@ Examples:
 
 impl Limit {
     pub fn perform(&self, display: Option<&str>) -> Result<()> {
-        let (session, _) = Session::open_armed(display)?;
-        for entry in self.selector.resolve(&session)? {
-            let set = session.control.set(Subject::Client(entry.client), Setting::Slice(self.slice.0));
-            set.map_err(|error| session.explained(error, &entry))?;
-            let (who, before, id) = (described(&entry), Slice(entry.slice_us), entry.client);
-            output::line(&format!(
-                "longest slice {} for {who}, was {before}; undo: xqos limit --client {id:#x} --slice '{before}'",
-                self.slice
-            ))?;
-        }
-        Ok(())
+        set(display, &self.selector, Setting::Slice(self.slice.0)).map(drop)
     }
 }
 
 impl Weigh {
     pub fn perform(&self, display: Option<&str>) -> Result<()> {
-        let (session, info) = Session::open_armed(display)?;
-        for entry in self.selector.resolve(&session)? {
-            let set = session.control.set_weight(entry.client, self.weight.0);
-            set.map_err(|error| session.explained(error, &entry))?;
-            let (who, before, id) = (described(&entry), weight_of(&entry), entry.client);
-            let weight = self.weight;
-            let undo = back_to_rules(&entry, &entry.settings_origin, "weight");
-            let undo = undo.unwrap_or_else(|| format!("xqos weight --client {id:#x} {before}"));
-            output::line(&format!("weight {weight} for {who}, was {before}; undo: {undo}"))?;
-        }
-        only_under(PolicyKind::Fair, info.policy, "weights");
+        let policy = set(display, &self.selector, Setting::Weight(self.weight.0))?;
+        only_under(PolicyKind::Fair, policy, "weights");
         Ok(())
     }
 }
 
 impl Prioritise {
     pub fn perform(&self, display: Option<&str>) -> Result<()> {
-        let (session, info) = Session::open_armed(display)?;
-        for entry in self.selector.resolve(&session)? {
-            let set = session.control.set_priority(entry.client, self.priority);
-            set.map_err(|error| session.explained(error, &entry))?;
-            let (who, before, id) = (described(&entry), entry.fixed_priority, entry.client);
-            let priority = self.priority;
-            let undo = back_to_rules(&entry, &entry.settings_origin, "priority");
-            let undo = undo.unwrap_or_else(|| format!("xqos priority --client {id:#x} {before}"));
-            output::line(&format!("priority {priority} for {who}, was {before}; undo: {undo}"))?;
-        }
-        only_under(PolicyKind::Fixed, info.policy, "fixed priorities");
+        let policy = set(display, &self.selector, Setting::Priority(self.priority))?;
+        only_under(PolicyKind::Fixed, policy, "fixed priorities");
         Ok(())
     }
+}
+
+/// Sets it for each client, and says what was done and how to undo it; gives the policy.
+fn set(display: Option<&str>, selector: &Selector, wanted: Setting) -> Result<PolicyKind> {
+    let (session, info) = Session::open_armed(display)?;
+    for entry in selector.resolve(&session)? {
+        let set = session.control.set(Subject::Client(entry.client), wanted);
+        set.map_err(|error| session.explained(error, &entry))?;
+        let Some((name, before, undo)) = typed(&entry, wanted.kind()) else { continue };
+        let undo = back_to_rules(&entry, &entry.settings_origin, name).unwrap_or(undo);
+        output::line(&format!("{} for {}, was {before}; undo: {undo}", told_of(&wanted), described(&entry)))?;
+    }
+    Ok(info.policy)
+}
+
+/// A setting that a command of this file sets: its name in rules, what a client has of it, and the command that sets that.
+pub fn typed(entry: &ClientEntry, kind: SettingKind) -> Option<(&'static str, String, String)> {
+    let id = entry.client;
+    Some(match kind {
+        SettingKind::Weight => {
+            let value = weight_of(entry).to_string();
+            ("weight", value.clone(), format!("xqos weight --client {id:#x} {value}"))
+        }
+        SettingKind::Priority => {
+            let value = entry.fixed_priority.to_string();
+            ("priority", value.clone(), format!("xqos priority --client {id:#x} {value}"))
+        }
+        SettingKind::Slice => {
+            let value = Slice(entry.slice_us).to_string();
+            ("slice", value.clone(), format!("xqos limit --client {id:#x} --slice '{value}'"))
+        }
+        _ => return None,
+    })
 }
 
 /// Was my rule applied? Not yet, under another policy.

@@ -3,28 +3,33 @@
 
 use super::*;
 use crate::client::reservation_of;
+use crate::error::refused;
 use std::cell::RefCell;
 use xqos_abi::{NO_RESERVATION, us};
+use xqos_abi::{Paced, entry_flag};
 use xqos_cli::quantity::{Micros, Reservation};
+use xqos_core::ReservationKind;
 use xqos_rules::decide::RuleSet;
 use xqos_rules::facts::ClientFacts;
 use xqos_rules::read::{self, Scope};
 use xqos_sim::Dice;
 
+mod together;
+
 /// Clients as a server has them.
 #[derive(Debug, Default)]
-pub(super) struct Model {
-    pub(super) entries: RefCell<BTreeMap<u32, ClientEntry>>,
+struct Model {
+    entries: RefCell<BTreeMap<u32, ClientEntry>>,
     refuses: bool,
     /// What was set without a lease.
     by_hand: RefCell<BTreeSet<(u32, u32)>>,
     /// Of this client all is refused.
-    pub(super) refused: Option<u32>,
-    pub(super) requests: RefCell<usize>,
+    refused: Option<u32>,
+    requests: RefCell<usize>,
     /// Whether each request was refused, while nobody waits.
     held: RefCell<Option<Vec<bool>>>,
     /// How often somebody waited for it.
-    pub(super) waits: RefCell<usize>,
+    waits: RefCell<usize>,
 }
 
 /// What a client has of a setting.
@@ -91,9 +96,11 @@ impl Server for Model {
             return Ok(());
         }
         *self.waits.borrow_mut() += 1;
-        anyhow::ensure!(!self.refuses, "refused at request {}", self.requests.borrow());
-        anyhow::ensure!(!is_refused, "refused");
-        Ok(())
+        match (self.refuses, is_refused) {
+            (true, _) => Err(refused!("refused at request {}", self.requests.borrow())),
+            (_, true) => Err(refused!("refused")),
+            _ => Ok(()),
+        }
     }
 
     fn hold(&self) {
@@ -113,15 +120,15 @@ impl Server for Model {
 
 /// Clients of each process that may be raised.
 #[derive(Debug, Default)]
-pub(super) struct Boosted {
+struct Boosted {
     pids: BTreeMap<i32, usize>,
     is_forbidden: bool,
 }
 
 impl Boost for Boosted {
-    fn begin(&mut self, pid: i32) -> Result<(), String> {
+    fn begin(&mut self, pid: i32) -> Result<()> {
         if self.is_forbidden {
-            return Err("not allowed".to_owned());
+            return Err(refused!("not allowed"));
         }
         *self.pids.entry(pid).or_default() += 1;
         Ok(())
@@ -133,10 +140,10 @@ impl Boost for Boosted {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Searches(BTreeSet<u32>);
+struct Searches(BTreeSet<u32>);
 
 impl Auto for Searches {
-    fn begin(&mut self, entry: &ClientEntry) -> Result<(), String> {
+    fn begin(&mut self, entry: &ClientEntry) -> Result<()> {
         assert!(self.0.insert(entry.client), "it began already");
         Ok(())
     }
@@ -150,7 +157,7 @@ const CLIENT: u32 = 0x40_0000;
 const USUAL_WEIGHT: u32 = 100;
 
 /// A client as usual.
-pub(super) fn client(base: u32) -> ClientEntry {
+fn client(base: u32) -> ClientEntry {
     ClientEntry {
         client: base,
         pid: 7,

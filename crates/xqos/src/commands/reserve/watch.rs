@@ -9,7 +9,6 @@ use xqos_agent::auto::Auto;
 use xqos_agent::client::{described, reservation_of};
 use xqos_agent::session::Session;
 use xqos_cli::output;
-use xqos_cli::program::one_line;
 use xqos_sys::{self as sys, Signals};
 
 /// What was set is cleared at the end, also after an error. `with_processors`: processor time is found, too.
@@ -26,7 +25,7 @@ pub fn watch(session: &Session, clients: &[ClientEntry], limit_ppm: Option<u32>,
     let mut auto = Auto::start(session, "auto", limit_ppm)?;
     auto.tell_all();
     if with_processors {
-        auto.reserve_processors(false).unwrap_or_else(|error| output::note(&one_line(&error)));
+        auto.reserve_processors(false).unwrap_or_else(|error| output::note(&error.in_one_line()));
     }
     // Whoever has gone since they were chosen is told of by no event.
     let present = session.others()?;
@@ -48,10 +47,8 @@ fn look_after(session: &Session, auto: &mut Auto, signals: &Signals) -> Result<(
                 auto.gone(notify.client).iter().try_for_each(|line| output::line(line))?;
             }
         }
-        while let Some(signal) = signals.next() {
-            if signal.number != libc::SIGCHLD {
-                return Ok(());
-            }
+        if signals.end_us() {
+            return Ok(());
         }
         auto.turn(session)?.iter().try_for_each(|line| output::line(line))?;
         if auto.is_empty() {

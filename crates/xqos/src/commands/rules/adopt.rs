@@ -2,12 +2,13 @@
 //! `xqos rules adopt`: the way back from what was set by hand to what the rules say.
 
 use crate::commands::reserve::set_again;
+use crate::commands::weight::typed;
 use crate::selector::Selector;
 use anyhow::Result;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
-use xqos_abi::{ClientEntry, Paced, Subject, entry_flag};
-use xqos_agent::client::{described, reservation_of, weight_of, words};
+use xqos_abi::{ClientEntry, Subject, entry_flag};
+use xqos_agent::client::{described, reservation_of, words};
 use xqos_agent::rules::apply::bit;
 use xqos_agent::rules::seat;
 use xqos_agent::session::Session;
@@ -68,36 +69,38 @@ impl Adopt {
 
 /// To what nobody has set, without a lease: the server then takes it as made by nobody.
 fn reset(session: &Session, entry: &ClientEntry, kind: SettingKind) -> Result<()> {
-    let (control, client) = (&session.control, entry.client);
-    let done = match kind {
-        SettingKind::Reserve if reservation_of(entry).is_some() => control.release(client),
-        SettingKind::Weight => control.set_weight(client, 100),
-        SettingKind::Priority => control.set_priority(client, 0),
-        SettingKind::Slice => control.clear(Subject::Client(client), xqos_abi::SettingKind::Slice),
-        SettingKind::Group => control.set_client_group(client, ""),
+    let kind = match kind {
+        SettingKind::Reserve if reservation_of(entry).is_some() => xqos_abi::SettingKind::Reservation,
+        SettingKind::Weight => xqos_abi::SettingKind::Weight,
+        SettingKind::Priority => xqos_abi::SettingKind::Priority,
+        SettingKind::Slice => xqos_abi::SettingKind::Slice,
+        SettingKind::Group => xqos_abi::SettingKind::Group,
         SettingKind::Pace if entry.flags & (entry_flag::PACED | entry_flag::NEVER_PACED) != 0 => {
-            control.set_client_pacing(client, Paced::AsAll)
+            xqos_abi::SettingKind::Paced
         }
-        _ => Ok(()),
+        _ => return Ok(()),
     };
-    done.map_err(|error| session.explained(error, entry))
+    let done = session.control.clear(Subject::Client(entry.client), kind);
+    Ok(done.map_err(|error| session.explained(error, entry))?)
 }
 
 /// What was done, and how to undo it as far as commands set it.
 fn confirmation(entry: &ClientEntry, given: &[SettingKind]) -> String {
     let (mut was, mut undo) = (Vec::new(), Vec::new());
-    let (id, has) = (entry.client, |kind| given.contains(&kind));
+    let has = |kind| given.contains(&kind);
     if let Some((reservation, kind)) = reservation_of(entry).filter(|_| has(SettingKind::Reserve)) {
         was.push(format!("{reservation}{} reserved", words(kind)));
         undo.push(set_again(entry, reservation, kind));
     }
-    if has(SettingKind::Weight) && entry.weight != 100 {
-        was.push(format!("weight {}", weight_of(entry)));
-        undo.push(format!("xqos weight --client {id:#x} {}", weight_of(entry)));
-    }
-    if has(SettingKind::Priority) && entry.fixed_priority != 0 {
-        was.push(format!("priority {}", entry.fixed_priority));
-        undo.push(format!("xqos priority --client {id:#x} {}", entry.fixed_priority));
+    for (kind, of_server, usual) in [
+        (SettingKind::Weight, xqos_abi::SettingKind::Weight, "1"),
+        (SettingKind::Priority, xqos_abi::SettingKind::Priority, "0"),
+        (SettingKind::Slice, xqos_abi::SettingKind::Slice, "none"),
+    ] {
+        if let Some((name, value, command)) = typed(entry, of_server).filter(|it| has(kind) && it.1 != usual) {
+            was.push(format!("{name} {value}"));
+            undo.push(command);
+        }
     }
     let done = format!("{} is given back to the rules", described(entry));
     match was.is_empty() {

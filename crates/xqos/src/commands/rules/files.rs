@@ -108,12 +108,12 @@ impl List {
         if files.is_empty() {
             return line("there are no rule files: `xqos rules --help` shows one");
         }
-        let mut table = Table::new(vec![column("FILE"), column("STANDING")]);
+        let mut table = Table::new(["FILE", "STANDING"].map(words).into());
         for file in &files {
             table.row(vec![file.path.display().to_string(), standing(&file.standing)]);
         }
         print(&table.render(None))?;
-        let mut table = Table::new(["RULE", "PLACE", "SETS"].map(column).into());
+        let mut table = Table::new(["RULE", "PLACE", "SETS"].map(words).into());
         for rule in rules.rules() {
             table.row(vec![rule.id.clone(), rule.place.to_string(), settings(rule).join(", ")]);
         }
@@ -141,12 +141,12 @@ fn listed(loaded: &Loaded) -> Value {
     })
 }
 
-fn part(ppm: u32) -> f64 {
-    f64::from(ppm) / 1e6
+fn words(title: &'static str) -> Column {
+    Column::words(title, 0)
 }
 
-pub fn column(title: &'static str) -> Column {
-    Column { title, right: false, rank: 0, elastic: false }
+fn part(ppm: u32) -> f64 {
+    f64::from(ppm) / 1e6
 }
 
 fn standing(standing: &Standing) -> String {

@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: MIT
 //! `xqos rules run`, `off` and `dry-run`: rules on a display.
 
-use super::files::column;
 use super::remarks::{May, remarks};
 use super::told::Told;
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::Args;
 use serde_json::json;
 use std::time::Duration;
 use xqos_agent::rules::daemon::Daemon;
-use xqos_agent::rules::sight::Sight;
-use xqos_agent::rules::{loader, seat, survey};
+use xqos_agent::rules::{loader, seat};
 use xqos_agent::session::{Session, display_name};
 use xqos_cli::output::{self, line, note, print};
 use xqos_cli::quantity::Micros;
 use xqos_cli::table::{Column, Table};
+use xqos_sys::Signals;
 
 /// Keeps the clients of a display as rules say, until it is ended
 ///
@@ -51,7 +50,10 @@ It writes 'ready' to standard output when it is there.";
 
 impl Run {
     pub fn perform(&self, display: Option<&str>) -> Result<()> {
-        Daemon::start(display, self.verbose, self.unwatched_after)?.run()
+        let daemon = Daemon::start(display, self.verbose, self.unwatched_after)?;
+        let signals = Signals::watch().context("cannot watch for signals")?;
+        line("ready")?;
+        Ok(daemon.run(&signals)?)
     }
 }
 
@@ -102,9 +104,9 @@ impl DryRun {
         let loaded = loader().load();
         remarks(loaded.rules.rules(), loaded.limits, May::here(display)).iter().for_each(|told| note(told));
         loaded.mistakes.iter().for_each(|mistake| note(&mistake.to_string()));
-        let sight = Sight::look(session.control.connection()?)?;
-        let survey = survey(&session, &sight)?;
-        let told: Vec<Told> = survey.iter().map(|(entry, facts)| Told::new(entry, facts, &loaded.rules)).collect();
+        let own = std::process::id() as i32;
+        let entries: Vec<_> = session.others()?.into_iter().filter(|entry| entry.pid != own).collect();
+        let told = Told::of(&session, &entries, &loaded.rules)?;
         if self.json {
             return output::json(&json!({ "version": 1, "clients": told }));
         }
@@ -113,7 +115,14 @@ impl DryRun {
                 note(&format!("rule '{}' ({}) is about nobody who is there now", rule.id, rule.place));
             }
         }
-        let mut table = settings_table();
+        let mut table = Table::new(vec![
+            Column::number("PID", 0),
+            Column::words("PROGRAM", 0).elastic(),
+            Column::words("SETTING", 0),
+            Column::words("NOW", 0),
+            Column::words("RULE", 0),
+            Column::words("PLACE", 1),
+        ]);
         let set: Vec<&Told> = told.iter().filter(|told| !told.ignored && !told.settings.is_empty()).collect();
         for (told, made) in set.iter().flat_map(|told| told.settings.iter().map(move |made| (told, made))) {
             let pid = told.pid.map(|pid| pid.to_string()).unwrap_or_default();
@@ -122,17 +131,4 @@ impl DryRun {
         }
         if set.is_empty() { line("no rule would set anything now") } else { print(&table.render(output::width())) }
     }
-}
-
-fn settings_table() -> Table {
-    let elastic = |title| Column { elastic: true, ..column(title) };
-    let first = Column { right: true, ..column("PID") };
-    Table::new(vec![
-        first,
-        elastic("PROGRAM"),
-        column("SETTING"),
-        column("NOW"),
-        column("RULE"),
-        Column { rank: 1, ..column("PLACE") },
-    ])
 }

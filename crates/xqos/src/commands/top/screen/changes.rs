@@ -6,7 +6,7 @@ use super::keys::Target;
 use crate::kind;
 use xqos_agent::client::{Connection, connection, reservation_of};
 use xqos_agent::sample::{Client, Sample, Sampler};
-use xqos_cli::program::one_line;
+use xqos_agent::session::Account;
 use xqos_cli::quantity::Reservation;
 use xqos_core::ReservationKind;
 
@@ -25,13 +25,13 @@ impl View {
             return;
         };
         let (amount, kind) = kind::split(text);
-        let result = amount
-            .parse::<Reservation>()
-            .map_err(anyhow::Error::msg)
-            .and_then(|wanted| sampler.session.reserve(&client.entry, wanted, kind).map(|()| wanted));
+        let result = amount.parse::<Reservation>().and_then(|wanted| {
+            let done = sampler.session.reserve(&Account::of_client(&client.entry), wanted, kind);
+            done.map(|()| wanted).map_err(|error| error.in_one_line())
+        });
         match result {
             Ok(wanted) => self.changed(client, format!("{wanted} reserved for {}", client.name())),
-            Err(error) => self.said = one_line(&error),
+            Err(error) => self.said = error,
         }
     }
 
@@ -43,7 +43,7 @@ impl View {
         }
         match sampler.session.control.release(client.entry.client) {
             Ok(()) => self.changed(client, format!("{}'s reservation released", client.name())),
-            Err(error) => self.said = one_line(&sampler.session.explained(error, &client.entry)),
+            Err(error) => self.said = sampler.session.explained(error, &client.entry).in_one_line(),
         }
     }
 
@@ -71,7 +71,7 @@ impl View {
         };
         self.said = match result {
             Ok(()) => format!("taken back: {}", change.what),
-            Err(error) => one_line(&sampler.session.explained(error, &client.entry)),
+            Err(error) => sampler.session.explained(error, &client.entry).in_one_line(),
         };
     }
 }

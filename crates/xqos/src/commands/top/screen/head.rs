@@ -37,11 +37,14 @@ impl View {
             self.paused.then(|| "PAUSED".to_owned()),
             (!self.filter.is_empty()).then(|| format!("only: {}", self.filter)),
             holder.map(|holder| format!("server grab: {}", described(&holder.entry))),
-            server.aside.as_ref().map(|reason| format!("xqos stepped aside: {reason}")),
+            server.aside().map(|reason| format!("xqos stepped aside: {reason}")),
         ];
         let style = Style::new().add_modifier(Modifier::BOLD);
         let mut parts: Vec<_> = bold.into_iter().flatten().map(|text| Span::styled(text, style)).collect();
-        parts.extend(plain(vec![format!("policy {}", server.policy), format!("{} clients", server.clients)]));
+        parts.extend(plain(vec![
+            format!("policy {}", server.info.policy.name()),
+            format!("{} clients", server.clients),
+        ]));
         parts
     }
 
@@ -115,9 +118,10 @@ fn left_text(left: &Departed) -> String {
 }
 
 fn of_reservations(server: &Server) -> Vec<String> {
-    let Server { utilization_admitted: admitted, utilization_limit: limit, utilization_used: used, .. } = server;
-    let mut parts = vec![format!("reserved {admitted:.2} of {limit:.2}"), format!("{used:.2} used")];
-    parts.push(format!("longest blocking ever {}", of_ms(f64::from(server.blocking_us) / 1e3)));
+    let [admitted, limit] = [server.info.admitted_utilization_ppm, server.limit_ppm].map(|ppm| f64::from(ppm) / 1e6);
+    let mut parts =
+        vec![format!("reserved {admitted:.2} of {limit:.2}"), format!("{:.2} used", server.utilization_used)];
+    parts.push(format!("longest blocking ever {}", of_ms(f64::from(server.info.blocking_observed_us) / 1e3)));
     if server.lost > 0 {
         parts.push(format!("{} trace records lost", server.lost));
     }

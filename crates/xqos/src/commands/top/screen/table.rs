@@ -59,7 +59,7 @@ pub fn text(sample: &Sample) -> String {
     let (server, width) = (&sample.server, xqos_sys::terminal_columns());
     let mut text = format!(
         "policy {}, {} clients, {:.1} % of the time for them since the server began\n\n{}{}",
-        server.policy,
+        server.info.policy.name(),
         server.clients,
         server.share * 100.0,
         table(CLIENT, &sample.clients.iter().collect::<Vec<_>>()).render(width),

@@ -5,7 +5,9 @@ use super::*;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use xqos_abi::ServerInfo;
 use xqos_agent::sample::Server;
+use xqos_core::PolicyKind;
 use xqos_trace::histogram::Histogram;
 
 fn client(pid: i32, name: &str) -> Client {
@@ -17,8 +19,12 @@ fn client(pid: i32, name: &str) -> Client {
     Client { responses: Some(responses), ..Client::of(&entry) }
 }
 
+fn info() -> ServerInfo {
+    ServerInfo { armed: true, policy: PolicyKind::Fair, ..ServerInfo::default() }
+}
+
 fn sample() -> Sample {
-    let server = Server { policy: "fair", clients: 2, share: 1.0, running: 0.5, ..Server::default() };
+    let server = Server { info: info(), clients: 2, share: 1.0, running: 0.5, ..Server::default() };
     let clients = vec![client(4_123_456, "firefox"), client(77, "mpv")];
     Sample { version: 1, now_ms: 0.0, interval_ms: Some(1000.0), server, clients, departed: Vec::new() }
 }
@@ -127,7 +133,8 @@ fn the_head_shows_whole_figures_at_any_size() {
             assert!(screen.iter().any(|line| line.contains(figure)), "'{figure}' is missing in\n{}", screen.join("\n"));
         }
     }
-    let server = Server { aside: Some("a reason of many words".to_owned()), ..sample.server.clone() };
+    let info = ServerInfo { armed: false, reason: "a reason of many words".to_owned(), ..info() };
+    let server = Server { info, ..sample.server.clone() };
     let screen = screen(&mut view, &Sample { server, ..sample }, 40, 8);
     assert_eq!(screen[0], "xqos top :0  xqos stepped aside: a reas…");
 }

@@ -1,18 +1,12 @@
 // SPDX-License-Identifier: MIT
 //! Many clients at once come to what they come to one by one, and are waited for once.
 
-use super::super::Apply;
-use super::super::tests::{Boosted, Model, Searches, client};
 use super::*;
-use xqos_rules::decide::RuleSet;
-use xqos_rules::facts::ClientFacts;
-use xqos_rules::read::{self, Scope};
-use xqos_sim::Dice;
 
-type Desk = Applied<Model, Searches, Boosted>;
+type Many = Applied<Model, Searches, Boosted>;
 
 /// As many clients, whose resource bases are 1, 2 and so on.
-fn desk(clients: u32) -> Desk {
+fn desk(clients: u32) -> Many {
     let model = Model::default();
     model.entries.borrow_mut().extend((1..=clients).map(|base| (base, client(base))));
     Applied::new(model, Searches::default(), Boosted::default())
@@ -25,11 +19,11 @@ fn rules(set: &str) -> RuleSet {
 }
 
 /// Has this set for all of them.
-fn apply(desk: &mut Desk, set: &str) -> Vec<String> {
+fn apply(desk: &mut Many, set: &str) -> Vec<String> {
     apply_rules(desk, &rules(set), true)
 }
 
-fn apply_rules(desk: &mut Desk, rules: &RuleSet, at_once: bool) -> Vec<String> {
+fn apply_rules(desk: &mut Many, rules: &RuleSet, at_once: bool) -> Vec<String> {
     let facts = ClientFacts { exe: Some("/usr/bin/mpv".into()), ..ClientFacts::default() };
     let entries: Vec<ClientEntry> = desk.server.entries.borrow().values().cloned().collect();
     let all: Vec<_> = entries.iter().map(|entry| (entry, rules.evaluate(&facts).applied())).collect();
@@ -39,11 +33,11 @@ fn apply_rules(desk: &mut Desk, rules: &RuleSet, at_once: bool) -> Vec<String> {
     }
 }
 
-fn weights(desk: &Desk) -> Vec<u32> {
+fn weights(desk: &Many) -> Vec<u32> {
     desk.server.entries.borrow().values().map(|entry| entry.weight).collect()
 }
 
-fn counted(desk: &Desk) -> (usize, usize) {
+fn counted(desk: &Many) -> (usize, usize) {
     (*desk.server.requests.borrow(), *desk.server.waits.borrow())
 }
 

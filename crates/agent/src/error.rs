@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: MIT
+//! Why something was not done. The text is for the user: one sentence that names the cause, and the next step where there is one.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::io;
+use x11rb::errors::{ConnectionError, ReplyError, ReplyOrIdError};
+use xqos_cli::program::in_one_line;
+
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// What the server's extension answered, or that it did not.
+    Server(xqos_client::Error),
+    /// A request of the core protocol failed.
+    X(ReplyOrIdError),
+    /// What was asked of the system, and what it answered.
+    System(Cow<'static, str>, io::Error),
+    /// It cannot be done here, or now, for this reason.
+    Refused(String),
+}
+
+/// For `map_err`: what was asked of the system.
+pub(crate) fn asking<E: Into<io::Error>>(what: impl Into<Cow<'static, str>>) -> impl FnOnce(E) -> Error {
+    move |error| Error::System(what.into(), error.into())
+}
+
+/// A refusal with this text.
+macro_rules! refused {
+    ($($text:tt)*) => { $crate::Error::Refused(format!($($text)*)) };
+}
+macro_rules! bail {
+    ($($text:tt)*) => { return Err($crate::error::refused!($($text)*)) };
+}
+pub(crate) use {bail, refused};
+
+impl Error {
+    /// In one line, as a log has it.
+    pub fn in_one_line(&self) -> String {
+        in_one_line(&self.to_string())
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Server(why) => why.fmt(out),
+            Error::X(why) => why.fmt(out),
+            Error::System(what, why) => write!(out, "{what}: {why}"),
+            Error::Refused(why) => out.write_str(why),
+        }
+    }
+}
+
+/// Each message names its cause already, so no source is given: it would be said twice.
+impl std::error::Error for Error {}
+
+impl From<xqos_client::Error> for Error {
+    fn from(why: xqos_client::Error) -> Error {
+        Error::Server(why)
+    }
+}
+
+impl From<ConnectionError> for Error {
+    fn from(why: ConnectionError) -> Error {
+        Error::X(why.into())
+    }
+}
+
+impl From<ReplyError> for Error {
+    fn from(why: ReplyError) -> Error {
+        Error::X(why.into())
+    }
+}
+
+impl From<ReplyOrIdError> for Error {
+    fn from(why: ReplyOrIdError) -> Error {
+        Error::X(why)
+    }
+}
