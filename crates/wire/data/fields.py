@@ -4,10 +4,11 @@
 
     crates/wire/data/fields.py /usr/share/xcb > crates/wire/data/fields.txt
 
-A line is a message, with tabs in it: q (request), r (reply) or e (event), its name, and its fields as NAME@PLACE:TYPE. A
-type is u, i, x (hexadecimal) or b (true or false) and a number of bytes; s is text. *N is an array of N, *NAME one of as
-many as another field says, after % of so many bits each, * alone one up to the end. Places are bytes from the message's
-beginning. Fields behind something whose length only the message tells are left out.
+A line is a message, with tabs in it: q (request), r (reply), e (event), g (generic event) or x (error), its number (of a
+reply the request's), its name, and its fields as NAME@PLACE:TYPE. A type is u, i, x (hexadecimal) or b (true or false) and
+a number of bytes; s is text. *N is an array of N, *NAME one of as many as another field says, after % of so many bits each,
+* alone one up to the end. Places are bytes from the message's beginning. Fields behind something whose length only the
+message tells are left out.
 """
 
 import sys
@@ -20,6 +21,18 @@ SIMPLE = {
 }
 # Numbers that mean something only as such; other identifiers are hexadecimal, as programs print them.
 DECIMAL = {"ATOM", "TIMESTAMP", "VISUALID", "KEYSYM"}
+
+
+# What newer descriptions than that of Debian 12 (1.15) have besides.
+NEWER = [
+    "q 8 DPMS::SelectInput event_mask@4:x4",
+    "g 0 DPMS::InfoNotify timestamp@12:u4 power_level@16:u2 state@18:b1",
+    "q 10 DRI3::ImportSyncobj syncobj@4:x4 drawable@8:x4",
+    "q 11 DRI3::FreeSyncobj syncobj@4:x4",
+    "q 5 Present::PixmapSynced window@4:x4 pixmap@8:x4 serial@12:u4 valid@16:x4 update@20:x4 x_off@24:i2 y_off@26:i2 "
+    "target_crtc@28:x4 acquire_syncobj@32:x4 release_syncobj@36:x4 acquire_point@40:u8 release_point@48:u8 "
+    "options@56:u4 target_msc@64:u8 divisor@72:u8 remainder@80:u8",
+]
 
 
 class Variable(Exception):
@@ -129,7 +142,7 @@ class Message:
         raise Variable
 
 
-def write(letter, name, message, nodes, second_byte):
+def write(letter, number, name, message, nodes, second_byte):
     """The first byte-sized element stands in the header's second byte, where that is free."""
     nodes = [node for node in nodes if node.tag not in ("doc", "reply", "required_start_align")]
     try:
@@ -140,33 +153,43 @@ def write(letter, name, message, nodes, second_byte):
         message.fixed(nodes)
     except Variable:
         pass
-    print("\t".join([letter, name, *message.fields]))
+    yield "\t".join([letter, number, name, *message.fields])
+
+
+def messages(root, types):
+    header, extension = root.get("header"), root.get("extension-xname")
+    own = lambda name: f"{extension}::{name}" if extension else name
+    events = {}
+    for node in root:
+        name = own(node.get("name"))
+        if node.tag == "request":
+            message = Message(types, header)
+            message.at = 4
+            yield from write("q", node.get("opcode"), name, message, list(node), second_byte=not extension)
+            reply = node.find("reply")
+            if reply is not None:
+                message = Message(types, header)
+                message.at = 8
+                yield from write("r", node.get("opcode"), name, message, list(reply), second_byte=True)
+        elif node.tag in ("event", "eventcopy"):
+            source = events.get(node.get("ref"), node)
+            events[node.get("name")] = source
+            message = Message(types, header)
+            message.at = 10 if source.get("xge") else 1 if source.get("no-sequence-number") else 4
+            bare = source.get("xge") or source.get("no-sequence-number")
+            letter = "g" if source.get("xge") else "e"
+            yield from write(letter, node.get("number"), name, message, list(source), second_byte=not bare)
+        elif node.tag in ("error", "errorcopy"):
+            yield "\t".join(["x", node.get("number"), name])
 
 
 def main(folder):
     roots = [ElementTree.parse(path).getroot() for path in sorted(Path(folder).glob("*.xml"))]
     types = Types(roots)
-    for root in roots:
-        header, extension = root.get("header"), root.get("extension-xname")
-        own = lambda name, extension=extension: f"{extension}::{name}" if extension else name
-        events = {}
-        for node in root:
-            if node.tag == "request":
-                message = Message(types, header)
-                message.at = 4
-                write("q", own(node.get("name")), message, list(node), second_byte=not extension)
-                reply = node.find("reply")
-                if reply is not None:
-                    message = Message(types, header)
-                    message.at = 8
-                    write("r", own(node.get("name")), message, list(reply), second_byte=True)
-            elif node.tag in ("event", "eventcopy"):
-                source = events.get(node.get("ref"), node)
-                events[node.get("name")] = source
-                message = Message(types, header)
-                message.at = 10 if source.get("xge") else 1 if source.get("no-sequence-number") else 4
-                bare = source.get("xge") or source.get("no-sequence-number")
-                write("e", own(node.get("name")), message, list(source), second_byte=not bare)
+    lines = [line for root in roots for line in messages(root, types)]
+    known = {tuple(line.split("\t")[:3]) for line in lines}
+    newer = ["\t".join(line.split()) for line in NEWER]
+    print("\n".join(lines + [line for line in newer if tuple(line.split("\t")[:3]) not in known]))
 
 
 if __name__ == "__main__":

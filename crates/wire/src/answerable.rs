@@ -231,7 +231,7 @@ mod tests {
             Some((extension, _)) => EXTENSIONS.get(extension)?,
             None => &*CORE,
         };
-        let opcode = table.requests.iter().position(|name| name.as_deref() == Some(request))?;
+        let opcode = table.requests.iter().position(|name| *name == Some(request))?;
         Some(table.with_reply[opcode])
     }
 
@@ -250,9 +250,9 @@ mod tests {
         let is_event = |name: &str| match name.split_once("::") {
             Some((extension, _)) => {
                 let table = &EXTENSIONS[extension];
-                table.events.iter().chain(&table.generic).flatten().any(|event| event == name)
+                table.events.iter().chain(&table.generic).flatten().any(|event| *event == name)
             }
-            None => CORE.events.iter().flatten().any(|event| event == name),
+            None => CORE.events.iter().flatten().any(|event| *event == name),
         };
         for row in TABLE {
             assert_eq!(row.class == Class::Watched, !row.until.is_empty(), "{}", row.request);
@@ -263,7 +263,7 @@ mod tests {
     #[test]
     fn barriers_are_requests_without_replies() {
         let all = CORE.requests.iter().chain(EXTENSIONS.values().flat_map(|table| &table.requests)).flatten();
-        let barriers: Vec<&String> = all.filter(|name| barrier(name) != Barrier::None).collect();
+        let barriers: Vec<&&str> = all.filter(|name| barrier(name) != Barrier::None).collect();
         assert_eq!(barriers.len(), 38, "a name is not spelt as the library spells it: {barriers:?}");
         barriers.iter().for_each(|name| assert_eq!(has_reply(name), Some(false), "{name}"));
     }

@@ -50,17 +50,28 @@ impl Default for Names {
 }
 
 impl Names {
-    /// Takes what the server answered to QueryExtension. An extension without events says 0, and so for errors.
-    pub fn learn(&mut self, name: &str, major: u8, first_event: u8, first_error: u8) {
-        let Some(slot) = major.checked_sub(FIRST_EXTENSION) else { return };
+    /// Takes what the server answered to QueryExtension, and says whether that is news. An extension without events says 0,
+    /// and so for errors.
+    pub fn learn(&mut self, name: &str, major: u8, first_event: u8, first_error: u8) -> bool {
+        let Some(slot) = major.checked_sub(FIRST_EXTENSION) else { return false };
         let name: String = name.chars().filter(|letter| !letter.is_control()).take(MAX_NAME_LETTERS).collect();
         let is_known = |known: &Extension| known.name == name && known.first_event == first_event;
         if self.extensions[usize::from(slot)].as_deref().is_some_and(is_known) {
-            return;
+            return false;
         }
         let table = EXTENSIONS.get(name.as_str());
         self.extensions[usize::from(slot)] = Some(Box::new(Extension { name, table, first_event, first_error }));
         self.unnamed.clear();
+        true
+    }
+
+    pub fn extension_name(&self, major: u8) -> Option<&str> {
+        self.extension(major).map(|extension| extension.name.as_str())
+    }
+
+    pub fn major(&self, extension: &str) -> Option<u8> {
+        let slot = self.extensions.iter().position(|known| known.as_ref().is_some_and(|known| known.name == extension));
+        slot.map(|slot| FIRST_EXTENSION + slot as u8)
     }
 
     /// Whether a request has a reply; nothing where no table knows.
@@ -68,7 +79,7 @@ impl Names {
         match self.extension(major) {
             Some(extension) => {
                 let table = extension.table?;
-                table.requests[usize::from(minor)].as_ref()?;
+                table.requests[usize::from(minor)]?;
                 Some(table.with_reply[usize::from(minor)])
             }
             None if major < FIRST_EXTENSION => Some(self.core.with_reply[usize::from(major)]),
@@ -110,60 +121,50 @@ impl Names {
     }
 
     pub fn request(&mut self, major: u8, minor: u8) -> &str {
-        match self.known_request(major, minor) {
-            Some(name) => name,
-            None => self.unnamed(Unnamed::Request(major, minor)),
-        }
+        self.name(self.known_request(major, minor), Unnamed::Request(major, minor))
     }
 
     /// By an event's code, and its second byte and the number behind its length, which XKB's and generic events need.
     pub fn event(&mut self, code: u8, second_byte: u8, kind: u16) -> &str {
         match code & !SENT_BY_CLIENT {
-            GENERIC_EVENT => match self.known_generic_event(second_byte, kind) {
-                Some(name) => name,
-                None => self.unnamed(Unnamed::Generic(second_byte, kind)),
-            },
-            code => match self.known_event(code, second_byte) {
-                Some(name) => name,
-                None => self.unnamed(Unnamed::Event(code)),
-            },
+            GENERIC_EVENT => {
+                self.name(self.known_generic_event(second_byte, kind), Unnamed::Generic(second_byte, kind))
+            }
+            code => self.name(self.known_event(code, second_byte), Unnamed::Event(code)),
         }
     }
 
     /// By an error's code.
     pub fn error(&mut self, code: u8) -> &str {
-        match self.known_error(code) {
-            Some(name) => name,
-            None => self.unnamed(Unnamed::Error(code)),
-        }
+        self.name(self.known_error(code), Unnamed::Error(code))
     }
 
     fn known_request(&self, major: u8, minor: u8) -> Option<&'static str> {
         if major < FIRST_EXTENSION {
-            return self.core.requests[usize::from(major)].as_deref();
+            return self.core.requests[usize::from(major)];
         }
-        self.extension(major)?.table?.requests[usize::from(minor)].as_deref()
+        self.extension(major)?.table?.requests[usize::from(minor)]
     }
 
     fn known_event(&self, code: u8, second_byte: u8) -> Option<&'static str> {
         if code < FIRST_EXTENSION_EVENT {
-            return self.core.events[usize::from(code)].as_deref();
+            return self.core.events[usize::from(code)];
         }
         let (extension, number) = self.by_first(code, |extension| extension.first_event)?;
         let number = if extension.name == XKB { second_byte } else { number };
-        extension.table?.events.get(usize::from(number))?.as_deref()
+        extension.table?.events[usize::from(number)]
     }
 
     fn known_generic_event(&self, major: u8, kind: u16) -> Option<&'static str> {
-        self.extension(major)?.table?.generic.get(usize::from(kind))?.as_deref()
+        *self.extension(major)?.table?.generic.get(usize::from(kind))?
     }
 
     fn known_error(&self, code: u8) -> Option<&'static str> {
         if code < FIRST_EXTENSION_ERROR {
-            return self.core.errors[usize::from(code)].as_deref();
+            return self.core.errors[usize::from(code)];
         }
         let (extension, number) = self.by_first(code, |extension| extension.first_error)?;
-        extension.table?.errors.get(usize::from(number))?.as_deref()
+        extension.table?.errors[usize::from(number)]
     }
 
     fn extension(&self, major: u8) -> Option<&Extension> {
@@ -177,7 +178,11 @@ impl Names {
         Some((extension, code - first(extension)))
     }
 
-    fn unnamed(&mut self, what: Unnamed) -> &str {
+    /// A name that is known, or one of numbers.
+    fn name(&mut self, known: Option<&'static str>, what: Unnamed) -> &str {
+        if let Some(known) = known {
+            return known;
+        }
         if self.unnamed.len() >= MAX_UNNAMED && !self.unnamed.contains_key(&what) {
             self.unnamed.clear();
         }

@@ -168,10 +168,10 @@ mod tests {
     use super::*;
     use crate::x11::library::{CORE, EXTENSIONS};
 
-    fn has(name: &str, list: impl Fn(&crate::x11::library::Table) -> Vec<&Option<String>>) -> bool {
+    fn has(name: &str, list: impl Fn(&crate::x11::library::Table) -> Vec<&Option<&'static str>>) -> bool {
         let own = name.split_once("::").map(|(extension, _)| extension);
         let table = own.map_or(Some(&*CORE), |extension| EXTENSIONS.get(extension));
-        table.is_some_and(|table| list(table).iter().any(|known| known.as_deref() == Some(name)))
+        table.is_some_and(|table| list(table).iter().any(|known| **known == Some(name)))
     }
 
     #[test]
