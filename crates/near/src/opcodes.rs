@@ -4,15 +4,10 @@
 //! Which opcodes an extension has the server says in its reply to QueryExtension; what it said on one connection holds for
 //! all of them. Everything is looked up once for an opcode, so that a request costs an index.
 
-use xqos_wire::answerable::{Barrier, Class, Only, Row, barrier, is_silent, row};
-use xqos_wire::x11::codes::{FIRST_EXTENSION, GENERIC_EVENT};
+use xqos_wire::answerable::{Barrier, Class, Only, Row, TABLE, barrier, is_silent, row};
+use xqos_wire::x11::codes::FIRST_EXTENSION;
 use xqos_wire::x11::names::Names;
 pub use xqos_wire::x11::xproto as op;
-
-/// XKB's kinds of events that say that the keyboard is another, or described otherwise.
-const KEYBOARD_KINDS: [u8; 7] = [0, 1, 3, 5, 6, 7, 11];
-/// DeviceChanged, Hierarchy and Property.
-const DEVICE_KINDS: [u16; 3] = [1, 11, 12];
 
 /// Extensions that are no use over a link: they pass descriptors or memory.
 pub const HIDDEN: [&str; 3] = ["MIT-SHM", "DRI2", "DRI3"];
@@ -50,20 +45,13 @@ pub struct Known {
     pub has_reply: Option<bool>,
 }
 
-/// An extension of the server.
-#[derive(Debug)]
-struct Extension {
-    name: String,
-    first_event: u8,
-    requests: Box<[Known]>,
-}
-
 /// All opcodes of a server.
 #[derive(Debug)]
 pub struct Opcodes {
     names: Names,
     core: Box<[Known]>,
-    extensions: [Option<Box<Extension>>; 128],
+    /// The requests of each extension.
+    extensions: [Option<Box<[Known]>>; 128],
 }
 
 impl Default for Opcodes {
@@ -129,20 +117,17 @@ impl Opcodes {
     /// Takes what the server said of an extension.
     pub fn learn(&mut self, name: &str, major: u8, first_event: u8, first_error: u8) {
         let Some(slot) = major.checked_sub(FIRST_EXTENSION) else { return };
-        let is_same = |known: &Extension| known.name == name && known.first_event == first_event;
-        if self.extensions[usize::from(slot)].as_deref().is_some_and(is_same) {
-            return;
+        if self.names.learn(name, major, first_event, first_error) {
+            let requests = (0..=u8::MAX).map(|minor| Known::of(&mut self.names, major, minor)).collect();
+            self.extensions[usize::from(slot)] = Some(requests);
         }
-        self.names.learn(name, major, first_event, first_error);
-        let requests = (0..=u8::MAX).map(|minor| Known::of(&mut self.names, major, minor)).collect();
-        self.extensions[usize::from(slot)] = Some(Box::new(Extension { name: name.to_owned(), first_event, requests }));
     }
 
     /// What is known of a request; nothing of an extension that the server was not asked for.
     pub fn request(&self, major: u8, minor: u8) -> Option<&Known> {
         match major.checked_sub(FIRST_EXTENSION) {
             None => self.core.get(usize::from(major)),
-            Some(slot) => self.extensions[usize::from(slot)].as_deref()?.requests.get(usize::from(minor)),
+            Some(slot) => self.extensions[usize::from(slot)].as_deref()?.get(usize::from(minor)),
         }
     }
 
@@ -157,36 +142,17 @@ impl Opcodes {
 
     /// The name of an extension; empty of the core.
     pub fn extension(&self, major: u8) -> Option<&str> {
-        match major.checked_sub(FIRST_EXTENSION) {
-            None => Some(""),
-            Some(slot) => Some(&self.extensions[usize::from(slot)].as_deref()?.name),
-        }
+        if major < FIRST_EXTENSION { Some("") } else { self.names.extension_name(major) }
     }
 
     pub fn major(&self, extension: &str) -> Option<u8> {
-        let slot = self.extensions.iter().position(|known| known.as_ref().is_some_and(|known| known.name == extension));
-        slot.map(|slot| FIRST_EXTENSION + slot as u8)
+        self.names.major(extension)
     }
 
-    /// What an event says to have changed.
-    pub fn told_by(&self, code: u8, second_byte: u8, kind: u16) -> Option<Watch> {
-        let begins = |name: &str| {
-            let mut known = self.extensions.iter().flatten().filter(|known| known.name == name);
-            known.next().map(|known| known.first_event).filter(|&first| first > 0)
-        };
-        match code & 0x7f {
-            op::MAPPING_NOTIFY_EVENT => Some(Watch::Keys),
-            GENERIC_EVENT => {
-                let is_input = self.extension(second_byte) == Some("XInputExtension") && second_byte >= FIRST_EXTENSION;
-                (is_input && DEVICE_KINDS.contains(&kind)).then_some(Watch::Devices)
-            }
-            code if code < 64 => None,
-            code if begins("XKEYBOARD") == Some(code) => KEYBOARD_KINDS.contains(&second_byte).then_some(Watch::Keys),
-            code => {
-                let first = begins("RANDR")?;
-                (first..=first + 1).contains(&code).then_some(Watch::Screens)
-            }
-        }
+    /// What an event says to have changed: that which any answer that ends with it depends on.
+    pub fn told_by(&mut self, code: u8, second_byte: u8, kind: u16) -> Option<Watch> {
+        let event = self.names.event(code, second_byte, kind);
+        TABLE.iter().filter(|row| row.until.contains(&event)).find_map(watch_of)
     }
 }
 
