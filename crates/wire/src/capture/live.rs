@@ -16,31 +16,21 @@ pub const GATHERED_FOR: Duration = Duration::from_millis(50);
 const SNAP_BYTES: i32 = 262_144;
 
 /// Why nothing can be captured.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LiveError {
-    /// There is no such interface; these there are.
+    #[error("this machine shows us no interface")]
+    NoInterfaces,
+    #[error("there is no such interface; there are {}", .0.join(", "))]
     NoInterface(Vec<String>),
     /// Only root may, or who has CAP_NET_RAW.
+    #[error("the kernel lets only root capture, and programs with CAP_NET_RAW")]
     NotAllowed,
-    /// libpcap cannot read this filter, and says why.
+    #[error("libpcap cannot read the filter: {0}")]
     Filter(String),
+    #[error("{0}")]
     Other(String),
 }
-
-impl fmt::Display for LiveError {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            LiveError::NoInterface(all) if all.is_empty() => write!(out, "this machine shows us no interface"),
-            LiveError::NoInterface(all) => write!(out, "there is no such interface; there are {}", all.join(", ")),
-            LiveError::NotAllowed => write!(out, "the kernel lets only root capture, and programs with CAP_NET_RAW"),
-            LiveError::Filter(said) => write!(out, "libpcap cannot read the filter: {said}"),
-            LiveError::Other(said) => write!(out, "{said}"),
-        }
-    }
-}
-
-impl std::error::Error for LiveError {}
 
 /// A network interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -152,6 +142,7 @@ fn refused(interface: &str, error: &pcap::Error, all: Vec<Interface>) -> LiveErr
     let is_there = all.iter().any(|known| known.name == interface);
     match () {
         () if said.contains("ermi") || said.contains("CAP_NET_RAW") => LiveError::NotAllowed,
+        () if all.is_empty() => LiveError::NoInterfaces,
         () if !is_there => LiveError::NoInterface(all.into_iter().map(|interface| interface.name).collect()),
         () => LiveError::Other(said),
     }

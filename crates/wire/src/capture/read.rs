@@ -34,23 +34,14 @@ const ENHANCED_HEADER: usize = 28;
 const SIMPLE_HEADER: usize = 12;
 
 /// Why nothing can be read.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CaptureError {
-    File(io::Error),
+    #[error(transparent)]
+    File(#[from] io::Error),
+    #[error("this is neither a pcap nor a pcapng file")]
     NotACapture,
 }
-
-impl fmt::Display for CaptureError {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            CaptureError::File(error) => write!(out, "{error}"),
-            CaptureError::NotACapture => write!(out, "this is neither a pcap nor a pcapng file"),
-        }
-    }
-}
-
-impl std::error::Error for CaptureError {}
 
 /// How an interface of a file counts time.
 #[derive(Clone, Copy, Debug)]
@@ -106,13 +97,13 @@ impl fmt::Debug for Reader {
 impl Reader {
     /// Opens a file.
     pub fn open(path: &Path) -> Result<Reader, CaptureError> {
-        Reader::new(File::open(path).map_err(CaptureError::File)?)
+        Reader::new(File::open(path)?)
     }
 
     /// Reads from anything, a pipe too.
     pub fn new(mut input: impl Read + Send + 'static) -> Result<Reader, CaptureError> {
         let mut beginning = Vec::new();
-        (&mut input).take(BEGINNING_BYTES).read_to_end(&mut beginning).map_err(CaptureError::File)?;
+        (&mut input).take(BEGINNING_BYTES).read_to_end(&mut beginning)?;
         let times = Times::of(&beginning);
         let whole = Cursor::new(beginning).chain(input);
         let source = create_reader(BUFFER_BYTES, whole).map_err(|_| CaptureError::NotACapture)?;

@@ -44,7 +44,7 @@ use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
-use std::{error, fmt, io};
+use std::io;
 
 /// One of the two namespaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -141,60 +141,33 @@ impl Link {
 }
 
 /// Why there is no link, with what to do about it.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The kernel gives us no network namespace.
-    Namespace(io::Error),
-    /// The kernel gives us no TUN device.
-    Device(io::Error),
-    /// The device could not be set up.
-    Address(io::Error),
-    Guard(io::Error),
-    Log(io::Error),
-    Run(io::Error),
+    #[error(
+        "the kernel allows no network namespace: run it as root, or allow user namespaces (sysctl \
+         user.max_user_namespaces, kernel.unprivileged_userns_clone=1, \
+         kernel.apparmor_restrict_unprivileged_userns=0)"
+    )]
+    Namespace(#[source] io::Error),
+    #[error("{}", no_device(.0))]
+    Device(#[source] io::Error),
+    #[error("the device of the link cannot be set up")]
+    Address(#[source] io::Error),
+    #[error("the process that guards the namespaces cannot be started")]
+    Guard(#[source] io::Error),
+    #[error("the log of the link cannot be written")]
+    Log(#[source] io::Error),
+    #[error("the link broke")]
+    Run(#[source] io::Error),
     /// What `tc` said.
+    #[error("the kernel's netem cannot be used: {0} (try modprobe sch_netem, or leave --netem out)")]
     Netem(String),
 }
 
-impl fmt::Display for Error {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(match self {
-            Error::Namespace(_) => {
-                "the kernel allows no network namespace: run it as root, or allow user namespaces (sysctl \
-                 user.max_user_namespaces, kernel.unprivileged_userns_clone=1, \
-                 kernel.apparmor_restrict_unprivileged_userns=0)"
-            }
-            Error::Device(error) if error.kind() == io::ErrorKind::NotFound => {
-                "there is no /dev/net/tun: load the kernel's module tun (modprobe tun)"
-            }
-            Error::Device(_) => {
-                "the kernel allows no TUN device: run it as root, or let this user read and write /dev/net/tun"
-            }
-            Error::Address(_) => "the device of the link cannot be set up",
-            Error::Guard(_) => "the process that guards the namespaces cannot be started",
-            Error::Log(_) => "the log of the link cannot be written",
-            Error::Run(_) => "the link broke",
-            Error::Netem(said) => {
-                return write!(
-                    out,
-                    "the kernel's netem cannot be used: {said} (try modprobe sch_netem, or leave --netem out)"
-                );
-            }
-        })
-    }
-}
-
-impl error::Error for Error {
-    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
-        match self {
-            Error::Namespace(error)
-            | Error::Device(error)
-            | Error::Address(error)
-            | Error::Guard(error)
-            | Error::Log(error)
-            | Error::Run(error) => Some(error),
-            Error::Netem(_) => None,
-        }
+fn no_device(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::NotFound => "there is no /dev/net/tun: load the kernel's module tun (modprobe tun)",
+        _ => "the kernel allows no TUN device: run it as root, or let this user read and write /dev/net/tun",
     }
 }

@@ -34,48 +34,26 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{self, JoinHandle};
-use std::{fmt, io};
+use std::io;
 use upstream::Upstream;
 
 /// Why there is no relay.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RelayError {
-    /// No display is named, or what is named is none.
+    #[error("DISPLAY is not set: say with --display which X server the program is to use")]
+    NotSet,
+    #[error("'{0}' is no display: write it like :0 or host:0")]
     NoDisplay(String),
-    /// Nobody answers there.
-    Unreachable(String, io::Error),
+    #[error("cannot connect to display {0}: check that it runs")]
+    Unreachable(String, #[source] io::Error),
     /// No display of our own could be made.
-    Display(io::Error),
-    Authority(io::Error),
-    Run(io::Error),
-}
-
-impl fmt::Display for RelayError {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            RelayError::NoDisplay(name) if name.is_empty() => {
-                write!(out, "DISPLAY is not set: say with --display which X server the program is to use")
-            }
-            RelayError::NoDisplay(name) => write!(out, "'{name}' is no display: write it like :0 or host:0"),
-            RelayError::Unreachable(name, _) => write!(out, "cannot connect to display {name}: check that it runs"),
-            RelayError::Display(_) => write!(out, "no display of our own can be made in /tmp/.X11-unix"),
-            RelayError::Authority(_) => write!(out, "the cookie for our display cannot be written"),
-            RelayError::Run(_) => write!(out, "the relay cannot be started"),
-        }
-    }
-}
-
-impl std::error::Error for RelayError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            RelayError::NoDisplay(_) => None,
-            RelayError::Unreachable(_, error)
-            | RelayError::Display(error)
-            | RelayError::Authority(error)
-            | RelayError::Run(error) => Some(error),
-        }
-    }
+    #[error("no display of our own can be made in /tmp/.X11-unix")]
+    Display(#[source] io::Error),
+    #[error("the cookie for our display cannot be written")]
+    Authority(#[source] io::Error),
+    #[error("the relay cannot be started")]
+    Run(#[source] io::Error),
 }
 
 /// What went through.

@@ -46,7 +46,10 @@ impl Upstream {
     /// The same, and the connection by which it was tried.
     pub fn find_connected(name: Option<&str>) -> Result<(Upstream, Socket), RelayError> {
         let shown = || name.map_or_else(|| std::env::var("DISPLAY").unwrap_or_default(), str::to_owned);
-        let display = parse_display(name).map_err(|_| RelayError::NoDisplay(shown()))?;
+        let display = parse_display(name).map_err(|_| match shown() {
+            name if name.is_empty() => RelayError::NotSet,
+            name => RelayError::NoDisplay(name),
+        })?;
         let (socket, host) = connect(&display).map_err(|error| RelayError::Unreachable(shown(), error))?;
         Ok((Upstream { display, host }, socket))
     }

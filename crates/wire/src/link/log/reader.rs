@@ -6,7 +6,6 @@ use crate::observe::Direction;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
-use std::{error, fmt};
 
 /// Eight numbers of twenty digits and some words are far less.
 const MAX_LINE_BYTES: u64 = 512;
@@ -20,19 +19,20 @@ pub struct Reader<R> {
 }
 
 /// Why a log could not be read on.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BadLog {
-    Io(io::Error),
-    /// The file does not begin as a log does.
+    #[error("the log of the link cannot be read")]
+    Io(#[from] io::Error),
+    #[error("this is no log of a link: it would begin with '{}'", TITLE)]
     NotALog,
-    /// This line is none of a log.
+    #[error("line {0} of the link's log makes no sense")]
     Line(u64),
 }
 
 impl Reader<BufReader<File>> {
     pub fn open(path: &Path) -> Result<Self, BadLog> {
-        Reader::new(BufReader::new(File::open(path).map_err(BadLog::Io)?))
+        Reader::new(BufReader::new(File::open(path)?))
     }
 }
 
@@ -49,7 +49,7 @@ impl<R: BufRead> Reader<R> {
     fn next_line(&mut self) -> Result<Option<String>, BadLog> {
         let mut bytes = Vec::new();
         self.line += 1;
-        let got = self.input.by_ref().take(MAX_LINE_BYTES).read_until(b'\n', &mut bytes).map_err(BadLog::Io)?;
+        let got = self.input.by_ref().take(MAX_LINE_BYTES).read_until(b'\n', &mut bytes)?;
         if bytes.pop() != Some(b'\n') {
             return if (got as u64) < MAX_LINE_BYTES { Ok(None) } else { Err(BadLog::Line(self.line)) };
         }
@@ -110,25 +110,6 @@ fn fate(text: &str) -> Option<Fate> {
 
 fn time(text: &str) -> Option<Option<u64>> {
     if text == "-" { Some(None) } else { text.parse().ok().map(Some) }
-}
-
-impl fmt::Display for BadLog {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            BadLog::Io(_) => out.write_str("the log of the link cannot be read"),
-            BadLog::NotALog => write!(out, "this is no log of a link: it would begin with '{TITLE}'"),
-            BadLog::Line(line) => write!(out, "line {line} of the link's log makes no sense"),
-        }
-    }
-}
-
-impl error::Error for BadLog {
-    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
-        match self {
-            BadLog::Io(error) => Some(error),
-            _ => None,
-        }
-    }
 }
 
 #[cfg(test)]
