@@ -27,12 +27,6 @@ const MAX_INTERFACES: usize = 65_536;
 /// Of a program; one that is longer is a hostile one.
 const MAX_NAME_LETTERS: usize = 64;
 
-const PCAP_HEADER: usize = 16;
-/// Kuznetzov's variant has an interface and a protocol in it.
-const PCAP_HEADER_MODIFIED: usize = 24;
-const ENHANCED_HEADER: usize = 28;
-const SIMPLE_HEADER: usize = 12;
-
 /// Why nothing can be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -63,14 +57,13 @@ impl Interface {
     }
 }
 
-/// Where in the buffer a packet lies.
-struct Place {
+/// A packet of a block.
+struct Packet<'a> {
     at_ns: u64,
     has_time: bool,
     link: Link,
     length: u32,
-    header: usize,
-    captured: usize,
+    bytes: &'a [u8],
     program: Option<String>,
 }
 
@@ -78,9 +71,8 @@ struct Place {
 pub struct Reader {
     source: Box<dyn PcapReaderIterator + Send>,
     interfaces: Vec<Interface>,
-    pcap_header: usize,
-    /// Length of the block that was given out last and is still in the buffer.
-    given: usize,
+    /// Of the packet that was given out last.
+    bytes: Vec<u8>,
     program: Option<String>,
     times: Times,
     packets: u64,
@@ -110,8 +102,7 @@ impl Reader {
         Ok(Reader {
             source,
             interfaces: Vec::new(),
-            pcap_header: PCAP_HEADER,
-            given: 0,
+            bytes: Vec::new(),
             program: None,
             times,
             packets: 0,
@@ -121,16 +112,34 @@ impl Reader {
     }
 
     /// The next packet, or nothing at the end, of which [`Self::notes`] may know more.
-    #[allow(clippy::should_implement_trait, reason = "what is given borrows from the buffer")]
+    #[allow(clippy::should_implement_trait, reason = "what is given borrows from the reader")]
     pub fn next(&mut self) -> Option<Record<'_>> {
-        let place = self.find()?;
-        self.program = place.program;
-        self.packets += 1;
-        self.times.take(place.at_ns, place.has_time);
-        let data = self.source.data();
-        let bytes = data.get(place.header..place.header + place.captured).unwrap_or_default();
-        let program = self.program.as_deref();
-        Some(Record { at_ns: place.at_ns, link: place.link, length: place.length, bytes, program })
+        while !self.is_over {
+            let (block_bytes, found) = match self.source.next() {
+                Ok((block_bytes, block)) => {
+                    let packet = take_block(&block, &mut self.interfaces, &mut self.times);
+                    let found = packet.map(|Packet { at_ns, has_time, link, length, bytes, program }| {
+                        self.times.take(at_ns, has_time);
+                        self.bytes.clear();
+                        self.bytes.extend(bytes);
+                        self.program = program;
+                        (at_ns, link, length)
+                    });
+                    (block_bytes, found)
+                }
+                Err(error) => {
+                    let trouble = trouble(&error);
+                    self.overcome(trouble);
+                    continue;
+                }
+            };
+            self.source.consume(block_bytes);
+            if let Some((at_ns, link, length)) = found {
+                self.packets += 1;
+                return Some(Record { at_ns, link, length, bytes: &self.bytes, program: self.program.as_deref() });
+            }
+        }
+        None
     }
 
     /// What is wrong with the file's times and with its end, in sentences.
@@ -138,49 +147,23 @@ impl Reader {
         self.times.notes().into_iter().chain(self.note.clone()).collect()
     }
 
-    fn find(&mut self) -> Option<Place> {
-        if self.given > 0 {
-            self.source.consume(std::mem::take(&mut self.given));
-        }
-        while !self.is_over {
-            let block = match self.source.next() {
-                Ok((length, block)) => {
-                    Ok((length, take_block(&block, &mut self.interfaces, &mut self.pcap_header, &mut self.times)))
-                }
-                Err(error) => Err(trouble(&error)),
-            };
-            match block {
-                Ok((length, Some(place))) => {
-                    self.given = length;
-                    return Some(place);
-                }
-                Ok((length, None)) => self.source.consume(length),
-                Err(trouble) => self.overcome(trouble),
-            }
-        }
-        None
-    }
-
     fn overcome(&mut self, trouble: Trouble) {
-        let buffer_bytes = self.source.data().len();
         match trouble {
             Trouble::NeedsMore => self.refill(),
-            Trouble::NeedsRoom if buffer_bytes < MAX_BLOCK_BYTES => {
+            Trouble::NeedsRoom if self.source.data().len() < MAX_BLOCK_BYTES => {
                 // The whole block is a few times what is there at most, or the length is a lie.
                 self.source.grow(MAX_BLOCK_BYTES + BUFFER_BYTES);
                 self.refill();
             }
             Trouble::NeedsRoom => self.stop("has a block too long to be true"),
             Trouble::End => self.is_over = true,
-            Trouble::Cut => self.stop("ends within a packet"),
-            Trouble::Damaged => self.stop("is damaged"),
-            Trouble::Unreadable => self.stop("cannot be read on"),
+            Trouble::Broken(what) => self.stop(what),
         }
     }
 
     fn refill(&mut self) {
         if self.source.refill().is_err() {
-            self.stop("cannot be read on");
+            self.stop(UNREADABLE);
         }
     }
 
@@ -195,19 +178,19 @@ enum Trouble {
     NeedsMore,
     NeedsRoom,
     End,
-    Cut,
-    Damaged,
-    Unreadable,
+    Broken(&'static str),
 }
+
+const UNREADABLE: &str = "cannot be read on";
 
 fn trouble(error: &PcapError<&[u8]>) -> Trouble {
     match error {
         PcapError::Incomplete(_) => Trouble::NeedsMore,
         PcapError::BufferTooSmall => Trouble::NeedsRoom,
         PcapError::Eof => Trouble::End,
-        PcapError::UnexpectedEof => Trouble::Cut,
-        PcapError::ReadError => Trouble::Unreadable,
-        _ => Trouble::Damaged,
+        PcapError::UnexpectedEof => Trouble::Broken("ends within a packet"),
+        PcapError::ReadError => Trouble::Broken(UNREADABLE),
+        _ => Trouble::Broken("is damaged"),
     }
 }
 
@@ -217,13 +200,12 @@ fn resolution(option: u8) -> u64 {
     base.checked_pow(power.into()).unwrap_or(1_000_000)
 }
 
-/// Where a block's packet lies, or what the block says of the packets to come.
-fn take_block(
-    block: &PcapBlockOwned<'_>,
+/// A block's packet, or what the block says of the packets to come.
+fn take_block<'a>(
+    block: &PcapBlockOwned<'a>,
     interfaces: &mut Vec<Interface>,
-    pcap_header: &mut usize,
     times: &mut Times,
-) -> Option<Place> {
+) -> Option<Packet<'a>> {
     match block {
         PcapBlockOwned::LegacyHeader(header) => {
             let is_nanoseconds = header.is_nanosecond_precision() || times.are_nanoseconds;
@@ -231,17 +213,13 @@ fn take_block(
             // The upper half says whether a checksum follows each packet.
             let link = Link(header.network.0 & 0xffff);
             interfaces.push(Interface { link, resolution, offset_s: i64::from(header.thiszone) });
-            if header.is_modified_format() {
-                *pcap_header = PCAP_HEADER_MODIFIED;
-            }
             None
         }
         PcapBlockOwned::Legacy(packet) => {
             let interface = interfaces.first()?;
             let ticks = u64::from(packet.ts_sec) * interface.resolution + u64::from(packet.ts_usec);
-            let (at_ns, captured) = (interface.at_ns(ticks), packet.data.len());
-            let (link, length, header) = (interface.link, packet.origlen, *pcap_header);
-            Some(Place { at_ns, has_time: true, link, length, header, captured, program: None })
+            let (at_ns, link) = (interface.at_ns(ticks), interface.link);
+            Some(Packet { at_ns, has_time: true, link, length: packet.origlen, bytes: packet.data, program: None })
         }
         PcapBlockOwned::NG(block) => take_pcapng_block(block, interfaces, times),
     }
@@ -256,7 +234,9 @@ fn program(options: &[PcapNGOption<'_>]) -> Option<String> {
     Some(name).filter(|name| !name.is_empty())
 }
 
-fn take_pcapng_block(block: &Block<'_>, interfaces: &mut Vec<Interface>, times: &mut Times) -> Option<Place> {
+fn take_pcapng_block<'a>(block: &Block<'a>, interfaces: &mut Vec<Interface>, times: &mut Times) -> Option<Packet<'a>> {
+    // What the block says to be there, where the library gives its padding too.
+    let cut = |data: &'a [u8], length: u32| &data[..data.len().min(length as usize)];
     match block {
         Block::SectionHeader(_) => interfaces.clear(),
         Block::InterfaceDescription(description) if interfaces.len() < MAX_INTERFACES => {
@@ -275,24 +255,15 @@ fn take_pcapng_block(block: &Block<'_>, interfaces: &mut Vec<Interface>, times: 
             if is_nanoseconds(ticks, interface.resolution) {
                 (interface.resolution, times.are_nanoseconds) = (1_000_000_000, true);
             }
-            let at_ns = interface.at_ns(ticks);
-            let captured = packet.data.len().min(packet.caplen as usize);
-            return Some(Place {
-                at_ns,
-                has_time: true,
-                link: interface.link,
-                length: packet.origlen,
-                header: ENHANCED_HEADER,
-                captured,
-                program: program(&packet.options),
-            });
+            let (at_ns, link, length) = (interface.at_ns(ticks), interface.link, packet.origlen);
+            let (bytes, program) = (cut(packet.data, packet.caplen), program(&packet.options));
+            return Some(Packet { at_ns, has_time: true, link, length, bytes, program });
         }
         // It has no time of its own.
         Block::SimplePacket(packet) => {
-            let captured = packet.data.len().min(packet.origlen as usize);
             let (link, at_ns, length) = (interfaces.first()?.link, times.last_ns(), packet.origlen);
-            let (header, program) = (SIMPLE_HEADER, None);
-            return Some(Place { at_ns, has_time: false, link, length, header, captured, program });
+            let bytes = cut(packet.data, length);
+            return Some(Packet { at_ns, has_time: false, link, length, bytes, program: None });
         }
         _ => {}
     }
