@@ -32,29 +32,12 @@ pub enum LiveError {
     Other(String),
 }
 
-/// A network interface.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Interface {
-    pub name: String,
-    pub addresses: Vec<String>,
-    pub is_up: bool,
-}
-
-/// Those that can be captured on.
-pub fn interfaces() -> Result<Vec<Interface>, LiveError> {
-    let devices = Device::list().map_err(|error| LiveError::Other(said(&error)))?;
-    let interface = |device: Device| Interface {
-        addresses: device.addresses.iter().map(|address| address.addr.to_string()).collect(),
-        is_up: device.flags.is_up(),
-        name: device.name,
-    };
-    Ok(devices.into_iter().map(interface).filter(is_network).collect())
-}
-
-/// libpcap also lists USB, D-Bus and the firewall's log.
-fn is_network(interface: &Interface) -> bool {
+/// The interfaces that can be captured on; libpcap also lists USB, D-Bus and the firewall's log.
+pub fn interfaces() -> Result<Vec<Device>, LiveError> {
     let others = ["bluetooth", "dbus", "nflog", "nfqueue", "usbmon"];
-    !others.iter().any(|other| interface.name.starts_with(other))
+    let mut devices = Device::list().map_err(|error| LiveError::Other(said(&error)))?;
+    devices.retain(|device| !others.iter().any(|other| device.name.starts_with(other)));
+    Ok(devices)
 }
 
 /// libpcap's words for TCP connections to these ports.
@@ -137,13 +120,13 @@ impl Live {
     }
 }
 
-fn refused(interface: &str, error: &pcap::Error, all: Vec<Interface>) -> LiveError {
+fn refused(interface: &str, error: &pcap::Error, all: Vec<Device>) -> LiveError {
     let said = said(error);
     let is_there = all.iter().any(|known| known.name == interface);
     match () {
         () if said.contains("ermi") || said.contains("CAP_NET_RAW") => LiveError::NotAllowed,
         () if all.is_empty() => LiveError::NoInterfaces,
-        () if !is_there => LiveError::NoInterface(all.into_iter().map(|interface| interface.name).collect()),
+        () if !is_there => LiveError::NoInterface(all.into_iter().map(|device| device.name).collect()),
         () => LiveError::Other(said),
     }
 }

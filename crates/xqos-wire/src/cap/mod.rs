@@ -191,8 +191,9 @@ fn list() -> Result<()> {
     let interfaces = live::interfaces().context("the network interfaces cannot be listed")?;
     let width = interfaces.iter().map(|interface| interface.name.len()).max().unwrap_or(0);
     for interface in interfaces {
-        let state = if interface.is_up { "up  " } else { "down" };
-        let line = format!("{:width$}  {state}  {}", interface.name, interface.addresses.join(" "));
+        let state = if interface.flags.is_up() { "up  " } else { "down" };
+        let addresses: Vec<String> = interface.addresses.iter().map(|address| address.addr.to_string()).collect();
+        let line = format!("{:width$}  {state}  {}", interface.name, addresses.join(" "));
         output::line(line.trim_end())?;
     }
     Ok(())
