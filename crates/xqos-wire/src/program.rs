@@ -18,19 +18,9 @@ const GRACE: Duration = Duration::from_secs(10);
 /// How often it is looked whether connections are left: nothing tells.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
-/// The display that the program sees.
-pub trait Served {
-    /// For DISPLAY.
-    fn display(&self) -> String;
-    /// For XAUTHORITY.
-    fn authority(&self) -> Option<&Path>;
-    /// Connections that are open now.
-    fn open(&self) -> usize;
-    /// Whether it stays when the program has ended, so that what the program has left behind needs nobody to wait for it.
-    fn stays(&self) -> bool {
-        false
-    }
-}
+/// How many connections its display has now. `None`: the display stays when the program has ended, so that what the program
+/// has left behind needs nobody to wait for it.
+type Open<'a> = Option<&'a dyn Fn() -> usize>;
 
 /// A program that was started, as long as it or its connections live.
 #[derive(Debug)]
@@ -51,14 +41,11 @@ impl Program {
         self.status.unwrap_or(0)
     }
 
-    /// Program and arguments.
-    pub fn start(words: &[OsString], served: &impl Served) -> Result<Program> {
+    /// Program and arguments, with what DISPLAY and XAUTHORITY are to be.
+    pub fn start(words: &[OsString], display: &str, authority: Option<&Path>) -> Result<Program> {
         let (program, rest) = words.split_first().context("no program is named")?;
         let mut command = Command::new(program);
-        command.args(rest).env("DISPLAY", served.display());
-        if let Some(authority) = served.authority() {
-            command.env("XAUTHORITY", authority);
-        }
+        command.args(rest).env("DISPLAY", display).envs(authority.map(|authority| ("XAUTHORITY", authority)));
         sys::unblock_signals_in(&mut command);
         let shown = OsStr::to_string_lossy(program);
         let child = command.spawn().with_context(|| format!("cannot start {shown}: check its name after --"))?;
@@ -66,13 +53,13 @@ impl Program {
     }
 
     /// Until nothing is left of it, or a signal says that this was enough.
-    pub fn watch(&mut self, served: &impl Served, signals: &Signals, quiet: bool) -> Result<()> {
+    pub fn watch(&mut self, open: Open<'_>, signals: &Signals, quiet: bool) -> Result<()> {
         loop {
             while let Some(signal) = signals.next() {
                 self.hear(signal);
             }
             let left = match self.ended {
-                Some(ended) if self.is_over(served, ended) => return Ok(()),
+                Some(ended) if self.is_over(open, ended) => return Ok(()),
                 Some(_) => Some(LOOK_AGAIN),
                 None => self.kill.map(|kill| kill.saturating_duration_since(Instant::now())),
             };
@@ -80,7 +67,7 @@ impl Program {
                 sys::send(self.pid, libc::SIGKILL);
                 self.kill = None;
             }
-            self.tell(served, quiet);
+            self.tell(open, quiet);
             sys::poll(&[signals.as_raw_fd()], left).context("cannot wait for the program")?;
         }
     }
@@ -106,16 +93,17 @@ impl Program {
     }
 
     /// Whether no connection is left, and none to be expected.
-    fn is_over(&self, served: &impl Served, ended: Instant) -> bool {
-        self.is_asked || served.stays() || served.open() == 0 && (ended.elapsed() > GRACE || !has_children())
+    fn is_over(&self, open: Open<'_>, ended: Instant) -> bool {
+        let is_left = |open: &dyn Fn() -> usize| open() == 0 && (ended.elapsed() > GRACE || !has_children());
+        self.is_asked || open.is_none_or(is_left)
     }
 
-    fn tell(&mut self, served: &impl Served, quiet: bool) {
+    fn tell(&mut self, open: Open<'_>, quiet: bool) {
         // What is about to end needs no word.
         const SOON: Duration = Duration::from_secs(1);
         let is_late = self.ended.is_some_and(|ended| ended.elapsed() > SOON);
         if is_late && !quiet && !self.has_told {
-            let left = counted(served.open() as u64, "connection");
+            let left = counted(open.map_or(0, |open| open()) as u64, "connection");
             note(&format!("the program has ended, and what it started has {left}; ^C ends it here"));
             self.has_told = true;
         }

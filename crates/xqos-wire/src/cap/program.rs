@@ -2,27 +2,13 @@
 //! `xqos cap -- PROGRAM`: a program behind a relay, and whatever it starts.
 
 use super::{Arguments, create};
-use crate::program::{Program, Served, counted};
+use crate::program::{Program, counted};
 use anyhow::{Context, Error, Result};
 use std::path::Path;
 use std::process::ExitCode;
 use xqos_cli::output;
 use xqos_sys::{self as sys, Signals};
 use xqos_wire::capture::relay::{Relay, Relayed};
-
-impl Served for Relay {
-    fn display(&self) -> String {
-        Relay::display(self)
-    }
-
-    fn authority(&self) -> Option<&Path> {
-        Relay::authority(self)
-    }
-
-    fn open(&self) -> usize {
-        Relay::open(self)
-    }
-}
 
 pub fn capture(arguments: &Arguments, display: Option<&str>, path: &Path) -> Result<ExitCode> {
     // Before there are threads, which would take the signals.
@@ -31,10 +17,10 @@ pub fn capture(arguments: &Arguments, display: Option<&str>, path: &Path) -> Res
     let file = create(path)?;
     let start = || {
         let relay = Relay::start(display, file, &arguments.settings())?;
-        Ok((Program::start(&arguments.program, &relay)?, relay))
+        Ok((Program::start(&arguments.program, &relay.display(), relay.authority())?, relay))
     };
     let (mut program, relay) = start().inspect_err(|_: &Error| output::discard(path))?;
-    program.watch(&relay, &signals, arguments.quiet)?;
+    program.watch(Some(&|| relay.open()), &signals, arguments.quiet)?;
     let relayed = relay.finish()?;
     arguments.conclude(&relayed.recorded, path, &told(&relayed))?;
     Ok(ExitCode::from(program.status()))

@@ -121,8 +121,8 @@ impl Arguments {
         sys::adopt_orphans().context("cannot look after the program's processes")?;
         let cache = if self.forget { Cache::none() } else { Cache::of(name, &self.program[0]) };
         let proxy = Proxy::start((!name.is_empty()).then_some(name), self.settings(), Caches::One(cache))?;
-        let mut program = Program::start(&self.program, &proxy)?;
-        program.watch(&proxy, signals, self.quiet)?;
+        let mut program = Program::start(&self.program, &proxy.display(), Some(proxy.authority()))?;
+        program.watch(Some(&|| proxy.open()), signals, self.quiet)?;
         if self.manner.verify {
             proxy.settle();
         }

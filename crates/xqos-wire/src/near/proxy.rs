@@ -3,7 +3,6 @@
 
 use super::cache::Caches;
 use super::run::{Loop, Shared, Told};
-use crate::program::Served;
 use anyhow::{Context, Result, anyhow};
 use std::io;
 use std::os::unix::net::UnixStream;
@@ -84,18 +83,19 @@ impl Proxy {
         let ended = self.thread.take()?.join();
         Some(ended.unwrap_or_else(|_| Err(io::Error::other("its thread panicked"))).map_err(|error| anyhow!(error)))
     }
-}
 
-impl Served for Proxy {
-    fn display(&self) -> String {
+    /// For DISPLAY.
+    pub fn display(&self) -> String {
         self.display.name()
     }
 
-    fn authority(&self) -> Option<&Path> {
-        Some(self.authority.path())
+    /// For XAUTHORITY.
+    pub fn authority(&self) -> &Path {
+        self.authority.path()
     }
 
-    fn open(&self) -> usize {
+    /// Connections that are open now.
+    pub fn open(&self) -> usize {
         // A number to look at; nothing else depends on it.
         self.shared.open.load(Ordering::Relaxed)
     }

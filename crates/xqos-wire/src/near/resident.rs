@@ -15,7 +15,7 @@
 use super::cache::{Caches, make_private, plain};
 use super::proxy::Proxy;
 use super::{Arguments, told};
-use crate::program::{Program, Served};
+use crate::program::Program;
 use anyhow::{Context, Result, bail};
 use rustix::fs::{FlockOperation, flock};
 use rustix::net::sockopt::socket_peercred;
@@ -53,24 +53,6 @@ struct Found {
     is_relaxed: bool,
 }
 
-impl Served for Found {
-    fn display(&self) -> String {
-        self.display.clone()
-    }
-
-    fn authority(&self) -> Option<&Path> {
-        Some(&self.authority)
-    }
-
-    fn open(&self) -> usize {
-        0
-    }
-
-    fn stays(&self) -> bool {
-        true
-    }
-}
-
 /// Runs a program behind the resident proxy.
 pub fn run(arguments: &Arguments, name: &str, signals: &Signals) -> Result<ExitCode> {
     let found = find_or_start(arguments, name)?;
@@ -78,8 +60,8 @@ pub fn run(arguments: &Arguments, name: &str, signals: &Signals) -> Result<ExitC
         let order = if found.is_relaxed { "relaxed" } else { "strict" };
         note(&format!("the resident proxy was started in {order} order, and stays so: xqos near --stop ends it"));
     }
-    let mut program = Program::start(&arguments.program, &found)?;
-    program.watch(&found, signals, arguments.quiet)?;
+    let mut program = Program::start(&arguments.program, &found.display, Some(&found.authority))?;
+    program.watch(None, signals, arguments.quiet)?;
     if arguments.manner.report || arguments.manner.verify {
         ask(&found.socket, "report")?.lines().for_each(note);
     }
@@ -185,7 +167,7 @@ pub fn serve(name: &str, settings: Settings, signals: &Signals) -> Result<ExitCo
     }
     let listener = UnixListener::bind(&path).context("cannot make the socket of the resident proxy")?;
     listener.set_nonblocking(true).context("cannot listen")?;
-    let authority = proxy.authority().unwrap_or(Path::new("")).display();
+    let authority = proxy.authority().display();
     let order = if is_relaxed { "relaxed" } else { "strict" };
     let greeting = format!("{}\n{authority}\n{order}\n", proxy.display());
     let served = attend(&proxy, &listener, &greeting, signals);
