@@ -22,7 +22,7 @@ use rustix::net::sockopt::socket_peercred;
 use rustix::process::geteuid;
 use std::env;
 use std::fs::{self, File, OpenOptions};
-use std::io::{ErrorKind, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -117,15 +117,10 @@ fn find_or_start(arguments: &Arguments, name: &str) -> Result<Found> {
 fn find(folder: &Path) -> Option<Found> {
     let socket = UnixStream::connect(folder.join("socket")).ok()?;
     socket.set_read_timeout(Some(PATIENCE)).ok()?;
-    let (mut words, mut byte) = (String::new(), [0]);
-    // Three lines, and nothing behind them is taken.
-    while words.matches('\n').count() < 3 && words.len() < MAX_WORDS as usize {
-        (&socket).read_exact(&mut byte).ok()?;
-        words.push(char::from(byte[0]));
-    }
-    let mut lines = words.lines();
-    let (display, authority, order) = (lines.next()?.to_owned(), PathBuf::from(lines.next()?), lines.next()?);
-    Some(Found { display, authority, is_relaxed: order == "relaxed", socket })
+    // It says no more before it is asked.
+    let lines = BufReader::new((&socket).take(MAX_WORDS)).lines().map_while(Result::ok).take(3).collect::<Vec<_>>();
+    let [display, authority, order] = lines.try_into().ok()?;
+    Some(Found { display, authority: authority.into(), is_relaxed: order == "relaxed", socket })
 }
 
 /// Says a word, and reads what comes until the other end has said all.
