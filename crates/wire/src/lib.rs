@@ -24,6 +24,7 @@
 //! | [`predict`] | how a program's start would go over a link that is not there |
 //! | [`observe`] | what is seen, as types: the door between those who read a capture and those who conclude from it |
 //! | [`link`] | a network emulator between two namespaces, with a log of what it did |
+//! | [`background`] | the threads of a relay, a link and a proxy |
 //!
 //! Whatever is missing (packets dropped, bytes cut off, a beginning that was not captured) is told to the observer and
 //! counted; nothing is guessed over a gap.
@@ -32,6 +33,7 @@
 
 pub mod analysis;
 pub mod answerable;
+pub mod background;
 pub mod capture;
 pub mod contents;
 mod copies;

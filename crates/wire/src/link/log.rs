@@ -88,22 +88,6 @@ pub struct Busy {
     pub to_ns: u64,
 }
 
-impl Entry {
-    /// The same, on a clock that is ahead by this much.
-    fn later_by(self, ns: u64) -> Entry {
-        let later = |time_ns: u64| time_ns.saturating_add(ns);
-        match self {
-            Entry::Packet(record) => Entry::Packet(Record {
-                arrived_ns: later(record.arrived_ns),
-                sent_ns: record.sent_ns.map(|(start_ns, end_ns)| (later(start_ns), later(end_ns))),
-                delivered_ns: record.delivered_ns.map(later),
-                ..record
-            }),
-            Entry::Busy(busy) => Entry::Busy(Busy { from_ns: later(busy.from_ns), to_ns: later(busy.to_ns), ..busy }),
-        }
-    }
-}
-
 /// As a line of the file.
 impl fmt::Display for Entry {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -40,11 +40,10 @@ use log::{Totals, Writer};
 use namespace::Namespaces;
 use run::Emulator;
 use shape::{Queue, Shape};
+use std::io;
 use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::process::Command;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
-use std::io;
 
 /// One of the two namespaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,12 +111,10 @@ impl Link {
             }
             shape = Settings::default().shape();
         }
-        let epoch = Instant::now();
-        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let create = |path| Writer::create(path, &settings.about(), since_1970.as_nanos() as u64);
+        let create = |path| Writer::create(path, &settings.about());
         let log = settings.log.as_deref().filter(|_| !settings.netem).map(create).transpose().map_err(Error::Log)?;
         let tuns = namespaces.take_tuns().ok_or_else(|| Error::Device(io::ErrorKind::NotConnected.into()))?;
-        let emulator = Emulator::start(tuns, shape, settings.seed, log, epoch).map_err(Error::Run)?;
+        let emulator = run::start(tuns, shape, settings.seed, log).map_err(Error::Run)?;
         Ok(Link { namespaces, emulator })
     }
 
@@ -136,7 +133,7 @@ impl Link {
     pub fn finish(self) -> Result<[Totals; 2], Error> {
         let Link { namespaces, emulator } = self;
         drop(namespaces);
-        emulator.finish()
+        emulator.finish().map_err(Error::Run)?
     }
 }
 

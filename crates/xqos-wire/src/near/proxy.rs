@@ -3,16 +3,16 @@
 
 use super::cache::Caches;
 use super::run::{Loop, Shared, Told};
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result};
 use std::io;
-use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError};
-use std::thread::{self, JoinHandle};
+use std::thread;
 use std::time::{Duration, Instant};
 use xqos_near::Settings;
 use xqos_near::setup::Cookie;
+use xqos_wire::background::Background;
 use xqos_wire::capture::relay::authority::{Authority, cookie, secret};
 use xqos_wire::capture::relay::display::Display;
 use xqos_wire::capture::relay::upstream::Upstream;
@@ -24,11 +24,11 @@ const LOOK_AGAIN: Duration = Duration::from_millis(20);
 /// Its drop ends it and removes its files.
 #[derive(Debug)]
 pub struct Proxy {
+    // In this order: its files go when it has ended.
+    thread: Background<io::Result<()>>,
     display: Arc<Display>,
     authority: Authority,
     shared: Arc<Shared>,
-    stop: Option<UnixStream>,
-    thread: Option<JoinHandle<io::Result<()>>>,
 }
 
 impl Proxy {
@@ -42,19 +42,16 @@ impl Proxy {
         let authority = authority.context("the cookie for our display cannot be written")?;
         let (name, data) = cookie(&upstream).unwrap_or_default();
         let settings = Settings { own_cookie: Some(own), server_cookie: Cookie { name, data }, ..settings };
-        let (ours, theirs) = UnixStream::pair().context("the proxy cannot be started")?;
         let shared = Arc::new(Shared::default());
-        let upstream = (upstream, first);
-        let run = Loop::new(Arc::clone(&display), upstream, theirs, Arc::clone(&shared), settings, caches);
-        let mut run = run.context("the proxy cannot be started")?;
-        let thread = thread::Builder::new().name("near".to_owned()).spawn(move || run.run());
-        let thread = Some(thread.context("the proxy cannot be started")?);
-        Ok(Proxy { display, authority, shared, stop: Some(ours), thread })
+        let run = Loop::new(Arc::clone(&display), (upstream, first), Arc::clone(&shared), settings, caches);
+        let start = |mut run: Loop| Background::start("near", move |stop| run.run(&stop));
+        let thread = run.and_then(start).context("the proxy cannot be started")?;
+        Ok(Proxy { thread, display, authority, shared })
     }
 
     /// What became of the connections that have ended.
     pub fn told(&self) -> Told {
-        self.shared.told.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.shared.told()
     }
 
     /// Whether the X server is gone.
@@ -73,15 +70,9 @@ impl Proxy {
     }
 
     /// Ends it.
-    pub fn finish(mut self) -> Result<Told> {
-        self.end().unwrap_or(Ok(())).context("the proxy broke off")?;
-        Ok(self.told())
-    }
-
-    fn end(&mut self) -> Option<Result<()>> {
-        self.stop = None;
-        let ended = self.thread.take()?.join();
-        Some(ended.unwrap_or_else(|_| Err(io::Error::other("its thread panicked"))).map_err(|error| anyhow!(error)))
+    pub fn finish(self) -> Result<Told> {
+        self.thread.finish().and_then(|ended| ended).context("the proxy broke off")?;
+        Ok(self.shared.told())
     }
 
     /// For DISPLAY.
@@ -98,11 +89,5 @@ impl Proxy {
     pub fn open(&self) -> usize {
         // A number to look at; nothing else depends on it.
         self.shared.open.load(Ordering::Relaxed)
-    }
-}
-
-impl Drop for Proxy {
-    fn drop(&mut self) {
-        let _ = self.end();
     }
 }

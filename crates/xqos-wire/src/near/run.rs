@@ -35,6 +35,12 @@ pub struct Shared {
     pub told: Mutex<Told>,
 }
 
+impl Shared {
+    pub fn told(&self) -> Told {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
 /// The result of connections.
 #[derive(Clone, Debug, Default)]
 pub struct Told {
@@ -48,7 +54,6 @@ pub struct Told {
 pub struct Loop {
     display: Arc<Display>,
     connecting: Connecting,
-    stop: UnixStream,
     shared: Arc<Shared>,
     settings: Settings,
     caches: Caches,
@@ -73,11 +78,9 @@ struct Guest {
 }
 
 impl Loop {
-    /// `stop` is readable when all is to end.
     pub fn new(
         display: Arc<Display>,
         (upstream, first): (Upstream, Socket),
-        stop: UnixStream,
         shared: Arc<Shared>,
         settings: Settings,
         caches: Caches,
@@ -92,7 +95,6 @@ impl Loop {
             display,
             fonts_to_come: connecting.count(),
             connecting,
-            stop,
             shared,
             settings,
             caches,
@@ -106,11 +108,11 @@ impl Loop {
         })
     }
 
-    /// Until it is stopped.
-    pub fn run(&mut self) -> io::Result<()> {
+    /// Until `stop` is readable.
+    pub fn run(&mut self, stop: &UnixStream) -> io::Result<()> {
         let mut buffer = vec![0; PIECE_BYTES];
         loop {
-            let ready = self.wait()?;
+            let ready = self.wait(stop)?;
             let [stop, connected, hidden, in_tmp, others @ ..] = ready.as_slice() else { break };
             if !stop.is_empty() {
                 break;
@@ -152,11 +154,11 @@ impl Loop {
 
     /// What each is ready for: the other end, connections that were made, listeners, connections for fonts, the clients' ends and
     /// the scout.
-    fn wait(&mut self) -> io::Result<Vec<PollFlags>> {
+    fn wait(&mut self, stop: &UnixStream) -> io::Result<Vec<PollFlags>> {
         let is_holding = self.clients.iter().any(|guest| guest.client.is_holding());
         let listen =
             if self.clients.len() + self.connecting.count() < MAX_CLIENTS { PollFlags::IN } else { PollFlags::empty() };
-        let mut wanted = vec![(self.stop.as_fd(), PollFlags::IN), (self.connecting.told(), PollFlags::IN)];
+        let mut wanted = vec![(stop.as_fd(), PollFlags::IN), (self.connecting.told(), PollFlags::IN)];
         wanted.extend(self.display.listeners.iter().map(|listener| (listener.as_fd(), listen)));
         wanted.extend(self.fonts.iter_mut().map(|fonts| fonts.ahead.interest()));
         wanted.extend(self.clients.iter_mut().flat_map(|guest| guest.client.interests()));

@@ -25,16 +25,15 @@ mod run;
 pub mod upstream;
 
 use super::record::{Recorded, Settings};
+use crate::background::Background;
 use authority::Authority;
 use display::Display;
 use run::Loop;
 use std::fs::File;
-use std::os::unix::net::UnixStream;
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread::{self, JoinHandle};
-use std::io;
 use upstream::Upstream;
 
 /// Why there is no relay.
@@ -74,11 +73,11 @@ pub struct Relayed {
 /// A relay that runs. Its drop ends it and removes its files.
 #[derive(Debug)]
 pub struct Relay {
+    // In this order: its files go when it has ended.
+    thread: Background<io::Result<Relayed>>,
     display: Arc<Display>,
     authority: Option<Authority>,
     open: Arc<AtomicUsize>,
-    stop: Option<UnixStream>,
-    thread: Option<JoinHandle<io::Result<Relayed>>>,
 }
 
 impl Relay {
@@ -87,12 +86,11 @@ impl Relay {
         let upstream = Upstream::find(display)?;
         let display = Arc::new(Display::make(upstream.screen()).map_err(RelayError::Display)?);
         let authority = Authority::of_upstream(&upstream, display.number()).map_err(RelayError::Authority)?;
-        let (ours, theirs) = UnixStream::pair().map_err(RelayError::Run)?;
         let open = Arc::new(AtomicUsize::new(0));
-        let mut run = Loop::new(Arc::clone(&display), upstream, theirs, Arc::clone(&open));
+        let run = Loop::new(Arc::clone(&display), upstream, Arc::clone(&open));
         let settings = settings.clone();
-        let thread = thread::Builder::new().name("relay".to_owned()).spawn(move || run.run(file, &settings));
-        Ok(Relay { display, authority, open, stop: Some(ours), thread: Some(thread.map_err(RelayError::Run)?) })
+        let thread = Background::start("relay", move |stop| run.run(file, &settings, &stop));
+        Ok(Relay { display, authority, open, thread: thread.map_err(RelayError::Run)? })
     }
 
     /// What the program's DISPLAY has to be.
@@ -112,19 +110,7 @@ impl Relay {
     }
 
     /// Ends it; what went through.
-    pub fn finish(mut self) -> Result<Relayed, RelayError> {
-        self.end().unwrap_or_else(|| Ok(Relayed::default())).map_err(RelayError::Run)
-    }
-
-    fn end(&mut self) -> Option<io::Result<Relayed>> {
-        self.stop = None;
-        let ended = self.thread.take()?.join();
-        Some(ended.unwrap_or_else(|_| Err(io::Error::other("its thread panicked"))))
-    }
-}
-
-impl Drop for Relay {
-    fn drop(&mut self) {
-        let _ = self.end();
+    pub fn finish(self) -> Result<Relayed, RelayError> {
+        self.thread.finish().and_then(|relayed| relayed).map_err(RelayError::Run)
     }
 }

@@ -8,6 +8,7 @@ use super::connection::{Connection, PIECE_BYTES, Step};
 use super::display::Display;
 use super::upstream::{Socket, Upstream};
 use super::{Relayed, Settings};
+use crate::background::Clock;
 use crate::capture::conversation::Conversation;
 use crate::capture::record::{Recorder, Watch};
 use crate::capture::{Link, Record};
@@ -20,7 +21,7 @@ use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 use xqos_sys::ready;
 
 /// After this time with nothing to do, what is buffered goes into the file.
@@ -30,30 +31,11 @@ const OWN_FILES: u64 = 64;
 /// Where clients' ports begin, as Linux counts.
 const FIRST_CLIENT_PORT: u16 = 32_768;
 
-/// Nanoseconds since 1970 that never go back.
-#[derive(Clone, Copy, Debug)]
-struct Clock {
-    epoch: Instant,
-    epoch_ns: u64,
-}
-
-impl Clock {
-    fn new() -> Clock {
-        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Clock { epoch: Instant::now(), epoch_ns: since_1970.as_nanos() as u64 }
-    }
-
-    fn now_ns(&self) -> u64 {
-        self.epoch_ns + self.epoch.elapsed().as_nanos() as u64
-    }
-}
-
 /// All that runs in the relay's thread.
 #[derive(Debug)]
 pub struct Loop {
     display: Arc<Display>,
     upstream: Upstream,
-    stop: UnixStream,
     open: Arc<AtomicUsize>,
     connections: Vec<Connection>,
     /// At once; each needs two open files.
@@ -63,21 +45,21 @@ pub struct Loop {
 }
 
 impl Loop {
-    /// `stop` is readable when all is to end; `open` tells others how many connections there are.
-    pub fn new(display: Arc<Display>, upstream: Upstream, stop: UnixStream, open: Arc<AtomicUsize>) -> Loop {
+    /// `open` tells others how many connections there are.
+    pub fn new(display: Arc<Display>, upstream: Upstream, open: Arc<AtomicUsize>) -> Loop {
         let (connections, relayed) = (Vec::new(), Relayed::default());
         let files = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
         let most_connections = (files.saturating_sub(OWN_FILES) / 2) as usize;
-        Loop { display, upstream, stop, open, connections, most_connections, relayed, clock: Clock::new() }
+        Loop { display, upstream, open, connections, most_connections, relayed, clock: Clock::new() }
     }
 
-    /// Until it is stopped.
-    pub fn run(&mut self, file: File, settings: &Settings) -> io::Result<Relayed> {
+    /// Until `stop` is readable.
+    pub fn run(mut self, file: File, settings: &Settings, stop: &UnixStream) -> io::Result<Relayed> {
         let mut watch = Watch::new(settings);
         let mut recorder = Recorder::new(file, Some((Link::RAW, "xqos relay")), settings, &mut watch)?;
         let mut buffer = vec![0; PIECE_BYTES];
         loop {
-            let ready = self.wait(&mut recorder)?;
+            let ready = self.wait(stop, &mut recorder)?;
             let [stop, hidden, in_tmp, ends @ ..] = ready.as_slice() else { break };
             if !stop.is_empty() {
                 break;
@@ -100,14 +82,14 @@ impl Loop {
             self.open.store(self.connections.len(), Ordering::Relaxed);
         }
         let recorded = recorder.finish();
-        Ok(Relayed { recorded, ..std::mem::take(&mut self.relayed) })
+        Ok(Relayed { recorded, ..self.relayed })
     }
 
     /// What the other end, the listeners and the clients' ends are ready for.
-    fn wait(&self, recorder: &mut Recorder<'_>) -> io::Result<Vec<PollFlags>> {
+    fn wait(&self, stop: &UnixStream, recorder: &mut Recorder<'_>) -> io::Result<Vec<PollFlags>> {
         let has_room = self.connections.len() < self.most_connections;
         let listen = if has_room { PollFlags::IN } else { PollFlags::empty() };
-        let mut wanted = vec![(self.stop.as_fd(), PollFlags::IN)];
+        let mut wanted = vec![(stop.as_fd(), PollFlags::IN)];
         wanted.extend(self.display.listeners.iter().map(|listener| (listener.as_fd(), listen)));
         wanted.extend(self.connections.iter().flat_map(Connection::interests));
         let ready = ready(&wanted, Some(REST))?;

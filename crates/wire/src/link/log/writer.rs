@@ -57,13 +57,13 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// `later_ns` is what the clock of the file shows more than that of the entries; `about` is for people.
-    pub fn create(path: &Path, about: &str, later_ns: u64) -> io::Result<Writer> {
+    /// `about` is for people.
+    pub fn create(path: &Path, about: &str) -> io::Result<Writer> {
         let mut file = BufWriter::new(File::create(path)?);
         writeln!(file, "{TITLE}\n# {about}\n# packet direction number bytes arrival start end delivery fate")?;
         file.flush()?;
         let (sender, receiver) = mpsc::sync_channel(WAITING_BATCHES);
-        let write = move || write(file, &receiver, later_ns);
+        let write = move || write(file, &receiver);
         let thread = thread::Builder::new().name("link log".to_owned()).spawn(write)?;
         Ok(Writer { batch: Vec::new(), sender, thread })
     }
@@ -96,12 +96,12 @@ impl Writer {
     }
 }
 
-fn write(mut file: BufWriter<File>, entries: &Receiver<Vec<Entry>>, later_ns: u64) -> io::Result<()> {
+fn write(mut file: BufWriter<File>, entries: &Receiver<Vec<Entry>>) -> io::Result<()> {
     loop {
         match entries.recv_timeout(PAUSE) {
             Ok(batch) => {
                 for entry in batch {
-                    writeln!(file, "{}", entry.later_by(later_ns))?;
+                    writeln!(file, "{entry}")?;
                 }
             }
             Err(RecvTimeoutError::Timeout) => file.flush()?,

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: MIT
+//! Threads that serve until they are told to end, as those of a relay, a link and a proxy, and the time that they go by.
+
+use std::io;
+use std::os::unix::net::UnixStream;
+use std::thread::{self, JoinHandle};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+/// A thread, and what it comes to. Its drop ends it.
+#[derive(Debug)]
+pub struct Background<T> {
+    stop: Option<UnixStream>,
+    thread: Option<JoinHandle<T>>,
+}
+
+impl<T: Send + 'static> Background<T> {
+    /// What `run` is given is readable when it is to end.
+    pub fn start(name: &str, run: impl FnOnce(UnixStream) -> T + Send + 'static) -> io::Result<Background<T>> {
+        let (ours, theirs) = UnixStream::pair()?;
+        let thread = thread::Builder::new().name(name.to_owned()).spawn(move || run(theirs))?;
+        Ok(Background { stop: Some(ours), thread: Some(thread) })
+    }
+
+    /// Ends it; what it came to.
+    pub fn finish(mut self) -> io::Result<T> {
+        self.end().ok_or_else(|| io::Error::other("its thread panicked"))
+    }
+}
+
+impl<T> Background<T> {
+    fn end(&mut self) -> Option<T> {
+        self.stop = None;
+        self.thread.take()?.join().ok()
+    }
+}
+
+impl<T> Drop for Background<T> {
+    fn drop(&mut self) {
+        let _ = self.end();
+    }
+}
+
+/// Nanoseconds since 1970 that never go back.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Clock {
+    epoch: Instant,
+    epoch_ns: u64,
+}
+
+impl Clock {
+    pub(crate) fn new() -> Clock {
+        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Clock { epoch: Instant::now(), epoch_ns: since_1970.as_nanos() as u64 }
+    }
+
+    pub(crate) fn now_ns(&self) -> u64 {
+        self.epoch_ns + self.epoch.elapsed().as_nanos() as u64
+    }
+}
