@@ -9,7 +9,10 @@
 //! | the server is gone for good, or a socket breaks | both ends are closed, after what waits for the client |
 
 use super::super::conversation::{Conversation, MAX_BYTES};
+use super::Relayed;
 use super::upstream::Socket;
+use crate::background::Clock;
+use crate::capture::record::Recorder;
 use crate::descriptors;
 use crate::observe::Direction;
 use rustix::event::PollFlags;
@@ -21,19 +24,6 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 pub const PIECE_BYTES: usize = MAX_BYTES;
 
 const WAYS: [Direction; 2] = [Direction::Requests, Direction::Replies];
-
-/// What a step did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
-    /// Bytes and files that came at that time, and whether all of them went on.
-    Passed { came_ns: u64, bytes: usize, files: usize, files_lost: usize, is_delivered: bool },
-    /// What had waited has gone on.
-    Delivered,
-    /// Nothing follows from there.
-    Ended,
-    /// A socket broke.
-    Broken,
-}
 
 /// One direction.
 #[derive(Debug, Default)]
@@ -87,82 +77,88 @@ impl Connection {
         WAYS.into_iter().find(|&way| !self.is_broken && !self.ways[way as usize].is_told)
     }
 
-    /// Does what the ends are ready for, and tells each step.
+    /// Does what the ends are ready for, counts it, and records it when it is done.
     pub fn work(
         &mut self,
         ready: [PollFlags; 2],
         buffer: &mut [u8],
-        now_ns: &impl Fn() -> u64,
-        tell: &mut impl FnMut(&mut Conversation, Direction, Step, &[u8]),
+        clock: &Clock,
+        relayed: &mut Relayed,
+        recorder: &mut Recorder<'_>,
     ) {
         for way in WAYS {
             let (from, to) = (way as usize, 1 - way as usize);
             if ready[to].intersects(PollFlags::OUT | PollFlags::ERR | PollFlags::HUP)
                 && !self.ways[from].waiting.is_empty()
+                && self.deliver(way)
             {
-                if let Some(step) = self.deliver(way) {
-                    tell(&mut self.talk, way, step, &[]);
-                }
+                recorder.take(&self.talk.acknowledge(way, clock.now_ns(), true));
             }
             let is_hung_up = ready[from].contains(PollFlags::HUP);
             if !ready[from].is_empty() && !self.ways[from].has_ended && self.ways[from].waiting.is_empty() {
-                if let Some(step) = self.pass(way, is_hung_up, buffer, now_ns) {
-                    let bytes = if let Step::Passed { bytes, .. } = step { &buffer[..bytes] } else { &[] };
-                    tell(&mut self.talk, way, step, bytes);
-                }
+                self.pass(way, is_hung_up, buffer, clock, relayed, recorder);
             }
         }
     }
 
     /// Reads once, and sends on what came.
-    fn pass(&mut self, way: Direction, is_hung_up: bool, buffer: &mut [u8], now_ns: &impl Fn() -> u64) -> Option<Step> {
+    fn pass(
+        &mut self,
+        way: Direction,
+        is_hung_up: bool,
+        buffer: &mut [u8],
+        clock: &Clock,
+        relayed: &mut Relayed,
+        recorder: &mut Recorder<'_>,
+    ) {
         let (bytes, mut files) = match descriptors::receive(&self.sockets[way as usize].fd, buffer) {
-            Err(Errno::AGAIN | Errno::INTR) => return None,
+            Err(Errno::AGAIN | Errno::INTR) => return,
             Err(_) => {
                 self.is_broken = true;
-                return Some(Step::Broken);
+                return recorder.take(&self.talk.reset(way, clock.now_ns()));
             }
             Ok((0, _)) => {
                 let ended = &mut self.ways[way as usize];
                 (ended.has_ended, ended.is_gone, ended.is_told) = (true, is_hung_up, true);
                 self.pass_on_end(way);
-                return Some(Step::Ended);
+                return recorder.take(&self.talk.finish(way, clock.now_ns()));
             }
             Ok(received) => received,
         };
-        let (came_ns, came) = (now_ns(), files.len());
+        let (came_ns, came) = (clock.now_ns(), files.len());
         let to = &self.sockets[1 - way as usize];
         if !to.takes_files {
             files.clear();
         }
-        let files_lost = came - files.len();
-        let way = &mut self.ways[way as usize];
-        way.files = files;
-        let is_delivered = match send(to, &buffer[..bytes], &mut way.files) {
+        relayed.bytes[way as usize] += bytes as u64;
+        relayed.files += files.len() as u64;
+        relayed.files_lost += (came - files.len()) as u64;
+        let passed = &mut self.ways[way as usize];
+        passed.files = files;
+        let is_delivered = match send(to, &buffer[..bytes], &mut passed.files) {
             Ok(sent) => {
-                way.waiting.extend(&buffer[sent..bytes]);
+                passed.waiting.extend(&buffer[sent..bytes]);
                 sent == bytes
             }
             Err(()) => {
-                way.drop_all();
+                passed.drop_all();
                 false
             }
         };
-        Some(Step::Passed { came_ns, bytes, files: came - files_lost, files_lost, is_delivered })
+        recorder.take(&self.talk.data(way, came_ns, &buffer[..bytes]));
+        recorder.take(&self.talk.acknowledge(way, clock.now_ns(), is_delivered));
     }
 
-    /// Sends what waits; tells when all of it has gone.
-    fn deliver(&mut self, direction: Direction) -> Option<Step> {
+    /// Sends what waits; whether all of it has gone.
+    fn deliver(&mut self, direction: Direction) -> bool {
         let way = &mut self.ways[direction as usize];
         match send(&self.sockets[1 - direction as usize], &way.waiting, &mut way.files) {
             Ok(sent) => _ = way.waiting.drain(..sent),
             Err(()) => way.drop_all(),
         }
-        if !way.waiting.is_empty() {
-            return None;
-        }
+        let has_gone = way.waiting.is_empty();
         self.pass_on_end(direction);
-        Some(Step::Delivered)
+        has_gone
     }
 
     fn pass_on_end(&mut self, direction: Direction) {

@@ -4,7 +4,7 @@
 //! Bytes go on before they are recorded, with the time at which they came. So the recording's own work delays nobody
 //! but whoever comes next.
 
-use super::connection::{Connection, PIECE_BYTES, Step};
+use super::connection::{Connection, PIECE_BYTES};
 use super::display::Display;
 use super::upstream::{Socket, Upstream};
 use super::{Relayed, Settings};
@@ -65,12 +65,8 @@ impl Loop {
                 break;
             }
             for (connection, ready) in self.connections.iter_mut().zip(ends.chunks_exact(2)) {
-                let (clock, relayed) = (&self.clock, &mut self.relayed);
-                let now_ns = || clock.now_ns();
-                connection.work([ready[0], ready[1]], &mut buffer, &now_ns, &mut |talk, way, step, bytes| {
-                    count(relayed, way, &step);
-                    tell(talk, way, &step, bytes, now_ns(), &mut recorder);
-                });
+                let ready = [ready[0], ready[1]];
+                connection.work(ready, &mut buffer, &self.clock, &mut self.relayed, &mut recorder);
             }
             self.close(&mut recorder);
             for (listener, ready) in [hidden, in_tmp].into_iter().enumerate() {
@@ -132,27 +128,5 @@ impl Loop {
         recorder.take(&talk.acknowledge(Direction::Replies, connected_ns, true));
         self.relayed.connections += 1;
         self.connections.push(Connection::new(client, server, talk));
-    }
-}
-
-fn count(relayed: &mut Relayed, way: Direction, step: &Step) {
-    if let Step::Passed { bytes, files, files_lost, .. } = *step {
-        relayed.bytes[way as usize] += bytes as u64;
-        relayed.files += files as u64;
-        relayed.files_lost += files_lost as u64;
-    }
-}
-
-/// Records a step that is done.
-fn tell(talk: &mut Conversation, way: Direction, step: &Step, bytes: &[u8], done_ns: u64, recorder: &mut Recorder<'_>) {
-    let mut take = |record: Record<'_>| recorder.take(&record);
-    match step {
-        Step::Passed { came_ns, is_delivered, .. } => {
-            take(talk.data(way, *came_ns, bytes));
-            take(talk.acknowledge(way, done_ns, *is_delivered));
-        }
-        Step::Delivered => take(talk.acknowledge(way, done_ns, true)),
-        Step::Ended => take(talk.finish(way, done_ns)),
-        Step::Broken => take(talk.reset(way, done_ns)),
     }
 }
