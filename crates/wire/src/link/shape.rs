@@ -18,8 +18,7 @@ mod tests;
 
 use super::log::{Busy, Entry, Fate, Record};
 use crate::observe::Direction;
-use std::cmp::{Ordering, Reverse};
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::num::NonZeroU64;
 
 /// What of all that was taken has not been delivered, in bytes: a second of 1 Gb/s twice over. Only a long delay at a
@@ -78,7 +77,8 @@ pub struct Shaper<P> {
     busy_since_ns: u64,
     waiting: VecDeque<Waiting>,
     waiting_bytes: u64,
-    held: BinaryHeap<Reverse<Held<P>>>,
+    /// By the time at which they are due; of two at the same time the one that arrived first is delivered first.
+    held: BTreeMap<(u64, u64), (Record, P)>,
     held_bytes: u64,
     entries: Vec<Entry>,
 }
@@ -87,14 +87,6 @@ pub struct Shaper<P> {
 struct Waiting {
     until_ns: u64,
     bytes: u32,
-}
-
-/// A packet on its way.
-#[derive(Debug)]
-struct Held<P> {
-    due_ns: u64,
-    record: Record,
-    packet: P,
 }
 
 impl<P> Shaper<P> {
@@ -110,7 +102,7 @@ impl<P> Shaper<P> {
             busy_since_ns: 0,
             waiting: VecDeque::new(),
             waiting_bytes: 0,
-            held: BinaryHeap::new(),
+            held: BTreeMap::new(),
             held_bytes: 0,
             entries: Vec::new(),
         }
@@ -145,7 +137,7 @@ impl<P> Shaper<P> {
         let latest_ns = self.shape.delay_ns.saturating_add(jitter_ns);
         let due_ns = end_ns.saturating_add(latest_ns.saturating_sub(self.shape.jitter_ns));
         self.held_bytes += u64::from(bytes);
-        self.held.push(Reverse(Held { due_ns, record, packet }));
+        self.held.insert((due_ns, record.number), (record, packet));
     }
 
     /// The next packet whose time has come.
@@ -153,7 +145,7 @@ impl<P> Shaper<P> {
         if self.next_due_ns()? > now_ns {
             return None;
         }
-        let Reverse(Held { mut record, packet, .. }) = self.held.pop()?;
+        let (_, (mut record, packet)) = self.held.pop_first()?;
         self.held_bytes -= u64::from(record.bytes);
         record.delivered_ns = Some(now_ns);
         record.fate = Fate::Delivered;
@@ -163,7 +155,7 @@ impl<P> Shaper<P> {
 
     /// When to come back at the latest; `None`: when something arrives.
     pub fn next_due_ns(&self) -> Option<u64> {
-        self.held.peek().map(|Reverse(held)| held.due_ns)
+        self.held.first_key_value().map(|(&(due_ns, _), _)| due_ns)
     }
 
     /// What happened since the last call.
@@ -173,8 +165,8 @@ impl<P> Shaper<P> {
 
     /// The link ends: whatever is on its way stays there.
     pub fn close(&mut self, now_ns: u64) {
-        while let Some(Reverse(held)) = self.held.pop() {
-            self.entries.push(Entry::Packet(held.record));
+        while let Some((_, (record, _))) = self.held.pop_first() {
+            self.entries.push(Entry::Packet(record));
         }
         self.free_ns = self.free_ns.min(now_ns);
         self.end_busy();
@@ -227,27 +219,6 @@ impl<P> Shaper<P> {
         self.busy_since_ns = self.free_ns;
     }
 }
-
-// The earliest is delivered first, of two at the same time the one that arrived first.
-impl<P> Ord for Held<P> {
-    fn cmp(&self, other: &Self) -> Ordering {
-        (self.due_ns, self.record.number).cmp(&(other.due_ns, other.record.number))
-    }
-}
-
-impl<P> PartialOrd for Held<P> {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl<P> PartialEq for Held<P> {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-
-impl<P> Eq for Held<P> {}
 
 /// SplitMix64: a few operations, any seed is as good as any other, and nothing of it is secret.
 #[derive(Clone, Copy, Debug)]
