@@ -58,11 +58,11 @@ impl Namespaces {
         let ids = sys::effective_ids();
         let pid = sys::fork(move || guard(&guards, ids)).map_err(Error::Guard)?;
         let guard = Guard { pid, socket: Some(ours) };
-        let (mut files, user) = guard.receive()?;
+        let mut files = guard.receive()?;
         let mut next = || files.next().ok_or_else(|| Error::Guard(io::ErrorKind::UnexpectedEof.into()));
         let tuns = [File::from(next()?), File::from(next()?)];
         let networks = [Arc::new(next()?), Arc::new(next()?)];
-        let user = if user { Some(Arc::new(next()?)) } else { None };
+        let user = files.next().map(Arc::new);
         Ok(Namespaces { tuns: Some(tuns), networks, user, guard })
     }
 
@@ -109,8 +109,8 @@ struct Guard {
 }
 
 impl Guard {
-    /// What was made, and whether a user namespace is the last of it.
-    fn receive(&self) -> Result<(impl Iterator<Item = OwnedFd> + use<>, bool), Error> {
+    /// What was made: devices, networks, and the user namespace if one was needed.
+    fn receive(&self) -> Result<impl Iterator<Item = OwnedFd> + use<>, Error> {
         let mut report = [0; Report::BYTES];
         let (got, files) = match &self.socket {
             Some(socket) => descriptors::receive(socket, &mut report).map_err(|error| Error::Guard(error.into()))?,
@@ -118,8 +118,8 @@ impl Guard {
         };
         match Report::of(report) {
             _ if got != Report::BYTES => Err(Error::Guard(io::ErrorKind::UnexpectedEof.into())),
-            Report { step: None, with_user, .. } => Ok((files.into_iter(), with_user)),
-            Report { step: Some(step), error, .. } => Err(step.failed(io::Error::from_raw_os_error(error))),
+            Report { step: None, .. } => Ok(files.into_iter()),
+            Report { step: Some(step), error } => Err(step.failed(io::Error::from_raw_os_error(error))),
         }
     }
 }
@@ -156,21 +156,20 @@ impl Step {
 #[derive(Clone, Copy, Debug)]
 struct Report {
     step: Option<Step>,
-    with_user: bool,
     error: i32,
 }
 
 impl Report {
-    const BYTES: usize = 6;
+    const BYTES: usize = 5;
 
     fn bytes(self) -> [u8; Self::BYTES] {
         let [a, b, c, d] = self.error.to_ne_bytes();
-        [self.step.map_or(0, |step| step as u8 + 1), self.with_user.into(), a, b, c, d]
+        [self.step.map_or(0, |step| step as u8 + 1), a, b, c, d]
     }
 
-    fn of([step, with_user, a, b, c, d]: [u8; Self::BYTES]) -> Report {
+    fn of([step, a, b, c, d]: [u8; Self::BYTES]) -> Report {
         let step = usize::from(step).checked_sub(1).and_then(|step| Step::ALL.get(step).copied());
-        Report { step, with_user: with_user != 0, error: i32::from_ne_bytes([a, b, c, d]) }
+        Report { step, error: i32::from_ne_bytes([a, b, c, d]) }
     }
 }
 
@@ -180,14 +179,14 @@ fn guard(socket: &UnixStream, ids: (u32, u32)) {
     let (tuns, networks, user) = match make(ids) {
         Ok(made) => made,
         Err((step, error)) => {
-            let report = Report { step: Some(step), with_user: false, error: error.raw_os_error().unwrap_or(0) };
+            let report = Report { step: Some(step), error: error.raw_os_error().unwrap_or(0) };
             // Nobody to tell: then they are gone.
             let _ = descriptors::send(socket, &report.bytes(), &[]);
             return;
         }
     };
     let files: Vec<BorrowedFd<'_>> = tuns.iter().chain(&networks).chain(&user).map(File::as_fd).collect();
-    let report = Report { step: None, with_user: user.is_some(), error: 0 };
+    let report = Report { step: None, error: 0 };
     if descriptors::send(socket, &report.bytes(), &files).is_err() {
         return;
     }
@@ -313,8 +312,8 @@ mod tests {
     #[test]
     fn reports_survive_the_way() {
         for step in [None, Some(Step::Namespace), Some(Step::Address)] {
-            let report = Report::of(Report { step, with_user: true, error: -7 }.bytes());
-            assert_eq!((report.step, report.with_user, report.error), (step, true, -7));
+            let report = Report::of(Report { step, error: -7 }.bytes());
+            assert_eq!((report.step, report.error), (step, -7));
         }
     }
 }
