@@ -5,6 +5,7 @@
 //! offset counts the bytes of a direction from its first one, in 64 bits, however often TCP's own numbers wrap.
 
 use crate::x11::bytes::ByteOrder;
+use serde::Serialize;
 use std::net::SocketAddr;
 
 /// A connection of a capture, numbered as they appear.
@@ -124,7 +125,8 @@ pub struct Gap {
 }
 
 /// How a connection ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Ending {
     Finished,
     Reset,

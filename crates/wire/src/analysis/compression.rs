@@ -6,6 +6,7 @@
 //! sample is compressed: the first [`WHOLE`] bytes of each use, then one block in [`EVERY`].
 
 use flate2::write::ZlibEncoder;
+use serde::Serialize;
 use std::io::{self, BufWriter, Write};
 
 /// As much as most programs send until they are quiet.
@@ -52,9 +53,12 @@ impl std::fmt::Debug for Sample {
     }
 }
 
-/// Bytes left of each byte.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Ratios {
+/// How well a sample compresses.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Compression {
+    pub bytes: u64,
+    pub sampled_bytes: u64,
+    /// Bytes that are left of one.
     pub zstd: f64,
     pub deflate: f64,
 }
@@ -87,12 +91,13 @@ impl Sample {
     }
 
     /// Of what has been sampled; none of nothing.
-    pub fn finish(self) -> Option<Ratios> {
+    pub fn finish(self) -> Option<Compression> {
         let (zstd, deflate) = self.encoders?;
         let (zstd, deflate) = (zstd.into_inner().ok()?, deflate.into_inner().ok()?);
         let lengths = (zstd.finish().ok()?.0, deflate.finish().ok()?.0);
         let ratio = |length: u64| length as f64 / self.taken.max(1) as f64;
-        Some(Ratios { zstd: ratio(lengths.0), deflate: ratio(lengths.1) })
+        let (bytes, sampled_bytes) = (self.seen, self.taken);
+        Some(Compression { bytes, sampled_bytes, zstd: ratio(lengths.0), deflate: ratio(lengths.1) })
     }
 }
 

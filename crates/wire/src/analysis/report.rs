@@ -5,6 +5,7 @@
 
 use super::avoidable::Reason;
 use super::bandwidth::Use;
+use super::compression::Compression;
 use super::counts::{ByName, Tally};
 use super::names::Names;
 use super::patterns::Pattern;
@@ -46,7 +47,7 @@ pub struct ConnectionReport {
     pub began_s: f64,
     pub seconds: f64,
     pub started_midstream: bool,
-    pub ending: &'static str,
+    pub ending: Ending,
     /// It was captured from its beginning, and no message is missing.
     pub is_whole: bool,
     #[serde(flatten)]
@@ -166,15 +167,6 @@ pub struct PhaseFigures {
     pub waits: Vec<WaitFigures>,
 }
 
-#[derive(Clone, Copy, Debug, Serialize)]
-pub struct Compression {
-    pub bytes: u64,
-    pub sampled_bytes: u64,
-    /// Bytes that are left of one.
-    pub zstd: f64,
-    pub deflate: f64,
-}
-
 impl Analysis {
     /// The figures; `latency_s` is one way.
     pub fn report(self, latency_s: f64) -> Report {
@@ -194,12 +186,7 @@ impl Analysis {
 fn compression(samples: super::bandwidth::Samples) -> BTreeMap<&'static str, Compression> {
     let names = Use::ALL.iter().map(|what| what.name()).chain(["all requests", "all replies"]);
     let samples = samples.uses.into_iter().chain(samples.directions);
-    let finished = names.zip(samples).filter_map(|(name, sample)| {
-        let (bytes, sampled_bytes) = (sample.seen, sample.taken);
-        let ratios = sample.finish()?;
-        Some((name, Compression { bytes, sampled_bytes, zstd: ratios.zstd, deflate: ratios.deflate }))
-    });
-    finished.collect()
+    names.zip(samples).filter_map(|(name, sample)| Some((name, sample.finish()?))).collect()
 }
 
 fn session(
@@ -234,11 +221,7 @@ fn connection_report(connection: &Connection, names: &Names, latency_s: f64) -> 
         began_s: seconds(opened.at_ns),
         seconds: seconds(duration_ns),
         started_midstream: opened.started_midstream,
-        ending: match ending {
-            Ending::Finished => "finished",
-            Ending::Reset => "reset",
-            Ending::Open => "open",
-        },
+        ending: *ending,
         is_whole: *is_whole,
         figures: figures(connection, names, latency_s),
         streams: Streams {

@@ -22,6 +22,7 @@ use super::rows::Rows;
 use super::track::Track;
 use crate::analysis::avoidable::Reason;
 use crate::analysis::spans::Span;
+use crate::observe::Ending;
 use base64::engine::general_purpose::STANDARD;
 use base64::write::EncoderWriter;
 use flate2::Compression;
@@ -64,7 +65,7 @@ struct ConnectionFacts {
     client: String,
     server: String,
     is_joined: bool,
-    ending: String,
+    ending: Ending,
     opened_ns: u64,
     ended_ns: u64,
     bytes: [u64; 2],
@@ -154,7 +155,7 @@ impl Packed<'_> {
             client: connection.opened.client.to_string(),
             server: connection.opened.server.to_string(),
             is_joined: connection.opened.started_midstream,
-            ending: format!("{:?}", connection.ending).to_lowercase(),
+            ending: connection.ending,
             opened_ns: connection.opened_ns,
             ended_ns: connection.ended_ns,
             bytes: [requests.bytes, replies.bytes],
