@@ -6,7 +6,7 @@
 //! nanosecond in which only one of them says busy is a disagreement. Other traffic on the link would be held against us,
 //! so nothing else may run there.
 
-use super::spans::{Span, length_until, minus, union};
+use super::spans::{Span, length_until, minus, union, within};
 use super::{Analysis, Connection};
 use crate::link::log::{BadLog, Busy, Entry};
 use crate::observe::Direction;
@@ -39,9 +39,9 @@ pub fn agreement(
             truth[direction as usize].push(Span { from_ns, to_ns });
         }
     }
-    let truth = truth.map(|list| within(whole, &list));
-    let ours =
-        [Direction::Requests, Direction::Replies].map(|direction| within(whole, &claimed(connections(), direction)));
+    let truth = truth.map(|list| within(list.into_iter(), &whole));
+    let ours = [Direction::Requests, Direction::Replies]
+        .map(|direction| within(claimed(connections(), direction).into_iter(), &whole));
     let ns = to_ns - from_ns;
     let part = |way: usize| 1.0 - differing_ns(&truth[way], &ours[way]) as f64 / ns as f64;
     let busy_ns = [0, 1].map(|way| length_until(&truth[way], u64::MAX));
@@ -55,12 +55,6 @@ fn claimed<'a>(connections: impl Iterator<Item = &'a Connection>, direction: Dir
         Direction::Replies => connection.states.replies.told.link.list(),
     };
     union(&connections.map(transmitter).collect::<Vec<_>>())
-}
-
-/// What of `list` lies in that time.
-fn within(whole: Span, list: &[Span]) -> Vec<Span> {
-    let cut = |span: &Span| Span { from_ns: span.from_ns.max(whole.from_ns), to_ns: span.to_ns.min(whole.to_ns) };
-    list.iter().map(cut).filter(|span| span.from_ns < span.to_ns).collect()
 }
 
 fn differing_ns(one: &[Span], other: &[Span]) -> u64 {

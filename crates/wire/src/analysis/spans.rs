@@ -18,6 +18,13 @@ pub struct Span {
     pub to_ns: u64,
 }
 
+impl Span {
+    /// Both ends included.
+    pub fn contains(&self, at_ns: u64) -> bool {
+        (self.from_ns..=self.to_ns).contains(&at_ns)
+    }
+}
+
 /// Stretches in order of time that do not overlap.
 #[derive(Clone, Debug, Default)]
 pub struct Spans {
@@ -119,6 +126,12 @@ pub fn minus(list: &[Span], other: &[Span]) -> Vec<Span> {
         }
     }
     left
+}
+
+/// What of `list` lies in a time.
+pub fn within(list: impl Iterator<Item = Span>, whole: &Span) -> Vec<Span> {
+    let cut = |span: Span| Span { from_ns: span.from_ns.max(whole.from_ns), to_ns: span.to_ns.min(whole.to_ns) };
+    list.map(cut).filter(|span| span.from_ns < span.to_ns).collect()
 }
 
 /// How much of `list` lies before `end_ns`.

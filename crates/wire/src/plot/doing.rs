@@ -12,7 +12,7 @@
 //! with it: a reply to the wait for it, a request to whatever kept it from being sent.
 
 use super::track::Window;
-use crate::analysis::spans::{Span, minus, union};
+use crate::analysis::spans::{Span, minus, union, within};
 use crate::analysis::states::States;
 use crate::analysis::transmitter::Transmitter;
 
@@ -91,12 +91,8 @@ impl Stretches {
 
 /// Times since the beginning, of the part that is kept.
 fn since(list: &[Span], began_ns: u64, window: &Window) -> Vec<Span> {
-    let kept = list.iter().filter_map(|span| {
-        let [from_ns, to_ns] = [span.from_ns, span.to_ns].map(|at_ns| at_ns.saturating_sub(began_ns));
-        let (from_ns, to_ns) = (from_ns.max(window.from_ns), to_ns.min(window.to_ns));
-        (from_ns < to_ns).then_some(Span { from_ns, to_ns })
-    });
-    kept.collect()
+    let at = |at_ns: u64| at_ns.saturating_sub(began_ns);
+    within(list.iter().map(|span| Span { from_ns: at(span.from_ns), to_ns: at(span.to_ns) }), window)
 }
 
 #[cfg(test)]

@@ -5,23 +5,12 @@
 //! direction come from its sender, the steps around them from the packets of the other one.
 
 use super::rows::Rows;
+/// The part of time that is kept, both ends included.
+pub use crate::analysis::spans::Span as Window;
 use crate::observe::{Gap, Kind, Message, Packet};
 
 /// Numbers beyond this one cannot be told apart by the page's script, and mean a damaged capture.
 const FARTHEST: u64 = 1 << 52;
-
-/// The part of time that is kept, both ends included.
-#[derive(Clone, Copy, Debug)]
-pub struct Window {
-    pub from_ns: u64,
-    pub to_ns: u64,
-}
-
-impl Window {
-    pub fn contains(&self, at_ns: u64) -> bool {
-        (self.from_ns..=self.to_ns).contains(&at_ns)
-    }
-}
 
 /// A packet with data, or one that opens or closes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
