@@ -18,6 +18,8 @@ const QUICK: u32 = 16;
 /// What a receiver offers at first, and at most.
 const WINDOW_BYTES: u64 = 64 << 10;
 const MAX_WINDOW_BYTES: u64 = 6 << 20;
+/// What comes in a round trip at first.
+const ROUND_BYTES: u64 = 10 * SEGMENT_BYTES;
 /// A program can have written so many windows ahead of what is acknowledged.
 const BUFFERED_WINDOWS: u64 = 2;
 
@@ -41,7 +43,7 @@ pub struct Acknowledgement {
     pub echo_ns: Option<u64>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Sender {
     congestion: Congestion,
     written: u64,
@@ -50,29 +52,12 @@ pub struct Sender {
     received: u64,
     sent: u64,
     lost: u64,
-    window_end: u64,
+    /// What the receiver said of it; at first it is known.
+    window_end: Option<u64>,
     again: VecDeque<Segment>,
     last_sent_ns: u64,
     /// The most that was on the way of late, and the end of what was sent by then.
     peak: (u64, u64),
-}
-
-impl Default for Sender {
-    fn default() -> Sender {
-        Sender {
-            congestion: Congestion::default(),
-            written: 0,
-            next: 0,
-            acknowledged: 0,
-            received: 0,
-            sent: 0,
-            lost: 0,
-            window_end: WINDOW_BYTES,
-            again: VecDeque::new(),
-            last_sent_ns: 0,
-            peak: (0, 0),
-        }
-    }
 }
 
 impl Sender {
@@ -110,7 +95,7 @@ impl Sender {
     }
 
     pub fn acknowledge(&mut self, now_ns: u64, said: &Acknowledgement) {
-        self.window_end = self.window_end.max(said.window_end);
+        self.window_end = Some(self.window_end().max(said.window_end));
         if said.received <= self.received && said.until <= self.acknowledged {
             return;
         }
@@ -142,6 +127,10 @@ impl Sender {
         self.congestion.round_trip_ns()
     }
 
+    fn window_end(&self) -> u64 {
+        self.window_end.unwrap_or(WINDOW_BYTES)
+    }
+
     fn has_data(&self) -> bool {
         !self.again.is_empty() || self.next < self.written
     }
@@ -158,11 +147,11 @@ impl Sender {
     fn is_allowed(&self, segment: &Segment) -> bool {
         let flying = self.flying();
         let fits = flying == 0 || flying + segment.bytes <= self.congestion.window_bytes();
-        fits && segment.from + segment.bytes <= self.window_end
+        fits && segment.from + segment.bytes <= self.window_end()
     }
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Receiver {
     until: u64,
     received: u64,
@@ -172,32 +161,15 @@ pub struct Receiver {
     echo_ns: Option<u64>,
     due_ns: Option<u64>,
     last_ns: Option<u64>,
+    /// Segments that were acknowledged at once since they were the first.
     quick: u32,
     is_urgent: bool,
-    window: u64,
+    /// What is offered beyond [`WINDOW_BYTES`].
+    wider: u64,
     /// When the last round trip began, and what had come by then.
     round: (u64, u64),
-    /// The most that came in one.
+    /// The most that came in one, where that was more than [`ROUND_BYTES`].
     came: u64,
-}
-
-impl Default for Receiver {
-    fn default() -> Receiver {
-        Receiver {
-            until: 0,
-            received: 0,
-            later: BTreeMap::new(),
-            unacknowledged: 0,
-            echo_ns: None,
-            due_ns: None,
-            last_ns: None,
-            quick: QUICK,
-            is_urgent: false,
-            window: WINDOW_BYTES,
-            round: (0, 0),
-            came: 10 * SEGMENT_BYTES,
-        }
-    }
 }
 
 impl Receiver {
@@ -217,8 +189,8 @@ impl Receiver {
         let is_gap = self.until == before || !self.later.is_empty();
         self.unacknowledged += segment.bytes;
         self.echo_ns = self.echo_ns.or(Some(sent_ns));
-        self.is_urgent |= is_gap || self.unacknowledged > SEGMENT_BYTES || self.quick > 0;
-        self.quick = self.quick.saturating_sub(1);
+        self.is_urgent |= is_gap || self.unacknowledged > SEGMENT_BYTES || self.quick < QUICK;
+        self.quick = QUICK.min(self.quick + 1);
         self.due_ns = self.due_ns.or(Some(now_ns + DELAY_NS));
         self.last_ns = Some(now_ns);
         self.widen(now_ns, 2 * now_ns.saturating_sub(sent_ns));
@@ -243,10 +215,10 @@ impl Receiver {
     pub fn acknowledge(&mut self, now_ns: u64, answers: bool) -> Acknowledgement {
         let is_prompt = self.last_ns.is_some_and(|last_ns| now_ns.saturating_sub(last_ns) < DELAY_NS);
         if answers && is_prompt {
-            self.quick = 0;
+            self.quick = QUICK;
         }
         (self.unacknowledged, self.due_ns, self.is_urgent) = (0, None, false);
-        let window_end = self.until + self.window;
+        let window_end = self.until + WINDOW_BYTES + self.wider;
         Acknowledgement { until: self.until, received: self.received, window_end, echo_ns: self.echo_ns.take() }
     }
 
@@ -258,10 +230,11 @@ impl Receiver {
         }
         let came = self.until - before;
         let wanted = 2 * came + 16 * SEGMENT_BYTES;
-        let growth = (2.0 * came.saturating_sub(self.came) as f64 / self.came as f64).min(4.0);
+        let most = self.came.max(ROUND_BYTES);
+        let growth = (2.0 * came.saturating_sub(most) as f64 / most as f64).min(4.0);
         let wanted = wanted + (wanted as f64 * growth) as u64;
-        self.window = self.window.max(wanted.min(MAX_WINDOW_BYTES));
-        (self.round, self.came) = ((now_ns, self.until), came.max(self.came));
+        self.wider = self.wider.max(wanted.min(MAX_WINDOW_BYTES).saturating_sub(WINDOW_BYTES));
+        (self.round, self.came) = ((now_ns, self.until), came.max(most));
     }
 }
 
@@ -290,7 +263,7 @@ mod tests {
     fn a_receivers_window_holds_a_sender_back() {
         let mut sender = Sender::default();
         sender.write(10_000);
-        sender.window_end = 3_000;
+        sender.window_end = Some(3_000);
         assert_eq!(segments(&mut sender, 0).len(), 2);
         sender.acknowledge(MS, &Acknowledgement { window_end: 20_000, ..Acknowledgement::default() });
         assert_eq!(segments(&mut sender, MS).len(), 5);
@@ -309,7 +282,7 @@ mod tests {
 
     #[test]
     fn each_second_full_segment_is_acknowledged_at_once() {
-        let mut receiver = Receiver { quick: 0, ..Receiver::default() };
+        let mut receiver = Receiver { quick: QUICK, ..Receiver::default() };
         let segment = |number: u64| Segment { from: number * SEGMENT_BYTES, bytes: SEGMENT_BYTES };
         receiver.receive(5 * MS, segment(0), MS);
         assert_eq!((receiver.is_urgent(5 * MS), receiver.due_ns()), (false, Some(45 * MS)));
@@ -333,7 +306,7 @@ mod tests {
 
     #[test]
     fn segments_behind_a_gap_wait_for_it() {
-        let mut receiver = Receiver { quick: 0, ..Receiver::default() };
+        let mut receiver = Receiver { quick: QUICK, ..Receiver::default() };
         receiver.receive(MS, Segment { from: 100, bytes: 50 }, 0);
         assert_eq!((receiver.until(), receiver.is_urgent(MS)), (0, true));
         let said = receiver.acknowledge(MS, false);
