@@ -22,6 +22,7 @@ use crate::memory::{Entry, Memory};
 use crate::opcodes::{HIDDEN, Watch, op};
 use crate::setup::Cookie;
 use crate::store::{Moment, Question, Store};
+use crate::talk::Outbox;
 use std::collections::VecDeque;
 use xqos_wire::x11::framing::{Framer, Phase, Piece};
 use xqos_wire::x11::greeting::Greeting;
@@ -66,7 +67,7 @@ pub struct Scout {
     stage: Stage,
     /// `None` while what it cut off is looked at.
     server: Option<Framer>,
-    out: Vec<u8>,
+    out: Outbox,
     dialogue: Dialogue,
     number: u64,
     asked: VecDeque<Asked>,
@@ -83,10 +84,12 @@ pub struct Scout {
 impl Scout {
     /// With what lets it in, and the questions that it asks first.
     pub fn new(cookie: &Cookie, memory: &Memory) -> Scout {
+        let mut out = Outbox::default();
+        out.push(&cookie.setup(NATIVE));
         Scout {
             stage: Stage::Setup,
             server: Some(Framer::with_limit(Phase::SetupReply, NATIVE, MAX_REPLY_BYTES)),
-            out: cookie.setup(NATIVE),
+            out,
             dialogue: Dialogue::new(NATIVE, Greeting::default()),
             number: 0,
             asked: VecDeque::new(),
@@ -115,7 +118,7 @@ impl Scout {
     }
 
     /// What goes to the server.
-    pub fn to_server(&mut self) -> &mut Vec<u8> {
+    pub fn to_server(&mut self) -> &mut Outbox {
         &mut self.out
     }
 
@@ -293,7 +296,7 @@ impl Scout {
 
     fn send(&mut self, bytes: &[u8], what: Option<What>) {
         self.number += 1;
-        self.out.extend(bytes);
+        self.out.push(bytes);
         let number = self.number;
         self.asked.extend(what.map(|what| Asked { number, what }));
     }

@@ -32,9 +32,9 @@ fn let_in(names: &[u8], store: &mut Store) -> (Scout, Vec<u8>) {
     let mut scout = Scout::for_fonts(&Cookie::default());
     scout.to_server().clear();
     scout.from_server(&greeting(ORDER), store);
-    assert_eq!(scout.to_server().len(), 0, "it is not its time yet");
+    assert_eq!(scout.to_server().bytes().len(), 0, "it is not its time yet");
     scout.ask(&fonts(names), store);
-    let said = std::mem::take(scout.to_server());
+    let said = scout.to_server().bytes().to_vec();
     (scout, said)
 }
 
@@ -71,7 +71,7 @@ fn the_first_connection_has_all_fonts_loaded_in_order_before_others_ask() {
     let mut scout = Scout::beside_others(&Cookie::default(), &fonts(b"ab"));
     scout.to_server().clear();
     scout.from_server(&greeting(ORDER), &mut store);
-    let said = std::mem::take(scout.to_server());
+    let said = scout.to_server().bytes().to_vec();
     assert_eq!(majors(&said), [98, 98, 98, 45, 43, 46, 45, 43, 46], "three extensions, and two fonts");
     for number in [1, 2, 3, 5] {
         scout.from_server(&metrics(number), &mut store);

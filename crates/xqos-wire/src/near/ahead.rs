@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! The proxy's own connections, which ask ahead: one scout that stays, and for fonts some more until they are here.
 
+use super::client::{Got, push, read};
 use rustix::event::PollFlags;
-use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendFlags, recv, send};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Instant;
 use xqos_near::setup::Cookie;
@@ -30,33 +29,24 @@ impl Ahead {
     /// What is to be waited for.
     pub fn interest(&mut self) -> (BorrowedFd<'_>, PollFlags) {
         let mut flags = PollFlags::IN;
-        flags.set(PollFlags::OUT, !self.scout.to_server().is_empty());
+        flags.set(PollFlags::OUT, !self.scout.to_server().bytes().is_empty());
         (self.socket.as_fd(), flags)
     }
 
     /// Takes what the server said, and sends what follows from it.
     pub fn hear(&mut self, buffer: &mut [u8], store: &mut Store) {
         self.last_heard = Instant::now();
-        match recv(&self.socket, &mut *buffer, RecvFlags::empty()) {
-            Ok((0, _)) => self.scout.end(store),
-            Ok((count, _)) => self.scout.from_server(&buffer[..count], store),
-            Err(Errno::AGAIN | Errno::INTR) => {}
-            Err(_) => self.scout.end(store),
+        match read(&self.socket, buffer) {
+            Got::Bytes(count) => self.scout.from_server(&buffer[..count], store),
+            Got::Nothing => {}
+            Got::End => self.scout.end(store),
         }
         self.say();
     }
 
-    /// Sends what the scout has to say.
+    /// Sends what the scout has to say. A server that is gone is found out by reading.
     pub fn say(&mut self) {
-        let out = self.scout.to_server();
-        while !out.is_empty() {
-            match send(&self.socket, out, SendFlags::NOSIGNAL) {
-                Ok(count) => _ = out.drain(..count),
-                Err(Errno::INTR) => {}
-                // One that is gone is found out by reading.
-                Err(_) => break,
-            }
-        }
+        push(&self.socket, self.scout.to_server(), &mut false);
     }
 }
 

@@ -41,7 +41,7 @@ pub struct Client {
 }
 
 /// What a read brought.
-enum Got {
+pub enum Got {
     Bytes(usize),
     Nothing,
     End,
@@ -135,7 +135,7 @@ impl Client {
     }
 }
 
-fn read(socket: &OwnedFd, buffer: &mut [u8]) -> Got {
+pub fn read(socket: &OwnedFd, buffer: &mut [u8]) -> Got {
     match recv(socket, buffer, RecvFlags::empty()) {
         Ok((0, _)) => Got::End,
         Ok((count, _)) => Got::Bytes(count),
@@ -145,7 +145,7 @@ fn read(socket: &OwnedFd, buffer: &mut [u8]) -> Got {
 }
 
 /// Sends as much as is taken now; how much that was.
-fn push(socket: &OwnedFd, outbox: &mut Outbox, is_gone: &mut bool) -> usize {
+pub fn push(socket: &OwnedFd, outbox: &mut Outbox, is_gone: &mut bool) -> usize {
     let mut went = 0;
     while !outbox.bytes().is_empty() {
         match send(socket, outbox.bytes(), SendFlags::NOSIGNAL) {
