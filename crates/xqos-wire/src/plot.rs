@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! `xqos plot`: time against bytes of a capture, as a page, a picture, or for xplot.
 
-use crate::analyse::missing;
+use crate::analyse::read;
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use std::io::{BufWriter, Write};
@@ -11,7 +11,6 @@ use xqos_cli::quantity::Micros;
 use xqos_wire::plot::model::{Choice, Connection, LeftOut, Plot};
 use xqos_wire::plot::track::Window;
 use xqos_wire::plot::{page, svg, xpl};
-use xqos_wire::session::{self, Session};
 
 /// Draws a capture of X traffic: time against bytes, with every packet and every message
 ///
@@ -148,15 +147,8 @@ impl Arguments {
 
     fn read(&self, choice: Choice) -> Result<Plot> {
         let mut plot = Plot::new(choice);
-        let session = self.port.iter().fold(Session::new(vec![&mut plot]), |session, port| session.also_port(*port));
-        let (counts, notes) = session::read(&self.file, session)
-            .with_context(|| format!("cannot read the capture {}", self.file.display()))?;
-        let name = self.file.display();
-        let missing = missing(&counts).into_iter().chain(notes).chain(left_out(&plot.left_out));
-        missing.for_each(|text| output::note(&format!("{name}: {text}")));
-        if counts.connections == 0 {
-            bail!("{name} has no X connection ({} packets): name its port with --port", counts.packets);
-        }
+        let counts = read(&self.file, &self.port, vec![&mut plot])?;
+        left_out(&plot.left_out).iter().for_each(|text| output::note(&format!("{}: {text}", self.file.display())));
         if let (Some(number), true) = (self.connection, plot.connections.is_empty()) {
             bail!("there is no connection {number}: the capture has {}", counts.connections);
         }

@@ -190,14 +190,8 @@ impl Arguments {
         };
         let mut observers: Vec<&mut dyn Observer> = vec![&mut analysis];
         observers.extend(recorders.iter_mut().map(|recorder| recorder as &mut dyn Observer));
-        let session = self.port.iter().fold(Session::new(observers), |session, port| session.also_port(*port));
-        let (counts, notes) =
-            session::read(file, session).with_context(|| format!("cannot read the capture {}", file.display()))?;
+        read(file, &self.port, observers)?;
         let name = file.display();
-        missing(&counts).into_iter().chain(notes).for_each(|text| output::note(&format!("{name}: {text}")));
-        if counts.connections == 0 {
-            bail!("{name} has no X connection ({} packets): name its port with --port", counts.packets);
-        }
         let mut report = analysis.report(f64::from(self.latency.0) / 1e6);
         if let Some(links) = &self.predict {
             let scripts: Option<Vec<_>> = recorders.into_iter().map(Recorder::script).collect();
@@ -212,8 +206,19 @@ impl Arguments {
     }
 }
 
-/// What figures and plots do not know about.
-pub fn missing(counts: &Contents) -> Vec<String> {
+/// Reads a capture, and tells what figures and plots do not know about.
+pub fn read(file: &Path, ports: &[u16], observers: Vec<&mut dyn Observer>) -> Result<Contents> {
+    let name = file.display();
+    let session = ports.iter().fold(Session::new(observers), |session, port| session.also_port(*port));
+    let (counts, notes) = session::read(file, session).with_context(|| format!("cannot read the capture {name}"))?;
+    missing(&counts).into_iter().chain(notes).for_each(|text| output::note(&format!("{name}: {text}")));
+    if counts.connections == 0 {
+        bail!("{name} has no X connection ({} packets): name its port with --port", counts.packets);
+    }
+    Ok(counts)
+}
+
+fn missing(counts: &Contents) -> Vec<String> {
     let told = |count: u64, text: &str| (count > 0).then(|| format!("{count} {text}"));
     let list = [
         told(
