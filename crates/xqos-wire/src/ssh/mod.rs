@@ -14,12 +14,13 @@ use far::Wanted;
 use std::env;
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File};
-use std::io::{self, ErrorKind, Read};
+use std::io::{self, ErrorKind};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
 use std::time::Duration;
 use xqos_sys::{self as sys, Signal, Signals};
+use xqos_wire::capture::relay::authority::secret;
 
 /// How long the session may take to end after a signal that was passed on; then the connection is ended, and with it the
 /// program's display.
@@ -118,12 +119,9 @@ impl Arguments {
 
 impl Line<'_> {
     fn new(arguments: &Arguments) -> Result<Line<'_>> {
-        let mut random = [0; 12];
-        File::open("/dev/urandom")
-            .and_then(|mut file| file.read_exact(&mut random))
-            .context("no random numbers here")?;
-        let token = random.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().concat();
+        let random = secret().context("no random numbers here")?;
         // The name of a socket is short.
+        let token = random[..12].iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().concat();
         let folder = env::temp_dir().join(format!("xqos-{token}.line"));
         DirBuilder::new().mode(0o700).create(&folder).context("no folder can be made for the connection")?;
         Ok(Line { arguments, folder, token, is_open: false })
