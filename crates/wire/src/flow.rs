@@ -148,10 +148,8 @@ impl Followed {
         stream.finish(at_ns, &mut |piece| notified.piece(*id, connection, piece));
         notified.counts.skipped_bytes += connection.skipped_bytes();
         notified.counts.foreign_connections += u64::from(connection.is_foreign());
-        notified.counts.unfinished_messages += [Direction::Requests, Direction::Replies]
-            .iter()
-            .filter(|&&direction| connection.is_within(direction))
-            .count() as u64;
+        let unfinished = Direction::BOTH.into_iter().filter(|&direction| connection.is_within(direction));
+        notified.counts.unfinished_messages += unfinished.count() as u64;
         notified.observers.iter_mut().for_each(|observer| observer.ended(self.id, at_ns, ending));
     }
 

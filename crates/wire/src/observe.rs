@@ -21,6 +21,19 @@ pub enum Direction {
     Replies,
 }
 
+impl Direction {
+    pub const BOTH: [Direction; 2] = [Direction::Requests, Direction::Replies];
+
+    /// Of what there is for each direction, its own and the other one's.
+    #[inline]
+    pub fn own_and_other<T>(self, [requests, replies]: &mut [T; 2]) -> (&mut T, &mut T) {
+        match self {
+            Direction::Requests => (requests, replies),
+            Direction::Replies => (replies, requests),
+        }
+    }
+}
+
 /// A connection was seen for the first time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Opened {

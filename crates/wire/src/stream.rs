@@ -23,8 +23,6 @@ use crate::observe::{Direction, Packet};
 const PATIENCE_PACKETS: u32 = 16;
 const PATIENCE_NS: u64 = 50_000_000;
 
-const DIRECTIONS: [Direction; 2] = [Direction::Requests, Direction::Replies];
-
 /// Bytes of a stream, or a gap in it, in order.
 #[derive(Clone, Copy, Debug)]
 pub struct Piece<'a> {
@@ -41,8 +39,8 @@ pub struct Piece<'a> {
 /// A connection.
 #[derive(Debug)]
 pub struct Stream {
-    requests: Half,
-    replies: Half,
+    /// By direction.
+    halves: [Half; 2],
     started_midstream: bool,
     /// When a hole was first acknowledged, and how many packets ago.
     hole: Option<(u64, u32)>,
@@ -51,25 +49,25 @@ pub struct Stream {
 impl Stream {
     /// Begins with the first packet that was seen.
     pub fn new(started_midstream: bool) -> Stream {
-        Stream { requests: Half::default(), replies: Half::default(), started_midstream, hole: None }
+        Stream { halves: Default::default(), started_midstream, hole: None }
     }
 
     /// Whether a SYN begins another connection between the same ports.
     pub fn is_reused_by(&self, direction: Direction, segment: &Segment<'_>) -> bool {
-        let half = self.half(direction);
+        let half = &self.halves[direction as usize];
         segment.is_syn
             && (self.started_midstream || half.has_begun() && !half.begins_with(segment.sequence.wrapping_add(1)))
     }
 
     /// Whether both directions ended, and all of them was handed on.
     pub fn is_finished(&self) -> bool {
-        [&self.requests, &self.replies].iter().all(|half| half.fin.is_some_and(|fin| half.next >= fin))
+        self.halves.iter().all(|half| half.fin.is_some_and(|fin| half.next >= fin))
     }
 
     /// What TCP says in a packet.
     #[inline]
     pub fn note(&mut self, direction: Direction, at_ns: u64, segment: &Segment<'_>) -> Packet {
-        let (half, other) = self.halves(direction);
+        let (half, other) = direction.own_and_other(&mut self.halves);
         // A SYN has a number of its own, before the first byte.
         let first = segment.sequence.wrapping_add(u32::from(segment.is_syn));
         let is_first = !half.has_begun();
@@ -130,8 +128,8 @@ impl Stream {
         max_waiting: usize,
         take: &mut impl FnMut(&Piece<'_>),
     ) {
-        let is_calm = !self.requests.is_waiting() && !self.replies.is_waiting();
-        let (half, other) = self.halves(direction);
+        let is_calm = !self.halves.iter().any(Half::is_waiting);
+        let (half, other) = direction.own_and_other(&mut self.halves);
         let first = segment.sequence.wrapping_add(u32::from(segment.is_syn));
         let offset = half.offset(first);
         let bytes_before = (half.next as i64 - offset).max(0) as u64;
@@ -161,24 +159,9 @@ impl Stream {
         }
     }
 
-    fn half(&self, direction: Direction) -> &Half {
-        match direction {
-            Direction::Requests => &self.requests,
-            Direction::Replies => &self.replies,
-        }
-    }
-
-    fn halves(&mut self, direction: Direction) -> (&mut Half, &mut Half) {
-        match direction {
-            Direction::Requests => (&mut self.requests, &mut self.replies),
-            Direction::Replies => (&mut self.replies, &mut self.requests),
-        }
-    }
-
     #[inline]
     fn needs_settling(&self) -> bool {
-        let halves = [&self.requests, &self.replies];
-        halves.iter().any(|half| half.is_waiting() || half.has_acknowledged_hole())
+        self.halves.iter().any(|half| half.is_waiting() || half.has_acknowledged_hole())
     }
 
     fn settle(&mut self, at_ns: u64, max_waiting: usize, take: &mut impl FnMut(&Piece<'_>)) {
@@ -192,8 +175,8 @@ impl Stream {
         let mut goes_on = true;
         while goes_on {
             goes_on = false;
-            for direction in DIRECTIONS {
-                let (half, other) = self.halves(direction);
+            for direction in Direction::BOTH {
+                let (half, other) = direction.own_and_other(&mut self.halves);
                 while let Some((offset, piece)) = half.take_due(other.next) {
                     hand_on(half, direction, offset, &piece, take);
                     goes_on = true;
@@ -204,11 +187,10 @@ impl Stream {
 
     /// Counts how long an acknowledged hole has been there.
     fn has_waited_too_long(&mut self, at_ns: u64, max_waiting: usize) -> bool {
-        let halves = [&self.requests, &self.replies];
-        if halves.iter().any(|half| half.waiting_bytes() > max_waiting) {
+        if self.halves.iter().any(|half| half.waiting_bytes() > max_waiting) {
             return true;
         }
-        if !halves.iter().any(|half| half.has_acknowledged_hole()) {
+        if !self.halves.iter().any(Half::has_acknowledged_hole) {
             self.hole = None;
             return false;
         }
@@ -221,11 +203,12 @@ impl Stream {
     fn skip_hole(&mut self, at_ns: u64, take: &mut impl FnMut(&Piece<'_>)) -> bool {
         self.hole = None;
         let is_hole_before_waiting = |half: &Half| half.first_waiting().is_some_and(|first| first > half.next);
-        let hole = DIRECTIONS.into_iter().find(|&it| self.half(it).has_acknowledged_hole());
-        if let Some(direction) =
-            hole.or_else(|| DIRECTIONS.into_iter().find(|&it| is_hole_before_waiting(self.half(it))))
-        {
-            let half = self.halves(direction).0;
+        let find = |is: &dyn Fn(&Half) -> bool| {
+            Direction::BOTH.into_iter().find(|&direction| is(&self.halves[direction as usize]))
+        };
+        let waiting = find(&Half::is_waiting);
+        if let Some(direction) = find(&Half::has_acknowledged_hole).or_else(|| find(&is_hole_before_waiting)) {
+            let half = &mut self.halves[direction as usize];
             let acknowledged = Some(half.acknowledged).filter(|&end| end > half.next);
             let end = acknowledged.into_iter().chain(half.first_waiting()).min().unwrap_or(half.next);
             let offset = std::mem::replace(&mut half.next, end);
@@ -233,8 +216,8 @@ impl Stream {
             return true;
         }
         // What is left waits only for bytes of the other direction, which will not come.
-        let Some(direction) = DIRECTIONS.into_iter().find(|&it| self.half(it).is_waiting()) else { return false };
-        let half = self.halves(direction).0;
+        let Some(direction) = waiting else { return false };
+        let half = &mut self.halves[direction as usize];
         if let Some((offset, piece)) = half.take_first() {
             hand_on(half, direction, offset, &piece, take);
         }

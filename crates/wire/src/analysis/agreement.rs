@@ -40,8 +40,7 @@ pub fn agreement(
         }
     }
     let truth = truth.map(|list| within(list.into_iter(), &whole));
-    let ours = [Direction::Requests, Direction::Replies]
-        .map(|direction| within(claimed(connections(), direction).into_iter(), &whole));
+    let ours = Direction::BOTH.map(|direction| within(claimed(connections(), direction).into_iter(), &whole));
     let ns = to_ns - from_ns;
     let part = |way: usize| 1.0 - differing_ns(&truth[way], &ours[way]) as f64 / ns as f64;
     let busy_ns = [0, 1].map(|way| length_until(&truth[way], u64::MAX));

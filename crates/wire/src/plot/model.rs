@@ -9,7 +9,7 @@ use crate::analysis::names::Names;
 use crate::analysis::spans::Spans;
 use crate::analysis::states::States;
 use crate::analysis::waits::Waits;
-use crate::observe::{ConnectionId, Direction, Ending, Gap, Message, Observer, Opened, Packet};
+use crate::observe::{ConnectionId, Ending, Gap, Message, Observer, Opened, Packet};
 use std::collections::BTreeMap;
 
 /// Messages of all connections, some ten bytes each.
@@ -55,7 +55,7 @@ pub struct Connection {
     pub opened_ns: u64,
     pub ended_ns: u64,
     pub ending: Ending,
-    /// By [`Direction`].
+    /// By [direction](crate::observe::Direction).
     pub tracks: [Track; 2],
     /// Round trips that the client waited for: when, how long, name, and 1 + the place of its
     /// [reason](crate::analysis::avoidable::Reason::ALL) or 0.
@@ -183,11 +183,7 @@ impl Observer for Plot {
         let Some(connection) = self.connections.get_mut(&id) else { return };
         connection.states.packet(packet);
         connection.ended_ns = connection.ended_ns.max(at_ns);
-        let [requests, replies] = &mut connection.tracks;
-        let (own, other) = match packet.direction {
-            Direction::Requests => (requests, replies),
-            Direction::Replies => (replies, requests),
-        };
+        let (own, other) = packet.direction.own_and_other(&mut connection.tracks);
         if is_taken {
             own.packet(at_ns, packet);
         }

@@ -23,8 +23,6 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 /// What one read takes: a packet.
 pub const PIECE_BYTES: usize = MAX_BYTES;
 
-const WAYS: [Direction; 2] = [Direction::Requests, Direction::Replies];
-
 /// One direction.
 #[derive(Debug, Default)]
 struct Way {
@@ -74,7 +72,7 @@ impl Connection {
 
     /// A direction whose end nobody said.
     pub fn unsaid(&self) -> Option<Direction> {
-        WAYS.into_iter().find(|&way| !self.is_broken && !self.ways[way as usize].is_told)
+        Direction::BOTH.into_iter().find(|&way| !self.is_broken && !self.ways[way as usize].is_told)
     }
 
     /// Does what the ends are ready for, counts it, and records it when it is done.
@@ -86,7 +84,7 @@ impl Connection {
         relayed: &mut Relayed,
         recorder: &mut Recorder<'_>,
     ) {
-        for way in WAYS {
+        for way in Direction::BOTH {
             let (from, to) = (way as usize, 1 - way as usize);
             if ready[to].intersects(PollFlags::OUT | PollFlags::ERR | PollFlags::HUP)
                 && !self.ways[from].waiting.is_empty()

@@ -101,7 +101,7 @@ fn parse(line: &str) -> Option<Entry> {
 }
 
 fn direction(text: &str) -> Option<Direction> {
-    [Direction::Requests, Direction::Replies].into_iter().find(|&direction| name(direction) == text)
+    Direction::BOTH.into_iter().find(|&direction| name(direction) == text)
 }
 
 fn fate(text: &str) -> Option<Fate> {
