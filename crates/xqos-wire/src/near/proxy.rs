@@ -34,7 +34,7 @@ pub struct Proxy {
 impl Proxy {
     /// Begins to listen for clients of that display, `None` being DISPLAY's.
     pub fn start(name: Option<&str>, settings: Settings, caches: Caches) -> Result<Proxy> {
-        let (upstream, first) = Upstream::find_connected(name)?;
+        let (upstream, first) = Upstream::find(name)?;
         let display = Display::make(upstream.screen());
         let display = Arc::new(display.context("no display of our own can be made in /tmp/.X11-unix")?);
         let own = Cookie::magic(secret().context("no cookie can be made for our display")?);

@@ -11,7 +11,8 @@
 //! | FamilyInternet, where the display is behind TCP | python-xlib and others that compare all of an entry |
 //! | FamilyWild | libX11 and libxcb, whatever they call this machine |
 
-use super::upstream::{Host, Upstream};
+use super::display::Removed;
+use super::upstream::Upstream;
 use std::env;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
@@ -27,7 +28,7 @@ const FAMILY_WILD: u16 = 65_535;
 
 /// Its drop removes the file.
 #[derive(Debug)]
-pub struct Authority(PathBuf);
+pub struct Authority(Removed);
 
 impl Authority {
     /// A file for clients of our display, if the server behind it has a cookie.
@@ -39,8 +40,8 @@ impl Authority {
     pub fn make(number: u16, address: Option<Ipv4Addr>, name: &[u8], data: &[u8]) -> io::Result<Authority> {
         let address = address.map(|address| address.octets());
         let internet = address.as_ref().map(|octets| (FAMILY_INTERNET, &octets[..]));
-        let (host, number_text) = (host_name(), number.to_string());
-        let hosts = [Some((FAMILY_LOCAL, &host[..])), internet, Some((FAMILY_WILD, &[][..]))];
+        let (host, number_text) = (xqos_sys::host_name(), number.to_string());
+        let hosts = [Some((FAMILY_LOCAL, host.as_bytes())), internet, Some((FAMILY_WILD, &[][..]))];
         let mut bytes = Vec::new();
         for (family, host) in hosts.into_iter().flatten() {
             bytes.extend(u16::to_be_bytes(family));
@@ -55,22 +56,16 @@ impl Authority {
     }
 
     pub fn path(&self) -> &Path {
-        &self.0
-    }
-}
-
-impl Drop for Authority {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(&self.0);
+        &self.0.0
     }
 }
 
 /// What lets a client into the display behind ours: the name of a way, and its secret.
 pub fn cookie(upstream: &Upstream) -> Option<(Vec<u8>, Vec<u8>)> {
     let (family, address) = match upstream.host() {
-        Host::Local => (Family::LOCAL, host_name()),
-        Host::Remote(IpAddr::V4(address)) => (Family::INTERNET, address.octets().to_vec()),
-        Host::Remote(IpAddr::V6(address)) => (Family::INTERNET6, address.octets().to_vec()),
+        None => (Family::LOCAL, xqos_sys::host_name().into_bytes()),
+        Some(IpAddr::V4(address)) => (Family::INTERNET, address.octets().to_vec()),
+        Some(IpAddr::V6(address)) => (Family::INTERNET6, address.octets().to_vec()),
     };
     // A file that cannot be read is none, to the program too.
     get_auth(family, &address, upstream.number()).ok().flatten()
@@ -81,10 +76,6 @@ pub fn secret() -> io::Result<[u8; 16]> {
     let mut secret = [0; 16];
     File::open("/dev/urandom")?.read_exact(&mut secret)?;
     Ok(secret)
-}
-
-fn host_name() -> Vec<u8> {
-    rustix::system::uname().nodename().to_bytes().to_vec()
 }
 
 /// Where libraries look for it.
@@ -103,7 +94,7 @@ fn create(number: u16, bytes: &[u8]) -> io::Result<Authority> {
         _ => {}
     }
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
-    let authority = Authority(path);
+    let authority = Authority(Removed(path));
     file.write_all(bytes)?;
     Ok(authority)
 }

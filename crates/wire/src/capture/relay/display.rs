@@ -31,7 +31,7 @@ pub struct Display {
 
 /// A file that goes with us.
 #[derive(Debug)]
-struct Removed(PathBuf);
+pub(super) struct Removed(pub(super) PathBuf);
 
 impl Drop for Removed {
     fn drop(&mut self) {

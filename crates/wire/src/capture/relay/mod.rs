@@ -83,7 +83,7 @@ pub struct Relay {
 impl Relay {
     /// Begins to listen for clients of that display, `None` being DISPLAY's, and to record into a file.
     pub fn start(display: Option<&str>, file: File, settings: &Settings) -> Result<Relay, RelayError> {
-        let upstream = Upstream::find(display)?;
+        let (upstream, _) = Upstream::find(display)?;
         let display = Arc::new(Display::make(upstream.screen()).map_err(RelayError::Display)?);
         let authority = Authority::of_upstream(&upstream, display.number()).map_err(RelayError::Authority)?;
         let open = Arc::new(AtomicUsize::new(0));

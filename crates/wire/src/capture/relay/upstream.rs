@@ -22,29 +22,17 @@ pub struct Socket {
     pub takes_files: bool,
 }
 
-/// Who is at the other end, as cookies name it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Host {
-    /// This machine.
-    Local,
-    Remote(IpAddr),
-}
-
 /// An X server that can be connected to.
 #[derive(Debug)]
 pub struct Upstream {
     display: ParsedDisplay,
-    host: Host,
+    host: Option<IpAddr>,
 }
 
 impl Upstream {
-    /// By its name, `None` being DISPLAY's. It is tried once: a server does not count a client before it has spoken.
-    pub fn find(name: Option<&str>) -> Result<Upstream, RelayError> {
-        Upstream::find_connected(name).map(|(upstream, _)| upstream)
-    }
-
-    /// The same, and the connection by which it was tried.
-    pub fn find_connected(name: Option<&str>) -> Result<(Upstream, Socket), RelayError> {
+    /// By its name, `None` being DISPLAY's, with the connection by which it was tried: a server does not count a client before it
+    /// has spoken.
+    pub fn find(name: Option<&str>) -> Result<(Upstream, Socket), RelayError> {
         let shown = || name.map_or_else(|| std::env::var("DISPLAY").unwrap_or_default(), str::to_owned);
         let display = parse_display(name).map_err(|_| match shown() {
             name if name.is_empty() => RelayError::NotSet,
@@ -62,7 +50,8 @@ impl Upstream {
         self.display.screen
     }
 
-    pub fn host(&self) -> Host {
+    /// Who is at the other end, as cookies name it. `None`: this machine.
+    pub fn host(&self) -> Option<IpAddr> {
         self.host
     }
 
@@ -77,7 +66,7 @@ impl Upstream {
 }
 
 /// The first of a display's addresses at which somebody answers.
-fn connect(display: &ParsedDisplay) -> io::Result<(Socket, Host)> {
+fn connect(display: &ParsedDisplay) -> io::Result<(Socket, Option<IpAddr>)> {
     let mut last = io::Error::from(io::ErrorKind::NotFound);
     for address in display.connect_instruction() {
         match connect_to(&address) {
@@ -88,7 +77,7 @@ fn connect(display: &ParsedDisplay) -> io::Result<(Socket, Host)> {
     Err(last)
 }
 
-fn connect_to(address: &ConnectAddress<'_>) -> io::Result<(Socket, Host)> {
+fn connect_to(address: &ConnectAddress<'_>) -> io::Result<(Socket, Option<IpAddr>)> {
     match address {
         ConnectAddress::Hostname(host, port) => {
             let stream = TcpStream::connect((*host, *port))?;
@@ -96,14 +85,13 @@ fn connect_to(address: &ConnectAddress<'_>) -> io::Result<(Socket, Host)> {
             set_tcp_nodelay(&stream, true)?;
             stream.set_nonblocking(true)?;
             let peer = stream.peer_addr()?.ip();
-            let host = if peer.is_loopback() { Host::Local } else { Host::Remote(peer) };
-            Ok((Socket { fd: stream.into(), takes_files: false }, host))
+            Ok((Socket { fd: stream.into(), takes_files: false }, Some(peer).filter(|peer| !peer.is_loopback())))
         }
         ConnectAddress::Socket(path) => {
             let hidden = SocketAddr::from_abstract_name(path).and_then(|address| UnixStream::connect_addr(&address));
             let stream = hidden.or_else(|_| UnixStream::connect(path))?;
             stream.set_nonblocking(true)?;
-            Ok((Socket { fd: stream.into(), takes_files: true }, Host::Local))
+            Ok((Socket { fd: stream.into(), takes_files: true }, None))
         }
         _ => Err(io::ErrorKind::Unsupported.into()),
     }
