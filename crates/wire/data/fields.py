@@ -4,8 +4,8 @@
 
     crates/wire/data/fields.py /usr/share/xcb > crates/wire/data/fields.txt
 
-A line is a message, with tabs in it: q (request), r (reply), e (event), g (generic event) or x (error), its number (of a
-reply the request's), its name, and its fields as NAME@PLACE:TYPE. A type is u, i, x (hexadecimal) or b (true or false) and
+A line is a message, with tabs in it: q (request), r (reply), e (event), g (generic event), x (error) or s (what all of a kind
+have), its number (of a reply the request's), its name, and its fields as NAME@PLACE:TYPE. A type is u, i, x (hexadecimal) or b (true or false) and
 a number of bytes; s is text. *N is an array of N, *NAME one of as many as another field says, after % of so many bits each,
 * alone one up to the end. Places are bytes from the message's beginning. Fields behind something whose length only the
 message tells are left out.
@@ -23,6 +23,12 @@ SIMPLE = {
 DECIMAL = {"ATOM", "TIMESTAMP", "VISUALID", "KEYSYM"}
 
 
+# The server's answer to a client that connects, and errors, whose fields are the same whatever their names.
+SAME = [
+    "s 0 SetupReply protocol_major@2:u2 protocol_minor@4:u2 release_number@8:u4 resource_id_base@12:x4 "
+    "resource_id_mask@16:x4 maximum_request_length@26:u2",
+    "s 0 Error code@1:u1 bad_value@4:x4 minor_opcode@8:u2 major_opcode@10:u1 sequence@2:u2",
+]
 # What newer descriptions than that of Debian 12 (1.15) have besides.
 NEWER = [
     "q 8 DPMS::SelectInput event_mask@4:x4",
@@ -188,7 +194,7 @@ def main(folder):
     types = Types(roots)
     lines = [line for root in roots for line in messages(root, types)]
     known = {tuple(line.split("\t")[:3]) for line in lines}
-    newer = ["\t".join(line.split()) for line in NEWER]
+    newer = ["\t".join(line.split()) for line in SAME + NEWER]
     print("\n".join(lines + [line for line in newer if tuple(line.split("\t")[:3]) not in known]))
 
 

@@ -78,12 +78,7 @@ pub fn text(message: &Message<'_>) -> String {
     let reader = Reader::of(message);
     let mut out = match message.kind {
         Kind::Setup => reader.greeting(),
-        Kind::SetupReply => reader.list(&SETUP_REPLY),
-        Kind::Error => reader.list(&ERROR),
-        Kind::Request | Kind::Reply | Kind::Event => {
-            let fields = TABLE.get(&(letter(message.kind), message.name));
-            fields.map_or_else(|| reader.plain(), |fields| reader.list(fields))
-        }
+        kind => TABLE.get(&key(kind, message.name)).map_or_else(|| reader.plain(), |fields| reader.list(fields)),
     };
     if message.bytes.len() as u64 != message.length && out.len() < MAX_TEXT_BYTES {
         add(&mut out, "(read)", &format!("the first {} of {} bytes", message.bytes.len(), message.length));
@@ -91,34 +86,16 @@ pub fn text(message: &Message<'_>) -> String {
     out
 }
 
-fn letter(kind: Kind) -> &'static str {
+/// The letter and the name under which the fields stand.
+fn key(kind: Kind, name: &str) -> (&'static str, &str) {
     match kind {
-        Kind::Request => "q",
-        Kind::Reply => "r",
-        _ => "e",
+        Kind::Request => ("q", name),
+        Kind::Reply => ("r", name),
+        Kind::SetupReply => ("s", "SetupReply"),
+        Kind::Error => ("s", "Error"),
+        _ => ("e", name),
     }
 }
-
-const fn number(name: &'static str, place: usize, size: usize) -> Field {
-    Field { name, place, kind: b'u', size, count: Count::One }
-}
-
-const ERROR: [Field; 5] = [
-    number("code", 1, 1),
-    Field { name: "bad_value", place: 4, kind: b'x', size: 4, count: Count::One },
-    number("minor_opcode", 8, 2),
-    number("major_opcode", 10, 1),
-    number("sequence", 2, 2),
-];
-
-const SETUP_REPLY: [Field; 6] = [
-    number("protocol_major", 2, 2),
-    number("protocol_minor", 4, 2),
-    number("release_number", 8, 4),
-    Field { name: "resource_id_base", place: 12, kind: b'x', size: 4, count: Count::One },
-    Field { name: "resource_id_mask", place: 16, kind: b'x', size: 4, count: Count::One },
-    number("maximum_request_length", 26, 2),
-];
 
 /// A message's bytes, and where its fields are in them.
 struct Reader<'a> {

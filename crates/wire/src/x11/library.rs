@@ -64,7 +64,8 @@ fn add(tables: &mut HashMap<&'static str, Table>, line: &'static str) -> Option<
         "r" => table.with_reply[place] = true,
         "e" => table.events[place] = Some(name),
         "g" => table.generic[place] = Some(name),
-        _ => table.errors[place] = Some(name),
+        "x" => table.errors[place] = Some(name),
+        _ => {}
     }
     Some(())
 }
