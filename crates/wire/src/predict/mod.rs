@@ -26,20 +26,34 @@ mod stream;
 #[cfg(test)]
 mod tests;
 
+use crate::analysis::spans::seconds;
 use crate::link::shape::Shape;
 use script::Script;
+use serde::{Serialize, Serializer};
 
 /// A start over a link.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Foretold {
     /// From the first packet to the last one before the program is quiet, at the program's end of the link.
+    #[serde(rename = "seconds", serialize_with = "as_seconds")]
     pub elapsed_ns: u64,
     /// In which a reply was waited for, or either direction of the link was busy, or TCP held something back.
+    #[serde(rename = "network_delay_s", serialize_with = "as_seconds")]
     pub delay_ns: u64,
+    #[serde(rename = "reply_wait_s", serialize_with = "as_seconds")]
     pub wait_ns: u64,
     pub round_trips: u64,
-    /// Whole IP packets, from the program and to it.
+    /// Whole IP packets, from the program and to it; a report has them together.
+    #[serde(serialize_with = "as_sum")]
     pub link_bytes: [u64; 2],
+}
+
+fn as_seconds<S: Serializer>(ns: &u64, out: S) -> Result<S::Ok, S::Error> {
+    out.serialize_f64(seconds(*ns))
+}
+
+fn as_sum<S: Serializer>(both: &[u64; 2], out: S) -> Result<S::Ok, S::Error> {
+    out.serialize_u64(both.iter().sum())
 }
 
 /// Plays a start over a link. `None`: the link drops so much that it does not come to an end. Jitter and loss of `shape` are

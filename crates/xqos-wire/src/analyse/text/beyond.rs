@@ -5,7 +5,9 @@ use super::{MAX_ROWS, heading, seconds, section};
 use xqos_cli::table::{Column, Table};
 use xqos_wire::analysis::proxied::figures::ProxyFigures;
 use xqos_wire::analysis::report::Report;
-use xqos_wire::predict::figures::{Prediction, StartFigures};
+use xqos_wire::analysis::spans;
+use xqos_wire::predict::Foretold;
+use xqos_wire::predict::figures::Prediction;
 
 /// Waits that are left, by request.
 pub fn proxy(figures: &ProxyFigures) -> String {
@@ -46,7 +48,8 @@ fn rate(bits: u64) -> String {
     format!("{} {name}", bits as f64 / unit)
 }
 
-fn cells(start: &StartFigures) -> [String; 5] {
-    let [elapsed, delay, replies] = [start.seconds, start.network_delay_s, start.reply_wait_s].map(seconds);
-    [elapsed, delay, replies, start.round_trips.to_string(), start.link_bytes.to_string()]
+fn cells(start: &Foretold) -> [String; 5] {
+    let [elapsed, delay, replies] =
+        [start.elapsed_ns, start.delay_ns, start.wait_ns].map(|ns| seconds(spans::seconds(ns)));
+    [elapsed, delay, replies, start.round_trips.to_string(), start.link_bytes.iter().sum::<u64>().to_string()]
 }
