@@ -14,9 +14,11 @@ pub struct Handshake {
     /// The last SYN, and the last answer to one.
     asked_ns: u64,
     accepted_ns: Option<u64>,
-    to_server_ns: u64,
     over_ns: Option<u64>,
-    to_client_ns: u64,
+    /// From the place of the capture to the server and back.
+    pub to_server_ns: u64,
+    /// From there to the client and back.
+    pub to_client_ns: u64,
 }
 
 impl Handshake {
@@ -57,16 +59,6 @@ impl Handshake {
         self.span(self.accepted_ns.unwrap_or(ended_ns)).filter(|_| !is_over)
     }
 
-    /// From the place of the capture to the server and back.
-    pub fn to_server_ns(&self) -> u64 {
-        self.to_server_ns
-    }
-
-    /// From there to the client and back.
-    pub fn to_client_ns(&self) -> u64 {
-        self.to_client_ns
-    }
-
     fn span(&self, to_ns: u64) -> Option<Span> {
         self.began_ns.map(|from_ns| Span { from_ns, to_ns: to_ns.max(from_ns) })
     }
@@ -105,7 +97,7 @@ mod tests {
         ] {
             let (handshake, seen) = seen(&packets);
             assert_eq!(seen, Some(Span { from_ns: span.0, to_ns: span.1 }));
-            assert_eq!((handshake.to_server_ns(), handshake.to_client_ns()), trips);
+            assert_eq!((handshake.to_server_ns, handshake.to_client_ns), trips);
             assert_eq!(handshake.unfinished(1000), None);
         }
     }
@@ -122,7 +114,7 @@ mod tests {
         ];
         let (handshake, span) = seen(&packets);
         assert_eq!(span, Some(Span { from_ns: 0, to_ns: 2025 }));
-        assert_eq!((handshake.to_server_ns(), handshake.to_client_ns()), (20, 5));
+        assert_eq!((handshake.to_server_ns, handshake.to_client_ns), (20, 5));
         let (alone, _) = seen(&packets[..2]);
         assert_eq!(alone.unfinished(7000), Some(Span { from_ns: 0, to_ns: 7000 }));
         let (none, span) = seen(&[(Requests, 5, false, 4), (Replies, 7, false, 32)]);

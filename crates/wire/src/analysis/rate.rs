@@ -28,8 +28,9 @@ struct Bin {
 /// What is known of a link's rate.
 #[derive(Clone, Debug)]
 pub struct Rate {
-    bytes_per_second: Option<u64>,
-    began_ns: u64,
+    pub bytes_per_second: Option<u64>,
+    /// When the measurement that goes on began.
+    pub began_ns: u64,
     passed: u64,
     bins: [Bin; BINS],
 }
@@ -41,18 +42,9 @@ impl Default for Rate {
 }
 
 impl Rate {
-    pub fn bytes_per_second(&self) -> Option<u64> {
-        self.bytes_per_second
-    }
-
     /// With nothing on the way.
     pub fn afresh(&self) -> Rate {
         Rate { began_ns: 0, passed: 0, ..self.clone() }
-    }
-
-    /// When the measurement that goes on began.
-    pub fn began_ns(&self) -> u64 {
-        self.began_ns
     }
 
     /// Nothing is on the way, and something is sent.
@@ -126,9 +118,9 @@ mod tests {
         for packet in 1..=10 {
             rate.acknowledged(1 + packet * 12_000_000, 1500, 0);
         }
-        assert_eq!(rate.bytes_per_second(), Some(125_000));
+        assert_eq!(rate.bytes_per_second, Some(125_000));
         rate.acknowledged(9_000_000_000, 1500, 0);
-        assert_eq!(rate.bytes_per_second(), Some(125_000));
+        assert_eq!(rate.bytes_per_second, Some(125_000));
         assert_eq!(ns_of(1500, 125_000), 12_000_000);
     }
 
@@ -141,7 +133,7 @@ mod tests {
             let late = if (10..15).contains(&(packet % 20)) { 15 - packet % 20 } else { 0 };
             rate.passed(1 + pause_ns + (packet + late) * 12_000_000, 1500, true);
         }
-        let found = rate.bytes_per_second().unwrap();
+        let found = rate.bytes_per_second.unwrap();
         assert!(found.abs_diff(125_000) < 5_000, "{found}");
     }
 
@@ -151,7 +143,7 @@ mod tests {
         for packet in 1..100 {
             rate.passed(packet * 100_000_000, 84, false);
         }
-        assert_eq!(rate.bytes_per_second(), None);
+        assert_eq!(rate.bytes_per_second, None);
     }
 
     #[test]
@@ -163,7 +155,7 @@ mod tests {
         for at_ns in [u64::MAX, 1, u64::MAX, 7] {
             rate.passed(at_ns, u64::MAX, true);
         }
-        assert!(rate.bytes_per_second().is_some());
+        assert!(rate.bytes_per_second.is_some());
         assert_eq!(ns_of(u64::MAX, 0), u64::MAX);
     }
 }

@@ -80,7 +80,7 @@ impl Transmitter {
 
     /// Bytes per second of the slowest link, headers included, where enough went over it at once.
     pub fn bytes_per_second(&self) -> Option<u64> {
-        self.rate.bytes_per_second()
+        self.rate.bytes_per_second
     }
 
     /// Nothing was sent yet, and what is known of the link stays known.
@@ -133,11 +133,11 @@ impl Transmitter {
         self.block_before(&sent, place);
         if place.is_behind_link {
             let is_full = self.last_sent.is_some_and(|last| last.size >= FULL + HEADERS);
-            let was_known = self.rate.bytes_per_second().is_some();
+            let was_known = self.rate.bytes_per_second.is_some();
             self.rate.passed(sent.at_ns, sent.size, is_full);
-            if !was_known && self.rate.bytes_per_second().is_some() {
+            if !was_known && self.rate.bytes_per_second.is_some() {
                 self.told.busy(
-                    self.rate.began_ns().saturating_sub(place.half_ns()),
+                    self.rate.began_ns.saturating_sub(place.half_ns()),
                     sent.at_ns.saturating_sub(place.half_ns()),
                 );
             }

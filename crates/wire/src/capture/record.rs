@@ -153,7 +153,7 @@ impl<'a> Recorder<'a> {
     pub fn finish(mut self) -> Recorded {
         self.hand_on_rest();
         self.flush();
-        let (left_out, given_up) = self.scrubber.map_or((0, 0), |it| (it.left_out(), it.given_up()));
+        let (left_out, given_up) = self.scrubber.map_or((0, 0), |it| (it.left_out, it.given_up));
         let has_started = self.tail.trigger.state() != State::Waiting;
         Recorded { has_started, left_out, given_up, ..self.tail.recorded }
     }

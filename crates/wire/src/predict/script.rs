@@ -237,7 +237,7 @@ impl Recorded {
         let (cause, asked_ns) = self.requests[sequence];
         let since_ns = asked_ns.max(self.said_ns);
         let is_fresh = since_ns == asked_ns;
-        let there_and_back_ns = if is_fresh { self.handshake.to_server_ns() } else { 0 };
+        let there_and_back_ns = if is_fresh { self.handshake.to_server_ns } else { 0 };
         let service_ns = message.last_ns.saturating_sub(since_ns).saturating_sub(there_and_back_ns);
         self.said_ns = message.last_ns;
         let is_reply = message.kind != Kind::Event;
@@ -257,7 +257,7 @@ impl Recorded {
 
     fn heard(&self, place: Option<usize>, is_reply: bool, at_ns: u64) -> Heard {
         let after = place.map(|place| After { connection: self.place, place, is_reply });
-        Heard { after, at_ns, to_client_ns: self.handshake.to_client_ns() }
+        Heard { after, at_ns, to_client_ns: self.handshake.to_client_ns }
     }
 
     fn proxy(&self) -> Option<Proxy> {

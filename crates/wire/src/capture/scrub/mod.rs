@@ -226,8 +226,10 @@ pub struct Scrubber {
     marks: Rc<RefCell<Marks>>,
     waiting: VecDeque<Waiting>,
     waiting_bytes: usize,
-    left_out: u64,
-    given_up: u64,
+    /// Packets that are neither X's nor of another TCP connection.
+    pub left_out: u64,
+    /// Packets that went on before their messages were complete, because too much waited.
+    pub given_up: u64,
 }
 
 impl Scrubber {
@@ -235,16 +237,6 @@ impl Scrubber {
     pub fn new(marker: &Marker) -> Scrubber {
         let marks = Rc::clone(&marker.0);
         Scrubber { marks, waiting: VecDeque::new(), waiting_bytes: 0, left_out: 0, given_up: 0 }
-    }
-
-    /// Packets that are neither X's nor of another TCP connection.
-    pub fn left_out(&self) -> u64 {
-        self.left_out
-    }
-
-    /// Packets that went on before their messages were complete, because too much waited.
-    pub fn given_up(&self) -> u64 {
-        self.given_up
     }
 
     /// Takes the packet that the session took last, and hands on those that need not wait any longer.
