@@ -8,69 +8,34 @@ use crate::{
     Admission, ClientId, GroupId, Holder, Pacing, Parameters, PolicyKind, Reservation, Role, Service, Supply, Time,
 };
 
-/// Something that happened, or was set.
+/// Something that happened, or was set. `client` is who it is about.
+#[allow(missing_docs, reason = "a variant's text says what its fields are")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fact {
-    /// A client connected; it is idle. `descriptor` is its socket.
-    Connected {
-        /// Who.
-        client: ClientId,
-        /// The order of the 1987 scheduler.
-        descriptor: u32,
-    },
+    /// A client connected; it is idle. `descriptor` is its socket: the order of the 1987 scheduler.
+    Connected { client: ClientId, descriptor: u32 },
     /// A client disconnected. Its reservation and its role end.
-    Gone {
-        /// Who.
-        client: ClientId,
-    },
+    Gone { client: ClientId },
     /// A client has work. Nothing happens where that was known.
-    Arrived {
-        /// Who.
-        client: ClientId,
-    },
+    Arrived { client: ClientId },
     /// A client turned out to have no work.
-    Withdrawn {
-        /// Who.
-        client: ClientId,
-    },
+    Withdrawn { client: ClientId },
     /// User input was delivered to a client.
-    Input {
-        /// To whom.
-        client: ClientId,
-    },
-    /// An Expose was delivered to a client. Where it counts as exposing from now on and did not before, [`Outcome::Held`] if the
-    /// cause waits for it from now on, else [`Outcome::Changed`].
-    Exposed {
-        /// To whom.
-        client: ClientId,
-        /// Whose request caused it.
-        cause: Option<ClientId>,
-    },
+    Input { client: ClientId },
+    /// An Expose was delivered to a client; `cause`: whose request caused it. Where it counts as exposing from now on and did not
+    /// before, [`Outcome::Held`] if the cause waits for it from now on, else [`Outcome::Changed`].
+    Exposed { client: ClientId, cause: Option<ClientId> },
     /// A request of this client made work for one that works for others. [`Outcome::Changed`] where that has an effect: the
     /// client had rested, or got input.
-    MadeWork {
-        /// Whose request.
-        client: ClientId,
-    },
-    /// What a window manager does from now on is work for this client, whose request made it.
-    WorksFor {
-        /// The window manager.
-        client: ClientId,
-        /// Who pays for it.
-        whom: ClientId,
-    },
+    MadeWork { client: ClientId },
+    /// What a window manager does from now on is work for this other client, whose request made it, and which pays for it.
+    WorksFor { client: ClientId, whom: ClientId },
     /// A client grabbed the server, or nobody does any more.
-    Grabbed {
-        /// Who.
-        by: Option<ClientId>,
-    },
+    Grabbed { by: Option<ClientId> },
     /// The slice that just ended was to end this much earlier: so long a request in progress took. If a reserved client is
     /// chosen next, this is what blocked it. Whoever drives the scheduler measures it: time in which the kernel ran
     /// something else is no blocking by a request.
-    Overran {
-        /// Nanoseconds.
-        ns: u64,
-    },
+    Overran { ns: u64 },
     /// A slice ended.
     Served(Service),
     /// The time of somebody who is held back may have come: a depleted client gets its budget, or a paced one goes on
@@ -85,78 +50,32 @@ pub enum Fact {
     Pacing(Pacing),
     /// What the server itself gets of a processor, for admissions from now on.
     Supply(Supply),
-    /// The most that clients that work for others get of the server while somebody else waits.
-    DesktopShare {
-        /// Millionths; 0: the rule is off.
-        ppm: u32,
-    },
+    /// The most that clients that work for others get of the server while somebody else waits, millionths; 0: the rule is off.
+    DesktopShare { ppm: u32 },
     /// Contention begins or ends ([`Contention`](crate::Contention)). A scheduler that is told nothing takes it for granted.
-    Contention {
-        /// Whether there is any from now on.
-        is_on: bool,
-    },
-    /// The SYNC priority that a client has now.
-    SyncPriority {
-        /// Whose.
-        client: ClientId,
-        /// Larger is first.
-        priority: i32,
-    },
-    /// The weight of a client or a group under `fair`.
-    Weight {
-        /// Whose; [`GroupId::NONE`] is none.
-        holder: Holder,
-        /// Hundredths; 0: of a client as 1, of a group that of its heaviest client, as it is until it is told.
-        weight: u32,
-    },
+    Contention { is_on: bool },
+    /// The SYNC priority that a client has now; larger is first.
+    SyncPriority { client: ClientId, priority: i32 },
+    /// The weight of a client or a group under `fair`, hundredths. 0 is 1 for a client, and for a group that of its heaviest
+    /// client, as it is until it is told. [`GroupId::NONE`] has none.
+    Weight { holder: Holder, weight: u32 },
     /// The group of a client under `fair`, until it is told another or is gone.
-    Group {
-        /// Whose.
-        client: ClientId,
-        /// Its group from now on.
-        group: GroupId,
-    },
-    /// The most that a group gets of the server in each [`CAP_PERIOD_NS`](crate::CAP_PERIOD_NS), under any policy.
-    GroupCap {
-        /// Which; [`GroupId::NONE`] is none.
-        group: GroupId,
-        /// Millionths; 0: no cap, as it is until it is told.
-        ppm: u32,
-    },
-    /// The priority of a client under `fixed`.
-    FixedPriority {
-        /// Whose.
-        client: ClientId,
-        /// Larger is first.
-        priority: i32,
-    },
-    /// The longest slice of a client, where the policy decides and it uses no reservation.
-    Slice {
-        /// Whose.
-        client: ClientId,
-        /// Microseconds; 0: as long as the policy's, as it is until it is told.
-        us: u32,
-    },
-    /// What a client does for others.
-    Role {
-        /// Who.
-        client: ClientId,
-        /// Its role from now on.
-        role: Role,
-    },
-    /// A reservation was asked for, in place of the one that the client, or the group together, may have.
-    /// [`Outcome::Admission`] tells whether it is there now.
-    Reserve {
-        /// For whom; [`GroupId::NONE`] is none.
-        holder: Holder,
-        /// What.
-        reservation: Reservation,
-    },
+    Group { client: ClientId, group: GroupId },
+    /// The most that a group gets of the server in each [`CAP_PERIOD_NS`](crate::CAP_PERIOD_NS), under any policy, millionths; 0: no
+    /// cap, as it is until it is told. [`GroupId::NONE`] has none.
+    GroupCap { group: GroupId, ppm: u32 },
+    /// The priority of a client under `fixed`; larger is first.
+    FixedPriority { client: ClientId, priority: i32 },
+    /// The longest slice of a client, where the policy decides and it uses no reservation, microseconds; 0: as long as the policy's,
+    /// as it is until it is told.
+    Slice { client: ClientId, us: u32 },
+    /// What a client does for others from now on.
+    Role { client: ClientId, role: Role },
+    /// A reservation was asked for, in place of the one that the client, or the group together, may have; not for
+    /// [`GroupId::NONE`]. [`Outcome::Admission`] tells whether it is there now.
+    Reserve { holder: Holder, reservation: Reservation },
     /// A reservation ends. [`Outcome::Changed`] where there was one.
-    Release {
-        /// Whose.
-        holder: Holder,
-    },
+    Release { holder: Holder },
 }
 
 impl Fact {
@@ -181,15 +100,7 @@ impl Fact {
             | Fact::Reserve { holder: Holder::Client(client), .. }
             | Fact::Release { holder: Holder::Client(client) } => Some(client),
             Fact::Grabbed { by } => by,
-            Fact::Overran { .. } | Fact::Replenish | Fact::Policy(_) | Fact::Parameters(_) => None,
-            Fact::Pacing(_)
-            | Fact::Supply(_)
-            | Fact::DesktopShare { .. }
-            | Fact::Contention { .. }
-            | Fact::Weight { .. }
-            | Fact::GroupCap { .. }
-            | Fact::Reserve { .. }
-            | Fact::Release { .. } => None,
+            _ => None,
         }
     }
 }
