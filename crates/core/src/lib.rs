@@ -59,7 +59,7 @@ pub use time::Time;
 pub use usage::{LONG_GRAB_NS, Usage, WAIT_BOUNDS_NS};
 
 /// A client of the server: its index in the server's table, below [`ClientId::LIMIT`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClientId(pub u16);
 
 impl ClientId {
@@ -72,7 +72,7 @@ impl ClientId {
 }
 
 /// Clients that are served as one: what they use is paid together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct GroupId(pub u16);
 
 impl GroupId {

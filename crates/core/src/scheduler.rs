@@ -43,7 +43,7 @@ const LIKELY_TIMES: u64 = 2;
 /// Watch idle clients for 100 ms after a long slice. Without long slices nobody is watched, which costs nothing.
 const LONG_SLICE_MEMORY_NS: u64 = 100_000_000;
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Client {
     facts: Facts,
     ready: bool,
@@ -71,6 +71,17 @@ struct Client {
     /// When its last hold ended.
     resumed: Time,
     usage: Usage,
+}
+
+impl Client {
+    /// Where it stands as a member of a reservation.
+    fn stand(&self) -> Stand {
+        match self.paced {
+            Some(_) => Stand::Nowhere,
+            None if self.ready => Stand::Ready,
+            None => Stand::Idle,
+        }
+    }
 }
 
 /// All clients, and who of them runs next.
@@ -146,7 +157,10 @@ impl Scheduler {
             Fact::Input { client } => self.input(client, now),
             Fact::Exposed { client, cause } => return self.exposed(client, cause, now),
             Fact::MadeWork { client } => return Outcome::of(self.made_work(client)),
-            Fact::WorksFor { client, whom } => self.set_works_for(client, whom),
+            Fact::WorksFor { client, whom } => {
+                let whom = Some(whom).filter(|&whom| self.client(whom).is_some());
+                self.change(client, |record| record.works_for = whom);
+            }
             Fact::Grabbed { by } => self.grabbed(by, now),
             Fact::Overran { ns } => self.overran_ns = ns,
             Fact::Served(service) => self.served(&service),
@@ -174,11 +188,7 @@ impl Scheduler {
             Fact::FixedPriority { client, priority } => {
                 self.change_facts(client, now, |facts| facts.fixed_priority = priority);
             }
-            Fact::Slice { client, us } => {
-                if let Some(record) = self.client_mut(client) {
-                    record.slice_us = us;
-                }
-            }
+            Fact::Slice { client, us } => self.change(client, |record| record.slice_us = us),
             Fact::Role { client, role } => self.set_role(client, role, now),
             Fact::Reserve { holder, reservation } => return self.reserve(holder, reservation, now),
             Fact::Release { holder } => return Outcome::of(self.end_reservation(holder, now)),
@@ -194,17 +204,24 @@ impl Scheduler {
         self.clients.get_mut(client.slot())?.as_mut()
     }
 
+    fn change(&mut self, client: ClientId, change: impl FnOnce(&mut Client)) {
+        if let Some(record) = self.client_mut(client) {
+            change(record);
+        }
+    }
+
+    /// Indices that may hold a client; does not borrow, so that clients can be changed on the way.
+    fn ids(&self) -> impl Iterator<Item = ClientId> + use<> {
+        (0..self.clients.len() as u16).map(ClientId)
+    }
+
     /// Puts a client where it belongs by its present state.
     fn requeue(&mut self, client: ClientId, now: Time) {
         let Some(record) = self.client(client) else { return };
         let (ready, waits_since, is_desktop) = (record.ready, record.waits_since, self.is_desktop(client));
         let tier = Rank::tier_of(record.facts.sync_priority);
         let held_back = record.paced.is_some() || record.capped || self.has_hard(client);
-        let stand = match record.paced {
-            Some(_) => Stand::Nowhere,
-            None if ready => Stand::Ready,
-            None => Stand::Idle,
-        };
+        let stand = record.stand();
         self.reservations.place(client, stand, now);
         let is_waiting = ready && !held_back;
         let group = self.policy.group(client);
@@ -252,15 +269,12 @@ impl Scheduler {
     fn rejoin(&mut self, now: Time) {
         // First all of them, since the numbers of the groups are new.
         self.waiting = Waiting::new();
-        for slot in 0..self.clients.len() {
-            if let Some(record) = &self.clients[slot] {
-                self.policy.join(ClientId(slot as u16), &record.facts);
-                self.make_room(ClientId(slot as u16));
-            }
+        for client in self.ids() {
+            let Some(facts) = self.client(client).map(|record| record.facts) else { continue };
+            self.policy.join(client, &facts);
+            self.make_room(client);
         }
-        for slot in 0..self.clients.len() {
-            self.requeue(ClientId(slot as u16), now);
-        }
+        self.ids().for_each(|client| self.requeue(client, now));
     }
 
     fn change_facts(&mut self, client: ClientId, now: Time, change: impl FnOnce(&mut Facts)) {
@@ -305,12 +319,8 @@ impl Scheduler {
         let has_one = |holder| self.reservations.get(holder).is_some();
         let shares = !record.role.is_any() && has_one(Holder::Group(record.facts.group));
         let is_member = has_one(Holder::Client(id)) || shares;
-        let stand = match record.paced {
-            Some(_) => Stand::Nowhere,
-            None if record.ready => Stand::Ready,
-            None => Stand::Idle,
-        };
-        assert_eq!(self.reservations.stand_of(id), is_member.then_some(stand), "{id:?} with a reservation");
+        let stand = is_member.then(|| record.stand());
+        assert_eq!(self.reservations.stand_of(id), stand, "{id:?} with a reservation");
     }
 
     /// Panics unless every client is in its place; for tests.

@@ -105,6 +105,12 @@ impl Facts {
     }
 }
 
+impl Default for Facts {
+    fn default() -> Facts {
+        Facts::new(0)
+    }
+}
+
 /// How long the picked client may go on.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Allowance {

@@ -63,9 +63,9 @@ impl Scheduler {
         if weight > 0 {
             self.group_weights.push((group, weight));
         }
-        for slot in 0..self.clients.len() {
-            if self.clients[slot].as_ref().is_some_and(|record| record.facts.group == group) {
-                self.change_facts(ClientId(slot as u16), now, |facts| facts.group_weight = weight);
+        for client in self.ids() {
+            if self.client(client).is_some_and(|record| record.facts.group == group) {
+                self.change_facts(client, now, |facts| facts.group_weight = weight);
             }
         }
     }
@@ -73,9 +73,7 @@ impl Scheduler {
     /// The most that a group gets. Its clients begin with all of it, and none of them is held back for it.
     pub(super) fn set_group_cap(&mut self, group: GroupId, ppm: u32, now: Time) {
         self.caps.set(group, ppm, now);
-        for slot in 0..self.clients.len() {
-            self.see_cap(ClientId(slot as u16), now);
-        }
+        self.ids().for_each(|client| self.see_cap(client, now));
     }
 
     /// What a client does for others.
@@ -138,7 +136,8 @@ impl Scheduler {
         if matches!(admission, Some(Admission::Admitted(_))) {
             if let Holder::Client(client) = holder {
                 if self.reservations.end(holder, now) {
-                    self.leave_reservation(client);
+                    // From idleness: time paid from a reservation saves nothing up.
+                    self.policy.ready(client, 0);
                 }
                 self.release(client, now);
             }
@@ -154,16 +153,11 @@ impl Scheduler {
         let had_one = self.reservations.end(holder, now);
         if had_one {
             if let Holder::Client(client) = holder {
-                self.leave_reservation(client);
+                self.policy.ready(client, 0);
             }
             self.reservation_changed(holder, now);
         }
         had_one
-    }
-
-    /// A client comes to the policy as from idleness: time paid from a reservation saves nothing up.
-    fn leave_reservation(&mut self, client: ClientId) {
-        self.policy.ready(client, 0);
     }
 
     fn reservation_changed(&mut self, holder: Holder, now: Time) {
@@ -171,15 +165,13 @@ impl Scheduler {
         if self.reservation_count == 0 {
             self.blocking = Blocking::default();
         }
-        for slot in 0..self.clients.len() {
-            let client = ClientId(slot as u16);
-            let is_of = |record: &super::Client| match holder {
+        for client in self.ids() {
+            let is_concerned = self.client(client).is_some_and(|record| match holder {
                 Holder::Client(holder) => holder == client,
                 Holder::Group(group) => record.facts.group == group,
-            };
-            if self.clients[slot].as_ref().is_some_and(is_of) {
+            });
+            if is_concerned {
                 self.see_reservation(client, now);
-                self.requeue(client, now);
             }
         }
     }
@@ -189,7 +181,7 @@ impl Scheduler {
         let Some(record) = self.client(client) else { return };
         let group = Some(Holder::Group(record.facts.group)).filter(|_| !record.role.is_any());
         if self.reservations.join(client, group) {
-            self.leave_reservation(client);
+            self.policy.ready(client, 0);
         }
         self.requeue(client, now);
     }

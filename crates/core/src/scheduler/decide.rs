@@ -108,9 +108,7 @@ impl Scheduler {
         let (end, misses) = self.reservations.picked(client, now).unwrap_or((Time::NEVER, false));
         let slice_end = now.after(self.parameters.slice_ns);
         let until = if self.reservations.is_shared(client) { end.min(slice_end) } else { end };
-        if let Some(record) = self.client_mut(client) {
-            record.usage.misses += u32::from(misses);
-        }
+        self.change(client, |record| record.usage.misses += u32::from(misses));
         let contest = Contest::of(Rank::reserved(deadline), now);
         Slice { choice: Choice::Client(client, Mode::Reserved), until, requests: 0, bytes: 0, contest }
     }

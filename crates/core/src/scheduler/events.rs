@@ -19,24 +19,9 @@ impl Scheduler {
         self.paced.reserve(slot);
         self.reservations.connected(client);
         let facts = Facts::new(descriptor);
-        self.clients[slot] = Some(Client {
-            facts,
-            ready: false,
-            waits_since: now,
-            idle_since: now,
-            role: Role::NONE,
-            slice_us: 0,
-            works_for: None,
-            rested_ns: 0,
-            likely_ns: u64::MAX,
-            watched: false,
-            grabbed_at: None,
-            exposing: None,
-            capped: false,
-            paced: None,
-            resumed: Time(0),
-            usage: Usage { connected: now, ..Usage::default() },
-        });
+        let fresh = Client { facts, likely_ns: u64::MAX, ..Client::default() };
+        let usage = Usage { connected: now, ..Usage::default() };
+        self.clients[slot] = Some(Client { waits_since: now, idle_since: now, usage, ..fresh });
         self.connected += 1;
         self.policy.join(client, &facts);
         self.make_room(client);
@@ -120,9 +105,7 @@ impl Scheduler {
         let unheld = cause.filter(|&cause| self.paced_until(cause).is_none());
         let holds = cause.and_then(|cause| Some((cause, self.hold(cause, now)?)));
         let until = self.pacing.marked_until(now);
-        if let Some(record) = self.client_mut(client) {
-            record.exposing = Some(Mark { until, holds, behind, caught_up: false });
-        }
+        self.change(client, |record| record.exposing = Some(Mark { until, holds, behind, caught_up: false }));
         unheld.and_then(|cause| self.paced_until(cause)).map_or(Outcome::Changed, Outcome::Held)
     }
 
@@ -135,13 +118,6 @@ impl Scheduler {
         record.rested_ns = 0;
         self.desktop.called();
         true
-    }
-
-    pub(super) fn set_works_for(&mut self, client: ClientId, whom: ClientId) {
-        let whom = Some(whom).filter(|&whom| self.client(whom).is_some());
-        if let Some(record) = self.client_mut(client) {
-            record.works_for = whom;
-        }
     }
 
     pub(super) fn grabbed(&mut self, by: Option<ClientId>, now: Time) {
@@ -213,12 +189,8 @@ impl Scheduler {
         if let Some(whom) = record.works_for.filter(|&whom| !self.is_desktop(whom)) {
             self.policy.served(whom, &Served { length_ns, requests: 0, bytes: 0 });
             self.requeue(whom, end);
-            if let Some(record) = self.client_mut(whom) {
-                record.usage.charged_ns = record.usage.charged_ns.saturating_add(length_ns);
-            }
-            if let Some(record) = self.client_mut(manager) {
-                record.usage.charged_ns = record.usage.charged_ns.saturating_sub(length_ns);
-            }
+            self.change(whom, |it| it.usage.charged_ns = it.usage.charged_ns.saturating_add(length_ns));
+            self.change(manager, |it| it.usage.charged_ns = it.usage.charged_ns.saturating_sub(length_ns));
         }
     }
 
@@ -257,11 +229,7 @@ impl Scheduler {
         if !self.caps.charge(group, service.start, service.end.since(service.start), stops) {
             return;
         }
-        for slot in 0..self.clients.len() {
-            if self.clients[slot].as_ref().is_some_and(|record| record.facts.group == group) {
-                self.see_cap(ClientId(slot as u16), service.end);
-            }
-        }
+        self.ids().for_each(|client| self.see_cap(client, service.end));
     }
 
     /// Notes whether the cap of a client's group is used up.
@@ -269,9 +237,7 @@ impl Scheduler {
         let Some(record) = self.client(client) else { return };
         let capped = self.caps.is_used_up(record.facts.group) && !record.role.is_any();
         if record.capped != capped {
-            if let Some(record) = self.client_mut(client) {
-                record.capped = capped;
-            }
+            self.change(client, |record| record.capped = capped);
             self.requeue(client, now);
         }
     }
@@ -294,8 +260,7 @@ impl Scheduler {
 
     fn uncapped(&self) -> Option<ClientId> {
         let has_gone_on = |record: &Client| record.capped && !self.caps.is_used_up(record.facts.group);
-        let slot = self.clients.iter().position(|record| record.as_ref().is_some_and(has_gone_on))?;
-        Some(ClientId(slot as u16))
+        self.ids().find(|&client| self.client(client).is_some_and(has_gone_on))
     }
 
     /// Holds a client that uncovers another one. Since when; `None` where it is not to be held.
@@ -343,9 +308,7 @@ impl Scheduler {
     /// The hold is over.
     pub(super) fn end_hold(&mut self, client: ClientId, now: Time) {
         self.paced.remove(client);
-        if let Some(record) = self.client_mut(client) {
-            (record.paced, record.resumed) = (None, now);
-        }
+        self.change(client, |record| (record.paced, record.resumed) = (None, now));
         self.requeue(client, now);
     }
 }
