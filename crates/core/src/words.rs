@@ -3,7 +3,7 @@
 //!
 //! What no snapshot could hold is refused: readers get `None`, never a panic.
 
-use crate::{ClientId, Time};
+use crate::{ClientId, GroupId, Time};
 
 /// Instants and lengths beyond this (a century) are damage.
 const LATEST_NS: u64 = 1 << 62;
@@ -55,6 +55,19 @@ impl<'a> Words<'a> {
 
     pub(crate) fn time(&mut self) -> Option<Time> {
         self.ns().map(Time)
+    }
+
+    /// What is there where a flag says so.
+    pub(crate) fn optional<T>(&mut self, read: impl FnOnce(&mut Self) -> Option<T>) -> Option<Option<T>> {
+        if self.flag()? { read(self).map(Some) } else { Some(None) }
+    }
+
+    pub(crate) fn id(&mut self) -> Option<ClientId> {
+        self.below(ClientId::LIMIT as u64).map(|slot| ClientId(slot as u16))
+    }
+
+    pub(crate) fn group(&mut self) -> Option<GroupId> {
+        self.below(1 << 16).map(|group| GroupId(group as u16))
     }
 
     /// One less than written; 0 stands for nothing.

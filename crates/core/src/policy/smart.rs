@@ -161,8 +161,7 @@ impl Policy for Smart {
     fn load(&mut self, clients: &[ClientId], words: &mut Words) -> Option<()> {
         (self.turns, self.service_clock_ns) = (words.ns()?, words.ns()?);
         (self.slice_ns, self.alone_since) = (words.ns()?, Time(words.ns()?));
-        let last = words.below(ClientId::LIMIT as u64 + 1)?.checked_sub(1);
-        self.last = last.map(|slot| ClientId(slot as u16)).filter(|client| clients.contains(client));
+        self.last = words.client()?.filter(|client| clients.contains(client));
         for &client in clients {
             let priority = i8::try_from(words.signed()?).ok().filter(|at| (MINIMUM..=MAXIMUM).contains(at))?;
             let (turn, turn_over_ns, used_ns) = (words.ns()?, words.ns()?, words.ns()?);

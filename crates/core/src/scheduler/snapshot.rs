@@ -46,8 +46,7 @@ impl Scheduler {
                 record.save([self.reservations.get(holder), past], &mut out);
             }
         }
-        let clients = (0..self.clients.len() as u16).map(ClientId).filter(|&id| self.client(id).is_some());
-        let clients: Vec<ClientId> = clients.collect();
+        let clients: Vec<ClientId> = self.ids().filter(|&id| self.client(id).is_some()).collect();
         self.policy.save(&clients, &mut out);
         let (turn, has_turn) = (self.desktop.turn.unwrap_or_default(), self.desktop.turn.is_some());
         out.extend([u64::from(self.desktop.share_ppm), u64::from(has_turn)]);
@@ -74,6 +73,29 @@ impl Scheduler {
     /// The scheduler of a snapshot; `None` where the words are none.
     pub fn restore(words: &[u64]) -> Option<Scheduler> {
         let mut words = Words::new(words);
+        let (mut scheduler, grab, running) = Scheduler::load_server(&mut words)?;
+        let (mut clients, mut states) = (Vec::new(), Vec::new());
+        for _ in 0..words.below(ClientId::LIMIT as u64 + 1)? {
+            let (id, own) = scheduler.load_client(&mut words)?;
+            clients.push(id);
+            states.extend(own.map(|state| (Holder::Client(id), state)));
+        }
+        scheduler.policy.load(&clients, &mut words)?;
+        scheduler.load_desktop(&mut words)?;
+        scheduler.load_groups(&clients, &mut words)?;
+        states.extend(scheduler.load_group_reservations(&clients, &mut words)?);
+        scheduler.contended = words.flag()?;
+        for record in scheduler.clients.iter_mut().flatten() {
+            record.works_for = words.client()?;
+        }
+        scheduler.grab = grab.filter(|&id| scheduler.client(id).is_some());
+        scheduler.running = running.filter(|&(id, _)| scheduler.client(id).is_some());
+        scheduler.put_back(&clients, states)?;
+        (words.is_empty() && scheduler.connected == clients.len()).then_some(scheduler)
+    }
+
+    /// What is known of the server, who holds the grab, and who runs.
+    fn load_server(words: &mut Words) -> Option<(Scheduler, Option<ClientId>, Option<(ClientId, Mode)>)> {
         let kind = PolicyKind::from_code(u8::try_from(words.next()?).ok()?)?;
         let parameters = Parameters {
             slice_ns: words.ns()?,
@@ -86,74 +108,46 @@ impl Scheduler {
         scheduler.hogged = Some(words.time()?).filter(|at| at.0 != 0);
         scheduler.overran_ns = words.ns()?;
         let (grab, running, is_reserved) = (words.client()?, words.client()?, words.flag()?);
+        let mode = if is_reserved { Mode::Reserved } else { Mode::BestEffort };
         scheduler.pacing = Pacing { limit_ns: words.ns()?, floor_ns: words.ns()? };
         scheduler.supply = Supply { budget_ns: words.ns()?, period_ns: words.ns()? };
-        scheduler.blocking.load(&mut words)?;
-        let (mut clients, mut states) = (Vec::new(), Vec::new());
-        for _ in 0..words.below(ClientId::LIMIT as u64 + 1)? {
-            let id = ClientId(words.below(ClientId::LIMIT as u64)? as u16);
-            let (client, [own, past]) = Client::load(&mut words)?;
-            scheduler.connected(id, client.facts.descriptor, Time(0));
-            scheduler.policy.join(id, &client.facts);
-            scheduler.make_room(id);
-            scheduler.clients[id.slot()] = Some(client);
-            clients.push(id);
-            if let Some(state) = past {
-                scheduler.reservations.add_past(Holder::Client(id), state);
-            }
-            if let Some(state) = own {
-                scheduler.reservations.put(Holder::Client(id), state, 0);
-                states.push((Holder::Client(id), state));
-            }
+        scheduler.blocking.load(words)?;
+        Some((scheduler, grab, running.map(|id| (id, mode))))
+    }
+
+    /// A client, and its own reservation.
+    fn load_client(&mut self, words: &mut Words) -> Option<(ClientId, Option<ReservationState>)> {
+        let id = words.id()?;
+        let (client, [own, past]) = Client::load(words)?;
+        self.connected(id, client.facts.descriptor, Time(0));
+        self.policy.join(id, &client.facts);
+        self.make_room(id);
+        self.clients[id.slot()] = Some(client);
+        if let Some(state) = past {
+            self.reservations.add_past(Holder::Client(id), state);
         }
-        scheduler.policy.load(&clients, &mut words)?;
-        // Traces of before the desktop rule end here.
-        if !words.is_empty() {
-            scheduler.load_desktop(&mut words)?;
+        if let Some(state) = own {
+            self.reservations.put(Holder::Client(id), state, 0);
         }
-        // Traces of before groups end here.
-        if !words.is_empty() {
-            scheduler.load_groups(&clients, &mut words)?;
-        }
-        // Traces of before reservations of groups end here.
-        if !words.is_empty() {
-            states.extend(scheduler.load_group_reservations(&mut words)?);
-        }
-        for &id in &clients {
-            scheduler.see_reservation(id, Time(0));
-            scheduler.reservations.set_paid(id, if words.is_empty() { 0 } else { words.signed()? });
-        }
-        if !words.is_empty() {
-            scheduler.load_past_reservations(&mut words)?;
-        }
-        // Traces of before contention end here.
-        if !words.is_empty() {
-            scheduler.contended = words.flag()?;
-            for record in scheduler.clients.iter_mut().flatten() {
-                record.works_for = words.client()?;
-            }
-        }
-        scheduler.grab = grab.filter(|&id| scheduler.client(id).is_some());
-        let mode = if is_reserved { Mode::Reserved } else { Mode::BestEffort };
-        scheduler.running = running.filter(|&id| scheduler.client(id).is_some()).map(|id| (id, mode));
-        for &id in &clients {
-            let &Client { paced, ready, waits_since, idle_since, .. } = scheduler.client(id)?;
+        Some((id, own))
+    }
+
+    /// All clients into their places, and reservations as they were: on the way their clients arrived.
+    fn put_back(&mut self, clients: &[ClientId], states: Vec<(Holder, ReservationState)>) -> Option<()> {
+        for &id in clients {
+            let &Client { paced, ready, waits_since, idle_since, .. } = self.client(id)?;
             if let Some(hold) = paced {
-                scheduler.paced.set(id, hold.until);
+                self.paced.set(id, hold.until);
             }
-            let since = if ready { waits_since } else { idle_since };
-            scheduler.requeue(id, since);
+            self.requeue(id, if ready { waits_since } else { idle_since });
         }
         for (holder, state) in states {
-            // As it was: on the way its clients arrived.
-            scheduler.reservations.put(holder, state, 0);
+            self.reservations.put(holder, state, 0);
         }
-        scheduler.count_reservations();
-        (words.is_empty() && scheduler.connected == clients.len()).then_some(scheduler)
+        self.count_reservations();
+        Some(())
     }
-}
 
-impl Scheduler {
     fn load_desktop(&mut self, words: &mut Words) -> Option<()> {
         self.desktop.share_ppm = words.below(u64::from(MAX_SHARE_PPM) + 1)? as u32;
         let has_turn = words.flag()?;
@@ -165,8 +159,7 @@ impl Scheduler {
         }
         self.desktop.turn = Some(Turn { began, served, used_ns, managers_ns, calls }).filter(|_| has_turn);
         for _ in 0..words.below(ClientId::LIMIT as u64 + 1)? {
-            let (id, role) =
-                (ClientId(words.below(ClientId::LIMIT as u64)? as u16), Role::from_bits(words.below(4)? as u8));
+            let (id, role) = (words.id()?, Role::from_bits(words.below(4)? as u8));
             let record = self.client_mut(id).filter(|record| !record.role.is_any() && role.is_any())?;
             record.role = role;
             self.desktop.members.push(id);
@@ -176,38 +169,29 @@ impl Scheduler {
         }
         Some(())
     }
-}
 
-impl Scheduler {
     fn load_groups(&mut self, clients: &[ClientId], words: &mut Words) -> Option<()> {
-        let mut groups = Vec::new();
-        for _ in clients {
-            groups.push(GroupId(words.below(1 << 16)? as u16));
-        }
+        let groups: Option<Vec<GroupId>> = clients.iter().map(|_| words.group()).collect();
         for _ in 0..words.below(1 << 16)? {
-            let (group, weight) = (GroupId(words.below(1 << 16)? as u16), words.u32()?);
+            let (group, weight) = (words.group()?, words.u32()?);
             self.set_group_weight(group, weight, Time(0));
         }
-        for (&client, group) in clients.iter().zip(groups) {
+        for (&client, group) in clients.iter().zip(groups?) {
             let weight = self.group_weight(group);
             self.change_facts(client, Time(0), |facts| (facts.group, facts.group_weight) = (group, weight));
         }
         self.policy.load_groups(clients, words)?;
         for _ in 0..words.below(1 << 16)? {
-            let (group, ppm) = (GroupId(words.below(1 << 16)? as u16), words.below(1_000_001)? as u32);
+            let (group, ppm) = (words.group()?, words.below(1_000_001)? as u32);
             let fresh = Cap::new(group, ppm, Time(0));
             let (left_ns, deadline) = (words.signed()?.min(fresh.state.budget_left_ns), words.time()?);
             let state = ReservationState::as_it_was(fresh.state.reservation, left_ns, deadline, Time(0));
             self.caps.push(Cap { state, ..fresh });
         }
-        for &client in clients {
-            self.see_cap(client, Time(0));
-        }
+        clients.iter().for_each(|&client| self.see_cap(client, Time(0)));
         Some(())
     }
-}
 
-impl Scheduler {
     fn save_group_reservations(&self, clients: &[ClientId], out: &mut Vec<u64>) {
         let group_of = |holder| match holder {
             Holder::Group(group) => Some(u64::from(group.0)),
@@ -230,26 +214,27 @@ impl Scheduler {
     }
 
     /// The states as they are to be once all clients are in their places.
-    fn load_group_reservations(&mut self, words: &mut Words) -> Option<Vec<(Holder, ReservationState)>> {
+    fn load_group_reservations(
+        &mut self,
+        clients: &[ClientId],
+        words: &mut Words,
+    ) -> Option<Vec<(Holder, ReservationState)>> {
         let mut states = Vec::new();
         for _ in 0..words.below(ClientId::LIMIT as u64 + 1)? {
-            let group = GroupId(words.below(1 << 16)? as u16);
+            let group = words.group().filter(|&group| group != GroupId::NONE)?;
             let (clock, state) = (words.signed()?, ReservationState::load(words)?);
-            if group == GroupId::NONE {
-                return None;
-            }
             self.reservations.put(Holder::Group(group), state, clock);
             states.push((Holder::Group(group), state));
         }
-        Some(states)
-    }
-
-    fn load_past_reservations(&mut self, words: &mut Words) -> Option<()> {
+        for &id in clients {
+            self.see_reservation(id, Time(0));
+            self.reservations.set_paid(id, words.signed()?);
+        }
         for _ in 0..words.below(1 << 16)? {
-            let group = GroupId(words.below(1 << 16)? as u16);
+            let group = words.group()?;
             self.reservations.add_past(Holder::Group(group), ReservationState::load(words)?);
         }
-        Some(())
+        Some(states)
     }
 }
 
@@ -291,39 +276,18 @@ impl Client {
         };
         let (ready, waits_since, idle_since) = (words.flag()?, words.time()?, words.time()?);
         let grabbed_at = Some(words.time()?).filter(|at| at.0 != 0);
-        let own = if words.flag()? { Some(ReservationState::load(words)?) } else { None };
-        let past = if words.flag()? { Some(ReservationState::load(words)?) } else { None };
-        let exposing = if words.flag()? {
+        let own = words.optional(ReservationState::load)?;
+        let past = words.optional(ReservationState::load)?;
+        let exposing = words.optional(|words| {
             let (until, holder, since) = (words.time()?, words.client()?, words.time()?);
             let (behind, caught_up) = (words.flag()?, words.flag()?);
             Some(Mark { until, holds: holder.map(|client| (client, since)), behind, caught_up })
-        } else {
-            None
-        };
-        let paced = if words.flag()? {
-            Some(Hold { since: words.time()?, until: words.time()?, awaited: words.u32()? })
-        } else {
-            None
-        };
+        })?;
+        let paced =
+            words.optional(|words| Some(Hold { since: words.time()?, until: words.time()?, awaited: words.u32()? }))?;
         let resumed = words.time()?;
-        let client = Client {
-            works_for: None,
-            facts,
-            ready,
-            waits_since,
-            idle_since,
-            role: Role::NONE,
-            slice_us,
-            rested_ns: 0,
-            likely_ns: u64::MAX,
-            watched: false,
-            grabbed_at,
-            exposing,
-            capped: false,
-            paced,
-            resumed,
-            usage: crate::Usage::default(),
-        };
+        let fresh = Client { facts, likely_ns: u64::MAX, slice_us, ..Client::default() };
+        let client = Client { ready, waits_since, idle_since, grabbed_at, exposing, paced, resumed, ..fresh };
         Some((client, [own, past]))
     }
 }
