@@ -22,6 +22,31 @@
 
 extern crate alloc;
 
+/// Enumerations whose items have a name, and a number: their place, from 0 on.
+#[macro_export]
+macro_rules! named {
+    ($($(#[$meta:meta])* $type:ident { $($(#[$of:meta])* $item:ident $name:literal),* $(,)? })*) => {$(
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum $type { $($(#[$of])* $item),* }
+
+        impl $type {
+            /// All of them, in their order.
+            pub const ALL: [$type; [$($name),*].len()] = [$($type::$item),*];
+
+            /// What it is called.
+            pub fn name(self) -> &'static str {
+                match self { $($type::$item => $name),* }
+            }
+
+            /// The one that is called so.
+            pub fn from_name(name: &str) -> Option<$type> {
+                Self::ALL.into_iter().find(|item| item.name() == name)
+            }
+        }
+    )*};
+}
+
 mod admission;
 mod blocking;
 mod caps;

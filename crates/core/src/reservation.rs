@@ -20,43 +20,29 @@
 
 use crate::{Time, admission};
 
-/// What a client gets beyond its budget, until the deadline.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ReservationKind {
-    /// It goes on as best effort.
-    #[default]
-    Soft,
-    /// Nothing: it is held back.
-    Hard,
-    /// It goes on above best effort with the next budget, its deadline postponed (the soft rule of Manica et al.).
-    SoftPaper,
+named! {
+    /// What a client gets beyond its budget, until the deadline.
+    #[derive(Default)]
+    ReservationKind {
+        /// It goes on as best effort.
+        #[default]
+        Soft "soft",
+        /// Nothing: it is held back.
+        Hard "hard",
+        /// It goes on above best effort with the next budget, its deadline postponed (the soft rule of Manica et al.).
+        SoftPaper "soft=paper",
+    }
 }
 
 impl ReservationKind {
-    /// All of them.
-    pub const ALL: [ReservationKind; 3] = [ReservationKind::Soft, ReservationKind::Hard, ReservationKind::SoftPaper];
-
     /// A number for traces.
     pub fn code(self) -> u8 {
-        match self {
-            ReservationKind::Soft => 0,
-            ReservationKind::Hard => 1,
-            ReservationKind::SoftPaper => 2,
-        }
+        self as u8
     }
 
     /// The kind with this number.
     pub fn from_code(code: u8) -> Option<ReservationKind> {
-        ReservationKind::ALL.into_iter().find(|kind| kind.code() == code)
-    }
-
-    /// For people.
-    pub fn name(self) -> &'static str {
-        match self {
-            ReservationKind::Soft => "soft",
-            ReservationKind::Hard => "hard",
-            ReservationKind::SoftPaper => "soft=paper",
-        }
+        Self::ALL.get(usize::from(code)).copied()
     }
 
     /// Held back when depleted.

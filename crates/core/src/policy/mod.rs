@@ -20,44 +20,26 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::fmt::Debug;
 
-/// The policies by name; the numbers are those of the XQOS extension.
-#[derive(Default, Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum PolicyKind {
-    /// Decide nothing, observe only.
-    #[default]
-    Stock,
-    /// The scheduler of 1987.
-    Classic,
-    /// The scheduler of 2000, as its text describes it.
-    Smart,
-    /// Virtual time: who has paid least for server time runs.
-    Fair,
-    /// Fixed priorities.
-    Fixed,
+named! {
+    /// The policies by name; the numbers are those of the XQOS extension.
+    #[derive(Default)]
+    #[non_exhaustive]
+    PolicyKind {
+        /// Decide nothing, observe only.
+        #[default]
+        Stock "stock",
+        /// The scheduler of 1987.
+        Classic "classic",
+        /// The scheduler of 2000, as its text describes it.
+        Smart "smart",
+        /// Virtual time: who has paid least for server time runs.
+        Fair "fair",
+        /// Fixed priorities.
+        Fixed "fixed",
+    }
 }
 
 impl PolicyKind {
-    /// All of them, in the order of their codes.
-    pub const ALL: [PolicyKind; 5] =
-        [PolicyKind::Stock, PolicyKind::Classic, PolicyKind::Smart, PolicyKind::Fair, PolicyKind::Fixed];
-
-    /// The name on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            PolicyKind::Stock => "stock",
-            PolicyKind::Classic => "classic",
-            PolicyKind::Smart => "smart",
-            PolicyKind::Fair => "fair",
-            PolicyKind::Fixed => "fixed",
-        }
-    }
-
-    /// The policy of that name.
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.name() == name)
-    }
-
     /// The code in the extension's protocol.
     pub fn code(self) -> u8 {
         self as u8
