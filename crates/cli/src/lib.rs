@@ -29,3 +29,5 @@ pub mod sibling;
 pub mod table;
 pub mod time;
 pub mod width;
+
+pub use xqos_core::named;

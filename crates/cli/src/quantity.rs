@@ -9,23 +9,17 @@ use crate::time;
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
-use xqos_core::{DEFAULT_SHARE_PPM, MAX_SHARE_PPM, ReservationKind};
+use xqos_core::{DEFAULT_SHARE_PPM, MAX_SHARE_PPM, ReservationKind, named};
 
-/// What a soft reservation gives beyond its budget.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SoftRule {
-    BestEffort,
-    Paper,
+named! {
+    /// What a soft reservation gives beyond its budget.
+    SoftRule {
+        BestEffort "best-effort",
+        Paper "paper",
+    }
 }
 
 impl SoftRule {
-    pub fn name(self) -> &'static str {
-        match self {
-            SoftRule::BestEffort => "best-effort",
-            SoftRule::Paper => "paper",
-        }
-    }
-
     pub fn kind(self) -> ReservationKind {
         match self {
             SoftRule::BestEffort => ReservationKind::Soft,
@@ -35,7 +29,13 @@ impl SoftRule {
 
     /// `None`: it is hard.
     pub fn of(kind: ReservationKind) -> Option<SoftRule> {
-        [SoftRule::BestEffort, SoftRule::Paper].into_iter().find(|rule| rule.kind() == kind)
+        Self::ALL.into_iter().find(|rule| rule.kind() == kind)
+    }
+}
+
+impl fmt::Display for SoftRule {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(self.name())
     }
 }
 
@@ -43,8 +43,8 @@ impl FromStr for SoftRule {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let rule = [SoftRule::BestEffort, SoftRule::Paper].into_iter().find(|rule| rule.name() == text);
-        rule.ok_or_else(|| format!("'{text}' is no rule for soft reservations: write best-effort or paper"))
+        let wanted = || format!("'{text}' is no rule for soft reservations: write best-effort or paper");
+        SoftRule::from_name(text).ok_or_else(wanted)
     }
 }
 

@@ -6,40 +6,23 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use xqos_cli::named;
 
 /// Bytes of a fact that count; what a client says of itself may be of any length.
 pub const MAX_FACT: usize = 4096;
 
-/// A key of a match; in this order they are looked at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Key {
-    Exe,
-    Name,
-    Class,
-    User,
-    Unit,
-    Cgroup,
-    Host,
-    Local,
-    State,
-}
-
-impl Key {
-    pub const ALL: [Key; 9] =
-        [Key::Exe, Key::Name, Key::Class, Key::User, Key::Unit, Key::Cgroup, Key::Host, Key::Local, Key::State];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Key::Exe => "exe",
-            Key::Name => "name",
-            Key::Class => "class",
-            Key::User => "user",
-            Key::Unit => "unit",
-            Key::Cgroup => "cgroup",
-            Key::Host => "host",
-            Key::Local => "local",
-            Key::State => "state",
-        }
+named! {
+    /// A key of a match; in this order they are looked at.
+    Key {
+        Exe "exe",
+        Name "name",
+        Class "class",
+        User "user",
+        Unit "unit",
+        Cgroup "cgroup",
+        Host "host",
+        Local "local",
+        State "state",
     }
 }
 
@@ -49,33 +32,17 @@ impl fmt::Display for Key {
     }
 }
 
-/// What a client's windows are like.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum State {
-    /// One of them is the window that is worked in.
-    Active,
-    /// One of them covers a screen.
-    Fullscreen,
-    /// All of them are icons.
-    Iconic,
-    /// Nobody looks at the display.
-    Unwatched,
-}
-
-impl State {
-    pub const ALL: [State; 4] = [State::Active, State::Fullscreen, State::Iconic, State::Unwatched];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            State::Active => "active",
-            State::Fullscreen => "fullscreen",
-            State::Iconic => "iconic",
-            State::Unwatched => "unwatched",
-        }
-    }
-
-    pub fn from_name(name: &str) -> Option<State> {
-        State::ALL.into_iter().find(|state| state.name() == name)
+named! {
+    /// What a client's windows are like.
+    State {
+        /// One of them is the window that is worked in.
+        Active "active",
+        /// One of them covers a screen.
+        Fullscreen "fullscreen",
+        /// All of them are icons.
+        Iconic "iconic",
+        /// Nobody looks at the display.
+        Unwatched "unwatched",
     }
 }
 

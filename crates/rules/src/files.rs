@@ -173,9 +173,7 @@ impl Loader {
 
 /// Reads one file by its name, wherever it is and whoever's it is: it was named by whoever asks.
 pub fn named(path: &Path, scope: Scope) -> Result<File, Vec<Mistake>> {
-    let shown = path.to_string_lossy();
-    let bytes = contents(path, None).map_err(|what| vec![Mistake::whole(&shown, what)])?;
-    read::file(&shown, &text(&shown, bytes)?, scope)
+    read::file(&path.to_string_lossy(), &named_text(path)?, scope)
 }
 
 /// The text of such a file.

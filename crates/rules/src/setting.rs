@@ -7,6 +7,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use xqos_cli::named;
 use xqos_cli::number::{decimal, scaled};
 use xqos_cli::quantity::{Reservation, Slice, SoftRule, Weight};
 
@@ -19,135 +20,67 @@ const MAX_PROMISED_PERCENT: u64 = 95;
 /// What the extension takes.
 const PRIORITIES: std::ops::RangeInclusive<i32> = -1000..=1000;
 
-/// Which settings there are; in this order they are shown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum SettingKind {
-    Reserve,
-    Hard,
-    Soft,
-    Max,
-    Weight,
-    Priority,
-    Slice,
-    Cpu,
-    Pace,
-    Group,
-    Ignore,
-}
-
-impl SettingKind {
-    pub const ALL: [SettingKind; 11] = [
-        SettingKind::Reserve,
-        SettingKind::Hard,
-        SettingKind::Soft,
-        SettingKind::Max,
-        SettingKind::Weight,
-        SettingKind::Priority,
-        SettingKind::Slice,
-        SettingKind::Cpu,
-        SettingKind::Pace,
-        SettingKind::Group,
-        SettingKind::Ignore,
-    ];
-
-    /// Its key in a file.
-    pub fn name(self) -> &'static str {
-        match self {
-            SettingKind::Reserve => "reserve",
-            SettingKind::Hard => "hard",
-            SettingKind::Soft => "soft",
-            SettingKind::Max => "max",
-            SettingKind::Weight => "weight",
-            SettingKind::Priority => "priority",
-            SettingKind::Slice => "slice",
-            SettingKind::Cpu => "cpu",
-            SettingKind::Pace => "pace",
-            SettingKind::Group => "group",
-            SettingKind::Ignore => "ignore",
+macro_rules! settings {
+    ($($(#[$meta:meta])* $item:ident $name:literal $read:ident $type:ty;)*) => {
+        named! {
+            /// Which settings there are; in this order they are shown.
+            SettingKind { $($item $name),* }
         }
-    }
+
+        /// One thing that a rule sets.
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub enum Setting {
+            $($(#[$meta])* $item($type)),*
+        }
+
+        impl Setting {
+            pub fn kind(&self) -> SettingKind {
+                match self { $(Setting::$item(_) => SettingKind::$item),* }
+            }
+
+            /// Its value alone.
+            pub fn value(&self) -> String {
+                match self { $(Setting::$item(value) => value.to_string()),* }
+            }
+
+            /// Whether a file has its value in quotes.
+            fn is_text(&self) -> bool {
+                match self { $(Setting::$item(_) => stringify!($read) == "text"),* }
+            }
+
+            /// Reads the value of a key; the error says what to write instead.
+            pub fn read(kind: SettingKind, value: &Value<'_>) -> Result<Setting, String> {
+                Ok(match kind { $(SettingKind::$item => Setting::$item(value.$read()?)),* })
+            }
+        }
+    };
 }
 
-/// One thing that a rule sets.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Setting {
-    Reserve(Reserve),
+settings! {
+    Reserve "reserve" text Reserve;
     /// Whether a reservation is hard.
-    Hard(bool),
+    Hard "hard" switch bool;
     /// What a soft one gives beyond its budget.
-    Soft(SoftRule),
-    Max(Cap),
-    Weight(Weight),
-    Priority(Priority),
+    Soft "soft" text SoftRule;
+    Max "max" text Cap;
+    Weight "weight" number Weight;
+    Priority "priority" number Priority;
     /// Its longest slice.
-    Slice(Slice),
+    Slice "slice" text Slice;
     /// Whether its program may have the processor while it redraws.
-    Cpu(bool),
+    Cpu "cpu" switch bool;
     /// Whether it waits for those that it uncovers.
-    Pace(bool),
-    Group(Group),
+    Pace "pace" switch bool;
+    Group "group" text Group;
     /// Leaves the client alone, whatever else is set.
-    Ignore(bool),
-}
-
-impl Setting {
-    pub fn kind(&self) -> SettingKind {
-        match self {
-            Setting::Reserve(_) => SettingKind::Reserve,
-            Setting::Hard(_) => SettingKind::Hard,
-            Setting::Soft(_) => SettingKind::Soft,
-            Setting::Max(_) => SettingKind::Max,
-            Setting::Weight(_) => SettingKind::Weight,
-            Setting::Priority(_) => SettingKind::Priority,
-            Setting::Slice(_) => SettingKind::Slice,
-            Setting::Cpu(_) => SettingKind::Cpu,
-            Setting::Pace(_) => SettingKind::Pace,
-            Setting::Group(_) => SettingKind::Group,
-            Setting::Ignore(_) => SettingKind::Ignore,
-        }
-    }
-
-    /// Its value alone.
-    pub fn value(&self) -> String {
-        match self {
-            Setting::Reserve(reserve) => reserve.to_string(),
-            Setting::Soft(rule) => rule.name().to_owned(),
-            Setting::Max(cap) => cap.to_string(),
-            Setting::Weight(weight) => weight.to_string(),
-            Setting::Priority(Priority(priority)) => priority.to_string(),
-            Setting::Slice(slice) => slice.to_string(),
-            Setting::Group(group) => group.to_string(),
-            Setting::Hard(on) | Setting::Cpu(on) | Setting::Pace(on) | Setting::Ignore(on) => on.to_string(),
-        }
-    }
-
-    /// Reads the value of a key; the error says what to write instead.
-    pub fn read(kind: SettingKind, value: &Value<'_>) -> Result<Setting, String> {
-        Ok(match kind {
-            SettingKind::Reserve => Setting::Reserve(value.parse()?),
-            SettingKind::Hard => Setting::Hard(value.switch()?),
-            SettingKind::Soft => Setting::Soft(value.parse()?),
-            SettingKind::Max => Setting::Max(value.parse()?),
-            SettingKind::Weight => Setting::Weight(value.parse()?),
-            SettingKind::Priority => Setting::Priority(value.parse()?),
-            SettingKind::Slice => Setting::Slice(value.parse()?),
-            SettingKind::Cpu => Setting::Cpu(value.switch()?),
-            SettingKind::Pace => Setting::Pace(value.switch()?),
-            SettingKind::Group => Setting::Group(value.parse()?),
-            SettingKind::Ignore => Setting::Ignore(value.switch()?),
-        })
-    }
+    Ignore "ignore" switch bool;
 }
 
 /// As a file has it: `weight = 2`.
 impl fmt::Display for Setting {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (key, value) = (self.kind().name(), self.value());
-        let is_text = matches!(
-            self,
-            Setting::Reserve(_) | Setting::Soft(_) | Setting::Max(_) | Setting::Slice(_) | Setting::Group(_)
-        );
-        if is_text { write!(out, "{key} = \"{value}\"") } else { write!(out, "{key} = {value}") }
+        if self.is_text() { write!(out, "{key} = \"{value}\"") } else { write!(out, "{key} = {value}") }
     }
 }
 
@@ -161,7 +94,11 @@ pub enum Value<'a> {
 }
 
 impl Value<'_> {
-    fn parse<T: FromStr<Err = String>>(&self) -> Result<T, String> {
+    fn number<T: FromStr<Err = String>>(&self) -> Result<T, String> {
+        self.text()
+    }
+
+    fn text<T: FromStr<Err = String>>(&self) -> Result<T, String> {
         match self {
             Value::Text(text) | Value::Number(text) => text.parse(),
             // As text it is refused with what to write.
@@ -262,6 +199,12 @@ impl FromStr for Priority {
         priority
             .map(Priority)
             .ok_or_else(|| format!("'{text}' is no priority: write a whole number from -1000 to 1000"))
+    }
+}
+
+impl fmt::Display for Priority {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(out)
     }
 }
 
