@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! What replies and events mean beyond their fields.
 
-use crate::protocol::{
-    ClientEntry, Grouping, NotifyKind, Paced, ReservationReport, entry_flag, event_mask, reservation_flag,
-};
+use crate::protocol::{ClientEntry, Grouping, NotifyKind, ReservationReport, entry_flag, event_mask, reservation_flag};
 use xqos_core::ReservationKind;
 
 /// What clients of other machines are called together.
@@ -76,18 +74,11 @@ impl ClientEntry {
 
     /// Adds what another one has used and suffered. In a list of departed clients `client` is how many they are.
     pub fn absorb(&mut self, other: &ClientEntry) {
-        self.client = self.client.saturating_add(other.client);
-        self.server_time_ns = self.server_time_ns.saturating_add(other.server_time_ns);
-        self.reserved_time_ns = self.reserved_time_ns.saturating_add(other.reserved_time_ns);
-        self.charged_ns = self.charged_ns.saturating_add(other.charged_ns);
-        self.requests = self.requests.saturating_add(other.requests);
-        self.slices = self.slices.saturating_add(other.slices);
-        self.waited_ns = self.waited_ns.saturating_add(other.waited_ns);
-        self.grabbed_ns = self.grabbed_ns.saturating_add(other.grabbed_ns);
-        self.grabs = self.grabs.saturating_add(other.grabs);
-        self.long_grabs = self.long_grabs.saturating_add(other.long_grabs);
-        self.depletions = self.depletions.saturating_add(other.depletions);
-        self.misses = self.misses.saturating_add(other.misses);
+        macro_rules! add {
+            ($($field:ident)*) => {$(self.$field = self.$field.saturating_add(other.$field);)*};
+        }
+        add!(client server_time_ns reserved_time_ns charged_ns requests slices waited_ns grabbed_ns);
+        add!(grabs long_grabs depletions misses);
         for (sum, count) in self.waits.iter_mut().zip(other.waits) {
             *sum = sum.wrapping_add(count);
         }
@@ -95,20 +86,6 @@ impl ClientEntry {
         if other.longest_request_ns > self.longest_request_ns {
             (self.longest_request_ns, self.longest_request) = (other.longest_request_ns, other.longest_request);
         }
-    }
-}
-
-#[allow(clippy::derivable_impls, reason = "the enumeration is made from proto/xqos.xml")]
-impl Default for Grouping {
-    fn default() -> Grouping {
-        Grouping::Application
-    }
-}
-
-#[allow(clippy::derivable_impls, reason = "the enumeration is made from proto/xqos.xml")]
-impl Default for Paced {
-    fn default() -> Paced {
-        Paced::AsAll
     }
 }
 

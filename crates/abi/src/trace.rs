@@ -20,33 +20,18 @@ pub type Words = [u64; 4];
 /// Bytes of a record.
 pub const RECORD_BYTES: usize = 32;
 
-/// How much is traced.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Level {
-    /// Decisions and slices: nothing is done for a request.
-    Slices,
-    /// Each request besides, with its length and duration.
-    Requests,
+words! {
+    /// How much is traced.
+    #[derive(PartialOrd, Ord, Hash)]
+    Level {
+        /// Decisions and slices: nothing is done for a request.
+        Slices = 1,
+        /// Each request besides, with its length and duration.
+        Requests = 2
+    }
 }
 
 impl Level {
-    /// The level of a code in StartTrace.
-    pub fn from_code(code: u8) -> Option<Level> {
-        match code {
-            1 => Some(Level::Slices),
-            2 => Some(Level::Requests),
-            _ => None,
-        }
-    }
-
-    /// Its code.
-    pub fn code(self) -> u8 {
-        match self {
-            Level::Slices => 1,
-            Level::Requests => 2,
-        }
-    }
-
     /// The word on the command line.
     pub fn name(self) -> &'static str {
         match self {

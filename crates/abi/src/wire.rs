@@ -52,7 +52,6 @@ word! {
     bool: is => is.into(), word => [false, true].get(word as usize).copied();
     xqos_core::PolicyKind: kind => kind.code().into(), word => Self::from_code(u8::try_from(word).ok()?);
     xqos_core::ReservationKind: kind => crate::reply::flag_of(kind), word => crate::reply::kind_of(word);
-    crate::trace::Level: level => level.code().into(), word => Self::from_code(u8::try_from(word).ok()?);
 }
 
 impl Field<8> for u64 {
@@ -123,6 +122,12 @@ macro_rules! words {
 
         impl $name {
             pub const ALL: [$name; [$($code),*].len()] = [$($name::$item),*];
+        }
+
+        impl Default for $name {
+            fn default() -> $name {
+                Self::ALL[0]
+            }
         }
 
         impl $crate::wire::Word for $name {

@@ -89,7 +89,7 @@ fields! {
     };
     GroupId: id => id.0.into(), bits => u16::try_from(bits).ok().map(GroupId);
     Role: role => role.bits().into(), bits => u8::of(bits).map(Role::from_bits);
-    Level: level => level.code().into(), bits => Level::from_code(u8::of(bits)?);
+    Level: level => level as u64, bits => Level::ALL.into_iter().find(|&level| level as u64 == bits);
     PolicyKind: kind => kind.code().into(), bits => PolicyKind::from_code(u8::of(bits)?);
     ReservationKind: kind => kind.code().into(), bits => ReservationKind::from_code(u8::of(bits)?);
     Mode: mode => (mode == Mode::Reserved).into(), bits => {
