@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: MIT
+//! The ring under loom, which tries every interleaving of its writer and a reader.
+
+use super::*;
+use loom::sync::Arc;
+use loom::sync::atomic::{AtomicU64, fence};
+use loom::thread;
+
+/// As few as the protocol works with, and as a model can try.
+const CAPACITY: u64 = 2;
+const WORDS: usize = 2;
+/// One more than fit, so that a place is overwritten while it may be read. With another one it takes a minute.
+const WRITTEN: u64 = 3;
+
+struct Model {
+    head: AtomicU64,
+    ended: AtomicU64,
+    records: [AtomicU64; CAPACITY as usize * WORDS],
+    /// Left out, to show that it is needed.
+    missing: Option<Ordering>,
+}
+
+impl Model {
+    fn new(missing: Option<Ordering>) -> Model {
+        let word = || AtomicU64::new(0);
+        Model { head: word(), ended: word(), records: std::array::from_fn(|_| word()), missing }
+    }
+
+    fn word(&self, place: Place) -> &AtomicU64 {
+        match place {
+            Place::Head => &self.head,
+            Place::Ended => &self.ended,
+            Place::Record(number, i) => &self.records[(number % CAPACITY) as usize * WORDS + i],
+        }
+    }
+}
+
+impl Memory for Model {
+    fn capacity(&self) -> u64 {
+        CAPACITY
+    }
+
+    fn load(&self, place: Place, ordering: Ordering) -> u64 {
+        self.word(place).load(ordering)
+    }
+
+    fn store(&self, place: Place, word: u64, ordering: Ordering) {
+        self.word(place).store(word, ordering);
+    }
+
+    fn fence(&self, ordering: Ordering) {
+        if self.missing != Some(ordering) {
+            fence(ordering);
+        }
+    }
+}
+
+/// Tells each record from the others and from memory that was never written.
+fn record(number: u64) -> [u64; WORDS] {
+    [number + 1; WORDS]
+}
+
+/// A reader's look; `seen` are the records that it has read or lost.
+fn look(cursor: &mut Cursor, memory: &Model, seen: &mut u64) -> Found {
+    let mut read = Vec::new();
+    let found = cursor.read(memory, &mut read);
+    if let Found::Lost(records) = found {
+        *seen += records;
+    }
+    for words in read {
+        assert_eq!(words, record(*seen), "record {seen} is torn");
+        *seen += 1;
+    }
+    assert!(found != Found::Ended || *seen == WRITTEN, "it ended after {seen}");
+    found
+}
+
+/// Reads while it is written, then the rest.
+fn write_and_read(missing: Option<Ordering>) {
+    loom::model(move || {
+        let memory = Arc::new(Model::new(missing));
+        let written = Arc::clone(&memory);
+        let writer = thread::spawn(move || {
+            for number in 0..WRITTEN {
+                write(&*written, number, record(number));
+            }
+            end(&*written);
+        });
+        let (mut cursor, mut seen) = (Cursor::new(0), 0);
+        // Not until the end: a reader that waits for a writer that is never run would make the model endless.
+        for _ in 0..2 {
+            look(&mut cursor, &memory, &mut seen);
+        }
+        writer.join().unwrap();
+        while look(&mut cursor, &memory, &mut seen) != Found::Ended {}
+        assert_eq!(seen, WRITTEN, "each record was read or counted as lost");
+    });
+}
+
+#[test]
+fn a_reader_gets_whole_records_and_the_count_of_those_that_it_lost() {
+    write_and_read(None);
+}
+
+#[test]
+#[should_panic(expected = "torn")]
+fn without_the_writers_fence_a_record_is_torn() {
+    write_and_read(Some(Ordering::Release));
+}
+
+#[test]
+#[should_panic(expected = "torn")]
+fn without_the_readers_fence_a_record_is_torn() {
+    write_and_read(Some(Ordering::Acquire));
+}
