@@ -16,6 +16,7 @@ use crate::generator::{Generator, Next};
 use crate::scenario::{Ppm, Settings};
 use crate::stock::Stock;
 use crate::workload::{Plan, Run, Workload};
+use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use xqos_abi::trace::{Event, Level, What};
 use xqos_core::{ClientId, Contention, Fact, Outcome, Parameters, PolicyKind, Reservation, Scheduler, Time};
@@ -45,7 +46,8 @@ pub enum Refused {
 }
 
 /// When a server sees its input.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
 pub(crate) enum Looks {
     /// Xorg, which has a thread for it.
     #[default]

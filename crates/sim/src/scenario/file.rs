@@ -50,18 +50,10 @@ enum Policies {
 #[serde(deny_unknown_fields)]
 struct ServerPart {
     #[serde(default)]
-    looks: LooksPart,
+    looks: Looks,
     slice_us: Option<Spanned<Length>>,
     blocking_us: Option<Spanned<Length>>,
     max_utilization: Option<Spanned<f64>>,
-}
-
-#[derive(Clone, Copy, Default, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum LooksPart {
-    #[default]
-    BetweenRequests,
-    BetweenSlices,
 }
 
 #[derive(Clone, Copy, Deserialize)]
@@ -175,10 +167,7 @@ impl Reader<'_> {
             regimes: self.regimes(&file.policies)?,
             duration_ns,
             warm_up_ns,
-            looks: match file.server.looks {
-                LooksPart::BetweenRequests => Looks::BetweenRequests,
-                LooksPart::BetweenSlices => Looks::BetweenSlices,
-            },
+            looks: file.server.looks,
             parameters: self.parameters(&file.server)?,
             groups: groups.collect::<Result<_, _>>()?,
         };
