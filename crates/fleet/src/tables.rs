@@ -58,7 +58,7 @@ macro_rules! table {
         pub struct $table;
 
         #[doc = concat!("A row of `", $name, "`.")]
-        #[derive(Clone, Copy, Debug, PartialEq)]
+        #[derive(Clone, Copy, Debug, Default, PartialEq)]
         pub struct $row<'a> {
             $(#[doc = $of_column] pub $column: kind!($kind 'a),)+
         }

@@ -114,8 +114,8 @@ impl<'a> Export<'a> {
         };
         self.bursts.add(&self.header.display, &self.today, &row)?;
         for (cause, ns) in &burst.causes {
-            let wait = tables::Wait { burst: number, program, uid, ns: long(*ns), ..NOBODY };
-            let wait = tables::Wait { session: &self.session.name, ..wait };
+            let (session, ns) = (self.session.name.as_str(), long(*ns));
+            let wait = tables::Wait { session, burst: number, program, uid, ns, ..Default::default() };
             let request = request_of(cause).map(|request| self.names.of(request));
             let wait = caused(wait, cause, self.model.clients(), request.as_deref());
             self.waits.add(&self.header.display, &self.today, &wait)?;
@@ -160,20 +160,6 @@ impl<'a> Export<'a> {
     }
 }
 
-const NOBODY: tables::Wait<'static> = tables::Wait {
-    session: "",
-    burst: 0,
-    program: "",
-    uid: None,
-    cause: "server",
-    ns: 0,
-    by_client: None,
-    by_program: None,
-    by_uid: None,
-    request: None,
-    is_long: None,
-};
-
 fn caused<'a>(
     wait: tables::Wait<'a>,
     cause: &Cause,
@@ -187,7 +173,7 @@ fn caused<'a>(
         ..wait
     };
     match cause {
-        Cause::Server => wait,
+        Cause::Server => tables::Wait { cause: "server", ..wait },
         Cause::Kernel => tables::Wait { cause: "kernel", ..wait },
         Cause::HeldBack => tables::Wait { cause: "budget", ..wait },
         Cause::Grab { key } => tables::Wait { cause: "grab", ..by(*key) },

@@ -5,6 +5,7 @@
 //! Each client is a track, on which its server grabs are, with two below it, its bursts (activation to deactivation) and its slices, and a counter for
 //! the budget of its reservation. No flow arrows: with thousands of slices they hide everything.
 
+use crate::file::write_varint;
 use crate::model::{Budget, Model};
 use crate::names::Names;
 use crate::show::cause;
@@ -52,23 +53,15 @@ const COUNTER: u64 = 4;
 struct Message(Vec<u8>);
 
 impl Message {
-    fn varint(&mut self, mut value: u64) {
-        while value >= 0x80 {
-            self.0.push(value as u8 | 0x80);
-            value >>= 7;
-        }
-        self.0.push(value as u8);
-    }
-
     fn number(mut self, field: u32, value: u64) -> Self {
-        self.varint(u64::from(field) << 3);
-        self.varint(value);
+        write_varint(&mut self.0, u64::from(field) << 3);
+        write_varint(&mut self.0, value);
         self
     }
 
     fn bytes(mut self, field: u32, bytes: &[u8]) -> Self {
-        self.varint((u64::from(field) << 3) | 2);
-        self.varint(bytes.len() as u64);
+        write_varint(&mut self.0, (u64::from(field) << 3) | 2);
+        write_varint(&mut self.0, bytes.len() as u64);
         self.0.extend(bytes);
         self
     }

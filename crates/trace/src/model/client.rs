@@ -91,7 +91,7 @@ pub struct Burst {
 }
 
 /// A client of the trace; `key` is its place in [`Model::clients`](super::Model::clients) for good.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Client {
     pub id: ClientId,
     pub identity: Identity,

@@ -1,32 +1,14 @@
 // SPDX-License-Identifier: MIT
 //! Clients come and go, and say who they are.
 
-use super::client::Demand;
-use super::{Client, Figures, Identity, Model};
-use std::collections::BTreeMap;
+use super::{Client, Model};
 use xqos_core::{ClientId, Time};
 
 impl Model {
     pub(super) fn create(&mut self, id: ClientId, at: Time) -> usize {
         self.destroy(id, at);
         let key = self.clients.len();
-        self.clients.push(Client {
-            id,
-            identity: Identity::default(),
-            connected: at,
-            gone: None,
-            budget: None,
-            total: Figures::default(),
-            recent: Figures::default(),
-            sync_priority: 0,
-            ready_since: None,
-            waits_since: at,
-            own_ns: 0,
-            worked_ns: 0,
-            behind: BTreeMap::new(),
-            grabbed_at: None,
-            demand: Demand::default(),
-        });
+        self.clients.push(Client { id, connected: at, waits_since: at, ..Client::default() });
         self.present.insert(id, key);
         key
     }
