@@ -89,11 +89,14 @@ pub struct Report {
     pub confidence: f64,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 enum Phase {
     Gathering(Box<Gathering>),
     Periodic(Box<Periodic>),
-    Aperiodic { until: Time },
+    Aperiodic {
+        until: Time,
+    },
+    #[default]
     Silent,
 }
 
@@ -121,7 +124,7 @@ struct Memory {
 }
 
 /// One client of a server.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Client {
     phase: Phase,
     wish: Option<Wish>,
@@ -135,25 +138,10 @@ pub struct Client {
     seen: Option<Fit>,
 }
 
-impl Default for Client {
-    fn default() -> Client {
-        Client::new()
-    }
-}
-
 impl Client {
     /// Of whom nothing is known.
     pub fn new() -> Client {
-        Client {
-            phase: Phase::Silent,
-            wish: None,
-            memory: None,
-            recent: VecDeque::new(),
-            last: Time(0),
-            in_vain: 0,
-            jobs: 0,
-            seen: None,
-        }
+        Client::default()
     }
 
     /// Takes a burst in; they come in order of time.

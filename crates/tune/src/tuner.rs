@@ -45,7 +45,7 @@ pub struct Tuner<K> {
     clients: BTreeMap<K, Tuned>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Tuned {
     client: Client,
     weight: u32,
@@ -70,15 +70,7 @@ impl<K: Ord + Copy> Tuner<K> {
 
     /// A client that shall be looked after from now on.
     pub fn add(&mut self, key: K, now: Time) {
-        let client = Client::new();
-        let tuned = Tuned {
-            client,
-            weight: USUAL_WEIGHT,
-            since: now,
-            granted: None,
-            refused_until: Time(0),
-            is_doubled: false,
-        };
+        let tuned = Tuned { weight: USUAL_WEIGHT, since: now, ..Tuned::default() };
         self.clients.entry(key).or_insert(tuned);
     }
 
@@ -89,22 +81,22 @@ impl<K: Ord + Copy> Tuner<K> {
 
     /// Its weight among others, in hundredths.
     pub fn weigh(&mut self, key: K, weight: u32) {
-        if let Some(tuned) = self.clients.get_mut(&key) {
-            tuned.weight = weight;
-        }
+        self.with(key, |tuned| tuned.weight = weight);
     }
 
     /// A burst of one of them; others are passed over.
     pub fn take(&mut self, key: K, burst: Burst) {
-        if let Some(tuned) = self.clients.get_mut(&key) {
-            tuned.client.take(burst);
-        }
+        self.with(key, |tuned| tuned.client.take(burst));
     }
 
     /// One of them has work now, or is served; others are passed over.
     pub fn works(&mut self, key: K, now: Time) {
+        self.with(key, |tuned| tuned.client.works(now));
+    }
+
+    fn with(&mut self, key: K, change: impl FnOnce(&mut Tuned)) {
         if let Some(tuned) = self.clients.get_mut(&key) {
-            tuned.client.works(now);
+            change(tuned);
         }
     }
 
