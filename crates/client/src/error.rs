@@ -5,6 +5,7 @@ use std::fmt;
 use std::io;
 use x11rb::errors::{ConnectError, ConnectionError};
 use x11rb::protocol::ErrorKind;
+use xqos_abi::ADMISSION_ERROR;
 
 /// What a program that speaks to a server can meet. The text is for its user.
 #[derive(Debug)]
@@ -92,6 +93,18 @@ impl fmt::Display for Error {
                 write!(out, "the server sent no descriptor: a trace needs a local connection")
             }
             Error::Ring(why) => write!(out, "the server's trace cannot be read: {why}"),
+        }
+    }
+}
+
+impl Error {
+    /// What a server has answered in place of a reply; `kind`: as x11rb knows it.
+    pub(crate) fn of_answer(code: u8, value: u32, first_error: u8, kind: ErrorKind) -> Error {
+        match code {
+            2 => Error::Value(value),
+            10 => Error::Access,
+            code if code == first_error + ADMISSION_ERROR => Error::Admission { failing_client: value },
+            _ => Error::Answer(kind),
         }
     }
 }

@@ -16,20 +16,20 @@ pub use display::{connect, number_of};
 pub use error::Error;
 pub use socket::{Authority, Peer, Socket};
 
+use socket::Answer;
 use std::io::IoSlice;
-use std::os::fd::OwnedFd;
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use x11rb::connection::{Connection, RequestConnection, SequenceNumber};
-use x11rb::errors::ReplyError;
+use x11rb::errors::{ParseError, ReplyError};
 use x11rb::protocol::Event;
 use x11rb::rust_connection::RustConnection;
 use x11rb::utils::RawFdContainer;
 use xqos_abi::trace::{Level, RECORD_BYTES};
 use xqos_abi::{
-    ADMISSION_ERROR, AdmissionReport, ClientList, DesktopReport, EXTENSION_NAME, GroupsReport, Label, LongestRequests,
-    Notify, Order, PacingReport, PolicyChange, ProcessorReport, Request, ReservationReport, ServerInfo, Short, Subject,
-    TraceStarted, Version, entry_flag, reservation, ring,
+    AdmissionReport, ClientList, DesktopReport, EXTENSION_NAME, GroupsReport, Label, LongestRequests, Notify, Order,
+    PacingReport, PolicyChange, ProcessorReport, Request, ReservationReport, ServerInfo, Short, Subject, TraceStarted,
+    Version, entry_flag, reservation, ring,
 };
 
 /// What a request came to.
@@ -68,7 +68,29 @@ enum Way {
     Socket(Socket),
 }
 
+/// Questions that need no words.
+macro_rules! questions {
+    ($($(#[$meta:meta])* $name:ident: $request:ident -> $reply:ident;)*) => {$(
+        $(#[$meta])*
+        pub fn $name(&self) -> Result<$reply> {
+            self.ask(Request::$request, $reply::decode)
+        }
+    )*};
+}
+
 impl Control {
+    questions! {
+        server_info: GetServerInfo -> ServerInfo;
+        /// Clients that are gone, summed up by program.
+        departed: ListDeparted -> ClientList;
+        pacing: GetPacing -> PacingReport;
+        desktop: GetDesktop -> DesktopReport;
+        groups: GetGroups -> GroupsReport;
+        processor: GetProcessor -> ProcessorReport;
+        /// The longest requests since the start.
+        longest_requests: ListLongestRequests -> LongestRequests;
+    }
+
     /// From now on requests that set something are sent and not waited for, and so succeed, until [`Control::settle`]: many cost
     /// one wait. It holds for whoever shares this connection.
     pub fn hold(&self) {
@@ -133,15 +155,6 @@ impl Control {
         self.version
     }
 
-    pub fn server_info(&self) -> Result<ServerInfo> {
-        self.ask(Request::GetServerInfo, ServerInfo::decode)
-    }
-
-    /// Clients that are gone, summed up by program.
-    pub fn departed(&self) -> Result<ClientList> {
-        self.ask(Request::ListDeparted, ClientList::decode)
-    }
-
     /// Our own X connection is marked, however we ask.
     pub fn clients(&self) -> Result<ClientList> {
         let mut list = self.ask(Request::ListClients, ClientList::decode)?;
@@ -175,21 +188,9 @@ impl Control {
         self.send(Request::SelectEvents { mask })
     }
 
-    pub fn pacing(&self) -> Result<PacingReport> {
-        self.ask(Request::GetPacing, PacingReport::decode)
-    }
-
-    pub fn desktop(&self) -> Result<DesktopReport> {
-        self.ask(Request::GetDesktop, DesktopReport::decode)
-    }
-
     /// What this connection sets from now on is told with this name, and with a lease ends when the connection does.
     pub fn set_origin(&self, name: &str, lease: bool) -> Result<()> {
         self.send(Request::SetOrigin { name: Label::new(name), lease })
-    }
-
-    pub fn groups(&self) -> Result<GroupsReport> {
-        self.ask(Request::GetGroups, GroupsReport::decode)
     }
 
     /// The server's thread may have a real-time priority while it works for a reserved client, as long as this connection
@@ -198,36 +199,14 @@ impl Control {
         self.send(Request::LendProcessor { on, limit_before })
     }
 
-    pub fn processor(&self) -> Result<ProcessorReport> {
-        self.ask(Request::GetProcessor, ProcessorReport::decode)
-    }
-
-    /// The longest requests since the start.
-    pub fn longest_requests(&self) -> Result<LongestRequests> {
-        self.ask(Request::ListLongestRequests, LongestRequests::decode)
-    }
-
     /// The trace, from a new beginning on. `capacity`: records in the ring, if nobody reads it yet; 0 for the usual.
     pub fn start_trace(&self, level: Level, capacity: u32) -> Result<ring::Reader> {
-        let request = Request::StartTrace { level, capacity };
-        let (reply, mut fds) = match &self.way {
-            Way::Extension { major_opcode, .. } => {
-                let bytes = request.encode(*major_opcode);
-                let parts = [IoSlice::new(&bytes)];
-                let cookie = self.connection()?.send_request_with_reply_with_fds::<WithFds>(&parts, Vec::new())?;
-                let WithFds(reply, fds) = cookie.reply().map_err(|error| self.refusal(error))?;
-                (reply, fds)
-            }
-            Way::Socket(socket) => {
-                let answer = socket.ask(request)?;
-                (answer.reply, answer.descriptors)
-            }
-        };
+        let Answer { reply, mut descriptors } = self.answer(Request::StartTrace { level, capacity })?;
         let started = TraceStarted::decode(&reply, Order::Native).map_err(|Short| Error::ShortReply)?;
         if started.record_bytes != RECORD_BYTES as u32 {
             return Err(Error::TraceVersion);
         }
-        let fd = fds.pop().ok_or(Error::NoDescriptor)?;
+        let fd = descriptors.pop().ok_or(Error::NoDescriptor)?;
         ring::Reader::open(fd, started.first).map_err(Error::Ring)
     }
 
@@ -288,23 +267,33 @@ impl Control {
         request: Request,
         decode: impl FnOnce(&[u8], Order) -> std::result::Result<T, Short>,
     ) -> Result<T> {
-        let reply = match &self.way {
-            Way::Extension { major_opcode, .. } => {
+        decode(&self.answer(request)?.reply, Order::Native).map_err(|Short| Error::ShortReply)
+    }
+
+    fn answer(&self, request: Request) -> Result<Answer> {
+        match &self.way {
+            Way::Extension { major_opcode, first_error, .. } => {
                 let bytes = request.encode(*major_opcode);
-                let cookie = self.connection()?.send_request_with_reply::<Raw>(&[IoSlice::new(&bytes)], Vec::new())?;
-                cookie.reply().map_err(|error| self.refusal(error))?.0
+                let (parts, connection) = ([IoSlice::new(&bytes)], self.connection()?);
+                // Where x11rb is asked for descriptors, it takes the second byte of any reply for their number.
+                let answer = if matches!(request, Request::StartTrace { .. }) {
+                    connection.send_request_with_reply_with_fds(&parts, Vec::new())?.reply()
+                } else {
+                    let cookie = connection.send_request_with_reply(&parts, Vec::new())?;
+                    cookie.reply().map(|Raw(reply)| Answer { reply, descriptors: Vec::new() })
+                };
+                answer.map_err(|error| refusal(error, *first_error))
             }
             Way::Socket(socket) => {
                 self.take_answers(0);
-                socket.ask(request)?.reply
+                socket.ask(request)
             }
-        };
-        decode(&reply, Order::Native).map_err(|Short| Error::ShortReply)
+        }
     }
 
     fn send(&self, request: Request) -> Result<()> {
         match &self.way {
-            Way::Extension { major_opcode, .. } => {
+            Way::Extension { major_opcode, first_error, .. } => {
                 let bytes = request.encode(*major_opcode);
                 let cookie = self.connection()?.send_request_without_reply(&[IoSlice::new(&bytes)], Vec::new())?;
                 if let Some(held) = self.held_requests().as_mut() {
@@ -313,7 +302,7 @@ impl Control {
                     std::mem::forget(cookie);
                     return Ok(());
                 }
-                cookie.check().map_err(|error| self.refusal(error))
+                cookie.check().map_err(|error| refusal(error, *first_error))
             }
             Way::Socket(socket) => {
                 if self.held_requests().as_mut().map(|held| held.posted += 1).is_none() {
@@ -324,24 +313,14 @@ impl Control {
             }
         }
     }
+}
 
-    fn is_admission_error(&self, code: u8) -> bool {
-        matches!(self.way, Way::Extension { first_error, .. } if code == first_error + ADMISSION_ERROR)
-    }
-
-    fn refusal(&self, error: ReplyError) -> Error {
-        const BAD_VALUE: u8 = 2;
-        const BAD_ACCESS: u8 = 10;
-        let error = match error {
-            ReplyError::X11Error(error) => error,
-            ReplyError::ConnectionError(error) => return error.into(),
-        };
-        match error.error_code {
-            BAD_VALUE => Error::Value(error.bad_value),
-            BAD_ACCESS => Error::Access,
-            code if self.is_admission_error(code) => Error::Admission { failing_client: error.bad_value },
-            _ => Error::Answer(error.error_kind),
+fn refusal(error: ReplyError, first_error: u8) -> Error {
+    match error {
+        ReplyError::X11Error(error) => {
+            Error::of_answer(error.error_code, error.bad_value, first_error, error.error_kind)
         }
+        ReplyError::ConnectionError(error) => error.into(),
     }
 }
 
@@ -349,23 +328,17 @@ impl Control {
 struct Raw(Vec<u8>);
 
 impl x11rb::x11_utils::TryParse for Raw {
-    fn try_parse(bytes: &[u8]) -> std::result::Result<(Self, &[u8]), x11rb::errors::ParseError> {
+    fn try_parse(bytes: &[u8]) -> std::result::Result<(Self, &[u8]), ParseError> {
         Ok((Raw(bytes.to_vec()), &[]))
     }
 }
 
-/// The same, with the descriptors that came; the reply's second byte says how many.
-struct WithFds(Vec<u8>, Vec<OwnedFd>);
-
-impl x11rb::x11_utils::TryParseFd for WithFds {
+/// The same, with its descriptors.
+impl x11rb::x11_utils::TryParseFd for Answer {
     fn try_parse_fd<'a>(
         bytes: &'a [u8],
         fds: &mut Vec<RawFdContainer>,
-    ) -> std::result::Result<(Self, &'a [u8]), x11rb::errors::ParseError> {
-        let count = usize::from(*bytes.get(1).ok_or(x11rb::errors::ParseError::InsufficientData)?);
-        if fds.len() < count {
-            return Err(x11rb::errors::ParseError::MissingFileDescriptors);
-        }
-        Ok((WithFds(bytes.to_vec(), fds.drain(..count).collect()), &[]))
+    ) -> std::result::Result<(Self, &'a [u8]), ParseError> {
+        Ok((Answer { reply: bytes.to_vec(), descriptors: std::mem::take(fds) }, &[]))
     }
 }

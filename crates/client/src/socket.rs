@@ -16,11 +16,12 @@ use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+use x11rb::protocol::ErrorKind;
 use x11rb_protocol::connect::Connect;
 use x11rb_protocol::protocol::xproto::{QueryExtensionReply, QueryExtensionRequest};
 use x11rb_protocol::x11_utils::TryParse;
 use xqos_abi::control::{EVENT, FIRST_ERROR, paths};
-use xqos_abi::{ADMISSION_ERROR, EXTENSION_NAME, Notify, Order, Request};
+use xqos_abi::{EXTENSION_NAME, Notify, Order, Request};
 
 /// A server that does not answer within this time hangs.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -66,7 +67,7 @@ struct State {
 }
 
 /// The answer to a request: the reply, with the descriptors that came.
-pub struct Answer {
+pub(crate) struct Answer {
     pub reply: Vec<u8>,
     pub descriptors: Vec<OwnedFd>,
 }
@@ -277,11 +278,8 @@ fn broken(error: io::Error) -> Error {
 
 fn refusal(code: u8, value: u32) -> Error {
     match code {
-        2 => Error::Value(value),
-        10 => Error::Access,
         17 => Error::NotFromBelow,
-        code if code == FIRST_ERROR + ADMISSION_ERROR => Error::Admission { failing_client: value },
-        code => Error::Answer(x11rb::protocol::ErrorKind::Unknown(code)),
+        code => Error::of_answer(code, value, FIRST_ERROR, ErrorKind::Unknown(code)),
     }
 }
 
