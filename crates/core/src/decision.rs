@@ -140,6 +140,13 @@ pub struct Slice {
     pub contest: Contest,
 }
 
+impl Slice {
+    /// Without limits but its time.
+    pub(crate) const fn of(choice: Choice, until: Time, contest: Contest) -> Slice {
+        Slice { choice, until, requests: 0, bytes: 0, contest }
+    }
+}
+
 /// What happened in a slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Service {

@@ -41,12 +41,7 @@ impl Pacing {
         self.limit_ns > 0
     }
 
-    /// Until when a client that got an Expose now counts as exposing.
-    pub(crate) fn marked_until(&self, now: Time) -> Time {
-        now.after(self.mark_ns())
-    }
-
-    /// For how long one counts at most.
+    /// For how long a client that got an Expose counts as exposing at most.
     pub(crate) fn mark_ns(&self) -> u64 {
         if self.is_on() { self.limit_ns } else { LIMIT_NS }
     }

@@ -2,7 +2,7 @@
 //! Decisions: whom to serve, and whose arrival ends that early.
 
 use super::{LONG_SLICE_MEMORY_NS, Scheduler};
-use crate::policy::Defence;
+use crate::policy::{Allowance, Defence};
 use crate::{Choice, ClientId, Contest, GroupId, Mode, Rank, Slice, Time};
 
 impl Scheduler {
@@ -110,7 +110,7 @@ impl Scheduler {
         let until = if self.reservations.is_shared(client) { end.min(slice_end) } else { end };
         self.change(client, |record| record.usage.misses += u32::from(misses));
         let contest = Contest::of(Rank::reserved(deadline), now);
-        Slice { choice: Choice::Client(client, Mode::Reserved), until, requests: 0, bytes: 0, contest }
+        Slice::of(Choice::Client(client, Mode::Reserved), until, contest)
     }
 
     fn pick_best_effort(&mut self, client: ClientId, now: Time) -> Slice {
@@ -128,13 +128,9 @@ impl Scheduler {
         if self.desktop.ready.peek().is_some_and(|((waiting, _), _)| waiting <= tier) {
             until = until.min(desktop_turn);
         }
-        Slice {
-            choice: Choice::Client(client, Mode::BestEffort),
-            until,
-            requests: allowance.requests,
-            bytes: allowance.bytes,
-            contest: Contest { rank: Rank { tier, key }, start: now, growth, margin, desktop_turn },
-        }
+        let contest = Contest { rank: Rank { tier, key }, start: now, growth, margin, desktop_turn };
+        let Allowance { requests, bytes, .. } = allowance;
+        Slice { requests, bytes, ..Slice::of(Choice::Client(client, Mode::BestEffort), until, contest) }
     }
 
     /// The client that works for others and is to be served now, if that is anybody's turn.
@@ -152,13 +148,7 @@ impl Scheduler {
         let is_bounded = self.others_wait() || !role.compositor;
         let until = if is_bounded { slice_end.min(now.after(self.desktop.left_ns(now, role))) } else { slice_end };
         let rank = Rank { tier: self.tier(client), key: i64::MIN };
-        Slice {
-            choice: Choice::Client(client, Mode::BestEffort),
-            until,
-            requests: 0,
-            bytes: 0,
-            contest: Contest::of(rank, now),
-        }
+        Slice::of(Choice::Client(client, Mode::BestEffort), until, Contest::of(rank, now))
     }
 
     /// Whether best effort clients are served in the server's own order: always so under `stock`, under `fair` without contention.
@@ -180,6 +170,6 @@ impl Scheduler {
         // Under a grab nobody else can be served, so nobody's arrival ends the slice. Else that of reserved clients does.
         let tier = if self.grab.is_some() { Rank::RESERVED } else { Rank::RESERVED + 1 };
         let contest = Contest::of(Rank { tier, key: i64::MIN }, now);
-        Some(Slice { choice: Choice::Server, until: Time::NEVER, requests: 0, bytes: 0, contest })
+        Some(Slice::of(Choice::Server, Time::NEVER, contest))
     }
 }

@@ -104,7 +104,7 @@ impl Scheduler {
         let cause = cause.filter(|&cause| cause != client && self.pacing.is_on());
         let unheld = cause.filter(|&cause| self.paced_until(cause).is_none());
         let holds = cause.and_then(|cause| Some((cause, self.hold(cause, now)?)));
-        let until = self.pacing.marked_until(now);
+        let until = now.after(limit_ns);
         self.change(client, |record| record.exposing = Some(Mark { until, holds, behind, caught_up: false }));
         unheld.and_then(|cause| self.paced_until(cause)).map_or(Outcome::Changed, Outcome::Held)
     }
