@@ -290,8 +290,8 @@ impl Scheduler {
     }
 
     fn count_reservations(&mut self) {
-        self.reservation_count = self.all_reservations().count();
-        let sum = self.all_reservations().map(|(_, reservation)| admission::utilization_ppm(reservation));
+        self.reservation_count = self.reservations().count();
+        let sum = self.reservations().map(|(_, reservation)| admission::utilization_ppm(reservation));
         self.admitted_ppm = sum.fold(0, u32::saturating_add);
     }
 

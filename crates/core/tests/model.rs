@@ -165,9 +165,7 @@ impl Both {
     /// Admission is exact to a millionth for each reservation and for B.
     fn reserve(&mut self, holder: Holder, fact: Fact, reservation: Reservation) {
         let share = |part_ns: u64, whole_ns: u64| part_ns as f64 / whole_ns as f64;
-        let of_clients = self.scheduler.reservations().map(|(id, reservation)| (Holder::Client(id), reservation));
-        let of_groups = self.scheduler.group_reservations().map(|(id, reservation)| (Holder::Group(id), reservation));
-        let others = of_clients.chain(of_groups).filter(|&(other, _)| other != holder);
+        let others = self.scheduler.reservations().filter(|&(other, _)| other != holder);
         let set: Vec<Reservation> = others.map(|(_, reservation)| reservation).chain([reservation]).collect();
         let blocking_ns = self.scheduler.blocking_ns(Time(self.now));
         let term = |period_ns| {

@@ -301,7 +301,7 @@ impl Server {
         let admitted_ppm = self.scheduler.admitted_utilization_ppm();
         assert!(admitted_ppm <= limit_ppm, "{admitted_ppm} are admitted where {limit_ppm} may be");
         assert_eq!(self.scheduler.client_count(), all().filter(|&id| self.is_connected(id)).count());
-        let reservations = self.scheduler.reservations().count() + self.scheduler.group_reservations().count();
+        let reservations = self.scheduler.reservations().count();
         assert_eq!(self.scheduler.reservation_count(), reservations);
         for client in all() {
             if let Some(state) = self.scheduler.reservation_in_use(client) {

@@ -49,8 +49,8 @@ impl Scheduler {
         self.requeue_desktop(now);
     }
 
-    /// 0: none was set.
-    pub(super) fn group_weight(&self, group: GroupId) -> u32 {
+    /// The weight of a group, hundredths; 0: none was set.
+    pub fn group_weight(&self, group: GroupId) -> u32 {
         self.group_weights.iter().find(|(id, _)| *id == group).map_or(0, |&(_, weight)| weight)
     }
 
@@ -118,7 +118,7 @@ impl Scheduler {
             Holder::Group(GroupId::NONE) => return None,
             Holder::Group(_) => {}
         }
-        let others = self.all_reservations().filter(|&(other, _)| other != holder);
+        let others = self.reservations().filter(|&(other, _)| other != holder);
         let mut set: Vec<(Holder, Reservation)> = others.chain([(holder, reservation)]).collect();
         set.sort_by_key(|&(holder, reservation)| (reservation.period_ns, holder));
         admission::test(set.into_iter(), self.blocking_ns(now), self.limit_ppm())
@@ -126,7 +126,7 @@ impl Scheduler {
 
     /// The longest period, with that of a reservation that comes.
     fn longest_period_ns(&self, coming: Reservation) -> u64 {
-        self.all_reservations().map(|(_, reservation)| reservation.period_ns).fold(coming.period_ns, u64::max)
+        self.reservations().map(|(_, reservation)| reservation.period_ns).fold(coming.period_ns, u64::max)
     }
 
     /// Gives a client or a group a reservation if it is admitted, in place of the one it may have. Nothing where there is no such

@@ -22,23 +22,8 @@ impl Scheduler {
         self.connected
     }
 
-    /// All reservations, by client.
-    pub fn reservations(&self) -> impl Iterator<Item = (ClientId, Reservation)> + '_ {
-        self.all_reservations().filter_map(|(holder, reservation)| match holder {
-            Holder::Client(client) => Some((client, reservation)),
-            Holder::Group(_) => None,
-        })
-    }
-
-    /// All reservations of groups.
-    pub fn group_reservations(&self) -> impl Iterator<Item = (GroupId, Reservation)> + '_ {
-        self.all_reservations().filter_map(|(holder, reservation)| match holder {
-            Holder::Group(group) => Some((group, reservation)),
-            Holder::Client(_) => None,
-        })
-    }
-
-    pub(super) fn all_reservations(&self) -> impl Iterator<Item = (Holder, Reservation)> + '_ {
+    /// All reservations.
+    pub fn reservations(&self) -> impl Iterator<Item = (Holder, Reservation)> + '_ {
         self.reservations.iter().map(|(holder, state, _)| (holder, state.reservation))
     }
 

@@ -31,8 +31,6 @@ struct Group {
     id: GroupId,
     label: Label,
     members: usize,
-    /// 0: that of its heaviest client.
-    weight: u32,
     /// To whose limit its reservation counts.
     reserved_for: Option<u32>,
     made: Made,
@@ -68,10 +66,6 @@ impl Groups {
         self.group(id).map_or(Label::default(), |group| group.label)
     }
 
-    pub fn weight(&self, id: GroupId) -> u32 {
-        self.group(id).map_or(0, |group| group.weight)
-    }
-
     /// The group of this name, where it has clients.
     pub fn named(&self, name: Label) -> Option<GroupId> {
         self.groups.iter().find(|group| group.key == Key::Named(name)).map(|group| group.id)
@@ -86,7 +80,7 @@ impl Groups {
         }
         let is_free = |id: &GroupId| self.groups.iter().all(|group| group.id != *id);
         let id = (1..=u16::MAX).map(GroupId).find(is_free).unwrap_or(GroupId::NONE);
-        self.groups.push(Group { key, id, label, members: 1, weight: 0, reserved_for: None, made: Made::default() });
+        self.groups.push(Group { key, id, label, members: 1, reserved_for: None, made: Made::default() });
         id
     }
 
@@ -107,12 +101,6 @@ impl Groups {
 
     pub fn made_mut(&mut self, id: GroupId) -> Option<&mut Made> {
         self.group_mut(id).map(|group| &mut group.made)
-    }
-
-    pub fn set_weight(&mut self, id: GroupId, weight: u32) {
-        if let Some(group) = self.group_mut(id) {
-            group.weight = weight;
-        }
     }
 
     pub fn set_reserved_for(&mut self, id: GroupId, uid: Option<u32>) {
@@ -191,10 +179,10 @@ mod tests {
         let mut groups = Groups::new(Grouping::User);
         let (first, again) = (groups.enter(&member(7, None)), groups.enter(&member(8, None)));
         assert_eq!(first, again);
-        groups.set_weight(first, 200);
+        groups.set_reserved_for(first, Some(1000));
         assert!(groups.leave(first).is_none() && groups.leave(first).is_some());
         assert_eq!(groups.enter(&member(7, None)), first);
-        assert_eq!(groups.weight(first), 0);
+        assert!(!groups.is_reserved_for(first, 1000));
     }
 
     #[test]

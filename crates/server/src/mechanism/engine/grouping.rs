@@ -73,13 +73,11 @@ impl<H: Host> Engine<H> {
         if limit_ppm == 0 || uid == 0 || uid == self.host.user() {
             return true;
         }
-        let is_of_user = |other: ClientId| self.slot(other).is_some_and(|slot| slot.identity.uid == uid);
-        let of_clients = self.scheduler.reservations().filter(|&(other, _)| is_of_user(other));
-        let of_clients = of_clients.map(|(other, reservation)| (Holder::Client(other), reservation));
-        let of_groups =
-            self.scheduler.group_reservations().filter(|&(group, _)| self.groups.is_reserved_for(group, uid));
-        let of_groups = of_groups.map(|(group, reservation)| (Holder::Group(group), reservation));
-        let others = of_clients.chain(of_groups).filter(|&(other, _)| other != holder);
+        let is_of_user = |holder: Holder| match holder {
+            Holder::Client(other) => self.slot(other).is_some_and(|slot| slot.identity.uid == uid),
+            Holder::Group(group) => self.groups.is_reserved_for(group, uid),
+        };
+        let others = self.scheduler.reservations().filter(|&(other, _)| other != holder && is_of_user(other));
         let sum: u64 = others.map(|(_, reservation)| reservation.utilization_ppm()).map(u64::from).sum();
         sum + u64::from(ppm) <= u64::from(limit_ppm)
     }

@@ -158,7 +158,7 @@ pub fn entry<H: Host>(engine: &Engine<H>, id: ClientId, asker: ClientId) -> Opti
         group_cap_ppm: scheduler.cap_ppm(slot.group),
         slice_us: scheduler.slice_us(id),
         group: slot.group.0.into(),
-        group_weight: engine.groups.weight(slot.group),
+        group_weight: scheduler.group_weight(slot.group),
         group_name: engine.groups.label(slot.group),
         reservation_origin: state.map_or(Label::default(), |_| slot.made.reservation_name()),
         settings_origin: slot.made.last_name(),
