@@ -10,7 +10,7 @@
 //! |---|---|---|---|
 //! | [`dix`]: exported symbols | raises `ClientRec.priority` | sets `isItTimeToYield` | IgnoreClient |
 //! | [`libc`](self::libc): calls of libc | tells the server of its data | answers EAGAIN | does not tell of it |
-//! | `mock`: tests, in virtual time | serves it first | after the request | skips it |
+//! | `mechanism/tests/mock`, in virtual time | serves it first | after the request | skips it |
 //!
 //! | file | what all hosts have |
 //! |---|---|
@@ -30,8 +30,6 @@ pub mod entry;
 pub mod identity;
 pub mod kernel;
 pub mod libc;
-#[cfg(test)]
-pub mod mock;
 pub mod place;
 pub mod wanted;
 

@@ -7,13 +7,14 @@ mod control;
 mod faults;
 mod holds;
 mod memory;
+mod mock;
 mod origins;
 mod random;
 mod slices;
 mod unwatched;
 
-use crate::host::mock::{MS, Server};
 use crate::mechanism::settings::{Settings, When};
+use mock::{MS, Server};
 use xqos_abi::{Setting, Subject};
 use xqos_core::{ClientId, PolicyKind};
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! What is decided, and asked of the kernel, with contention and without.
 
+use super::mock::{Does, MS, Server, at_us};
 use super::{clients, reserve};
-use crate::host::mock::{Does, MS, Server, at_us};
 use crate::mechanism::settings::Settings;
 use xqos_core::{ClientId, Time};
 

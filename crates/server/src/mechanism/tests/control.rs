@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //! Requests of XQOS: who may make them, what admission control says, roles, loans and traces.
 
+use super::mock::{Does, IDS, MS, Server, at_us, base};
 use super::{clients, keep_busy, reserve, server};
 use crate::host::identity::Identity;
-use crate::host::mock::{Does, IDS, MS, Server, at_us, base};
 use crate::mechanism::requests::Refused;
 use xqos_abi::trace::Level;
 use xqos_abi::{ClientList, Label, Order, PolicyChange, Request, Setting, Subject};
@@ -96,7 +96,7 @@ fn a_window_manager_is_found_at_the_root_window_and_a_compositor_by_its_selectio
     server.engine().selection("PRIMARY", Some(other));
     keep_busy(&mut server, other, 1);
     server.run_until(Time(2 * MS));
-    let role = |server: &mut crate::host::mock::Server, id| server.engine().scheduler.role(id);
+    let role = |server: &mut super::mock::Server, id| server.engine().scheduler.role(id);
     assert!(role(&mut server, manager).window_manager && role(&mut server, compositor).compositor);
     assert!(!role(&mut server, other).is_any());
     // It goes, and the next one that redirects is looked for a quarter of a second later.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! Whatever goes wrong in us, the server goes on as if we had never been there.
 
+use super::mock::{Does, MS, Server};
 use super::{clients, keep_busy, reserve};
-use crate::host::mock::{Does, MS, Server};
 use crate::mechanism::fault::Fault;
 use crate::mechanism::settings::{FaultPlace, PlannedFault, Settings};
 use xqos_core::Time;

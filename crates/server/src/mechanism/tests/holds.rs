@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! Who is held back, until when, and that nobody stays so.
 
+use super::mock::{Does, MS, at_us, base};
 use super::{clients, keep_busy, reserve, server};
-use crate::host::mock::{Does, MS, at_us, base};
 use crate::mechanism::settings::Settings;
 use xqos_abi::{Label, NotifyKind, Paced, Request, Setting, SettingKind, Subject, event_mask};
 use xqos_core::{PolicyKind, Time};
@@ -90,7 +90,7 @@ fn a_client_is_paced_or_not_by_itself_and_a_lease_ends_that() {
     server.ask(daemon, Request::SetOrigin { name: Label::new("rule movers"), lease: true }).unwrap();
     let set = |client, paced| Subject::Client(base(client)).set(Setting::Paced(paced));
     let mut at = Time(0);
-    let mut is_held = |server: &mut crate::host::mock::Server, client| {
+    let mut is_held = |server: &mut super::mock::Server, client| {
         // Longer than what a floor remembers.
         at = at.after(1200 * MS);
         server.send_at(at, client, 1000, Does::Expose(painter));
@@ -147,7 +147,7 @@ fn depletions_are_told_to_listeners_ten_times_a_second_at_most_and_none_is_lost(
 
 #[test]
 fn a_grab_that_lasts_is_named_in_the_log_once() {
-    let mut server = crate::host::mock::Server::new(&Settings { grab_limit_ns: 50 * MS, ..Settings::default() });
+    let mut server = super::mock::Server::new(&Settings { grab_limit_ns: 50 * MS, ..Settings::default() });
     let [holder] = clients(&mut server);
     server.send_at(at_us(10), holder, 1000, Does::Grab);
     server.run_until(Time(500 * MS));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! Settings: who made one, what ends with whom, groups, and limits of users.
 
+use super::mock::{MS, Server, base};
 use super::{clients, keep_busy, reserve, server};
-use crate::host::mock::{MS, Server, base};
 use crate::mechanism::requests::Refused;
 use xqos_abi::{ClientEntry, ClientList, Grouping, Label, Order, Request, Setting, SettingKind, Subject, entry_flag};
 use xqos_core::{ClientId, PolicyKind, ReservationKind, Time};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! Random clients, requests and settings: no request is lost, nobody is served while held back, and all ends well.
 
+use super::mock::{Does, MS, Server, base};
 use super::{USER, server};
-use crate::host::mock::{Does, MS, Server, base};
 use xqos_abi::{Grouping, Label, PolicyChange, Request, Setting, SettingKind, Subject};
 use xqos_core::{ClientId, PolicyKind, ReservationKind, Time};
 

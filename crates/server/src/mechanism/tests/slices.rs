@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! Who is served, for how long, and what ends a slice early.
 
+use super::mock::{Does, MS, at_us};
 use super::{clients, keep_busy, reserve, server};
-use crate::host::mock::{Does, MS, at_us};
 use xqos_abi::{ClientList, LongestRequests, Order, Request, Setting, Subject};
 use xqos_core::{PolicyKind, Time};
 

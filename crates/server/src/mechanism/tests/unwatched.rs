@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! What a rule makes of a display that nobody looks at: one group with a small cap, until somebody looks.
 
+use super::mock::{Does, MS, base};
 use super::{clients, keep_busy, server};
-use crate::host::mock::{Does, MS, base};
 use xqos_abi::{Grouping, Label, Request, Setting, Subject};
 use xqos_core::{PolicyKind, Time};
 
