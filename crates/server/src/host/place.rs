@@ -61,7 +61,7 @@ impl<H: Host, A> OnServerThread<Place<H, A>> {
             (*place).busy = true;
             engine
         };
-        let result = fault::guarded(|| work(engine)).unwrap_or_else(|panic| Err(Fault::Panicked(panic)));
+        let result = fault::guarded(|| work(engine)).unwrap_or_else(|panic| Err(Fault::panicked(panic.as_ref())));
         // SAFETY: the reference above is not used any more.
         unsafe { (*place).busy = false };
         Some(result)

@@ -35,20 +35,24 @@ impl<E: fmt::Display> fmt::Display for Fault<E> {
     }
 }
 
-/// Runs our code on a thread of the server's: a panic becomes its reason. (Rust's own report of it, with the place, goes
+impl<E> Fault<E> {
+    /// What came of [`guarded`] work.
+    pub fn panicked(payload: &(dyn Any + Send)) -> Fault<E> {
+        let text =
+            payload.downcast_ref::<&str>().map(|text| (*text).to_owned()).or_else(|| payload.downcast_ref().cloned());
+        Fault::Panicked(text.unwrap_or_else(|| "a panic without a message".to_owned()))
+    }
+}
+
+/// Runs our code on a thread of the server's: a panic ends it, and no more. (Rust's own report of it, with the place, goes
 /// to standard error, which is the server's log or beside it.)
-pub fn guarded<T>(work: impl FnOnce() -> T) -> Result<T, String> {
-    catch_unwind(AssertUnwindSafe(work)).map_err(|payload| message(payload.as_ref()))
+pub fn guarded<T>(work: impl FnOnce() -> T) -> std::thread::Result<T> {
+    catch_unwind(AssertUnwindSafe(work))
 }
 
 /// The line for the server's log.
 pub fn line(reason: &str) -> String {
     format!("stepped aside: {reason}; the server schedules as if xqos were not there")
-}
-
-fn message(payload: &(dyn Any + Send)) -> String {
-    let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    text.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_else(|| "a panic without a message".to_owned())
 }
 
 /// Deliberate faults, for tests: counts the passages through each place.

@@ -42,7 +42,8 @@ pub unsafe extern "C" fn init_extension() {
     if place::is_wanted() {
         return;
     }
-    let started = fault::guarded(|| start(symbols).map_err(|error| error.to_string())).unwrap_or_else(Err);
+    let started = fault::guarded(|| start(symbols).map_err(Fault::from));
+    let started = started.unwrap_or_else(|panic| Err(Fault::panicked(panic.as_ref())));
     if let Err(reason) = started {
         symbols.log(&format!("not started: {reason}; this server is left untouched"));
     }

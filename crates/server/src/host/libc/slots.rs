@@ -53,18 +53,18 @@ struct Program {
 }
 
 /// Turns the program's calls to ours. An error leaves all as they were, or says which the program does not make.
-pub fn take() -> Result<(), String> {
-    let program = program().ok_or("the program's dynamic section was not found")?;
+pub fn take() -> io::Result<()> {
+    let program = program().ok_or_else(|| io::Error::other("the program's dynamic section was not found"))?;
     let found: Vec<(u64, *const c_void)> = ours()
         .into_iter()
         .flat_map(|(name, call)| slots(&program, name).into_iter().map(move |slot| (slot, call)))
         .collect();
     let is_called = |wanted: *const c_void| found.iter().any(|&(_, call)| call == wanted);
     if let Some((name, _)) = ours().into_iter().take(2).find(|&(_, call)| !is_called(call)) {
-        return Err(format!("the program does not call {}", name.to_string_lossy()));
+        return Err(io::Error::other(format!("the program does not call {}", name.to_string_lossy())));
     }
     for (slot, call) in found {
-        write(&program, slot, call).map_err(|error| format!("a call cannot be turned: {error}"))?;
+        write(&program, slot, call)?;
     }
     Ok(())
 }

@@ -117,8 +117,8 @@ impl Server {
 
     fn call(&mut self, work: impl FnOnce(&mut Engine<Mock>) -> Outcome<Mock>) {
         let Some(engine) = &mut self.engine else { return };
-        let result =
-            crate::mechanism::fault::guarded(|| work(engine)).unwrap_or_else(|panic| Err(Fault::Panicked(panic)));
+        let result = crate::mechanism::fault::guarded(|| work(engine))
+            .unwrap_or_else(|panic| Err(Fault::panicked(panic.as_ref())));
         if let Err(fault) = result {
             let mut engine = self.engine.take().unwrap();
             engine.step_back();
