@@ -13,6 +13,12 @@ pub struct Identity {
     pub uid: u32,
 }
 
+impl Default for Identity {
+    fn default() -> Identity {
+        Identity::REMOTE
+    }
+}
+
 impl Identity {
     /// No user of this machine.
     pub const NOBODY: u32 = u32::MAX;

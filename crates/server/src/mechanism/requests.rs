@@ -219,10 +219,7 @@ fn base_of<H: Host>(engine: &Engine<H>, id: ClientId) -> u32 {
 fn base_of_holder<H: Host>(engine: &Engine<H>, holder: Holder) -> u32 {
     match holder {
         Holder::Client(id) => base_of(engine, id),
-        Holder::Group(group) => {
-            let is_in = |id: &ClientId| engine.slot(*id).is_some_and(|slot| slot.group == group);
-            engine.ids().find(is_in).map_or(0, |id| base_of(engine, id))
-        }
+        Holder::Group(group) => engine.members(group).next().map_or(0, |id| base_of(engine, id)),
     }
 }
 
@@ -230,7 +227,7 @@ fn base_of_holder<H: Host>(engine: &Engine<H>, holder: Holder) -> u32 {
 
 fn changed_parameters<H: Host>(engine: &Engine<H>, change: PolicyChange) -> Result<Parameters, Refused> {
     let mut parameters = engine.scheduler.parameters();
-    let slice = |value: Option<u32>, place: &mut u64| match value {
+    let slice = |value: Option<u32>, before_ns: u64| match value {
         Some(us) if !SLICE_RANGE_US.contains(&us) => Err(Refused::Value(us)),
         Some(us) => {
             *place = u64::from(us) * 1000;
@@ -238,9 +235,9 @@ fn changed_parameters<H: Host>(engine: &Engine<H>, change: PolicyChange) -> Resu
         }
         None => Ok(()),
     };
-    slice(change.slice_us, &mut parameters.slice_ns)?;
-    slice(change.timer_interval_us, &mut parameters.timer_interval_ns)?;
-    slice(change.maximum_slice_us, &mut parameters.maximum_slice_ns)?;
+    parameters.slice_ns = slice(change.slice_us, parameters.slice_ns)?;
+    parameters.timer_interval_ns = slice(change.timer_interval_us, parameters.timer_interval_ns)?;
+    parameters.maximum_slice_ns = slice(change.maximum_slice_us, parameters.maximum_slice_ns)?;
     if let Some(ppm) = change.max_utilization_ppm {
         if ppm > MAX_UTILIZATION_LIMIT_PPM || ppm < engine.scheduler.admitted_utilization_ppm() {
             return Err(Refused::Value(ppm));

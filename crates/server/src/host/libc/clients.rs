@@ -15,7 +15,7 @@ const FIRST_COST_PS: u64 = 100_000;
 const SETUP_BYTES: usize = 20;
 
 /// A connected client.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Known {
     pub descriptor: RawFd,
     /// What the server finds it by in an event.
@@ -48,9 +48,10 @@ pub struct Known {
 }
 
 /// How far the connection setup is.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 enum Setup {
     /// It has sent nothing.
+    #[default]
     Awaited,
     /// The server's answer, as far as it was written.
     Answered(Vec<u8>),
@@ -60,26 +61,8 @@ enum Setup {
 
 impl Known {
     fn new(descriptor: RawFd, data: u64) -> Known {
-        Known {
-            descriptor,
-            data,
-            pending: false,
-            held: false,
-            muted: false,
-            saved: 0,
-            watched: None,
-            arrived: None,
-            hung_up_at: Time::NEVER,
-            is_queued: false,
-            is_swapped: false,
-            begins_request: false,
-            at_boundary: false,
-            rest_bytes: 0,
-            reading: None,
-            last_bytes: 0,
-            cost: FIRST_COST_PS,
-            setup: Setup::Awaited,
-        }
+        let (hung_up_at, cost) = (Time::NEVER, FIRST_COST_PS);
+        Known { descriptor, data, hung_up_at, cost, ..Known::default() }
     }
 
     /// Whether the server could serve it. A connection that is being set up is never held.

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: MIT
 //! Clients come, are set up, set priorities, grab the server, and go.
 
-use super::slots::Notified;
 use super::{Engine, Slot};
 use crate::host::{Connection, Host};
-use crate::mechanism::origins::Made;
 use crate::mechanism::requests::reports;
-use xqos_abi::{NotifyKind, Paced};
-use xqos_core::{ClientId, Fact, GroupId};
+use xqos_abi::NotifyKind;
+use xqos_core::{ClientId, Fact};
 
 impl<H: Host> Engine<H> {
     /// A client has a connection, and is no client of the server yet.
@@ -18,24 +16,7 @@ impl<H: Host> Engine<H> {
         }
         let Connection { identity, base, ids, descriptor } = connection;
         self.ids_of_a_client = ids;
-        self.slots[index] = Some(Slot {
-            base,
-            identity,
-            program: Box::default(),
-            sync_priority: 0,
-            host: Box::default(),
-            control_group: None,
-            group: GroupId::NONE,
-            named: None,
-            paced: Paced::default(),
-            made: Made::default(),
-            longest_request_ns: 0,
-            longest_request: 0,
-            linked: false,
-            held: false,
-            seen: 0,
-            notified: Notified::default(),
-        });
+        self.slots[index] = Some(Slot { base, identity, ..Slot::default() });
         self.ready.reserve(self.slots.len() - self.ready.len());
         self.scheduler.handle(self.host.now(), Fact::Connected { client: id, descriptor });
     }

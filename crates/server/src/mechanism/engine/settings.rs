@@ -35,7 +35,7 @@ impl<H: Host> Engine<H> {
 
     /// Carries a setting out. What the admission test says, where it is asked.
     pub fn put(&mut self, target: Target, setting: Setting) -> Option<Admission> {
-        let fact = match (target, setting) {
+        match (target, setting) {
             (Target::Client(id), Setting::Reservation(reservation)) => {
                 return self.put_reservation(Holder::Client(id), reservation);
             }
@@ -47,43 +47,26 @@ impl<H: Host> Engine<H> {
                 }
                 return admission;
             }
-            (Target::Client(client), Setting::Weight(weight)) => {
-                Fact::Weight { holder: Holder::Client(client), weight }
+            (Target::Client(id), Setting::Weight(weight)) => _ = self.tell(Fact::Weight { holder: id.into(), weight }),
+            (Target::Client(client), Setting::Priority(priority)) => {
+                self.tell(Fact::FixedPriority { client, priority });
             }
-            (Target::Client(client), Setting::Priority(priority)) => Fact::FixedPriority { client, priority },
-            (Target::Client(client), Setting::Slice(us)) => Fact::Slice { client, us },
-            (Target::Client(id), Setting::Paced(paced)) => {
-                self.set_client_pacing(id, paced);
-                return None;
-            }
-            (Target::Client(id), Setting::Group(name)) => {
-                self.set_group_name(id, name);
-                return None;
-            }
+            (Target::Client(client), Setting::Slice(us)) => _ = self.tell(Fact::Slice { client, us }),
+            (Target::Client(id), Setting::Paced(paced)) => self.set_client_pacing(id, paced),
+            (Target::Client(id), Setting::Group(name)) => self.set_group_name(id, name),
             (Target::Group(group, _), Setting::Weight(weight)) => {
-                self.groups.set_weight(group, weight);
-                Fact::Weight { holder: Holder::Group(group), weight }
+                self.tell(Fact::Weight { holder: group.into(), weight });
             }
-            (Target::Group(group, _), Setting::Cap(ppm)) => Fact::GroupCap { group, ppm },
-            (Target::Server, Setting::Pacing(pacing)) => {
-                self.set_pacing(pacing);
-                return None;
+            (Target::Group(group, _), Setting::Cap(ppm)) => {
+                self.tell(Fact::GroupCap { group, ppm });
+                self.sync_holds();
             }
-            (Target::Server, Setting::Desktop(ppm)) => Fact::DesktopShare { ppm },
-            (Target::Server, Setting::Grouping(grouping)) => {
-                self.set_grouping(grouping);
-                return None;
-            }
-            (Target::Server, Setting::UserLimit(ppm)) => {
-                self.groups.user_limit_ppm = ppm;
-                return None;
-            }
+            (Target::Server, Setting::Pacing(pacing)) => self.set_pacing(pacing),
+            (Target::Server, Setting::Desktop(ppm)) => _ = self.tell(Fact::DesktopShare { ppm }),
+            (Target::Server, Setting::Grouping(grouping)) => self.set_grouping(grouping),
+            (Target::Server, Setting::UserLimit(ppm)) => self.groups.user_limit_ppm = ppm,
             // SettingKind::initial has no others.
-            _ => return None,
-        };
-        self.scheduler.handle(self.host.now(), fact);
-        if let Fact::GroupCap { .. } = fact {
-            self.sync_holds();
+            _ => {}
         }
         None
     }
@@ -166,10 +149,7 @@ impl<H: Host> Engine<H> {
     /// Undoes what ends with this connection.
     pub(super) fn end_leases(&mut self, asker: ClientId) {
         self.origins.end(asker);
-        let of_group = |group| {
-            let is_in = |id: &ClientId| self.slot(*id).is_some_and(|slot| slot.group == group);
-            self.ids().find(is_in).map(|named| Target::Group(group, named))
-        };
+        let of_group = |group| self.members(group).next().map(|named| Target::Group(group, named));
         let groups: Vec<Target> = self.groups.ids().filter_map(of_group).collect();
         for target in groups.into_iter().chain([Target::Server]).chain(self.ids().map(Target::Client)) {
             for kind in self.made(target).map(|made| made.leased_by(asker)).unwrap_or_default() {

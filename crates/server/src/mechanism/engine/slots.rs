@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT
 //! The clients as the mechanism sees them, and how they are found.
 
-use super::{Engine, Outcome};
+use super::{Engine, FactOutcome, Outcome};
 use crate::host::Host;
 use crate::host::identity::Identity;
 use crate::mechanism::origins::Made;
 use crate::mechanism::settings::FaultPlace;
 use xqos_abi::{Label, Paced};
-use xqos_core::{Choice, ClientId, GroupId, Time};
+use xqos_core::{Choice, ClientId, Fact, GroupId, Time};
 
 /// The bits of a resource id that name a client and its resource (X11, "Connection setup").
 pub const RESOURCE_ID_BITS: u32 = 0x1fff_ffff;
 
 /// A connected client as the mechanism sees it.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Slot {
     pub base: u32,
     pub identity: Identity,
@@ -82,6 +82,16 @@ impl<H: Host> Engine<H> {
     /// Indices that may hold a client; does not borrow, so that the engine can be changed on the way.
     pub fn ids(&self) -> impl Iterator<Item = ClientId> + use<H> {
         (0..self.slots.len() as u16).map(ClientId)
+    }
+
+    /// The clients of a group.
+    pub fn members(&self, group: GroupId) -> impl Iterator<Item = ClientId> + '_ {
+        self.ids().filter(move |&id| self.slot(id).is_some_and(|slot| slot.group == group))
+    }
+
+    /// Tells the scheduler of something that happens now.
+    pub(super) fn tell(&mut self, fact: Fact) -> FactOutcome {
+        self.scheduler.handle(self.host.now(), fact)
     }
 
     /// Whom the running slice is for.

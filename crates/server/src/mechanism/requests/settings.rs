@@ -99,8 +99,7 @@ fn target<H: Host>(engine: &Engine<H>, asker: ClientId, subject: Subject) -> Res
 
 /// What is done to a group, or shared with it, is done to each of its clients.
 fn may_change_all<H: Host>(engine: &Engine<H>, asker: ClientId, group: GroupId) -> bool {
-    let is_in = |id: &ClientId| engine.slot(*id).is_some_and(|slot| slot.group == group);
-    engine.ids().filter(is_in).all(|id| may_change(engine, asker, id))
+    engine.members(group).all(|id| may_change(engine, asker, id))
 }
 
 fn is_in_range(client: u32, setting: &Setting) -> Result<(), Refused> {
