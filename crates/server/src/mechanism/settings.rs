@@ -2,28 +2,35 @@
 //! How xqos starts in this server: from the environment (a preload, as `xqos server` sets it) or from the options of
 //! the module in xorg.conf. Read once; the environment is cleared, so that the server's children do not inherit it.
 
+use std::ops::RangeInclusive;
 use xqos_abi::Grouping;
-use xqos_core::{DEFAULT_SHARE_PPM, MAX_SHARE_PPM, Parameters, PolicyKind};
+use xqos_core::{DEFAULT_SHARE_PPM, MAX_SHARE_PPM, Parameters, PolicyKind, named};
 
 /// Largest U: input, new connections and the server's own work always keep 5 %.
 pub const MAX_UTILIZATION_LIMIT_PPM: u32 = 950_000;
 /// Smallest and largest slice, timer interval and maximum slice.
-pub const SLICE_RANGE_US: std::ops::RangeInclusive<u32> = 100..=1_000_000;
+pub const SLICE_RANGE_US: RangeInclusive<u32> = 100..=1_000_000;
 
 /// Shortest and longest chunk of work that one read may bring.
-pub const CHUNK_RANGE_US: std::ops::RangeInclusive<u32> = 50..=20_000;
+pub const CHUNK_RANGE_US: RangeInclusive<u32> = 50..=20_000;
 
-/// Where a deliberate fault strikes, for tests of stepping aside.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FaultPlace {
-    Wakeup,
-    Block,
-    Request,
-    Watcher,
-    /// A failed check instead of a panic.
-    Check,
-    /// Any call of the server that we stand before.
-    Call,
+named! {
+    /// Where a deliberate fault strikes, for tests of stepping aside.
+    FaultPlace {
+        Wakeup "wakeup",
+        Block "block",
+        Request "request",
+        Watcher "watcher",
+        /// A failed check instead of a panic.
+        Check "check",
+        /// Any call of the server that we stand before.
+        Call "call",
+    }
+    /// When there is contention: as measured, or always, for tests that want each slice decided.
+    When {
+        Measured "measured",
+        Always "always",
+    }
 }
 
 /// The test switch `XQOS_TEST_FAULT=PLACE:COUNT`: a fault at the COUNT-th passage.
@@ -31,13 +38,6 @@ pub enum FaultPlace {
 pub struct PlannedFault {
     pub place: FaultPlace,
     pub count: u64,
-}
-
-/// When there is contention: as measured, or always, for tests that want each slice decided.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum When {
-    Measured,
-    Always,
 }
 
 /// What to start with.
@@ -103,49 +103,28 @@ impl Settings {
     fn apply(&mut self, variable: &str, value: &str) -> Option<()> {
         match variable {
             "XQOS_POLICY" => self.policy = PolicyKind::from_name(value)?,
-            "XQOS_SLICE_US" => {
-                let slice_us = value.parse().ok().filter(|slice_us| SLICE_RANGE_US.contains(slice_us))?;
-                self.parameters.slice_ns = u64::from(slice_us) * 1000;
-            }
+            "XQOS_SLICE_US" => self.parameters.slice_ns = number(value, SLICE_RANGE_US)? * 1000,
             "XQOS_MAX_UTILIZATION_PPM" => {
-                let ppm = value.parse().ok().filter(|&ppm: &u32| ppm <= MAX_UTILIZATION_LIMIT_PPM)?;
-                self.parameters.max_utilization_ppm = ppm;
+                self.parameters.max_utilization_ppm = number(value, 0..=MAX_UTILIZATION_LIMIT_PPM)? as u32;
             }
-            "XQOS_DESKTOP_SHARE_PPM" => {
-                self.desktop_share_ppm = value.parse().ok().filter(|&ppm: &u32| ppm <= MAX_SHARE_PPM)?;
-            }
-            "XQOS_CONTENTION" => {
-                self.contention = match value {
-                    "measured" => When::Measured,
-                    "always" => When::Always,
-                    _ => return None,
-                };
-            }
+            "XQOS_DESKTOP_SHARE_PPM" => self.desktop_share_ppm = number(value, 0..=MAX_SHARE_PPM)? as u32,
+            "XQOS_CONTENTION" => self.contention = When::from_name(value)?,
             "XQOS_GROUPS" => self.grouping = Grouping::from_name(value)?,
-            "XQOS_CHUNK_US" => {
-                let us = value.parse().ok().filter(|us: &u32| CHUNK_RANGE_US.contains(us))?;
-                self.chunk_ns = u64::from(us) * 1000;
-            }
-            "XQOS_GRAB_LIMIT_MS" => {
-                let ms = value.parse().ok().filter(|&ms: &u32| ms <= 3_600_000)?;
-                self.grab_limit_ns = u64::from(ms) * 1_000_000;
-            }
+            "XQOS_CHUNK_US" => self.chunk_ns = number(value, CHUNK_RANGE_US)? * 1000,
+            "XQOS_GRAB_LIMIT_MS" => self.grab_limit_ns = number(value, 0..=3_600_000)? * 1_000_000,
             _ => self.fault = Some(parse_fault(value)?),
         }
         Some(())
     }
 }
 
+/// A number that may be so large.
+fn number(value: &str, range: RangeInclusive<u32>) -> Option<u64> {
+    value.parse().ok().filter(|number| range.contains(number)).map(u64::from)
+}
+
 fn parse_fault(value: &str) -> Option<PlannedFault> {
     let (place, count) = value.split_once(':')?;
-    let place = match place {
-        "wakeup" => FaultPlace::Wakeup,
-        "block" => FaultPlace::Block,
-        "request" => FaultPlace::Request,
-        "watcher" => FaultPlace::Watcher,
-        "check" => FaultPlace::Check,
-        "call" => FaultPlace::Call,
-        _ => return None,
-    };
+    let place = FaultPlace::from_name(place)?;
     Some(PlannedFault { place, count: count.parse().ok()? })
 }
