@@ -16,7 +16,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use xqos_abi::control::{EVENT, FIRST_ERROR, MAX_REQUEST_BYTES, done, error, paths};
-use xqos_abi::{ADMISSION_ERROR, Notify, Order};
+use xqos_abi::{Notify, Order};
 use xqos_core::ClientId;
 
 /// A connection with more unread bytes than this is closed: a few lists of all clients, or many events.
@@ -43,10 +43,10 @@ struct Connection {
 
 /// A request, and the connection that it came from.
 #[derive(Debug)]
-pub struct Asked {
-    pub asker: ClientId,
-    pub sequence: u16,
-    pub bytes: Vec<u8>,
+struct Asked {
+    asker: ClientId,
+    sequence: u16,
+    bytes: Vec<u8>,
 }
 
 /// Where clients of a display ask.
@@ -92,7 +92,7 @@ impl Connections {
     }
 
     /// Takes new requests, and the connections that have ended.
-    pub fn receive(&mut self, epoll: RawFd) -> (Vec<Asked>, Vec<ClientId>) {
+    fn receive(&mut self, epoll: RawFd) -> (Vec<Asked>, Vec<ClientId>) {
         while let Some(stream) = self.listeners.iter().find_map(|listener| listener.socket.accept().ok()) {
             self.accept(epoll, stream.0);
         }
@@ -149,7 +149,7 @@ impl Connections {
     }
 
     /// Answers a request.
-    pub fn reply(&mut self, asked: &Asked, answer: Result<Option<Vec<u8>>, Refused>) {
+    fn reply(&mut self, asked: &Asked, answer: Result<Option<Vec<u8>>, Refused>) {
         let Some(one) = self.open.iter_mut().find(|one| one.id == asked.asker) else { return };
         let descriptor = one.descriptor.take();
         match (answer, descriptor) {
@@ -157,7 +157,7 @@ impl Connections {
             (Ok(Some(reply)), None) => one.send(&reply),
             (Ok(None), _) => one.send(&done(asked.sequence)),
             (Err(refused), _) => {
-                let (code, value) = code_of(refused);
+                let (code, value) = refused.code(FIRST_ERROR);
                 one.send(&error(code, asked.sequence, value));
             }
         }
@@ -262,11 +262,15 @@ impl Connection {
     }
 }
 
-/// Carries a request out, and answers it over these connections.
-pub fn answer<H: Host>(engine: &mut Engine<H>, asked: &Asked, connections: impl Fn(&mut H) -> &mut Connections) {
-    let form = Form { sequence: asked.sequence, order: Order::Native };
-    let answer = requests::answer(engine, asked.asker, &asked.bytes, form);
-    connections(&mut engine.host).reply(asked, answer);
+/// Carries out what was asked over these connections, and answers it.
+pub fn answer_all<H: Host>(engine: &mut Engine<H>, epoll: RawFd, connections: impl Fn(&mut H) -> &mut Connections) {
+    let (all, gone) = connections(&mut engine.host).receive(epoll);
+    gone.into_iter().for_each(|id| engine.control_gone(id));
+    for asked in all {
+        let form = Form { sequence: asked.sequence, order: Order::Native };
+        let answer = requests::answer(engine, asked.asker, &asked.bytes, form);
+        connections(&mut engine.host).reply(&asked, answer);
+    }
 }
 
 fn bind(path: &Path) -> io::Result<UnixListener> {
@@ -282,18 +286,6 @@ fn bind(path: &Path) -> io::Result<UnixListener> {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o666))?;
     listener.set_nonblocking(true)?;
     Ok(listener)
-}
-
-fn code_of(refused: Refused) -> (u8, u32) {
-    match refused {
-        Refused::Request => (1, 0),
-        Refused::Value(value) => (2, value),
-        Refused::Access(client) => (10, client),
-        Refused::Alloc => (11, 0),
-        Refused::Length => (16, 0),
-        Refused::Implementation => (17, 0),
-        Refused::Admission(client) => (FIRST_ERROR + ADMISSION_ERROR, client),
-    }
 }
 
 #[cfg(test)]

@@ -29,7 +29,7 @@ pub mod ticks;
 pub mod watcher;
 
 use crate::host::behind;
-use crate::host::control::{Asked, Connections};
+use crate::host::control::Connections;
 use crate::host::dix::client::Client;
 use crate::host::dix::clients::{Checked, Known};
 use crate::host::dix::error::Error;
@@ -63,7 +63,7 @@ pub struct Dix {
     /// Answered also while somebody holds the server grab, and when the server has no place for another client.
     pub control: Connections,
     /// The sockets of `control`; the server polls it as one descriptor of ours.
-    control_epoll: OwnedFd,
+    pub control_epoll: OwnedFd,
     /// Clients with a SYNC priority other than 0.
     prioritized: Vec<ClientId>,
     priorities_shown: bool,
@@ -139,11 +139,6 @@ impl Dix {
         if let Err(error) = self.control.listen(self.control_epoll.as_raw_fd(), display) {
             self.symbols.log(&format!("no control socket for display {display}: {error}"));
         }
-    }
-
-    /// What was asked over the control socket, and which connections to it have ended.
-    pub fn receive(&mut self) -> (Vec<Asked>, Vec<ClientId>) {
-        self.control.receive(self.control_epoll.as_raw_fd())
     }
 
     pub fn id_of(&self, client: Client) -> Option<ClientId> {

@@ -11,8 +11,8 @@ use crate::mechanism::engine::{Engine, RESOURCE_ID_BITS};
 use crate::mechanism::settings::{FaultPlace, MAX_UTILIZATION_LIMIT_PPM, SLICE_RANGE_US};
 use xqos_abi::trace::{Level, RECORD_BYTES};
 use xqos_abi::{
-    ClientList, LongestRequests, Mistake, NO_RESERVATION, Order, PolicyChange, Request, Setting, TraceStarted,
-    event_mask,
+    ADMISSION_ERROR, ClientEntry, ClientList, LongestRequests, Mistake, NO_RESERVATION, Order, PolicyChange, Request,
+    Setting, TraceStarted, event_mask,
 };
 use xqos_core::{ClientId, Holder, Parameters, PolicyKind, Time};
 
@@ -31,6 +31,21 @@ pub enum Refused {
     Implementation,
     /// Admission control says no: whose deadline would not be kept.
     Admission(u32),
+}
+
+impl Refused {
+    /// The error that the asker gets, and its value; `first_error`: the code of the extension's first.
+    pub fn code(self, first_error: u8) -> (u8, u32) {
+        match self {
+            Refused::Request => (1, 0),
+            Refused::Value(value) => (2, value),
+            Refused::Access(client) => (10, client),
+            Refused::Alloc => (11, 0),
+            Refused::Length => (16, 0),
+            Refused::Implementation => (17, 0),
+            Refused::Admission(client) => (first_error + ADMISSION_ERROR, client),
+        }
+    }
 }
 
 type Answer = Result<Option<Vec<u8>>, Refused>;
@@ -85,14 +100,9 @@ fn carry_out<H: Host>(engine: &mut Engine<H>, asker: ClientId, request: Request,
         }
         Request::ListClients => {
             let clients = engine.ids().filter_map(|id| reports::entry(engine, id, asker)).collect();
-            ClientList { now_ns: engine.host.now().0, server_cpu_ns: engine.host.cpu_ns(), clients }
-                .encode(sequence, order)
+            list(engine, clients).encode(sequence, order)
         }
-        Request::ListDeparted => {
-            let clients = engine.departed.list();
-            ClientList { now_ns: engine.host.now().0, server_cpu_ns: engine.host.cpu_ns(), clients }
-                .encode(sequence, order)
-        }
+        Request::ListDeparted => list(engine, engine.departed.list()).encode(sequence, order),
         Request::GetDesktop => reports::desktop_report(engine).encode(sequence, order),
         Request::GetGroups => reports::groups_report(engine).encode(sequence, order),
         Request::GetPacing => reports::pacing_report(engine).encode(sequence, order),
@@ -108,6 +118,10 @@ fn carry_out<H: Host>(engine: &mut Engine<H>, asker: ClientId, request: Request,
         }
     };
     Ok(Some(reply))
+}
+
+fn list<H: Host>(engine: &Engine<H>, clients: Vec<ClientEntry>) -> ClientList {
+    ClientList { now_ns: engine.host.now().0, server_cpu_ns: engine.host.cpu_ns(), clients }
 }
 
 /// Requests that change something and have no reply.
@@ -229,11 +243,7 @@ fn changed_parameters<H: Host>(engine: &Engine<H>, change: PolicyChange) -> Resu
     let mut parameters = engine.scheduler.parameters();
     let slice = |value: Option<u32>, before_ns: u64| match value {
         Some(us) if !SLICE_RANGE_US.contains(&us) => Err(Refused::Value(us)),
-        Some(us) => {
-            *place = u64::from(us) * 1000;
-            Ok(())
-        }
-        None => Ok(()),
+        us => Ok(us.map_or(before_ns, |us| u64::from(us) * 1000)),
     };
     parameters.slice_ns = slice(change.slice_us, parameters.slice_ns)?;
     parameters.timer_interval_ns = slice(change.timer_interval_us, parameters.timer_interval_ns)?;

@@ -17,8 +17,8 @@ use crate::mechanism::engine::Engine;
 use crate::mechanism::fault::{self, Fault};
 use crate::mechanism::requests::{self, Form, Refused};
 use std::ffi::{c_int, c_void};
+use std::os::fd::AsRawFd;
 use std::ptr::null_mut;
-use xqos_abi::ADMISSION_ERROR;
 use xqos_core::PolicyKind;
 
 /// The engine of this generation, and why there is none any more.
@@ -199,17 +199,11 @@ unsafe extern "C" fn wakeup_timer(fd: c_int, _ready: c_int, _data: *mut c_void) 
 
 /// Somebody asks over the control socket.
 unsafe extern "C" fn control_asked(_fd: c_int, _ready: c_int, _data: *mut c_void) {
-    let received = with_engine(|engine| {
-        let (asked, gone) = engine.host.receive();
-        gone.into_iter().for_each(|id| engine.control_gone(id));
-        Ok(asked)
+    with_engine(|engine| {
+        let epoll = engine.host.control_epoll.as_raw_fd();
+        control::answer_all(engine, epoll, |host| &mut host.control);
+        Ok(())
     });
-    for asked in received.unwrap_or_default() {
-        with_engine(|engine| {
-            control::answer(engine, &asked, |host| &mut host.control);
-            Ok(())
-        });
-    }
 }
 
 /// Stands before the requests of SYNC.
@@ -253,25 +247,12 @@ unsafe extern "C" fn dispatch(raw: ClientPtr) -> c_int {
     match (answer, symbols()) {
         (Ok(Some(reply)), Ok(symbols)) => symbols.send(client, &reply),
         (Ok(_), _) => {}
-        (Err(refused), _) => return refuse(client, refused),
+        (Err(refused), _) => {
+            let first_error = with_engine(|engine| Ok(engine.host.first_error)).unwrap_or_default();
+            let (code, value) = refused.code(first_error);
+            client.set_error_value(value);
+            return code.into();
+        }
     }
     x_error::SUCCESS
-}
-
-/// The code of the error that a client gets.
-fn refuse(client: Client, refused: Refused) -> c_int {
-    let (code, value) = match refused {
-        Refused::Request => (x_error::REQUEST, 0),
-        Refused::Length => (x_error::LENGTH, 0),
-        Refused::Value(value) => (x_error::VALUE, value),
-        Refused::Access(client) => (x_error::ACCESS, client),
-        Refused::Alloc => (x_error::ALLOC, 0),
-        Refused::Implementation => (x_error::IMPLEMENTATION, 0),
-        Refused::Admission(client) => {
-            let first_error = with_engine(|engine| Ok(engine.host.first_error)).unwrap_or_default();
-            (c_int::from(first_error + ADMISSION_ERROR), client)
-        }
-    };
-    client.set_error_value(value);
-    code
 }

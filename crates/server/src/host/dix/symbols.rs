@@ -289,11 +289,6 @@ impl Symbols {
 pub mod x_error {
     use super::c_int;
     pub const SUCCESS: c_int = 0;
-    pub const REQUEST: c_int = 1;
-    pub const VALUE: c_int = 2;
-    pub const ACCESS: c_int = 10;
-    pub const ALLOC: c_int = 11;
-    pub const LENGTH: c_int = 16;
     pub const IMPLEMENTATION: c_int = 17;
 }
 

@@ -175,13 +175,8 @@ pub fn forget_untold(fd: RawFd, bits: u32) {
 
 /// Answers what was asked over the control socket.
 pub fn answer_control() {
-    let received = with_engine(|engine| {
+    tell(|engine| {
         let epoll = engine.host.epoll();
-        let (asked, gone) = engine.host.control.receive(epoll);
-        gone.into_iter().for_each(|id| engine.control_gone(id));
-        Ok(asked)
+        control::answer_all(engine, epoll, |host| &mut host.control);
     });
-    for asked in received.unwrap_or_default() {
-        tell(|engine| control::answer(engine, &asked, |host| &mut host.control));
-    }
 }
