@@ -79,6 +79,17 @@ pub enum State {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Client(NonNull<RawClient>);
 
+/// Plain questions about a client.
+macro_rules! asks {
+    ($($(#[$meta:meta])* $name:ident: $type:ty = $call:ident;)*) => {$(
+        $(#[$meta])*
+        pub fn $name(self) -> $type {
+            // SAFETY: a live client, by the invariant.
+            unsafe { $call(self.raw()) }
+        }
+    )*};
+}
+
 impl Client {
     /// `None` for null.
     ///
@@ -98,31 +109,26 @@ impl Client {
         usize::try_from(unsafe { xqos_client_index(self.raw()) }).unwrap_or(usize::MAX)
     }
 
-    /// Base of its resource ids.
-    pub fn base(self) -> u32 {
-        // SAFETY: a live client, by the invariant.
-        unsafe { xqos_client_base(self.raw()) }
-    }
-
-    pub fn sequence(self) -> u32 {
-        // SAFETY: a live client, by the invariant.
-        unsafe { xqos_client_sequence(self.raw()) }
-    }
-
-    pub fn last_request(self) -> u32 {
-        // SAFETY: a live client, by the invariant.
-        unsafe { xqos_client_last_request(self.raw()) }
+    asks! {
+        /// Base of its resource ids.
+        base: u32 = xqos_client_base;
+        sequence: u32 = xqos_client_sequence;
+        last_request: u32 = xqos_client_last_request;
+        swapped: c_int = xqos_client_swapped;
+        gone: c_int = xqos_client_gone;
+        priority: i32 = xqos_client_priority;
+        request_vector: *const c_void = xqos_client_request_vector;
+        /// Its node in the server's rings; linked to itself while it is in none.
+        ring: *mut Ring = xqos_client_ring;
     }
 
     pub fn is_swapped(self) -> bool {
-        // SAFETY: a live client, by the invariant.
-        unsafe { xqos_client_swapped(self.raw()) != 0 }
+        self.swapped() != 0
     }
 
     /// Its connection is closed.
     pub fn is_gone(self) -> bool {
-        // SAFETY: a live client, by the invariant.
-        unsafe { xqos_client_gone(self.raw()) != 0 }
+        self.gone() != 0
     }
 
     pub fn state(self) -> State {
@@ -133,11 +139,6 @@ impl Client {
             2 => State::Retained,
             _ => State::Gone,
         }
-    }
-
-    pub fn priority(self) -> i32 {
-        // SAFETY: a live client, by the invariant.
-        unsafe { xqos_client_priority(self.raw()) }
     }
 
     pub fn set_priority(self, priority: i32) {
@@ -171,17 +172,6 @@ impl Client {
     pub fn set_error_value(self, value: u32) {
         // SAFETY: a live client, by the invariant.
         unsafe { xqos_client_set_error_value(self.raw(), value) }
-    }
-
-    pub fn request_vector(self) -> *const c_void {
-        // SAFETY: a live client, by the invariant.
-        unsafe { xqos_client_request_vector(self.raw()) }
-    }
-
-    /// Its node in the server's rings; linked to itself while it is in none.
-    pub fn ring(self) -> *mut Ring {
-        // SAFETY: a live client, by the invariant.
-        unsafe { xqos_client_ring(self.raw()) }
     }
 
     /// True while it is in a ring of ready clients.

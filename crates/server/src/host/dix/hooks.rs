@@ -6,7 +6,7 @@
 
 use crate::host::dix::client::{self, Client, ClientPtr};
 use crate::host::dix::error::Error;
-use crate::host::dix::symbols::{ExtensionEntry, Symbols, symbols, x_error};
+use crate::host::dix::symbols::{Callback, ExtensionEntry, Symbols, symbols, x_error};
 use crate::host::dix::sync_priority;
 use crate::host::dix::{Dix, order_of};
 use crate::host::kernel::{self, now};
@@ -71,11 +71,8 @@ fn start(symbols: &'static Symbols) -> Result<(), Error> {
         (*PLACE.get()).aside = None;
         (*PLACE.get()).engine = Some(Box::new(engine));
         (symbols.register_handlers)(block, wakeup, null_mut());
-        (symbols.add_callback)(symbols.client_state_callback, client_state, null_mut());
-        (symbols.add_callback)(symbols.event_callback, event, null_mut());
-        (symbols.add_callback)(symbols.server_grab_callback, server_grab, null_mut());
-        if !symbols.selection_callback.is_null() {
-            (symbols.add_callback)(symbols.selection_callback, selection, null_mut());
+        for (list, callback) in callbacks(symbols) {
+            (symbols.add_callback)(list, callback, null_mut());
         }
     }
     with_engine(|engine| Ok(engine.host.hook(sync_request, wakeup_timer, control_asked)?));
@@ -86,13 +83,21 @@ fn unhook(symbols: &Symbols) {
     // SAFETY: the very functions that `start` gave; the server allows it within its handlers and callbacks.
     unsafe {
         (symbols.remove_handlers)(block, wakeup, null_mut());
-        (symbols.delete_callback)(symbols.client_state_callback, client_state, null_mut());
-        (symbols.delete_callback)(symbols.event_callback, event, null_mut());
-        (symbols.delete_callback)(symbols.server_grab_callback, server_grab, null_mut());
-        if !symbols.selection_callback.is_null() {
-            (symbols.delete_callback)(symbols.selection_callback, selection, null_mut());
+        for (list, callback) in callbacks(symbols) {
+            (symbols.delete_callback)(list, callback, null_mut());
         }
     }
+}
+
+/// The server's lists of callbacks, and what is called for each.
+fn callbacks(symbols: &Symbols) -> impl Iterator<Item = (*mut c_void, Callback)> {
+    let all: [(_, Callback); 4] = [
+        (symbols.client_state_callback, client_state),
+        (symbols.event_callback, event),
+        (symbols.server_grab_callback, server_grab),
+        (symbols.selection_callback, selection),
+    ];
+    all.into_iter().filter(|(list, _)| !list.is_null())
 }
 
 /// Leaves the server as if we had never been there, but for an extension that says why; one whose records are not those

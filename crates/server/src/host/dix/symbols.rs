@@ -17,6 +17,16 @@ pub type WakeupHandler = unsafe extern "C" fn(*mut c_void, c_int);
 pub type NotifyFd = unsafe extern "C" fn(c_int, c_int, *mut c_void);
 type MinorOpcode = unsafe extern "C" fn(ClientPtr) -> c_ushort;
 type CloseDown = unsafe extern "C" fn(*mut ExtensionEntry);
+type AddExtension = unsafe extern "C" fn(
+    *const c_char,
+    c_int,
+    c_int,
+    RequestProc,
+    RequestProc,
+    CloseDown,
+    MinorOpcode,
+) -> *mut ExtensionEntry;
+type ChangeCallbacks = unsafe extern "C" fn(*mut c_void, Callback, *mut c_void) -> c_int;
 
 /// `ExtensionEntry` of extnsionst.h, as far as we read it.
 #[repr(C)]
@@ -43,54 +53,66 @@ pub struct ExtensionModule {
 // SAFETY: the server reads it on its one thread, and it never changes.
 unsafe impl Sync for ExtensionModule {}
 
-/// What the server exports. Functions are called on its main thread only.
-#[derive(Debug)]
-pub struct Symbols {
-    pub load_extension_list: unsafe extern "C" fn(*const ExtensionModule, c_int, c_int),
-    pub add_extension: unsafe extern "C" fn(
-        *const c_char,
-        c_int,
-        c_int,
-        RequestProc,
-        RequestProc,
-        CloseDown,
-        MinorOpcode,
-    ) -> *mut ExtensionEntry,
-    pub check_extension: unsafe extern "C" fn(*const c_char) -> *mut ExtensionEntry,
-    pub standard_minor_opcode: MinorOpcode,
-    pub register_handlers: unsafe extern "C" fn(BlockHandler, WakeupHandler, *mut c_void) -> c_int,
-    pub remove_handlers: unsafe extern "C" fn(BlockHandler, WakeupHandler, *mut c_void),
-    pub add_callback: unsafe extern "C" fn(*mut c_void, Callback, *mut c_void) -> c_int,
-    pub delete_callback: unsafe extern "C" fn(*mut c_void, Callback, *mut c_void) -> c_int,
-    get_client_fd: unsafe extern "C" fn(ClientPtr) -> c_int,
-    pub ignore_client: unsafe extern "C" fn(ClientPtr),
-    pub attend_client: unsafe extern "C" fn(ClientPtr),
-    pub set_notify_fd: unsafe extern "C" fn(c_int, NotifyFd, c_int, *mut c_void) -> c_int,
-    write_to_client: unsafe extern "C" fn(ClientPtr, c_int, *const c_void) -> c_int,
+/// What the server exports: each function and variable with its type and its name. Without one that ends with `?` the server is
+/// left untouched.
+macro_rules! exported {
+    ($($(#[$meta:meta])* $seen:vis $field:ident: $type:ty = $found:expr;)*) => {
+        /// What the server exports. Functions are called on its main thread only.
+        #[derive(Debug)]
+        pub struct Symbols {
+            $($(#[$meta])* $seen $field: $type,)*
+        }
+
+        fn look_up() -> Result<Symbols, &'static str> {
+            // SAFETY: the types are those of the server's headers extension.h, extnsionst.h, dix.h, os.h and xf86Opt.h.
+            unsafe { Ok(Symbols { $($field: $found,)* }) }
+        }
+    };
+}
+
+exported! {
+    pub load_extension_list: unsafe extern "C" fn(*const ExtensionModule, c_int, c_int) = function(c"LoadExtensionList")?;
+    pub add_extension: AddExtension = function(c"AddExtension")?;
+    pub check_extension: unsafe extern "C" fn(*const c_char) -> *mut ExtensionEntry = function(c"CheckExtension")?;
+    pub standard_minor_opcode: MinorOpcode = function(c"StandardMinorOpcode")?;
+    pub register_handlers: unsafe extern "C" fn(BlockHandler, WakeupHandler, *mut c_void) -> c_int =
+        function(c"RegisterBlockAndWakeupHandlers")?;
+    pub remove_handlers: unsafe extern "C" fn(BlockHandler, WakeupHandler, *mut c_void) =
+        function(c"RemoveBlockAndWakeupHandlers")?;
+    pub add_callback: ChangeCallbacks = function(c"AddCallback")?;
+    pub delete_callback: ChangeCallbacks = function(c"DeleteCallback")?;
+    get_client_fd: unsafe extern "C" fn(ClientPtr) -> c_int = function(c"GetClientFd")?;
+    pub ignore_client: unsafe extern "C" fn(ClientPtr) = function(c"IgnoreClient")?;
+    pub attend_client: unsafe extern "C" fn(ClientPtr) = function(c"AttendClient")?;
+    pub set_notify_fd: unsafe extern "C" fn(c_int, NotifyFd, c_int, *mut c_void) -> c_int = function(c"SetNotifyFd")?;
+    write_to_client: unsafe extern "C" fn(ClientPtr, c_int, *const c_void) -> c_int = function(c"WriteToClient")?;
     /// Absent where the server was built without passing descriptors.
-    pub write_fd_to_client: Option<unsafe extern "C" fn(ClientPtr, c_int, c_int) -> c_int>,
-    error_f: unsafe extern "C" fn(*const c_char, ...),
-    process_work_queue: Option<unsafe extern "C" fn()>,
+    pub write_fd_to_client: Option<unsafe extern "C" fn(ClientPtr, c_int, c_int) -> c_int> =
+        function(c"WriteFdToClient").ok();
+    error_f: unsafe extern "C" fn(*const c_char, ...) = function(c"ErrorF")?;
+    process_work_queue: Option<unsafe extern "C" fn()> = function(c"ProcessWorkQueue").ok();
     /// Absent where the server does not track names of clients.
-    client_command: Option<unsafe extern "C" fn(ClientPtr) -> *const c_char>,
+    client_command: Option<unsafe extern "C" fn(ClientPtr) -> *const c_char> = function(c"GetClientCmdName").ok();
     /// With `selection_callback`: absent where roles cannot be recognised.
-    name_for_atom: Option<unsafe extern "C" fn(u32) -> *const c_char>,
-    look_up_window: Option<unsafe extern "C" fn(*mut *const c_void, u32, ClientPtr, u32) -> c_int>,
-    server_client: *mut ClientPtr,
+    name_for_atom: Option<unsafe extern "C" fn(u32) -> *const c_char> = function(c"NameForAtom").ok();
+    look_up_window: Option<unsafe extern "C" fn(*mut *const c_void, u32, ClientPtr, u32) -> c_int> =
+        function(c"dixLookupWindow").ok();
+    server_client: *mut ClientPtr = symbol(c"serverClient").unwrap_or(std::ptr::null_mut()).cast();
     /// Null where devices cannot be looked at.
-    pub input_info: *mut c_void,
-    pub selection_callback: *mut c_void,
-    check_string_option: Option<unsafe extern "C" fn(*mut c_void, *const c_char, *const c_char) -> *mut c_char>,
+    pub input_info: *mut c_void = symbol(c"inputInfo").unwrap_or(std::ptr::null_mut());
+    pub selection_callback: *mut c_void = symbol(c"SelectionCallback").unwrap_or(std::ptr::null_mut());
+    check_string_option: Option<unsafe extern "C" fn(*mut c_void, *const c_char, *const c_char) -> *mut c_char> =
+        function(c"xf86CheckStrOption").ok();
     /// Callback lists, by address.
-    pub client_state_callback: *mut c_void,
-    pub event_callback: *mut c_void,
-    pub server_grab_callback: *mut c_void,
-    is_it_time_to_yield: *mut c_char,
-    clients: *mut ClientPtr,
-    current_max_clients: *mut c_int,
-    pub proc_vector: *mut RequestProc,
-    pub swapped_proc_vector: *mut RequestProc,
-    connection_info: *mut *const c_void,
+    pub client_state_callback: *mut c_void = symbol(c"ClientStateCallback")?;
+    pub event_callback: *mut c_void = symbol(c"EventCallback")?;
+    pub server_grab_callback: *mut c_void = symbol(c"ServerGrabCallback")?;
+    is_it_time_to_yield: *mut c_char = symbol(c"isItTimeToYield")?.cast();
+    clients: *mut ClientPtr = symbol(c"clients")?.cast();
+    current_max_clients: *mut c_int = symbol(c"currentMaxClients")?.cast();
+    pub proc_vector: *mut RequestProc = symbol(c"ProcVector")?.cast();
+    pub swapped_proc_vector: *mut RequestProc = symbol(c"SwappedProcVector")?.cast();
+    connection_info: *mut *const c_void = symbol(c"ConnectionInfo")?.cast();
 }
 
 // SAFETY: addresses of the server's own functions and variables, which live as long as the process. The variables are
@@ -122,46 +144,6 @@ unsafe fn function<F: Copy>(name: &'static CStr) -> Result<F, &'static str> {
     let address = symbol(name)?;
     // SAFETY: the caller says that F is the type of this function; both are one pointer wide.
     Ok(unsafe { std::mem::transmute_copy(&address) })
-}
-
-fn look_up() -> Result<Symbols, &'static str> {
-    // SAFETY: the types are those of the server's headers extension.h, extnsionst.h, dix.h, os.h and xf86Opt.h.
-    unsafe {
-        Ok(Symbols {
-            load_extension_list: function(c"LoadExtensionList")?,
-            add_extension: function(c"AddExtension")?,
-            check_extension: function(c"CheckExtension")?,
-            standard_minor_opcode: function(c"StandardMinorOpcode")?,
-            register_handlers: function(c"RegisterBlockAndWakeupHandlers")?,
-            remove_handlers: function(c"RemoveBlockAndWakeupHandlers")?,
-            add_callback: function(c"AddCallback")?,
-            delete_callback: function(c"DeleteCallback")?,
-            get_client_fd: function(c"GetClientFd")?,
-            ignore_client: function(c"IgnoreClient")?,
-            attend_client: function(c"AttendClient")?,
-            set_notify_fd: function(c"SetNotifyFd")?,
-            write_to_client: function(c"WriteToClient")?,
-            write_fd_to_client: function(c"WriteFdToClient").ok(),
-            error_f: function(c"ErrorF")?,
-            process_work_queue: function(c"ProcessWorkQueue").ok(),
-            client_command: function(c"GetClientCmdName").ok(),
-            check_string_option: function(c"xf86CheckStrOption").ok(),
-            client_state_callback: symbol(c"ClientStateCallback")?,
-            event_callback: symbol(c"EventCallback")?,
-            server_grab_callback: symbol(c"ServerGrabCallback")?,
-            name_for_atom: function(c"NameForAtom").ok(),
-            look_up_window: function(c"dixLookupWindow").ok(),
-            server_client: symbol(c"serverClient").unwrap_or(std::ptr::null_mut()).cast(),
-            input_info: symbol(c"inputInfo").unwrap_or(std::ptr::null_mut()),
-            selection_callback: symbol(c"SelectionCallback").unwrap_or(std::ptr::null_mut()),
-            is_it_time_to_yield: symbol(c"isItTimeToYield")?.cast(),
-            clients: symbol(c"clients")?.cast(),
-            current_max_clients: symbol(c"currentMaxClients")?.cast(),
-            proc_vector: symbol(c"ProcVector")?.cast(),
-            swapped_proc_vector: symbol(c"SwappedProcVector")?.cast(),
-            connection_info: symbol(c"ConnectionInfo")?.cast(),
-        })
-    }
 }
 
 impl Symbols {
@@ -285,7 +267,7 @@ impl Symbols {
     }
 }
 
-/// Codes of core errors that our requests answer with (X.h).
+/// Codes of core errors that our procedures answer with (X.h).
 pub mod x_error {
     use super::c_int;
     pub const SUCCESS: c_int = 0;
