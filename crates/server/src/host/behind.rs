@@ -4,91 +4,85 @@
 //! What goes through here is never seen by `libc::calls`, so that nothing of ours is taken for the server's.
 
 use crate::host::descriptors::OURS;
-use std::ffi::{c_int, c_void};
+use std::ffi::{CStr, c_int, c_void};
 use std::io;
-use std::os::fd::RawFd;
+use std::os::fd::{AsRawFd, RawFd};
 use std::sync::OnceLock;
 use xqos_abi::control::display_of_socket;
 
 /// Events of ours in the server's epoll: a descriptor beneath this tag, which is no address of a process.
 pub const OWN: u64 = 0x5851_0000_0000_0000;
 
+/// Events of an epoll: until the next one.
+pub const ONCE: u32 = (libc::EPOLLIN | libc::EPOLLONESHOT) as u32;
+
 /// Whether an event is of a descriptor of ours.
 pub fn is_own(data: u64) -> bool {
     data & 0xffff_0000_0000_0000 == OWN
 }
 
-type EpollCtl = unsafe extern "C" fn(c_int, c_int, c_int, *mut libc::epoll_event) -> c_int;
-type EpollWait = unsafe extern "C" fn(c_int, *mut libc::epoll_event, c_int, c_int) -> c_int;
-type Read = unsafe extern "C" fn(c_int, *mut c_void, usize) -> isize;
-type RecvMsg = unsafe extern "C" fn(c_int, *mut libc::msghdr, c_int) -> isize;
-type SetITimer = unsafe extern "C" fn(c_int, *const libc::itimerval, *mut libc::itimerval) -> c_int;
-type SendMsg = unsafe extern "C" fn(c_int, *const libc::msghdr, c_int) -> isize;
-type WriteV = unsafe extern "C" fn(c_int, *const libc::iovec, c_int) -> isize;
+macro_rules! calls {
+    ($($name:ident $symbol:literal: $type:ty;)*) => {
+        /// The calls behind ours.
+        #[derive(Clone, Copy)]
+        pub struct Behind {
+            $(pub $name: $type,)*
+        }
 
-/// The calls behind ours.
-#[derive(Clone, Copy)]
-pub struct Behind {
-    pub epoll_ctl: EpollCtl,
-    pub epoll_wait: EpollWait,
-    pub read: Read,
-    pub recvmsg: RecvMsg,
-    pub sendmsg: SendMsg,
-    pub setitimer: SetITimer,
-    pub writev: WriteV,
+        pub fn behind() -> &'static Behind {
+            static BEHIND: OnceLock<Behind> = OnceLock::new();
+            // SAFETY: functions of libc, of the types of their declarations.
+            BEHIND.get_or_init(|| unsafe {
+                Behind { $($name: std::mem::transmute::<*mut c_void, $type>(find($symbol)),)* }
+            })
+        }
+    };
 }
 
-pub fn behind() -> &'static Behind {
-    static BEHIND: OnceLock<Behind> = OnceLock::new();
-    BEHIND.get_or_init(|| {
-        let find = |name: &std::ffi::CStr| {
-            // SAFETY: a C string and a handle that dlsym documents; libc has all of them.
-            let found = unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) };
-            if found.is_null() {
-                std::process::abort();
-            }
-            found
-        };
-        // SAFETY: functions of libc, of the types of their declarations.
-        unsafe {
-            Behind {
-                epoll_ctl: std::mem::transmute::<*mut c_void, EpollCtl>(find(c"epoll_ctl")),
-                epoll_wait: std::mem::transmute::<*mut c_void, EpollWait>(find(c"epoll_wait")),
-                read: std::mem::transmute::<*mut c_void, Read>(find(c"read")),
-                recvmsg: std::mem::transmute::<*mut c_void, RecvMsg>(find(c"recvmsg")),
-                sendmsg: std::mem::transmute::<*mut c_void, SendMsg>(find(c"sendmsg")),
-                setitimer: std::mem::transmute::<*mut c_void, SetITimer>(find(c"setitimer")),
-                writev: std::mem::transmute::<*mut c_void, WriteV>(find(c"writev")),
-            }
-        }
-    })
+calls! {
+    epoll_ctl c"epoll_ctl": unsafe extern "C" fn(c_int, c_int, c_int, *mut libc::epoll_event) -> c_int;
+    epoll_wait c"epoll_wait": unsafe extern "C" fn(c_int, *mut libc::epoll_event, c_int, c_int) -> c_int;
+    read c"read": unsafe extern "C" fn(c_int, *mut c_void, usize) -> isize;
+    recvmsg c"recvmsg": unsafe extern "C" fn(c_int, *mut libc::msghdr, c_int) -> isize;
+    sendmsg c"sendmsg": unsafe extern "C" fn(c_int, *const libc::msghdr, c_int) -> isize;
+    setitimer c"setitimer": unsafe extern "C" fn(c_int, *const libc::itimerval, *mut libc::itimerval) -> c_int;
+    writev c"writev": unsafe extern "C" fn(c_int, *const libc::iovec, c_int) -> isize;
+}
+
+fn find(name: &CStr) -> *mut c_void {
+    // SAFETY: a C string and a handle that dlsym documents; libc has all of them.
+    let found = unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) };
+    if found.is_null() {
+        std::process::abort();
+    }
+    found
+}
+
+/// A change of what an epoll watches.
+pub fn control(epoll: &impl AsRawFd, operation: c_int, fd: RawFd, events: u32, token: u64) -> io::Result<()> {
+    let mut event = libc::epoll_event { events, u64: token };
+    // SAFETY: an open epoll and an event that lives through the call.
+    let result = unsafe { (behind().epoll_ctl)(epoll.as_raw_fd(), operation, fd, &mut event) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Waits once until this descriptor can be read, in an epoll of ours; `known`: it is probably in there from an earlier time.
+pub fn arm(epoll: &impl AsRawFd, fd: RawFd, known: bool, token: u64) -> io::Result<()> {
+    let (first, second) =
+        if known { (libc::EPOLL_CTL_MOD, libc::EPOLL_CTL_ADD) } else { (libc::EPOLL_CTL_ADD, libc::EPOLL_CTL_MOD) };
+    control(epoll, first, fd, ONCE, token).or_else(|_| control(epoll, second, fd, ONCE, token))
 }
 
 /// Adds a descriptor of ours to the server's epoll.
 pub fn watch_own(epoll: RawFd, fd: RawFd) {
-    let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: OWN | fd as u64 };
     OURS.set(fd, true);
-    // SAFETY: open descriptors, and an event that lives through the call.
-    unsafe { (behind().epoll_ctl)(epoll, libc::EPOLL_CTL_ADD, fd, &mut event) };
+    let _ = control(&epoll, libc::EPOLL_CTL_ADD, fd, libc::EPOLLIN as u32, OWN | fd as u64);
 }
 
 /// Waits for room for output on a descriptor of ours, in place of input, or for input again.
 pub fn watch_own_for(epoll: RawFd, fd: RawFd, output: bool) {
     let bits = if output { libc::EPOLLOUT } else { libc::EPOLLIN };
-    let mut event = libc::epoll_event { events: bits as u32, u64: OWN | fd as u64 };
-    // SAFETY: as above.
-    unsafe { (behind().epoll_ctl)(epoll, libc::EPOLL_CTL_MOD, fd, &mut event) };
-}
-
-/// Waits once until this descriptor can be read, in an epoll of ours.
-pub fn watch_once(epoll: RawFd, fd: RawFd, data: u64) {
-    let mut event = libc::epoll_event { events: (libc::EPOLLIN | libc::EPOLLONESHOT) as u32, u64: data };
-    // SAFETY: open descriptors, and an event that lives through the calls. It may be in there from an earlier time.
-    unsafe {
-        if (behind().epoll_ctl)(epoll, libc::EPOLL_CTL_ADD, fd, &mut event) < 0 {
-            (behind().epoll_ctl)(epoll, libc::EPOLL_CTL_MOD, fd, &mut event);
-        }
-    }
+    let _ = control(&epoll, libc::EPOLL_CTL_MOD, fd, bits as u32, OWN | fd as u64);
 }
 
 /// Removes all of ours.
@@ -101,8 +95,7 @@ pub fn leave_own(epoll: RawFd) {
 /// Removes one of ours.
 pub fn leave(epoll: RawFd, fd: RawFd) {
     OURS.set(fd, false);
-    // SAFETY: an open epoll and a descriptor of ours.
-    unsafe { (behind().epoll_ctl)(epoll, libc::EPOLL_CTL_DEL, fd, std::ptr::null_mut()) };
+    let _ = control(&epoll, libc::EPOLL_CTL_DEL, fd, 0, 0);
 }
 
 /// The events that the epoll has now.

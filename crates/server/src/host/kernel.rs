@@ -104,14 +104,6 @@ pub fn drain(fd: RawFd) {
     unsafe { libc::read(fd, std::ptr::from_mut(&mut count).cast(), 8) };
 }
 
-/// A change of what an epoll watches.
-pub fn control(epoll: &OwnedFd, operation: i32, fd: RawFd, events: u32, token: u64) -> io::Result<()> {
-    let mut event = libc::epoll_event { events, u64: token };
-    // SAFETY: an open epoll and an event that lives through the call.
-    let result = unsafe { libc::epoll_ctl(epoll.as_raw_fd(), operation, fd, &mut event) };
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
-}
-
 /// Address space, not memory: a thread uses a few pages; the rest leaves room for the server's thread-local data.
 const STACK_BYTES: usize = 256 * 1024;
 

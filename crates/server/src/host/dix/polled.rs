@@ -10,7 +10,8 @@
 //! Nobody else touches it; so what is read may be a moment old: a client's socket that gets in by mistake ends slices for
 //! nothing until the next look and disturbs no client, and what is closed leaves by itself.
 
-use crate::host::kernel::{control, new_epoll};
+use crate::host::behind::control;
+use crate::host::kernel::new_epoll;
 use std::fs::{self, File};
 use std::io::{self, Read, Seek};
 use std::os::fd::{OwnedFd, RawFd};
@@ -101,11 +102,11 @@ impl Polled {
         self.found.sort_unstable();
         for &fd in self.members.iter().filter(|fd| self.found.binary_search(fd).is_err()) {
             // One that was closed is gone already.
-            let _ = control(&self.gathered, libc::EPOLL_CTL_DEL, fd, 0, 0);
+            let _ = control(&*self.gathered, libc::EPOLL_CTL_DEL, fd, 0, 0);
         }
         for &fd in &self.found {
             // All of them: another may have come under the number of one that was there. Most are known to the kernel.
-            let _ = control(&self.gathered, libc::EPOLL_CTL_ADD, fd, libc::EPOLLIN as u32, 0);
+            let _ = control(&*self.gathered, libc::EPOLL_CTL_ADD, fd, libc::EPOLLIN as u32, 0);
         }
         std::mem::swap(&mut self.members, &mut self.found);
     }

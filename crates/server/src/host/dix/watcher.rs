@@ -24,9 +24,10 @@
 mod shared;
 mod thread;
 
+use crate::host::behind::{ONCE, arm, control};
 use crate::host::cpu::Loan;
 use crate::host::dix::polled::Polled;
-use crate::host::kernel::{control, new_epoll, new_event, new_timer, notify, read_clock, set_timer, spawn};
+use crate::host::kernel::{new_epoll, new_event, new_timer, notify, read_clock, set_timer, spawn};
 use crate::mechanism::early_end::EarlyEnd;
 use crate::mechanism::fault;
 use shared::{Shared, Slot};
@@ -38,8 +39,6 @@ use std::thread::JoinHandle;
 use thread::Run;
 use xqos_core::{ClientId, Contest, Rank, Time};
 
-/// Until the next event.
-const ONCE: u32 = (libc::EPOLLIN | libc::EPOLLONESHOT) as u32;
 const TIMER_TOKEN: u64 = u64::MAX;
 const STOP_TOKEN: u64 = u64::MAX - 1;
 const LOAN_TOKEN: u64 = u64::MAX - 2;
@@ -76,11 +75,11 @@ impl Watcher {
         let shared = Arc::new(Shared::new(fault_in)?);
         let polled = Polled::new(polled)?;
         let of_server = polled.gathered();
-        control(&epoll, libc::EPOLL_CTL_ADD, timer.as_raw_fd(), libc::EPOLLIN as u32, TIMER_TOKEN)?;
-        control(&epoll, libc::EPOLL_CTL_ADD, shared.loan.timer(), libc::EPOLLIN as u32, LOAN_TOKEN)?;
-        control(&epoll, libc::EPOLL_CTL_ADD, stop.as_raw_fd(), libc::EPOLLIN as u32, STOP_TOKEN)?;
-        control(&epoll, libc::EPOLL_CTL_ADD, look.as_raw_fd(), libc::EPOLLIN as u32, LOOK_TOKEN)?;
-        control(&epoll, libc::EPOLL_CTL_ADD, of_server.as_raw_fd(), ONCE, SERVER_TOKEN)?;
+        control(&*epoll, libc::EPOLL_CTL_ADD, timer.as_raw_fd(), libc::EPOLLIN as u32, TIMER_TOKEN)?;
+        control(&*epoll, libc::EPOLL_CTL_ADD, shared.loan.timer(), libc::EPOLLIN as u32, LOAN_TOKEN)?;
+        control(&*epoll, libc::EPOLL_CTL_ADD, stop.as_raw_fd(), libc::EPOLLIN as u32, STOP_TOKEN)?;
+        control(&*epoll, libc::EPOLL_CTL_ADD, look.as_raw_fd(), libc::EPOLLIN as u32, LOOK_TOKEN)?;
+        control(&*epoll, libc::EPOLL_CTL_ADD, of_server.as_raw_fd(), ONCE, SERVER_TOKEN)?;
         let mut server_cpu_clock = libc::CLOCK_THREAD_CPUTIME_ID;
         // SAFETY: the calling thread, which lives as long as the server.
         unsafe { libc::pthread_getcpuclockid(libc::pthread_self(), &mut server_cpu_clock) };
@@ -147,7 +146,7 @@ impl Watcher {
         slot.loan_ns.store(loan_ns, Ordering::Relaxed);
         slot.arrived.store(0, Ordering::Relaxed);
         let token = (u64::from(slot.generation.load(Ordering::Relaxed)) << 16) | u64::from(client.0);
-        self.arm_once(fd, known, token)
+        arm(&*self.epoll, fd, known, token)
     }
 
     /// The loan.
@@ -159,19 +158,12 @@ impl Watcher {
     pub fn server_fds_may_preempt(&mut self, now: Time) {
         if self.shared.server_fired.swap(false, Ordering::Relaxed) {
             // It is in there until both are closed.
-            let _ = control(&self.epoll, libc::EPOLL_CTL_MOD, self.of_server.as_raw_fd(), ONCE, SERVER_TOKEN);
+            let _ = control(&*self.epoll, libc::EPOLL_CTL_MOD, self.of_server.as_raw_fd(), ONCE, SERVER_TOKEN);
         }
         if now >= self.look_at {
             self.look_at = now.after(LOOK_NS);
             notify(&self.look);
         }
-    }
-
-    /// Until the next event; `known`: probably in the epoll already.
-    fn arm_once(&self, fd: RawFd, known: bool, token: u64) -> io::Result<()> {
-        let (first, second) =
-            if known { (libc::EPOLL_CTL_MOD, libc::EPOLL_CTL_ADD) } else { (libc::EPOLL_CTL_ADD, libc::EPOLL_CTL_MOD) };
-        control(&self.epoll, first, fd, ONCE, token).or_else(|_| control(&self.epoll, second, fd, ONCE, token))
     }
 
     /// How an armed client would stand on arrival.

@@ -8,7 +8,7 @@ use crate::host::identity::Identity;
 use crate::host::kernel::{self, now};
 use crate::host::{Host, SeenRequests, Work, behind, cpu};
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use xqos_abi::Notify;
 use xqos_core::{Choice, ClientId, Contest, Rank, Slice, Time};
 
@@ -147,7 +147,7 @@ impl Host for Libc {
         (known.watched, known.arrived) = (Some(rank), None);
         let (descriptor, muted) = (known.descriptor, known.muted);
         if muted {
-            behind::watch_once(self.waiting.as_raw_fd(), descriptor, client.0.into());
+            let _ = behind::arm(&self.waiting, descriptor, false, client.0.into());
         }
         if let Some(lender) = self.lender.as_ref().filter(|_| loan_ns > 0) {
             lender.watch(descriptor, loan_ns);

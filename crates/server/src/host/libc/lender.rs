@@ -2,8 +2,9 @@
 //! The thread that a loan needs ([`crate::host::cpu`]): it raises the server's thread when data of a reserved client come,
 //! and lowers it when its time is over. There is none before somebody lends.
 
+use crate::host::behind::{arm, control};
 use crate::host::cpu::{Loan, WATCHER_SLICE_NS, ask_for_slices};
-use crate::host::kernel::{control, drain, new_epoll, new_event, notify, now, spawn};
+use crate::host::kernel::{drain, new_epoll, new_event, notify, now, spawn};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
@@ -26,8 +27,8 @@ impl Lender {
     /// Begins a loan to the server whose thread calls, and has slices of the kernel's own length.
     pub fn begin() -> io::Result<Lender> {
         let (loan, epoll, stop) = (Arc::new(Loan::new()?), Arc::new(new_epoll()?), new_event()?);
-        control(&epoll, libc::EPOLL_CTL_ADD, loan.timer(), libc::EPOLLIN as u32, TIMER_TOKEN)?;
-        control(&epoll, libc::EPOLL_CTL_ADD, stop.as_raw_fd(), libc::EPOLLIN as u32, STOP_TOKEN)?;
+        control(&*epoll, libc::EPOLL_CTL_ADD, loan.timer(), libc::EPOLLIN as u32, TIMER_TOKEN)?;
+        control(&*epoll, libc::EPOLL_CTL_ADD, stop.as_raw_fd(), libc::EPOLLIN as u32, STOP_TOKEN)?;
         let (is_here, here) = mpsc::channel();
         let (its_loan, its_epoll) = (Arc::clone(&loan), Arc::clone(&epoll));
         let thread = spawn("xqos-loan", move || {
@@ -48,12 +49,8 @@ impl Lender {
 
     /// The server may be raised for this time when data of this socket come.
     pub fn watch(&self, socket: RawFd, loan_ns: u64) {
-        let events = (libc::EPOLLIN | libc::EPOLLONESHOT) as u32;
-        let token = loan_ns.min(STOP_TOKEN - 1);
-        if control(&self.epoll, libc::EPOLL_CTL_MOD, socket, events, token).is_err() {
-            // A socket that cannot be watched raises nobody.
-            let _ = control(&self.epoll, libc::EPOLL_CTL_ADD, socket, events, token);
-        }
+        // A socket that cannot be watched raises nobody.
+        let _ = arm(&*self.epoll, socket, true, loan_ns.min(STOP_TOKEN - 1));
     }
 }
 
