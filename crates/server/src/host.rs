@@ -33,6 +33,7 @@ pub mod libc;
 pub mod place;
 pub mod wanted;
 
+use cpu::Loan;
 use identity::Identity;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -193,11 +194,24 @@ pub trait Host {
     fn begin_loan(&mut self) -> io::Result<()>;
     /// `limit_before`: the process's limit of real-time priorities, to be set again.
     fn end_loan(&mut self, limit_before: u32);
+    fn loan(&self) -> Option<&Loan> {
+        None
+    }
     /// The thread has the priority, until that time at the latest.
-    fn raise(&self, until: Time);
-    fn lower(&self);
+    fn raise(&self, until: Time) {
+        if let Some(loan) = self.loan() {
+            loan.raise(until);
+        }
+    }
+    fn lower(&self) {
+        if let Some(loan) = self.loan() {
+            loan.lower();
+        }
+    }
     /// How often it was raised.
-    fn raises(&self) -> u32;
+    fn raises(&self) -> u32 {
+        self.loan().map_or(0, Loan::raises)
+    }
 
     /// Undoes everything that the server would notice. Works from any state.
     fn step_back(&mut self);

@@ -7,8 +7,9 @@ use super::error::Error;
 use super::ready::Broken;
 use super::watcher::Watcher;
 use super::{Dix, KERNEL_SLICE_NS, Running, order_of, per_request};
+use crate::host::cpu::{self, Loan};
 use crate::host::identity::Identity;
-use crate::host::{Host, SeenRequests, Work, cpu, kernel};
+use crate::host::{Host, SeenRequests, Work, kernel};
 use std::io;
 use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd};
 use std::ptr::NonNull;
@@ -225,16 +226,8 @@ impl Host for Dix {
         cpu::limit_real_time(limit_before);
     }
 
-    fn raise(&self, until: Time) {
-        self.watcher.loan().raise(until);
-    }
-
-    fn lower(&self) {
-        self.watcher.loan().lower();
-    }
-
-    fn raises(&self) -> u32 {
-        self.watcher.loan().raises()
+    fn loan(&self) -> Option<&Loan> {
+        Some(self.watcher.loan())
     }
 
     fn step_back(&mut self) {

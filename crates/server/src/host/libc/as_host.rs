@@ -4,9 +4,10 @@
 use super::clients::Known;
 use super::lender::Lender;
 use super::{Error, Libc, Running};
+use crate::host::cpu::{self, Loan};
 use crate::host::identity::Identity;
 use crate::host::kernel::{self, now};
-use crate::host::{Host, SeenRequests, Work, behind, cpu};
+use crate::host::{Host, SeenRequests, Work, behind};
 use std::io;
 use std::os::fd::OwnedFd;
 use xqos_abi::Notify;
@@ -181,20 +182,12 @@ impl Host for Libc {
         cpu::limit_real_time(limit_before);
     }
 
-    fn raise(&self, until: Time) {
-        if let Some(lender) = &self.lender {
-            lender.loan().raise(until);
-        }
-    }
-
-    fn lower(&self) {
-        if let Some(lender) = &self.lender {
-            lender.loan().lower();
-        }
+    fn loan(&self) -> Option<&Loan> {
+        self.lender.as_ref().map(Lender::loan)
     }
 
     fn raises(&self) -> u32 {
-        self.raised_before + self.lender.as_ref().map_or(0, |lender| lender.loan().raises())
+        self.raised_before + self.loan().map_or(0, Loan::raises)
     }
 
     fn step_back(&mut self) {
