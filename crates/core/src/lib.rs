@@ -22,7 +22,7 @@
 
 extern crate alloc;
 
-/// Enumerations whose items have a name, and a number: their place, from 0 on.
+/// Enumerations whose items have names.
 #[macro_export]
 macro_rules! named {
     ($($(#[$meta:meta])* $type:ident { $($(#[$of:meta])* $item:ident $name:literal),* $(,)? })*) => {$(
