@@ -102,8 +102,8 @@ fn owner(folder: &Path, display: u32, inodes: &[u64]) -> Option<String> {
     relays.filter(has_it).find_map(program)
 }
 
-/// As the kernel shows it to everybody.
-fn program(pid: i32) -> Option<String> {
+/// The name of its program, as the kernel shows it to everybody.
+pub fn program(pid: i32) -> Option<String> {
     Some(fs::read_to_string(format!("/proc/{pid}/comm")).ok()?.trim_end().to_owned())
 }
 

@@ -67,7 +67,7 @@ pub struct Exporter {
 }
 
 /// What is known of a display.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Display {
     /// The question whose answer has not come.
     pending: Option<u64>,
@@ -82,9 +82,10 @@ struct Display {
     is_known_from_start: bool,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 enum State {
     /// It listens, and nobody is connected.
+    #[default]
     Idle,
     Served,
     /// Without xqos.
@@ -141,7 +142,7 @@ impl Exporter {
         self.displays.retain(|display, known| numbers.binary_search(display).is_ok() || known.pending.is_some());
         for display in numbers {
             let is_known_from_start = self.options.with_past || self.looks > 1 || !sockets.has_clients(display);
-            self.displays.entry(display).or_insert_with(|| Display::new(is_known_from_start));
+            self.displays.entry(display).or_insert_with(|| Display { is_known_from_start, ..Display::default() });
         }
     }
 
@@ -231,19 +232,6 @@ impl Exporter {
 }
 
 impl Display {
-    fn new(is_known_from_start: bool) -> Display {
-        Display {
-            pending: None,
-            state: State::Idle,
-            took: Duration::ZERO,
-            process: None,
-            server: None,
-            account: None,
-            watched: None,
-            is_known_from_start,
-        }
-    }
-
     /// Tells the log what is new.
     fn becomes(&mut self, display: u32, state: State) {
         if let (true, State::Failed(why)) = (self.state != state, &state) {

@@ -109,10 +109,13 @@ fn present<T>(reply: Result<T, ReplyError>) -> Result<Option<T>> {
     }
 }
 
-/// WM_CLASS is two strings, each ended by a zero.
+/// Instance and class: WM_CLASS is two strings, each ended by a zero.
+pub fn classes(property: &[u8]) -> impl Iterator<Item = &[u8]> {
+    property.split(|&byte| byte == 0).take(2).filter(|part| !part.is_empty())
+}
+
 fn class_matches(property: &[u8], class: &str) -> bool {
-    let mut parts = property.split(|&byte| byte == 0);
-    parts.by_ref().take(2).any(|part| !part.is_empty() && part.eq_ignore_ascii_case(class.as_bytes()))
+    classes(property).any(|part| part.eq_ignore_ascii_case(class.as_bytes()))
 }
 
 #[cfg(test)]

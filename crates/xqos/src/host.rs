@@ -8,7 +8,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use x11rb::connection::Connection;
-use x11rb::protocol::xproto::{ConnectionExt, Setup};
+use x11rb::protocol::xproto::ConnectionExt;
 use x11rb::rust_connection::RustConnection;
 use xqos_sys as sys;
 
@@ -71,7 +71,8 @@ impl Host {
         let process = pid.filter(|&pid| xqos_sys::exists(pid)).map(HostProcess::look);
         let program = process.as_ref().and_then(|process| process.program.as_deref());
         let xwayland = is_xwayland(connection, &vendor, program);
-        Host { release: setup.map(release).unwrap_or_default(), xwayland, process, vendor }
+        let release = setup.map(|setup| version(setup.release_number)).unwrap_or_default();
+        Host { release, xwayland, process, vendor }
     }
 
     /// The program's name, or the vendor where that is all that is known.
@@ -112,10 +113,6 @@ fn is_xwayland(connection: Option<&RustConnection>, vendor: &str, program: Optio
 }
 
 /// The release number as the server's version is written: 12101007 is 21.1.7, 12013000 is 1.20.13.
-fn release(setup: &Setup) -> String {
-    version(setup.release_number)
-}
-
 fn version(number: u32) -> String {
     let (major, minor, patch, snapshot) =
         (number / 10_000_000, number / 100_000 % 100, number / 1000 % 100, number % 1000);

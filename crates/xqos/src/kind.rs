@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: MIT
-//! What a client gets beyond its budget: as options of commands, and in words.
+//! What commands that reserve are given: how much, or what measurement finds, and what a client gets beyond its budget.
 
+use anyhow::{Result, bail};
 use clap::Args;
+use std::fmt;
+use std::str::FromStr;
 use xqos_agent::client::words;
-use xqos_cli::quantity::SoftRule;
+use xqos_cli::quantity::{Reservation, SoftRule};
 use xqos_core::ReservationKind;
 
 /// The options of a command that reserves.
@@ -28,12 +31,8 @@ impl Kind {
 }
 
 /// As options of a command line, after a reservation.
-pub fn options(kind: ReservationKind) -> &'static str {
-    match kind {
-        ReservationKind::Soft => "",
-        ReservationKind::Hard => " --hard",
-        ReservationKind::SoftPaper => " --soft=paper",
-    }
+pub fn options(kind: ReservationKind) -> String {
+    words(kind).replace(' ', " --")
 }
 
 /// A reservation as it is typed into `xqos top`, with its kind after it: `3ms/10ms hard`.
@@ -41,6 +40,55 @@ pub fn split(text: &str) -> (&str, ReservationKind) {
     let named = [ReservationKind::Hard, ReservationKind::SoftPaper].into_iter();
     let mut found = named.filter_map(|kind| Some((text.trim().strip_suffix(words(kind))?.trim(), kind)));
     found.next().unwrap_or((text.trim(), ReservationKind::Soft))
+}
+
+/// How much is to be reserved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// So much, as it was typed.
+    Fixed(Reservation),
+    /// What measurement finds.
+    Auto,
+}
+
+impl Wanted {
+    pub fn fixed(self) -> Option<Reservation> {
+        match self {
+            Wanted::Fixed(reservation) => Some(reservation),
+            Wanted::Auto => None,
+        }
+    }
+
+    /// Measurement sets no hard reservations: a demand that was estimated too low would hold the client back.
+    pub fn checked(self, kind: ReservationKind) -> Result<Wanted> {
+        if self == Wanted::Auto && kind != ReservationKind::Soft {
+            bail!(
+                "auto reserves soft only, since a budget that was found too small or too large would hold back this client or \
+                 others: leave --hard and --soft=paper away"
+            );
+        }
+        Ok(self)
+    }
+}
+
+impl FromStr for Wanted {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Wanted, String> {
+        match text {
+            "auto" => Ok(Wanted::Auto),
+            _ => text.parse().map(Wanted::Fixed).map_err(|error| format!("{error}; or write the word auto")),
+        }
+    }
+}
+
+impl fmt::Display for Wanted {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Wanted::Fixed(reservation) => reservation.fmt(out),
+            Wanted::Auto => out.write_str("auto"),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -52,5 +100,14 @@ mod tests {
         assert_eq!(split(" 3ms/10ms "), ("3ms/10ms", ReservationKind::Soft));
         assert_eq!(split("3ms/10ms hard"), ("3ms/10ms", ReservationKind::Hard));
         assert_eq!(split("3ms/10ms  soft=paper "), ("3ms/10ms", ReservationKind::SoftPaper));
+    }
+
+    #[test]
+    fn auto_is_a_word_beside_reservations() {
+        assert_eq!("auto".parse(), Ok(Wanted::Auto));
+        let fixed: Wanted = "3ms/10ms".parse().unwrap();
+        assert_eq!((fixed.fixed().unwrap().typed(), fixed.to_string()), ("3ms/10ms".into(), "3 ms / 10 ms".into()));
+        assert!("automatic".parse::<Wanted>().unwrap_err().contains("or write the word auto"));
+        assert!(Wanted::Auto.checked(true.into()).is_err() && Wanted::Auto.checked(false.into()).is_ok());
     }
 }

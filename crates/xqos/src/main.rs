@@ -15,7 +15,6 @@ mod host;
 mod kind;
 mod pick;
 mod selector;
-mod wanted;
 mod xorg_config;
 
 #[cfg(test)]

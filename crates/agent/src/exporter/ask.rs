@@ -3,8 +3,8 @@
 //! that thread and nobody else's time.
 
 use super::authority;
+use crate::displays;
 use crate::sample::Readings;
-use std::fs;
 use std::sync::mpsc::Sender;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -48,8 +48,7 @@ pub fn ask(display: u32, number: u64, patience: Duration, answers: Sender<Answer
 /// Nothing of it stays: it would keep a server from ending with its last client.
 fn visit(display: u32, until: Instant, server: &mut Option<ServerProcess>) -> Result<Option<Readings>, Error> {
     let mut met = |peer: Peer| {
-        let program = fs::read_to_string(format!("/proc/{}/comm", peer.pid)).unwrap_or_default();
-        *server = Some(ServerProcess { peer, program: program.trim_end().to_owned() });
+        *server = Some(ServerProcess { peer, program: displays::program(peer.pid).unwrap_or_default() });
         peer
     };
     let control = match Control::at_socket(display, Some(until))? {

@@ -23,17 +23,14 @@ impl UserLimit {
         if ppm == self.set_ppm {
             return None;
         }
-        let told = match self.set(session, ppm) {
+        let control = &session.control;
+        let set = control.set_origin("rules", true);
+        let told = match set.and_then(|()| control.set(Subject::Server, Setting::UserLimit(ppm))) {
             Ok(()) => above_all(session, ppm),
             Err(error) => Some(why_not(session, &error)),
         };
         self.set_ppm = ppm;
         told
-    }
-
-    fn set(&self, session: &Session, ppm: u32) -> xqos_client::Result<()> {
-        session.control.set_origin("rules", true)?;
-        session.control.set(Subject::Server, Setting::UserLimit(ppm))
     }
 }
 

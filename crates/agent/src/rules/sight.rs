@@ -6,7 +6,7 @@
 //! or a state are kept.
 
 use crate::error::Result;
-use crate::windows::{children, properties};
+use crate::windows::{children, classes, properties};
 use std::collections::{BTreeMap, BTreeSet};
 use x11rb::connection::Connection;
 use x11rb::protocol::Event;
@@ -186,7 +186,7 @@ impl Sight {
         };
         let state_of = |property: GetPropertyReply| property.value32()?.next();
         Looks {
-            class: class.map(|property| class_of(&property.value)).unwrap_or_default(),
+            class: class.iter().flat_map(|property| classes(&property.value)).map(class_of).collect(),
             fullscreen: has(state, fullscreen),
             iconic: managed.and_then(state_of).map(|state| state == ICONIC_STATE),
         }
@@ -212,8 +212,6 @@ impl Sight {
 
 type Property = Option<GetPropertyReply>;
 
-/// WM_CLASS is two strings, each ended by a zero.
-fn class_of(property: &[u8]) -> Vec<String> {
-    let parts = property.split(|&byte| byte == 0).take(2).filter(|part| !part.is_empty());
-    parts.map(|part| bounded(&String::from_utf8_lossy(part)).into_owned()).collect()
+fn class_of(part: &[u8]) -> String {
+    bounded(&String::from_utf8_lossy(part)).into_owned()
 }

@@ -87,9 +87,7 @@ impl Arguments {
         }
         Ok(())
     }
-}
 
-impl Arguments {
     fn watch(&self, word: &str, display: Option<&str>) -> Result<()> {
         let mut attached = Attached::new(Target::find(word, display)?)?;
         let Some(sample) = attached.watch(self.time.duration())? else { return Ok(()) };

@@ -7,6 +7,7 @@ use anyhow::{Result, bail};
 use clap::Args;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use xqos_abi::trace::Event;
 use xqos_agent::client::in_ns;
 use xqos_cli::output;
 use xqos_cli::quantity::{Micros, Reservation, slice};
@@ -15,7 +16,7 @@ use xqos_cli::time::of_ns;
 use xqos_core::{Parameters, PolicyKind};
 use xqos_sim::check::Check;
 use xqos_sim::server::{Refused, Rules, serve};
-use xqos_sim::workload::Workload;
+use xqos_sim::workload::{Plan, Workload};
 use xqos_trace::histogram::Histogram;
 use xqos_trace::model::Model;
 use xqos_trace::show::line;
@@ -79,7 +80,7 @@ impl Arguments {
             model.take(&event);
         }
         for difference in &check.differences {
-            let event = |what| xqos_abi::trace::Event { at: difference.at, what };
+            let event = |what| Event { at: difference.at, what };
             let recorded = line(&event(difference.recorded), &model, &names);
             let decided = match difference.decided {
                 Some(what) => line(&event(what), &model, &names),
@@ -153,27 +154,14 @@ impl Arguments {
 
 /// Name and pid of each plan.
 fn names_of(workload: &Workload) -> Vec<(String, u32)> {
-    use xqos_abi::trace::What;
-    workload
-        .plans
-        .iter()
-        .map(|plan| {
-            let (mut name, mut pid) = (String::new(), 0);
-            for what in &plan.identity {
-                match what {
-                    What::Identity { pid: known, .. } => pid = *known,
-                    What::Name { part, bytes, .. } => {
-                        if *part == 0 {
-                            name.clear();
-                        }
-                        name += String::from_utf8_lossy(bytes).trim_end_matches('\0');
-                    }
-                    _ => {}
-                }
-            }
-            (name, pid)
-        })
-        .collect()
+    let name = |plan: &Plan| {
+        let mut model = Model::new();
+        for &what in &plan.identity {
+            model.take(&Event { at: workload.began, what });
+        }
+        model.clients().first().map(|client| (client.identity.program.clone(), client.identity.pid)).unwrap_or_default()
+    };
+    workload.plans.iter().map(name).collect()
 }
 
 fn report(recorded: &Model, replayed: &Model, policy: PolicyKind) -> String {

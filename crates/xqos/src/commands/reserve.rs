@@ -4,9 +4,8 @@
 mod watch;
 
 use crate::groups::{self, Groups};
-use crate::kind::{Kind, options};
+use crate::kind::{Kind, Wanted, options};
 use crate::selector::Selector;
-use crate::wanted::Wanted;
 use anyhow::{Result, bail};
 use clap::Args;
 use xqos_abi::ClientEntry;

@@ -13,8 +13,7 @@
 
 use crate::commands::reserve::CPU_NEEDS_AUTO;
 use crate::family::{Family, Verdict};
-use crate::kind::Kind;
-use crate::wanted::Wanted;
+use crate::kind::{Kind, Wanted};
 use anyhow::{Context, Result, bail};
 use clap::{ArgGroup, Args};
 use std::collections::{BTreeMap, HashSet};

@@ -11,7 +11,7 @@ use clap::Args;
 use std::io::IsTerminal;
 use std::time::Duration;
 use xqos_agent::attach::{Attached, Target};
-use xqos_agent::sample::{Sample, Sampler, fields_help};
+use xqos_agent::sample::{Sampler, fields_help};
 use xqos_cli::output;
 use xqos_cli::quantity::Micros;
 
@@ -73,16 +73,18 @@ impl Arguments {
         }
         if self.once {
             let sample = Sampler::once(display)?;
-            return if self.json { print_json(&sample) } else { output::print(&screen::text(&sample)) };
+            return if self.json {
+                output::line(&serde_json::to_string(&sample)?)
+            } else {
+                output::print(&screen::text(&sample))
+            };
         }
         if self.json {
             return stream(display, every);
         }
         screen::run(display, every)
     }
-}
 
-impl Arguments {
     /// A table for each interval, in a terminal in place of the last one.
     fn watch(&self, target: Target, every: Duration) -> Result<()> {
         const CLEAR: &str = "\x1b[H\x1b[J";
@@ -99,10 +101,6 @@ impl Arguments {
         }
         Ok(())
     }
-}
-
-fn print_json(sample: &Sample) -> Result<()> {
-    output::line(&serde_json::to_string(sample)?)
 }
 
 /// A line for each sample, until the reader goes away.

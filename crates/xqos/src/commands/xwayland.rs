@@ -3,7 +3,6 @@
 //!
 //! A compositor starts Xwayland by itself, so a script stands before it; how a compositor is led to the script differs.
 
-mod divert;
 mod files;
 mod status;
 mod weston;
@@ -133,8 +132,8 @@ fn install(wanted: &[Compositor], dry_run: bool) -> Result<()> {
             install_weston(&places, &mut step)?;
         }
     }
-    if is_wanted(Compositor::Mutter) && !divert::is_in_force() {
-        step(format!("divert {} and put a script in its place", divert::PROGRAM), &|| divert::install(&module))?;
+    if is_wanted(Compositor::Mutter) && !files::is_diverted() {
+        step(format!("divert {} and put a script in its place", files::PROGRAM), &|| files::divert(&module))?;
     }
     let last =
         if changed { "in force when the session starts again; undo: xqos xwayland remove" } else { "all is in place" };
@@ -194,12 +193,12 @@ fn remove() -> Result<()> {
         let _ = path.parent().map(fs::remove_dir);
         say(format!("removed {}", path.display()))?;
     }
-    if divert::is_in_force() {
+    if files::is_diverted() {
         if sys::effective_ids().0 != 0 {
-            bail!("{} is diverted, which root alone can undo: run `sudo xqos xwayland remove`", divert::PROGRAM);
+            bail!("{} is diverted, which root alone can undo: run `sudo xqos xwayland remove`", files::PROGRAM);
         }
-        divert::remove()?;
-        say(format!("{} is the package's again", divert::PROGRAM))?;
+        files::undo_diversion()?;
+        say(format!("{} is the package's again", files::PROGRAM))?;
     }
     output::line(if removed {
         "in force when the session starts again"

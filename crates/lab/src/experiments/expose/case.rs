@@ -155,7 +155,7 @@ mod tests {
             include_str!("../../../../../docs/exposing.md"),
             include_str!("../../../../../docs/experiments/expose.md"),
             include_str!("../../../../xqos/src/commands/policy.rs"),
-            include_str!("../../../../xqos/src/commands/boost/mod.rs"),
+            include_str!("../../../../xqos/src/commands/boost.rs"),
         ];
         assert!(documents.iter().all(|text| text.contains(&flag)), "{flag}");
         assert!(documents[4].contains(&format!("default_value = \"{}ms\"", LIMIT.as_millis())));

@@ -4,17 +4,14 @@
 //! The screen draws a [`Sample`]; keys change what is shown ([`View`]) or ask the server for a change, each of which can
 //! be undone.
 
-mod changes;
 mod detail;
 mod head;
 mod help;
 mod keys;
-mod longest;
 mod table;
 
 use anyhow::{Context, Result, bail};
-use changes::Change;
-use keys::{Asked, Target};
+use keys::{Asked, Change, Target};
 use ratatui::Frame;
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
 use ratatui::layout::{Constraint, Layout};

@@ -2,12 +2,13 @@
 //! The files that put xqos before Xwayland: where they are, and what is in them.
 
 use crate::host::{self, shell_quoted};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use std::env;
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use xqos_cli::output::NewFile;
 
 /// In each file that is ours as a whole.
@@ -87,6 +88,42 @@ pub fn write(path: &Path, text: &str, is_executable: bool) -> Result<()> {
         new.finish()
     };
     write().with_context(named)
+}
+
+/// For compositors whose path to it is fixed. Debian's package keeps the diverted one up to date.
+pub const PROGRAM: &str = "/usr/bin/Xwayland";
+const DIVERTED: &str = "/usr/bin/Xwayland.distrib";
+
+/// Whether our script stands in its place.
+pub fn is_diverted() -> bool {
+    is_ours(Path::new(PROGRAM)) && Path::new(DIVERTED).exists()
+}
+
+/// Moves Xwayland aside and puts the script in its place; all of it or nothing.
+pub fn divert(module: &Path) -> Result<()> {
+    if !Path::new(PROGRAM).exists() {
+        bail!("{PROGRAM} is not installed");
+    }
+    dpkg_divert(&["--add"])?;
+    write(Path::new(PROGRAM), &wrapper(module, Path::new(DIVERTED)), true)
+        .inspect_err(|_| _ = dpkg_divert(&["--remove"]))
+}
+
+pub fn undo_diversion() -> Result<()> {
+    // dpkg-divert moves nothing over a file.
+    fs::remove_file(PROGRAM).with_context(|| format!("cannot remove the script at {PROGRAM}"))?;
+    dpkg_divert(&["--remove"])
+}
+
+fn dpkg_divert(what: &[&str]) -> Result<()> {
+    let mut command = Command::new("dpkg-divert");
+    command.args(["--local", "--rename", "--divert", DIVERTED]).args(what).arg(PROGRAM);
+    let output =
+        command.stdin(Stdio::null()).output().context("dpkg-divert cannot be run: this is for Debian and its kin")?;
+    if !output.status.success() {
+        bail!("dpkg-divert: {}", String::from_utf8_lossy(&output.stderr).trim());
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 //! What stands before Xwayland, and which Xwayland runs with xqos.
 
-use super::divert;
 use super::files::{self, Places};
 use super::weston::{self, Without};
 use crate::host::has_module;
@@ -40,7 +39,7 @@ impl Status {
         let read = |path: &std::path::Path| fs::read_to_string(path).unwrap_or_default();
         let ours = |path: &std::path::Path| files::is_ours(path).then(|| path.display().to_string());
         let (script, environment) = (read(&places.wrapper), read(&places.environment));
-        let divertor = read(divert::PROGRAM.as_ref());
+        let divertor = read(files::PROGRAM.as_ref());
         let module = [&script, &divertor].into_iter().find_map(|text| module_of(text));
         let names = |start: &str| environment.lines().any(|line| line.starts_with(start));
         Ok(Status {
@@ -50,7 +49,7 @@ impl Status {
             wlroots: names("WLR_XWAYLAND="),
             path: names("PATH="),
             weston: weston::without_path(&read(&places.weston)) != Without::NothingOfOurs,
-            diverted: divert::is_in_force(),
+            diverted: files::is_diverted(),
             running: xqos_sys::pids().into_iter().filter_map(running).collect(),
         })
     }

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: MIT
-//! What the keys do to the view, and what they ask of the server.
+//! What the keys do to the view, and what they ask of the server: reservations that are made and released can be taken back.
 
 use super::{ORDERS, Page, Prompt, View};
+use crate::kind;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use xqos_abi::trace::Level;
-use xqos_agent::client::{Connection, connection};
+use xqos_agent::client::{Connection, connection, reservation_of};
 use xqos_agent::sample::{Client, Sample, Sampler};
+use xqos_agent::session::Account;
+use xqos_cli::quantity::Reservation;
+use xqos_core::ReservationKind;
 
 /// What a key asks for that the view cannot do by itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +28,13 @@ pub struct Target {
     pub connection: Connection,
     /// Its program, with its pid.
     pub name: String,
+}
+
+/// A change that can be taken back: the client, and the reservation that it had before.
+pub struct Change {
+    connection: Connection,
+    before: Option<(u32, u32, ReservationKind)>,
+    what: String,
 }
 
 impl View {
@@ -149,6 +160,63 @@ impl View {
             (false, _) => "this server gives no trace: it is on another machine".to_owned(),
             (_, Level::Requests) => "each request is timed now, until R again".to_owned(),
             (_, Level::Slices) => "requests are not timed any more".to_owned(),
+        };
+    }
+
+    fn reserve(&mut self, target: &Target, text: &str, sample: &Sample, sampler: &mut Sampler) {
+        let is_it = |client: &&Client| connection(&client.entry) == target.connection;
+        let Some(client) = sample.clients.iter().find(is_it) else {
+            self.said = format!("{} has ended", target.name);
+            return;
+        };
+        let (amount, kind) = kind::split(text);
+        let result = amount.parse::<Reservation>().and_then(|wanted| {
+            let done = sampler.session.reserve(&Account::of_client(&client.entry), wanted, kind);
+            done.map(|()| wanted).map_err(|error| error.in_one_line())
+        });
+        match result {
+            Ok(wanted) => self.changed(client, format!("{wanted} reserved for {}", client.name())),
+            Err(error) => self.said = error,
+        }
+    }
+
+    fn release(&mut self, sample: &Sample, sampler: &mut Sampler) {
+        let Some(client) = self.chosen(sample) else { return };
+        if reservation_of(&client.entry).is_none() {
+            self.said = format!("{} has no reservation", client.name());
+            return;
+        }
+        match sampler.session.control.release(client.entry.client) {
+            Ok(()) => self.changed(client, format!("{}'s reservation released", client.name())),
+            Err(error) => self.said = sampler.session.explained(error, &client.entry).in_one_line(),
+        }
+    }
+
+    fn changed(&mut self, client: &Client, what: String) {
+        let entry = &client.entry;
+        let before = reservation_of(entry).map(|_| (entry.budget_us, entry.period_us, entry.kind()));
+        self.said = format!("{what}; u takes it back");
+        self.changes.push(Change { connection: connection(entry), before, what });
+    }
+
+    fn undo(&mut self, sample: &Sample, sampler: &mut Sampler) {
+        let Some(change) = self.changes.pop() else {
+            self.said = "nothing to take back".to_owned();
+            return;
+        };
+        let same = |client: &&Client| connection(&client.entry) == change.connection;
+        let Some(client) = sample.clients.iter().find(same) else {
+            self.said = format!("the client has ended: {}", change.what);
+            return;
+        };
+        let control = &sampler.session.control;
+        let result = match change.before {
+            Some((budget_us, period_us, kind)) => control.reserve(client.entry.client, budget_us, period_us, kind),
+            None => control.release(client.entry.client),
+        };
+        self.said = match result {
+            Ok(()) => format!("taken back: {}", change.what),
+            Err(error) => sampler.session.explained(error, &client.entry).in_one_line(),
         };
     }
 }
