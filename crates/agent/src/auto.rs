@@ -76,7 +76,7 @@ impl Auto {
     /// is found by measurement, where that is set.
     pub fn start(session: &Session, origin: &str, limit_ppm: Option<u32>) -> Result<Auto> {
         session.control.set_origin(origin, true)?;
-        let mut feed = Feed::new();
+        let mut feed = Feed::closed();
         feed.trace(session, Level::Slices).map_err(|error| {
             refused!("auto needs the server's trace, which is for clients of its own machine: {}", error.in_one_line())
         })?;

@@ -27,7 +27,7 @@ pub struct Feed {
 
 impl Feed {
     /// Without a trace.
-    pub fn new() -> Feed {
+    pub fn closed() -> Feed {
         let (model, last) = (Model::without_causes(), (Time(0), Instant::now()));
         Feed { reader: None, model, level: Level::Slices, last, has_gap: false }
     }

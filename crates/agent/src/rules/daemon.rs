@@ -89,7 +89,7 @@ impl Daemon {
             asks_for_viewers: false,
             began: Instant::now(),
             told: BTreeSet::new(),
-            looks: Looks::new(),
+            looks: Looks::everywhere(),
             matched: BTreeSet::new(),
             is_verbose,
         };

@@ -27,7 +27,7 @@ pub struct Looks {
 
 impl Looks {
     /// At the beginning everybody is new.
-    pub fn new() -> Looks {
+    pub fn everywhere() -> Looks {
         Looks { changed: Changed::Everybody, last: None }
     }
 
@@ -67,7 +67,7 @@ mod tests {
 
     #[test]
     fn who_changes_on_a_quiet_display_is_looked_at_at_once() {
-        let mut looks = Looks::new();
+        let mut looks = Looks::everywhere();
         assert_eq!((looks.until(MS), looks.begin(MS)), (Some(Duration::ZERO), Changed::Everybody));
         assert_eq!(looks.until(2 * MS), None, "nobody has changed");
         looks.note([7]);
@@ -84,7 +84,7 @@ mod tests {
     /// An hour in which clients change, and rules, at any times.
     #[test]
     fn rules_that_change_wait_for_half_of_what_they_may_take_at_most() {
-        let (mut looks, mut dice) = (Looks::new(), Dice::new(1));
+        let (mut looks, mut dice) = (Looks::everywhere(), Dice::new(1));
         let (mut now, mut waiting, mut last, mut longest, mut count) = (MS, None, None, Duration::ZERO, 0);
         while now < Duration::from_secs(3600) {
             match dice.below(10) {

@@ -62,7 +62,7 @@ impl Sampler {
         Ok(Sampler {
             session,
             names,
-            feed: Feed::new(),
+            feed: Feed::closed(),
             before: None,
             titles: HashMap::new(),
             titles_at: None,

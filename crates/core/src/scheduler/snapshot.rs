@@ -15,6 +15,9 @@ use crate::{
 };
 use alloc::vec::Vec;
 
+/// Who holds the grab, and who runs and as what.
+type Served = (Option<ClientId>, Option<(ClientId, Mode)>);
+
 impl Scheduler {
     /// The state as words; [`restore`](Self::restore) makes the same scheduler of them.
     pub fn snapshot(&self) -> Vec<u64> {
@@ -73,7 +76,7 @@ impl Scheduler {
     /// The scheduler of a snapshot; `None` where the words are none.
     pub fn restore(words: &[u64]) -> Option<Scheduler> {
         let mut words = Words::new(words);
-        let (mut scheduler, grab, running) = Scheduler::load_server(&mut words)?;
+        let (mut scheduler, (grab, running)) = Scheduler::load_server(&mut words)?;
         let (mut clients, mut states) = (Vec::new(), Vec::new());
         for _ in 0..words.below(ClientId::LIMIT as u64 + 1)? {
             let (id, own) = scheduler.load_client(&mut words)?;
@@ -95,7 +98,7 @@ impl Scheduler {
     }
 
     /// What is known of the server, who holds the grab, and who runs.
-    fn load_server(words: &mut Words) -> Option<(Scheduler, Option<ClientId>, Option<(ClientId, Mode)>)> {
+    fn load_server(words: &mut Words) -> Option<(Scheduler, Served)> {
         let kind = PolicyKind::from_code(u8::try_from(words.next()?).ok()?)?;
         let parameters = Parameters {
             slice_ns: words.ns()?,
@@ -112,7 +115,7 @@ impl Scheduler {
         scheduler.pacing = Pacing { limit_ns: words.ns()?, floor_ns: words.ns()? };
         scheduler.supply = Supply { budget_ns: words.ns()?, period_ns: words.ns()? };
         scheduler.blocking.load(words)?;
-        Some((scheduler, grab, running.map(|id| (id, mode))))
+        Some((scheduler, (grab, running.map(|id| (id, mode)))))
     }
 
     /// A client, and its own reservation.

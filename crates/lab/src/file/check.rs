@@ -168,12 +168,7 @@ impl Check<'_> {
         let cell: Cell = cells(&self.axes.iter().collect::<Vec<_>>()).into_iter().next().unwrap_or_default();
         let full = filled(text, &cell, |_, value| value.to_owned());
         let expression = Expression::parse(&full).map_err(|what| Mistake::at(text, what))?;
-        let mut mistake = None;
-        expression.visit(&[], &mut |leaf, places| {
-            let fault = self.leaf(leaf, places, bound, text, write);
-            mistake = mistake.take().or(fault.err());
-        });
-        mistake.map_or(Ok(()), Err)
+        expression.leaves().into_iter().try_for_each(|(leaf, places)| self.leaf(leaf, &places, bound, text, write))
     }
 
     fn leaf(

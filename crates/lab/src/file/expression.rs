@@ -89,39 +89,37 @@ impl Expression {
     }
 
     /// Each name with the places that brackets choose for it.
-    pub fn visit<'a>(
-        &'a self,
-        places: &[&'a (String, String)],
-        see: &mut dyn FnMut(&'a Expression, &[&'a (String, String)]),
-    ) {
+    pub fn leaves(&self) -> Vec<(&Expression, Vec<&(String, String)>)> {
         match self {
-            Expression::Calculated(_, one, other) => {
-                one.visit(places, see);
-                other.visit(places, see);
+            Expression::Calculated(_, one, other) => [one.leaves(), other.leaves()].concat(),
+            Expression::OfTurns(_, of) => of.leaves(),
+            Expression::Elsewhere(of, places) => {
+                let with = |(leaf, more): (_, Vec<_>)| (leaf, more.into_iter().chain(places).collect());
+                of.leaves().into_iter().map(with).collect()
             }
-            Expression::OfTurns(_, of) => of.visit(places, see),
-            Expression::Elsewhere(of, more) => of.visit(&[places, &more.iter().collect::<Vec<_>>()].concat(), see),
-            _ => see(self, places),
+            _ => vec![(self, Vec::new())],
         }
     }
 }
 
 impl Statistic {
     fn of(self, samples: &Samples) -> Option<f64> {
+        if samples.is_empty() && self != Statistic::Count {
+            return None;
+        }
         let of_all = || samples.iter().copied();
-        match self {
-            Statistic::Count => return Some(samples.len() as f64),
-            _ if samples.is_empty() => return None,
-            Statistic::Mean => Some(mean(samples)),
-            Statistic::Deviation => Some(deviation(samples)),
-            Statistic::Quantile(part) => Some(quantile(of_all(), part)),
-            Statistic::Sum => Some(of_all().sum()),
-            Statistic::Jain => Some(jain_index(samples)),
+        Some(match self {
+            Statistic::Count => samples.len() as f64,
+            Statistic::Mean => mean(samples),
+            Statistic::Deviation => deviation(samples),
+            Statistic::Quantile(part) => quantile(of_all(), part),
+            Statistic::Sum => of_all().sum(),
+            Statistic::Jain => jain_index(samples),
             Statistic::Within(from, to) => {
                 let within = of_all().filter(|value| (from..=to).contains(value)).count();
-                Some(within as f64 / samples.len() as f64)
+                within as f64 / samples.len() as f64
             }
-        }
+        })
     }
 
     /// Those whose name alone says what they are.

@@ -43,7 +43,7 @@ pub(super) struct Running {
 #[derive(Debug)]
 enum Clients {
     Perf(Load),
-    Flood(Flood),
+    Flood(Box<Flood>),
     Plaids { _running: Plaids },
     Silent { _open: Vec<RustConnection> },
     Filler(Filler),
@@ -76,7 +76,7 @@ impl Calibrated {
             }
             Kind::Flood(length) => {
                 let work = length.map_or(Work::CHEAP, |length| self.works[&length]);
-                Clients::Flood(Flood::start(server, work, load.clients)?)
+                Clients::Flood(Box::new(Flood::start(server, work, load.clients)?))
             }
             Kind::Plaid(pattern) => Clients::Plaids { _running: Plaids::start(display, load.clients, *pattern)? },
             Kind::Silent => {
@@ -165,8 +165,8 @@ impl Running {
     /// Takes back what they have reserved.
     pub fn release(&self, control: &Control) -> Result<()> {
         let list = control.clients()?.clients;
-        let reserved = self.of(&list).into_iter().filter(|client| client.period_us > 0);
-        Ok(reserved.map(|client| control.release(client.client)).collect::<Result<_, _>>()?)
+        let mut reserved = self.of(&list).into_iter().filter(|client| client.period_us > 0);
+        Ok(reserved.try_for_each(|client| control.release(client.client))?)
     }
 
     /// Stops its clients in the middle of whatever they do, or lets them go on; x11perf alone can be.
