@@ -30,9 +30,11 @@ pub(crate) fn html(name: &str) -> Option<String> {
     Some(out)
 }
 
-/// Without its title and its section of figures.
+/// Without its title, the command, and its section of figures.
 fn prose(page: &str) -> String {
-    let body = page.split_once('\n').map_or("", |(_, body)| body);
+    let command = |line: &&str| !line.starts_with("    xqos bench run ");
+    let body: Vec<&str> = page.lines().skip(1).filter(command).collect();
+    let body = body.join("\n");
     let sections = body.split("\n## ").filter(|section| !section.starts_with("Figures"));
     // Below the report's own headings.
     sections.collect::<Vec<_>>().join("\n#### ")
@@ -44,8 +46,8 @@ mod tests {
 
     #[test]
     fn a_report_has_the_prose_without_title_figures_and_links() {
-        let page = "# blocking: x\n\nSee [the report](../report).\n\n## Figures\n\n<!-- a -->\n| 1 |\n\n## Reading results\n\nText.\n";
-        assert_eq!(prose(page), "\nSee [the report](../report).\n\n#### Reading results\n\nText.\n");
+        let page = "# blocking: x\n\n    xqos bench run blocking\n\nSee [the report](../report).\n\n## Figures\n\n<!-- a -->\n| 1 |\n\n## Reading results\n\nText.\n";
+        assert_eq!(prose(page).trim(), "See [the report](../report).\n\n#### Reading results\n\nText.");
         let html = html("blocking").unwrap();
         assert!(
             html.contains("<h4>Reading results</h4>") && !html.contains("<a ") && !html.contains("<table"),

@@ -12,6 +12,7 @@ use crate::server::{self, Compositor, Module, Setup};
 use crate::tiles::SCREEN;
 use std::collections::BTreeMap;
 use std::time::Duration;
+use xqos_abi::Grouping;
 use xqos_abi::trace::Level;
 use xqos_cli::quantity;
 use xqos_core::PolicyKind;
@@ -23,6 +24,7 @@ pub(super) struct Case {
     /// Its name, and how it is started.
     pub server: (String, Setup),
     pub policy: Option<PolicyKind>,
+    pub groups: Option<Grouping>,
     pub measure: Measure,
     pub loads: Vec<LoadOf>,
     pub reserve: Option<Reservation>,
@@ -140,6 +142,7 @@ pub(super) fn case(definition: &Definition, axes: &[AxisValues], cell: &Cell) ->
         cell: cell.clone(),
         server: server_of(definition, &server, &fill)?,
         policy: read(&setting.policy, fill, policy)?,
+        groups: read(&setting.groups, fill, groups)?,
         measure: read(&setting.measure, fill, Measure::named)?.unwrap_or(Measure::Light),
         loads: loads.map(|load| load_of(load, setting.clients, &fill)).collect::<Result<_, _>>()?,
         reserve: read(&setting.reserve, fill, reservation)?,
@@ -307,6 +310,10 @@ fn processor(text: &str) -> Result<(Duration, Duration), String> {
 fn policy(text: &str) -> Result<PolicyKind, String> {
     let found = PolicyKind::ALL.into_iter().find(|policy| policy.name() == text);
     found.ok_or_else(|| format!("there is no policy '{text}': write classic, smart, stock or fair"))
+}
+
+fn groups(text: &str) -> Result<Grouping, String> {
+    Grouping::from_name(text).ok_or_else(|| format!("there are no groups by '{text}': write none, app or user"))
 }
 
 fn level(text: &str) -> Result<Level, String> {

@@ -96,6 +96,8 @@ settings! {
     /// One of `[server]`, or `stock` or `xqos`, two Xvfb.
     server: String,
     policy: String,
+    /// Which clients are one group: `none`, `app` (as it comes) or `user`.
+    groups: String,
     measure: String,
     load: Loads,
     /// Of each load, instead of what that says.

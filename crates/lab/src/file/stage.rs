@@ -15,7 +15,7 @@ use crate::server::{Kind, Module, Server, Setup};
 use anyhow::{Result, bail};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
-use xqos_abi::{ClientEntry, ClientList, PolicyChange, ServerInfo};
+use xqos_abi::{ClientEntry, ClientList, Grouping, PolicyChange, ServerInfo};
 use xqos_client::Control;
 use xqos_core::{Parameters, PolicyKind};
 
@@ -252,6 +252,7 @@ impl Started {
         let Some(control) = &self.control else { return Ok(()) };
         let usual = Parameters::default();
         let us = |ns: u64| Some((ns / 1000) as u32);
+        control.set_groups(case.groups.unwrap_or(Grouping::Application), 0)?;
         let reserves = case.reserve.is_some() || case.loads.iter().any(|load| load.reserve.is_some());
         Ok(control.set_policy(PolicyChange {
             policy: Some(case.policy.unwrap_or(PolicyKind::Fair)),

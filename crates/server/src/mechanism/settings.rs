@@ -64,7 +64,7 @@ impl Default for Settings {
             parameters: Parameters::default(),
             desktop_share_ppm: DEFAULT_SHARE_PPM,
             contention: When::Measured,
-            grouping: Grouping::default(),
+            grouping: Grouping::Application,
             chunk_ns: 400_000,
             grab_limit_ns: 0,
             fault: None,
