@@ -80,6 +80,8 @@ impl Expression {
     /// How many samples the statistic with the fewest is of; `None` where there is none.
     pub fn samples(&self, at: &At) -> Option<usize> {
         match self {
+            // Whatever there are of these: each is a client, or counts.
+            Expression::Statistic(Statistic::Jain | Statistic::Sum | Statistic::Count, _) => None,
             Expression::Statistic(_, name) => Some(at.samples(name).map_or(0, |samples| samples.len())),
             Expression::Calculated(_, one, other) => one.samples(at).into_iter().chain(other.samples(at)).min(),
             Expression::OfTurns(_, of) => at.turns().filter_map(|at| of.samples(&at)).min(),
@@ -320,6 +322,13 @@ mod tests {
     fn what_was_not_measured_has_no_value() {
         assert_eq!(value("mean(response) + missing", "stock"), None);
         assert_eq!(value("mean(response)[case=nowhere]", "stock"), None);
+    }
+
+    #[test]
+    fn a_mean_counts_its_samples_and_an_index_of_clients_does_not() {
+        let data = two_turns();
+        let samples = |text: &str| Expression::parse(text).unwrap().samples(&At::of(&data, &[("case", "stock")], 0));
+        assert_eq!((samples("mean(response) / 2"), samples("jain(response)"), samples("1")), (Some(3), None, None));
     }
 
     #[test]
