@@ -5,6 +5,7 @@
 //! ([`stage`], [`loads`], [`measure`]), and expressions over these trials ([`data`], [`expression`]) make the tables,
 //! verdicts and charts ([`study`], [`chart`]). docs/experiments/format.md is the format's reference.
 
+mod beside;
 mod case;
 mod chart;
 mod check;
@@ -118,7 +119,8 @@ impl File {
     pub fn estimate_s(&self, quick: bool, trials: u32) -> f64 {
         let one = |case: &Case| {
             let starts: f64 = case.loads.iter().map(|load| 0.7 + 0.05 * load.clients as f64).sum();
-            (case.time(quick) + case.warm_up).as_secs_f64() + 0.3 + starts
+            let around = case.before(quick).map_or(0, |before| before + case.after(quick)) as f64 * 0.04;
+            (case.time(quick) + case.warm_up).as_secs_f64() + 0.3 + starts + around
         };
         let cases = self.cases.iter().filter(|case| !quick || case.is_quick);
         cases.map(one).sum::<f64>() * f64::from(self.turns(quick, trials))

@@ -11,6 +11,7 @@
 //! else goes on from where it is.
 
 use crate::folder::Folder;
+use crate::light::Reservation;
 use crate::process::{self, Owned};
 use anyhow::{Context, Result, anyhow, bail};
 use serde::{Deserialize, Serialize};
@@ -103,17 +104,23 @@ impl Playing {
     }
 
     /// Reserves for mpv, as soon as it is connected.
-    pub fn reserve(&mut self, control: &Control, budget_us: u32, period_us: u32) -> Result<()> {
+    pub fn reserve(&mut self, control: &Control, wanted: Reservation) -> Result<()> {
         let limit = Instant::now() + LIMIT;
         loop {
             let list = control.clients()?.clients;
             let pid = self.process.pid();
             let mut own = list.iter().filter(|client| client.pid as u32 == pid).peekable();
             if own.peek().is_some() {
-                return Ok(own.try_for_each(|client| control.reserve(client.client, budget_us, period_us, false))?);
+                let Reservation { budget_us, period_us, hard } = wanted;
+                return Ok(own.try_for_each(|client| control.reserve(client.client, budget_us, period_us, hard))?);
             }
             self.go_on(limit, "connect")?;
         }
+    }
+
+    /// Drawn so far.
+    pub fn frames(&self) -> usize {
+        self.drawn.len()
     }
 
     /// Waits until so many frames are drawn.

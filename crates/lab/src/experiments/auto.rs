@@ -8,6 +8,7 @@
 use super::{Measure, Takes};
 use crate::bench::Bench;
 use crate::goals::Key;
+use crate::light::Reservation;
 use crate::load::{Load, Perf, Placement};
 use crate::mpv::{FRAMES_PER_SECOND, Playing};
 use crate::ocbench::Ocbench;
@@ -158,7 +159,7 @@ fn film(bench: &Bench, server: &Server, control: &Control, perf: &Perf, way: Way
     let launcher = (way == Way::Auto).then(|| xqos(&["run", "--quiet", "--reserve", "auto", "--"])).transpose()?;
     let mut playing = Playing::start(launcher, control, server.display(), false)?;
     if way == Way::Hand {
-        playing.reserve(control, BUDGET_US, PERIOD_US)?;
+        playing.reserve(control, Reservation { budget_us: BUDGET_US, period_us: PERIOD_US, hard: false })?;
     }
     playing.reach(FIRST_FRAMES)?;
     let load =

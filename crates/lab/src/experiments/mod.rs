@@ -14,7 +14,6 @@ mod grid;
 mod intervals;
 mod near;
 mod ocbench;
-mod player;
 mod rules;
 mod simulation;
 #[cfg(test)]
@@ -47,7 +46,7 @@ pub fn all() -> Vec<Experiment> {
         file!("hard"),
         file!("soft"),
         Experiment::of::<ocbench::Progress>(),
-        Experiment::of::<player::Player>(),
+        file!("player"),
         Experiment::of::<auto::Auto>(),
         Experiment::of::<rules::Rules>(),
         file!("fairness"),

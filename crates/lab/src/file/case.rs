@@ -28,6 +28,8 @@ pub(super) struct Case {
     pub measure: Measure,
     pub loads: Vec<LoadOf>,
     pub reserve: Option<Reservation>,
+    /// What it needs is found by measurement.
+    pub finds_reservation: bool,
     /// Budget and period of a processor.
     pub processor: Option<(Duration, Duration)>,
     pub trace: Option<Level>,
@@ -35,6 +37,10 @@ pub(super) struct Case {
     pub command: Vec<String>,
     time: [Option<Duration>; 2],
     count: [Option<usize>; 2],
+    /// After so many frames or activations the load comes; else it is there already.
+    pub before: Option<usize>,
+    after: usize,
+    pub framedrop: bool,
     pub is_quick: bool,
 }
 
@@ -92,6 +98,16 @@ impl Case {
         if quick { hurried.unwrap_or(full.div_ceil(4)) } else { full }
     }
 
+    /// Frames or activations without the load.
+    pub fn before(&self, quick: bool) -> Option<usize> {
+        self.before.map(|full| if quick { full.div_ceil(4) } else { full })
+    }
+
+    /// The same when it is gone.
+    pub fn after(&self, quick: bool) -> usize {
+        if quick { self.after.div_ceil(4) } else { self.after }
+    }
+
     /// For progress: `ellipse100, fair`.
     pub fn name(&self, axes: &[AxisValues]) -> String {
         let values = axes.iter().filter_map(|axis| self.cell.get(&axis.name).map(|value| axis.title(value)));
@@ -138,6 +154,9 @@ pub(super) fn case(definition: &Definition, axes: &[AxisValues], cell: &Cell) ->
     }
     let server = setting.server.clone().unwrap_or_else(|| "xqos".to_owned());
     let loads = setting.load.iter().flat_map(|loads| &loads.0);
+    let given = setting.reserve.clone().filter(|reserve| reserve != "auto");
+    // Without a load it is in its pace when that comes.
+    let usual_warm_up = Duration::from_millis(if setting.before.is_some() { 0 } else { 500 });
     let case = Case {
         cell: cell.clone(),
         server: server_of(definition, &server, &fill)?,
@@ -145,13 +164,17 @@ pub(super) fn case(definition: &Definition, axes: &[AxisValues], cell: &Cell) ->
         groups: read(&setting.groups, fill, groups)?,
         measure: read(&setting.measure, fill, Measure::named)?.unwrap_or(Measure::Light),
         loads: loads.map(|load| load_of(load, setting.clients, &fill)).collect::<Result<_, _>>()?,
-        reserve: read(&setting.reserve, fill, reservation)?,
+        reserve: read(&given, fill, reservation)?,
+        finds_reservation: given != setting.reserve,
         processor: read(&setting.processor, fill, processor)?,
         trace: read(&setting.trace, fill, level)?,
-        warm_up: read(&setting.warm_up, fill, time)?.unwrap_or(Duration::from_millis(500)),
+        warm_up: read(&setting.warm_up, fill, time)?.unwrap_or(usual_warm_up),
         command: setting.command.iter().flatten().map(|word| fill(word)).collect(),
         time: [read(&setting.time, fill, time)?, read(&setting.time_quick, fill, time)?],
         count: [setting.count, setting.count_quick],
+        before: setting.before,
+        after: setting.after.unwrap_or(0),
+        framedrop: setting.framedrop.unwrap_or(false),
         is_quick: setting.quick.unwrap_or(true),
     };
     let mut names: Vec<&str> = case.loads.iter().map(|load| load.name.as_str()).collect();
@@ -164,6 +187,14 @@ pub(super) fn case(definition: &Definition, axes: &[AxisValues], cell: &Cell) ->
             "command",
             "measure = \"command\" needs command = [\"PROGRAM\", \"ARGUMENT\", ...]".into(),
         ));
+    }
+    let comes_and_goes = matches!(case.measure, Measure::Film | Measure::Wheel);
+    if comes_and_goes && case.server.1.module.is_none() {
+        return Err(Mistake::at(&server, "film and wheel need xqos in the server: write server = \"xqos\"".into()));
+    }
+    if !comes_and_goes && (case.before.is_some() || case.finds_reservation) {
+        let at = if case.finds_reservation { "reserve = \"auto\"" } else { "before" };
+        return Err(Mistake::at(at, "before and reserve = \"auto\" are for measure = \"film\" and \"wheel\"".into()));
     }
     Ok(case)
 }

@@ -12,13 +12,18 @@ pub(super) const KINDS: [&str; 3] = ["ranges", "lines", "scatter"];
 /// Enough for the eye.
 const CHARTED: usize = 100;
 
-/// `None` where nothing of it was measured.
-pub(super) fn chart(text: &ChartText, data: &Data) -> Option<Chart> {
-    let title = text.title.clone();
+/// Those of which something was measured.
+pub(super) fn charts(text: &ChartText, data: &Data) -> Vec<Chart> {
+    let each = measured(data, &text.each, &text.only, &Cell::new());
+    each.iter().filter_map(|within| chart(text, data, within)).collect()
+}
+
+fn chart(text: &ChartText, data: &Data, within: &Cell) -> Option<Chart> {
+    let title = titled(&text.title, within, data);
     let (x_label, y_label) = (text.x_label.clone(), text.y_label.clone());
     match text.kind.as_str() {
         "ranges" => {
-            let groups: Vec<Group> = of(text, data, &text.groups, &Cell::new())
+            let groups: Vec<Group> = of(text, data, &text.groups, within)
                 .into_iter()
                 .map(|within| Group {
                     name: titled(&braced(&text.groups), &within, data),
@@ -29,7 +34,7 @@ pub(super) fn chart(text: &ChartText, data: &Data) -> Option<Chart> {
             (!groups.is_empty()).then_some(Chart::Ranges(Ranges { title, x_label, groups }))
         }
         "lines" => {
-            let lines = cases(text, data, &Cell::new()).into_iter().map(|(case, cell)| {
+            let lines = cases(text, data, within).into_iter().map(|(case, cell)| {
                 Line::new(
                     &case,
                     titled(&braced(std::slice::from_ref(&text.of)), &cell, data),
@@ -40,7 +45,7 @@ pub(super) fn chart(text: &ChartText, data: &Data) -> Option<Chart> {
                 let text = ChartText { y: paper.clone(), ..text.clone() };
                 let of =
                     |cell: &Cell| format!("{}, paper", titled(&braced(std::slice::from_ref(&text.of)), cell, data));
-                let cells = cases(&text, data, &Cell::new());
+                let cells = cases(&text, data, within);
                 cells
                     .iter()
                     .map(|(_, cell)| Line::new("paper", of(cell), points(&text, data, cell)))
@@ -55,7 +60,7 @@ pub(super) fn chart(text: &ChartText, data: &Data) -> Option<Chart> {
             (!lines.lines.is_empty()).then_some(Chart::Lines(lines))
         }
         _ => {
-            let panels = cases(text, data, &Cell::new()).into_iter().map(|(case, cell)| {
+            let panels = cases(text, data, within).into_iter().map(|(case, cell)| {
                 let name = titled(&braced(std::slice::from_ref(&text.of)), &cell, data);
                 Panel { case, name, points: points(text, data, &cell) }
             });

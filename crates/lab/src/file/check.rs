@@ -57,10 +57,11 @@ pub(super) fn check(definition: &Definition, axes: &[AxisValues], cases: &[Case]
     }
     for chart in &definition.chart {
         check.one_of(Some(&chart.kind), &KINDS, "a chart is")?;
-        check.axes_of(&[std::slice::from_ref(&chart.of), chart.groups.as_slice()].concat())?;
+        check.axes_of(&[std::slice::from_ref(&chart.of), &chart.groups, &chart.each].concat())?;
         check.only(&chart.only)?;
         let over = chart.x.iter().filter(|x| check.axis(x).is_some()).cloned();
-        let each: Vec<String> = chart.groups.iter().cloned().chain([chart.of.clone()]).chain(over).collect();
+        let each: Vec<String> =
+            chart.groups.iter().chain(&chart.each).cloned().chain([chart.of.clone()]).chain(over).collect();
         check.expression(&chart.y, &each, "groups")?;
     }
     if let Some(answer) = &definition.answer {
@@ -73,7 +74,7 @@ pub(super) fn check(definition: &Definition, axes: &[AxisValues], cases: &[Case]
 
 /// Everything that a trial of the case has.
 fn found(case: &Case, definition: &Definition) -> Vec<String> {
-    let mut found: Vec<String> = case.measure.finds().chain(ALWAYS).map(str::to_owned).collect();
+    let mut found: Vec<String> = case.measure.finds().chain(ALWAYS.map(str::to_owned)).collect();
     found.extend(["share", "work", "work_per_cpu"].map(str::to_owned));
     found.extend(case.loads.iter().flat_map(|load| OF_A_LOAD.map(|name| format!("{name}.{}", load.name))));
     if case.trace.is_some() {

@@ -102,7 +102,7 @@ settings! {
     load: Loads,
     /// Of each load, instead of what that says.
     clients: usize,
-    /// Budget and period of the measuring client.
+    /// Budget and period of the measuring client; `auto` where measurement is to find them.
     reserve: String,
     /// The same of a processor, with a loan for the server.
     processor: String,
@@ -114,6 +114,12 @@ settings! {
     /// How many motions, frames or runs, in place of a time.
     count: usize,
     count_quick: usize,
+    /// The load comes in the middle: after so many frames or activations without it, a quarter where it is to be quick.
+    before: usize,
+    /// So many more when it is gone.
+    after: usize,
+    /// mpv may leave out frames that are late.
+    framedrop: bool,
     /// The program that is measured, and what it prints.
     command: Vec<String>,
     prints: Vec<String>,
@@ -253,6 +259,9 @@ pub(super) struct Verdict {
 #[serde(deny_unknown_fields)]
 pub(super) struct Chart {
     pub title: String,
+    /// Of lines and scatters: a chart for each value of these axes.
+    #[serde(default)]
+    pub each: Vec<String>,
     /// `ranges`, `lines` or `scatter`.
     pub kind: String,
     /// A line, a range or a panel for each value of this axis.

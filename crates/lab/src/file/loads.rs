@@ -5,6 +5,7 @@ use super::case::{Kind, LoadOf};
 use crate::filler::Filler;
 use crate::flood::{Flood, Work};
 use crate::load::{Load, Perf};
+use crate::ocbench::Ocbench;
 use crate::plaid::Plaids;
 use crate::process::Owned;
 use crate::server::Server;
@@ -31,6 +32,7 @@ pub(super) struct Calibrated {
     perfs: BTreeMap<String, Perf>,
     works: BTreeMap<Duration, Work>,
     batches: BTreeMap<u32, u32>,
+    spokes: Option<usize>,
 }
 
 /// A load that runs until this is dropped.
@@ -63,6 +65,12 @@ impl Calibrated {
             _ => {}
         }
         Ok(())
+    }
+
+    /// Of ocbench's wheel: the server is idle when this is asked first.
+    pub fn spokes(&mut self, server: &Server) -> Result<usize> {
+        let found = self.spokes.map_or_else(|| Ocbench::calibrate(server), Ok)?;
+        Ok(*self.spokes.insert(found))
     }
 
     pub fn start(&mut self, load: &LoadOf, server: &Server) -> Result<Running> {

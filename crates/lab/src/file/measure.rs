@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 //! The clients that measure, and what each of them finds.
 
+use super::beside::{self, Figures, PARTS};
 use super::case::Case;
+use super::loads::Calibrated;
 use crate::light::{Light, Series};
 use crate::pauses::Pauses;
 use crate::process::Owned;
@@ -19,6 +21,8 @@ pub(super) enum Measure {
     Light,
     Line,
     Frames,
+    Film,
+    Wheel,
     Pauses,
     Nothing,
     Command,
@@ -38,10 +42,12 @@ const LONGEST_RUN: Duration = Duration::from_secs(120);
 
 impl Measure {
     /// Word in a file, samples and values that it finds.
-    const ALL: [(Measure, &'static str, &'static [&'static str], &'static [&'static str]); 6] = [
+    const ALL: [(Measure, &'static str, &'static [&'static str], &'static [&'static str]); 8] = [
         (Measure::Light, "light", &["at", "response", "kernel", "without_kernel"], &["missed"]),
         (Measure::Line, "line", &["receipt", "echo", "echo_by_server"], &["unanswered"]),
         (Measure::Frames, "frames", &["drawing", "interval"], &[]),
+        (Measure::Film, "film", &["frame", "interval"], &["dropped", "lost", "delayed_beside", "reserved"]),
+        (Measure::Wheel, "wheel", &["activation", "at", "latency"], &["delayed_beside", "reserved"]),
         (Measure::Pauses, "pauses", &[], &["pause_part", "pause_longest", "pause_wait"]),
         (Measure::Nothing, "nothing", &[], &[]),
         (Measure::Command, "command", &["run"], &[]),
@@ -57,18 +63,24 @@ impl Measure {
 
     /// Whether it is there for a while before what it finds counts.
     pub fn warms_up(self) -> bool {
-        matches!(self, Measure::Light | Measure::Line | Measure::Frames)
+        matches!(self, Measure::Light | Measure::Line | Measure::Frames | Measure::Film | Measure::Wheel)
     }
 
     /// Everything that it finds.
-    pub fn finds(self) -> impl Iterator<Item = &'static str> {
+    pub fn finds(self) -> impl Iterator<Item = String> {
         let (.., samples, values) =
             Measure::ALL.into_iter().find(|(measure, ..)| *measure == self).expect("all are there");
-        samples.iter().chain(values).copied()
+        let cut: &[&str] = match self {
+            Measure::Film => &["interval", "asking", "drawing", "behind"],
+            Measure::Wheel => &["period", "period_without_kernel", "latency", "latency_without_kernel"],
+            _ => &[],
+        };
+        let cut = cut.iter().flat_map(|name| PARTS.map(|part| format!("{name}_{part}")));
+        samples.iter().chain(values).map(|&name| name.to_owned()).chain(cut)
     }
 
     /// In the calling thread.
-    pub fn measure(self, case: &Case, server: &Server, quick: bool) -> Result<Found> {
+    pub fn measure(self, case: &Case, server: &Server, calibrated: &mut Calibrated, quick: bool) -> Result<Found> {
         let began = Instant::now();
         let found = |samples: Vec<(&str, Vec<f64>)>, values: Vec<(&str, f64)>| Found {
             samples: samples.into_iter().map(|(name, all)| (name.to_owned(), all)).collect(),
@@ -76,7 +88,10 @@ impl Measure {
             from: began,
             to: Instant::now(),
         };
+        let with = |(samples, values): Figures| Found { samples, values, ..found(vec![], vec![]) };
         Ok(match self {
+            Measure::Film => with(beside::film(case, server, calibrated, quick)?),
+            Measure::Wheel => with(beside::wheel(case, server, calibrated, quick)?),
             Measure::Light => {
                 let light = Light { reservation: case.reserve, warm_up: case.warm_up, ..Light::default() };
                 let measured = light.measure(server, case.time(quick))?;

@@ -5,6 +5,7 @@ use super::case::{Case, LoadOf};
 use super::data::Trial;
 use super::format::Definition;
 use super::loads::{Calibrated, Running};
+use super::measure::Measure;
 use super::trace::Traced;
 use crate::bench::Bench;
 use crate::boost::ProcessorTime;
@@ -104,14 +105,17 @@ impl<'a> Stage<'a> {
             self.calibrated.learn(load, &started.server)?;
         }
         started.follow(case)?;
-        let mut loads = self.loads(case)?;
+        if case.measure == Measure::Wheel {
+            self.calibrated.spokes(&started.server)?;
+        }
+        let mut loads = if case.before.is_some() { Loads::default() } else { self.loads(case)? };
         let control = self.servers[&case.server.0].control.as_ref();
         for (load, running) in case.loads.iter().zip(loads.all()) {
             control.map_or(Ok(()), |control| running.set(load, control))?;
         }
         let trial = self.measure(case, turn, &mut loads);
         if let Some(kept) = loads.kept {
-            if let Some(control) = control {
+            if let Some(control) = &self.servers[&case.server.0].control {
                 kept.running.iter().try_for_each(|running| running.release(control))?;
             }
             self.kept.push(kept);
@@ -159,10 +163,12 @@ impl<'a> Stage<'a> {
         Ok(Loads { running: Vec::new(), kept: Some(kept), is_resumed })
     }
 
-    fn measure(&self, case: &Case, turn: u32, loads: &mut Loads) -> Result<Trial> {
+    fn measure(&mut self, case: &Case, turn: u32, loads: &mut Loads) -> Result<Trial> {
         let quick = self.bench.quick;
         let Started { server, control } = &self.servers[&case.server.0];
-        let processor = case.processor.map(|wanted| ProcessorTime::begin(server.display(), wanted)).transpose()?;
+        // What mpv has reserved is its own.
+        let own = case.processor.filter(|_| case.measure != Measure::Film);
+        let processor = own.map(|wanted| ProcessorTime::begin(server.display(), wanted)).transpose()?;
         let traced =
             case.trace.zip(control.as_ref()).map(|(level, control)| Traced::begin(control, level)).transpose()?;
         if !case.measure.warms_up() {
@@ -170,7 +176,7 @@ impl<'a> Stage<'a> {
         }
         let watch = Watch::begin();
         let before = Count::before(server, control.as_ref(), loads.all())?;
-        let found = case.measure.measure(case, server, quick)?;
+        let found = case.measure.measure(case, server, &mut self.calibrated, quick)?;
         let after = Count::after(server, control.as_ref(), loads.all())?;
         let steal = watch.and_then(Watch::end).map_or(0.0, |disturbance| disturbance.steal);
         drop(processor);
@@ -202,7 +208,7 @@ impl<'a> Stage<'a> {
     }
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Loads {
     running: Vec<Running>,
     kept: Option<Kept>,

@@ -19,7 +19,7 @@ pub(super) fn study(name: &str, definition: &Definition, data: &Data) -> Study {
         answer: definition.answer.as_ref().map_or_else(String::new, |text| answer(text, data)),
         verdicts: definition.verdict.iter().flat_map(|text| verdicts(name, text, data)).collect(),
         tables: definition.table.iter().flat_map(|text| tables(text, data)).collect(),
-        charts: definition.chart.iter().filter_map(|text| chart::chart(text, data)).collect(),
+        charts: definition.chart.iter().flat_map(|text| chart::charts(text, data)).collect(),
         notes: Vec::new(),
     }
 }

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: MIT
+//! Clients that measure before a load comes, beside it, and after it is gone: a film, which mpv plays, and ocbench's wheel.
+//!
+//! Both have a time of their own without the load in each trial, so what is compared was measured within seconds. Samples
+//! are named by what they are of: `_before` the load came, `_idle` (before it came, or after it was gone), `_beside` it,
+//! from the start of its first client until it is told to end, and `_busy`, without the time in which its clients start.
+
+use super::case::Case;
+use super::loads::{Calibrated, Running};
+use crate::boost::Boost;
+use crate::mpv::{Drawn, Playing};
+use crate::ocbench::Ocbench;
+use crate::process::{Owned, SchedStat};
+use crate::processor::now_ns;
+use crate::program;
+use crate::server::Server;
+use anyhow::{Result, anyhow};
+use std::collections::BTreeMap;
+use std::process::{Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+use xqos_abi::ClientEntry;
+use xqos_client::Control;
+
+/// What each sample that is cut is named by.
+pub(super) const PARTS: [&str; 4] = ["before", "idle", "beside", "busy"];
+/// The window is made and shown in the first frames.
+const FIRST: usize = 10;
+/// How often we look at what is reserved while a film plays beside the load.
+const LOOKS: u32 = 8;
+
+/// Samples and values by their names.
+pub(super) type Figures = (BTreeMap<String, Vec<f64>>, BTreeMap<String, f64>);
+
+/// When the load came and went, by the clock of traces.
+struct Stay {
+    /// Its clients were started, all of them were busy, they were told to end, and were gone.
+    began_ns: u64,
+    busy_ns: u64,
+    ended_ns: u64,
+    gone_ns: u64,
+    /// Part of the time beside it in which the server was runnable and had no processor.
+    delayed: f64,
+}
+
+impl Stay {
+    /// The load comes now, unless it is there already, and stays until `until` returns.
+    fn begin(
+        case: &Case,
+        server: &Server,
+        calibrated: &mut Calibrated,
+        until: impl FnOnce() -> Result<()>,
+    ) -> Result<Stay> {
+        let schedstat = server.schedstat();
+        let delayed_ns = || schedstat.as_ref().and_then(SchedStat::read).map_or(0, |got| got.delayed_ns);
+        let (began_ns, delayed_before_ns) = (now_ns(), delayed_ns());
+        let mut loads = Vec::new();
+        for load in case.loads.iter().filter(|_| case.before.is_some()) {
+            let running = calibrated.start(load, server)?;
+            running.set(load, &server.control()?)?;
+            loads.push(running);
+        }
+        let busy_ns = now_ns() + case.warm_up.as_nanos() as u64;
+        until()?;
+        let (ended_ns, delayed_ns) = (now_ns(), delayed_ns() - delayed_before_ns);
+        loads.iter_mut().try_for_each(Running::see_running)?;
+        drop(loads);
+        let delayed = delayed_ns as f64 / (ended_ns - began_ns) as f64;
+        Ok(Stay { began_ns, busy_ns, ended_ns, gone_ns: now_ns(), delayed })
+    }
+
+    /// Samples of each part of the time; each has its begin, its end, and its value.
+    fn cut(&self, name: &str, all: impl Iterator<Item = (u64, u64, f64)>) -> Vec<(String, Vec<f64>)> {
+        let mut parts = PARTS.map(|part| (format!("{name}_{part}"), Vec::new()));
+        for (from, to, value) in all {
+            let (is_before, is_within) = (to <= self.began_ns, to <= self.ended_ns);
+            let is_of = [
+                is_before,
+                is_before || from >= self.gone_ns,
+                is_within && from >= self.began_ns,
+                is_within && from >= self.busy_ns,
+            ];
+            parts.iter_mut().zip(is_of).filter(|(_, is_of)| *is_of).for_each(|((_, part), _)| part.push(value));
+        }
+        parts.into()
+    }
+}
+
+/// mpv, and the times between its frames as the server executed them.
+pub(super) fn film(case: &Case, server: &Server, calibrated: &mut Calibrated, quick: bool) -> Result<Figures> {
+    let control = server.control()?;
+    let _boost = case.processor.map(|_| Boost::start(server.display(), Duration::ZERO)).transpose()?;
+    let mut playing = Playing::start(launcher(case)?, &control, server.display(), case.framedrop)?;
+    if let (Some(wanted), None) = (case.reserve, case.processor) {
+        playing.reserve(&control, wanted)?;
+    }
+    playing.reach(case.before(quick).unwrap_or(FIRST))?;
+    let mut reserved = 0.0_f64;
+    let stay = Stay::begin(case, server, calibrated, || {
+        for _ in 0..LOOKS {
+            playing.play(case.time(quick) / LOOKS)?;
+            reserved = reserved.max(share_reserved(&control, |client| client.name == "mpv")?);
+        }
+        Ok(())
+    })?;
+    playing.reach(playing.frames() + case.after(quick))?;
+    let (frames, dropped, lost) = playing.end()?;
+    control.stop_trace()?;
+    let ms = |from_ns: u64, to_ns: u64| to_ns.saturating_sub(from_ns) as f64 / 1e6;
+    let apart = |time: fn(&Drawn) -> u64| {
+        frames.windows(2).map(move |pair| (pair[1].drawn_ns, pair[1].drawn_ns, ms(time(&pair[0]), time(&pair[1]))))
+    };
+    let each = |value: fn(&Drawn) -> u64| {
+        frames.iter().map(move |frame| (frame.drawn_ns, frame.drawn_ns, value(frame) as f64 / 1e6))
+    };
+    let mut samples = BTreeMap::from([
+        ("frame".to_owned(), (1..frames.len()).map(|frame| frame as f64).collect()),
+        ("interval".to_owned(), apart(|frame| frame.drawn_ns).map(|(.., ms)| ms).collect()),
+    ]);
+    samples.extend(stay.cut("interval", apart(|frame| frame.drawn_ns).skip(FIRST - 1)));
+    samples.extend(stay.cut("asking", apart(|frame| frame.asked_ns).skip(FIRST - 1)));
+    samples.extend(stay.cut("drawing", each(|frame| frame.drawn_ns - frame.asked_ns).skip(FIRST)));
+    samples.extend(stay.cut("behind", each(|frame| frame.behind_ns).skip(FIRST)));
+    let (dropped, lost) = (dropped as f64, lost as f64);
+    let values = [("dropped", dropped), ("lost", lost), ("delayed_beside", stay.delayed), ("reserved", reserved)];
+    Ok((samples, named(values)))
+}
+
+/// ocbench, in the calling thread.
+pub(super) fn wheel(case: &Case, server: &Server, calibrated: &mut Calibrated, quick: bool) -> Result<Figures> {
+    let control = server.control()?;
+    if let Some(wanted) = case.reserve {
+        control.reserve(0, wanted.budget_us, wanted.period_us, wanted.hard)?;
+    }
+    let mut ocbench = Ocbench::new(&control, calibrated.spokes(server)?)?;
+    let (base, load_from) = (ocbench.base(), case.before(quick).unwrap_or(FIRST));
+    let load_until = load_from + case.count(quick, 450);
+    let (start, start_ns) = (Instant::now(), now_ns());
+    // Starting and ending the load's processes takes time, which must not be ocbench's.
+    let (activations, (stay, reserved)) = std::thread::scope(|scope| {
+        let (signal, signals) = channel();
+        let loading = scope.spawn(move || beside_wheel(case, server, calibrated, base, &signals));
+        let activations = ocbench.activate(server, start, load_until + case.after(quick).max(1), |activation| {
+            if [load_from, load_until].contains(&activation) {
+                // A load that could not be started is the other thread's to tell.
+                let _ = signal.send(());
+            }
+        })?;
+        let stay = loading.join().map_err(|_| anyhow!("the thread that starts the load failed"))??;
+        Ok::<_, anyhow::Error>((activations, stay))
+    })?;
+    let ms = |ns: u64| ns as f64 / 1e6;
+    let latencies = |value: fn(u64, u64) -> u64| {
+        let both = activations.latency_ns.iter().zip(&activations.latency_kernel_ns);
+        let all = activations.at_ns.iter().map(move |at| start_ns + at).zip(both);
+        all.skip(FIRST).map(move |(at, (&all, &kernel))| (at, at + all, ms(value(all, kernel))))
+    };
+    let periods = || {
+        let all = activations.periods().skip(FIRST);
+        all.map(move |period| (start_ns + period.from_ns, start_ns + period.to_ns, period))
+    };
+    let at_s = |from_ns: u64| activations.at_ns.iter().map(move |at| (at - from_ns) as f64 / 1e9).collect();
+    let mut samples = BTreeMap::from([
+        ("activation".to_owned(), (0..activations.at_ns.len()).map(|activation| activation as f64).collect()),
+        ("at".to_owned(), at_s(activations.at_ns.first().copied().unwrap_or_default())),
+        ("latency".to_owned(), activations.latency_ns.iter().map(|&ns_of| ms(ns_of)).collect()),
+    ]);
+    samples.extend(stay.cut("period", periods().map(|(from, to, period)| (from, to, period.ms()))));
+    let without = periods().map(|(from, to, period)| (from, to, period.without_kernel_ms()));
+    samples.extend(stay.cut("period_without_kernel", without));
+    samples.extend(stay.cut("latency", latencies(|all, _| all)));
+    samples.extend(stay.cut("latency_without_kernel", latencies(u64::saturating_sub)));
+    Ok((samples, named([("delayed_beside", stay.delayed), ("reserved", reserved)])))
+}
+
+/// The load comes at the first signal and goes at the second; meanwhile a reservation may be looked for.
+fn beside_wheel(
+    case: &Case,
+    server: &Server,
+    calibrated: &mut Calibrated,
+    base: u32,
+    signals: &Receiver<()>,
+) -> Result<(Stay, f64)> {
+    signals.recv()?;
+    let mut reserved = 0.0;
+    let stay = Stay::begin(case, server, calibrated, || {
+        let mut auto = case.finds_reservation.then(|| look_for_reservation(server, base)).transpose()?;
+        signals.recv()?;
+        reserved = share_reserved(&server.control()?, |client| client.client == base)?;
+        auto.as_mut().map_or(Ok(()), |auto| auto.see_running("xqos reserve"))
+    })?;
+    Ok((stay, reserved))
+}
+
+fn look_for_reservation(server: &Server, client: u32) -> Result<Owned> {
+    let mut command = Command::new(program::own("xqos")?);
+    command.args(["reserve", "--client", &format!("{client:#x}"), "auto"]).env("DISPLAY", server.display());
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    Owned::start(&mut command, Duration::from_secs(2))
+}
+
+/// `xqos run`, where it is to look for a reservation or to reserve a processor too; refused, mpv does not play.
+fn launcher(case: &Case) -> Result<Option<Command>> {
+    if case.finds_reservation {
+        let mut command = Command::new(program::own("xqos")?);
+        command.args(["run", "--quiet", "--reserve", "auto", "--"]);
+        return Ok(Some(command));
+    }
+    let (Some(server), Some((budget, period))) = (case.reserve, case.processor) else { return Ok(None) };
+    let of_server = format!("{}us/{}us", server.budget_us, server.period_us);
+    program::run_reserved(&of_server, &format!("{}us/{}us", budget.as_micros(), period.as_micros())).map(Some)
+}
+
+/// Part of the server.
+fn share_reserved(control: &Control, is_meant: impl Fn(&ClientEntry) -> bool) -> Result<f64> {
+    let clients = control.clients()?.clients;
+    let reserved = clients.iter().filter(|client| is_meant(client) && client.period_us > 0);
+    let parts = reserved.map(|client| f64::from(client.budget_us) / f64::from(client.period_us));
+    // The sum of none is -0.
+    Ok(parts.fold(0.0, std::ops::Add::add))
+}
+
+fn named<const N: usize>(values: [(&str, f64); N]) -> BTreeMap<String, f64> {
+    values.map(|(name, value)| (name.to_owned(), value)).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn samples_are_cut_by_when_the_load_came_and_went() {
+        let stay = Stay { began_ns: 20, busy_ns: 30, ended_ns: 50, gone_ns: 55, delayed: 0.0 };
+        let all =
+            [(0, 10, 1.0), (10, 20, 2.0), (19, 21, 3.0), (20, 29, 4.0), (30, 50, 5.0), (49, 51, 6.0), (55, 60, 7.0)];
+        let cut = stay.cut("period", all.into_iter());
+        let parts = |name: &str| cut.iter().find(|(one, _)| one == name).map(|(_, part)| part.as_slice()).unwrap();
+        assert_eq!((parts("period_before"), parts("period_idle")), (&[1.0, 2.0][..], &[1.0, 2.0, 7.0][..]));
+        assert_eq!((parts("period_beside"), parts("period_busy")), (&[4.0, 5.0][..], &[5.0][..]));
+    }
+}
