@@ -4,7 +4,6 @@
 //! Code has `run`, which gives raw data that can be stored, and `study`, which never measures, so that stored data can be
 //! looked at again.
 
-mod auto;
 mod desktop;
 mod endtoend;
 mod everyday;
@@ -47,7 +46,7 @@ pub fn all() -> Vec<Experiment> {
         file!("soft"),
         Experiment::of::<ocbench::Progress>(),
         file!("player"),
-        Experiment::of::<auto::Auto>(),
+        file!("auto"),
         Experiment::of::<rules::Rules>(),
         file!("fairness"),
         file!("groups"),
