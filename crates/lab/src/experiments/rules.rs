@@ -3,6 +3,8 @@
 //!
 //! A film plays in mpv, for which a rule reserves; x11perf draws beside it, with a weight that was set by hand. The daemon is killed
 //! by SIGKILL, so that nothing of it can tidy up: what it set has to end with its connection, and what a hand set has to stay.
+//!
+//! This is code, not a file: in the middle of a trial it kills a program and waits until the server has undone its settings.
 
 use super::{Measure, Takes};
 use crate::bench::Bench;
